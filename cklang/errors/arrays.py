@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from cklang.errors.kinds import (
     CkTypeError,
+    CkUnsupportedError,
     CkValueError,
     Rule,
     row,
@@ -217,6 +218,20 @@ TABLE: tuple[Rule, ...] = (
         "{name}[{index}] is {got}, but it must be from {low} to {high}: {why}",
         "{option} tells the kernel where to read and write; outside this range it would touch "
         "the memory of other arrays",
+    ),
+    row(
+        "A092",
+        CkValueError,
+        "{name} is no scale of a cache: {why}",
+        "a scale is a number above 0, or f32[1] or f32[G], one for each head, and belongs to a "
+        "cache of 8-bit floats",
+    ),
+    row(
+        "A093",
+        CkUnsupportedError,
+        "{what} is {value}, must be {bound}",
+        "make caches of 8-bit floats in the encoding of the GPU: ck.fp8_fnuz and ck.bf8_fnuz on "
+        "gfx942, ck.fp8 and ck.bf8 on gfx950 and gfx1201",
     ),
     row(
         "A072",

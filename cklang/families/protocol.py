@@ -232,6 +232,13 @@ class Family(Generic[S, A, P]):
         essential = self.candidates(signature, spec, DEFAULT_PRESET)
         return OnDemand(algorithms=essential, essential=len(essential), preset=DEFAULT_PRESET)
 
+    def last_resorts(self, signature: S, spec: ArchSpec) -> tuple[A, ...]:
+        """Return legal algorithms that are slower than the candidates and take more problems.
+
+        They are candidates where none of :meth:`on_demand` is legal. Most families have none.
+        """
+        return ()
+
     def cost(
         self, keys: Sequence[Key[S, A]], spec: ArchSpec, built: Mapping[AnyKey, Resources]
     ) -> CostModel:

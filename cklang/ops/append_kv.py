@@ -10,8 +10,10 @@ neighbours or R / 2 apart, rotary embedding is::
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from cklang.device.device import Device
 from cklang.errors import error
 from cklang.families.append.key import AppendKey, AppendSignature, Rotary
 from cklang.families.attention.host import AppendProblem, AppendShim, AttentionTensor
+from cklang.families.bounds import encoded_for
 from cklang.families.stage import Stage
 from cklang.ir.attention import LENGTHS
 from cklang.ir.attention_lists import check_block_table, check_range
@@ -33,12 +36,17 @@ from cklang.runtime.call_plan import CallPlan, access_range
 from cklang.runtime.planner import call_plan
 from cklang.runtime.tracing import FUNCTIONS, is_traced
 from cklang.selection.context import current, device_named
-from cklang.types import DType, bf16, f16, f32, i32
+from cklang.types import DType, bf8, bf8_fnuz, bf16, f16, f32, fp8, fp8_fnuz, i32
 
 __all__ = ["append_kv"]
 
 _DTYPES = (f16, bf16, f32)
+_NARROW = (fp8, bf8, fp8_fnuz, bf8_fnuz)
+"""What caches may be beside the dtype of the new rows."""
 _RESULT = "turned q"
+_CACHES = ("k_cache", "v_cache")
+_SCALES = {"k": "k_scale", "v": "v_scale"}
+"""The scale of each kind of rows."""
 
 
 def append_kv(
@@ -54,6 +62,8 @@ def append_kv(
     sin: Any = None,
     rotary: str = "half",
     causal: bool = True,
+    k_scale: Any = None,
+    v_scale: Any = None,
     device: str | None = None,
 ) -> Any:
     """Write new rows of keys and values behind those that a cache holds, in place.
@@ -64,9 +74,10 @@ def append_kv(
 
     Args:
         k_cache: [B, G, T, D], or [pages, G, rows of a page, D] with ``block_table``, of f16, bf16
-            or f32, its last axis contiguous; it is written.
+            or f32, or of 8-bit floats, its last axis contiguous; it is written.
         v_cache: The same with a head size of its own.
-        k: [B, G, N, D]: N new keys of each sequence.
+        k: [B, G, N, D]: N new keys of each sequence, of f16, bf16 or f32; caches that are not of
+            8-bit floats have the same dtype.
         v: [B, G, N, E].
         seqlens_k: i32[B]: how many keys each sequence has in the cache. Not changed.
         block_table: i32[B, P]: the pages of each sequence.
@@ -76,6 +87,10 @@ def append_kv(
         sin: The same.
         rotary: Which elements turn together: ``"interleaved"``, neighbours; ``"half"``, those R / 2
             apart.
+        k_scale: What keys are divided by on their way into a cache of 8-bit floats: a number above
+            0, or an array f32[1] or f32[G], one for each head. 1 if left out. The cache holds
+            values rounded to nearest; those beyond its type's range become the largest.
+        v_scale: The same for values.
         causal: Whether row i of q has position ``seqlens_k[b] + i``; else all have that of row 0.
         device: As in a call of an op.
 
@@ -91,9 +106,11 @@ def append_kv(
         array([0., 0., 0., 1., 1., 0., 0., 0.], dtype=float16)
 
     Raises:
-        CkValueError: A062-A070, an argument does not fit the others; A026, places; A056, an element
-            of ``seqlens_k`` or ``block_table`` in host memory would write outside of the caches.
-        CkUnsupportedError: D007, the kernel's own check refuses the problem.
+        CkValueError: A062-A070, an argument does not fit the others; A092, a scale; A026, places;
+            A056, an element of ``seqlens_k`` or ``block_table`` in host memory would write outside
+            of the caches.
+        CkUnsupportedError: A093, the GPU has another encoding of 8-bit floats than the caches;
+            D007, the kernel's own check refuses the problem.
         CkError: What reading an array and building a kernel raise.
     """
     arguments = {
@@ -106,6 +123,8 @@ def append_kv(
         "q": q,
         "cos": cos,
         "sin": sin,
+        "k_scale": k_scale,
+        "v_scale": v_scale,
     }
     if is_traced():
         return _traced(arguments, rotary, causal, device)
@@ -122,9 +141,20 @@ def _append(arguments: Mapping[str, Any], rotary: str, causal: bool, device: str
     """Append, whoever traces."""
     from cklang.device.device import open_device
 
-    operands = {name: arrays.read(name, x) for name, x in arguments.items() if x is not None}
+    scales = {name: arguments[name] for name in _SCALES.values()}
+    numbers = {
+        name: _positive(name, scale) for name, scale in scales.items() if isinstance(scale, Real)
+    }
+    arrays_of_call = {
+        name: value
+        for name, value in arguments.items()
+        if value is not None and name not in numbers
+    }
+    operands = {name: arrays.read(name, value) for name, value in arrays_of_call.items()}
     turns = enum_of(Rotary, rotary) if "cos" in operands or "sin" in operands else Rotary.NONE
     _check(operands, turns, causal=causal)
+    for name in numbers.keys() | (operands.keys() & _SCALES.values()):
+        _check_scale(name, operands)
     place = common_place(operands)
     result = None
     if "q" in operands:
@@ -132,7 +162,8 @@ def _append(arguments: Mapping[str, Any], rotary: str, causal: bool, device: str
         result = device_array.maker(like.shape, like.dtype, like.library, place)()
         operands[_RESULT] = arrays.read(_RESULT, result)
     target_device = open_device(device_named(device, current()), place)
-    call = _planned(operands, _moves(turns, advance=causal), target_device, place)
+    moves = _moves(turns, numbers, advance=causal)
+    call = _planned(operands, moves, target_device, place)
     call.run(
         [array.pointer for array in operands.values()],
         arrays.current_stream(library_of(operands), place),
@@ -168,6 +199,9 @@ def _plan(
 ) -> CallPlan:
     from cklang.build.builder import shared_builder
 
+    encoded = encoded_for(device.spec, {name: operands[name].dtype for name in _CACHES})
+    if encoded is not None:
+        raise error("A093", what=encoded.what, value=encoded.value, bound=encoded.bound)
     stages = [
         turned.stage(operands, device.spec.name)
         for turned in moves
@@ -189,6 +223,12 @@ class _Move:
     """Whether they go behind the rows that the target holds."""
     advance: bool = True
     """Whether the position of a row grows with its number."""
+    scale: float = 1.0
+    """What rows are divided by where the target has another dtype, and there is no array."""
+
+    def scales(self, operands: Mapping[str, Array]) -> Array | None:
+        """Return the array of what rows are divided by, if there is one."""
+        return operands.get(_SCALES.get(self.source, ""))
 
     def paged(self, operands: Mapping[str, Array]) -> Array | None:
         """Return the table of the pages that the target lies in, if it does."""
@@ -198,13 +238,17 @@ class _Move:
         """Return the names of the values whose addresses the kernel takes."""
         table = ("block_table",) if self.paged(operands) is not None else ()
         angles = ("cos", "sin") if self.rotary is not Rotary.NONE else ()
-        return (self.source, self.target, "seqlens_k", *table, *angles)
+        scales = () if self.scales(operands) is None else (_SCALES[self.source],)
+        return (self.source, self.target, "seqlens_k", *table, *angles, *scales)
 
     def stage(self, operands: Mapping[str, Array], gpu: str) -> Stage:
         """Return the launch."""
         values, request = self.values(operands), self.request(operands)
         signature = AppendSignature(
-            dtype=operands["k"].dtype, rotary=self.rotary, paged=self.paged(operands) is not None
+            dtype=operands["k"].dtype,
+            dtype_cache=operands[self.target].dtype,
+            rotary=self.rotary,
+            paged=self.paged(operands) is not None,
         )
         return Stage(
             key=AppendKey(signature, None, gpu),
@@ -222,6 +266,7 @@ class _Move:
         source, target, table = operands[self.source], operands[self.target], self.paged(operands)
         batch, heads, rows, width = source.shape
         angles = operands.get("cos") if self.rotary is not Rotary.NONE else None
+        scales = self.scales(operands)
         page = target.shape[2] if table is not None else 0
         capacity = target.shape[2] * (1 if table is None else table.shape[1])
 
@@ -244,15 +289,19 @@ class _Move:
                 behind=self.behind,
                 capacity=capacity if self.behind else rows,
                 positions=1 if angles is None else angles.shape[0],
+                scales=0 if scales is None else at[_SCALES[self.source]],
+                stride_scale=0 if scales is None or scales.shape[0] == 1 else scales.strides[0],
+                scale=self.scale,
             )
 
         return request
 
 
-def _moves(turns: Rotary, *, advance: bool) -> tuple[_Move, ...]:
+def _moves(turns: Rotary, scales: Mapping[str, float], *, advance: bool) -> tuple[_Move, ...]:
+    of_k, of_v = (scales.get(_SCALES[name], 1.0) for name in ("k", "v"))
     return (
-        _Move(source="k", target="k_cache", rotary=turns),
-        _Move(source="v", target="v_cache", rotary=Rotary.NONE),
+        _Move(source="k", target="k_cache", rotary=turns, scale=of_k),
+        _Move(source="v", target="v_cache", rotary=Rotary.NONE, scale=of_v),
         _Move(source="q", target=_RESULT, rotary=turns, behind=False, advance=advance),
     )
 
@@ -280,7 +329,8 @@ def _check(operands: Mapping[str, Array], turns: Rotary, *, causal: bool) -> Non
     for name in ("k", "v"):
         cache = operands[f"{name}_cache"]
         shape = (None if paged else batch, heads, None, operands[name].shape[3])
-        _expect(operands, f"{name}_cache", k.dtype, shape)
+        narrow = cache.dtype in _NARROW
+        _expect(operands, f"{name}_cache", cache.dtype if narrow else k.dtype, shape)
         if not cache.writeable:
             raise error("A065", name=f"{name}_cache")
     if paged and operands["v_cache"].shape[:3] != operands["k_cache"].shape[:3]:
@@ -292,6 +342,26 @@ def _check(operands: Mapping[str, Array], turns: Rotary, *, causal: bool) -> Non
         _check_strides(name, array)
     rows = operands["q"].shape[2] if "q" in operands else 0
     _check_positions(operands, rows if causal else min(rows, 1))
+
+
+def _positive(name: str, scale: Any) -> float:
+    """Return a scale; A092 unless it is a number above 0."""
+    if not 0 < scale < math.inf:
+        raise error("A092", name=name, why=f"it is {scale!r}")
+    return float(scale)
+
+
+def _check_scale(name: str, operands: Mapping[str, Array]) -> None:
+    """Raise A092 unless the caches of a scale are of 8-bit floats, and it is one for each head."""
+    cache = operands[f"{name[0]}_cache"]
+    if cache.dtype not in _NARROW:
+        raise error("A092", name=name, why=f"{name[0]}_cache is {cache.dtype}, no 8-bit float")
+    scales = operands.get(name)
+    if scales is None:
+        return
+    heads = cache.shape[1]
+    if scales.dtype != f32 or scales.shape not in ((1,), (heads,)):
+        raise error("A092", name=name, why=f"it is {scales.dtype} {list(scales.shape)}")
 
 
 def _check_angles(operands: Mapping[str, Array], k: Array) -> None:

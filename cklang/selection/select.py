@@ -3,8 +3,9 @@
 
 Rules filter first, then the strategy ranks what is left. The order in which kernels are found is
 fixed: the registry's kernels for the signature; if none of them is legal, the preset of the
-context; if none of that is, every legal algorithm in canonical order. If no kernel is legal, the
-error has every reason.
+context; if none of that is, what the family keeps for such problems (attention: narrower accesses);
+if none of that is, every legal algorithm in canonical order. If no kernel is legal, the error has
+every reason.
 """
 
 from __future__ import annotations
@@ -310,6 +311,9 @@ def _pools(query: _Query, signature: KernelSignature, spec: ArchSpec) -> Iterato
         yield _bundled(bundles, signature, spec)
     else:
         yield _on_demand(signature, spec, query.preset)
+        last = _last_resorts(signature, spec)
+        if len(last):
+            yield last
 
 
 @lru_cache(maxsize=256)
@@ -335,6 +339,13 @@ def _on_demand(signature: KernelSignature, spec: ArchSpec, preset: str) -> AnyPo
     keys = [key_of(signature, each, spec.name) for each in candidates.algorithms]
     origin = f"preset {candidates.preset!r}, built on demand"
     return Pool(keys, spec, origin, checked=True, preferred=candidates.essential)
+
+
+@lru_cache(maxsize=256)
+def _last_resorts(signature: KernelSignature, spec: ArchSpec) -> AnyPool:
+    candidates = family_of(signature).last_resorts(signature, spec)
+    keys = [key_of(signature, each, spec.name) for each in candidates]
+    return Pool(keys, spec, "narrower accesses, built on demand", checked=True)
 
 
 def _widest(

@@ -12,6 +12,7 @@ import pytest
 
 import cklang as ck
 from cklang.errors import CkError
+from cklang.ir.numeric import largest
 from cklang.testing import assert_close
 from cklang.types import DType, bf16, f16
 from tests.support.arrays import Array, uniform
@@ -184,3 +185,85 @@ def test_read_only_caches_are_refused() -> None:
     rows = cache[:, :, :1].copy()
     with pytest.raises(CkError, match="CK-A065 k_cache is read-only"):
         ck.append_kv(cache, cache, rows, rows, seqlens_k=np.zeros(1, np.int32))
+
+
+NARROW = [("gfx942", ck.fp8_fnuz), ("gfx950", ck.bf8), ("gfx1201", ck.fp8)]
+
+
+def scaled(x: Array, scale: Any, dtype: DType) -> Array:
+    """Return what a cache of 8-bit floats holds of rows [..., heads, rows, width]."""
+    most = largest(dtype.name)
+    per_head = np.asarray(scale, np.float32).reshape(-1, 1, 1)
+    quotient = x.astype(np.float32) / per_head
+    return np.clip(quotient, -most, most).astype(dtype.numpy)
+
+
+def check_narrow(arch: str, dtype: DType, paged: bool, width: int = D) -> None:
+    """Append rows to caches of 8-bit floats: keys with a scale for each head, values with one."""
+    k, v = 8 * uniform(B, G, N, width), 8 * uniform(B, G, N, E)
+    v[0, 0, 0, 0] = 30000.0  # beyond what the type holds
+    table = np.random.default_rng(1).permutation(12).reshape(B, 4).astype(np.int32)
+    shape = (12, G, 10) if paged else (B, G, 40)
+    caches = [np.zeros((*shape, size), dtype.numpy) for size in (width, E)]
+    want = [cache.copy() for cache in caches]
+    scales = np.array([0.5, 0.037], np.float32)
+    stored = scaled(k, scales, dtype), scaled(v, 0.125, dtype)
+    for b, start in enumerate(HELD):
+        for i in range(N):
+            page, row = (table[b, (start + i) // 10], (start + i) % 10) if paged else (b, start + i)
+            for to, rows in zip(want, stored, strict=True):
+                to[page, :, row] = rows[b, :, i]
+    ck.append_kv(
+        caches[0],
+        caches[1],
+        k,
+        v,
+        seqlens_k=HELD,
+        block_table=table if paged else None,
+        k_scale=scales,
+        v_scale=0.125,
+        device=f"emu:{arch}",
+    )
+    for cache, rows in zip(caches, want, strict=True):
+        np.testing.assert_array_equal(cache.view(np.uint8), rows.view(np.uint8))
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(("arch", "dtype"), NARROW, ids=str)
+def test_caches_of_8_bit_floats(arch: str, dtype: DType, covered: Callable[..., None]) -> None:
+    check_narrow(arch, dtype, paged=arch == "gfx950")
+    covered(f"append KV: 8-bit caches{', pages' if arch == 'gfx950' else ''}", dtype.family, arch)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_widths_are_odd_too() -> None:
+    check_narrow("gfx942", ck.fp8_fnuz, paged=False, width=61)
+
+
+def append_narrow(cache: DType, **more: Any) -> None:
+    k, v = uniform(B, G, N, D), uniform(B, G, N, E)
+    keys, values = (np.zeros((B, G, 40, width), cache.numpy) for width in (D, E))
+    ck.append_kv(keys, values, k, v, seqlens_k=HELD, device="emu:gfx942", **more)
+
+
+@pytest.mark.parametrize(
+    ("cache", "more", "text"),
+    [
+        (ck.fp8_fnuz, {"k_scale": 0.0}, "A092 k_scale is no scale of a cache: it is 0.0"),
+        (ck.fp8_fnuz, {"v_scale": float("nan")}, "A092 v_scale is no scale of a cache: it is nan"),
+        (ck.fp8_fnuz, {"k_scale": np.ones(3, np.float32)}, r"A092 k_scale .* it is f32 \[3\]"),
+        (ck.fp8_fnuz, {"v_scale": np.ones(2, np.float16)}, r"A092 v_scale .* it is f16 \[2\]"),
+        (f16, {"k_scale": 2.0}, "A092 k_scale .* k_cache is f16, no 8-bit float"),
+        (ck.bf16, {}, "A062 k_cache must be f16"),
+    ],
+)
+@pytest.mark.usefixtures("emulator")
+def test_scales_that_are_refused(cache: DType, more: dict[str, Any], text: str) -> None:
+    with pytest.raises(CkError, match=text):
+        append_narrow(cache, **more)
+
+
+@pytest.mark.usefixtures("emulator")
+def test_a_gpu_has_one_encoding_of_8_bit_floats() -> None:
+    with pytest.raises(CkError, match=r"A093 .* of k_cache on gfx942 is ocp \(fp8\), must be fnuz"):
+        append_narrow(ck.fp8)

@@ -190,6 +190,7 @@ PROBLEMS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"scale": -0.5}, "attention-scale"),
     ({}, {"left": 2**31}, "attention-window"),
     ({}, {"sink": 2**30}, "attention-window"),
+    ({}, {"hdim_v": 257}, "attention-head-most"),
     ({}, {"hdim_q": 72}, "attention-head-size"),
     ({}, {"hdim_v": 128}, "attention-head-size"),
     ({"pad_d": False}, {"hdim_q": 56}, "attention-head-pad"),
@@ -249,6 +250,7 @@ GRADS: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
 ]
 
 GRAD_PROBLEMS: list[tuple[dict[str, Any], str]] = [
+    ({"hdim_q": 257}, "attention-grad-head-most"),
     ({"hdim_q": 72}, "attention-grad-head-size"),
     ({"hdim_v": 72}, "attention-grad-head-size"),
     ({"o": f32}, "attention-grad-result"),

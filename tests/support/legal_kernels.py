@@ -246,7 +246,7 @@ def helper(random: Random) -> AnyKey:
     size = random.choice((1, 2, 4))
     kinds: tuple[AnyKey, ...] = (
         combine_key(spec.name, dtype, lse=flags[0], output=flags[1]),
-        append_key(spec.name, dtype8, random.choice(list(Rotary)), paged=flags[0]),
+        append_key(spec.name, dtype, random.choice(list(Rotary)), paged=flags[0], cache=dtype8),
         reduce_key(spec.name, dtype, dot=flags[0]),
         layout_copy_key(spec.name, size, widths[0] * 4 // size, widths[1] * 4 // size),
     )

@@ -29,6 +29,9 @@ class AppendSignature:
     """Rows written behind those of a cache, turned by their positions."""
 
     dtype: DType
+    """Of the rows."""
+    dtype_cache: DType
+    """Of the cache; where it is another one, rows are divided by a scale before they are stored."""
     rotary: Rotary
     paged: bool
 
@@ -41,17 +44,25 @@ class AppendSignature:
     @property
     def words(self) -> str:
         """What is computed, for messages."""
-        return f"rows of {self.dtype} written behind those of a cache"
+        cache = "" if self.dtype_cache == self.dtype else f" of {self.dtype_cache}"
+        return f"rows of {self.dtype} written behind those of a cache{cache}"
 
     def label(self, algorithm: None) -> Sequence[str]:
         """Return what the label of a kernel says of it."""
-        return [self.family, self.dtype.name, self.rotary.value, *(["paged"] if self.paged else [])]
+        dtypes = dict.fromkeys((self.dtype.name, self.dtype_cache.name))
+        return [self.family, *dtypes, self.rotary.value, *(["paged"] if self.paged else [])]
 
 
 AppendKey: TypeAlias = Key[AppendSignature, None]
 """The key of such a kernel: there is one for each signature and GPU."""
 
 
-def append_key(arch: str, dtype: DType, rotary: Rotary, *, paged: bool = False) -> AppendKey:
-    """Return the key of such a kernel on a GPU; arguments as the signature's fields."""
-    return AppendKey(AppendSignature(dtype=dtype, rotary=rotary, paged=paged), None, arch)
+def append_key(
+    arch: str, dtype: DType, rotary: Rotary, *, paged: bool = False, cache: DType | None = None
+) -> AppendKey:
+    """Return the key of such a kernel on a GPU; arguments as the signature's fields.
+
+    The cache has the dtype of the rows if left out.
+    """
+    signature = AppendSignature(dtype=dtype, dtype_cache=cache or dtype, rotary=rotary, paged=paged)
+    return AppendKey(signature, None, arch)

@@ -19,6 +19,7 @@ def lower_append(key: AppendKey, functions: Functions) -> KernelSource:
         "attention_append.hip.j2",
         f"ck_attention_append_{s.dtype}",
         type=s.dtype.ck,
+        type_cache=s.dtype_cache.ck,
         rotary=s.rotary.value,
         paged=flag(s.paged),
     )

@@ -21,6 +21,7 @@ from cklang.arch import ArchSpec, arch
 from cklang.errors import error
 from cklang.families.attention.key import AttentionKey, ScoreKind
 from cklang.families.attention.pipelines import PIPELINE_FACTS
+from cklang.families.attention.space import widest
 from cklang.families.cost_constants import Constants, fitted
 from cklang.families.gemm.cost.terms import cache_bytes
 from cklang.families.gemm.cost.traits import matrix_rate
@@ -34,6 +35,7 @@ __all__ = [
     "attention_estimate",
     "attention_table",
     "explain_attention",
+    "more_loads",
     "moved_once",
     "overlapped",
     "step_prices",
@@ -214,6 +216,7 @@ def _step(key: AttentionKey, gpu: ArchSpec, c: Constants, flops: float) -> dict[
         vector_flops=queries * keys * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score]),
         lds_bytes=staged + staged * math.prod(a.warps),
         loaded_bytes=staged,
+        more_loads=more_loads(keys * (head + head_v), a.vector, a.warps, s.dtype, gpu),
     )
     price = step_prices(work, s.dtype, gpu, c)
     return _alternated(price) if PIPELINE_FACTS[a.pipeline].wave_groups else price
@@ -228,6 +231,24 @@ class StepWork:
     lds_bytes: float
     """Written to LDS and read from it."""
     loaded_bytes: float
+    more_loads: float = 0.0
+    """Loads of a thread beyond those that the widest accesses would take."""
+
+
+def more_loads(
+    elements: int, vector: int, warps: Sequence[int], dtype: DType, gpu: ArchSpec
+) -> float:
+    """Return the loads of a thread beyond those of the widest accesses.
+
+    Args:
+        elements: What the workgroup loads in one step.
+        vector: Elements of one access.
+        warps: Those of the workgroup, along each axis.
+        dtype: The element type.
+        gpu: The GPU.
+    """
+    threads = math.prod(warps) * gpu.wave_size
+    return elements / threads * max(1 / vector - 1 / widest(dtype), 0.0)
 
 
 def step_prices(work: StepWork, dtype: DType, gpu: ArchSpec, c: Constants) -> dict[str, float]:
@@ -241,7 +262,8 @@ def step_prices(work: StepWork, dtype: DType, gpu: ArchSpec, c: Constants) -> di
         "matrix": c.matrix * work.matrix_flops / (matrix_rate(gpu, dtype) * clock),
         "softmax": work.vector_flops / (gpu.vector_flops_per_clock * clock),
         "lds": c.lds * work.lds_bytes / (gpu.lds_bytes_per_clock * clock),
-        "load": c.load * work.loaded_bytes / (gpu.l1_bytes_per_clock * clock),
+        "load": c.load * work.loaded_bytes / (gpu.l1_bytes_per_clock * clock)
+        + c.load_issue * work.more_loads,
         "issue": c.issue,
     }
 

@@ -14,6 +14,7 @@ from cklang.device.arrays import HOST, Array
 from cklang.device.resources import Resources
 from cklang.errors import CkUnsupportedError
 from cklang.families.attention import trload_rules
+from cklang.families.attention.copies import insert_head_copies
 from cklang.families.attention.cost import attention_estimate, attention_table
 from cklang.families.attention.fuse import MAKERS
 from cklang.families.attention.host import AttentionProblem, AttentionShim
@@ -26,7 +27,7 @@ from cklang.families.attention.problem import PARTS, AttentionCase, case_of
 from cklang.families.attention.profiles import profile_algorithms
 from cklang.families.attention.ranking import attention_times, shape_of
 from cklang.families.attention.rules import RULES
-from cklang.families.attention.space import GRID
+from cklang.families.attention.space import GRID, narrowed
 from cklang.families.attention.split_kv import (
     MIN_SPLIT_GAIN,
     clamp_splits,
@@ -35,7 +36,15 @@ from cklang.families.attention.split_kv import (
 )
 from cklang.families.attention.standalone import contents_of
 from cklang.families.combine.key import combine_key
-from cklang.families.protocol import Family, Launches, Operands, Planning, Sel, Times
+from cklang.families.protocol import (
+    DEFAULT_PRESET,
+    Family,
+    Launches,
+    Operands,
+    Planning,
+    Sel,
+    Times,
+)
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
@@ -51,6 +60,9 @@ _RULES_OF = (trload_rules,)
 
 _NAMES = ("values", "reads", "functions")
 """What a problem says of names and functions, whose digest stands in its signature."""
+
+
+_WHY = "so that the elements of a head are contiguous"
 
 
 class AttentionCost:
@@ -88,6 +100,14 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
     ) -> tuple[AttentionAlgorithm, ...]:
         """Return the legal algorithms of a profile."""
         return profile_algorithms(preset, signature, spec)
+
+    def last_resorts(
+        self, signature: AttentionSignature, spec: ArchSpec
+    ) -> tuple[AttentionAlgorithm, ...]:
+        """Return the candidates with narrower accesses, which take any head size and alignment."""
+        candidates = self.candidates(signature, spec, DEFAULT_PRESET)
+        narrow = narrowed(candidates, signature.dtype)
+        return tuple(each for each in narrow if self.rules.accepts(each, signature, spec))
 
     def cost(
         self, keys: Sequence[AttentionKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]
@@ -132,13 +152,21 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
         self, kernel: FusedAttention, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
     ) -> AttentionCase | None:
         """Return the attention of a kernel, not split; None if its results have no element."""
-        case = case_of(kernel, layouts, dims)
+        placed = insert_head_copies(kernel, layouts)
+        case = case_of(placed.kernel, placed.storage, dims)
         return None if case.is_empty else case
+
+    def own_layouts(
+        self, kernel: FusedAttention, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
+    ) -> Mapping[str, TensorLayout]:
+        """Return the layouts with the elements of heads contiguous where they are copied so."""
+        return insert_head_copies(kernel, layouts).places
 
     def plan(self, kernel: FusedAttention, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
         """Yield the launch of an attention, and of the kernel that combines its splits."""
-        case = self.problem(kernel, planning.layouts, planning.dims)
-        if case is None:
+        placed = insert_head_copies(kernel, planning.layouts)
+        case = case_of(placed.kernel, placed.storage, planning.dims)
+        if case.is_empty:
             return
         try:
             selection = planning.select(case, case.functions)
@@ -146,14 +174,17 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
             if not kernel.soft_cap:
                 raise
             # A bundle may have no kernel of it: expressions fill those of any function.
-            case = case_of(kernel.as_written, planning.layouts, planning.dims)
+            case = case_of(placed.kernel.as_written, placed.storage, planning.dims)
             selection = planning.select(case, case.functions)
         constants = constants_of(kernel, planning)
         case = selection.problem
         stage = attention_stage(case, selection.key, selection.functions, constants)
         is_split = case.signature.split
         note = f"keys       {self.variant_words(case)}" if is_split else ""
-        yield Launches(selection=selection, main=stage, note=note)
+        before = tuple(
+            stage for copy in placed.before for stage in copy.stages(planning.spec, _WHY)
+        )
+        yield Launches(selection=selection, main=stage, before=before, note=note)
         if is_split:
             functions = case.functions.only("output")
             key = combine_key(

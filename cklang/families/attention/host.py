@@ -207,6 +207,11 @@ class AppendProblem:
     """Rows that a sequence has a place for in the target; others are not written."""
     positions: int = I32_MAX
     """Rows of the tables; a position beyond takes the last one."""
+    scales: int = 0
+    """Address of f32: what each head is divided by; 0: all heads by ``scale``."""
+    stride_scale: int = 0
+    """From one head's scale to the next; 0: all heads have the first."""
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +262,9 @@ class _Append(ctypes.Structure):
         *((name, ctypes.c_int64) for name in _PAGES),
         *((name, ctypes.c_void_p) for name in ("cosine", "sine")),
         *((name, ctypes.c_int64) for name in ("advance", "behind", "capacity", "positions")),
+        ("scales", ctypes.c_void_p),
+        ("stride_scale", ctypes.c_int64),
+        ("scale", ctypes.c_double),
     )
 
 

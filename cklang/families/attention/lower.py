@@ -194,6 +194,7 @@ def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
         "pipeline": row.ck,
         "header": row.header,
         "adapter": row.adapter,
+        "bf8": s.dtype.family == "bf8",
         "borrows_places": s.dropout and s.dtype.bytes == 1 and is_wide,
         **{name: flag(value) for name, value in flags.items()},
     }

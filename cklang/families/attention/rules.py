@@ -335,14 +335,14 @@ def _vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Vio
 
 @_rule(
     "attention-async-vector",
-    "a load straight into LDS moves a dword at least",
+    "loads straight into LDS are as wide as the GPU has them: neighbours in LDS are one access",
     reads=("vector", "pipeline"),
 )
 def _async_vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    if not PIPELINE_FACTS[a.pipeline].buffers or a.vector * s.dtype.bytes >= DWORD_BYTES:
+    least = spec.lds_load_bytes // s.dtype.bytes
+    if not PIPELINE_FACTS[a.pipeline].buffers or a.vector >= least:
         return None
-    bound = f"{DWORD_BYTES // s.dtype.bytes} or more"
-    return Violation(what="the vector along a head", value=str(a.vector), bound=bound)
+    return Violation(what="the vector along a head", value=str(a.vector), bound=f"{least} or more")
 
 
 @_problem(
@@ -382,6 +382,17 @@ def _window(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violatio
     named = (("left", p.left), ("right", p.right), ("sink", p.sink))
     violations = (at_most(f"{name} of the window", value, _MOST_LENGTH) for name, value in named)
     return next((each for each in violations if each is not None), None)
+
+
+@_problem(
+    "attention-head-most",
+    "no kernel holds a longer head; compute it as ck.softmax(q @ k.mT * scale) @ v, with two "
+    "products and a kernel of rows",
+    reads=(),
+)
+def _head_most(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
+    violation = at_most("the head size of q and k", c.problem.hdim_q, MOST_HEAD)
+    return violation or at_most("the head size of v", c.problem.hdim_v, MOST_HEAD)
 
 
 @_problem("attention-head-size", "a tile holds a whole head", reads=("tile",))

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from cklang.arch import ArchSpec, AttentionTile
 from cklang.families.attention.key import (
@@ -17,6 +18,7 @@ from cklang.families.attention.key import (
     ScoreKind,
 )
 from cklang.families.attention.rules import RULES, rows_of
+from cklang.families.attention_backward.key import AttentionGradAlgorithm
 from cklang.families.grid import Grid, Pattern
 from cklang.types import DType
 from cklang.widths import ACCESS_BYTES
@@ -26,10 +28,14 @@ __all__ = [
     "OCCUPANCIES",
     "attention_algorithms",
     "choices_of_tilings",
+    "narrowed",
+    "vector_widths",
     "widest",
 ]
 
 _SMALL = 64
+
+V = TypeVar("V", bound="AttentionAlgorithm | AttentionGradAlgorithm")
 
 
 def attention_algorithms(
@@ -67,8 +73,30 @@ def _algorithm(
 
 
 def widest(dtype: DType) -> int:
-    """Return how many elements an access moves along a head; 8-bit heads are multiples of 8 too."""
+    """Return how many elements an access moves at most; of 8-bit types half of 16 bytes."""
     return min(ACCESS_BYTES // dtype.bytes, 8)
+
+
+def vector_widths(dtype: DType) -> tuple[int, ...]:
+    """Return how many elements an access may move along a head, the most first.
+
+    The least is one, so that every head size is a multiple of a width.
+    """
+    most = widest(dtype)
+    return tuple(most >> power for power in range(most.bit_length()))
+
+
+def narrowed(algorithms: Iterable[V], dtype: DType) -> Iterator[V]:
+    """Yield algorithms with narrower accesses than the widest, the widest of these first.
+
+    Args:
+        algorithms: Forward or backward algorithms with the widest accesses.
+        dtype: The element type of q, k and v.
+    """
+    same = tuple(algorithms)
+    for width in vector_widths(dtype)[1:]:
+        for algorithm in same:
+            yield replace(algorithm, vector=width)
 
 
 def _tilings(spec: ArchSpec, dtype: DType) -> list[AttentionTile]:
@@ -93,7 +121,7 @@ def _values(name: str, signature: AttentionSignature, spec: ArchSpec) -> Sequenc
         return (True, False)
     return {
         "pipeline": tuple(AttentionPipeline),
-        "vector": (widest(signature.dtype),),
+        "vector": vector_widths(signature.dtype),
         "block_per_cu": OCCUPANCIES,
     }[name]
 
@@ -140,7 +168,11 @@ def choices_of_tilings(
     if step == "tiling":
         yield from _chosen(tiling, triples(signature, spec), among)
         return
-    for value in among.values(step, values(step, signature, spec)):
+    everything = values(step, signature, spec)
+    if step == "vector" and step not in among.choices:
+        # Narrower accesses are for head sizes that the widest do not divide, and slower.
+        everything = everything[:1]
+    for value in among.values(step, everything):
         yield {step: value}
 
 

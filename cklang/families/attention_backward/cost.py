@@ -30,6 +30,7 @@ from cklang.families.attention.cost import (
     AttentionShape,
     StepWork,
     attention_estimate,
+    more_loads,
     moved_once,
     overlapped,
     step_prices,
@@ -151,6 +152,13 @@ def _step(key: AttentionGradKey, gpu: ArchSpec, c: Constants, flops: float) -> d
         vector_flops=scores * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score]),
         lds_bytes=kept + read,
         loaded_bytes=staged,
+        more_loads=more_loads(
+            _walked(key) * (head + head_v),
+            key.algorithm.vector,
+            key.algorithm.warps[0],
+            s.dtype,
+            gpu,
+        ),
     )
     return step_prices(work, s.dtype, gpu, c)
 

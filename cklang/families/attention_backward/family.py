@@ -24,6 +24,7 @@ from cklang.families.attention.pipelines import parts_of_dq
 from cklang.families.attention.problem import AttentionGradCase
 from cklang.families.attention.profiles import profile_algorithms
 from cklang.families.attention.ranking import attention_grad_times, shape_of
+from cklang.families.attention.space import narrowed
 from cklang.families.attention.standalone import contents_of
 from cklang.families.attention_backward.cost import attention_grad_estimate
 from cklang.families.attention_backward.key import (
@@ -35,7 +36,15 @@ from cklang.families.attention_backward.lower import lower_grad
 from cklang.families.attention_backward.parts import gradient_at, rows_of, sizes_of, sum_at
 from cklang.families.attention_backward.rules import RULES
 from cklang.families.attention_backward.space import GRID
-from cklang.families.protocol import Family, Launches, Operands, Planning, Sel, Times
+from cklang.families.protocol import (
+    DEFAULT_PRESET,
+    Family,
+    Launches,
+    Operands,
+    Planning,
+    Sel,
+    Times,
+)
 from cklang.families.reduce.key import reduce_key
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
@@ -83,6 +92,14 @@ class AttentionBackward(Family[AttentionGradSignature, AttentionGradAlgorithm, A
     ) -> tuple[AttentionGradAlgorithm, ...]:
         """Return the legal algorithms of a profile."""
         return profile_algorithms(preset, signature, spec)
+
+    def last_resorts(
+        self, signature: AttentionGradSignature, spec: ArchSpec
+    ) -> tuple[AttentionGradAlgorithm, ...]:
+        """Return the candidates with narrower accesses, which take any head size and alignment."""
+        candidates = self.candidates(signature, spec, DEFAULT_PRESET)
+        narrow = narrowed(candidates, signature.forward.dtype)
+        return tuple(each for each in narrow if self.rules.accepts(each, signature, spec))
 
     def cost(
         self, keys: Sequence[AttentionGradKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]

@@ -271,6 +271,13 @@ def _load(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) 
     return Violation(what=what, value=str(moved), bound=str(ACCESS_BYTES))
 
 
+@_problem("attention-grad-head-most", "no kernel holds a longer head", reads=())
+def _head_most(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
+    p = c.forward.problem
+    violation = at_most("the head size of q and k", p.hdim_q, MOST_HEAD)
+    return violation or at_most("the head size of v", p.hdim_v, MOST_HEAD)
+
+
 @_problem("attention-grad-head-size", "a tile holds a whole head", reads=("tile",))
 def _head_size(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
     p = c.forward.problem

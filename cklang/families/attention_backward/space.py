@@ -9,7 +9,12 @@ from typing import Any
 
 from cklang.arch import ArchSpec, AttentionGradTile
 from cklang.families.attention.key import AttentionSignature
-from cklang.families.attention.space import OCCUPANCIES, choices_of_tilings, widest
+from cklang.families.attention.space import (
+    OCCUPANCIES,
+    choices_of_tilings,
+    vector_widths,
+    widest,
+)
 from cklang.families.attention_backward.key import (
     AttentionGradAlgorithm,
     AttentionGradSignature,
@@ -58,7 +63,7 @@ def _values(name: str, signature: AttentionGradSignature, spec: ArchSpec) -> Seq
         return tuple(dict.fromkeys(each[place] for each in _triples(signature, spec)))
     return {
         "pipeline": tuple(GradPipeline),
-        "vector": (widest(signature.forward.dtype),),
+        "vector": vector_widths(signature.forward.dtype),
         "block_per_cu": OCCUPANCIES,
     }[name]
 

@@ -30,7 +30,13 @@ from cklang.fusion.plan import FusedConv, View
 from cklang.ir.nodes import Value
 from cklang.widths import DWORD_BYTES
 
-__all__ = ["LayoutCopy", "WithCopies", "insert_layout_copies"]
+__all__ = [
+    "LayoutCopy",
+    "WithCopies",
+    "copied_in_order",
+    "copy_of",
+    "insert_layout_copies",
+]
 
 _REACH = 1 << 30
 """Bytes along one axis of a tile; both together stay within a buffer descriptor's 2^31."""
@@ -258,22 +264,22 @@ def insert_layout_copies(
     before: list[LayoutCopy] = []
     views = []
     for view in (kernel.a, kernel.b):
-        copied = _copied(view.value, view.perm, storage)
+        copied = copied_in_order(view.value, view.perm, storage)
         if copied is not None:
             name = copied[0].name
             layouts[name], origins[name] = copied[1], view.value.name
             refuse_negative(storage[view.value.name])
-            before.append(_copy(layouts, view.value.name, name))
+            before.append(copy_of(layouts, view.value.name, name))
         views.append(view if copied is None else View(value=copied[0], perm=view.perm))
     after: list[LayoutCopy] = []
     result = kernel.result
-    copied = _copied(result, kernel.axes, storage)
+    copied = copied_in_order(result, kernel.axes, storage)
     if copied is not None:
         name = copied[0].name
         layouts[name], origins[name] = copied[1], result.name
         refuse_overlap(storage[result.name])
         refuse_negative(storage[result.name])
-        after.append(_copy(layouts, name, result.name))
+        after.append(copy_of(layouts, name, result.name))
         result = copied[0]
     return WithCopies(
         kernel=replace(kernel, a=views[0], b=views[1], result=result),
@@ -284,7 +290,7 @@ def insert_layout_copies(
     )
 
 
-def _copied(
+def copied_in_order(
     value: Value, order: Sequence[int | None], storage: Mapping[str, TensorLayout]
 ) -> tuple[Value, TensorLayout] | None:
     """Return a value in the place of ``value`` whose memory is in ``order``, if it needs one."""
@@ -304,7 +310,8 @@ def _copied(
     return Value(name=name, type=value.type), layout
 
 
-def _copy(layouts: Mapping[str, TensorLayout], source: str, target: str) -> LayoutCopy:
+def copy_of(layouts: Mapping[str, TensorLayout], source: str, target: str) -> LayoutCopy:
+    """Return the copy of a value into another one of the same shape."""
     return LayoutCopy(
         source=source,
         target=target,

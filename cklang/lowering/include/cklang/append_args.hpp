@@ -33,6 +33,9 @@ struct AppendArgs
     int32_t behind;  // whether row i goes to row start + i, or to row i
     int64_t capacity;  // rows that a sequence has a place for; others are not written
     int64_t positions; // rows of the tables
+    const float* scales; // what a cache of another type than the rows is divided by; may be null
+    int64_t stride_scale; // from one head to the next
+    float scale;          // of all heads, where there are no scales
 };
 
 } // namespace cklang

@@ -24,6 +24,9 @@ typedef struct ck_append_problem
     int64_t behind;  /* row i goes to row start + i; else to row i */
     int64_t capacity;  /* rows that a sequence has a place for; others are not written */
     int64_t positions; /* rows of the tables */
+    const void* scales; /* float in device memory: what each head is divided by; may be null */
+    int64_t stride_scale; /* from one head to the next, 0: all have the first */
+    double scale; /* what all are divided by, where there are no scales */
 } ck_append_problem;
 
 /* Exported by the host shim:

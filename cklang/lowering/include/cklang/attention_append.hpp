@@ -10,15 +10,16 @@
 
 namespace cklang {
 
-/// A thread has two elements of one row: those that turn together, or neighbours behind them.
-template <typename T, Rotary rotary, bool paged>
+/// A thread has two elements of one row: those that turn together, or neighbours behind them. Where
+/// the cache has another type than the rows, they are divided by a scale and rounded once.
+template <typename T, typename Stored, Rotary rotary, bool paged>
 struct AppendKernel
 {
     static constexpr int32_t threads = append_threads;
 
     CK_TILE_DEVICE static void run(const AppendArgs& args)
     {
-        const int32_t pairs = args.width / 2;
+        const int32_t pairs = (args.width + 1) / 2;
         const int64_t index = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
         const int32_t pair  = static_cast<int32_t>(index % pairs);
         int64_t row         = index / pairs;
@@ -42,7 +43,8 @@ struct AppendKernel
         const int32_t row = args.behind ? start + i : i;
         if(row < 0 || row >= args.capacity)
             return;
-        T* to = place(args, batch, head, row);
+        Stored* to        = place(args, batch, head, row);
+        const float scale = scale_of(args, head);
 
         const int32_t half = args.rotary_width / 2;
         const bool turns   = rotary != Rotary::none && pair < half;
@@ -56,19 +58,44 @@ struct AppendKernel
             const float c       = value(static_cast<const T*>(args.cosine)[angle]);
             const float s       = value(static_cast<const T*>(args.sine)[angle]);
             const float x = value(from[a]), y = value(from[b]);
-            to[a] = narrow<T>(x * c - y * s);
-            to[b] = narrow<T>(y * c + x * s);
+            to[a] = stored(x * c - y * s, scale);
+            to[b] = stored(y * c + x * s, scale);
         }
         else
         {
-            to[a] = from[a];
-            to[b] = from[b];
+            to[a] = copied(from[a], scale);
+            if(b < args.width)
+                to[b] = copied(from[b], scale);
         }
     }
 
-    CK_TILE_DEVICE static T* place(const AppendArgs& args, int64_t batch, int32_t head, int32_t row)
+    static constexpr bool scaled = !std::is_same_v<T, Stored>;
+
+    CK_TILE_DEVICE static float scale_of(const AppendArgs& args, int32_t head)
     {
-        T* data = static_cast<T*>(args.to.data) + head * args.to.stride_head;
+        if constexpr(scaled)
+            return args.scales ? args.scales[head * args.stride_scale] : args.scale;
+        else
+            return 1.0f;
+    }
+
+    CK_TILE_DEVICE static Stored stored(float x, float scale)
+    {
+        return narrow<Stored>(scaled ? x / scale : x);
+    }
+
+    CK_TILE_DEVICE static Stored copied(T x, float scale)
+    {
+        if constexpr(scaled)
+            return stored(value(x), scale);
+        else
+            return x;
+    }
+
+    CK_TILE_DEVICE static Stored*
+    place(const AppendArgs& args, int64_t batch, int32_t head, int32_t row)
+    {
+        Stored* data = static_cast<Stored*>(args.to.data) + head * args.to.stride_head;
         if constexpr(paged)
         {
             const Pages& pages  = args.pages;

@@ -20,7 +20,7 @@ struct CombineKernel
 
     CK_TILE_DEVICE static void run(const AttentionArgs& args)
     {
-        const int32_t chunks = args.hdim_v / vector;
+        const int32_t chunks = (args.hdim_v + vector - 1) / vector;
         const int64_t index  = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
         const int32_t column = static_cast<int32_t>(index % chunks) * vector;
         int64_t row          = index / chunks;
@@ -28,13 +28,24 @@ struct CombineKernel
         row /= args.seqlen_q;
         const int64_t head  = row % args.heads;
         const int64_t batch = row / args.heads;
-        if(batch < args.batch)
-            element(args, batch, head, i, column);
+        if(batch >= args.batch)
+            return;
+        const int32_t left = args.hdim_v - column;
+        if(left >= vector)
+            elements<true>(args, batch, head, i, column, vector);
+        else
+            elements<false>(args, batch, head, i, column, left);
     }
 
     private:
-    CK_TILE_DEVICE static void
-    element(const AttentionArgs& args, int64_t batch, int64_t head, int64_t i, int32_t column)
+    /// `count` elements from `column` on, which are `all` of a vector or the last of a row.
+    template <bool all>
+    CK_TILE_DEVICE static void elements(const AttentionArgs& args,
+                                        int64_t batch,
+                                        int64_t head,
+                                        int64_t i,
+                                        int32_t column,
+                                        int32_t count)
     {
         const auto* lse = at<const float>(args.partial_lse, batch, head, i);
         const auto* o   = at<const float>(args.partial_o, batch, head, i) + column;
@@ -52,12 +63,14 @@ struct CombineKernel
             const float weight = __builtin_elementwise_exp(lse[split * args.stride_split_lse] - base);
             total += weight;
             for(int32_t e = 0; e < vector; ++e)
-                sum[e] += weight * o[split * args.stride_split_o + e];
+                if(all || e < count)
+                    sum[e] += weight * o[split * args.stride_split_o + e];
         }
         const float scale = total > 0 ? 1 / total : 0;
         auto* result      = at<OType>(args.o, batch, head, i) + column;
         for(int32_t e = 0; e < vector; ++e)
-            result[e] = narrow<OType>(stored(args, batch, head, i, column + e, sum[e] * scale));
+            if(all || e < count)
+                result[e] = narrow<OType>(stored(args, batch, head, i, column + e, sum[e] * scale));
         if(store_lse && column == 0)
             *at<float>(args.lse, batch, head, i) =
                 total > 0 ? base + __builtin_elementwise_log(total) : nothing;

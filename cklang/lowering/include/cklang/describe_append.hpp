@@ -33,13 +33,13 @@ class DescribeAppend
     }
 
     private:
-    int64_t work() const { return p_.batch * p_.heads * p_.rows * (p_.width / 2); }
+    int64_t work() const { return p_.batch * p_.heads * p_.rows * ((p_.width + 1) / 2); }
 
     const char* refuse() const
     {
         constexpr int64_t most = INT32_MAX;
-        if(p_.batch < 1 || p_.heads < 1 || p_.rows < 1 || p_.width < 2 || p_.width % 2 != 0)
-            return "batch, heads and rows must be 1 or more, the width of a row even";
+        if(p_.batch < 1 || p_.heads < 1 || p_.rows < 1 || p_.width < 1)
+            return "batch, heads, rows and the width of a row must be 1 or more";
         if(p_.heads > most / p_.batch || p_.rows > most / (p_.batch * p_.heads) ||
            work() / append_threads >= most)
             return "the problem has more than 2^31 rows or workgroups";
@@ -76,6 +76,9 @@ class DescribeAppend
         args.behind       = i32(p_.behind);
         args.capacity     = p_.capacity;
         args.positions    = p_.positions;
+        args.scales       = static_cast<const float*>(p_.scales);
+        args.stride_scale = p_.stride_scale;
+        args.scale        = static_cast<float>(p_.scale);
         return args;
     }
 

@@ -33,14 +33,15 @@ class DescribeCombine
     }
 
     private:
-    int64_t work() const { return p_.batch * p_.heads * p_.seqlen_q * (p_.hdim_v / combine_vector); }
+    int64_t work() const { return p_.batch * p_.heads * p_.seqlen_q * vectors(); }
+
+    int64_t vectors() const { return (p_.hdim_v - 1) / combine_vector + 1; }
 
     const char* refuse() const
     {
         constexpr int64_t most = INT32_MAX;
-        if(p_.batch < 1 || p_.heads < 1 || p_.kv_heads < 1 || p_.seqlen_q < 1 || p_.hdim_v < combine_vector ||
-           p_.hdim_v % combine_vector != 0)
-            return "batch, heads and queries must be 1 or more, head sizes multiples of 4";
+        if(p_.batch < 1 || p_.heads < 1 || p_.kv_heads < 1 || p_.seqlen_q < 1 || p_.hdim_v < 1)
+            return "batch, heads, queries and head sizes must be 1 or more";
         if(p_.splits < 1 || p_.splits > most)
             return "there must be a split or more";
         if(p_.heads > most / p_.batch || p_.seqlen_q > most / (p_.batch * p_.heads) ||

@@ -1,5 +1,5 @@
 // Made by cklang: rows written behind those of a cache, turned by their positions.
-// Key: {"algorithm": null, "arch": "gfx942", "family": "append", "signature": {"dtype": "f16", "paged": true, "rotary": "none"}, "version": 3}
+// Key: {"algorithm": null, "arch": "gfx942", "family": "append", "signature": {"dtype": "f16", "dtype_cache": "f16", "paged": true, "rotary": "interleaved"}, "version": 3}
 
 #if !defined(__HIP_DEVICE_COMPILE__)
 
@@ -7,15 +7,16 @@
 #include "cklang/describe_append.hpp"
 
 CK_APPEND_HOST_SHIM(
-    .rotary = cklang::Rotary::none,
+    .rotary = cklang::Rotary::interleaved,
     .paged  = true)
 
 #else
 
 #include "cklang/attention_append.hpp"
 
-using Kernel = cklang::AppendKernel<ck_tile::half_t,
-                                    cklang::Rotary::none, // rotary
+using Kernel = cklang::AppendKernel<ck_tile::half_t, // of the new rows
+                                    ck_tile::half_t, // of the cache
+                                    cklang::Rotary::interleaved, // rotary
                                     true>; // paged
 
 // The kernel.

@@ -1,5 +1,5 @@
 // Made by cklang: rows written behind those of a cache, turned by their positions.
-// Key: {"algorithm": null, "arch": "gfx90a", "family": "append", "signature": {"dtype": "f32", "paged": false, "rotary": "none"}, "version": 3}
+// Key: {"algorithm": null, "arch": "gfx942", "family": "append", "signature": {"dtype": "f16", "dtype_cache": "f16", "paged": true, "rotary": "none"}, "version": 3}
 
 #if !defined(__HIP_DEVICE_COMPILE__)
 
@@ -8,19 +8,20 @@
 
 CK_APPEND_HOST_SHIM(
     .rotary = cklang::Rotary::none,
-    .paged  = false)
+    .paged  = true)
 
 #else
 
 #include "cklang/attention_append.hpp"
 
-using Kernel = cklang::AppendKernel<float,
+using Kernel = cklang::AppendKernel<ck_tile::half_t, // of the new rows
+                                    ck_tile::half_t, // of the cache
                                     cklang::Rotary::none, // rotary
-                                    false>; // paged
+                                    true>; // paged
 
 // The kernel.
 extern "C" __global__ __launch_bounds__(Kernel::threads) void
-ck_attention_append_f32(cklang::AppendArgs args)
+ck_attention_append_f16(cklang::AppendArgs args)
 {
     Kernel::run(args);
 }

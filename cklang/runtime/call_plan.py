@@ -7,12 +7,12 @@ call writes its addresses into them and launches; nothing else is touched.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
+from cklang import forks
 from cklang.device.arrays import HOST, Array
 from cklang.device.device import PAST_LAUNCHES, Device, Launch, LaunchCounters
 from cklang.device.pinned_buffers import Upload
@@ -92,7 +92,7 @@ class CallPlan:
         # The emulator remembers what a few launches took; only of more each is asked for.
         self._counts_each = self.counts and len(self._steps) > PAST_LAUNCHES
         self._promise_to_wait = device.promise_to_wait
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
 
     @property
     def records(self) -> tuple[LaunchRecord, ...]:

@@ -154,5 +154,11 @@ TABLE: tuple[Rule, ...] = (
         "call the op on parts of its batch, each with out= a part of the result; store large "
         "temporaries in a narrower dtype, .to(ck.f16); or delete arrays that nothing needs",
     ),
+    row(
+        "D010",
+        CkDeviceError,
+        "this process was forked from one that had used {device}, and HIP does not survive a fork",
+        "multiprocessing.get_context('spawn') starts workers with a device of their own",
+    ),
     row("D006", CkValueError, "the arrays lie on {place}, but the call is to run on {device}"),
 )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from cklang.autodiff.attention import ATTENTION
+from cklang.autodiff.indices import INDICES
 from cklang.autodiff.pointwise import POINTWISE
 from cklang.autodiff.products import PRODUCTS
 from cklang.autodiff.reductions import REDUCTIONS
@@ -17,19 +18,22 @@ from cklang.ir.ops import OPS
 __all__ = ["ADVICE", "ONCE", "RULES", "WITHOUT_FLOATS"]
 
 RULES: Mapping[str, Rule] = MappingProxyType(
-    {**POINTWISE, **REDUCTIONS, **PRODUCTS, **ATTENTION, **STRUCTURE}
+    {**POINTWISE, **REDUCTIONS, **PRODUCTS, **ATTENTION, **INDICES, **STRUCTURE}
 )
 """The rule of each op that has one."""
 
+_ADVICE = {
+    "take": "write table[ids] as a product with a one-hot matrix, or compute the gradient of "
+    "the table outside: a scatter of dy to rows ids",
+    "gemm24": "differentiate the dense product a @ b and prune the gradient by the pattern",
+    "scaled_gemm": "differentiate the product of the operands before quantisation, in f16 or bf16",
+    "element": "read the tensor outside of score and mask functions",
+    "scatter": "write it with scatter_add, whose rows have gradients",
+    "sort": "take the elements at indices that another op has sorted",
+    "log_sums": "differentiate the op that was written, not a part of its plan",
+}
 ADVICE: Mapping[str, str] = MappingProxyType(
-    {
-        "take": "write table[ids] as a product with a one-hot matrix, or compute the gradient of "
-        "the table outside: a scatter of dy to rows ids",
-        "gemm24": "differentiate the dense product a @ b and prune the gradient by the pattern",
-        "scaled_gemm": "differentiate the product of the operands before quantisation, in f16 or "
-        "bf16",
-        "element": "read the tensor outside of score and mask functions",
-    }
+    {name: fix for name, fix in _ADVICE.items() if name in OPS and name not in RULES}
 )
 """The ops that floats pass and that have no rule, with what to write instead."""
 
@@ -39,13 +43,13 @@ ONCE: Mapping[str, str] = MappingProxyType(
 """Ops whose rule is not to be differentiated again, since it distinguishes zeros, with advice."""
 
 _CONDITIONS = ("lt", "le", "gt", "ge", "eq", "ne", "isnan")
-_NUMBERS = ("constant", "extent", "arange", "reduce_argmax", "reduce_argmin")
+_NUMBERS = ("constant", "extent", "arange", "reduce_argmax", "reduce_argmin", "argsort")
 WITHOUT_FLOATS = frozenset(
     (
         *(name for name in OPS if name.startswith(("bitwise_", "logical_"))),
         *("left_shift", "right_shift"),
         *_CONDITIONS,
-        *_NUMBERS,
+        *(name for name in _NUMBERS if name in OPS),
     )
 )
 """Ops that no gradient reaches: their results are integers and conditions, or constants."""

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""Gradients of gathers, scatters and running sums, where the op table has these ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cklang.autodiff.transform import backward
+from cklang.ir.builder import Builder
+from cklang.ir.nodes import Function, Value
+from cklang.ir.ops import OPS
+from cklang.ir.verifier import verify
+from cklang.reference.evaluate import evaluate
+from cklang.types import dims, f32, i32
+
+M, N, V = dims("M N V")
+IDS = np.array([2, 0, 2, 3], "i")
+
+
+def built(op: str, shapes: dict[str, Any], shape: Any, **attrs: Any) -> Function:
+    builder = Builder("f")
+    params: list[Value] = [builder.param(name, type_) for name, type_ in shapes.items()]
+    return builder.finish(builder.append(op, *params, shape=shape, **attrs))
+
+
+def linear(function: Function, arrays: list[Any], name: str) -> None:
+    """Check <v, J u> = <J'v, u> for a parameter in which the function is linear."""
+    (ju,) = evaluate(function, arrays)
+    v = np.random.default_rng(3).standard_normal(ju.shape).astype("f")
+    derived = verify(backward(function, [name], ["dy"], name="t"), allow_unused=True)
+    (jv,) = evaluate(derived, [*arrays, v])
+    u = arrays[[param.name for param in function.params].index(name)]
+    left, right = (np.vdot(a.astype("d"), b.astype("d")) for a, b in ((v, ju), (jv, u)))
+    np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-5)
+
+
+needs_scatter = pytest.mark.skipif("scatter_add" not in OPS, reason="the op table has no scatter")
+
+
+def rows(*shape: int) -> Any:
+    return np.random.default_rng(0).standard_normal(shape).astype("f")
+
+
+@needs_scatter
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_gradient_of_a_gather_is_a_scatter(axis: int) -> None:
+    function = built("take", {"x": f32[V, N], "ids": i32[M]}, None, axis=axis)
+    linear(function, [rows(5, 6), IDS], "x")
+
+
+@needs_scatter
+@pytest.mark.parametrize("name", ["x", "base"])
+def test_the_gradient_of_a_scatter_is_a_gather(name: str) -> None:
+    # An index outside of the axis adds nothing.
+    ids = np.array([2, -1, 2, 9], "i")
+    types = {"ids": i32[M], "x": f32[M, N], "base": f32[V, N]}
+    function = built("scatter_add", types, (V, N), axis=0, in_place=0)
+    arrays = [ids, rows(4, 6), np.zeros((5, 6), "f") if name == "x" else rows(5, 6)]
+    if name == "base":
+        arrays[1] = np.zeros((4, 6), "f")
+    linear(function, arrays, name)
+
+
+@pytest.mark.skipif("cumsum" not in OPS, reason="the op table has no cumsum")
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_gradient_of_a_running_sum_runs_back(axis: int) -> None:
+    linear(built("cumsum", {"x": f32[M, N]}, None, axis=axis), [rows(4, 5)], "x")

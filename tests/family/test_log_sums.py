@@ -168,6 +168,19 @@ def test_algorithms_without_whole_blocks_are_refused(change: dict[str, Any], rul
     assert rule in str(caught.value)
 
 
+def test_only_fusion_makes_such_problems() -> None:
+    with pytest.raises(CkError) as caught:
+        ck.problem(64, 64, 64, e=ck.f32, layouts="rcl")
+    assert caught.value.code == "K031"
+
+
+def test_the_source_says_what_is_stored() -> None:
+    x, w = operands(70, 200, 96)
+    source = lse.inspect(x, w, device="emu:gfx942")
+    assert "Of E, the log-sum-exp of each row and 64 columns is stored." in source
+    assert "cklang::LogSumsEpilogue<EpilogueProblem, 64, Function>" in source
+
+
 def test_k_is_not_cut_into_launches() -> None:
     assert "log-sum-exps" in str(why_k_is_whole(problem_of(10, 130)))
 

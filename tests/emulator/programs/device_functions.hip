@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Device functions beyond those that cklang's kernels call: `device_functions NAME IN OUT` applies one to the
 // doubles in a file; without words it checks the others itself and prints what is wrong.
+#include <hip/hip_complex.h>
+#include <hip/hip_cooperative_groups.h>
 #include <hip/hip_runtime.h>
 
 #include <cstdio>
@@ -95,6 +97,56 @@ __global__ void conversions()
     CHECK(__int2double_rn(-7) == -7 && __uint2double_rn(~0u) == 4294967295.0)
 }
 
+namespace cg = cooperative_groups;
+
+// 96 threads: a wave and a half, or three of 32 lanes.
+__global__ void groups(unsigned* shared)
+{
+    const cg::thread_block block = cg::this_thread_block();
+    const auto tile              = cg::tiled_partition<16>(block);
+    const unsigned rank = block.thread_rank(), in_tile = rank % 16;
+    CHECK(block.size() == 96 && rank == threadIdx.x && block.group_index().x == blockIdx.x)
+    CHECK(tile.size() == 16 && tile.thread_rank() == in_tile)
+    CHECK(tile.meta_group_rank() == rank / 16 && tile.meta_group_size() == 6)
+    unsigned sum = rank;
+    for(unsigned step = 8; step != 0; step /= 2)
+        sum += tile.shfl_xor(sum, step);
+    CHECK(sum == 16 * (rank - in_tile) + 120 && tile.shfl(rank, 3) == rank - in_tile + 3)
+    CHECK(tile.shfl_down(in_tile, 2) == (in_tile < 14 ? in_tile + 2 : in_tile))
+    CHECK(tile.shfl_up(in_tile, 1) == (in_tile > 0 ? in_tile - 1 : 0))
+    CHECK(tile.ballot(in_tile % 4 == 1) == 0x2222 && tile.any(in_tile == 9) && !tile.all(in_tile == 9))
+    CHECK(tile.match_any(in_tile / 8) == 0xffull << in_tile / 8 * 8)
+    const cg::thread_group four = cg::tiled_partition(block, 4);
+    CHECK(four.size() == 4 && four.thread_rank() == rank % 4 && cg::group_size(four) == 4)
+    if(in_tile % 2 == 1)
+    {
+        const cg::coalesced_group odd = cg::coalesced_threads();
+        CHECK(odd.thread_rank() == __lane_id() / 2 && odd.shfl(rank, 0) % warpSize == 1)
+        CHECK(odd.ballot(in_tile % 4 == 1) & 1 && odd.any(in_tile == 1) && odd.all(in_tile != 0))
+        CHECK(odd.shfl_down(rank, 1) == (odd.thread_rank() + 1 < odd.size() ? rank + 2 : rank))
+    }
+    const cg::grid_group grid = cg::this_grid();
+    CHECK(grid.size() == 96 * gridDim.x && grid.thread_rank() == 96 * blockIdx.x + rank)
+    for(unsigned round = 1; round <= 3; ++round)
+    {
+        if(rank == 0)
+            atomicAdd(shared, 1u);
+        grid.sync();
+        CHECK(__hip_atomic_load(shared, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT) == round * gridDim.x)
+        cg::sync(grid);
+    }
+}
+
+__global__ void complex_numbers()
+{
+    const hipFloatComplex p = make_hipFloatComplex(3, 4), q = make_hipComplex(1, -2);
+    const hipFloatComplex product = hipCmulf(p, q), ratio = hipCdivf(product, q);
+    CHECK(product.x == 11 && product.y == -2 && ratio.x == 3 && ratio.y == 4)
+    CHECK(hipCabsf(p) == 5 && hipCsqabsf(q) == 5 && hipConjf(q).y == 2 && hipCrealf(p) == 3)
+    const hipDoubleComplex wide = hipCfma(hipComplexFloatToDouble(p), make_hipDoubleComplex(0, 1), {1, 1});
+    CHECK(wide.x == -3 && wide.y == 4 && hipCsub(wide, hipCadd(wide, wide)).x == 3 && hipCimag(wide) == 4)
+}
+
 template <class Function>
 __global__ void apply(const double* from, double* to, int count, Function function)
 {
@@ -150,6 +202,13 @@ int main(int count, char** words)
     integers<<<1, 1>>>(table);
     floats<<<1, 1>>>();
     conversions<<<1, 1>>>();
+    complex_numbers<<<1, 1>>>();
+    unsigned* shared;
+    (void)hipMalloc(&shared, sizeof *shared);
+    (void)hipMemset(shared, 0, sizeof *shared);
+    void* arguments[] = {&shared};
+    if(hipLaunchCooperativeKernel(groups, 5, 96, arguments, 0, nullptr) != hipSuccess)
+        return 4;
     unsigned failed[4] = {};
     (void)hipMemcpyFromSymbol(failed, HIP_SYMBOL(failures), sizeof failed);
     std::printf("%u failed\n", failed[0]);

@@ -3,11 +3,13 @@
 
 Every ``@ck.op`` is a custom op as soon as torch traces a call of it. Nothing here is needed to call
 ops with tensors, in eager mode or under ``torch.compile``: the first call that torch traces imports
-this package. ``import cklang`` does not. :mod:`cklang.torch.backend` compiles whole models.
+this package. ``import cklang`` does not. Autograd calls the ops that :func:`cklang.vjp` makes.
+:mod:`cklang.torch.backend` compiles whole models.
 """
 
 from __future__ import annotations
 
+from cklang.autodiff import vjp
 from cklang.torch.backend import cklang_backend, register, report
 from cklang.torch.gradient import set_backward_of
 from cklang.torch.library import custom_op_of
@@ -15,3 +17,4 @@ from cklang.torch.library import custom_op_of
 __all__ = ["cklang_backend", "custom_op_of", "report", "set_backward_of"]
 
 register()
+set_backward_of(vjp)

@@ -151,6 +151,14 @@ def _written(
                 wanted = source.type.extents(dims)
                 raise error("A058", shape=shape, strides=strides, wanted=wanted)
             places[source.name] = place
+        elif OPS[operation.op].kind is Kind.PARTIAL:
+            (source,) = operation.operands
+            packed = TensorLayout.packed(result, dims)
+            places[result.name] = MemoryView(memory=result.name, layout=packed)
+            # The kernel of the source writes a number for each block of a row.
+            shape, strides = source.type.extents(dims), (*packed.strides[:-1], 1)
+            elements = replace(packed, name=source.name, shape=shape, strides=strides)
+            places[source.name] = MemoryView(memory=result.name, layout=elements)
         elif OPS[operation.op].kind is Kind.JOIN:
             joined = _memory(result, places, layouts) or MemoryView(
                 memory=result.name, layout=TensorLayout.packed(result, dims)

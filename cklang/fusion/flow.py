@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Flow", "Occurrence"]
 
 
-_PLACES = (Kind.VIEW, Kind.JOIN)
+_PLACES = (Kind.VIEW, Kind.JOIN, Kind.PARTIAL)
 """What is in memory and has no kernel: others read and write there."""
 _NO_PAIRS: Mapping[int, int] = MappingProxyType({})
 

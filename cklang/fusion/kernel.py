@@ -67,6 +67,9 @@ RULES: Mapping[str, str] = MappingProxyType(
         "memory": "{value} is in memory: a view of it is read there, or copied if no strides give "
         "it the shape",
         "apart": "{value} is in memory: an op that is called apart has kernels of its own",
+        "partial": "{value} are log-sum-exps of parts of rows: the kernel of {anchor} reads these",
+        "reduced": "{value} is never stored: its kernel stores the log-sum-exp of each row and "
+        "block of columns",
         "joined": "{value} is a part: its kernel writes it to its place in the whole",
         "written": "{value} is the result: kernels write it there",
         "operand": "{value} is stored: {op} {anchor} loads it",
@@ -85,6 +88,7 @@ _RULE_OF_INPUT: Mapping[Kind | None, str] = {
     Kind.INDEX: "numbers",
     Kind.VIEW: "part",
     Kind.JOIN: "whole",
+    Kind.PARTIAL: "partial",
 }
 _FUSED = frozenset(
     {
@@ -156,6 +160,7 @@ class KernelMaker:
             epilogue=epilogue,
             reads=reads,
             result=root,
+            log_sums=self.is_reduced(walk.root),
             b2=None if partner is None else self._second(partner, space),
             more=tuple(
                 Read(value=self.flow.value(use.node), axes=compose(space.order, use.axes))
@@ -170,6 +175,11 @@ class KernelMaker:
             scale_b=scales[1],
             spans=_spans([anchor, *epilogue.body]),
         )
+
+    def is_reduced(self, root: int) -> bool:
+        """Tell whether log-sum-exps are stored in the place of a root."""
+        readers = self.flow.graph.successors(root)
+        return any(self.flow.kind(reader) is Kind.PARTIAL for reader in readers)
 
     def _second(self, partner: int, space: _Space) -> View:
         """Return the second B of a pair; its A is that of the anchor, which is stored."""
@@ -229,6 +239,9 @@ class KernelMaker:
             if self.flow.kind(place) is Kind.JOIN:
                 for index, part in enumerate(self.flow.operands(place)):
                     self.decide("joined", Edge(source=part, target=place, operand=index), None)
+            if self.flow.kind(place) is Kind.PARTIAL:
+                (elements,) = self.flow.operands(place)
+                self.decide("reduced", Edge(source=elements, target=place, operand=0), None)
             for target in self.flow.graph.successors(place):
                 if self.flow.payload(target).kind == "result":
                     self.decide("written", Edge(source=place, target=target, operand=0), None)
@@ -500,6 +513,7 @@ _RULE_OF_KIND = {
     Kind.INDEX: "numbers",
     Kind.VIEW: "part",
     Kind.JOIN: "whole",
+    Kind.PARTIAL: "partial",
 }
 
 

@@ -29,6 +29,7 @@ from cklang.errors import CkError, error
 from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.joint import joined_roots
 from cklang.fusion.kernel import MAKERS, KernelMaker, Maker, is_transposed
+from cklang.fusion.log_sums import with_log_sums
 from cklang.fusion.pairs import pairs_of
 from cklang.fusion.placement import placed
 from cklang.fusion.plan import AnyKernel, Plan
@@ -71,7 +72,7 @@ def plan(
     verify(function, allow_unused=True)
     if len(set(function.results)) < len(function.results):
         raise error("X001", at=function.span, name=function.name)
-    function = placed(function)
+    function = placed(with_log_sums(function))
     flow, roots = _paired(outline(function), makers)
     maker = KernelMaker(flow, roots, makers)
     fused = [maker.make(*each) for each in joined_roots(flow, roots, makers)]
@@ -138,7 +139,7 @@ def _needed(function: Function, kernels: Sequence[AnyKernel]) -> list[AnyKernel]
     reads.add_edges_from(
         (operand.name, each.result.name)
         for each in function.body
-        if OPS[each.op].kind in (Kind.JOIN, Kind.VIEW, Kind.SHAPE)
+        if OPS[each.op].kind in (Kind.JOIN, Kind.PARTIAL, Kind.VIEW, Kind.SHAPE)
         for operand in each.operands
     )
     needed = {value.name for value in function.results}

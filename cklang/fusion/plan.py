@@ -166,6 +166,9 @@ class FusedGemm:
 
     ``axes`` are the result's axes in the order of the kernel's: batch axes, then rows and columns,
     None where a product of vectors has none. ``depth`` is how many axes A and B have for K.
+    With ``log_sums`` the result is not stored: its memory has the log-sum-exp of each row and block
+    of columns (:mod:`cklang.ir.log_sums`), in rows.
+
     ``anchor`` is the gemm of the function that this kernel computes (by the name of its result),
     ``op`` its op,
     ``transposed`` whether the kernel computes its transpose, with A and B exchanged.
@@ -179,6 +182,7 @@ class FusedGemm:
     reads: tuple[Read, ...]
     result: Value
     more: tuple[Read, ...] = ()
+    log_sums: bool = False
     b2: View | None = None
     anchor: str
     op: str = "gemm"

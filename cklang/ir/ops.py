@@ -37,6 +37,7 @@ from cklang.ir import (
     extents,
     indices,
     joins,
+    log_sums,
     numeric,
     reductions,
     rules,
@@ -66,6 +67,7 @@ class Kind(Enum):
     GATHER = "gather"
     VIEW = "view"
     JOIN = "join"
+    PARTIAL = "partial"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -386,6 +388,15 @@ _STRUCTURE = (
         attrs=(AttrRow(name="call", kind=AttrKind.INT),),
         shape=rules.SAME_SHAPE,
         dtype=rules.KEEP_DTYPE,
+    ),
+    Op(
+        name=log_sums.LOG_SUMS,
+        operands=1,
+        kind=Kind.PARTIAL,
+        doc=f"the log-sum-exp of each {log_sums.COLUMNS} elements of the last axis, which the "
+        "kernel of the operand stores in its place",
+        numpy=log_sums.log_sums,
+        shape=log_sums.LOG_SUMS_SHAPE,
     ),
     *(
         Op(

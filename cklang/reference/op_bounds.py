@@ -18,6 +18,7 @@ from cklang.ir import numeric
 from cklang.ir.contraction import Contraction
 from cklang.ir.convolution import geometry_of, summed
 from cklang.ir.indices import take_axes
+from cklang.ir.log_sums import COLUMNS, LOG_SUMS
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS, Kind, Op
@@ -90,6 +91,18 @@ def _joined(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int
     value = apply(operation, [each.value for each in operands], dims)
     moved = apply(operation, [each.error.astype(np.float64) for each in operands], dims)
     return Known(value=value, error=moved.astype(operands[0].error.dtype))
+
+
+def _log_sums(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
+    """Return the log-sum-exp of each block, which moves no further than its elements do."""
+    (x,) = operands
+    value = apply(operation, [x.value], dims)
+    rest = -x.value.shape[-1] % COLUMNS
+    error = np.pad(x.error.astype(np.float64), [*[(0, 0)] * (x.value.ndim - 1), (0, rest)])
+    moved = error.reshape(*value.shape, COLUMNS).max(axis=-1)
+    # Sums of at most COLUMNS positive numbers, exponentials and a logarithm, then one addition.
+    own = UNIT * (COLUMNS + 8 + 2 * np.abs(finite(value)))
+    return Known(value=value, error=moved + own)
 
 
 def _read(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
@@ -363,7 +376,7 @@ _KIND_BOUNDS: Mapping[Kind, BoundRule] = {
 OP_BOUNDS: Mapping[str, BoundRule] = MappingProxyType(
     {name: _KIND_BOUNDS[op.kind] for name, op in OPS.items() if op.kind in _KIND_BOUNDS}
     | {name: _bits for name, op in OPS.items() if op.dtype is INTEGER_DTYPE}
-    | {"gemm24": _gemm24, "scaled_gemm": _scaled_gemm}
+    | {LOG_SUMS: _log_sums, "gemm24": _gemm24, "scaled_gemm": _scaled_gemm}
     | dict(ROW_BOUNDS)
 )
 """The rule of each op but attention, by its name."""

@@ -24,6 +24,7 @@ from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.extents import EXTENT, extent_numbers
 from cklang.ir.indices import ARANGE, index_ranges
 from cklang.ir.joins import JOINS
+from cklang.ir.log_sums import LOG_SUMS
 from cklang.ir.nodes import Function, Value
 from cklang.ir.views import VIEWS
 from cklang.runtime.bind import Binding
@@ -269,7 +270,7 @@ def prepare(
         for kernel in plan.kernels
         for value in kernel.results
     }
-    own = (each.result for each in plan.function.body if each.op in (*JOINS, *VIEWS))
+    own = (each.result for each in plan.function.body if each.op in (*JOINS, *VIEWS, LOG_SUMS))
     sizes |= {value.name: value.type.bytes(binding.dims) for value in own}
     numbers = numbers_of(plan.function, binding.dims)
     stages = [

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import Plan
 from cklang.runtime.bind import Binding
-from cklang.runtime.planner import Choice, choices_of, memory_of
+from cklang.runtime.planner import CallMemory, Choice, choices_of, memory_of
 from cklang.runtime.workspace import byte_size
 from cklang.selection.select import AnySelection, Request
 
@@ -108,10 +108,10 @@ def summarise(
     values |= {views[name].memory for name in values if name in views}
     own = {*binding.arrays, *(value.name for value in plan.function.results)}
     return Summary(
-        kernels=tuple(_kernel(choice, layouts) for choice in choices),
+        kernels=tuple(_kernel(choice, memory) for choice in choices),
         gpu=target.spec.product,
         partition_bytes=sum(
-            _bytes(layouts[name])
+            _touched(name, memory)
             for kernel in plan.kernels
             for name in {value.name for value in (*kernel.inputs, *kernel.results)}
         ),
@@ -119,20 +119,29 @@ def summarise(
     )
 
 
-def _kernel(choice: Choice, layouts: Mapping[str, TensorLayout]) -> KernelSummary:
+def _kernel(choice: Choice, memory: CallMemory) -> KernelSummary:
     return KernelSummary(
         family=choice.selection.key.family,
         problem=str(choice.selection.problem),
         launches=len(choice.stages),
-        bytes=sum(_moved(stage, layouts) for stage in choice.stages),
+        bytes=sum(_moved(stage, memory) for stage in choice.stages),
         microseconds=_predicted(choice.selection),
     )
 
 
-def _moved(stage: Stage, layouts: Mapping[str, TensorLayout]) -> int:
+def _moved(stage: Stage, memory: CallMemory) -> int:
     """Return the bytes of the tensors of a launch."""
-    sizes = {name: _bytes(layouts[name]) for name in stage.values if name in layouts}
+    sizes = {name: _touched(name, memory) for name in stage.values if name in memory.layouts}
     return sum({**sizes, **stage.temporaries}.values())
+
+
+def _touched(name: str, memory: CallMemory) -> int:
+    """Return the bytes of a tensor; of a view no more than the memory has in which it lies."""
+    size = _bytes(memory.layouts[name])
+    view = memory.views.get(name)
+    if view is None or view.memory not in memory.layouts:
+        return size
+    return min(size, _bytes(memory.layouts[view.memory]))
 
 
 def _bytes(layout: TensorLayout) -> int:

@@ -200,6 +200,8 @@ def tasks_of_call(
         problem = FAMILIES[kernel.family].problem(kernel, layouts, binding.dims)
         if problem is None:
             continue
+        if gradient is None and not FAMILIES[kernel.family].measurable(problem):
+            continue
         task = TuningTask(
             function=text,
             kernel=index,

@@ -57,6 +57,8 @@ class Layout(Enum):
     COL = "c"
     PREPARED = "p"
     """Neither: B stands in the order in which the lanes of a warp take it."""
+    LOG_SUMS = "l"
+    """Of E, which is not stored: in rows, the log-sum-exp of each block of columns."""
 
 
 class DKind(Enum):

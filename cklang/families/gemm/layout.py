@@ -18,6 +18,7 @@ from cklang.families.gemm.problem import ComputedMatrix, Matrix, Problem, ReadAc
 from cklang.families.gemm.summed_axes import merge_summed_axes, step_along
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import Computed, Read, View
+from cklang.ir.log_sums import COLUMNS
 from cklang.types import extents_of
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def problem_of(
         k=k,
         a=_side(kernel.a, (m, k), along_a, Layout.ROW),
         b=_side(kernel.b, (k, n), along_b, Layout.COL),
-        e=_result(kernel.result.name, nest, places[last]),
+        e=(_log_sums if kernel.log_sums else _result)(kernel.result.name, nest, places[last]),
         d=tuple(
             (_further_result if each in kernel.more else _access)(each, (m, n), place)
             for each, place in zip(operands, places[last + 1 : first], strict=True)
@@ -348,6 +349,21 @@ def _result(value: str, nest: LoopNest, place: _Place) -> Matrix:
         rows=rows,
         columns=columns,
         stride=stride,
+    )
+
+
+def _log_sums(value: str, nest: LoopNest, place: _Place) -> Matrix:
+    """Return the matrix of a result of which blocks of columns are stored, a number each."""
+    rows, columns = nest.rows.extent, nest.columns.extent
+    return Matrix(
+        value=value,
+        dtype=place.storage.dtype,
+        alignment=place.storage.alignment,
+        batch=place.batch,
+        layout=Layout.LOG_SUMS,
+        rows=rows,
+        columns=columns,
+        stride=place.steps[0] if rows > 1 else -(-columns // COLUMNS),
     )
 
 

@@ -23,6 +23,7 @@ from cklang.families.gemm.key import (
 from cklang.families.gemm.kinds import KINDS, kind_names
 from cklang.families.gemm.pipelines import PIPELINES, PipelineRow
 from cklang.fusion.functions import Functions
+from cklang.ir.log_sums import COLUMNS
 from cklang.ir.nodes import Function
 from cklang.lowering.pointwise import c_functions, c_result, c_type, results_struct
 from cklang.lowering.render import key_json, template
@@ -40,7 +41,12 @@ HOLES = {
 """The symbols that a stencil leaves open: the epilogue, and what computes A or B if a function
 does."""
 
-_LAYOUTS = {Layout.ROW: "Row", Layout.COL: "Column", Layout.PREPARED: "Column"}
+_LAYOUTS = {
+    Layout.ROW: "Row",
+    Layout.COL: "Column",
+    Layout.PREPARED: "Column",
+    Layout.LOG_SUMS: "Row",
+}
 
 _RESULT_KINDS = {DKind.RESULT: "full", DKind.STRIDED_RESULT: "strided"}
 """How C++ addresses a further result: as it would an operand."""
@@ -128,7 +134,7 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         ("further results", len(s.d) - len(s.reads), (0,) if conv else (len(s.d) - len(s.reads),)),
         ("layout_a", s.layout_a, _layouts_a(s, row)),
         ("layout_b", s.layout_b, _layouts_b(s, row)),
-        ("layout_e", s.layout_e, (Layout.ROW,)),
+        ("layout_e", s.layout_e, _layouts_e(s, row)),
         ("special", a.special, family.specials),
         ("groups_merged", a.groups_merged, (a.groups_merged,) if conv else (1,)),
         ("warps", a.warps, (along_k,)),
@@ -179,6 +185,12 @@ def _layouts_b(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
     if signature.sums > 1 and not row.computed:
         return (Layout.COL,)
     return _PLAIN if row.any_layout and not signature.dtype_b.packed else (Layout.COL,)
+
+
+def _layouts_e(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
+    s = signature
+    is_one = s.sums == 1 and len(s.reads) == len(s.d) and row.wave_groups == 1 and not s.spatial
+    return (Layout.ROW, *((Layout.LOG_SUMS,) if is_one and s.dtype_e == f32 else ()))
 
 
 def _policy(signature: Signature, algorithm: Algorithm) -> str:
@@ -346,6 +358,7 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         **{name: str(getattr(a, name)).lower() for name in flags},
         **_pipeline(a, s),
         "sparse": s.sparse,
+        "log_sums": COLUMNS if s.layout_e is Layout.LOG_SUMS else 0,
         "pair": s.sums > 1,
         "n_is_inner": str(s.layout_b is Layout.ROW).lower(),
         "stored_shape": "Half" if s.sums > 1 else "Shape",

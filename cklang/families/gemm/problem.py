@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from cklang.device.preshuffle import Arrangement
 from cklang.families.gemm.key import DKind, DOperand, Layout, ProductKind, Scale, Signature
+from cklang.ir.log_sums import COLUMNS
 from cklang.types import DType, Kind, f32, i32
 from cklang.widths import packed_row
 
@@ -58,13 +59,15 @@ class Matrix(Operand):
         """Extent of the contiguous axis."""
         if self.prepared is not None or self.dtype.packed:
             return self.stride
+        if self.layout is Layout.LOG_SUMS:
+            return -(-self.columns // COLUMNS)
         return self.columns if self.layout is Layout.ROW else self.rows
 
     @property
     def span(self) -> int:
         """Elements from the first to the last, gaps included."""
-        by_rows = self.layout is Layout.ROW
-        other, row = (self.rows, self.columns) if by_rows else (self.columns, self.rows)
+        by_columns = self.layout is Layout.COL
+        other, row = self.columns if by_columns else self.rows, self.contiguous
         if self.prepared is not None:
             other, row = self.prepared.extents(self.columns, self.rows)
         elif self.dtype.packed:

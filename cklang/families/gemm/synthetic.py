@@ -74,8 +74,10 @@ def problem(
     for name, extent, least in (("m", m, 1), ("n", n, 1), ("k", k, 0)):
         if not isinstance(extent, int) or extent < least:
             raise error("K011", name=name, least=least, got=extent)
-    if len(layouts) != 3:
-        raise error("K031", got=layouts, known=", ".join(each.value for each in Layout))
+    # Log-sum-exps are stored of products that fusion has found, with a program around them.
+    known = [each.value for each in Layout if each is not Layout.LOG_SUMS]
+    if len(layouts) != 3 or Layout.LOG_SUMS.value in layouts:
+        raise error("K031", got=layouts, known=", ".join(known))
     by = [enum_of(Layout, letter) for letter in layouts]
     types = (a, b or a, e or a)
     shapes = ((m, k), (k, n), (m, n))

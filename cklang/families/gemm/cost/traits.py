@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from cklang.arch import ArchSpec
 from cklang.errors import error
-from cklang.families.gemm.key import DKind, GemmKey, Pipeline, ProductKind
+from cklang.families.gemm.key import DKind, GemmKey, Layout, Pipeline, ProductKind, Signature
 from cklang.families.gemm.pipelines import loop_of
+from cklang.ir.log_sums import COLUMNS
 from cklang.types import DType, Kind
 from cklang.widths import ACCESS_BYTES
 
@@ -260,6 +261,12 @@ def matrix_rate(spec: ArchSpec, dtype: DType) -> float:
     raise error("N002", gpu=spec.name, dtype=dtype.name, known=known)
 
 
+def _stored_bytes(signature: Signature) -> float:
+    """Return the bytes of E for each element of the product."""
+    elements = COLUMNS if signature.layout_e is Layout.LOG_SUMS else 1
+    return signature.dtype_e.bytes / elements
+
+
 def traits_of(key: GemmKey, spec: ArchSpec, resources: Resources | None = None) -> Traits:
     """Return the traits of a kernel of cklang on the GPU that ``spec`` describes.
 
@@ -280,7 +287,7 @@ def traits_of(key: GemmKey, spec: ArchSpec, resources: Resources | None = None) 
         width_a=a.vector_a * s.dtype_a.bytes,
         width_b=a.vector_b * s.dtype_b.bits // 8,
         # To the model a pair is one product with the columns of both.
-        bytes_out=(s.dtype_e.bytes + full) / s.sums,
+        bytes_out=(_stored_bytes(s) + full) / s.sums,
         split_k=a.split_k,
         stream=a.block_per_cu if a.stream_k else 0,
         loop=loop_of(s, a, spec.wave_size),

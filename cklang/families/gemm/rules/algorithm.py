@@ -16,6 +16,7 @@ from cklang.families.gemm.lower import is_mx, unsupported
 from cklang.families.gemm.pipelines import PIPELINES
 from cklang.families.gemm.rules import RULES, resources
 from cklang.families.rule import Violation
+from cklang.ir.log_sums import COLUMNS
 from cklang.types import DType, bf16, f16, i4, i8
 from cklang.widths import ACCESS_BYTES
 
@@ -378,6 +379,28 @@ def _store_e(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
         return None
     outer, row = resources.shuffle_extents(a, spec)
     return _deal("E", _dealt(a, spec, outer, row, a.vector_e))
+
+
+@RULES.algorithm(
+    "log-sums",
+    "blocks of columns whose log-sum-exps are stored are whole in a tile that passes through LDS",
+    reads=("tile", "warps", "warp_tile", "epilogue", "vector_e"),
+)
+def _log_sums(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
+    if s.layout_e is not Layout.LOG_SUMS:
+        return None
+    if a.epilogue is not EpilogueKind.CSHUFFLE:
+        return Violation(what="the epilogue", value=a.epilogue.value, bound="cshuffle")
+    outer, row = resources.shuffle_extents(a, spec)
+    if row % COLUMNS and COLUMNS % row:
+        bound = f"a divisor or a multiple of {COLUMNS}"
+        return Violation(what="the columns of a pass through LDS", value=str(row), bound=bound)
+    refused = _dealt(a, spec, outer, row, _LOG_SUMS_VECTOR)
+    return multiple("columns of a tile", a.tile[1], COLUMNS) or _deal("sums", refused)
+
+
+_LOG_SUMS_VECTOR = 4
+"""The neighbours that a lane has of a row where log-sum-exps are computed."""
 
 
 def _deal(name: str, refused: str | None) -> Violation | None:

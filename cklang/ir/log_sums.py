@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""The op ``log_sums``: of each row and block of columns, the logarithm of the sum of exponentials.
+
+Users do not write it. Fusion puts it between a product and a log-sum-exp of its rows, where the
+product's kernel stores these numbers in the place of its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from cklang.ir.nodes import Attr
+from cklang.ir.numeric import Array
+from cklang.ir.rules import Shape, ShapeRule
+from cklang.types import Dim, Extent, Formula
+
+__all__ = ["COLUMNS", "LOG_SUMS", "LOG_SUMS_SHAPE", "block_count", "log_sums"]
+
+LOG_SUMS = "log_sums"
+COLUMNS = 64
+"""The columns of a block."""
+
+
+def log_sums(x: Array) -> Array:
+    """Return the log-sum-exp of each block of the last axis."""
+    rest = -x.shape[-1] % COLUMNS
+    padded = np.pad(x, [*[(0, 0)] * (x.ndim - 1), (0, rest)], constant_values=-np.inf)
+    blocks = padded.reshape(*x.shape[:-1], -1, COLUMNS)
+    largest = blocks.max(axis=-1)
+    shift = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore"):
+        total = np.log(np.exp(blocks - shift[..., None]).sum(axis=-1))
+    result: Array = total + shift
+    return result
+
+
+def block_count(extent: Extent) -> Extent | None:
+    """Return how many blocks cover an axis; None if that is no extent of the language.
+
+    Example:
+        >>> block_count(130), str(block_count(Dim("N")))
+        (3, 'N/64')
+    """
+    if isinstance(extent, int):
+        return -(-extent // COLUMNS)
+    return extent / COLUMNS if type(extent) in (Dim, Formula) else None
+
+
+def _shape(
+    shapes: tuple[Shape, ...], _attrs: Mapping[str, Attr], _declared: Shape | None
+) -> Shape | None:
+    (shape,) = shapes
+    count = block_count(shape[-1]) if shape else None
+    return None if count is None else (*shape[:-1], count)
+
+
+LOG_SUMS_SHAPE = ShapeRule(
+    text=f"a block for each {COLUMNS} elements of the last axis",
+    apply=_shape,
+)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from cklang.autodiff.rounded import with_shared_rounding
 from cklang.autodiff.rules import ADVICE, ONCE, RULES
 from cklang.autodiff.shifts import shifts
 from cklang.autodiff.splits import Split, splits
@@ -71,7 +72,7 @@ def backward(
     gradients = _pulled(emitter, again.body, seeds, active, numbers or {})
     emitter.span = forward.span
     results = _rounded(params, gradients, emitter)
-    return without_unused(builder.finish(*results))
+    return without_unused(with_shared_rounding(builder.finish(*results)))
 
 
 def _active(forward: Function, wrt: Sequence[str]) -> set[str]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import cklang as ck
+from cklang.families import plan_of
 from cklang.ir.nodes import Function
 from cklang.reference.evaluate import evaluate
 from tests.support.written_ops import written_op
@@ -85,6 +86,21 @@ def test_results_of_integers_have_no_cotangent() -> None:
     op = ck.vjp(written_op(f"{text}    return ck.max(x, -1), ck.argmax(x, -1)\n", "M N"))
     assert [each.name for each in op.program.parameters] == ["x", "dy0"]
     assert evaluate(op.program.specialise(), [np.eye(2, dtype="f"), np.ones(2, "f")])[0].sum() == 2
+
+
+@pytest.mark.parametrize("product", ["x @ w.T", "ck.conv(x, w)"])
+def test_the_sum_for_a_bias_reads_what_products_read(product: str) -> None:
+    """So one kernel stores the gradient before the bias, and stores it once."""
+    axes = ("M, ", "") if "conv" in product else ("", "")
+    shapes = {"x": f"M, {axes[0]}K", "w": "N, 1, K" if axes[0] else "N, K"}
+    params = ", ".join(f"{name}: ck.f16[{shape}]" for name, shape in shapes.items())
+    result = f"ck.f16[M, {axes[0]}N]"
+    text = f"@ck.op\ndef f({params}, b: ck.f16[N]) -> {result}:\n"
+    op = ck.vjp(written_op(f"{text}    return ck.tanh({product} + b)\n", "M N K"))
+    function = op.program.specialise()
+    (total,) = (each for each in function.body if each.op == "reduce_sum")
+    assert total.operands[0].type.dtype == ck.f16
+    assert len(plan_of(function).kernels) == 4
 
 
 def test_two_equal_gradients_are_two_results() -> None:

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""From the graph that Dynamo traces to graphs of aten ops: functional, with few kinds of ops.
+
+AOTAutograd traces forward and backward. What has an emission is not decomposed; other ops are, as
+far as torch knows how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch._decomp import core_aten_decompositions, get_decompositions
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
+from torch._guards import TracingContext
+
+from cklang.torch.backend.aten import EMISSIONS
+from cklang.torch.backend.attention import kept
+
+__all__ = ["captured", "decompositions", "parameters_of"]
+
+aten = torch.ops.aten
+
+_BACKWARD = (
+    aten.native_layer_norm_backward,
+    aten.native_group_norm_backward,
+    aten.gelu_backward,
+    aten.silu_backward,
+    aten.threshold_backward,
+    aten.tanh_backward,
+    aten.sigmoid_backward,
+    aten._log_softmax_backward_data,
+    aten.native_dropout_backward,
+    aten.nll_loss_backward,
+    aten.nll_loss_forward,
+)
+"""Ops around gradients that torch takes apart into others on request."""
+
+
+@cache
+def decompositions() -> Mapping[Any, Callable[..., Any]]:
+    """Return how torch takes apart the ops that have no emission."""
+    table = {**core_aten_decompositions(), **get_decompositions(_BACKWARD)}
+    return {op: function for op, function in table.items() if op not in EMISSIONS}
+
+
+def captured(
+    graph: torch.fx.GraphModule,
+    examples: Sequence[Any],
+    compile_graph: Callable[[torch.fx.GraphModule, str], Callable[..., Any]],
+) -> Any:
+    """Return what runs a graph of Dynamo; ``compile_graph`` compiles its graphs of aten ops.
+
+    Args:
+        graph: As Dynamo traced it.
+        examples: Its arguments.
+        compile_graph: Takes a graph and "inference", "forward" or "backward".
+    """
+
+    def compiler(what: str) -> Callable[..., Any]:
+        def compile_part(part: torch.fx.GraphModule, _examples: Sequence[Any]) -> Any:
+            return make_boxed_func(compile_graph(part, what))
+
+        return compile_part
+
+    backend = aot_autograd(
+        fw_compiler=compiler("forward"),
+        bw_compiler=compiler("backward"),
+        inference_compiler=compiler("inference"),
+        decompositions=dict(decompositions()),
+    )
+    return backend(kept(graph), examples)
+
+
+def parameters_of(graph: torch.fx.GraphModule) -> frozenset[str]:
+    """Return the inputs of a graph of aten ops that are parameters or buffers of the model."""
+    context = TracingContext.try_get()
+    metadata = None if context is None else context.fw_metadata
+    places = set() if metadata is None else set(metadata.static_input_indices)
+    inputs = graph.graph.find_nodes(op="placeholder")
+    return frozenset(node.name for place, node in enumerate(inputs) if place in places)

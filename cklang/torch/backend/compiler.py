@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""The backend: it divides a graph, lowers its parts, and tells what became of each node.
+
+A node that a part cannot have, because its op is not lowered in this form or no kernel computes
+it, becomes an eager node with its reason, and the graph is divided again.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from cklang.errors import error
+from cklang.torch.backend.capture import captured, parameters_of
+from cklang.torch.backend.partition import Parts, is_computed, objection, partition
+from cklang.torch.backend.program import Listing, Program, lower
+from cklang.torch.backend.report import graph_report, record
+from cklang.torch.backend.run import Options, assembled
+
+__all__ = ["cklang_backend", "divided", "options_of"]
+
+_NUMBERS = itertools.count()
+
+
+def cklang_backend(
+    graph: GraphModule, examples: Sequence[Any], *, options: Mapping[str, Any] | None = None
+) -> Callable[..., Any]:
+    """Compile a graph of Dynamo: the backend ``"cklang"`` of ``torch.compile``.
+
+    Args:
+        graph: As Dynamo traced it.
+        examples: Its arguments.
+        options: ``device`` as in a call of an op; ``reference=True`` to compute programs by their
+            NumPy reference.
+
+    Raises:
+        CkTypeError, CkValueError: A090, A091, an option that there is not, or of another type.
+    """
+    choices = options_of(options or {})
+    return captured(graph, examples, lambda part, what: compiled(part, what, choices))  # type: ignore[no-any-return]
+
+
+def options_of(options: Mapping[str, Any]) -> Options:
+    """Return the options of a ``torch.compile``.
+
+    Example:
+        >>> options_of({"reference": True})
+        Options(device=None, reference=True)
+
+    Raises:
+        CkValueError: A090, an option that there is not.
+        CkTypeError: A091, an option of another type.
+    """
+    kinds = {"device": str, "reference": bool}
+    for name, value in options.items():
+        if name not in kinds:
+            raise error("A090", name=name, known=", ".join(kinds))
+        if not isinstance(value, kinds[name]):
+            raise error("A091", name=name, got=value, want=kinds[name].__name__)
+    return Options(**options)
+
+
+def compiled(graph: GraphModule, what: str, options: Options) -> GraphModule:
+    """Return a graph of aten ops with programs in the places of the nodes that they compute.
+
+    Args:
+        graph: Of aten ops.
+        what: "inference", "forward" or "backward".
+        options: How programs run.
+    """
+    name = f"{what}_{next(_NUMBERS)}"
+    parts, programs, reasons = divided(graph, name, options)
+    record(graph_report(name, graph, parts, programs, reasons))
+    return assembled(graph, parts, programs, parameters_of(graph), options)
+
+
+def divided(
+    graph: GraphModule, name: str, options: Options
+) -> tuple[Parts, tuple[Program, ...], dict[Node, str]]:
+    """Divide a graph into programs that kernels compute, and eager nodes with their reasons."""
+    listing = Listing.of(graph.graph, name)
+    reasons = {
+        node: reason
+        for node in graph.graph.nodes
+        if is_computed(node) and (reason := objection(node)) is not None
+    }
+    inputs = graph.graph.find_nodes(op="placeholder")
+    while True:
+        parts = partition(graph.graph, reasons.__contains__)
+        results = [
+            lower(part, f"{name}_{part.stage // 2}", listing, inputs) for part in parts.programs
+        ]
+        programs = tuple(each for each in results if isinstance(each, Program))
+        refusals = {
+            node: reason
+            for each in results
+            if isinstance(each, dict)
+            for node, reason in each.items()
+        }
+        if not refusals:
+            refusals = _without_kernels(programs, listing, options)
+        if not refusals:
+            return parts, programs, reasons
+        reasons |= refusals
+
+
+def _without_kernels(
+    programs: Sequence[Program], listing: Listing, options: Options
+) -> dict[Node, str]:
+    """Return the nodes that no kernels compute in the call that was traced, with the reasons."""
+    reasons: dict[Node, str] = {}
+    for program in programs:
+        nodes = {node.name: node for node in program.part.nodes}
+        for mistake in program.mistakes(options.device):
+            culprit = nodes.get(listing.name_at(mistake.at) or "")
+            refused = program.part.nodes if culprit is None else (culprit,)
+            reasons |= dict.fromkeys(refused, f"{mistake.code}: {mistake.message}")
+    return reasons
+
+
+def register() -> None:
+    """Make the backend known to torch under its name, once."""
+    from_entry_point = "cklang" in torch._dynamo.list_backends(None)
+    if not from_entry_point:
+        torch._dynamo.register_backend(cklang_backend, name="cklang")

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: MIT
+"""Tensors of a torch graph as values of the IR, and the operations that emissions are made of.
+
+torch's graphs reshape all the time: a linear layer of ``[B, S, E]`` is a product of matrices of
+``B*S`` rows between two views. In the IR a reshaped tensor is in memory, so a view between a product
+and its activation would keep the activation out of the product's kernel. Therefore a
+:class:`Tensor` keeps the shape in which its value was computed apart from the shape that torch
+sees. A view changes the latter alone, and an operation works in the former where it can.
+
+Each aten op rounds its result to the dtype of torch's result, as eager torch does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import torch
+
+from cklang.ir.builder import Builder
+from cklang.ir.nodes import Attr, Operation, Value
+from cklang.source import Span
+from cklang.torch.backend.extents import Shape, aligned, product
+from cklang.torch.backend.refusal import Unsupported
+from cklang.types import DType, TensorType, bf16, bool_, f16, f32, i8, i32, i64
+
+__all__ = [
+    "DTYPES",
+    "WIDE",
+    "Emitter",
+    "Scalar",
+    "Tensor",
+    "axes_within",
+    "broadcast_shape",
+    "dtype_of",
+]
+
+DTYPES: Mapping[torch.dtype, DType] = MappingProxyType(
+    {
+        torch.float16: f16,
+        torch.bfloat16: bf16,
+        torch.float32: f32,
+        torch.int8: i8,
+        torch.int32: i32,
+        torch.int64: i64,
+        torch.bool: bool_,
+    }
+)
+"""The dtypes of tensors that programs read."""
+
+WIDE: Mapping[DType, DType] = MappingProxyType({f16: f32, bf16: f32, i8: i32})
+"""In which dtype narrow numbers are computed."""
+
+Scalar: TypeAlias = bool | int | float
+
+
+def dtype_of(dtype: torch.dtype) -> DType:
+    """Return a dtype of torch as one of the IR.
+
+    Example:
+        >>> dtype_of(torch.bfloat16)
+        ck.bf16
+
+    Raises:
+        Unsupported: Kernels have no such dtype.
+    """
+    if dtype not in DTYPES:
+        raise Unsupported(f"kernels have no {str(dtype).removeprefix('torch.')}")
+    return DTYPES[dtype]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor of the graph: a value of the IR, and the shape in which torch sees its elements."""
+
+    value: Value
+    shape: Shape
+
+    @property
+    def dtype(self) -> DType:
+        """Its dtype in the IR."""
+        return self.value.type.dtype
+
+    @property
+    def own(self) -> Shape:
+        """The shape in which it was computed."""
+        return self.value.type.shape
+
+
+class Emitter:
+    """Builds the function of one program."""
+
+    def __init__(self, name: str) -> None:
+        self.builder = Builder(name)
+        self.span: Span | None = None
+        """The place of the node that is being lowered."""
+        self._sources: dict[str, Operation] = {}
+
+    # --- operations
+
+    def append(
+        self, op: str, *operands: Value, shape: Shape | None = None, **attrs: Attr
+    ) -> Value:
+        """Append an operation of the IR."""
+        value = self.builder.append(op, *operands, shape=shape, span=self.span, **attrs)
+        self._sources[value.name] = Operation(
+            op=op, operands=operands, attrs=tuple(sorted(attrs.items())), result=value
+        )
+        return value
+
+    def param(self, name: str, dtype: DType, shape: Shape) -> Tensor:
+        """Add a parameter."""
+        value = self.builder.param(name, TensorType(dtype=dtype, shape=shape))
+        return Tensor(value, shape)
+
+    def cast(self, value: Value, to: DType) -> Value:
+        """Convert a value; itself if it has the dtype."""
+        if value.type.dtype == to:
+            return value
+        if i64 in (value.type.dtype, to):
+            raise Unsupported("kernels only read int64 as indices")
+        return self.append("cast", value, to=to)
+
+    def constant(self, number: Scalar, dtype: DType, shape: Shape = ()) -> Value:
+        """Return a number of f32, i32 or bool, repeated to a shape."""
+        kinds = {f32: float, i32: int, bool_: bool}
+        value = self.append("constant", value=kinds[dtype](number))
+        return self.broadcast(value, shape, ())
+
+    def broadcast(self, value: Value, shape: Shape, dims: tuple[int, ...]) -> Value:
+        """Repeat a value to a shape; ``dims`` has the result axis of each of its axes."""
+        if value.type.shape == shape:
+            return value
+        return self.append("broadcast", value, shape=shape, dims=dims)
+
+    def transposed(self, value: Value, perm: tuple[int, ...]) -> Value:
+        """Put axes in another order; of two orders one after the other, the one that both make."""
+        source = self._sources.get(value.name)
+        if source is not None and source.op == "transpose":
+            first: Any = source.attr("perm")
+            return self.transposed(source.operands[0], tuple(first[axis] for axis in perm))
+        if perm == tuple(range(len(perm))):
+            return value
+        return self.append("transpose", value, perm=perm)
+
+    def reshaped(self, value: Value, shape: Shape) -> Value:
+        """Return the elements of a value in another shape."""
+        if value.type.shape == shape:
+            return value
+        source = self._sources.get(value.name)
+        if source is not None and source.op == "reshape":
+            return self.reshaped(source.operands[0], shape)
+        return self.append("reshape", value, shape=shape)
+
+    @property
+    def results(self) -> frozenset[str]:
+        """The names of values that operations compute."""
+        return frozenset(self._sources)
+
+    # --- tensors
+
+    def plain(self, tensor: Tensor) -> Value:
+        """Return a tensor's value in the shape that torch sees."""
+        return self.reshaped(tensor.value, tensor.shape)
+
+    def wide(self, tensor: Tensor) -> Tensor:
+        """Return a tensor in the dtype in which its numbers are computed."""
+        dtype = WIDE.get(tensor.dtype, tensor.dtype)
+        return replace(tensor, value=self.cast(tensor.value, dtype))
+
+    def spread(self, tensor: Tensor, own: Shape, shape: Shape) -> Value:
+        """Return a tensor broadcast to ``shape``, its elements in the shape ``own``.
+
+        Raises:
+            Unsupported: Its axes are not axes of ``own``.
+        """
+        axes = axes_within(tensor.shape, own, shape)
+        if axes is None:
+            raise Unsupported("its operands do not broadcast")
+        value = self.reshaped(tensor.value, tuple(own[axis] for axis in axes))
+        return self.broadcast(value, own, axes)
+
+    def together(self, tensors: Sequence[Tensor], shape: Shape) -> tuple[Value, ...]:
+        """Return tensors broadcast to ``shape``, their elements in a shape that suits all.
+
+        That of a tensor with all elements is preferred to ``shape`` itself, a computed one first.
+        """
+        params = {value.name for value in self.builder.values} - self._sources.keys()
+        full = [tensor for tensor in tensors if tensor.shape == shape]
+        full.sort(key=lambda tensor: tensor.value.name in params)
+        suitable = (
+            own
+            for own in [*(tensor.own for tensor in full), shape]
+            if all(axes_within(tensor.shape, own, shape) is not None for tensor in tensors)
+        )
+        own = next(suitable, shape)
+        return tuple(self.spread(tensor, own, shape) for tensor in tensors)
+
+    def pointwise(self, op: str, items: Sequence[Tensor | Scalar], **attrs: Attr) -> Tensor:
+        """Apply a pointwise op of the IR to tensors of the dtypes that it takes, and to numbers.
+
+        Tensors broadcast as in torch. A number takes the dtype of the tensors.
+        """
+        tensors = [item for item in items if isinstance(item, Tensor)]
+        shape = broadcast_shape([tensor.shape for tensor in tensors])
+        values = iter(self.together(tensors, shape))
+        operands: list[Value | Scalar] = [
+            next(values) if isinstance(item, Tensor) else item for item in items
+        ]
+        first = next(item for item in reversed(operands) if isinstance(item, Value))
+        numbers = [
+            item
+            if isinstance(item, Value)
+            else self.constant(item, first.type.dtype, first.type.shape)
+            for item in operands
+        ]
+        return Tensor(self.append(op, *numbers, **attrs), shape)
+
+    def result(self, tensor: Tensor, dtype: torch.dtype) -> Tensor:
+        """Round a computed tensor to the dtype of torch's result."""
+        to = dtype_of(dtype)
+        if to == i64:  # kernels give i32, which the runtime converts
+            to = i32
+        return replace(tensor, value=self.cast(tensor.value, to))
+
+    def axes_of(self, tensor: Tensor, axes: Sequence[int]) -> tuple[Tensor, tuple[int, ...]]:
+        """Return a tensor, and the axes of its own shape that are ``axes`` of torch's shape."""
+        own: list[int] = []
+        for group in aligned(tensor.own, tensor.shape):
+            chosen = [axis in axes for axis in group.theirs if tensor.shape[axis] != 1]
+            if any(chosen) and not all(chosen):
+                value = self.plain(tensor)
+                return Tensor(value, tensor.shape), tuple(axes)
+            if (chosen and all(chosen)) or (
+                not chosen and group.ours and all(axis in axes for axis in group.theirs or (-1,))
+            ):
+                own += group.ours
+        return tensor, tuple(own)
+
+    def split(self, tensor: Tensor, axis: int) -> tuple[Value, int]:
+        """Return a value, and how many of its first axes are those of torch before ``axis``."""
+        before = product(tensor.shape[:axis])
+        for count in range(len(tensor.own), -1, -1):
+            if product(tensor.own[:count]) == before:
+                return tensor.value, count
+        return self.plain(tensor), axis
+
+
+def axes_within(part: Shape, own: Shape, shape: Shape) -> tuple[int, ...] | None:
+    """Return along which axes of ``own`` a tensor runs that broadcasts to ``shape``.
+
+    None if it runs along some of the axes that are one axis in ``own``.
+
+    Args:
+        part: The tensor's shape.
+        own: Another shape of as many elements as ``shape``.
+        shape: What the tensor broadcasts to.
+
+    Example:
+        >>> axes_within((16,), (2, 3, 16), (6, 16)), axes_within((3, 16), (6, 16), (2, 3, 16))
+        ((2,), None)
+    """
+    padded = (1,) * (len(shape) - len(part)) + part
+    axes: list[int] = []
+    for group in aligned(own, shape):
+        wanted = [shape[axis] for axis in group.theirs if shape[axis] != 1]
+        has = [padded[axis] for axis in group.theirs if shape[axis] != 1]
+        if wanted and has == wanted:
+            axes += group.ours
+        elif any(extent != 1 for extent in has):
+            return None
+    return tuple(axes)
+
+
+def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
+    """Return the shape to which shapes broadcast.
+
+    Example:
+        >>> broadcast_shape([(4, 1), (3,)])
+        (4, 3)
+    """
+    rank = max(map(len, shapes), default=0)
+    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    return tuple(
+        next((extent for extent in extents if extent != 1), 1)
+        for extents in zip(*padded, strict=True)
+    )

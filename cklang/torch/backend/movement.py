@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""aten ops that move no number: views, parts of tensors, joins, rows of a table.
+
+A reshaping changes only the shape in which torch sees a tensor (:mod:`.emitter`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from cklang.ir.joins import MOST_PARTS
+from cklang.ir.nodes import Value
+from cklang.ir.views import written
+from cklang.torch.backend.call import Call, Emission
+from cklang.torch.backend.emitter import Tensor
+from cklang.torch.backend.extents import aligned
+from cklang.torch.backend.refusal import Unsupported
+from cklang.types import Extent, i32, i64
+
+__all__ = ["MOVEMENT", "VIEWS", "permuted"]
+
+aten = torch.ops.aten
+
+
+def _reshape(call: Call, x: Tensor, *_: object, **_options: Any) -> Tensor:
+    return replace(x, shape=call.shape)
+
+
+def permuted(call: Call, x: Tensor, axes: Sequence[int]) -> Tensor:
+    """Return a tensor with its axes in another order."""
+    rank = len(x.shape)
+    order = [axis % rank for axis in axes]
+    shape = tuple(x.shape[axis] for axis in order)
+    groups = aligned(x.own, x.shape)
+    place = {axis: group for group in groups for axis in group.theirs}
+    perm: list[int] = [axis for group in groups if not group.theirs for axis in group.ours]
+    for at, axis in enumerate(order):
+        theirs = place[axis].theirs
+        if theirs[0] == axis and tuple(order[at : at + len(theirs)]) == theirs:
+            perm += place[axis].ours
+    if len(perm) != len(x.own):  # a group of axes does not stay together
+        return Tensor(call.emitter.transposed(call.emitter.plain(x), tuple(order)), shape)
+    return Tensor(call.emitter.transposed(x.value, tuple(perm)), shape)
+
+
+def _transpose(call: Call, x: Tensor, one: int, other: int) -> Tensor:
+    rank = len(x.shape)
+    order = list(range(rank))
+    if rank:
+        order[one], order[other] = order[other], order[one]
+    return permuted(call, x, order)
+
+
+def _t(call: Call, x: Tensor) -> Tensor:
+    return permuted(call, x, range(len(x.shape))[::-1])
+
+
+def _expand(call: Call, x: Tensor, *_: object, **_options: Any) -> Tensor:
+    shape = call.shape
+    if x.shape == shape:
+        return x
+    return Tensor(call.emitter.spread(x, shape, shape), shape)
+
+
+def _part(call: Call, x: Tensor, axis: int, start: Extent, count: Extent, step: int) -> Tensor:
+    """Return ``count`` elements of an axis from ``start`` on, every ``step``-th."""
+    axis %= len(x.shape)
+    value, at = _with_axis(call, x, axis)
+    own = value.type.shape
+    stop = start + (count - 1) * step + 1 if step != 1 else start + count
+    bounds: list[tuple[Extent, Extent, int]] = [(0, extent, 1) for extent in own]
+    bounds[at] = start, stop, step
+    extents = (*own[:at], count, *own[at + 1 :])
+    part = call.emitter.append(
+        "slice",
+        value,
+        shape=extents,
+        axes=tuple(range(len(own))),
+        start=tuple(written(low) for low, _, _ in bounds),
+        stop=tuple(written(high) for _, high, _ in bounds),
+        step=tuple(each for _, _, each in bounds),
+    )
+    return Tensor(part, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
+
+
+def _with_axis(call: Call, x: Tensor, axis: int) -> tuple[Value, int]:
+    """Return a value that has an axis of a tensor as an axis of its own, and which one."""
+    for group in aligned(x.own, x.shape):
+        if axis in group.theirs and len(group.ours) == len(group.theirs) == 1:
+            return x.value, group.ours[0]
+    return call.emitter.plain(x), axis
+
+
+def _start(x: Tensor, axis: int, start: Any) -> Extent:
+    """Return where a part begins, counted from the first element."""
+    extent = x.shape[axis]
+    if start is None:
+        return 0
+    if not isinstance(start, int):
+        return start  # type: ignore[no-any-return]
+    if start < 0:
+        return max(extent + start, 0) if isinstance(extent, int) else extent + start  # type: ignore[no-any-return]
+    return min(start, extent) if isinstance(extent, int) else start
+
+
+def _slice(
+    call: Call, x: Tensor, axis: int = 0, start: Any = None, _stop: Any = None, step: Any = 1
+) -> Tensor:
+    axis %= len(x.shape)
+    count = call.shape[axis]
+    if count == x.shape[axis]:
+        return x
+    return _part(call, x, axis, _start(x, axis, start), count, step)
+
+
+def _select(call: Call, x: Tensor, axis: int, index: Any) -> Tensor:
+    part = _part(call, x, axis, _start(x, axis % len(x.shape), index), 1, 1)
+    return replace(part, shape=call.shape)
+
+
+def _split(call: Call, x: Tensor, _sizes: object, axis: int = 0) -> list[Tensor]:
+    axis %= len(x.shape)
+    parts: list[Tensor] = []
+    start: Extent = 0
+    for output in call.outputs:
+        count = Call(call.emitter, (output,)).shape[axis]
+        parts.append(_part(call, x, axis, start, count, 1))
+        start = start + count
+    return parts
+
+
+def _unbind(call: Call, x: Tensor, axis: int = 0) -> list[Tensor]:
+    shape = call.shape
+    parts = (_part(call, x, axis, index, 1, 1) for index in range(len(call.outputs)))
+    return [replace(part, shape=shape) for part in parts]
+
+
+def _cat(call: Call, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    parts = [tensor for tensor in tensors if tensor.shape != (0,)]
+    if len(parts) > MOST_PARTS:
+        raise Unsupported(f"it joins {len(parts)} tensors, and programs up to {MOST_PARTS}")
+    values = [call.emitter.plain(call.rounded(tensor)) for tensor in parts]
+    if len(values) == 1:
+        return Tensor(values[0], call.shape)
+    axis %= len(call.shape)
+    return Tensor(call.emitter.append("concat", *values, shape=call.shape, axis=axis), call.shape)
+
+
+def _rows(call: Call, table: Tensor, indices: Tensor, axis: int = 0) -> Tensor:
+    """Return parts of a table at indices along an axis."""
+    if indices.dtype not in (i32, i64):
+        raise Unsupported("its indices are no int32 or int64")
+    values = call.emitter.plain(table), call.emitter.plain(indices)
+    return Tensor(call.emitter.append("take", *values, axis=axis % len(table.shape)), call.shape)
+
+
+def _embedding(call: Call, table: Tensor, indices: Tensor, *_: object) -> Tensor:
+    return _rows(call, table, indices)
+
+
+def _index_select(call: Call, x: Tensor, axis: int, indices: Tensor) -> Tensor:
+    return _rows(call, x, indices, axis)
+
+
+def _arange(call: Call, start: Any, _stop: Any, step: Any = 1, **_options: Any) -> Tensor:
+    if call.dtype not in (torch.int32, torch.int64) or not isinstance(start, int):
+        raise Unsupported("kernels count in integers, from a number")
+    if step != 1 or call.dtype == torch.int64:
+        raise Unsupported("kernels count in int32, in steps of 1")
+    value = call.emitter.append("arange", shape=call.shape)
+    shape = call.shape
+    if start:
+        value = call.emitter.append("add", value, call.emitter.constant(start, i32, shape))
+    return Tensor(value, shape)
+
+
+VIEWS: Mapping[Any, Emission] = MappingProxyType(
+    {
+        aten.view.default: _reshape,
+        aten.reshape.default: _reshape,
+        aten._unsafe_view.default: _reshape,
+        aten.unsqueeze.default: _reshape,
+        aten.squeeze.default: _reshape,
+        aten.squeeze.dim: _reshape,
+        aten.squeeze.dims: _reshape,
+        aten.permute.default: permuted,
+        aten.transpose.int: _transpose,
+        aten.t.default: _t,
+        aten.expand.default: _expand,
+        aten.slice.Tensor: _slice,
+        aten.select.int: _select,
+        aten.split.Tensor: _split,
+        aten.split_with_sizes.default: _split,
+        aten.unbind.int: _unbind,
+    }
+)
+"""The emissions of torch's views: what they return needs no kernel."""
+
+MOVEMENT: Mapping[Any, Emission] = MappingProxyType(
+    {
+        **VIEWS,
+        aten.cat.default: _cat,
+        aten.embedding.default: _embedding,
+        aten.index_select.default: _index_select,
+        aten.arange.start_step: _arange,
+    }
+)
+"""The emission of each op that moves elements."""

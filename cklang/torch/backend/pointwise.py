@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: MIT
+"""Pointwise aten ops. Floats are computed in f32 and rounded to the dtype of the result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from cklang.torch.backend.call import Call, Emission
+from cklang.torch.backend.emitter import DTYPES, Scalar, Tensor
+from cklang.torch.backend.refusal import Unsupported
+from cklang.types import DType, bool_, f32, i32, i64
+
+__all__ = ["POINTWISE"]
+
+aten = torch.ops.aten
+
+Item = Tensor | Scalar
+
+
+def _common(call: Call, items: tuple[Item, ...], dtype: DType) -> list[Item]:
+    """Return the operands of one operation, tensors cast to ``dtype``."""
+    return [
+        Tensor(call.emitter.cast(item.value, dtype), item.shape)
+        if isinstance(item, Tensor)
+        else item
+        for item in items
+    ]
+
+
+def _computed_in(call: Call) -> DType:
+    """Return the dtype in which an op computes its result."""
+    if call.dtype.is_floating_point:
+        return f32
+    if call.dtype in (torch.int32, torch.int8):
+        return i32
+    if call.dtype == torch.bool:
+        return bool_
+    raise Unsupported(f"kernels compute no {str(call.dtype).removeprefix('torch.')}")
+
+
+def _apply(call: Call, op: str, *items: Item, **attrs: Any) -> Tensor:
+    """Apply an op of the IR in the dtype in which the result is computed."""
+    operands = _common(call, items, _computed_in(call))
+    return call.rounded(call.emitter.pointwise(op, operands, **attrs))
+
+
+def _plainly(op: str) -> Emission:
+    return lambda call, *items: _apply(call, op, *items)
+
+
+def _scaled(op: str) -> Emission:
+    """Return the emission of x + alpha y, or of x - alpha y."""
+
+    def emission(call: Call, x: Item, y: Item, alpha: Scalar = 1) -> Tensor:
+        dtype = _computed_in(call)
+        if dtype == bool_:
+            raise Unsupported("kernels add no booleans")
+        one, other = _common(call, (x, y), dtype)
+        if alpha != 1:
+            other = (
+                call.emitter.pointwise("mul", [other, alpha])
+                if isinstance(other, Tensor)
+                else other * alpha
+            )
+        return call.rounded(call.emitter.pointwise(op, [one, other]))
+
+    return emission
+
+
+def _multiply(call: Call, x: Item, y: Item) -> Tensor:
+    return _apply(call, "logical_and" if call.dtype == torch.bool else "mul", x, y)
+
+
+def _divide(call: Call, x: Item, y: Item, rounding_mode: str | None = None) -> Tensor:
+    if rounding_mode is None:
+        return _apply(call, "div", x, y)
+    if rounding_mode == "floor":
+        return _apply(call, "floor_divide", x, y)
+    quotient = call.emitter.pointwise("div", _common(call, (x, y), f32))
+    return call.rounded(call.emitter.pointwise("trunc", [quotient]))
+
+
+def _power(call: Call, x: Item, y: Item) -> Tensor:
+    known = {2: "square", 0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal", 1: None}
+    if isinstance(y, Tensor) or y not in known or not call.dtype.is_floating_point:
+        return _apply(call, "pow", x, y)
+    op = known[y]
+    return _apply(call, op, x) if op else _convert(call, x)
+
+
+def _compare(op: str) -> Emission:
+    def emission(call: Call, x: Item, y: Item) -> Tensor:
+        return call.emitter.pointwise(op, _common(call, (x, y), _joint((x, y))))
+
+    return emission
+
+
+def _joint(items: tuple[Item, ...]) -> DType:
+    """Return the dtype in which operands of different dtypes are compared."""
+    dtypes = {item.dtype for item in items if isinstance(item, Tensor)}
+    if i64 in dtypes:
+        raise Unsupported("kernels only read int64 as indices")
+    has_float = any(isinstance(item, float) for item in items)
+    return i32 if all(not dtype.name.startswith(("f", "b")) for dtype in dtypes) and not (
+        has_float
+    ) else f32 if dtypes != {bool_} else i32
+
+
+def _where(call: Call, condition: Tensor, x: Item, y: Item) -> Tensor:
+    dtype = _computed_in(call)
+    condition = Tensor(call.emitter.cast(condition.value, bool_), condition.shape)
+    operands = _common(call, (x, y), dtype)
+    if not any(isinstance(operand, Tensor) for operand in operands):
+        first = operands[0]
+        value = call.emitter.constant(_number(first), dtype)
+        operands[0] = Tensor(value, ())
+    return call.rounded(call.emitter.pointwise("where", [condition, *operands]))
+
+
+def _number(item: Item) -> Scalar:
+    if isinstance(item, Tensor):
+        raise Unsupported("a number is a tensor")
+    return item
+
+
+def _masked_fill(call: Call, x: Tensor, mask: Tensor, value: Item) -> Tensor:
+    return _where(call, mask, value, x)
+
+
+def _logical(op: str) -> Emission:
+    def emission(call: Call, *items: Item) -> Tensor:
+        return call.emitter.pointwise(op, _common(call, items, bool_))
+
+    return emission
+
+
+def _bitwise(logical: str, bitwise: str) -> Emission:
+    def emission(call: Call, *items: Item) -> Tensor:
+        return _apply(call, logical if call.dtype == torch.bool else bitwise, *items)
+
+    return emission
+
+
+def _gelu(call: Call, x: Tensor, approximate: str = "none") -> Tensor:
+    return _apply(call, "gelu_tanh" if approximate == "tanh" else "gelu", x)
+
+
+def _clamp(call: Call, x: Tensor, low: Item | None = None, high: Item | None = None) -> Tensor:
+    (result,) = _common(call, (x,), _computed_in(call))
+    for op, bound in (("maximum", low), ("minimum", high)):
+        if bound is not None:
+            result = call.emitter.pointwise(op, [result, *_common(call, (bound,), result.dtype)])  # type: ignore[union-attr]
+    return call.rounded(result)  # type: ignore[arg-type]
+
+
+def _clamp_max(call: Call, x: Tensor, high: Item) -> Tensor:
+    return _clamp(call, x, None, high)
+
+
+def _hardtanh(call: Call, x: Tensor, low: Scalar = -1, high: Scalar = 1) -> Tensor:
+    return _clamp(call, x, low, high)
+
+
+def _leaky_relu(call: Call, x: Tensor, slope: Scalar = 0.01) -> Tensor:
+    return _apply(call, "leaky_relu", x, slope=float(slope))
+
+
+def _elu(call: Call, x: Tensor, alpha: Scalar = 1, scale: Scalar = 1, inner: Scalar = 1) -> Tensor:
+    if scale != 1 or inner != 1:
+        raise Unsupported("kernels have elu without factors")
+    return _apply(call, "elu", x, alpha=float(alpha))
+
+
+def _softplus(call: Call, x: Tensor, beta: Scalar = 1, threshold: Scalar = 20) -> Tensor:
+    if beta != 1 or threshold != 20:
+        raise Unsupported("kernels have softplus with beta 1 and threshold 20")
+    return _apply(call, "softplus", x)
+
+
+def _isinf(call: Call, x: Tensor) -> Tensor:
+    (wide,) = _common(call, (x,), f32)
+    return call.emitter.pointwise("eq", [call.emitter.pointwise("abs", [wide]), math.inf])
+
+
+def _classify(op: str) -> Emission:
+    return lambda call, x: call.emitter.pointwise(op, _common(call, (x,), f32))
+
+
+def _convert(call: Call, x: Item, *_: object, **options: Any) -> Tensor:
+    """Return a tensor in another dtype, or as it is: where it lies in memory is the runtime's."""
+    if not isinstance(x, Tensor) or options.get("device") not in (None, call.outputs[0].device):
+        raise Unsupported("it moves a tensor between devices")
+    return call.rounded(x)
+
+
+def _fill(call: Call, *_: object, number: Scalar) -> Tensor:
+    dtype = DTYPES.get(call.dtype, f32)
+    kind = dtype if dtype in (f32, i32, bool_) else f32
+    if dtype == i64:
+        raise Unsupported("kernels only read int64 as indices")
+    value = call.emitter.constant(number, kind, call.shape)
+    return call.rounded(Tensor(value, call.shape))
+
+
+def _full(call: Call, _shape: object, number: Any, **_options: Any) -> Tensor:
+    if not isinstance(number, bool | int | float):
+        raise Unsupported("it is filled with a size")
+    return _fill(call, number=number)
+
+
+def _scalar_tensor(call: Call, number: Any, **_options: Any) -> Tensor:
+    return _full(call, (), number)
+
+
+_UNARY = {
+    "abs": "abs",
+    "neg": "neg",
+    "exp": "exp",
+    "exp2": "exp2",
+    "expm1": "expm1",
+    "log": "log",
+    "log2": "log2",
+    "log1p": "log1p",
+    "sqrt": "sqrt",
+    "rsqrt": "rsqrt",
+    "reciprocal": "reciprocal",
+    "tanh": "tanh",
+    "erf": "erf",
+    "sigmoid": "sigmoid",
+    "silu": "silu",
+    "relu": "relu",
+    "mish": "mish",
+    "hardswish": "hardswish",
+    "hardsigmoid": "hardsigmoid",
+    "floor": "floor",
+    "ceil": "ceil",
+    "round": "round",
+    "trunc": "trunc",
+    "sign": "sign",
+}
+"""Ops of one operand, by the name of the op of the IR."""
+
+POINTWISE: Mapping[Any, Emission] = MappingProxyType(
+    {
+        **{getattr(aten, name).default: _plainly(op) for name, op in _UNARY.items()},
+        aten.add.Tensor: _scaled("add"),
+        aten.add.Scalar: _scaled("add"),
+        aten.sub.Tensor: _scaled("sub"),
+        aten.sub.Scalar: _scaled("sub"),
+        aten.rsub.Scalar: lambda call, x, y, alpha=1: _scaled("sub")(call, y, x, alpha),
+        aten.mul.Tensor: _multiply,
+        aten.mul.Scalar: _multiply,
+        aten.div.Tensor: _divide,
+        aten.div.Scalar: _divide,
+        aten.div.Tensor_mode: _divide,
+        aten.pow.Tensor_Scalar: _power,
+        aten.pow.Tensor_Tensor: _power,
+        aten.pow.Scalar: _power,
+        aten.minimum.default: _plainly("minimum"),
+        aten.maximum.default: _plainly("maximum"),
+        **{
+            getattr(getattr(aten, name), kind): _compare(name)
+            for name in ("lt", "le", "gt", "ge", "eq", "ne")
+            for kind in ("Tensor", "Scalar")
+        },
+        aten.where.self: _where,
+        aten.where.ScalarOther: _where,
+        aten.where.ScalarSelf: _where,
+        aten.masked_fill.Scalar: _masked_fill,
+        aten.masked_fill.Tensor: _masked_fill,
+        aten.logical_and.default: _logical("logical_and"),
+        aten.logical_or.default: _logical("logical_or"),
+        aten.logical_xor.default: _logical("logical_xor"),
+        aten.logical_not.default: _logical("logical_not"),
+        aten.bitwise_and.Tensor: _bitwise("logical_and", "bitwise_and"),
+        aten.bitwise_or.Tensor: _bitwise("logical_or", "bitwise_or"),
+        aten.bitwise_not.default: _bitwise("logical_not", "bitwise_not"),
+        aten.gelu.default: _gelu,
+        aten.clamp.default: _clamp,
+        aten.clamp.Tensor: _clamp,
+        aten.clamp_min.default: _clamp,
+        aten.clamp_max.default: _clamp_max,
+        aten.hardtanh.default: _hardtanh,
+        aten.leaky_relu.default: _leaky_relu,
+        aten.elu.default: _elu,
+        aten.softplus.default: _softplus,
+        aten.isnan.default: _classify("isnan"),
+        aten.isinf.default: _isinf,
+        aten._to_copy.default: _convert,
+        aten.clone.default: _convert,
+        aten.alias.default: _convert,
+        aten.detach.default: _convert,
+        aten.lift_fresh_copy.default: _convert,
+        aten.full.default: _full,
+        aten.full_like.default: lambda call, _x, number, **_options: _full(call, (), number),
+        aten.scalar_tensor.default: _scalar_tensor,
+        aten.zeros_like.default: lambda call, *_, **_options: _fill(call, number=0),
+        aten.ones_like.default: lambda call, *_, **_options: _fill(call, number=1),
+    }
+)
+"""The emission of each pointwise op."""

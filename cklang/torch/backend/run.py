@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: MIT
+"""A divided graph as a function of torch: programs are calls, the rest are torch's own ops."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.fx import Graph, GraphModule, Node
+from torch.utils.weak import WeakIdKeyDictionary
+
+from cklang.device.arrays import to_numpy
+from cklang.ir.nodes import Value
+from cklang.reference.evaluate import evaluate
+from cklang.torch.backend.extents import Shape
+from cklang.torch.backend.partition import Parts, is_free
+from cklang.torch.backend.program import Program
+from cklang.types import Dim, bf16, extent_value
+
+__all__ = ["Options", "assembled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What ``torch.compile(..., options={...})`` may say."""
+
+    device: str | None = None
+    """As in a call of an op: ``"emu:gfx942"`` or ``"hip:0"``."""
+    reference: bool = False
+    """Whether programs are computed by their NumPy reference, which builds and launches nothing."""
+
+
+_WEIGHTS: Any = WeakIdKeyDictionary()
+"""For each weight its version, and a copy in the order in which kernels read it."""
+
+
+def prepared(weight: torch.Tensor) -> torch.Tensor:
+    """Return a convolution's weight with its channels innermost in memory.
+
+    It is copied once, and again when it has changed.
+    """
+    rank = weight.dim()
+    order = (0, *range(2, rank), 1)
+    version = None if weight.is_inference() else weight._version
+    known = _WEIGHTS.get(weight)
+    if known is not None and known[0] == version and known[1].shape == weight.shape:
+        return known[1]  # type: ignore[no-any-return]
+    back = (0, rank - 1, *range(1, rank - 1))
+    copy = weight.detach().permute(order).contiguous().permute(back)
+    _WEIGHTS[weight] = version, copy
+    return copy
+
+
+class _Runner(torch.nn.Module):
+    """Runs one program."""
+
+    def __init__(self, program: Program, parameters: frozenset[str], options: Options) -> None:
+        super().__init__()
+        self.op = program.op
+        self.options = options
+        function = program.function
+        names = [node.name for node in program.inputs]
+        self._weights = tuple(
+            place
+            for place, name in enumerate(names)
+            if name in program.weights and name in parameters
+        )
+        self._dims = _axes_of_dims(function.params)
+        self._finish = tuple(
+            _finish(value, output.shape, output.fake.dtype)
+            for value, output in zip(function.results, program.outputs, strict=True)
+        )
+
+    def forward(self, *args: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return the results, in torch's shapes and dtypes."""
+        tensors = [_plain(each) for each in args]
+        for place in self._weights:
+            tensors[place] = prepared(args[place])
+        results = self._reference(tensors) if self.options.reference else self._launch(tensors)
+        dims = {name: args[place].shape[axis] for name, (place, axis) in self._dims.items()}
+        pairs = zip(self._finish, results, strict=True)
+        return tuple(finish(result, dims) for finish, result in pairs)
+
+    def _launch(self, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        with torch.no_grad():
+            result = self.op(*tensors, device=self.options.device)
+        return result if isinstance(result, tuple) else (result,)
+
+    def _reference(self, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        function = self.op.program.specialise()
+        names = (param.name for param in function.params)
+        arrays = [to_numpy(*pair) for pair in zip(names, tensors, strict=True)]
+        return [_from_numpy(each) for each in evaluate(function, arrays)]
+
+
+def _from_numpy(array: np.ndarray[Any, Any]) -> torch.Tensor:
+    """Return an array as a tensor; NumPy's own bfloat16 is not torch's."""
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    if array.dtype == bf16.numpy:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor whose elements are in memory as they are read."""
+    tensor = tensor.detach()
+    return tensor.resolve_conj().resolve_neg()
+
+
+def _axes_of_dims(params: Sequence[Value]) -> Mapping[str, tuple[int, int]]:
+    """Return for each dim a parameter, and the axis of it that has the extent."""
+    return {
+        extent.name: (place, axis)
+        for place, param in enumerate(params)
+        for axis, extent in enumerate(param.type.shape)
+        if type(extent) is Dim
+    }
+
+
+def _finish(
+    value: Value, shape: Shape, dtype: torch.dtype
+) -> Callable[[torch.Tensor, Mapping[str, int]], torch.Tensor]:
+    """Return what gives a result of a program the shape and the dtype that torch expects."""
+    own = value.type.shape
+
+    def finish(result: torch.Tensor, dims: Mapping[str, int]) -> torch.Tensor:
+        if own != shape:
+            result = result.reshape(tuple(extent_value(extent, dims) for extent in shape))
+        return result.to(dtype)
+
+    return finish
+
+
+def assembled(
+    graph: GraphModule,
+    parts: Parts,
+    programs: Sequence[Program],
+    parameters: frozenset[str],
+    options: Options,
+) -> GraphModule:
+    """Return the graph with a call for each program.
+
+    Args:
+        graph: Of aten ops.
+        parts: How it is divided.
+        programs: Of its parts, in order.
+        parameters: The names of inputs that are the model's parameters.
+        options: How programs run.
+    """
+    result = Graph()
+    root = torch.nn.Module()
+    copies: dict[Node, Node] = {}
+    places = {node: at for at, node in enumerate(graph.graph.nodes)}
+    steps: list[tuple[int, int, Node | Program]] = [
+        (stage, places[node], node) for node, stage in parts.eager.items()
+    ]
+    steps += [(program.part.stage, 0, program) for program in programs]
+    # Sizes are numbers that depend on inputs alone.
+    first = [
+        node
+        for node in graph.graph.nodes
+        if node.op in ("placeholder", "get_attr") or _is_size(node, parts)
+    ]
+    for node in first:
+        copies[node] = result.node_copy(node, lambda each: _copied(result, copies, each))
+        if node.op == "get_attr":
+            setattr(root, str(node.target), getattr(graph, str(node.target)))
+    for _, _, step in sorted(steps, key=lambda step: step[:2]):
+        if isinstance(step, Node):
+            copies[step] = result.node_copy(step, lambda each: _copied(result, copies, each))
+        else:
+            _add_program(result, root, copies, step, _Runner(step, parameters, options))
+    (output,) = graph.graph.find_nodes(op="output")
+    result.node_copy(output, lambda each: _copied(result, copies, each))
+    result.lint()
+    return GraphModule(root, result)
+
+
+def _is_size(node: Node, parts: Parts) -> bool:
+    value = node.meta.get("val")
+    is_number = isinstance(value, int | float | bool | torch.SymInt | torch.SymFloat)
+    return node.op == "call_function" and is_number and node not in parts.eager
+
+
+def _copied(result: Graph, copies: dict[Node, Node], node: Node) -> Node:
+    """Return a node of the new graph for one of the old; a view is made where it is first used."""
+    if node not in copies:
+        copies[node] = result.node_copy(node, lambda each: _copied(result, copies, each))
+    return copies[node]
+
+
+def _add_program(
+    result: Graph, root: torch.nn.Module, copies: dict[Node, Node], program: Program, run: _Runner
+) -> None:
+    """Add the call of a program, and a node for each of its results."""
+    name = program.op.program.name
+    inputs = tuple(_copied(result, copies, node) for node in program.inputs)
+    root.add_module(name, run)
+    call = result.call_module(name, inputs)
+    several: dict[Node, dict[int, Node]] = {}
+    for place, output in enumerate(program.outputs):
+        item = result.call_function(operator.getitem, (call, place))
+        item.meta = {"val": output.fake}
+        if output.place is None:
+            copies[output.node] = item
+        else:
+            several.setdefault(output.node, {})[output.place] = item
+    for node, items in several.items():
+        for user in node.users:
+            if is_free(user) and user.args[1] in items:
+                copies[user] = items[user.args[1]]  # type: ignore[index]

@@ -8,19 +8,26 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+import torch
+
 from cklang.torch.backend.attention import ATTENTION
 from cklang.torch.backend.call import Emission
-from cklang.torch.backend.movement import MOVEMENT, VIEWS
+from cklang.torch.backend.movement import MOVEMENT, REORDERED, VIEWS
 from cklang.torch.backend.pointwise import POINTWISE
 from cklang.torch.backend.products import PRODUCTS
 from cklang.torch.backend.reductions import REDUCTIONS
 
-__all__ = ["EMISSIONS", "FREE", "ITEM"]
+__all__ = ["EMISSIONS", "FREE", "ITEM", "KEEP_ORDER"]
 
 EMISSIONS: Mapping[Any, Emission] = MappingProxyType(
     {**POINTWISE, **MOVEMENT, **REDUCTIONS, **PRODUCTS, **ATTENTION}
 )
 """The emission of each op."""
+
+KEEP_ORDER = frozenset(
+    {*POINTWISE, *REORDERED, torch.ops.aten._native_batch_norm_legit_no_training.default}
+)
+"""Ops whose emissions take tensors with axes in another order than torch's."""
 
 ITEM = operator.getitem
 """Takes one result of an op that has several."""

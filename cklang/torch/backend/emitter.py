@@ -5,7 +5,9 @@ torch's graphs reshape all the time: a linear layer of ``[B, S, E]`` is a produc
 ``B*S`` rows between two views. In the IR a reshaped tensor is in memory, so a view between a product
 and its activation would keep the activation out of the product's kernel. Therefore a
 :class:`Tensor` keeps the shape in which its value was computed apart from the shape that torch
-sees. A view changes the latter alone, and an operation works in the former where it can.
+sees. A view changes the latter alone, and an operation works in the former where it can. The same
+holds for the order of axes of convolutions, which torch numbers with the channels second and
+kernels with the channels last.
 
 Each aten op rounds its result to the dtype of torch's result, as eager torch does.
 """
@@ -34,7 +36,9 @@ __all__ = [
     "Tensor",
     "axes_within",
     "broadcast_shape",
+    "channels_last",
     "dtype_of",
+    "inverse",
 ]
 
 DTYPES: Mapping[torch.dtype, DType] = MappingProxyType(
@@ -77,6 +81,8 @@ class Tensor:
 
     value: Value
     shape: Shape
+    order: tuple[int, ...] = ()
+    """Which axis of :attr:`inner` each axis is; () if they are in the same order."""
 
     @property
     def dtype(self) -> DType:
@@ -87,6 +93,12 @@ class Tensor:
     def own(self) -> Shape:
         """The shape in which it was computed."""
         return self.value.type.shape
+
+    @property
+    def inner(self) -> Shape:
+        """Its shape with the axes in the order of :attr:`own`."""
+        back = inverse(self.order)
+        return tuple(self.shape[axis] for axis in back) if back else self.shape
 
 
 class Emitter:
@@ -100,9 +112,7 @@ class Emitter:
 
     # --- operations
 
-    def append(
-        self, op: str, *operands: Value, shape: Shape | None = None, **attrs: Attr
-    ) -> Value:
+    def append(self, op: str, *operands: Value, shape: Shape | None = None, **attrs: Attr) -> Value:
         """Append an operation of the IR."""
         value = self.builder.append(op, *operands, shape=shape, span=self.span, **attrs)
         self._sources[value.name] = Operation(
@@ -161,9 +171,46 @@ class Emitter:
 
     # --- tensors
 
+    def settled(self, tensor: Tensor) -> Tensor:
+        """Return a tensor with its axes in the order in which torch sees them."""
+        if not tensor.order:
+            return tensor
+        value = self.reshaped(tensor.value, tensor.inner)
+        return Tensor(self.transposed(value, tensor.order), tensor.shape)
+
     def plain(self, tensor: Tensor) -> Value:
         """Return a tensor's value in the shape that torch sees."""
-        return self.reshaped(tensor.value, tensor.shape)
+        return self.reshaped(self.settled(tensor).value, tensor.shape)
+
+    def permuted(self, tensor: Tensor, order: Sequence[int]) -> Tensor:
+        """Return a tensor with its axes in another order; ``order`` counts from the first axis."""
+        shape = tuple(tensor.shape[axis] for axis in order)
+        if tensor.order:
+            moved = tuple(tensor.order[axis] for axis in order)
+            return Tensor(tensor.value, shape, () if moved == tuple(sorted(moved)) else moved)
+        groups = aligned(tensor.own, tensor.shape)
+        place = {axis: group for group in groups for axis in group.theirs}
+        perm: list[int] = [axis for group in groups if not group.theirs for axis in group.ours]
+        for at, axis in enumerate(order):
+            theirs = place[axis].theirs
+            if theirs[0] == axis and tuple(order[at : at + len(theirs)]) == theirs:
+                perm += place[axis].ours
+        if len(perm) != len(tensor.own):  # a group of axes does not stay together
+            return Tensor(self.transposed(self.plain(tensor), tuple(order)), shape)
+        return Tensor(self.transposed(tensor.value, tuple(perm)), shape)
+
+    def viewed(self, tensor: Tensor, shape: Shape) -> Tensor:
+        """Return a tensor in another shape."""
+        if not tensor.order:
+            return Tensor(tensor.value, shape)
+        order: list[int] = []
+        for group in aligned(tensor.shape, shape):
+            inner = [tensor.order[axis] for axis in group.ours]
+            if len(group.theirs) != 1 or inner != list(range(inner[0], inner[0] + len(inner))):
+                return Tensor(self.settled(tensor).value, shape)
+            order.append(inner[0])
+        ranks = tuple(sorted(order).index(place) for place in order)
+        return Tensor(tensor.value, shape, () if ranks == tuple(sorted(ranks)) else ranks)
 
     def wide(self, tensor: Tensor) -> Tensor:
         """Return a tensor in the dtype in which its numbers are computed."""
@@ -205,7 +252,14 @@ class Emitter:
         """
         tensors = [item for item in items if isinstance(item, Tensor)]
         shape = broadcast_shape([tensor.shape for tensor in tensors])
-        values = iter(self.together(tensors, shape))
+        orders = (each.order for each in tensors if each.order and each.shape == shape)
+        order = next(orders, ())
+        if order:
+            tensors = [self._in_order(tensor, order) for tensor in tensors]
+        else:
+            tensors = [self.settled(tensor) for tensor in tensors]
+        inner = Tensor(tensors[0].value, shape, order).inner
+        values = iter(self.together(tensors, inner))
         operands: list[Value | Scalar] = [
             next(values) if isinstance(item, Tensor) else item for item in items
         ]
@@ -216,7 +270,15 @@ class Emitter:
             else self.constant(item, first.type.dtype, first.type.shape)
             for item in operands
         ]
-        return Tensor(self.append(op, *numbers, **attrs), shape)
+        return Tensor(self.append(op, *numbers, **attrs), shape, order)
+
+    def _in_order(self, tensor: Tensor, order: tuple[int, ...]) -> Tensor:
+        """Return a tensor that broadcasts to one of an order, with its axes in that order."""
+        if tensor.order == order:
+            return Tensor(tensor.value, tensor.inner)
+        tensor = self.settled(tensor)
+        padded = (1,) * (len(order) - len(tensor.shape)) + tensor.shape
+        return self.permuted(Tensor(tensor.value, padded), inverse(order))
 
     def result(self, tensor: Tensor, dtype: torch.dtype) -> Tensor:
         """Round a computed tensor to the dtype of torch's result."""
@@ -246,6 +308,26 @@ class Emitter:
             if product(tensor.own[:count]) == before:
                 return tensor.value, count
         return self.plain(tensor), axis
+
+
+def channels_last(rank: int) -> tuple[int, ...]:
+    """Return the order that puts the second axis last.
+
+    Example:
+        >>> channels_last(4)
+        (0, 2, 3, 1)
+    """
+    return (0, *range(2, rank), 1)
+
+
+def inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the order that takes axes back.
+
+    Example:
+        >>> inverse((0, 3, 1, 2))
+        (0, 2, 3, 1)
+    """
+    return tuple(order.index(axis) for axis in range(len(order)))
 
 
 def axes_within(part: Shape, own: Shape, shape: Shape) -> tuple[int, ...] | None:

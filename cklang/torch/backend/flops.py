@@ -27,6 +27,7 @@ _UNCOUNTED = FREE | {
     aten.alias.default,
     aten.detach.default,
     aten._to_copy.default,
+    torch.ops.prims.convert_element_type.default,
     aten.cat.default,
     aten.embedding.default,
     aten.index_select.default,

@@ -22,30 +22,17 @@ from cklang.torch.backend.extents import aligned
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import Extent, i32, i64
 
-__all__ = ["MOVEMENT", "VIEWS", "permuted"]
+__all__ = ["MOVEMENT", "REORDERED", "VIEWS"]
 
 aten = torch.ops.aten
 
 
 def _reshape(call: Call, x: Tensor, *_: object, **_options: Any) -> Tensor:
-    return replace(x, shape=call.shape)
+    return call.emitter.viewed(x, call.shape)
 
 
-def permuted(call: Call, x: Tensor, axes: Sequence[int]) -> Tensor:
-    """Return a tensor with its axes in another order."""
-    rank = len(x.shape)
-    order = [axis % rank for axis in axes]
-    shape = tuple(x.shape[axis] for axis in order)
-    groups = aligned(x.own, x.shape)
-    place = {axis: group for group in groups for axis in group.theirs}
-    perm: list[int] = [axis for group in groups if not group.theirs for axis in group.ours]
-    for at, axis in enumerate(order):
-        theirs = place[axis].theirs
-        if theirs[0] == axis and tuple(order[at : at + len(theirs)]) == theirs:
-            perm += place[axis].ours
-    if len(perm) != len(x.own):  # a group of axes does not stay together
-        return Tensor(call.emitter.transposed(call.emitter.plain(x), tuple(order)), shape)
-    return Tensor(call.emitter.transposed(x.value, tuple(perm)), shape)
+def _permute(call: Call, x: Tensor, axes: Sequence[int]) -> Tensor:
+    return call.emitter.permuted(x, [axis % len(x.shape) for axis in axes])
 
 
 def _transpose(call: Call, x: Tensor, one: int, other: int) -> Tensor:
@@ -53,11 +40,11 @@ def _transpose(call: Call, x: Tensor, one: int, other: int) -> Tensor:
     order = list(range(rank))
     if rank:
         order[one], order[other] = order[other], order[one]
-    return permuted(call, x, order)
+    return call.emitter.permuted(x, order)
 
 
 def _t(call: Call, x: Tensor) -> Tensor:
-    return permuted(call, x, range(len(x.shape))[::-1])
+    return call.emitter.permuted(x, range(len(x.shape))[::-1])
 
 
 def _expand(call: Call, x: Tensor, *_: object, **_options: Any) -> Tensor:
@@ -179,6 +166,19 @@ def _arange(call: Call, start: Any, _stop: Any, step: Any = 1, **_options: Any) 
     return Tensor(value, shape)
 
 
+_RESHAPED = ("view", "reshape", "_unsafe_view", "unsqueeze", "squeeze")
+
+REORDERED = frozenset(
+    {
+        *(getattr(aten, name).default for name in _RESHAPED),
+        aten.squeeze.dim,
+        aten.squeeze.dims,
+        aten.permute.default,
+        aten.transpose.int,
+    }
+)
+"""Views that take a tensor whose own axes are in another order."""
+
 VIEWS: Mapping[Any, Emission] = MappingProxyType(
     {
         aten.view.default: _reshape,
@@ -188,7 +188,7 @@ VIEWS: Mapping[Any, Emission] = MappingProxyType(
         aten.squeeze.default: _reshape,
         aten.squeeze.dim: _reshape,
         aten.squeeze.dims: _reshape,
-        aten.permute.default: permuted,
+        aten.permute.default: _permute,
         aten.transpose.int: _transpose,
         aten.t.default: _t,
         aten.expand.default: _expand,

@@ -19,7 +19,16 @@ from torch.fx import Node
 from cklang.torch.backend.aten import EMISSIONS, FREE, ITEM
 from cklang.torch.backend.emitter import DTYPES
 
-__all__ = ["Part", "Parts", "is_computed", "is_free", "objection", "partition", "source_of"]
+__all__ = [
+    "Part",
+    "Parts",
+    "base_of",
+    "is_computed",
+    "is_free",
+    "objection",
+    "partition",
+    "source_of",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,20 +54,23 @@ class Parts:
 
 def is_free(node: Node) -> bool:
     """Tell whether a node computes nothing: it is a view, or one of several results."""
-    if node.op != "call_function" or node.target not in FREE:
-        return False
-    return node.target is not ITEM or _item_is_free(node)
-
-
-def _item_is_free(node: Node) -> bool:
-    (source, _) = node.args
-    return isinstance(source, Node)
+    return node.op == "call_function" and node.target in FREE
 
 
 def source_of(node: Node) -> Node:
     """Return what a node is a view of: the tensor that is computed, or an input."""
     while is_free(node):
         node = node.all_input_nodes[0]
+    return node
+
+
+def base_of(node: Node) -> Node:
+    """Return the tensor that a node is a view of: one result, if its source has several."""
+    while is_free(node):
+        (first, *_) = node.all_input_nodes
+        if node.target is ITEM and not is_free(first):
+            return node
+        node = first
     return node
 
 
@@ -78,11 +90,19 @@ def objection(node: Node) -> str | None:
     if node.target not in EMISSIONS:
         return "no kernel computes this op"
     operands = [tensor for each in node.all_input_nodes for tensor in _tensors(each)]
-    for tensor in (*operands, *_tensors(node)):
+    for tensor in (*operands, *_results(node)):
         reason = _objection_to(tensor)
         if reason is not None:
             return reason
     return None
+
+
+def _results(node: Node) -> list[Any]:
+    """Return the results of a node that something reads."""
+    value = node.meta["val"]
+    if not isinstance(value, tuple | list):
+        return _tensors(node)
+    return [tensor for user in node.users for tensor in _tensors(user)]
 
 
 def _objection_to(tensor: Any) -> str | None:
@@ -122,12 +142,10 @@ def _stage(node: Node, stages: Mapping[Node, int], is_eager: bool) -> int:
 def _part(graph: torch.fx.Graph, stages: Mapping[Node, int], stage: int) -> Part:
     nodes = [node for node in graph.nodes if stages.get(node) == stage]
     own = set(nodes)
-    sources = (source_of(each) for node in nodes for each in node.all_input_nodes)
-    inputs = dict.fromkeys(each for each in sources if each not in own and _tensors(each))
+    bases = (base_of(each) for node in nodes for each in node.all_input_nodes)
+    inputs = dict.fromkeys(each for each in bases if source_of(each) not in own and _tensors(each))
     outputs = [node for node in nodes if _is_read_outside(node, own)]
-    return Part(
-        stage=stage, nodes=tuple(nodes), inputs=tuple(inputs), outputs=tuple(outputs)
-    )
+    return Part(stage=stage, nodes=tuple(nodes), inputs=tuple(inputs), outputs=tuple(outputs))
 
 
 def _is_read_outside(node: Node, own: set[Node]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -25,7 +26,7 @@ Item = Tensor | Scalar
 def _common(call: Call, items: tuple[Item, ...], dtype: DType) -> list[Item]:
     """Return the operands of one operation, tensors cast to ``dtype``."""
     return [
-        Tensor(call.emitter.cast(item.value, dtype), item.shape)
+        replace(item, value=call.emitter.cast(item.value, dtype))
         if isinstance(item, Tensor)
         else item
         for item in items
@@ -106,14 +107,18 @@ def _joint(items: tuple[Item, ...]) -> DType:
     if i64 in dtypes:
         raise Unsupported("kernels only read int64 as indices")
     has_float = any(isinstance(item, float) for item in items)
-    return i32 if all(not dtype.name.startswith(("f", "b")) for dtype in dtypes) and not (
-        has_float
-    ) else f32 if dtypes != {bool_} else i32
+    return (
+        i32
+        if all(not dtype.name.startswith(("f", "b")) for dtype in dtypes) and not (has_float)
+        else f32
+        if dtypes != {bool_}
+        else i32
+    )
 
 
 def _where(call: Call, condition: Tensor, x: Item, y: Item) -> Tensor:
     dtype = _computed_in(call)
-    condition = Tensor(call.emitter.cast(condition.value, bool_), condition.shape)
+    condition = replace(condition, value=call.emitter.cast(condition.value, bool_))
     operands = _common(call, (x, y), dtype)
     if not any(isinstance(operand, Tensor) for operand in operands):
         first = operands[0]
@@ -292,6 +297,7 @@ POINTWISE: Mapping[Any, Emission] = MappingProxyType(
         aten.isnan.default: _classify("isnan"),
         aten.isinf.default: _isinf,
         aten._to_copy.default: _convert,
+        torch.ops.prims.convert_element_type.default: _convert,
         aten.clone.default: _convert,
         aten.alias.default: _convert,
         aten.detach.default: _convert,

@@ -11,9 +11,8 @@ import torch
 
 from cklang.ir.nodes import Value
 from cklang.torch.backend.call import Call, Emission
-from cklang.torch.backend.emitter import Scalar, Tensor
+from cklang.torch.backend.emitter import Scalar, Tensor, channels_last, inverse
 from cklang.torch.backend.extents import Shape, product, shape_of
-from cklang.torch.backend.movement import permuted
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import bf16, f16, f32
 
@@ -65,9 +64,7 @@ def _bmm(call: Call, a: Tensor, b: Tensor, *_: object) -> Tensor:
     return call.rounded(_product(call, a, b, 1))
 
 
-def _plus(
-    call: Call, bias: Tensor, result: Tensor, beta: Scalar = 1, alpha: Scalar = 1
-) -> Tensor:
+def _plus(call: Call, bias: Tensor, result: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor:
     """Return beta bias + alpha result."""
     emitter = call.emitter
     if alpha != 1:
@@ -84,16 +81,6 @@ def _addmm(call: Call, bias: Tensor, a: Tensor, b: Tensor, **factors: Scalar) ->
 
 def _baddbmm(call: Call, bias: Tensor, a: Tensor, b: Tensor, **factors: Scalar) -> Tensor:
     return _plus(call, bias, _product(call, a, b, 1), **factors)
-
-
-def _last(rank: int) -> tuple[int, ...]:
-    """Return the order of axes that puts the channels last."""
-    return (0, *range(2, rank), 1)
-
-
-def _second(rank: int) -> tuple[int, ...]:
-    """Return the order of axes that puts channels from the last place to the second."""
-    return (0, rank - 1, *range(1, rank - 1))
 
 
 def _numbers(values: Sequence[Any], spatial: int) -> tuple[int, ...]:
@@ -125,12 +112,11 @@ def _convolve(
         raise Unsupported(f"convolutions take f16, bf16 or f32, not {one.dtype} by {other.dtype}")
     if not 3 <= rank <= 5:
         raise Unsupported("convolutions have one to three axes in space")
-    operands = [
-        call.emitter.plain(permuted(call, each, _last(rank))) for each in (one, other)
-    ]
-    extents = tuple(shape[axis] for axis in _last(rank))
+    last = channels_last(rank)
+    operands = [call.emitter.plain(call.emitter.permuted(each, last)) for each in (one, other)]
+    extents = tuple(shape[axis] for axis in last)
     value = call.emitter.append(op, *operands, shape=extents, **attrs)
-    return permuted(call, Tensor(value, extents), _second(rank))
+    return Tensor(value, shape, inverse(last))
 
 
 def _convolution(

@@ -20,7 +20,7 @@ from cklang.ir.verifier import verify
 from cklang.runtime.ir_text import op_from_ir
 from cklang.runtime.op import Op
 from cklang.source import Source, Span
-from cklang.torch.backend.aten import EMISSIONS, ITEM
+from cklang.torch.backend.aten import EMISSIONS, ITEM, KEEP_ORDER
 from cklang.torch.backend.call import Call
 from cklang.torch.backend.emitter import Emitter, Tensor, dtype_of
 from cklang.torch.backend.extents import Shape, extent_of, hint_of, shape_of
@@ -69,7 +69,9 @@ class Output:
     place: int | None
     """Of a node with several results."""
     shape: Shape
-    """As torch sees it; the program returns the elements in the shape of its own."""
+    """What the program's result is reshaped to."""
+    order: tuple[int, ...] = ()
+    """How its axes are permuted then; () if they are not."""
 
     @property
     def fake(self) -> Any:
@@ -159,14 +161,17 @@ class _Lowering:
         for node in self.part.outputs:
             value = self._values[node]
             if isinstance(value, Tensor):
-                yield Output(node, None, value.shape), value.value
+                yield self._result(node, None, value)
                 continue
             for place in sorted(_places_read(node)):
                 tensor = value[place]
                 if tensor is None:
                     self.refusals[node] = "a result is read that inference does not compute"
                 else:
-                    yield Output(node, place, tensor.shape), tensor.value
+                    yield self._result(node, place, tensor)
+
+    def _result(self, node: Node, place: int | None, tensor: Tensor) -> tuple[Output, Value]:
+        return Output(node, place, tensor.inner, tensor.order), tensor.value
 
     def _lowered(self, node: Node) -> Any:
         """Return a node's tensor, or its tensors."""
@@ -174,10 +179,7 @@ class _Lowering:
         value = node.meta["val"]
         outputs = tuple(value) if isinstance(value, tuple | list) else (value,)
         try:
-            arguments = map_aggregate(node.args, self._argument)
-            options = map_aggregate(dict(node.kwargs), self._argument)
-            call = Call(self.emitter, outputs)
-            return EMISSIONS[node.target](call, *arguments, **options)  # type: ignore[index, misc]
+            return self._emitted(node, outputs)
         except (Unsupported, CkError) as refusal:
             self.refusals[node] = str(refusal)
         stubs = [None if each is None else self._stub(each) for each in outputs]
@@ -208,13 +210,20 @@ class _Lowering:
             if tensor is None:
                 raise Unsupported("it reads a result that inference does not compute")
             return tensor
-        return self._lowered_view(node)
-
-    def _lowered_view(self, node: Node) -> Any:
         value = node.meta["val"]
-        outputs = tuple(value) if isinstance(value, tuple | list) else (value,)
-        arguments = map_aggregate(node.args, self._argument)
-        return EMISSIONS[node.target](Call(self.emitter, outputs), *arguments)  # type: ignore[index, misc]
+        return self._emitted(node, tuple(value) if isinstance(value, tuple | list) else (value,))
+
+    def _emitted(self, node: Node, outputs: tuple[Any, ...]) -> Any:
+        """Append a node; return its tensor, or its tensors."""
+
+        def argument(item: Any) -> Any:
+            value = self._argument(item)
+            is_moved = isinstance(value, Tensor) and node.target not in KEEP_ORDER
+            return self.emitter.settled(value) if is_moved else value
+
+        arguments = map_aggregate(node.args, argument)
+        options = map_aggregate(dict(node.kwargs), argument)
+        return EMISSIONS[node.target](Call(self.emitter, outputs), *arguments, **options)  # type: ignore[index, misc]
 
 
 def _places_read(node: Node) -> set[int]:
@@ -260,9 +269,7 @@ def _missing_dims(emitter: Emitter) -> set[Dim]:
     values = emitter.builder.values
     used = {dim for value in values for each in value.type.shape for dim in plain_dims(each)}
     produced = emitter.results
-    known = {
-        each for value in values if value.name not in produced for each in value.type.shape
-    }
+    known = {each for value in values if value.name not in produced for each in value.type.shape}
     return used - known  # type: ignore[operator]
 
 

@@ -12,7 +12,7 @@ import torch
 
 from cklang.ir.nodes import Value
 from cklang.torch.backend.call import Call, Emission
-from cklang.torch.backend.emitter import Emitter, Tensor
+from cklang.torch.backend.emitter import Emitter, Tensor, channels_last, inverse
 from cklang.torch.backend.extents import Shape, product
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import DType, bool_, f32, i32
@@ -179,9 +179,7 @@ def _statistics(call: Call, *values: Value) -> list[Tensor]:
     """Return mean and root as results after the first one, in the shapes that torch gives them."""
     return [
         call.rounded(Tensor(value, Call(call.emitter, (output,)).shape), place)
-        for place, (value, output) in enumerate(
-            zip(values, call.outputs[1:], strict=True), start=1
-        )
+        for place, (value, output) in enumerate(zip(values, call.outputs[1:], strict=True), start=1)
     ]
 
 
@@ -213,15 +211,18 @@ def _group_norm(
 ) -> list[Tensor]:
     if not isinstance(channels, int):
         raise Unsupported("its number of channels varies")
-    # The groups are an axis of the computation, which torch sees as one with the channels.
-    n, space = x.shape[0], x.shape[2:]
-    own = (n, groups, channels // groups, *space)
-    grouped = Tensor(call.emitter.reshaped(x.value, own), own)
-    rows = _Rows.of(call, grouped, range(2, len(own)))
+    # As kernels of convolutions write it, and with the groups as an axis, which torch sees as one
+    # with the channels.
+    last = channels_last(len(x.shape))
+    n, *space = (x.shape[axis] for axis in last[:-1])
+    own = (n, *space, groups, channels // groups)
+    value = call.emitter.plain(call.emitter.permuted(x, last))
+    grouped = Tensor(call.emitter.reshaped(value, own), own)
+    rows = _Rows.of(call, grouped, [axis for axis in range(1, len(own)) if axis != len(own) - 2])
     y, mean, root = _normalised(rows, eps)
-    each = (groups, channels // groups, *(1 for _ in space))
-    result = _affine(call, Tensor(y, own), weight, bias, each)
-    return [call.rounded(Tensor(result.value, x.shape)), *_statistics(call, mean, root)]
+    result = _affine(call, Tensor(y, own), weight, bias, own[-2:])
+    normed = Tensor(result.value, x.shape, inverse(last))
+    return [call.rounded(normed), *_statistics(call, mean, root)]
 
 
 def _batch_norm(
@@ -237,14 +238,12 @@ def _batch_norm(
     """Return the norm by running statistics, with which inference computes."""
     emitter = call.emitter
     each = (x.shape[1], *(1 for _ in x.shape[2:]))
-    centered = emitter.pointwise(
-        "sub", [emitter.wide(x), emitter.wide(Tensor(mean.value, each))]
-    )
+    centered = emitter.pointwise("sub", [emitter.wide(x), emitter.wide(Tensor(mean.value, each))])
     wide = emitter.wide(Tensor(variance.value, each))
     root = emitter.pointwise("rsqrt", [emitter.pointwise("add", [wide, eps])])
     scaled = emitter.pointwise("mul", [centered, root])
     result = _affine(call, scaled, weight, bias, each)
-    return [call.rounded(Tensor(result.value, x.shape)), *[None] * (len(call.outputs) - 1)]
+    return [call.rounded(result), *[None] * (len(call.outputs) - 1)]
 
 
 def _softmax_backward(call: Call, dy: Tensor, y: Tensor, axis: int, _dtype: object) -> Tensor:

@@ -16,9 +16,8 @@ from torch.utils.weak import WeakIdKeyDictionary
 from cklang.device.arrays import to_numpy
 from cklang.ir.nodes import Value
 from cklang.reference.evaluate import evaluate
-from cklang.torch.backend.extents import Shape
 from cklang.torch.backend.partition import Parts, is_free
-from cklang.torch.backend.program import Program
+from cklang.torch.backend.program import Output, Program
 from cklang.types import Dim, bf16, extent_value
 
 __all__ = ["Options", "assembled"]
@@ -71,7 +70,7 @@ class _Runner(torch.nn.Module):
         )
         self._dims = _axes_of_dims(function.params)
         self._finish = tuple(
-            _finish(value, output.shape, output.fake.dtype)
+            _finish(value, output)
             for value, output in zip(function.results, program.outputs, strict=True)
         )
 
@@ -122,14 +121,17 @@ def _axes_of_dims(params: Sequence[Value]) -> Mapping[str, tuple[int, int]]:
 
 
 def _finish(
-    value: Value, shape: Shape, dtype: torch.dtype
+    value: Value, output: Output
 ) -> Callable[[torch.Tensor, Mapping[str, int]], torch.Tensor]:
     """Return what gives a result of a program the shape and the dtype that torch expects."""
-    own = value.type.shape
+    is_reshaped = value.type.shape != output.shape
+    dtype = output.fake.dtype
 
     def finish(result: torch.Tensor, dims: Mapping[str, int]) -> torch.Tensor:
-        if own != shape:
-            result = result.reshape(tuple(extent_value(extent, dims) for extent in shape))
+        if is_reshaped:
+            result = result.reshape(tuple(extent_value(each, dims) for each in output.shape))
+        if output.order:
+            result = result.permute(output.order)
         return result.to(dtype)
 
     return finish
@@ -189,7 +191,11 @@ def _is_size(node: Node, parts: Parts) -> bool:
 def _copied(result: Graph, copies: dict[Node, Node], node: Node) -> Node:
     """Return a node of the new graph for one of the old; a view is made where it is first used."""
     if node not in copies:
-        copies[node] = result.node_copy(node, lambda each: _copied(result, copies, each))
+        copy = result.node_copy(node, lambda each: _copied(result, copies, each))
+        if copy.target is torch.ops.aten.view.default:
+            # Results of kernels may have other strides than those of torch's, as in channels_last.
+            copy.target = torch.ops.aten.reshape.default
+        copies[node] = copy
     return copies[node]
 
 

@@ -217,7 +217,9 @@ def _element(builder: Builder, params: Mapping[str, Value]) -> Value:
     """Return the element of the mask that belongs to a score."""
     read = params["d0"]
     axes = zip(read.type.shape, "bhij", strict=True)
-    indices = [builder.constant(0) if extent == 1 else params[name] for extent, name in axes]
+    indices = [
+        builder.constant(0) if extent == 1 else params[name] for extent, name in axes
+    ]
     return builder.append("element", read, *indices)
 
 
@@ -226,7 +228,9 @@ def _mask(reads: list[Value], is_causal: bool, is_bool: bool) -> Function:
     visible = builder.append("le", params["j"], params["i"]) if is_causal else None
     if is_bool:
         element = _element(builder, params)
-        visible = element if visible is None else builder.append("logical_and", visible, element)
+        visible = (
+            element if visible is None else builder.append("logical_and", visible, element)
+        )
     return builder.finish(builder.constant(True) if visible is None else visible)
 
 
@@ -243,3 +247,4 @@ ATTENTION: Mapping[Any, Emission] = MappingProxyType(
     {torch.ops.cklang_backend.attention.default: _attend}
 )
 """The emission of attention."""
+

@@ -7,6 +7,7 @@ it, becomes an eager node with its reason, and the graph is divided again.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,7 +17,7 @@ from torch.fx import GraphModule, Node
 
 from cklang.errors import error
 from cklang.torch.backend.capture import captured, parameters_of
-from cklang.torch.backend.partition import Parts, is_computed, objection, partition
+from cklang.torch.backend.partition import Parts, is_computed, objection, part_of, partition
 from cklang.torch.backend.program import Listing, Program, lower
 from cklang.torch.backend.report import graph_report, record
 from cklang.torch.backend.run import Options, assembled
@@ -102,24 +103,39 @@ def divided(
             for node, reason in each.items()
         }
         if not refusals:
-            refusals = _without_kernels(programs, listing, options)
+            refusals = _without_kernels(programs, listing, inputs, options)
         if not refusals:
             return parts, programs, reasons
         reasons |= refusals
 
 
 def _without_kernels(
-    programs: Sequence[Program], listing: Listing, options: Options
+    programs: Sequence[Program], listing: Listing, inputs: Sequence[Node], options: Options
 ) -> dict[Node, str]:
-    """Return the nodes that no kernels compute in the call that was traced, with the reasons."""
+    """Return nodes that no kernels compute in the call that was traced, with the reasons."""
     reasons: dict[Node, str] = {}
     for program in programs:
         nodes = {node.name: node for node in program.part.nodes}
         for mistake in program.mistakes(options.device):
             culprit = nodes.get(listing.name_at(mistake.at) or "")
-            refused = program.part.nodes if culprit is None else (culprit,)
-            reasons |= dict.fromkeys(refused, f"{mistake.code}: {mistake.message}")
+            if culprit is None:
+                culprit = _first_without_kernel(program, listing, inputs, options)
+            reasons[culprit] = f"{mistake.code}: {mistake.message}"
     return reasons
+
+
+def _first_without_kernel(
+    program: Program, listing: Listing, inputs: Sequence[Node], options: Options
+) -> Node:
+    """Return the last node of the shortest beginning of a program that kernels do not compute."""
+    nodes = program.part.nodes
+
+    def fails(count: int) -> bool:
+        part = part_of(nodes[:count], program.part.stage)
+        beginning = lower(part, program.op.program.name, listing, inputs)
+        return not isinstance(beginning, Program) or bool(beginning.mistakes(options.device))
+
+    return nodes[bisect.bisect_left(range(1, len(nodes)), True, key=fails)]
 
 
 def register() -> None:

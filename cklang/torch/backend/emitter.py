@@ -109,10 +109,13 @@ class Emitter:
         self.span: Span | None = None
         """The place of the node that is being lowered."""
         self._sources: dict[str, Operation] = {}
+        self._params: set[str] = set()
 
     # --- operations
 
-    def append(self, op: str, *operands: Value, shape: Shape | None = None, **attrs: Attr) -> Value:
+    def append(
+        self, op: str, *operands: Value, shape: Shape | None = None, **attrs: Attr
+    ) -> Value:
         """Append an operation of the IR."""
         value = self.builder.append(op, *operands, shape=shape, span=self.span, **attrs)
         self._sources[value.name] = Operation(
@@ -123,6 +126,7 @@ class Emitter:
     def param(self, name: str, dtype: DType, shape: Shape) -> Tensor:
         """Add a parameter."""
         value = self.builder.param(name, TensorType(dtype=dtype, shape=shape))
+        self._params.add(name)
         return Tensor(value, shape)
 
     def cast(self, value: Value, to: DType) -> Value:
@@ -162,12 +166,15 @@ class Emitter:
         source = self._sources.get(value.name)
         if source is not None and source.op == "reshape":
             return self.reshaped(source.operands[0], shape)
+        if source is not None and source.op == "cast" and source.operands[0].name in self._params:
+            # A view of a parameter needs no memory, one of what is computed of it does.
+            return self.cast(self.reshaped(source.operands[0], shape), value.type.dtype)
         return self.append("reshape", value, shape=shape)
 
     @property
-    def results(self) -> frozenset[str]:
-        """The names of values that operations compute."""
-        return frozenset(self._sources)
+    def params(self) -> frozenset[str]:
+        """The names of the parameters."""
+        return frozenset(self._params)
 
     # --- tensors
 
@@ -203,14 +210,17 @@ class Emitter:
         """Return a tensor in another shape."""
         if not tensor.order:
             return Tensor(tensor.value, shape)
-        order: list[int] = []
+        blocks: list[tuple[int, int]] = []
         for group in aligned(tensor.shape, shape):
             inner = [tensor.order[axis] for axis in group.ours]
-            if len(group.theirs) != 1 or inner != list(range(inner[0], inner[0] + len(inner))):
+            if inner and inner != list(range(inner[0], inner[0] + len(inner))):
                 return Tensor(self.settled(tensor).value, shape)
-            order.append(inner[0])
-        ranks = tuple(sorted(order).index(place) for place in order)
-        return Tensor(tensor.value, shape, () if ranks == tuple(sorted(ranks)) else ranks)
+            # A new axis of extent 1 is beside the axes before it.
+            at = inner[0] if inner else blocks[-1][0] if blocks else 0
+            blocks += [(at, axis) for axis in group.theirs]
+        axes = [axis for _, axis in sorted(blocks)]
+        order = inverse(tuple(axes))
+        return Tensor(tensor.value, shape, () if axes == sorted(axes) else order)
 
     def wide(self, tensor: Tensor) -> Tensor:
         """Return a tensor in the dtype in which its numbers are computed."""
@@ -223,6 +233,8 @@ class Emitter:
         Raises:
             Unsupported: Its axes are not axes of ``own``.
         """
+        if (tensor.own, tensor.shape) == (own, shape):
+            return tensor.value
         axes = axes_within(tensor.shape, own, shape)
         if axes is None:
             raise Unsupported("its operands do not broadcast")
@@ -234,9 +246,8 @@ class Emitter:
 
         That of a tensor with all elements is preferred to ``shape`` itself, a computed one first.
         """
-        params = {value.name for value in self.builder.values} - self._sources.keys()
         full = [tensor for tensor in tensors if tensor.shape == shape]
-        full.sort(key=lambda tensor: tensor.value.name in params)
+        full.sort(key=lambda tensor: tensor.value.name in self._params)
         suitable = (
             own
             for own in [*(tensor.own for tensor in full), shape]

@@ -24,8 +24,6 @@ aten = torch.ops.aten
 
 _UNCOUNTED = FREE | {
     aten.clone.default,
-    aten.alias.default,
-    aten.detach.default,
     aten._to_copy.default,
     torch.ops.prims.convert_element_type.default,
     aten.cat.default,

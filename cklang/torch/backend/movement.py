@@ -7,7 +7,6 @@ A reshaping changes only the shape in which torch sees a tensor (:mod:`.emitter`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +17,7 @@ from cklang.ir.nodes import Value
 from cklang.ir.views import written
 from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import Tensor
-from cklang.torch.backend.extents import aligned
+from cklang.torch.backend.extents import Shape, aligned
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import Extent, i32, i64
 
@@ -56,23 +55,32 @@ def _expand(call: Call, x: Tensor, *_: object, **_options: Any) -> Tensor:
 
 def _part(call: Call, x: Tensor, axis: int, start: Extent, count: Extent, step: int) -> Tensor:
     """Return ``count`` elements of an axis from ``start`` on, every ``step``-th."""
-    axis %= len(x.shape)
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    return _taken(call, x, axis, (start, count, step), shape)
+
+
+def _taken(
+    call: Call, x: Tensor, axis: int, elements: tuple[Extent, Extent, int], shape: Shape
+) -> Tensor:
+    """Return part of an axis as a tensor of a shape, which lacks the axis if one is taken."""
+    start, count, step = elements
     value, at = _with_axis(call, x, axis)
     own = value.type.shape
     stop = start + (count - 1) * step + 1 if step != 1 else start + count
     bounds: list[tuple[Extent, Extent, int]] = [(0, extent, 1) for extent in own]
     bounds[at] = start, stop, step
-    extents = (*own[:at], count, *own[at + 1 :])
+    extents = [*own[:at], count, *own[at + 1 :]]
+    kept = [each for each in range(len(own)) if each != at or len(shape) == len(x.shape)]
     part = call.emitter.append(
         "slice",
         value,
-        shape=extents,
-        axes=tuple(range(len(own))),
+        shape=tuple(extents[each] for each in kept),
+        axes=tuple(kept),
         start=tuple(written(low) for low, _, _ in bounds),
         stop=tuple(written(high) for _, high, _ in bounds),
         step=tuple(each for _, _, each in bounds),
     )
-    return Tensor(part, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
+    return Tensor(part, shape)
 
 
 def _with_axis(call: Call, x: Tensor, axis: int) -> tuple[Value, int]:
@@ -106,8 +114,8 @@ def _slice(
 
 
 def _select(call: Call, x: Tensor, axis: int, index: Any) -> Tensor:
-    part = _part(call, x, axis, _start(x, axis % len(x.shape), index), 1, 1)
-    return replace(part, shape=call.shape)
+    axis %= len(x.shape)
+    return _taken(call, x, axis, (_start(x, axis, index), 1, 1), call.shape)
 
 
 def _split(call: Call, x: Tensor, _sizes: object, axis: int = 0) -> list[Tensor]:
@@ -122,9 +130,9 @@ def _split(call: Call, x: Tensor, _sizes: object, axis: int = 0) -> list[Tensor]
 
 
 def _unbind(call: Call, x: Tensor, axis: int = 0) -> list[Tensor]:
-    shape = call.shape
-    parts = (_part(call, x, axis, index, 1, 1) for index in range(len(call.outputs)))
-    return [replace(part, shape=shape) for part in parts]
+    axis %= len(x.shape)
+    places = range(len(call.outputs))
+    return [_taken(call, x, axis, (place, 1, 1), call.shape) for place in places]
 
 
 def _cat(call: Call, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
@@ -166,7 +174,7 @@ def _arange(call: Call, start: Any, _stop: Any, step: Any = 1, **_options: Any) 
     return Tensor(value, shape)
 
 
-_RESHAPED = ("view", "reshape", "_unsafe_view", "unsqueeze", "squeeze")
+_RESHAPED = ("view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "alias", "detach")
 
 REORDERED = frozenset(
     {
@@ -181,11 +189,7 @@ REORDERED = frozenset(
 
 VIEWS: Mapping[Any, Emission] = MappingProxyType(
     {
-        aten.view.default: _reshape,
-        aten.reshape.default: _reshape,
-        aten._unsafe_view.default: _reshape,
-        aten.unsqueeze.default: _reshape,
-        aten.squeeze.default: _reshape,
+        **{getattr(aten, name).default: _reshape for name in _RESHAPED},
         aten.squeeze.dim: _reshape,
         aten.squeeze.dims: _reshape,
         aten.permute.default: _permute,

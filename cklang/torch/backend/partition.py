@@ -19,16 +19,7 @@ from torch.fx import Node
 from cklang.torch.backend.aten import EMISSIONS, FREE, ITEM
 from cklang.torch.backend.emitter import DTYPES
 
-__all__ = [
-    "Part",
-    "Parts",
-    "base_of",
-    "is_computed",
-    "is_free",
-    "objection",
-    "partition",
-    "source_of",
-]
+__all__ = ["Part", "Parts", "base_of", "is_computed", "is_free", "objection", "part_of", "partition", "source_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +119,10 @@ def partition(graph: torch.fx.Graph, is_eager: Callable[[Node], bool]) -> Parts:
             stages[node] = _stage(node, stages, is_eager(node))
     programs = sorted({stage for stage in stages.values() if stage % 2})
     return Parts(
-        programs=tuple(_part(graph, stages, stage) for stage in programs),
+        programs=tuple(
+            part_of([node for node in stages if stages[node] == stage], stage)
+            for stage in programs
+        ),
         eager={node: stage for node, stage in stages.items() if stage % 2 == 0},
     )
 
@@ -139,8 +133,8 @@ def _stage(node: Node, stages: Mapping[Node, int], is_eager: bool) -> int:
     return latest + (latest % 2 == is_eager)
 
 
-def _part(graph: torch.fx.Graph, stages: Mapping[Node, int], stage: int) -> Part:
-    nodes = [node for node in graph.nodes if stages.get(node) == stage]
+def part_of(nodes: Sequence[Node], stage: int) -> Part:
+    """Return nodes as a part, with what it reads of other nodes and what they read of it."""
     own = set(nodes)
     bases = (base_of(each) for node in nodes for each in node.all_input_nodes)
     inputs = dict.fromkeys(each for each in bases if source_of(each) not in own and _tensors(each))

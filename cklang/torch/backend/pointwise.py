@@ -107,13 +107,9 @@ def _joint(items: tuple[Item, ...]) -> DType:
     if i64 in dtypes:
         raise Unsupported("kernels only read int64 as indices")
     has_float = any(isinstance(item, float) for item in items)
-    return (
-        i32
-        if all(not dtype.name.startswith(("f", "b")) for dtype in dtypes) and not (has_float)
-        else f32
-        if dtypes != {bool_}
-        else i32
-    )
+    return i32 if all(not dtype.name.startswith(("f", "b")) for dtype in dtypes) and not (
+        has_float
+    ) else f32 if dtypes != {bool_} else i32
 
 
 def _where(call: Call, condition: Tensor, x: Item, y: Item) -> Tensor:
@@ -299,8 +295,6 @@ POINTWISE: Mapping[Any, Emission] = MappingProxyType(
         aten._to_copy.default: _convert,
         torch.ops.prims.convert_element_type.default: _convert,
         aten.clone.default: _convert,
-        aten.alias.default: _convert,
-        aten.detach.default: _convert,
         aten.lift_fresh_copy.default: _convert,
         aten.full.default: _full,
         aten.full_like.default: lambda call, _x, number, **_options: _full(call, (), number),

@@ -64,7 +64,9 @@ def _bmm(call: Call, a: Tensor, b: Tensor, *_: object) -> Tensor:
     return call.rounded(_product(call, a, b, 1))
 
 
-def _plus(call: Call, bias: Tensor, result: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor:
+def _plus(
+    call: Call, bias: Tensor, result: Tensor, beta: Scalar = 1, alpha: Scalar = 1
+) -> Tensor:
     """Return beta bias + alpha result."""
     emitter = call.emitter
     if alpha != 1:

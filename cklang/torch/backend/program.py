@@ -141,7 +141,7 @@ class _Lowering:
 
     def _refuse_copies(self, results: Sequence[tuple[Output, Value]]) -> None:
         """Refuse nodes that return an input or another node's result: torch copies those."""
-        known = {value.name for value in self.emitter.builder.values} - self.emitter.results
+        known = set(self.emitter.params)
         for output, value in results:
             if value.name in known:
                 self.refusals.setdefault(output.node, "it copies a tensor, which torch does")
@@ -268,8 +268,9 @@ def _missing_dims(emitter: Emitter) -> set[Dim]:
     """Return the dims that no parameter has as an axis, so that a call would not know them."""
     values = emitter.builder.values
     used = {dim for value in values for each in value.type.shape for dim in plain_dims(each)}
-    produced = emitter.results
-    known = {each for value in values if value.name not in produced for each in value.type.shape}
+    known = {
+        each for value in values if value.name in emitter.params for each in value.type.shape
+    }
     return used - known  # type: ignore[operator]
 
 

@@ -137,7 +137,9 @@ def graph_report(
     reasons: dict[Node, str],
 ) -> GraphReport:
     """Return the report of a divided graph; ``reasons`` says why each eager node is one."""
-    owner = {node: program.op.program.name for program in programs for node in program.part.nodes}
+    owner = {
+        node: program.op.program.name for program in programs for node in program.part.nodes
+    }
     nodes = tuple(
         NodeReport(
             name=node.name,

@@ -318,4 +318,17 @@ TABLE: tuple[Rule, ...] = (
         "write ck.f16[64, 128], or (shape, dtype), or (shape, dtype, strides in elements), in "
         "numbers: ((64, 128), 'f16')",
     ),
+    # A: the backend of torch.compile
+    row(
+        "A090",
+        CkValueError,
+        'torch.compile(..., backend="cklang") has no option {name!r}',
+        "options: {known}",
+    ),
+    row(
+        "A091",
+        CkTypeError,
+        'option {name!r} of torch.compile(..., backend="cklang") is {got!r}, not a {want}',
+        'for example options={{"device": "emu:gfx942", "reference": True}}',
+    ),
 )

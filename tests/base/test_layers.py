@@ -41,6 +41,7 @@ LAYERS = (
     "ops",
     "tune",
     "hipcc",
+    "torch",
     "testing",
     "cli",
 )

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from cklang.ir.attention import READ_LIMIT, region_params
+from cklang.ir.attention import region_params
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
 from cklang.torch.backend.call import Call, Emission
@@ -184,7 +184,6 @@ def _attend(
         raise Unsupported(f"attention takes f16, bf16 or f32, not {q.dtype}, {k.dtype}, {v.dtype}")
     operands = [call.emitter.plain(each) for each in (q, k, v)]
     reads = [] if mask is None else [_with_rank(call, mask)]
-    assert len(reads) <= READ_LIMIT
     is_bool = mask is not None and mask.dtype == bool_
     value = call.emitter.append(
         "attention",
@@ -217,9 +216,7 @@ def _element(builder: Builder, params: Mapping[str, Value]) -> Value:
     """Return the element of the mask that belongs to a score."""
     read = params["d0"]
     axes = zip(read.type.shape, "bhij", strict=True)
-    indices = [
-        builder.constant(0) if extent == 1 else params[name] for extent, name in axes
-    ]
+    indices = [builder.constant(0) if extent == 1 else params[name] for extent, name in axes]
     return builder.append("element", read, *indices)
 
 
@@ -228,9 +225,7 @@ def _mask(reads: list[Value], is_causal: bool, is_bool: bool) -> Function:
     visible = builder.append("le", params["j"], params["i"]) if is_causal else None
     if is_bool:
         element = _element(builder, params)
-        visible = (
-            element if visible is None else builder.append("logical_and", visible, element)
-        )
+        visible = element if visible is None else builder.append("logical_and", visible, element)
     return builder.finish(builder.constant(True) if visible is None else visible)
 
 
@@ -247,4 +242,3 @@ ATTENTION: Mapping[Any, Emission] = MappingProxyType(
     {torch.ops.cklang_backend.attention.default: _attend}
 )
 """The emission of attention."""
-

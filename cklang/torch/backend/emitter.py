@@ -2,8 +2,8 @@
 """Tensors of a torch graph as values of the IR, and the operations that emissions are made of.
 
 torch's graphs reshape all the time: a linear layer of ``[B, S, E]`` is a product of matrices of
-``B*S`` rows between two views. In the IR a reshaped tensor is in memory, so a view between a product
-and its activation would keep the activation out of the product's kernel. Therefore a
+``B*S`` rows between two views. In the IR a reshaped tensor is in memory, so a view between a
+product and its activation would keep the activation out of the product's kernel. Therefore a
 :class:`Tensor` keeps the shape in which its value was computed apart from the shape that torch
 sees. A view changes the latter alone, and an operation works in the former where it can. The same
 holds for the order of axes of convolutions, which torch numbers with the channels second and
@@ -113,9 +113,7 @@ class Emitter:
 
     # --- operations
 
-    def append(
-        self, op: str, *operands: Value, shape: Shape | None = None, **attrs: Attr
-    ) -> Value:
+    def append(self, op: str, *operands: Value, shape: Shape | None = None, **attrs: Attr) -> Value:
         """Append an operation of the IR."""
         value = self.builder.append(op, *operands, shape=shape, span=self.span, **attrs)
         self._sources[value.name] = Operation(
@@ -256,7 +254,7 @@ class Emitter:
         own = next(suitable, shape)
         return tuple(self.spread(tensor, own, shape) for tensor in tensors)
 
-    def pointwise(self, op: str, items: Sequence[Tensor | Scalar], **attrs: Attr) -> Tensor:
+    def pointwise(self, op: str, items: Sequence[Tensor | Scalar], **attrs: Any) -> Tensor:
         """Apply a pointwise op of the IR to tensors of the dtypes that it takes, and to numbers.
 
         Tensors broadcast as in torch. A number takes the dtype of the tensors.

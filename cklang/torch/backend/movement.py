@@ -99,7 +99,7 @@ def _start(x: Tensor, axis: int, start: Any) -> Extent:
     if not isinstance(start, int):
         return start  # type: ignore[no-any-return]
     if start < 0:
-        return max(extent + start, 0) if isinstance(extent, int) else extent + start  # type: ignore[no-any-return]
+        return max(extent + start, 0) if isinstance(extent, int) else extent + start
     return min(start, extent) if isinstance(extent, int) else start
 
 

@@ -19,7 +19,17 @@ from torch.fx import Node
 from cklang.torch.backend.aten import EMISSIONS, FREE, ITEM
 from cklang.torch.backend.emitter import DTYPES
 
-__all__ = ["Part", "Parts", "base_of", "is_computed", "is_free", "objection", "part_of", "partition", "source_of"]
+__all__ = [
+    "Part",
+    "Parts",
+    "base_of",
+    "is_computed",
+    "is_free",
+    "objection",
+    "part_of",
+    "partition",
+    "source_of",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +130,7 @@ def partition(graph: torch.fx.Graph, is_eager: Callable[[Node], bool]) -> Parts:
     programs = sorted({stage for stage in stages.values() if stage % 2})
     return Parts(
         programs=tuple(
-            part_of([node for node in stages if stages[node] == stage], stage)
-            for stage in programs
+            part_of([node for node in stages if stages[node] == stage], stage) for stage in programs
         ),
         eager={node: stage for node, stage in stages.items() if stage % 2 == 0},
     )

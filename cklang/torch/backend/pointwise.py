@@ -107,9 +107,13 @@ def _joint(items: tuple[Item, ...]) -> DType:
     if i64 in dtypes:
         raise Unsupported("kernels only read int64 as indices")
     has_float = any(isinstance(item, float) for item in items)
-    return i32 if all(not dtype.name.startswith(("f", "b")) for dtype in dtypes) and not (
-        has_float
-    ) else f32 if dtypes != {bool_} else i32
+    return (
+        i32
+        if all(not dtype.name.startswith(("f", "b")) for dtype in dtypes) and not (has_float)
+        else f32
+        if dtypes != {bool_}
+        else i32
+    )
 
 
 def _where(call: Call, condition: Tensor, x: Item, y: Item) -> Tensor:

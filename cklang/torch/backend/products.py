@@ -36,8 +36,7 @@ def _product(call: Call, a: Tensor, b: Tensor, batch: int) -> Tensor:
     if len(summed) == 1:
         value = call.emitter.append("gemm", left, right)
     else:
-        attrs = {"rows": 1, "columns": 1, "summed": len(summed)}
-        value = call.emitter.append("contract", left, right, **attrs)
+        value = call.emitter.append("contract", left, right, rows=1, columns=1, summed=len(summed))
     return Tensor(value, (*a.shape[:-1], b.shape[-1]))
 
 
@@ -64,9 +63,7 @@ def _bmm(call: Call, a: Tensor, b: Tensor, *_: object) -> Tensor:
     return call.rounded(_product(call, a, b, 1))
 
 
-def _plus(
-    call: Call, bias: Tensor, result: Tensor, beta: Scalar = 1, alpha: Scalar = 1
-) -> Tensor:
+def _plus(call: Call, bias: Tensor, result: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor:
     """Return beta bias + alpha result."""
     emitter = call.emitter
     if alpha != 1:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from cklang.errors import CkError
 from cklang.families import plan_of
 from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function, Value
+from cklang.ir.rewrite import needed_operations
 from cklang.ir.verifier import verify
 from cklang.runtime.ir_text import op_from_ir
 from cklang.runtime.op import Op
@@ -223,7 +224,7 @@ class _Lowering:
 
         arguments = map_aggregate(node.args, argument)
         options = map_aggregate(dict(node.kwargs), argument)
-        return EMISSIONS[node.target](Call(self.emitter, outputs), *arguments, **options)  # type: ignore[index, misc]
+        return EMISSIONS[node.target](Call(self.emitter, outputs), *arguments, **options)
 
 
 def _places_read(node: Node) -> set[int]:
@@ -250,8 +251,9 @@ def lower(
             return lowering.refusals
         missing = _missing_dims(lowering.emitter)
         if not missing:
-            function = _without_dead_code(lowering.emitter.builder.finish(*values))
-            function = verify(function, allow_unused=True)
+            function = lowering.emitter.builder.finish(*values)
+            body = needed_operations(function.body, function.results)
+            function = verify(replace(function, body=tuple(body)))
             return Program(
                 part=part,
                 op=op_from_ir(function),
@@ -268,10 +270,8 @@ def _missing_dims(emitter: Emitter) -> set[Dim]:
     """Return the dims that no parameter has as an axis, so that a call would not know them."""
     values = emitter.builder.values
     used = {dim for value in values for each in value.type.shape for dim in plain_dims(each)}
-    known = {
-        each for value in values if value.name in emitter.params for each in value.type.shape
-    }
-    return used - known  # type: ignore[operator]
+    known = {each for value in values if value.name in emitter.params for each in value.type.shape}
+    return used - known
 
 
 def _carriers(missing: set[Dim], inputs: Sequence[Node], part: Part) -> Iterator[Node]:
@@ -284,23 +284,6 @@ def _carriers(missing: set[Dim], inputs: Sequence[Node], part: Part) -> Iterator
             if axes:
                 left -= axes
                 yield node
-
-
-def _without_dead_code(function: Function) -> Function:
-    """Return a function without operations that its results do not need."""
-    needed = {value.name for value in function.results}
-    body = []
-    for operation in reversed(function.body):
-        if operation.result.name in needed:
-            needed |= {operand.name for operand in operation.operands}
-            body.append(operation)
-    return Function(
-        name=function.name,
-        params=function.params,
-        body=tuple(reversed(body)),
-        results=function.results,
-        span=function.span,
-    )
 
 
 def _weights(part: Part) -> frozenset[str]:

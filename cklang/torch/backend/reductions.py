@@ -179,9 +179,7 @@ def _statistics(call: Call, *values: Value) -> list[Tensor]:
     """Return mean and root as results after the first one, in the shapes that torch gives them."""
     return [
         call.rounded(Tensor(value, Call(call.emitter, (output,)).shape), place)
-        for place, (value, output) in enumerate(
-            zip(values, call.outputs[1:], strict=True), start=1
-        )
+        for place, (value, output) in enumerate(zip(values, call.outputs[1:], strict=True), start=1)
     ]
 
 
@@ -240,9 +238,7 @@ def _batch_norm(
     """Return the norm by running statistics, with which inference computes."""
     emitter = call.emitter
     each = (x.shape[1], *(1 for _ in x.shape[2:]))
-    centered = emitter.pointwise(
-        "sub", [emitter.wide(x), emitter.wide(Tensor(mean.value, each))]
-    )
+    centered = emitter.pointwise("sub", [emitter.wide(x), emitter.wide(Tensor(mean.value, each))])
     wide = emitter.wide(Tensor(variance.value, each))
     root = emitter.pointwise("rsqrt", [emitter.pointwise("add", [wide, eps])])
     scaled = emitter.pointwise("mul", [centered, root])

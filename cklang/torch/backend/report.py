@@ -62,17 +62,17 @@ class GraphReport:
 
     def __str__(self) -> str:
         own = len(self.nodes) - len(self.eager)
-        lines = [
+        head = (
             f"{self.name}: {own} nodes in {len(self.programs)} programs of {self.kernels} kernels, "
             f"{len(self.eager)} nodes in eager torch; {self.share:.1%} of {self.flops:.3g} "
             "floating-point operations in kernels"
-        ]
+        )
         widths = [max((len(text) for text in column), default=0) for column in self._columns()]
-        lines += [
+        rows = [
             f"  {node.name:{widths[0]}}  {node.op:{widths[1]}}  {node.flops:>10.3g}  {node.reason}"
             for node in self.eager
         ]
-        return "\n".join(lines)
+        return "\n".join([head, *rows])
 
     def _columns(self) -> tuple[list[str], list[str]]:
         return [node.name for node in self.eager], [node.op for node in self.eager]
@@ -137,9 +137,7 @@ def graph_report(
     reasons: dict[Node, str],
 ) -> GraphReport:
     """Return the report of a divided graph; ``reasons`` says why each eager node is one."""
-    owner = {
-        node: program.op.program.name for program in programs for node in program.part.nodes
-    }
+    owner = {node: program.op.program.name for program in programs for node in program.part.nodes}
     nodes = tuple(
         NodeReport(
             name=node.name,

@@ -149,8 +149,8 @@ def _arguments(
     value: torch.fx.Node,
     attn_mask: torch.fx.Node | None = None,
     dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
+    is_causal: Any = False,
+    scale: Any = None,
     enable_gqa: bool = False,
 ) -> tuple[Any, ...] | None:
     """Return the arguments of our op for those of torch's; None if it does not compute them."""
@@ -161,11 +161,12 @@ def _arguments(
         return None
     if q.shape[0] != k.shape[0] or k.shape[:3] != v.shape[:3]:
         return None
-    if scale is None:
-        scale = 1 / math.sqrt(q.shape[-1])
-    if not isinstance(scale, int | float):
+    if attn_mask is not None and attn_mask.meta["example_value"].dim() > _RANK:
         return None
-    return (query, key, value, attn_mask, bool(is_causal), float(scale))
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    if not isinstance(scale, int | float) or not isinstance(is_causal, bool):
+        return None
+    return (query, key, value, attn_mask, is_causal, float(scale))
 
 
 # --- as a kernel

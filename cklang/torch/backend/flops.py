@@ -44,7 +44,7 @@ def flops(node: Node) -> int:
     if node.target in _UNCOUNTED:
         return 0
     if node.target is torch.ops.cklang_backend.attention.default:
-        q, k, v = (_shape(each.meta["val"]) for each in node.all_input_nodes[:3])
+        q, k, v = (_shape(each.meta["val"]) for each in node.args[:3])  # type: ignore[union-attr]
         return 2 * math.prod(q[:-1]) * k[-2] * (q[-1] + v[-1])
     formula = flop_counter.flop_registry.get(getattr(node.target, "overloadpacket", None))
     if formula is None:

@@ -15,7 +15,6 @@ from cklang.errors import CkError, error
 from cklang.runtime.bind import argument_mistakes, assigned, raise_all
 from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.planner import kernel_mistakes, memory_of
-from cklang.runtime.result_orders import with_result_orders
 from cklang.runtime.results import targets_of
 from cklang.selection.context import current, device_named
 from cklang.types import DType, TensorType
@@ -101,10 +100,8 @@ def _mistakes_of_kernels(
 ) -> Sequence[CkError]:
     try:
         binding = op.bound((), arguments)
-        plan = op.planned(binding)
-        if out is None:
-            binding = with_result_orders(plan, binding)
         outs = None if out is None else targets_of(binding, _out(out, len(arguments)))
+        plan = op.planned(binding)
         spec = target_of(device_named(device, current())).spec
         memory = memory_of(plan, binding, outs)
         return kernel_mistakes(plan, binding, memory, spec, op.request)

@@ -159,6 +159,18 @@ class ResnetBlock(nn.Module):
         return functional.relu(self.norms[1](self.conv2(h)) + self.norms[2](self.skip(x)))
 
 
+class Images(nn.Module):
+    """Two convolutions with an activation between them."""
+
+    def __init__(self, channels: int = 16, wider: int = 32) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, wider, 3, 1, 1)
+        self.conv2 = nn.Conv2d(wider, wider, 3, 1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.relu(self.conv2(functional.relu(self.conv1(x))))
+
+
 class UnetBlock(nn.Module):
     """A residual block of Stable Diffusion's UNet."""
 
@@ -237,6 +249,7 @@ MODELS: Mapping[str, Model] = MappingProxyType(
         ),
         "vit": _model(Vit, 13, _normal(3, 16, 16)),
         "resnet": _model(ResnetBlock, 3, _normal(16, 8, 8)),
+        "images": _model(Images, 2, _normal(16, 8, 8)),
         "unet": _model(UnetBlock, 6, _normal(32, 8, 8), _normal(48)),
     }
 )

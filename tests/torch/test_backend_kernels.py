@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""Models through the backend as kernels on the emulated GPU; other batches build nothing."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+
+import cklang.torch
+from tests.support.torch_models import MODELS, cast
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+
+@pytest.mark.parametrize("name", ["mlp", "gpt2", "images"])
+def test_a_model_runs_on_the_emulated_gpu(name: str) -> None:
+    torch._dynamo.reset()
+    cklang.torch.report(clear=True)
+    model = MODELS[name]
+    module, _ = model.call(torch.float16)
+    module.eval()
+    wide = copy.deepcopy(module).double()
+    options: dict[str, str | int | bool] = {"device": "emu:gfx942"}
+    run = torch.compile(module, backend="cklang", options=options, fullgraph=True)  # type: ignore[arg-type]
+    for batch in (2, 3):
+        _, args = model.call(torch.float16, batch)
+        torch._dynamo.mark_dynamic(args[0], 0)
+        with torch.no_grad():
+            got, eager = run(*args), module(*args)
+            exact = wide(*(cast(each, torch.float64) for each in args))
+        assert got.shape == exact.shape
+        ours, theirs = ((each - exact).abs().max().item() for each in (got, eager))
+        rounding = torch.finfo(torch.float16).eps * exact.abs().max().item()
+        assert ours <= 2 * theirs + rounding
+    (graph,) = cklang.torch.report().graphs
+    (program,) = graph.programs
+    assert program.op.last is not None
+    # Convolutions read images that torch has with the channels second: each is copied once.
+    copies = sum(launch.key.family == "layout_copy" for launch in program.op.last.launches)
+    assert len(program.op.last.launches) == graph.kernels + copies <= model.kernels + 1
+
+
+def test_training_on_the_emulated_gpu() -> None:
+    torch._dynamo.reset()
+    cklang.torch.report(clear=True)
+    module, args = MODELS["mlp"].call(torch.float16)
+    twin = copy.deepcopy(module).double()
+    run = torch.compile(module, backend="cklang", options={"device": "emu:gfx942"})
+    run(*args).float().square().mean().backward()
+    twin(*(cast(each, torch.float64) for each in args)).square().mean().backward()
+    for (name, own), other in zip(module.named_parameters(), twin.parameters(), strict=True):
+        assert own.grad is not None
+        assert other.grad is not None
+        distance = (own.grad - other.grad).abs().max() / other.grad.abs().max()
+        assert distance < 0.01, (name, distance)
+    assert cklang.torch.report().share == 1.0

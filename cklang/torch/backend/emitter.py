@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 
-from cklang.ir.builder import Builder
-from cklang.ir.nodes import Attr, Operation, Value
-from cklang.source import Span
+from cklang.ir.nodes import Value
 from cklang.torch.backend.extents import Shape, aligned, product
+from cklang.torch.backend.joined import computed
+from cklang.torch.backend.operations import Operations, Scalar
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import DType, TensorType, bf16, bool_, f16, f32, i8, i32, i64
 
@@ -56,8 +56,6 @@ DTYPES: Mapping[torch.dtype, DType] = MappingProxyType(
 
 WIDE: Mapping[DType, DType] = MappingProxyType({f16: f32, bf16: f32, i8: i32})
 """In which dtype narrow numbers are computed."""
-
-Scalar: TypeAlias = bool | int | float
 
 
 def dtype_of(dtype: torch.dtype) -> DType:
@@ -101,80 +99,12 @@ class Tensor:
         return tuple(self.shape[axis] for axis in back) if back else self.shape
 
 
-class Emitter:
-    """Builds the function of one program."""
-
-    def __init__(self, name: str) -> None:
-        self.builder = Builder(name)
-        self.span: Span | None = None
-        """The place of the node that is being lowered."""
-        self._sources: dict[str, Operation] = {}
-        self._params: set[str] = set()
-
-    # --- operations
-
-    def append(self, op: str, *operands: Value, shape: Shape | None = None, **attrs: Attr) -> Value:
-        """Append an operation of the IR."""
-        value = self.builder.append(op, *operands, shape=shape, span=self.span, **attrs)
-        self._sources[value.name] = Operation(
-            op=op, operands=operands, attrs=tuple(sorted(attrs.items())), result=value
-        )
-        return value
+class Emitter(Operations):
+    """Builds the function of one program from tensors as torch sees them."""
 
     def param(self, name: str, dtype: DType, shape: Shape) -> Tensor:
         """Add a parameter."""
-        value = self.builder.param(name, TensorType(dtype=dtype, shape=shape))
-        self._params.add(name)
-        return Tensor(value, shape)
-
-    def cast(self, value: Value, to: DType) -> Value:
-        """Convert a value; itself if it has the dtype."""
-        if value.type.dtype == to:
-            return value
-        if i64 in (value.type.dtype, to):
-            raise Unsupported("kernels only read int64 as indices")
-        return self.append("cast", value, to=to)
-
-    def constant(self, number: Scalar, dtype: DType, shape: Shape = ()) -> Value:
-        """Return a number of f32, i32 or bool, repeated to a shape."""
-        kinds = {f32: float, i32: int, bool_: bool}
-        value = self.append("constant", value=kinds[dtype](number))
-        return self.broadcast(value, shape, ())
-
-    def broadcast(self, value: Value, shape: Shape, dims: tuple[int, ...]) -> Value:
-        """Repeat a value to a shape; ``dims`` has the result axis of each of its axes."""
-        if value.type.shape == shape:
-            return value
-        return self.append("broadcast", value, shape=shape, dims=dims)
-
-    def transposed(self, value: Value, perm: tuple[int, ...]) -> Value:
-        """Put axes in another order; of two orders one after the other, the one that both make."""
-        source = self._sources.get(value.name)
-        if source is not None and source.op == "transpose":
-            first: Any = source.attr("perm")
-            return self.transposed(source.operands[0], tuple(first[axis] for axis in perm))
-        if perm == tuple(range(len(perm))):
-            return value
-        return self.append("transpose", value, perm=perm)
-
-    def reshaped(self, value: Value, shape: Shape) -> Value:
-        """Return the elements of a value in another shape."""
-        if value.type.shape == shape:
-            return value
-        source = self._sources.get(value.name)
-        if source is not None and source.op == "reshape":
-            return self.reshaped(source.operands[0], shape)
-        if source is not None and source.op == "cast" and source.operands[0].name in self._params:
-            # A view of a parameter needs no memory, one of what is computed of it does.
-            return self.cast(self.reshaped(source.operands[0], shape), value.type.dtype)
-        return self.append("reshape", value, shape=shape)
-
-    @property
-    def params(self) -> frozenset[str]:
-        """The names of the parameters."""
-        return frozenset(self._params)
-
-    # --- tensors
+        return Tensor(self.parameter(name, TensorType(dtype=dtype, shape=shape)), shape)
 
     def settled(self, tensor: Tensor) -> Tensor:
         """Return a tensor with its axes in the order in which torch sees them."""
@@ -245,7 +175,7 @@ class Emitter:
         That of a tensor with all elements is preferred to ``shape`` itself, a computed one first.
         """
         full = [tensor for tensor in tensors if tensor.shape == shape]
-        full.sort(key=lambda tensor: tensor.value.name in self._params)
+        full.sort(key=lambda tensor: tensor.value.name in self.params)
         suitable = (
             own
             for own in [*(tensor.own for tensor in full), shape]
@@ -279,7 +209,7 @@ class Emitter:
             else self.constant(item, first.type.dtype, first.type.shape)
             for item in operands
         ]
-        return Tensor(self.append(op, *numbers, **attrs), shape, order)
+        return Tensor(computed(self, op, numbers, attrs), shape, order)
 
     def _in_order(self, tensor: Tensor, order: tuple[int, ...]) -> Tensor:
         """Return a tensor that broadcasts to one of an order, with its axes in that order."""

@@ -14,10 +14,10 @@ import torch
 
 from cklang.ir.joins import MOST_PARTS
 from cklang.ir.nodes import Value
-from cklang.ir.views import written
 from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import Tensor
 from cklang.torch.backend.extents import Shape, aligned
+from cklang.torch.backend.joined import part
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import Extent, i32, i64
 
@@ -63,24 +63,9 @@ def _taken(
     call: Call, x: Tensor, axis: int, elements: tuple[Extent, Extent, int], shape: Shape
 ) -> Tensor:
     """Return part of an axis as a tensor of a shape, which lacks the axis if one is taken."""
-    start, count, step = elements
     value, at = _with_axis(call, x, axis)
-    own = value.type.shape
-    stop = start + (count - 1) * step + 1 if step != 1 else start + count
-    bounds: list[tuple[Extent, Extent, int]] = [(0, extent, 1) for extent in own]
-    bounds[at] = start, stop, step
-    extents = [*own[:at], count, *own[at + 1 :]]
-    kept = [each for each in range(len(own)) if each != at or len(shape) == len(x.shape)]
-    part = call.emitter.append(
-        "slice",
-        value,
-        shape=tuple(extents[each] for each in kept),
-        axes=tuple(kept),
-        start=tuple(written(low) for low, _, _ in bounds),
-        stop=tuple(written(high) for _, high, _ in bounds),
-        step=tuple(each for _, _, each in bounds),
-    )
-    return Tensor(part, shape)
+    keep = len(shape) == len(x.shape)
+    return Tensor(part(call.emitter, value, at, elements, keep=keep), shape)
 
 
 def _with_axis(call: Call, x: Tensor, axis: int) -> tuple[Value, int]:

@@ -238,7 +238,7 @@ MODELS: Mapping[str, Model] = MappingProxyType(
         "mlp": _model(Mlp, 3, _normal(8, 64)),
         "llama": _model(
             LlamaBlock,
-            15,
+            11,
             _normal(8, 128),
             lambda _: _angles(8, 32)[0],
             lambda _: _angles(8, 32)[1],
@@ -247,7 +247,7 @@ MODELS: Mapping[str, Model] = MappingProxyType(
         "bert": _model(
             BertLayer, 11, _normal(9, 64), lambda batch: (torch.arange(9) < 7).repeat(batch, 1)
         ),
-        "vit": _model(Vit, 13, _normal(3, 16, 16)),
+        "vit": _model(Vit, 12, _normal(3, 16, 16)),
         "resnet": _model(ResnetBlock, 3, _normal(16, 8, 8)),
         "images": _model(Images, 2, _normal(16, 8, 8)),
         "unet": _model(UnetBlock, 6, _normal(32, 8, 8), _normal(48)),

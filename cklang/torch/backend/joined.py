@@ -48,6 +48,11 @@ def part(
         elements: The first element, how many there are, and the step from one to the next.
         keep: Whether the axis is kept if one element is taken.
     """
+    source = to.source(value)
+    if keep and source is not None and source.op == "transpose":
+        # Slices come first, so that two of the same part are seen to be the same.
+        perm: Any = source.attr("perm")
+        return to.transposed(part(to, source.operands[0], perm[axis], elements, keep=True), perm)
     start, count, step = elements
     own = value.type.shape
     stop = start + count if step == 1 else start + (count - 1) * step + 1

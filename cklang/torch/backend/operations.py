@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from cklang.ir.builder import Builder
-from cklang.ir.nodes import Attr, Operation, Value
+from cklang.ir.nodes import Attr, Operation, Value, attr_key
+from cklang.ir.views import VIEWS
 from cklang.source import Span
 from cklang.torch.backend.extents import Shape
 from cklang.torch.backend.refusal import Unsupported
@@ -18,6 +19,10 @@ from cklang.types import DType, TensorType, bool_, f32, i32, i64
 __all__ = ["Operations", "Scalar"]
 
 Scalar: TypeAlias = bool | int | float
+
+
+_SHARED = ("broadcast", "cast", "constant", *VIEWS, "transpose")
+"""Operations that are not repeated, so that kernels see that they read the same."""
 
 
 class Operations:
@@ -29,13 +34,20 @@ class Operations:
         """The place of the node that is being lowered."""
         self._sources: dict[str, Operation] = {}
         self._params: set[str] = set()
+        self._known: dict[object, Value] = {}
 
     def append(self, op: str, *operands: Value, shape: Shape | None = None, **attrs: Attr) -> Value:
-        """Append an operation of the IR."""
+        """Append an operation of the IR; a view or a cast that is there already is that one."""
+        key = op, operands, shape, attr_key(tuple(sorted(attrs.items())))
+        known = self._known.get(key)
+        if known is not None:
+            return known
         value = self.builder.append(op, *operands, shape=shape, span=self.span, **attrs)
         self._sources[value.name] = Operation(
             op=op, operands=operands, attrs=tuple(sorted(attrs.items())), result=value
         )
+        if op in _SHARED:
+            self._known[key] = value
         return value
 
     def parameter(self, name: str, tensor: TensorType) -> Value:

@@ -76,7 +76,8 @@ class _Runner(torch.nn.Module):
 
     def forward(self, *args: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return the results, in torch's shapes and dtypes."""
-        tensors = [_plain(each) for each in args]
+        # Kernels read what is in memory; torch negates some views only when it reads them.
+        tensors = [each.resolve_neg() if each.is_neg() else each for each in args]
         for place in self._weights:
             tensors[place] = prepared(args[place])
         results = self._reference(tensors) if self.options.reference else self._launch(tensors)
@@ -102,12 +103,6 @@ def _from_numpy(array: np.ndarray[Any, Any]) -> torch.Tensor:
     if array.dtype == bf16.numpy:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
-
-
-def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor whose elements are in memory as they are read."""
-    tensor = tensor.detach()
-    return tensor.resolve_conj().resolve_neg()
 
 
 def _axes_of_dims(params: Sequence[Value]) -> Mapping[str, tuple[int, int]]:

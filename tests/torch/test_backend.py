@@ -138,6 +138,11 @@ def test_weights_of_convolutions_are_copied_once() -> None:
     second = prepared(weight)
     assert second is not first
     assert torch.equal(second, weight)
+    weight.data = torch.zeros(4, 3, 2, 2)
+    assert not prepared(weight).any()
+    with torch.inference_mode():
+        uncounted = torch.randn(4, 3, 2, 2)
+    assert prepared(uncounted) is uncounted
 
 
 def test_parameters_are_prepared_and_other_weights_are_not(monkeypatch: pytest.MonkeyPatch) -> None:

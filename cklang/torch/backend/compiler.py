@@ -76,7 +76,9 @@ def compiled(graph: GraphModule, what: str, options: Options) -> GraphModule:
     name = f"{what}_{next(_NUMBERS)}"
     parts, programs, reasons = divided(graph, name, options)
     record(graph_report(name, graph, parts, programs, reasons))
-    return assembled(graph, parts, programs, parameters_of(graph), options)
+    # In training, parameters change at each step.
+    parameters = parameters_of(graph) if what == "inference" else frozenset()
+    return assembled(graph, parts, programs, parameters, options)
 
 
 def divided(

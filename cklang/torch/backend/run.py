@@ -16,6 +16,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from cklang.device.arrays import to_numpy
 from cklang.ir.nodes import Value
 from cklang.reference.evaluate import evaluate
+from cklang.torch.backend.emitter import channels_last, inverse
 from cklang.torch.backend.partition import Parts, is_free
 from cklang.torch.backend.program import Output, Program
 from cklang.types import Dim, bf16, extent_value
@@ -34,23 +35,25 @@ class Options:
 
 
 _WEIGHTS: Any = WeakIdKeyDictionary()
-"""For each weight its version, and a copy in the order in which kernels read it."""
+"""For each weight its version, address and shape, and a copy in the order in which kernels read it."""
 
 
 def prepared(weight: torch.Tensor) -> torch.Tensor:
     """Return a convolution's weight with its channels innermost in memory.
 
-    It is copied once, and again when it has changed.
+    It is copied once, and again when it has changed, which torch counts; not for tensors that were
+    made in inference mode, and these are returned as they are. Changes through ``weight.data`` are
+    not counted.
     """
-    rank = weight.dim()
-    order = (0, *range(2, rank), 1)
-    version = None if weight.is_inference() else weight._version
+    if weight.is_inference():
+        return weight
+    last = channels_last(weight.dim())
+    state = weight._version, weight.data_ptr(), weight.shape
     known = _WEIGHTS.get(weight)
-    if known is not None and known[0] == version and known[1].shape == weight.shape:
+    if known is not None and known[0] == state:
         return known[1]  # type: ignore[no-any-return]
-    back = (0, rank - 1, *range(1, rank - 1))
-    copy = weight.detach().permute(order).contiguous().permute(back)
-    _WEIGHTS[weight] = version, copy
+    copy = weight.detach().permute(last).contiguous().permute(inverse(last))
+    _WEIGHTS[weight] = state, copy
     return copy
 
 

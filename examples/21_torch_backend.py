@@ -35,7 +35,7 @@ class Block(nn.Module):
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
         o = scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.o(o.transpose(1, 2).reshape(batch, rows, size))
-        return x + self.down(gelu(self.up(self.norm2(x)), approximate="tanh"))
+        return torch.add(x, self.down(gelu(self.up(self.norm2(x)), approximate="tanh")))
 
 
 def main() -> None:

@@ -86,8 +86,10 @@ def _order(depends: nx.DiGraph, kernels: Sequence[Roots]) -> list[Roots]:
     """Return kernels in launch order; nothing if one would wait for itself."""
     import networkx as nx
 
-    launches = nx.quotient_graph(depends, [set(kernel) for kernel in kernels])
+    kernel_of = {root: kernel for kernel in kernels for root in kernel}
+    pairs = ((kernel_of[one], kernel_of[other]) for one, other in depends.edges)
+    launches = nx.DiGraph((one, other) for one, other in pairs if one != other)
+    launches.add_nodes_from(kernels)
     if not nx.is_directed_acyclic_graph(launches):
         return []
-    by_roots = {frozenset(kernel): kernel for kernel in kernels}
-    return [by_roots[each] for each in nx.lexicographical_topological_sort(launches, key=min)]
+    return list(nx.lexicographical_topological_sort(launches, key=min))

@@ -45,6 +45,7 @@ LAYERS = (
     "torch",
     "tune",
     "hipcc",
+    "torch",
     "testing",
     "cli",
 )

@@ -35,7 +35,7 @@ class Options:
 
 
 _WEIGHTS: Any = WeakIdKeyDictionary()
-"""For each weight its version, address and shape, and a copy as kernels read it."""
+"""For each weight its version, address and shape, and the copy that kernels read."""
 
 
 def prepared(weight: torch.Tensor) -> torch.Tensor:

@@ -51,6 +51,11 @@ def several(
 
 
 @ck.op
+def put(cache: ck.inout[ck.f16[M, K]], slots: ck.i32[N], rows: ck.f16[N, K]) -> ck.f16[M, K]:
+    return ck.scatter(cache, slots, rows)
+
+
+@ck.op
 def attend(
     q: ck.f16[B, H, S, D], k: ck.f16[B, H, T_, D], v: ck.f16[B, H, T_, D], slopes: ck.f32[H]
 ) -> tuple[ck.f16[B, H, S, D], ck.f32[B, H, S]]:

@@ -22,7 +22,6 @@ from tests.support.checks import check, launches
 from tests.support.written_ops import written_op
 
 M, N, K, E = ck.dims("M N K E")
-GPUS = ("gfx942", "gfx1201")
 
 Array = np.ndarray[Any, Any]
 Covered = Callable[..., None]
@@ -173,20 +172,19 @@ def test_a_wrong_order_is_an_error(words: str, code: str) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("gpu", GPUS)
 @settings(max_examples=6, deadline=None)
 @given(
     rows=st.integers(1, 6),
     length=st.sampled_from([1, 7, 64, 257, 1030, 5000]),
     seed=st.integers(0, 99),
 )
-def test_cumulative_sums(gpu: str, rows: int, length: int, seed: int) -> None:
+def test_cumulative_sums(rows: int, length: int, seed: int) -> None:
     x = np.random.default_rng(seed).normal(size=(rows, length)).astype(np.float16)
-    check(sums, (x,), gpu)
-    check(counts, (x,), gpu)
-    check(sums_of_columns, (x.T.astype(np.float32),), gpu)
+    check(sums, (x,))
+    check(counts, (x,))
+    check(sums_of_columns, (x.T.astype(np.float32),))
     wide = np.repeat(x[:, :300].T, 65, axis=1).astype(np.float32)
-    check(sums_of_columns, (wide,), gpu)
+    check(sums_of_columns, (wide,))
     assert len(launches(sums)) == len(launches(sums_of_columns)) == 1
 
 
@@ -199,20 +197,19 @@ def test_a_long_row_is_summed_piece_by_piece() -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("gpu", GPUS)
 @settings(max_examples=6, deadline=None)
 @given(
     rows=st.integers(1, 5),
     length=st.sampled_from([3, 7, 64, 200, 1024]),
     seed=st.integers(0, 99),
 )
-def test_rows_in_order(gpu: str, rows: int, length: int, seed: int) -> None:
+def test_rows_in_order(rows: int, length: int, seed: int) -> None:
     x = drawn(seed, rows, length)
-    values, indices = check(in_order, (x,), gpu)
+    values, indices = check(in_order, (x,))
     assert np.array_equal(np.take_along_axis(x, indices, 1), values, equal_nan=True)
-    check(three, (x.astype(np.float16),), gpu)
-    check(least_of_columns, (x.T,), gpu)
-    check(integers, (np.random.default_rng(seed).integers(-9, 9, x.shape).astype(np.int32),), gpu)
+    check(three, (x.astype(np.float16),))
+    check(least_of_columns, (x.T,))
+    check(integers, (np.random.default_rng(seed).integers(-9, 9, x.shape).astype(np.int32),))
     assert len(launches(in_order)) == len(launches(three)) == 1
 
 
@@ -250,7 +247,7 @@ def test_gates_and_samplers() -> None:
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
 def test_every_gpu(gpu: str, covered: Covered) -> None:
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(5, 130)).astype(np.float16)
+    x = rng.normal(size=(5, 300)).astype(np.float16)
     check(sums, (x,), gpu)
     check(three, (x,), gpu)
     covered("cumulative sums, top k", "f16", gpu)

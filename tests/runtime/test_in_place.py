@@ -84,6 +84,14 @@ def test_sums_are_rounded_once_into_a_view() -> None:
 
 
 @pytest.mark.usefixtures("compiler")
+def test_an_op_of_text_writes_into_its_argument() -> None:
+    cache, slots, rows = drawn()
+    want = ck.scatter(cache, slots, rows)
+    assert ck.parse(str(put.program.specialise()))(cache, slots, rows) is cache
+    assert np.array_equal(cache, want)
+
+
+@pytest.mark.usefixtures("compiler")
 def test_torch_tensors_are_written_too() -> None:
     cache, slots, rows = (torch.from_numpy(each.copy()) for each in drawn())
     want = cache.index_copy(0, slots.long(), rows)

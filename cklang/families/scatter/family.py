@@ -99,13 +99,9 @@ class _ScatterFamily(HelperFamily[ScatterSignature, ScatterProblem]):
         """
         result = layouts[kernel.result.name]
         refuse_overlap(result)
-        index_strides, shape = _strides(kernel.indices, layouts), _shape(kernel.indices, layouts)
+        index_strides, shape = _strides(kernel.indices, layouts), kernel.places.extents(dims)
         row_strides = _strides(kernel.rows, layouts)
         axis, end = kernel.axis, kernel.axis + len(shape)
-        shape = tuple(
-            max(own, extent)
-            for own, extent in zip(shape, _shape(kernel.rows, layouts)[axis:end], strict=True)
-        )
         elements = (*result.shape[:axis], *result.shape[axis + 1 :])
         if not math.prod((*shape, *elements)):
             return None
@@ -161,12 +157,6 @@ class _ScatterFamily(HelperFamily[ScatterSignature, ScatterProblem]):
         extent = kernel.result.type.extents(dims)[kernel.axis]
         indices = HostList.of("", name, list(arrays).index(name), arrays[name])
         return HostIndices(lists=((indices, extent),))
-
-
-def _shape(read: Read, layouts: Mapping[str, TensorLayout]) -> tuple[int, ...]:
-    """Return the extents that a value has in memory along the axes of an operand."""
-    shape = layouts[read.value.name].shape
-    return tuple(1 if own is None else shape[own] for own in read.axes)
 
 
 def _strides(read: Read, layouts: Mapping[str, TensorLayout]) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from cklang.ir.nodes import Operation, Value
 from cklang.ir.ops import Kind
 from cklang.ir.scatter import IN_PLACE, SCATTER, SCATTER_ADD
 from cklang.source import Span
-from cklang.types import bf16, f16, f32
+from cklang.types import TensorType, bf16, f16, f32
 
 __all__ = ["MAKERS", "FusedScatter"]
 
@@ -37,6 +37,8 @@ class FusedScatter:
     rows: Read
     base: Read | None
     result: Value
+    places: TensorType
+    """The type of the indices, some axes of which memory may lack."""
     axis: int
     adds: bool
     in_place: bool
@@ -89,6 +91,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedScatter:
         rows=rows,
         base=base[0] if base else None,
         result=maker.flow.value(walk.root),
+        places=anchor.operands[0].type,
         axis=ints(anchor, "axis")[0],
         adds=anchor.op == SCATTER_ADD,
         in_place=bool(ints(anchor, IN_PLACE)[0]),

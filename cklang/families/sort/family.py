@@ -54,11 +54,7 @@ class _SortFamily(HelperFamily[SortSignature, SortProblem]):
         """
         results = [layouts[value.name] for value in kernel.results]
         source, axis = kernel.source, kernel.axis
-        stored = layouts[source.value.name].shape
-        shape = list(results[0].shape)
-        own = source.axes[axis]
-        shape[axis] = shape[axis] if own is None else stored[own]
-        lines = lines_of(shape, axis, source, layouts, results)
+        lines = lines_of(kernel.type.extents(dims), axis, source, layouts, results)
         wanted = kernel.count or lines.length
         if wanted > lines.length:
             raise error("A078", name=source.value, count=wanted, axis=axis, extent=lines.length)

@@ -16,6 +16,7 @@ from cklang.fusion.sites import ints
 from cklang.ir.nodes import Value
 from cklang.ir.order import ARGSORT, COUNT, DESCENDING, SORT
 from cklang.source import Span
+from cklang.types import TensorType
 
 __all__ = ["MAKERS", "FusedSort"]
 
@@ -26,6 +27,8 @@ class FusedSort:
 
     name: str
     source: Read
+    type: TensorType
+    """The type of what is read, some axes of which memory may lack."""
     values: Value | None
     indices: Value | None
     axis: int
@@ -76,6 +79,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedSort | None:
     return FusedSort(
         name=flow.function.name,
         source=Read(value=value, axes=axes),
+        type=anchor.operands[0].type,
         values=written.get(SORT),
         indices=written.get(ARGSORT),
         axis=ints(anchor, "axis")[0],

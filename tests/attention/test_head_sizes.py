@@ -26,7 +26,15 @@ from cklang.selection.space import enumerate_legal
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz
 from tests.support.arrays import uniform
 from tests.support.attention_harness import Inputs, build, check, key_of
-from tests.support.attention_ops import arrays, plain, within
+from tests.support.attention_ops import (
+    arrays,
+    cached,
+    cached_args,
+    packed,
+    packed_args,
+    plain,
+    within,
+)
 from tests.support.checks import check as check_op
 
 Covered = Callable[..., None]
@@ -207,9 +215,21 @@ def test_narrow_heads_of_any_size(gpu: str, dtype: DType, covered: Covered) -> N
     covered("attention: head sizes that are no multiple of 8", "fp8 bf16", gpu)
 
 
+def cut(args: list[Any], *sizes: int) -> list[Any]:
+    """Return arguments whose first ones, q, k and v, have heads of these sizes."""
+    heads = (np.ascontiguousarray(x[..., :n]) for x, n in zip(args[:3], sizes, strict=True))
+    return [*heads, *args[3:]]
+
+
 @pytest.mark.full
-def test_splits_pages_and_packed_sequences(covered: Covered) -> None:
-    """What reads K and V in another way reads odd heads too."""
-    heads = {"B": 1, "G": 2, "H": 4, "S": 5, "T": 300, "D": 61, "E": 30}
-    check_op(plain.using(splits=3), arrays(np.random.default_rng(1), heads))
-    covered("attention: head sizes that are no multiple of 8, split-KV", "f16", "gfx942")
+@pytest.mark.parametrize(
+    ("op", "args", "what"),
+    [
+        (cached.using(splits=1), cached_args([100, 0, 144], 3, 1), "pages"),
+        (cached.using(splits=3), cached_args([100, 0, 144], 3, 1), "split-KV, pages"),
+        (packed, packed_args([(70, 90), (5, 0), (33, 130)], 1), "packed sequences"),
+    ],
+)
+def test_other_ways_to_keys(op: Any, args: list[Any], what: str, covered: Covered) -> None:
+    check_op(op, cut(args, 61, 61, 45))
+    covered(f"attention: head sizes that are no multiple of 8, {what}", "f16", "gfx942")

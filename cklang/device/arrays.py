@@ -28,15 +28,19 @@ __all__ = [
     "Library",
     "alignment_of",
     "current_stream",
+    "dtype_of_torch",
     "extent_of",
     "index_of",
+    "is_plain_class",
     "is_scalar",
     "maker",
     "packed_strides",
+    "place_of",
     "planned",
     "read",
     "scalar",
     "to_numpy",
+    "torch_dtype",
     "torch_module",
     "view",
 ]
@@ -138,6 +142,40 @@ def _torch_dtypes() -> dict[Any, DType]:
     return {known[name]: dtype for name, dtype in DTYPES.items() if known.get(name)}
 
 
+@cache
+def torch_dtype(dtype: DType) -> Any:
+    """Return torch's dtype of a dtype."""
+    return {mine: theirs for theirs, mine in _torch_dtypes().items()}[dtype]
+
+
+def dtype_of_torch(name: str, dtype: Any) -> DType:
+    """Return the dtype of a tensor, the argument called ``name``.
+
+    Raises:
+        CkTypeError: A002, A083, A085, no kernel has it.
+    """
+    known = _torch_dtypes().get(dtype)
+    if known is not None:
+        return known
+    if dtype.is_complex:
+        raise error("A083", name=name, dtype=dtype)
+    if "qu" in str(dtype) or "qint" in str(dtype):
+        raise error("A085", name=name, dtype=dtype)
+    raise error("A002", name=name, dtype=dtype, known=_known())
+
+
+def place_of(tensor: Any) -> str:
+    """Return the place of a tensor on the CPU or a GPU."""
+    return HOST if tensor.device.type == "cpu" else f"hip:{tensor.device.index or 0}"
+
+
+def is_plain_class(tensor: Any) -> bool:
+    """Whether a tensor is memory: no fake one, and none of a transform such as ``vmap``."""
+    torch = torch_module()
+    own = type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+    return own and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+
+
 def is_scalar(value: object) -> bool:
     """Whether ``value`` is a plain number, not an array."""
     return isinstance(value, (bool, int, float, np.generic))
@@ -168,6 +206,7 @@ def read(name: str, value: object) -> Array:
 
     Raises:
         CkTypeError: A001 not an array; A002 a dtype that no kernel has.
+        CkTypeError: A006, A082 to A086 and A089, tensors without dense memory that kernels read.
         CkValueError: A003 other byte order; A004 elements not aligned; A005 tensor with gradient.
     """
     if isinstance(value, np.ndarray):
@@ -212,26 +251,40 @@ def _from_numpy(name: str, array: np.ndarray[Any, Any], owner: object = None) ->
 
 
 def _from_torch(name: str, tensor: Any) -> Array:
-    dtype = _torch_dtypes().get(tensor.dtype)
-    if dtype is None:
-        raise error("A002", name=name, dtype=tensor.dtype, known=_known())
+    _expect_memory(name, tensor)
+    dtype = dtype_of_torch(name, tensor.dtype)
     if tensor.requires_grad and torch_module().is_grad_enabled():
         raise error("A005", name=name)
-    if tensor.layout is not torch_module().strided or tensor.device.type not in ("cpu", "cuda"):
-        raise error("A006", name=name, what=f"a {tensor.layout} tensor on {tensor.device}")
     if tensor.is_neg():
         raise error("A006", name=name, what="a tensor whose sign torch flips when it is read")
-    place = HOST if tensor.device.type == "cpu" else f"hip:{tensor.device.index or 0}"
     return Array(
         pointer=tensor.data_ptr(),
         dtype=dtype,
         shape=tuple(tensor.shape),
         strides=tuple(tensor.stride()),
         writeable=True,
-        place=place,
+        place=place_of(tensor),
         library=Library.TORCH,
         owner=tensor,
     )
+
+
+def _expect_memory(name: str, tensor: Any) -> None:
+    """Check that a tensor is dense memory of the CPU or of a GPU.
+
+    Raises:
+        CkTypeError: A082, A084, A086, A089, it is not.
+    """
+    if tensor.is_nested or tensor.layout is not torch_module().strided:
+        kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+        fix = "torch.nested.to_padded_tensor({}, 0)" if tensor.is_nested else "{}.to_dense()"
+        raise error("A084", name=name, kind=kind, fix=fix.format(name))
+    if not is_plain_class(tensor):
+        raise error("A089", name=name, kind=type(tensor).__name__)
+    if tensor.device.type == "meta":
+        raise error("A082", name=name)
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise error("A086", name=name, device=tensor.device)
 
 
 def _from_device_interface(name: str, value: Any) -> Array:
@@ -335,12 +388,11 @@ def maker(
             return lambda: inner().transpose(back)
         return partial(np.empty, shape, dtype.numpy)
     torch = torch_module()
-    torch_dtype = {mine: theirs for theirs, mine in _torch_dtypes().items()}[dtype]
     device = torch.device("cpu" if place == HOST else place.replace("hip", "cuda"))
     if order:
         strides = packed_strides(shape, order)
-        return partial(torch.empty_strided, shape, strides, dtype=torch_dtype, device=device)
-    return partial(torch.empty, shape, dtype=torch_dtype, device=device)
+        return partial(torch.empty_strided, shape, strides, dtype=torch_dtype(dtype), device=device)
+    return partial(torch.empty, shape, dtype=torch_dtype(dtype), device=device)
 
 
 def packed_strides(shape: Sequence[int], order: Sequence[int] = ()) -> tuple[int, ...]:

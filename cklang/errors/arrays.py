@@ -232,6 +232,57 @@ TABLE: tuple[Rule, ...] = (
         "legal: axes of which each goes on where the next one ends, in the order of the other "
         "operand; a call that is not grouped copies such an array",
     ),
+    # A: tensors of torch (runtime, torch)
+    row(
+        "A081",
+        CkTypeError,
+        "torch traces a call of {op}, and {name} is {got}, which no custom op takes",
+        "pass a torch tensor, torch.from_numpy(array); call ops with prepared or packed weights "
+        "outside of torch.compile",
+    ),
+    row(
+        "A082",
+        CkTypeError,
+        "{name} is on torch's device meta, where tensors have no memory",
+        "for the shapes of results alone, call the op under torch's FakeTensorMode; to compute, "
+        "make the tensor on the CPU or on a GPU",
+    ),
+    row(
+        "A083",
+        CkTypeError,
+        "{name} has dtype {dtype}, and kernels have no complex numbers",
+        "pass the real and imaginary parts, torch.view_as_real({name})",
+    ),
+    row(
+        "A084",
+        CkTypeError,
+        "{name} is a {kind} tensor, and kernels read dense ones",
+        "pass {fix}",
+    ),
+    row(
+        "A085",
+        CkTypeError,
+        "{name} has the quantised dtype {dtype}",
+        "pass {name}.int_repr() and the scale as a parameter of the op, or {name}.dequantize()",
+    ),
+    row(
+        "A086",
+        CkTypeError,
+        "{name} is on {device}, where kernels do not run",
+        "pass {name}.cpu(), or a tensor on an AMD GPU, {name}.to('cuda')",
+    ),
+    row(
+        "A087",
+        CkValueError,
+        "{op} writes its arguments, and {name} requires a gradient, which torch would not record",
+        "leave out=, or call the op under torch.no_grad()",
+    ),
+    row(
+        "A089",
+        CkTypeError,
+        "{name} is a {kind}, which has no memory that can be read",
+        "calls of ops take it; pass a plain tensor here",
+    ),
     # A: attention, its gradients and its caches
     row(
         "A060",

@@ -9,6 +9,7 @@ call (:mod:`cklang.ir.derive`).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
@@ -101,7 +102,7 @@ class Derived:
         if extent.name not in self._numbers:
             return None
         self.pinned.add(extent.name)
-        return self._numbers[extent.name]
+        return operator.index(self._numbers[extent.name])
 
     def same(self, one: Extent, other: Extent) -> bool:
         """Tell whether two extents are the same.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -204,7 +205,9 @@ class Program(OpProgram):
 
     def _key(self, about: object, numbers: Mapping[str, int]) -> object:
         pins = sorted(self._pins.get(about, ()))
-        return (about, tuple((name, numbers.get(name)) for name in pins))
+        # A number that torch keeps symbolic becomes one where the program depends on it.
+        known = [(name, operator.index(numbers[name])) for name in pins if name in numbers]
+        return (about, tuple(known))
 
     def _dtypes(self, dtypes: Mapping[str, DType], absent: Collection[str]) -> dict[str, DType]:
         variables = self.signature.variables

@@ -126,7 +126,7 @@ def check(operation: Operation, dims: Mapping[str, int]) -> None:
         before, after = (
             value.type.extents(dims) for value in (operation.operands[0], operation.result)
         )
-        if math.prod(before) != math.prod(after) or min(after, default=0) < 0:
+        if math.prod(before) != math.prod(after) or any(extent < 0 for extent in after):
             raise error(
                 "I038",
                 at=operation.span,

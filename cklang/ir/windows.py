@@ -85,27 +85,28 @@ class Window:
         """Return how far the window can move along an input of ``length`` elements."""
         return length + self.before + self.after - self.reach(weight)
 
-    def outputs(self, length: int, weight: int) -> range:
+    def outputs(self, length: int, weight: int) -> Sequence[int]:
         """Return the output's extent, or nothing if the window is longer than the padded input."""
         room = self.room(length, weight)
         if weight < 1 or room < 0:
-            return range(0)
-        extent = room // self.stride + 1
-        return range(extent, extent + 1)
+            return ()
+        return (room // self.stride + 1,)
 
-    def inputs(self, output: int, weight: int) -> range:
+    def inputs(self, output: int, weight: int) -> Sequence[int]:
         """Return the extents of inputs that give ``output``."""
         if output < 1 or weight < 1:
-            return range(0)
+            return ()
         least = (output - 1) * self.stride + self.reach(weight) - self.before - self.after
-        return range(max(least, 0), max(least + self.stride, 0))
+        return tuple(least + more for more in range(self.stride) if least + more >= 0)
 
-    def weights(self, length: int, output: int) -> range:
+    def weights(self, length: int, output: int) -> Sequence[int]:
         """Return the extents of weights that give ``output`` from an input of ``length``."""
         if output < 1:
-            return range(0)
+            return ()
         # What lies between the first tap and the last: at most, and at least.
         most = length + self.before + self.after - 1 - (output - 1) * self.stride
+        if self.stride == self.dilation == 1:
+            return (most + 1,) if most >= 0 else ()
         least = most + 1 - self.stride
         first = max(-(-least // self.dilation), 0) + 1
         return range(first, max(most // self.dilation + 2, first))

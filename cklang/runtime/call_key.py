@@ -15,6 +15,7 @@ import numpy as np
 from cklang.device import arrays
 from cklang.device.arrays import Array, torch_module
 from cklang.frontend.signature import Parameter
+from cklang.runtime.tracing import TracedArgumentError
 
 __all__ = ["CallKey", "add", "address", "face_of", "joined", "of_call"]
 
@@ -75,7 +76,8 @@ def of_call(
         about: What else the plan depends on: the device, the registry and its version, ...
 
     Raises:
-        CkTypeError, CkValueError: A001-A006, a value that is no readable array.
+        CkTypeError, CkValueError: A001-A006 and A082-A086, a value that is no readable array.
+        TracedArgumentError: A tensor requires a gradient, or torch traces with it.
     """
     call = CallKey(about)
     key: list[Any] = [*about]
@@ -87,8 +89,8 @@ def of_call(
             key += (value.dtype, value.shape, value.strides, pointer & 7)
             addresses.append(pointer)
         elif (
-            kind is _Tensor
-            and not value.requires_grad
+            (kind is _Tensor or kind is _Weight)
+            and not (value.requires_grad and _is_grad_enabled())
             and value.layout is _strided
             and not value.is_neg()
         ):
@@ -148,7 +150,9 @@ def _add_named(name: str, array: Any, key: list[Any], call: CallKey) -> None:
 def _add_other(name: str, value: Any, key: list[Any], call: CallKey) -> None:
     if _Tensor is None:
         _find_torch()
-    if type(value) is _Tensor and _is_plain(value):
+    if _Tensor is not None and isinstance(value, _Tensor):
+        _expect_own_memory(name, value)
+    if (type(value) is _Tensor or type(value) is _Weight) and _is_plain(value):
         pointer = value.data_ptr()
         key += (value.dtype, value.shape, value.stride(), pointer & 7, value.device)
         call.addresses.append(pointer)
@@ -167,20 +171,34 @@ def _add_other(name: str, value: Any, key: list[Any], call: CallKey) -> None:
 
 _Array = np.ndarray
 _Tensor: Any = None
+_Weight: Any = None
 _strided: Any = None
+_is_grad_enabled: Any = None
 """Of torch, once there is a value that may be a tensor: torch is not imported here."""
 
 
 def _find_torch() -> None:
-    global _Tensor, _strided
+    global _Tensor, _Weight, _strided, _is_grad_enabled
     torch = torch_module()
     if torch is not None:
-        _Tensor, _strided = torch.Tensor, torch.strided
+        _Weight, _strided = torch.nn.Parameter, torch.strided
+        _is_grad_enabled, _Tensor = torch.is_grad_enabled, torch.Tensor
+
+
+def _expect_own_memory(name: str, tensor: Any) -> None:
+    """Raise an error of a tensor that torch's dispatcher is to see.
+
+    Raises:
+        TracedArgumentError: It requires a gradient, or its class or a transform computes for it.
+    """
+    needs_gradient = tensor.requires_grad and _is_grad_enabled()
+    if needs_gradient or not arrays.is_plain_class(tensor):
+        raise TracedArgumentError(name)
 
 
 def _is_plain(tensor: Any) -> bool:
     """Whether a tensor's memory can be read as it is; :func:`of_call` says the same in place."""
-    return not tensor.requires_grad and tensor.layout is _strided and not tensor.is_neg()
+    return tensor.layout is _strided and not tensor.is_neg()
 
 
 def face_of(array: Array) -> tuple[Any, ...]:

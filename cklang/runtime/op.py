@@ -42,6 +42,7 @@ from cklang.runtime.record import CallRecord
 from cklang.runtime.requests import request_of
 from cklang.runtime.result_orders import with_result_orders
 from cklang.runtime.results import one_or_all, planned_results, targets_of
+from cklang.runtime.tracing import TracedArgumentError, is_traced, new_serial
 from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
 from cklang.selection.select import Request
@@ -107,6 +108,7 @@ class Op:
         self._memo: BoundedMemo[object, Ready] = BoundedMemo(_MEMO_LIMIT)
         self._fusions: dict[int, tuple[Function, Plan]] = {}
         self._lock = threading.RLock()
+        self.serial = new_serial(self)
         self._last: tuple[CallPlan, LaunchCounters | None, int, bool] | None = None
         """The fields of a :class:`_Last`, which takes longer to make than a tuple."""
 
@@ -143,16 +145,42 @@ class Op:
 
         Returns:
             The result: ``out`` if given, else a new array of the arguments' library. If K is 0
-            every sum is 0, as in NumPy; a result without elements launches nothing.
+            every sum is 0, as in NumPy; a result without elements launches nothing. While torch
+            traces (``torch.compile``, a fake mode, ``vmap``, ...), the call is a custom op of it.
 
         Raises:
             CkTypeError, CkValueError: The arguments (A rows), the program (F rows).
+                A005: an argument requires a gradient, and the op has none.
                 A056: an index array in host memory, before anything is built or launched.
             CkUnsupportedError: K101, K102: no kernel of this installation can compute it.
             CkBuildError: B rows: a compiler failed.
             CkDeviceError: D and E rows.
         """
-        values = self._values(args, kwargs)
+        if is_traced():
+            return self._traced(args, kwargs, out, device)
+        try:
+            return self.called(self._values(args, kwargs), out, device)
+        except TracedArgumentError:
+            pass
+        return self._traced(args, kwargs, out, device)
+
+    def _traced(self, args: Any, kwargs: Any, out: Any, device: str | None) -> Any:
+        from cklang.torch import dispatch
+
+        return dispatch.call(self, args, kwargs, out, device)
+
+    def called(self, values: Sequence[Any], out: Any, device: str | None) -> Any:
+        """Run it, whoever traces: what the custom op of torch does.
+
+        Args:
+            values: One for each parameter, in order.
+            out: As in a call.
+            device: As in a call.
+
+        Raises:
+            TracedArgumentError: A value requires a gradient, or has no memory of its own.
+            CkError: As a call.
+        """
         device, about = self._about(None, device)
         call = call_key.of_call(self._parameters, values, out, about)
         ready = self._memo.get(call.key)
@@ -220,6 +248,8 @@ class Op:
             CkUnsupportedError: G001, the op takes several kernels; G002, a call has a batch.
             CkError: What a call raises.
         """
+        if is_traced():
+            return self._traced_group(calls, device)
         call_values = [self._values(tuple(values), {}) for values in calls]
         if not call_values:
             return []
@@ -234,6 +264,11 @@ class Op:
             self._memo.put(group.key, ready)
         results: list[Any] = self._run(ready, group, call_values, None, memoised)
         return results
+
+    def _traced_group(self, calls: Sequence[Sequence[Any]], device: str | None) -> list[Any]:
+        from cklang.torch import dispatch
+
+        return dispatch.call_group(self, calls, device)
 
     def _prepare_group(self, calls: Sequence[Sequence[Any]], device_name: str | None) -> Ready:
         from cklang.build.builder import shared_builder

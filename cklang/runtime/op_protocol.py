@@ -22,6 +22,11 @@ class AnyOp(Protocol):
     program: Program | IrProgram
     request: Request
     """What was asked of its kernels."""
+    serial: str
+    """A string that no other op has."""
+
+    def called(self, values: Sequence[Any], out: Any, device: str | None) -> Any:
+        """Run it; see :meth:`cklang.Op.called`."""
 
     def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Binding:
         """Return a call's arrays by parameter, with the extents of its dims."""

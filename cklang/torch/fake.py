@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""What a call gives, from shapes alone: sizes may be torch's symbols, and nothing is specialised.
+
+The IR of an op has its shapes as formulas of dims. A fake call binds the dims to the sizes of its
+arguments as a call does, so a size that does not fit is the same error, and a size that torch keeps
+symbolic stays so in the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+
+from cklang.device.arrays import Array, Library, dtype_of_torch, place_of, torch_dtype
+from cklang.memo import BoundedMemo
+from cklang.runtime.bind import ResultLayout
+from cklang.runtime.op_protocol import AnyOp
+from cklang.runtime.result_orders import with_result_orders
+
+__all__ = ["fake_results"]
+
+_MEMO_LIMIT = 256
+_layouts: WeakKeyDictionary[AnyOp, BoundedMemo[object, tuple[ResultLayout, ...]]] = (
+    WeakKeyDictionary()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fake:
+    """A tensor of which only the dtype, the shape and the strides are known."""
+
+    tensor: torch.Tensor
+
+    def __ck_array__(self, name: str) -> Array:
+        """Return it as an argument that is bound, but never read."""
+        tensor = self.tensor
+        return Array(
+            pointer=0,
+            dtype=dtype_of_torch(name, tensor.dtype),
+            shape=tuple(tensor.shape),
+            strides=tuple(tensor.stride()),
+            writeable=True,
+            place=place_of(tensor),
+            library=Library.TORCH,
+            owner=tensor,
+        )
+
+
+def fake_results(op: AnyOp, values: Sequence[Any]) -> list[torch.Tensor]:
+    """Return new tensors like the results of a call; under a fake mode they are fake.
+
+    Args:
+        op: An op.
+        values: One for each parameter. Tensors may be fake, numbers symbolic.
+
+    Raises:
+        CkTypeError, CkValueError: As binding a call.
+    """
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    device = tensors[0].device if tensors else torch.device("cpu")
+    return [_empty(layout, device) for layout in _layouts_of(op, values)]
+
+
+def _layouts_of(op: AnyOp, values: Sequence[Any]) -> tuple[ResultLayout, ...]:
+    memo = _layouts.setdefault(op, BoundedMemo(_MEMO_LIMIT))
+    key = tuple(map(_key, values))
+    try:
+        known = memo.get(key)
+    except TypeError:  # symbolic sizes have no hash: they are bound each time
+        return _bound_layouts(op, values)
+    if known is None:
+        known = _bound_layouts(op, values)
+        memo.put(key, known)
+    return known
+
+
+def _key(value: Any) -> object:
+    if isinstance(value, torch.Tensor):
+        return value.dtype, tuple(value.shape), tuple(value.stride()), value.device
+    return type(value), repr(value)
+
+
+def _bound_layouts(op: AnyOp, values: Sequence[Any]) -> tuple[ResultLayout, ...]:
+    names = [parameter.name for parameter in op.program.parameters]
+    binding = op.bound((), dict(zip(names, map(_bindable, values), strict=True)))
+    if op.program.has_convolutions:
+        # Only these keep the order in memory of an operand's axes.
+        binding = with_result_orders(op.planned(binding), binding)
+    return binding.results
+
+
+def _bindable(value: Any) -> Any:
+    """Return what binds like an argument; of a run-time number only its kind matters."""
+    if isinstance(value, torch.Tensor):
+        return _Fake(value)
+    if isinstance(value, torch.SymInt):
+        return 0
+    return 0.0 if isinstance(value, torch.SymFloat) else value
+
+
+def _empty(layout: ResultLayout, device: torch.device) -> torch.Tensor:
+    dtype = torch_dtype(layout.dtype)
+    if not layout.order:
+        return torch.empty(layout.shape, dtype=dtype, device=device)
+    inner = torch.empty([layout.shape[axis] for axis in layout.order], dtype=dtype, device=device)
+    return inner.permute([layout.order.index(axis) for axis in range(len(layout.order))])

@@ -135,9 +135,9 @@ class Relation:
             if known.get(Role.INPUT, part * self.shared) != part * self.shared:
                 return []
             return [part * self.shared if missing is Role.INPUT else part]
-        values = set(known.values())
-        fits = len(values) == 1 and all(value % self.divisor == 0 for value in values)
-        return list(values) if fits else []
+        first, *others = known.values()
+        fits = all(other == first for other in others) and first % self.divisor == 0
+        return [first] if fits else []
 
     @staticmethod
     def _windowed(window: Window, missing: Role, known: Mapping[Role, int]) -> Sequence[int]:

@@ -65,6 +65,10 @@ def custom_op_of(op: AnyOp, *, tensors: Iterable[str] = (), out: bool = False) -
     Example:
         >>> import torch
         >>> from cklang.torch import custom_op_of
+        >>> M, N, K = ck.dims("M N K")
+        >>> @ck.op
+        ... def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+        ...     return x @ w.T
         >>> custom = custom_op_of(linear)
         >>> custom._schema.name.startswith("cklang::linear_"), len(custom._schema.arguments)
         (True, 3)

@@ -52,6 +52,10 @@ def schema_of(name: str, parameters: Sequence[Parameter], results: int, form: Fo
 
     Example:
         >>> from cklang.torch.schema import Form, schema_of
+        >>> M, N, K = ck.dims("M N K")
+        >>> @ck.op
+        ... def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+        ...     return x @ w.T
         >>> schema_of("linear", linear.program.parameters, 1, Form())
         'linear(Tensor x, Tensor w, *, str? device=None) -> Tensor'
         >>> schema_of("linear", linear.program.parameters, 1, Form(is_out=True))

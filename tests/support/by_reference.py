@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import cklang as ck
+from cklang.device.arrays import Library, maker, read, view
 from cklang.families.attention_backward.stages import GradientKind
 from cklang.ops.attention_backward import (
     Gradients,
@@ -24,6 +25,10 @@ from cklang.ops.attention_backward import (
 )
 from cklang.reference.attention_grad import SharedBias, gradients_with_bound
 from cklang.reference.evaluate import evaluate
+from cklang.runtime.bind import Binding
+from cklang.runtime.call_key import of_call
+from cklang.runtime.result_orders import with_result_orders
+from cklang.runtime.results import targets_of
 from cklang.testing.report import reference_values
 
 __all__ = ["bind_calls", "replace_kernels"]
@@ -34,7 +39,7 @@ def replace_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Arguments are checked as in a call.
     """
-    monkeypatch.setattr(ck.Op, "__call__", _call)
+    monkeypatch.setattr(ck.Op, "called", _called)
     monkeypatch.setattr(ck.Op, "grouped", _grouped)
     monkeypatch.setattr(ck, "attention_grad", _gradients)
     for owner, name in ((ck, "autotune"), (ck.Op, "build"), (ck.Registry, "build")):
@@ -59,20 +64,38 @@ def bind_calls(tree: ast.AST, names: dict[str, Any]) -> None:
             inspect.signature(function).bind(*[None] * count, **named)
 
 
-def _call(op: ck.Op, *args: Any, out: Any = None, device: Any = None, **kwargs: Any) -> Any:
+def _called(op: ck.Op, values: Sequence[Any], out: Any, device: Any) -> Any:
     del device
-    function = op.ir(*args, **kwargs)
-    arrays = reference_values(op, function, args, kwargs)
+    # It raises what a call does for an argument that torch is to see.
+    of_call(op.program.parameters, values, None, ())
+    pairs = dict(zip([each.name for each in op.program.parameters], values, strict=True))
+    binding = op.bound((), pairs)
+    function = op.ir(**pairs)
+    arrays = reference_values(op, function, (), pairs)
     results = evaluate(function, arrays)
     if out is None:
-        return results[0] if len(results) == 1 else results
-    for target, result in zip(out if isinstance(out, tuple) else (out,), results, strict=True):
-        target[...] = result
+        binding = with_result_orders(op.planned(binding), binding)
+        new = [_like(result, binding, index) for index, result in enumerate(results)]
+        return new[0] if len(new) == 1 else tuple(new)
+    targets_of(binding, out)
+    for index, target in enumerate(out if isinstance(out, tuple) else (out,)):
+        target[...] = _like(results[index], binding, index)
     return out
 
 
+def _like(result: Any, binding: Binding, index: int) -> Any:
+    """Return a result as an array of the library of the arguments."""
+    if binding.library is Library.NUMPY:
+        return result
+    layout = binding.results[index]
+    tensor = maker(layout.shape, layout.dtype, Library.TORCH, order=layout.order)()
+    array = read("a result", tensor)
+    view(array.pointer, array.dtype, array.shape, array.strides)[...] = result
+    return tensor
+
+
 def _grouped(op: ck.Op, calls: Sequence[Sequence[Any]], *, device: Any = None) -> list[Any]:
-    return [_call(op, *args, device=device) for args in calls]
+    return [op(*args, device=device) for args in calls]
 
 
 def _gradients(

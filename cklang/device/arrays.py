@@ -34,6 +34,7 @@ __all__ = [
     "is_plain_class",
     "is_scalar",
     "maker",
+    "note_written",
     "packed_strides",
     "place_of",
     "planned",
@@ -167,6 +168,19 @@ def dtype_of_torch(name: str, dtype: Any) -> DType:
 def place_of(tensor: Any) -> str:
     """Return the place of a tensor on the CPU or a GPU."""
     return HOST if tensor.device.type == "cpu" else f"hip:{tensor.device.index or 0}"
+
+
+def note_written(*written: Any) -> None:
+    """Count a version of each torch tensor that a kernel has written, as torch's own ops do.
+
+    Autograd then refuses to use such a tensor where it had saved it as it was before.
+    """
+    torch = torch_module()
+    if torch is None:
+        return
+    counted = [each for each in written if isinstance(each, torch.Tensor)]
+    if counted and not any(each.is_inference() for each in counted):
+        torch._C._increment_version(counted)
 
 
 def is_plain_class(tensor: Any) -> bool:

@@ -31,6 +31,7 @@ from cklang.runtime import call_key
 from cklang.runtime.bind import common_place, library_of
 from cklang.runtime.call_plan import CallPlan, access_range
 from cklang.runtime.planner import call_plan
+from cklang.runtime.tracing import FUNCTIONS, is_traced
 from cklang.selection.context import current, device_named
 from cklang.types import DType, bf16, f16, f32, i32
 
@@ -95,8 +96,6 @@ def append_kv(
         CkUnsupportedError: D007, the kernel's own check refuses the problem.
         CkError: What reading an array and building a kernel raise.
     """
-    from cklang.device.device import open_device
-
     arguments = {
         "k_cache": k_cache,
         "v_cache": v_cache,
@@ -108,6 +107,21 @@ def append_kv(
         "cos": cos,
         "sin": sin,
     }
+    if is_traced():
+        return _traced(arguments, rotary, causal, device)
+    return _append(arguments, rotary, causal, device)
+
+
+def _traced(arguments: Mapping[str, Any], rotary: str, causal: bool, device: str | None) -> Any:
+    from cklang.torch.append_kv import call
+
+    return call(arguments, rotary, causal, device)
+
+
+def _append(arguments: Mapping[str, Any], rotary: str, causal: bool, device: str | None) -> Any:
+    """Append, whoever traces."""
+    from cklang.device.device import open_device
+
     operands = {name: arrays.read(name, x) for name, x in arguments.items() if x is not None}
     turns = enum_of(Rotary, rotary) if "cos" in operands or "sin" in operands else Rotary.NONE
     _check(operands, turns, causal=causal)
@@ -123,7 +137,11 @@ def append_kv(
         [array.pointer for array in operands.values()],
         arrays.current_stream(library_of(operands), place),
     )
+    arrays.note_written(arguments["k_cache"], arguments["v_cache"])
     return result
+
+
+FUNCTIONS["append_kv"] = _append
 
 
 _plans: BoundedMemo[object, CallPlan] = BoundedMemo(256)

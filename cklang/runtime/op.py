@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cklang import knobs
 from cklang.device import arrays
-from cklang.device.arrays import HOST
+from cklang.device.arrays import HOST, Library
 from cklang.device.artifact import Artifact
 from cklang.errors import CkError, error
 from cklang.families import plan_of
@@ -62,6 +62,8 @@ __all__ = ["Op", "op"]
 
 _MEMO_LIMIT = 4096
 _OPTIONS = ("out", "device")
+_OF_TENSORS = ("A082", "A083", "A084", "A085", "A086", "A089")
+"""The errors of tensors that kernels do not read, which say what to pass instead."""
 _CHANNELS_LAST = (
     "convolutions take channels last: of an NCHW tensor pass x.permute(0, 2, 3, 1), which copies "
     "nothing if it is channels_last, of an array numpy.ascontiguousarray(numpy.moveaxis(x, 1, -1))"
@@ -223,6 +225,8 @@ class Op:
         library, place = ready.libraries[0], ready.place
         stream = None if place == HOST else arrays.current_stream(library, place)
         before = plan.run(addresses, stream)
+        if out is not None and library is Library.TORCH:
+            arrays.note_written(*(out if isinstance(out, tuple) else (out,)))
         if page is not None:
             ready.number_buffers.release(page, stream)
         self._last = plan, before, plan.device.calls[0], memoised
@@ -375,6 +379,8 @@ class Op:
         except CkError as mistake:
             if mistake.code == "A025" and program.has_convolutions:
                 mistake.notes = (*mistake.notes, _CHANNELS_LAST)
+            if mistake.code in _OF_TENSORS:
+                mistake.notes = (*mistake.notes, f"in a call of the op {program.name}")
             raise
 
     def _fuse(self, binding: Binding) -> Plan:

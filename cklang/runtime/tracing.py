@@ -13,10 +13,13 @@ from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
-__all__ = ["OPS", "TracedArgumentError", "is_traced", "new_serial"]
+__all__ = ["FUNCTIONS", "OPS", "TracedArgumentError", "is_traced", "new_serial"]
 
 OPS: WeakValueDictionary[str, Any] = WeakValueDictionary()
 """Every op by its serial, a string: dynamo guards strings, so a serial tells ops apart for it."""
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""What computes functions beside ops that write their arguments, by name, whoever traces."""
 
 _serials = count()
 

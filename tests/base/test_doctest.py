@@ -59,6 +59,7 @@ INTERNAL: Mapping[str, str] = {
     "Fn.described": "errors of the frontend",
     "Fn.place": "errors of the frontend",
     "Op.bound": "attention_grad and autotune",
+    "Op.called": "the custom op of torch",
     "Op.derived": "attention_grad and dropout_bytes",
     "Op.planned": "attention_grad and dropout_bytes",
     "Registry.derived": "select",

@@ -141,9 +141,13 @@ UPWARD: Table = {
     "cklang.runtime.op": (
         "cklang.ops.attention_backward",
         "cklang.ops.grouped",
+        "cklang.torch.dispatch",
     ),
+    "cklang.ops.append_kv": ("cklang.torch.append_kv",),
 }
-"""Imports in functions of a layer above: methods of an op that are written beside it."""
+"""Imports in functions of a layer above.
+
+Methods of an op that are written beside it, and what torch traces, which imports torch."""
 
 TABLES = (START_UP, OPTIONAL, NEEDLESS, UPWARD)
 

@@ -39,6 +39,7 @@ LAYERS = (
     "selection",
     "runtime",
     "ops",
+    "torch",
     "tune",
     "hipcc",
     "testing",
@@ -48,8 +49,13 @@ LAYERS = (
 
 UPWARDS = {
     ("runtime", "ops"),
+    ("runtime", "torch"),
+    ("ops", "torch"),
 }
-"""Arrows that go up: methods of an op that are written in ``ops``, beside the public functions."""
+"""Arrows that go up.
+
+Methods of an op that are written in ``ops``, beside the public functions; and calls that torch
+traces."""
 
 
 def layer_of(module: str) -> str:

@@ -53,14 +53,23 @@ def test_calls_follow_the_current_stream_of_the_gpu_of_the_arrays(
     assert arrays.current_stream(Library.NUMPY, "hip:1") is None
 
 
+def fake_mode() -> Any:
+    return pytest.importorskip("torch._subclasses.fake_tensor").FakeTensorMode()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     ("make", "code"),
     [
         (lambda: torch.zeros(2, 2, requires_grad=True), "A005"),
-        (lambda: torch.zeros(2, 2).to_sparse(), "A006"),
-        (lambda: torch.zeros(2, 2, dtype=torch.complex64), "A002"),
+        (lambda: torch.zeros(2, 2).to_sparse(), "A084"),
+        (lambda: torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)]), "A084"),
+        (lambda: torch.zeros(2, 2, dtype=torch.complex64), "A083"),
+        (lambda: torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.qint8), "A085"),
+        (lambda: torch.zeros(2, 2, dtype=torch.int16), "A002"),
         (lambda: torch.zeros(2, 2, dtype=torch.complex64).conj().imag, "A006"),
-        (lambda: torch.zeros(2, 2, device="meta"), "A006"),
+        (lambda: torch.zeros(2, 2, device="meta"), "A082"),
+        (lambda: fake_mode().from_tensor(torch.zeros(2, 2)), "A089"),
     ],
 )
 def test_tensors_that_cannot_be_read(make: Any, code: str) -> None:

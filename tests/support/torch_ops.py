@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -12,10 +13,10 @@ from typing import Any, TypeAlias
 import cklang as ck
 from tests.support.gemm_ops import fused, many_reads
 
-__all__ = ["CASES", "convolved", "linear", "normed", "scaled"]
+__all__ = ["CASES", "linear", "normed", "scaled"]
 
 ROOT = Path(__file__).parents[2]
-M, N, K, B, H, S, T, D, C, P, Q, R, X, Y = ck.dims("M N K B H S T D C P Q R X Y")
+M, N, K, B, H, S, T, D, C, P, L, Q, R, X, Y = ck.dims("M N K B H S T D C P L Q R X Y")
 F: Any = ck.dtype_var("F", ck.f16, ck.bf16)
 
 Values: TypeAlias = Sequence[Any]
@@ -38,12 +39,12 @@ def scaled(x: ck.f16[M, K], w: ck.f16[N, K], scale: ck.f32, shift: ck.i32) -> ck
 
 
 @ck.op
-def convolved(x: ck.f16[B, X, Y, C], w: ck.f16[K, R, Q, C]) -> ck.f16[B, "P", "O", K]:
+def convolved(x: ck.f16[B, X, Y, C], w: ck.f16[K, R, Q, C]) -> ck.f16[B, P, L, K]:
     return ck.relu(ck.conv(x, w, stride=2, padding=1))
 
 
 @ck.op
-def pictures(x: ck.f16[B, C, X, Y], w: ck.f16[K, C, R, Q]) -> ck.f16[B, K, "P", "O"]:
+def pictures(x: ck.f16[B, C, X, Y], w: ck.f16[K, C, R, Q]) -> ck.f16[B, K, P, L]:
     return ck.relu(ck.conv(x, w, padding=1, layout="nchw"))
 
 
@@ -69,7 +70,9 @@ def normed(x: ck.f16[M, N], gain: ck.f32[N]) -> tuple[ck.f16[M, N], ck.f32[M, N]
 
 
 @ck.op
-def gathered(table: ck.f16[N, D], ids: ck.i32[B, S]) -> tuple[ck.f16[B, S, D // 2], ck.f16[B * S, D]]:
+def gathered(
+    table: ck.f16[N, D], ids: ck.i32[B, S]
+) -> tuple[ck.f16[B, S, D // 2], ck.f16[B * S, D]]:
     rows = table[ids]
     return rows[:, :, : D // 2], rows.reshape(B * S, D)
 
@@ -91,6 +94,16 @@ def _llama(n: int) -> Values:
     return [_half(b, s, e), gain, qkv, angles, angles, wo, gain, *weights, kv]
 
 
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """An op whose last parameter is passed by name."""
+
+    op: Any
+
+    def __call__(self, *values: Any) -> Any:
+        return self.op(*values[:-1], kv=values[-1])
+
+
 def _llama_block() -> Any:
     path = ROOT / "examples" / "15_llama_block.py"
     spec = importlib.util.spec_from_file_location("llama_block", path)
@@ -98,8 +111,7 @@ def _llama_block() -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    block = module.llama_block
-    return lambda *values: block(*values[:-1], kv=values[-1])
+    return Layer(module.llama_block)
 
 
 def _attended(n: int) -> Values:
@@ -114,7 +126,13 @@ def _many(n: int) -> Values:
 
     m, k, columns = n, n + 2, n + 1
     return [
-        *(_half(m, k), _half(columns, k), torch.randn(columns), torch.randn(m).bfloat16(), torch.tensor(0.5)),
+        *(
+            _half(m, k),
+            _half(columns, k),
+            torch.randn(columns),
+            torch.randn(m).bfloat16(),
+            torch.tensor(0.5),
+        ),
         *(torch.rand(m, columns) > 0.5, _half(columns, m), torch.randn(m, columns).bfloat16()),
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,12 @@ from tests.support.by_reference import replace_kernels
 from tests.support.torch_ops import CASES, linear, normed, scaled
 
 torch: Any = pytest.importorskip("torch", reason="pip install torch")
-dynamo_testing: Any = pytest.importorskip("torch._dynamo.testing")
 
-M, N, K = ck.dims("M N K")
+from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402 - torch may be absent
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+
+from cklang.torch import custom_op_of  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -44,30 +47,255 @@ def same(one: Any, other: Any) -> bool:
     return all(torch.equal(a, b) and a.stride() == b.stride() for a, b in pairs)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_torch_finds_nothing_wrong(name: str) -> None:
-    from cklang.torch import custom_op_of
+def traced_values(op: ck.Op, args: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
+    """Return the custom op for a call by position, and its arguments."""
+    parameters = op.program.parameters
+    pairs = zip(parameters, args, strict=False)
+    tensors = [each.name for each, x in pairs if torch.is_tensor(x) and x.ndim == 0]
+    defaults = [each.default for each in parameters[len(args) :]]
+    return custom_op_of(op, tensors=tensors), (*args, *defaults)
 
+
+@pytest.mark.parametrize("name", sorted(CASES.keys() - {"layer"}))
+def test_torch_finds_nothing_wrong(name: str) -> None:
     op, values = CASES[name]
-    if not isinstance(op, ck.Op):
-        pytest.skip("called with keywords: see test_one_node_whatever_the_sizes")
-    args = list(values(5))
-    missing = [None] * (len(op.program.parameters) - len(args))
-    defaults = [each.default for each in op.program.parameters[len(args) :]]
-    assert len(missing) == len(defaults)
-    pairs = zip(op.program.parameters, args, strict=False)
-    tensors = [each.name for each, x in pairs if torch.is_tensor(x) and not each.type.shape]
-    custom = custom_op_of(op, tensors=tensors)
-    results = torch.library.opcheck(custom, (*args, *defaults))
+    custom, args = traced_values(op, values(5))
+    results = torch.library.opcheck(custom, args)
     assert set(results.values()) == {"SUCCESS"}
+
+
+def test_torch_finds_nothing_wrong_with_a_layer() -> None:
+    block, values = CASES["layer"]
+    custom = custom_op_of(block.op)
+    results = torch.library.opcheck(custom, tuple(values(5)))
+    assert set(results.values()) == {"SUCCESS"}
+
+
+def test_torch_finds_nothing_wrong_with_results_that_the_caller_passes() -> None:
+    x, gain = half(5, 7), torch.ones(7)
+    outs = half(5, 7), torch.empty(5, 7), torch.empty(5).int()
+    custom = custom_op_of(normed, out=True)
+    named = {f"out{index}": out for index, out in enumerate(outs)}
+    results = torch.library.opcheck(custom, (x, gain), named)
+    assert set(results.values()) == {"SUCCESS"}
+    assert normed(x, gain, out=outs) is outs
+    assert same(outs, normed(x, gain))
 
 
 @pytest.mark.parametrize("name", sorted(CASES.keys() - {"numbers"}))
 def test_one_graph_serves_all_sizes(name: str) -> None:
     op, values = CASES[name]
-    counter = dynamo_testing.CompileCounterWithBackend("aot_eager")
+    counter = CompileCounterWithBackend("aot_eager")
     compiled = torch.compile(lambda *args: op(*args), backend=counter, fullgraph=True, dynamic=True)
     for size in (5, 7, 8):
         args = values(size)
         assert same(compiled(*args), op(*args))
     assert counter.frame_count == 1
+
+
+def test_a_marked_axis_does_not_recompile() -> None:
+    counter = CompileCounterWithBackend("eager")
+    compiled = torch.compile(linear, backend=counter, fullgraph=True)
+    w = half(6, 9)
+    for rows in (5, 7, 2):
+        x = half(rows, 9)
+        torch._dynamo.mark_dynamic(x, 0)
+        assert same(compiled(x, w), linear(x, w))
+    assert counter.frame_count == 1
+
+
+def test_an_integer_is_symbolic_and_a_float_is_compiled_in() -> None:
+    counter = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(scaled, backend=counter, fullgraph=True)
+    x, w = half(5, 9), half(6, 9)
+    for shift in (3, 4, 5, 6):
+        assert same(compiled(x, w, 0.5, shift), scaled(x, w, 0.5, shift))
+    assert counter.frame_count == 2, "the first integer is compiled in, as torch does"
+
+
+def test_the_graph_has_one_node_for_each_call() -> None:
+    nodes: list[Any] = []
+
+    def note(module: Any, _: Any) -> Any:
+        nodes.extend(node.target for node in module.graph.nodes if node.op == "call_function")
+        return module
+
+    def twice(x: Any, w: Any, op: Any) -> Any:
+        return op(op(x, w), w, cap=2.0)
+
+    compiled = torch.compile(twice, backend=note, fullgraph=True)
+    x, w = half(5, 6), half(6, 6)
+    other = linear.using(strategy="first_fit")
+    assert same(compiled(x, w, linear), twice(x, w, linear))
+    assert nodes == [custom_op_of(linear)] * 2
+    # Another op takes another graph, though it has the same type.
+    assert same(compiled(x, w, other), twice(x, w, other))
+    assert nodes[2:] == [custom_op_of(other)] * 2
+    assert custom_op_of(other) is not custom_op_of(linear)
+
+
+def test_calls_that_would_share_launches_are_nodes_of_their_own() -> None:
+    pairs = [(half(rows, 4), half(6, 4)) for rows in (5, 7)]
+    compiled = torch.compile(linear.grouped, backend="eager", fullgraph=True)
+    args = [(x, w, None) for x, w in pairs]
+    assert same(tuple(compiled(args)), tuple(linear(*each) for each in pairs))
+
+
+def test_out_is_written_inside_a_graph() -> None:
+    def step(x: Any, w: Any, out: Any) -> Any:
+        linear(x, w, out=out)
+        return out + 1
+
+    x, w, out = half(5, 4), half(6, 4), half(5, 6)
+    compiled = torch.compile(step, backend="aot_eager", fullgraph=True)
+    assert same(compiled(x, w, out), linear(x, w) + 1)
+    assert same(out, linear(x, w))
+
+
+def test_fake_tensors_inside_and_outside_of_their_mode() -> None:
+    mode = FakeTensorMode()
+    x, w = mode.from_tensor(half(5, 4)), mode.from_tensor(half(6, 4))
+    with mode:
+        inside = linear(x, w)
+    for result in (inside, linear(x, w)):
+        assert type(result) is type(x)
+        assert (tuple(result.shape), result.dtype) == ((5, 6), torch.float16)
+
+
+def test_fake_tensors_that_do_not_fit_are_the_error_of_a_call() -> None:
+    mode = FakeTensorMode()
+    with mode, pytest.raises(CkError, match="K is 4 in axis 1 of w") as caught:
+        linear(torch.empty(5, 3).half(), torch.empty(6, 4).half())
+    assert caught.value.code == "A025"
+
+
+class Layer(torch.nn.Module):  # type: ignore[misc]  # torch is optional
+    """A plain op in a forward, with parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = torch.nn.Parameter(half(6, 4))
+
+    def forward(self, x: Any) -> Any:
+        return linear(x, self.w)
+
+
+def test_a_module_with_parameters_computes_where_no_gradient_is_asked_for() -> None:
+    layer, x = Layer(), half(5, 4)
+    with pytest.raises(CkError) as caught:
+        layer(x)
+    assert caught.value.code == "A005"
+    assert "the op is linear" in str(caught.value)
+    with torch.no_grad():
+        expected = linear(x, layer.w.detach())
+        assert same(layer(x), expected)
+        assert same(torch.compile(layer, backend="aot_eager", fullgraph=True)(x), expected)
+    with torch.inference_mode():
+        assert same(layer(x), expected)
+    assert same(layer.requires_grad_(False)(x), expected)
+
+
+def test_a_compiled_module_whose_gradient_is_missing_is_an_error() -> None:
+    compiled = torch.compile(Layer(), backend="aot_eager", fullgraph=True)
+    with pytest.raises(Exception, match=r"A005.*w requires a gradient"):
+        compiled(half(5, 4))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_exported_program_calls_the_custom_op(strict: bool) -> None:
+    layer, x = Layer().requires_grad_(False), half(5, 4)
+    rows = torch.export.Dim("rows", min=2)
+    program = torch.export.export(layer, (x,), dynamic_shapes=({0: rows},), strict=strict)
+    called = [node.target for node in program.graph.nodes if node.op == "call_function"]
+    assert custom_op_of(linear) in called
+    for size in (5, 3):
+        x = half(size, 4)
+        assert same(program.module()(x), layer(x))
+
+
+def test_other_tracers_see_the_custom_op() -> None:
+    w = half(6, 4)
+    graph = make_fx(lambda x: linear(x, w))(half(5, 4)).graph
+    assert custom_op_of(linear) in [node.target for node in graph.nodes]
+    functional = torch.func.functionalize(lambda x: linear(x, w))
+    x = half(5, 4)
+    assert same(functional(x), linear(x, w))
+
+
+@pytest.mark.parametrize("size", [3, 0])
+def test_vmap_is_a_loop(size: int) -> None:
+    xs, w, gain = half(7, size, 5).transpose(0, 1), half(6, 5), torch.ones(5)
+    result = torch.vmap(linear, in_dims=(0, None))(xs, w)
+    assert result.shape == (size, 7, 6)
+    assert all(same(result[index], linear(xs[index], w)) for index in range(size))
+    results = torch.vmap(normed, in_dims=(0, None))(xs, gain)
+    assert [tuple(each.shape) for each in results] == [(size, 7, 5), (size, 7, 5), (size, 7)]
+
+
+def test_vmap_inside_a_graph() -> None:
+    xs, w = half(3, 5, 4), half(6, 4)
+    mapped = torch.vmap(linear, in_dims=(0, None))
+    assert same(torch.compile(mapped, backend="aot_eager", fullgraph=True)(xs, w), mapped(xs, w))
+
+
+def test_autocast_changes_nothing() -> None:
+    x, w = half(5, 4), half(6, 4)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert linear(x, w).dtype == torch.float16
+        with pytest.raises(CkError) as caught:
+            linear(x.float(), w)
+    assert caught.value.code == "A020"
+
+
+def test_an_array_of_numpy_is_refused_while_torch_traces() -> None:
+    with FakeTensorMode(), pytest.raises(CkError, match=r"linear, and x is ndarray") as caught:
+        linear(np.ones((2, 3), np.float16), torch.empty(4, 3).half())
+    assert caught.value.code == "A081"
+
+
+def test_a_tensor_that_is_written_has_a_new_version() -> None:
+    out = half(5, 6)
+    before = out._version
+    linear(half(5, 4), half(6, 4), out=out)
+    custom_op_of(linear, out=True)(half(5, 4), half(6, 4), None, 4.0, out=out)
+    assert out._version >= before + 1
+
+
+def test_out_takes_no_gradient() -> None:
+    w = half(6, 4).requires_grad_()
+    with pytest.raises(CkError, match="linear writes its arguments, and w requires") as caught:
+        linear(half(5, 4), w, out=half(5, 6))
+    assert caught.value.code == "A087"
+
+
+def test_the_name_of_a_custom_op_is_the_same_in_every_process() -> None:
+    text = (
+        "from tests.support.torch_ops import linear\n"
+        "from cklang.torch import custom_op_of\n"
+        "print(custom_op_of(linear))"
+    )
+    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert run.stdout.split()[-1] == str(custom_op_of(linear))
+
+
+def test_cklang_imports_no_torch() -> None:
+    text = "import sys, cklang; print('torch' in sys.modules, 'cklang.torch' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "False"]
+
+
+def test_an_op_decorated_before_torch_is_imported_is_traced() -> None:
+    text = (
+        "import cklang as ck\n"
+        "from tests.support.torch_ops import linear\n"
+        "import torch\n"
+        "nodes = []\n"
+        "def note(module, _):\n"
+        "    nodes.extend(str(n.target) for n in module.graph.nodes if n.op == 'call_function')\n"
+        "    return lambda *args: (torch.empty(2, 4),)\n"
+        "x, w = torch.ones(2, 3).half(), torch.ones(4, 3).half()\n"
+        "torch.compile(linear, backend=note, fullgraph=True)(x, w)\n"
+        "print(nodes[0].rpartition('_')[0])"
+    )
+    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["cklang.linear"]

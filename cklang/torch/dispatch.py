@@ -17,6 +17,7 @@ from cklang.frontend.signature import Parameter
 from cklang.runtime.bind import assign
 from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.tracing import OPS
+from cklang.torch.gradient import differentiated, is_differentiated
 from cklang.torch.library import NAMESPACE, custom_op_of, name_of
 from cklang.torch.schema import is_number_or_tensor
 
@@ -52,6 +53,8 @@ def call(op: AnyOp, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any, de
         else:
             values.append(where)
     if out is None:
+        if not torch.compiler.is_dynamo_compiling() and is_differentiated():
+            return differentiated(op, custom, values, device)
         return custom(*values, device=device)
     custom(*values, device=device, **dict(zip(targets, outs, strict=True)))
     return out

@@ -15,7 +15,14 @@ import torch
 from cklang.errors import error
 from cklang.runtime.op_protocol import AnyOp
 
-__all__ = ["BackwardOf", "backward_of", "expect_gradient", "register_backward", "set_backward_of"]
+__all__ = [
+    "BackwardOf",
+    "backward_of",
+    "differentiated",
+    "is_differentiated",
+    "register_backward",
+    "set_backward_of",
+]
 
 
 class BackwardOf(Protocol):
@@ -55,44 +62,85 @@ def backward_of(op: AnyOp, wrt: Sequence[str]) -> Any:
     return _backward_of(op, wrt=tuple(wrt))
 
 
-def expect_gradient(op: AnyOp, wrt: Sequence[str]) -> None:
-    """Raise A005 unless something gives the gradients of ``op``."""
-    if wrt and torch.is_grad_enabled() and _backward_of is None:
-        backward_of(op, wrt)
-
-
 def register_backward(op: AnyOp, qualname: str, library: torch.library.Library) -> None:
     """Let torch's autograd differentiate the plain overload of a custom op.
 
     The backward op is looked up when a call needs a gradient, so it may be registered later.
     """
-    names = [parameter.name for parameter in op.program.parameters]
 
     def remember(ctx: Any, inputs: Any, keyword_only_inputs: Any, output: Any) -> None:
         del output
-        ctx.wrt = tuple(
-            name for name, needed in zip(names, ctx.needs_input_grad, strict=False) if needed
-        )
-        ctx.backward_op = backward_of(op, ctx.wrt)
-        ctx.device = keyword_only_inputs.get("device")
-        tensors = [isinstance(value, torch.Tensor) for value in inputs]
-        ctx.others = tuple(
-            None if is_tensor else value for value, is_tensor in zip(inputs, tensors, strict=True)
-        )
-        ctx.tensors = tuple(index for index, is_tensor in enumerate(tensors) if is_tensor)
-        ctx.save_for_backward(*(inputs[index] for index in ctx.tensors))
+        _remember(op, ctx, inputs, ctx.needs_input_grad, keyword_only_inputs.get("device"))
 
-    def differentiate(ctx: Any, *grads: Any) -> tuple[Any, ...]:
-        values = list(ctx.others)
-        for index, tensor in zip(ctx.tensors, ctx.saved_tensors, strict=True):
-            values[index] = tensor
-        known = dict(zip(names, values, strict=True))
-        cotangents = ctx.backward_op.program.parameters[len(names) :]
-        floats = [grad for grad in grads if grad is not None and grad.dtype.is_floating_point]
-        more = {each.name: grad for each, grad in zip(cotangents, floats, strict=True)}
-        results = ctx.backward_op(**known, **more, device=ctx.device)
-        results = results if isinstance(results, tuple) else (results,)
-        by_name = dict(zip(ctx.wrt, results, strict=True))
-        return tuple(map(by_name.get, names))
+    torch.library.register_autograd(qualname, _differentiate, setup_context=remember, lib=library)
 
-    torch.library.register_autograd(qualname, differentiate, setup_context=remember, lib=library)
+
+def is_differentiated() -> bool:
+    """Whether a transform of ``torch.func`` takes gradients of the calls that are made now."""
+    stack = torch._C._functorch.get_interpreter_stack() or ()
+    return any(each.key() == torch._C._functorch.TransformType.Grad for each in stack)
+
+
+def differentiated(op: AnyOp, custom: Any, values: Sequence[Any], device: str | None) -> Any:
+    """Return the result of a custom op inside of such a transform.
+
+    torch's own registrations of gradients do not know ``torch.func``.
+    """
+    return _Differentiated.apply(op, custom, device, *values)  # type: ignore[no-untyped-call]
+
+
+_OPTIONS = 3
+"""What :class:`_Differentiated` takes before the arguments of the op."""
+
+
+class _Differentiated(torch.autograd.Function):
+    """A custom op in the form that transforms of ``torch.func`` differentiate."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(_op: AnyOp, custom: Any, device: str | None, *values: Any) -> Any:
+        return custom(*values, device=device)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        op, _, device, *values = inputs
+        results = output if isinstance(output, tuple) else (output,)
+        ctx.mark_non_differentiable(*(each for each in results if not each.is_floating_point()))
+        _remember(op, ctx, values, ctx.needs_input_grad[_OPTIONS:], device)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return (*(None,) * _OPTIONS, *_differentiate(ctx, *grads))
+
+
+def _remember(
+    op: AnyOp, ctx: Any, values: Sequence[Any], needed: Sequence[bool], device: str | None
+) -> None:
+    """Keep on ``ctx`` what the gradients by the needed arguments are computed from."""
+    names = [parameter.name for parameter in op.program.parameters]
+    ctx.names = tuple(names)
+    ctx.wrt = tuple(name for name, need in zip(names, needed, strict=False) if need)
+    # A transform asks again at the level below, where nothing needs a gradient.
+    ctx.backward_op = backward_of(op, ctx.wrt) if ctx.wrt else None
+    ctx.device = device
+    is_tensor = [isinstance(value, torch.Tensor) for value in values]
+    pairs = list(zip(values, is_tensor, strict=True))
+    ctx.others = tuple(None if kept else value for value, kept in pairs)
+    ctx.tensors = tuple(index for index, kept in enumerate(is_tensor) if kept)
+    ctx.save_for_backward(*(value for value, kept in pairs if kept))
+
+
+def _differentiate(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+    """Return a gradient, or None, for each argument of the op."""
+    values = list(ctx.others)
+    for index, tensor in zip(ctx.tensors, ctx.saved_tensors, strict=True):
+        values[index] = tensor
+    arguments = dict(zip(ctx.names, values, strict=True))
+    cotangents = ctx.backward_op.program.parameters[len(values) :]
+    floats = [grad for grad in grads if grad is not None and grad.is_floating_point()]
+    more = {each.name: grad for each, grad in zip(cotangents, floats, strict=True)}
+    results = ctx.backward_op(**arguments, **more, device=ctx.device)
+    results = results if isinstance(results, tuple) else (results,)
+    by_name = dict(zip(ctx.wrt, results, strict=True))
+    return tuple(map(by_name.get, ctx.names))

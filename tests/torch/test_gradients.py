@@ -35,7 +35,6 @@ def by_both(
 
 @ck.op
 def by_w(x: ck.f32[M, K], w: ck.f32[N, K], scale: ck.f32, dy: ck.f32[M, N]) -> ck.f32[N, K]:
-    del w
     return dy.T @ ck.tanh(x * scale)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import torch
 
-from cklang.errors import error
+from cklang.errors import CkError, error
 from cklang.runtime.op_protocol import AnyOp
 
 __all__ = [
@@ -58,8 +58,13 @@ def backward_of(op: AnyOp, wrt: Sequence[str]) -> Any:
         CkError: What the function of :func:`set_backward_of` raises.
     """
     if _backward_of is None:
-        raise error("A005", name=wrt[0], notes=[f"the op is {op.program.name}; it has no gradient"])
+        raise _no_gradient(op, wrt)
     return _backward_of(op, wrt=tuple(wrt))
+
+
+def _no_gradient(op: AnyOp, wrt: Sequence[str]) -> CkError:
+    notes = [f"the op is {op.program.name}; it has no gradient"]
+    return error("A005", name=wrt[0], notes=notes)
 
 
 def register_backward(op: AnyOp, qualname: str, library: torch.library.Library) -> None:
@@ -121,8 +126,11 @@ def _remember(
     names = [parameter.name for parameter in op.program.parameters]
     ctx.names = tuple(names)
     ctx.wrt = tuple(name for name, need in zip(names, needed, strict=False) if need)
-    # A transform asks again at the level below, where nothing needs a gradient.
-    ctx.backward_op = backward_of(op, ctx.wrt) if ctx.wrt else None
+    if ctx.wrt and _backward_of is None:
+        raise _no_gradient(op, ctx.wrt)
+    # The backward op is asked for when it is called: torch.func prepares second derivatives too,
+    # which few programs take.
+    ctx.op = op
     ctx.device = device
     is_tensor = [isinstance(value, torch.Tensor) for value in values]
     pairs = list(zip(values, is_tensor, strict=True))
@@ -137,10 +145,11 @@ def _differentiate(ctx: Any, *grads: Any) -> tuple[Any, ...]:
     for index, tensor in zip(ctx.tensors, ctx.saved_tensors, strict=True):
         values[index] = tensor
     arguments = dict(zip(ctx.names, values, strict=True))
-    cotangents = ctx.backward_op.program.parameters[len(values) :]
+    backward_op = backward_of(ctx.op, ctx.wrt)
+    cotangents = backward_op.program.parameters[len(values) :]
     floats = [grad for grad in grads if grad is not None and grad.is_floating_point()]
     more = {each.name: grad for each, grad in zip(cotangents, floats, strict=True)}
-    results = ctx.backward_op(**arguments, **more, device=ctx.device)
+    results = backward_op(**arguments, **more, device=ctx.device)
     results = results if isinstance(results, tuple) else (results,)
     by_name = dict(zip(ctx.wrt, results, strict=True))
     return tuple(map(by_name.get, ctx.names))

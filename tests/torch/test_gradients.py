@@ -97,9 +97,14 @@ def test_only_needed_gradients_are_asked_for() -> None:
 
 def test_a_gradient_that_does_not_exist_is_an_error_and_never_zero() -> None:
     x, w = operands(True, False)
+    y, _ = product(x, w, 0.5)
     with pytest.raises(CkError) as caught:
-        product(x, w, 0.5)
+        y.sum().backward()
     assert caught.value.code == "A005"
+    set_backward_of(None)
+    with pytest.raises(CkError, match="x requires a gradient") as caught:
+        product(x, w, 0.5)
+    assert "the op is product" in str(caught.value)
 
 
 def test_a_call_that_needs_no_gradient_asks_for_none() -> None:

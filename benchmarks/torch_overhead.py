@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""Host time of ops in torch, in microseconds: eager, compiled, and while torch traces.
+
+``python benchmarks/torch_overhead.py [rounds] [backend]`` prints a table. Calls are of a product of
+64x64x32, without the time that the emulator's engine reports for its kernel; a graph of torch's
+own that adds two numbers shows what torch itself takes. Fake calls launch nothing: an op of
+one product, one of four parameters, and a block of Llama of eleven, with sizes that are
+numbers and with symbolic ones.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from programs import linear, linear_gelu
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from cklang.runtime.op import Op
+from cklang.torch import custom_op_of
+
+CALLS = 300
+ROUNDS = 7
+ASKED = {"eager call": 15.0, "compiled, above the bound plan": 10.0, "fake call": 200.0}
+"""The limits of these times, in microseconds."""
+
+
+def spent(run: Callable[[], object], op: Op | None, calls: int = CALLS) -> float:
+    """Return the median host time of a call, without that of kernels of ``op``."""
+    times = []
+    for _ in range(calls):
+        start = time.perf_counter_ns()
+        run()
+        taken = time.perf_counter_ns() - start
+        engine = 0 if op is None or op.last is None else op.last.engine_ns or 0
+        times.append((taken - engine) / 1000)
+    return statistics.median(times)
+
+
+def rounds_of(run: Callable[[], object], op: Op | None, rounds: int) -> list[float]:
+    """Return the median of each round, after calls that fill every memo."""
+    spent(run, op, 20)
+    return [spent(run, op) for _ in range(rounds)]
+
+
+def calls_of(op: Op, backend: str) -> dict[str, Callable[[], object]]:
+    """Return the ways to call an op with two tensors, by what they are called."""
+    x, w = torch.randn(64, 32).half(), torch.randn(64, 32).half()
+    custom = custom_op_of(op)
+    compiled = torch.compile(lambda a, b: op(a, b), backend=backend, fullgraph=True)
+    graph = torch.fx.symbolic_trace(lambda a, b: custom(a, b))
+    return {
+        "bound plan": lambda: op.called((x, w), None, None),
+        "eager call": lambda: op(x, w),
+        "custom op": lambda: custom(x, w),
+        "node of a graph": lambda: graph.forward(x, w),
+        "compiled": lambda: compiled(x, w),
+    }
+
+
+def fakes_of(symbolic: bool) -> dict[str, Callable[[], object]]:
+    """Return fake calls by the ops that they are of."""
+    mode = FakeTensorMode(shape_env=ShapeEnv() if symbolic else None)
+
+    def fake(*shape: int, dtype: torch.dtype = torch.float16) -> Any:
+        return mode.from_tensor(torch.empty(shape, dtype=dtype), static_shapes=not symbolic)
+
+    block, values = llama_block(fake)
+    x, w, bias, res = fake(64, 32), fake(48, 32), fake(48), fake(64, 48)
+    pairs: dict[str, tuple[Op, tuple[Any, ...]]] = {
+        "linear": (linear, (x, w)),
+        "linear_gelu": (linear_gelu, (x, w, bias, res)),
+        "llama_block": (block, values),
+    }
+
+    def call(op: Op, arguments: tuple[Any, ...]) -> object:
+        with mode:
+            return custom_op_of(op)(*arguments)
+
+    def bind(op: Op, arguments: tuple[Any, ...]) -> Callable[[], object]:
+        return lambda: call(op, arguments)
+
+    return {name: bind(*pair) for name, pair in pairs.items()}
+
+
+def llama_block(fake: Callable[..., Any]) -> tuple[Op, tuple[Any, ...]]:
+    """Return the op of the example, and fake tensors for it."""
+    path = Path(__file__).parents[1] / "examples" / "15_llama_block.py"
+    spec = importlib.util.spec_from_file_location("llama_block", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    b, s, e, h, kv, d, f = 2, 48, 256, 8, 3, 32, 512
+    gain, angles = fake(e, dtype=torch.float32), fake(s, d // 2, dtype=torch.float32)
+    weights = fake(f, e), fake(f, e), fake(e, f)
+    arguments = (fake(b, s, e), gain, fake(h + 2 * kv, d, e), angles, angles, fake(e, h, d), gain)
+    return module.llama_block, (*arguments, *weights, kv)
+
+
+def shown(times: list[float]) -> str:
+    """Return the median and the range."""
+    return f"{statistics.median(times):7.1f} ({min(times):.1f}-{max(times):.1f})"
+
+
+def lines(rounds: int, backend: str) -> Iterator[str]:
+    """Yield a table, in Markdown."""
+    yield "| what | µs | asked |"
+    yield "|---|---|---|"
+    ways = calls_of(linear, backend)
+    times = {name: rounds_of(run, linear, rounds) for name, run in ways.items()}
+    plain = torch.compile(torch.add, backend=backend, fullgraph=True)
+    one = torch.ones(())
+    times["torch's own, compiled"] = rounds_of(lambda: plain(one, one), None, rounds)
+    bound = statistics.median(times["bound plan"])
+    times["compiled, above the bound plan"] = [each - bound for each in times["compiled"]]
+    for name, each in times.items():
+        yield f"| {name} | {shown(each)} | {ASKED.get(name, '')} |"
+    for symbolic in (False, True):
+        for name, run in fakes_of(symbolic).items():
+            words = "symbolic sizes" if symbolic else "numbers"
+            each = rounds_of(run, None, rounds)
+            yield f"| fake call of {name}, {words} | {shown(each)} | {ASKED['fake call']} |"
+
+
+if __name__ == "__main__":
+    round_count = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
+    with torch.no_grad():
+        for line in lines(round_count, sys.argv[2] if len(sys.argv) > 2 else "aot_eager"):
+            print(line)

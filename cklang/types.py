@@ -26,7 +26,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cklang.errors import error
@@ -363,6 +363,7 @@ def _signed(factors: Monomial, count: int, place: int) -> str:
     return sign + "*".join([str(abs(count))] * (abs(count) != 1 or not words) + words)
 
 
+@lru_cache(4096)
 def extent_from_text(text: str) -> Extent:
     """Return the extent that is written so: the inverse of ``str``.
 

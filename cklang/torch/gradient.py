@@ -7,7 +7,7 @@ gradient is needed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -17,10 +17,10 @@ from cklang.runtime.op_protocol import AnyOp
 
 __all__ = [
     "BackwardOf",
+    "autograd_kernel",
     "backward_of",
     "differentiated",
     "is_differentiated",
-    "register_backward",
     "set_backward_of",
 ]
 
@@ -67,17 +67,62 @@ def _no_gradient(op: AnyOp, wrt: Sequence[str]) -> CkError:
     return error("A005", name=wrt[0], notes=notes)
 
 
-def register_backward(op: AnyOp, qualname: str, library: torch.library.Library) -> None:
-    """Let torch's autograd differentiate the plain overload of a custom op.
+def autograd_kernel(op: AnyOp, custom: Any, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what the dispatcher calls for a custom op on behalf of autograd.
 
-    The backward op is looked up when a call needs a gradient, so it may be registered later.
+    Where no gradient is needed and nobody traces, the kernel is called at once: another way through
+    the dispatcher would take longer than the call.
+
+    Args:
+        op: The op.
+        custom: Its plain overload.
+        kernel: What computes it.
     """
 
-    def remember(ctx: Any, inputs: Any, keyword_only_inputs: Any, output: Any) -> None:
-        del output
-        _remember(op, ctx, inputs, ctx.needs_input_grad, keyword_only_inputs.get("device"))
+    def run(keyset: Any, *values: Any, device: str | None = None) -> Any:
+        if torch.is_grad_enabled() and torch._C._any_requires_grad(*values):
+            return _Recorded.apply(op, custom, keyset, device, *values)  # type: ignore[no-untyped-call]
+        if keyset.raw_repr() in _PLAIN:
+            return kernel(*values, device=device)
+        return _below_autograd(custom, keyset, values, device)
 
-    torch.library.register_autograd(qualname, _differentiate, setup_context=remember, lib=library)
+    return run
+
+
+def _keys(*names: str) -> int:
+    """Return the set of dispatch keys of tensors that are memory, as a number."""
+    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, names[0]))
+    for name in names[1:]:
+        keys = keys | torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name))
+    return int(keys.raw_repr())
+
+
+_PLAIN = frozenset({_keys("CPU", "AutogradCPU"), _keys("CUDA", "AutogradCUDA")})
+
+
+def _below_autograd(custom: Any, keyset: Any, values: Sequence[Any], device: str | None) -> Any:
+    with torch._C._AutoDispatchBelowAutograd():
+        keys = keyset & torch._C._after_autograd_keyset
+        return custom.redispatch(keys, *values, device=device)
+
+
+class _Recorded(torch.autograd.Function):
+    """A custom op that autograd records."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, op: AnyOp, custom: Any, keyset: Any, device: str | None, *values: Any
+    ) -> Any:
+        _remember(op, ctx, values, ctx.needs_input_grad[_RECORDED:], device)
+        return _below_autograd(custom, keyset, values, device)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return (*(None,) * _RECORDED, *_differentiate(ctx, *grads))
+
+
+_RECORDED = 4
+"""What :class:`_Recorded` takes before the arguments of the op."""
 
 
 def is_differentiated() -> bool:

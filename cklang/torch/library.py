@@ -21,7 +21,7 @@ from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.tracing import TracedArgumentError
 from cklang.torch.batching import register_loop
 from cklang.torch.fake import fake_results
-from cklang.torch.gradient import register_backward
+from cklang.torch.gradient import autograd_kernel
 from cklang.torch.schema import Form, schema_of
 
 __all__ = ["LIBRARY", "NAMESPACE", "TAGS", "custom_op_of", "name_of", "refuse_gradients"]
@@ -96,14 +96,16 @@ def _register(op: AnyOp, name: str, form: Form) -> Any:
     LIBRARY.define(schema_of(name, op.program.parameters, results, form), tags=TAGS)
     overloaded = name if form.overload == "default" else f"{name}.{form.overload}"
     qualname = f"{NAMESPACE}::{overloaded}"
+    kernel = _kernel_with_out(op) if form.is_out else _kernel(op)
     for device in DEVICES:
-        LIBRARY.impl(overloaded, _kernel_with_out(op) if form.is_out else _kernel(op), device)
+        LIBRARY.impl(overloaded, kernel, device)
     overload = getattr(getattr(getattr(torch.ops, NAMESPACE), name), form.overload)
     torch.library.register_fake(qualname, _fake(op, form), lib=LIBRARY)
     if form.is_out:
         refuse_gradients(op.program.name, overload, overloaded)
     else:
-        register_backward(op, qualname, LIBRARY)
+        autograd = autograd_kernel(op, overload, kernel)
+        LIBRARY.impl(overloaded, autograd, "Autograd", with_keyset=True)
         register_loop(overload, qualname, LIBRARY)
     return overload
 

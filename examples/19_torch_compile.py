@@ -20,7 +20,7 @@ def linear_gelu(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N]) -> ck.f16[M, 
     return ck.gelu(x @ w.T + bias)
 
 
-class Layer(torch.nn.Module):  # type: ignore[misc]
+class Layer(torch.nn.Module):
     """torch's norm before the op, torch's scale behind it."""
 
     def __init__(self, width: int, hidden: int) -> None:
@@ -31,7 +31,8 @@ class Layer(torch.nn.Module):  # type: ignore[misc]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the layer of x."""
-        return linear_gelu(self.norm(x), self.w, self.bias) * 2.0
+        y: torch.Tensor = linear_gelu(self.norm(x), self.w, self.bias)
+        return y * 2.0
 
     def in_torch(self, x: torch.Tensor) -> torch.Tensor:
         """Return the same without the op, in float32."""
@@ -41,18 +42,17 @@ class Layer(torch.nn.Module):  # type: ignore[misc]
 
 def main() -> None:
     """Compare the layer, eager, compiled and exported, with torch's own functions."""
-    torch.manual_seed(0)
     layer = Layer(64, 96).requires_grad_(False)
     counter = CompileCounterWithBackend("aot_eager")
-    compiled = torch.compile(layer, backend=counter, fullgraph=True, dynamic=True)
+    compiled = torch.compile(layer, backend=counter, fullgraph=True)
     rows = torch.export.Dim("rows", min=2)
     program = torch.export.export(layer, (torch.randn(8, 64).half(),), dynamic_shapes=({0: rows},))
     for count in (33, 100):
         x = torch.randn(count, 64).half()
+        torch._dynamo.mark_dynamic(x, 0)
         for run in (layer, compiled, program.module()):
             torch.testing.assert_close(run(x), layer.in_torch(x), rtol=2e-3, atol=4e-3)
-    print(f"{counter.frame_count} graph for all batches; all results are those of torch")
-    assert counter.frame_count == 1
+    assert counter.frame_count == 1, "one graph serves all batches"
     print("PASS")
 
 

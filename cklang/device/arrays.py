@@ -170,7 +170,7 @@ def place_of(tensor: Any) -> str:
     return HOST if tensor.device.type == "cpu" else f"hip:{tensor.device.index or 0}"
 
 
-def note_written(*written: Any) -> None:
+def note_written(written: Sequence[Any]) -> None:
     """Count a version of each torch tensor that a kernel has written, as torch's own ops do.
 
     Autograd then refuses to use such a tensor where it had saved it as it was before.
@@ -178,9 +178,9 @@ def note_written(*written: Any) -> None:
     torch = torch_module()
     if torch is None:
         return
-    counted = [each for each in written if isinstance(each, torch.Tensor)]
-    if counted and not any(each.is_inference() for each in counted):
-        torch._C._increment_version(counted)
+    for each in written:
+        if isinstance(each, torch.Tensor) and not each.is_inference():
+            torch._C._increment_version((each,))
 
 
 def is_plain_class(tensor: Any) -> bool:

@@ -168,7 +168,7 @@ def _append(arguments: Mapping[str, Any], rotary: str, causal: bool, device: str
         [array.pointer for array in operands.values()],
         arrays.current_stream(library_of(operands), place),
     )
-    arrays.note_written(arguments["k_cache"], arguments["v_cache"])
+    arrays.note_written((arguments["k_cache"], arguments["v_cache"]))
     return result
 
 

@@ -161,8 +161,9 @@ class Op:
         """
         if is_traced():
             return self._traced(args, kwargs, out, device)
+        plain = len(args) == self._positional and not kwargs and not self._captures
         try:
-            return self.called(self._values(args, kwargs), out, device)
+            return self.called(args if plain else self._values(args, kwargs), out, device)
         except TracedArgumentError:
             pass
         return self._traced(args, kwargs, out, device)
@@ -293,7 +294,7 @@ class Op:
         stream = None if place == HOST else arrays.current_stream(library, place)
         before = plan.run(addresses, stream)
         if out is not None and library is Library.TORCH:
-            arrays.note_written(*(out if isinstance(out, tuple) else (out,)))
+            arrays.note_written(out if isinstance(out, tuple) else (out,))
         if page is not None:
             ready.number_buffers.release(page, stream)
         self._last = plan, before, plan.device.calls[0], memoised

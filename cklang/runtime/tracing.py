@@ -35,39 +35,40 @@ class TracedArgumentError(Exception):
     """An argument is for torch's dispatcher: it needs a gradient, or its memory is not its own."""
 
 
+_modules = sys.modules
+_modes: Callable[[], int] | None = None
+_transform: Callable[[], object]
+_compiling: Any
+"""What torch's own functions are asked, once torch has been imported."""
+
+
 def is_traced() -> bool:
     """Whether torch traces or transforms the calls that are made now.
 
     That is so under dynamo, in a dispatch mode such as ``FakeTensorMode``, and inside a transform
     such as ``vmap``. dynamo does not read this function but runs it, at compile time.
     """
-    return _probe()
+    # Every call asks this: it enters no other Python function.
+    if _modes is None and ("torch" not in _modules or not _find_torch()):
+        return False
+    return (
+        _modes() > 0  # type: ignore[misc]
+        or _transform() is not None
+        or getattr(_compiling, "tracing_context", None) is not None
+    )
 
 
 # What torch.compiler.assume_constant_result sets, without importing torch.
 vars(is_traced)["_dynamo_marked_constant"] = True
 
 
-def _unknown() -> bool:
-    """Answer as long as torch has not been imported; after that, hand over to what asks it."""
-    global _probe
-    torch = sys.modules.get("torch")
-    # While torch is being imported it traces nothing.
-    if torch is None or "torch._guards" not in sys.modules or not hasattr(torch, "compile"):
+def _find_torch() -> bool:
+    """Learn what to ask; return False while torch is being imported, when it traces nothing."""
+    global _modes, _transform, _compiling
+    torch = _modules["torch"]
+    if "torch._guards" not in _modules or not hasattr(torch, "compile"):
         return False
-    _probe = _asking(torch)
-    return _probe()
-
-
-_probe: Callable[[], bool] = _unknown
-
-
-def _asking(torch: Any) -> Callable[[], bool]:
-    modes = torch._C._len_torch_dispatch_stack
-    transform = torch._C._functorch.peek_interpreter_stack
-    compiling = torch._guards.TracingContext.try_get
-
-    def probe() -> bool:
-        return bool(modes()) or transform() is not None or compiling() is not None
-
-    return probe
+    _transform = torch._C._functorch.peek_interpreter_stack
+    _compiling = torch._guards._TLS
+    _modes = torch._C._len_torch_dispatch_stack
+    return True

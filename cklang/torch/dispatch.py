@@ -33,7 +33,8 @@ def call(op: AnyOp, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any, de
     """Return the result of a call as its custom op gives it; arguments as of a call.
 
     Raises:
-        CkTypeError: A010 to A012 and A081, the arguments; A048, ``out``.
+        CkTypeError: A010 to A012 and A081, the arguments.
+        CkValueError: A048, ``out`` is not as many arrays as there are results.
         CkError: What the custom op raises, with real tensors or fake ones.
     """
     outs = () if out is None else out if isinstance(out, tuple) else (out,)

@@ -45,7 +45,6 @@ LAYERS = (
     "torch",
     "tune",
     "hipcc",
-    "torch",
     "testing",
     "cli",
 )

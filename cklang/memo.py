@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
+
+from cklang import forks
 
 __all__ = ["BoundedMemo"]
 
@@ -34,7 +35,7 @@ class BoundedMemo(Generic[Key, Value]):
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._values: dict[Key, Value] = {}
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self.get = self._values.get
 
     def __len__(self) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -17,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cklang import knobs
+from cklang import forks, knobs
 from cklang.build.bundle import Bundle, Bundled, configured
 from cklang.build.stencil_files import StencilFiles
 from cklang.build.store import Entry, Store, digest_of
@@ -102,7 +101,7 @@ class Builder:
         self._tree = tree
         self.bundles = tuple(bundles)
         self._known: dict[str, Artifact] = {}
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
 
     @property
     def tree(self) -> CkTree:

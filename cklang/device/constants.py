@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import threading
 from weakref import WeakValueDictionary, finalize
 
 import numpy as np
 
+from cklang import forks
 from cklang.device.device import Device
 
 __all__ = ["Cell", "cell"]
@@ -40,7 +40,7 @@ def _packed(number: int | range) -> bytes:
 
 
 _cells: WeakValueDictionary[tuple[int, int | range], Cell] = WeakValueDictionary()
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def cell(device: Device, number: int | range) -> Cell:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import ctypes
 import logging
-import threading
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cklang import knobs
+from cklang import forks, knobs
 from cklang.arch import ArchSpec, all_archs, arch
 from cklang.device.arrays import HOST, index_of
 from cklang.device.hip_calls import hip_calls
@@ -52,7 +52,9 @@ PAST_LAUNCHES = 8
 """Of how many launches an emulated device remembers what they took."""
 
 _mode: str | None = None
-_mode_lock = threading.Lock()
+_lost = False
+"""Whether this process was forked from one that used a real GPU, which only that one can use."""
+_mode_lock = forks.lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +117,12 @@ class Device:
         return Function(device=self, handle=handle, module=module, symbol=symbol)
 
     def activate(self) -> None:
-        """Make it the device of this thread."""
+        """Make it the device of this thread.
+
+        Raises:
+            CkDeviceError: D009, a real GPU in a forked process; D003, the device is gone.
+        """
+        _refuse_lost(self.name)
         status = hip_calls().set_device(self.index)
         if status:
             raise refused(self, "hipSetDevice", status)
@@ -386,6 +393,20 @@ def _choose(wanted: str | None) -> str:
         return _mode
 
 
+def _after_fork() -> None:
+    """In the child: an emulated GPU works on (its library copes), a real one does not."""
+    global _lost
+    _lost = _lost or _mode == _REAL
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _refuse_lost(name: str | None) -> None:
+    if _lost:
+        raise error("D009", device=name or "the GPU")
+
+
 @cache
 def _real_gpus() -> int:
     if not _KERNEL_DRIVER.exists():
@@ -465,9 +486,10 @@ def open_device(name: str | None = None, place: str = HOST) -> Device:
     Raises:
         CkValueError: D001, there is no such device; D006, the arrays are on another GPU.
         CkDeviceError: D004, a real GPU is asked for and there is none; D005, this process has
-            loaded the other HIP library.
+            loaded the other HIP library; D009, its parent used a real GPU before it forked.
     """
     device_name = name if name is not None else knobs.DEVICE.get()
+    _refuse_lost(device_name)
     device = _find(device_name) if device_name is not None or place == HOST else _holder(place)
     if place != HOST and _holder(place) is not device:
         raise error("D006", place=place, device=device.name)

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
+from cklang import forks
 from cklang.device.artifact import Artifact
 from cklang.device.device import Device, Function
 from cklang.device.host_shim import HostShim
@@ -27,7 +27,7 @@ class LoadedKernel(Generic[AnyShim]):
 
 
 _loaded: dict[tuple[int, Path], LoadedKernel[Any]] = {}
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def load_cached(

@@ -9,12 +9,12 @@ So there are as many buffers of pinned memory as calls were ever under way at on
 from __future__ import annotations
 
 import ctypes
-import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cklang import forks
 from cklang.device.device import Device
 
 __all__ = ["PinnedBuffer", "PinnedBufferPool", "Upload"]
@@ -39,7 +39,7 @@ class PinnedBufferPool:
         self._device = device
         self._content = content
         self._free: list[PinnedBuffer] = []
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
 
     def acquire(self) -> PinnedBuffer:
         """Return a buffer that nothing reads; it is new or holds what a call before put there."""

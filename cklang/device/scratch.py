@@ -7,8 +7,9 @@ memory from the HIP library and giving it back takes longer than a launch.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
+
+from cklang import forks
 
 __all__ = ["Scratch"]
 
@@ -23,7 +24,7 @@ class Scratch:
         self._limit = limit
         self._idle: dict[int, list[int]] = {}
         self._bytes = 0
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
 
     def __reduce__(self) -> tuple[type[Scratch], tuple[int]]:
         """Copy and pickle the limit alone: the memory stays with this device."""

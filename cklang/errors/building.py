@@ -145,5 +145,11 @@ TABLE: tuple[Rule, ...] = (
     ),
     row("D007", CkUnsupportedError, "{label} refuses {problem}: {verdict}"),
     row("D008", CkInternalError, "the arguments of {label} hold no address of operand {index}"),
+    row(
+        "D009",
+        CkDeviceError,
+        "this process was forked from one that had used {device}, and HIP does not survive a fork",
+        "multiprocessing.get_context('spawn') starts workers with a device of their own",
+    ),
     row("D006", CkValueError, "the arrays lie on {place}, but the call is to run on {device}"),
 )

@@ -8,8 +8,8 @@ lines of the fill. They are translated when a message is shown, by the ops of th
 from __future__ import annotations
 
 import re
-import threading
 
+from cklang import forks
 from cklang.lowering.places import FILL_NAME, PlacedFill
 
 __all__ = ["note", "translate"]
@@ -18,7 +18,7 @@ _MOST = 4
 """How many ops with one fill are remembered: the last ones."""
 
 _known: dict[str, tuple[tuple[str, ...], ...]] = {}
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def note(fill: PlacedFill) -> None:

@@ -7,12 +7,12 @@ call writes its addresses into them and launches; nothing else is touched.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
+from cklang import forks
 from cklang.device.arrays import HOST, Array
 from cklang.device.device import PAST_LAUNCHES, Device, Launch, LaunchCounters
 from cklang.device.launch_sequence import LaunchSequence, Patch, launch_sequence
@@ -104,7 +104,7 @@ class CallPlan:
         self._addresses = len(touched) + len(workspace.offsets)
         self._runs = 0
         self._sequence: LaunchSequence | None = None
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
 
     @property
     def records(self) -> tuple[LaunchRecord, ...]:

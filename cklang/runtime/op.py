@@ -8,12 +8,11 @@ device. A known one goes straight to the launch; otherwise it is bound, planned 
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cklang import knobs
+from cklang import forks, knobs
 from cklang.device import arrays
 from cklang.device.arrays import HOST
 from cklang.device.artifact import Artifact
@@ -106,7 +105,7 @@ class Op:
         self._positional = len(program.parameters) if fixed else -1
         self._memo: BoundedMemo[object, Ready] = BoundedMemo(_MEMO_LIMIT)
         self._fusions: dict[int, tuple[Function, Plan]] = {}
-        self._lock = threading.RLock()
+        self._lock = forks.reentrant_lock()
         self._last: tuple[CallPlan, LaunchCounters | None, int, bool] | None = None
         """The fields of a :class:`_Last`, which takes longer to make than a tuple."""
 

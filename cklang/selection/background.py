@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextvars
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -78,6 +79,15 @@ def _build(wanted: Wanted, owner: weakref.ref[Registry]) -> None:
 
 
 _worker = _Worker()
+
+
+def _restart() -> None:
+    """In a forked process: the thread is the parent's, and so is what it builds."""
+    global _worker
+    _worker = _Worker()
+
+
+os.register_at_fork(after_in_child=_restart)
 
 
 def build_later(wanted: Wanted, registry: Registry) -> None:

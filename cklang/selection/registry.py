@@ -12,13 +12,13 @@ higher priority stays; at equal priority the one that was there.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cklang import forks
 from cklang.arch import arch
 from cklang.codec import decode, expect_fields, expect_object, unknown
 from cklang.errors import error
@@ -76,7 +76,7 @@ class Registry:
         self.name = name
         self._kernels: dict[str, Kernel] = {}
         self._resources: dict[str, Resources] = {}
-        self._lock = threading.RLock()
+        self._lock = forks.reentrant_lock()
         self.version = 0
         """A number that changes with the kernels and what is known of them; selections too."""
         self._derived: BoundedMemo[Hashable, Any] = BoundedMemo(_MOST_DERIVED)

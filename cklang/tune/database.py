@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from cklang import forks
 from cklang.codec import enum_of, expect_fields, expect_object
 from cklang.errors import CkError, error
 from cklang.families import key_from_json
@@ -192,7 +192,7 @@ class Database:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._lock = threading.RLock()
+        self._lock = forks.reentrant_lock()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with _reporting_damage(self.path):
             self._link = sqlite3.connect(

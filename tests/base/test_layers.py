@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2] / "cklang"
 BASE = (
     "source",
     "knobs",
+    "forks",
     "memo",
     "optional_type",
     "types",

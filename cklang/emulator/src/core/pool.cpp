@@ -93,6 +93,8 @@ u32 worker_count() {
   return static_cast<u32>(std::max(1, CPU_COUNT(&set)));
 }
 
+void prepare_to_share() { immortal<Pool>(); }
+
 void run_shared(void (*work)(void*), void* context, u64 helpers) {
   Job job{work, context, helpers};
   immortal<Pool>().run(job);

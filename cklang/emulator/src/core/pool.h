@@ -14,4 +14,7 @@ u32 worker_count();
 /// returns when all of them have.
 void run_shared(void (*work)(void*), void* context, u64 helpers);
 
+/// Registers the handlers of `fork` that this part needs. Of those registered later the first runs earlier.
+void prepare_to_share();
+
 }  // namespace ckemu

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/immortal.h"
+#include "core/pool.h"
 #include "core/progress.h"
 #include "core/thread.h"
 #include "hip/capture.h"
@@ -17,6 +18,8 @@ constexpr u32 kMostThreads = 64;
 
 int g_host_work = 0;
 
+u32 host_work_count() { return static_cast<u32>(__atomic_load_n(&g_host_work, __ATOMIC_RELAXED)); }
+
 thread_local bool t_waits_soon = false;
 
 }  // namespace
@@ -29,7 +32,8 @@ Queue::~Queue() = default;
 class Machine {
  public:
   Machine() {
-    pthread_atfork([] { immortal<Machine>().lock_.lock(); }, [] { immortal<Machine>().lock_.unlock(); },
+    prepare_to_share();  // its handlers come first, so they run after these: a kernel that runs needs its lock
+    pthread_atfork([] { immortal<Machine>().before_fork(); }, [] { immortal<Machine>().after_fork_in_parent(); },
                    [] { immortal<Machine>().after_fork(); });
   }
 
@@ -73,6 +77,11 @@ class Machine {
     const Guard guard(lock_);
     call_for_help();
   }
+  /// A thread that waits to fork may have waited for what has now become a callback.
+  void note_host_work() {
+    const Guard guard(lock_);
+    if (forking_) done_.wake_all();
+  }
   void await(const Point& point) {
     t_waits_soon = false;
     const Guard guard(lock_);
@@ -106,15 +115,15 @@ class Machine {
     return null_.back();
   }
   static bool over(const Point& point) { return point.queue->done_ >= point.number; }
-  static bool ready(const Queue& queue) {
-    if (queue.running_ || queue.commands_.empty()) return false;
+  bool ready(const Queue& queue) const {
+    if (forking_ || queue.running_ || queue.commands_.empty()) return false;
     const std::vector<Point>& after = queue.commands_.front().after;
     return std::all_of(after.begin(), after.end(), over);
   }
   /// A queue whose next command must run before `queue` can go on, and can; none if others are at it.
-  static Ref<Queue> towards(Ref<Queue> queue) {
+  Ref<Queue> towards(Ref<Queue> queue) const {
     for (;;) {
-      if (queue->running_ || queue->commands_.empty()) return {};
+      if (forking_ || queue->running_ || queue->commands_.empty()) return {};
       const std::vector<Point>& after = queue->commands_.front().after;
       const auto missing = std::find_if(after.begin(), after.end(), [](const Point& point) { return !over(point); });
       if (missing == after.end()) return queue;
@@ -153,19 +162,24 @@ class Machine {
       Command command = static_cast<Command&&>(queue->commands_.front());
       queue->commands_.pop_front();
       queue->running_ = true;
+      ++running_;
       lock_.unlock();
       if (command.action && (command.always || queue->device.failure() == hipSuccess)) command.action();
       command = Command{};
       lock_.lock();
     }
-    queue->running_ = false;
-    ++queue->done_;
+    --running_;
+    end_command(*queue);
     note_progress();
     if (queue->commands_.empty()) {
       std::erase_if(busy_, [&](const Ref<Queue>& other) { return other.get() == queue.get(); });
       drop_if_over(*queue);
     }
     done_.wake_all();
+  }
+  static void end_command(Queue& queue) {
+    queue.running_ = false;
+    ++queue.done_;
   }
   /// Gets a thread to work if there is something to do. Called locked.
   void call_for_help() {
@@ -195,8 +209,28 @@ class Machine {
     static_cast<Machine*>(machine)->serve();
     return nullptr;
   }
+  /// Returns locked, when no kernel or copy runs: the thread that runs one would be missing in the child. Those
+  /// that have not begun are in both processes, and each runs them on memory of its own. Callbacks are not
+  /// waited for: they may need what the forking thread holds (Python's interpreter lock).
+  void before_fork() {
+    lock_.lock();
+    forking_ = true;
+    while (running_ > host_work_count()) done_.wait(lock_);
+  }
+  void after_fork_in_parent() {
+    forking_ = false;
+    call_for_help();
+    done_.wake_all();
+    lock_.unlock();
+  }
   void after_fork() {  // only the forking thread is left
-    threads_ = idle_ = 0;
+    forking_ = false;
+    threads_ = idle_ = running_ = 0;
+    for (const std::vector<Ref<Queue>>* queues : {&null_, &open_}) {
+      for (const Ref<Queue>& queue : *queues) {
+        if (queue->running_) end_command(*queue);  // a callback, which the parent runs
+      }
+    }
     work_.reset();
     done_.reset();
     lock_.unlock();
@@ -207,6 +241,8 @@ class Machine {
   std::vector<Ref<Queue>> null_, open_;
   std::vector<Ref<Queue>> busy_;  // with commands
   u32 threads_ = 0, idle_ = 0;
+  u32 running_ = 0;       // commands, by whichever thread
+  bool forking_ = false;  // a thread waits until no command runs: none begins
 };
 
 namespace {
@@ -231,8 +267,11 @@ bool device_idle(Device& gpu) {
   return std::all_of(points.begin(), points.end(), ckemu::reached);
 }
 
-bool host_work_runs() { return __atomic_load_n(&g_host_work, __ATOMIC_RELAXED) != 0; }
-HostWork::HostWork() { __atomic_add_fetch(&g_host_work, 1, __ATOMIC_RELAXED); }
+bool host_work_runs() { return host_work_count() != 0; }
+HostWork::HostWork() {
+  __atomic_add_fetch(&g_host_work, 1, __ATOMIC_RELAXED);
+  machine().note_host_work();
+}
 HostWork::~HostWork() { __atomic_sub_fetch(&g_host_work, 1, __ATOMIC_RELAXED); }
 
 }  // namespace ckemu

@@ -44,8 +44,17 @@ class Report:
             >>> result.passed
             True
         """
-        ratio = largest_ratio(self.got, self.expected, self.bound)
-        return ratio <= 1 and self.unchecked <= UNCHECKED
+        return self.ratio <= 1 and self.unchecked <= UNCHECKED
+
+    @property
+    def ratio(self) -> float:
+        """The largest error in units of its bound: at most 1 if the result is right.
+
+        Example:
+            >>> result.ratio
+            0.5
+        """
+        return largest_ratio(self.got, self.expected, self.bound)
 
     @property
     def unchecked(self) -> float:
@@ -79,11 +88,10 @@ class Report:
         if not finite.size:
             return "no element to compare"
         worst = np.unravel_index(int(np.argmax(finite)), finite.shape)
-        ratio = largest_ratio(self.got, self.expected, self.bound)
         return (
             f"largest error {finite[worst]:.3g} at [{', '.join(str(int(i)) for i in worst)}], "
             f"its bound {self.bound[worst]:.3g}; "
-            f"largest error in units of its bound {ratio:.2f} (legal: 1); "
+            f"largest error in units of its bound {self.ratio:.2f} (legal: 1); "
             f"{self.unchecked:.2%} of the elements not checked (legal: {UNCHECKED:.0%})"
         )
 

@@ -12,7 +12,10 @@ import threading
 from typing import Any
 from weakref import WeakSet
 
-__all__ = ["lock", "reentrant_lock"]
+__all__ = ["gpu_is_lost", "lock", "reentrant_lock"]
+
+gpu_is_lost = False
+"""Whether this process was forked from one that used a real GPU, which only that one can use."""
 
 _locks: WeakSet[Any] = WeakSet()
 

@@ -36,6 +36,7 @@ __all__ = [
     "check",
     "devices",
     "hip_library",
+    "lost",
     "open_device",
     "refused",
     "target_of",
@@ -53,8 +54,6 @@ PAST_LAUNCHES = 8
 """Of how many launches an emulated device remembers what they took."""
 
 _mode: str | None = None
-_lost = False
-"""Whether this process was forked from one that used a real GPU, which only that one can use."""
 _mode_lock = forks.lock()
 
 
@@ -123,7 +122,8 @@ class Device:
         Raises:
             CkDeviceError: D010, a real GPU in a forked process; D003, the device is gone.
         """
-        _refuse_lost(self.name)
+        if forks.gpu_is_lost:
+            raise lost(self.name)
         status = hip_calls().set_device(self.index)
         if status:
             raise refused(self, "hipSetDevice", status)
@@ -413,16 +413,15 @@ def _choose(wanted: str | None) -> str:
 
 def _after_fork() -> None:
     """In the child: an emulated GPU works on (its library copes), a real one does not."""
-    global _lost
-    _lost = _lost or _mode == _REAL
+    forks.gpu_is_lost = forks.gpu_is_lost or _mode == _REAL
 
 
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _refuse_lost(name: str | None) -> None:
-    if _lost:
-        raise error("D010", device=name or "the GPU")
+def lost(name: str | None) -> CkError:
+    """Return the error for the use of a real GPU that the process had before it was forked."""
+    return error("D010", device=name or "the GPU")
 
 
 @cache
@@ -507,7 +506,8 @@ def open_device(name: str | None = None, place: str = HOST) -> Device:
             loaded the other HIP library; D010, its parent used a real GPU before it forked.
     """
     device_name = name if name is not None else knobs.DEVICE.get()
-    _refuse_lost(device_name)
+    if forks.gpu_is_lost:
+        raise lost(device_name)
     device = _find(device_name) if device_name is not None or place == HOST else _holder(place)
     if place != HOST and _holder(place) is not device:
         raise error("D006", place=place, device=device.name)

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from cklang.device.device import Device, Launch, refused
+from cklang import forks
+from cklang.device.device import Device, Launch, lost, refused
 from cklang.device.hip_calls import hip_calls
 from cklang.errors import CkBuildError
 from cklang.toolchain.built_library import intact, seal
@@ -122,8 +123,11 @@ class LaunchSequence:
         """Make the launches on a stream, and wait for them if ``waits``.
 
         Raises:
-            CkDeviceError: D003 or an E row, a launch was refused or a kernel faulted.
+            CkDeviceError: D003 or an E row, a launch was refused or a kernel faulted; D010, the
+                process was forked from one that used the GPU.
         """
+        if forks.gpu_is_lost:
+            raise lost(self._device.name)
         self._addresses[:] = addresses  # type: ignore[assignment] # ctypes makes words of them
         pointer = None if stream is None else ctypes.c_void_p(stream)
         failure = self._run(self._pointer, self._addresses, pointer, waits)

@@ -42,9 +42,9 @@ def main() -> None:
     weights /= weights.sum(-1, keepdims=True)
     by_numpy = weights @ v.astype(np.float64)
 
-    tensors = [torch.from_numpy(x.copy()) for x in (q, k, v)]
-    by_torch = torch.nn.functional.scaled_dot_product_attention(*(t.float() for t in tensors))
-    ours = attend(*tensors)
+    tq, tk, tv = (torch.from_numpy(x) for x in (q, k, v))
+    by_torch = torch.nn.functional.scaled_dot_product_attention(tq.float(), tk.float(), tv.float())
+    ours = attend(tq, tk, tv)
     assert isinstance(ours, torch.Tensor), "tensors in, tensor out"
 
     print("o against  largest difference")

@@ -6,6 +6,8 @@ python examples/attention/gradient_bias.py
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import cklang as ck
@@ -35,7 +37,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     shapes = (1, 4, 40, 64), (1, 2, 120, 64), (1, 2, 120, 64), (1, 4, 40, 120), (1, 4, 40, 64)
     *args, grad = (rng.uniform(-1, 1, shape).astype(np.float16) for shape in shapes)
-    options = {"grad": grad, "bias": True, "deterministic": True}
+    options: dict[str, Any] = {"grad": grad, "bias": True, "deterministic": True}
     first, second = (ck.attention_grad(biased, *args, **options) for _ in range(2))
     print("gradient  shape            the same bits twice")
     for name, mine, again in zip(("dq", "dk", "dv", "dbias"), first, second, strict=True):

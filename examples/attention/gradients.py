@@ -38,10 +38,10 @@ def by_torch(args: list[np.ndarray], grad: np.ndarray) -> list[np.ndarray]:
     """Return the gradients of torch's attention in float64, heads repeated for groups."""
     q, k, v = (torch.from_numpy(x.astype(np.float64)).requires_grad_() for x in args)
     each = q.shape[1] // k.shape[1]
-    many = (x.repeat_interleave(each, dim=1) for x in (k, v))
-    o = torch.nn.functional.scaled_dot_product_attention(q, *many)
-    o.backward(torch.from_numpy(grad.astype(np.float64)))
-    return [x.grad.numpy() for x in (q, k, v) if x.grad is not None]
+    keys, values = (x.repeat_interleave(each, dim=1) for x in (k, v))
+    o = torch.nn.functional.scaled_dot_product_attention(q, keys, values)
+    gradients = torch.autograd.grad(o, (q, k, v), torch.from_numpy(grad.astype(np.float64)))
+    return [x.numpy() for x in gradients]
 
 
 def main() -> None:

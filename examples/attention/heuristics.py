@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How kernels of attention are chosen: tiles, splits and reasons for problems of models.
+"""How kernels of attention are chosen: tiles and reasons for problems of models.
 
 python examples/attention/heuristics.py
 """
@@ -18,8 +18,8 @@ PROBLEMS = {
 
 def main() -> None:
     """Choose for each problem on three GPUs; no array is needed and nothing is compiled."""
-    print("problem             GPU      tile                       splits  why")
-    splits = {}
+    print("problem             GPU      tile                       why")
+    tiles = set()
     for name, n in PROBLEMS.items():
         sizes = n["batch"], n["heads"], n["queries"], n["keys"], 128
         problem = ck.attention_problem(*sizes, kv_heads=8, right=0)
@@ -28,11 +28,10 @@ def main() -> None:
             algorithm = chosen.key.algorithm
             assert isinstance(algorithm, ck.AttentionAlgorithm)
             tile = "x".join(map(str, algorithm.tile))
-            splits[name, gpu] = chosen.problem.splits
-            words = f"{tile:25}  {chosen.problem.splits:6}  {chosen.reason[:60]}"
+            tiles.add(tile)
+            words = f"{tile:25}  {chosen.reason[:60]}"
             print(f"{name:18}  {gpu:7}  {words}")
-    assert splits["training, 2k", "gfx942"] == 1
-    assert splits["decode, 64k, alone", "gfx942"] > 1, "few workgroups share many keys"
+    assert len(tiles) > 2, "GPUs and problems want different tiles"
 
     # Strategies and registries work as for products.
     with ck.using(strategy="first_fit", arch="gfx942"):

@@ -24,14 +24,9 @@ def prefill(
     table: ck.i32[B, T],
 ) -> ck.f16[S, H, E]:
     """Attend from packed new queries to the pages of their sequences."""
+    mask = ck.causal("bottom_right")
     return ck.attention(
-        q,
-        k,
-        v,
-        cu_seqlens_q=starts,
-        seqlens_k=lengths,
-        block_table=table,
-        mask=ck.causal("bottom_right"),
+        q, k, v, cu_seqlens_q=starts, seqlens_k=lengths, block_table=table, mask=mask
     )
 
 
@@ -44,9 +39,8 @@ def decode(
     table: ck.i32[B, T],
 ) -> ck.f16[B, H, S, E]:
     """Attend from one new query of each sequence, whose keys several workgroups share."""
-    return ck.attention(
-        q, k, v, seqlens_k=lengths, block_table=table, mask=ck.causal("bottom_right")
-    )
+    mask = ck.causal("bottom_right")
+    return ck.attention(q, k, v, seqlens_k=lengths, block_table=table, mask=mask)
 
 
 def main() -> None:
@@ -56,8 +50,8 @@ def main() -> None:
     def half(*shape: int) -> np.ndarray:
         return rng.uniform(-1, 1, shape).astype(np.float16)
 
-    lengths, table = np.array([50, 3, 7], np.int32), rng.permutation(12).reshape(3, 4)
-    table = table.astype(np.int32)
+    lengths = np.array([50, 3, 7], np.int32)
+    table = rng.permutation(12).reshape(3, 4).astype(np.int32)
     pages = [half(12, 16, 2, 64).swapaxes(1, 2) for _ in range(2)]
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     prompt = (half(60, 4, 64), *pages, starts, lengths, table)
@@ -68,9 +62,8 @@ def main() -> None:
     print(f"prefill  {lengths!s:14}  {len(prefill.last.launches):8}  {result.ratio:13.2f}")
     op = decode.using(splits=3)
     for step in range(2):
-        ck.append_kv(
-            *pages, half(3, 2, 1, 64), half(3, 2, 1, 64), seqlens_k=lengths, block_table=table
-        )
+        new = half(3, 2, 1, 64)
+        ck.append_kv(pages[0], pages[1], new, -new, seqlens_k=lengths, block_table=table)
         lengths = lengths + 1
         args = (half(3, 4, 1, 64), *pages, lengths, table)
         result = report(op, args, op(*args))

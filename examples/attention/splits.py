@@ -51,12 +51,6 @@ def main() -> None:
         print(f"{splits:6}  {len(launches):8}  {blocks:10}  {space:15}  {result.ratio:13.2f}")
         assert len(launches) == (1 if splits == 1 else 2)
 
-    print("what the model takes for 4 sequences of 8 heads, one query each, on MI300X:")
-    for keys in (512, 4096, 65536):
-        problem = ck.attention_problem(4, 8, 1, keys, 128, right=0)
-        chosen = ck.select(problem, arch="gfx942")
-        print(f"{keys:6} keys: {chosen.problem.splits} splits; {chosen.reason[:70]}")
-
 
 if __name__ == "__main__":
     main()

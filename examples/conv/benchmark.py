@@ -6,6 +6,9 @@ python examples/conv/benchmark.py
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 import cklang as ck
@@ -34,15 +37,9 @@ LAYERS = (  # size, channels in and out, window, stride
     (14, 256, 256, 3, 1),
 )
 WIDE = ck.Algorithm(
-    tile=(64, 64, 32),
-    warps=(2, 2, 1),
-    warp_tile=(16, 16, 32),
-    vector_a=8,
-    vector_b=8,
-    vector_e=8,
-    vector_d=(8, 8),
+    tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 32), vector_a=8, vector_b=8, vector_e=8
 )
-OP = layer.using(WIDE)
+OP = layer.using(replace(WIDE, vector_d=(8, 8)))
 SHARE = 8
 """What the emulated layers are reduced by, in size and in channels."""
 
@@ -65,7 +62,7 @@ def main() -> None:
         c, k, out = c // SHARE, k // SHARE, (small - 1) // stride + 1
         shapes = (1, small, small, c), (k, window, window, c), (k,), (1, out, out, k)
         args = [rng.uniform(-1, 1, shape).astype(np.float16) for shape in shapes]
-        options = {"stride": stride, "padding": padding}
+        options: dict[str, Any] = {"stride": stride, "padding": padding}
         y = OP(*args, **options)
         result = report(layer, args, y, **options)
         result.check()

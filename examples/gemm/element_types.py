@@ -39,16 +39,9 @@ def integers(x: ck.i8[M, K], w: ck.i8[N, K], bias: ck.i32[N]) -> ck.i32[M, N]:
 
 
 NARROW = ck.Algorithm(
-    tile=(64, 64, 32),
-    warps=(2, 2, 1),
-    warp_tile=(16, 16, 32),
-    vector_a=1,
-    vector_b=1,
-    vector_e=1,
-    vector_d=(1, 1),
+    tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 32), vector_a=1, vector_b=1, vector_e=1
 )
-
-
+NARROW = replace(NARROW, vector_d=(1, 1))
 F32 = replace(NARROW, tile=(64, 64, 16), warp_tile=(16, 16, 16))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Workgroups that share the sum over K: split-K and stream-K, summed in one order or by atomics.
+"""Workgroups that share the sum over K: split-K and stream-K, their parts added in one order.
 
 python examples/gemm/stream_k.py
 

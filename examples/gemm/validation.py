@@ -31,8 +31,10 @@ def cases(m: int, n: int, k: int) -> Iterator[tuple[str, np.ndarray, np.ndarray,
 
     yield "ones", half(np.ones((m, k))), half(np.ones((n, k))), True
     yield "identity", half(rng.uniform(0, 1, (m, k))), half(np.eye(n, k)), True
-    yield "small integers", *(half(rng.integers(-3, 4, s)) for s in ((m, k), (n, k))), True
-    yield "uniform", *(half(rng.uniform(-1, 1, s)) for s in ((m, k), (n, k))), False
+    x, w = (half(rng.integers(-3, 4, shape)) for shape in ((m, k), (n, k)))
+    yield "small integers", x, w, True
+    x, w = (half(rng.uniform(-1, 1, shape)) for shape in ((m, k), (n, k)))
+    yield "uniform", x, w, False
     # Terms that cancel: the relative error of the result may be large, its bound knows that.
     x = half(rng.uniform(100, 200, (m, k)))
     x[:, 1::2] = -x[:, ::2]

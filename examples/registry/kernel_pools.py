@@ -23,7 +23,7 @@ def linear(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N]) -> ck.f16[M, N]:
 
 TILE = {"tile": (128, 128, 32), "warps": (2, 2, 1), "warp_tile": (32, 32, 16)}
 WIDTHS = {"vector_a": 8, "vector_b": 8, "vector_e": 8, "vector_d": (8,)}
-POOLS = {
+POOLS: dict[str, ck.Pattern | str] = {
     "one kernel": ck.pattern(**TILE, **WIDTHS),
     "two tiles": ck.pattern(**{**TILE, "tile": [(128, 128, 32), (256, 128, 32)]}, **WIDTHS),
     "every pipeline": ck.pattern(**TILE, **WIDTHS, pipeline="*", double_buffer="*"),
@@ -45,7 +45,7 @@ def main() -> None:
     for name, among in POOLS.items():
         pool = ck.Registry(name)
         counts[name] = linear.declare(*args, registry=pool, device="emu:gfx942", among=among)
-        pipelines = Counter(kernel.key.algorithm.pipeline for kernel in pool)  # type: ignore[union-attr]
+        pipelines = Counter(kernel.key.algorithm.pipeline for kernel in pool)
         with ck.using(registry=pool, arch="gfx942"):
             tiles = []
             for m, n, k in SIZES:

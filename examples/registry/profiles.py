@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from typing import Any
 
 import cklang as ck
 
-PROFILES = {
+PROFILES: dict[str, dict[str, Any]] = {
     "flash": {"dtypes": ["f16"], "heads": [64]},
     "pytorch": {"dtypes": ["bf16"], "heads": [128]},
     "aiter": {"dtypes": ["f16"], "heads": [128]},

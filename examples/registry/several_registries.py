@@ -37,17 +37,15 @@ def registry(name: str, width: int, priority: int = 0) -> ck.Registry:
     """Return a registry of one kernel, which moves ``width`` elements at a time."""
     new = ck.Registry(name)
     among = ck.pattern(**TILE, vector_a=width, vector_b=width, vector_e=width)
-    linear.declare(
-        *arrays(64, 64, 64), registry=new, device=f"emu:{GPU}", among=among, priority=priority
-    )
+    where: dict[str, Any] = {"registry": new, "device": f"emu:{GPU}", "priority": priority}
+    linear.declare(*arrays(64, 64, 64), among=among, **where)
     return new
 
 
 def width_of(op: Any, args: list[np.ndarray]) -> int:
     """Call, check, and return how wide the kernel loads."""
     report(op, args, op(*args)).check()
-    width: int = op.last.launches[0].key.algorithm.vector_a
-    return width
+    return int(op.last.launches[0].key.algorithm.vector_a)
 
 
 def main() -> None:
@@ -64,20 +62,17 @@ def main() -> None:
     assert (outer, inner, kept) == (1, 8, 8)
 
     def in_thread(mine: ck.Registry) -> int:
-        with ck.using(registry=mine, arch=GPU):
-            return width_of(linear.using(registry=mine), args)
+        return width_of(linear.using(registry=mine), args)
 
     with ThreadPoolExecutor(2) as pool:
         widths = list(pool.map(in_thread, (any_size, eights)))
     print(f"two threads at once        {widths}")
     assert widths == [1, 8]
-
     # Together: the kernel of the higher priority comes first, then the order of declaration.
     both = registry("both", 1, priority=1)
     assert both.merge(eights) == 1
     with ck.using(registry=both, arch=GPU, strategy="first_fit"):
         print(f"merged, priority to 1      {width_of(linear, args)}")
-        assert linear.last is not None
     assert both.merge(any_size) == 0, "of one key the older or higher entry stays"
 
 

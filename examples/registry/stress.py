@@ -48,7 +48,9 @@ WIDE = ck.Algorithm(
 NARROW = replace(WIDE, vector_a=1, vector_b=1, vector_e=1, vector_d=(1, 1))
 STREAM = replace(NARROW, warp_tile=(16, 16, 16), stream_k=True, reduction=Reduction.WORKSPACE)
 PAIRS = replace(WIDE, vector_e=2, vector_d=(2, 2))
-SPLIT_WAVES = {"warps": (1, 1, 2), "pipeline": Pipeline.COMPV5, "num_wave_groups": 2}
+COMPV5 = replace(
+    WIDE, warps=(1, 1, 2), warp_tile=(16, 16, 16), pipeline=Pipeline.COMPV5, num_wave_groups=2
+)
 ALGORITHMS = {
     "64x64x32": WIDE,
     "64x64x32, single elements": NARROW,
@@ -57,7 +59,7 @@ ALGORITHMS = {
     "32x32x64": replace(PAIRS, tile=(32, 32, 64)),
     "16x64x128": replace(PAIRS, tile=(16, 64, 128), warps=(1, 4, 1)),
     "64x16x128": replace(PAIRS, tile=(64, 16, 128), warps=(4, 1, 1)),
-    "32x32x32, compv5": replace(WIDE, tile=(32, 32, 32), warp_tile=(16, 16, 16), **SPLIT_WAVES),
+    "32x32x32, compv5": replace(COMPV5, tile=(32, 32, 32)),
 }
 SHAPES = (72, 136), (80, 136), (80,), (72, 80)
 

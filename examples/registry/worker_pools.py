@@ -66,7 +66,7 @@ def main() -> None:
         assert not summary.failures
         print(f"{name:17}  {len(summary.artifacts):7}  {time.perf_counter() - start:7.2f}")
 
-    # An emulated GPU goes on in a forked process; a real one is refused there by name (D009).
+    # An emulated GPU goes on in a forked process; a real one is refused there by name (D010).
     with ProcessPoolExecutor(2, mp_context=fork) as pool:
         verdicts = list(pool.map(passed, (16, 33, 70)))
     print(f"calls in forked workers: {verdicts}")

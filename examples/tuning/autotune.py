@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def main() -> None:
     problems = [{"M": 96, "N": 80, "K": 64}, {"M": 33, "N": 80, "K": 64}]
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "tuning.sqlite"
-        options = {"database": database, "device": "emu:gfx942", "budget": "60s"}
+        options: dict[str, Any] = {"database": database, "device": "emu:gfx942", "budget": "60s"}
         # Every kernel runs in a process of its own and is compared with the reference: a wrong or
         # crashing one is recorded as such, and never wins.
         first = ck.autotune(op, problems, **options)

@@ -138,3 +138,20 @@ def test_a_child_builds_in_the_background_with_a_thread_of_its_own() -> None:
     before = background._worker
     assert in_child(lambda: background._worker is not before)
     assert background._worker is before
+
+
+@pytest.mark.usefixtures("stencils")
+@pytest.mark.parametrize("calls", [1, 5])
+def test_what_was_planned_before_the_fork_is_refused_too(
+    calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one call and of one whose launches are a single call into C."""
+    values = args(16)
+    for _ in range(calls):
+        expected = OP(*values, device="emu:gfx942")
+    with monkeypatch.context() as there:
+        there.setattr(forks, "gpu_is_lost", True)
+        with pytest.raises(CkError) as caught:
+            OP(*values, device="emu:gfx942")
+        assert caught.value.code == "D010"
+    np.testing.assert_array_equal(OP(*values, device="emu:gfx942"), expected)

@@ -3,25 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 
-import cklang as ck
 from tests.autodiff.test_kernels import by_torch, example
 
 pytestmark = pytest.mark.usefixtures("compiler")
-gradient: Any = pytest.importorskip("cklang.torch.gradient")
-
-
-@pytest.fixture(autouse=True)
-def _backward() -> Iterator[None]:
-    before = gradient.set_backward_of(ck.vjp)
-    yield
-    gradient.set_backward_of(before)
 
 
 def test_training_with_torch_follows_torch() -> None:

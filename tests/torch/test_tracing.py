@@ -22,7 +22,7 @@ from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402 - torc
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
-from cklang.torch import custom_op_of  # noqa: E402
+from cklang.torch import custom_op_of, set_backward_of  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -180,6 +180,14 @@ class Layer(torch.nn.Module):  # type: ignore[misc]  # torch is optional
         return linear(x, self.w)
 
 
+@pytest.fixture
+def _no_gradients() -> Iterator[None]:
+    before = set_backward_of(None)
+    yield
+    set_backward_of(before)
+
+
+@pytest.mark.usefixtures("_no_gradients")
 def test_a_module_with_parameters_computes_where_no_gradient_is_asked_for() -> None:
     layer, x = Layer(), half(5, 4)
     with pytest.raises(CkError) as caught:
@@ -195,6 +203,7 @@ def test_a_module_with_parameters_computes_where_no_gradient_is_asked_for() -> N
     assert same(layer.requires_grad_(False)(x), expected)
 
 
+@pytest.mark.usefixtures("_no_gradients")
 def test_a_compiled_module_whose_gradient_is_missing_is_an_error() -> None:
     compiled = torch.compile(Layer(), backend="aot_eager", fullgraph=True)
     with pytest.raises(Exception, match=r"A005.*w requires a gradient"):

@@ -9,33 +9,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cklang import forks, knobs
+from cklang import knobs
 from cklang.device import arrays
 from cklang.device.arrays import HOST, Library
-from cklang.device.artifact import Artifact
-from cklang.errors import CkError, error
-from cklang.families import plan_of
-from cklang.frontend.captured import expect_unchanged
+from cklang.errors import error
 from cklang.frontend.program import Program
-from cklang.ir.nodes import Function
 from cklang.memo import BoundedMemo
 from cklang.runtime import call_key
 from cklang.runtime.any_program import AnyProgram
-from cklang.runtime.bind import Binding, ResultLayout, assign, bind
+from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.call_key import CallKey
 from cklang.runtime.captured_call import CapturedCall, expect_on_gpu
 from cklang.runtime.check import Report, check_call
 from cklang.runtime.in_place import in_place_of, with_updated
+from cklang.runtime.planned_op import PlannedOp
 from cklang.runtime.planner import (
-    Choice,
-    build_choices,
-    choices_of,
     declare,
     host_checks,
-    memory_of,
     prepare,
 )
 from cklang.runtime.ready import Ready, dtypes_of, put_numbers, put_results, ready_of
@@ -51,25 +43,13 @@ from cklang.selection.space import Pattern
 from cklang.selection.strategy import RankFunction, Strategy
 
 if TYPE_CHECKING:
-    import networkx as nx
-
     from cklang.device.device import LaunchCounters
     from cklang.families.protocol import HostCheck
-    from cklang.fusion.plan import Plan
     from cklang.runtime.call_plan import CallPlan
-    from cklang.runtime.summary import Summary
 
 __all__ = ["Op", "op"]
 
 _MEMO_LIMIT = 4096
-_OPTIONS = ("out", "device")
-_OF_TENSORS = ("A082", "A083", "A084", "A085", "A086", "A089")
-"""The errors of tensors that kernels do not read, which say what to pass instead."""
-_CHANNELS_LAST = (
-    "convolutions take channels last: of an NCHW tensor pass x.permute(0, 2, 3, 1), which copies "
-    "nothing if it is channels_last, of an array numpy.ascontiguousarray(numpy.moveaxis(x, 1, -1))"
-    '; or write layout="nchw" in the op'
-)
 
 
 class _Last(NamedTuple):
@@ -83,7 +63,7 @@ class _Last(NamedTuple):
     memoised: bool
 
 
-class Op:
+class Op(PlannedOp):
     """A program and its kernels; made by :func:`op`, called like the function.
 
     Example:
@@ -99,18 +79,8 @@ class Op:
     def __init__(self, program: AnyProgram, request: Request | None = None) -> None:
         if isinstance(program, Program):
             functools.update_wrapper(self, program.function)
-        self.program = program
-        self.request = request or Request()
-        self._parameters = program.parameters
-        self._captures = program.captures
-        for parameter in program.parameters:
-            if parameter.name in _OPTIONS:
-                raise error("A013", at=parameter.span, op=program.name, name=parameter.name)
-        fixed = not any(parameter.keyword_only for parameter in program.parameters)
-        self._positional = len(program.parameters) if fixed else -1
+        super().__init__(program, request)
         self._memo: BoundedMemo[object, Ready] = BoundedMemo(_MEMO_LIMIT)
-        self._fusions: dict[int, tuple[Function, Plan]] = {}
-        self._lock = forks.reentrant_lock()
         self.serial = new_serial(self)
         self._last: tuple[CallPlan, LaunchCounters | None, int, bool] | None = None
         """The fields of a :class:`_Last`, which takes longer to make than a tuple."""
@@ -121,16 +91,6 @@ class Op:
     def __deepcopy__(self, memo: object) -> Op:
         """Return the op itself: nothing of it that a caller sees ever changes."""
         return self
-
-    def __repr__(self) -> str:
-        return f"<cklang op {self.program.name}>"
-
-    def _repr_svg_(self) -> str | None:
-        """Draw the fusion graph in a notebook; None if arguments decide the program."""
-        try:
-            return plan_of(self.program.specialise())._repr_svg_()
-        except CkError:
-            return None
 
     def __call__(
         self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any
@@ -437,33 +397,6 @@ class Op:
             lists.check([array.pointer for array in binding.arrays.values()])
         return lists
 
-    def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
-        if self._captures:
-            expect_unchanged(self._captures, self.program.name)
-        if kwargs or len(args) != self._positional:
-            return assign(self.program.name, self._parameters, args, kwargs)
-        return args
-
-    def _bind(self, values: Sequence[Any]) -> Binding:
-        program = self.program
-        try:
-            return bind(self._parameters, program.signature.results, values, program.specialise)
-        except CkError as mistake:
-            if mistake.code == "A025" and program.has_convolutions:
-                mistake.notes = (*mistake.notes, _CHANNELS_LAST)
-            if mistake.code in _OF_TENSORS:
-                mistake.notes = (*mistake.notes, f"in a call of the op {program.name}")
-            raise
-
-    def _fuse(self, binding: Binding) -> Plan:
-        function = self.program.specialise(binding.dtypes, binding.consts, binding.dims)
-        with self._lock:
-            known = self._fusions.get(id(function))
-            if known is None:
-                # The function is kept with its plan, so its id is not given to another one.
-                known = self._fusions[id(function)] = (function, plan_of(function))
-            return known[1]
-
     def using(
         self,
         algorithm: Any = None,
@@ -493,42 +426,6 @@ class Op:
         """
         changed = request_of(self.request, algorithm, registry, strategy, splits)
         return Op(self.program, changed)
-
-    @property
-    def registry(self) -> Registry:
-        """Where calls look for kernels first: its own registry, else the context's.
-
-        Example:
-            >>> linear.using(registry=ck.Registry("mine")).registry
-            <cklang registry 'mine': 0 kernels>
-        """
-        mine = self.request.registry
-        return current().registry if mine is None else mine
-
-    def problems(self, *args: Any, out: Any = None, **kwargs: Any) -> tuple[Any, ...]:
-        """Return the problem of each kernel of a call, as :func:`cklang.select` takes it.
-
-        Example:
-            >>> print(*linear.problems(x, w))
-            M=256 N=512 K=64 rcr strides A=64 B=64 E=512
-        """
-        return tuple(choice.selection.problem for choice in self._choices(args, kwargs, out, None))
-
-    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Binding:
-        """Return a call's arrays by parameter, with the extents of its dims.
-
-        Raises:
-            CkTypeError, CkValueError: As a call.
-        """
-        return self._bind(self._values(tuple(args), dict(kwargs)))
-
-    def planned(self, binding: Binding) -> Plan:
-        """Return the kernels of a bound call; made once for its dtypes and constants.
-
-        Raises:
-            CkUnsupportedError: X rows, no kernels compute it.
-        """
-        return self._fuse(binding)
 
     def declare(
         self,
@@ -583,83 +480,6 @@ class Op:
         gpu = target_of(device_named(device, current())).spec.name
         return declare_gradients(self, binding, registry, gpu, among, priority, bias)
 
-    def ir(self, *args: Any, **kwargs: Any) -> Function:
-        """Return the IR for these arguments; ``str()`` of it is its text.
-
-        Example:
-            >>> print(linear.ir(x, w))
-            func @linear(%x: f16[M, K], %w: f16[N, K]) -> f16[M, N] {
-              %0: f16[K, N] = transpose(%w) {perm = [1, 0]}
-              %1: f32[M, N] = gemm(%x, %0)
-              %2: f32[M, N] = relu(%1)
-              %3: f16[M, N] = cast(%2) {to = f16}
-              return %3
-            }
-        """
-        binding = self._bind(self._values(args, kwargs))
-        return self.program.specialise(binding.dtypes, binding.consts, binding.dims)
-
-    def fusion(self, *args: Any, **kwargs: Any) -> Plan:
-        """Return the kernels that compute it for these arguments, with a reason for each choice.
-
-        Example:
-            >>> plan = linear.fusion(x, w)
-            >>> len(plan.kernels), plan.decisions[-2].reason
-            (1, '%2 is computed in the epilogue of %1')
-        """
-        return self._fuse(self._bind(self._values(args, kwargs)))
-
-    def graph(self, *args: Any, **kwargs: Any) -> nx.MultiDiGraph:
-        """Return the graph that the kernels were computed on; it is frozen, a copy is not.
-
-        Example:
-            >>> linear.graph(x, w).number_of_edges()
-            6
-        """
-        return self.fusion(*args, **kwargs).graph
-
-    def explain(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
-        """Say what a call would run and why, without building or running anything.
-
-        Example:
-            >>> print(linear.explain(x, w, device="emu:gfx942"))
-            func @linear(%x: f16[M, K], %w: f16[N, K]) -> f16[M, N] {
-            ...
-              because    ... predicted, the least of ... legal candidates of ...
-            ...
-        """
-        from cklang.runtime.explain import explain
-
-        binding, target = self._offered(args, kwargs, out)
-        plan, device = self._fuse(binding), device_named(device, current())
-        return explain(plan, binding, target, device, self.request)
-
-    def summary(
-        self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any
-    ) -> Summary:
-        """Return the kernels of a call in numbers: launches, bytes, predicted time.
-
-        Nothing is built or run.
-
-        Example:
-            >>> summary = linear.summary(x, w, device="emu:gfx942")
-            >>> print(summary)
-            kernel launches bytes predicted
-            gemm ...
-            all ... on AMD Instinct MI300X; 1.00 times the arguments and results
-            >>> summary.launches, summary.bytes == summary.least_bytes
-            (1, True)
-
-        Raises:
-            CkError: What planning a call raises.
-        """
-        from cklang.device.device import target_of
-        from cklang.runtime.summary import summarise
-
-        binding, outs = self._offered(args, kwargs, out)
-        plan, target = self._fuse(binding), target_of(device_named(device, current()))
-        return summarise(plan, binding, outs, target, self.request)
-
     def check(
         self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any
     ) -> Report:
@@ -680,64 +500,6 @@ class Op:
             ...
         """
         return check_call(self, args, kwargs, out, device)
-
-    def inspect(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
-        """Return the C++ of the kernels of a call, each with its functions in place.
-
-        Example:
-            >>> print(linear.inspect(x, w))
-            // CK Tile GEMM made by cklang. E[m, n] = f(sum over k of A[m, k] * B[k, n]).
-            ...
-        """
-        from cklang.runtime.explain import inspect
-
-        binding, target = self._offered(args, kwargs, out)
-        plan, device = self._fuse(binding), device_named(device, current())
-        return inspect(plan, binding, target, device, self.request)
-
-    def build(
-        self,
-        *args: Any,
-        out: Any = None,
-        device: str | None = None,
-        executor: Executor | None = None,
-        **kwargs: Any,
-    ) -> tuple[Artifact, ...]:
-        """Build the kernels of a call without running them; touches no GPU.
-
-        Args:
-            *args: As in a call.
-            out: As in a call.
-            device: As in a call; only its GPU matters.
-            executor: Builds instead of this machine's compilers, as in :meth:`Registry.build`.
-            **kwargs: As in a call.
-
-        Example:
-            >>> (artifact,) = linear.build(x, w, device="emu:gfx942")  # doctest: +SKIP
-            >>> print(artifact.resources)  # doctest: +SKIP
-            59 VGPRs (0 of them AGPRs), ... SGPRs, 8192 B LDS, 0 spills
-
-        Raises:
-            CkError: What the call raises; CkBuildError: B rows, a compiler failed.
-        """
-        return build_choices(self._choices(args, kwargs, out, device), executor)
-
-    def _choices(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, device: str | None
-    ) -> Sequence[Choice]:
-        from cklang.device.device import target_of
-
-        binding, outs = self._offered(args, kwargs, out)
-        spec = target_of(device_named(device, current())).spec
-        plan = self._fuse(binding)
-        memory = memory_of(plan, binding, outs)
-        return choices_of(plan, binding, memory, spec, self.request)
-
-    def _offered(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
-    ) -> tuple[Binding, tuple[arrays.Array, ...] | None]:
-        binding = self._bind(self._values(args, kwargs))
-        return binding, None if out is None else targets_of(binding, out)
 
     @property
     def last(self) -> CallRecord | None:

@@ -63,8 +63,8 @@ START_UP: Table = {
         "cklang.ir.parser",
         "cklang.ir.verifier",
     ),
-    "cklang.runtime.op": (
-        "cklang.build.builder",
+    "cklang.runtime.op": ("cklang.build.builder",),
+    "cklang.runtime.planned_op": (
         "cklang.runtime.explain",
         "cklang.runtime.summary",
     ),

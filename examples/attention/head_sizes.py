@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Head sizes from 8 to 128: any multiple of 8, and other sizes for v than for q and k.
+"""Head sizes: any from 1 to 256, and other sizes for v than for q and k.
+
+Rows of a size that is no multiple of 8 are loaded fewer elements at a time.
 
 python examples/attention/head_sizes.py
 """
@@ -27,7 +29,7 @@ def heads(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return rng.uniform(-1, 1, shape).astype(np.float16)
 
 
-SIZES = ((64, 64), (40, 64), (64, 48), (8, 16), (32, 32), (96, 128))
+SIZES = ((64, 64), (40, 64), (64, 48), (8, 16), (32, 32), (96, 128), (60, 60))
 
 
 def main() -> None:

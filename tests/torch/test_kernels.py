@@ -120,7 +120,8 @@ def test_opcheck_of_a_cache(options: Callable[[Any], Any]) -> None:
     cache = _cache(2, 3)
     more = options(cache)
     ck.append_kv(**cache, **more)
-    values = [*cache.values(), None, more.get("cos"), more.get("sin"), "half", True]
+    no_scales = [None] * 4
+    values = [*cache.values(), None, more.get("cos"), more.get("sin"), *no_scales, "half", True]
     packet = torch.ops.cklang.append_kv
     overload = packet.rotated if more else packet.default
     # Under grad mode its writes are refused; nothing here requires a gradient.

@@ -308,3 +308,23 @@ def test_an_op_decorated_before_torch_is_imported_is_traced() -> None:
     )
     run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["cklang.linear"]
+
+
+def test_scales_of_a_cache_are_numbers_or_tensors_of_the_custom_op() -> None:
+    def append(cache: Any, k: Any, lengths: Any, v_scale: Any) -> Any:
+        ck.append_kv(cache[0], cache[1], k, k, seqlens_k=lengths, k_scale=2.0, v_scale=v_scale)
+        return cache
+
+    narrow = torch.float8_e4m3fnuz
+    with FakeTensorMode():
+        arguments = (
+            torch.empty(2, 2, 2, 16, 64, dtype=narrow),
+            torch.empty(2, 2, 1, 64).half(),
+            torch.empty(2, dtype=torch.int32),
+            torch.empty(2),
+        )
+        graph = make_fx(append)(*arguments).graph
+    (call,) = [node for node in graph.nodes if node.target is torch.ops.cklang.append_kv.default]
+    k_scale, v_scale, k_number, v_number = call.args[8:12]
+    assert (k_scale, k_number, v_number) == (None, 2.0, None)
+    assert v_scale in graph.nodes

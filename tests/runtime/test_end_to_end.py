@@ -274,7 +274,7 @@ class TestOneOp:
         def forbidden(*args: Any, **kwargs: Any) -> Any:
             raise AssertionError("a repeated call must go straight to the launch")
 
-        for name in ("op.bind", "op.assign", "results.check_out"):
+        for name in ("planned_op.bind", "planned_op.assign", "results.check_out"):
             monkeypatch.setattr(f"cklang.runtime.{name}", forbidden)
         monkeypatch.setattr("cklang.runtime.planner.prepare", forbidden)
         monkeypatch.setattr("cklang.build.builder.shared_builder", forbidden)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cklang.build.store import Entry, Store
+from cklang.errors import error
 
 __all__ = ["CacheArchive", "receive", "sees_probe", "send", "shared_cache_probe"]
 
@@ -66,7 +67,13 @@ def receive(store: Store, parcel: CacheArchive) -> Entry:
     """
 
     def write(folder: Path) -> None:
+        # An entry is files without folders. The filters of ``extractall`` came with Python 3.11.4.
         with tarfile.open(fileobj=io.BytesIO(parcel.archive)) as archive:
-            archive.extractall(folder, filter="data")
+            for member in archive:
+                content = archive.extractfile(member)
+                if content is None or Path(member.name).name != member.name:
+                    problem = f"{member.name!r} is no file of its folder"
+                    raise error("C003", kind=parcel.kind, digest=parcel.digest, problem=problem)
+                (folder / member.name).write_bytes(content.read())
 
     return store.adopt(parcel.kind, parcel.digest, write)

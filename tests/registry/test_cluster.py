@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
+import tarfile
 import threading
 import time
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +177,17 @@ class TestDelivery:
         bad = remote_cache.CacheArchive(kind="stencil", digest="0" * 64, archive=parcel.archive)
         with pytest.raises(CkBuildError, match="other inputs"):
             remote_cache.receive(Store(tmp_path / "here"), bad)
+
+    def test_one_that_leaves_its_folder_does_not(
+        self, tmp_path: Path, parcel: remote_cache.CacheArchive
+    ) -> None:
+        text = io.BytesIO()
+        with tarfile.open(fileobj=text, mode="w") as archive:
+            archive.addfile(tarfile.TarInfo("../file"))
+        bad = replace(parcel, archive=text.getvalue())
+        with pytest.raises(CkBuildError, match="no file of its folder"):
+            remote_cache.receive(Store(tmp_path / "here"), bad)
+        assert not (tmp_path / "here" / "file").exists()
 
     def test_marks(self, tmp_path: Path) -> None:
         with remote_cache.shared_cache_probe(Store(tmp_path)) as mark:

@@ -29,17 +29,27 @@ static void loops(const char* what)
         sum += static_cast<long long>(i);
         largest = largest > i ? largest : i;
     }
+// Threads that did not wait for a loop may be in the next one.
 #pragma omp parallel
     {
 #pragma omp for schedule(static, 7) nowait
         for(Index i = 3; i < n; i += 4)
+        {
+#pragma omp atomic
             hits[i]++;
+        }
 #pragma omp for schedule(dynamic, 3) nowait
         for(Index i = 0; i < n; ++i)
+        {
+#pragma omp atomic
             hits[i]++;
+        }
 #pragma omp for schedule(guided) nowait
         for(Index i = 0; i < n; ++i)
+        {
+#pragma omp atomic
             hits[i]++;
+        }
 #pragma omp for schedule(runtime) reduction(+ : backward)
         for(Index i = n; i > 1; i -= 3)
             backward += static_cast<long long>(i);

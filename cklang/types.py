@@ -358,7 +358,8 @@ def _simplest(terms: _Terms) -> Extent:
 
 def _signed(factors: Monomial, count: int, place: int) -> str:
     sign = ("-" if count < 0 else "") if not place else " - " if count < 0 else " + "
-    alone = len(factors) == 1 and abs(count) == 1
+    # A sign in front binds tighter than what follows: -K//2 would be (-K)//2.
+    alone = len(factors) == 1 and abs(count) == 1 and sign != "-"
     words = [str(dim) if alone or type(dim) is Dim else f"({dim})" for dim in factors]
     return sign + "*".join([str(abs(count))] * (abs(count) != 1 or not words) + words)
 

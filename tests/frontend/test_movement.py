@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import cklang as ck
@@ -50,6 +50,7 @@ def formulas(draw: st.DrawFn, depth: int = 3) -> tuple[Extent, int]:
 
 
 @given(formulas())
+@example((-(Dim("K") // 2), -4))
 def test_an_extent_is_its_number_and_its_text(pair: tuple[Extent, int]) -> None:
     extent, number = pair
     assert extent_value(extent, NUMBERS) == number

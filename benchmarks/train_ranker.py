@@ -2,8 +2,9 @@
 """Train the learned rankers on published winners; store them with their cross-validated score.
 
 Trees are boosted on the likelihood of the winner under a softmax over all candidates, from the cost
-model's own soft minimum on (`cklang.tune.ranker` has features and prior). Rows weigh less the
-more there are of their winner and of their (N, K), so that frequent kernels do not hide the rest.
+model's own soft minimum on (`cklang.families.gemm.learned` has features and prior). Rows weigh
+less the more there are of their winner and of their (N, K), so that frequent kernels do not hide
+the rest.
 A kernel with split-K that a session seems not to have searched is less likely, not a loser.
 In cross-validation constants, trees and wins come from the other folds; a row that is learned from
 does not see wins of its own (N, K). Needs lightgbm, scipy and autograd.
@@ -28,7 +29,7 @@ from fit_cost_model import fold_constants_of, group_sizes
 
 from cklang.families.cost_constants import Constants, fitted
 from cklang.families.gemm.cost.traits import Columns
-from cklang.tune.ranker import FEATURES, LearnedRanker, Wins, features, identities, prior
+from cklang.families.gemm.learned import FEATURES, LearnedRanker, Wins, features, identities, prior
 
 Floats = npt.NDArray[np.float64]
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from cklang.autodiff import grad, vjp
 from cklang.build.dask_executor import workers_of
 from cklang.device.device_array import DeviceArray, empty, synchronize, to_device, to_host
+from cklang.device.packed import Packed, pack
 from cklang.errors import CkError
 from cklang.families.attention.key import AttentionAlgorithm
 from cklang.families.attention.synthetic import attention_grad_problem, attention_problem
@@ -39,7 +40,6 @@ from cklang.ops import sparse24
 from cklang.ops.append_kv import append_kv
 from cklang.ops.attention_backward import attention_grad
 from cklang.ops.dropout_bytes import dropout_bytes
-from cklang.ops.pack import Packed, pack
 from cklang.ops.prepare import PreparedWeight, prepare
 from cklang.runtime.ir_text import parse
 from cklang.runtime.op import Op, op

@@ -2,8 +2,8 @@
 """``cklang build``: build the kernels of a call, or a bundle of stencils, without running them.
 
 A bundle holds a preset's stencils of each signature for each GPU. Signatures are those of an op's
-call, or are spelled (:mod:`cklang.cli.spelling`). ``--profile`` takes the kernels of an attention
-profile.
+call, or are spelled (:mod:`cklang.families.gemm.spelling`). ``--profile`` takes the kernels of an
+attention profile.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from cklang.arch import all_archs
 from cklang.build import bundle
 from cklang.build.builder import shared_builder
 from cklang.build.parallel import built
-from cklang.cli.spelling import spelled
 from cklang.cli.target import (
     add_scheduler,
     add_target,
@@ -27,8 +26,7 @@ from cklang.cli.target import (
     load_op,
 )
 from cklang.errors import error
-from cklang.families.gemm.key import Algorithm
-from cklang.keys import AnyKey
+from cklang.families import FAMILIES, family_of
 from cklang.selection.registry import Kernel, Registry
 
 __all__ = ["add", "run"]
@@ -137,19 +135,12 @@ def _extremes(registry: Registry) -> list[Kernel]:
     """The kernels of each tiling with the widest and with the narrowest accesses."""
     tilings: dict[object, list[Kernel]] = {}
     for kernel in registry:
-        tilings.setdefault(_tiling(kernel.key), []).append(kernel)
+        tiling = family_of(kernel.key.signature).tiling(kernel.key)
+        tilings.setdefault(tiling, []).append(kernel)
     return [kernel for some in tilings.values() for kernel in dict.fromkeys((some[0], some[-1]))]
-
-
-def _tiling(key: AnyKey) -> object:
-    """What kernels have in common that differ in nothing but the width of accesses."""
-    if not isinstance(key.algorithm, Algorithm):
-        return key
-    a = key.algorithm
-    return (key.arch, key.signature, a.tile, a.warps, a.warp_tile, a.pipeline)
 
 
 def _declare(registry: Registry, text: str, gpu: str, preset: str) -> None:
     """Declare the kernels of a spelled signature."""
-    problem, functions = spelled(text)
+    problem, functions = FAMILIES["gemm"].spelled(text)
     registry.declare(problem.signature, functions, gpu, preset)

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from cklang.arch import all_archs
-from cklang.cli.spelling import spelled
 from cklang.cli.target import add_scheduler, asked_workers
 from cklang.codec import encode
 from cklang.errors import CkError, error
+from cklang.families import FAMILIES
 from cklang.selection.registry import Kernel, Registry
 from cklang.selection.select import select
 
@@ -79,7 +79,7 @@ def declared(options: argparse.Namespace, name: str) -> Registry:
         for profile in options.profile:
             registry.declare_profile(profile, gpu, dtypes=options.element, heads=options.head)
         for text in options.signature:
-            problem, functions = spelled(text)
+            problem, functions = FAMILIES["gemm"].spelled(text)
             registry.declare(problem.signature, functions, gpu, options.preset)
     return registry
 
@@ -178,7 +178,7 @@ def _merge(options: argparse.Namespace) -> int:
 
 
 def _select(options: argparse.Namespace) -> int:
-    problem, functions = spelled(options.signature, tuple(options.extents))
+    problem, functions = FAMILIES["gemm"].spelled(options.signature, tuple(options.extents))
     chosen = select(
         problem,
         registry=read(options.file),

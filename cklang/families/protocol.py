@@ -21,6 +21,7 @@ from cklang.codec import with_defaults
 from cklang.device.arrays import Array
 from cklang.device.resources import Resources
 from cklang.families.grid import Grid
+from cklang.families.launch_operands import LaunchOperands, RandomValues
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
@@ -35,6 +36,7 @@ __all__ = [
     "CostModel",
     "Family",
     "HelperFamily",
+    "HostArray",
     "HostCheck",
     "Launches",
     "OnDemand",
@@ -52,6 +54,7 @@ A = TypeVar("A")
 P = TypeVar("P")
 
 Times = npt.NDArray[np.float64]
+HostArray = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,7 +386,96 @@ class Family(Generic[S, A, P]):
         """
         return ""
 
+    # --- algorithms that somebody named
+
+    def completed_algorithm(self, algorithm: A, signature: S) -> A:
+        """Return an algorithm with a value for all that a signature asks of it."""
+        return algorithm
+
+    def tiling(self, key: Key[S, A]) -> object:
+        """Return what kernels have in common that differ in the width of accesses alone."""
+        return key
+
+    def spelled(self, text: str, extents: tuple[int, int, int] = (1, 1, 1)) -> tuple[P, Functions]:
+        """Return a problem whose signature stands on a command line, and functions for it.
+
+        Args:
+            text: The signature.
+            extents: Of the problem.
+
+        Raises:
+            CkValueError: K001, K043-K046, ``text`` is no signature.
+        """
+        raise NotImplementedError
+
+    def profile(
+        self, name: str, spec: ArchSpec, dtypes: Sequence[str] | None, heads: Sequence[int] | None
+    ) -> Iterator[tuple[Key[S, A], Functions]]:
+        """Yield the kernels that one kind of user needs.
+
+        Raises:
+            CkValueError: K001, there is no such profile.
+        """
+        raise NotImplementedError
+
     # --- tuning
+
+    def as_function(self, kernel: Any) -> Function:
+        """Return a kernel as a function of its own, which the reference can evaluate."""
+        raise NotImplementedError
+
+    def error_ratio(
+        self, kernel: Any, inputs: Sequence[HostArray], results: Sequence[HostArray]
+    ) -> float:
+        """Return the largest error of a kernel in units of its bound: at most 1 if it is right.
+
+        Args:
+            kernel: The kernel that computed ``results``.
+            inputs: The value of each of ``kernel.inputs``.
+            results: Those of ``kernel.results``.
+        """
+        from cklang.reference.bounds import evaluate_with_bound
+        from cklang.reference.distance import largest_ratio
+
+        wanted, bounds = evaluate_with_bound(self.as_function(kernel), list(inputs))
+        return max(map(largest_ratio, results, wanted, bounds))
+
+    timed_by_launch: ClassVar[bool] = False
+    """Whether tuning times one launch of a kernel by itself, not a call of its op."""
+
+    def launch_operands(self, kernel: Any, problem: P, values: RandomValues) -> LaunchOperands:
+        """Return random operands of one launch, of a family that is timed so."""
+        raise NotImplementedError
+
+    def part(self, kernel: Any, dims: Mapping[str, int]) -> Mapping[str, int]:
+        """Return the extents of a part of a call that is compared where all would take long."""
+        return dims
+
+    def lists(
+        self, kernel: Any, problem: P, sizes: Mapping[str, tuple[int, ...]]
+    ) -> Mapping[str, npt.NDArray[np.int32]]:
+        """Return what a kernel reads of lengths and places, by name, where random ones are wrong.
+
+        Args:
+            kernel: What fusion made.
+            problem: What it computes.
+            sizes: The shape of each of its inputs.
+        """
+        return {}
+
+    def splits(self, problem: P) -> int:
+        """Return among how many workgroups a variant shares its sums, if that is a variant."""
+        return 1
+
+    def preference(self, cost: Any, problem: P) -> Times | None:
+        """Return how much a learned ranker prefers each kernel of a cost model; most is best.
+
+        None where nothing was learned.
+
+        Raises:
+            CkUnsupportedError: N012, LightGBM is not installed.
+        """
+        return None
 
     def operands(self, problem: P, key: Key[S, A], functions: Functions) -> Operands:
         """Return memory and launches with which a kernel is timed by itself."""

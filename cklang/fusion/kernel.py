@@ -1,50 +1,41 @@
 # SPDX-License-Identifier: MIT
 """Make the kernel of one root: evaluate its backward slice, and note each edge passed.
 
-:data:`MAKERS` has a row for each op that kernels are made of, the anchors.
+Families say how the kernels of their anchors are made: :class:`Maker`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from cklang.errors import error
 from cklang.fusion.flow import Flow, Occurrence
-from cklang.fusion.parts import joined
 from cklang.fusion.plan import (
     MAX_READS,
     AnyKernel,
-    BlockScale,
-    Computed,
     Decision,
     Edge,
-    FusedConv,
-    FusedGemm,
     Read,
-    View,
 )
 from cklang.fusion.region import Region, RegionWriter
-from cklang.fusion.sites import Axes, compose, identity, ints
-from cklang.ir.contraction import Contraction
+from cklang.fusion.sites import Axes, compose
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
 from cklang.ir.views import APART
-from cklang.ir.windows import DIRECTIONS
 from cklang.source import Span
 from cklang.types import Kind as NumberKind
 from cklang.types import f32, i32
 
 __all__ = [
-    "CONVOLUTION_MAKERS",
-    "MAKERS",
-    "PRODUCT_MAKERS",
     "RULES",
     "Epilogue",
     "KernelMaker",
     "Maker",
-    "is_transposed",
+    "Walk",
+    "known_axis",
+    "spans_of",
 ]
 
 RULES: Mapping[str, str] = MappingProxyType(
@@ -133,81 +124,10 @@ class KernelMaker:
             self.notes.append(f"results {written}: one kernel of {walk.anchor.result} writes them")
         return self.makers[walk.anchor.op].make(self, walk)
 
-    def product(self, walk: Epilogue) -> FusedGemm:
-        """Return the kernel of a root whose anchor is a matrix product."""
-        anchor, root = walk.anchor, self.flow.value(walk.root)
-        space = _Space.of(self.flow, walk.root, anchor)
-        functions: list[Function] = []
-        sides: list[View | Computed] = []
-        operands = self.flow.operands(walk.colour)
-        for letter, index in zip("ab", (1, 0) if space.transposed else (0, 1), strict=True):
-            if self.flow.is_computed(operands[index]):
-                prologue = _Prologue(self, walk.colour, index, letter)
-                functions.append(prologue.run())
-                sides.append(prologue.operand(space))
-            else:
-                sides.append(self._view(walk.colour, index, space, of_a=index == 0))
-        scales = self._scales(walk.colour, space)
-        if space.transposed and anchor.op == "gemm24":
-            raise error("X010", at=anchor.span, root=root, anchor=anchor.result)
-        epilogue = joined([walk.run(), *functions])
-        reads = _reads(walk, space.order)
-        partner = walk.partner if walk.is_pair else None
-        return FusedGemm(
-            name=self.flow.function.name,
-            a=sides[0],
-            b=sides[1],
-            epilogue=epilogue,
-            reads=reads,
-            result=root,
-            log_sums=self.is_reduced(walk.root),
-            b2=None if partner is None else self._second(partner, space),
-            more=tuple(
-                Read(value=self.flow.value(use.node), axes=compose(space.order, use.axes))
-                for use in walk.more
-            ),
-            anchor=anchor.result.name,
-            op=anchor.op,
-            axes=space.order,
-            depth=space.depth,
-            transposed=space.transposed,
-            scale_a=scales[0],
-            scale_b=scales[1],
-            spans=_spans([anchor, *epilogue.body]),
-        )
-
     def is_reduced(self, root: int) -> bool:
         """Tell whether log-sum-exps are stored in the place of a root."""
         readers = self.flow.graph.successors(root)
         return any(self.flow.kind(reader) is Kind.PARTIAL for reader in readers)
-
-    def _second(self, partner: int, space: _Space) -> View:
-        """Return the second B of a pair; its A is that of the anchor, which is stored."""
-        left, _ = self.stored(partner, 0)
-        first = self.flow.value(self.flow.pairs[partner])
-        both = f"{self.flow.value(partner)} and {first}"
-        self.notes.append(f"pair {both}: one kernel multiplies {left} by both right operands")
-        return self._view(partner, 1, space, of_a=False)
-
-    def convolution(self, walk: Epilogue) -> FusedConv:
-        """Return the kernel of a root whose anchor is a convolution."""
-        anchor = walk.anchor
-        axes = self.flow.orientation(walk.root)
-        order = tuple(axes.index(axis) for axis in range(anchor.result.type.rank))
-        stored = (self.stored(walk.colour, index) for index in (0, 1))
-        left, right = (View(value=value, perm=perm) for value, perm in stored)
-        epilogue = walk.run()
-        return FusedConv(
-            name=self.flow.function.name,
-            operation=anchor,
-            a=left,
-            b=right,
-            epilogue=epilogue,
-            reads=_reads(walk, order),
-            result=self.flow.value(walk.root),
-            axes=order,
-            spans=_spans([anchor, *epilogue.body]),
-        )
 
     def decide(self, rule: str, edge: Edge, anchor: int | None, other: int | None = None) -> None:
         """Note what ``rule`` says about an edge, for the kernel of ``anchor``."""
@@ -259,27 +179,6 @@ class KernelMaker:
     def _op(self, node: int | None) -> str:
         return "" if node is None else self.flow.expect_operation(node).op
 
-    def _scales(self, anchor: int, space: _Space) -> list[BlockScale | None]:
-        """Return the scales of A and of B; its operands after the matrices are those there are."""
-        operation = self.flow.expect_operation(anchor)
-        if len(operation.operands) == 2:
-            return [None, None]
-        scales: list[BlockScale | None] = []
-        index = 2
-        for name in ("block_a", "block_b"):
-            block = ints(operation, name)
-            scales.append(None)
-            if block:
-                rows, columns = reversed(block) if space.transposed else block
-                view = self._view(anchor, index, space, of_a=name == "block_a")
-                scales[-1] = BlockScale(view=view, block=(rows, columns))
-                index += 1
-        return scales[::-1] if space.transposed else scales
-
-    def _view(self, anchor: int, index: int, space: _Space, *, of_a: bool) -> View:
-        stored, axes = self.stored(anchor, index)
-        return View(value=stored, perm=space.of_operand(axes, of_a=of_a))
-
     def stored(self, anchor: int, index: int) -> tuple[Value, Axes]:
         """Return what is stored of an operand and the operand's map to it; note the path."""
         path = self.flow.view(self.flow.operands(anchor)[index])
@@ -295,94 +194,20 @@ class KernelMaker:
         return self.flow.value(stored), axes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Space:
-    """How the kernel of a root counts: over batch axes, rows and columns."""
-
-    order: tuple[int | None, ...]
-    """The root's axes in the kernel's order: batch axes, then the rows and the columns, None for
-    rows or columns that the product does not have."""
-    batch: tuple[int, ...]
-    """The anchor's axis that each batch axis is."""
-    transposed: bool
-    """Whether the kernel's rows are the anchor's columns."""
-    contraction: Contraction
-
-    @classmethod
-    def of(cls, flow: Flow, node: int, anchor: Operation) -> _Space:
-        """Return the space of the kernel of a root: its columns are the root's last axis.
-
-        If that is a batch axis, a product of a vector has no columns, and one of matrices has its
-        own, which memory then has elsewhere.
-        """
-        axes = flow.orientation(node)
-        contraction = Contraction.of(anchor)
-        count = anchor.result.type.rank - contraction.rows - contraction.columns
-        row = count if contraction.rows else None
-        column = count + contraction.rows if contraction.columns else None
-        last = axes[-1] if axes else None
-        # Of a vector the one axis that there is becomes the columns if it can be stored so.
-        transposed = last == row if row is not None else column not in (None, last)
-        outer = (column, row) if transposed else (row, column)
-        places = {axis: place for place, axis in enumerate(axes)}
-        batch = [place for place, axis in enumerate(axes) if axis not in (row, column)]
-        return cls(
-            order=(*batch, *(None if axis is None else places[axis] for axis in outer)),
-            batch=tuple(_known(axes[place]) for place in batch),
-            transposed=transposed,
-            contraction=contraction,
-        )
-
-    @property
-    def depth(self) -> int:
-        """How many axes the kernel sums over; one of extent 1 if the product has none."""
-        return max(self.contraction.summed, 1)
-
-    def of_operand(self, axes: Axes, *, of_a: bool) -> Axes:
-        """Return the map from the kernel's axes of an operand to a value.
-
-        Args:
-            axes: The map from the operand's own axes.
-            of_a: Whether these are the axes of the anchor's A; else they are those of its B.
-        """
-        if of_a:
-            own, outer, summed = self.contraction.split_a(axes)
-        else:
-            own, summed, outer = self.contraction.split_b(axes)
-        # The operand's batch axes stand at the end of the anchor's, as in NumPy's broadcasts.
-        missing = len(self.batch) - len(own)
-        batch = [own[axis - missing] if axis >= missing else None for axis in self.batch]
-        outer, summed = tuple(outer) or (None,), tuple(summed) or (None,)
-        if of_a != self.transposed:
-            return (*batch, *outer, *summed)
-        return (*batch, *summed, *outer)
-
-
-def is_transposed(flow: Flow, root: int) -> bool:
-    """Tell whether the kernel of a root computes the transpose of its product."""
-    return _Space.of(flow, root, flow.expect_operation(_known(flow.colour(root)))).transposed
-
-
-def _reads(walk: _Walk, order: Axes) -> tuple[Read, ...]:
-    """Return what an epilogue reads, with axes in the order of the kernel's."""
-    walk.check_reads(f"the epilogue of {walk.anchor.result}")
-    return tuple(
-        Read(value=read.value, axes=compose(order, read.axes)) for read in walk.region.reads
-    )
-
-
-def _known(axis: int | None) -> int:
+def known_axis(axis: int | None) -> int:
+    """Return an axis of an anchor that an axis of its root runs with."""
     if axis is None:
         raise error("Z002", what="an axis of a root runs with none of its anchor's")
     return axis
 
 
-def _spans(operations: list[Operation]) -> tuple[Span, ...]:
+def spans_of(operations: Iterable[Operation]) -> tuple[Span, ...]:
+    """Return the user's places in operations, each once."""
     spans = (operation.span for operation in operations)
     return tuple(dict.fromkeys(span for span in spans if span is not None))
 
 
-class _Walk:
+class Walk:
     """The evaluation of a slice of pointwise ops: a postorder, operands before their use."""
 
     def __init__(self, maker: KernelMaker, anchor: int, region: RegionWriter) -> None:
@@ -517,7 +342,7 @@ _RULE_OF_KIND = {
 }
 
 
-class Epilogue(_Walk):
+class Epilogue(Walk):
     """The evaluation of a root from its accumulator."""
 
     def __init__(self, maker: KernelMaker, root: int, more: Sequence[int] = ()) -> None:
@@ -540,6 +365,17 @@ class Epilogue(_Walk):
         """Return the epilogue."""
         self.note_store()
         return self.tree(self.flow.occurrence(self.root), *self.more)
+
+    def reads(self, order: Axes) -> tuple[Read, ...]:
+        """Return what the epilogue reads, with axes in the order of the kernel's.
+
+        Raises:
+            CkUnsupportedError: X004, it reads more than a kernel takes.
+        """
+        self.check_reads(f"the epilogue of {self.anchor.result}")
+        return tuple(
+            Read(value=read.value, axes=compose(order, read.axes)) for read in self.region.reads
+        )
 
     def note_store(self) -> None:
         """Note which results of the function the kernel writes."""
@@ -571,48 +407,6 @@ class Epilogue(_Walk):
         return self.flow.is_outer(self.root, use)
 
 
-class _Prologue(_Walk):
-    """The evaluation of an anchor's operand from what it is computed from."""
-
-    def __init__(self, maker: KernelMaker, anchor: int, index: int, letter: str) -> None:
-        super().__init__(maker, anchor, Region(letter))
-        self.node = self.flow.operands(anchor)[index]
-        self.index = index
-
-    def run(self) -> Function:
-        """Return the function that computes one element."""
-        use = self.flow.occurrence(self.node)
-        self.decide(self.rule(use), self.node, self.colour, self.index)
-        function = self.tree(use)
-        which = f"the function of operand {'AB'[self.index]} of {self.anchor.result}"
-        self.check_reads(which)
-        if not self.region.reads:
-            raise error("X003", at=self.anchor.span, operand="AB"[self.index])
-        return function
-
-    def operand(self, space: _Space) -> Computed:
-        """Return the operand as the kernel of ``space`` sees it, after :meth:`run`."""
-        value = self.flow.value(self.node)
-        shape = value.type.shape
-        places = space.of_operand(identity(len(shape)), of_a=self.index == 0)[len(space.batch) :]
-        return Computed(
-            value=value,
-            extents=tuple(1 if place is None else shape[place] for place in places),
-            reads=tuple(
-                Read(value=read.value, axes=space.of_operand(read.axes, of_a=self.index == 0))
-                for read in self.region.reads
-            ),
-        )
-
-    def of_parameter(self) -> str:
-        """Return the rule by which a parameter is read."""
-        return "read"
-
-    def of_value(self, node: int) -> str:
-        """Return the rule by which a pointwise value is computed."""
-        return "shared" if self.flow.graph.out_degree(node) > 1 else "prologue"
-
-
 def _accumulated(anchor: Operation) -> Region:
     return Region("d", anchor.result.type.dtype)
 
@@ -642,15 +436,5 @@ class Maker:
     """Tells whether such a kernel can store a value that follows its anchor, by the node."""
     several: bool = False
     """Whether its epilogue may have several results."""
-
-
-_PRODUCT = Maker(make=KernelMaker.product, prologues=frozenset({0, 1}), several=True)
-_CONVOLUTION = Maker(make=KernelMaker.convolution)
-
-PRODUCT_MAKERS: Mapping[str, Maker] = MappingProxyType(
-    dict.fromkeys(("gemm", "contract", "gemm24", "scaled_gemm"), _PRODUCT)
-)
-CONVOLUTION_MAKERS: Mapping[str, Maker] = MappingProxyType(dict.fromkeys(DIRECTIONS, _CONVOLUTION))
-
-MAKERS: Mapping[str, Maker] = MappingProxyType({**PRODUCT_MAKERS, **CONVOLUTION_MAKERS})
-"""The anchors of products, by op: what kernels are made of, and how."""
+    is_transposed: Callable[[Flow, int], bool] = lambda _flow, _root: False
+    """Tells whether the kernel of a root computes the transpose of what its anchor sums up."""

@@ -18,7 +18,7 @@ Roots of one product are results of one kernel where they can be (:mod:`cklang.f
 attention's kernel may have the log-sums beside its result. Else the anchor is computed once for
 each root; the decisions say so.
 
-What an anchor is, and what makes its kernels, stands in :data:`cklang.fusion.kernel.MAKERS`.
+What an anchor is, and what makes its kernels, families say (:class:`cklang.fusion.kernel.Maker`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from cklang.errors import CkError, error
 from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.joint import joined_roots
-from cklang.fusion.kernel import MAKERS, KernelMaker, Maker, is_transposed
+from cklang.fusion.kernel import KernelMaker, Maker
 from cklang.fusion.log_sums import with_log_sums
 from cklang.fusion.pairs import pairs_of
 from cklang.fusion.placement import placed
@@ -53,7 +53,7 @@ Outline = Callable[[Function], Function]
 
 
 def plan(
-    function: Function, makers: Mapping[str, Maker] = MAKERS, outline: Outline = lambda same: same
+    function: Function, makers: Mapping[str, Maker], outline: Outline = lambda same: same
 ) -> Plan:
     """Return the kernels that compute ``function`` and the decisions behind them.
 
@@ -119,6 +119,7 @@ def _roots_of_pair(flow: Flow, anchor: int, makers: Mapping[str, Maker]) -> list
     roots = search.find()
     own = {root for root in roots if flow.colour(root) == anchor}
     needed = {node for node in search.readers(search.demanded()) if flow.colour(node) == anchor}
+    is_transposed = makers[flow.expect_operation(anchor).op].is_transposed
     if not needed <= own or any(is_transposed(flow, root) for root in own):
         return None
     kernels = [each for each in joined_roots(flow, roots, makers) if own & set(each)]

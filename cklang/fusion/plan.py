@@ -8,14 +8,13 @@ makes them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 from cklang.fusion.functions import Functions
-from cklang.fusion.parts import split
 from cklang.fusion.svg import to_svg
-from cklang.ir.nodes import Function, Operation, Value, print_function
+from cklang.ir.nodes import Function, Value, print_function
 from cklang.source import Span
 from cklang.types import Dim
 
@@ -29,9 +28,6 @@ __all__ = [
     "Computed",
     "Decision",
     "Edge",
-    "FusedConv",
-    "FusedGemm",
-    "Kernel",
     "Plan",
     "Read",
     "View",
@@ -142,139 +138,6 @@ def _named(value: Value, axes: tuple[int | None, ...], names: Sequence[str]) -> 
     return f"{value}[{inside}]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FusedGemm:
-    """One kernel: ``result = cast(epilogue(a @ b, reads…))``.
-
-    With ``scale_a`` or ``scale_b`` the sum over each block of K is multiplied by them.
-
-    ``a``, ``b`` and ``reads`` name parameters of the function or results of earlier kernels.
-    ``epilogue`` is a region of rank-0 values in canonical form: parameters ``%acc`` (f32, or i32
-    of an integer product), then ``%d0``, ``%d1``… one for each read in order (narrow floats arrive
-    widened to f32, others as they are), one result: i32 where integers are stored, else f32. The
-    store rounds f32 to ``result.type.dtype``: the only cast that is not in the region. Operations
-    of the region carry the user's spans.
-
-    If ``a`` is computed, the region goes on with parameters ``%a0``… for its reads and one more
-    result, its element, which is rounded to the operand's dtype in the same way; so for ``b``.
-    :attr:`functions` takes the region apart.
-
-    Of a pair ``b2`` is a second B, and the epilogue takes ``%acc1`` after ``%acc``: a @ b2.
-
-    ``more`` are further results: the epilogue gives one value for each after that of ``result``,
-    and ``axes`` of each say which of its axes runs with each axis of the kernel, as for reads.
-
-    ``axes`` are the result's axes in the order of the kernel's: batch axes, then rows and columns,
-    None where a product of vectors has none. ``depth`` is how many axes A and B have for K.
-    With ``log_sums`` the result is not stored: its memory has the log-sum-exp of each row and block
-    of columns (:mod:`cklang.ir.log_sums`), in rows.
-
-    ``anchor`` is the gemm of the function that this kernel computes (by the name of its result),
-    ``op`` its op,
-    ``transposed`` whether the kernel computes its transpose, with A and B exchanged.
-    ``spans`` are the user's places in it: the anchor's, then the region's, each once.
-    """
-
-    name: str
-    a: View | Computed
-    b: View | Computed
-    epilogue: Function
-    reads: tuple[Read, ...]
-    result: Value
-    more: tuple[Read, ...] = ()
-    log_sums: bool = False
-    b2: View | None = None
-    anchor: str
-    op: str = "gemm"
-    axes: tuple[int | None, ...] = (0, 1)
-    depth: int = 1
-    transposed: bool = False
-    scale_a: BlockScale | None = None
-    scale_b: BlockScale | None = None
-    spans: tuple[Span, ...] = field(default=(), compare=False)
-
-    @property
-    def inputs(self) -> tuple[Value, ...]:
-        """The values it reads, each once, in the order a, b, b2, their scales, reads."""
-        values: list[Value] = []
-        for side in (self.a, self.b, *([] if self.b2 is None else [self.b2])):
-            values += (read.value for read in side.reads)
-        values += (scale.view.value for scale in (self.scale_a, self.scale_b) if scale)
-        return tuple(dict.fromkeys([*values, *(read.value for read in self.reads)]))
-
-    family: ClassVar[str] = "gemm"
-
-    @property
-    def results(self) -> tuple[Value, ...]:
-        """The values that it writes."""
-        return (self.result, *(each.value for each in self.more))
-
-    def renamed(self, name: str) -> FusedGemm:
-        """Return the same kernel with another name."""
-        return replace(self, name=name)
-
-    @property
-    def functions(self) -> Functions:
-        """The function of ``epilogue``, and those of ``a`` and ``b`` if they are computed."""
-        sides = {"prologue_a": self.a, "prologue_b": self.b}
-        computed = {name: side for name, side in sides.items() if isinstance(side, Computed)}
-        sums = 1 if self.b2 is None else 2
-        counts = [sums + len(self.reads), *(len(side.reads) for side in computed.values())]
-        parts = split(self.epilogue, counts, first=len(self.results))
-        return Functions(**dict(zip(("epilogue", *computed), parts, strict=True)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FusedConv:
-    """One kernel: ``result = cast(epilogue(operation(a, b), reads…))`` of a convolution op.
-
-    The fields are those of :class:`FusedGemm`, but that ``perm`` of ``a`` and ``b`` and ``axes``
-    of the reads are in the order of the axes of ``operation``'s operands and result, channels
-    last; ``operation`` has the windows and the extents.
-    """
-
-    name: str
-    operation: Operation
-    a: View
-    b: View
-    epilogue: Function
-    reads: tuple[Read, ...]
-    result: Value
-    axes: tuple[int, ...]
-    spans: tuple[Span, ...] = field(default=(), compare=False)
-
-    @property
-    def anchor(self) -> str:
-        """The name of the result of ``operation``."""
-        return self.operation.result.name
-
-    family: ClassVar[str] = "conv"
-
-    @property
-    def results(self) -> tuple[Value, ...]:
-        """The values that it writes."""
-        return (self.result,)
-
-    def renamed(self, name: str) -> FusedConv:
-        """Return the same kernel with another name."""
-        return replace(self, name=name)
-
-    @property
-    def functions(self) -> Functions:
-        """Its one function."""
-        return Functions(epilogue=self.epilogue)
-
-    @property
-    def inputs(self) -> tuple[Value, ...]:
-        """The values it reads, each once, in the order a, b, reads."""
-        values = (self.a.value, self.b.value, *(read.value for read in self.reads))
-        return tuple(dict.fromkeys(values))
-
-
-Kernel: TypeAlias = FusedGemm | FusedConv
-"""What fusion makes of a product and what follows it."""
-
-
 class AnyKernel(Protocol):
     """A kernel of any family, as fusion made it."""
 
@@ -304,6 +167,9 @@ class AnyKernel(Protocol):
 
     def renamed(self, name: str) -> AnyKernel:
         """Return the same kernel with another name."""
+
+    def lines(self) -> Iterator[str]:
+        """Yield what it computes as lines of text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,8 +27,9 @@ from cklang.families.attention_backward.stages import (
 )
 from cklang.families.protocol import SelectionLike
 from cklang.families.reduce.key import reduce_key
+from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
-from cklang.fusion.plan import Plan
+from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.nodes import Function
 from cklang.ir.views import has_views
 from cklang.keys import KernelSignature
@@ -42,13 +43,16 @@ from cklang.selection.select import AnySelection, Request, find
 from cklang.selection.space import Pattern
 
 __all__ = [
+    "GradientKind",
     "Gradients",
     "PlannedGradients",
     "PreparedGradients",
     "attention_grad",
+    "attention_of",
     "bias_of",
     "declare_gradients",
     "expect_gradient",
+    "gradient_problem",
     "is_additive",
     "plan_gradients",
     "plan_of_gradients",
@@ -213,9 +217,36 @@ def _how(
 def _attention_of(plan: Plan) -> FusedAttention:
     """Return the one kernel of a plan, which is an attention."""
     (kernel,) = plan.kernels
+    return attention_of(kernel)
+
+
+def attention_of(kernel: AnyKernel) -> FusedAttention:
+    """Return a kernel that is an attention.
+
+    Raises:
+        CkInternalError: Z002, it is none.
+    """
     if not isinstance(kernel, FusedAttention):
-        raise error("Z002", what=f"@{plan.function.name} is taken for an attention")
+        raise error("Z002", what=f"{kernel.name} is taken for an attention")
     return kernel
+
+
+def gradient_problem(
+    kernel: AnyKernel,
+    layouts: Mapping[str, TensorLayout],
+    dims: Mapping[str, int],
+    kind: GradientKind,
+) -> AttentionGradCase:
+    """Return the problem of an attention's gradients.
+
+    Args:
+        kernel: What fusion made of the attention.
+        layouts: How its values lie in memory.
+        dims: The extents of the call.
+        kind: What is asked for beside the gradients of q, k and v.
+    """
+    forward = forward_case(attention_of(kernel), layouts, dims)
+    return grad_case(forward, kind.deterministic, kind.bias)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

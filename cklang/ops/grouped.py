@@ -27,10 +27,11 @@ from cklang.families.gemm.host import GemmProblem, GemmShim
 from cklang.families.gemm.key import Algorithm, GemmKey, Signature
 from cklang.families.gemm.launch import request_of
 from cklang.families.gemm.layout import problem_of
+from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.rules.problem import launchable, tiles_of
 from cklang.families.views import MemoryView
-from cklang.fusion.plan import FusedGemm, Plan
+from cklang.fusion.plan import Plan
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import CallPlan, Step, access_range
 from cklang.runtime.launch import describe

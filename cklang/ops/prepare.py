@@ -21,14 +21,16 @@ from cklang.device import arrays
 from cklang.device.arrays import HOST, Array, Library
 from cklang.device.preshuffle import Arrangement, arrangement_of
 from cklang.errors import error
+from cklang.families import plan_of
 from cklang.families.gemm.key import Layout, Signature
 from cklang.families.gemm.pairs import products_of
+from cklang.families.gemm.plan import FusedGemm
+from cklang.fusion.plan import View
 from cklang.selection.candidates import candidates
 from cklang.selection.context import current, device_of
 from cklang.types import DType, Kind, TensorVarType, f32, i32
 
 if TYPE_CHECKING:
-    from cklang.fusion.plan import FusedGemm
     from cklang.runtime.op import Op
 
 __all__ = ["PreparedWeight", "prepare"]
@@ -215,9 +217,6 @@ def prepare(
 
 def _kernel(op: Op, name: str | None, dtype: DType, consts: dict[str, Any]) -> FusedGemm:
     """Return the kernel whose second operand the parameter is."""
-    from cklang.fusion.partition import plan
-    from cklang.fusion.plan import FusedGemm, View
-
     parameters = op.program.parameters
     dtypes: dict[str, DType] = {}
     for parameter in parameters:
@@ -228,7 +227,7 @@ def _kernel(op: Op, name: str | None, dtype: DType, consts: dict[str, Any]) -> F
     values = {p.name: p.default for p in parameters if p.is_const and p.has_default} | consts
     products = (
         product
-        for kernel in plan(op.program.specialise(dtypes, values)).kernels
+        for kernel in plan_of(op.program.specialise(dtypes, values)).kernels
         if isinstance(kernel, FusedGemm)
         for product in products_of(kernel)
     )

@@ -15,7 +15,6 @@ from cklang.arch import ArchSpec, arch
 from cklang.codec import encode
 from cklang.errors import error
 from cklang.families import family_of
-from cklang.families.gemm.key import Algorithm, Signature
 from cklang.families.rule import Rejection
 from cklang.keys import KernelSignature
 from cklang.selection.rules import violations
@@ -212,7 +211,7 @@ def _changes(before: Any, after: Any) -> Iterator[Change]:
 
 
 def _step_by_step(algorithm: Any, signature: KernelSignature, spec: ArchSpec, problem: Any) -> Any:
-    current = _with_vectors_for(algorithm, signature)
+    current = family_of(signature).completed_algorithm(algorithm, signature)
     left = _count(current, signature, spec, problem)
     for _ in range(_STEPS):
         if left == 0:
@@ -231,14 +230,6 @@ def _step_by_step(algorithm: Any, signature: KernelSignature, spec: ArchSpec, pr
             return None
         current, left = chosen, best
     return None
-
-
-def _with_vectors_for(algorithm: Any, signature: KernelSignature) -> Any:
-    """Give it as many D widths as there are D operands, the missing ones of one element."""
-    if not (isinstance(algorithm, Algorithm) and isinstance(signature, Signature)):
-        return algorithm
-    widths = (*algorithm.vector_d, *(1 for _ in signature.d))[: len(signature.d)]
-    return replace(algorithm, vector_d=widths)
 
 
 def _count(algorithm: Any, signature: KernelSignature, spec: ArchSpec, problem: Any) -> int:

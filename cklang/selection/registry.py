@@ -22,7 +22,7 @@ from cklang import forks
 from cklang.arch import arch
 from cklang.codec import decode, expect_fields, expect_object, unknown
 from cklang.errors import error
-from cklang.families import completed_key, family_of, key_from_json, key_of
+from cklang.families import FAMILIES, completed_key, family_of, key_from_json, key_of
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey, KernelSignature
 from cklang.memo import BoundedMemo
@@ -252,13 +252,11 @@ class Registry:
             CkValueError: K001, there is no such profile; K004, there is no such GPU; K008, nothing
                 of it is legal on the GPU.
         """
-        from cklang.families.attention.profiles import profile_kernels
-
-        kernels = tuple(profile_kernels(name, arch(gpu), dtypes, heads))
+        kernels = tuple(FAMILIES["attention"].profile(name, arch(gpu), dtypes, heads))
         if not kernels:
             types = "any element type" if dtypes is None else ", ".join(dtypes)
             raise error("K008", among=f"the profile {name}", arch=gpu, signature=types)
-        return sum(self.add(k.key, k.functions, priority=priority) for k in kernels)
+        return sum(self.add(key, functions, priority=priority) for key, functions in kernels)
 
     def remove(self, key: AnyKey) -> bool:
         """Forget a kernel; return whether it was there.

@@ -9,10 +9,8 @@ from itertools import product
 from typing import Any
 
 from cklang.arch import ArchSpec, arch
-from cklang.families import family_of
-from cklang.families.attention.key import AttentionAlgorithm
-from cklang.families.attention_backward.key import AttentionGradAlgorithm
-from cklang.families.gemm.key import Algorithm
+from cklang.errors import error
+from cklang.families import FAMILIES, family_of
 from cklang.families.grid import ANY, Pattern, pattern_of, walk
 from cklang.families.rule import ProblemRule
 from cklang.keys import KernelSignature
@@ -41,7 +39,7 @@ def pattern(**choices: Any) -> Pattern:
     Raises:
         CkValueError: K001, K002, K024, a field or a value that no algorithm has.
     """
-    return pattern_of(Algorithm, choices)
+    return pattern_of(_algorithm_of("gemm"), choices)
 
 
 def attention_pattern(*, gradient: bool = False, **choices: Any) -> Pattern:
@@ -59,7 +57,16 @@ def attention_pattern(*, gradient: bool = False, **choices: Any) -> Pattern:
     Raises:
         CkValueError: K001, K002, K024, a field or a value that no algorithm has.
     """
-    return pattern_of(AttentionGradAlgorithm if gradient else AttentionAlgorithm, choices)
+    family = "attention_backward" if gradient else "attention"
+    return pattern_of(_algorithm_of(family), choices)
+
+
+def _algorithm_of(family: str) -> type[Any]:
+    """Return the class of a family's algorithms."""
+    algorithm: type[Any] | None = FAMILIES[family].algorithm
+    if algorithm is None:
+        raise error("Z002", what=f"the family {family} has one kernel for each signature")
+    return algorithm
 
 
 def legal_values(name: str, signature: KernelSignature, spec: ArchSpec) -> Sequence[Any]:

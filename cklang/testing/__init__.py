@@ -10,9 +10,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cklang.ops.self_test import SelfTest, plain_key, self_test
 from cklang.testing.compare import assert_close, tolerance
 from cklang.testing.report import Report, report, reports
-from cklang.testing.selftest import SelfTest, plain_key, self_test
 
 if TYPE_CHECKING:
     from cklang.testing.drawn_calls import Call, calls

@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from cklang.fusion.partition import plan
+from cklang.families import plan_of
 from cklang.fusion.plan import MAX_READS
 from cklang.ir.builder import Builder
 from cklang.ir.casts import CASTS
@@ -96,7 +96,7 @@ def computed_products(draw: st.DrawFn, depth: int = 6) -> Function:
 def epilogues(draw: st.DrawFn, depth: int = 6, reads: int = 4) -> Function:
     """Return epilogue regions in canonical form: ``%acc``, ``%d0``… to one f32."""
     function = draw(gemm_functions(depth=depth, reads=reads))
-    return plan(function).kernels[-1].functions["epilogue"]
+    return plan_of(function).kernels[-1].functions["epilogue"]
 
 
 @st.composite

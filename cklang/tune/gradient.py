@@ -14,19 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.errors import error
-from cklang.families.attention_backward.key import AttentionGradKey
-from cklang.families.attention_backward.stages import GradientKind
-from cklang.ops.attention_backward import PreparedGradients, prepare_gradients
+from cklang.keys import AnyKey
+from cklang.ops.attention_backward import GradientKind, PreparedGradients, prepare_gradients
 from cklang.runtime.ir_text import op_from_ir
-from cklang.tune.attention import part_of, part_of_task
-from cklang.tune.task import TuningTask, attention_of
+from cklang.tune.called import part_of, part_of_task
+from cklang.tune.task import TuningTask
 
 __all__ = ["gradient_error_ratio", "gradient_of_o", "prepared"]
 
 Array = npt.NDArray[Any]
 
 
-def prepared(task: TuningTask, key: AttentionGradKey, arrays: Sequence[Array]) -> PreparedGradients:
+def prepared(task: TuningTask, key: AnyKey, arrays: Sequence[Array]) -> PreparedGradients:
     """Return the gradients of a call with one algorithm; that of o is made here, from a seed."""
     op = op_from_ir(task.program).using(key.algorithm)
     return prepare_gradients(
@@ -41,12 +40,12 @@ def prepared(task: TuningTask, key: AttentionGradKey, arrays: Sequence[Array]) -
 
 def gradient_of_o(task: TuningTask) -> Array:
     """Return what the gradient of o is taken to be."""
-    o = attention_of(task.fused).o
+    o = task.fused.results[0]
     shape = task.places[o.name].shape
     return np.random.default_rng(1).uniform(-1, 1, shape).astype(o.type.dtype.numpy)
 
 
-def gradient_error_ratio(task: TuningTask, key: AttentionGradKey, arrays: Sequence[Array]) -> float:
+def gradient_error_ratio(task: TuningTask, key: AnyKey, arrays: Sequence[Array]) -> float:
     """Take the gradients of a part of ``arrays``; return the largest error in its bound's units."""
     from cklang.reference.attention_grad import SharedBias, gradients_with_bound
     from cklang.reference.distance import largest_ratio

@@ -7,16 +7,14 @@ Nobody gets it without asking for it, so a choice never depends on what is insta
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from cklang.families.gemm.family import ProductCost
-from cklang.families.gemm.problem import Problem
+from cklang.families import family_of
 from cklang.fusion.functions import Functions
 from cklang.selection.pool import AnyPool, Legal
 from cklang.selection.strategy import Chosen, Heuristic
-from cklang.tune.ranker import learned
 
 __all__ = ["Learned"]
 
@@ -35,15 +33,11 @@ class Learned:
         Raises:
             CkUnsupportedError: N012, LightGBM is not installed.
         """
-        if (
-            not isinstance(problem, Problem)
-            or (ranker := learned(pool.spec, problem.signature)) is None
-        ):
+        logits = family_of(problem.signature).preference(pool.cost, problem)
+        if logits is None:
             other = Heuristic().choose(pool, problem, legal, functions)
             reason = f"nothing was learned of such products on {pool.spec.name}; {other.reason}"
             return Chosen(position=other.position, reason=reason)
-        priced = cast(ProductCost, pool.cost).ranker
-        logits = priced.of_keys(ranker.logits(priced.model, problem))
         position = int(np.argmax(np.where(legal, logits, -np.inf)))
         count = int(np.count_nonzero(legal))
         reason = f"preferred by the learned ranker of {count} legal candidates of {len(pool)}"

@@ -24,20 +24,14 @@ from cklang.device.device import Device, open_device
 from cklang.device.resources import Resources
 from cklang.device.staging import HostRegion, placed
 from cklang.errors import CkError, CkUnsupportedError
-from cklang.families import family_of, key_from_json
-from cklang.families.attention.key import AttentionKey
-from cklang.families.attention_backward.key import AttentionGradKey
-from cklang.families.gemm.key import GemmKey
+from cklang.families import FAMILIES, family_of, key_from_json
+from cklang.families.launch_operands import LaunchOperands
 from cklang.families.tensor_layout import TensorLayout
 from cklang.keys import AnyKey
-from cklang.reference.bounds import evaluate_with_bound
-from cklang.reference.distance import largest_ratio
 from cklang.runtime.standalone_launch import standalone_launch
-from cklang.tune.attention import called, error_ratio_of, operands_of
-from cklang.tune.check import error_ratio
+from cklang.tune.called import called, error_ratio_of, operands_of
 from cklang.tune.database import Measurement, Status
 from cklang.tune.gradient import gradient_error_ratio, prepared
-from cklang.tune.launch_operands import LaunchOperands, launch_operands_of
 from cklang.tune.on_device import measurement, microseconds
 from cklang.tune.task import TuningTask
 from cklang.types import DType, Kind
@@ -71,7 +65,10 @@ def measure(task: Mapping[str, Any], key: Mapping[str, Any], settings: Mapping[s
 
 
 def _of_family(task: TuningTask, key: AnyKey) -> Measurement:
-    return _MEASURES.get(key.family, _called_measured)(task, key)
+    if task.gradient is not None:
+        return _gradient_measured(task, key)
+    by_launch = family_of(key.signature).timed_by_launch
+    return (_launch_measured if by_launch else _call_measured)(task, key)
 
 
 def failed(key: AnyKey, status: Status, note: str) -> Measurement:
@@ -83,13 +80,14 @@ def _now() -> str:
     return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
 
 
-def _product_measured(task: TuningTask, key: GemmKey) -> Measurement:
+def _launch_measured(task: TuningTask, key: AnyKey) -> Measurement:
+    """Measure a launch of a kernel by itself, on operands of its own."""
     from cklang.build.builder import shared_builder
 
     functions = task.functions
     (artifact,) = shared_builder().build_all([(key, functions)])
     device = open_device()
-    operands = _product_operands(task)
+    operands = _launch_operands(task)
     (stage,) = family_of(key.signature).operands(task.problem, key, functions).stages
     # Each input of a launch has memory of its own, also where the program has one value for two.
     names = tuple(map(str, range(len(stage.values))))
@@ -101,7 +99,8 @@ def _product_measured(task: TuningTask, key: GemmKey) -> Measurement:
             device.synchronize()
             counters = _counters(device)
             spent = None if device.emulated else microseconds(device, launch)
-    ratio = error_ratio(operands.kernel, operands.inputs, operands.results)
+    family = family_of(key.signature)
+    ratio = family.error_ratio(operands.kernel, operands.inputs, operands.results)
 
     def price() -> Price:
         if spent is not None:
@@ -130,16 +129,8 @@ def _judged(key: AnyKey, ratio: float, price: Callable[[], Price]) -> Measuremen
     )
 
 
-def _called_measured(task: TuningTask, key: AnyKey) -> Measurement:
-    """Measure a kernel through calls of its op, on random inputs that are checked as a whole."""
-    arrays = _inputs(task)
-    results, _ = called(task, key, arrays)
-    want, bound = evaluate_with_bound(task.program, arrays)
-    ratios = map(largest_ratio, results, want, bound)
-    return _judged(key, max(ratios), partial(_call_price, open_device(), task, key, arrays))
-
-
-def _attention_measured(task: TuningTask, key: AttentionKey) -> Measurement:
+def _call_measured(task: TuningTask, key: AnyKey) -> Measurement:
+    """Measure a kernel through calls of its op."""
     arrays = operands_of(task, _inputs(task))
     price = partial(_call_price, open_device(), task, key, arrays)
     return _judged(key, error_ratio_of(task, key, arrays), price)
@@ -157,7 +148,7 @@ def _call_price(
     return _emulated(device, key, task.problem, counters, {})
 
 
-def _gradient_measured(task: TuningTask, key: AttentionGradKey) -> Measurement:
+def _gradient_measured(task: TuningTask, key: AnyKey) -> Measurement:
     device = open_device()
     arrays = operands_of(task, _inputs(task))
 
@@ -174,15 +165,6 @@ def _gradient_measured(task: TuningTask, key: AttentionGradKey) -> Measurement:
         return _emulated(device, key, task.problem, counters, {})
 
     return _judged(key, gradient_error_ratio(task, key, arrays), price)
-
-
-_MEASURES: Mapping[str, Callable[[TuningTask, Any], Measurement]] = {
-    "gemm": _product_measured,
-    "conv": _product_measured,
-    "attention": _attention_measured,
-    "attention_backward": _gradient_measured,
-}
-"""How a kernel is measured and checked, by family; others are through calls of their ops."""
 
 
 def _emulated(
@@ -211,14 +193,15 @@ def _counters(device: Device) -> dict[str, float]:
     return counted
 
 
-def _product_operands(task: TuningTask) -> LaunchOperands:
+def _launch_operands(task: TuningTask) -> LaunchOperands:
     """Return random inputs and an unwritten result, laid out as the task says."""
     rng = np.random.default_rng(0)
     memory = _operands(task)
     names = list(memory)
     # What is cut, or read from copies that repeat an operand, is not in the program as it is.
     if task.launch is not None or any(x.value not in names for x in task.problem.inputs):
-        return launch_operands_of(*task.launched, partial(_values, rng=rng))
+        family = FAMILIES[task.fused.family]
+        return family.launch_operands(*task.launched, partial(_values, rng=rng))
     arrays = tuple(memory.values())
     count = len(task.fused.inputs)
     return LaunchOperands(

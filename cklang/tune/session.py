@@ -21,9 +21,9 @@ import numpy as np
 
 from cklang import knobs
 from cklang.errors import CkUnsupportedError, error
-from cklang.families.attention.problem import AttentionCase
-from cklang.families.attention_backward.stages import GradientKind
+from cklang.families import family_of
 from cklang.keys import AnyKey
+from cklang.ops.attention_backward import GradientKind
 from cklang.selection.select import find
 from cklang.selection.strategy import FirstFit
 from cklang.toolchain.paths import cache_root
@@ -288,8 +288,7 @@ def _search(op: Op, task: TuningTask, store: Database, limit: int, patience: int
     request = replace(op.request, strategy=FirstFit())
     selection = find(task.problem, spec, request, task.functions)
     problem = selection.problem
-    if isinstance(problem, AttentionCase):
-        task = task.in_splits(problem.problem.splits)
+    task = task.in_splits(family_of(problem.signature).splits(problem))
     pool: AnyPool = selection.pool
     query = query_of(problem, spec)
     known = {m.key.digest: m for m in store.measurements(query)}

@@ -17,15 +17,12 @@ from typing import TYPE_CHECKING, Any
 from cklang.codec import decode, encode
 from cklang.errors import error
 from cklang.families import FAMILIES, family_of, plan_of
-from cklang.families.attention.plan import FusedAttention
-from cklang.families.attention.problem import AttentionGradCase
-from cklang.families.attention_backward.stages import GradientKind, forward_case, grad_case
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.plan import AnyKernel, Plan
 from cklang.fusion.unfuse import kernel_program
 from cklang.ir.nodes import Function, print_function
-from cklang.ops.attention_backward import expect_gradient
+from cklang.ops.attention_backward import GradientKind, expect_gradient, gradient_problem
 from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.placeholder_arguments import packed_arguments
 from cklang.runtime.planner import memory_of
@@ -33,7 +30,7 @@ from cklang.runtime.planner import memory_of
 if TYPE_CHECKING:
     from cklang.runtime.bind import Binding
 
-__all__ = ["Call", "TuningTask", "attention_of", "problem_text", "tasks_of", "tasks_of_call"]
+__all__ = ["Call", "TuningTask", "problem_text", "tasks_of", "tasks_of_call"]
 
 Call = Mapping[str, Any] | Sequence[Any]
 """Names for :func:`packed_arguments`; or the arguments of a call."""
@@ -101,8 +98,9 @@ class TuningTask:
     def functions(self) -> Functions:
         """What fills the kernel's stencil."""
         problem = self.problem
-        if isinstance(problem, AttentionGradCase):
-            return problem.functions
+        if self.gradient is not None:
+            functions: Functions = problem.functions
+            return functions
         return family_of(problem.signature).functions_of(problem, self.fused.functions)
 
     @property
@@ -114,9 +112,15 @@ class TuningTask:
                 element.
         """
         if self.gradient is not None:
-            forward = forward_case(attention_of(self._planned_kernel), self.places, dict(self.dims))
-            return grad_case(forward, self.gradient.deterministic, self.gradient.bias)
+            return gradient_problem(
+                self._planned_kernel, self.places, dict(self.dims), self.gradient
+            )
         return self._problem if self.launch is None else self.launched[1]
+
+    @property
+    def forward(self) -> Any:
+        """The same of the kernel itself, where its gradients are measured."""
+        return self._problem if self.gradient is not None else self.problem
 
     @property
     def _problem(self) -> Any:
@@ -140,17 +144,6 @@ class TuningTask:
     def from_json(data: Mapping[str, Any]) -> TuningTask:
         """Read it back."""
         return decode(TuningTask, dict(data), "tuning task")
-
-
-def attention_of(kernel: AnyKernel) -> FusedAttention:
-    """Return a kernel that is an attention.
-
-    Raises:
-        CkInternalError: Z002, it is none.
-    """
-    if not isinstance(kernel, FusedAttention):
-        raise error("Z002", what=f"{kernel.name} is taken for an attention")
-    return kernel
 
 
 @lru_cache(maxsize=64)

@@ -20,10 +20,11 @@ from cklang.build.builder import Builder
 from cklang.errors import CkError, CkValueError
 from cklang.families.attention.index_arrays import HostLists, host_lists
 from cklang.ir.attention_lists import Extents, check_lists
+from cklang.ops.attention_backward import attention_of
 from cklang.runtime.bind import Binding
 from cklang.runtime.op import Op
-from cklang.tune.attention import operands_of, part_of
-from cklang.tune.task import attention_of, tasks_of_call
+from cklang.tune.called import operands_of, part_of
+from cklang.tune.task import tasks_of_call
 from tests.support.arrays import Array, uniform
 from tests.support.attention_ops import (
     cached,

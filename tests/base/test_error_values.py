@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 import cklang as ck
-from cklang.cli import plot, spelling, target
+from cklang.cli import plot, target
 from cklang.cli import registry as registry_command
 from cklang.cli.main import main
 from cklang.errors import CkValueError
 from cklang.families.attention_backward.key import AttentionGradAlgorithm
+from cklang.families.gemm import spelling
 from cklang.families.presets import profile_row
 from cklang.tune.bench import Bench
 from cklang.tune.session import seconds_of

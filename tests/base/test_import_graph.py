@@ -43,6 +43,16 @@ START_UP: Table = {
     "cklang.device.launch_sequence": ("cklang.toolchain.compilers",),
     "cklang.emulator.build": ("rich",),
     "cklang.families": ("cklang.fusion.partition",),
+    "cklang.families.gemm.family": (
+        "cklang.families.gemm.launch_operands",
+        "cklang.families.gemm.learned",
+        "cklang.families.gemm.sampled_rows",
+        "cklang.families.gemm.spelling",
+    ),
+    "cklang.families.protocol": (
+        "cklang.reference.bounds",
+        "cklang.reference.distance",
+    ),
     "cklang.families.rowwise.outline": ("networkx",),
     "cklang.families.rowwise.long_rows": ("cklang.fusion.partition",),
     "cklang.families.scatter.family": ("cklang.fusion.partition",),
@@ -58,7 +68,6 @@ START_UP: Table = {
     "cklang.ops.append_kv": ("cklang.build.builder",),
     "cklang.ops.attention_backward": ("cklang.build.builder",),
     "cklang.ops.dropout_bytes": ("cklang.build.builder",),
-    "cklang.ops.prepare": ("cklang.fusion.partition",),
     "cklang.runtime.ir_text": (
         "cklang.ir.parser",
         "cklang.ir.verifier",
@@ -76,7 +85,7 @@ START_UP: Table = {
     "cklang.toolchain.built_library": ("filelock",),
     "cklang.toolchain.paths": ("platformdirs",),
     "cklang.toolchain.progress": ("rich",),
-    "cklang.tune.attention": (
+    "cklang.tune.called": (
         "cklang.reference.bounds",
         "cklang.reference.distance",
     ),
@@ -105,7 +114,7 @@ START_UP: Table = {
 OPTIONAL: Table = {
     "cklang.build.dask_executor": ("distributed",),
     "cklang.cli.plot": ("matplotlib",),
-    "cklang.tune.ranker": ("lightgbm",),
+    "cklang.families.gemm.learned": ("lightgbm",),
 }
 """Imports in functions of packages that are optional."""
 
@@ -119,13 +128,9 @@ NEEDLESS: Table = {
     "cklang.ops.append_kv": ("cklang.device.device",),
     "cklang.ops.attention_backward": ("cklang.device.device",),
     "cklang.ops.dropout_bytes": ("cklang.device.device",),
-    "cklang.ops.prepare": (
-        "cklang.device.device",
-        "cklang.fusion.plan",
-    ),
+    "cklang.ops.prepare": ("cklang.device.device",),
     "cklang.runtime.op": ("cklang.device.device",),
     "cklang.selection.context": ("cklang.device.device",),
-    "cklang.selection.registry": ("cklang.families.attention.profiles",),
     "cklang.selection.select": ("cklang.device.device",),
     "cklang.tune.measure": ("dataclasses",),
     "cklang.tune.session": (

@@ -110,3 +110,17 @@ def test_no_arrow_up_is_listed_that_nobody_needs() -> None:
 def test_every_folder_is_a_layer() -> None:
     folders = {p.name for p in ROOT.iterdir() if p.is_dir() and any(p.rglob("*.py"))}
     assert folders - {"errors"} <= set(LAYERS)
+
+
+FAMILY_FOLDERS = {p.parent.name for p in (ROOT / "families").glob("*/__init__.py")}
+OUTSIDE = [path for path in FILES if layer_of(module_of(path)) not in ("families", "ops")]
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_family_is_known_by_its_protocol_alone(path: Path) -> None:
+    """Code outside the families finds one in a table; public functions about one are ops."""
+    assert len(FAMILY_FOLDERS) > 10
+    for target in imports(path):
+        parts = target.split(".")
+        inside = parts[0] == "families" and len(parts) > 1 and parts[1] in FAMILY_FOLDERS
+        assert not inside, f"{module_of(path)} must not import {target}"

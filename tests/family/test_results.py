@@ -17,12 +17,12 @@ from cklang.device.device import open_device
 from cklang.errors import CkUnsupportedError
 from cklang.families.gemm.bands import bands_of, why_k_is_whole
 from cklang.families.gemm.cost.traits import traits_of
+from cklang.families.gemm.family import GEMM
 from cklang.families.gemm.key import DKind, DOperand, EpilogueKind, Reduction
+from cklang.families.gemm.launch_operands import launch_operands_of
 from cklang.families.gemm.lower import lower
+from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.problem import Problem
-from cklang.fusion.plan import FusedGemm
-from cklang.tune.check import error_ratio
-from cklang.tune.launch_operands import launch_operands_of
 from cklang.tune.task import tasks_of
 from tests.support.algorithms import WIDE, narrow, wide
 from tests.support.arrays import drawn, mnk
@@ -122,9 +122,9 @@ def test_tuning_compares_every_result() -> None:
     x, w = (np.random.default_rng(1).uniform(-1, 1, s).astype(np.float16) for s in SIZES)
     sums = x.astype(np.float32) @ w.astype(np.float32).T
     results = [sums.astype(np.float16), _gelu(sums).astype(ck.bf16.numpy)]
-    assert error_ratio(task.fused, [x, w], results) <= 1
+    assert GEMM.error_ratio(task.fused, [x, w], results) <= 1
     results[1][69, 49] += 1
-    assert error_ratio(task.fused, [x, w], results) > 1
+    assert GEMM.error_ratio(task.fused, [x, w], results) > 1
     operands = launch_operands_of(instance(FusedGemm, task.fused), *_problem_and_values())
     assert operands.written == {2, 3}
     assert [each.dtype for each in operands.results] == [np.float16, ck.bf16.numpy]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cklang.frontend.ops.einsum import read_subscripts
-from cklang.fusion.partition import plan
-from cklang.fusion.unfuse import kernel_function
+from tests.support.plans import plan
+from tests.support.plans import kernel_function
 from cklang.reference.evaluate import evaluate
 from tests.support.plans import product_kernels
 

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 from cklang.errors import CkError
+from cklang.families.conv.plan import FusedConv
+from cklang.families.gemm.plan import FusedGemm
 from cklang.fusion.explain import explain_kernel
-from cklang.fusion.partition import plan
-from cklang.fusion.plan import FusedConv, FusedGemm
-from cklang.fusion.unfuse import kernel_function
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
 from cklang.reference.evaluate import evaluate
-from tests.support.plans import product_kernels
+from tests.support.plans import kernel_function, plan, product_kernels
 
 ATTRS = "{dilation = [1, 1], groups = 2, padding = [[1, 0], [0, 1]], stride = [2, 1]}"
 POINT = "{dilation = [1, 1], groups = 1, padding = [[0, 0], [0, 0]], stride = [1, 1]}"

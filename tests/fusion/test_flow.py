@@ -13,13 +13,13 @@ from cklang.families.rowwise.outline import OUTLINED
 from cklang.fusion.draw import annotated_graph
 from cklang.fusion.flow import Flow
 from cklang.fusion.graph import build_graph
-from cklang.fusion.kernel import MAKERS, RULES
-from cklang.fusion.partition import plan
+from cklang.fusion.kernel import RULES
 from cklang.ir.nodes import Function
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.parser import parse_function
 from cklang.ir.reductions import MEANINGS
 from cklang.testing.programs import programs
+from tests.support.plans import MAKERS, plan
 
 CHAIN = parse_function("""
 func @chain(%x: f16[M, M], %w: f16[M, M], %row: f32[M]) -> f32[M, M] {

@@ -7,8 +7,9 @@ import numpy as np
 
 import cklang as ck
 from cklang.families import plan_of
+from cklang.families.gemm.plan import FusedGemm
 from cklang.fusion.explain import explain
-from cklang.fusion.plan import FusedGemm, Plan
+from cklang.fusion.plan import Plan
 from cklang.ir.parser import parse_function
 from tests.support.typed import instance
 

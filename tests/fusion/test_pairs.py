@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from cklang.families import plan_of
+from cklang.families.gemm.plan import FusedGemm
 from cklang.fusion.explain import explain
-from cklang.fusion.plan import FusedGemm, Plan
-from cklang.fusion.unfuse import kernel_function
+from cklang.fusion.plan import Plan
 from cklang.ir.parser import parse_function
 from cklang.reference.evaluate import evaluate
+from tests.support.plans import kernel_function
 from tests.support.typed import instance
 
 PARAMS = (

@@ -6,14 +6,14 @@ from __future__ import annotations
 import pytest
 
 from cklang.errors import CkUnsupportedError
+from cklang.families.gemm.plan import FusedGemm
 from cklang.fusion.draw import annotated_graph, to_dot, to_mermaid
 from cklang.fusion.explain import explain
 from cklang.fusion.kernel import RULES
-from cklang.fusion.partition import plan
-from cklang.fusion.plan import Computed, FusedGemm, Plan, View, epilogue_hash
+from cklang.fusion.plan import Computed, Plan, View, epilogue_hash
 from cklang.ir.parser import parse_function
 from cklang.types import dims
-from tests.support.plans import product_kernels
+from tests.support.plans import plan, product_kernels
 
 M, N, K = dims("M N K")
 

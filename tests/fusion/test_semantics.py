@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.errors import CkUnsupportedError
-from cklang.fusion.partition import plan
 from cklang.fusion.parts import joined
 from cklang.fusion.plan import MAX_READS, Plan, epilogue_text
-from cklang.fusion.unfuse import kernel_function
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
 from cklang.ir.verifier import verify
@@ -20,7 +18,7 @@ from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
 from cklang.testing import assert_close
 from cklang.testing.programs import arguments, epilogues, gemm_functions, programs
-from tests.support.plans import product_kernels
+from tests.support.plans import kernel_function, plan, product_kernels
 
 
 def run(fusion_plan: Plan, arrays: tuple[Any, ...]) -> Any:

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.fusion.explain import explain
-from cklang.fusion.partition import plan
-from cklang.fusion.unfuse import kernel_function
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
@@ -23,7 +21,7 @@ from cklang.reference.evaluate import evaluate
 from cklang.testing import assert_close, strategies
 from cklang.testing.strategies import Values, extents
 from cklang.types import Dim, DType, TensorType, e8m0, f32
-from tests.support.plans import product_kernels
+from tests.support.plans import kernel_function, plan, product_kernels
 
 BLOCKS = {"a": (((1, 4), ())), "b": (((), (4, 3))), "both": (((2, 4), (4, 1)))}
 

@@ -23,11 +23,11 @@ from cklang.families.gemm.problem import Matrix, Problem
 from cklang.families.gemm.rules import RULES
 from cklang.families.gemm.synthetic import problem
 from cklang.ops.grouped import _key, _Product
+from cklang.ops.self_test import passing, plain_key, plain_problem
 from cklang.runtime.launch import described_stage
 from cklang.selection.registry import Registry
 from cklang.selection.rules import violations
 from cklang.selection.select import Request, Selection, select
-from cklang.testing.selftest import passing, plain_key, plain_problem
 from cklang.types import bf16, f16, f32, fp8_fnuz
 from tests.support.algorithms import DEEP, narrow
 from tests.support.gemm_keys import RELU, shape

@@ -16,10 +16,10 @@ from cklang import knobs
 from cklang.build import bundle
 from cklang.build.stencil_files import StencilFiles
 from cklang.cli.main import main
-from cklang.cli.spelling import spelled
 from cklang.errors import CkBuildError, CkError, error
 from cklang.families.gemm.lower import lower
 from cklang.families.gemm.problem import Problem
+from cklang.families.gemm.spelling import spelled
 from cklang.keys import opened
 from cklang.selection.registry import Registry
 from cklang.selection.select import select

@@ -10,13 +10,13 @@ import pytest
 
 import cklang as ck
 from cklang.frontend.program import Program
-from cklang.fusion.partition import plan
 from cklang.ir.nodes import Function
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from tests.support.algorithms import narrow
 from tests.support.attention_ops import within
 from tests.support.checks import check, check_group, launches
+from tests.support.plans import plan
 
 M, N, K, B, H, G, S, T, D, L = ck.dims("M N K B H G S T D L")
 

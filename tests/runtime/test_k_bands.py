@@ -21,12 +21,13 @@ from cklang.families.gemm import bands
 from cklang.families.gemm.bands import Band, bands_of
 from cklang.families.gemm.k_bands import Link, fitted, kernel_of, link_of
 from cklang.families.gemm.key import DKind, EpilogueKind, Pipeline, Scale
+from cklang.families.gemm.launch_operands import launch_operands_of
+from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.problem import Matrix, Problem
 from cklang.families.gemm.synthetic import problem
-from cklang.fusion.plan import FusedGemm, Plan
+from cklang.fusion.plan import Plan
 from cklang.runtime.op import Op
 from cklang.testing.strategies import Layout, arrays, strided
-from cklang.tune.launch_operands import launch_operands_of
 from cklang.tune.measure import measure
 from cklang.tune.task import TuningTask, problem_text, tasks_of
 from cklang.types import DType

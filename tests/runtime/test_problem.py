@@ -15,10 +15,11 @@ from cklang.arch import arch
 from cklang.errors import CkError
 from cklang.families.gemm.key import DKind, Layout
 from cklang.families.gemm.layout import problem_of
+from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.problem import Matrix, Problem
 from cklang.families.gemm.rules import RULES
 from cklang.families.tensor_layout import TensorLayout
-from cklang.fusion.plan import FusedGemm, Read, View
+from cklang.fusion.plan import Read, View
 from cklang.ir.nodes import Function, Value
 from cklang.selection.rules import violations
 from cklang.selection.select import select

@@ -3,14 +3,42 @@
 
 from __future__ import annotations
 
-from cklang.families import plan_of
+from collections.abc import Mapping
+
+from cklang.families import FAMILIES, plan_of
 from cklang.families.attention.plan import FusedAttention
-from cklang.fusion.plan import FusedConv, FusedGemm, Plan
+from cklang.families.conv.plan import FusedConv
+from cklang.families.gemm.plan import FusedGemm
+from cklang.fusion import partition
+from cklang.fusion.kernel import Maker
+from cklang.fusion.plan import AnyKernel, Plan
+from cklang.ir.nodes import Function
 from tests.support.written_ops import written_op
 
-__all__ = ["SHAPE", "attention_kernel", "plan_of_statements", "product_kernels"]
+__all__ = [
+    "MAKERS",
+    "SHAPE",
+    "attention_kernel",
+    "kernel_function",
+    "plan",
+    "plan_of_statements",
+    "product_kernels",
+]
+
+MAKERS: Mapping[str, Maker] = {**FAMILIES["gemm"].makers, **FAMILIES["conv"].makers}
+"""The anchors of products and convolutions."""
 
 SHAPE = "ck.f16[B, H, S, D]"
+
+
+def plan(function: Function, makers: Mapping[str, Maker] = MAKERS) -> Plan:
+    """Return the plan of a function of products and convolutions alone."""
+    return partition.plan(function, makers)
+
+
+def kernel_function(kernel: AnyKernel) -> Function:
+    """Return a kernel as a function of its own."""
+    return FAMILIES[kernel.family].as_function(kernel)
 
 
 def plan_of_statements(body: str, result: str = SHAPE) -> Plan:

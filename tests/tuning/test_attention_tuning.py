@@ -14,9 +14,9 @@ import cklang as ck
 from cklang.errors import CkError
 from cklang.families.attention.key import AttentionKey
 from cklang.selection.registry import Registry
-from cklang.tune import attention
-from cklang.tune.attention import operands_of, part_of_task
+from cklang.tune import called
 from cklang.tune.bench import bench
+from cklang.tune.called import operands_of, part_of_task
 from cklang.tune.database import Database, Status
 from cklang.tune.measure import measure
 from cklang.tune.strategies import Autotune
@@ -170,14 +170,14 @@ def test_a_wrong_kernel_never_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Registry("mine")
     key = declared(mine, SOME, **SMALL)
     task = task_of(plain, **SMALL)
-    right = attention.called
+    right = called.called
 
     def wrong(*args: Any) -> Any:
         results, count = right(*args)
         results[0][0, 0, 5, 7] += np.float16(0.5)
         return results, count
 
-    monkeypatch.setattr(attention, "called", wrong)
+    monkeypatch.setattr(called, "called", wrong)
     environment = {"CKLANG_DEVICE": f"emu:{ARCH}"}
     measurement = measure(task.to_json(), key.to_json(), environment)
     assert measurement["status"] == "wrong"

@@ -20,14 +20,14 @@ from cklang.errors import CkUnsupportedError, CkValueError
 from cklang.families.cost_constants import fitted
 from cklang.families.gemm.cost.model import CostModel, GemmShape
 from cklang.families.gemm.key import Scale
+from cklang.families.gemm.learned import FEATURES, Wins, features, learned, prior, read_ranker
 from cklang.selection.select import select
-from cklang.tune.ranker import FEATURES, Wins, features, learned, prior, read_ranker
 from tests.support.shared_data import required
 
 if TYPE_CHECKING:
     from data.published import Table
 
-FOLDER = Path(__file__).parents[2] / "cklang" / "tune" / "rankers"
+FOLDER = Path(__file__).parents[2] / "cklang" / "families" / "fitted" / "rankers"
 GPUS = (("gfx942", 304), ("gfx950", 256))
 BLOCK, WEIGHTS = Scale(dtype=ck.f32, block=(1, 128)), Scale(dtype=ck.f32, block=(128, 128))
 SCALED: dict[str, Any] = {"e": ck.bf16, "scale_a": BLOCK, "scale_b": WEIGHTS}
@@ -149,7 +149,7 @@ def test_the_strategy() -> None:
 
 
 def test_without_lightgbm_only_the_strategy_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cklang.tune import ranker
+    from cklang.families.gemm import learned as ranker
 
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     monkeypatch.setattr(ranker, "_booster", ranker._booster.__wrapped__)

@@ -6,8 +6,9 @@ from __future__ import annotations
 import numpy as np
 
 import cklang as ck
-from cklang.fusion.plan import FusedGemm, Plan
-from cklang.tune.check import sampled
+from cklang.families.gemm.plan import FusedGemm
+from cklang.families.gemm.sampled_rows import sampled
+from cklang.fusion.plan import Plan
 from tests.support.typed import instance, only
 
 M, N, K = ck.dims("M N K")

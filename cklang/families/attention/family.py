@@ -8,6 +8,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from cklang.arch import ArchSpec
 from cklang.codec import encode
 from cklang.device.arrays import HOST, Array
@@ -24,7 +27,7 @@ from cklang.families.attention.launch import request_of, values_of
 from cklang.families.attention.lower import lower_attention
 from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.problem import PARTS, AttentionCase, case_of
-from cklang.families.attention.profiles import profile_algorithms
+from cklang.families.attention.profiles import profile_algorithms, profile_kernels
 from cklang.families.attention.ranking import attention_times, shape_of
 from cklang.families.attention.rules import RULES
 from cklang.families.attention.space import GRID, narrowed
@@ -35,6 +38,7 @@ from cklang.families.attention.split_kv import (
     splits_without_model,
 )
 from cklang.families.attention.standalone import contents_of
+from cklang.families.attention.trial import legal_lists, part_of
 from cklang.families.combine.key import combine_key
 from cklang.families.protocol import (
     DEFAULT_PRESET,
@@ -237,6 +241,27 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
         """Return tensors of small numbers, whole sequences, the first page."""
         stage = attention_stage(problem, key, functions, {})
         return Operands(contents=contents_of(problem), stages=(stage,))
+
+    def profile(
+        self, name: str, spec: ArchSpec, dtypes: Sequence[str] | None, heads: Sequence[int] | None
+    ) -> Iterator[tuple[AnyKey, Functions]]:
+        """Yield the kernels of a profile; those that combine, append and sum too."""
+        for kernel in profile_kernels(name, spec, dtypes, heads):
+            yield kernel.key, kernel.functions
+
+    def part(self, kernel: FusedAttention, dims: Mapping[str, int]) -> Mapping[str, int]:
+        """Return some sequences, queries and keys of a call; all if packed or in pages."""
+        return part_of(kernel, dims)
+
+    def lists(
+        self, kernel: FusedAttention, problem: AttentionCase, sizes: Mapping[str, tuple[int, ...]]
+    ) -> Mapping[str, npt.NDArray[np.int32]]:
+        """Return where sequences begin, how long they are, and their pages."""
+        return legal_lists(kernel, problem.problem, sizes)
+
+    def splits(self, problem: AttentionCase) -> int:
+        """Return among how many workgroups the keys of a tile of queries are shared."""
+        return problem.problem.splits
 
     def problem_facts(self, problem: AttentionCase) -> Any:
         """Return a problem as plain data, without names."""

@@ -9,9 +9,12 @@ from functools import partial
 
 from cklang.arch import ArchSpec
 from cklang.families.conv import rules
+from cklang.families.conv.fuse import MAKERS
 from cklang.families.conv.host import ConvRequest, ConvShim
 from cklang.families.conv.launch import request_of
+from cklang.families.conv.plan import FusedConv
 from cklang.families.conv.problem import ConvProblem, conv_problem_of
+from cklang.families.conv.unfuse import convolution_function
 from cklang.families.gemm.family import ProductFamily
 from cklang.families.gemm.key import GemmKey
 from cklang.families.layout_copy.plan import insert_layout_copies
@@ -20,9 +23,7 @@ from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
-from cklang.fusion.kernel import CONVOLUTION_MAKERS
-from cklang.fusion.plan import FusedConv
-from cklang.ir.nodes import Value
+from cklang.ir.nodes import Function, Value
 from cklang.ir.windows import DIRECTIONS, Role
 
 __all__ = ["CONV", "Conv"]
@@ -36,7 +37,7 @@ class Conv(ProductFamily[ConvProblem]):
     """Convolutions, with copies around a kernel where memory has the channels elsewhere."""
 
     name = "conv"
-    makers = CONVOLUTION_MAKERS
+    makers = MAKERS
     rules: RuleSet = rules.RULES
 
     def stage(
@@ -54,6 +55,10 @@ class Conv(ProductFamily[ConvProblem]):
             written=frozenset((problem.e.value,)),
             request=partial(_request, problem, a.split_k, blocks),
         )
+
+    def as_function(self, kernel: FusedConv) -> Function:
+        """Return a kernel as a function of its own."""
+        return convolution_function(kernel)
 
     def problem(
         self, kernel: FusedConv, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]

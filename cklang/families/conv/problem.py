@@ -15,12 +15,12 @@ from typing import Any
 
 from cklang.codec import unknown
 from cklang.errors import error
+from cklang.families.conv.plan import FusedConv
 from cklang.families.gemm.key import ConvSpecial, DKind, DOperand, Layout, ProductKind, Signature
 from cklang.families.gemm.kinds import KINDS
 from cklang.families.gemm.layout import refuse_negative, refuse_overlap
 from cklang.families.gemm.problem import Operand
 from cklang.families.tensor_layout import TensorLayout
-from cklang.fusion.plan import FusedConv
 from cklang.ir.convolution import geometry_of
 from cklang.ir.windows import DIRECTIONS, Geometry, Relation, Role
 from cklang.types import DType, Kind, f16, f32, i32

@@ -18,6 +18,7 @@ from cklang.families.gemm.candidates import candidates
 from cklang.families.gemm.copies import insert_operand_copies
 from cklang.families.gemm.cost import traits
 from cklang.families.gemm.cost.model import Ranker
+from cklang.families.gemm.fuse import MAKERS
 from cklang.families.gemm.host import GemmProblem, GemmShim
 from cklang.families.gemm.k_bands import fitted, launches_of
 from cklang.families.gemm.key import Algorithm, GemmKey, Layout, Signature
@@ -26,15 +27,19 @@ from cklang.families.gemm.layout import problem_of
 from cklang.families.gemm.lower import lower
 from cklang.families.gemm.memory_order import collapsible_order, summable_order
 from cklang.families.gemm.pairs import Apart, apart, pair_of, widened
+from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.rules import RULES, algorithm, batch
 from cklang.families.gemm.rules import problem as problem_rules
 from cklang.families.gemm.space import GRID
+from cklang.families.gemm.unfuse import product_function
 from cklang.families.gemm.words import algorithm_words
+from cklang.families.launch_operands import LaunchOperands, RandomValues
 from cklang.families.layout_copy.plan import WithCopies
 from cklang.families.protocol import (
     DEFAULT_PRESET,
     Family,
+    HostArray,
     Launches,
     OnDemand,
     Operands,
@@ -46,9 +51,8 @@ from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
-from cklang.fusion.kernel import PRODUCT_MAKERS
-from cklang.fusion.plan import FusedGemm, View
-from cklang.ir.nodes import Value
+from cklang.fusion.plan import View
+from cklang.ir.nodes import Function, Value
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
 from cklang.types import f32, i8, i32
@@ -155,6 +159,26 @@ class ProductFamily(Family[Signature, Algorithm, P]):
         """Return the launch of one kernel for one problem."""
         raise NotImplementedError
 
+    def tiling(self, key: GemmKey) -> object:
+        """Return a key without what follows from the width of accesses."""
+        a = key.algorithm
+        return (key.arch, key.signature, a.tile, a.warps, a.warp_tile, a.pipeline)
+
+    def completed_algorithm(self, algorithm: Algorithm, signature: Signature) -> Algorithm:
+        """Give it as many widths of D as there are D operands, the missing ones of one element."""
+        widths = (*algorithm.vector_d, *(1 for _ in signature.d))[: len(signature.d)]
+        return replace(algorithm, vector_d=widths)
+
+    timed_by_launch: ClassVar[bool] = True
+
+    def error_ratio(
+        self, kernel: Any, inputs: Sequence[HostArray], results: Sequence[HostArray]
+    ) -> float:
+        """Return the largest error of a kernel, of some rows if there are many."""
+        from cklang.families.gemm.sampled_rows import error_ratio
+
+        return error_ratio(self.as_function(kernel), kernel, inputs, results)
+
     def operands(self, problem: Any, key: GemmKey, functions: Functions) -> Operands:
         """Return all that a kernel reads or writes, as small numbers."""
         sizes = {each.value: each.span * each.dtype.bits // 8 for each in problem.inputs}
@@ -168,7 +192,7 @@ class Gemm(ProductFamily[Problem]):
     """Matrix products with fused prologues and epilogues, batched or not."""
 
     name = "gemm"
-    makers = PRODUCT_MAKERS
+    makers = MAKERS
     rules: RuleSet = RULES
 
     def stage(self, problem: Problem, key: GemmKey, functions: Functions, spec: ArchSpec) -> Stage:
@@ -285,6 +309,34 @@ class Gemm(ProductFamily[Problem]):
         """Tell whether the columns stay contiguous."""
         axes = next((each.axes for each in kernel.more if each.value == value), kernel.axes)
         return axes[-1] in (None, order[-1])
+
+    def spelled(
+        self, text: str, extents: tuple[int, int, int] = (1, 1, 1)
+    ) -> tuple[Problem, Functions]:
+        """Return a problem of a signature like ``f16:rcr:row``, and functions for it."""
+        from cklang.families.gemm.spelling import spelled
+
+        return spelled(text, extents)
+
+    def as_function(self, kernel: FusedGemm) -> Function:
+        """Return a kernel as a function of its own."""
+        return product_function(kernel)
+
+    def launch_operands(
+        self, kernel: FusedGemm, problem: Problem, values: RandomValues
+    ) -> LaunchOperands:
+        """Return random operands of a launch, which may be one of several."""
+        from cklang.families.gemm.launch_operands import launch_operands_of
+
+        return launch_operands_of(kernel, problem, values)
+
+    def preference(self, cost: ProductCost, problem: Problem) -> Times | None:
+        """Return how much each kernel is preferred by what was learned of published winners."""
+        from cklang.families.gemm.learned import learned
+
+        ranker = cost.ranker
+        own = learned(ranker.model.spec, problem.signature)
+        return None if own is None else ranker.of_keys(own.logits(ranker.model, problem))
 
     def launches(self, kernel: FusedGemm, problem: Problem) -> Iterator[tuple[FusedGemm, Problem]]:
         """Yield the products that a product is cut into."""

@@ -27,9 +27,10 @@ from typing import TypeVar
 from cklang.families.gemm.bands import WHOLE, Band, bands_of
 from cklang.families.gemm.batch_slices import slices_of
 from cklang.families.gemm.key import Algorithm, DKind, Layout
+from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.problem import Matrix, Problem, ReadAccess
 from cklang.fusion.parts import joined
-from cklang.fusion.plan import FusedGemm, Read
+from cklang.fusion.plan import Read
 from cklang.ir.infer import infer
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.types import DType

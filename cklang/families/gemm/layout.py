@@ -22,7 +22,8 @@ from cklang.ir.log_sums import COLUMNS
 from cklang.types import extents_of
 
 if TYPE_CHECKING:
-    from cklang.fusion.plan import BlockScale, FusedGemm
+    from cklang.families.gemm.plan import FusedGemm
+    from cklang.fusion.plan import BlockScale
 
 __all__ = ["problem_of", "refuse_negative", "refuse_overlap"]
 

@@ -9,8 +9,9 @@ then one axis.
 
 from __future__ import annotations
 
+from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.summed_axes import split_axes
-from cklang.fusion.plan import Computed, FusedGemm, View
+from cklang.fusion.plan import Computed, View
 from cklang.fusion.sites import Axes
 from cklang.ir.nodes import Value
 

@@ -14,10 +14,11 @@ from cklang.errors import CkError
 from cklang.families.gemm.cost.model import Extents
 from cklang.families.gemm.key import Layout
 from cklang.families.gemm.layout import problem_of
+from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.problem import Matrix, PairProblem, Problem
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.parts import joined
-from cklang.fusion.plan import FusedGemm, Read
+from cklang.fusion.plan import Read
 from cklang.ir.nodes import Function, Value
 
 __all__ = ["Apart", "Widened", "apart", "pair_of", "products_of", "widened"]

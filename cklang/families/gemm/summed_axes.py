@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from cklang.errors import error
+from cklang.families.gemm.plan import FusedGemm
 from cklang.families.tensor_layout import TensorLayout
-from cklang.fusion.plan import Computed, FusedGemm, View
+from cklang.fusion.plan import Computed, View
 from cklang.fusion.sites import Axes
 from cklang.types import extents_of
 

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 from cklang.arch import ArchSpec
 from cklang.device.arrays import alignment_of
+from cklang.families.conv.plan import FusedConv
 from cklang.families.gemm.layout import refuse_negative, refuse_overlap
 from cklang.families.layout_copy.key import LayoutCopyKey, LayoutCopySignature
 from cklang.families.layout_copy.lower import (
@@ -26,7 +27,7 @@ from cklang.families.layout_copy.lower import (
 )
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout, packed_strides
-from cklang.fusion.plan import FusedConv, View
+from cklang.fusion.plan import View
 from cklang.ir.nodes import Value
 from cklang.widths import DWORD_BYTES
 

@@ -8,14 +8,15 @@ band's problem becomes a kernel of its own, whose operands are plain matrices [M
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cklang.device.packed import pack
 from cklang.families.gemm.key import Layout
+from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.problem import (
     ComputedMatrix,
     Matrix,
@@ -24,51 +25,19 @@ from cklang.families.gemm.problem import (
     ReadAccess,
     ScaleAccess,
 )
-from cklang.fusion.plan import AnyKernel, BlockScale, Computed, FusedGemm, Read, View
+from cklang.families.launch_operands import LaunchOperands, RandomValues
+from cklang.fusion.plan import BlockScale, Computed, Read, View
 from cklang.ir.nodes import Value
-from cklang.ops.pack import pack
 from cklang.types import Blocks, Dim, DType, TensorType
 
-__all__ = ["LaunchOperands", "launch_operands_of"]
+__all__ = ["launch_operands_of"]
 
 Array = npt.NDArray[Any]
-Values = Callable[[DType, int], Array]
-"""Random elements of a dtype, so many of them."""
 
 _M, _N, _K = Dim("M"), Dim("N"), Dim("K")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchOperands:
-    """Arrays for one launch of a product or convolution."""
-
-    kernel: AnyKernel
-    """What it computes, of these operands."""
-    memory: tuple[Array, ...]
-    """All arrays, the result among them."""
-    order: tuple[int, ...]
-    """For each input of the problem: which of ``memory`` it is."""
-    inputs: tuple[Array, ...]
-    """The value of each of ``kernel.inputs``: views of that memory, or what was packed into it."""
-    place: int
-    """Which of ``memory`` is the first result."""
-    result: Array
-    """The first result as ``kernel`` has it."""
-    more: tuple[tuple[int, Array], ...] = ()
-    """The further results: which of ``memory``, and the result."""
-
-    @property
-    def written(self) -> frozenset[int]:
-        """Which of ``memory`` a launch writes."""
-        return frozenset((self.place, *(place for place, _ in self.more)))
-
-    @property
-    def results(self) -> tuple[Array, ...]:
-        """All results, as ``kernel`` has them."""
-        return (self.result, *(array for _, array in self.more))
-
-
-def launch_operands_of(kernel: FusedGemm, problem: Problem, values: Values) -> LaunchOperands:
+def launch_operands_of(kernel: FusedGemm, problem: Problem, values: RandomValues) -> LaunchOperands:
     """Return random operands for a launch.
 
     Args:
@@ -120,7 +89,7 @@ def launch_operands_of(kernel: FusedGemm, problem: Problem, values: Values) -> L
 class _Maker:
     """Makes the memory of a problem's inputs in order, and a view of each by name."""
 
-    def __init__(self, problem: Problem, values: Values) -> None:
+    def __init__(self, problem: Problem, values: RandomValues) -> None:
         self.batch = tuple(Dim(f"G{i}") for i in range(len(problem.batch)))
         self.axes = tuple(range(len(self.batch) + 2))
         self.memory: list[Array] = []

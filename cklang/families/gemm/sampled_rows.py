@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether a kernel computed what its case says: every element, or those of some rows if many.
+"""Whether a product computed what it should: every element, or those of some rows if many.
 
 Rows are the rows of A and of the result: a tile's first and last ones, those at the edges and some
 in between, with all of B, so that every column and all of K are met.
@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from cklang.errors import CkError, error
-from cklang.fusion.plan import AnyKernel, FusedConv, FusedGemm, Kernel
-from cklang.fusion.unfuse import kernel_function
-from cklang.ir.nodes import Value
+from cklang.errors import CkError
+from cklang.fusion.plan import AnyKernel, Computed, Read, View
+from cklang.ir.nodes import Function, Value
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.distance import largest_ratio
 
@@ -32,17 +31,49 @@ _UNLIKE = "I032"
 """The reference's error where one extent has two values: rows cannot be taken from this kernel."""
 
 
-def error_ratio(kernel: AnyKernel, inputs: Sequence[Array], results: Sequence[Array]) -> float:
+class Product(AnyKernel, Protocol):
+    """A kernel of a product or convolution: rows of A are rows of its results."""
+
+    @property
+    def a(self) -> View | Computed:
+        """The operand that has the rows."""
+
+    @property
+    def b(self) -> View | Computed:
+        """The other one."""
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """What the epilogue reads."""
+
+    @property
+    def axes(self) -> Sequence[int | None]:
+        """The result's axes in the order of the kernel's."""
+
+    @property
+    def more(self) -> tuple[Read, ...]:
+        """Further results."""
+
+    @property
+    def depth(self) -> int:
+        """How many axes are summed over."""
+
+    @property
+    def has_scales(self) -> bool:
+        """Whether blocks of A or B have scales."""
+
+
+def error_ratio(
+    function: Function, kernel: Product, inputs: Sequence[Array], results: Sequence[Array]
+) -> float:
     """Return the largest error of a kernel in units of its bound: at most 1 if it is right.
 
     Args:
+        function: The kernel as a function of its own.
         kernel: The kernel that computed ``results``.
         inputs: The value of each of ``kernel.inputs``.
         results: Those of ``kernel.results``.
     """
-    if not isinstance(kernel, FusedGemm | FusedConv):
-        raise error("Z002", what=f"{kernel.name} is taken for a product")
-    function = kernel_function(kernel)
     some = sampled(kernel, inputs, results)
     if some is not None:
         try:
@@ -58,7 +89,7 @@ def _largest(results: Sequence[Array], wanted: Sequence[Array], bounds: Sequence
 
 
 def sampled(
-    kernel: Kernel, inputs: Sequence[Array], results: Sequence[Array]
+    kernel: Product, inputs: Sequence[Array], results: Sequence[Array]
 ) -> tuple[list[Array], list[Array]] | None:
     """Return some rows of the inputs and of the results; None if they are few, or tangled."""
     *_, axis, column = kernel.axes
@@ -76,18 +107,16 @@ def sampled(
         each if along[value.name] is None else np.take(each, chosen, along[value.name])
         for value, each in zip(kernel.inputs, inputs, strict=True)
     ]
-    more = kernel.more if isinstance(kernel, FusedGemm) else ()
-    axes = (axis, *(each.axes[-2] for each in more))
+    axes = (axis, *(each.axes[-2] for each in kernel.more))
     return taken, [np.take(each, chosen, own) for each, own in zip(results, axes, strict=True)]
 
 
-def _row_axes(kernel: Kernel) -> dict[str, int | None] | None:
+def _row_axes(kernel: Product) -> dict[str, int | None] | None:
     """Return which axis of each input runs with the rows; None if one has two answers."""
-    if isinstance(kernel, FusedGemm) and (kernel.scale_a or kernel.scale_b):
+    if kernel.has_scales:
         return None  # a scale may belong to several rows
     uses: list[tuple[Value, int | None]] = [(read.value, None) for read in kernel.b.reads]
-    row = -1 - kernel.depth if isinstance(kernel, FusedGemm) else -2
-    uses += [(read.value, read.axes[row]) for read in kernel.a.reads]
+    uses += [(read.value, read.axes[-1 - kernel.depth]) for read in kernel.a.reads]
     uses += [(read.value, read.axes[-2]) for read in kernel.reads]
     along: dict[str, int | None] = {}
     for value, axis in uses:

@@ -18,6 +18,7 @@ from cklang.arch import arch
 from cklang.build.builder import shared_builder
 from cklang.device.artifact import Artifact
 from cklang.device.device import Device, open_device
+from cklang.device.packed import pack
 from cklang.device.staging import HostRegion, placed
 from cklang.families.gemm.family import GEMM
 from cklang.families.gemm.key import Algorithm, GemmKey, Layout
@@ -25,7 +26,6 @@ from cklang.families.gemm.problem import Matrix, Problem
 from cklang.families.gemm.synthetic import problem
 from cklang.fusion.functions import Functions
 from cklang.ir.nodes import Function, Value
-from cklang.ops.pack import pack
 from cklang.runtime.standalone_launch import standalone_launch
 from cklang.selection.context import device_of
 from cklang.types import DType, Kind, TensorType, f32, i32

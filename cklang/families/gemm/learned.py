@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 1
-_FOLDER = Path(__file__).parent / "rankers"
+_FOLDER = Path(__file__).parents[1] / "fitted" / "rankers"
 _FAR = 12.0
 """The distance to a problem that is not there: more than between any two in the tables."""
 _LEAST_LOGIT = -30.0

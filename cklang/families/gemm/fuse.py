@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: MIT
+"""How fusion makes the kernel of a product: which side is A, what its prologues compute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from cklang.errors import error
+from cklang.families.gemm.plan import FusedGemm
+from cklang.fusion.flow import Flow
+from cklang.fusion.kernel import Epilogue, KernelMaker, Maker, Walk, known_axis, spans_of
+from cklang.fusion.parts import joined
+from cklang.fusion.plan import BlockScale, Computed, Read, View
+from cklang.fusion.region import Region
+from cklang.fusion.sites import Axes, compose, identity, ints
+from cklang.ir.contraction import Contraction
+from cklang.ir.nodes import Function, Operation
+
+__all__ = ["MAKERS", "product"]
+
+
+def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
+    """Return the kernel of a root whose anchor is a matrix product."""
+    anchor, root = walk.anchor, maker.flow.value(walk.root)
+    space = _Space.of(maker.flow, walk.root, anchor)
+    functions: list[Function] = []
+    sides: list[View | Computed] = []
+    operands = maker.flow.operands(walk.colour)
+    for letter, index in zip("ab", (1, 0) if space.transposed else (0, 1), strict=True):
+        if maker.flow.is_computed(operands[index]):
+            prologue = _Prologue(maker, walk.colour, index, letter)
+            functions.append(prologue.run())
+            sides.append(prologue.operand(space))
+        else:
+            sides.append(_view(maker, walk.colour, index, space, of_a=index == 0))
+    scales = _scales(maker, walk.colour, space)
+    if space.transposed and anchor.op == "gemm24":
+        raise error("X010", at=anchor.span, root=root, anchor=anchor.result)
+    epilogue = joined([walk.run(), *functions])
+    reads = walk.reads(space.order)
+    partner = walk.partner if walk.is_pair else None
+    return FusedGemm(
+        name=maker.flow.function.name,
+        a=sides[0],
+        b=sides[1],
+        epilogue=epilogue,
+        reads=reads,
+        result=root,
+        log_sums=maker.is_reduced(walk.root),
+        b2=None if partner is None else _second(maker, partner, space),
+        more=tuple(
+            Read(value=maker.flow.value(use.node), axes=compose(space.order, use.axes))
+            for use in walk.more
+        ),
+        anchor=anchor.result.name,
+        op=anchor.op,
+        axes=space.order,
+        depth=space.depth,
+        transposed=space.transposed,
+        scale_a=scales[0],
+        scale_b=scales[1],
+        spans=spans_of([anchor, *epilogue.body]),
+    )
+
+
+def _second(maker: KernelMaker, partner: int, space: _Space) -> View:
+    """Return the second B of a pair; its A is that of the anchor, which is stored."""
+    left, _ = maker.stored(partner, 0)
+    first = maker.flow.value(maker.flow.pairs[partner])
+    both = f"{maker.flow.value(partner)} and {first}"
+    maker.notes.append(f"pair {both}: one kernel multiplies {left} by both right operands")
+    return _view(maker, partner, 1, space, of_a=False)
+
+
+def _scales(maker: KernelMaker, anchor: int, space: _Space) -> list[BlockScale | None]:
+    """Return the scales of A and of B; its operands after the matrices are those there are."""
+    operation = maker.flow.expect_operation(anchor)
+    if len(operation.operands) == 2:
+        return [None, None]
+    scales: list[BlockScale | None] = []
+    index = 2
+    for name in ("block_a", "block_b"):
+        block = ints(operation, name)
+        scales.append(None)
+        if block:
+            rows, columns = reversed(block) if space.transposed else block
+            view = _view(maker, anchor, index, space, of_a=name == "block_a")
+            scales[-1] = BlockScale(view=view, block=(rows, columns))
+            index += 1
+    return scales[::-1] if space.transposed else scales
+
+
+def _view(maker: KernelMaker, anchor: int, index: int, space: _Space, *, of_a: bool) -> View:
+    stored, axes = maker.stored(anchor, index)
+    return View(value=stored, perm=space.of_operand(axes, of_a=of_a))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Space:
+    """How the kernel of a root counts: over batch axes, rows and columns."""
+
+    order: tuple[int | None, ...]
+    """The root's axes in the kernel's order: batch axes, then the rows and the columns, None for
+    rows or columns that the product does not have."""
+    batch: tuple[int, ...]
+    """The anchor's axis that each batch axis is."""
+    transposed: bool
+    """Whether the kernel's rows are the anchor's columns."""
+    contraction: Contraction
+
+    @classmethod
+    def of(cls, flow: Flow, node: int, anchor: Operation) -> _Space:
+        """Return the space of the kernel of a root: its columns are the root's last axis.
+
+        If that is a batch axis, a product of a vector has no columns, and one of matrices has its
+        own, which memory then has elsewhere.
+        """
+        axes = flow.orientation(node)
+        contraction = Contraction.of(anchor)
+        count = anchor.result.type.rank - contraction.rows - contraction.columns
+        row = count if contraction.rows else None
+        column = count + contraction.rows if contraction.columns else None
+        last = axes[-1] if axes else None
+        # Of a vector the one axis that there is becomes the columns if it can be stored so.
+        transposed = last == row if row is not None else column not in (None, last)
+        outer = (column, row) if transposed else (row, column)
+        places = {axis: place for place, axis in enumerate(axes)}
+        batch = [place for place, axis in enumerate(axes) if axis not in (row, column)]
+        return cls(
+            order=(*batch, *(None if axis is None else places[axis] for axis in outer)),
+            batch=tuple(known_axis(axes[place]) for place in batch),
+            transposed=transposed,
+            contraction=contraction,
+        )
+
+    @property
+    def depth(self) -> int:
+        """How many axes the kernel sums over; one of extent 1 if the product has none."""
+        return max(self.contraction.summed, 1)
+
+    def of_operand(self, axes: Axes, *, of_a: bool) -> Axes:
+        """Return the map from the kernel's axes of an operand to a value.
+
+        Args:
+            axes: The map from the operand's own axes.
+            of_a: Whether these are the axes of the anchor's A; else they are those of its B.
+        """
+        if of_a:
+            own, outer, summed = self.contraction.split_a(axes)
+        else:
+            own, summed, outer = self.contraction.split_b(axes)
+        # The operand's batch axes stand at the end of the anchor's, as in NumPy's broadcasts.
+        missing = len(self.batch) - len(own)
+        batch = [own[axis - missing] if axis >= missing else None for axis in self.batch]
+        outer, summed = tuple(outer) or (None,), tuple(summed) or (None,)
+        if of_a != self.transposed:
+            return (*batch, *outer, *summed)
+        return (*batch, *summed, *outer)
+
+
+def _is_transposed(flow: Flow, root: int) -> bool:
+    """Tell whether the kernel of a root computes the transpose of its product."""
+    return _Space.of(flow, root, flow.expect_operation(known_axis(flow.colour(root)))).transposed
+
+
+class _Prologue(Walk):
+    """The evaluation of an anchor's operand from what it is computed from."""
+
+    def __init__(self, maker: KernelMaker, anchor: int, index: int, letter: str) -> None:
+        super().__init__(maker, anchor, Region(letter))
+        self.node = self.flow.operands(anchor)[index]
+        self.index = index
+
+    def run(self) -> Function:
+        """Return the function that computes one element."""
+        use = self.flow.occurrence(self.node)
+        self.decide(self.rule(use), self.node, self.colour, self.index)
+        function = self.tree(use)
+        which = f"the function of operand {'AB'[self.index]} of {self.anchor.result}"
+        self.check_reads(which)
+        if not self.region.reads:
+            raise error("X003", at=self.anchor.span, operand="AB"[self.index])
+        return function
+
+    def operand(self, space: _Space) -> Computed:
+        """Return the operand as the kernel of ``space`` sees it, after :meth:`run`."""
+        value = self.flow.value(self.node)
+        shape = value.type.shape
+        places = space.of_operand(identity(len(shape)), of_a=self.index == 0)[len(space.batch) :]
+        return Computed(
+            value=value,
+            extents=tuple(1 if place is None else shape[place] for place in places),
+            reads=tuple(
+                Read(value=read.value, axes=space.of_operand(read.axes, of_a=self.index == 0))
+                for read in self.region.reads
+            ),
+        )
+
+    def of_parameter(self) -> str:
+        """Return the rule by which a parameter is read."""
+        return "read"
+
+    def of_value(self, node: int) -> str:
+        """Return the rule by which a pointwise value is computed."""
+        return "shared" if self.flow.graph.out_degree(node) > 1 else "prologue"
+
+
+_MAKER = Maker(
+    make=product, prologues=frozenset({0, 1}), several=True, is_transposed=_is_transposed
+)
+
+MAKERS: Mapping[str, Maker] = MappingProxyType(
+    dict.fromkeys(("gemm", "contract", "gemm24", "scaled_gemm"), _MAKER)
+)
+"""The anchors of products, by op."""

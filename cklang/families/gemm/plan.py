@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""What fusion decides about a product: one kernel with its operands and functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from cklang.fusion.explain import function_lines, kernel_lines
+from cklang.fusion.functions import Functions
+from cklang.fusion.parts import split
+from cklang.fusion.plan import BlockScale, Computed, Read, View
+from cklang.ir.nodes import Function, Value
+from cklang.source import Span
+
+__all__ = ["FusedGemm"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedGemm:
+    """One kernel: ``result = cast(epilogue(a @ b, reads…))``.
+
+    With ``scale_a`` or ``scale_b`` the sum over each block of K is multiplied by them.
+
+    ``a``, ``b`` and ``reads`` name parameters of the function or results of earlier kernels.
+    ``epilogue`` is a region of rank-0 values in canonical form: parameters ``%acc`` (f32, or i32
+    of an integer product), then ``%d0``, ``%d1``… one for each read in order (narrow floats arrive
+    widened to f32, others as they are), one result: i32 where integers are stored, else f32. The
+    store rounds f32 to ``result.type.dtype``: the only cast that is not in the region. Operations
+    of the region carry the user's spans.
+
+    If ``a`` is computed, the region goes on with parameters ``%a0``… for its reads and one more
+    result, its element, which is rounded to the operand's dtype in the same way; so for ``b``.
+    :attr:`functions` takes the region apart.
+
+    Of a pair ``b2`` is a second B, and the epilogue takes ``%acc1`` after ``%acc``: a @ b2.
+
+    ``more`` are further results: the epilogue gives one value for each after that of ``result``,
+    and ``axes`` of each say which of its axes runs with each axis of the kernel, as for reads.
+
+    ``axes`` are the result's axes in the order of the kernel's: batch axes, then rows and columns,
+    None where a product of vectors has none. ``depth`` is how many axes A and B have for K.
+    With ``log_sums`` the result is not stored: its memory has the log-sum-exp of each row and block
+    of columns (:mod:`cklang.ir.log_sums`), in rows.
+
+    ``anchor`` is the gemm of the function that this kernel computes (by the name of its result),
+    ``op`` its op,
+    ``transposed`` whether the kernel computes its transpose, with A and B exchanged.
+    ``spans`` are the user's places in it: the anchor's, then the region's, each once.
+    """
+
+    name: str
+    a: View | Computed
+    b: View | Computed
+    epilogue: Function
+    reads: tuple[Read, ...]
+    result: Value
+    more: tuple[Read, ...] = ()
+    log_sums: bool = False
+    b2: View | None = None
+    anchor: str
+    op: str = "gemm"
+    axes: tuple[int | None, ...] = (0, 1)
+    depth: int = 1
+    transposed: bool = False
+    scale_a: BlockScale | None = None
+    scale_b: BlockScale | None = None
+    spans: tuple[Span, ...] = field(default=(), compare=False)
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The values it reads, each once, in the order a, b, b2, their scales, reads."""
+        values: list[Value] = []
+        for side in (self.a, self.b, *([] if self.b2 is None else [self.b2])):
+            values += (read.value for read in side.reads)
+        values += (scale.view.value for scale in (self.scale_a, self.scale_b) if scale)
+        return tuple(dict.fromkeys([*values, *(read.value for read in self.reads)]))
+
+    family: ClassVar[str] = "gemm"
+
+    @property
+    def has_scales(self) -> bool:
+        """Whether blocks of A or B have scales."""
+        return self.scale_a is not None or self.scale_b is not None
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """The values that it writes."""
+        return (self.result, *(each.value for each in self.more))
+
+    def renamed(self, name: str) -> FusedGemm:
+        """Return the same kernel with another name."""
+        return replace(self, name=name)
+
+    @property
+    def functions(self) -> Functions:
+        """The function of ``epilogue``, and those of ``a`` and ``b`` if they are computed."""
+        sides = {"prologue_a": self.a, "prologue_b": self.b}
+        computed = {name: side for name, side in sides.items() if isinstance(side, Computed)}
+        sums = 1 if self.b2 is None else 2
+        counts = [sums + len(self.reads), *(len(side.reads) for side in computed.values())]
+        parts = split(self.epilogue, counts, first=len(self.results))
+        return Functions(**dict(zip(("epilogue", *computed), parts, strict=True)))
+
+    def lines(self) -> Iterator[str]:
+        """Yield what it computes as lines of text."""
+        return kernel_lines(self, ["m", "n"], _product_lines(self))
+
+
+def _product_lines(kernel: FusedGemm) -> Iterator[str]:
+    """Yield A, B and the sums of a product as lines of text."""
+    functions = kernel.functions
+    summed = ["k"] if kernel.depth == 1 else [f"k{place}" for place in range(kernel.depth)]
+    own_a, own_b = ["m", *summed], [*summed, "n"]
+    yield from _side("a", own_a, kernel.a, functions)
+    yield from _side("b", own_b, kernel.b, functions)
+    turned = " (the transpose of the product in the program)" if kernel.transposed else ""
+    if kernel.op == "contract":
+        sides = f"{_operand(kernel.a, own_a)} * {_operand(kernel.b, own_b)}"
+        yield f"  acc = the sum over {', '.join(summed)} of {sides}{turned}"
+    else:
+        yield f"  acc = {kernel.a} @ {kernel.b}{turned}"
+        if kernel.b2 is not None:
+            yield f"  acc1 = {kernel.a} @ {kernel.b2}"
+    yield from (f"  scaled by {scale}" for scale in (kernel.scale_a, kernel.scale_b) if scale)
+
+
+def _operand(side: View | Computed, names: Sequence[str]) -> str:
+    if isinstance(side, Computed):
+        return str(side)
+    batch = [f"b{place}" for place in range(len(side.perm) - len(names))]
+    return side.indexed([*batch, *names])
+
+
+def _side(
+    letter: str, names: Sequence[str], side: View | Computed, functions: Mapping[str, Function]
+) -> Iterator[str]:
+    if isinstance(side, View):
+        return
+    function = functions[f"prologue_{letter}"]
+    yield from function_lines(letter, names, side.reads, function)
+    yield f"  {side} = {function.results[0]} as {side.value.type.dtype}, as it is loaded"

@@ -17,41 +17,47 @@ the same compiled kernel runs on an emulated one::
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cklang.autodiff import grad, vjp
-from cklang.build.dask_executor import workers_of
 from cklang.device.device_array import DeviceArray, empty, synchronize, to_device, to_host
 from cklang.device.packed import Packed, pack
 from cklang.errors import CkError
-from cklang.families.attention.key import AttentionAlgorithm
-from cklang.families.attention.synthetic import attention_grad_problem, attention_problem
-from cklang.families.attention_backward.key import AttentionGradAlgorithm
-from cklang.families.conv.problem import ConvProblem, conv_problem
-from cklang.families.gemm.key import Algorithm
-from cklang.families.gemm.problem import Problem
-from cklang.families.gemm.synthetic import problem
-from cklang.families.rowwise.key import RowwiseAlgorithm
 from cklang.frontend import composites, functions
 from cklang.frontend.composites import *  # noqa: F403 - as those of functions
 from cklang.frontend.functions import *  # noqa: F403 - the names stand in its __all__, once
 from cklang.frontend.helper import Fn, fn
 from cklang.ops import sparse24
-from cklang.ops.append_kv import append_kv
-from cklang.ops.attention_backward import attention_grad
-from cklang.ops.dropout_bytes import dropout_bytes
-from cklang.ops.prepare import PreparedWeight, prepare
-from cklang.runtime.ir_text import parse
 from cklang.runtime.op import Op, op
 from cklang.runtime.op_pickle import reduced_op as _reduced_op  # noqa: F401 - makes ops picklable
 from cklang.selection.context import using
-from cklang.selection.diagnose import advise, fix
-from cklang.selection.registry import Registry
-from cklang.selection.select import Selection, select
-from cklang.selection.space import Pattern, attention_pattern, pattern
-from cklang.tune.session import autotune
-from cklang.tune.strategies import Tuned
+from cklang.selection.strategy import STRATEGIES, Strategy
 from cklang.types import dims, dtype_var
+
+if TYPE_CHECKING:
+    from cklang.autodiff import grad, vjp
+    from cklang.build.dask_executor import workers_of
+    from cklang.families.attention.key import AttentionAlgorithm
+    from cklang.families.attention.synthetic import attention_grad_problem, attention_problem
+    from cklang.families.attention_backward.key import AttentionGradAlgorithm
+    from cklang.families.conv.problem import ConvProblem, conv_problem
+    from cklang.families.gemm.key import Algorithm
+    from cklang.families.gemm.problem import Problem
+    from cklang.families.gemm.synthetic import problem
+    from cklang.families.rowwise.key import RowwiseAlgorithm
+    from cklang.ops.append_kv import append_kv
+    from cklang.ops.attention_backward import attention_grad
+    from cklang.ops.dropout_bytes import dropout_bytes
+    from cklang.ops.prepare import PreparedWeight, prepare
+    from cklang.runtime.ir_text import parse
+    from cklang.selection.diagnose import advise, fix
+    from cklang.selection.registry import Registry
+    from cklang.selection.select import Selection, select
+    from cklang.selection.space import Pattern, attention_pattern, pattern
+    from cklang.tune.session import autotune
+    from cklang.tune.strategies import Tuned
 
 MYPY = False
 """True to mypy alone."""
@@ -112,6 +118,63 @@ else:
         i8 = Tensor
         i32 = Tensor
         i64 = Tensor
+
+_LATE: Mapping[str, str] = {
+    "grad": "autodiff",
+    "vjp": "autodiff",
+    "workers_of": "build.dask_executor",
+    "AttentionAlgorithm": "families.attention.key",
+    "attention_grad_problem": "families.attention.synthetic",
+    "attention_problem": "families.attention.synthetic",
+    "AttentionGradAlgorithm": "families.attention_backward.key",
+    "ConvProblem": "families.conv.problem",
+    "conv_problem": "families.conv.problem",
+    "Algorithm": "families.gemm.key",
+    "Problem": "families.gemm.problem",
+    "problem": "families.gemm.synthetic",
+    "RowwiseAlgorithm": "families.rowwise.key",
+    "append_kv": "ops.append_kv",
+    "attention_grad": "ops.attention_backward",
+    "dropout_bytes": "ops.dropout_bytes",
+    "PreparedWeight": "ops.prepare",
+    "prepare": "ops.prepare",
+    "parse": "runtime.ir_text",
+    "advise": "selection.diagnose",
+    "fix": "selection.diagnose",
+    "Registry": "selection.registry",
+    "Selection": "selection.select",
+    "select": "selection.select",
+    "Pattern": "selection.space",
+    "attention_pattern": "selection.space",
+    "pattern": "selection.space",
+    "autotune": "tune.session",
+    "Tuned": "tune.strategies",
+}
+"""Public names whose modules are imported when they are first asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def _strategy(name: str) -> Strategy:
+    """Return a strategy that measures, or looks at what is built."""
+    strategy: Strategy = getattr(import_module(f"{__name__}.tune.strategies"), name)()
+    return strategy
+
+
+STRATEGIES |= {
+    name.lower(): partial(_strategy, name) for name in ("Autotune", "Tuned", "Learned", "Tiered")
+}
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __version__ = "0.1.0"
 

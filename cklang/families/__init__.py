@@ -2,59 +2,87 @@
 """The families of kernels: one folder each, one instance each, in one table.
 
 What a family is stands in :mod:`cklang.families.protocol`. Code outside a family's folder finds it
-here, by the name in a signature or a kernel, and knows its protocol alone.
+here, by the name in a signature or a kernel, and knows its protocol alone. A family is imported
+when it is asked for: a program of products loads nothing of attention.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cklang.codec import decode, expect_fields, unknown, with_defaults
 from cklang.errors import error
-from cklang.families.append.key import AppendSignature
-from cklang.families.append.lower import lower_append
-from cklang.families.attention.family import ATTENTION
-from cklang.families.attention_backward.family import ATTENTION_BACKWARD
-from cklang.families.combine.key import CombineSignature
-from cklang.families.combine.lower import lower_combine
-from cklang.families.conv.family import CONV
-from cklang.families.gemm.family import GEMM
-from cklang.families.layout_copy.key import LayoutCopySignature
-from cklang.families.layout_copy.lower import lower_transpose
-from cklang.families.protocol import Family, HelperFamily
-from cklang.families.reduce.key import ReduceSignature
-from cklang.families.reduce.lower import lower_reduce
-from cklang.families.rowwise.family import ROWWISE
-from cklang.families.scan.family import SCAN
-from cklang.families.scatter.family import SCATTER
-from cklang.families.sort.family import SORT
+from cklang.families.protocol import Family
 from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function
 from cklang.keys import SCHEMA_VERSION, AnyKey, KernelSignature, Key
+
+if TYPE_CHECKING:
+    from cklang.fusion.kernel import Maker
 
 __all__ = ["FAMILIES", "AnyFamily", "family_of", "key_from_json", "key_of", "plan_of"]
 
 AnyFamily = Family[Any, Any, Any]
 
-_ALL: tuple[AnyFamily, ...] = (
-    GEMM,
-    CONV,
-    ATTENTION,
-    ATTENTION_BACKWARD,
-    ROWWISE,
-    SCATTER,
-    SCAN,
-    SORT,
-    HelperFamily("layout_copy", LayoutCopySignature, lower_transpose),
-    HelperFamily("combine", CombineSignature, lower_combine),
-    HelperFamily("append", AppendSignature, lower_append),
-    HelperFamily("reduce", ReduceSignature, lower_reduce),
-)
 
-FAMILIES: Mapping[str, AnyFamily] = MappingProxyType({family.name: family for family in _ALL})
-"""The families by name. One of each is all there is: a new family is a line here."""
+@dataclass(frozen=True, slots=True)
+class FamilyRow:
+    """Where a family is, and what must be known of it before it is imported."""
+
+    instance: str
+    """Its name in ``family.py`` of the family's folder."""
+    anchors: tuple[str, ...] = ()
+    """The ops of the IR that it computes: those of its ``makers``."""
+    outlines: bool = False
+    """Whether it puts parts of any program into operations of its own."""
+
+
+ROWS: Mapping[str, FamilyRow] = MappingProxyType(
+    {
+        "gemm": FamilyRow("GEMM", ("gemm", "contract", "gemm24", "scaled_gemm")),
+        "conv": FamilyRow("CONV", ("conv", "conv_grad_input", "conv_grad_weight")),
+        "attention": FamilyRow("ATTENTION", ("attention", "attention_lse")),
+        "attention_backward": FamilyRow("ATTENTION_BACKWARD"),
+        "rowwise": FamilyRow("ROWWISE", ("rowwise",), outlines=True),
+        "scatter": FamilyRow("SCATTER", ("scatter", "scatter_add")),
+        "scan": FamilyRow("SCAN", ("cumsum",)),
+        "sort": FamilyRow("SORT", ("sort", "argsort")),
+        "layout_copy": FamilyRow("LAYOUT_COPY"),
+        "combine": FamilyRow("COMBINE"),
+        "append": FamilyRow("APPEND"),
+        "reduce": FamilyRow("REDUCE"),
+    }
+)
+"""The families by name. A new family is a line here."""
+
+
+class _Families(Mapping[str, AnyFamily]):
+    """The instances of the families, each imported at its first use."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, AnyFamily] = {}
+
+    def __getitem__(self, name: str) -> AnyFamily:
+        family = self._loaded.get(name)
+        if family is None:
+            module = import_module(f"cklang.families.{name}.family")
+            family = getattr(module, ROWS[name].instance)
+            self._loaded[name] = family
+        return family
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(ROWS)
+
+    def __len__(self) -> int:
+        return len(ROWS)
+
+
+FAMILIES: Mapping[str, AnyFamily] = _Families()
+"""The families by name."""
 
 
 def plan_of(function: Function) -> Plan:
@@ -65,16 +93,26 @@ def plan_of(function: Function) -> Plan:
     """
     from cklang.fusion.partition import plan
 
-    return plan(function, _MAKERS, _outlined)
+    makers = _makers(function)
+
+    def outlined(program: Function) -> Function:
+        for name, row in ROWS.items():
+            if row.outlines:
+                program = FAMILIES[name].outline(program, makers)
+        return program
+
+    return plan(function, makers, outlined)
 
 
-def _outlined(function: Function) -> Function:
-    for family in _ALL:
-        function = family.outline(function, _MAKERS)
-    return function
-
-
-_MAKERS = {op: maker for family in _ALL for op, maker in family.makers.items()}
+def _makers(function: Function) -> dict[str, Maker]:
+    """Return the makers of the anchors in a program, and of those that outlines make."""
+    ops = {operation.op for operation in function.body}
+    needed = (
+        FAMILIES[name]
+        for name, row in ROWS.items()
+        if row.outlines or ops.intersection(row.anchors)
+    )
+    return {op: maker for family in needed for op, maker in family.makers.items()}
 
 
 def family_of(signature: KernelSignature) -> AnyFamily:

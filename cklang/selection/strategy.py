@@ -140,8 +140,8 @@ def _preferred(times: Times, quickest: int, preferred: int) -> int:
 
 
 STRATEGIES: dict[str, Callable[[], Strategy]] = {"first_fit": FirstFit, "heuristic": Heuristic}
-"""The strategies that have a name; :mod:`cklang.tune.strategies` adds those that measure or look at
-what is built."""
+"""The strategies that have a name; the package adds those of :mod:`cklang.tune.strategies`, which
+measure or look at what is built."""
 
 
 def strategy_of(choice: str | Strategy | RankFunction) -> Strategy:

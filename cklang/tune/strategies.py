@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cklang.errors import error
 from cklang.fusion.functions import Functions
 from cklang.selection.pool import AnyPool, Legal
-from cklang.selection.strategy import STRATEGIES, Chosen, Heuristic
+from cklang.selection.strategy import Chosen, Heuristic
 from cklang.selection.tiered import Tiered
 from cklang.tune.learned import Learned
 from cklang.tune.on_device import Measure, measurement
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cklang.arch import ArchSpec
     from cklang.tune.database import Measurement
 
-__all__ = ["Autotune", "Tuned"]
+__all__ = ["Autotune", "Learned", "Tiered", "Tuned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +113,3 @@ class Tuned:
             return ()
         with Database(path) as database:
             return database.measurements(query_of(problem, spec))
-
-
-STRATEGIES |= {"autotune": Autotune, "tuned": Tuned, "learned": Learned, "tiered": Tiered}

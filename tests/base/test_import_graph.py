@@ -100,6 +100,7 @@ START_UP: Table = {
     "cklang.tune.on_device": ("cklang.build.builder",),
     "cklang.tune.session": (
         "cklang.build.builder",
+        "cklang.build.dask_executor",
         "cklang.build.parallel",
         "cklang.build.steps",
         "cklang.tune.database",
@@ -134,7 +135,6 @@ NEEDLESS: Table = {
     "cklang.selection.select": ("cklang.device.device",),
     "cklang.tune.measure": ("dataclasses",),
     "cklang.tune.session": (
-        "cklang.build.dask_executor",
         "cklang.device.device",
         "cklang.lowering.headers",
     ),

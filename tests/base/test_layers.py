@@ -4,10 +4,15 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from cklang.families import FAMILIES, ROWS
+from cklang.families.protocol import Family
 
 ROOT = Path(__file__).parents[2] / "cklang"
 
@@ -124,3 +129,21 @@ def test_a_family_is_known_by_its_protocol_alone(path: Path) -> None:
         parts = target.split(".")
         inside = parts[0] == "families" and len(parts) > 1 and parts[1] in FAMILY_FOLDERS
         assert not inside, f"{module_of(path)} must not import {target}"
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_what_is_known_of_a_family_before_it_is_imported(name: str) -> None:
+    row, family = ROWS[name], FAMILIES[name]
+    assert family.name == name
+    assert set(row.anchors) == set(family.makers)
+    assert row.outlines == (type(family).outline is not Family.outline)
+
+
+def test_importing_the_package_imports_no_family() -> None:
+    script = (
+        "import sys, cklang\n"
+        "print([name for name in sys.modules if name.startswith('cklang.families.')\n"
+        "    and name.endswith('.family')])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr

@@ -30,7 +30,7 @@ from cklang.fusion.sites import Axes, compose, identity, ints
 from cklang.ir.contraction import Contraction
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
-from cklang.ir.views import APART
+from cklang.ir.views import APART, BY_COST
 from cklang.ir.windows import DIRECTIONS
 from cklang.source import Span
 from cklang.types import Kind as NumberKind
@@ -67,6 +67,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "memory": "{value} is in memory: a view of it is read there, or copied if no strides give "
         "it the shape",
         "apart": "{value} is in memory: an op that is called apart has kernels of its own",
+        "predicted": "{value} is in memory: the cost model predicts less for that",
         "partial": "{value} are log-sum-exps of parts of rows: the kernel of {anchor} reads these",
         "reduced": "{value} is never stored: its kernel stores the log-sum-exp of each row and "
         "block of columns",
@@ -81,6 +82,13 @@ RULES: Mapping[str, str] = MappingProxyType(
     }
 )
 """The rules of fusion by id, with the sentence that a decision fills in."""
+
+
+def _rule_of_view(operation: Operation) -> str:
+    if operation.op != APART:
+        return "memory"
+    return "predicted" if operation.attr("call") == BY_COST else "apart"
+
 
 _RULE_OF_INPUT: Mapping[Kind | None, str] = {
     Kind.CONSTANT: "constant",
@@ -232,8 +240,7 @@ class KernelMaker:
             node = place
             while self.flow.kind(node) in (Kind.SHAPE, Kind.VIEW):
                 (below,) = self.flow.operands(node)
-                is_apart = self.flow.expect_operation(node).op == APART
-                rule = "apart" if is_apart else "memory"
+                rule = _rule_of_view(self.flow.expect_operation(node))
                 self.decide(rule, Edge(source=below, target=node, operand=0), None)
                 node = below
             if self.flow.kind(place) is Kind.JOIN:

@@ -18,6 +18,7 @@ from cklang.families.gemm.candidates import candidates
 from cklang.families.gemm.copies import insert_operand_copies
 from cklang.families.gemm.cost import traits
 from cklang.families.gemm.cost.model import Ranker
+from cklang.families.gemm.cost.prologues import prologue_time
 from cklang.families.gemm.host import GemmProblem, GemmShim
 from cklang.families.gemm.k_bands import fitted, launches_of
 from cklang.families.gemm.key import Algorithm, GemmKey, Layout, Signature
@@ -184,6 +185,15 @@ class Gemm(ProductFamily[Problem]):
             written=problem.written,
             request=partial(_request, problem, a.split_k, blocks),
         )
+
+    def function_time(
+        self, problem: Problem, key: GemmKey, functions: Functions, spec: ArchSpec
+    ) -> float:
+        """Return what computing operands adds: each is computed again for each tile that loads it.
+
+        The cost model charges the loads of stored operands.
+        """
+        return prologue_time(problem, key, functions, spec)
 
     def measurable(self, problem: Problem) -> bool:
         """Whether a product stores what a check of its kernel alone can compare: its result."""

@@ -30,6 +30,12 @@ class ScanProblem:
     signature: ScanSignature
     lines: Lines
 
+    @property
+    def bytes(self) -> int:
+        """What the kernel moves: each element is read and written once."""
+        s = self.signature
+        return self.lines.count * self.lines.length * (s.source.bytes + s.result.bytes)
+
     def __str__(self) -> str:
         return f"cumulative sums of {self.lines.count} lines of {self.lines.length}"
 

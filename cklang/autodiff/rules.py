@@ -30,6 +30,8 @@ _ADVICE = {
     "element": "read the tensor outside of score and mask functions",
     "scatter": "write it with scatter_add, whose rows have gradients",
     "sort": "take the elements at indices that another op has sorted",
+    "cumprod": "write the products as ck.exp(ck.cumsum(ck.log(x), axis)) where all elements are "
+    "above 0",
     "log_sums": "differentiate the op that was written, not a part of its plan",
 }
 ADVICE: Mapping[str, str] = MappingProxyType(

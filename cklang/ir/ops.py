@@ -334,6 +334,16 @@ _ORDERS = (
         dtype=order.CUMSUM_DTYPE,
     ),
     Op(
+        name=order.CUMPROD,
+        operands=1,
+        kind=Kind.ANCHOR,
+        doc="the products of all elements up to each along an axis, in f32 or wrapping i32",
+        numpy=order.cumprod,
+        attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
+        shape=order.CUMSUM_SHAPE,
+        dtype=order.CUMSUM_DTYPE,
+    ),
+    Op(
         name=order.SORT,
         operands=1,
         kind=Kind.ANCHOR,

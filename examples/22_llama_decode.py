@@ -47,8 +47,8 @@ if __name__ == "__main__":
 
     heads = project(x, np.ones(e, np.float32), qkv)
     q, k, v = (each[:, :, None] for each in np.split(heads, (h, h + g), axis=1))  # views
-    cache = {"seqlens_k": lengths, "block_table": table}
-    q = ck.append_kv(k_cache, v_cache, k, v, **cache, q=q, cos=cos, sin=sin, rotary="half")
+    q = ck.append_kv(k_cache, v_cache, k, v, seqlens_k=lengths, block_table=table, q=q,
+                     cos=cos, sin=sin, rotary="half")  # fmt: skip
     rest = (lengths + 1, table, wo, np.ones(e, np.float32), *mlp)
     y = attend(x, q, k_cache, v_cache, *rest)
     for i, n in enumerate(lengths if importlib.util.find_spec("torch") else ()):

@@ -8,6 +8,8 @@ The partition decides by rules. Two of its decisions depend on the extents of a 
   it once instead.
 - What follows a reduction of rows (``ck.rms_norm(x) @ w.T``) is stored by the kernel that reduces.
   Products may compute it instead, from a number for each row.
+- Sums and maxima of a product's rows may be those of blocks, which its kernel stores in the place
+  of its result.
 - A product whose rows become log-sum-exps is not stored. Where its rows are shorter than those that
   it multiplies, as of few classes, another kernel may read them instead.
 
@@ -17,16 +19,17 @@ compares the predicted times of both (:mod:`cklang.runtime.sharing`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cklang.fusion.log_sums import EpilogueSearch, with_parts
 from cklang.fusion.plan import Computed, FusedGemm, Plan, View
 from cklang.ir.nodes import Function, Operation, Value, attr_key, make_attrs
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.rewrite import FreshNames
 from cklang.ir.views import APART, BY_COST
 
-__all__ = ["Alternative", "alternatives", "with_stored"]
+__all__ = ["Alternative", "alternative_program", "alternatives", "with_stored"]
 
 _MOST = 6
 """Alternatives of one program: each is planned."""
@@ -48,6 +51,8 @@ class Alternative:
     once: bool
     """Whether ``value`` is stored in this plan and not in that of the rules; or the other way
     round."""
+    parts: tuple[str, ...] = ()
+    """The names of the reductions of products whose kernels store those of blocks."""
     below: Value | None = None
     """Worth a plan only if the rows of ``value`` have fewer bytes than those of this."""
 
@@ -60,9 +65,22 @@ def alternatives(function: Function, plan: Plan) -> tuple[Alternative, ...]:
         plan: That of the rules.
     """
     search = _Search(function)
-    options = (*search.computed(plan), *search.reduced(plan), *search.unstored(plan))
-    each = dict.fromkeys(options)
+    each = dict.fromkeys(
+        (
+            *search.computed(plan),
+            *search.reduced(plan),
+            *search.unstored(plan),
+            *search.summed(function),
+        )
+    )
     return tuple(each)[:_MOST]
+
+
+def alternative_program(function: Function, options: Sequence[Alternative]) -> Function:
+    """Return a program whose plan has all these alternatives."""
+    stored = [name for each in options for name in each.stored]
+    parts = [name for each in options for name in each.parts]
+    return with_parts(with_stored(function, stored), parts)
 
 
 def with_stored(function: Function, names: Iterable[str]) -> Function:
@@ -146,6 +164,13 @@ class _Search:
                 value, left = kernel.result, kernel.a
                 names = (value.name,) if value.name in self.definitions else ()
                 yield Alternative(value=value, stored=names, once=True, below=left.value)
+
+    def summed(self, function: Function) -> Iterator[Alternative]:
+        """Yield the products of whose rows there are but sums or maxima."""
+        for operation in EpilogueSearch(function).reductions(function):
+            (elements,) = operation.operands
+            names = (operation.result.name,)
+            yield Alternative(value=elements, stored=(), parts=names, once=False)
 
     def _source(self, value: Value) -> Value | None:
         """Return what an operand is a transpose or a repetition of; None if that is no function.

@@ -28,6 +28,7 @@ from cklang.fusion.plan import (
 from cklang.fusion.region import Region, RegionWriter
 from cklang.fusion.sites import Axes, compose, identity, ints
 from cklang.ir.contraction import Contraction
+from cklang.ir.log_sums import PARTIALS
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
 from cklang.ir.views import APART, BY_COST
@@ -68,9 +69,9 @@ RULES: Mapping[str, str] = MappingProxyType(
         "it the shape",
         "apart": "{value} is in memory: an op that is called apart has kernels of its own",
         "predicted": "{value} is in memory: the cost model predicts less for that",
-        "partial": "{value} are log-sum-exps of parts of rows: the kernel of {anchor} reads these",
-        "reduced": "{value} is never stored: its kernel stores the log-sum-exp of each row and "
-        "block of columns",
+        "partial": "{value} has a number for each part of a row: the kernel of {anchor} reads it",
+        "reduced": "{value} is never stored: its kernel stores a number for each row and block of "
+        "columns",
         "joined": "{value} is a part: its kernel writes it to its place in the whole",
         "written": "{value} is the result: kernels write it there",
         "operand": "{value} is stored: {op} {anchor} loads it",
@@ -168,7 +169,7 @@ class KernelMaker:
             epilogue=epilogue,
             reads=reads,
             result=root,
-            log_sums=self.is_reduced(walk.root),
+            parts=self.parts_of(walk.root),
             b2=None if partner is None else self._second(partner, space),
             more=tuple(
                 Read(value=self.flow.value(use.node), axes=compose(space.order, use.axes))
@@ -184,10 +185,10 @@ class KernelMaker:
             spans=_spans([anchor, *epilogue.body]),
         )
 
-    def is_reduced(self, root: int) -> bool:
-        """Tell whether log-sum-exps are stored in the place of a root."""
-        readers = self.flow.graph.successors(root)
-        return any(self.flow.kind(reader) is Kind.PARTIAL for reader in readers)
+    def parts_of(self, root: int) -> str:
+        """Return the op whose numbers are stored in the place of a root; empty if it is stored."""
+        readers = map(self.flow.operation, self.flow.graph.successors(root))
+        return next((each.op for each in readers if each and each.op in PARTIALS), "")
 
     def _second(self, partner: int, space: _Space) -> View:
         """Return the second B of a pair; its A is that of the anchor, which is stored."""

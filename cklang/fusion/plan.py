@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 from cklang.fusion.functions import Functions
 from cklang.fusion.parts import split
 from cklang.fusion.svg import to_svg
+from cklang.ir.log_sums import LOG_SUMS
 from cklang.ir.nodes import Function, Operation, Value, print_function
 from cklang.source import Span
 from cklang.types import Dim
@@ -166,7 +167,7 @@ class FusedGemm:
 
     ``axes`` are the result's axes in the order of the kernel's: batch axes, then rows and columns,
     None where a product of vectors has none. ``depth`` is how many axes A and B have for K.
-    With ``log_sums`` the result is not stored: its memory has the log-sum-exp of each row and block
+    With ``parts`` the result is not stored: its memory has what that op gives of each row and block
     of columns (:mod:`cklang.ir.log_sums`), in rows.
 
     ``anchor`` is the gemm of the function that this kernel computes (by the name of its result),
@@ -182,7 +183,7 @@ class FusedGemm:
     reads: tuple[Read, ...]
     result: Value
     more: tuple[Read, ...] = ()
-    log_sums: bool = False
+    parts: str = ""
     b2: View | None = None
     anchor: str
     op: str = "gemm"
@@ -208,6 +209,11 @@ class FusedGemm:
     def results(self) -> tuple[Value, ...]:
         """The values that it writes."""
         return (self.result, *(each.value for each in self.more))
+
+    @property
+    def log_sums(self) -> bool:
+        """Whether log-sum-exps are stored in the place of the result."""
+        return self.parts == LOG_SUMS
 
     def renamed(self, name: str) -> FusedGemm:
         """Return the same kernel with another name."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from cklang.arch import ArchSpec
 from cklang.errors import CkError
 from cklang.families import plan_of
-from cklang.fusion.alternatives import Alternative, alternatives, with_stored
+from cklang.fusion.alternatives import Alternative, alternative_program, alternatives
 from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function
 from cklang.runtime.bind import Binding
@@ -23,10 +23,14 @@ from cklang.runtime.predicted import predicted_time
 from cklang.selection.select import Request
 from cklang.selection.strategy import Heuristic
 
-__all__ = ["GAIN", "options_of", "quickest_plan"]
+__all__ = ["GAIN", "LEAST", "options_of", "quickest_plan"]
 
 GAIN = 0.95
 """Part of the time of the present plan that another one may take at most: models err by that."""
+
+LEAST = 4.0
+"""Microseconds that it must save besides, about two launches: calls that take little more than
+their launches keep the plan of the rules."""
 
 
 def options_of(
@@ -67,21 +71,20 @@ def quickest_plan(
     """
     request = replace(request, strategy=Heuristic())  # nothing is built or measured for this
     time = _time(plan, binding, spec, request)
-    stored: tuple[str, ...] = ()
+    taken: tuple[Alternative, ...] = ()
     notes: list[str] = []
     for option in options if time is not None else ():
-        names = (*stored, *option.stored)
         try:
-            candidate = plan_of(with_stored(function, names))
+            candidate = plan_of(alternative_program(function, (*taken, option)))
             other = _time(candidate, binding, spec, request)
         except CkError:
             continue  # no kernels compute it that way
         if time is None or other is None:
             continue
-        takes = other < time * GAIN
+        takes = other < min(time * GAIN, time - LEAST)
         notes.append(_note(option, time, other, takes=takes))
         if takes:
-            plan, time, stored = candidate, other, names
+            plan, time, taken = candidate, other, (*taken, option)
     return replace(plan, notes=(*plan.notes, *notes))
 
 

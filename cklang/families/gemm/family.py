@@ -21,7 +21,7 @@ from cklang.families.gemm.cost.model import Ranker
 from cklang.families.gemm.cost.prologues import prologue_time
 from cklang.families.gemm.host import GemmProblem, GemmShim
 from cklang.families.gemm.k_bands import fitted, launches_of
-from cklang.families.gemm.key import Algorithm, GemmKey, Layout, Signature
+from cklang.families.gemm.key import Algorithm, GemmKey, Signature
 from cklang.families.gemm.launch import request_of
 from cklang.families.gemm.layout import problem_of
 from cklang.families.gemm.lower import lower
@@ -197,7 +197,7 @@ class Gemm(ProductFamily[Problem]):
 
     def measurable(self, problem: Problem) -> bool:
         """Whether a product stores what a check of its kernel alone can compare: its result."""
-        return problem.e.layout is not Layout.LOG_SUMS
+        return not problem.e.layout.of_blocks
 
     def problem(
         self, kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]

@@ -2,15 +2,12 @@
 """A block of a vision transformer on patches of images: attention over all, GELU MLP, biases.
 
 Seven kernels: a norm, one product for q, k and v, the attention on views of its result, the output
-product with the residual, a norm and the two products of the MLP.
-
-python examples/23_vit_block.py
+product with the residual, a norm and the two products of the MLP: python examples/23_vit_block.py
 """
 
 from __future__ import annotations
 
 import importlib.util
-from typing import Any
 
 import numpy as np
 
@@ -45,40 +42,16 @@ def arrays(b: int, s: int, h: int, d: int) -> list[np.ndarray]:
     return [x, gain, bias, *values[:4], gain, bias, *values[4:]]
 
 
-def by_torch(args: list[np.ndarray]) -> Any:
-    """Return the same block by torch on the CPU, in f64."""
-    import torch
-    from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_attention
-
-    x, g1, b1, qkv, b_qkv, wo, bo, g2, b2, up, b_up, down, b_down = (
-        torch.tensor(each.astype(np.float64)) for each in args
-    )
-    (e, h, d), (b, s, _) = wo.shape, x.shape
-    heads = linear(layer_norm(x, (e,), g1, b1, 1e-6), qkv.reshape(-1, e), b_qkv.flatten())
-    q, k, v = heads.view(b, s, 3, h, d).permute(2, 0, 3, 1, 4)
-    o = scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(b, s, e)
-    y = x + linear(o, wo.reshape(e, e), bo)
-    hidden = gelu(linear(layer_norm(y, (e,), g2, b2, 1e-6), up, b_up))
-    return (y + linear(hidden, down, b_down)).numpy()
-
-
-def main() -> None:
-    """Run a small block, check it, and price one of ViT-L/16."""
+if __name__ == "__main__":
     args = arrays(2, 50, 2, 64)
     y = vit_block(*args)
-    distance = np.abs(y.astype(np.float64) - report(vit_block, args, y).expected).max()
-    print(f"largest difference to the reference: {distance:.3g}")
-    assert distance < 0.02
+    expected = {"the reference": report(vit_block, args, y).expected}
     if importlib.util.find_spec("torch") is not None:
-        distance = np.abs(y.astype(np.float64) - by_torch(args)).max()
-        print(f"largest difference to torch: {distance:.3g}")
-        assert distance < 0.02
+        expected["torch"] = importlib.import_module("torch_layers").vit_block(args)
+    for name, want in expected.items():
+        print(f"largest difference to {name}: {np.abs(y - want).max():.3g}")
+        assert np.abs(y - want).max() < 0.02
     assert vit_block.last is not None
     assert len(vit_block.last.launches) == 7
     print("ViT-L/16, 32 images of 224 x 224 pixels:")
-    print(vit_block.summary(*arrays(32, 197, 16, 64), device="emu:gfx942"))
-    print("PASS")
-
-
-if __name__ == "__main__":
-    main()
+    print(vit_block.summary(*arrays(32, 197, 16, 64), device="emu:gfx942"), "\nPASS")

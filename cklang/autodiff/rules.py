@@ -13,6 +13,7 @@ from cklang.autodiff.products import PRODUCTS
 from cklang.autodiff.reductions import REDUCTIONS
 from cklang.autodiff.step import Rule
 from cklang.autodiff.structure import STRUCTURE
+from cklang.ir.log_sums import PARTIALS
 from cklang.ir.ops import OPS
 
 __all__ = ["ADVICE", "ONCE", "RULES", "WITHOUT_FLOATS"]
@@ -30,7 +31,9 @@ _ADVICE = {
     "element": "read the tensor outside of score and mask functions",
     "scatter": "write it with scatter_add, whose rows have gradients",
     "sort": "take the elements at indices that another op has sorted",
-    "log_sums": "differentiate the op that was written, not a part of its plan",
+    "cumprod": "write the products as ck.exp(ck.cumsum(ck.log(x), axis)) where all elements are "
+    "above 0",
+    **dict.fromkeys(PARTIALS, "differentiate the op that was written, not a part of its plan"),
 }
 ADVICE: Mapping[str, str] = MappingProxyType(
     {name: fix for name, fix in _ADVICE.items() if name in OPS and name not in RULES}

@@ -49,7 +49,7 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
         "attention_backward": FamilyRow("ATTENTION_BACKWARD"),
         "rowwise": FamilyRow("ROWWISE", ("rowwise",), outlines=True),
         "scatter": FamilyRow("SCATTER", ("scatter", "scatter_add")),
-        "scan": FamilyRow("SCAN", ("cumsum",)),
+        "scan": FamilyRow("SCAN", ("cumsum", "cumprod")),
         "sort": FamilyRow("SORT", ("sort", "argsort")),
         "layout_copy": FamilyRow("LAYOUT_COPY"),
         "combine": FamilyRow("COMBINE"),

@@ -22,6 +22,7 @@ from cklang.device.arrays import Array
 from cklang.device.resources import Resources
 from cklang.families.grid import Grid
 from cklang.families.launch_operands import LaunchOperands, RandomValues
+from cklang.families.memory_cost import MemoryCost
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
@@ -253,6 +254,12 @@ class Family(Generic[S, A, P]):
             built: What those of them take of the GPU that are known to be built.
         """
         raise NotImplementedError
+
+    def function_time(
+        self, problem: P, key: Key[S, A], functions: Functions, spec: ArchSpec
+    ) -> float:
+        """Return what computing the user's functions adds to a predicted time, in µs."""
+        return 0.0
 
     def lower(self, key: Key[S, A], functions: Functions) -> KernelSource:
         """Return the source of a kernel.
@@ -509,3 +516,9 @@ class HelperFamily(Family[S, None, P]):
     def lower(self, key: Key[S, None], functions: Functions) -> KernelSource:
         """Return the source of a kernel."""
         return self._lower(key, functions)
+
+    def cost(
+        self, keys: Sequence[Key[S, None]], spec: ArchSpec, built: Mapping[AnyKey, Resources]
+    ) -> CostModel:
+        """Return the model of a launch and its bytes: problems of the family have ``bytes``."""
+        return MemoryCost(keys, spec)

@@ -108,10 +108,20 @@ def _segment_sum(rows: Any, indices: Any, count: Any, axis: Any) -> Any:
 
 
 def _cumsum(x: Any, axis: Any) -> Any:
+    own = _accumulated(x)
+    return np.cumsum(own, read_axis(axis, own.ndim), dtype=own.dtype)
+
+
+def _cumprod(x: Any, axis: Any) -> Any:
+    own = _accumulated(x)
+    return np.cumprod(own, read_axis(axis, own.ndim), dtype=own.dtype)
+
+
+def _accumulated(x: Any) -> Any:
+    """Return an array in the dtype in which its elements are accumulated."""
     array = np.asarray(x)
     wide = np.int32 if array.dtype.kind in "biu" else np.float32
-    own = array if array.dtype == np.float64 else array.astype(wide)
-    return np.cumsum(own, read_axis(axis, array.ndim), dtype=own.dtype)
+    return array if array.dtype == np.float64 else array.astype(wide)
 
 
 def _argsort(x: Any, axis: Any, descending: Any) -> Any:
@@ -149,6 +159,7 @@ _MOVES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "arange": _arange,
         "argsort": _argsort,
         "broadcast_to": lambda x, shape: np.broadcast_to(np.asarray(x), shape),
+        "cumprod": _cumprod,
         "cumsum": _cumsum,
         "concat": lambda parts, axis: np.concatenate(parts, axis),
         "permute": _permute,

@@ -295,6 +295,10 @@ array([[3.],
 >>> ck.argsort(np.array([3.0, 1.0, 2.0, 1.0]))
 array([1, 3, 2, 0], dtype=int32)
 """,
+    "cumprod": """
+>>> ck.cumprod(np.array([[2.0, 3.0, 0.5]]), axis=1)
+array([[2., 6., 3.]])
+""",
     "cumsum": """
 >>> ck.cumsum(np.array([[1.0, 2.0, 3.0]]), axis=1)
 array([[1., 3., 6.]])

@@ -34,6 +34,7 @@ __all__ = [
     "conv_grad_input",
     "conv_grad_weight",
     "conv_transpose",
+    "cumprod",
     "cumsum",
     "einsum",
     "elu",
@@ -161,6 +162,7 @@ conv = EagerFunction.of("conv")
 conv_grad_input = EagerFunction.of("conv_grad_input")
 conv_grad_weight = EagerFunction.of("conv_grad_weight")
 conv_transpose = EagerFunction.of("conv_transpose")
+cumprod = EagerFunction.of("cumprod")
 cumsum = EagerFunction.of("cumsum")
 einsum = EagerFunction.of("einsum")
 elu = EagerFunction.of("elu")

@@ -230,6 +230,12 @@ _MOVEMENTS = (
         "axis",
     ),
     _movement(
+        "cumprod",
+        "the products of all elements up to each along an axis, in f32 or wrapping i32",
+        "x",
+        "axis",
+    ),
+    _movement(
         "sort", "x in order along an axis; nan is the greatest", "x", axis=-1, descending=False
     ),
     _movement(

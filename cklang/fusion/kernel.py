@@ -21,9 +21,10 @@ from cklang.fusion.plan import (
 )
 from cklang.fusion.region import Region, RegionWriter
 from cklang.fusion.sites import Axes, compose
+from cklang.ir.log_sums import PARTIALS
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
-from cklang.ir.views import APART
+from cklang.ir.views import APART, BY_COST
 from cklang.source import Span
 from cklang.types import Kind as NumberKind
 from cklang.types import f32, i32
@@ -58,9 +59,10 @@ RULES: Mapping[str, str] = MappingProxyType(
         "memory": "{value} is in memory: a view of it is read there, or copied if no strides give "
         "it the shape",
         "apart": "{value} is in memory: an op that is called apart has kernels of its own",
-        "partial": "{value} are log-sum-exps of parts of rows: the kernel of {anchor} reads these",
-        "reduced": "{value} is never stored: its kernel stores the log-sum-exp of each row and "
-        "block of columns",
+        "predicted": "{value} is in memory: the cost model predicts less for that",
+        "partial": "{value} has a number for each part of a row: the kernel of {anchor} reads it",
+        "reduced": "{value} is never stored: its kernel stores a number for each row and block of "
+        "columns",
         "joined": "{value} is a part: its kernel writes it to its place in the whole",
         "written": "{value} is the result: kernels write it there",
         "operand": "{value} is stored: {op} {anchor} loads it",
@@ -72,6 +74,13 @@ RULES: Mapping[str, str] = MappingProxyType(
     }
 )
 """The rules of fusion by id, with the sentence that a decision fills in."""
+
+
+def _rule_of_view(operation: Operation) -> str:
+    if operation.op != APART:
+        return "memory"
+    return "predicted" if operation.attr("call") == BY_COST else "apart"
+
 
 _RULE_OF_INPUT: Mapping[Kind | None, str] = {
     Kind.CONSTANT: "constant",
@@ -124,10 +133,10 @@ class KernelMaker:
             self.notes.append(f"results {written}: one kernel of {walk.anchor.result} writes them")
         return self.makers[walk.anchor.op].make(self, walk)
 
-    def is_reduced(self, root: int) -> bool:
-        """Tell whether log-sum-exps are stored in the place of a root."""
-        readers = self.flow.graph.successors(root)
-        return any(self.flow.kind(reader) is Kind.PARTIAL for reader in readers)
+    def parts_of(self, root: int) -> str:
+        """Return the op whose numbers are stored in the place of a root; empty if it is stored."""
+        readers = map(self.flow.operation, self.flow.graph.successors(root))
+        return next((each.op for each in readers if each and each.op in PARTIALS), "")
 
     def decide(self, rule: str, edge: Edge, anchor: int | None, other: int | None = None) -> None:
         """Note what ``rule`` says about an edge, for the kernel of ``anchor``."""
@@ -152,8 +161,7 @@ class KernelMaker:
             node = place
             while self.flow.kind(node) in (Kind.SHAPE, Kind.VIEW):
                 (below,) = self.flow.operands(node)
-                is_apart = self.flow.expect_operation(node).op == APART
-                rule = "apart" if is_apart else "memory"
+                rule = _rule_of_view(self.flow.expect_operation(node))
                 self.decide(rule, Edge(source=below, target=node, operand=0), None)
                 node = below
             if self.flow.kind(place) is Kind.JOIN:

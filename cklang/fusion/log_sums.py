@@ -1,25 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""Log-sum-exps of the rows of a product that nothing else reads: the product is never stored.
+"""Reductions of the rows of a product that nothing else reads: the product is never stored.
 
 ``ck.logsumexp(x @ w.T + bias, axis=-1)`` is the largest element of each row, the sum of
 exponentials of what is left without it, and the logarithm of that. All of this is the same for the
 log-sum-exps of blocks of the row as for the elements themselves. So where the elements follow a
 product, ``log_sums`` is put before it, whose numbers the product's kernel stores.
+
+Sums and maxima of rows may be those of blocks in the same way; a call takes that where the cost
+model predicts less for it (:mod:`cklang.fusion.alternatives`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from cklang.ir.log_sums import LOG_SUMS, block_count
+from cklang.ir.log_sums import BLOCK_MAXIMA, BLOCK_SUMS, LOG_SUMS, block_count
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.rewrite import FreshNames
 from cklang.types import TensorType, f32
 
-__all__ = ["with_log_sums"]
+__all__ = ["EpilogueSearch", "with_log_sums", "with_parts"]
 
 _CHAIN = ("sub", "exp", "reduce_sum", "log", "add")
 """What follows the elements of a row, each alone."""
@@ -27,7 +30,7 @@ _CHAIN = ("sub", "exp", "reduce_sum", "log", "add")
 
 def with_log_sums(function: Function) -> Function:
     """Return a function in which log-sum-exps of products are those of ``log_sums``."""
-    search = _Search(function)
+    search = EpilogueSearch(function)
     patterns = [search.pattern(each) for each in function.body if each.op == "reduce_max"]
     for pattern in patterns:
         if pattern is not None:
@@ -35,11 +38,49 @@ def with_log_sums(function: Function) -> Function:
     return function
 
 
+_PARTS = {"reduce_sum": BLOCK_SUMS, "reduce_max": BLOCK_MAXIMA}
+"""Reductions of blocks, whose own reduction is that of the row."""
+
+
+def with_parts(function: Function, names: Collection[str]) -> Function:
+    """Return a function in which reductions of products are those of blocks.
+
+    Args:
+        function: The program.
+        names: The names of the reductions, of :meth:`EpilogueSearch.reductions`.
+    """
+    fresh = FreshNames(function)
+    body: list[Operation] = []
+    for operation in function.body:
+        if operation.result.name in names:
+            (elements,) = operation.operands
+            type_ = _narrowed(elements)
+            if type_ is not None:
+                parts = Value(name=fresh.new("parts"), type=type_)
+                op = _PARTS[operation.op]
+                body.append(
+                    Operation(op=op, operands=(elements,), result=parts, span=operation.span)
+                )
+                operation = replace(operation, operands=(parts,))
+        body.append(operation)
+    return replace(function, body=tuple(body))
+
+
+def _narrowed(elements: Value) -> TensorType | None:
+    """Return the type of a number for each block of rows."""
+    count = block_count(elements.type.shape[-1])
+    return (
+        None if count is None else TensorType(dtype=f32, shape=(*elements.type.shape[:-1], count))
+    )
+
+
 Pattern = tuple[Value, tuple[str, ...]]
 """The elements, and the names of what has their shape from there to the sums."""
 
 
-class _Search:
+class EpilogueSearch:
+    """Finds what reduces the rows of a product that nothing else reads."""
+
     def __init__(self, function: Function) -> None:
         self.definitions = function.definitions()
         self.users: defaultdict[str, list[Operation]] = defaultdict(list)
@@ -52,7 +93,7 @@ class _Search:
         """Return the pattern that begins with the largest element of each row, if there is one."""
         (elements,) = largest.operands
         rank = elements.type.rank
-        if largest.attr("axes") != (rank - 1,) or not self._follows_product(elements):
+        if largest.attr("axes") != (rank - 1,) or not self.follows_product(elements):
             return None
         if block_count(elements.type.shape[-1]) is None:
             return None
@@ -73,6 +114,16 @@ class _Search:
             if op != "add":
                 current = self._one(current.result)
         return elements, tuple(wide)
+
+    def reductions(self, function: Function) -> Iterator[Operation]:
+        """Yield the sums and maxima of rows of products that nothing else reads."""
+        for operation in function.body:
+            if operation.op not in _PARTS:
+                continue
+            (elements,) = operation.operands
+            is_row = operation.attr("axes") == (elements.type.rank - 1,)
+            if is_row and self._one(elements) == operation and self.follows_product(elements):
+                yield operation
 
     def _of(self, value: Value) -> list[Operation]:
         """Return who uses a value; the function's caller counts as nobody who is known."""
@@ -107,7 +158,7 @@ class _Search:
     def _adds_shift(self, last: Operation, largest: Operation) -> bool:
         return any(self._selected(each, largest) for each in last.operands)
 
-    def _follows_product(self, elements: Value) -> bool:
+    def follows_product(self, elements: Value) -> bool:
         """Tell whether the epilogue of one product computes elements, and nothing else reads it."""
         own = {elements.name}
         pending, products = [elements], list[Operation]()
@@ -146,10 +197,9 @@ class _Search:
 
 def _rewritten(function: Function, pattern: Pattern) -> Function:
     elements, wide = pattern
-    count = block_count(elements.type.shape[-1])
-    if count is None:
+    narrow = _narrowed(elements)
+    if narrow is None:
         return function
-    narrow = TensorType(dtype=f32, shape=(*elements.type.shape[:-1], count))
     sums = Value(name=FreshNames(function).new("sums"), type=narrow)
     replaced = {name: Value(name=name, type=narrow) for name in wide}
     body: list[Operation] = []

@@ -31,6 +31,7 @@ from cklang.fusion.joint import joined_roots
 from cklang.fusion.kernel import KernelMaker, Maker
 from cklang.fusion.log_sums import with_log_sums
 from cklang.fusion.pairs import pairs_of
+from cklang.fusion.picked import with_picked
 from cklang.fusion.placement import placed
 from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.nodes import Function
@@ -72,7 +73,7 @@ def plan(
     verify(function, allow_unused=True)
     if len(set(function.results)) < len(function.results):
         raise error("X001", at=function.span, name=function.name)
-    function = placed(with_log_sums(function))
+    function = placed(with_log_sums(with_picked(function)))
     flow, roots = _paired(outline(function), makers)
     maker = KernelMaker(flow, roots, makers)
     fused = [maker.make(*each) for each in joined_roots(flow, roots, makers)]

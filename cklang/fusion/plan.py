@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from cklang.fusion.functions import Functions
 from cklang.fusion.svg import to_svg
@@ -29,6 +29,7 @@ __all__ = [
     "Decision",
     "Edge",
     "Plan",
+    "ProductKernel",
     "Read",
     "View",
     "epilogue_hash",
@@ -170,6 +171,27 @@ class AnyKernel(Protocol):
 
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""
+
+
+@runtime_checkable
+class ProductKernel(Protocol):
+    """A kernel that multiplies two operands, and may store numbers in the place of the product."""
+
+    @property
+    def a(self) -> View | Computed:
+        """The left operand."""
+
+    @property
+    def b(self) -> View | Computed:
+        """The right operand."""
+
+    @property
+    def result(self) -> Value:
+        """The product, after the epilogue."""
+
+    @property
+    def log_sums(self) -> bool:
+        """Whether log-sum-exps are stored in the place of the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

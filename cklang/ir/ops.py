@@ -334,6 +334,16 @@ _ORDERS = (
         dtype=order.CUMSUM_DTYPE,
     ),
     Op(
+        name=order.CUMPROD,
+        operands=1,
+        kind=Kind.ANCHOR,
+        doc="the products of all elements up to each along an axis, in f32 or wrapping i32",
+        numpy=order.cumprod,
+        attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
+        shape=order.CUMSUM_SHAPE,
+        dtype=order.CUMSUM_DTYPE,
+    ),
+    Op(
         name=order.SORT,
         operands=1,
         kind=Kind.ANCHOR,
@@ -458,14 +468,21 @@ _STRUCTURE = (
         shape=rules.SAME_SHAPE,
         dtype=rules.KEEP_DTYPE,
     ),
-    Op(
-        name=log_sums.LOG_SUMS,
-        operands=1,
-        kind=Kind.PARTIAL,
-        doc=f"the log-sum-exp of each {log_sums.COLUMNS} elements of the last axis, which the "
-        "kernel of the operand stores in its place",
-        numpy=log_sums.log_sums,
-        shape=log_sums.LOG_SUMS_SHAPE,
+    *(
+        Op(
+            name=name,
+            operands=1,
+            kind=Kind.PARTIAL,
+            doc=f"{what} of each {log_sums.COLUMNS} elements of the last axis, which the "
+            "kernel of the operand stores in its place",
+            numpy=numpy,
+            shape=log_sums.LOG_SUMS_SHAPE,
+        )
+        for name, what, numpy in (
+            (log_sums.LOG_SUMS, "the log-sum-exp", log_sums.log_sums),
+            (log_sums.BLOCK_SUMS, "the sum", log_sums.block_sums),
+            (log_sums.BLOCK_MAXIMA, "the largest", log_sums.block_maxima),
+        )
     ),
     *(
         Op(

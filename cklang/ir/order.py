@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The ops ``cumsum``, ``sort`` and ``argsort`` along an axis: rules of types and NumPy meanings.
+"""The ops ``cumsum``, ``cumprod``, ``sort`` and ``argsort`` along an axis: rules and meanings.
 
 ``sort`` gives the elements along an axis in order, ``argsort`` their indices; ``count`` is how many
 of them, from the first on, 0 for all. Equal elements stay in their order, the lowest index first,
@@ -22,6 +22,7 @@ __all__ = [
     "ARGSORT",
     "ARGSORT_DTYPE",
     "COUNT",
+    "CUMPROD",
     "CUMSUM",
     "CUMSUM_DTYPE",
     "CUMSUM_SHAPE",
@@ -31,11 +32,13 @@ __all__ = [
     "SORT_DTYPE",
     "SORT_SHAPE",
     "argsorted",
+    "cumprod",
     "cumsum",
     "in_order",
 ]
 
 CUMSUM = "cumsum"
+CUMPROD = "cumprod"
 SORT = "sort"
 ARGSORT = "argsort"
 """The names of the ops."""
@@ -51,6 +54,11 @@ SORTED = (*ROW_DTYPES, i32)
 def cumsum(x: Array, axis: int) -> Array:
     """Return the sums of all elements up to each along an axis."""
     return wrapped(np.cumsum(x, axis=axis))
+
+
+def cumprod(x: Array, axis: int) -> Array:
+    """Return the products of all elements up to each along an axis."""
+    return wrapped(np.cumprod(x, axis=axis))
 
 
 def argsorted(x: Array, axis: int, count: int, descending: int) -> Array:

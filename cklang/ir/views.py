@@ -21,6 +21,7 @@ from cklang.types import Dim, Extent, extent_from_text, extent_value
 __all__ = [
     "APART",
     "BOUND_NAMES",
+    "BY_COST",
     "RESHAPE",
     "RESHAPE_SHAPE",
     "SLICE",
@@ -37,6 +38,9 @@ __all__ = [
 
 VIEWS = SLICE, RESHAPE, APART = "slice", "reshape", "apart"
 """The names of the ops."""
+
+BY_COST = -1
+"""The number of an ``apart`` that is no called op: the cost model has the value stored."""
 
 BOUND_NAMES = ("start", "stop")
 """The attributes of a slice that may depend on dims."""

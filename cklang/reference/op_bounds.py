@@ -18,7 +18,7 @@ from cklang.ir import numeric
 from cklang.ir.contraction import Contraction
 from cklang.ir.convolution import geometry_of, summed
 from cklang.ir.indices import take_axes
-from cklang.ir.log_sums import COLUMNS, LOG_SUMS
+from cklang.ir.log_sums import BLOCK_MAXIMA, BLOCK_SUMS, COLUMNS, LOG_SUMS
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS, Kind, Op
@@ -105,6 +105,22 @@ def _log_sums(operation: Operation, operands: Sequence[Known], dims: dict[Dim, i
     # Sums of at most COLUMNS positive numbers, exponentials and a logarithm, then one addition.
     own = UNIT * (COLUMNS + 8 + 2 * np.abs(finite(value)))
     return Known(value=value, error=moved + own)
+
+
+def _block_sums(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
+    """Return the sum of each block, added in any order."""
+    (x,) = operands
+    value = apply(operation, [x.value], dims)
+    sizes = apply(operation, [np.abs(finite(x.value)) + finite(x.error)], dims)
+    moved = apply(operation, [x.error.astype(np.float64)], dims)
+    return Known(value=value, error=moved + COLUMNS * UNIT / (1 - COLUMNS * UNIT) * sizes)
+
+
+def _block_maxima(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
+    """Return the largest of each block, which moves no further than its elements do."""
+    (x,) = operands
+    value = apply(operation, [x.value], dims)
+    return Known(value=value, error=apply(operation, [x.error.astype(np.float64)], dims))
 
 
 def _read(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
@@ -378,7 +394,8 @@ _KIND_BOUNDS: Mapping[Kind, BoundRule] = {
 OP_BOUNDS: Mapping[str, BoundRule] = MappingProxyType(
     {name: _KIND_BOUNDS[op.kind] for name, op in OPS.items() if op.kind in _KIND_BOUNDS}
     | {name: _bits for name, op in OPS.items() if op.dtype is INTEGER_DTYPE}
-    | {LOG_SUMS: _log_sums, "gemm24": _gemm24, "scaled_gemm": _scaled_gemm}
+    | {LOG_SUMS: _log_sums, BLOCK_SUMS: _block_sums, BLOCK_MAXIMA: _block_maxima}
+    | {"gemm24": _gemm24, "scaled_gemm": _scaled_gemm}
     | dict(ROW_BOUNDS)
     | dict(SCATTER_BOUNDS)
     | dict(ORDER_BOUNDS)

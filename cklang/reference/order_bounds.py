@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The bound rules of ``cumsum``, ``sort`` and ``argsort``.
+"""The bound rules of ``cumsum``, ``cumprod``, ``sort`` and ``argsort``.
 
 **Cumulative sums.** In whatever order the elements up to one are added, each passes at most as many
 additions as there are elements: with u = 2**-24 and n of them the error is at most
 n u / (1 - n u) times their sum of magnitudes. Sums of i32 wrap and are exact.
+
+**Cumulative products.** The error is that of ``reduce_prod`` (:mod:`cklang.reference.row_bounds`)
+over the elements up to one.
 
 **Order.** Element k of uncertain elements in order lies between element k of their lower ends and
 element k of their upper ends. Its index is sure if no other interval meets its own.
@@ -17,7 +20,18 @@ from types import MappingProxyType
 import numpy as np
 
 from cklang.ir.nodes import Operation
-from cklang.ir.order import ARGSORT, COUNT, CUMSUM, DESCENDING, SORT, argsorted, cumsum, in_order
+from cklang.ir.order import (
+    ARGSORT,
+    COUNT,
+    CUMPROD,
+    CUMSUM,
+    DESCENDING,
+    SORT,
+    argsorted,
+    cumprod,
+    cumsum,
+    in_order,
+)
 from cklang.reference.evaluate import F32_OVERFLOW, limit
 from cklang.reference.sums import UNIT, Known, finite
 from cklang.types import Dim, i32
@@ -25,6 +39,8 @@ from cklang.types import Dim, i32
 __all__ = ["ORDER_BOUNDS"]
 
 _I32_OVERFLOW = 2.0**31
+_LEAST_NORMAL = 2.0**-126
+_QUANTUM = 2.0**-149
 
 
 def _bound_cumsum(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
@@ -45,6 +61,34 @@ def _bound_cumsum(operation: Operation, operands: Sequence[Known], _dims: dict[D
     return Known(
         value=limit(operation.result, value), error=np.where(wild | unknown, np.inf, error)
     )
+
+
+def _bound_cumprod(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
+    """Return cumulative products with their errors."""
+    (x,), axis = operands, _number(operation, "axis")
+    value = cumprod(x.value, axis)
+    size, off = finite(np.abs(x.value.astype(np.float64))), finite(x.error)
+    largest = np.cumprod(size + off, axis=axis)
+    any_off = np.cumsum(off, axis=axis) > 0
+    passed = np.where(any_off, largest - np.cumprod(size, axis=axis), 0.0)
+    unknown = np.cumsum(np.isinf(x.error), axis=axis) > 0
+    if operation.result.type.dtype == i32:
+        wild = unknown | ((largest >= _I32_OVERFLOW) & any_off)
+        return Known(value=value, error=np.where(wild, np.inf, passed))
+    count = np.cumsum(np.ones(x.value.shape), axis=axis)
+    relative = count * UNIT / (1 - count * UNIT)
+    # The largest partial product of any order, and the least one that is not surely 0.
+    most = np.cumprod(np.maximum(size + off, 1.0), axis=axis)
+    factors = np.where((size == 0) & (off == 0), 1.0, np.maximum(size - off, 0.0))
+    factors = np.where(np.isinf(x.value), 1.0, factors)
+    may_underflow = np.cumprod(np.minimum(factors, 1.0), axis=axis) < _LEAST_NORMAL
+    error = passed + largest * relative + np.where(may_underflow, count * _QUANTUM * most, 0.0)
+    is_nan = np.cumsum(np.isnan(x.value), axis=axis) > 0
+    wild = (most * (1 + relative) >= F32_OVERFLOW) & ~np.isinf(value)
+    wild |= may_underflow & (np.cumsum(np.isinf(x.value), axis=axis) > 0)
+    error = np.where(np.isfinite(value), error, 0.0)
+    error = np.where((wild & ~is_nan) | unknown, np.inf, error)
+    return Known(value=limit(operation.result, value), error=error)
 
 
 def _bound_sort(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
@@ -93,6 +137,8 @@ def _number(operation: Operation, name: str) -> int:
 
 
 ORDER_BOUNDS: Mapping[str, Callable[[Operation, Sequence[Known], dict[Dim, int]], Known]] = (
-    MappingProxyType({CUMSUM: _bound_cumsum, SORT: _bound_sort, ARGSORT: _bound_argsort})
+    MappingProxyType(
+        {CUMSUM: _bound_cumsum, CUMPROD: _bound_cumprod, SORT: _bound_sort, ARGSORT: _bound_argsort}
+    )
 )
 """The bound rule of each op along an ordered axis."""

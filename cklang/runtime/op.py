@@ -371,28 +371,27 @@ class Op(PlannedOp):
         from cklang.device.device import open_device
 
         binding = self._bind(values)
-        binding = with_result_orders(self._fuse(binding), binding)
-        updates = in_place_of(self._fuse(binding).function, self._parameters, binding)
+        fused = self._fuse(binding, device_name)
+        binding = with_result_orders(fused, binding)
+        updates = in_place_of(fused.function, self._parameters, binding)
         if updates and out is not None:
             raise error("A077", name=updates[0].name)
         targets = (
             planned_results(binding.results, binding) if out is None else targets_of(binding, out)
         )
         targets = with_updated(targets, updates, binding)
-        lists = self._checked_lists(binding)
+        lists = self._checked_lists(binding, device_name)
         device = open_device(device_name, binding.place)
-        plan = prepare(
-            self._fuse(binding), binding, targets, device, shared_builder(), self.request
-        )
+        plan = prepare(fused, binding, targets, device, shared_builder(), self.request)
         return ready_of(plan, binding.results, binding, lists, updates)
 
-    def _checked_lists(self, binding: Binding) -> HostCheck | None:
+    def _checked_lists(self, binding: Binding, device: str | None = None) -> HostCheck | None:
         """Return the index arrays that calls like a bound one check; its own are right.
 
         Raises:
             CkValueError: A056, an element of an index array in host memory is out of its range.
         """
-        lists = host_checks(self._fuse(binding), binding)
+        lists = host_checks(self._fuse(binding, device), binding)
         if lists is not None:
             lists.check([array.pointer for array in binding.arrays.values()])
         return lists

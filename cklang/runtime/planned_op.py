@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,12 @@ from cklang.errors import CkError, error
 from cklang.families import plan_of
 from cklang.frontend.captured import expect_unchanged
 from cklang.ir.nodes import Function
+from cklang.memo import BoundedMemo
 from cklang.runtime.any_program import AnyProgram
 from cklang.runtime.bind import Binding, assign, bind
 from cklang.runtime.planner import Choice, build_choices, choices_of, memory_of
 from cklang.runtime.results import targets_of
+from cklang.runtime.sharing import options_of, quickest_plan
 from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
 from cklang.selection.select import Request
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["PlannedOp"]
 
 _OPTIONS = ("out", "device")
+_MOST_PLANS = 256
+"""Calls of other extents for which a plan is kept that the cost model chose."""
 _OF_TENSORS = ("A082", "A083", "A084", "A085", "A086", "A089")
 """The errors of tensors that kernels do not read, which say what to pass instead."""
 _CHANNELS_LAST = (
@@ -66,6 +70,7 @@ class PlannedOp:
         fixed = not any(parameter.keyword_only for parameter in program.parameters)
         self._positional = len(program.parameters) if fixed else -1
         self._fusions: dict[int, tuple[Function, Plan]] = {}
+        self._shared: BoundedMemo[Hashable, Plan] = BoundedMemo(_MOST_PLANS)
         self._lock = forks.reentrant_lock()
 
     def __repr__(self) -> str:
@@ -126,7 +131,7 @@ class PlannedOp:
         from cklang.runtime.explain import explain
 
         binding, target = self._offered(args, kwargs, out)
-        plan, device = self._fuse(binding), device_named(device, current())
+        plan, device = self._fuse(binding, device), device_named(device, current())
         return explain(plan, binding, target, device, self.request)
 
     def summary(
@@ -151,7 +156,7 @@ class PlannedOp:
         from cklang.runtime.summary import summarise
 
         binding, outs = self._offered(args, kwargs, out)
-        plan, target = self._fuse(binding), target_of(device_named(device, current()))
+        plan, target = self._fuse(binding, device), target_of(device_named(device, current()))
         return summarise(plan, binding, outs, target, self.request)
 
     def inspect(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
@@ -165,7 +170,7 @@ class PlannedOp:
         from cklang.runtime.explain import inspect
 
         binding, target = self._offered(args, kwargs, out)
-        plan, device = self._fuse(binding), device_named(device, current())
+        plan, device = self._fuse(binding, device), device_named(device, current())
         return inspect(plan, binding, target, device, self.request)
 
     def build(
@@ -236,7 +241,7 @@ class PlannedOp:
     ) -> Sequence[Choice]:
         binding, outs = self._offered(args, kwargs, out)
         spec = target_of(device_named(device, current())).spec
-        plan = self._fuse(binding)
+        plan = self._fuse(binding, device)
         memory = memory_of(plan, binding, outs)
         return choices_of(plan, binding, memory, spec, self.request)
 
@@ -264,11 +269,25 @@ class PlannedOp:
                 mistake.notes = (*mistake.notes, f"in a call of the op {program.name}")
             raise
 
-    def _fuse(self, binding: Binding) -> Plan:
+    def _fuse(self, binding: Binding, device: str | None = None) -> Plan:
+        """Return the plan of a bound call: that of the rules, or one that is predicted quicker."""
+        function, plan = self._fuse_by_rules(binding)
+        options = options_of(function, plan, binding, self.request)
+        if not options:
+            return plan
+        spec = target_of(device_named(device, current())).spec
+        key = (id(function), tuple(binding.dims.items()), spec.name, current().serial)
+        chosen = self._shared.get(key)
+        if chosen is None:
+            chosen = quickest_plan(function, plan, options, binding, spec, self.request)
+            self._shared.put(key, chosen)
+        return chosen
+
+    def _fuse_by_rules(self, binding: Binding) -> tuple[Function, Plan]:
         function = self.program.specialise(binding.dtypes, binding.consts, binding.dims)
         with self._lock:
             known = self._fusions.get(id(function))
             if known is None:
                 # The function is kept with its plan, so its id is not given to another one.
                 known = self._fusions[id(function)] = (function, plan_of(function))
-            return known[1]
+            return known

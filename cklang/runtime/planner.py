@@ -24,7 +24,7 @@ from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.extents import EXTENT, extent_numbers
 from cklang.ir.indices import ARANGE, index_ranges
 from cklang.ir.joins import JOINS
-from cklang.ir.log_sums import LOG_SUMS
+from cklang.ir.log_sums import PARTIALS
 from cklang.ir.nodes import Function, Value
 from cklang.ir.scatter import in_place_results
 from cklang.ir.views import VIEWS
@@ -273,7 +273,7 @@ def prepare(
         for kernel in plan.kernels
         for value in kernel.results
     }
-    own = (each.result for each in plan.function.body if each.op in (*JOINS, *VIEWS, LOG_SUMS))
+    own = (each.result for each in plan.function.body if each.op in (*JOINS, *VIEWS, *PARTIALS))
     sizes |= {value.name: value.type.bytes(binding.dims) for value in own}
     numbers = numbers_of(plan.function, binding.dims)
     stages = [

@@ -6,19 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from cklang.arch import ArchSpec
 from cklang.device.arrays import Array
 from cklang.device.device import Target
-from cklang.errors import CkUnsupportedError
-from cklang.families import family_of
-from cklang.families.stage import Stage
-from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import Plan
 from cklang.runtime.bind import Binding
 from cklang.runtime.planner import CallMemory, Choice, choices_of, memory_of
+from cklang.runtime.predicted import layout_bytes, moved_bytes, time_of_choice, touched_bytes
 from cklang.runtime.workspace import byte_size
-from cklang.selection.select import AnySelection, Request
+from cklang.selection.select import Request
 
 __all__ = ["KernelSummary", "Summary", "summarise"]
 
@@ -33,8 +29,8 @@ class KernelSummary:
     bytes: int
     """Of all that its launches read and write, each tensor counted once a launch."""
     microseconds: float | None
-    """Predicted by the cost model of its family, without the copies; None if it has no rate for the
-    element types."""
+    """Predicted by the cost model of its family, with the copies around it and what computing the
+    user's functions adds; None if the model has no rate for the element types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,56 +104,25 @@ def summarise(
     values |= {views[name].memory for name in values if name in views}
     own = {*binding.arrays, *(value.name for value in plan.function.results)}
     return Summary(
-        kernels=tuple(_kernel(choice, memory) for choice in choices),
+        kernels=tuple(_kernel(choice, memory, target.spec) for choice in choices),
         gpu=target.spec.product,
         partition_bytes=sum(
-            _touched(name, memory)
+            touched_bytes(name, memory)
             for kernel in plan.kernels
             for name in {value.name for value in (*kernel.inputs, *kernel.results)}
         ),
-        least_bytes=sum(_bytes(layouts[name]) for name in values & own),
+        least_bytes=sum(layout_bytes(layouts[name]) for name in values & own),
     )
 
 
-def _kernel(choice: Choice, memory: CallMemory) -> KernelSummary:
+def _kernel(choice: Choice, memory: CallMemory, spec: ArchSpec) -> KernelSummary:
     return KernelSummary(
         family=choice.selection.key.family,
         problem=str(choice.selection.problem),
         launches=len(choice.stages),
-        bytes=sum(_moved(stage, memory) for stage in choice.stages),
-        microseconds=_predicted(choice.selection),
+        bytes=sum(moved_bytes(stage, memory) for stage in choice.stages),
+        microseconds=time_of_choice(choice, memory, spec),
     )
-
-
-def _moved(stage: Stage, memory: CallMemory) -> int:
-    """Return the bytes of the tensors of a launch."""
-    sizes = {name: _touched(name, memory) for name in stage.values if name in memory.layouts}
-    return sum({**sizes, **stage.temporaries}.values())
-
-
-def _touched(name: str, memory: CallMemory) -> int:
-    """Return the bytes of a tensor; of a view no more than the memory has in which it lies."""
-    size = _bytes(memory.layouts[name])
-    view = memory.views.get(name)
-    if view is None or view.memory not in memory.layouts:
-        return size
-    return min(size, _bytes(memory.layouts[view.memory]))
-
-
-def _bytes(layout: TensorLayout) -> int:
-    """Return the bytes of a tensor; an axis of stride 0 repeats what is there."""
-    extents = zip(layout.shape, layout.strides, strict=True)
-    elements = int(np.prod([extent if stride else min(extent, 1) for extent, stride in extents]))
-    return elements * layout.dtype.bits // 8
-
-
-def _predicted(selection: AnySelection) -> float | None:
-    if family_of(selection.key.signature).algorithm is None:
-        return None
-    try:
-        return float(selection.pool.times_of(selection.problem)[selection.position])
-    except CkUnsupportedError:
-        return None
 
 
 def _time(microseconds: float | None) -> str:

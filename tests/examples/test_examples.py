@@ -42,6 +42,10 @@ LONGER = {"registry/stress.py"}
 """Files whose tables need more lines."""
 
 
+LAYERS = sorted(path.name for path in ROOT.glob("2[2-5]_*.py"))
+MOST_LINES_OF_LAYERS = 60
+
+
 def run(name: str, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(ROOT / name)
     monkeypatch.setattr(sys, "argv", [path, *arguments])
@@ -91,3 +95,17 @@ def test_an_example_is_short_and_says_how_to_run_it(name: str) -> None:
     assert f"python examples/{name}" in text
     assert name in LONGER or len(text.splitlines()) <= MOST_LINES
     assert "assert " in text or ".check()" in text, "it checks itself"
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_is_sixty_lines_at_most(name: str) -> None:
+    text = (ROOT / name).read_text()
+    assert f"python examples/{name}" in text
+    assert len(text.splitlines()) <= MOST_LINES_OF_LAYERS
+    assert "summary(" in text, "it prices the layer of a model"
+    assert "assert " in text, "it checks itself"
+
+
+def test_examples_are_numbered_without_a_gap() -> None:
+    numbers = sorted(int(path.name[:2]) for path in ROOT.glob("[0-9][0-9]_*.py"))
+    assert numbers == list(range(1, len(numbers) + 1))

@@ -15,7 +15,9 @@ from cklang.families import plan_of
 from cklang.families.gemm.bands import bands_of, why_k_is_whole
 from cklang.families.gemm.key import Layout
 from cklang.fusion.log_sums import with_log_sums
+from cklang.fusion.picked import with_picked
 from cklang.ir.log_sums import log_sums
+from cklang.ir.verifier import verify
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from cklang.testing import report
@@ -42,6 +44,10 @@ def operands(m: int, n: int, k: int, seed: int = 0) -> tuple[Array, Array]:
     return x, w
 
 
+def half(*shape: int) -> Array:
+    return np.empty(shape, np.float16)
+
+
 def kernels(op: Op) -> list[tuple[str, bool]]:
     return [
         (kernel.family, getattr(kernel, "log_sums", False))
@@ -55,6 +61,94 @@ def test_the_product_is_not_stored(op: Op) -> None:
     plan = plan_of(op.program.specialise())
     (reason,) = [each.reason for each in plan.decisions if each.rule == "reduced"]
     assert "is never stored" in reason
+
+
+@ck.op
+def loss(x: ck.f16[M, K], w: ck.f16[N, K], targets: ck.i32[M]) -> ck.f32[M]:
+    return ck.cross_entropy(x @ w.T, targets)
+
+
+@ck.op
+def capped_loss(
+    x: ck.f16[B, M, K], w: ck.f16[K, N], bias: ck.f32[N], targets: ck.i32[B, M]
+) -> ck.f32[B, M]:
+    return ck.cross_entropy(30.0 * ck.tanh((x @ w + bias) / 30.0), targets)
+
+
+def test_a_cross_entropy_reads_no_logits() -> None:
+    for op in (loss, capped_loss):
+        families = kernels(op)
+        assert families.count(("gemm", True)) == 1
+        assert {family for family, _ in families} == {"gemm", "rowwise"}
+        (reduced, *others) = plan_of(op.program.specialise()).kernels
+        logits = reduced.results[0]
+        assert all(logits not in each.inputs and logits not in each.results for each in others)
+
+
+def test_no_temporary_has_the_size_of_the_logits() -> None:
+    tokens, words, width = 2048, 128_256, 4096
+    args = (half(tokens, width), half(words, width), np.empty(tokens, np.int32))
+    dims = {"M": tokens, "N": words, "K": width}
+    plan = loss.fusion(*args)
+    temporaries = {
+        value: value.type.bytes(dims)
+        for kernel in plan.kernels
+        for value in kernel.inputs
+        if value not in plan.function.params
+    }
+    assert max(temporaries.values()) == 4 * tokens * (words // 64)
+    assert loss.summary(*args, device="emu:gfx942").bytes < 2.1 * args[1].nbytes
+
+
+def test_few_classes_are_stored() -> None:
+    few = (half(4096, 4096), half(10, 4096), np.empty(4096, np.int32))
+    assert not any(getattr(each, "log_sums", False) for each in loss.fusion(*few).kernels)
+    (note,) = [each for each in loss.fusion(*few).notes if "predicted" in each]
+    assert note.endswith("it is stored")
+    more = (half(4096, 64), half(1000, 64), np.empty(4096, np.int32))
+    assert any(getattr(each, "log_sums", False) for each in loss.fusion(*more).kernels)
+
+
+@pytest.mark.parametrize("op", [loss, capped_loss], ids=["plain", "capped"])
+def test_a_cross_entropy_means_the_same(op: Op) -> None:
+    random = np.random.default_rng(3)
+    x, w = operands(6, 70, 8)
+    targets = np.array([0, 69, 5, -1, 70, -100], np.int32)
+    args: list[Array] = [x, w, targets]
+    if op is capped_loss:
+        bias = random.standard_normal(70).astype(np.float32)
+        args = [x.reshape(2, 3, 8), w.T.copy(), bias, targets.reshape(2, 3)]
+    function = op.program.specialise()
+    rewritten = with_picked(function)
+    assert rewritten != function
+    assert with_picked(rewritten) == rewritten
+    verify(rewritten)
+    got, want = evaluate(rewritten, args), evaluate(function, args)
+    np.testing.assert_allclose(got[0], want[0], rtol=1e-5)
+
+
+def test_other_sums_of_selected_elements_stay() -> None:
+    @ck.op
+    def picked(x: ck.f16[M, K], w: ck.f16[N, K], targets: ck.i32[M]) -> ck.f32[M]:
+        y = x @ w.T
+        return ck.sum(ck.where(ck.arange(y.shape[1]) == targets[:, None], y, 0.0), axis=-1)
+
+    @ck.op
+    def returned(
+        x: ck.f16[M, K], w: ck.f16[N, K], targets: ck.i32[M]
+    ) -> tuple[ck.f32[M], ck.f32[M, N]]:
+        y = x @ w.T
+        return ck.cross_entropy(y, targets), y
+
+    @ck.op
+    def other_bias(
+        x: ck.f16[M, K], w: ck.f16[N, K], b: ck.f32[M, N], targets: ck.i32[M]
+    ) -> ck.f32[M]:
+        return ck.cross_entropy(x @ w.T + b, targets)
+
+    for op in (picked, returned, other_bias):
+        function = op.program.specialise()
+        assert with_picked(function) == function
 
 
 def test_a_product_that_something_else_reads_is_stored() -> None:
@@ -217,3 +311,12 @@ def test_the_default_choice_and_axes_before_the_rows() -> None:
     assert capped.last is not None
     assert [each.key.family for each in capped.last.launches] == ["gemm", "rowwise"]
     assert capped.last.launches[0].resources.spills == 0
+
+
+@pytest.mark.usefixtures("emulator", "compiler")
+def test_the_kernels_of_a_cross_entropy() -> None:
+    x, w = operands(70, 200, 96, seed=5)
+    targets = np.random.default_rng(5).integers(-2, 203, 70).astype(np.int32)
+    y = loss.using(NARROW)(x, w, targets)
+    report(loss, (x, w, targets), y).check()
+    assert loss.using(NARROW).fusion(x, w, targets) == loss.fusion(x, w, targets)

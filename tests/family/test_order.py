@@ -38,6 +38,16 @@ def sums_of_columns(x: ck.f32[M, K]) -> ck.f32[M, K]:
 
 
 @ck.op
+def products(x: ck.f32[M, K]) -> ck.f32[M, K]:
+    return x.cumprod(-1)
+
+
+@ck.op
+def products_of_columns(x: ck.i32[M, K]) -> ck.i32[M, K]:
+    return ck.cumprod(x, axis=0)
+
+
+@ck.op
 def counts(x: ck.f16[M, K]) -> ck.i32[M, K]:
     return ck.cumsum(x > 0, axis=1)
 
@@ -126,6 +136,17 @@ def test_sums_of_a_wide_range_have_bounds() -> None:
     assert error[0, 0] < 10
 
 
+def test_products_have_bounds() -> None:
+    function = products.program.specialise()
+    x = np.array([[1.5, 1e30, 1e30, 1e-30], [2.0, 0.0, np.inf, 3.0]], np.float32)
+    (value,), (error,) = evaluate_with_bound(function, [x])
+    assert np.allclose(value[0, :2], [1.5, 1.5e30])
+    assert np.isinf(error[0, 2:]).all()  # another order stays in the range, or leaves it
+    assert (error[0, :2] < 1e-6 * value[0, :2]).all()
+    assert np.isnan(value[1, 2:]).all()
+    assert ck.cumprod(np.array([2, 3, -1]), 0).tolist() == [2, 6, -6]
+
+
 def test_an_index_is_unsure_where_intervals_meet() -> None:
     @ck.op
     def best(x: ck.f32[K], y: ck.f32[K]) -> ck.i32[K]:
@@ -186,6 +207,22 @@ def test_cumulative_sums(rows: int, length: int, seed: int) -> None:
     wide = np.repeat(x[:, :300].T, 65, axis=1).astype(np.float32)
     check(sums_of_columns, (wide,))
     assert len(launches(sums)) == len(launches(sums_of_columns)) == 1
+
+
+@pytest.mark.usefixtures("compiler")
+@settings(max_examples=4, deadline=None)
+@given(length=st.sampled_from([1, 65, 256, 300, 2000]), seed=st.integers(0, 99))
+def test_cumulative_products(length: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = np.exp(rng.normal(size=(3, length)) / 30).astype(np.float32)
+    x[1, length // 2 :] *= -1
+    check(products, (x,))
+    n = rng.integers(-5, 6, (length, 70)).astype(np.int32)
+    result = check(products_of_columns, (n,))
+    with np.errstate(over="ignore"):
+        assert np.array_equal(result, np.cumprod(n, 0, dtype=np.int32))
+    (launch,) = launches(products)
+    assert launch.key.signature.who.multiplies
 
 
 @pytest.mark.usefixtures("compiler")

@@ -154,6 +154,13 @@ class AttentionCase:
         return {self.values[n]: 4 * p.splits * size for n, size in part_sizes if n in self.values}
 
     @property
+    def bytes(self) -> int:
+        """What the kernel that combines splits moves: their partial results, and o."""
+        p = self.problem
+        elements = p.batch * p.heads * p.seqlen_q * p.hdim_v
+        return sum(self.part_bytes.values()) + elements * self.signature.dtype_o.bytes
+
+    @property
     def has_scores(self) -> bool:
         """Whether there is a query that meets a key."""
         p = self.problem

@@ -113,7 +113,7 @@ def why_k_is_whole(problem: Problem) -> str | None:
         return "launches of a group run in no order along K"
     if any(d.kind.written for d in problem.d):
         return "the epilogue has several results, and launches of a chain have one"
-    if problem.e.layout is Layout.LOG_SUMS:
+    if problem.e.layout.of_blocks:
         return "the epilogue stores log-sum-exps, and launches of a chain store sums"
     if len(problem.d) >= MAX_READS:
         return f"the epilogue reads {len(problem.d)} operands, and partial sums would be one more"
@@ -186,7 +186,7 @@ def _reaches(problem: Problem) -> list[_Reach]:
     reaches = [_of_side(each, problem.a, 0) for each in problem.a.arrays]
     reaches += [_of_side(each, problem.b, 1) for each in problem.b.arrays]
     e = problem.e
-    columns = COLUMNS if e.layout is Layout.LOG_SUMS else 1
+    columns = COLUMNS if e.layout.of_blocks else 1
     reaches.append(_Reach(steps=(e.stride, 1, 0), bits=e.dtype.bits, blocks=(1, columns, 1)))
     reaches += [_Reach(steps=(d.stride_m, d.stride_n, 0), bits=d.dtype.bits) for d in problem.d]
     for axis, scale in enumerate((problem.scale_a, problem.scale_b)):
@@ -225,7 +225,7 @@ def _on(axis: int, value: int, along_k: int, other: int = 0) -> Extents:
 def _largest(problem: Problem, reaches: Sequence[_Reach]) -> Extents | None:
     """Return the extents of the largest band; None if one product does, or if no cut does."""
     full_extents = (problem.m, problem.n, problem.k)
-    if problem.e.layout is Layout.LOG_SUMS:
+    if problem.e.layout.of_blocks:
         # The kernel counts the elements that it does not store, too.
         reaches = [*reaches, _Reach(steps=(problem.n, 1, 0), bits=problem.e.dtype.bits)]
     if not any(reach.is_far(full_extents) for reach in reaches):

@@ -18,10 +18,11 @@ from cklang.families.gemm.candidates import candidates
 from cklang.families.gemm.copies import insert_operand_copies
 from cklang.families.gemm.cost import traits
 from cklang.families.gemm.cost.model import Ranker
+from cklang.families.gemm.cost.prologues import prologue_time
 from cklang.families.gemm.fuse import MAKERS
 from cklang.families.gemm.host import GemmProblem, GemmShim
 from cklang.families.gemm.k_bands import fitted, launches_of
-from cklang.families.gemm.key import Algorithm, GemmKey, Layout, Signature
+from cklang.families.gemm.key import Algorithm, GemmKey, Signature
 from cklang.families.gemm.launch import request_of
 from cklang.families.gemm.layout import problem_of
 from cklang.families.gemm.lower import lower
@@ -209,9 +210,18 @@ class Gemm(ProductFamily[Problem]):
             request=partial(_request, problem, a.split_k, blocks),
         )
 
+    def function_time(
+        self, problem: Problem, key: GemmKey, functions: Functions, spec: ArchSpec
+    ) -> float:
+        """Return what computing operands adds: each is computed again for each tile that loads it.
+
+        The cost model charges the loads of stored operands.
+        """
+        return prologue_time(problem, key, functions, spec)
+
     def measurable(self, problem: Problem) -> bool:
         """Whether a product stores what a check of its kernel alone can compare: its result."""
-        return problem.e.layout is not Layout.LOG_SUMS
+        return not problem.e.layout.of_blocks
 
     def problem(
         self, kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]

@@ -48,7 +48,7 @@ def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
         epilogue=epilogue,
         reads=reads,
         result=root,
-        log_sums=maker.is_reduced(walk.root),
+        parts=maker.parts_of(walk.root),
         b2=None if partner is None else _second(maker, partner, space),
         more=tuple(
             Read(value=maker.flow.value(use.node), axes=compose(space.order, use.axes))

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import TypeAlias
 
 from cklang.errors import CkError, error
+from cklang.ir.log_sums import BLOCK_MAXIMA, BLOCK_SUMS, LOG_SUMS
 from cklang.keys import Key, make_members, require_positive
 from cklang.types import DType, i4
 
 __all__ = [
+    "PARTS",
     "READ_KINDS",
     "Algorithm",
     "ConvSpecial",
@@ -59,6 +62,21 @@ class Layout(Enum):
     """Neither: B stands in the order in which the lanes of a warp take it."""
     LOG_SUMS = "l"
     """Of E, which is not stored: in rows, the log-sum-exp of each block of columns."""
+    SUMS = "s"
+    """The same with the sum of each block."""
+    MAXIMA = "m"
+    """The same with its largest element."""
+
+    @property
+    def of_blocks(self) -> bool:
+        """Whether a number is stored for each block of columns in the place of E."""
+        return self in PARTS.values()
+
+
+PARTS: Mapping[str, Layout] = MappingProxyType(
+    {LOG_SUMS: Layout.LOG_SUMS, BLOCK_SUMS: Layout.SUMS, BLOCK_MAXIMA: Layout.MAXIMA}
+)
+"""The layout of E by the op whose numbers are stored in its place."""
 
 
 class DKind(Enum):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cklang.errors import error
-from cklang.families.gemm.key import DKind, Layout
+from cklang.families.gemm.key import PARTS, DKind, Layout
 from cklang.families.gemm.loop_nest import Axis, Blocks, LoopNest, collapse_loops
 from cklang.families.gemm.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
 from cklang.families.gemm.summed_axes import merge_summed_axes, step_along
@@ -107,7 +107,7 @@ def problem_of(
         k=k,
         a=_side(kernel.a, (m, k), along_a, Layout.ROW),
         b=_side(kernel.b, (k, n), along_b, Layout.COL),
-        e=(_log_sums if kernel.log_sums else _result)(kernel.result.name, nest, places[last]),
+        e=_stored(kernel, nest, places[last]),
         d=tuple(
             (_further_result if each in kernel.more else _access)(each, (m, n), place)
             for each, place in zip(operands, places[last + 1 : first], strict=True)
@@ -353,7 +353,14 @@ def _result(value: str, nest: LoopNest, place: _Place) -> Matrix:
     )
 
 
-def _log_sums(value: str, nest: LoopNest, place: _Place) -> Matrix:
+def _stored(kernel: FusedGemm, nest: LoopNest, place: _Place) -> Matrix:
+    """Return the matrix of what a kernel stores in the place of its first result."""
+    if not kernel.parts:
+        return _result(kernel.result.name, nest, place)
+    return _of_blocks(kernel.result.name, PARTS[kernel.parts], nest, place)
+
+
+def _of_blocks(value: str, layout: Layout, nest: LoopNest, place: _Place) -> Matrix:
     """Return the matrix of a result of which blocks of columns are stored, a number each."""
     rows, columns = nest.rows.extent, nest.columns.extent
     return Matrix(
@@ -361,7 +368,7 @@ def _log_sums(value: str, nest: LoopNest, place: _Place) -> Matrix:
         dtype=place.storage.dtype,
         alignment=place.storage.alignment,
         batch=place.batch,
-        layout=Layout.LOG_SUMS,
+        layout=layout,
         rows=rows,
         columns=columns,
         stride=place.steps[0] if rows > 1 else -(-columns // COLUMNS),

@@ -9,6 +9,7 @@ from enum import Enum
 from cklang.arch import arch
 from cklang.errors import error
 from cklang.families.gemm.key import (
+    PARTS,
     Algorithm,
     ConvSpecial,
     DKind,
@@ -45,8 +46,15 @@ _LAYOUTS = {
     Layout.ROW: "Row",
     Layout.COL: "Column",
     Layout.PREPARED: "Column",
-    Layout.LOG_SUMS: "Row",
+    **dict.fromkeys(PARTS.values(), "Row"),
 }
+
+_OF_BLOCKS = {
+    Layout.LOG_SUMS: ("LogSumsEpilogue", "log-sum-exp"),
+    Layout.SUMS: ("SumsEpilogue", "sum"),
+    Layout.MAXIMA: ("MaximaEpilogue", "largest element"),
+}
+"""The C++ epilogue that stores a number for each block of columns, and what that is."""
 
 _RESULT_KINDS = {DKind.RESULT: "full", DKind.STRIDED_RESULT: "strided"}
 """How C++ addresses a further result: as it would an operand."""
@@ -190,7 +198,7 @@ def _layouts_b(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
 def _layouts_e(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
     s = signature
     is_one = s.sums == 1 and len(s.reads) == len(s.d) and row.wave_groups == 1 and not s.spatial
-    return (Layout.ROW, *((Layout.LOG_SUMS,) if is_one and s.dtype_e == f32 else ()))
+    return (Layout.ROW, *(PARTS.values() if is_one and s.dtype_e == f32 else ()))
 
 
 def _policy(signature: Signature, algorithm: Algorithm) -> str:
@@ -358,7 +366,9 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         **{name: str(getattr(a, name)).lower() for name in flags},
         **_pipeline(a, s),
         "sparse": s.sparse,
-        "log_sums": COLUMNS if s.layout_e is Layout.LOG_SUMS else 0,
+        "blocks": COLUMNS if s.layout_e.of_blocks else 0,
+        "blocks_epilogue": _OF_BLOCKS.get(s.layout_e, ("", ""))[0],
+        "blocks_words": _OF_BLOCKS.get(s.layout_e, ("", ""))[1],
         "pair": s.sums > 1,
         "n_is_inner": str(s.layout_b is Layout.ROW).lower(),
         "stored_shape": "Half" if s.sums > 1 else "Shape",

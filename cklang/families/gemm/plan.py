@@ -11,6 +11,7 @@ from cklang.fusion.explain import function_lines, kernel_lines
 from cklang.fusion.functions import Functions
 from cklang.fusion.parts import split
 from cklang.fusion.plan import BlockScale, Computed, Read, View
+from cklang.ir.log_sums import LOG_SUMS
 from cklang.ir.nodes import Function, Value
 from cklang.source import Span
 
@@ -41,7 +42,7 @@ class FusedGemm:
 
     ``axes`` are the result's axes in the order of the kernel's: batch axes, then rows and columns,
     None where a product of vectors has none. ``depth`` is how many axes A and B have for K.
-    With ``log_sums`` the result is not stored: its memory has the log-sum-exp of each row and block
+    With ``parts`` the result is not stored: its memory has what that op gives of each row and block
     of columns (:mod:`cklang.ir.log_sums`), in rows.
 
     ``anchor`` is the gemm of the function that this kernel computes (by the name of its result),
@@ -57,7 +58,7 @@ class FusedGemm:
     reads: tuple[Read, ...]
     result: Value
     more: tuple[Read, ...] = ()
-    log_sums: bool = False
+    parts: str = ""
     b2: View | None = None
     anchor: str
     op: str = "gemm"
@@ -78,6 +79,11 @@ class FusedGemm:
         return tuple(dict.fromkeys([*values, *(read.value for read in self.reads)]))
 
     family: ClassVar[str] = "gemm"
+
+    @property
+    def log_sums(self) -> bool:
+        """Whether log-sum-exps are stored in the place of the result."""
+        return self.parts == LOG_SUMS
 
     @property
     def has_scales(self) -> bool:

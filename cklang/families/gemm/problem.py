@@ -59,7 +59,7 @@ class Matrix(Operand):
         """Extent of the contiguous axis."""
         if self.prepared is not None or self.dtype.packed:
             return self.stride
-        if self.layout is Layout.LOG_SUMS:
+        if self.layout.of_blocks:
             return -(-self.columns // COLUMNS)
         return self.columns if self.layout is Layout.ROW else self.rows
 

@@ -75,8 +75,9 @@ def problem(
         if not isinstance(extent, int) or extent < least:
             raise error("K011", name=name, least=least, got=extent)
     # Log-sum-exps are stored of products that fusion has found, with a program around them.
-    known = [each.value for each in Layout if each is not Layout.LOG_SUMS]
-    if len(layouts) != 3 or Layout.LOG_SUMS.value in layouts:
+    blocks = {each.value for each in Layout if each.of_blocks}
+    known = [each.value for each in Layout if each.value not in blocks]
+    if len(layouts) != 3 or blocks & set(layouts):
         raise error("K031", got=layouts, known=", ".join(known))
     by = [enum_of(Layout, letter) for letter in layouts]
     types = (a, b or a, e or a)

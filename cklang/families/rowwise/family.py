@@ -15,7 +15,9 @@ from cklang.codec import encode, unknown
 from cklang.device.arrays import HOST, Array
 from cklang.device.resources import Resources
 from cklang.errors import error
+from cklang.families.function_work import instructions, vector_time
 from cklang.families.grid import walk
+from cklang.families.memory_cost import memory_time
 from cklang.families.protocol import (
     DEFAULT_PRESET,
     Family,
@@ -26,6 +28,7 @@ from cklang.families.protocol import (
 )
 from cklang.families.rowwise.cost import RowwiseCost
 from cklang.families.rowwise.extremes import with_extremes
+from cklang.families.rowwise.functions import is_of_row
 from cklang.families.rowwise.fuse import MAKERS, FusedRows
 from cklang.families.rowwise.host import RowwiseShim
 from cklang.families.rowwise.index_arrays import HostIndices, host_indices
@@ -76,6 +79,14 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
     ) -> RowwiseCost:
         """Return the cost model, which does not ask for built kernels."""
         return RowwiseCost(keys, spec)
+
+    def function_time(
+        self, problem: RowwiseProblem, key: RowwiseKey, functions: Functions, spec: ArchSpec
+    ) -> float:
+        """Return how much longer the vector units compute than the memory moves the tensors."""
+        count = sum(instructions(each, is_of_row) for each in functions.values())
+        work = vector_time(problem.count * problem.length * count, spec)
+        return max(0.0, work - memory_time(problem.bytes, spec) + memory_time(0, spec))
 
     def lower(self, key: RowwiseKey, functions: Functions) -> KernelSource:
         """Return the source of a kernel."""

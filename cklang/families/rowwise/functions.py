@@ -30,7 +30,7 @@ from cklang.ir.nodes import Function, Operation, Value
 from cklang.lowering.pointwise import c_statement, c_type, c_value, includes_of
 from cklang.types import DType, Kind
 
-__all__ = ["named_by_layout", "rowwise_fill", "symbol"]
+__all__ = ["is_of_row", "named_by_layout", "rowwise_fill", "symbol"]
 
 _STEPS = {
     "s": f"(j + e) * args->reads[{{number}}].stride[{MAX_AXES - 1}]",
@@ -67,12 +67,20 @@ ck_row_narrowed(long index)
 """
 """An index of 64 bits as one of 32, which is out of every range if the other is."""
 
+_OF_ROW = "rnb"
+"""The letters of what is reduced of a row, of its length, and of reads that are the same for it."""
+
 _HOLE_HEADER = '#include "cklang/rowwise_hole.h"'
 
 
 def symbol(hole: str) -> str:
     """Return what the function of a hole is called in C."""
     return f"ck_row_{hole}"
+
+
+def is_of_row(parameter: str) -> bool:
+    """Tell by its name whether a parameter is the same for a whole row: ``r0``, ``b0``."""
+    return parameter[0] in _OF_ROW
 
 
 def named_by_layout(functions: Functions, accesses: Sequence[str]) -> Functions:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The family of cumulative sums along an axis."""
+"""The family of cumulative sums and products along an axis."""
 
 from __future__ import annotations
 
@@ -30,12 +30,19 @@ class ScanProblem:
     signature: ScanSignature
     lines: Lines
 
+    @property
+    def bytes(self) -> int:
+        """What the kernel moves: each element is read and written once."""
+        s = self.signature
+        return self.lines.count * self.lines.length * (s.source.bytes + s.result.bytes)
+
     def __str__(self) -> str:
-        return f"cumulative sums of {self.lines.count} lines of {self.lines.length}"
+        what = "products" if self.signature.who.multiplies else "sums"
+        return f"cumulative {what} of {self.lines.count} lines of {self.lines.length}"
 
 
 class _ScanFamily(HelperFamily[ScanSignature, ScanProblem]):
-    """Cumulative sums."""
+    """Cumulative sums and products."""
 
     makers = MAKERS
 
@@ -55,10 +62,11 @@ class _ScanFamily(HelperFamily[ScanSignature, ScanProblem]):
         step = abs(source.inner[-1])
         across = bool(source.outer) and abs(source.outer[-1]) < step and lines.count >= _LINES
         alone = Scan.WAVE if lines.length <= _SHORT else Scan.BLOCK
+        who = Scan.LANE if across else alone
         signature = ScanSignature(
             source=kernel.source.value.type.dtype,
             result=kernel.result.type.dtype,
-            who=Scan.LANE if across else alone,
+            who=who.product() if kernel.multiplies else who,
         )
         return ScanProblem(signature=signature, lines=lines)
 
@@ -68,7 +76,7 @@ class _ScanFamily(HelperFamily[ScanSignature, ScanProblem]):
         if problem is None:
             return
         key = ScanKey(problem.signature, None, planning.spec.name)
-        why = "the one kernel of cumulative sums for such lines"
+        why = "the one kernel that accumulates such lines"
         selection = planning.fixed(key, problem, kernel.functions, why)
         main = Stage(
             key=key,

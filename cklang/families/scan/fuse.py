@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Make the kernel of ``cumsum``, and of the cast that follows."""
+"""Make the kernel of ``cumsum`` or ``cumprod``, and of the cast that follows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cklang.fusion.plan import Read
 from cklang.fusion.sites import ints
 from cklang.ir.nodes import Value
 from cklang.ir.ops import Kind
-from cklang.ir.order import CUMSUM
+from cklang.ir.order import CUMPROD, CUMSUM
 from cklang.source import Span
 from cklang.types import bf16, f16, f32
 
@@ -33,6 +33,8 @@ class FusedScan:
     source: Read
     result: Value
     axis: int
+    multiplies: bool = False
+    """Whether elements are multiplied, not added."""
     spans: tuple[Span, ...] = field(default=(), compare=False)
 
     family: ClassVar[str] = "scan"
@@ -59,7 +61,8 @@ class FusedScan:
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""
         yield f"kernel {self.name}: {self.result.type} {self.result}"
-        yield f"  cumulative sums of {self.source.value} along axis {self.axis}"
+        what = "products" if self.multiplies else "sums"
+        yield f"  cumulative {what} of {self.source.value} along axis {self.axis}"
 
 
 def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedScan:
@@ -72,6 +75,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedScan:
         source=Read(value=value, axes=axes),
         result=maker.flow.value(walk.root),
         axis=ints(anchor, "axis")[0],
+        multiplies=anchor.op == CUMPROD,
         spans=tuple(each for each in (anchor.span,) if each is not None),
     )
 
@@ -87,5 +91,5 @@ def _stores(flow: Flow, node: int) -> bool:
 _MAKER = Maker(
     make=_fuse, operand=lambda _anchor, _index: "the operand", most_reads=0, stores=_stores
 )
-MAKERS: Mapping[str, Maker] = MappingProxyType({CUMSUM: _MAKER})
-"""How kernels of cumulative sums are made."""
+MAKERS: Mapping[str, Maker] = MappingProxyType(dict.fromkeys((CUMSUM, CUMPROD), _MAKER))
+"""How kernels of cumulative sums and products are made."""

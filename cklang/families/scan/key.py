@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The identity of a kernel of cumulative sums."""
+"""The identity of a kernel of cumulative sums or products."""
 
 from __future__ import annotations
 
@@ -14,18 +14,38 @@ from cklang.types import DType
 __all__ = ["Scan", "ScanKey", "ScanSignature"]
 
 
+_PRODUCT = "_product"
+
+
 class Scan(Enum):
-    """Who sums a line."""
+    """Who sums or multiplies a line."""
 
     WAVE = "wave"
     BLOCK = "block"
     LANE = "lane"
     """A thread, where neighbouring lines are neighbours in memory."""
+    WAVE_PRODUCT = "wave_product"
+    BLOCK_PRODUCT = "block_product"
+    LANE_PRODUCT = "lane_product"
+
+    @property
+    def worker(self) -> str:
+        """Who has a line: ``wave``, ``block`` or ``lane``."""
+        return self.value.removesuffix(_PRODUCT)
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether elements are multiplied, not added."""
+        return self.value.endswith(_PRODUCT)
+
+    def product(self) -> Scan:
+        """Return who multiplies a line in the place of who sums it."""
+        return Scan(self.worker + _PRODUCT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanSignature:
-    """Cumulative sums along an axis."""
+    """Cumulative sums or products along an axis."""
 
     source: DType
     result: DType
@@ -40,7 +60,8 @@ class ScanSignature:
     @property
     def words(self) -> str:
         """What is computed, for messages."""
-        return f"cumulative sums of {self.source} as {self.result}, a {self.who.value} a line"
+        what = "products" if self.who.multiplies else "sums"
+        return f"cumulative {what} of {self.source} as {self.result}, a {self.who.worker} a line"
 
     def label(self, algorithm: None) -> Sequence[str]:
         """Return what the label of a kernel says of it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from cklang.arch import arch
 from cklang.families.attention.lower import closed_source
-from cklang.families.scan.key import Scan, ScanKey
+from cklang.families.scan.key import ScanKey
 from cklang.fusion.functions import Functions
 from cklang.lowering.source import KernelSource
 
@@ -16,9 +16,9 @@ _THREADS = 256
 
 
 def lower_scan(key: ScanKey, functions: Functions) -> KernelSource:
-    """Return the source of a kernel of cumulative sums."""
+    """Return the source of a kernel of cumulative sums or products."""
     s = key.signature
-    span = {Scan.WAVE: arch(key.arch).wave_size, Scan.BLOCK: _THREADS, Scan.LANE: 1}[s.who]
+    span = {"wave": arch(key.arch).wave_size, "block": _THREADS, "lane": 1}[s.who.worker]
     return closed_source(
         key,
         "scan.hip.j2",
@@ -29,5 +29,6 @@ def lower_scan(key: ScanKey, functions: Functions) -> KernelSource:
         longest=0,
         result=s.result.ck,
         source=s.source.ck,
-        who=s.who.value,
+        who=s.who.worker,
+        multiplies=s.who.multiplies,
     )

@@ -64,6 +64,13 @@ class ScatterProblem:
         """The elements of a row."""
         return math.prod(self.elements)
 
+    @property
+    def bytes(self) -> int:
+        """What the kernel moves: indices, rows, and those of the result, which sums read too."""
+        s = self.signature
+        touched = s.result.bytes * (2 if s.how is Scatter.ADD else 1)
+        return self.count * (s.index.bytes + self.length * (s.rows.bytes + touched))
+
     def __str__(self) -> str:
         verb = "added" if self.signature.how is Scatter.ADD else "written"
         return f"{self.count} rows of {self.length} {verb} at indices to {self.extent}"

@@ -20,6 +20,9 @@ __all__ = ["SORT", "SortProblem"]
 _PIECE = 1024
 """Items that are sorted at once of a line of which only the first elements are wanted."""
 
+_INDEX_BYTES = 4
+"""Of an index that is written."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortProblem:
@@ -29,6 +32,13 @@ class SortProblem:
     lines: Lines
     wanted: int
     """Elements of a line."""
+
+    @property
+    def bytes(self) -> int:
+        """What the kernel moves: each element is read, and those wanted are written."""
+        s, lines = self.signature, self.lines
+        written = s.source.bytes * s.values + _INDEX_BYTES * s.indices
+        return lines.count * (lines.length * s.source.bytes + self.wanted * written)
 
     def __str__(self) -> str:
         s, lines = self.signature, self.lines

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from cklang.frontend import emit
 from cklang.frontend.ops.axes import read_axis
 from cklang.frontend.ops.indexing import part_along, taken_along
-from cklang.frontend.ops.order import argsort, cumsum, sort, topk
+from cklang.frontend.ops.order import argsort, cumprod, cumsum, sort, topk
 from cklang.frontend.ops.scatter import scatter, scatter_add, segment_sum
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
@@ -37,7 +37,17 @@ __all__ = [
 ]
 
 METHODS = (
-    *("argsort", "broadcast_to", "cumsum", "permute", "reshape", "sort", "split", "swapaxes"),
+    *(
+        "argsort",
+        "broadcast_to",
+        "cumprod",
+        "cumsum",
+        "permute",
+        "reshape",
+        "sort",
+        "split",
+        "swapaxes",
+    ),
     *("topk", "transpose"),
 )
 """The functions that are methods of tensors too."""
@@ -291,6 +301,7 @@ _MOVES: Mapping[str, Callable[..., Tensor | tuple[Tensor, ...]]] = MappingProxyT
         "argsort": argsort,
         "broadcast_to": _broadcast_to,
         "concat": _concat,
+        "cumprod": cumprod,
         "cumsum": cumsum,
         "permute": _permute,
         "reshape": _reshape,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Functions along an ordered axis: ``ck.cumsum``, ``ck.sort``, ``ck.argsort`` and ``ck.topk``."""
+"""Functions along an ordered axis, as ``ck.cumsum``, ``ck.sort`` and ``ck.topk``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
 from cklang.ir.ops import OPS
-from cklang.ir.order import ARGSORT, COUNT, CUMSUM, DESCENDING, SORT
+from cklang.ir.order import ARGSORT, COUNT, CUMPROD, CUMSUM, DESCENDING, SORT
 from cklang.ir.reductions import MOST_AXES
 from cklang.types import Extent, bool_, i8, i32
 
-__all__ = ["argsort", "cumsum", "read_count", "sort", "topk"]
+__all__ = ["argsort", "cumprod", "cumsum", "read_count", "sort", "topk"]
 
 
 def cumsum(scope: Scope, node: Located, x: Item, axis: Item) -> Tensor:
@@ -25,6 +25,12 @@ def cumsum(scope: Scope, node: Located, x: Item, axis: Item) -> Tensor:
     """
     tensor = _numbers(scope, node, CUMSUM, x)
     return _appended(scope, node, CUMSUM, tensor, axis=read_axis(axis, len(tensor.shape)))
+
+
+def cumprod(scope: Scope, node: Located, x: Item, axis: Item) -> Tensor:
+    """Return cumulative products along an axis; errors as of :func:`cumsum`."""
+    tensor = _numbers(scope, node, CUMPROD, x)
+    return _appended(scope, node, CUMPROD, tensor, axis=read_axis(axis, len(tensor.shape)))
 
 
 def sort(scope: Scope, node: Located, x: Item, axis: Item, descending: Item) -> Tensor:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from cklang.arch import ArchSpec
 from cklang.errors import error
-from cklang.families.gemm.key import DKind, GemmKey, Layout, Pipeline, ProductKind, Signature
+from cklang.families.gemm.key import DKind, GemmKey, Pipeline, ProductKind, Signature
 from cklang.families.gemm.pipelines import loop_of
 from cklang.ir.log_sums import COLUMNS
 from cklang.types import DType, Kind
@@ -263,7 +263,7 @@ def matrix_rate(spec: ArchSpec, dtype: DType) -> float:
 
 def _stored_bytes(signature: Signature) -> float:
     """Return the bytes of E for each element of the product."""
-    elements = COLUMNS if signature.layout_e is Layout.LOG_SUMS else 1
+    elements = COLUMNS if signature.layout_e.of_blocks else 1
     return signature.dtype_e.bytes / elements
 
 

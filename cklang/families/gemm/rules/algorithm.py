@@ -387,7 +387,7 @@ def _store_e(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     reads=("tile", "warps", "warp_tile", "epilogue", "vector_e"),
 )
 def _log_sums(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
-    if s.layout_e is not Layout.LOG_SUMS:
+    if not s.layout_e.of_blocks:
         return None
     if a.epilogue is not EpilogueKind.CSHUFFLE:
         return Violation(what="the epilogue", value=a.epilogue.value, bound="cshuffle")

@@ -247,7 +247,7 @@ def _prepared_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Viola
     "vector-e", "each vector store of E is aligned and stays in its row", reads=("vector_e",)
 )
 def _vector_e(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-    if problem.e.layout is Layout.LOG_SUMS:
+    if problem.e.layout.of_blocks:
         return None  # numbers are stored one by one
     return _vector_fits("E", problem.e, algorithm.vector_e)
 

@@ -1,15 +1,67 @@
 // SPDX-License-Identifier: MIT
-// An epilogue whose results are never stored: of each row and each block of columns it stores the
-// log-sum-exp. E is the matrix of these, one number a block.
+// Epilogues whose results are never stored: of each row and each block of columns they store the
+// log-sum-exp, the sum or the largest element. E is the matrix of these, one number a block.
 #pragma once
 
 #include "cklang/epilogue.hpp"
 
 namespace cklang {
 
+/// A number of another lane.
+CK_TILE_DEVICE inline float lane_value(float value, uint32_t lane)
+{
+    const auto bits = __builtin_bit_cast(int, value);
+    return __builtin_bit_cast(float, __builtin_amdgcn_ds_bpermute(lane * 4, bits));
+}
+
+/// A sum of elements.
+struct Sum
+{
+    static constexpr float none = 0; // an element that there is not
+    float sum                   = 0;
+
+    CK_TILE_DEVICE float value() const { return sum; }
+    CK_TILE_DEVICE Sum join(const Sum& other) const { return {sum + other.sum}; }
+    CK_TILE_DEVICE Sum of_lane(uint32_t lane) const { return {lane_value(sum, lane)}; }
+
+    template <ck_tile::index_t count>
+    CK_TILE_DEVICE static Sum of(const float (&elements)[count])
+    {
+        Sum own;
+        for(const float element : elements)
+            own.sum += element;
+        return own;
+    }
+};
+
+/// The largest of elements; nan if one is.
+struct Maximum
+{
+    static constexpr float none = -__builtin_huge_valf();
+    float largest               = -__builtin_huge_valf();
+
+    CK_TILE_DEVICE float value() const { return largest; }
+    CK_TILE_DEVICE Maximum join(const Maximum& other) const
+    {
+        const bool is_own = largest > other.largest || largest != largest;
+        return {is_own ? largest : other.largest};
+    }
+    CK_TILE_DEVICE Maximum of_lane(uint32_t lane) const { return {lane_value(largest, lane)}; }
+
+    template <ck_tile::index_t count>
+    CK_TILE_DEVICE static Maximum of(const float (&elements)[count])
+    {
+        Maximum own;
+        for(const float element : elements)
+            own = own.join({element});
+        return own;
+    }
+};
+
 /// The logarithm of a sum of exponentials, as the greatest exponent and a sum without overflow.
 struct LogSum
 {
+    static constexpr float none = -__builtin_huge_valf();
     float largest = -__builtin_huge_valf();
     float sum     = 0; // of exp(x - shift())
 
@@ -41,16 +93,20 @@ struct LogSum
         return {lane_value(largest, lane), lane_value(sum, lane)};
     }
 
-    private:
-    CK_TILE_DEVICE static float lane_value(float value, uint32_t lane)
+    template <ck_tile::index_t count>
+    CK_TILE_DEVICE static LogSum of(const float (&exponents)[count])
     {
-        const auto bits = __builtin_bit_cast(int, value);
-        return __builtin_bit_cast(float, __builtin_amdgcn_ds_bpermute(lane * 4, bits));
+        LogSum own;
+        for(const float exponent : exponents)
+            own.largest = __builtin_fmaxf(own.largest, exponent);
+        for(const float exponent : exponents)
+            own.sum += __builtin_elementwise_exp(exponent - own.shift());
+        return own;
     }
 };
 
-template <typename Problem_, index_t columns, typename Function, typename... Ds>
-struct LogSumsEpilogue : Epilogue<Problem_, Function, Ds...>
+template <typename Part, typename Problem_, index_t columns, typename Function, typename... Ds>
+struct BlocksEpilogue : Epilogue<Problem_, Function, Ds...>
 {
     using Single      = Epilogue<Problem_, Function, Ds...>;
     using Base        = typename Single::Base;
@@ -85,7 +141,7 @@ struct LogSumsEpilogue : Epilogue<Problem_, Function, Ds...>
             [&](auto i) { return make_tile_window(ds[i], distribution); }, number<operands>{});
 
         // Of each row that the thread has in a part of the tile, and of the block under way.
-        LogSum sums[Pattern::Y2];
+        Part sums[Pattern::Y2];
         constexpr index_t parts = Base::SFC::get_num_of_access();
         static_for<0, parts, 1>{}([&](auto part) {
             block_sync_lds();
@@ -103,7 +159,7 @@ struct LogSumsEpilogue : Epilogue<Problem_, Function, Ds...>
             if constexpr(is_last<part.value>())
             {
                 store(sums, values, out, place<part.value>());
-                static_for<0, Pattern::Y2, 1>{}([&](auto row) { sums[row.value] = LogSum{}; });
+                static_for<0, Pattern::Y2, 1>{}([&](auto row) { sums[row.value] = Part{}; });
             }
             if constexpr(part.value != parts - 1)
             {
@@ -162,34 +218,30 @@ struct LogSumsEpilogue : Epilogue<Problem_, Function, Ds...>
     /// Add the values of a part to the sums of their rows; columns beyond E have none.
     template <typename Values, typename OutWindow>
     CK_TILE_DEVICE static void
-    add(LogSum* sums, const Values& values, const OutWindow& out, const Place& place)
+    add(Part* sums, const Values& values, const OutWindow& out, const Place& place)
     {
         using namespace ck_tile;
         const auto& descriptor = out.get_bottom_tensor_view().get_tensor_descriptor();
         constexpr auto spans   = Values::get_distributed_spans();
         sweep_tile_span(spans[number<0>{}], [&](auto row) {
-            LogSum own;
-            float exponents[Pattern::X1];
+            float elements[Pattern::X1];
             index_t count = 0;
             sweep_tile_span(spans[number<1>{}], [&](auto column) {
                 constexpr auto index = make_tuple(row, column);
                 const auto [m, n]    = at(values, index, out, place);
                 const auto element   = make_tensor_coordinate(descriptor, make_tuple(0, n));
                 const bool is_in     = coordinate_has_valid_offset(descriptor, element);
-                exponents[count]     = is_in ? values[index] : -__builtin_huge_valf();
-                own.largest          = __builtin_fmaxf(own.largest, exponents[count++]);
+                elements[count++]    = is_in ? values[index] : Part::none;
             });
-            for(index_t i = 0; i < Pattern::X1; ++i)
-                own.sum += __builtin_elementwise_exp(exponents[i] - own.shift());
             const index_t slot = row.impl_.at(number<0>{});
-            sums[slot]         = sums[slot].join(own);
+            sums[slot]         = sums[slot].join(Part::of(elements));
         });
     }
 
     /// Join the sums of lanes and store one for each row and block.
     template <typename Values, typename OutWindow>
     CK_TILE_DEVICE static void
-    store(LogSum* sums, const Values& values, const OutWindow& out, const Place& place)
+    store(Part* sums, const Values& values, const OutWindow& out, const Place& place)
     {
         using namespace ck_tile;
         const auto& view       = out.get_bottom_tensor_view();
@@ -197,7 +249,7 @@ struct LogSumsEpilogue : Epilogue<Problem_, Function, Ds...>
         constexpr auto spans   = Values::get_distributed_spans();
         const uint32_t lane    = get_lane_id();
         sweep_tile_span(spans[number<0>{}], [&](auto row) {
-            LogSum all = sums[row.impl_.at(number<0>{})];
+            Part all = sums[row.impl_.at(number<0>{})];
 #pragma unroll
             for(index_t distance = lanes / 2; distance > 0; distance /= 2)
                 all = all.join(all.of_lane(lane ^ distance));
@@ -228,5 +280,14 @@ struct LogSumsEpilogue : Epilogue<Problem_, Function, Ds...>
                 origin.at(number<1>{}) + place.n + own.at(number<1>{})};
     }
 };
+
+template <typename Problem, index_t columns, typename Function, typename... Ds>
+using LogSumsEpilogue = BlocksEpilogue<LogSum, Problem, columns, Function, Ds...>;
+
+template <typename Problem, index_t columns, typename Function, typename... Ds>
+using SumsEpilogue = BlocksEpilogue<Sum, Problem, columns, Function, Ds...>;
+
+template <typename Problem, index_t columns, typename Function, typename... Ds>
+using MaximaEpilogue = BlocksEpilogue<Maximum, Problem, columns, Function, Ds...>;
 
 } // namespace cklang

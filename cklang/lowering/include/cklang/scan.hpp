@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cumulative sums of lines: of a wave or of a workgroup together, or each by a thread where lines are
+// Cumulative sums or products of lines: of a wave or of a workgroup together, or each by a thread where lines are
 // neighbours in memory. Long lines are summed piece by piece; the sum so far goes on.
 #pragma once
 
@@ -14,11 +14,38 @@ enum class Scan
     lane,  // a thread has one
 };
 
+/// How two elements, or two sums, become one; i32 wraps.
+struct Added
+{
+    static constexpr int none = 0; // what changes nothing
+    template <typename V>
+    CK_TILE_DEVICE static V join(V a, V b)
+    {
+        if constexpr(std::is_same_v<V, int32_t>)
+            return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
+        else
+            return a + b;
+    }
+};
+
+struct Multiplied
+{
+    static constexpr int none = 1;
+    template <typename V>
+    CK_TILE_DEVICE static V join(V a, V b)
+    {
+        if constexpr(std::is_same_v<V, int32_t>)
+            return static_cast<int32_t>(static_cast<uint32_t>(a) * static_cast<uint32_t>(b));
+        else
+            return a * b;
+    }
+};
+
 constexpr int scan_threads = 256;
 constexpr int scan_vector  = 4;
 
 /// The source: tensors[0]; the result: tensors[1].
-template <typename E, typename S, Scan who>
+template <typename E, typename S, Scan who, typename Join = Added>
 struct ScanKernel
 {
     static constexpr int threads   = scan_threads;
@@ -46,18 +73,14 @@ struct ScanKernel
     }
 
     private:
-    CK_TILE_DEVICE static Value add(Value a, Value b)
-    {
-        if constexpr(std::is_same_v<Value, int32_t>)
-            return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
-        else
-            return a + b;
-    }
+    static constexpr Value none = Join::none;
+
+    CK_TILE_DEVICE static Value add(Value a, Value b) { return Join::join(a, b); }
 
     CK_TILE_DEVICE static void
     alone(const S* source, int64_t step, E* result, int64_t stride, uint32_t length)
     {
-        Value sum = 0;
+        Value sum = none;
         for(uint32_t j = 0; j < length; ++j)
         {
             sum                = add(sum, line_value<S>(source[j * step]));
@@ -69,7 +92,7 @@ struct ScanKernel
     together(const S* source, int64_t step, E* result, int64_t stride, uint32_t length)
     {
         const uint32_t lane = threadIdx.x % span;
-        Value before        = 0; // the sum of all pieces before
+        Value before        = none; // the sum of all pieces before
         for(uint32_t first = 0, turn = 0; first < length; first += span * scan_vector, turn ^= 1)
         {
             const uint32_t j = first + lane * scan_vector;
@@ -102,7 +125,7 @@ struct ScanKernel
         }
 #pragma unroll
         for(int e = 0; e < scan_vector; ++e)
-            values[e] = j + e < length ? line_value<S>(source[(j + e) * step]) : Value{0};
+            values[e] = j + e < length ? line_value<S>(source[(j + e) * step]) : none;
     }
 
     /// The sum of what earlier threads of the line have; `all` becomes the sum of all threads.
@@ -117,7 +140,7 @@ struct ScanKernel
             sum               = lane < distance ? sum : add(other, sum);
         }
         const Value shifted = from_lane(sum, lane - 1);
-        Value earlier       = lane == 0 ? Value{0} : shifted;
+        Value earlier       = lane == 0 ? none : shifted;
         all                 = from_lane(sum, wave - 1);
         if constexpr(who == Scan::block)
         {
@@ -127,7 +150,7 @@ struct ScanKernel
             if(lane == wave - 1)
                 of_waves[turn][mine] = sum;
             __syncthreads();
-            Value waves = 0, until = 0;
+            Value waves = none, until = none;
 #pragma unroll
             for(uint32_t each = 0; each < threads / wave; ++each)
             {

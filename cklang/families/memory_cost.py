@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""What a kernel takes that does little but move memory: a launch and its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from cklang.arch import ArchSpec
+from cklang.families.cost_constants import fitted
+from cklang.keys import AnyKey
+
+__all__ = ["MemoryCost", "MovesBytes", "memory_time"]
+
+_BYTES_PER_MICROSECOND = 1e6
+"""Of one TB/s."""
+
+
+class MovesBytes(Protocol):
+    """A problem that knows what its kernel moves."""
+
+    @property
+    def bytes(self) -> int:
+        """All that it reads and writes, each element once."""
+
+
+def memory_time(count: int, spec: ArchSpec) -> float:
+    """Return the time of a launch that moves so many bytes, in µs.
+
+    Example:
+        >>> from cklang.arch import arch
+        >>> memory_time(1 << 30, arch("gfx942")) > 100 * memory_time(0, arch("gfx942")) > 0
+        True
+    """
+    constants = fitted(spec).constants
+    return constants.launch + count / (constants.memory_cold * _BYTES_PER_MICROSECOND)
+
+
+class MemoryCost:
+    """The cost model of kernels that have no choices.
+
+    Args:
+        keys: The kernels.
+        spec: The GPU.
+    """
+
+    def __init__(self, keys: Sequence[AnyKey], spec: ArchSpec) -> None:
+        self._keys, self._spec = tuple(keys), spec
+
+    def times(self, problem: MovesBytes) -> Any:
+        """Return the predicted time of each kernel in µs: the same of all."""
+        return np.full(len(self._keys), memory_time(problem.bytes, self._spec))
+
+    def table(self, places: Sequence[int], problem: MovesBytes) -> list[str]:
+        """Return the terms of the kernels at these places as lines of text."""
+        launch = memory_time(0, self._spec)
+        total = memory_time(problem.bytes, self._spec)
+        terms = f"{total:.2f} µs = launch {launch:.2f} + memory {total - launch:.2f}"
+        return [f"    {self._keys[place].label}: {terms}" for place in places]

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""The layers of examples 22 to 24 by torch on the CPU, in f64, from the same NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import (
+    gelu,
+    layer_norm,
+    linear,
+    rms_norm,
+    scaled_dot_product_attention,
+    silu,
+)
+
+
+def tensors(arrays: Any) -> list[torch.Tensor]:
+    """Return arrays as tensors of f64."""
+    return [torch.tensor(each.astype(np.float64)) for each in arrays]
+
+
+def decode_step(past: Any, *arrays: Any) -> Any:
+    """Return the step of Llama for one sequence, whose keys and values so far are ``past``."""
+    (x, qkv, cos, sin, wo, gate, up, down), past = tensors(arrays), tensors(past)
+    g, (e, h, d) = past[0].shape[0], wo.shape
+    heads: Any = linear(rms_norm(x, (e,), eps=1e-5), qkv.reshape(-1, e)).view(-1, 1, d)
+    q, k, v = heads.split((h, g, g))
+    q, k = (
+        torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+        for a, b in (t.chunk(2, -1) for t in (q, k))
+    )
+    k, v = (torch.cat(pair, 1) for pair in zip(past, (k, v), strict=True))
+    y = x + linear(scaled_dot_product_attention(q, k, v, enable_gqa=True).flatten(), wo.view(e, -1))
+    n = rms_norm(y, (e,), eps=1e-5)
+    return (y + linear(silu(linear(n, gate)) * linear(n, up), down)).numpy()
+
+
+def vit_block(args: list[np.ndarray]) -> Any:
+    """Return a block of a vision transformer."""
+    x, g1, b1, qkv, b_qkv, wo, bo, g2, b2, up, b_up, down, b_down = tensors(args)
+    (e, h, d), (b, s, _) = wo.shape, x.shape
+    heads = linear(layer_norm(x, (e,), g1, b1, 1e-6), qkv.reshape(-1, e), b_qkv.flatten())
+    q, k, v = heads.view(b, s, 3, h, d).permute(2, 0, 3, 1, 4)
+    o = scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(b, s, e)
+    y = x + linear(o, wo.reshape(e, e), bo)
+    hidden = gelu(linear(layer_norm(y, (e,), g2, b2, 1e-6), up, b_up))
+    return (y + linear(hidden, down, b_down)).numpy()
+
+
+def mixture(*args: np.ndarray) -> Any:
+    """Return a layer of experts, token by token."""
+    x, router, ups, downs = tensors(args)
+    best, chosen = torch.softmax(x @ router.T, -1).topk(2)
+    best = best / best.sum(-1, keepdim=True)
+    rows = [
+        sum(b * (downs[c] @ gelu(ups[c] @ t)) for b, c in zip(*pair, strict=True)) + t
+        for t, *pair in zip(x, best, chosen, strict=True)
+    ]
+    return torch.stack(rows).numpy()

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""Every family of kernels predicts a time: those with choices, and those that only move memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.arch import arch
+from cklang.families import FAMILIES
+from cklang.families.memory_cost import MemoryCost, memory_time
+from cklang.families.scan.family import SCAN, ScanProblem
+from cklang.families.scan.key import ScanKey
+from cklang.runtime.op import Op
+
+M, N, K = ck.dims("M N K")
+B, H, S, T, D = ck.dims("B H S T D")
+GPU = "emu:gfx942"
+
+
+@ck.op
+def product(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+    return x @ w.T
+
+
+@ck.op
+def folded(x: ck.f16[M, 8, 8, 64], w: ck.f16[64, 3, 3, 64]) -> ck.f16[M, 6, 6, 64]:
+    return ck.conv(x, w)
+
+
+@ck.op
+def attended(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, H, T, D], v: ck.f16[B, H, T, D]
+) -> ck.f16[B, H, S, D]:
+    return ck.attention(q, k, v)
+
+
+@ck.op
+def normed(x: ck.f16[M, K]) -> ck.f16[M, K]:
+    return ck.softmax(x)
+
+
+@ck.op
+def running(x: ck.f16[M, K]) -> ck.f16[M, K]:
+    return ck.cumsum(x, 1)
+
+
+@ck.op
+def best(x: ck.f16[M, K]) -> tuple[ck.f16[M, 4], ck.i32[M, 4]]:
+    return ck.topk(x, 4)
+
+
+@ck.op
+def added(x: ck.f32[M, K], i: ck.i32[N], y: ck.f32[N, K]) -> ck.f32[M, K]:
+    return ck.scatter_add(x, i, y)
+
+
+def half(*shape: int) -> Any:
+    return np.zeros(shape, np.float16)
+
+
+HEADS = (half(1, 2, 64, 64), half(1, 2, 4096, 64), half(1, 2, 4096, 64))
+CALLS: list[tuple[Op, tuple[Any, ...], str]] = [
+    (product, (half(64, 64), half(64, 64)), "gemm"),
+    (folded, (half(2, 8, 8, 64), half(64, 3, 3, 64)), "conv"),
+    (attended, HEADS, "attention"),
+    (normed, (half(64, 64),), "rowwise"),
+    (running, (half(64, 64),), "scan"),
+    (best, (half(64, 64),), "sort"),
+    (
+        added,
+        (np.zeros((64, 64), np.float32), np.zeros(9, np.int32), np.zeros((9, 64), np.float32)),
+        "scatter",
+    ),
+    (attended.using(splits=4), HEADS, "combine"),
+]
+
+
+@pytest.mark.parametrize(("op", "args", "family"), CALLS, ids=[each[-1] for each in CALLS])
+def test_a_family_predicts_a_time(op: Op, args: tuple[Any, ...], family: str) -> None:
+    summary = op.summary(*args, device=GPU)
+    (kernel,) = [each for each in summary.kernels if each.family == family]
+    launch = memory_time(0, arch("gfx942"))
+    assert kernel.microseconds is not None
+    assert kernel.microseconds > 0.5 * launch * kernel.launches
+    assert summary.microseconds is not None
+    assert "unknown" not in str(summary)
+
+
+def test_the_families_with_calls_of_their_own_are_tested() -> None:
+    helpers = {"append", "attention_backward", "layout_copy", "reduce"}
+    assert {each[-1] for each in CALLS} | helpers == set(FAMILIES)
+
+
+def test_kernels_that_move_memory_take_a_launch_and_their_bytes() -> None:
+    (small,), (large,) = (running.problems(half(rows, 4096)) for rows in (64, 1 << 14))
+    assert isinstance(large, ScanProblem)
+    assert large.bytes == 2 * 2 * 4096 << 14
+    spec = arch("gfx942")
+    cost = SCAN.cost([ScanKey(large.signature, None, "gfx942")], spec, {})
+    assert isinstance(cost, MemoryCost)
+    assert cost.times(large) > 10 * cost.times(small)
+    (line,) = cost.table([0], large)
+    assert "launch" in line
+    assert "memory" in line
+
+
+def test_copies_around_a_kernel_are_part_of_its_time() -> None:
+    i, y = np.zeros(9, np.int32), np.zeros((9, 4096), np.float32)
+    small, large = (np.zeros((rows, 4096), np.float32) for rows in (16, 1 << 13))
+    first, second = (added.summary(x, i, y, device=GPU) for x in (small, large))
+    assert first.launches == second.launches == 2
+    assert first.microseconds is not None
+    assert second.microseconds is not None
+    copied = memory_time(2 * large.nbytes, arch("gfx942"))
+    assert second.microseconds - first.microseconds > 0.9 * copied

@@ -13,6 +13,7 @@ from cklang.autodiff.products import PRODUCTS
 from cklang.autodiff.reductions import REDUCTIONS
 from cklang.autodiff.step import Rule
 from cklang.autodiff.structure import STRUCTURE
+from cklang.ir.attention_gradients import GRADIENTS
 from cklang.ir.ops import OPS
 
 __all__ = ["ADVICE", "ONCE", "RULES", "WITHOUT_FLOATS"]
@@ -30,6 +31,9 @@ _ADVICE = {
     "element": "read the tensor outside of score and mask functions",
     "scatter": "write it with scatter_add, whose rows have gradients",
     "sort": "take the elements at indices that another op has sorted",
+    **dict.fromkeys(
+        GRADIENTS, "differentiate the op that was written, whose gradient these are a part of"
+    ),
     "log_sums": "differentiate the op that was written, not a part of its plan",
 }
 ADVICE: Mapping[str, str] = MappingProxyType(

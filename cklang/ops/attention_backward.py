@@ -14,7 +14,7 @@ from cklang.families import family_of
 from cklang.families.attention.key import AttentionAlgorithm
 from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.problem import AttentionCase, AttentionGradCase
-from cklang.families.attention.variants import added_bias
+from cklang.families.attention.variants import added_bias, is_additive
 from cklang.families.attention_backward.key import AttentionGradAlgorithm
 from cklang.families.attention_backward.stages import (
     GRAD,
@@ -29,7 +29,6 @@ from cklang.families.protocol import SelectionLike
 from cklang.families.reduce.key import reduce_key
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.plan import Plan
-from cklang.ir.nodes import Function
 from cklang.ir.views import has_views
 from cklang.keys import KernelSignature
 from cklang.runtime.bind import Binding, ResultLayout
@@ -49,13 +48,10 @@ __all__ = [
     "bias_of",
     "declare_gradients",
     "expect_gradient",
-    "is_additive",
     "plan_gradients",
     "plan_of_gradients",
     "prepare_gradients",
 ]
-
-_ADDING = ("add", "sub")
 
 
 class Gradients(NamedTuple):
@@ -356,22 +352,6 @@ def expect_gradient(op: AnyOp, binding: Binding, kind: GradientKind) -> None:
 def _is_more(kernel: FusedAttention) -> bool:
     """Tell whether a kernel does what the backward ones do not know."""
     return bool(kernel.lengths or kernel.pages or kernel.output or kernel.min_queries)
-
-
-def is_additive(score: Function) -> bool:
-    """Whether a score is its first parameter plus something that does not depend on it."""
-    moved = {score.params[0].name}
-    depends = set(moved)
-    for each in score.body:
-        names = [value.name for value in each.operands]
-        if not depends.intersection(names):
-            continue
-        depends.add(each.result.name)
-        first = names[0] in moved and names[1:] and names[1] not in depends
-        second = each.op == "add" and names[1:] and names[1] in moved and names[0] not in depends
-        if each.op in _ADDING and (first or second):
-            moved.add(each.result.name)
-    return score.results[0].name in moved
 
 
 def bias_of(plan: Plan, binding: Binding) -> AddedBias:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cklang import forks
@@ -18,7 +19,7 @@ from cklang.errors import CkError, error
 from cklang.families import plan_of
 from cklang.frontend.captured import expect_unchanged
 from cklang.ir.nodes import Function
-from cklang.runtime.any_program import AnyProgram
+from cklang.runtime.any_program import Annotated, AnyProgram
 from cklang.runtime.bind import Binding, assign, bind
 from cklang.runtime.planner import Choice, build_choices, choices_of, memory_of
 from cklang.runtime.results import targets_of
@@ -270,5 +271,11 @@ class PlannedOp:
             known = self._fusions.get(id(function))
             if known is None:
                 # The function is kept with its plan, so its id is not given to another one.
-                known = self._fusions[id(function)] = (function, plan_of(function))
+                known = self._fusions[id(function)] = (function, self._plan(function))
             return known[1]
+
+    def _plan(self, function: Function) -> Plan:
+        plan, program = plan_of(function), self.program
+        if not isinstance(program, Annotated):
+            return plan
+        return replace(plan, notes=(*program.notes(function), *plan.notes))

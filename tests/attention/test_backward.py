@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang.errors import CkError
 from cklang.families import plan_of
-from cklang.ops.attention_backward import is_additive
+from cklang.families.attention.variants import is_additive
 from cklang.reference.attention_grad import SharedBias
 from cklang.testing import assert_close
 from cklang.tune.task import attention_of

@@ -266,7 +266,14 @@ class PlannedOp:
             raise
 
     def _fuse(self, binding: Binding) -> Plan:
-        function = self.program.specialise(binding.dtypes, binding.consts, binding.dims)
+        return self.plan_for(self.program.specialise(binding.dtypes, binding.consts, binding.dims))
+
+    def plan_for(self, function: Function) -> Plan:
+        """Return the kernels of a function of the program; made once.
+
+        Raises:
+            CkUnsupportedError: X rows, no kernels compute it.
+        """
         with self._lock:
             known = self._fusions.get(id(function))
             if known is None:

@@ -128,19 +128,19 @@ def _roots_of_pairs(flow: Flow, makers: Mapping[str, Maker]) -> tuple[list[int],
     anchors = set(flow.pairs.values())
     own: dict[int | None, set[int]] = {anchor: set() for anchor in anchors}
     needed: dict[int | None, set[int]] = {anchor: set() for anchor in anchors}
-    kernels: Counter[int | None] = Counter()
     for nodes, by_anchor in ((roots, own), (search.readers(search.demanded()), needed)):
         for node in nodes:
             by_anchor.get(flow.colour(node), set()).add(node)
-    kernels.update(flow.colour(first) for first, *_ in joined_roots(flow, roots, makers))
     refused = {
         anchor
         for anchor in anchors
         if not needed[anchor] <= own[anchor]
-        or kernels[anchor] != 1
         or any(is_transposed(flow, root) for root in own[anchor])
     }
-    return roots, refused
+    if refused:
+        return roots, refused  # nothing tells what kernels of these roots would read
+    kernels = Counter(flow.colour(first) for first, *_ in joined_roots(flow, roots, makers))
+    return roots, {anchor for anchor in anchors if kernels[anchor] != 1}
 
 
 def _needed(function: Function, kernels: Sequence[AnyKernel]) -> list[AnyKernel]:

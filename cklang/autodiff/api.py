@@ -101,6 +101,8 @@ def _new(op: Op, names: tuple[str, ...] | None, is_scalar: bool) -> Op:
     if wrong or not wrt:
         got = wrong[0] if wrong else ()
         raise error("G021", name=program.name, got=got, legal=", ".join(legal))
+    if isinstance(program, GradientProgram):
+        program = replace(program, by_kernels=False, _memo={})
     gradient = GradientProgram(primal=program, wrt=wrt, is_scalar=is_scalar)
     # An algorithm was named for the kernels of the op, not for those of its gradient.
     return Op(gradient, replace(op.request, algorithm=None, others=(), splits=None))

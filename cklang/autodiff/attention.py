@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Gradient rules of attention: products of matrices of scores.
+"""Gradient rules of attention: CK Tile's backward kernels, or products of matrices of scores.
+
+:mod:`.attention_kernels` says what the kernels take. All else follows from these equations.
 
 With the scores s of q and k, their function f, the result o and the log-sum-exp l of each row, and
 the gradients g by o and h by l::
@@ -19,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from cklang.autodiff.attention_kernels import by_kernels, head_refusal, refusal
 from cklang.autodiff.products import Labelled, common_dtype, product
 from cklang.autodiff.step import Gradients, Rule, Step
 from cklang.autodiff.structure import inverse
@@ -30,7 +33,7 @@ from cklang.ir.ops import OPS, Kind
 from cklang.ir.rules import Shape
 from cklang.types import DType, Extent, Quotient, extent_over, extent_value, f32, i32
 
-__all__ = ["ATTENTION", "head_shares"]
+__all__ = ["ATTENTION", "facts_of"]
 
 _Q, _K = ("b", "g", "r", "s", "d"), ("b", "g", "t", "d")
 _SCORES = ("b", "g", "r", "s", "t")
@@ -61,7 +64,7 @@ def _expect_plain(step: Step) -> None:
         "dropout": "seed" in names,
         "packed sequences": "starts_q" in names,
         "keys in pages and lengths of keys": "lengths_k" in names,
-        "heads whose numbers are not known": _share(step.operation, step.numbers) is None,
+        "heads whose numbers are not known": _share(step.operation, step.context.numbers) is None,
     }
     for each, is_there in what.items():
         if is_there:
@@ -69,16 +72,18 @@ def _expect_plain(step: Step) -> None:
             raise error("G025", at=step.operation.span, name=name, what=each, fix=_FIXES[each])
 
 
-def head_shares(function: Function, numbers: Mapping[str, int]) -> tuple[Extent | None, ...]:
-    """Return how many query heads have one key head, for each attention of a function.
+def facts_of(function: Function, numbers: Mapping[str, int]) -> tuple[object, ...]:
+    """Return what the gradients of a function's attentions depend on beside the function.
+
+    For each attention: how many query heads have one key head, None if that is not known, and why
+    the kernels do not take its heads.
 
     Args:
         function: A verified function.
-        numbers: The extents of dims, by name, as far as they are known; None is returned where
-            they do not suffice.
+        numbers: The extents of dims, by name, as far as they are known.
     """
-    attentions = (each for each in function.body if each.op in ATTENTION)
-    return tuple(_share(each, numbers) for each in attentions)
+    attentions = [each for each in function.body if each.op in ATTENTION]
+    return tuple((_share(each, numbers), head_refusal(each, numbers)) for each in attentions)
 
 
 def _share(operation: Operation, numbers: Mapping[str, int]) -> Extent | None:
@@ -104,7 +109,7 @@ class _Scores:
     @cached_property
     def share(self) -> Extent:
         """How many query heads have one key head."""
-        return _share(self.step.operation, self.step.numbers) or 1
+        return _share(self.step.operation, self.step.context.numbers) or 1
 
     @cached_property
     def extents(self) -> Mapping[str, Extent]:
@@ -349,6 +354,13 @@ def _gradients(scores: _Scores, by_score: Term, dv: Term | None) -> Gradients:
 
 def _attention(step: Step) -> Gradients:
     _expect_plain(step)
+    why, name = refusal(step), step.operation.result
+    if not why:
+        return by_kernels(step)
+    step.context.notes.append(
+        f"the gradient of the attention {name} is computed by products, with matrices of scores "
+        f"in memory, and not by CK Tile's kernels: {why}"
+    )
     scores = _Scores(step)
     g, p = step.gradient, scores.weights
     apart = scores.queries(g, _O)

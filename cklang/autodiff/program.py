@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cklang import knobs
-from cklang.autodiff.attention import head_shares
+from cklang.autodiff.attention import facts_of
+from cklang.autodiff.step import Context
 from cklang.autodiff.transform import backward, expect_differentiable_rules
 from cklang.errors import error
 from cklang.frontend.captured import Capture
@@ -44,15 +45,17 @@ class GradientProgram:
     wrt: tuple[str, ...]
     is_scalar: bool
     """Whether the gradient by the one result is 1."""
-    _memo: dict[object, tuple[Function, Function]] = field(
+    by_kernels: bool = True
+    """Whether gradients of attention are ops of kernels, which have no gradients themselves."""
+    _memo: dict[object, tuple[Function, Function, tuple[str, ...]]] = field(
         default_factory=dict, compare=False, repr=False
     )
     """Forward and backward functions by the identity of the first, which lives as long, and by the
-    extents that the second depends on."""
+    extents that the second depends on; with the notes on the second."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the program; functions are made again where they are needed."""
-        return _remade, (self.primal, self.wrt, self.is_scalar)
+        return _remade, (self.primal, self.wrt, self.is_scalar, self.by_kernels)
 
     @property
     def name(self) -> str:
@@ -121,17 +124,18 @@ class GradientProgram:
             CkError: What the program raises.
         """
         forward = self.primal.specialise(dtypes, consts, dims)
-        key = id(forward), head_shares(forward, dims or {})
+        key = id(forward), facts_of(forward, dims or {})
         known = self._memo.get(key)
         if known is None:
             self._expect_parameters(forward)
             if isinstance(self.primal, GradientProgram):
                 expect_differentiable_rules(self.primal.forward_of(forward), self.primal.wrt)
             names = None if self.is_scalar else self.cotangents
-            function = backward(forward, self.wrt, names, name=self.name, numbers=dims)
+            context = Context(numbers=dims or {}, by_kernels=self.by_kernels)
+            function = backward(forward, self.wrt, names, name=self.name, context=context)
             if knobs.VERIFY.get():
                 expect_round_trip(function)
-            known = self._memo[key] = forward, function
+            known = self._memo[key] = forward, function, tuple(context.notes)
         return known[1]
 
     def forward_of(self, function: Function) -> Function:
@@ -140,7 +144,12 @@ class GradientProgram:
         Raises:
             StopIteration: It is no function of this program.
         """
-        return next(first for first, second in self._memo.values() if second is function)
+        return next(first for first, second, _ in self._memo.values() if second is function)
+
+    def notes(self, function: Function) -> tuple[str, ...]:
+        """Return what was decided about a function of this program, as sentences."""
+        all_notes = (notes for _, second, notes in self._memo.values() if second is function)
+        return next(all_notes, ())
 
     def _expect_parameters(self, forward: Function) -> None:
         there = {param.name for param in forward.params}
@@ -150,8 +159,10 @@ class GradientProgram:
                 raise error("G023", at=forward.span, name=self.primal.name, got=name, others=others)
 
 
-def _remade(primal: AnyProgram, wrt: tuple[str, ...], is_scalar: bool) -> GradientProgram:
-    return GradientProgram(primal=primal, wrt=wrt, is_scalar=is_scalar)
+def _remade(
+    primal: AnyProgram, wrt: tuple[str, ...], is_scalar: bool, by_kernels: bool
+) -> GradientProgram:
+    return GradientProgram(primal=primal, wrt=wrt, is_scalar=is_scalar, by_kernels=by_kernels)
 
 
 def differentiable(program: AnyProgram) -> dict[str, Annotation]:

@@ -13,6 +13,7 @@ from cklang.autodiff.products import PRODUCTS
 from cklang.autodiff.reductions import REDUCTIONS
 from cklang.autodiff.step import Rule
 from cklang.autodiff.structure import STRUCTURE
+from cklang.ir.attention_gradients import GRADIENTS
 from cklang.ir.log_sums import PARTIALS
 from cklang.ir.ops import OPS
 
@@ -34,6 +35,9 @@ _ADVICE = {
     "cumprod": "write the products as ck.exp(ck.cumsum(ck.log(x), axis)) where all elements are "
     "above 0",
     **dict.fromkeys(PARTIALS, "differentiate the op that was written, not a part of its plan"),
+    **dict.fromkeys(
+        GRADIENTS, "differentiate the op that was written, whose gradient these are a part of"
+    ),
 }
 ADVICE: Mapping[str, str] = MappingProxyType(
     {name: fix for name, fix in _ADVICE.items() if name in OPS and name not in RULES}

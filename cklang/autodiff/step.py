@@ -11,7 +11,7 @@ from cklang.autodiff.terms import Emitter, Term
 from cklang.ir.nodes import Operation
 from cklang.types import f32
 
-__all__ = ["Gradients", "Pull", "Rule", "Step"]
+__all__ = ["Context", "Gradients", "Pull", "Rule", "Step"]
 
 Gradients: TypeAlias = Sequence[Term | None]
 """The f32 gradient by each operand; None for one that is zero or has none."""
@@ -21,6 +21,18 @@ Pull: TypeAlias = Callable[
 ]
 """From operations in order, gradients by some of their results, and the names of the values asked
 for: the gradients by these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What rules know beside an operation."""
+
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """The extents of dims, by name, as far as the call is known."""
+    by_kernels: bool = True
+    """Whether gradients of attention may be ops that have no gradient themselves."""
+    notes: list[str] = field(default_factory=list)
+    """What was decided, as sentences; rules append."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +49,7 @@ class Step:
 
     pull: Pull
     """Differentiates further operations, such as those of a region."""
-    numbers: Mapping[str, int] = field(default_factory=dict)
-    """The extents of dims, by name, as far as the call is known."""
+    context: Context = field(default_factory=Context)
 
     @property
     def operands(self) -> tuple[Term, ...]:

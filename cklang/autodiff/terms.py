@@ -38,6 +38,7 @@ class Emitter:
         self._numbers: dict[str, Number] = {}
         self._casts: dict[str, Value] = {}
         self._transposed: dict[str, tuple[Value, tuple[int, ...]]] = {}
+        self._repeated: set[str] = set()
 
     def append(self, op: str, *operands: Value, shape: Shape | None = None, **attrs: Attr) -> Value:
         """Return the value of ``op``; arguments as those of :meth:`Builder.append`."""
@@ -62,6 +63,8 @@ class Emitter:
     def _note(
         self, op: str, operands: Sequence[Value], attrs: Mapping[str, Attr], value: Value
     ) -> None:
+        if op == "broadcast":
+            self._repeated.add(value.name)
         if op == "constant":
             number = attrs["value"]
             if isinstance(number, Number):
@@ -78,6 +81,10 @@ class Emitter:
     def number(self, value: Value) -> Number | None:
         """Return the constant that every element of ``value`` is, or None."""
         return self._numbers.get(value.name)
+
+    def is_repeated(self, value: Value) -> bool:
+        """Tell whether ``value`` repeats a smaller one."""
+        return value.name in self._repeated
 
     def narrower(self, value: Value) -> Value | None:
         """Return the f16 or bf16 value that ``value`` is in f32, or None if there is none."""
@@ -219,6 +226,10 @@ class Term:
         source = self.emitter.narrower(self.value)
         if source is not None and source.type.dtype == dtype:
             return self.emitter.term(source)
+        turned = self.emitter.transposed(self.value)
+        source = None if turned is None else self.emitter.narrower(turned[0])
+        if turned is not None and source is not None and source.type.dtype == dtype:
+            return self.emitter.term(source).transpose(turned[1])
         return self.emitter.term(self.emitter.append("cast", self.value, to=dtype))
 
     def broadcast(self, shape: Shape, dims: Sequence[int]) -> Term:

@@ -16,7 +16,7 @@ from cklang.autodiff.rounded import with_shared_rounding
 from cklang.autodiff.rules import ADVICE, ONCE, RULES
 from cklang.autodiff.shifts import shifts
 from cklang.autodiff.splits import Split, splits
-from cklang.autodiff.step import Rule, Step
+from cklang.autodiff.step import Context, Rule, Step
 from cklang.autodiff.structure import joined
 from cklang.autodiff.terms import Emitter, Term
 from cklang.errors import error
@@ -34,7 +34,7 @@ def backward(
     cotangents: Sequence[str] | None,
     *,
     name: str,
-    numbers: Mapping[str, int] | None = None,
+    context: Context | None = None,
 ) -> Function:
     """Return the function that gives the gradients of a function by some of its parameters.
 
@@ -45,8 +45,8 @@ def backward(
             the function; "" for results of integers. None where the gradient by the one result is
             1.
         name: Of the function returned.
-        numbers: The extents of dims, by name, where they are known. The function depends on what
-            :func:`.attention.head_shares` gives for them.
+        context: What rules know and note. The function depends on what
+            :func:`.attention.facts_of` gives for the extents of dims in it.
 
     Returns:
         A function of the parameters of ``forward`` and the cotangents, whose results are like the
@@ -69,7 +69,7 @@ def backward(
             seed = emitter.term(builder.param(cotangents[place], result.type)).cast(f32)
         if result.name in active:
             _add(seeds, result, seed)
-    gradients = _pulled(emitter, again.body, seeds, active, numbers or {})
+    gradients = _pulled(emitter, again.body, seeds, active, context or Context())
     emitter.span = forward.span
     results = _rounded(params, gradients, emitter)
     return without_unused(with_shared_rounding(builder.finish(*results)))
@@ -134,7 +134,7 @@ def _pulled(
     body: Sequence[Operation],
     seeds: Mapping[str, Term],
     active: Collection[str],
-    numbers: Mapping[str, int],
+    context: Context,
 ) -> dict[str, Term]:
     """Return the gradients by all active values that the seeds depend on.
 
@@ -143,7 +143,7 @@ def _pulled(
         body: Operations of that function, in order.
         seeds: The gradients by some of their results.
         active: The values by which to differentiate, those between among them.
-        numbers: The extents of dims, as far as they are known.
+        context: What rules know and note.
     """
     gradients = dict(seeds)
     by_first = splits(body)
@@ -163,8 +163,8 @@ def _pulled(
             operation=operation,
             gradient=gradient,
             needed=needed,
-            pull=partial(_pulled_back, emitter, numbers),
-            numbers=numbers,
+            pull=partial(_pulled_back, emitter, context),
+            context=context,
         )
         parts = _rule(step)(step)
         for value, is_needed, part in zip(operation.operands, needed, parts, strict=True):
@@ -189,12 +189,12 @@ def _add_joined(gradients: dict[str, Term], split: Split, emitter: Emitter) -> N
 
 def _pulled_back(
     emitter: Emitter,
-    numbers: Mapping[str, int],
+    context: Context,
     body: Sequence[Operation],
     seeds: Mapping[str, Term],
     wrt: Sequence[str],
 ) -> Mapping[str, Term]:
-    return _pulled(emitter, body, seeds, _reached(body, wrt), numbers)
+    return _pulled(emitter, body, seeds, _reached(body, wrt), context)
 
 
 def _rule(step: Step) -> Rule:

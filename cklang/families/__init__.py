@@ -46,7 +46,9 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
         "gemm": FamilyRow("GEMM", ("gemm", "contract", "gemm24", "scaled_gemm")),
         "conv": FamilyRow("CONV", ("conv", "conv_grad_input", "conv_grad_weight")),
         "attention": FamilyRow("ATTENTION", ("attention", "attention_lse")),
-        "attention_backward": FamilyRow("ATTENTION_BACKWARD"),
+        "attention_backward": FamilyRow(
+            "ATTENTION_BACKWARD", ("attention_dq", "attention_dk", "attention_dv")
+        ),
         "rowwise": FamilyRow("ROWWISE", ("rowwise",), outlines=True),
         "scatter": FamilyRow("SCATTER", ("scatter", "scatter_add")),
         "scan": FamilyRow("SCAN", ("cumsum", "cumprod")),

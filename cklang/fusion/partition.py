@@ -23,6 +23,7 @@ What an anchor is, and what makes its kernels, families say (:class:`cklang.fusi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from cklang.errors import CkError, error
@@ -99,32 +100,56 @@ def _paired(function: Function, makers: Mapping[str, Maker]) -> tuple[Flow, list
     flow = Flow(function, anchors=makers, opaque=opaque)
     search = _Roots(flow, makers)
     roots = search.find()
-    pairs: dict[int, int] = {}
-    for first, second in pairs_of(flow, search.readers(search.demanded())):
-        if {first, second} & {*pairs, *pairs.values()}:
-            continue
-        both = {**pairs, first: second}
-        paired = Flow(function, anchors=makers, opaque=opaque, pairs=both)
-        joint = _roots_of_pair(paired, second, makers)
-        if joint is not None:
-            flow, roots, pairs = paired, joint, both
+    candidates = list(pairs_of(flow, search.readers(search.demanded())))
+    while chosen := _apart(candidates):
+        paired = Flow(function, anchors=makers, opaque=opaque, pairs=chosen)
+        joint, refused = _roots_of_pairs(paired, makers)
+        if not refused:
+            return paired, joint
+        candidates = [pair for pair in candidates if pair[1] not in refused]
     return flow, roots
 
 
-def _roots_of_pair(flow: Flow, anchor: int, makers: Mapping[str, Maker]) -> list[int] | None:
-    """Return the roots of a graph if one kernel writes all that follow a pair, else None.
+def _apart(candidates: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """Return the pairs of which no two have a product in common, first come first served."""
+    chosen: dict[int, int] = {}
+    for first, second in candidates:
+        if not {first, second} & {*chosen, *chosen.values()}:
+            chosen[first] = second
+    return chosen
+
+
+def _roots_of_pairs(flow: Flow, makers: Mapping[str, Maker]) -> tuple[list[int], set[int]]:
+    """Return the roots of a graph, and the pairs of which not one kernel writes all that follows.
 
     An operand that is seen with its axes exchanged would need a kernel of its own.
     """
     search = _Roots(flow, makers)
     roots = search.find()
-    own = {root for root in roots if flow.colour(root) == anchor}
-    needed = {node for node in search.readers(search.demanded()) if flow.colour(node) == anchor}
-    is_transposed = makers[flow.expect_operation(anchor).op].is_transposed
-    if not needed <= own or any(is_transposed(flow, root) for root in own):
-        return None
-    kernels = [each for each in joined_roots(flow, roots, makers) if own & set(each)]
-    return roots if len(kernels) == 1 else None
+    anchors = set(flow.pairs.values())
+    own: dict[int | None, set[int]] = {anchor: set() for anchor in anchors}
+    needed: dict[int | None, set[int]] = {anchor: set() for anchor in anchors}
+    for nodes, by_anchor in ((roots, own), (search.readers(search.demanded()), needed)):
+        for node in nodes:
+            by_anchor.get(flow.colour(node), set()).add(node)
+    refused = {
+        anchor
+        for anchor in anchors
+        if not needed[anchor] <= own[anchor]
+        or any(_is_transposed(flow, root, makers) for root in own[anchor])
+    }
+    if refused:
+        return roots, refused  # nothing tells what kernels of these roots would read
+    kernels = Counter(flow.colour(first) for first, *_ in joined_roots(flow, roots, makers))
+    return roots, {anchor for anchor in anchors if kernels[anchor] != 1}
+
+
+def _is_transposed(flow: Flow, root: int, makers: Mapping[str, Maker]) -> bool:
+    """Tell whether the kernel of a root computes the transpose of its product."""
+    anchor = flow.colour(root)
+    if anchor is None:
+        raise error("Z002", what="a root of a pair has no anchor")
+    return makers[flow.expect_operation(anchor).op].is_transposed(flow, root)
 
 
 def _needed(function: Function, kernels: Sequence[AnyKernel]) -> list[AnyKernel]:

@@ -32,6 +32,7 @@ import numpy as np
 from cklang.errors import CkError
 from cklang.ir import (
     attention,
+    attention_gradients,
     contraction,
     convolution,
     extents,
@@ -407,6 +408,21 @@ _ATTENTION = (
         numpy=attention.element,
         shape=attention.ELEMENT_SHAPE,
         dtype=attention.ELEMENT_DTYPE,
+    ),
+    *(
+        Op(
+            name=name,
+            operands=3 + attention_gradients.MORE,
+            optional=attention.MOST_OPTIONAL,
+            kind=Kind.ATTENTION,
+            doc=f"the gradient of attention by {side}, from that by its result",
+            numpy=attention_gradients.gradient(side),
+            attrs=_ATTENTION_ATTRS,
+            shape=attention_gradients.shape_like("qkv".index(side)),
+            dtype=attention_gradients.GRADIENT_DTYPE,
+            check=attention_gradients.check,
+        )
+        for name, side in attention_gradients.GRADIENTS.items()
     ),
 )
 

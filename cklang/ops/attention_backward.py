@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cklang.arch import ArchSpec
@@ -12,9 +13,10 @@ from cklang.device import arrays, device_array
 from cklang.errors import error
 from cklang.families import family_of
 from cklang.families.attention.key import AttentionAlgorithm
+from cklang.families.attention.pipelines import MOST_HEAD
 from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.problem import AttentionCase, AttentionGradCase
-from cklang.families.attention.variants import added_bias
+from cklang.families.attention.variants import added_bias, is_additive
 from cklang.families.attention_backward.key import AttentionGradAlgorithm
 from cklang.families.attention_backward.stages import (
     GRAD,
@@ -30,7 +32,6 @@ from cklang.families.reduce.key import reduce_key
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.plan import AnyKernel, Plan
-from cklang.ir.nodes import Function
 from cklang.ir.views import has_views
 from cklang.keys import KernelSignature
 from cklang.runtime.bind import Binding, ResultLayout
@@ -41,8 +42,10 @@ from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
 from cklang.selection.select import AnySelection, Request, find
 from cklang.selection.space import Pattern
+from cklang.types import DType, bf16, f16, f32
 
 __all__ = [
+    "MOST_HEADS",
     "GradientKind",
     "Gradients",
     "PlannedGradients",
@@ -59,7 +62,8 @@ __all__ = [
     "prepare_gradients",
 ]
 
-_ADDING = ("add", "sub")
+MOST_HEADS: Mapping[DType, int] = MappingProxyType({f16: MOST_HEAD, bf16: MOST_HEAD, f32: 128})
+"""The longest head that CK Tile has tilings of the gradients for, by element type."""
 
 
 class Gradients(NamedTuple):
@@ -387,22 +391,6 @@ def expect_gradient(op: AnyOp, binding: Binding, kind: GradientKind) -> None:
 def _is_more(kernel: FusedAttention) -> bool:
     """Tell whether a kernel does what the backward ones do not know."""
     return bool(kernel.lengths or kernel.pages or kernel.output or kernel.min_queries)
-
-
-def is_additive(score: Function) -> bool:
-    """Whether a score is its first parameter plus something that does not depend on it."""
-    moved = {score.params[0].name}
-    depends = set(moved)
-    for each in score.body:
-        names = [value.name for value in each.operands]
-        if not depends.intersection(names):
-            continue
-        depends.add(each.result.name)
-        first = names[0] in moved and names[1:] and names[1] not in depends
-        second = each.op == "add" and names[1:] and names[1] in moved and names[0] not in depends
-        if each.op in _ADDING and (first or second):
-            moved.add(each.result.name)
-    return score.results[0].name in moved
 
 
 def bias_of(plan: Plan, binding: Binding) -> AddedBias:

@@ -38,6 +38,7 @@ from cklang.reference.attention import (
     shared_heads,
     turned,
 )
+from cklang.reference.attention_steps import added, multiplied, narrowed, scaled, times
 from cklang.reference.bounds import run_body
 from cklang.reference.evaluate import bind
 from cklang.reference.sums import UNIT, Known, finite, float_sums, gamma
@@ -127,15 +128,15 @@ def _piece(problem: _Problem, first: int) -> list[Known]:
     d = _along_head(g, _stored(o, problem.dtype))
     dp, off, _ = float_sums(g, turned(v))
     dropped = Known(value=keep * dp, error=keep * off + 4 * UNIT * np.abs(keep * dp))
-    ds = _times(p, Known(value=dropped.value - d.value, error=dropped.error + d.error))
-    used = _times(p, Known.exact(keep))
-    ds_low, used_low = (_narrowed(each, grain, least, step) for each in (ds, used))
+    ds = times(p, Known(value=dropped.value - d.value, error=dropped.error + d.error))
+    used = times(p, Known.exact(keep))
+    ds_low, used_low = (narrowed(each, grain, least, step) for each in (ds, used))
     scale = factor_of(operation, q.value.shape[3])
-    dq = _scaled(_product(ds_low, k), scale)
-    dk = _scaled(_product(turned(ds_low), q), scale)
-    dv = _product(turned(used_low), g)
+    dq = scaled(multiplied(ds_low, k), scale)
+    dk = scaled(multiplied(turned(ds_low), q), scale)
+    dv = multiplied(turned(used_low), g)
     count = group_size(heads, by_role["k"][0].value.shape[1])
-    return [dq, _added(dk, count), _added(dv, count), ds_low]
+    return [dq, added(dk, count), added(dv, count), ds_low]
 
 
 def _packed(problem: _Problem) -> list[Known]:
@@ -183,51 +184,10 @@ def _along_head(g: Known, o: Known) -> Known:
     return Known(value=value[..., None], error=np.where(wild, np.inf, off)[..., None])
 
 
-def _times(x: Known, y: Known) -> Known:
-    """Return the product of each two elements."""
-    value = x.value * y.value
-    size_x, size_y = np.abs(finite(x.value)), np.abs(finite(y.value))
-    off = size_x * finite(y.error) + size_y * finite(x.error) + finite(x.error) * finite(y.error)
-    # Nothing that is masked has a gradient, whatever its score.
-    wild = (np.isinf(x.error) | np.isinf(y.error) | ~np.isfinite(value)) & (x.value != 0)
-    wild |= np.isinf(x.error)
-    return Known(value=finite(value), error=np.where(wild, np.inf, off + 4 * UNIT * np.abs(value)))
-
-
 def _stored(known: Known, dtype: DType) -> Known:
     """Return what is known of a value that was stored in ``dtype`` and read again."""
     stored, off = _rounded(known, dtype)
     return Known(value=known.value, error=off + np.abs(stored.astype(np.float64) - known.value))
-
-
-def _narrowed(known: Known, grain: float, least: float, step: float) -> Known:
-    """Return what is known of values after they were rounded to the element type."""
-    size = np.abs(known.value) + finite(known.error)
-    lost = np.where((size > 0) & (size < 2 * least), np.minimum(size, step), 0.0)
-    return Known(value=known.value, error=known.error + grain * size + lost)
-
-
-def _product(left: Known, right: Known) -> Known:
-    """Return a matrix product that may be added up in parts."""
-    value, off, magnitude = float_sums(left, right)
-    wild = np.isinf(left.error).any(-1, keepdims=True)
-    return Known(value=value, error=np.where(wild, np.inf, off + 8 * UNIT * magnitude))
-
-
-def _scaled(known: Known, factor: float) -> Known:
-    value = factor * known.value
-    return Known(value=value, error=abs(factor) * known.error + 4 * UNIT * np.abs(finite(value)))
-
-
-def _added(known: Known, count: int) -> Known:
-    """Return the sum over the ``count`` heads that share one of the keys."""
-    batch, heads, *rest = known.value.shape
-    value, off = (
-        each.reshape(batch, heads // max(count, 1), count, *rest)
-        for each in (known.value, known.error)
-    )
-    magnitude = (np.abs(finite(value)) + finite(off)).sum(2)
-    return Known(value=value.sum(2), error=off.sum(2) + gamma(count) * magnitude)
 
 
 def _shared(known: Known, bias: SharedBias, shape: tuple[int, ...]) -> Known:

@@ -41,9 +41,11 @@ from typing import Any
 
 import numpy as np
 
+from cklang.ir.attention_gradients import GRADIENTS
 from cklang.ir.nodes import Function, Operation
 from cklang.ir.numeric import Array
 from cklang.reference.attention import attended
+from cklang.reference.attention_gradient_ops import gradient_attended
 from cklang.reference.evaluate import bind, from_wide
 from cklang.reference.op_bounds import OP_BOUNDS, BoundRule, run_operations
 from cklang.reference.sums import Known, finite
@@ -52,7 +54,11 @@ from cklang.types import Dim
 __all__ = ["BOUNDS", "evaluate_with_bound", "run_body"]
 
 BOUNDS: Mapping[str, BoundRule] = MappingProxyType(
-    {**OP_BOUNDS, "attention": attended, "attention_lse": attended}
+    {
+        **OP_BOUNDS,
+        **dict.fromkeys(("attention", "attention_lse"), attended),
+        **dict.fromkeys(GRADIENTS, gradient_attended),
+    }
 )
 """The bound rule of each op of the op table, by its name."""
 

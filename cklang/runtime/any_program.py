@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from cklang.frontend.captured import Capture
 from cklang.frontend.program import Signature
@@ -12,7 +12,7 @@ from cklang.frontend.signature import Parameter
 from cklang.ir.nodes import Function
 from cklang.types import DType
 
-__all__ = ["AnyProgram"]
+__all__ = ["Annotated", "AnyProgram"]
 
 
 class AnyProgram(Protocol):
@@ -45,3 +45,11 @@ class AnyProgram(Protocol):
         dims: Mapping[str, int] | None = None,
     ) -> Function:
         """Return the function for dtypes, constants and dims; the same object for the same ones."""
+
+
+@runtime_checkable
+class Annotated(Protocol):
+    """A program that was derived from another one, with decisions."""
+
+    def notes(self, function: Function) -> tuple[str, ...]:
+        """Return what was decided about a function of the program, as sentences."""

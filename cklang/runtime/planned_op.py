@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cklang import forks
@@ -19,7 +20,7 @@ from cklang.families import plan_of
 from cklang.frontend.captured import expect_unchanged
 from cklang.ir.nodes import Function
 from cklang.memo import BoundedMemo
-from cklang.runtime.any_program import AnyProgram
+from cklang.runtime.any_program import Annotated, AnyProgram
 from cklang.runtime.bind import Binding, assign, bind
 from cklang.runtime.planner import Choice, build_choices, choices_of, memory_of
 from cklang.runtime.results import targets_of
@@ -271,7 +272,8 @@ class PlannedOp:
 
     def _fuse(self, binding: Binding, device: str | None = None) -> Plan:
         """Return the plan of a bound call: that of the rules, or one that is predicted quicker."""
-        function, plan = self._fuse_by_rules(binding)
+        function = self.program.specialise(binding.dtypes, binding.consts, binding.dims)
+        plan = self.plan_for(function)
         options = options_of(function, plan, binding, self.request)
         if not options:
             return plan
@@ -283,11 +285,21 @@ class PlannedOp:
             self._shared.put(key, chosen)
         return chosen
 
-    def _fuse_by_rules(self, binding: Binding) -> tuple[Function, Plan]:
-        function = self.program.specialise(binding.dtypes, binding.consts, binding.dims)
+    def plan_for(self, function: Function) -> Plan:
+        """Return the kernels that the rules make of a function of the program; made once.
+
+        Raises:
+            CkUnsupportedError: X rows, no kernels compute it.
+        """
         with self._lock:
             known = self._fusions.get(id(function))
             if known is None:
                 # The function is kept with its plan, so its id is not given to another one.
-                known = self._fusions[id(function)] = (function, plan_of(function))
-            return known
+                known = self._fusions[id(function)] = (function, self._plan(function))
+            return known[1]
+
+    def _plan(self, function: Function) -> Plan:
+        plan, program = plan_of(function), self.program
+        if not isinstance(program, Annotated):
+            return plan
+        return replace(plan, notes=(*program.notes(function), *plan.notes))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cklang.autodiff.step import Context
 from cklang.autodiff.transform import backward
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
@@ -50,7 +51,9 @@ def test_gradients_of_a_layer_are_its_differences(name: str) -> None:
     arrays = [normal(param.type.extents(dims)) for param in function.params]
     steps = [normal(each.shape) for each in arrays]
     wrt = [param.name for param in function.params]
-    derived = verify(backward(function, wrt, ["dy"], name="g", numbers=dims), allow_unused=True)
+    derived = verify(
+        backward(function, wrt, ["dy"], name="g", context=Context(numbers=dims)), allow_unused=True
+    )
     dy = normal(evaluate(function, arrays)[0].shape)
     gradients = evaluate(derived, [*arrays, dy])
     for place, (gradient, step) in enumerate(zip(gradients, steps, strict=True)):

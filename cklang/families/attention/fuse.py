@@ -34,7 +34,7 @@ from cklang.source import Span
 from cklang.types import DType, TensorType, bf16, f16, f32
 from cklang.types import Kind as NumberKind
 
-__all__ = ["MAKERS", "fuse", "operand_name"]
+__all__ = ["MAKERS", "fuse", "kernel_of", "note_operands", "operand_name"]
 
 _NAMES = {
     "none": "the score is used as it is",
@@ -72,7 +72,7 @@ def fuse(maker: KernelMaker, walk: Epilogue) -> FusedAttention | None:
     if anchor.op == "attention_lse":
         if walk.root != walk.colour:
             raise _refusal(flow, walk.root)
-        _note_operands(maker, walk.colour)
+        note_operands(maker, walk.colour)
         walk.note_store()
         if own:
             return None
@@ -95,14 +95,7 @@ def _twins(flow: Flow, anchor: int) -> dict[str, int]:
 
 def _kernel(maker: KernelMaker, walk: Epilogue, lse: Value | None) -> FusedAttention:
     flow, anchor = maker.flow, walk.anchor
-    roles = anchor.attr("roles")
-    if not isinstance(roles, tuple):
-        raise error("Z002", what="attention without roles passes its rules")
-    views = _note_operands(maker, walk.colour)
-    by_role: dict[str, list[Value]] = {str(role): [] for role in roles}
-    for view, role in zip(views, roles, strict=True):
-        by_role[str(role)].append(view.value)
-    q, k, v = views[:3]
+    views = note_operands(maker, walk.colour)
     region = walk.region
     if not isinstance(region, OutputRegion):
         raise error("Z002", what="what follows an attention is written as another region")
@@ -111,7 +104,40 @@ def _kernel(maker: KernelMaker, walk: Epilogue, lse: Value | None) -> FusedAtten
     else:
         shape = (*anchor.operands[0].type.shape[:-1], anchor.operands[2].type.shape[-1])
         o, output = Value(name=f"{lse}_o"[1:], type=TensorType(dtype=f32, shape=shape)), None
-    _check_reads(anchor, region.tensors, views, roles)
+    kernel = kernel_of(flow.function, anchor, views, region.tensors, o=o, lse=lse, output=output)
+    maker.notes += _notes(kernel)
+    return kernel
+
+
+def kernel_of(
+    function: Function,
+    anchor: Operation,
+    views: Sequence[View],
+    tensors: Sequence[Value],
+    *,
+    o: Value,
+    lse: Value | None,
+    output: Function | None = None,
+) -> FusedAttention:
+    """Return the kernel of an attention.
+
+    Args:
+        function: The program.
+        anchor: The attention in it.
+        views: What each operand of the attention is a view of.
+        tensors: What its functions read.
+        o: What is stored of its result.
+        lse: Its log-sum-exp, if that is stored too.
+        output: What is stored of an element of o; the element if None.
+    """
+    roles = anchor.attr("roles")
+    if not isinstance(roles, tuple):
+        raise error("Z002", what="attention without roles passes its rules")
+    by_role: dict[str, list[Value]] = {str(role): [] for role in roles}
+    for view, role in zip(views, roles, strict=True):
+        by_role[str(role)].append(view.value)
+    q, k, v = views[:3]
+    _check_reads(anchor, tensors, views, roles)
     score, mask, scale, dropout = (anchor.attr(n) for n in ("score", "mask", "scale", "dropout"))
     if not isinstance(score, Function) or not isinstance(mask, Function):
         raise error("Z002", what="attention without regions passes its rules")
@@ -121,20 +147,20 @@ def _kernel(maker: KernelMaker, walk: Epilogue, lse: Value | None) -> FusedAtten
     seeds = [by_role[name][0] for name in SEEDS if name in by_role]
     least = next(iter(by_role.get(MIN_QUERIES[0], ())), None)
     body = () if output is None else output.body
-    kernel = FusedAttention(
-        name=flow.function.name,
+    return FusedAttention(
+        name=function.name,
         q=q,
         k=k,
         v=v,
         seed=seeds[0] if seeds else None,
         offset=seeds[1] if seeds else None,
-        constants=_constants(flow.function, seeds if least is None else [*seeds, least]),
+        constants=_constants(function, seeds if least is None else [*seeds, least]),
         starts=tuple(by_role[name][0] for name in STARTS if name in by_role),
         lengths=next(iter(by_role.get(LENGTHS[0], ())), None),
         pages=next(iter(by_role.get(PAGES[0], ())), None),
         page_starts=next(iter(by_role.get(PAGE_STARTS[0], ())), None),
         min_queries=least,
-        reads=tuple(region.tensors),
+        reads=tuple(tensors),
         score=None if plain else score,
         mask=rest,
         output=output,
@@ -147,8 +173,6 @@ def _kernel(maker: KernelMaker, walk: Epilogue, lse: Value | None) -> FusedAtten
         soft_cap=cap,
         spans=_spans([anchor, *score.body, *mask.body, *body]),
     )
-    maker.notes += _notes(kernel)
-    return kernel
 
 
 def _output(flow: Flow, walk: Epilogue) -> Function | None:
@@ -189,7 +213,7 @@ def _refusal(flow: Flow, node: int) -> CkError:
     return error("X017", at=at, op=name)
 
 
-def _note_operands(maker: KernelMaker, anchor: int) -> list[View]:
+def note_operands(maker: KernelMaker, anchor: int) -> list[View]:
     """Return the view that each operand is of a stored value or constant; note the way to it.
 
     Raises:
@@ -219,7 +243,9 @@ _TENSORS = 3
 def operand_name(anchor: Operation, index: int) -> str:
     """Return how messages call an operand of an attention."""
     roles = anchor.attr("roles")
-    role = str(roles[index]) if isinstance(roles, tuple) else str(index)
+    if not isinstance(roles, tuple) or index >= len(roles):
+        return str(anchor.operands[index])
+    role = str(roles[index])
     return f"what a score or mask reads, {anchor.operands[index]}," if role == "read" else role
 
 

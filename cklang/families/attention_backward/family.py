@@ -27,6 +27,7 @@ from cklang.families.attention.ranking import attention_grad_times, shape_of
 from cklang.families.attention.space import narrowed
 from cklang.families.attention.standalone import contents_of
 from cklang.families.attention_backward.cost import attention_grad_estimate
+from cklang.families.attention_backward.fuse import MAKERS, FusedAttentionGrad
 from cklang.families.attention_backward.key import (
     AttentionGradAlgorithm,
     AttentionGradKey,
@@ -34,6 +35,7 @@ from cklang.families.attention_backward.key import (
 )
 from cklang.families.attention_backward.lower import lower_grad
 from cklang.families.attention_backward.parts import gradient_at, rows_of, sizes_of, sum_at
+from cklang.families.attention_backward.program import gradient_problem, launches_of
 from cklang.families.attention_backward.rules import RULES
 from cklang.families.attention_backward.space import GRID
 from cklang.families.protocol import (
@@ -48,7 +50,9 @@ from cklang.families.protocol import (
 from cklang.families.reduce.key import reduce_key
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
+from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
+from cklang.ir.nodes import Value
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
 
@@ -84,6 +88,7 @@ class AttentionBackward(Family[AttentionGradSignature, AttentionGradAlgorithm, A
     algorithm_text: ClassVar[str] = (
         "a cklang.AttentionGradAlgorithm for the gradient of an attention"
     )
+    makers = MAKERS
     rules: RuleSet = RULES
     grid = GRID
 
@@ -111,9 +116,32 @@ class AttentionBackward(Family[AttentionGradSignature, AttentionGradAlgorithm, A
         """Return the source of a kernel."""
         return lower_grad(key, functions)
 
-    def plan(self, kernel: Any, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
-        """Yield nothing: a program has no such kernel; ``ck.attention_grad`` has its own stages."""
-        return iter(())
+    def plan(self, kernel: FusedAttentionGrad, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+        """Yield the kernel that gives the parts, with the sums behind it."""
+        return launches_of(kernel, planning)
+
+    def problem(
+        self,
+        kernel: FusedAttentionGrad,
+        layouts: Mapping[str, TensorLayout],
+        dims: Mapping[str, int],
+    ) -> AttentionGradCase | None:
+        """Return the gradients of a program's attention; None if there is no score."""
+        return gradient_problem(kernel, layouts, dims)
+
+    def matrices(self, kernel: FusedAttentionGrad) -> tuple[Value, ...]:
+        """Return what the kernel reads rows of."""
+        f = kernel.forward
+        views = (f.q, f.k, f.v, kernel.grad)
+        return (*(view.value for view in views), kernel.lse, kernel.inner)
+
+    def reader_order(self, kernel: FusedAttentionGrad, value: Value) -> Sequence[int] | None:
+        """Return the order of the log-sum-exps and the sums along heads, which are packed."""
+        return (0, 1, 2) if value in (kernel.lse, kernel.inner) else None
+
+    def can_write(self, kernel: FusedAttentionGrad, value: Value, order: Sequence[int]) -> bool:
+        """Tell whether the elements of a head stay side by side."""
+        return order[-1] == value.type.rank - 1
 
     def algorithm_words(self, algorithm: AttentionGradAlgorithm) -> str:
         """Return an algorithm as one line of text."""

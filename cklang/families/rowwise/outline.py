@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cklang.families.rowwise.cuts import best_cut
 from cklang.families.rowwise.host import MAX_OUTPUTS, MAX_READS
 from cklang.families.rowwise.key import MOST_STAGES
 from cklang.families.rowwise.space import (
@@ -64,10 +65,10 @@ def outline(function: Function, makers: Mapping[str, Maker], *, cuts: bool = Fal
         demand = _Demand(flow, others, left, stored, cut)
         demand.run()
         further, outputs = demand.repeated(), frozenset(demand.outputs)
-        if not further and outputs <= stored:
+        if not further and outputs <= stored and demand.excess <= cut:
             return _rewritten(demand) if outputs else function
         # What is stored for one kernel is read by all, and not computed again.
-        left, stored = left | further, stored | outputs
+        left, stored, cut = left | further, stored | outputs, cut | demand.excess
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ class _Demand:
             makers: The anchors of the other families.
             left: What they could compute but is left to kernels of rows.
             stored: What kernels of rows store for some kernel.
-            cut: Reductions that are stored in any case.
+            cut: What is stored in any case.
         """
         self.flow = flow
         self._known = stored
@@ -130,11 +131,13 @@ class _Demand:
         self.outputs: dict[int, _Part] = {}
         self._stored: set[int] = set()
         self._cut = set(cut)
-        """Reductions that are stored for kernels of rows."""
+        """What is stored for kernels of rows: reductions, and values of too many reads."""
         self._misfits: set[int] = set()
         """Those of them that are over other axes than what is computed of them."""
         self._early: set[int] = set()
         """Those that more reductions follow than one kernel has."""
+        self.excess: set[int] = set()
+        """What is stored since the kernel of another value would read too much."""
         self._tables = {
             flow.operands(node)[0] for node in flow.graph if flow.kind(node) is Kind.GATHER
         }
@@ -347,9 +350,17 @@ class _Demand:
         leaves = frozenset(use for use in uses if is_leaf(use))
         part = _Part(node, space, axes, tuple(uses), leaves)
         self._misfits |= wrong
+        excess = None if wrong else best_cut(flow, space, uses, leaves, self._may_store)
+        if excess is not None:
+            self.excess.add(excess)
+            return part, {excess}
         early = set() if wrong else self._too_early(part)
         self._early |= early
         return part, wrong | early
+
+    def _may_store(self, node: int) -> bool:
+        """Tell whether a kernel of rows computes a value that readers do not make themselves."""
+        return self.colour(node) is None and not self.flow.is_readers_work(node)
 
     def _computes(self, space: RowSpace, use: Occurrence) -> bool:
         """Tell whether a kernel of this space can compute a reduction seen from there."""

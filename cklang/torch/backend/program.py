@@ -13,7 +13,6 @@ from torch.fx import Node
 from torch.fx.node import map_aggregate
 
 from cklang.errors import CkError
-from cklang.families import plan_of
 from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function, Value
 from cklang.ir.rewrite import needed_operations
@@ -100,7 +99,7 @@ class Program:
     @cached_property
     def plan(self) -> Plan:
         """Its kernels."""
-        return plan_of(self.function)
+        return self.op.plan_for(self.function)
 
     @cached_property
     def example(self) -> tuple[Any, ...]:

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""The launches that give the gradients of an attention within a program.
+
+One kernel gives parts of dq, dk and dv in f32, others add them up to what the program stores. The
+forward kernel and the sums along heads are kernels of the program itself; those of
+``ck.attention_grad`` stand in :mod:`.stages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from cklang.families.attention.copies import insert_head_copies
+from cklang.families.attention.host import (
+    AttentionGradProblem,
+    AttentionGradShim,
+    AttentionTensor,
+    ReduceProblem,
+    ReduceShim,
+)
+from cklang.families.attention.pipelines import parts_of_dq
+from cklang.families.attention.problem import AttentionCase, AttentionGradCase
+from cklang.families.attention_backward.fuse import FusedAttentionGrad, GradientOut
+from cklang.families.attention_backward.parts import (
+    gradient_at,
+    rows_of,
+    sizes_of,
+    sum_at,
+)
+from cklang.families.attention_backward.stages import forward_case, grad_case
+from cklang.families.layout_copy.plan import LayoutCopy, copied_in_order, copy_of
+from cklang.families.protocol import Launches, Planning, Sel
+from cklang.families.reduce.key import reduce_key
+from cklang.families.stage import Stage
+from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.plan import View
+
+__all__ = ["gradient_problem", "launches_of"]
+
+_GRAD, _D, _LSE = "grad", "d", "lse"
+_PARTS = ("dq_parts", "dk_parts", "dv_parts")
+_WHY = "so that the gradients of attention find it packed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Placed:
+    """A kernel with the copies that its operands need."""
+
+    case: AttentionCase
+    grad: AttentionTensor
+    names: Mapping[str, str]
+    """The values of a program that the kernel reads, by what the requests call them."""
+    copies: tuple[LayoutCopy, ...]
+
+
+def gradient_problem(
+    kernel: FusedAttentionGrad, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
+) -> AttentionGradCase | None:
+    """Return the problem of the kernel that gives the parts; None if there is no score.
+
+    Raises:
+        CkError: As the forward problem's.
+    """
+    case = _placed(kernel, layouts, dims).case
+    return grad_case(case, False, False) if case.has_scores else None
+
+
+def launches_of(kernel: FusedAttentionGrad, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+    """Yield the launch that gives the parts with the sums behind it, or the sums of no parts."""
+    placed = _placed(kernel, planning.layouts, planning.dims)
+    case = placed.case
+    if not case.has_scores:
+        yield from _empty(kernel, placed, planning)
+        return
+    problem = grad_case(case, False, False)
+    selection = planning.select(problem, problem.functions)
+    count = parts_of_dq(selection.key, case.problem.seqlen_k)
+    own = {name: f"{name} of %{kernel.results[0].name}" for name in _PARTS}
+    names = {**placed.names, **own}
+    sizes = sizes_of(case, count)
+    values = tuple(dict.fromkeys(names.values()))
+    zeros = {v.name: 0 for v in kernel.forward.reads if 0 in planning.layouts[v.name].shape}
+    main = Stage(
+        key=selection.key,
+        functions=selection.functions,
+        problem=problem,
+        shim=AttentionGradShim,
+        values=values,
+        written=frozenset(own.values()),
+        request=partial(_gradient, placed, names, values),
+        temporaries={own[name]: sizes[name] for name in _PARTS},
+        constants={**dict(kernel.forward.constants), **zeros},
+        zeroed=own["dq_parts"],
+    )
+    copies = tuple(stage for copy in placed.copies for stage in copy.stages(planning.spec, _WHY))
+    after = [
+        each
+        for out in kernel.outs
+        for each in _sum(placed, planning, out, own[f"{out.side}_parts"], count)
+    ]
+    yield Launches(selection=selection, main=main, before=copies, after=tuple(after))
+
+
+def _empty(
+    kernel: FusedAttentionGrad, placed: _Placed, planning: Planning[Sel]
+) -> Iterator[Launches[Sel]]:
+    """Yield the sums of no parts: there is no query, or no key."""
+    for out in kernel.outs:
+        parts = f"{out.side}_parts of %{kernel.results[0].name}"
+        for stage in _sum(placed, planning, out, parts, 0):
+            why = "no query meets a key: the sum of no parts"
+            selection = planning.fixed(stage.key, stage.problem, stage.functions, why)
+            yield Launches(selection=selection, main=stage)
+
+
+def _placed(
+    kernel: FusedAttentionGrad, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
+) -> _Placed:
+    own = {kernel.forward.o.name: TensorLayout.packed(kernel.forward.o, dims)}
+    placed = insert_head_copies(kernel.forward, {**layouts, **own})
+    storage, copies = dict(placed.storage), list(placed.before)
+    grad = kernel.grad
+    copied = copied_in_order(grad.value, grad.perm, storage)
+    if copied is not None:
+        value, storage[copied[0].name] = copied
+        copies.append(copy_of(storage, grad.value.name, value.name))
+        grad = View(value=value, perm=grad.perm)
+    packed = {}
+    for name, value in ((_LSE, kernel.lse), (_D, kernel.inner)):
+        packed[name] = value.name
+        layout = TensorLayout.packed(value, dims)
+        if storage[value.name].strides != layout.strides and 0 not in layout.shape:
+            packed[name] = f"{value.name}_packed"
+            storage[packed[name]] = replace(layout, name=packed[name])
+            copies.append(copy_of(storage, value.name, packed[name]))
+    case = forward_case(placed.kernel, storage, dims)
+    inputs = (*(v.name for v in placed.kernel.inputs), *dict(kernel.forward.constants))
+    return _Placed(
+        case=case,
+        grad=_tensor(storage[grad.value.name], grad),
+        names={**{f"%{name}": name for name in inputs}, _GRAD: grad.value.name, **packed},
+        copies=tuple(dict.fromkeys(copies)),
+    )
+
+
+def _tensor(layout: TensorLayout, view: View) -> AttentionTensor:
+    return rows_of(*(0 if axis is None else layout.strides[axis] for axis in view.perm[:3]))
+
+
+def _gradient(
+    placed: _Placed, names: Mapping[str, str], values: Sequence[str], addresses: Sequence[int]
+) -> AttentionGradProblem:
+    of_values = dict(zip(values, addresses, strict=False))
+    at = {name: of_values[value] for name, value in names.items()}
+    return gradient_at(placed.case, replace(placed.grad, pointer=at[_GRAD]), at)
+
+
+def _sum(
+    placed: _Placed,
+    planning: Planning[Sel],
+    out: GradientOut,
+    parts: str,
+    of_dq: int,
+) -> Iterator[Stage]:
+    """Yield the launch that adds the parts of a gradient up, and a copy to odd strides.
+
+    Args:
+        placed: The kernel before.
+        planning: Of the call.
+        out: What is stored.
+        parts: The name of the parts.
+        of_dq: How many parts dq has; 0 if there are none of anything.
+    """
+    (side, result, axes), case = out, placed.case
+    layout = planning.layouts[result.name]
+    if 0 in layout.shape:
+        return
+    p = case.problem
+    shared = p.heads // p.kv_heads if p.kv_heads else 1
+    is_odd = layout.shape[-1] > 1 and layout.strides[-1] != 1
+    target = f"{result.name}_packed" if is_odd else result.name
+    lies = TensorLayout.packed(result, planning.dims) if is_odd else layout
+    target_tensor = rows_of(*(lies.strides[axes.index(axis)] for axis in range(3)))
+    count = of_dq if side == "dq" or not of_dq else shared
+    yield Stage(
+        key=reduce_key(planning.spec.name, result.type.dtype),
+        problem=case,
+        shim=ReduceShim,
+        values=(parts, target),
+        written=frozenset((target,)),
+        request=_adding(case, side, count, target_tensor),
+        temporaries={parts: 4, target: result.type.bytes(planning.dims)},
+    )
+    if is_odd:
+        copy = copy_of({**planning.layouts, target: lies}, target, result.name)
+        yield from copy.stages(planning.spec, "to the strides of the result")
+
+
+def _adding(
+    case: AttentionCase, side: str, count: int, result: AttentionTensor
+) -> Callable[[Sequence[int]], ReduceProblem]:
+    def request(addresses: Sequence[int]) -> ReduceProblem:
+        parts, target, *_ = addresses
+        at = {f"{side}_parts": parts}
+        return sum_at(case, side, count, replace(result, pointer=target), at)
+
+    return request

@@ -19,6 +19,7 @@ from cklang.families.gemm.key import (
     Reduction,
     Scale,
     Signature,
+    accumulator,
 )
 from cklang.families.gemm.kinds import KINDS, kind_names
 from cklang.families.gemm.pipelines import PIPELINES, PipelineRow
@@ -28,7 +29,7 @@ from cklang.ir.nodes import Function
 from cklang.lowering.pointwise import c_functions, c_result, c_type, results_struct
 from cklang.lowering.render import key_json, template
 from cklang.lowering.source import KernelSource
-from cklang.types import DType, Kind, bool_, e8m0, f32, fp4, i4, i32
+from cklang.types import DType, Kind, bool_, e8m0, f32, fp4, i4
 from cklang.widths import ACCESS_BYTES
 
 __all__ = ["HOLES", "is_mx", "lower", "read_width", "unsupported"]
@@ -127,7 +128,7 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     along_k = (a.warps[0], a.warps[1], 1) if row.wave_groups == 1 else (1, 1, row.wave_groups)
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
         ("pipeline", a.pipeline, _scaled_pipelines() if _has_loop(s) else (a.pipeline,)),
-        ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
+        ("dtype_acc", s.dtype_acc, (accumulator(s.dtype_a, scaled=s.block_k > 0),)),
         ("dtype_b", s.dtype_b, _dtypes_b(s, row)),
         ("layouts", s.layouts, (family.layouts or s.layouts,)),
         ("sparse", s.sparse, both if row.sparse else (False,)),
@@ -294,12 +295,15 @@ def _side(
 _SCALES = {f32: "F32Scale", e8m0: "E8m0Scale"}
 
 
-def _scale(scale: Scale | None, *, k_is_inner: bool) -> dict[str, object]:
-    """Return what the template says of the scales of A or B."""
+def _scale(scale: Scale | None, *, k_is_inner: bool, exact: bool) -> dict[str, object]:
+    """Return what the template says of the scales of A or B; ``exact`` of integers."""
     if scale is None:
         return {"scale": None}
+    number = _SCALES[scale.dtype]
+    if exact:
+        number = f"OfIntegers<cklang::{number}>"
     return {
-        "scale": f"{_SCALES[scale.dtype]}, {scale.block[0]}, {scale.block[1]}",
+        "scale": f"{number}, {scale.block[0]}, {scale.block[1]}",
         "k_is_inner": str(k_is_inner).lower(),
     }
 
@@ -319,6 +323,7 @@ def _hole(symbol: str, function: Function, names: Sequence[str]) -> dict[str, ob
 def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, object]:
     s, a = key.signature, key.algorithm
     flags = ("pad_m", "pad_n", "pad_k", "double_buffer", "transpose_c", "persistent")
+    exact = s.dtype_a.kind is Kind.INT
     count = range(len(s.d))
     epilogue = functions["epilogue"]
     arguments = [*("acc", "acc1")[: s.sums], *(f"d{i}" for i in range(len(s.reads)))]
@@ -364,6 +369,7 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         "stored_shape": "Half" if s.sums > 1 else "Shape",
         "prepared": _is_prepared(s),
         "packed": s.dtype_b.packed,
+        "integer_scale": exact and s.block_k > 0,
         "multiplied_b": "A" if s.dtype_b == i4 else "B",
         "epilogue": a.epilogue.value,
         "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
@@ -379,11 +385,11 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         "sides": (
             {
                 **_side("A", s.a, a.vector_a, functions, _rows_of(s.dtype_a)),
-                **_scale(s.scale_a, k_is_inner=s.layout_a is Layout.ROW),
+                **_scale(s.scale_a, k_is_inner=s.layout_a is Layout.ROW, exact=exact),
             },
             {
                 **_side("B", s.b, a.vector_b, functions, _stored_as(s)),
-                **_scale(s.scale_b, k_is_inner=s.layout_b is not Layout.ROW),
+                **_scale(s.scale_b, k_is_inner=s.layout_b is not Layout.ROW, exact=exact),
             },
         ),
         "epilogue_hole": _hole(HOLES["epilogue"], epilogue, arguments),

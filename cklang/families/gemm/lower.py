@@ -139,10 +139,10 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         ("special", a.special, family.specials),
         ("groups_merged", a.groups_merged, (a.groups_merged,) if conv else (1,)),
         ("warps", a.warps, (along_k,)),
-        ("reduction", a.reduction, _reductions(a, conv)),
+        ("reduction", a.reduction, _reductions(a)),
         ("stream_k", a.stream_k, (False,) if a.split_k > 1 or unsplit_k else both),
         ("split_k", a.split_k, (1,) if unsplit_k else (a.split_k,)),
-        ("persistent", a.persistent, both if _may_persist(a, row, conv) else (False,)),
+        ("persistent", a.persistent, both if _may_persist(a, row) else (False,)),
         ("double_buffer", a.double_buffer, (row.buffers == 2,)),
         ("num_wave_groups", a.num_wave_groups, (row.wave_groups,)),
         ("transpose_c", a.transpose_c, both if row.transposed and not s.sparse else (False,)),
@@ -233,18 +233,15 @@ def _shared(algorithm: Algorithm) -> bool:
     return algorithm.split_k > 1 or algorithm.stream_k
 
 
-def _may_persist(algorithm: Algorithm, row: PipelineRow, conv: bool) -> bool:
+def _may_persist(algorithm: Algorithm, row: PipelineRow) -> bool:
     """Whether workgroups may go from tile to tile; with stream-K, before they share the rest."""
-    if row.wave_groups > 1:
-        return False
-    return not _shared(algorithm) or (conv and algorithm.stream_k)
+    return row.wave_groups == 1 and (algorithm.stream_k or not _shared(algorithm))
 
 
-def _reductions(algorithm: Algorithm, conv: bool) -> tuple[Reduction, ...]:
+def _reductions(algorithm: Algorithm) -> tuple[Reduction, ...]:
     if not _shared(algorithm):
         return (Reduction.NONE,)
-    # No product is summed in a tree yet: the workspace of GEMM kernels has a counter a tile.
-    return (Reduction.WORKSPACE, Reduction.ATOMIC, *((Reduction.TREE,) if conv else ()))
+    return (Reduction.WORKSPACE, Reduction.ATOMIC, Reduction.TREE)
 
 
 def _word(value: object) -> str:

@@ -60,7 +60,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="flash",
-        help="the attention kernels that one kind of user needs: flash, pytorch, aiter, fp32, fp8",
+        help="the attention kernels that one kind of user needs: flash, pytorch, aiter, fp32, fp8, "
+        "ck_default",
     )
     group.add_argument(
         "--element", action="append", metavar="f16", help="of a profile only; may be repeated"

@@ -81,7 +81,9 @@ class Taken(Enum):
 
 _CHOSEN: Mapping[str, Any] = {
     name: kind
-    for name, kind in {**get_type_hints(AttentionSignature), "deterministic": bool}.items()
+    for name, kind in (
+        get_type_hints(AttentionSignature) | {"deterministic": bool, "bias_grad": bool}
+    ).items()
     if name not in ("dtype", "dtype_bias") and name not in ("functions", "family")
 }
 """The fields of a signature that rows of profiles may name, and the kinds of their values."""

@@ -159,7 +159,7 @@ def _cast_dtype(dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
 def _scaled_dtype(dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
     product = _gemm_dtype(dtypes[:2], attrs)
     scales = dtypes[2:]
-    return f32 if product == f32 and _same(scales, (f32, e8m0)) else None
+    return f32 if product and _same(scales, (f32, e8m0)) else None
 
 
 GEMM_DTYPE = DTypeRule(
@@ -180,7 +180,7 @@ SPARSE_DTYPE = DTypeRule(
     apply=lambda dtypes, _: f32 if _same(dtypes, (f16,)) else None,
 )
 SCALED_DTYPE = DTypeRule(
-    text="operands of which gemm gives f32, and scales all f32 or all e8m0; gives f32",
+    text="operands that gemm takes, and scales all f32 or all e8m0; gives f32",
     apply=_scaled_dtype,
 )
 FLOAT_DTYPE = DTypeRule(text="f32 operands", apply=lambda dtypes, _: _same(dtypes, (f32,)))

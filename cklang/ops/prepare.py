@@ -22,13 +22,13 @@ from cklang.device.arrays import HOST, Array, Library
 from cklang.device.preshuffle import Arrangement, arrangement_of
 from cklang.errors import error
 from cklang.families import plan_of
-from cklang.families.gemm.key import Layout, Signature
+from cklang.families.gemm.key import Layout, Signature, accumulator
 from cklang.families.gemm.pairs import products_of
 from cklang.families.gemm.plan import FusedGemm
 from cklang.fusion.plan import View
 from cklang.selection.candidates import candidates
 from cklang.selection.context import current, device_of
-from cklang.types import DType, Kind, TensorVarType, f32, i32
+from cklang.types import DType, TensorVarType
 
 if TYPE_CHECKING:
     from cklang.runtime.op import Op
@@ -252,7 +252,7 @@ def _signature(kernel: FusedGemm) -> Signature:
     return Signature(
         dtype_a=a,
         dtype_b=b,
-        dtype_acc=i32 if a.kind is Kind.INT else f32,
+        dtype_acc=accumulator(a),
         dtype_e=kernel.result.type.dtype,
         layout_a=Layout.ROW,
         layout_b=Layout.PREPARED,

@@ -29,7 +29,7 @@ from cklang.reference.order_bounds import ORDER_BOUNDS
 from cklang.reference.row_bounds import ROW_BOUNDS
 from cklang.reference.scatter_bounds import SCATTER_BOUNDS
 from cklang.reference.sums import UNIT, Known, Product, finite, float_sums, scaled_sums
-from cklang.types import Dim, DType, f32
+from cklang.types import Dim, DType, f32, i8
 from cklang.types import Kind as NumberKind
 
 __all__ = ["OP_BOUNDS", "BoundRule", "flushable", "run_operations", "run_region"]
@@ -201,7 +201,8 @@ def _scaled_gemm(operation: Operation, operands: Sequence[Known], _dims: dict[Di
     ]
     blocks = {name: attr for name, attr in operation.attrs if isinstance(attr, tuple)}
     is_rounded = operation.operands[-1].type.dtype == f32
-    value, error = scaled_sums(sides, blocks, is_rounded=is_rounded)
+    is_exact = operation.operands[0].type.dtype == i8
+    value, error = scaled_sums(sides, blocks, is_rounded=is_rounded, is_exact=is_exact)
     return Known(value=limit(operation.result, value), error=error)
 
 

@@ -97,7 +97,7 @@ def float_sums(
 
 
 def scaled_sums(
-    operands: Sequence[Known], blocks: Mapping[str, Any], *, is_rounded: bool
+    operands: Sequence[Known], blocks: Mapping[str, Any], *, is_rounded: bool, is_exact: bool
 ) -> tuple[Array, Array]:
     """Return what ``scaled_gemm`` gives, and the error.
 
@@ -105,7 +105,9 @@ def scaled_sums(
         operands: Its operands as numbers of float64.
         blocks: Its attributes.
         is_rounded: Whether the product of two scales is rounded to f32.
+        is_exact: Whether the sum of a block is one of integers.
     """
+    sums = _integer_sums if is_exact else float_sums
     pieces = [
         scaled_blocks(x[0], x[1], x[2:], **blocks)
         for x in ([each.value for each in operands], [each.error for each in operands])
@@ -118,7 +120,7 @@ def scaled_sums(
         scales = [Known(value=value, error=error) for value, error in pairs]
         scale = reduce(lambda x, y: _product(x, y, is_rounded=is_rounded), scales)
         left, right = Known(value=block.a, error=off.a), Known(value=block.b, error=off.b)
-        part, part_error, magnitude = float_sums(left, right)
+        part, part_error, magnitude = sums(left, right)
         most = finite(np.abs(scale.value)) + finite(scale.error)
         total = total + scale.value * part
         size = size + most * magnitude
@@ -137,6 +139,18 @@ def scaled_sums(
     shape = (*batch, operands[0].value.shape[-2], operands[1].value.shape[-1])
     error = np.where(wild > 0, np.inf, np.where(np.isfinite(total), error, 0.0))
     return np.broadcast_to(total, shape), np.broadcast_to(error, shape)
+
+
+def _integer_sums(left: Known, right: Known) -> tuple[Array, Array, Array]:
+    """Return sums of exact integers made f32, their errors, and their sums of magnitudes.
+
+    Only the conversion rounds, numbers beyond 2**24. Beyond 32 bits sums wrap, unless workgroups
+    share the block: the result may be anything.
+    """
+    value = np.matmul(left.value, right.value)
+    magnitude = np.matmul(np.abs(left.value), np.abs(right.value))
+    error = np.where(magnitude > 1 / UNIT, UNIT * magnitude, 0.0)
+    return value, np.where(magnitude >= 2.0**31, np.inf, error), magnitude
 
 
 def _product(x: Known, y: Known, *, is_rounded: bool) -> Known:

@@ -236,7 +236,7 @@ class Registry:
         kernels with other functions are linked.
 
         Args:
-            name: ``flash``, ``pytorch``, ``aiter``, ``fp32``, ``fp8``.
+            name: ``flash``, ``pytorch``, ``aiter``, ``fp32``, ``fp8``, ``ck_default``.
             gpu: The GPU: ``gfx942``.
             dtypes: Names of the element types of q, k and v; all of the profile's if left out.
             heads: Head sizes of q that tilings hold; all if left out.

@@ -95,7 +95,14 @@ def test_rows_go_behind_those_held(rotary: str, paged: bool, covered: Callable[.
 @pytest.mark.full
 @pytest.mark.parametrize(("rotary", "paged"), KINDS)
 @pytest.mark.parametrize(
-    ("arch", "dtype"), [("gfx90a", bf16), ("gfx950", f16), ("gfx1201", bf16)], ids=str
+    ("arch", "dtype"),
+    [
+        (gpu, dtype)
+        for gpu in ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+        for dtype in (f16, bf16)
+        if (gpu, dtype) != ("gfx942", f16)
+    ],
+    ids=str,
 )
 def test_rows_go_behind_those_held_everywhere(
     rotary: str, paged: bool, dtype: DType, arch: str, covered: Callable[..., None]
@@ -233,6 +240,23 @@ def check_narrow(arch: str, dtype: DType, paged: bool, width: int = D) -> None:
 def test_caches_of_8_bit_floats(arch: str, dtype: DType, covered: Callable[..., None]) -> None:
     check_narrow(arch, dtype, paged=arch == "gfx950")
     covered(f"append KV: 8-bit caches{', pages' if arch == 'gfx950' else ''}", dtype.family, arch)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("paged", [False, True])
+@pytest.mark.parametrize(
+    ("arch", "dtype"),
+    [
+        *(("gfx942", dtype) for dtype in (ck.fp8_fnuz, ck.bf8_fnuz)),
+        *((gpu, dtype) for gpu in ("gfx950", "gfx1201") for dtype in (ck.fp8, ck.bf8)),
+    ],
+    ids=str,
+)
+def test_caches_of_8_bit_floats_everywhere(
+    arch: str, dtype: DType, paged: bool, covered: Callable[..., None]
+) -> None:
+    check_narrow(arch, dtype, paged=paged)
+    covered(f"append KV: 8-bit caches{', pages' if paged else ''}", dtype.family, arch)
 
 
 @pytest.mark.usefixtures("compiler")

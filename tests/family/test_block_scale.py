@@ -60,11 +60,22 @@ def exponents(
 
 
 @ck.op
-def integers(
+def integers_in_f16(
     x: ck.i8[M, K], w: ck.i8[N, K], sx: ck.f32[M, K / 128], sw: ck.f32[N / 128, K / 128]
 ) -> ck.f32[M, N]:
     a, b = x.to(ck.f32).to(ck.f16), w.to(ck.f32).to(ck.f16)
     return ck.gemm(a, b.T, scale_a=sx, scale_b=sw.T)
+
+
+@ck.op
+def integers(
+    x: ck.i8[M, K],
+    w: ck.i8[N, K],
+    sx: ck.f32[M, K / 128],
+    sw: ck.f32[N / 128, K / 128],
+    bias: ck.f32[N],
+) -> ck.bf16[M, N]:
+    return ck.relu(ck.gemm(x, w.T, scale_a=sx, scale_b=sw.T) + bias)
 
 
 @ck.op
@@ -217,10 +228,44 @@ def test_matrix_instructions_take_exponents(
     covered("MX: block scales in the matrix instructions", f"{dtype} {dtype} f32", "gfx950")
 
 
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    "arch",
+    [
+        "gfx942",
+        *(pytest.param(each, marks=pytest.mark.full) for each in ("gfx950", "gfx1100", "gfx1201")),
+    ],
+)
+def test_integers(arch: str, covered: Callable[..., None]) -> None:
+    """The sums of a block are exact in i32; a scale that is nan or infinite stays in its row."""
+    over(integers, arch, "i8", EVEN, integers_on(arch))
+    args = arguments(integers, "i8", mnk(144, 208, 336))
+    tame = check(integers.using(integers_on(arch)), args, arch)
+    args[2][0, 1], args[2][1, 2], args[2][2, 0] = np.nan, np.inf, 0
+    wild = check(integers.using(integers_on(arch)), args, arch)
+    np.testing.assert_array_equal(wild[3:], tame[3:])
+    assert np.isnan(wild[0]).all()
+    covered("block scales of A and B", "i8 i8 bf16", arch)
+
+
+def integers_on(arch: str) -> Algorithm:
+    """An algorithm for products of int8 with an epilogue that reads a row."""
+    if arch in ("gfx1100", "gfx1201"):
+        wmma: dict[str, Any] = {"warps": (4, 2, 1), "warp_tile": (16, 16, 16), "vector_d": (4,)}
+        return replace(algorithm(tile_k=32, vector=4, vector_e=4), **wmma)
+    return algorithm(vector_d=(4,))
+
+
+@pytest.mark.full
+def test_integers_of_any_extent() -> None:
+    chosen = algorithm(vector=1, vector_d=(1,))
+    over(integers, "gfx942", "i8", ODD, chosen)
+
+
 @pytest.mark.full
 def test_integers_are_made_f16(covered: Callable[..., None]) -> None:
-    """What int8 with block scales is told to do: exact, since f16 holds each of 256 integers."""
-    over(integers, "gfx942", "i8", EVEN, algorithm(tile_k=32, vector=8, vector_e=4))
+    """The same sums with instructions of f16, which holds each of 256 integers."""
+    over(integers_in_f16, "gfx942", "i8", EVEN, algorithm(tile_k=32, vector=8, vector_e=4))
     covered("block scales of A and B, int8 made f16", "f16 f16 f32", "gfx942")
 
 

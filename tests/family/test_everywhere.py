@@ -219,6 +219,69 @@ OTHERS = [
     ),
 ]
 """What else is multiplied."""
+ACROSS = LASTING | INTERWAVE | DIRECT
+TWO_GROUPS = {"pipeline": Pipeline.COMPV5, "warps": (1, 1, 2), "tile": (64, 64, 64)}
+GAPS = [
+    *(
+        Case(BATCH, gpu, dtype, whole=True)
+        for gpu, dtype in (
+            ("gfx942", ck.bf16),
+            ("gfx1100", ck.bf16),
+            ("gfx1201", ck.bf16),
+            ("gfx950", ck.i8),
+            ("gfx1100", ck.i8),
+            ("gfx1201", ck.i8),
+            ("gfx1201", ck.fp8),
+        )
+    ),
+    *(
+        Case(LASTING_GROUP, gpu, dtype, more=LASTING_COMPV6, whole=True)
+        for gpu, dtype in (
+            ("gfx942", ck.bf16),
+            ("gfx950", ck.bf16),
+            ("gfx1100", ck.bf16),
+            ("gfx1201", ck.bf16),
+            ("gfx942", ck.i8),
+            ("gfx1100", ck.i8),
+            ("gfx1201", ck.i8),
+            ("gfx1201", ck.fp8),
+        )
+    ),
+    *(
+        Case(("universal", "persistent"), gpu, ck.bf16, more=ACROSS, layouts="cr", whole=True)
+        for gpu in ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+    ),
+    *(
+        Case(
+            ("split-K workspace",),
+            gpu,
+            dtype,
+            more=sharing("split-K", "workspace"),
+            layouts="cr",
+            whole=True,
+        )
+        for gpu, dtype in (
+            ("gfx942", ck.i8),
+            ("gfx1100", ck.i8),
+            ("gfx1201", ck.i8),
+            ("gfx1201", ck.fp8),
+        )
+    ),
+    *(
+        replace(HALVES[name], arch=gpu, whole=True)
+        for gpu, names in (
+            ("gfx90a", "basic"),
+            ("gfx942", "compv4 compv6 mem"),
+            ("gfx1201", "compv6"),
+        )
+        for name in names.split()
+    ),
+    *(
+        Case(("universal",), gpu, ck.f16, more=TWO_GROUPS, whole=True)
+        for gpu in ("gfx90a", "gfx950")
+    ),
+]
+"""What the rest leaves empty in the table of coverage."""
 SHAPES = ((64, 64, 64), (80, 208, 336), (144, 48, 0), (8, 8, 1000))
 """All fit the widest loads, so that one kernel serves them."""
 
@@ -286,7 +349,13 @@ def test_other_types(case: Case, covered: Callable[..., None]) -> None:
     check_case(case, covered)
 
 
-@pytest.mark.parametrize("case", [*FEW, *REST, *ROUND, *OTHERS], ids=str)
+@pytest.mark.full
+@pytest.mark.parametrize("case", GAPS, ids=str)
+def test_gaps(case: Case, covered: Callable[..., None]) -> None:
+    check_case(case, covered)
+
+
+@pytest.mark.parametrize("case", [*FEW, *REST, *ROUND, *OTHERS, *GAPS], ids=str)
 def test_all_are_legal(case: Case) -> None:
     said = case.op.explain(*arguments(case, SHAPES[1]), device=f"emu:{case.arch}")
     assert "the algorithm you named" in said

@@ -20,7 +20,7 @@ from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
 from cklang.testing import assert_close, strategies
 from cklang.testing.strategies import Values, extents
-from cklang.types import Dim, DType, TensorType, e8m0, f32
+from cklang.types import Dim, DType, TensorType, e8m0, f32, i8
 from tests.support.plans import kernel_function, plan, product_kernels
 
 BLOCKS = {"a": (((1, 4), ())), "b": (((), (4, 3))), "both": (((2, 4), (4, 1)))}
@@ -114,6 +114,43 @@ def test_sums_in_f32_are_within_the_bound(data: st.DataObject, side: str, parts:
     with np.errstate(all="ignore"):
         # The draw has infinities and huge numbers, beside which an f32 sum may be anything.
         assert_close(in_f32(given_, blocks, parts), want, bound, unchecked=1)
+
+
+def in_i32(given_: list[Any], parts: int) -> Any:
+    """Sums of int8 as a kernel makes them: each block in ``parts``, exact, made f32, scaled."""
+    a, b, scales = given_[0].astype(np.int64), given_[1].astype(np.int64), given_[2]
+    total = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    for block in range(scales.shape[1]):
+        for part in range(parts):
+            piece = range(block * 4 + part, min(block * 4 + 4, a.shape[1]), parts)
+            if piece:
+                sums = (a[:, piece] @ b[piece]).astype(np.float32)
+                total = total + scales[:, block : block + 1] * sums
+    return total
+
+
+@given(st.data(), st.integers(1, 3))
+def test_sums_of_integers_are_within_the_bound(data: st.DataObject, parts: int) -> None:
+    sizes = tuple(data.draw(extents(19)) for _ in range(3))
+    f = function(sizes, BLOCKS["a"], i8, f32)
+    given_ = [data.draw(arrays(p.type.dtype, p.type.shape)) for p in f.params]
+    (want,), (bound,) = evaluate_with_bound(f, given_)
+    with np.errstate(all="ignore"):
+        assert_close(in_i32(given_, parts), want, bound, unchecked=1)
+
+
+def test_the_bound_of_integers_knows_that_blocks_are_exact() -> None:
+    """Sums below 2**24 are converted without rounding; those beyond 32 bits may be anything."""
+    ones = np.ones((1, 1), np.float32)
+    for k, value, off in ((64, 127, 0.0), (4096, 127, 4.0), (140_000, 127, np.inf)):
+        blocks: tuple[tuple[int, ...], ...] = ((1, k), ())
+        f = function((1, 1, k), blocks, i8, f32)
+        row = np.full((1, k), value, np.int8)
+        (got,), (bound,) = evaluate_with_bound(f, [row, row.T, ones])
+        assert got.item() == np.float32(k * value**2)
+        # Scaling and adding may round too, as in products of floats.
+        assert bound.item() <= off + 16 * 2.0**-24 * got.item()
+        assert np.isinf(bound).item() == np.isinf(off)
 
 
 INFINITE = [

@@ -19,7 +19,7 @@ from cklang.cli import build as command
 from cklang.cli.main import main
 from cklang.errors import CkError, error
 from cklang.families.append.key import Rotary, append_key
-from cklang.families.attention.key import AttentionSignature, ScoreKind
+from cklang.families.attention.key import AttentionSignature, MaskKind, ScoreKind
 from cklang.families.combine.key import combine_key
 from cklang.fusion.functions import NO_FUNCTIONS
 from cklang.keys import AnyKey
@@ -27,7 +27,7 @@ from cklang.selection.registry import Registry
 from cklang.selection.rules import violations
 from cklang.selection.space import attention_pattern
 from cklang.toolchain import compilers
-from cklang.types import bf16, f16, f32
+from cklang.types import DTYPES, bf16, f16, f32
 from tests.support.attention_keys import (
     HELPERS,
     PLAIN,
@@ -85,7 +85,7 @@ def test_bundles_hold_attention(tmp_path: Path, no_headers: None) -> None:
 
 # --- profiles
 
-PROFILES = ("flash", "pytorch", "aiter", "fp32", "fp8")
+PROFILES = ("flash", "pytorch", "aiter", "fp32", "fp8", "ck_default")
 
 
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1201"])
@@ -112,7 +112,37 @@ WITH = {
     "aiter": {"f16", "bf16", "fp8"},
     "fp32": {"f32"},
     "fp8": {"fp8"},
+    "ck_default": {"f16", "bf16", "fp8"},
 }
+
+
+def test_ck_default_has_every_feature_of_the_receipt() -> None:
+    """Upstream's receipt 0: everything but f32, with what its generator crosses."""
+    registry = Registry("all")
+    registry.declare_profile("ck_default", "gfx942", dtypes=["f16", "fp8"])
+    forward = attention_keys(registry)
+    of_f16 = {k.signature for k in forward if k.signature.dtype == f16}
+    for name, values in {
+        "score": {ScoreKind.NONE, ScoreKind.SOFT_CAP, ScoreKind.FUNCTION},
+        "mask": {MaskKind.NONE, MaskKind.CAUSAL, MaskKind.WINDOW},
+        **{flag: {False, True} for flag in ("lse", "dropout", "packed", "paged", "split")},
+    }.items():
+        assert {getattr(s, name) for s in of_f16} == values
+    assert {k.algorithm.tile[5] for k in forward} >= {32, 64, 128, 256}
+    backward = [each.key for each in registry if each.key.family == "attention_backward"]
+    assert {(k.signature.forward.score, k.signature.bias_grad) for k in backward} == {
+        (ScoreKind.NONE, False),
+        (ScoreKind.BIAS, False),
+        (ScoreKind.BIAS, True),
+        (ScoreKind.FUNCTION, False),
+    }
+    # A call in splits finds the kernel that combines them, whatever it stores.
+    stored = {k.key.signature.dtype_o for k in registry if k.key.family == "combine"}
+    assert stored == {f16, bf16, f32, DTYPES["fp8_fnuz"]}
+    # The smaller profiles are parts of it.
+    flash = Registry("flash")
+    flash.declare_profile("flash", "gfx942", dtypes=["f16"])
+    assert {each.key for each in flash} <= {each.key for each in registry}
 
 
 def test_what_profiles_are_for() -> None:

@@ -13,16 +13,18 @@ import pytest
 
 import cklang as ck
 from cklang.arch import arch
-from cklang.families import key_from_json
+from cklang.families import FAMILIES, key_from_json
 from cklang.families.gemm.key import GemmKey, Layout, ProductKind, Scale
-from cklang.families.gemm.lower import is_mx
+from cklang.families.gemm.lower import is_mx, lower
 from cklang.families.gemm.problem import Problem
+from cklang.fusion.functions import Functions
 from cklang.selection.candidates import candidates
 from cklang.selection.rules import violations
 from cklang.tune.task import tasks_of
 from tests.support.algorithms import EIGHT_BITS
 
 M, N, K, G = ck.dims("M N K G")
+PLAIN = Functions.parse({"epilogue": "func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}"})
 
 
 @ck.op
@@ -50,6 +52,11 @@ def exponents(
     x: ck.fp8[M, K], w: ck.fp8[N, K], s: ck.e8m0[M, K / 32], t: ck.e8m0[N, K / 32]
 ) -> ck.f32[M, N]:
     return ck.gemm(x, w.T, scale_a=s, scale_b=t.T)
+
+
+@ck.op
+def integers(x: ck.i8[M, K], w: ck.i8[N, K], s: ck.f32[M, K / 128]) -> ck.f32[M, N]:
+    return ck.gemm(x, w.T, scale_a=s)
 
 
 def problem(op: Any, *args: Any) -> Problem:
@@ -141,6 +148,23 @@ def test_candidates(gpu: str) -> None:
     assert all(is_mx(signature, each) or 32 % each.tile[2] == 0 for each in algorithms)
     plain = replace(signature, scale_a=None, scale_b=None)
     assert all(each.tile[2] >= 64 for each in candidates(plain, gpu))
+
+
+@pytest.mark.parametrize("gpu", ["gfx942", "gfx950", "gfx1100", "gfx1201"])
+def test_sums_of_integers_are_i32_until_a_block_ends(gpu: str) -> None:
+    x, w = (np.zeros((64, 256), np.int8) for _ in range(2))
+    signature = problem(integers, x, w, np.zeros((64, 2), np.float32)).signature
+    assert (signature.dtype_acc, signature.multiplied) == (ck.f32, ("i8", "i8", "i32"))
+    chosen = candidates(signature, gpu)
+    assert chosen
+    # An epilogue that takes i32 would truncate what the scales make.
+    wrong = replace(signature, dtype_acc=ck.i32)
+    assert "generated" in {each.rule for each in violations(chosen[0], wrong, arch(gpu))}
+    source = lower(GemmKey(signature, chosen[0], gpu), PLAIN).stencil
+    assert "OfIntegers<cklang::F32Scale>, 1, 128>" in source
+    assert "using AccType = float;" in source
+    key = json.loads('{"dtype_a": "i8", "scale_a": {"dtype": "f32", "block": [1, 128]}}')
+    assert FAMILIES["gemm"].completed_signature(key)["dtype_acc"] == "f32"
 
 
 def test_rules() -> None:

@@ -31,6 +31,7 @@ from cklang.families.gemm.key import (
     ProductKind,
     Scale,
     Signature,
+    accumulator,
 )
 from cklang.families.layout_copy.key import layout_copy_key
 from cklang.families.reduce.key import reduce_key
@@ -115,7 +116,7 @@ def matrix_signature(random: Random, kind: ProductKind, spec: ArchSpec) -> Signa
         "kind": kind,
         "dtype_a": a,
         "dtype_b": b,
-        "dtype_acc": i32 if is_integer else f32,
+        "dtype_acc": accumulator(a),
         "dtype_e": random.choice(
             [i32, i8, f16] if is_integer else _known(spec, [f16, bf16, f32, *_FLOATS8])
         ),
@@ -126,7 +127,7 @@ def matrix_signature(random: Random, kind: ProductKind, spec: ArchSpec) -> Signa
     if some(0.1):
         common["dtype_b"] = i4
     if some(0.2):
-        common |= _scales(random)
+        common |= {**_scales(random), "dtype_acc": accumulator(a, scaled=True)}
     for side in "ab":
         if some(0.15):
             common[side] = (_operand(random, spec),)

@@ -133,14 +133,12 @@ def _signatures(row: ProfileRow, dtype: DType, spec: ArchSpec) -> Iterator[AnyAt
     """Yield every combination of the values that a row names."""
     for values in product(*row.fields.values()):
         named: dict[str, Any] = dict(zip(row.fields, values, strict=True))
-        deterministic = named.pop("deterministic", False)
+        gradient = {name: named.pop(name, False) for name in ("bias_grad", "deterministic")}
         named["dtype_o"] = f32 if row.gradient else _dtype(named.get("dtype_o", dtype.name), spec)
         forward = AttentionSignature(dtype=dtype, dtype_bias=dtype, **named)
         functions = _functions(forward).digest
         if row.gradient:
-            yield AttentionGradSignature(
-                forward=forward, bias_grad=False, deterministic=deterministic, functions=functions
-            )
+            yield AttentionGradSignature(forward=forward, functions=functions, **gradient)
         else:
             yield replace(forward, functions=functions)
 
@@ -234,8 +232,9 @@ def _helpers(row: ProfileRow, dtype: DType, spec: ArchSpec) -> Iterator[AnyKey]:
     if row.gradient:
         yield from (reduce_key(gpu, dtype, dot=dot) for dot in (True, False))
     if True in row.fields.get("split", ()):
-        for lse in row.fields.get("lse", (False,)):
-            yield combine_key(gpu, dtype, lse=lse)
+        results = [_dtype(name, spec) for name in row.fields.get("dtype_o", (dtype.name,))]
+        for dtype_o, lse in product(results, row.fields.get("lse", (False,))):
+            yield combine_key(gpu, dtype_o, lse=lse)
     for rotary in row.append:
         for paged in row.fields.get("paged", (False,)):
             yield append_key(gpu, dtype, rotary, paged=paged)

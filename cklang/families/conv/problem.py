@@ -16,14 +16,22 @@ from typing import Any
 from cklang.codec import unknown
 from cklang.errors import error
 from cklang.families.conv.plan import FusedConv
-from cklang.families.gemm.key import ConvSpecial, DKind, DOperand, Layout, ProductKind, Signature
+from cklang.families.gemm.key import (
+    ConvSpecial,
+    DKind,
+    DOperand,
+    Layout,
+    ProductKind,
+    Signature,
+    accumulator,
+)
 from cklang.families.gemm.kinds import KINDS
 from cklang.families.gemm.layout import refuse_negative, refuse_overlap
 from cklang.families.gemm.problem import Operand
 from cklang.families.tensor_layout import TensorLayout
 from cklang.ir.convolution import geometry_of
 from cklang.ir.windows import DIRECTIONS, Geometry, Relation, Role
-from cklang.types import DType, Kind, f16, f32, i32
+from cklang.types import DType, f16
 
 __all__ = [
     "ConvProblem",
@@ -241,7 +249,7 @@ class ConvProblem:
             kind=self.kind,
             dtype_a=self.a.dtype,
             dtype_b=self.b.dtype,
-            dtype_acc=i32 if self.a.dtype.kind is Kind.INT else f32,
+            dtype_acc=accumulator(self.a.dtype),
             dtype_e=self.e.dtype,
             layout_a=layouts[0],
             layout_b=layouts[1],

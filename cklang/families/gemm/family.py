@@ -112,7 +112,7 @@ class ProductFamily(Family[Signature, Algorithm, P]):
     def completed_signature(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return a signature whose other types are those of A, and layouts ``rcr``."""
         dtype = data.get("dtype_a")
-        exact = dtype == i8.name
+        exact = dtype == i8.name and not (data.get("scale_a") or data.get("scale_b"))
         acc = {"dtype_acc": i32.name if exact else f32.name}
         usual = {"dtype_b": dtype, **acc, "dtype_e": dtype, "layout_a": "r", "layout_b": "c"}
         return super().completed_signature({**(usual if dtype is not None else {}), **data})

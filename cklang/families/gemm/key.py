@@ -12,7 +12,7 @@ from typing import TypeAlias
 from cklang.errors import CkError, error
 from cklang.ir.log_sums import BLOCK_MAXIMA, BLOCK_SUMS, LOG_SUMS
 from cklang.keys import Key, make_members, require_positive
-from cklang.types import DType, i4
+from cklang.types import DType, Kind, f32, i4, i32
 
 __all__ = [
     "PARTS",
@@ -30,6 +30,7 @@ __all__ = [
     "Scale",
     "Scheduler",
     "Signature",
+    "accumulator",
 ]
 
 Triple = tuple[int, int, int]
@@ -197,6 +198,20 @@ class DOperand:
     kind: DKind
 
 
+def accumulator(dtype_a: DType, *, scaled: bool = False) -> DType:
+    """Return the type of the sums that an epilogue takes.
+
+    Args:
+        dtype_a: The type of A.
+        scaled: Whether the sums of blocks of K are multiplied by scales.
+
+    Example:
+        >>> [str(accumulator(ck.i8, scaled=each)) for each in (False, True)]
+        ['i32', 'f32']
+    """
+    return i32 if dtype_a.kind is Kind.INT and not scaled else f32
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
     """Scales of A or B: their element type, and the block that each is for."""
@@ -295,10 +310,12 @@ class Signature:
     def multiplied(self) -> tuple[str, str, str]:
         """The families of A, B and the accumulator as matrix instructions take them.
 
-        4-bit integers are made elements of A's type on the way.
+        4-bit integers are made elements of A's type on the way; sums of a block that has scales are
+        the instructions', whatever they are scaled to.
         """
         b = self.dtype_a if self.dtype_b == i4 else self.dtype_b
-        return self.dtype_a.family, b.family, self.dtype_acc.name
+        acc = accumulator(self.dtype_a) if self.block_k else self.dtype_acc
+        return self.dtype_a.family, b.family, acc.name
 
     @property
     def words(self) -> str:

@@ -20,6 +20,7 @@ from cklang.families.gemm.key import (
     Reduction,
     Scale,
     Signature,
+    accumulator,
 )
 from cklang.families.gemm.kinds import KINDS, kind_names
 from cklang.families.gemm.pipelines import PIPELINES, PipelineRow
@@ -29,7 +30,7 @@ from cklang.ir.nodes import Function
 from cklang.lowering.pointwise import c_functions, c_result, c_type, results_struct
 from cklang.lowering.render import key_json, template
 from cklang.lowering.source import KernelSource
-from cklang.types import DType, Kind, bool_, e8m0, f32, fp4, i4, i32
+from cklang.types import DType, Kind, bool_, e8m0, f32, fp4, i4
 from cklang.widths import ACCESS_BYTES
 
 __all__ = ["HOLES", "is_mx", "lower", "read_width", "unsupported"]
@@ -135,7 +136,7 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     along_k = (a.warps[0], a.warps[1], 1) if row.wave_groups == 1 else (1, 1, row.wave_groups)
     choices: tuple[tuple[str, object, Collection[object]], ...] = (
         ("pipeline", a.pipeline, _scaled_pipelines() if _has_loop(s) else (a.pipeline,)),
-        ("dtype_acc", s.dtype_acc, (i32 if s.dtype_a.kind is Kind.INT else f32,)),
+        ("dtype_acc", s.dtype_acc, (accumulator(s.dtype_a, scaled=s.block_k > 0),)),
         ("dtype_b", s.dtype_b, _dtypes_b(s, row)),
         ("layouts", s.layouts, (family.layouts or s.layouts,)),
         ("sparse", s.sparse, both if row.sparse else (False,)),
@@ -146,10 +147,10 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         ("special", a.special, family.specials),
         ("groups_merged", a.groups_merged, (a.groups_merged,) if conv else (1,)),
         ("warps", a.warps, (along_k,)),
-        ("reduction", a.reduction, _reductions(a, conv)),
+        ("reduction", a.reduction, _reductions(a)),
         ("stream_k", a.stream_k, (False,) if a.split_k > 1 or unsplit_k else both),
         ("split_k", a.split_k, (1,) if unsplit_k else (a.split_k,)),
-        ("persistent", a.persistent, both if _may_persist(a, row, conv) else (False,)),
+        ("persistent", a.persistent, both if _may_persist(a, row) else (False,)),
         ("double_buffer", a.double_buffer, (row.buffers == 2,)),
         ("num_wave_groups", a.num_wave_groups, (row.wave_groups,)),
         ("transpose_c", a.transpose_c, both if row.transposed and not s.sparse else (False,)),
@@ -240,18 +241,15 @@ def _shared(algorithm: Algorithm) -> bool:
     return algorithm.split_k > 1 or algorithm.stream_k
 
 
-def _may_persist(algorithm: Algorithm, row: PipelineRow, conv: bool) -> bool:
+def _may_persist(algorithm: Algorithm, row: PipelineRow) -> bool:
     """Whether workgroups may go from tile to tile; with stream-K, before they share the rest."""
-    if row.wave_groups > 1:
-        return False
-    return not _shared(algorithm) or (conv and algorithm.stream_k)
+    return row.wave_groups == 1 and (algorithm.stream_k or not _shared(algorithm))
 
 
-def _reductions(algorithm: Algorithm, conv: bool) -> tuple[Reduction, ...]:
+def _reductions(algorithm: Algorithm) -> tuple[Reduction, ...]:
     if not _shared(algorithm):
         return (Reduction.NONE,)
-    # No product is summed in a tree yet: the workspace of GEMM kernels has a counter a tile.
-    return (Reduction.WORKSPACE, Reduction.ATOMIC, *((Reduction.TREE,) if conv else ()))
+    return (Reduction.WORKSPACE, Reduction.ATOMIC, Reduction.TREE)
 
 
 def _word(value: object) -> str:
@@ -302,12 +300,15 @@ def _side(
 _SCALES = {f32: "F32Scale", e8m0: "E8m0Scale"}
 
 
-def _scale(scale: Scale | None, *, k_is_inner: bool) -> dict[str, object]:
-    """Return what the template says of the scales of A or B."""
+def _scale(scale: Scale | None, *, k_is_inner: bool, exact: bool) -> dict[str, object]:
+    """Return what the template says of the scales of A or B; ``exact`` of integers."""
     if scale is None:
         return {"scale": None}
+    number = _SCALES[scale.dtype]
+    if exact:
+        number = f"OfIntegers<cklang::{number}>"
     return {
-        "scale": f"{_SCALES[scale.dtype]}, {scale.block[0]}, {scale.block[1]}",
+        "scale": f"{number}, {scale.block[0]}, {scale.block[1]}",
         "k_is_inner": str(k_is_inner).lower(),
     }
 
@@ -327,6 +328,7 @@ def _hole(symbol: str, function: Function, names: Sequence[str]) -> dict[str, ob
 def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, object]:
     s, a = key.signature, key.algorithm
     flags = ("pad_m", "pad_n", "pad_k", "double_buffer", "transpose_c", "persistent")
+    exact = s.dtype_a.kind is Kind.INT
     count = range(len(s.d))
     epilogue = functions["epilogue"]
     arguments = [*("acc", "acc1")[: s.sums], *(f"d{i}" for i in range(len(s.reads)))]
@@ -374,6 +376,7 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         "stored_shape": "Half" if s.sums > 1 else "Shape",
         "prepared": _is_prepared(s),
         "packed": s.dtype_b.packed,
+        "integer_scale": exact and s.block_k > 0,
         "multiplied_b": "A" if s.dtype_b == i4 else "B",
         "epilogue": a.epilogue.value,
         "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
@@ -389,11 +392,11 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         "sides": (
             {
                 **_side("A", s.a, a.vector_a, functions, _rows_of(s.dtype_a)),
-                **_scale(s.scale_a, k_is_inner=s.layout_a is Layout.ROW),
+                **_scale(s.scale_a, k_is_inner=s.layout_a is Layout.ROW, exact=exact),
             },
             {
                 **_side("B", s.b, a.vector_b, functions, _stored_as(s)),
-                **_scale(s.scale_b, k_is_inner=s.layout_b is not Layout.ROW),
+                **_scale(s.scale_b, k_is_inner=s.layout_b is not Layout.ROW, exact=exact),
             },
         ),
         "epilogue_hole": _hole(HOLES["epilogue"], epilogue, arguments),

@@ -12,9 +12,17 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from cklang.device.preshuffle import Arrangement
-from cklang.families.gemm.key import DKind, DOperand, Layout, ProductKind, Scale, Signature
+from cklang.families.gemm.key import (
+    DKind,
+    DOperand,
+    Layout,
+    ProductKind,
+    Scale,
+    Signature,
+    accumulator,
+)
 from cklang.ir.log_sums import COLUMNS
-from cklang.types import DType, Kind, f32, i32
+from cklang.types import DType
 from cklang.widths import packed_row
 
 __all__ = [
@@ -255,7 +263,7 @@ class Problem:
             kind=self.kind,
             dtype_a=self.a.dtype,
             dtype_b=self.b.dtype,
-            dtype_acc=i32 if self.a.dtype.kind is Kind.INT else f32,
+            dtype_acc=accumulator(self.a.dtype, scaled=bool(self.scales)),
             dtype_e=self.e.dtype,
             layout_a=self.a.layout,
             layout_b=self.b.layout,

@@ -21,7 +21,7 @@ from cklang.frontend.values import Item, Tensor, describe
 from cklang.ir import rules
 from cklang.ir.nodes import Attr
 from cklang.ir.rules import Shape, covers
-from cklang.types import Blocks, Dim, DType, i8
+from cklang.types import Blocks, Dim
 
 __all__ = ["read_blocks", "scaled_gemm"]
 
@@ -69,17 +69,12 @@ def scaled_gemm(
     if rules.SCALED_DTYPE.apply(dtypes, {}) is None:
         text = rules.SCALED_DTYPE.text
         names = {"a": dtypes[0], "b": f"{dtypes[1]} with scales {', '.join(map(str, dtypes[2:]))}"}
-        raise scope.error("F048", node, **names, want=text, advice=_other_dtypes(dtypes))
+        advice = "cast the scales: s.to(ck.f32)"
+        raise scope.error("F048", node, **names, want=text, advice=advice)
     values = [emit.materialise(scope, node, each) for each in operands]
     attrs: dict[str, Attr] = dict(blocks)
     value = scope.unit.append("scaled_gemm", *values, attrs=attrs, span=scope.span(node))
     return Tensor.plain(value, origins)
-
-
-def _other_dtypes(dtypes: tuple[DType, ...]) -> str:
-    if i8 in dtypes[:2]:
-        return "i8 is exact in f16: compute the operands, as in x.to(ck.f32).to(ck.f16)"
-    return "cast the scales: s.to(ck.f32)"
 
 
 def _scale(scope: Scope, node: Located, side: str, scale: Item, matrix: Tensor) -> Tensor | None:

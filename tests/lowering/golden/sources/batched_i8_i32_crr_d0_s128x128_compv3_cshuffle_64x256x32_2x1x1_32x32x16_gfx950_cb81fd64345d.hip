@@ -1,8 +1,9 @@
 // CK Tile GEMM made by cklang. E[m, n] = f(sum over k of A[m, k] * B[k, n]).
-// Key: {"algorithm": {"block_per_cu": 2, "double_buffer": false, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv3", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [64, 256, 32], "transpose_c": false, "vector_a": 1, "vector_b": 16, "vector_d": [], "vector_e": 4, "warp_tile": [32, 32, 16], "warps": [2, 1, 1]}, "arch": "gfx950", "family": "gemm", "signature": {"a": [], "b": [], "d": [], "dtype_a": "i8", "dtype_acc": "i32", "dtype_b": "i8", "dtype_e": "i32", "functions": "", "kind": "batched", "layout_a": "c", "layout_b": "r", "layout_e": "r", "scale_a": {"block": [128, 128], "dtype": "f32"}, "scale_b": null, "sparse": false, "spatial": 0}, "version": 3}
+// Key: {"algorithm": {"block_per_cu": 2, "double_buffer": false, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv3", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [64, 256, 32], "transpose_c": false, "vector_a": 1, "vector_b": 16, "vector_d": [], "vector_e": 4, "warp_tile": [32, 32, 16], "warps": [2, 1, 1]}, "arch": "gfx950", "family": "gemm", "signature": {"a": [], "b": [], "d": [], "dtype_a": "i8", "dtype_acc": "f32", "dtype_b": "i8", "dtype_e": "i32", "functions": "", "kind": "batched", "layout_a": "c", "layout_b": "r", "layout_e": "r", "scale_a": {"block": [128, 128], "dtype": "f32"}, "scale_b": null, "sparse": false, "spatial": 0}, "version": 3}
 
 #include "cklang/batched.hpp"
 #include "cklang/block_scale_loop.hpp"
+#include "cklang/integer_scale.hpp"
 
 using Row    = ck_tile::tensor_layout::gemm::RowMajor;
 using Column = ck_tile::tensor_layout::gemm::ColumnMajor;
@@ -10,7 +11,7 @@ using Column = ck_tile::tensor_layout::gemm::ColumnMajor;
 // Signature: what is computed.
 using A       = ck_tile::int8_t;
 using B       = ck_tile::int8_t;
-using AccType = int32_t;
+using AccType = float;
 using E       = int32_t;
 
 using ALayout = Column;
@@ -40,7 +41,7 @@ using Acc = cklang::AccTile<Shape, A, B, AccType, false, 1>;
 
 // Where A and B come from.
 using AElements = cklang::Strided<A>;
-using AScale  = cklang::BlockScale<cklang::F32Scale, 128, 128>; // block, block along K
+using AScale  = cklang::BlockScale<cklang::OfIntegers<cklang::F32Scale>, 128, 128>; // block, block along K
 using ASource = cklang::Scaled<AElements, AScale, false>; // K is inner
 using BSource = cklang::Strided<B>;
 
@@ -117,11 +118,11 @@ using EpilogueProblem =
                                      4>;   // vector_e
 
 // The user's function: an open hole in a stencil, defined at the end of this file otherwise.
-extern "C" __device__ int ck_epilogue(int);
+extern "C" __device__ float ck_epilogue(float);
 
 struct Function
 {
-    __device__ int operator()(int acc) const
+    __device__ float operator()(float acc) const
     {
         return ck_epilogue(acc);
     }
@@ -171,7 +172,7 @@ extern "C" __attribute__((visibility("default"))) uint32_t ck_gemm_host_version(
 
 #include "cklang/math.h"
 
-CK_FUNCTION int ck_epilogue(int acc)
+CK_FUNCTION float ck_epilogue(float acc)
 {
     return acc;
 }

@@ -13,7 +13,7 @@ from cklang.codec import encode
 from cklang.device.arrays import HOST, Array
 from cklang.device.resources import Resources
 from cklang.errors import CkUnsupportedError
-from cklang.families.attention import trload_rules
+from cklang.families.attention import long_head_rules, trload_rules
 from cklang.families.attention.copies import insert_head_copies
 from cklang.families.attention.cost import attention_estimate, attention_table
 from cklang.families.attention.fuse import MAKERS
@@ -56,7 +56,7 @@ from cklang.lowering.source import KernelSource
 __all__ = ["ATTENTION", "Attention", "attention_stage", "constants_of", "problem_facts"]
 
 # Importing them fills the rule set.
-_RULES_OF = (trload_rules,)
+_RULES_OF = (trload_rules, long_head_rules)
 
 _NAMES = ("values", "reads", "functions")
 """What a problem says of names and functions, whose digest stands in its signature."""

@@ -51,7 +51,7 @@ class MaskKind(Enum):
 
 
 class AttentionPipeline(Enum):
-    """CK Tile's forward pipelines."""
+    """CK Tile's forward pipelines, and ours."""
 
     QR = "qr"
     """Q in registers; K and V through registers to LDS."""
@@ -63,6 +63,9 @@ class AttentionPipeline(Enum):
     """All loaded from memory into LDS directly; V is transposed as it is read from there."""
     V3 = "v3"
     """The same of K and V; two groups of four waves take turns at multiplying and loading."""
+    LONG_HEAD = "long_head"
+    """Ours, for heads of any size: Q and K through LDS in steps along the head; workgroups share
+    the columns of v, of which each has as many as its registers hold of o."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,8 @@ class PipelineRow:
     header: str
     adapter: str = ""
     """Ours that gives a pipeline with another interface that of most."""
+    long_head: bool = False
+    """Whether it is ours for heads of any size."""
 
 
 _PIPELINES: Mapping[AttentionPipeline, PipelineRow] = MappingProxyType(
@@ -77,6 +79,7 @@ _PIPELINES: Mapping[AttentionPipeline, PipelineRow] = MappingProxyType(
             header="block_fmha_fwd_v3_pipeline.hpp",
             adapter="WaveGroups",
         ),
+        AttentionPipeline.LONG_HEAD: PipelineRow(ck="LongHeads", header="", long_head=True),
     }
 )
 
@@ -194,6 +197,7 @@ def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
         "pipeline": row.ck,
         "header": row.header,
         "adapter": row.adapter,
+        "long_head": row.long_head,
         "bf8": s.dtype.family == "bf8",
         "borrows_places": s.dropout and s.dtype.bytes == 1 and is_wide,
         **{name: flag(value) for name, value in flags.items()},

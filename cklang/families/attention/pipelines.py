@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 MOST_HEAD = 256
-"""The longest head that any of them holds."""
+"""The longest head that a tile of one of CK Tile's holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,8 @@ class PipelineFacts:
     """Whether the lse that it stores is right."""
     heads: tuple[tuple[int, int], ...] = ()
     """The head sizes of q and v that CK Tile makes kernels of it for; empty for all."""
+    any_head: bool = False
+    """Whether it walks over heads in steps, so that its tile limits none."""
     wave_groups: int = 0
     """Groups of four waves that take turns at multiplying and loading."""
 
@@ -60,6 +62,9 @@ PIPELINE_FACTS: Mapping[AttentionPipeline, PipelineFacts] = MappingProxyType(
         ),
         AttentionPipeline.V3: PipelineFacts(
             least_steps=1, transposed=True, lse=False, heads=((128, 128),), wave_groups=2
+        ),
+        AttentionPipeline.LONG_HEAD: PipelineFacts(
+            least_steps=1, padded=("pad_d", "pad_dv"), paged=True, any_head=True
         ),
     }
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, TypeAlias
 
+from cklang.codec import later
 from cklang.keys import Key, make_members, require_integers, require_positive
 from cklang.types import DType
 
@@ -91,6 +92,8 @@ class AttentionSignature:
     combines them."""
     output: bool = False
     """Whether a function makes of o what is stored."""
+    transposed_v: bool = later(default=False)
+    """Whether the keys of v lie side by side in memory, and not the elements of a head."""
     functions: str = ""
     """Digest of the functions of score, mask and output; empty in the key of a stencil."""
 
@@ -102,7 +105,7 @@ class AttentionSignature:
     @property
     def words(self) -> str:
         """What is computed, for messages."""
-        flags = ("lse", "dropout", "packed", "paged", "split", "output")
+        flags = ("lse", "dropout", "packed", "paged", "split", "output", "transposed_v")
         said = ", ".join(name for name in flags if getattr(self, name))
         text = f"attention of {self.dtype} to {self.dtype_o}, score {self.score.value}"
         return f"{text}, mask {self.mask.value}{', ' if said else ''}{said}"

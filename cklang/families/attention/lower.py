@@ -167,6 +167,14 @@ def shared_context(key: AnyKey, signature: AttentionSignature, kernel: str) -> d
     }
 
 
+def _describe(row: PipelineRow, signature: AttentionSignature) -> str:
+    """Return the class that answers for the host shim, or nothing for that of most kernels."""
+    base = "cklang::DescribeLongHeads" if row.long_head else "cklang::DescribeAttention"
+    if signature.transposed_v:
+        return f"cklang::DescribeTransposedV<{base}>"
+    return base if row.long_head else ""
+
+
 _SWIZZLED = (32, 32)
 """The warp tiles whose A is swizzled where weights are dropped."""
 
@@ -198,6 +206,8 @@ def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
         "header": row.header,
         "adapter": row.adapter,
         "long_head": row.long_head,
+        "transposed_v": s.transposed_v,
+        "describe": _describe(row, s),
         "bf8": s.dtype.family == "bf8",
         "borrows_places": s.dropout and s.dtype.bytes == 1 and is_wide,
         **{name: flag(value) for name, value in flags.items()},

@@ -40,6 +40,8 @@ class PipelineFacts:
     transposed: bool = False
     """Whether it loads all of K and V straight into LDS and reads V from there transposed; such
     a pipeline has no hooks for scores and weights, and asks no variant."""
+    transposed_v: bool = False
+    """Whether it takes a v whose keys lie side by side in memory."""
     lse: bool = True
     """Whether the lse that it stores is right."""
     heads: tuple[tuple[int, int], ...] = ()
@@ -52,11 +54,11 @@ class PipelineFacts:
 
 PIPELINE_FACTS: Mapping[AttentionPipeline, PipelineFacts] = MappingProxyType(
     {
-        AttentionPipeline.QR: PipelineFacts(least_steps=2, paged=True),
+        AttentionPipeline.QR: PipelineFacts(least_steps=2, paged=True, transposed_v=True),
         AttentionPipeline.QR_ASYNC: PipelineFacts(
-            least_steps=1, padded=("pad_q", "pad_d", "pad_dv"), buffers=3
+            least_steps=1, padded=("pad_q", "pad_d", "pad_dv"), buffers=3, transposed_v=True
         ),
-        AttentionPipeline.QS: PipelineFacts(least_steps=2, query_in_lds=True),
+        AttentionPipeline.QS: PipelineFacts(least_steps=2, query_in_lds=True, transposed_v=True),
         AttentionPipeline.QR_ASYNC_TRLOAD: PipelineFacts(
             least_steps=1, transposed=True, heads=((64, 64), (128, 128))
         ),
@@ -64,7 +66,11 @@ PIPELINE_FACTS: Mapping[AttentionPipeline, PipelineFacts] = MappingProxyType(
             least_steps=1, transposed=True, lse=False, heads=((128, 128),), wave_groups=2
         ),
         AttentionPipeline.LONG_HEAD: PipelineFacts(
-            least_steps=1, padded=("pad_d", "pad_dv"), paged=True, any_head=True
+            least_steps=1,
+            padded=("pad_d", "pad_dv"),
+            paged=True,
+            any_head=True,
+            transposed_v=True,
         ),
     }
 )

@@ -171,7 +171,7 @@ def _covers(row: ProfileRow, signature: AnyAttentionSignature, spec: ArchSpec) -
     # A gradient's o is the parts of it in f32.
     skipped = {"dtype", "dtype_bias", *(("dtype_o",) if row.gradient else ())}
     return all(
-        value in row.fields.get(name, (free[name],))
+        value in row.fields.get(name, (free.get(name),))
         for name, value in known.items()
         if name not in skipped and name != "functions"
     )

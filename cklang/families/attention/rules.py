@@ -513,10 +513,11 @@ def _head_least(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Viol
 def _span(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     p, s = c.problem, c.signature
     keys = p.page_size or p.seqlen_k
+    v_rows, v_width = (p.hdim_v, keys) if s.transposed_v else (keys, p.hdim_v)
     for name, tensor, rows, width, size in (
         ("q", p.q, p.seqlen_q, p.hdim_q, s.dtype.bytes),
         ("k", p.k, keys, p.hdim_q, s.dtype.bytes),
-        ("v", p.v, keys, p.hdim_v, s.dtype.bytes),
+        ("v", p.v, v_rows, v_width, s.dtype.bytes),
         ("o", p.o, p.seqlen_q, p.hdim_v, s.dtype_o.bytes),
     ):
         if rows > 1 and tensor.stride_seq < 0:

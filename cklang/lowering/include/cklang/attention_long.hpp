@@ -6,18 +6,12 @@
 #pragma once
 
 #include "cklang/attention.hpp"
+#include "cklang/attention_launched.hpp"
 
 #include "ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qs_ks_vs_default_policy.hpp"
 #include "ck_tile/ops/reduce/block/block_reduce.hpp"
 
 namespace cklang {
-
-/// The kernel's argument as it was launched.
-CK_TILE_DEVICE const CK_CONSTANT AttentionArgs& launched()
-{
-    return *reinterpret_cast<const CK_CONSTANT AttentionArgs*>(
-        (const CK_CONSTANT char*)__builtin_amdgcn_kernarg_segment_ptr());
-}
 
 /// A pipeline as AttentionKernel calls it. `output`: the user's function makes of o what is stored;
 /// it is called here because columns are counted from the first of the workgroup's own.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What the host shim of a kernel for heads of any size answers: its tile limits no head, and
-// workgroups along the second axis of the grid share the columns of v.
+// What host shims of attention answer that take what others refuse: heads of any size, and a v whose
+// keys are contiguous.
 #pragma once
 
 #include "cklang/describe_attention.hpp"
 
 namespace cklang {
 
+/// Heads of any size: no tile limits them, and workgroups along the second axis of the grid share
+/// the columns of v.
 class DescribeLongHeads
 {
     public:
@@ -29,7 +31,49 @@ class DescribeLongHeads
     AttentionShape any_head_;
 };
 
-} // namespace cklang
+/// A v whose keys are contiguous: its stride_seq is from one element of a head to the next.
+template <typename Base>
+class DescribeTransposedV
+{
+    public:
+    DescribeTransposedV(const AttentionShape& shape, const ck_attention_problem& problem)
+        : shape_(shape), p_(problem), rest_(problem)
+    {
+        rest_.v.stride_seq = 0;
+    }
 
-#define CK_LONG_ATTENTION_HOST_SHIM(...)                                                           \
-    CK_HOST_SHIM(ck_attention, cklang::DescribeLongHeads, __VA_ARGS__)
+    void run(ck_gemm_launch& launch) const
+    {
+        launch.refusal = refuse();
+        if(launch.refusal)
+            return;
+        Base(shape_, rest_).run(launch);
+        if(launch.refusal)
+            return;
+        AttentionArgs args;
+        std::memcpy(&args, launch.kernarg, sizeof(args));
+        args.v.stride_seq = p_.v.stride_seq;
+        std::memcpy(launch.kernarg, &args, sizeof(args));
+    }
+
+    private:
+    const char* refuse() const
+    {
+        if(shape_.packed || shape_.paged || p_.lengths_k)
+            return "a v whose keys are contiguous needs sequences of one length";
+        if(p_.seqlen_k % shape_.vector != 0)
+            return "the number of keys is not a multiple of the kernel's vector loads";
+        const int64_t unit = shape_.vector * shape_.bytes < 4 ? shape_.vector * shape_.bytes : 4;
+        if(p_.v.stride_seq < 0 || p_.v.stride_seq > INT32_MAX ||
+           ((p_.hdim_v - 1) * p_.v.stride_seq + p_.seqlen_k) * shape_.bytes > INT32_MAX ||
+           p_.v.stride_seq * shape_.bytes % unit != 0)
+            return "the columns of v are not aligned, or a head of it spans more than 2^31 bytes";
+        return nullptr;
+    }
+
+    AttentionShape shape_;
+    const ck_attention_problem& p_;
+    ck_attention_problem rest_;
+};
+
+} // namespace cklang

@@ -16,7 +16,7 @@ from cklang.families.attention.key import AttentionPipeline
 from cklang.types import DType, bf16, f16
 from tests.support.algorithms import ATTENTION, V3
 from tests.support.arrays import uniform
-from tests.support.attention_ops import plain
+from tests.support.attention_ops import plain, within
 from tests.support.checks import check, launches
 
 Covered = Callable[..., None]
@@ -165,6 +165,21 @@ def test_all_three_may_be_transposed() -> None:
     args = [uniform(1, 2, 64, 70), uniform(1, 2, 64, 133), uniform(1, 2, 64, 133, seed=1)]
     check(transposed, args)
     assert families(transposed) == ["layout_copy"] * 3 + ["attention"]
+
+
+@pytest.mark.usefixtures("compiler")
+def test_gradients_lie_as_their_operands_do(covered: Covered) -> None:
+    args = [uniform(1, 4, 64, 70), uniform(1, 2, 64, 133), uniform(1, 2, 64, 133, seed=1)]
+    grad = uniform(1, 4, 70, 64)
+    for op, operands in (
+        (transposed, args),
+        (by_column, [*(x.swapaxes(2, 3).copy() for x in args[:2]), args[2]]),
+    ):
+        grads = ck.attention_grad(op, *operands, grad=grad, device="emu:gfx942")
+        within(op, operands, grad, grads)
+        shapes = [x.shape for x in grads if x is not None]
+        assert shapes == [x.shape for x in operands]
+    covered("attention backward: transposed operands", "f16", "gfx942")
 
 
 def test_pages_are_not_copied() -> None:

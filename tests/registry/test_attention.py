@@ -251,7 +251,7 @@ def test_strategies() -> None:
     legal = best.pool.legal(best.problem)
     assert times[best.position] == times[legal].min()
     assert f"{times[best.position]:.2f} µs predicted" in best.reason
-    last = best.pool.keys[legal[-1]]
+    last = best.pool.keys[int(np.flatnonzero(legal)[-1])]
     named = ck.select(PROBLEM, arch="gfx942", strategy=lambda problem: [last])
     assert named.key == last
     tuned = ck.select(PROBLEM, arch="gfx942", strategy="tuned")

@@ -134,7 +134,8 @@ class AttentionAlgorithm:
     """
 
     tile: Tile
-    """Queries, keys, step along the head size; head size of v, step along the keys, head size."""
+    """Queries, keys, step along the head size; head size of v, step along the keys, head size.
+    Of ``long_head`` the columns of v that a workgroup has, and the step in place of a head size."""
     warps: Triple
     """Warps of a block, alike in both products."""
     warp_tile: Triple

@@ -273,8 +273,8 @@ def _load(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) 
 
 @_problem(
     "attention-grad-head-most",
-    "no kernel of gradients holds a longer head; write ck.softmax(q @ k.mT * scale) @ v and "
-    "differentiate it by ck.vjp",
+    "no kernel of gradients holds a longer head; ck.vjp(op) computes them by products and kernels "
+    "of rows",
     reads=(),
 )
 def _head_most(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:

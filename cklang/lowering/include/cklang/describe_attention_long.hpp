@@ -21,11 +21,16 @@ class DescribeLongHeads
     void run(ck_gemm_launch& launch) const
     {
         DescribeAttention(any_head_, problem_).run(launch);
+        const int64_t slices = (problem_.hdim_v - 1) / columns_ + 1;
+        if(!launch.refusal && slices > most_slices)
+            launch.refusal = "v has more tiles of columns than a grid has workgroups along an axis";
         if(!launch.refusal)
-            launch.grid[1] = static_cast<uint32_t>((problem_.hdim_v - 1) / columns_ + 1);
+            launch.grid[1] = static_cast<uint32_t>(slices);
     }
 
     private:
+    static constexpr int64_t most_slices = 65535;
+
     int64_t columns_;
     const ck_attention_problem& problem_;
     AttentionShape any_head_;

@@ -162,6 +162,7 @@ def test_a_later_field_changes_no_key_that_was_written_before() -> None:
     assert before.digest != after.digest
     for key in (before, after):
         assert key_from_json(json.loads(json.dumps(key.to_json()))) == key
+    data = after.to_json()
+    wrong = {**data, "signature": {**data["signature"], "transposed_v": "yes"}}
     with pytest.raises(CkValueError, match="CK-K002"):
-        data = after.to_json()
-        key_from_json({**data, "signature": {**data["signature"], "transposed_v": "yes"}})
+        key_from_json(wrong)

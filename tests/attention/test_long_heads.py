@@ -153,15 +153,16 @@ def decode(
     return ck.attention(q, keys, values, seqlens_k=lengths, block_table=table)
 
 
-def latent_args(heads: int) -> list[Any]:
+def latent_args(heads: int, pages: int = 4) -> list[Any]:
+    """Three sequences of up to ``pages`` pages of 16 keys."""
     rng = np.random.default_rng(heads)
-    cache = uniform(12, 1, 16, 576)
-    table = rng.permutation(12).reshape(3, 4).astype(np.int32)
+    cache = uniform(3 * pages, 1, 16, 576)
+    table = rng.permutation(3 * pages).reshape(3, pages).astype(np.int32)
     return [
         uniform(3, heads, 1, 576),
         cache,
         cache[..., :512],
-        np.array([50, 0, 64], np.int32),
+        np.array([50, 0, 16 * pages], np.int32),
         table,
     ]
 
@@ -180,7 +181,7 @@ def test_latent_attention_decodes_from_pages(heads: int, covered: Covered) -> No
 @pytest.mark.full
 def test_latent_attention_in_splits(covered: Covered) -> None:
     op = decode.using(splits=3)
-    check(op, latent_args(16))
+    check(op, latent_args(16, pages=10))
     assert [launch.key.family for launch in launches(op)] == ["attention", "combine"]
     covered("attention, head sizes 576 and 512: split-KV, pages", "f16", "gfx942")
 
@@ -215,7 +216,7 @@ def varied_args(dtype: DType, hdim_q: int, hdim_v: int) -> list[Any]:
         uniform(1, 2, 150, hdim_q, dtype=dtype),
         uniform(1, 2, 150, hdim_v, dtype=dtype),
         uniform(4, dtype=f32),
-        uniform(1, 4, 70, 150, dtype=f32),
+        uniform(1, 4, 70, 150, dtype=dtype),
         np.arange(70, dtype=np.int32).reshape(1, 70) % 3,
         np.arange(150, dtype=np.int32).reshape(1, 150) % 3,
         0.05,

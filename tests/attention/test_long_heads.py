@@ -168,13 +168,15 @@ def latent_args(heads: int, pages: int = 4) -> list[Any]:
 
 
 @pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("heads", [16, 128])
-def test_latent_attention_decodes_from_pages(heads: int, covered: Covered) -> None:
-    args = latent_args(heads)
+def test_latent_attention_decodes_from_pages(covered: Covered) -> None:
+    args = latent_args(16)
     op = decode.using(splits=1)
     by_heads = check(op, args)
     by_rows = check(op, [args[0].swapaxes(1, 2), *args[1:]])
     assert (by_heads == by_rows.swapaxes(1, 2)).all(), "heads that share their keys may be rows"
+    q, *rest = latent_args(128)
+    check(op, [q.swapaxes(1, 2), *rest])
+    assert launches(op)[0].grid == (6, 1, 1)
     covered("attention, head sizes 576 and 512: pages", "f16", "gfx942")
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Frozen records to plain JSON values and back, by their annotations; total and strict.
 
-A record's JSON form holds every field. Reading refuses unknown and missing fields and unknown
-spellings, with the nearest known ones; nothing is defaulted.
+A record's JSON form holds every field, except those that a record got later (:func:`later`) and
+that have their default: keys that were written before are the same. Reading refuses unknown and
+missing fields and unknown spellings, with the nearest known ones; nothing else is defaulted.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hashlib
 import json
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, field, fields, is_dataclass
 from difflib import get_close_matches
 from enum import Enum
 from functools import cache
@@ -29,12 +30,28 @@ __all__ = [
     "enum_of",
     "expect_fields",
     "expect_object",
+    "later",
     "unknown",
     "with_defaults",
 ]
 
 E = TypeVar("E", bound=Enum)
 T = TypeVar("T")
+
+
+_LATER = "later"
+
+
+def later(default: Any) -> Any:
+    """Return a field of a record that JSON leaves out while it has its default.
+
+    The addresses of kernels are digests of keys, so a new field would change all of them.
+    """
+    return field(default=default, metadata={_LATER: True})
+
+
+def _is_left_out(item: Field[Any], value: object) -> bool:
+    return _LATER in item.metadata and getattr(value, item.name) == item.default
 
 
 def canonical_digest(data: object) -> str:
@@ -81,7 +98,8 @@ def encode(value: object) -> Any:
     if isinstance(value, DType):
         return value.name
     if is_dataclass(value):
-        return {f.name: encode(getattr(value, f.name)) for f in fields(value)}
+        kept = (f for f in fields(value) if not _is_left_out(f, value))
+        return {f.name: encode(getattr(value, f.name)) for f in kept}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple):
@@ -150,8 +168,9 @@ def _tuple(kinds: tuple[Any, ...], data: object, what: str) -> tuple[object, ...
 
 def _record(kind: Any, data: object, what: str) -> object:
     known = [f.name for f in fields(kind)]
-    expect_fields(what, data, known)
-    record = cast(dict[str, Any], data)
+    new = {f.name: f.default for f in fields(kind) if _LATER in f.metadata}
+    expect_fields(what, {**new, **data} if isinstance(data, dict) else data, known)
+    record = {**new, **cast(dict[str, Any], data)}
     hints = _hints(kind)
     return kind(**{name: _decode(hints[name], record[name], f"{what} {name}") for name in known})
 

@@ -412,7 +412,7 @@ def test_heads_are_checked_at_the_call() -> None:
 def test_head_sizes_beyond_the_tilings_are_refused() -> None:
     q = np.zeros((1, 1, 3, 264), np.float16)
     with pytest.raises(CkError, match="CK-K101") as caught:
-        plain(q, q, q)
+        dropped(q, q, q, 1)
     message = str(caught.value)
     assert "attention-head-most: the head size of q and k is 264, must be at most 256" in message
     assert "ck.softmax(q @ k.mT * scale) @ v" in message

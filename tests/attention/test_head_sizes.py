@@ -101,14 +101,16 @@ def test_an_algorithm_is_mended_for_its_head_size() -> None:
 def test_longer_heads_are_refused_in_one_sentence(
     hdim_q: int, hdim_v: int, which: str, gradient: bool
 ) -> None:
-    problem = problem_of(hdim_q, hdim_v)
+    """Of types for which no pipeline walks over heads; of f16 and bf16 one does."""
+    problem = problem_of(hdim_q, hdim_v, f16 if gradient else f32)
     asked = ck.attention_grad_problem(problem) if gradient else problem
     with pytest.raises(CkError, match="CK-K101") as refused:
         ck.select(asked, arch="gfx942")
     reasons = [note for note in str(refused.value).splitlines() if "head-" in note]
     assert len(reasons) == 1
     assert f"the head size of {which} is {max(hdim_q, hdim_v)}, must be at most 256" in reasons[0]
-    assert gradient or "ck.softmax(q @ k.mT * scale) @ v" in reasons[0]
+    instead = "ck.vjp(op)" if gradient else "ck.softmax(q @ k.mT * scale) @ v"
+    assert instead in reasons[0]
 
 
 @pytest.mark.parametrize(("gpu", "widths"), [("gfx942", {8, 4, 2}), ("gfx950", {8})])

@@ -29,8 +29,10 @@ ABLE = [spec for spec in all_archs() if spec.family != "rdna3"]
 def test_every_head_size_has_a_tiling(spec: object, hdim_q: int, hdim_v: int) -> None:
     algorithms = attention_algorithms(spec, signature(f16), hdim_q, hdim_v)  # type: ignore[arg-type]
     assert algorithms
-    assert all(a.tile[5] >= hdim_q and a.tile[3] >= hdim_v for a in algorithms)
-    sizes = [a.tile[3] + a.tile[5] for a in algorithms]
+    *whole, walks = algorithms
+    assert walks.pipeline is AttentionPipeline.LONG_HEAD
+    assert all(a.tile[5] >= hdim_q and a.tile[3] >= hdim_v for a in whole)
+    sizes = [a.tile[3] + a.tile[5] for a in whole]
     assert sizes == sorted(sizes)
     back = attention_grad_algorithms(spec, signature(f16), hdim_q, hdim_v)  # type: ignore[arg-type]
     assert back
@@ -47,8 +49,9 @@ def test_tilings_are_multiples_of_their_parts() -> None:
             ahead = any(pipeline in ("qr", "qs") for pipeline in row.pipelines)
             assert hdim // k0 >= 2 or not ahead, "qr loads the step after next ahead"
             assert k0 % row.warp_tile[2] == k1 % row.warp_tile[2] == 0
-            assert row.hdim_q <= hdim
-            assert row.hdim_v <= n1
+            if "long_head" not in row.pipelines:
+                assert row.hdim_q <= hdim
+                assert row.hdim_v <= n1
 
 
 def test_order_dtypes_and_widths() -> None:
@@ -58,7 +61,7 @@ def test_order_dtypes_and_widths() -> None:
     for dtype in (fp8, fp8_fnuz):
         assert attention_algorithms(arch("gfx942"), signature(dtype), 128, 128)[0].vector == 8
         assert attention_algorithms(arch("gfx90a"), signature(dtype), 128, 128) == ()
-    assert attention_algorithms(arch("gfx942"), signature(f16), 264, 64) == ()
+    assert attention_algorithms(arch("gfx942"), signature(f32), 264, 64) == ()
     assert attention_algorithms(arch("gfx1100"), signature(f16), 64, 64) == ()
 
 

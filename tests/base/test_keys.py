@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import cklang as ck
 from cklang.errors import CkValueError
 from cklang.families import key_from_json
+from cklang.families.attention.key import AttentionKey
 from cklang.families.gemm.key import (
     READ_KINDS,
     Algorithm,
@@ -29,7 +31,7 @@ from cklang.families.gemm.key import (
 )
 from cklang.keys import SCHEMA_VERSION
 from cklang.types import DTYPES
-from tests.support.algorithms import BASE
+from tests.support.algorithms import ATTENTION, BASE
 from tests.support.gemm_keys import OPEN
 
 dtypes = st.sampled_from(list(DTYPES.values()))
@@ -149,3 +151,18 @@ def test_a_missing_field_is_refused() -> None:
                 "algorithm": {},
             }
         )
+
+
+def test_a_later_field_changes_no_key_that_was_written_before() -> None:
+    rows = ck.attention_problem(1, 8, 128, 128, 64).signature
+    columns = replace(rows, transposed_v=True)
+    before, after = (AttentionKey(each, ATTENTION, "gfx942") for each in (rows, columns))
+    assert "transposed_v" not in before.to_json()["signature"]
+    assert after.to_json()["signature"]["transposed_v"] is True
+    assert before.digest != after.digest
+    for key in (before, after):
+        assert key_from_json(json.loads(json.dumps(key.to_json()))) == key
+    data = after.to_json()
+    wrong = {**data, "signature": {**data["signature"], "transposed_v": "yes"}}
+    with pytest.raises(CkValueError, match="CK-K002"):
+        key_from_json(wrong)

@@ -30,6 +30,12 @@ ASYNC = replace(ATTENTION, pipeline=AttentionPipeline.QR_ASYNC)
 SQUARE = replace(ATTENTION, tile=(128, 128, 32, 128, 32, 128))
 WIDE = replace(ATTENTION, tile=(128, 128, 32, 256, 32, 256))
 TRANSPOSED = replace(ATTENTION, pipeline=AttentionPipeline.QR_ASYNC_TRLOAD)
+LONG = replace(
+    ATTENTION,
+    tile=(64, 64, 64, 512, 32, 64),
+    warp_tile=(16, 16, 16),
+    pipeline=AttentionPipeline.LONG_HEAD,
+)
 GRAD = AttentionGradAlgorithm(
     tile=(32, 128, 64, 32, 64, 32, 32, 64, 64),
     warps=((1, 4, 1), (4, 1, 1), (1, 4, 1)),
@@ -178,6 +184,23 @@ ALGORITHMS: list[tuple[AttentionAlgorithm, dict[str, Any], str, str]] = [
     ),
     (replace(V3, tile=(256, 32, 64, 128, 32, 128)), {}, "gfx950", "attention-one-step"),
     (replace(V3, warps=(4, 1, 1)), {}, "gfx950", "attention-wave-groups"),
+    (LONG, {"dtype": f32}, "gfx942", "attention-pipeline"),
+    (LONG, {"dropout": True}, "gfx942", "attention-long-drops"),
+    (LONG, {"score": ScoreKind.BIAS}, "gfx942", "attention-long-scores"),
+    (LONG, {"score": ScoreKind.ALIBI}, "gfx942", "attention-long-scores"),
+    (replace(LONG, pad_d=False), {}, "gfx942", "attention-async-pads"),
+    (replace(LONG, tile=(64, 64, 64, 512, 32, 128)), {}, "gfx942", "attention-long-step"),
+    (replace(LONG, tile=(64, 64, 64, 528, 32, 64)), {}, "gfx942", "attention-long-registers"),
+    (replace(LONG, tile=(64, 64, 32, 512, 32, 32)), {}, "gfx1201", "attention-long-registers"),
+    (replace(LONG, tile=(64, 64, 64, 512, 64, 64)), {}, "gfx942", "attention-long-lds"),
+    (TRANSPOSED, {"transposed_v": True}, "gfx950", "attention-transposed-v"),
+    (ATTENTION, {"dtype": f32, "transposed_v": True}, "gfx942", "attention-transposed-v"),
+    (
+        ATTENTION,
+        {"packed": True, "transposed_v": True},
+        "gfx942",
+        "attention-transposed-v-lengths",
+    ),
     (replace(V3, tile=(512, 32, 128, 128, 32, 128)), {}, "gfx950", "attention-row-of-a-thread"),
     (replace(V3, warp_tile=(16, 16, 32)), {}, "gfx950", "attention-row-of-a-thread"),
 ]
@@ -190,7 +213,8 @@ PROBLEMS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"scale": -0.5}, "attention-scale"),
     ({}, {"left": 2**31}, "attention-window"),
     ({}, {"sink": 2**30}, "attention-window"),
-    ({}, {"hdim_v": 257}, "attention-head-most"),
+    ({}, {"hdim_v": 257}, "attention-head-size"),
+    ({}, {"hdim_v": 257, "signature": signature(dropout=True)}, "attention-head-most"),
     ({}, {"hdim_q": 72}, "attention-head-size"),
     ({}, {"hdim_v": 128}, "attention-head-size"),
     ({"pad_d": False}, {"hdim_q": 56}, "attention-head-pad"),
@@ -199,6 +223,26 @@ PROBLEMS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"pad_k": False}, {}, "attention-length-pad"),
     ({"pad_k": False}, {"seqlen_k": 0}, "attention-length-pad"),
     ({}, {"hdim_q": 60}, "attention-head-vector"),
+    (
+        {"pipeline": AttentionPipeline.LONG_HEAD},
+        {"hdim_q": 256},
+        "attention-long-head",
+    ),
+    (
+        {"pipeline": AttentionPipeline.LONG_HEAD},
+        {"hdim_v": 2**26},
+        "attention-long-slices",
+    ),
+    (
+        {},
+        {"seqlen_k": 52, "signature": signature(transposed_v=True)},
+        "attention-transposed-v-vector",
+    ),
+    (
+        {},
+        {"values": {"lengths_k": "n"}, "signature": signature(transposed_v=True)},
+        "attention-transposed-v-vector",
+    ),
     ({}, {"steps": {"q": 2}}, "attention-contiguous"),
     ({}, {"lists": {"pages": 3}}, "attention-lists"),
     ({}, {"alignments": {"k": 2}}, "attention-alignment"),

@@ -153,6 +153,37 @@ class AttentionEstimate:
         return 1.0 - self.flops / self.padded_flops if self.padded_flops else 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WorkgroupTile:
+    """What a workgroup has of a problem in one step."""
+
+    queries: int
+    keys: int
+    head: int
+    """Elements along a head of q and k, padding included."""
+    columns: int
+    """Those of v and o."""
+    slices: int = 1
+    """Workgroups that share the columns of v, each with all scores."""
+    reread: int = 0
+    """Elements of q that it reads again in every step."""
+
+
+def _tile_of(key: AttentionKey, shape: AttentionShape) -> _WorkgroupTile:
+    queries, keys, step, columns, _, head = key.algorithm.tile
+    if not PIPELINE_FACTS[key.algorithm.pipeline].any_head:
+        return _WorkgroupTile(queries=queries, keys=keys, head=head, columns=columns)
+    padded = math.ceil(shape.head / step) * step
+    return _WorkgroupTile(
+        queries=queries,
+        keys=keys,
+        head=padded,
+        columns=columns,
+        slices=math.ceil(shape.head_v / columns),
+        reread=queries * padded,
+    )
+
+
 def attention_estimate(
     key: AttentionKey, shape: AttentionShape, spec: ArchSpec | None = None
 ) -> AttentionEstimate:
@@ -168,23 +199,22 @@ def attention_estimate(
     """
     gpu = spec or arch(key.arch)
     c = fitted(gpu).constants
-    queries, keys, _, head_v, _, head = key.algorithm.tile
-    tiles = math.ceil(shape.queries / queries)
-    steps = shape.key_tiles(queries, keys)
-    groups = shape.batch * shape.heads
+    tile = _tile_of(key, shape)
+    tiles = math.ceil(shape.queries / tile.queries)
+    steps = shape.key_tiles(tile.queries, tile.keys)
+    groups = shape.batch * shape.heads * tile.slices
     workgroups = groups * tiles * shape.splits
     # Workgroups that are there at once, and what the busiest compute unit does of all steps.
     queue = math.ceil(workgroups / gpu.compute_units)
     rounds = math.ceil(queue / key.algorithm.block_per_cu)
     own_steps = groups * steps / workgroups * queue
-    step_flops = 2.0 * queries * keys * (head + head_v)
-    price = _step(key, gpu, c, step_flops)
-    memory, l2 = _traffic(key, shape, gpu, c, groups * steps)
+    step_flops = 2.0 * tile.queries * tile.keys * (tile.head + tile.columns)
+    price = _step(key, tile, gpu, c, step_flops)
+    memory, l2 = _traffic(key, shape, tile, gpu, c, groups * steps)
     busy = own_steps * sum(price.values())
     idle = max(0.0, rounds * own_steps / queue * c.latency_prefetch - busy)
-    written = (
-        queries * head_v * (_PARTIAL_BYTES if shape.splits > 1 else key.signature.dtype_o.bytes)
-    )
+    stored = _PARTIAL_BYTES if shape.splits > 1 else key.signature.dtype_o.bytes
+    written = tile.queries * tile.columns * stored
     units = busy + idle + rounds * c.prologue + queue * c.epilogue * written / 65536.0
     terms = {"launch": c.launch * (2 if shape.splits > 1 else 1)}
     terms |= {name: own_steps * value for name, value in price.items()}
@@ -201,22 +231,25 @@ def attention_estimate(
         workgroups=workgroups,
         rounds=rounds,
         steps=groups * steps,
-        flops=2.0 * groups * shape.visible * (shape.head + shape.head_v),
+        flops=2.0 * shape.batch * shape.heads * shape.visible * (shape.head + shape.head_v),
         padded_flops=groups * steps * step_flops,
     )
 
 
-def _step(key: AttentionKey, gpu: ArchSpec, c: Constants, flops: float) -> dict[str, float]:
+def _step(
+    key: AttentionKey, tile: _WorkgroupTile, gpu: ArchSpec, c: Constants, flops: float
+) -> dict[str, float]:
     """Return the price of one key tile in µs, by what it is spent on."""
     s, a = key.signature, key.algorithm
-    queries, keys, _, head_v, _, head = a.tile
-    staged = keys * (head + head_v) * s.dtype.bytes
+    moved = tile.keys * (tile.head + tile.columns)
+    staged, again = moved * s.dtype.bytes, tile.reread * s.dtype.bytes
     work = StepWork(
         matrix_flops=flops,
-        vector_flops=queries * keys * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score]),
-        lds_bytes=staged + staged * math.prod(a.warps),
-        loaded_bytes=staged,
-        more_loads=more_loads(keys * (head + head_v), a.vector, a.warps, s.dtype, gpu),
+        vector_flops=tile.queries * tile.keys * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score]),
+        # All warps read all of K and V, and each its own rows of Q.
+        lds_bytes=staged + staged * math.prod(a.warps) + 2 * again,
+        loaded_bytes=staged + again,
+        more_loads=more_loads(moved + tile.reread, a.vector, a.warps, s.dtype, gpu),
     )
     price = step_prices(work, s.dtype, gpu, c)
     return _alternated(price) if PIPELINE_FACTS[a.pipeline].wave_groups else price
@@ -279,17 +312,24 @@ def _alternated(price: Mapping[str, float]) -> dict[str, float]:
 
 
 def _traffic(
-    key: AttentionKey, shape: AttentionShape, gpu: ArchSpec, c: Constants, steps: int
+    key: AttentionKey,
+    shape: AttentionShape,
+    tile: _WorkgroupTile,
+    gpu: ArchSpec,
+    c: Constants,
+    steps: int,
 ) -> tuple[float, float]:
     """Return the µs of memory traffic, each tensor once, and of L2 traffic, each tile read."""
-    s, tile = key.signature, key.algorithm.tile
+    s = key.signature
     heads = shape.batch * shape.heads
     kept = shape.batch * shape.kv_heads * shape.keys * (shape.head + shape.head_v) * s.dtype.bytes
     rows = heads * shape.queries
     moved = kept + rows * (shape.head * s.dtype.bytes + shape.head_v * s.dtype_o.bytes)
     if s.score is ScoreKind.BIAS:
         moved += heads * shape.visible * s.dtype_bias.bytes
-    l2_reads = steps * tile[1] * (shape.head + shape.head_v) * s.dtype.bytes * _MEGA
+    columns = min(shape.head_v, tile.columns)
+    read = tile.keys * (shape.head + columns) + tile.reread
+    l2_reads = steps * read * s.dtype.bytes * _MEGA
     return moved_once(moved, gpu, c), l2_reads / c.l2
 
 

@@ -16,8 +16,8 @@ from cklang.codec import encode
 from cklang.device.arrays import HOST, Array
 from cklang.device.resources import Resources
 from cklang.errors import CkUnsupportedError
-from cklang.families.attention import trload_rules
-from cklang.families.attention.copies import insert_head_copies
+from cklang.families.attention import long_head_rules, transposed_v_rules, trload_rules
+from cklang.families.attention.copies import Placement, placements
 from cklang.families.attention.cost import attention_estimate, attention_table
 from cklang.families.attention.fuse import MAKERS
 from cklang.families.attention.host import AttentionProblem, AttentionShim
@@ -26,7 +26,7 @@ from cklang.families.attention.key import AttentionAlgorithm, AttentionKey, Atte
 from cklang.families.attention.launch import request_of, values_of
 from cklang.families.attention.lower import lower_attention
 from cklang.families.attention.plan import FusedAttention
-from cklang.families.attention.problem import PARTS, AttentionCase, case_of
+from cklang.families.attention.problem import PARTS, AttentionCase
 from cklang.families.attention.profiles import profile_algorithms, profile_kernels
 from cklang.families.attention.ranking import attention_times, shape_of
 from cklang.families.attention.rules import RULES
@@ -60,12 +60,13 @@ from cklang.lowering.source import KernelSource
 __all__ = ["ATTENTION", "Attention", "attention_stage", "constants_of", "problem_facts"]
 
 # Importing them fills the rule set.
-_RULES_OF = (trload_rules,)
+_RULES_OF = (trload_rules, long_head_rules, transposed_v_rules)
 
 _NAMES = ("values", "reads", "functions")
 """What a problem says of names and functions, whose digest stands in its signature."""
 
 
+_TRANSPOSED = "v          read as it lies, with its keys contiguous"
 _WHY = "so that the elements of a head are contiguous"
 
 
@@ -156,35 +157,31 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
         self, kernel: FusedAttention, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
     ) -> AttentionCase | None:
         """Return the attention of a kernel, not split; None if its results have no element."""
-        placed = insert_head_copies(kernel, layouts)
-        case = case_of(placed.kernel, placed.storage, dims)
+        case = placements(kernel, layouts)[0].case(dims)
         return None if case.is_empty else case
 
     def own_layouts(
         self, kernel: FusedAttention, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
     ) -> Mapping[str, TensorLayout]:
         """Return the layouts with the elements of heads contiguous where they are copied so."""
-        return insert_head_copies(kernel, layouts).places
+        return placements(kernel, layouts)[0].placed.places
 
     def plan(self, kernel: FusedAttention, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
         """Yield the launch of an attention, and of the kernel that combines its splits."""
-        placed = insert_head_copies(kernel, planning.layouts)
-        case = case_of(placed.kernel, placed.storage, planning.dims)
-        if case.is_empty:
+        ways = placements(kernel, planning.layouts)
+        if ways[0].case(planning.dims).is_empty:
             return
-        try:
-            selection = planning.select(case, case.functions)
-        except CkUnsupportedError:
-            if not kernel.soft_cap:
-                raise
+        if kernel.soft_cap:
             # A bundle may have no kernel of it: expressions fill those of any function.
-            case = case_of(placed.kernel.as_written, placed.storage, planning.dims)
-            selection = planning.select(case, case.functions)
+            ways = tuple(each for way in ways for each in (way, way.as_written))
+        way, selection = _selected(ways, planning)
+        placed = way.placed
         constants = constants_of(kernel, planning)
         case = selection.problem
         stage = attention_stage(case, selection.key, selection.functions, constants)
         is_split = case.signature.split
-        note = f"keys       {self.variant_words(case)}" if is_split else ""
+        split_note = f"keys       {self.variant_words(case)}" if is_split else ""
+        note = "\n  ".join(filter(None, (_TRANSPOSED if way.transposed_v else "", split_note)))
         before = tuple(
             stage for copy in placed.before for stage in copy.stages(planning.spec, _WHY)
         )
@@ -203,7 +200,7 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
             yield Launches(
                 selection=planning.fixed(key, combined, functions, reason),
                 main=attention_stage(combined, key, functions, constants),
-                note=note,
+                note=split_note,
             )
 
     def matrices(self, kernel: FusedAttention) -> tuple[Value, ...]:
@@ -266,6 +263,22 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
     def problem_facts(self, problem: AttentionCase) -> Any:
         """Return a problem as plain data, without names."""
         return problem_facts(problem)
+
+
+def _selected(ways: Sequence[Placement], planning: Planning[Sel]) -> tuple[Placement, Sel]:
+    """Return the first way that a kernel serves, and that kernel.
+
+    Raises:
+        CkUnsupportedError: No kernel serves any; what is said of the last one.
+    """
+    for way in ways[:-1]:
+        case = way.case(planning.dims)
+        try:
+            return way, planning.select(case, case.functions)
+        except CkUnsupportedError:
+            continue
+    case = ways[-1].case(planning.dims)
+    return ways[-1], planning.select(case, case.functions)
 
 
 def problem_facts(problem: AttentionCase) -> dict[str, Any]:

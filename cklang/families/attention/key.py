@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, TypeAlias
 
+from cklang.codec import later
 from cklang.keys import Key, make_members, require_integers, require_positive
 from cklang.types import DType
 
@@ -51,7 +52,7 @@ class MaskKind(Enum):
 
 
 class AttentionPipeline(Enum):
-    """CK Tile's forward pipelines."""
+    """CK Tile's forward pipelines, and ours."""
 
     QR = "qr"
     """Q in registers; K and V through registers to LDS."""
@@ -63,6 +64,9 @@ class AttentionPipeline(Enum):
     """All loaded from memory into LDS directly; V is transposed as it is read from there."""
     V3 = "v3"
     """The same of K and V; two groups of four waves take turns at multiplying and loading."""
+    LONG_HEAD = "long_head"
+    """Ours, for heads of any size: Q and K through LDS in steps along the head; workgroups share
+    the columns of v, of which each has as many as its registers hold of o."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +92,8 @@ class AttentionSignature:
     combines them."""
     output: bool = False
     """Whether a function makes of o what is stored."""
+    transposed_v: bool = later(default=False)
+    """Whether the keys of v lie side by side in memory, and not the elements of a head."""
     functions: str = ""
     """Digest of the functions of score, mask and output; empty in the key of a stencil."""
 
@@ -99,7 +105,7 @@ class AttentionSignature:
     @property
     def words(self) -> str:
         """What is computed, for messages."""
-        flags = ("lse", "dropout", "packed", "paged", "split", "output")
+        flags = ("lse", "dropout", "packed", "paged", "split", "output", "transposed_v")
         said = ", ".join(name for name in flags if getattr(self, name))
         text = f"attention of {self.dtype} to {self.dtype_o}, score {self.score.value}"
         return f"{text}, mask {self.mask.value}{', ' if said else ''}{said}"
@@ -128,7 +134,8 @@ class AttentionAlgorithm:
     """
 
     tile: Tile
-    """Queries, keys, step along the head size; head size of v, step along the keys, head size."""
+    """Queries, keys, step along the head size; head size of v, step along the keys, head size.
+    Of ``long_head`` the columns of v that a workgroup has, and the step in place of a head size."""
     warps: Triple
     """Warps of a block, alike in both products."""
     warp_tile: Triple

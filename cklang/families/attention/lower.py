@@ -54,6 +54,8 @@ class PipelineRow:
     header: str
     adapter: str = ""
     """Ours that gives a pipeline with another interface that of most."""
+    long_head: bool = False
+    """Whether it is ours for heads of any size."""
 
 
 _PIPELINES: Mapping[AttentionPipeline, PipelineRow] = MappingProxyType(
@@ -77,6 +79,7 @@ _PIPELINES: Mapping[AttentionPipeline, PipelineRow] = MappingProxyType(
             header="block_fmha_fwd_v3_pipeline.hpp",
             adapter="WaveGroups",
         ),
+        AttentionPipeline.LONG_HEAD: PipelineRow(ck="LongHeads", header="", long_head=True),
     }
 )
 
@@ -164,6 +167,14 @@ def shared_context(key: AnyKey, signature: AttentionSignature, kernel: str) -> d
     }
 
 
+def _describe(row: PipelineRow, signature: AttentionSignature) -> str:
+    """Return the class that answers for the host shim, or nothing for that of most kernels."""
+    base = "cklang::DescribeLongHeads" if row.long_head else "cklang::DescribeAttention"
+    if signature.transposed_v:
+        return f"cklang::DescribeTransposedV<{base}>"
+    return base if row.long_head else ""
+
+
 _SWIZZLED = (32, 32)
 """The warp tiles whose A is swizzled where weights are dropped."""
 
@@ -194,6 +205,9 @@ def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
         "pipeline": row.ck,
         "header": row.header,
         "adapter": row.adapter,
+        "long_head": row.long_head,
+        "transposed_v": s.transposed_v,
+        "describe": _describe(row, s),
         "bf8": s.dtype.family == "bf8",
         "borrows_places": s.dropout and s.dtype.bytes == 1 and is_wide,
         **{name: flag(value) for name, value in flags.items()},

@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 MOST_HEAD = 256
-"""The longest head that any of them holds."""
+"""The longest head that a tile of one of CK Tile's holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,26 +40,37 @@ class PipelineFacts:
     transposed: bool = False
     """Whether it loads all of K and V straight into LDS and reads V from there transposed; such
     a pipeline has no hooks for scores and weights, and asks no variant."""
+    transposed_v: bool = False
+    """Whether it takes a v whose keys lie side by side in memory."""
     lse: bool = True
     """Whether the lse that it stores is right."""
     heads: tuple[tuple[int, int], ...] = ()
     """The head sizes of q and v that CK Tile makes kernels of it for; empty for all."""
+    any_head: bool = False
+    """Whether it walks over heads in steps, so that its tile limits none."""
     wave_groups: int = 0
     """Groups of four waves that take turns at multiplying and loading."""
 
 
 PIPELINE_FACTS: Mapping[AttentionPipeline, PipelineFacts] = MappingProxyType(
     {
-        AttentionPipeline.QR: PipelineFacts(least_steps=2, paged=True),
+        AttentionPipeline.QR: PipelineFacts(least_steps=2, paged=True, transposed_v=True),
         AttentionPipeline.QR_ASYNC: PipelineFacts(
-            least_steps=1, padded=("pad_q", "pad_d", "pad_dv"), buffers=3
+            least_steps=1, padded=("pad_q", "pad_d", "pad_dv"), buffers=3, transposed_v=True
         ),
-        AttentionPipeline.QS: PipelineFacts(least_steps=2, query_in_lds=True),
+        AttentionPipeline.QS: PipelineFacts(least_steps=2, query_in_lds=True, transposed_v=True),
         AttentionPipeline.QR_ASYNC_TRLOAD: PipelineFacts(
             least_steps=1, transposed=True, heads=((64, 64), (128, 128))
         ),
         AttentionPipeline.V3: PipelineFacts(
             least_steps=1, transposed=True, lse=False, heads=((128, 128),), wave_groups=2
+        ),
+        AttentionPipeline.LONG_HEAD: PipelineFacts(
+            least_steps=1,
+            padded=("pad_d", "pad_dv"),
+            paged=True,
+            any_head=True,
+            transposed_v=True,
         ),
     }
 )

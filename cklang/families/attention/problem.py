@@ -41,6 +41,7 @@ __all__ = [
     "case_of",
     "mask_kind",
     "result_view",
+    "viewed",
 ]
 
 TENSORS = ("q", "k", "v", "o", "lse", "partial_o", "partial_lse", "random")
@@ -208,7 +209,11 @@ class AttentionGradCase:
 
 
 def case_of(
-    kernel: FusedAttention, storage: Mapping[str, TensorLayout], dims: Mapping[str, int]
+    kernel: FusedAttention,
+    storage: Mapping[str, TensorLayout],
+    dims: Mapping[str, int],
+    *,
+    transposed_v: bool = False,
 ) -> AttentionCase:
     """Return the problem of a kernel.
 
@@ -216,18 +221,20 @@ def case_of(
         kernel: What fusion made.
         storage: How each value lies in memory, by name; o among them, lse if it is wanted.
         dims: The extents of the call.
+        transposed_v: Whether the keys of v lie side by side, and are to be read so.
 
     Raises:
         CkValueError: I045, the query heads are no multiple of the key heads.
     """
     named = {"q": kernel.q, "k": kernel.k, "v": kernel.v, "o": result_view(kernel.o)}
-    shapes = {name: _viewed(view, storage) for name, view in named.items()}
+    shapes = {name: viewed(view, storage) for name, view in named.items()}
     batch, heads, queries, size = shapes["q"].shape
     kv_heads, keys = shapes["k"].shape[1:3]
     if heads and batch:
         group_size(heads, kv_heads)
     scale = scale_of(kernel.scale, size)
-    tensors = {name: _tensor(shape) for name, shape in shapes.items()}
+    lies = shapes | ({"v": _turned(shapes["v"])} if transposed_v else {})
+    tensors = {name: _tensor(shape) for name, shape in lies.items()}
     values = {name: view.value.name for name, view in named.items()}
     if kernel.lse is not None:
         *rest, head, row = storage[kernel.lse.name].strides
@@ -281,11 +288,11 @@ def case_of(
         operands=tuple(_operand(value, storage, dims) for value in kernel.reads),
     )
     return AttentionCase(
-        signature=_signature(kernel, storage),
+        signature=replace(_signature(kernel, storage), transposed_v=transposed_v),
         problem=problem,
         values=values,
         reads=tuple(value.name for value in kernel.reads),
-        steps={name: _step(shape) for name, shape in shapes.items()},
+        steps={name: _step(shape) for name, shape in lies.items()},
         lists={
             name: _step(storage[values[name]])
             for name in (*STARTS, *LENGTHS, *PAGES, *PAGE_STARTS)
@@ -317,7 +324,7 @@ def result_view(value: Value) -> View:
     return View(value=value, perm=(None, 1, 0, 2) if packed else (0, 1, 2, 3))
 
 
-def _viewed(view: View, storage: Mapping[str, TensorLayout]) -> TensorLayout:
+def viewed(view: View, storage: Mapping[str, TensorLayout]) -> TensorLayout:
     """Return the storage of a view, its axes in the view's order."""
     layout = storage[view.value.name]
     return replace(
@@ -325,6 +332,14 @@ def _viewed(view: View, storage: Mapping[str, TensorLayout]) -> TensorLayout:
         shape=tuple(1 if axis is None else layout.shape[axis] for axis in view.perm),
         strides=tuple(0 if axis is None else layout.strides[axis] for axis in view.perm),
     )
+
+
+def _turned(layout: TensorLayout) -> TensorLayout:
+    """Return a layout with its last two axes exchanged."""
+    shape, strides = list(layout.shape), list(layout.strides)
+    for axes in (shape, strides):
+        axes[-2:] = axes[:-3:-1]
+    return replace(layout, shape=tuple(shape), strides=tuple(strides))
 
 
 def _step(layout: TensorLayout) -> int:

@@ -23,6 +23,7 @@ from cklang.families.attention.key import (
     MaskKind,
     ScoreKind,
 )
+from cklang.families.attention.pipelines import PIPELINE_FACTS
 from cklang.families.attention.rules import RULES
 from cklang.families.attention.space import attention_algorithms
 from cklang.families.attention_backward import rules as backward_rules
@@ -168,7 +169,7 @@ def _covers(row: ProfileRow, signature: AnyAttentionSignature, spec: ArchSpec) -
     # A gradient's o is the parts of it in f32.
     skipped = {"dtype", "dtype_bias", *(("dtype_o",) if row.gradient else ())}
     return all(
-        value in row.fields.get(name, (free[name],))
+        value in row.fields.get(name, (free.get(name),))
         for name, value in known.items()
         if name not in skipped and name != "functions"
     )
@@ -201,16 +202,25 @@ def _algorithms(
     """Yield the legal algorithms of a row, the smallest tiling and the least padding first."""
     backward = isinstance(signature, AttentionGradSignature)
     rules = backward_rules.RULES if backward else RULES
+    takes_all = row.pipelines is Taken.ALL
     tilings: dict[object, list[AnyAttentionAlgorithm]] = {}
     for each in _known(signature, spec):
-        if not row.heads or _heads(each) in row.heads:
+        is_taken = _heads(each) in row.heads if row.heads else _is_whole(each) or takes_all
+        if is_taken:
             tilings.setdefault(each.tile, []).append(each)
     for pipelines in tilings.values():
         for pads in row.pads:
             padded = (_padded(each, pads) for each in pipelines)
             legal = (a for a in padded if rules.accepts(a, signature, spec))
             some = tuple(legal)
-            yield from some if row.pipelines is Taken.ALL else some[:1]
+            yield from some if takes_all else some[:1]
+
+
+def _is_whole(algorithm: AnyAttentionAlgorithm) -> bool:
+    """Whether a tile holds a whole head, as the heads of most models are held."""
+    if isinstance(algorithm, AttentionGradAlgorithm):
+        return True
+    return not PIPELINE_FACTS[algorithm.pipeline].any_head
 
 
 def _known(signature: AnyAttentionSignature, spec: ArchSpec) -> Sequence[AnyAttentionAlgorithm]:

@@ -58,6 +58,13 @@ def rows_of(spec: ArchSpec, dtype: DType) -> Iterator[AttentionTile]:
     return (row for row in spec.attention_tiles if name in row.dtypes)
 
 
+def walks_over_heads(signature: AttentionSignature, spec: ArchSpec) -> bool:
+    """Whether the GPU has a pipeline without a limit of heads for what a kernel computes."""
+    pipelines = {name for row in rows_of(spec, signature.dtype) for name in row.pipelines}
+    any_head = any(PIPELINE_FACTS[AttentionPipeline(name)].any_head for name in pipelines)
+    return any_head and not signature.dropout
+
+
 @_rule("attention-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())
 def _encoding(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     return encoded_for(spec, {"q, k and v": s.dtype, "o": s.dtype_o})
@@ -172,8 +179,12 @@ def _loops(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Viol
     return Violation(what=what, value=str(steps), bound=f"{least} or more")
 
 
-@_rule("attention-head-limit", "no pipeline holds a longer head", reads=("tile",))
+@_rule(
+    "attention-head-limit", "no pipeline holds a longer head in a tile", reads=("tile", "pipeline")
+)
 def _head_limit(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
+    if PIPELINE_FACTS[a.pipeline].any_head:
+        return None  # attention-long-registers
     violation = at_most("the head size of a tile", a.tile[5], MOST_HEAD)
     return violation or at_most("the head size of v in a tile", a.tile[3], MOST_HEAD)
 
@@ -181,7 +192,8 @@ def _head_limit(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) ->
 def _is_ruled(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> bool:
     """Whether CK Tile's generator has conditions of its own for such tiles."""
     narrow = not spec.has_wmma and s.dtype.bytes < DWORD_BYTES
-    return narrow and not PIPELINE_FACTS[a.pipeline].transposed
+    facts = PIPELINE_FACTS[a.pipeline]
+    return narrow and not facts.transposed and not facts.any_head
 
 
 def _heads(a: AttentionAlgorithm) -> tuple[int, int]:
@@ -391,12 +403,16 @@ def _window(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violatio
     reads=(),
 )
 def _head_most(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
+    if walks_over_heads(c.signature, spec):
+        return None
     violation = at_most("the head size of q and k", c.problem.hdim_q, MOST_HEAD)
     return violation or at_most("the head size of v", c.problem.hdim_v, MOST_HEAD)
 
 
-@_problem("attention-head-size", "a tile holds a whole head", reads=("tile",))
+@_problem("attention-head-size", "a tile holds a whole head", reads=("tile", "pipeline"))
 def _head_size(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
+    if PIPELINE_FACTS[a.pipeline].any_head:
+        return None
     violation = at_most("the head size of q and k", c.problem.hdim_q, a.tile[5])
     return violation or at_most("the head size of v", c.problem.hdim_v, a.tile[3])
 
@@ -497,10 +513,11 @@ def _head_least(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Viol
 def _span(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     p, s = c.problem, c.signature
     keys = p.page_size or p.seqlen_k
+    v_rows, v_width = (p.hdim_v, keys) if s.transposed_v else (keys, p.hdim_v)
     for name, tensor, rows, width, size in (
         ("q", p.q, p.seqlen_q, p.hdim_q, s.dtype.bytes),
         ("k", p.k, keys, p.hdim_q, s.dtype.bytes),
-        ("v", p.v, keys, p.hdim_v, s.dtype.bytes),
+        ("v", p.v, v_rows, v_width, s.dtype.bytes),
         ("o", p.o, p.seqlen_q, p.hdim_v, s.dtype_o.bytes),
     ):
         if rows > 1 and tensor.stride_seq < 0:

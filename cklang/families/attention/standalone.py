@@ -57,6 +57,8 @@ def _span(case: AttentionCase, name: str, tensor: AttentionTensor) -> int:
     of_keys = name in "kv"
     rows = (p.page_size or p.seqlen_k) if of_keys else p.seqlen_q
     width = {"q": p.hdim_q, "k": p.hdim_q, "lse": 1}.get(name, p.hdim_v)
+    if name == "v" and s.transposed_v:
+        rows, width = width, rows
     size = {"o": s.dtype_o.bytes, "lse": _F32}.get(name, s.dtype.bytes)
     batches = 1 if of_keys and p.page_size else p.batch
     last = (

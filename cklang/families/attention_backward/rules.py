@@ -271,7 +271,12 @@ def _load(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) 
     return Violation(what=what, value=str(moved), bound=str(ACCESS_BYTES))
 
 
-@_problem("attention-grad-head-most", "no kernel holds a longer head", reads=())
+@_problem(
+    "attention-grad-head-most",
+    "no kernel of gradients holds a longer head; ck.vjp(op) computes them by products and kernels "
+    "of rows",
+    reads=(),
+)
 def _head_most(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
     p = c.forward.problem
     violation = at_most("the head size of q and k", p.hdim_q, MOST_HEAD)

@@ -4,11 +4,13 @@
 ==========  ==============================================  ======================================
 stage       gives                                           reads
 ==========  ==============================================  ======================================
+copies      q, k and v that the program transposes          the operands
 forward     o and lse                                       q, k, v
 dot         d, o times its gradient summed along the head   o, grad
 gradient    the parts of dq, dk and dv in f32; dbias        q, k, v, grad, lse, d
 sums        dq, dk and dv, rounded once; dbias of a bias    the parts
             that several scores share
+copies      gradients of transposed operands, as these lie  dq, dk and dv
 ==========  ==============================================  ======================================
 
 Packed sequences are one batch to all stages but the two that know where each begins.
@@ -22,9 +24,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from cklang.arch import ArchSpec
-from cklang.device.arrays import Array
+from cklang.device.arrays import Array, alignment_of
 from cklang.device.host_shim import HostShim
 from cklang.errors import error
+from cklang.families.attention.copies import insert_head_copies
 from cklang.families.attention.host import (
     AttentionGradProblem,
     AttentionGradShim,
@@ -51,6 +54,7 @@ from cklang.families.attention_backward.parts import (
     sizes_of,
     sum_at,
 )
+from cklang.families.layout_copy.plan import LayoutCopy
 from cklang.families.protocol import SelectionLike
 from cklang.families.reduce.key import reduce_key
 from cklang.families.stage import Stage
@@ -77,6 +81,8 @@ GRAD = "grad"
 OUTS = ("dq", "dk", "dv")
 DBIAS = "dbias"
 _F32 = f32.bytes
+_WHY = "so that the elements of a head are contiguous"
+_WHY_BACK = "so that a gradient lies as its operand does"
 _PARTS = "dbias_parts"
 _AXES = ("b", "h", "i")
 
@@ -124,12 +130,15 @@ def forward_case(
 ) -> AttentionCase:
     """Return the forward problem of the gradients: with lse, o and lse in new memory.
 
+    What the program transposes is a copy whose heads are contiguous.
+
     Args:
         kernel: What fusion made.
         layouts: As for :func:`cklang.families.attention.problem.case_of`.
         dims: The extents of the call.
     """
-    case = case_of(kernel, layouts, dims)
+    placed = insert_head_copies(kernel, layouts)
+    case = case_of(placed.kernel, placed.storage, dims)
     p = case.problem
     return replace(
         case,
@@ -185,8 +194,21 @@ class GradientStages:
         self.selection = self._selected()
         self.key = self.selection.key
         self.grad = _viewed(result_view(kernel.o), grad)
+        placed = insert_head_copies(kernel, layouts)
+        self.copies = [_of_caller(copy) for copy in placed.before]
         views = (kernel.q, kernel.k, kernel.v)
-        self.outs = [_viewed(view, out) for view, out in zip(views, outs, strict=False)]
+        results = list(zip(OUTS, views, outs, strict=False))
+        self.copies_back = {
+            name: _copy_back(name, placed.places[view.value.name], out)
+            for name, view, out in results
+            if view.value.name in placed.origins.values()
+        }
+        self.outs = [
+            _strided(view, self.copies_back[name].source_strides)
+            if name in self.copies_back
+            else _viewed(view, out)
+            for name, view, out in results
+        ]
         self.dbias = outs[-1]
         p = case.problem
         self.batch = batch_of(case)
@@ -194,6 +216,8 @@ class GradientStages:
         sizes = sizes_of(case, self.parts)
         if self._of_bias == _PARTS:
             sizes[_PARTS] = math.prod(self._scores) * p.seqlen_k * case.signature.dtype.bytes
+        sizes |= {copy.target: copy.size for copy in self.copies}
+        sizes |= {copy.source: copy.size for copy in self.copies_back.values()}
         self.temporaries = {name: max(size, _F32) for name, size in sizes.items()}
         extra = [] if how.bias is None else [DBIAS]
         self.names = of_caller({name: name for name in arrays})
@@ -242,6 +266,8 @@ class GradientStages:
 
     def _stages(self) -> Iterator[Stage]:
         if self._computes:
+            for copy in self.copies:
+                yield from copy.stages(self.spec, _WHY)
             yield from self._main_stages()
         case, p, gpu = self.case, self.case.problem, self.spec.name
         total = reduce_key(gpu, case.signature.dtype)
@@ -253,13 +279,17 @@ class GradientStages:
                 continue
             # Without queries or keys there is nothing to add: the sum of no parts.
             parts = (self.parts if name == "dq" else shared) if self._computes else 0
+            back = self.copies_back.get(name)
+            target = name if back is None else back.source
             yield self._stage(
                 key=total,
                 shim=ReduceShim,
-                values=(f"{name}_parts", name),
-                written=(name,),
-                request=self._sum(place, parts),
+                values=(f"{name}_parts", target),
+                written=(target,),
+                request=self._sum(place, parts, target),
             )
+            if back is not None:
+                yield from back.stages(self.spec, _WHY_BACK)
         if self._of_bias == _PARTS and self.dbias.size:
             dtype = case.signature.dtype
             yield self._stage(
@@ -388,15 +418,42 @@ class GradientStages:
             stride_part=math.prod(own) * keys,
         )
 
-    def _sum(self, place: int, parts: int) -> Callable[[Mapping[str, int]], ReduceProblem]:
+    def _sum(
+        self, place: int, parts: int, target: str
+    ) -> Callable[[Mapping[str, int]], ReduceProblem]:
         name = OUTS[place]
 
         def question(at: Mapping[str, int]) -> ReduceProblem:
-            return sum_at(self.case, name, parts, replace(self.outs[place], pointer=at[name]), at)
+            result = replace(self.outs[place], pointer=at[target])
+            return sum_at(self.case, name, parts, result, at)
 
         return question
 
 
+def _of_caller(copy: LayoutCopy) -> LayoutCopy:
+    """Return a copy of a value of the caller's, by its name in the stages."""
+    source, target = of_caller({"source": copy.source, "target": copy.target}).values()
+    return replace(copy, source=source, target=target)
+
+
+def _copy_back(name: str, lies: TensorLayout, out: Array) -> LayoutCopy:
+    """Return the copy of a gradient whose heads are contiguous to the place of a result."""
+    return LayoutCopy(
+        source=f"{name}_by_heads",
+        target=name,
+        shape=out.shape,
+        bytes=out.dtype.bytes,
+        source_strides=lies.strides,
+        target_strides=out.strides,
+        source_alignment=lies.alignment,
+        target_alignment=alignment_of(out.pointer),
+    )
+
+
+def _strided(view: View, strides: Sequence[int]) -> AttentionTensor:
+    return rows_of(*(0 if axis is None else strides[axis] for axis in view.perm[:3]))
+
+
 def _viewed(view: View, array: Array) -> AttentionTensor:
     """Return the strides of an array as those of its side: batch, head and row."""
-    return rows_of(*(0 if axis is None else array.strides[axis] for axis in view.perm[:3]))
+    return _strided(view, array.strides)

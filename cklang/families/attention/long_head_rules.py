@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""The rules of the pipeline for heads of any size: what it computes, and its tiles."""
+
+from __future__ import annotations
+
+import math
+
+from cklang.arch import ArchSpec
+from cklang.families.attention.key import AttentionAlgorithm, AttentionSignature, ScoreKind
+from cklang.families.attention.pipelines import MOST_HEAD, PIPELINE_FACTS
+from cklang.families.attention.problem import AttentionCase
+from cklang.families.attention.rules import RULES
+from cklang.families.bounds import at_most
+from cklang.families.rule import Violation
+from cklang.widths import I32_MAX
+
+__all__: list[str] = []
+
+_rule, _problem = RULES.algorithm, RULES.problem
+
+_MOST_REGISTERS = 128
+"""Those of a lane that o may take: half of the 256 that an instruction addresses; scores, weights
+and the tiles on their way to LDS take the others."""
+
+_MOST_SLICES = 65535
+"""Workgroups along the second axis of a grid."""
+
+
+def _is_long(a: AttentionAlgorithm) -> bool:
+    return PIPELINE_FACTS[a.pipeline].any_head
+
+
+@_rule("attention-long-drops", "long_head drops no weights", reads=("pipeline",))
+def _drops(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
+    if not (s.dropout and _is_long(a)):
+        return None
+    return Violation(what="dropout in long_head", value="true", bound="false")
+
+
+_SCORES = (ScoreKind.NONE, ScoreKind.SOFT_CAP, ScoreKind.FUNCTION)
+
+
+@_rule(
+    "attention-long-scores",
+    "long_head computes ALiBi and biases as score functions",
+    reads=("pipeline",),
+)
+def _scores(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
+    if not _is_long(a) or s.score in _SCORES:
+        return None
+    bound = f"one of {', '.join(score.value for score in _SCORES)}"
+    return Violation(what="the score in long_head", value=s.score.value, bound=bound)
+
+
+@_rule(
+    "attention-long-step",
+    "long_head has one step along the head in LDS at a time",
+    reads=("tile", "pipeline"),
+)
+def _step(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
+    if not _is_long(a) or a.tile[5] == a.tile[2]:
+        return None
+    return Violation(
+        what="the head size of a tile in long_head", value=str(a.tile[5]), bound=str(a.tile[2])
+    )
+
+
+@_rule(
+    "attention-long-registers",
+    "a lane holds its part of o in registers",
+    reads=("tile", "warps", "pipeline"),
+)
+def _registers(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
+    if not _is_long(a):
+        return None
+    lanes = math.prod(a.warps) * spec.wave_size
+    registers = math.ceil(a.tile[0] * a.tile[3] / lanes)
+    return at_most("the registers of o in long_head", registers, _MOST_REGISTERS)
+
+
+@_rule("attention-long-lds", "a step of V fits LDS", reads=("tile", "pipeline"))
+def _lds(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
+    if not _is_long(a):
+        return None
+    _, _, _, columns, step, _ = a.tile
+    # Rows of 8 elements lie with as much between them as keeps banks apart: an eighth.
+    staged = columns * step * s.dtype.bytes * 9 // 8
+    return at_most("LDS bytes of V in a step", staged, spec.lds_bytes)
+
+
+@_problem(
+    "attention-long-head",
+    "long_head is for heads that no tile holds; it reads Q again for each tile of keys",
+    reads=("pipeline",),
+)
+def _head(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
+    longest = max(c.problem.hdim_q, c.problem.hdim_v)
+    if not _is_long(a) or longest > MOST_HEAD:
+        return None
+    what = "the longer of the head sizes"
+    return Violation(what=what, value=str(longest), bound=f"above {MOST_HEAD}")
+
+
+@_problem(
+    "attention-long-slices",
+    "a grid has a limited second axis",
+    reads=("tile", "pipeline"),
+)
+def _slices(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
+    if not _is_long(a):
+        return None
+    p = c.problem
+    tiles = p.batch * p.heads * max(p.splits, 1) * math.ceil(p.seqlen_q / a.tile[0])
+    slices = math.ceil(p.hdim_v / a.tile[3])
+    violation = at_most("workgroups that share the columns of v", slices, _MOST_SLICES)
+    return violation or at_most("the number of workgroups", slices * tiles, I32_MAX)

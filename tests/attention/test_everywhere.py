@@ -53,7 +53,7 @@ Covered = Callable[..., None]
 
 SIZES = {"B": 1, "G": 1, "H": 2, "S": 70, "T": 150, "D": 64, "E": 64}
 LENGTHS = [(70, 90), (5, 0), (33, 130)]
-ARCHS = ("gfx942", "gfx90a", "gfx950", "gfx1201")
+ARCHS = ("gfx942", "gfx90a", "gfx950", "gfx1201", "gfx1100")
 
 
 def tensors(dtype: DType) -> list[Any]:
@@ -133,9 +133,10 @@ def dtype_of(arch: str, turn: int) -> DType:
     return (f16, bf16)[(ARCHS.index(arch) + turn) % 2]
 
 
-def test_packed_sequences(covered: Covered) -> None:
-    check(packed, packed_args(LENGTHS, 1, bf16), "gfx1201")
-    covered("attention: packed sequences, lse", "bf16", "gfx1201")
+@pytest.mark.parametrize(("arch", "dtype"), [("gfx1201", bf16), ("gfx1100", f16)], ids=str)
+def test_packed_sequences(arch: str, dtype: DType, covered: Covered) -> None:
+    check(packed, packed_args(LENGTHS, 1, dtype), arch)
+    covered("attention: packed sequences, lse", dtype.name, arch)
 
 
 @pytest.mark.full

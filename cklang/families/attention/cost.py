@@ -28,6 +28,7 @@ from cklang.families.gemm.cost.traits import matrix_rate
 from cklang.types import DType
 
 __all__ = [
+    "JOIN_FLOPS",
     "SCORE_FLOPS",
     "AttentionEstimate",
     "AttentionShape",
@@ -52,6 +53,9 @@ SCORE_FLOPS: Mapping[ScoreKind, float] = {
     # What a user's function does is not known; a division and an exponential stand for it.
     ScoreKind.FUNCTION: 12.0,
 }
+JOIN_FLOPS = 1.5
+"""Vector operations on an element of an operand in registers that both half-waves need: for each
+pair of elements a permutation and two selections."""
 _MEGA = 1e-6
 _PARTIAL_BYTES = 4.0
 
@@ -211,10 +215,13 @@ def _step(key: AttentionKey, gpu: ArchSpec, c: Constants, flops: float) -> dict[
     s, a = key.signature, key.algorithm
     queries, keys, _, head_v, _, head = a.tile
     staged = keys * (head + head_v) * s.dtype.bytes
+    # Queries and weights, in registers, are joined; keys and values are read from LDS twice.
+    joined = queries * (head + keys) if gpu.repeats_rows else 0
+    readers = math.prod(a.warps) * (2 if gpu.repeats_rows else 1)
     work = StepWork(
         matrix_flops=flops,
-        vector_flops=queries * keys * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score]),
-        lds_bytes=staged + staged * math.prod(a.warps),
+        vector_flops=queries * keys * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score]) + joined * JOIN_FLOPS,
+        lds_bytes=staged + staged * readers,
         loaded_bytes=staged,
         more_loads=more_loads(keys * (head + head_v), a.vector, a.warps, s.dtype, gpu),
     )

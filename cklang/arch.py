@@ -232,6 +232,9 @@ class ArchSpec:
     attention_grad_tiles: tuple[AttentionGradTile, ...] = ()
     lds_load_bytes: int = DWORD_BYTES
     """Bytes that a lane's load from memory straight into LDS moves at most."""
+    repeats_rows: bool = False
+    """Whether a matrix instruction wants each row of an operand in two lanes, one of each half of
+    the wave; elsewhere every lane has a part of its own."""
 
     def __hash__(self) -> int:
         return hash((self.name, self.compute_units))

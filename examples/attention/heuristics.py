@@ -17,13 +17,13 @@ PROBLEMS = {
 
 
 def main() -> None:
-    """Choose for each problem on three GPUs; no array is needed and nothing is compiled."""
+    """Choose for each problem on four GPUs; no array is needed and nothing is compiled."""
     print("problem             GPU      tile                       why")
     tiles = set()
     for name, n in PROBLEMS.items():
         sizes = n["batch"], n["heads"], n["queries"], n["keys"], 128
         problem = ck.attention_problem(*sizes, kv_heads=8, right=0)
-        for gpu in ("gfx942", "gfx950", "gfx1201"):
+        for gpu in ("gfx942", "gfx950", "gfx1100", "gfx1201"):
             chosen = ck.select(problem, arch=gpu)
             algorithm = chosen.key.algorithm
             assert isinstance(algorithm, ck.AttentionAlgorithm)

@@ -53,7 +53,7 @@ Covered = Callable[..., None]
 
 SIZES = {"B": 1, "G": 1, "H": 2, "S": 70, "T": 150, "D": 64, "E": 64}
 LENGTHS = [(70, 90), (5, 0), (33, 130)]
-ARCHS = ("gfx942", "gfx90a", "gfx950", "gfx1201")
+ARCHS = ("gfx942", "gfx90a", "gfx950", "gfx1201", "gfx1100")
 
 
 def tensors(dtype: DType) -> list[Any]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Gradients of attention by dtype, head size, GPU and pipeline, within their reference's bound.
 
-What every machine runs is one of gfx1201, whose tilings are cklang's own; ``test_backward.py`` has
-those of gfx942.
+What every machine runs is one each of gfx1100 and gfx1201, whose tilings are cklang's own;
+``test_backward.py`` has those of gfx942.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ WAVES_OF_32 = [
     ("f16", 32),
     ("f16", 256),
 ]
-"""Of gfx1201: dtype and head size."""
+"""Of gfx1100 and gfx1201: dtype and head size."""
 
 
 def check(
@@ -101,11 +101,16 @@ def test_kinds(
     check(name, sizes, arch, pipeline, rows, covered)
 
 
-def test_gfx1201(covered: Callable[..., None]) -> None:
-    check("bf16", (64, 64), "gfx1201", None, 40, covered)
+RDNA = ("gfx1100", "gfx1201")
+
+
+@pytest.mark.parametrize("arch", RDNA)
+def test_rdna(arch: str, covered: Callable[..., None]) -> None:
+    check("bf16", (64, 64), arch, None, 40, covered)
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("arch", RDNA)
 @pytest.mark.parametrize(("name", "head"), WAVES_OF_32)
-def test_further_of_gfx1201(name: str, head: int, covered: Callable[..., None]) -> None:
-    check(name, (head, head), "gfx1201", None, 40, covered)
+def test_further_of_rdna(name: str, head: int, arch: str, covered: Callable[..., None]) -> None:
+    check(name, (head, head), arch, None, 40, covered)

@@ -39,8 +39,7 @@ from tests.support.checks import check as check_op
 
 Covered = Callable[..., None]
 
-# The pinned tree's products with A in registers do not compile for RDNA3.
-ABLE = [spec.name for spec in all_archs() if spec.attention_tiles]
+ABLE = [spec.name for spec in all_archs()]
 SIZES = st.integers(1, MOST_HEAD)
 
 
@@ -175,6 +174,7 @@ CASES = [
     ("gfx942", f32, f16),
     ("gfx950", f16, bf16),
     ("gfx1201", bf16, f16),
+    ("gfx1100", f16, bf16),
 ]
 
 

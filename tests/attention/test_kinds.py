@@ -16,7 +16,6 @@ import pytest
 
 import cklang as ck
 from cklang.arch import arch as arch_of
-from cklang.errors import CkError
 from cklang.families.attention.key import AttentionAlgorithm
 from cklang.families.attention.space import attention_algorithms
 from cklang.testing import report
@@ -95,6 +94,8 @@ FURTHER = [
     *(("fp8_fnuz bf16", pair, "gfx942") for pair in [(64, 64), (256, 256)]),
     *(("fp8_fnuz f32", pair, "gfx942") for pair in [(128, 128)]),
     *(("fp8 bf16", pair, "gfx950") for pair in _FP8),
+    *(("f16", pair, "gfx1100") for pair in [(32, 32), (64, 64), (192, 128), (256, 256)]),
+    *(("bf16", pair, "gfx1100") for pair in [(64, 64), (128, 128), (256, 256)]),
     *(("f16", pair, "gfx1201") for pair in [(32, 32), (64, 64), (192, 128), (256, 256)]),
     *(("bf16", pair, "gfx1201") for pair in [(128, 128)]),
     *(("fp8 bf16", pair, "gfx1201") for pair in [(64, 64)]),
@@ -127,10 +128,3 @@ def test_weights_of_8_bits_use_the_whole_range() -> None:
     # Without the small weights o is 0, which the bound tells from what it is.
     small = (rows - 1) * np.exp(-8.0)
     assert (comparison.bound < 0.3 * 64 * small / (1 + small)).all()
-
-
-@pytest.mark.usefixtures("emulator")
-def test_rdna3_has_none() -> None:
-    q = np.zeros((1, 1, 3, 64), np.float16)
-    with pytest.raises(CkError, match="CK-K102"):
-        attend(q, q, q, device="emu:gfx1100")

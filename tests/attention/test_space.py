@@ -62,7 +62,7 @@ def test_order_dtypes_and_widths() -> None:
         assert attention_algorithms(arch("gfx942"), signature(dtype), 128, 128)[0].vector == 8
         assert attention_algorithms(arch("gfx90a"), signature(dtype), 128, 128) == ()
     assert attention_algorithms(arch("gfx942"), signature(f32), 264, 64) == ()
-    assert attention_algorithms(arch("gfx1100"), signature(f16), 64, 64) == ()
+    assert attention_algorithms(arch("gfx1100"), signature(f32), 64, 64) == ()
 
 
 def test_backward_tilings_keep_the_rules_of_their_pipelines() -> None:

@@ -269,7 +269,7 @@ def test_rejected_candidates_say_why() -> None:
     assert {r.rule for r in chosen.rejections} == {"attention-head-size"}
     assert "the head size of q and k is 192, must be at most 128" in str(chosen.rejections[-3])
     with pytest.raises(CkError, match="CK-K102") as caught:
-        ck.select(wide, arch="gfx1100")
+        ck.select(ck.attention_problem(1, 1, 8, 8, 64, dtype=f32), arch="gfx1100")
     assert "attention-dtype" in str(caught.value)
     odd = ck.select(ck.attention_problem(1, 1, 8, 8, 60), arch="gfx942", strategy="first_fit")
     assert {r.rule for r in odd.rejections} == {"attention-head-size"}

@@ -94,7 +94,7 @@ ALGORITHMS: list[tuple[AttentionAlgorithm, dict[str, Any], str, str]] = [
     (ATTENTION, {"dtype": fp8}, "gfx942", "attention-encoding"),
     (ATTENTION, {"dtype_o": fp8_fnuz}, "gfx950", "attention-encoding"),
     (ATTENTION, {"dtype": i8}, "gfx942", "attention-dtype"),
-    (ATTENTION, {}, "gfx1100", "attention-dtype"),
+    (ATTENTION, {"dtype": f32}, "gfx1100", "attention-dtype"),
     (ASYNC, {}, "gfx1201", "attention-pipeline"),
     (ASYNC, {"dtype": f32}, "gfx942", "attention-pipeline"),
     (replace(WIDE, pipeline=AttentionPipeline.QR_ASYNC), {}, "gfx942", "attention-tiling"),
@@ -268,7 +268,7 @@ V3_PROBLEMS: list[tuple[dict[str, Any], str]] = [
 GRADS: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
     ({}, {"dtype": fp8}, "gfx942", "attention-grad-encoding"),
     ({}, {"dtype": fp8_fnuz}, "gfx942", "attention-grad-dtype"),
-    ({}, {}, "gfx1100", "attention-grad-dtype"),
+    ({}, {"dtype": f32}, "gfx1100", "attention-grad-dtype"),
     ({}, {"paged": True}, "gfx942", "attention-grad-plain"),
     ({"pipeline": "trload_kr_ktr_vr"}, {}, "gfx950", "attention-grad-tiling"),
     ({"tile": (64, 128, 64, 64, 64, 64, 32, 64, 64), **LOADED}, {}, "gfx950", TILING),

@@ -20,7 +20,7 @@ ORDINARY = {"product": 0, "convolution": 2, "attention": 103, "attention_grad": 
 """The seed of the kernel of a family that the tier *compile* compiles."""
 MANY = 12
 """How many of each family the full run compiles."""
-DRAWN = 300
+DRAWN = 400
 """How many kernels are drawn to see what the draw reaches."""
 
 

@@ -28,6 +28,7 @@ from cklang.families.gemm.cost.traits import matrix_rate
 from cklang.types import DType
 
 __all__ = [
+    "JOIN_FLOPS",
     "SCORE_FLOPS",
     "AttentionEstimate",
     "AttentionShape",
@@ -52,6 +53,9 @@ SCORE_FLOPS: Mapping[ScoreKind, float] = {
     # What a user's function does is not known; a division and an exponential stand for it.
     ScoreKind.FUNCTION: 12.0,
 }
+JOIN_FLOPS = 1.5
+"""Vector operations on an element of an operand in registers that both half-waves need: for each
+pair of elements a permutation and two selections."""
 _MEGA = 1e-6
 _PARTIAL_BYTES = 4.0
 
@@ -243,11 +247,15 @@ def _step(
     s, a = key.signature, key.algorithm
     moved = tile.keys * (tile.head + tile.columns)
     staged, again = moved * s.dtype.bytes, tile.reread * s.dtype.bytes
+    # Queries and weights, in registers, are joined; keys and values are read from LDS twice.
+    joined = tile.queries * (tile.head + tile.keys) if gpu.repeats_rows else 0
+    readers = math.prod(a.warps) * (2 if gpu.repeats_rows else 1)
     work = StepWork(
         matrix_flops=flops,
-        vector_flops=tile.queries * tile.keys * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score]),
+        vector_flops=tile.queries * tile.keys * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score])
+        + joined * JOIN_FLOPS,
         # All warps read all of K and V, and each its own rows of Q.
-        lds_bytes=staged + staged * math.prod(a.warps) + 2 * again,
+        lds_bytes=staged + staged * readers + 2 * again,
         loaded_bytes=staged + again,
         more_loads=more_loads(moved + tile.reread, a.vector, a.warps, s.dtype, gpu),
     )

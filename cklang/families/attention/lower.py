@@ -163,6 +163,7 @@ def shared_context(key: AnyKey, signature: AttentionSignature, kernel: str) -> d
         "packed": flag(s.packed),
         "vector": a.vector,
         "block_per_cu": a.block_per_cu,
+        "repeats_rows": arch(key.arch).repeats_rows,
         "holes": " and ".join(holes(s)),
     }
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from cklang.arch import ArchSpec, arch
 from cklang.errors import error
 from cklang.families.attention.cost import (
+    JOIN_FLOPS,
     SCORE_FLOPS,
     AttentionEstimate,
     AttentionShape,
@@ -149,7 +150,8 @@ def _step(key: AttentionGradKey, gpu: ArchSpec, c: Constants, flops: float) -> d
     read = staged * (warps[0] + warps[1]) + (2 * scores + keys * head) * s.dtype.bytes
     work = StepWork(
         matrix_flops=flops,
-        vector_flops=scores * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score]),
+        vector_flops=scores * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score])
+        + (_joined(key) * JOIN_FLOPS if gpu.repeats_rows else 0.0),
         lds_bytes=kept + read,
         loaded_bytes=staged,
         more_loads=more_loads(
@@ -161,6 +163,20 @@ def _step(key: AttentionGradKey, gpu: ArchSpec, c: Constants, flops: float) -> d
         ),
     )
     return step_prices(work, s.dtype, gpu, c)
+
+
+def _joined(key: AttentionGradKey) -> int:
+    """Return the elements of operands of a step's five products, each as often as warps hold it."""
+    queries, keys, *_, head, head_v = key.algorithm.tile
+    scores, own, walked, last = queries * keys, *key.algorithm.warps
+    products = (
+        (own, queries * head, keys * head),  # q k'
+        (own, queries * head_v, keys * head_v),  # do v'
+        (walked, scores, queries * head_v),  # dv
+        (walked, scores, queries * head),  # dk
+        (last, scores, keys * head),  # dq
+    )
+    return sum(along_n * a + along_m * b for (along_m, along_n, _), a, b in products)
 
 
 def _walked(key: AttentionGradKey) -> int:

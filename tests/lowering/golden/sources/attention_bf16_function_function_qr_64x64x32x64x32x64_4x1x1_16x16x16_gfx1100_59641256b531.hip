@@ -1,0 +1,103 @@
+// CK Tile attention made by cklang: o = softmax(score(scale * q k')) v.
+// Key: {"algorithm": {"block_per_cu": 1, "pad_d": true, "pad_dv": true, "pad_k": true, "pad_q": true, "pipeline": "qr", "tile": [64, 64, 32, 64, 32, 64], "vector": 8, "warp_tile": [16, 16, 16], "warps": [4, 1, 1]}, "arch": "gfx1100", "family": "attention", "signature": {"dropout": false, "dtype": "bf16", "dtype_bias": "bf16", "dtype_o": "bf16", "functions": "", "lse": true, "mask": "function", "output": false, "packed": false, "paged": false, "score": "function", "split": false}, "version": 3}
+
+#if !defined(__HIP_DEVICE_COMPILE__)
+
+// The host shim.
+#include "cklang/describe_attention.hpp"
+
+CK_ATTENTION_HOST_SHIM(
+    .tile_q     = 64,
+    .tile_k     = 64,
+    .tile_d     = 64,
+    .tile_dv    = 64,
+    .pad_q      = true,
+    .pad_k      = true,
+    .pad_d      = true,
+    .pad_dv     = true,
+    .vector     = 8,
+    .bytes      = 2,
+    .bytes_o    = 2,
+    .bytes_bias = 2,
+    .threads    = 128,
+    .score      = cklang::Score::function,
+    .mask       = cklang::Mask::function,
+    .lse        = true,
+    .dropout    = false,
+    .packed     = false,
+    .split      = false,
+    .paged      = false)
+
+#else
+
+#include "cklang/attention.hpp"
+#include "cklang/attention_rdna3.hpp"
+#include "ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs.hpp"
+
+// Signature: what is computed.
+using Type  = ck_tile::bf16_t; // q, k, v and the weights
+using TypeO = ck_tile::bf16_t;
+
+constexpr auto score = cklang::Score::function;
+constexpr auto mask  = cklang::Mask::function;
+constexpr bool split = false; // workgroups share the keys of a row
+constexpr bool paged = false; // K and V lie in pages
+constexpr bool output = false; // a function makes of o what is stored
+
+// Algorithm: how.
+using Shape = ck_tile::TileFmhaShape<ck_tile::sequence<64, 64, 32, 64, 32, 64>, // tile: m0, n0, k0, n1, k1, k0max
+                                     ck_tile::sequence<4, 1, 1>, // warps
+                                     ck_tile::sequence<16, 16, 16>, // warp_tile
+                                     ck_tile::sequence<4, 1, 1>,
+                                     ck_tile::sequence<16, 16, 16>,
+                                     true>; // rows of V are contiguous
+
+using Traits = ck_tile::TileFmhaTraits<true, // pad_q
+                                       true, // pad_k
+                                       true, // pad_d
+                                       true, // pad_dv
+                                       false, // soft cap
+                                       ck_tile::BlockAttentionBiasEnum::ALIBI, // score
+                                       false,
+                                       true, // lse
+                                       false, // dropout
+                                       false, // 8-bit types are scaled
+                                       1>; // block_per_cu
+
+using Problem = ck_tile::BlockFmhaPipelineProblem<Type,
+                                                  Type,
+                                                  Type,
+                                                  float,
+                                                  float,
+                                                  ck_tile::bf16_t, // bias
+                                                  uint8_t,
+                                                  float,
+                                                  Type,
+                                                  float,
+                                                  TypeO,
+                                                  Shape,
+                                                  false, // packed sequences
+                                                  cklang::Variant<mask, score>,
+                                                  cklang::MaskType<mask, score, split>,
+                                                  false,
+                                                  Traits>;
+
+using Pipeline = ck_tile::BlockFmhaPipelineQRKSVS<Problem>;
+using Kernel   = cklang::AttentionKernel<Pipeline, mask, score, 8, split, paged, output>;
+
+static_assert(Kernel::block_size == 128);
+
+// ck_score and ck_mask: open in a stencil, defined at the end of this file otherwise.
+// The kernel.
+extern "C" __global__ __launch_bounds__(Kernel::block_size, 1) void
+ck_attention_bf16_bf16_64x64x32x64x32x64(cklang::AttentionArgs args)
+{
+    Kernel::run(args);
+}
+
+#endif
+
+#include "cklang/math.h"
+#include "cklang/attention_hole.h"
+CK_FUNCTION float ck_score(float s, CK_ATTENTION_PARAMS) { return s + 0.25f * (float)(j - i); }
+CK_FUNCTION int ck_mask(CK_ATTENTION_PARAMS) { return (i + j + h) % 3 != 0; }

@@ -105,6 +105,7 @@ START_UP: Table = {
 OPTIONAL: Table = {
     "cklang.build.dask_executor": ("distributed",),
     "cklang.cli.plot": ("matplotlib",),
+    "cklang.triton.driver": ("torch", "triton"),
     "cklang.tune.ranker": ("lightgbm",),
 }
 """Imports in functions of packages that are optional."""

@@ -43,6 +43,7 @@ LAYERS = (
     "ops",
     "autodiff",
     "torch",
+    "triton",
     "tune",
     "hipcc",
     "testing",

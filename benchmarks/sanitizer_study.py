@@ -2,12 +2,13 @@
 """How many planted mistakes the emulator's checks report, in kernels of Triton and of CK Tile.
 
     python benchmarks/sanitizer_study.py [--mutants 8] [--seed 0] [--gpu NAME ...] [--only WORD ...]
+    python benchmarks/sanitizer_study.py --cost
 
 Takes one instruction at a time out of a compiled kernel, or changes its address, runs the kernel
 with all checks on, and prints the table of docs/emulator.md: what was changed, how many of these
 mutants are reported and by which check, how many give other results without a report, and how many
 do neither. The first line says how many kernels were run as they are, and how many of these are
-reported.
+reported. ``--cost`` prints instead how much longer kernels run under each check.
 """
 
 from __future__ import annotations
@@ -251,6 +252,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mutants", type=int, default=8, help="of each kind and kernel, at most")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cost", action="store_true")
     parser.add_argument("--gpu", nargs="+", default=[])
     parser.add_argument("--only", nargs="+", default=[])
     arguments = parser.parse_args()
@@ -264,6 +266,9 @@ def main() -> None:
 
     kernels = [*triton_all(wanted), *ck_all(wanted)]
     clean = [kernel for kernel in kernels if report_of_clean(kernel)]
+    if arguments.cost:
+        print(costs(kernels))
+        return
     print(f"{len(kernels)} kernels run as they are; reported: {len(kernels) - len(clean)}\n")
     rng, counts = random.Random(arguments.seed), Counter[tuple[str, str]]()
     for kernel in clean:
@@ -274,6 +279,26 @@ def main() -> None:
                 if code != kernel.code:
                     counts[mistake.name, verdict(kernel, code)] += 1
     print(table(counts))
+
+
+def engine_seconds(kernel: Kernel, *checks: str) -> float:
+    """The least time of three runs in the emulator's engine, under these checks."""
+    emulator.sanitize(*checks)
+    device, times = DEVICES.index(kernel.gpu), []
+    for _ in range(3):
+        kernel.run(kernel.code)
+        times.append(emulator.stats(device).nanoseconds)
+    return min(times) / 1e9
+
+
+def costs(kernels: list[Kernel]) -> str:
+    """How many times longer the kernels run together under each check, in Markdown."""
+    plain = sum(engine_seconds(kernel) for kernel in kernels)
+    lines = ["| check | times as long |", "|---|---|"]
+    for check in (*REPORTS.values(), "all"):
+        checked = sum(engine_seconds(kernel, check) for kernel in kernels)
+        lines.append(f"| {check} | {checked / plain:.1f} |")
+    return "\n".join(lines)
 
 
 def report_of_clean(kernel: Kernel) -> bool:

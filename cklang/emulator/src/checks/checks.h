@@ -10,6 +10,7 @@
 #include "checks/global_races.h"
 #include "checks/hazards.h"
 #include "checks/races.h"
+#include "checks/unwritten.h"
 #include "checks/waits.h"
 
 namespace ckemu {
@@ -39,6 +40,7 @@ struct Checks {
   std::unique_ptr<GlobalChecks> global;
   std::unique_ptr<Hazards> hazards;
   GlobalRaces* between = nullptr;  // of the whole launch
+  bool written = false;            // whether reads of device memory come after writes
 
   /// Called before each instruction; raises what is found.
   void before(Wave& wave, const Code& code) const {
@@ -47,6 +49,7 @@ struct Checks {
     if (global) global->before(wave, code);
     if (hazards) hazards->before(wave, code);
     if (between != nullptr) between->before(wave, code);
+    if (written) check_written(wave, code);
   }
 };
 

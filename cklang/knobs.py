@@ -117,16 +117,18 @@ def _one_of(*words: str) -> Callable[[str], str]:
 
 
 def _some_of(*words: str) -> Callable[[str], frozenset[str]]:
+    """Words of a list; `all` is every one of them."""
+
     def parse(text: str) -> frozenset[str]:
         chosen = frozenset(word.strip().lower() for word in text.split(","))
-        if not chosen <= set(words):
-            raise ValueError(f"must be a comma-separated list of {', '.join(words)}")
-        return chosen
+        if not chosen <= {*words, "all"}:
+            raise ValueError(f"must be a comma-separated list of {', '.join(words)}, or all")
+        return frozenset(words) if "all" in chosen else chosen
 
     return parse
 
 
-SANITIZERS = ("waits", "races", "uninitialized", "memory")
+SANITIZERS = ("waits", "races", "uninitialized", "memory", "hazards", "global_races")
 """What kernels can be checked for besides faults."""
 
 ARCH_DIR: Knob[Path | None] = Knob(
@@ -183,8 +185,10 @@ SANITIZE: Knob[frozenset[str]] = Knob(
     default=frozenset(),
     parse=_some_of(*SANITIZERS),
     doc="what the emulator checks while kernels run (slower): missing waits for loads (waits), "
-    "accesses to LDS that no barrier orders (races), reads of LDS that nobody has written "
-    "(uninitialized), accesses behind the end of an allocation (memory)",
+    "accesses to LDS that no barrier orders (races), reads of LDS or device memory that nobody has "
+    "written (uninitialized), accesses behind the end of an allocation (memory), pairs of "
+    "instructions between which wait states are missing (hazards), accesses of two workgroups to "
+    "global memory that nothing orders (global_races); all for all of them",
 )
 LOG: Knob[str] = Knob(
     name="CKLANG_LOG",

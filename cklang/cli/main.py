@@ -11,6 +11,7 @@ from cklang.cli import (
     bench,
     build,
     cache,
+    check,
     disasm,
     doctor,
     generate,
@@ -32,6 +33,7 @@ _COMMANDS = {
     "cache": cache,
     "registry": registry,
     "generate": generate,
+    "check": check,
     "disasm": disasm,
     "hipcc": hipcc,
 }

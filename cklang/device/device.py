@@ -293,7 +293,9 @@ class Launch:
         "words",
     )
 
-    def __init__(self, function: Function, shape: tuple[int, ...], kernarg: bytes) -> None:
+    def __init__(
+        self, function: Function, shape: tuple[int, ...], kernarg: bytes, lds_bytes: int = 0
+    ) -> None:
         self._kernarg = ctypes.create_string_buffer(kernarg, -(-len(kernarg) // 8) * 8)
         self.words = (ctypes.c_uint64 * (len(self._kernarg) // 8)).from_buffer(self._kernarg)
         self._size = ctypes.c_size_t(len(kernarg))
@@ -306,7 +308,7 @@ class Launch:
         )
         self._function = function
         self._shape = shape
-        self._arguments = (ctypes.c_void_p(int(function.handle)), *shape, 0)
+        self._arguments = (ctypes.c_void_p(int(function.handle)), *shape, lds_bytes)
         self._call = hip_calls().launch
 
     @property

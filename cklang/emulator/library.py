@@ -220,17 +220,22 @@ def sanitize(*checks: str) -> None:
         checks: "waits" ends a launch where a register that a load will still write is read or
             overwritten before a wait that covers the load; "races" where two waves access the
             same byte of LDS, one of them to change it, with no barrier between; "uninitialized"
-            where a byte of LDS is read that the workgroup has not written; "memory" where an access
-            to global memory ends behind the allocation that it begins in.
+            where a byte of LDS is read that the workgroup has not written, or device memory that
+            nobody has written since ``hipMalloc``; "memory" where an access
+            to global memory ends behind the allocation that it begins in; "hazards" where an
+            instruction comes before the wait states are over that another one demands;
+            "global_races" where two workgroups access the same byte of global memory, one of
+            them to change it, and no fences and atomic operations order them; "all" is all.
 
     Raises:
         CkValueError: Z001, there is no such check.
     """
     for check in checks:
-        if check not in knobs.SANITIZERS:
-            doc, problem = knobs.SANITIZE.doc, f"must be one of {', '.join(knobs.SANITIZERS)}"
+        if check not in (*knobs.SANITIZERS, "all"):
+            doc = knobs.SANITIZE.doc
+            problem = f"must be one of {', '.join(knobs.SANITIZERS)}, or all"
             raise error("Z001", name="sanitize", got=check, problem=problem, doc=doc)
-    load().ckemu_sanitize(_bits(checks))
+    load().ckemu_sanitize(_bits(knobs.SANITIZERS if "all" in checks else checks))
 
 
 def _bits(checks: Iterable[str]) -> int:

@@ -24,4 +24,10 @@ TABLE: tuple[Rule, ...] = (
     row("E003", CkDeviceError, "device {device} of the emulator has not launched a kernel"),
     row("E004", CkDeviceError, "{function} is no kernel of a loaded module"),
     row("E005", CkDeviceError, "the emulator has no instruction tables for {arch!r}"),
+    row(
+        "E006",
+        CkUnsupportedError,
+        "Triton is not installed, whose compiler makes the kernels",
+        "pip install triton",
+    ),
 )

@@ -34,6 +34,8 @@ from cklang.toolchain.paths import cache_root
 __all__ = ["build", "version"]
 
 _HEADERS = Path(__file__).parent / "include"
+_WRAPPERS = Path(__file__).parent / "wrappers"
+"""Headers of the C++ library that device code needs in another form."""
 """HIP's headers as whole programs use them; kernels of cklang are compiled with the few functions
 that CK Tile needs, so that a new function here is no reason to compile them again."""
 _OPENMP = Path(__file__).parent / "openmp"
@@ -286,17 +288,18 @@ class _Driver:
         # Before ours, and after ROCm's where it is ROCm's compiler.
         ours = (*ours[:at], "-I", str(_HEADERS), *ours[at:])
         system = ["-isystem" if flag == "-I" else flag for flag in ours]
-        return [*self._common(), *system, "-x", "hip", "-D__HIP_PLATFORM_AMD__"]
+        return [*self._common(_WRAPPERS), *system, "-x", "hip", "-D__HIP_PLATFORM_AMD__"]
 
-    def _common(self) -> list[str]:
-        """The compiler and the C++ headers; CK Tile's come after all others."""
+    def _common(self, *first: Path) -> list[str]:
+        """The compiler, these headers and the C++ library's; CK Tile's come after all others."""
         try:
             ck_tile = ["-idirafter", str(find_ck_tree().include)]
         except CkBuildError:
             # A program that wants CK Tile's headers is told by clang that there are none.
             ck_tile = []
         toolchain = self.toolchain
-        start = (*toolchain.clang, *toolchain.host_target(), *toolchain.host_headers())
+        before = [part for folder in first for part in ("-isystem", str(folder))]
+        start = (*toolchain.clang, *toolchain.host_target(), *before, *toolchain.host_headers())
         return [*start, *ck_tile]
 
     def _user(self) -> list[str]:

@@ -48,6 +48,7 @@ LAYERS = (
     "ops",
     "autodiff",
     "torch",
+    "triton",
     "tune",
     "hipcc",
     "testing",

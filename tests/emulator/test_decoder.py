@@ -343,6 +343,12 @@ def test_refusals_name_the_reason(
     assert re.search(reason, message), message
 
 
+def test_the_lane_of_writelane_in_m0_is_no_second_scalar(disassemble: Disassemble) -> None:
+    code = b"".join(word.to_bytes(4, "little") for word in (0xD28A0000, 0x0000F804))
+    _, instructions = disassemble("gfx942", code)
+    assert instructions[0][1] == "v_writelane_b32 v0, s4, m0"
+
+
 def test_two_moves_on_rdna4_may_read_one_register_bank(disassemble: Disassemble) -> None:
     words = (0xCA100149, 0xB6B40151)
     code = b"".join(word.to_bytes(4, "little") for word in words)

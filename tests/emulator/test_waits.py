@@ -161,6 +161,8 @@ def test_names() -> None:
         emulator.sanitize("bugs")
     with knobs.scope(CKLANG_SANITIZE="waits"):
         assert knobs.SANITIZE.get() == {"waits"}
+    with knobs.scope(CKLANG_SANITIZE="all"):
+        assert knobs.SANITIZE.get() == set(knobs.SANITIZERS)
     with (
         knobs.scope(CKLANG_SANITIZE="waits,bugs"),
         pytest.raises(CkValueError, match="comma-separated"),

@@ -3,62 +3,16 @@
 
 #include <unistd.h>
 
+#include "checks/global_access.h"
 #include "core/environment.h"
 #include "core/launch.h"
 #include "core/workgroup.h"
-#include "decode/decode.h"
 #include "hip/hostcall.h"
 #include "hip/memory.h"
-#include "ops/buffer.h"
-#include "ops/flat_address.h"
-#include "ops/handlers.h"
 
 namespace ckemu {
 
 namespace {
-
-bool has(const char* name, const char* part) { return std::strstr(name, part) != nullptr; }
-
-template <size_t count>
-bool has_any(const char* name, const char* const (&parts)[count]) {
-  for (const char* part : parts) {
-    if (has(name, part)) return true;
-  }
-  return false;
-}
-
-/// What shares an encoding with loads and stores, and accesses nothing or what its lanes do not name.
-bool names_no_address(const char* name) {
-  static constexpr const char* parts[] = {"_inv", "_wb", "prefetch", "block", "addtid", "ordered", "dcache", "memtime", "memrealtime", "scratch", "probe"};
-  return has_any(name, parts);
-}
-
-struct Width {
-  u32 bytes;
-  const char* parts[6];
-};
-/// Bytes that a lane accesses, by the first row one of whose words is in the operation's name.
-constexpr Width kWidths[] = {
-    {4, {"_pk_", "format", nullptr}},
-    {1, {"byte", "_u8", "_i8", "_b8", nullptr}},
-    {2, {"short", "_u16", "_i16", "_b16", nullptr}},
-    {16, {"dwordx4", "_b128", nullptr}},
-    {12, {"dwordx3", "_b96", nullptr}},
-    {8, {"dwordx2", "_x2", "64", nullptr}},
-};
-u32 width_of(const char* name) {
-  for (const Width& row : kWidths) {
-    for (const char* const* part = row.parts; *part != nullptr; ++part) {
-      if (has(name, *part)) return row.bytes;
-    }
-  }
-  return 4;
-}
-
-bool in_aperture(u64 address) {
-  const u64 upper = address >> 32;
-  return upper == kSharedAperture >> 32 || upper == kPrivateAperture >> 32;
-}
 
 /// Whether a word can be an address of the host's stack, libraries or heap. Pairs of small numbers are none.
 bool plausible(u64 word) {
@@ -116,35 +70,7 @@ void GlobalChecks::check(Wave& w, const Code& c, int lane, u64 at, u32 bytes) {
 }
 
 void GlobalChecks::before(Wave& w, const Code& c) {
-  const Inst& inst = *c.inst;
-  const bool buffer = inst.enc == Encoding::MUBUF || inst.enc == Encoding::MTBUF;
-  const bool flat = inst.enc == Encoding::GLOBAL || inst.enc == Encoding::FLAT;
-  if (!buffer && !flat && inst.enc != Encoding::SMEM) return;
-  const char* name = mnemonic(plain_name(inst.op));
-  if (names_no_address(name)) return;
-  if (inst.enc == Encoding::SMEM) {
-    if (has(name, "buffer") || c.src[0].kind != Kind::Sgpr) return;  // range-checked by a descriptor
-    u64 offset = static_cast<u64>(static_cast<i64>(c.offset));
-    if (c.src[1].kind != Kind::None) offset += scalar32(w, c.src[1]);
-    const u64 at = (w.sgpr64(c.src[0].index) + offset) & ~u64{3};
-    return check(w, c, -1, at, 4 * std::max<u32>(1, c.dst_dwords));
-  }
-  const u32 bytes = width_of(name);
-  if (flat) {
-    const Addresses at = addresses_of(w, c);
-    each_lane(w, [&](int l) {
-      if (!in_aperture(at(l))) check(w, c, l, at(l), bytes);
-    });
-    return;
-  }
-  const Buffer descriptor = buffer_of(w, c);
-  if (descriptor.resource.add_lane) return;  // private memory
-  each_lane(w, [&](int l) {
-    for (u32 skip = 0; skip < bytes; skip += 4) {
-      const u32 unit = std::min<u32>(4, bytes - skip);
-      if (const u8* at = descriptor.place(l, skip, unit)) check(w, c, l, reinterpret_cast<u64>(at), unit);
-    }
-  });
+  each_global_piece(w, c, [&](const GlobalPiece& piece) { check(w, c, piece.lane, piece.at, piece.bytes); });
 }
 
 bool given_host_memory(const Launch& launch) {

@@ -7,16 +7,27 @@
 #include <memory>
 
 #include "checks/bounds.h"
+#include "checks/global_races.h"
+#include "checks/hazards.h"
 #include "checks/races.h"
+#include "checks/unwritten.h"
 #include "checks/waits.h"
 
 namespace ckemu {
 
-enum Check : u32 { kCheckWaits = 1, kCheckRaces = 2, kCheckUninitialized = 4, kCheckMemory = 8,
-                   // Asked for by the emulator itself: a kernel was given an address that only the host knows.
-                   kCheckHost = 16 };
-/// The words that users ask with, in the order of the bits.
-inline constexpr const char* kCheckNames[] = {"waits", "races", "uninitialized", "memory"};
+enum Check : u32 {
+  kCheckWaits = 1,
+  kCheckRaces = 2,
+  kCheckUninitialized = 4,
+  kCheckMemory = 8,
+  kCheckHazards = 16,
+  kCheckGlobalRaces = 32,
+  kCheckAll = 63,
+  // Asked for by the emulator itself: a kernel was given an address that only the host knows.
+  kCheckHost = 1u << 31
+};
+/// The words that users ask with, in the order of the bits, and one for all of them.
+inline constexpr const char* kCheckNames[] = {"waits", "races", "uninitialized", "memory", "hazards", "global_races", "all"};
 
 /// The checks of launches from now on.
 u32 checks_asked();
@@ -27,12 +38,18 @@ struct Checks {
   std::unique_ptr<Waits> waits;
   LocalChecks* local = nullptr;  // of the whole workgroup
   std::unique_ptr<GlobalChecks> global;
+  std::unique_ptr<Hazards> hazards;
+  GlobalRaces* between = nullptr;  // of the whole launch
+  bool written = false;            // whether reads of device memory come after writes
 
   /// Called before each instruction; raises what is found.
   void before(Wave& wave, const Code& code) const {
     if (waits) waits->before(wave, code);
     if (local != nullptr) local->before(wave, code);
     if (global) global->before(wave, code);
+    if (hazards) hazards->before(wave, code);
+    if (between != nullptr) between->before(wave, code);
+    if (written) check_written(wave, code);
   }
 };
 

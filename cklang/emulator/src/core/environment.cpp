@@ -76,7 +76,8 @@ Environment read() {
   Environment found;
   if (const char* text = text_of("CKLANG_SANITIZE")) {
     for (const std::string& word : words_of(text)) {
-      found.checks |= 1u << number_of("CKLANG_SANITIZE", word, kCheckNames);
+      const size_t number = number_of("CKLANG_SANITIZE", word, kCheckNames);
+      found.checks |= word == "all" ? u32{kCheckAll} : 1u << number;
     }
   }
   if (const char* text = text_of("CKLANG_NUMERICS")) {

@@ -116,6 +116,11 @@ void Workgroup::begin_checks() {
   for (u32 n = 0; n < count; ++n) {
     if ((asked & kCheckWaits) != 0) checks[n].waits = std::make_unique<Waits>(waves[n].rows);
     checks[n].local = local_checks.get();
+    checks[n].between = launch->races;
+    checks[n].written = uninitialized;
+    if ((asked & kCheckHazards) != 0) {
+      checks[n].hazards = std::make_unique<Hazards>(launch->program->family(), waves[n].rows, waves[n].lanes);
+    }
     if ((asked & (kCheckMemory | kCheckHost)) != 0) {
       checks[n].global = std::make_unique<GlobalChecks>(*launch, (asked & kCheckMemory) != 0);
     }

@@ -437,6 +437,8 @@ bool Decoder::check_scalar_values() {
     const bool literal = o.kind == Kind::Constant && o.literal == Literal::Literal32;
     if (o.kind != Kind::Sgpr && o.kind != Kind::Special && !literal) continue;
     if (o.kind == Kind::Sgpr && o.index == kNull && rdna()) continue;
+    // The lane of v_writelane, if it is m0, comes another way (LLVM's SIFixSGPRCopies relies on it).
+    if (row_->op == Op::v_writelane_b32 && &o == &inst_.src[1] && o.kind == Kind::Sgpr && o.index == kM0) continue;
     bool again = false;
     for (u32 i = 0; i < count; ++i)
       again = again || (read[i]->kind == o.kind && read[i]->index == o.index &&

@@ -102,8 +102,21 @@ struct LineTable {
     }
     return true;
   }
+  /// The file table of the versions before 5, whose first file is number 1.
+  static void old_names(Reader& in, std::vector<const char*>& files) {
+    while (in.more() && *in.string() != '\0') {}  // folders
+    files.push_back("");
+    while (in.more()) {
+      const char* path = in.string();
+      if (*path == '\0') return;
+      for (int n = 0; n < 3; ++n) in.uleb();  // folder, time, size
+      files.push_back(path);
+    }
+  }
   bool unit(Reader in) const;
 };
+
+constexpr u16 kOldestVersion = 2, kOperationsVersion = 4, kNewestVersion = 5;
 
 struct Registers {
   u64 address = 0, file = 1;
@@ -112,19 +125,25 @@ struct Registers {
 
 /// Runs one unit's line program; true once a row covers the wanted address.
 bool LineTable::unit(Reader in) const {
-  if (in.get<u16>() != 5) return false;
-  in.get<u16>();  // sizes of addresses and segments
+  const u16 version = in.get<u16>();
+  if (version < kOldestVersion || version > kNewestVersion) return false;
+  if (version == kNewestVersion) in.get<u16>();  // sizes of addresses and segments
   const u32 header = in.get<u32>();
   const u8* program = in.at() + header;
   const u8 unit_size = in.get<u8>();
-  in.get<u8>();  // operations per instruction: no VLIW
+  if (version >= kOperationsVersion) in.get<u8>();  // operations per instruction: no VLIW
   in.get<u8>();
   const i8 line_base = in.get<i8>();
   const u8 line_range = in.get<u8>(), opcode_base = in.get<u8>();
   std::vector<u8> lengths(opcode_base > 0 ? opcode_base - 1 : 0);
   for (u8& length : lengths) length = in.get<u8>();
   std::vector<const char*> folders, files;
-  if (line_range == 0 || !names(in, folders) || !names(in, files)) return false;
+  if (line_range == 0) return false;
+  if (version < kNewestVersion) {
+    old_names(in, files);
+  } else if (!names(in, folders) || !names(in, files)) {
+    return false;
+  }
   in.jump(program);
   Registers now, before;
   bool open = false;

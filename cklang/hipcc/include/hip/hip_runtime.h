@@ -5,6 +5,7 @@
 #include_next <hip/hip_runtime.h>
 
 #include <hip/device_convert.h>
+#include <hip/device_heap.h>
 #include <hip/device_integer.h>
 #include <hip/device_lanes.h>
 #include <hip/device_special.h>

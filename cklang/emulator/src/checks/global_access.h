@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+//
+// What an instruction accesses in global memory, lane by lane: for the checks that look at addresses.
+#pragma once
+
+#include <algorithm>
+
+#include "core/program.h"
+#include "decode/decode.h"
+#include "ops/buffer.h"
+#include "ops/flat_address.h"
+#include "ops/handlers.h"
+
+namespace ckemu {
+
+/// A piece of what one lane accesses: `skip` bytes of the access are before it.
+struct GlobalPiece {
+  int lane;  // -1: of a scalar instruction
+  u64 at;
+  u32 bytes;
+  u32 skip;
+};
+
+/// Whether the operation's lanes name addresses of memory.
+bool names_addresses(const char* name);
+/// Bytes that a lane accesses.
+u32 global_width(const char* name);
+/// Whether a flat address means local memory or scratch.
+bool in_aperture(u64 address);
+
+inline bool is_buffer(const Inst& inst) { return inst.enc == Encoding::MUBUF || inst.enc == Encoding::MTBUF; }
+inline bool is_global(const Inst& inst) { return inst.enc == Encoding::GLOBAL || inst.enc == Encoding::FLAT; }
+
+template <class Visit>
+void each_scalar_piece(Wave& w, const Code& c, const char* name, Visit visit) {
+  // Scalar buffers are range-checked by their descriptors.
+  if (std::strstr(name, "buffer") != nullptr || c.src[0].kind != Kind::Sgpr) return;
+  u64 offset = static_cast<u64>(static_cast<i64>(c.offset));
+  if (c.src[1].kind != Kind::None) offset += scalar32(w, c.src[1]);
+  const u64 at = (w.sgpr64(c.src[0].index) + offset) & ~u64{3};
+  visit(GlobalPiece{-1, at, 4 * std::max<u32>(1, c.dst_dwords), 0});
+}
+
+template <class Visit>
+void each_buffer_piece(Wave& w, const Code& c, u32 bytes, Visit visit) {
+  const Buffer descriptor = buffer_of(w, c);
+  if (descriptor.resource.add_lane) return;  // private memory
+  each_lane(w, [&](int l) {
+    for (u32 skip = 0; skip < bytes; skip += 4) {
+      const u32 unit = std::min<u32>(4, bytes - skip);
+      if (const u8* at = descriptor.place(l, skip, unit)) visit(GlobalPiece{l, reinterpret_cast<u64>(at), unit, skip});
+    }
+  });
+}
+
+/// Calls `visit` with each piece that `c` accesses in global memory; nothing out of a buffer's range.
+template <class Visit>
+void each_global_piece(Wave& w, const Code& c, Visit visit) {
+  const Inst& inst = *c.inst;
+  if (!is_buffer(inst) && !is_global(inst) && inst.enc != Encoding::SMEM) return;
+  const char* name = mnemonic(plain_name(inst.op));
+  if (!names_addresses(name)) return;
+  if (inst.enc == Encoding::SMEM) return each_scalar_piece(w, c, name, visit);
+  const u32 bytes = global_width(name);
+  if (is_buffer(inst)) return each_buffer_piece(w, c, bytes, visit);
+  const Addresses at = addresses_of(w, c);
+  each_lane(w, [&](int l) {
+    if (!in_aperture(at(l))) visit(GlobalPiece{l, at(l), bytes, 0});
+  });
+}
+
+}  // namespace ckemu

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+#include "checks/global_races.h"
+
+#include "checks/global_access.h"
+#include "core/fault.h"
+#include "core/launch.h"
+#include "core/workgroup.h"
+#include "hip/memory.h"
+
+namespace ckemu {
+
+namespace {
+
+bool has(const char* name, const char* part) { return std::strstr(name, part) != nullptr; }
+
+/// Whether a load or store reaches what all workgroups of the device share.
+bool device_scope(const Inst& inst, Family family) {
+  switch (family) {
+    case Family::Cdna2:
+    case Family::Rdna3: return inst.sc0;
+    case Family::Rdna4: return inst.scope >= 2;
+    default: return inst.sc1;
+  }
+}
+
+/// Whether an s_waitcnt waits for all stores and loads of gfx90a.
+bool waits_for_memory(const Inst& inst) {
+  const u32 simm = static_cast<u32>(inst.simm);
+  return inst.op == Op::s_waitcnt && (simm & 15) == 0 && (simm >> 14 & 3) == 0;
+}
+
+bool releases(const Inst& inst, Family family) {
+  switch (family) {
+    case Family::Cdna2: return waits_for_memory(inst);
+    case Family::Rdna3: return inst.op == Op::s_waitcnt_vscnt && inst.simm == 0;
+    case Family::Rdna4: return inst.op == Op::global_wb || inst.op == Op::global_wbinv;
+    default: return inst.op == Op::buffer_wbl2;
+  }
+}
+
+bool acquires(const Inst& inst) {
+  switch (inst.op) {
+    case Op::buffer_wbinvl1:
+    case Op::buffer_wbinvl1_vol:
+    case Op::buffer_inv:
+    case Op::buffer_gl0_inv:
+    case Op::buffer_gl1_inv:
+    case Op::global_inv:
+    case Op::global_wbinv: return true;
+    default: return false;
+  }
+}
+
+void join(std::map<u32, u32>& clock, const std::map<u32, u32>& other) {
+  for (const auto& [group, fence] : other) clock[group] = std::max(clock[group], fence);
+}
+
+/// Whether a store changes the bytes of `piece`; what converts is taken to.
+bool changes(Wave& w, const Code& c, const GlobalPiece& piece) {
+  const Inst& inst = *c.inst;
+  const char* name = mnemonic(plain_name(inst.op));
+  const Source& data = c.src[is_buffer(inst) ? 3 : 2];
+  if (has(name, "format") || data.kind != Kind::Vgpr || piece.lane < 0) return true;
+  const u32 shift = has(name, "d16_hi") ? 16 : 0;
+  for (u32 n = 0; n < piece.bytes; ++n) {
+    const u32 bit = shift + 8 * (piece.skip + n);
+    const u8 value = static_cast<u8>(w.v[data.index + bit / 32][piece.lane] >> bit % 32);
+    if (load_as<u8>(reinterpret_cast<const void*>(piece.at + n)) != value) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+GlobalRaces::Kind GlobalRaces::kind_of(const Code& c, Family family) {
+  const Inst& inst = *c.inst;
+  if ((inst.row->flags & kFlagAtomic) != 0) return Kind::Atomic;
+  const bool store = has(mnemonic(inst.op), "store"), shared = inst.enc != Encoding::SMEM && device_scope(inst, family);
+  if (store) return shared ? Kind::AtomicWrite : Kind::Write;
+  return shared ? Kind::AtomicRead : Kind::Read;
+}
+
+u32 GlobalRaces::number_of(const Wave& w) const {
+  const u32* id = w.group->id;
+  return id[0] + launch_.groups[0] * (id[1] + launch_.groups[1] * id[2]) + 1;
+}
+
+GlobalRaces::Dword& GlobalRaces::dword_at(u64 address) {
+  std::unique_ptr<Page>& page = pages_[address / 4 / kDwords];
+  if (page == nullptr) page = std::make_unique<Page>();
+  return page->dword[address / 4 % kDwords];
+}
+
+bool GlobalRaces::ordered(const Group& group, u32 number, const Moment& other) {
+  if (other.group == 0 || other.group == number) return true;
+  const auto known = group.clock.find(other.group);
+  return known != group.clock.end() && known->second >= other.fence;
+}
+
+void GlobalRaces::fences(Wave& w, const Code& c, u32 number) {
+  const bool release = releases(*c.inst, w.program->family()), acquire = acquires(*c.inst);
+  if (!release && !acquire) return;
+  const Guard guard(mutex_);
+  Group& group = groups_[number];
+  if (release && group.wrote) {
+    group.released = group.fence++;
+    group.wrote = false;
+  }
+  if (!acquire) return;
+  join(group.clock, group.pending);
+  group.pending.clear();
+}
+
+/// An atomic operation publishes what came before the last release, and learns what others have published.
+void GlobalRaces::synchronise(const GlobalPiece& piece, Kind kind, Group& group, u32 number) {
+  Clock& shared = published_[piece.at];
+  if (kind != Kind::AtomicWrite) join(group.pending, shared);
+  if (kind == Kind::AtomicRead) return;
+  join(shared, group.clock);
+  if (group.released != 0) shared[number] = group.released;
+}
+
+GlobalRaces::Conflict GlobalRaces::access(const Code& c, const Request& request, Group& group, u32 number) {
+  const auto [at, mask, kind, changes] = request;
+  Dword& dword = dword_at(at);
+  const bool atomic = is_atomic(kind);
+  if ((dword.written & mask) != 0 && !changes) return {};
+  if ((dword.written & mask) != 0 && !(atomic && dword.atomic_write) && !ordered(group, number, dword.write)) {
+    return {dword.write, dword.write_pc, true};
+  }
+  const Moment now{number, group.fence};
+  if (reads(kind)) {
+    if (!ordered(group, number, dword.read)) return {};
+    const bool same = dword.read.group == number && dword.read.fence == group.fence;
+    dword.been_read = static_cast<u8>(same ? dword.been_read | mask : mask);
+    dword.atomic_read = atomic && (!same || dword.atomic_read);
+    dword.read = now;
+    dword.read_pc = c.pc;
+    return {};
+  }
+  if ((dword.been_read & mask) != 0 && !(atomic && dword.atomic_read) && !ordered(group, number, dword.read)) {
+    return {dword.read, dword.read_pc, false};
+  }
+  const bool same = dword.write.group == number && dword.write.fence == group.fence;
+  dword.written = static_cast<u8>(same ? dword.written | mask : mask);
+  dword.atomic_write = atomic;
+  dword.write = now;
+  dword.write_pc = c.pc;
+  group.wrote = true;
+  return {};
+}
+
+void GlobalRaces::report(Wave& w, const Code& c, const GlobalPiece& piece, Kind kind, const Conflict& conflict) {
+  Text<768> earlier;
+  describe_code(*w.program, *w.program->at(conflict.pc), earlier);
+  const u32 other = conflict.other.group - 1, width = launch_.groups[0], height = launch_.groups[1];
+  Message place;
+  describe_address(piece.at, place);
+  w.lane = piece.lane;
+  raise(w, FaultKind::Instruction,
+        "race in global memory: %s %s address 0x%llx, which workgroup (%u, %u, %u) has %s at %s, and no fences and atomic "
+        "operations of device scope are between%s",
+        mnemonic(c.inst->op), reads(kind) ? "reads" : "writes", static_cast<unsigned long long>(piece.at), other % width,
+        other / width % height, other / width / height, conflict.wrote ? "written" : "read", earlier.c_str(), place.c_str());
+}
+
+void GlobalRaces::before(Wave& w, const Code& c) {
+  const u32 number = number_of(w);
+  fences(w, c, number);
+  const Family family = w.program->family();
+  each_global_piece(w, c, [&](const GlobalPiece& piece) {
+    const Kind kind = kind_of(c, family);
+    w.lane = piece.lane;  // for a fault: what follows reads the memory
+    const bool changed = kind != Kind::Write || changes(w, c, piece);
+    Conflict conflict;
+    {  // raising jumps over destructors
+      const Guard guard(mutex_);
+      Group& group = groups_[number];
+      if (is_atomic(kind)) synchronise(piece, kind, group, number);
+      for (u64 at = piece.at / 4 * 4; at < piece.at + piece.bytes && conflict.other.group == 0; at += 4) {
+        const u64 first = std::max(at, piece.at) - at, last = std::min(at + 4, piece.at + piece.bytes) - at;
+        const u8 mask = static_cast<u8>((1u << last) - (1u << first));
+        conflict = access(c, {at, mask, kind, changed}, group, number);
+      }
+    }
+    if (conflict.other.group != 0) report(w, c, piece, kind, conflict);
+    w.lane = -1;
+  });
+}
+
+}  // namespace ckemu

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+"""The driver that Triton asks for its target, and through which it loads and launches kernels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from cklang import emulator
+from cklang.device.device import Device, Launch, open_device
+from cklang.errors import error
+from cklang.triton.memory import kernel_arguments
+
+__all__ = ["EmulatedDriver", "device"]
+
+_SCALAR_TYPE = "int64_t"
+"""What Triton would write into a launcher in C, of which there is none."""
+
+
+def _triton() -> Any:
+    """Triton's package.
+
+    Raises:
+        CkUnsupportedError: E006, it is not installed.
+    """
+    try:
+        import triton
+    except ImportError as problem:
+        raise error("E006") from problem
+    return triton
+
+
+class _Utilities:
+    """What Triton calls to load a code object."""
+
+    def __init__(self, gpu: Device) -> None:
+        self._gpu = gpu
+
+    def load_binary(self, name: str, code: bytes, shared: int, _: object) -> tuple[Any, ...]:
+        """Return module, function, registers, spills and the most threads of a workgroup."""
+        function = self._gpu.load(code, name)
+        facts = emulator.kernel_facts(int(function.handle))
+        return function.module, function, facts.vgprs, facts.vgpr_spills, facts.max_threads
+
+    def unload_module(self, module: object) -> None:
+        """Let a module go: it is unloaded when nothing refers to it."""
+
+    def get_device_properties(self, _: object) -> dict[str, Any]:
+        """Return what Triton asks of a GPU."""
+        spec = self._gpu.spec
+        return {
+            "max_shared_mem": spec.lds_bytes,
+            "max_num_regs": spec.vgprs_per_simd_lane * 4,
+            "multiprocessor_count": spec.compute_units // spec.compute_units_per_multiprocessor,
+            "sm_clock_rate": int(spec.clock_hz / 1000),
+            "mem_clock_rate": int(spec.memory_clock_hz / 1000),
+            "mem_bus_width": spec.memory_bus_bits,
+            "arch": spec.name,
+            "warpSize": spec.wave_size,
+            "cooperativeLaunch": True,
+        }
+
+
+class _Launcher:
+    """Launches one compiled kernel, and waits for it: its arguments are in host memory."""
+
+    def __init__(self, source: Any, metadata: Any) -> None:
+        driver = _triton().backends.driver
+        described = getattr(metadata, "tensordesc_meta", None)
+        types = driver.expand_signature(source.signature.values(), described, "tensordesc")
+        self._types = tuple(types)
+        self._launch = driver.wrap_handle_tensordesc_impl(
+            self._run,
+            source.signature,
+            described,
+            lambda value, *_: driver.decompose_descriptor(value),
+        )
+        self._metadata = metadata
+
+    def __call__(
+        self,
+        x: int,
+        y: int,
+        z: int,
+        stream: object,
+        function: Any,
+        packed: object,
+        launch_metadata: object,
+        enter: Callable[[object], None] | None,
+        leave: Callable[[object], None] | None,
+        *arguments: Any,
+    ) -> None:
+        if x * y * z == 0:
+            return
+        if enter is not None:
+            enter(launch_metadata)
+        self._launch((x, y, z), function, arguments)
+        if leave is not None:
+            leave(launch_metadata)
+
+    def _run(self, grid: tuple[int, int, int], function: Any, arguments: Sequence[Any]) -> None:
+        metadata = self._metadata
+        groups = grid[0] * grid[1] * grid[2]
+        scratch = [
+            np.zeros(groups * size, np.uint8)
+            for size in (metadata.global_scratch_size, metadata.profile_scratch_size)
+        ]
+        addresses = [array.ctypes.data if array.size else None for array in scratch]
+        words = kernel_arguments(self._types, arguments, addresses)
+        gpu: Device = function.device
+        gpu.activate()
+        block = (metadata.warp_size * metadata.num_warps, 1, 1)
+        Launch(function, (*grid, *block), words, metadata.shared)(None)
+        gpu.synchronize()
+
+
+class EmulatedDriver:
+    """Triton's driver of an emulated GPU: ``triton.runtime.driver.set_active(EmulatedDriver(…))``.
+
+    Tensors are torch's in host memory, or a :class:`~cklang.triton.HostArray`.
+
+    Raises:
+        CkValueError: D001, no GPU of that name is emulated.
+        CkUnsupportedError: E006, Triton is not installed.
+    """
+
+    launcher_cls = _Launcher
+
+    def __init__(self, gpu: str) -> None:
+        _triton()
+        self.gpu = open_device(f"emu:{gpu}")
+        self.utils = _Utilities(self.gpu)
+
+    @classmethod
+    def is_active(cls) -> bool:
+        """Return False: Triton does not choose it by itself."""
+        return False
+
+    def get_current_target(self) -> Any:
+        """Return what Triton compiles for."""
+        return _triton().backends.compiler.GPUTarget(
+            "hip", self.gpu.spec.name, self.gpu.spec.wave_size
+        )
+
+    def get_current_device(self) -> str:
+        """Return the GPU's name, by which Triton keeps its kernels apart."""
+        return self.gpu.name
+
+    def set_current_device(self, _: object) -> None:
+        """Stay with the one GPU of this driver."""
+
+    def get_current_stream(self, _: object = None) -> int:
+        """Return the default stream."""
+        return 0
+
+    def get_active_torch_device(self) -> Any:
+        """Return torch's CPU: the emulated GPU uses host memory."""
+        import torch
+
+        return torch.device("cpu")
+
+    def get_device_interface(self) -> Any:
+        """Return torch's module for the CPU."""
+        import torch
+
+        return torch.cpu
+
+    def map_python_to_cpp_type(self, _: str) -> str:
+        """Return a C type; no launcher is compiled that would have it."""
+        return _SCALAR_TYPE
+
+    def allocate_default_profile_scratch(self, size: int, *_: object) -> np.ndarray[Any, Any]:
+        """Return memory for a profiler of kernels."""
+        return np.zeros(size, np.uint8)
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """Return what autotuning measures with: the wall time of one emulated launch."""
+
+        def benchmark(call: Callable[[], object], quantiles: Any = None, **_: object) -> Any:
+            begin = time.perf_counter()
+            call()
+            milliseconds = 1000 * (time.perf_counter() - begin)
+            return milliseconds if quantiles is None else [milliseconds] * len(quantiles)
+
+        return benchmark
+
+    def get_empty_cache_for_benchmark(self) -> np.ndarray[Any, Any]:
+        """Return memory to clear between measurements: none, no cache is emulated."""
+        return np.zeros(1, np.int32)
+
+    def clear_cache(self, cache: np.ndarray[Any, Any]) -> None:
+        """Clear that memory."""
+        cache.fill(0)
+
+
+@contextmanager
+def device(gpu: str) -> Iterator[EmulatedDriver]:
+    """Let Triton compile for an emulated GPU and launch there, inside of a ``with`` statement.
+
+    Args:
+        gpu: "gfx942", "gfx950", "gfx90a", "gfx1100" or "gfx1201".
+
+    Raises:
+        CkValueError: D001, no GPU of that name is emulated.
+        CkUnsupportedError: E006, Triton is not installed.
+    """
+    drivers = _triton().runtime.driver
+    before = drivers._active
+    chosen = EmulatedDriver(gpu)
+    drivers.set_active(chosen)
+    try:
+        yield chosen
+    finally:
+        drivers.set_active(before)

@@ -118,6 +118,7 @@ CKEMU_INLINE void store_group(Wave& w, const u32* rows, int group, const LaneAdd
 template <class All, class One>
 CKEMU_INLINE void each_group(const Wave& w, All all, One one) {
   const u64 exec = w.exec();
+#pragma clang loop unroll(disable)
   for (int group = 0; group < kLanes / kGroup; ++group) {
     const u32 byte = exec >> (kGroup * group) & 0xff;
     if (byte == 0xff) {
@@ -131,13 +132,13 @@ CKEMU_INLINE void each_group(const Wave& w, All all, One one) {
 /// Loads every enabled lane; registers may hold the addresses.
 template <Access access>
 CKEMU_INLINE void load_lanes_at(Wave& w, u32* rows, const LaneAddresses& at) {
-  const auto one = [&](int l) {
+  const auto one = [&](int l) __attribute__((always_inline)) {
     const u8* from = at(l);
     w.lane = l;
     load_lane<access>(rows, l, from);
   };
   if constexpr (access.bytes >= 4) {
-    each_group(w, [&](int group) { load_group<access.bytes / 4>(w, rows, group, at); }, one);
+    each_group(w, [&](int group) __attribute__((always_inline)) { load_group<access.bytes / 4>(w, rows, group, at); }, one);
   } else {
     each_lane(w, one);
   }
@@ -145,13 +146,13 @@ CKEMU_INLINE void load_lanes_at(Wave& w, u32* rows, const LaneAddresses& at) {
 }
 template <Access access>
 CKEMU_INLINE void store_lanes_at(Wave& w, const u32* rows, const LaneAddresses& at) {
-  const auto one = [&](int l) {
+  const auto one = [&](int l) __attribute__((always_inline)) {
     u8* to = at(l);
     w.lane = l;
     store_lane<access>(rows, l, to);
   };
   if constexpr (access.bytes >= 4) {
-    each_group(w, [&](int group) { store_group<access.bytes / 4>(w, rows, group, at); }, one);
+    each_group(w, [&](int group) __attribute__((always_inline)) { store_group<access.bytes / 4>(w, rows, group, at); }, one);
   } else {
     each_lane(w, one);
   }

@@ -16,7 +16,7 @@ import pytest
 
 from cklang import emulator
 from cklang.errors import CkValueError
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Module, assemble, hip, ok
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -71,6 +71,11 @@ SCALAR_SHIFTS = ("s_lshl_b64", "s_lshr_b64", "s_ashr_i64")
 SCALAR_COMPARES = tuple(
     f"s_cmp_{c}_{t}" for c in ("eq", "lg", "gt", "ge", "lt", "le") for t in ("i32", "u32")
 )
+SPECIAL = (
+    *(0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001, 0x7F800001, 0xFFA00000, 1),
+    *(0x80000001, 0x007FFFFF, 0x3F800000, 0xBF800000, 0x7F7FFFFF, 0x00800000, 0x4F000000),
+)
+"""Zeros, infinities, NaN of both kinds, denormals, the largest and the smallest, 2^31."""
 INLINE = ("0", "1", "7", "31", "32", "64", "-1", "-16", "1.0", "-0.5", "4.0")
 
 
@@ -108,6 +113,9 @@ class Writer:
             drawn[self.random.randrange(count)] = self.scalar()
         return drawn
 
+    def few(self) -> int:
+        return self.random.randrange(5)
+
     def scalar_source(self) -> str:
         return self.scalar() if self.random.random() < 0.8 else self.random.choice(INLINE[:8])
 
@@ -136,14 +144,15 @@ class Writer:
 
     def wide(self) -> str:
         shift = self.random.choice((self.vector(), str(self.random.randrange(64))))
+        factors = f"{self.mask()}, {self.vector()}, {self.vector()}"
         return self.random.choice(
             (
-                f"v_lshl_add_u64 {self.pair()}, {self.pair()}, {self.random.randrange(5)}, {self.pair()}",
+                f"v_lshl_add_u64 {self.pair()}, {self.pair()}, {self.few()}, {self.pair()}",
                 f"v_lshlrev_b64 {self.pair()}, {shift}, {self.pair()}",
                 f"v_lshrrev_b64 {self.pair()}, {shift}, {self.pair()}",
                 f"v_ashrrev_i64 {self.pair()}, {shift}, {self.pair()}",
-                f"v_mad_u64_u32 {self.pair()}, {self.mask()}, {self.vector()}, {self.vector()}, {self.pair()}",
-                f"v_mad_i64_i32 {self.pair()}, {self.mask()}, {self.vector()}, {self.vector()}, {self.pair()}",
+                f"v_mad_u64_u32 {self.pair()}, {factors}, {self.pair()}",
+                f"v_mad_i64_i32 {self.pair()}, {factors}, {self.pair()}",
                 f"v_mov_b64 {self.pair()}, {self.pair()}",
             )
         )
@@ -161,12 +170,12 @@ class Writer:
         a, b = self.sources(2)
         carry = self.random.choice(("add", "sub", "subrev"))
         with_carry = {"add": "addc", "sub": "subb", "subrev": "subbrev"}[carry]
-        v, w = self.vector(), self.vector()
+        v, w, mask = self.vector(), self.vector(), self.mask()
         return self.random.choice(
             (
-                f"v_cndmask_b32_e64 {self.vector()}, {v}, {w}, {self.mask()}",
+                f"v_cndmask_b32_e64 {self.vector()}, {v}, {w}, {mask}",
                 f"v_{carry}_co_u32_e64 {self.vector()}, {self.mask()}, {a}, {b}",
-                f"v_{with_carry}_co_u32_e64 {self.vector()}, {self.mask()}, {v}, {w}, {self.mask()}",
+                f"v_{with_carry}_co_u32_e64 {self.vector()}, {self.mask()}, {v}, {w}, {mask}",
             )
         )
 
@@ -184,12 +193,12 @@ class Writer:
         return f"v_{target}_{name}_{kind}_e64 {self.mask()}, {a}, {b}"
 
     def scalar_operation(self) -> str:
-        a, b = self.scalar_source(), self.scalar_source()
+        a, b, wide = self.scalar_source(), self.scalar_source(), self.scalars()
         return self.random.choice(
             (
                 f"{self.random.choice(SCALAR_TWO)} {self.scalar()}, {a}, {b}",
-                f"{self.random.choice(SCALAR_WIDE)} {self.scalars()}, {self.scalars()}, {self.mask()}",
-                f"{self.random.choice(SCALAR_SHIFTS)} {self.scalars()}, {self.scalars()}, {b}",
+                f"{self.random.choice(SCALAR_WIDE)} {self.scalars()}, {wide}, {self.mask()}",
+                f"{self.random.choice(SCALAR_SHIFTS)} {self.scalars()}, {wide}, {b}",
                 f"{self.random.choice(SCALAR_COMPARES)} {a}, {b}",
                 f"s_cmp_lg_u64 {self.scalars()}, {self.scalars()}",
                 f"s_cmpk_lt_u32 {self.scalar()}, {self.random.getrandbits(16)}",
@@ -328,11 +337,7 @@ def program(seed: int) -> str:
 def data(seed: int) -> np.ndarray:
     """Bits of all kinds: any, small integers, ordinary floats, special ones."""
     rng = np.random.default_rng(seed)
-    special = np.array(
-        [0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001, 0x7F800001, 0xFFA00000, 1]
-        + [0x80000001, 0x007FFFFF, 0x3F800000, 0xBF800000, 0x7F7FFFFF, 0x00800000, 0x4F000000],
-        np.uint32,
-    )
+    special = np.array(SPECIAL, np.uint32)
     shape = (64, 12)
     kinds = (
         rng.integers(0, 1 << 32, shape, np.uint32),
@@ -369,9 +374,7 @@ def test_random_programs(gpu: str, tmp_path: Path) -> None:
     for seed in seeds:
         for case in range(3):
             interpreted, translated = both(module, f"p{seed}", data(100 * seed + case))
-            np.testing.assert_array_equal(
-                translated, interpreted, err_msg=f"program {seed}, case {case}"
-            )
+            np.testing.assert_array_equal(translated, interpreted, err_msg=f"{seed}, {case}")
 
 
 def test_the_counts_of_instructions_are_the_same(tmp_path: Path) -> None:
@@ -396,8 +399,6 @@ def test_a_fault_in_translated_code_names_instruction_and_lane(tmp_path: Path) -
   global_load_dword v3, v1, s[4:5]
   v_add_u32 v2, 1, v1
 """
-    from tests.support.assembly import hip, ok
-
     reports = []
     for what in ("off", "all"):
         module = Module(assemble(tmp_path, {"faults": body}))
@@ -407,7 +408,8 @@ def test_a_fault_in_translated_code_names_instruction_and_lane(tmp_path: Path) -
         assert status == "hipErrorIllegalAddress"
         text = emulator.fault(0)
         reports.append([line for line in text.splitlines() if "pc" in line or "lane" in line])
-        assert "lane 37" in text and "global_load_dword v3, v1, s[4:5]" in text
+        assert "lane 37" in text
+        assert "global_load_dword v3, v1, s[4:5]" in text
         ok(hip().hipDeviceReset())
     assert reports[0] == reports[1]
 

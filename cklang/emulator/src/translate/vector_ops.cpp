@@ -465,6 +465,17 @@ bool operands_fit(const Code& code, const VectorRow& row) {
   return true;
 }
 
+/// Whether the mask that it writes, 16 lanes at a time, takes the place of a scalar that all lanes read.
+bool overwrites_scalar(const Code& code, const VectorRow& row) {
+  const u32 mask = row.mask_result == 1 ? code.dst : code.dst2;
+  for (int slot = 0; slot < 3; ++slot) {
+    const Source& source = code.src[slot];
+    if (source.kind != Kind::Sgpr || slot == row.mask_source) continue;
+    if (source.index < mask + 2u && mask < source.index + std::max<u32>(source.dwords, 1)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 const VectorRow* vector_row(const Code& code) {
@@ -474,6 +485,7 @@ const VectorRow* vector_row(const Code& code) {
   if (row == nullptr || !operands_fit(code, *row)) return nullptr;
   if (row->mask_result == 1 && !mask_register(code.dst_kind, code.dst)) return nullptr;
   if (row->mask_result == 2 && !mask_register(inst->dst[1].kind, code.dst2)) return nullptr;
+  if (row->mask_result != 0 && overwrites_scalar(code, *row)) return nullptr;
   if (code.fn == handler_of(inst->op)) return row;
   const bool plain = inst->form == Form::Plain && inst->op_sel == 0 && !inst->dst[0].half;
   const bool modifiable = row->floating && (inst->dst[0].type == Type::F32 || (inst->omod == 0 && !inst->clamp));

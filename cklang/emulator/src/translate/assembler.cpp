@@ -27,6 +27,16 @@ i32 Assembler::constant(u32 value) {
   return static_cast<i32>(constants_.size()) - 1;
 }
 
+i32 Assembler::steps(u32 step) {
+  for (const auto& [known, first] : steps_) {
+    if (known == step) return first;
+  }
+  const i32 first = static_cast<i32>(constants_.size());
+  for (u32 n = 0; n < 16; ++n) constants_.push_back(n * step);
+  steps_.push_back({step, first});
+  return first;
+}
+
 // Operands ----------------------------------------------------------------------------------------
 
 /// `unit` is what a displacement of 8 bits counts.
@@ -308,6 +318,21 @@ void Assembler::vector_shift(u8 what, u8 to, u8 from, u8 by) {
 void Assembler::vector_shift_q(u8 what, u8 to, u8 from, u8 by) {
   vector({1, 1, 0x73, 1}, what, to, from);
   byte(by);
+}
+
+void Assembler::vector_first(Reg to, u8 from) {
+  byte(0x62);
+  byte(u32{(from & 8) == 0} << 7 | 1u << 6 | u32{to < 8} << 5 | u32{(from & 16) == 0} << 4 | 1);
+  byte(15u << 3 | 4 | 1);
+  byte(8);
+  byte(0x7e);
+  modrm(from, to);
+}
+void Assembler::indexed(u8 opcode, u8 reg, Reg base, u8 index, i32 disp, u8 k) {
+  evex({2, 1, opcode, 0}, reg, index & 16, k, false, (index & 8) != 0, base >= 8);
+  byte(0x80u | (reg & 7u) << 3 | 4);
+  byte((index & 7u) << 3 | (base & 7u));
+  dword(static_cast<u32>(disp));
 }
 
 }  // namespace ckemu::x86

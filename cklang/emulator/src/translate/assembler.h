@@ -4,6 +4,7 @@
 // instructions of AVX-512 that translated code is made of. Vector registers are of 512 bits.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "core/base.h"
@@ -54,6 +55,8 @@ class Assembler {
   void finish();
   /// Overwrites 32 bits.
   void patch(size_t at, u32 value) { std::memcpy(&bytes_[at], &value, 4); }
+  /// The number of the first of 16 constants: 0, 1, 2 ... times `step`.
+  i32 steps(u32 step);
   /// The number of a 32-bit constant, for Mem::constant.
   i32 constant(u32 value);
 
@@ -113,7 +116,17 @@ class Assembler {
   void vector_shift(u8 what, u8 to, u8 from, u8 by);
   void vector_shift_q(u8 what, u8 to, u8 from, u8 by);  // quadwords: shr 2, shl 6
 
+
+  /// The first dword.
+  void vector_first(Reg to, u8 from);
+  void vector_load_anywhere(u8 to, Mem from) { vector({1, 2, 0x6f, 0}, to, 0, from); }
+  void vector_store_anywhere(Mem to, u8 from) { vector({1, 2, 0x7f, 0}, from, 0, to); }
+  /// Dwords at base + index + disp of the lanes of `k`, which is cleared.
+  void gather(u8 to, Reg base, u8 index, i32 disp, u8 k) { indexed(0x90, to, base, index, disp, k); }
+  void scatter(Reg base, u8 index, i32 disp, u8 from, u8 k) { indexed(0xa0, from, base, index, disp, k); }
+
  private:
+  void indexed(u8 opcode, u8 reg, Reg base, u8 index, i32 disp, u8 k);
   void byte(u32 value) { bytes_.push_back(static_cast<u8>(value)); }
   void dword(u32 value);
   void modrm(u8 reg, Reg rm) { byte(0xc0u | (reg & 7u) << 3 | (rm & 7u)); }
@@ -136,6 +149,7 @@ class Assembler {
   std::vector<Fixup> fixups_;
   std::vector<Use> uses_;
   std::vector<u32> constants_;
+  std::vector<std::pair<u32, i32>> steps_;  // step, first constant
 };
 
 }  // namespace ckemu::x86

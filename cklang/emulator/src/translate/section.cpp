@@ -160,6 +160,10 @@ void Section::add(const Code& code, const VectorRow& row) {
   ScalarSet both = scalars_;
   both.join(reads);
   if (reads.meets(results_) || results.meets(both)) flush();
+  // Lanes at hand must not see what later ones of an earlier instruction are still to write or to read.
+  if (writes_local_ ? row.local != 0 : row.local == 2 && reads_local_) flush();
+  reads_local_ |= row.local == 1;
+  writes_local_ |= row.local == 2;
   items_.push_back({&code, &row});
   scalars_.join(reads);
   masks_.join(masks);
@@ -202,6 +206,7 @@ void Section::flush() {
   a_.jump_if(kNonZero, repeat);
   items_.clear();
   scalars_ = masks_ = results_ = ScalarSet{};
+  reads_local_ = writes_local_ = false;
 }
 
 }  // namespace ckemu::translate

@@ -38,7 +38,11 @@ struct VectorRow {
   i8 mask_source = -1;       // slot
   u8 mask_result = 0;        // 1: dst, 2: dst2
   u8 constant_source = 0xff;  // slot that must be a constant
+  u8 local = 0;              // 1: reads local memory, 2: writes it
 };
+
+/// The rows of operations on local memory.
+const VectorRow* local_rows(size_t& count);
 
 /// The row of an instruction that can be translated; else null.
 const VectorRow* vector_row(const Code& code);
@@ -127,6 +131,7 @@ class Section {
   const u32 wave_lanes_;
   std::vector<Item> items_;
   ScalarSet scalars_, masks_, results_;
+  bool reads_local_ = false, writes_local_ = false;
 };
 
 // Registers of translated code.

@@ -35,6 +35,7 @@ __all__ = [
     "ROCM_PATH",
     "SANITIZE",
     "TIMEOUT",
+    "TRANSLATE",
     "VERIFY",
     "Knob",
     "executable_path",
@@ -202,6 +203,13 @@ NUMERICS: Knob[str] = Knob(
     parse=_one_of("fma", "exact", "cdna3"),
     doc="how the emulator rounds matrix products: fma (fast), exact (once), cdna3 (as an MI300)",
 )
+TRANSLATE: Knob[str] = Knob(
+    name="CKLANG_TRANSLATE",
+    default="hot",
+    parse=_one_of("off", "hot", "all"),
+    doc="what the emulator translates to host code: off (nothing), hot (what is executed often), "
+    "all (what is executed); on CPUs with AVX-512",
+)
 PRESET: Knob[str] = Knob(
     name="CKLANG_PRESET",
     default="catalogue",
@@ -254,6 +262,7 @@ ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     SANITIZE,
     LOG,
     NUMERICS,
+    TRANSLATE,
     PRESET,
     TIMEOUT,
     VERIFY,

@@ -28,6 +28,7 @@ from cklang.emulator.library import (
     sanitize,
     stats,
     timeout,
+    translation,
 )
 
 __all__ = [
@@ -52,4 +53,5 @@ __all__ = [
     "sanitize",
     "stats",
     "timeout",
+    "translation",
 ]

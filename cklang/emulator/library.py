@@ -34,10 +34,14 @@ __all__ = [
     "sanitize",
     "stats",
     "timeout",
+    "translation",
 ]
 
 NUMERICS = ("fma", "exact", "cdna3")
 """How matrix products may be rounded, in the order of the C interface."""
+
+TRANSLATIONS = ("off", "hot", "all")
+"""What may be translated to host code, in the order of the C interface."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +122,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_set_patience": (None, (ctypes.c_uint64,)),
     "ckemu_set_numerics": (None, (ctypes.c_int,)),
     "ckemu_sanitize": (None, (ctypes.c_uint,)),
+    "ckemu_set_translation": (None, (ctypes.c_int,)),
     "ckemu_embed": (None, ()),
     "ckemu_set_timeout": (None, (ctypes.c_uint64,)),
     "ckemu_last_numerics": (ctypes.c_int, (ctypes.c_int,)),
@@ -142,6 +147,7 @@ def load() -> ctypes.CDLL:
     path = library_path()
     # Before the library reads them itself: a word that it does not know ends the process.
     checks, rounding, seconds = knobs.SANITIZE.get(), knobs.NUMERICS.get(), knobs.TIMEOUT.get()
+    translated = knobs.TRANSLATE.get()
     try:
         library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     except OSError as problem:
@@ -154,6 +160,7 @@ def load() -> ctypes.CDLL:
     library.ckemu_sanitize(_bits(checks))
     library.ckemu_set_numerics(NUMERICS.index(rounding))
     library.ckemu_set_timeout(1000 * (seconds or 0))
+    library.ckemu_set_translation(TRANSLATIONS.index(translated))
     return library
 
 
@@ -192,6 +199,21 @@ def timeout(seconds: int) -> None:
             "Z001", name="timeout", got=seconds, problem="must be 0 or more", doc=knobs.TIMEOUT.doc
         )
     load().ckemu_set_timeout(1000 * seconds)
+
+
+def translation(what: str) -> None:
+    """Set what launches from now on translate to host code: ``off``, ``hot`` or ``all``.
+
+    Results are the same bit for bit. Checks (:func:`sanitize`) interpret, and so do CPUs without
+    AVX-512.
+
+    Raises:
+        CkValueError: Z001, the word is none of the three.
+    """
+    if what not in TRANSLATIONS:
+        problem = f"must be one of {', '.join(TRANSLATIONS)}"
+        raise error("Z001", name="translation", got=what, problem=problem, doc=knobs.TRANSLATE.doc)
+    load().ckemu_set_translation(TRANSLATIONS.index(what))
 
 
 def numerics(mode: str) -> None:

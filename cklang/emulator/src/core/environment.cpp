@@ -6,6 +6,7 @@
 
 #include "checks/checks.h"
 #include "core/immortal.h"
+#include "translate/translate.h"
 
 namespace ckemu {
 
@@ -82,6 +83,9 @@ Environment read() {
   }
   if (const char* text = text_of("CKLANG_NUMERICS")) {
     found.numerics = static_cast<u8>(number_of("CKLANG_NUMERICS", words_of(text).front(), kNumerics));
+  }
+  if (const char* text = text_of("CKLANG_TRANSLATE")) {
+    found.translate = static_cast<u8>(number_of("CKLANG_TRANSLATE", words_of(text).front(), kTranslateNames));
   }
   if (const char* text = text_of("CKLANG_FAULT")) {
     const bool abort = number_of("CKLANG_FAULT", words_of(text).front(), kFaults) == 0;

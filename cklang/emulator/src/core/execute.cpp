@@ -7,6 +7,7 @@
 #include "core/fault.h"
 #include "core/program.h"
 #include "ops/half_flush.h"
+#include "translate/translate.h"
 
 namespace ckemu {
 
@@ -102,6 +103,30 @@ void run_loop(Wave& w) {
   } while (--w.budget > 0);
 }
 
+/// Runs what is translated, and interprets the rest.
+void run_translating(Wave& w) {
+  u64* executed = w.counters->executed;
+  Translation& translation = w.program->translation();
+  const Translate how = w.counters->eager ? Translate::All : Translate::Hot;
+  translation.reach(*w.next, how);
+  for (;;) {
+    const Code& c = *w.next;
+    if (const void* piece = __atomic_load_n(&c.translated, __ATOMIC_ACQUIRE)) {
+      translation.run(w, piece);
+      if (w.budget <= 0) return;
+      translation.reach(*w.next, how);
+      if (w.next->translated != nullptr) continue;
+    }
+    const Code& one = *w.next;
+    w.next = &one + 1;
+    w.current = &one;
+    ++executed[one.slot];
+    one.fn(w, one);
+    if (--w.budget <= 0) return;
+    if (w.next != &one + 1) translation.reach(*w.next, how);
+  }
+}
+
 }  // namespace
 
 i64 run_wave(Wave& w, i64 budget) {
@@ -111,7 +136,10 @@ i64 run_wave(Wave& w, i64 budget) {
     w.budget = left;
     const bool usual = (w.mode & kFloatBits) == kUsualFloat && (w.mode & (kModeIndexed | kModeSkip)) == 0 &&
                        w.checks == nullptr;
-    if (usual) {
+    if (usual && w.counters->segments != nullptr) {
+      run_translating(w);
+      if (w.budget < -1) return budget - w.budget;  // a piece goes on to its end
+    } else if (usual) {
       run_loop<false>(w);
     } else {
       run_loop<true>(w);

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
+
 #include "core/program.h"
 #include "core/workgroup.h"
 #include "decode/disasm.h"
@@ -40,6 +42,10 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   }
   Wave& wave = *frame->wave;
   frame->wave = nullptr;  // a fault while reporting goes to the previous handler
+  const u64 address = reinterpret_cast<u64>(info->si_addr);
+  if (wave.group_bytes != 0 && address > wave.group_address) {
+    wave.lane += static_cast<i32>(std::min<u64>((address - wave.group_address) / wave.group_bytes, 7));
+  }
   frame->fault.kind = FaultKind::Address;
   // Addresses that are not canonical arrive without their value.
   if (info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR) {

@@ -7,6 +7,7 @@
 #include "ops/dual.h"
 #include "ops/matrix.h"
 #include "ops/modifiers.h"
+#include "translate/translate.h"
 
 namespace ckemu {
 
@@ -45,6 +46,7 @@ bool ends_run(Op op) {
 Program::Program(Ref<CodeObject> object, const Kernel& kernel, Family family)
     : object_(std::move(object)), kernel_(kernel), family_(family), base_(static_cast<u32>(object_->text_begin())) {
   index_.resize((object_->text_end() - object_->text_begin()) / 4);
+  translation_ = std::make_unique<Translation>(*this);
 }
 
 Program::~Program() {

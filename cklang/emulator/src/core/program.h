@@ -38,10 +38,14 @@ struct Code {
   const Inst* inst = nullptr;
   const void* detail = nullptr;        // handler's own table row
   mutable const Code* link = nullptr;  // branch target, or the plain form of a modified instruction
+  mutable const void* translated = nullptr;  // the piece of host code that begins here
+  mutable u32 heat = 0;                      // how often control has jumped here
 };
 
 struct ModifierPlan;
 struct DualPair;
+
+class Translation;
 
 class Program {
  public:
@@ -64,6 +68,7 @@ class Program {
   size_t dwords() const { return index_.size(); }
   const Code* decoded(size_t slot) const { return index_[slot]; }
   u32 base() const { return base_; }
+  Translation& translation() { return *translation_; }
 
  private:
   const Code* decode_run(u64 offset);
@@ -89,6 +94,7 @@ class Program {
   std::map<u64, u32*> constants_;
   std::vector<std::unique_ptr<ModifierPlan>> plans_;
   std::vector<std::unique_ptr<Text<320>>> refusals_;
+  std::unique_ptr<Translation> translation_;
 };
 
 /// The handler of an operation; null if the emulator lacks it.

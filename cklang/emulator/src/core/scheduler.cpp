@@ -16,6 +16,7 @@
 #include "core/workgroup.h"
 #include "hip/hostcall.h"
 #include "hip/queue.h"
+#include "translate/translate.h"
 
 namespace ckemu {
 
@@ -41,6 +42,10 @@ class Scheduler {
     Broadcasts spread;
     std::vector<u64> executed(launch_.program->dwords());
     counters.executed = executed.data();
+    Translation& translated = launch_.program->translation();
+    std::vector<u64> segments(how_ != Translate::Off ? translated.capacity() : 0);
+    if (how_ != Translate::Off) counters.segments = segments.data();
+    counters.eager = how_ == Translate::All;
     fault_frame() = &frame;
     lock_.lock();
     while (std::unique_ptr<Workgroup> group = take()) {
@@ -59,6 +64,7 @@ class Scheduler {
       if (fine && !group->done) note_time();
       give_back(static_cast<std::unique_ptr<Workgroup>&&>(group), fine, frame);
     }
+    translated.spread(segments, executed);
     for (size_t n = 0; n < executed.size(); ++n) result_.executed[n] += executed[n];
     result_.bytes_loaded += counters.bytes_loaded;
     result_.bytes_stored += counters.bytes_stored;
@@ -145,6 +151,7 @@ class Scheduler {
   const Launch& launch_;
   LaunchResult& result_;
   const u64 start_ = now(), limit_ = timeout();  // nanoseconds, milliseconds
+  const Translate how_ = translation();
   bool late_ = false;
   Mutex lock_;
   Condition changed_;

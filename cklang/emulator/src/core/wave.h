@@ -32,6 +32,8 @@ struct Counters {
   u64 bytes_stored = 0;
   u64 lds_bytes = 0;
   u64 progress = 0;  // memory changes and finished waves; standing still means spinning
+  u64* segments = nullptr;  // by translated segment; null: everything is interpreted
+  bool eager = false;       // translate what control reaches for the first time
 };
 
 /// Where scalar and constant operands are spread over lanes before use.
@@ -76,6 +78,8 @@ struct alignas(64) Wave {
   u32 scratch_bytes = 0;      // per lane
   bool yielded = false;       // s_sleep: let others run first
   u64 signalled = kNoPhase;   // phase of the split barrier at which the wave has arrived last
+  u64 group_address = 0;      // of `lane`, while several lanes are accessed at once
+  u32 group_bytes = 0;        // of each of them; 0 otherwise
 
   u64 exec() const { return load_as<u64>(&s[kExec]); }
   void set_exec(u64 mask) { std::memcpy(&s[kExec], &mask, 8); }

@@ -156,6 +156,10 @@ void Workgroup::start_wave(u32 number, u8* registers, u8* scratch) {
   if (kernel.private_segment && !architected) sgprs.put(0);  // each wave has a resource of its own
   for (u32 l = 0; l < count; ++l) {
     const u32 item = first + l;
+    if (launch->block[0] == launch->threads()) {
+      wave.v[0][l] = item;
+      continue;
+    }
     const u32 x = item % launch->block[0], y = item / launch->block[0] % launch->block[1];
     const u32 z = item / launch->block[0] / launch->block[1];
     wave.v[0][l] = x | (kernel.item_id_dims > 0 ? y << 10 : 0) | (kernel.item_id_dims > 1 ? z << 20 : 0);

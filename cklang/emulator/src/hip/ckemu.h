@@ -51,6 +51,9 @@ int ckemu_fidelity(int device, void (*emit)(void* context, const char* operation
 /* How matrix products are rounded in launches from now on: 0 "fma", 1 "exact", 2 "cdna3". */
 void ckemu_set_numerics(int numerics);
 
+/* What launches from now on translate to host code: 0 nothing, 1 what they execute often, 2 all that they execute. */
+void ckemu_set_translation(int what);
+
 /* What launches from now on fail for: 1 missing waits, 2 races in local memory, 4 reads of local memory
    that nobody has written, 8 accesses behind the end of an allocation; or several. */
 void ckemu_sanitize(unsigned checks);

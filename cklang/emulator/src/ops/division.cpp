@@ -91,6 +91,75 @@ T div_fixup(T quotient, T denominator, T numerator) {
   return with_sign(quotient == quotient ? std::fabs(quotient) : infinity);
 }
 
+// Eight quotients of f32 at a time, where nothing special happens in any lane.
+
+CKEMU_INLINE I8v exponents(U8v x) { return i(x >> 23 & 255); }
+
+/// Where neither operand, inverse nor quotient is zero, denormal, infinite, NaN or far from the other.
+CKEMU_INLINE I8v unscaled(U8v denominator, U8v numerator) {
+  const I8v d = exponents(denominator), n = exponents(numerator), between = n - d;
+  return (d >= 1) & (d <= 252) & (n > 23) & (n <= 254) & (between < 96) & (between >= -125);
+}
+CKEMU_INLINE I8v ordinary(U8v quotient, U8v denominator, U8v numerator) {
+  const I8v d = exponents(denominator), n = exponents(numerator);
+  return (d >= 1) & (d <= 254) & (n >= 1) & (n <= 254) & (n - d >= -150) & (f(quotient) == f(quotient));
+}
+
+/// Calls `usual(group)`, which says whether it has done 8 lanes at once; else `lane` for those enabled.
+template <class Usual, class Lane>
+CKEMU_INLINE void each_usual(const Wave& w, Usual usual, Lane lane) {
+  const u64 exec = w.exec();
+  for (int group = 0; group < kLanes / 8; ++group) {
+    const u32 byte = exec >> (8 * group) & 0xff;
+    if (byte == 0xff && usual(group)) continue;
+    for (u32 left = byte; left != 0; left &= left - 1) lane(8 * group + __builtin_ctz(left));
+  }
+}
+
+void scale_f32(Wave& w, const Code& c) {
+  const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1), *e = source_row(w, c, 2);
+  u32* d = w.v[c.dst];
+  u64 flags = 0;
+  const auto usual = [&](int g) {
+    if (mask_bits(unscaled(load8(b, g), load8(e, g))) != 0xff) return false;
+    store8(d, g, load8(a, g));
+    return true;
+  };
+  each_usual(w, usual, [&](int l) {
+    const Scaled<float> scaled = div_scale(get_lane<float>(a, l), get_lane<float>(b, l), get_lane<float>(e, l));
+    set_lane<float>(d, l, scaled.value);
+    flags |= u64{scaled.flag} << l;
+  });
+  w.set_mask(c.dst2, flags);
+}
+void fmas_f32(Wave& w, const Code& c) {
+  const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1), *e = source_row(w, c, 2);
+  const u64 vcc = w.sgpr64(kVcc);
+  u32* d = w.v[c.dst];
+  const auto usual = [&](int g) {
+    const F8v result = __builtin_elementwise_fma(f(load8(a, g)), f(load8(b, g)), f(load8(e, g)));
+    if ((vcc >> (8 * g) & 0xff) != 0 || mask_bits(result == result) != 0xff) return false;
+    store8(d, g, u(result));
+    return true;
+  };
+  each_usual(w, usual, [&](int l) {
+    set_lane<float>(d, l, div_fmas(get_lane<float>(a, l), get_lane<float>(b, l), get_lane<float>(e, l), (vcc >> l & 1) != 0));
+  });
+}
+void fixup_f32(Wave& w, const Code& c) {
+  const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1), *e = source_row(w, c, 2);
+  u32* d = w.v[c.dst];
+  const auto usual = [&](int g) {
+    const U8v quotient = load8(a, g), denominator = load8(b, g), numerator = load8(e, g);
+    if (mask_bits(ordinary(quotient, denominator, numerator)) != 0xff) return false;
+    store8(d, g, (quotient & 0x7fffffff) | ((denominator ^ numerator) & 0x80000000));
+    return true;
+  };
+  each_usual(w, usual, [&](int l) {
+    set_lane<float>(d, l, div_fixup(get_lane<float>(a, l), get_lane<float>(b, l), get_lane<float>(e, l)));
+  });
+}
+
 template <class T>
 void scale_handler(Wave& w, const Code& c) {
   const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1), *e = source_row(w, c, 2);
@@ -122,11 +191,11 @@ constexpr auto fixup16 = [](u16 a, u16 b, u16 c) {
 };
 
 constexpr HandlerRow kRows[] = {
-    {Op::v_div_scale_f32, scale_handler<float>},
+    {Op::v_div_scale_f32, scale_f32},
     {Op::v_div_scale_f64, scale_handler<double>},
-    {Op::v_div_fmas_f32, fmas_handler<float>},
+    {Op::v_div_fmas_f32, fmas_f32},
     {Op::v_div_fmas_f64, fmas_handler<double>},
-    {Op::v_div_fixup_f32, lane3<float, float, float, float, div_fixup<float>>},
+    {Op::v_div_fixup_f32, fixup_f32},
     {Op::v_div_fixup_f64, lane3<double, double, double, double, div_fixup<double>>},
     {Op::v_div_fixup_f16, lane3<u16, u16, u16, u16, fixup16>},
     {Op::v_div_fixup_legacy_f16, lane3<u16, u16, u16, u16, fixup16>},

@@ -3,6 +3,7 @@
 // Flat, global and scratch accesses.
 #include "ops/atomics.h"
 #include "ops/flat_address.h"
+#include "ops/groups.h"
 #include "ops/handlers.h"
 
 namespace ckemu {
@@ -12,13 +13,13 @@ namespace {
 template <Access access>
 void global_load(Wave& w, const Code& c) {
   const Addresses at = addresses_of(w, c);
-  load_lanes<access>(w, w.v[c.dst], [&](int l) { return reinterpret_cast<const u8*>(at(l)); });
+  load_lanes_at<access>(w, w.v[c.dst], {at.low, at.high, at.base});
   count_load(w, access.bytes);
 }
 template <Access access>
 void global_store(Wave& w, const Code& c) {
   const Addresses at = addresses_of(w, c);
-  store_lanes<access>(w, source_row(w, c, 2), [&](int l) { return reinterpret_cast<u8*>(at(l)); });
+  store_lanes_at<access>(w, source_row(w, c, 2), {at.low, at.high, at.base});
   count_store(w, access.bytes);
 }
 

@@ -3,7 +3,7 @@
 // Reads and writes of the workgroup's local memory, and the lane permutes that use its crossbar.
 // Addresses beyond the allocation read 0 and drop writes.
 #include "core/fault.h"
-#include "ops/access.h"
+#include "ops/groups.h"
 #include "ops/handlers.h"
 
 namespace ckemu {
@@ -29,7 +29,7 @@ CKEMU_INLINE bool inside(const Wave& w, u64 address, u32 bytes) {
 template <Access access>
 void read_at(Wave& w, const u32* address, u32 offset, u32* rows) {
   if (all_inside(w, address, offset, access.bytes)) [[likely]] {
-    load_lanes<access>(w, rows, [&](int l) { return w.lds + address[l] + offset; });
+    load_lanes_at<access>(w, rows, {address, nullptr, reinterpret_cast<u64>(w.lds) + offset});
     return;
   }
   each_lane(w, [&](int l) {
@@ -44,7 +44,7 @@ void read_at(Wave& w, const u32* address, u32 offset, u32* rows) {
 template <Access access>
 void write_at(Wave& w, const u32* address, u32 offset, const u32* rows) {
   if (all_inside(w, address, offset, access.bytes)) [[likely]] {
-    store_lanes<access>(w, rows, [&](int l) { return w.lds + address[l] + offset; });
+    store_lanes_at<access>(w, rows, {address, nullptr, reinterpret_cast<u64>(w.lds) + offset});
     return;
   }
   each_lane(w, [&](int l) {

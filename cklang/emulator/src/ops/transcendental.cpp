@@ -36,6 +36,14 @@ constexpr auto half = [](u16 x) {
   return result != result && value == value ? u16{0x7e00} : to_f16(result);
 };
 
+/// single<inverse_root> for 8 lanes.
+constexpr auto inverse_root8 = [](U8v x) {
+  using D8v = double __attribute__((ext_vector_type(8)));
+  const D8v result = 1.0 / __builtin_elementwise_sqrt(__builtin_convertvector(f(x), D8v));
+  const U8v rounded = u(__builtin_convertvector(result, F8v));
+  return choose(is_nan(x), quiet(x), choose(is_nan(rounded), U8v(kQuietNan), rounded));
+};
+
 template <auto function>
 constexpr Handler f32 = lane1<float, float, single<function>>;
 template <auto function>
@@ -46,7 +54,7 @@ constexpr HandlerRow kRows[] = {
     {Op::v_exp_legacy_f32, f32<exp2>},
     {Op::v_log_f32, f32<log2>},
     {Op::v_log_legacy_f32, f32<log2>},
-    {Op::v_rsq_f32, f32<inverse_root>},
+    {Op::v_rsq_f32, map1<inverse_root8>},
     {Op::v_sin_f32, f32<sine>},
     {Op::v_cos_f32, f32<cosine>},
     {Op::v_exp_f16, f16<exp2>},

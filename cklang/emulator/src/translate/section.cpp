@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+#include "translate/section.h"
+
+#include <cstddef>
+
+#include "ops/float_ops.h"
+
+namespace ckemu::translate {
+
+using namespace x86;
+
+namespace {
+
+static_assert(offsetof(Wave, s) == 0);
+constexpr u8 kSpare = 1;  // the mask that anything may use
+constexpr u8 kUnordered = 3, kOrdered = 7;
+constexpr Evex kComparePs{1, 0, 0xc2, 0};
+constexpr u32 kSign = 0x80000000u;
+
+void default_nan(Assembler& a, const u8* r) {
+  for (int n = 1; n < 4; ++n) a.vector_immediate(kComparePs, kSpare, r[n], r[n], kOrdered, kSpare);
+  a.vector(kBroadcast, r[0], 0, Mem{.constant = a.constant(kQuietNan)}, kSpare);
+}
+
+}  // namespace
+
+u8 Lanes::fresh() {
+  u8 best = 32;
+  for (u8 n = 0; n < 32; ++n) {
+    const Holding& held = held_[n];
+    if (held.pinned) continue;
+    if (held.kind == Holding::Kind::Nothing) {
+      best = n;
+      break;
+    }
+    if (best == 32 || held.stamp < held_[best].stamp) best = n;
+  }
+  if (held_[best].dirty) write_back(best);
+  held_[best] = {Holding::Kind::Temporary, false, true, 0, ++clock_};
+  return best;
+}
+
+u8 Lanes::hold(Holding::Kind kind, u32 key) {
+  for (u8 n = 0; n < 32; ++n) {
+    if (held_[n].kind != kind || held_[n].key != key) continue;
+    held_[n].pinned = true;
+    held_[n].stamp = ++clock_;
+    return n;
+  }
+  const u8 to = fresh();
+  if (kind == Holding::Kind::Row) a.vector_load(to, row_at(key));
+  if (kind == Holding::Kind::Scalar) a.vector(kBroadcast, to, 0, scalar_at(key));
+  if (kind == Holding::Kind::Constant) a.vector(kBroadcast, to, 0, Mem{.constant = a.constant(key)});
+  held_[to].kind = kind;
+  held_[to].key = key;
+  return to;
+}
+
+u8 Lanes::plain_source(int slot, u32 part) {
+  const Source& source = code_->src[slot];
+  if (source.kind == Kind::Vgpr) return row(source.index + part);
+  if (source.kind == Kind::Constant) return constant(source.row[part * kLanes]);
+  return hold(Holding::Kind::Scalar, source.index + part);
+}
+
+u8 Lanes::source(int slot, u32 part) {
+  u8 value = plain_source(slot, part);
+  const Inst& inst = *code_->inst;
+  const auto change = [&](Evex op, u32 bits) {
+    const u8 with = constant(bits), changed = fresh();
+    a.vector(op, changed, value, with);
+    value = changed;
+  };
+  if ((inst.abs >> slot & 1) != 0) change(kAnd, ~kSign);
+  if ((inst.neg >> slot & 1) != 0) change(kXor, kSign);
+  return value;
+}
+
+void Lanes::result(u8 value, u32 part) {
+  const u32 key = code_->dst + part;
+  if (held_[value].kind != Holding::Kind::Temporary) {
+    const u8 copy = fresh();
+    a.vector(kMove, copy, 0, value);
+    value = copy;
+  }
+  for (Holding& held : held_) {
+    if (held.kind == Holding::Kind::Row && held.key == key) held.kind = Holding::Kind::Temporary, held.dirty = false;
+  }
+  held_[value].kind = Holding::Kind::Row;
+  held_[value].key = key;
+  held_[value].dirty = true;
+}
+
+void Lanes::float_result(u8 value, u32 part) {
+  const Inst& inst = *code_->inst;
+  if (inst.omod != 0) {
+    constexpr u32 factor[4] = {0x3f800000, 0x40000000, 0x40800000, 0x3f000000};
+    a.vector(kMulPs, value, value, constant(factor[inst.omod]));
+  }
+  if (inst.clamp) {  // the second operand is the result where the first is NaN
+    a.vector(kMaxPs, value, value, constant(0));
+    a.vector(kMinPs, value, value, constant(0x3f800000));
+  }
+  result(value, part);
+}
+
+void Lanes::mask(u8 k, int slot) { a.mask_load(k, mask_at(code_->src[slot].index)); }
+
+void Lanes::mask_result(u8 k, u16 scalar) {
+  a.mask_and(k, k, kEnabled);
+  a.mask_store(mask_at(scalar), k);
+}
+
+void Lanes::rarely(u8 k, void (*emit)(Assembler&, const u8*), u8 r0, u8 r1, u8 r2, u8 r3) {
+  const Rare rare{emit, {r0, r1, r2, r3}, a.label(), a.label()};
+  a.mask_test(k);
+  a.jump_if(kNonZero, rare.enter);
+  a.bind(rare.back);
+  rare_.push_back(rare);
+}
+
+void Lanes::settle(u8 value, u8 s0, u8 s1, u8 s2) {
+  a.vector_immediate(kComparePs, kSpare, value, value, kUnordered, kEnabled);
+  rarely(kSpare, default_nan, value, s0, s1, s2);
+}
+
+void Lanes::write_back(u8 number) {
+  Holding& held = held_[number];
+  a.vector(kBlendD, number, number, row_at(held.key), kDisabled);
+  a.vector_store(row_at(held.key), number);
+  held.dirty = false;
+}
+
+void Lanes::end() {
+  for (Holding& held : held_) {
+    held.pinned = false;
+    if (held.kind == Holding::Kind::Temporary) held.kind = Holding::Kind::Nothing;
+  }
+}
+
+void Lanes::write_all() {
+  for (u8 n = 0; n < 32; ++n) {
+    if (held_[n].dirty) write_back(n);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------
+
+void Section::add(const Code& code, const VectorRow& row) {
+  ScalarSet reads, masks, results;
+  const u32 width = wave_lanes_ / 32;
+  for (int slot = 0; slot < 3; ++slot) {
+    const Source& source = code.src[slot];
+    if (source.kind != Kind::Sgpr) continue;
+    if (slot == row.mask_source) masks.add(source.index, width);
+    else reads.add(source.index, source.dwords > 1 ? 2 : 1);
+  }
+  if (row.mask_result != 0) results.add(row.mask_result == 1 ? code.dst : code.dst2, width);
+  // A mask is read and written 16 lanes at a time, so in the order of the instructions.
+  ScalarSet both = scalars_;
+  both.join(reads);
+  if (reads.meets(results_) || results.meets(both)) flush();
+  // Lanes at hand must not see what later ones of an earlier instruction are still to write or to read.
+  if (writes_local_ ? row.local != 0 : row.local == 2 && reads_local_) flush();
+  reads_local_ |= row.local == 1;
+  writes_local_ |= row.local == 2;
+  items_.push_back({&code, &row});
+  scalars_.join(reads);
+  masks_.join(masks);
+  results_.join(results);
+}
+
+bool Section::waits(const ScalarSet& reads, const ScalarSet& writes) const {
+  if (items_.empty()) return false;
+  ScalarSet exec;
+  exec.add(kExec, 2);
+  return reads.meets(results_) || writes.meets(scalars_) || writes.meets(masks_) || writes.meets(results_) ||
+         writes.meets(exec);
+}
+
+void Section::flush() {
+  if (items_.empty()) return;
+  bool writes_masks = false;
+  for (const Item& item : items_) writes_masks |= item.row->mask_result != 0;
+  const Label repeat = a_.label(), next = a_.label();
+  a_.alu(6, kLaneBytes, kLaneBytes, false);
+  a_.alu(6, kMaskBytes, kMaskBytes, false);
+  a_.bind(repeat);
+  a_.mask_load(kEnabled, mask_at(kExec));
+  if (!writes_masks) {
+    a_.mask_test(kEnabled);
+    a_.jump_if(kZero, next);
+  }
+  a_.mask_not(kDisabled, kEnabled);
+  Lanes lanes(a_, rare_);
+  for (const Item& item : items_) {
+    lanes.begin(*item.code);
+    item.row->emit(lanes, item.row->detail);
+    lanes.end();
+  }
+  lanes.write_all();
+  a_.bind(next);
+  a_.alu(0, kLaneBytes, 64, false);
+  a_.alu(0, kMaskBytes, 2, false);
+  a_.alu(7, kLaneBytes, static_cast<i32>(4 * wave_lanes_), false);
+  a_.jump_if(kNonZero, repeat);
+  items_.clear();
+  scalars_ = masks_ = results_ = ScalarSet{};
+  reads_local_ = writes_local_ = false;
+}
+
+}  // namespace ckemu::translate

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+//
+// A run of vector instructions, translated together: a loop over 16 lanes at a time in whose body a
+// register is read from memory once, and written once. Scalar instructions that have nothing to do with
+// them are executed before.
+#pragma once
+
+#include <vector>
+
+#include "core/program.h"
+#include "translate/assembler.h"
+
+namespace ckemu::translate {
+
+/// Registers of the scalar space, as a set.
+struct ScalarSet {
+  u64 words[3] = {};
+  void add(u32 index, u32 count) {
+    for (u32 n = index; n < index + count && n < 192; ++n) words[n / 64] |= u64{1} << n % 64;
+  }
+  bool meets(const ScalarSet& other) const {
+    return ((words[0] & other.words[0]) | (words[1] & other.words[1]) | (words[2] & other.words[2])) != 0;
+  }
+  void join(const ScalarSet& other) {
+    for (int n = 0; n < 3; ++n) words[n] |= other.words[n];
+  }
+};
+
+class Lanes;
+using VectorEmit = void (*)(Lanes& lanes, u32 detail);
+
+/// How an operation is translated, and which of its operands are masks of lanes.
+struct VectorRow {
+  Op op;
+  VectorEmit emit;
+  u32 detail = 0;
+  bool floating = false;     // f32: takes abs, neg, clamp and omod
+  i8 mask_source = -1;       // slot
+  u8 mask_result = 0;        // 1: dst, 2: dst2
+  u8 constant_source = 0xff;  // slot that must be a constant
+  u8 local = 0;              // 1: reads local memory, 2: writes it
+};
+
+/// The rows of operations on local memory.
+const VectorRow* local_rows(size_t& count);
+
+/// The row of an instruction that can be translated; else null.
+const VectorRow* vector_row(const Code& code);
+
+/// Where a value of 16 lanes comes from.
+struct Holding {
+  enum class Kind : u8 { Nothing, Temporary, Row, Scalar, Constant };
+  Kind kind = Kind::Nothing;
+  bool dirty = false, pinned = false;
+  u32 key = 0, stamp = 0;
+};
+
+/// Code that is needed rarely, behind the rest.
+struct Rare {
+  void (*emit)(x86::Assembler& a, const u8* registers);
+  u8 registers[4];
+  x86::Label enter, back;
+};
+
+/// What a translation of one instruction is written with: the values of the lanes at hand.
+class Lanes {
+ public:
+  Lanes(x86::Assembler& assembler, std::vector<Rare>& rare) : a(assembler), rare_(rare) {}
+
+  /// A register with dword `part` of source `slot`, its sign changed as the instruction says.
+  u8 source(int slot, u32 part = 0);
+  /// The same without abs and neg.
+  u8 plain_source(int slot, u32 part = 0);
+  /// The destination's old value.
+  u8 old(u32 part = 0) { return row(code_->dst + part); }
+  u8 fresh();
+  u8 constant(u32 value) { return hold(Holding::Kind::Constant, value); }
+  /// `value` becomes dword `part` of the destination.
+  void result(u8 value, u32 part = 0);
+  /// The same for f32, with clamp and omod.
+  void float_result(u8 value, u32 part = 0);
+  /// Loads the lanes' bits of source `slot`.
+  void mask(u8 k, int slot);
+  /// Stores the lanes' bits; disabled ones are 0.
+  void mask_result(u8 k, u16 scalar);
+  /// What is done where a lane of `k` is set is written behind.
+  void rarely(u8 k, void (*emit)(x86::Assembler&, const u8*), u8 r0, u8 r1, u8 r2, u8 r3);
+  /// A NaN of `value` that comes from no operand becomes the GPU's.
+  void settle(u8 value, u8 s0, u8 s1, u8 s2);
+
+  const Code& code() const { return *code_; }
+  const Inst& inst() const { return *code_->inst; }
+  u32 constant_of(int slot) const { return code_->src[slot].row[0]; }
+
+  void begin(const Code& code) { code_ = &code; }
+  void end();
+  void write_all();
+
+  x86::Assembler& a;
+
+ private:
+  u8 row(u32 number) { return hold(Holding::Kind::Row, number); }
+  u8 hold(Holding::Kind kind, u32 key);
+  void write_back(u8 number);
+
+  std::vector<Rare>& rare_;
+  const Code* code_ = nullptr;
+  Holding held_[32];
+  u32 clock_ = 0;
+};
+
+/// The instructions that are to be translated next.
+class Section {
+ public:
+  Section(x86::Assembler& assembler, std::vector<Rare>& rare, u32 wave_lanes)
+      : a_(assembler), rare_(rare), wave_lanes_(wave_lanes) {}
+  /// Takes an instruction up.
+  void add(const Code& code, const VectorRow& row);
+  /// Whether a scalar instruction must wait for those taken up.
+  bool waits(const ScalarSet& reads, const ScalarSet& writes) const;
+  /// Writes the loop.
+  void flush();
+
+ private:
+  struct Item {
+    const Code* code;
+    const VectorRow* row;
+  };
+  x86::Assembler& a_;
+  std::vector<Rare>& rare_;
+  const u32 wave_lanes_;
+  std::vector<Item> items_;
+  ScalarSet scalars_, masks_, results_;
+  bool reads_local_ = false, writes_local_ = false;
+};
+
+// Registers of translated code.
+constexpr x86::Reg kWave = x86::rbx, kVectors = x86::r12, kSegments = x86::r13, kLaneBytes = x86::r14, kMaskBytes = x86::r15;
+constexpr u8 kEnabled = 7, kDisabled = 6;  // masks
+
+inline x86::Mem scalar_at(u32 index) { return {kWave, x86::kNoIndex, static_cast<i32>(4 * index)}; }
+inline x86::Mem mask_at(u32 index) { return {kWave, kMaskBytes, static_cast<i32>(4 * index)}; }
+inline x86::Mem row_at(u32 row) { return {kVectors, kLaneBytes, static_cast<i32>(256 * row)}; }
+
+}  // namespace ckemu::translate

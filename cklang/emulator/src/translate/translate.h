@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+//
+// Translation of hot code to x86-64 with AVX-512. A piece begins where control has often arrived and
+// follows the code, past conditional branches that fall through, to where it ends for good. Instructions
+// that the translator does not know call the interpreter's handlers. Registers, scc and exec are as
+// the interpreter keeps them at every call and at every end of a piece, so that the two may take turns
+// anywhere. Writing a piece takes microseconds; nothing is compiled, nothing is kept on disk.
+#pragma once
+
+#include <pthread.h>
+
+#include <memory>
+#include <vector>
+
+#include "core/program.h"
+
+namespace ckemu {
+
+enum class Translate : u8 {
+  Off,  // interpret everything
+  Hot,  // translate what control has reached often
+  All,  // translate what control reaches
+};
+constexpr const char* kTranslateNames[] = {"off", "hot", "all"};
+
+/// What launches from now on do; CKLANG_TRANSLATE at first.
+Translate translation();
+void set_translation(Translate choice);
+
+/// Instructions that a piece executes one after the other, counted together.
+struct Segment {
+  const Code* first;
+  u32 count;
+};
+
+/// The translated pieces of a program.
+class Translation {
+ public:
+  explicit Translation(Program& program);
+  ~Translation();
+  Translation(const Translation&) = delete;
+  Translation& operator=(const Translation&) = delete;
+
+  /// Notes that control has reached `code`, and translates what begins there once it is worth while.
+  void reach(const Code& code, Translate how);
+  /// Runs a piece, and those that follow it.
+  void run(Wave& wave, const void* piece) const { enter_(&wave, piece); }
+  /// Adds how often segments were executed to the counts of their instructions.
+  void spread(const std::vector<u64>& segments, std::vector<u64>& executed) const;
+  /// Segments there are at most.
+  size_t capacity() const { return capacity_; }
+
+ private:
+  friend class Piece;
+  void translate(const Code& code);
+  /// Where the bytes lie that shall be executed; null if there is no memory for them.
+  const u8* publish(const std::vector<u8>& bytes);
+
+  using Enter = void (*)(Wave*, const void*);
+  Program& program_;
+  const size_t capacity_;
+  pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
+  std::vector<Segment> segments_;
+  std::vector<u8*> chunks_;
+  size_t used_ = 0;
+  Enter enter_ = nullptr;
+  const u8* leave_ = nullptr;
+};
+
+}  // namespace ckemu

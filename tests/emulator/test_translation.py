@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: MIT
+"""Translated code gives what the interpreter gives, bit by bit: random programs, run both ways.
+
+A program is a loop of random vector, scalar and LDS instructions over a few registers, in which
+masks of lanes come and go; all registers are its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from cklang import emulator
+from cklang.errors import CkValueError
+from tests.support.assembly import Module, assemble, hip, ok
+
+pytestmark = pytest.mark.usefixtures("emulator")
+
+LENGTH, PROGRAMS, LDS = 48, 40, 1024
+ROUNDS = 3
+REGISTERS = range(2, 14)
+SCALARS = range(16, 32)
+
+FLOATS = (
+    *("v_add_f32", "v_sub_f32", "v_subrev_f32", "v_mul_f32", "v_min_f32", "v_max_f32"),
+    *("v_fma_f32", "v_fmac_f32", "v_min3_f32", "v_max3_f32", "v_med3_f32"),
+    *("v_rcp_f32", "v_sqrt_f32", "v_rsq_f32", "v_trunc_f32", "v_ceil_f32", "v_floor_f32"),
+    *("v_rndne_f32", "v_fract_f32"),
+)
+FLOAT_SOURCES = {"v_fma_f32": 3, "v_min3_f32": 3, "v_max3_f32": 3, "v_med3_f32": 3} | dict.fromkeys(
+    (name for name in FLOATS if FLOATS.index(name) >= FLOATS.index("v_rcp_f32")), 1
+)
+ONE = (
+    *("v_mov_b32", "v_not_b32", "v_bfrev_b32", "v_ffbh_u32", "v_cvt_f32_i32", "v_cvt_f32_u32"),
+    *("v_cvt_i32_f32", "v_cvt_u32_f32", "v_cvt_f32_ubyte0", "v_cvt_f32_ubyte3", "v_cvt_f16_f32"),
+)
+TWO = (
+    *("v_add_u32", "v_sub_u32", "v_subrev_u32", "v_and_b32", "v_or_b32", "v_xor_b32"),
+    *("v_xnor_b32", "v_min_i32", "v_max_i32", "v_min_u32", "v_max_u32", "v_mul_lo_u32"),
+    *("v_mul_hi_u32", "v_mul_hi_i32", "v_lshlrev_b32", "v_lshrrev_b32", "v_ashrrev_i32"),
+    *("v_mul_u32_u24", "v_mul_i32_i24", "v_bcnt_u32_b32"),
+)
+THREE = (
+    *("v_and_or_b32", "v_or3_b32", "v_add3_u32", "v_xad_u32", "v_min3_u32", "v_max3_u32"),
+    *("v_min3_i32", "v_max3_i32", "v_lshl_add_u32", "v_lshl_or_b32", "v_add_lshl_u32"),
+    *("v_bfi_b32", "v_bfe_u32", "v_bfe_i32", "v_alignbit_b32", "v_mad_u32_u24", "v_mad_i32_i24"),
+    *("v_perm_b32", "v_med3_i32"),
+)
+CONDITIONS = ("lt", "eq", "le", "gt", "ge")
+FLOAT_CONDITIONS = (
+    *CONDITIONS,
+    *("f", "lg", "o", "u", "nge", "nlg", "ngt", "nle", "neq", "nlt", "tru"),
+)
+SCALAR_TWO = (
+    *("s_add_u32", "s_sub_u32", "s_add_i32", "s_sub_i32", "s_addc_u32", "s_subb_u32"),
+    *("s_and_b32", "s_or_b32", "s_xor_b32", "s_andn2_b32", "s_orn2_b32", "s_nand_b32"),
+    *("s_nor_b32", "s_xnor_b32", "s_lshl_b32", "s_lshr_b32", "s_ashr_i32", "s_mul_i32"),
+    *("s_mul_hi_u32", "s_mul_hi_i32", "s_min_i32", "s_max_i32", "s_min_u32", "s_max_u32"),
+    *("s_cselect_b32", "s_bfe_u32", "s_bfm_b32", "s_absdiff_i32", "s_lshl1_add_u32"),
+    *("s_lshl4_add_u32", "s_pack_ll_b32_b16"),
+)
+SCALAR_WIDE = (
+    *("s_and_b64", "s_or_b64", "s_xor_b64", "s_andn2_b64", "s_orn2_b64", "s_nand_b64"),
+    *("s_nor_b64", "s_xnor_b64", "s_cselect_b64"),
+)
+SCALAR_SHIFTS = ("s_lshl_b64", "s_lshr_b64", "s_ashr_i64")
+SCALAR_COMPARES = tuple(
+    f"s_cmp_{c}_{t}" for c in ("eq", "lg", "gt", "ge", "lt", "le") for t in ("i32", "u32")
+)
+SPECIAL = (
+    *(0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001, 0x7F800001, 0xFFA00000, 1),
+    *(0x80000001, 0x007FFFFF, 0x3F800000, 0xBF800000, 0x7F7FFFFF, 0x00800000, 0x4F000000),
+)
+"""Zeros, infinities, NaN of both kinds, denormals, the largest and the smallest, 2^31."""
+INLINE = ("0", "1", "7", "31", "32", "64", "-1", "-16", "1.0", "-0.5", "4.0")
+
+
+class Writer:
+    """Writes random instructions."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.random = seed, Random(seed)
+
+    def vector(self) -> str:
+        return f"v{self.random.choice(REGISTERS)}"
+
+    def pair(self) -> str:
+        first = self.random.choice(REGISTERS[:-1:2])
+        return f"v[{first}:{first + 1}]"
+
+    def scalar(self) -> str:
+        return f"s{self.random.choice(SCALARS)}"
+
+    def scalars(self) -> str:
+        first = self.random.choice(SCALARS[::2])
+        return f"s[{first}:{first + 1}]"
+
+    def mask(self) -> str:
+        return self.random.choice(("vcc", self.scalars(), self.scalars()))
+
+    def source(self) -> str:
+        """A source of lanes that is no register of the scalar space."""
+        return self.vector() if self.random.random() < 0.8 else self.random.choice(INLINE)
+
+    def sources(self, count: int) -> list[str]:
+        """At most one of them is scalar."""
+        drawn = [self.source() for _ in range(count)]
+        if self.random.random() < 0.25:
+            drawn[self.random.randrange(count)] = self.scalar()
+        return drawn
+
+    def few(self) -> int:
+        return self.random.randrange(5)
+
+    def scalar_source(self) -> str:
+        return self.scalar() if self.random.random() < 0.8 else self.random.choice(INLINE[:8])
+
+    def signed(self, source: str) -> str:
+        if source.startswith(("v", "s")):
+            return self.random.choice((source, source, f"-{source}", f"|{source}|", f"-|{source}|"))
+        return source
+
+    # Kinds of instructions
+
+    def floating(self) -> str:
+        name = self.random.choice(FLOATS)
+        sources = [self.signed(s) for s in self.sources(FLOAT_SOURCES.get(name, 2))]
+        end = self.random.choice(("", "", "", " clamp", " mul:2", " div:2"))
+        return f"{name}_e64 {self.vector()}, {', '.join(sources)}{end}".replace(
+            "_f32_e64", "_f32" if FLOAT_SOURCES.get(name) == 3 else "_f32_e64"
+        )
+
+    def integer(self) -> str:
+        count = self.random.randint(1, 3)
+        name = self.random.choice((ONE, TWO, THREE)[count - 1])
+        suffix = (
+            "_e64" if count < 3 and not name.startswith(("v_mul_lo", "v_mul_hi", "v_bcnt")) else ""
+        )
+        return f"{name}{suffix} {self.vector()}, {', '.join(self.sources(count))}"
+
+    def wide(self) -> str:
+        shift = self.random.choice((self.vector(), str(self.random.randrange(64))))
+        factors = f"{self.mask()}, {self.vector()}, {self.vector()}"
+        return self.random.choice(
+            (
+                f"v_lshl_add_u64 {self.pair()}, {self.pair()}, {self.few()}, {self.pair()}",
+                f"v_lshlrev_b64 {self.pair()}, {shift}, {self.pair()}",
+                f"v_lshrrev_b64 {self.pair()}, {shift}, {self.pair()}",
+                f"v_ashrrev_i64 {self.pair()}, {shift}, {self.pair()}",
+                f"v_mad_u64_u32 {self.pair()}, {factors}, {self.pair()}",
+                f"v_mad_i64_i32 {self.pair()}, {factors}, {self.pair()}",
+                f"v_mov_b64 {self.pair()}, {self.pair()}",
+            )
+        )
+
+    def packed(self) -> str:
+        name, count = self.random.choice((("add", 2), ("mul", 2), ("fma", 3)))
+        bits = [
+            f" {word}:[{','.join(str(self.random.randrange(2)) for _ in range(count))}]"
+            for word in ("op_sel", "op_sel_hi", "neg_lo", "neg_hi")
+        ]
+        pairs = ", ".join(self.pair() for _ in range(count))
+        return f"v_pk_{name}_f32 {self.pair()}, {pairs}{''.join(bits)}"
+
+    def masked(self) -> str:
+        a, b = self.sources(2)
+        carry = self.random.choice(("add", "sub", "subrev"))
+        with_carry = {"add": "addc", "sub": "subb", "subrev": "subbrev"}[carry]
+        v, w, mask = self.vector(), self.vector(), self.mask()
+        return self.random.choice(
+            (
+                f"v_cndmask_b32_e64 {self.vector()}, {v}, {w}, {mask}",
+                f"v_{carry}_co_u32_e64 {self.vector()}, {self.mask()}, {a}, {b}",
+                f"v_{with_carry}_co_u32_e64 {self.vector()}, {self.mask()}, {v}, {w}, {mask}",
+            )
+        )
+
+    def compare(self) -> str:
+        kind = self.random.choice(("f32", "f32", "i32", "u32", "i64", "u64", "class"))
+        if kind == "class":
+            return f"v_cmp_class_f32_e64 {self.mask()}, {self.vector()}, {self.vector()}"
+        if kind == "f32":
+            name = self.random.choice(FLOAT_CONDITIONS)
+            a, b = (self.signed(s) for s in self.sources(2))
+        else:
+            name = self.random.choice((*CONDITIONS, "ne", "f", "t"))
+            a, b = (self.pair(), self.pair()) if kind in ("i64", "u64") else self.sources(2)
+        target = self.random.choice(("cmp", "cmp", "cmp", "cmp", "cmpx"))
+        return f"v_{target}_{name}_{kind}_e64 {self.mask()}, {a}, {b}"
+
+    def scalar_operation(self) -> str:
+        a, b, wide = self.scalar_source(), self.scalar_source(), self.scalars()
+        return self.random.choice(
+            (
+                f"{self.random.choice(SCALAR_TWO)} {self.scalar()}, {a}, {b}",
+                f"{self.random.choice(SCALAR_WIDE)} {self.scalars()}, {wide}, {self.mask()}",
+                f"{self.random.choice(SCALAR_SHIFTS)} {self.scalars()}, {wide}, {b}",
+                f"{self.random.choice(SCALAR_COMPARES)} {a}, {b}",
+                f"s_cmp_lg_u64 {self.scalars()}, {self.scalars()}",
+                f"s_cmpk_lt_u32 {self.scalar()}, {self.random.getrandbits(16)}",
+                f"s_cmpk_gt_i32 {self.scalar()}, {self.random.randrange(-32768, 32768)}",
+                f"s_addk_i32 {self.scalar()}, {self.random.randrange(-32768, 32768)}",
+                f"s_movk_i32 {self.scalar()}, {self.random.randrange(-32768, 32768)}",
+                f"s_mulk_i32 {self.scalar()}, {self.random.randrange(-32768, 32768)}",
+                f"s_not_b64 {self.scalars()}, {self.mask()}",
+                f"s_bcnt1_i32_b64 {self.scalar()}, {self.mask()}",
+                f"v_readfirstlane_b32 {self.scalar()}, {self.vector()}",
+                f"s_load_dwordx2 {self.scalars()}, s[0:1], 0x0",
+            )
+        )
+
+    def lanes(self) -> str:
+        """Enables other lanes."""
+        return self.random.choice(
+            (
+                "s_mov_b64 exec, -1",
+                "s_mov_b64 exec, -1",
+                f"s_mov_b64 exec, {self.scalars()}",
+                f"s_or_b64 exec, exec, {self.scalars()}",
+                f"s_and_saveexec_b64 {self.scalars()}, {self.mask()}",
+                f"s_or_saveexec_b64 {self.scalars()}, {self.mask()}",
+                f"s_xor_saveexec_b64 {self.scalars()}, {self.mask()}",
+                f"s_andn2_saveexec_b64 {self.scalars()}, {self.mask()}",
+            )
+        )
+
+    def local(self) -> str:
+        """An access to LDS: neighbours, the same place, anywhere, or also beyond its end."""
+        address = self.random.choice(("v14", "v15", "v16", "v17"))
+        offset = self.random.choice(("", " offset:64", " offset:1020"))
+        read = self.random.choice(REGISTERS[:-3:2])
+        return self.random.choice(
+            (
+                f"ds_read_b32 {self.vector()}, {address}{offset}",
+                f"ds_read_b64 {self.pair()}, {address}{offset}",
+                f"ds_read_b128 v[{read}:{read + 3}], {address}{offset}",
+                f"ds_read2_b32 {self.pair()}, {address} offset0:1 offset1:16",
+                f"ds_write_b32 {address}, {self.vector()}{offset}",
+                f"ds_write_b64 {address}, {self.pair()}",
+                f"ds_write2_b32 {address}, {self.vector()}, {self.vector()} offset0:3 offset1:64",
+                f"ds_add_u32 {address}, {self.vector()}",
+                f"ds_read_u8 {self.vector()}, {address}{offset}",
+            )
+        )
+
+    def memory(self) -> str:
+        """A load of the program's data."""
+        address, read = self.random.choice(("v14", "v16")), self.random.choice(REGISTERS[:-3:2])
+        return self.random.choice(
+            (
+                f"global_load_dword {self.vector()}, {address}, s[4:5]",
+                f"global_load_dwordx2 {self.pair()}, {address}, s[4:5]",
+                f"global_load_dwordx4 v[{read}:{read + 3}], {address}, s[4:5]",
+                f"global_load_ubyte {self.vector()}, {address}, s[4:5]",
+            )
+        )
+
+    def moved(self) -> str:
+        """Lanes exchanged on the way."""
+        control = self.random.choice(
+            ("quad_perm:[1,0,3,2]", "row_shr:3", "row_bcast:15", "row_ror:5")
+        )
+        return f"v_add_f32_dpp {self.vector()}, {self.vector()}, {self.vector()} {control}"
+
+    def program(self) -> str:
+        kinds = (
+            *(self.floating, self.floating, self.integer, self.integer, self.wide, self.packed),
+            *(self.masked, self.compare, self.scalar_operation, self.scalar_operation),
+            *(self.lanes, self.local, self.memory, self.moved),
+        )
+        lines = []
+        for number in range(LENGTH):
+            if number % 12 == 11:  # a branch over an instruction
+                name = self.random.choice(("scc0", "scc1", "vccz", "vccnz", "execz", "execnz"))
+                lines += [
+                    f"s_cbranch_{name} over_{self.seed}_{number}",
+                    self.random.choice(kinds)(),
+                ]
+                lines.append(f"over_{self.seed}_{number}:")
+            lines.append(self.random.choice(kinds)())
+        return "\n".join(f"  {line}" for line in lines)
+
+
+_BEFORE = """
+  s_load_dwordx4 s[4:7], s[0:1], 0x0
+  v_mul_u32_u24 v1, 48, v0
+  s_waitcnt lgkmcnt(0)
+  global_load_dwordx4 v[2:5], v1, s[4:5]
+  global_load_dwordx4 v[6:9], v1, s[4:5] offset:16
+  global_load_dwordx4 v[10:13], v1, s[4:5] offset:32
+  s_load_dwordx16 s[16:31], s[4:5], 0x0
+  v_lshlrev_b32 v14, 2, v0
+  v_mov_b32 v15, 36
+  v_xor_b32 v16, 20, v14
+  v_mul_u32_u24 v17, 20, v0
+  s_mov_b32 vcc_lo, 0x0f0f3355
+  s_mov_b32 vcc_hi, 0x00ff00ff
+  s_movk_i32 s33, {rounds}
+  s_waitcnt vmcnt(0) lgkmcnt(0)
+again_{name}:
+"""
+_AFTER = """
+  s_sub_u32 s33, s33, 1
+  s_cmp_lg_u32 s33, 0
+  s_cbranch_scc1 again_{name}
+  s_mov_b64 exec, -1
+  v_mov_b32 v18, vcc_lo
+  v_mov_b32 v19, vcc_hi
+{scalars}
+  v_mul_u32_u24 v1, 128, v0
+  global_store_dwordx4 v1, v[2:5], s[6:7]
+  global_store_dwordx4 v1, v[6:9], s[6:7] offset:16
+  global_store_dwordx4 v1, v[10:13], s[6:7] offset:32
+  global_store_dwordx2 v1, v[18:19], s[6:7] offset:48
+  global_store_dwordx4 v1, v[20:23], s[6:7] offset:56
+  global_store_dwordx4 v1, v[24:27], s[6:7] offset:72
+  global_store_dwordx4 v1, v[28:31], s[6:7] offset:88
+  global_store_dwordx4 v1, v[32:35], s[6:7] offset:104
+"""
+
+
+def program(seed: int) -> str:
+    """A kernel that reads [64, 12] dwords and writes [64, 32]."""
+    scalars = "\n".join(f"  v_mov_b32 v{20 + n}, s{s}" for n, s in enumerate(SCALARS))
+    name = f"p{seed}"
+    before, after = (
+        _BEFORE.format(rounds=ROUNDS, name=name),
+        _AFTER.format(name=name, scalars=scalars),
+    )
+    return before + Writer(seed).program() + after
+
+
+def data(seed: int) -> np.ndarray:
+    """Bits of all kinds: any, small integers, ordinary floats, special ones."""
+    rng = np.random.default_rng(seed)
+    special = np.array(SPECIAL, np.uint32)
+    shape = (64, 12)
+    kinds = (
+        rng.integers(0, 1 << 32, shape, np.uint32),
+        rng.integers(-40, 41, shape, np.int32).view(np.uint32),
+        rng.normal(scale=100, size=shape).astype(np.float32).view(np.uint32),
+        special[rng.integers(0, len(special), shape)],
+    )
+    return np.asarray(np.choose(rng.integers(0, 4, shape), kinds), np.uint32)
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    yield
+    emulator.translation("hot")
+
+
+def both(module: Module, name: str, source: np.ndarray, block: int = 64) -> list[np.ndarray]:
+    """What a kernel writes, interpreted and translated."""
+    results = []
+    for what in ("off", "all"):
+        emulator.translation(what)
+        output = np.zeros((64, 32), np.uint32)
+        status = module.launch(name, source, output, block=block)
+        assert status == "hipSuccess", emulator.fault(module.device)
+        results.append(output)
+    return results
+
+
+@pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
+def test_random_programs(gpu: str, tmp_path: Path) -> None:
+    seeds = range(PROGRAMS)
+    texts = {f"p{seed}": program(seed) for seed in seeds}
+    module = Module(assemble(tmp_path, texts, arch=gpu, lds=LDS), gpu)
+    for seed in seeds:
+        for case in range(3):
+            interpreted, translated = both(module, f"p{seed}", data(100 * seed + case))
+            np.testing.assert_array_equal(translated, interpreted, err_msg=f"{seed}, {case}")
+
+
+def test_the_counts_of_instructions_are_the_same(tmp_path: Path) -> None:
+    module = Module(assemble(tmp_path, {"p1": program(1)}, lds=LDS))
+    counts = []
+    for what in ("off", "all"):
+        emulator.translation(what)
+        assert module.launch("p1", data(1), np.zeros((64, 32), np.uint32)) == "hipSuccess"
+        counts.append((emulator.fidelity(0), emulator.stats(0).instructions))
+    assert counts[0] == counts[1]
+
+
+def test_a_fault_in_translated_code_names_instruction_and_lane(tmp_path: Path) -> None:
+    """Lane 37 is the first whose address is in the unmapped page behind the allocation."""
+    body = """
+  s_load_dwordx2 s[4:5], s[0:1], 0x0
+  v_lshlrev_b32 v1, 2, v0
+  s_waitcnt lgkmcnt(0)
+  s_add_u32 s4, s4, 0xf6c
+  s_addc_u32 s5, s5, 0
+  v_add_u32 v2, 1, v1
+  global_load_dword v3, v1, s[4:5]
+  v_add_u32 v2, 1, v1
+"""
+    reports = []
+    for what in ("off", "all"):
+        module = Module(assemble(tmp_path, {"faults": body}))
+        pages = int(ok(hip().hipMalloc(4096)))
+        emulator.translation(what)
+        status = module.launch("faults", _At(pages), _At(pages))  # type: ignore[arg-type]
+        assert status == "hipErrorIllegalAddress"
+        text = emulator.fault(0)
+        reports.append([line for line in text.splitlines() if "pc" in line or "lane" in line])
+        assert "lane 37" in text
+        assert "global_load_dword v3, v1, s[4:5]" in text
+        ok(hip().hipDeviceReset())
+    assert reports[0] == reports[1]
+
+
+class _At:
+    """An address as an argument of a kernel."""
+
+    def __init__(self, address: int) -> None:
+        self.ctypes = type("Place", (), {"data": address})
+
+
+def test_a_word_that_is_no_choice_is_refused() -> None:
+    with pytest.raises(CkValueError, match="off, hot, all"):
+        emulator.translation("some")

@@ -30,6 +30,7 @@ LAYERS = (
     "base",
     "toolchain",
     "emulator",
+    "clock",
     "ir",
     "reference",
     "frontend",

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cklang.arch import arch
-from cklang.clock.constants import ClockConstants
+from cklang.arch import all_archs, arch, timing_file
+from cklang.clock.constants import ClockConstants, constants_of
 from cklang.errors import error
 
 __all__ = ["chase_latency"]
@@ -16,6 +16,11 @@ Floats = npt.NDArray[np.float64]
 _LEVELS = ("l1", "l2", "last_level")
 _DOUBLINGS = 2
 """After so many doublings translation costs no more."""
+
+
+def _known() -> list[str]:
+    gpus = (spec.name for spec in all_archs() if timing_file(spec.name).is_file())
+    return [gpu for gpu in gpus if "chase_l1" in constants_of(gpu).numbers]
 
 
 def chase_latency(constants: ClockConstants, footprint: npt.ArrayLike) -> Floats:
@@ -33,12 +38,11 @@ def chase_latency(constants: ClockConstants, footprint: npt.ArrayLike) -> Floats
         CkUnsupportedError: K050, the levels of this GPU are not known.
 
     Example:
-        >>> from cklang.clock.constants import constants_of
         >>> chase_latency(constants_of("gfx942"), [16 << 10, 1 << 20]).round().tolist()
         [116.0, 213.0]
     """
     if "chase_l1" not in constants.numbers:
-        raise error("K050", what="levels of memory", name=constants.gpu, known="gfx942")
+        raise error("K050", what="levels of memory", name=constants.gpu, known=", ".join(_known()))
     spec = arch(constants.gpu)
     sizes = (constants["chase_l1_bytes"], spec.l2_bytes, spec.last_level_cache_bytes)
     size = np.asarray(footprint, dtype=np.float64)

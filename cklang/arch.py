@@ -30,6 +30,7 @@ __all__ = [
     "all_archs",
     "arch",
     "base_name",
+    "timing_file",
 ]
 
 ANY = "*"
@@ -358,6 +359,11 @@ def _all(extra: Path | None) -> tuple[ArchSpec, ...]:
         paths |= {path.stem: path for path in extra.glob("gfx*.json")}
     specs = [_read(path) for _, path in sorted(paths.items())]
     return tuple(sorted(specs, key=lambda spec: (spec.emulated_order, spec.name)))
+
+
+def timing_file(name: str) -> Path:
+    """Return the file with the clock's constants of a GPU, which need not exist."""
+    return _folder() / "timing" / f"{base_name(name)}.json"
 
 
 def base_name(target: str) -> str:

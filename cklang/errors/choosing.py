@@ -174,6 +174,12 @@ TABLE: tuple[Rule, ...] = (
         "a group copies nothing: pass an array that is contiguous in that shape",
     ),
     row(
+        "K050",
+        CkUnsupportedError,
+        "the clock has no {what} for {name}",
+        "arch_specs/timing has them for: {known}",
+    ),
+    row(
         "G009",
         CkUnsupportedError,
         "@{name} is no attention of a batch that drops weights, so there are no random bytes",

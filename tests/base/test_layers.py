@@ -35,6 +35,7 @@ LAYERS = (
     "base",
     "toolchain",
     "emulator",
+    "clock",
     "ir",
     "reference",
     "frontend",

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: MIT
+//
+// One compute unit: waves that issue instructions to shared units. Time is in shader clock cycles.
+//
+// An event is a wave that tries to issue its next instruction. Events are taken in the order of time;
+// of two at the same time the wave with the higher priority goes first, then the older one. A wave
+// whose unit is busy tries again when the unit is free, so that an older wave may overtake it.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+using i32 = int32_t;
+using i64 = int64_t;
+using u8 = uint8_t;
+
+// The numbers of units, counters and constants are those of `machine.py`, which checks them.
+enum Unit : i32 { Valu, Trans, Matrix, Salu, Smem, Vmem, Lds, Branch, Wait, Barrier, Internal, End, Store, kUnits };
+constexpr i32 kCounters = 6, kRanges = 10, kRegisters = 1280, kSimds = 4, kQueue = 64, kLoads = 1024;
+constexpr i64 kNever = INT64_MAX / 4;
+
+struct Op {
+  i32 unit;
+  i32 issue;    // cycles until the wave may try the next instruction
+  i32 busy;     // cycles of the unit
+  i32 latency;  // from issue to result
+  i32 counter;  // that the operation increments, or -1
+  i32 bytes;    // of the wave
+  i32 priority; // that it sets, or -1
+  i32 place;    // byte address of the instruction
+  i32 ranges;
+  i32 wait[kCounters];  // -1: none
+  i32 first[kRanges], count[kRanges], writes[kRanges];
+};
+
+struct Machine {
+  i32 turn;           // cycles between two issue slots of a SIMD
+  i32 simds;
+  i32 taken;          // cycles after a taken branch
+  i32 barrier;        // from the last arrival to the first instruction behind
+  i32 wait_exit;      // from the last result to the instruction behind a wait that had to wait
+  i32 lds_latency;
+  i32 lds_depth;      // operations of a SIMD that may be in the queue before the LDS
+  i32 vmem_latency;
+  i32 vmem_depth;
+  i32 smem_latency;
+  i32 store_latency;
+  i32 return_256;     // cycles for 256 bytes that come from beyond L1, times 16
+  i32 store_256;      // cycles for 256 bytes of stores, times 16
+  i32 matrix_port;    // cycles that a matrix instruction takes the issue port of the VALU
+  i32 valu_shared;    // whether matrix and transcendental instructions take the VALU's port
+  i32 launch;         // cycles between the end of a workgroup and the start of the next in its place
+  i32 outstanding;    // bytes of loads of the compute unit that may be on their way
+  i32 fetch_bytes;    // of instructions that come together; 0: fetching takes no time
+  i32 fetch_cycles;   // between two such blocks
+  i32 fetch_branch;   // from a branch to the block behind
+  i32 adjust[kUnits][kUnits];  // [producer][consumer]: cycles beside the producer's latency; -1: no interlock
+  i32 idle[kUnits];   // whether a unit's operands are waited for before the attempt (1) or after (0)
+};
+
+struct Wave {
+  const i32* line;     // of each executed instruction
+  const i32* cycles;   // of the memory unit, of each executed instruction; null: the operation's
+  const i32* latency;  // of memory, of each executed instruction; null: the machine's
+  i64* start;          // results, of each executed instruction: attempt,
+  i32* stall;          // cycles until the issue,
+  i32* length;         // and cycles until the wave may go on
+  i64 begin;           // of the first instruction; with `after`, added to the end of that group
+  i32 count, simd, group, after;
+  i64 end;             // result
+};
+
+struct Running {
+  i64 now, tried;      // next attempt; first attempt of the instruction
+  i64 block_at;        // when the next block of instructions is there
+  i32 block;           // the newest block that has been read
+  i32 place, priority, counted[kCounters], head[kCounters];
+  i64 done[kCounters][kQueue];  // completion of the newest operations of each counter
+  i64 ready[kRegisters];
+  i32 ready_latency[kRegisters];
+  u8 maker[kRegisters];
+  bool waiting, started, over, dependent;
+};
+
+struct Core {
+  const Machine& machine;
+  const Op* ops;
+  Wave* waves;
+  i32 count;
+  Running* run;
+  i64 port[kSimds], unit_free[kSimds][kUnits], lds_free, ta_free, return_free, store_free;
+  i64 lds_started[kSimds][kQueue], vmem_started[kSimds][kQueue], lds_bus[kSimds], returned[kLoads];
+  i32 lds_sent[kSimds], vmem_sent[kSimds], load_bytes[kLoads];
+  i64 loads, oldest_load, flying;
+  i32 next_simd;
+
+  i64 operands(const Running& r, const Op& op) const {
+    i64 time = 0;
+    for (i32 i = 0; i < op.ranges; ++i) {
+      // A register that is overwritten is waited for only where the unit keeps the order of results.
+      if (op.writes[i] != 0 && op.unit != Valu && op.unit != Trans && op.unit != Matrix) continue;
+      for (i32 n = op.first[i], last = op.first[i] + op.count[i]; n < last; ++n) {
+        if (r.ready[n] == 0) continue;
+        const i32 adjust = machine.adjust[r.maker[n]][op.unit];
+        if (adjust < 0) continue;
+        const bool overwrites = op.writes[i] != 0;
+        if (overwrites && r.maker[n] != Matrix) continue;
+        const i64 at = r.ready[n] - r.ready_latency[n] + (adjust >= 1000 ? adjust - 1000 : r.ready_latency[n] + adjust);
+        if (at > time) time = at;
+      }
+    }
+    return time;
+  }
+
+  void write(Running& r, const Op& op, i64 issued) const {
+    for (i32 i = 0; i < op.ranges; ++i) {
+      if (op.writes[i] == 0) continue;
+      for (i32 n = op.first[i], last = op.first[i] + op.count[i]; n < last; ++n) {
+        r.ready[n] = issued + op.latency;
+        r.ready_latency[n] = op.latency;
+        r.maker[n] = static_cast<u8>(op.unit);
+      }
+    }
+  }
+
+  // When all but `left` of the newest operations of a counter are complete.
+  static i64 counted(const Running& r, i32 counter, i32 left) {
+    const i32 behind = r.counted[counter];
+    i64 time = 0;
+    for (i32 back = left; back < behind && back < kQueue; ++back) {
+      const i64 at = r.done[counter][(r.head[counter] - 1 - back + 2 * kQueue) % kQueue];
+      if (at > time) time = at;
+    }
+    return time;
+  }
+
+  static void count_up(Running& r, i32 counter, i64 done) {
+    r.done[counter][r.head[counter]] = done;
+    r.head[counter] = (r.head[counter] + 1) % kQueue;
+    if (r.counted[counter] < kQueue) ++r.counted[counter];
+  }
+
+  static i64 later(i64 a, i64 b) { return a > b ? a : b; }
+
+  // When so few bytes are on their way that a load may be added.
+  i64 room_for(i32 bytes) const {
+    i64 time = 0, left = flying;
+    for (i64 n = oldest_load; n < loads && (left + bytes > machine.outstanding || loads - n >= kLoads); ++n) {
+      time = returned[n % kLoads];
+      left -= load_bytes[n % kLoads];
+    }
+    return time;
+  }
+
+  void add_load(i64 now, i32 bytes, i64 done) {
+    while (oldest_load < loads && (returned[oldest_load % kLoads] <= now || loads - oldest_load >= kLoads)) {
+      flying -= load_bytes[oldest_load++ % kLoads];
+    }
+    returned[loads % kLoads] = done;
+    load_bytes[loads++ % kLoads] = bytes;
+    flying += bytes;
+  }
+
+  // The earliest time at which the unit takes the instruction.
+  i64 unit_time(const Wave& w, const Op& op, i64 now) const {
+    const i32 s = w.simd;
+    switch (op.unit) {
+      case Valu: return later(now, port[s]);
+      case Trans:
+      case Matrix: return later(later(now, machine.valu_shared != 0 ? port[s] : 0), unit_free[s][op.unit]);
+      case Salu:
+      case Branch:
+      case Smem: return later(now, unit_free[s][op.unit]);
+      case Lds: {
+        const i64 oldest = lds_sent[s] < machine.lds_depth ? 0 : lds_started[s][(lds_sent[s] - machine.lds_depth) % kQueue];
+        return later(later(now, lds_bus[s >> 1]), later(unit_free[s][Lds], oldest));
+      }
+      case Vmem:
+      case Store: {
+        const i64 oldest = vmem_sent[s] < machine.vmem_depth ? 0 : vmem_started[s][(vmem_sent[s] - machine.vmem_depth) % kQueue];
+        return later(later(later(now, unit_free[s][Vmem]), oldest), op.unit == Vmem ? room_for(op.bytes) : 0);
+      }
+      default: return now;
+    }
+  }
+
+  void occupy(Wave& w, Running& r, const Op& op, i64 t) {
+    const i32 s = w.simd;
+    const i32 cycles = w.cycles != nullptr && w.cycles[r.place] >= 0 ? w.cycles[r.place] : op.busy;
+    const i32 given = w.latency != nullptr ? w.latency[r.place] : -1;
+    switch (op.unit) {
+      case Valu: port[s] = t + op.busy; break;
+      case Trans:
+        port[s] = t + (machine.valu_shared != 0 ? op.issue : 1);
+        unit_free[s][Trans] = t + op.busy;
+        break;
+      case Matrix:
+        port[s] = t + machine.matrix_port;
+        unit_free[s][Matrix] = t + op.busy;
+        break;
+      case Salu:
+      case Branch: unit_free[s][op.unit] = t + machine.turn; break;
+      case Smem:
+        unit_free[s][Smem] = t + machine.turn;
+        count_up(r, op.counter, t + (given >= 0 ? given : machine.smem_latency));
+        break;
+      case Lds: {
+        unit_free[s][Lds] = t + op.issue;
+        if (op.issue > machine.turn) lds_bus[s >> 1] = t + op.issue;  // addresses and data of writes
+        const i64 begin = later(t, lds_free);
+        lds_free = begin + cycles;
+        lds_started[s][lds_sent[s]++ % kQueue] = begin;
+        if (op.counter >= 0) count_up(r, op.counter, lds_free + machine.lds_latency);
+        break;
+      }
+      case Vmem: {
+        unit_free[s][Vmem] = t + op.issue;
+        const i64 begin = later(t, ta_free);
+        ta_free = begin + cycles;
+        vmem_started[s][vmem_sent[s]++ % kQueue] = begin;
+        const i32 latency = given >= 0 ? given : machine.vmem_latency;
+        return_free = later(return_free + static_cast<i64>(op.bytes) * machine.return_256 / 4096, ta_free + latency);
+        add_load(t, op.bytes, return_free);
+        if (op.counter >= 0) count_up(r, op.counter, return_free);
+        break;
+      }
+      case Store: {
+        unit_free[s][Vmem] = t + op.issue;
+        const i64 begin = later(t, later(ta_free, store_free));
+        ta_free = later(t, ta_free) + cycles;
+        store_free = begin + later(cycles, static_cast<i64>(op.bytes) * machine.store_256 / 4096);
+        vmem_started[s][vmem_sent[s]++ % kQueue] = begin;
+        if (op.counter >= 0) count_up(r, op.counter, store_free + (given >= 0 ? given : machine.store_latency));
+        break;
+      }
+      default: break;
+    }
+  }
+
+  void finish(Wave& w, Running& r, const Op& op, i64 t, i64 length) {
+    const i32 n = r.place;
+    if (w.start != nullptr) {
+      w.start[n] = r.tried;
+      w.stall[n] = static_cast<i32>(t - r.tried);
+      w.length[n] = static_cast<i32>(t + length - r.tried);
+    }
+    i64 next = t + length;
+    if (op.unit == Branch && n + 1 < w.count) {
+      const bool taken = w.line[n + 1] != w.line[n] + 1;
+      if (taken) next += machine.taken;
+      r.block_at = t + machine.fetch_branch + (taken ? machine.fetch_cycles : 0);
+      if (taken && machine.fetch_bytes > 0) r.block = ops[w.line[n + 1]].place / machine.fetch_bytes;
+    }
+    if (op.priority >= 0) r.priority = op.priority;
+    ++r.place;
+    r.now = next;
+    r.started = false;
+    if (r.place == w.count) {
+      r.over = true;
+      w.end = t + length;
+    }
+  }
+
+  // The last wave of a workgroup has come to a barrier, or has ended.
+  void release(i32 group) {
+    i64 last = 0;
+    for (i32 i = 0; i < count; ++i) {
+      if (waves[i].group != group) continue;
+      if (!run[i].waiting && !run[i].over) return;
+      if (run[i].waiting && run[i].now > last) last = run[i].now;
+    }
+    for (i32 i = 0; i < count; ++i) {
+      if (waves[i].group != group || !run[i].waiting) continue;
+      run[i].waiting = false;
+      const Op& op = ops[waves[i].line[run[i].place]];
+      finish(waves[i], run[i], op, last + machine.barrier, 0);
+    }
+  }
+
+  void fetch(Running& r, const Op& op) const {
+    if (machine.fetch_bytes == 0) return;
+    const i32 block = op.place / machine.fetch_bytes;
+    if (block == r.block) return;
+    r.block = block;
+    r.now = later(r.now, r.block_at);
+    r.block_at += machine.fetch_cycles;
+  }
+
+  void step(i32 index) {
+    Wave& w = waves[index];
+    Running& r = run[index];
+    const Op& op = ops[w.line[r.place]];
+    if (!r.started) {
+      r.started = true;
+      r.dependent = false;
+      fetch(r, op);
+      r.tried = r.now;
+    }
+    if (!r.dependent) {
+      r.dependent = true;
+      const i64 at = operands(r, op);
+      if (at > r.now) {
+        if (machine.idle[op.unit] != 0) r.tried = at;
+        r.now = at;
+        return;
+      }
+    }
+    if (op.unit == Wait) {
+      i64 at = 0;
+      for (i32 c = 0; c < kCounters; ++c) {
+        if (op.wait[c] >= 0) at = later(at, counted(r, c, op.wait[c]));
+      }
+      const bool waits = at > r.now;
+      const i64 t = waits ? at + machine.wait_exit : r.now;
+      // A counter that stands at n has no older operations that could still be waited for.
+      for (i32 c = 0; c < kCounters; ++c) {
+        if (op.wait[c] >= 0 && r.counted[c] > op.wait[c]) r.counted[c] = op.wait[c];
+      }
+      return finish(w, r, op, t + op.issue, 0);
+    }
+    if (op.unit == Barrier) {
+      r.waiting = true;
+      return release(w.group);
+    }
+    if (op.unit == Internal) return finish(w, r, op, r.now + op.issue, 0);
+    const i64 t = unit_time(w, op, r.now);
+    if (t > r.now) {
+      r.now = t;
+      return;
+    }
+    occupy(w, r, op, t);
+    write(r, op, t);
+    finish(w, r, op, t, op.issue);
+    if (r.over) release(w.group);
+  }
+
+  bool begin(i32 index) {
+    Wave& w = waves[index];
+    Running& r = run[index];
+    if (r.now != kNever || w.after < 0) return false;
+    i64 last = 0;
+    for (i32 i = 0; i < count; ++i) {
+      if (waves[i].group != w.after) continue;
+      if (!run[i].over) return false;
+      last = later(last, waves[i].end);
+    }
+    r.now = last + machine.launch + w.begin;
+    return true;
+  }
+
+  // Of waves at the same time: SIMDs in turn; of one SIMD the higher priority, then the older wave.
+  bool goes_first(i32 a, i32 b) const {
+    const Running &x = run[a], &y = run[b];
+    if (x.now != y.now) return x.now < y.now;
+    const i32 s = (waves[a].simd - next_simd) & (kSimds - 1), t = (waves[b].simd - next_simd) & (kSimds - 1);
+    if (s != t) return s < t;
+    return x.priority > y.priority;
+  }
+
+  i64 all() {
+    i64 executed = 0;
+    for (;;) {
+      i32 best = -1;
+      for (i32 i = 0; i < count; ++i) {
+        const Running& r = run[i];
+        if (r.over || r.waiting || r.now >= kNever) continue;
+        if (best < 0 || goes_first(i, best)) best = i;
+      }
+      if (best < 0) break;
+      next_simd = waves[best].simd + 1;
+      step(best);
+      if (run[best].over) {
+        for (i32 i = 0; i < count; ++i) begin(i);
+      }
+      ++executed;
+    }
+    return executed;
+  }
+};
+
+}  // namespace
+
+/// Runs the waves to their ends. Waves of one group share barriers; older waves come first.
+/// @return the number of attempts to issue, or -1 if there is no memory.
+extern "C" i64 ck_compute_unit(const Machine* machine, const Op* ops, Wave* waves, i32 count) {
+  auto* run = static_cast<Running*>(calloc(static_cast<size_t>(count), sizeof(Running)));
+  if (run == nullptr) return -1;
+  Core core{*machine, ops, waves, count, run};
+  for (i32 i = 0; i < count; ++i) {
+    run[i].now = waves[i].after < 0 ? waves[i].begin : kNever;
+    if (waves[i].count == 0) {
+      run[i].over = true;
+      waves[i].end = waves[i].begin;
+    }
+  }
+  const i64 attempts = core.all();
+  free(run);
+  return attempts;
+}

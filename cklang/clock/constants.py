@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""The numbers of the clock, by GPU: the loader of ``arch_specs/timing/*.json``.
+
+Each number stands with its source, which begins with ``measured``, ``published``, ``manual``,
+``fitted`` or ``assumed``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from cklang.arch import all_archs, timing_file
+from cklang.errors import error
+
+__all__ = [
+    "ClockConstants",
+    "Interlock",
+    "LdsWidth",
+    "MatrixRates",
+    "Number",
+    "OperationRow",
+    "constants_of",
+]
+
+SOURCES = ("measured", "published", "manual", "fitted", "assumed")
+"""The first word of each source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A number of the model, with where it comes from."""
+
+    value: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixRates:
+    """Multiply-adds a cycle of one SIMD's matrix unit, by the type of A."""
+
+    dense: Mapping[str, int]
+    blocks: Mapping[str, int]
+    """Of instructions of several blocks."""
+    long: Mapping[str, int]
+    """Of instructions that take more than ``long_bytes`` bytes of A from each lane."""
+    long_bytes: int
+    least: int
+    """Cycles of the shortest instruction."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LdsWidth:
+    """How the LDS serves accesses of so many bytes a lane."""
+
+    direction: str
+    bytes: int
+    banks: int
+    phases: str
+    """The rule by which lanes are served together: a name of ``cklang.clock.lds.PHASES``."""
+    lanes: int
+    """Lanes that are served together."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRow:
+    """Operations that one unit executes alike."""
+
+    pattern: str
+    """A regular expression that the operation's name matches from its beginning."""
+    unit: str
+    issue: int
+    """Cycles until the wave may go on."""
+    busy: int
+    """Cycles of the unit; 0: computed from shape, width or addresses."""
+    latency: int
+    """Cycles until the result may be read; 0: computed."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interlock:
+    """How long an operation of one unit waits for the result of another.
+
+    Two units without a row need no time beside the producer's latency, or wait for a counter.
+    """
+
+    producer: str
+    consumer: str
+    cycles: int
+    """From the producer's issue to the consumer's; with ``after_result``, beside its latency."""
+    after_result: bool
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockConstants:
+    """All numbers of one GPU."""
+
+    gpu: str
+    numbers: Mapping[str, Number]
+    matrix: MatrixRates
+    lds: tuple[LdsWidth, ...]
+    operations: tuple[OperationRow, ...]
+    interlocks: tuple[Interlock, ...]
+
+    def __getitem__(self, name: str) -> float:
+        return self.numbers[name].value
+
+    def cycles(self, name: str) -> int:
+        """Return a number of cycles."""
+        return round(self.numbers[name].value)
+
+    def with_numbers(self, values: Mapping[str, float]) -> ClockConstants:
+        """Return the constants with some numbers replaced, as fits need it."""
+        numbers = dict(self.numbers)
+        for name, value in values.items():
+            numbers[name] = Number(value=value, source=numbers[name].source)
+        return ClockConstants(
+            gpu=self.gpu,
+            numbers=numbers,
+            matrix=self.matrix,
+            lds=self.lds,
+            operations=self.operations,
+            interlocks=self.interlocks,
+        )
+
+    def operation(self, name: str) -> OperationRow | None:
+        """Return the first row whose pattern an operation matches; None if it has no cost."""
+        return next((row for row in self.operations if re.match(row.pattern, name)), None)
+
+
+@cache
+def constants_of(gpu: str) -> ClockConstants:
+    """Return the constants of a GPU.
+
+    Raises:
+        CkUnsupportedError: K050, the clock has no constants for it.
+
+    Example:
+        >>> constants_of("gfx942").cycles("turn")
+        4
+    """
+    path = timing_file(gpu)
+    if not path.is_file():
+        known = [spec.name for spec in all_archs() if timing_file(spec.name).is_file()]
+        raise error("K050", what="constants", name=gpu, known=", ".join(known))
+    data = json.loads(path.read_text(encoding="utf-8"))
+    return ClockConstants(
+        gpu=data["gpu"],
+        numbers={name: Number(**row) for name, row in data["numbers"].items()},
+        matrix=MatrixRates(**data["matrix"]),
+        lds=tuple(LdsWidth(**row) for row in data["lds"]),
+        operations=tuple(OperationRow(**row) for row in data["operations"]),
+        interlocks=tuple(Interlock(**row) for row in data["interlocks"]),
+    )

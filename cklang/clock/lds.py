@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""Banks of the LDS: how many passes an instruction takes for the addresses of its lanes.
+
+An instruction is served in phases, each for some of the lanes of the wave. Lanes of one phase
+conflict where they access different words of one bank; each further word of a bank is a pass more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from cklang.clock.constants import ClockConstants, LdsWidth
+
+__all__ = ["PHASES", "conflicts", "passes", "phase_of_lane", "width_of"]
+
+Integers = npt.NDArray[np.int64]
+LANES = 64
+_HALF = 32
+_QUAD = 4
+_WORD = 4
+
+
+def _in_order(lane: Integers, lanes: int) -> Integers:
+    return lane // lanes
+
+
+def _by_parity(lane: Integers, lanes: int) -> Integers:
+    quad = lane % _HALF // _QUAD
+    odd = (quad ^ quad >> 1 ^ quad >> 2) & 1
+    return lane // _HALF * (_HALF // lanes) + odd
+
+
+def _quads_across(lane: Integers, lanes: int) -> Integers:
+    quad = lane % _HALF // _QUAD
+    pair = np.where(quad < _QUAD, quad, quad - _QUAD ^ 1)
+    return lane // _HALF * (_HALF // lanes) + pair
+
+
+PHASES: dict[str, Callable[[Integers, int], Integers]] = {
+    "in order": _in_order,
+    "by parity": _by_parity,
+    "quads across": _quads_across,
+}
+"""From the numbers of lanes, and of lanes a phase, to the phase of each.
+
+``in order``: neighbours. ``by parity``: in each half of 32 lanes, first the groups of four whose
+number has an even number of ones. ``quads across``: in each half, the groups of four in the pairs
+(0, 5), (1, 4), (2, 7) and (3, 6).
+"""
+
+
+def phase_of_lane(width: LdsWidth) -> Integers:
+    """Return the phase in which each of 64 lanes is served, [lane].
+
+    Example:
+        >>> from cklang.clock.constants import constants_of
+        >>> phase_of_lane(width_of(constants_of("gfx950"), "read", 16))[:16].tolist()
+        [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0]
+    """
+    return PHASES[width.phases](np.arange(LANES), width.lanes)
+
+
+def width_of(constants: ClockConstants, direction: str, width: int) -> LdsWidth:
+    """Return how accesses of ``width`` bytes a lane are served; narrow ones as those of a word.
+
+    Args:
+        constants: Of the GPU.
+        direction: ``read`` or ``write``.
+        width: Bytes that each lane accesses.
+    """
+    rows = sorted((r for r in constants.lds if r.direction == direction), key=lambda r: r.bytes)
+    return next((row for row in rows if width <= row.bytes), rows[-1])
+
+
+def passes(width: LdsWidth, address: Integers, active: Integers | None = None) -> int:
+    """Return the passes of one instruction: at least one for each phase that has an active lane.
+
+    Args:
+        width: How its accesses are served.
+        address: Byte address of each lane, [lane].
+        active: Numbers of the lanes that take part; all by default.
+
+    Example:
+        >>> from cklang.clock.constants import constants_of
+        >>> b128 = width_of(constants_of("gfx950"), "read", 16)
+        >>> passes(b128, np.arange(64) * 16), passes(b128, np.arange(64) * 256)
+        (4, 64)
+    """
+    return int(_busiest_banks(width, address, active).sum())
+
+
+def conflicts(width: LdsWidth, address: Integers, active: Integers | None = None) -> int:
+    """Return the passes beyond one a phase, which AMD's counters call bank conflicts.
+
+    Example:
+        >>> from cklang.clock.constants import constants_of
+        >>> b64 = width_of(constants_of("gfx950"), "read", 8)
+        >>> conflicts(b64, np.arange(64) * 256, np.array([0, 32]))
+        0
+        >>> conflicts(b64, np.arange(64) * 256, np.array([0, 31]))
+        1
+    """
+    return int((_busiest_banks(width, address, active) - 1).sum())
+
+
+def _busiest_banks(width: LdsWidth, address: Integers, active: Integers | None) -> Integers:
+    """Return the different words of the busiest bank, for each phase with an active lane."""
+    lanes = np.arange(LANES) if active is None else np.asarray(active)
+    phases = phase_of_lane(width)[lanes]
+    words_of_lane = max(1, width.bytes // _WORD)
+    words = address[lanes][:, None] // _WORD + np.arange(words_of_lane)
+    # A lane at an address that is no multiple of its width conflicts with none (gfx950's counter).
+    aligned = address[lanes] % (words_of_lane * _WORD) == 0
+    counts = [
+        np.bincount(np.unique(words[(phases == phase) & aligned]) % width.banks, minlength=1).max()
+        for phase in np.unique(phases)
+    ]
+    counts = [max(1, count) for count in counts]
+    return np.array(counts, dtype=np.int64)

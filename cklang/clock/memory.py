@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""The levels of memory beyond a compute unit: latency by the bytes that a kernel walks."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from cklang.arch import all_archs, arch, timing_file
+from cklang.clock.constants import ClockConstants, constants_of
+from cklang.errors import error
+
+__all__ = ["chase_latency"]
+
+Floats = npt.NDArray[np.float64]
+_LEVELS = ("l1", "l2", "last_level")
+_DOUBLINGS = 2
+"""After so many doublings translation costs no more."""
+
+
+def _known() -> list[str]:
+    gpus = (spec.name for spec in all_archs() if timing_file(spec.name).is_file())
+    return [gpu for gpu in gpus if "chase_l1" in constants_of(gpu).numbers]
+
+
+def chase_latency(constants: ClockConstants, footprint: npt.ArrayLike) -> Floats:
+    """Return the cycles of one dependent load, by the bytes of the buffer that is walked.
+
+    A walk over a buffer that is a little larger than a cache misses all of it, since each line is
+    replaced before it is needed again; the step from one level to the next is that short.
+    Buffers of many pages also wait for the translation of addresses.
+
+    Args:
+        constants: Of the GPU.
+        footprint: Bytes of the buffer, which one compute unit walks in random order.
+
+    Raises:
+        CkUnsupportedError: K050, the levels of this GPU are not known.
+
+    Example:
+        >>> chase_latency(constants_of("gfx942"), [16 << 10, 1 << 20]).round().tolist()
+        [116.0, 213.0]
+    """
+    if "chase_l1" not in constants.numbers:
+        raise error("K050", what="levels of memory", name=constants.gpu, known=", ".join(_known()))
+    spec = arch(constants.gpu)
+    sizes = (constants["chase_l1_bytes"], spec.l2_bytes, spec.last_level_cache_bytes)
+    size = np.asarray(footprint, dtype=np.float64)
+    latency = np.full(size.shape, constants["chase_l1"])
+    beyond = [constants[f"chase_{level}"] for level in (*_LEVELS, "memory")]
+    for place, (level, capacity) in enumerate(zip(_LEVELS, sizes, strict=True)):
+        missed = np.clip((size / capacity - 1) / constants[f"chase_edge_{level}"], 0, 1)
+        latency = latency + (beyond[place + 1] - beyond[place]) * missed
+    doublings = np.log2(np.maximum(size, 1) / constants["chase_translation_bytes"])
+    return latency + constants["chase_translation"] * np.clip(doublings, 0, _DOUBLINGS)

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""The C++ part of the clock, compiled once a machine, and its structs."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from cklang.toolchain.built_library import intact, seal
+from cklang.toolchain.compilers import find_toolchain, run_tool
+from cklang.toolchain.paths import cache_root
+
+__all__ = ["COUNTERS", "RANGES", "UNITS", "CMachine", "COp", "CWave", "compute_unit"]
+
+UNITS = (
+    "valu", "trans", "matrix", "salu", "smem", "vmem", "lds",
+    "branch", "wait", "barrier", "internal", "end", "store",
+)  # fmt: skip
+"""In the order of ``Unit`` in ``compute_unit.cpp``."""
+COUNTERS = ("load", "store", "ds", "scalar", "export", "sample")
+"""Counters of waits. GPUs before gfx12 count two of these in one: see ``instruction.py``."""
+RANGES = 10
+"""Ranges of registers that an instruction names at most."""
+
+_SOURCE = Path(__file__).with_name("compute_unit.cpp")
+_LIBRARY = "libcompute_unit.so"
+_FLAGS = (
+    "-O2",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-Wall",
+    "-Wextra",
+    "-Wno-missing-field-initializers",
+)
+
+
+class COp(ctypes.Structure):
+    """``Op`` of ``compute_unit.cpp``."""
+
+    _fields_ = (
+        ("unit", ctypes.c_int32),
+        ("issue", ctypes.c_int32),
+        ("busy", ctypes.c_int32),
+        ("latency", ctypes.c_int32),
+        ("counter", ctypes.c_int32),
+        ("bytes", ctypes.c_int32),
+        ("priority", ctypes.c_int32),
+        ("place", ctypes.c_int32),
+        ("ranges", ctypes.c_int32),
+        ("wait", ctypes.c_int32 * len(COUNTERS)),
+        ("first", ctypes.c_int32 * RANGES),
+        ("count", ctypes.c_int32 * RANGES),
+        ("writes", ctypes.c_int32 * RANGES),
+    )
+
+
+class CMachine(ctypes.Structure):
+    """``Machine`` of ``compute_unit.cpp``."""
+
+    _fields_ = (
+        ("turn", ctypes.c_int32),
+        ("simds", ctypes.c_int32),
+        ("taken", ctypes.c_int32),
+        ("barrier", ctypes.c_int32),
+        ("wait_exit", ctypes.c_int32),
+        ("lds_latency", ctypes.c_int32),
+        ("lds_depth", ctypes.c_int32),
+        ("vmem_latency", ctypes.c_int32),
+        ("vmem_depth", ctypes.c_int32),
+        ("smem_latency", ctypes.c_int32),
+        ("store_latency", ctypes.c_int32),
+        ("return_256", ctypes.c_int32),
+        ("store_256", ctypes.c_int32),
+        ("matrix_port", ctypes.c_int32),
+        ("valu_shared", ctypes.c_int32),
+        ("launch", ctypes.c_int32),
+        ("outstanding", ctypes.c_int32),
+        ("fetch_bytes", ctypes.c_int32),
+        ("fetch_cycles", ctypes.c_int32),
+        ("fetch_branch", ctypes.c_int32),
+        ("adjust", (ctypes.c_int32 * len(UNITS)) * len(UNITS)),
+        ("idle", ctypes.c_int32 * len(UNITS)),
+    )
+
+
+class CWave(ctypes.Structure):
+    """``Wave`` of ``compute_unit.cpp``."""
+
+    _fields_ = (
+        ("line", ctypes.c_void_p),
+        ("cycles", ctypes.c_void_p),
+        ("latency", ctypes.c_void_p),
+        ("start", ctypes.c_void_p),
+        ("stall", ctypes.c_void_p),
+        ("length", ctypes.c_void_p),
+        ("begin", ctypes.c_int64),
+        ("count", ctypes.c_int32),
+        ("simd", ctypes.c_int32),
+        ("group", ctypes.c_int32),
+        ("after", ctypes.c_int32),
+        ("end", ctypes.c_int64),
+    )
+
+
+def compute_unit(machine: CMachine, ops: ctypes.Array[COp], waves: ctypes.Array[CWave]) -> int:
+    """Run the waves to their ends, which they then hold; return the number of attempts to issue.
+
+    Raises:
+        MemoryError: There is no memory for the state of the waves.
+    """
+    attempts = int(_library()(ctypes.byref(machine), ops, waves, len(waves)))
+    if attempts < 0:
+        raise MemoryError("the clock has no memory for the state of its waves")
+    return attempts
+
+
+@cache
+def _library() -> ctypes._NamedFuncPointer:
+    toolchain = find_toolchain()
+    facts = "\0".join((_SOURCE.read_text(encoding="utf-8"), toolchain.identity, *_FLAGS))
+    key = hashlib.sha256(facts.encode()).hexdigest()[:32]
+
+    def build(folder: Path) -> None:
+        work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+        try:
+            compiled, log = work / "compute_unit.o", work / "build.log"
+            environment = toolchain.environment()
+            command = toolchain.compile_cxx(_SOURCE, compiled, flags=_FLAGS)
+            run_tool(command, log=log, environment=environment)
+            command = toolchain.link_plain([compiled], work / _LIBRARY)
+            run_tool(command, log=log, environment=environment)
+            seal(work, _LIBRARY)
+            shutil.rmtree(folder, ignore_errors=True)
+            work.rename(folder)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+    library = intact(cache_root() / "clock" / key, build) / _LIBRARY
+    run = ctypes.CDLL(str(library)).ck_compute_unit
+    run.restype = ctypes.c_int64
+    return run

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""Waves of one compute unit, from the instructions that they execute to the cycles of each."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from cklang.clock.constants import ClockConstants
+from cklang.clock.instruction import Instruction, timed
+from cklang.clock.native import UNITS, CMachine, COp, CWave, compute_unit
+
+__all__ = ["Program", "TimedWave", "WaveStream", "program", "run", "with_cold_scalars"]
+
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.int32]
+_SEPARATE = 1000
+"""In C, an interlock of so many cycles and more counts from the producer's issue."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaveStream:
+    """What one wave executes."""
+
+    line: Words
+    """Index into the listing of each executed instruction, [instruction]."""
+    simd: int
+    group: int = 0
+    """Its workgroup."""
+    begin: int = 0
+    """Cycle at which it may issue its first instruction."""
+    after: int = -1
+    """The workgroup whose place its own takes; -1: none, it is there from the start."""
+    cycles: Words | None = None
+    """Cycles of the memory unit of each executed instruction; below 0: as the listing says."""
+    latency: Words | None = None
+    """Latency of memory of each executed instruction; below 0: the usual one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimedWave:
+    """When a wave executed what: the columns of AMD's instruction traces."""
+
+    start: Integers
+    """Cycle at which the wave first tries to issue each instruction, [instruction]."""
+    stall: Words
+    """Cycles from then to the issue."""
+    duration: Words
+    """Cycles until the wave goes on, the stall too."""
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A listing with the costs of its instructions."""
+
+    constants: ClockConstants
+    ops: ctypes.Array[COp]
+    unknown: tuple[int, ...]
+    """Lines that the clock has no cost for."""
+
+
+def program(listing: Sequence[Instruction], constants: ClockConstants) -> Program:
+    """Return a listing with the costs of its instructions."""
+    ops = (COp * len(listing))()
+    unknown = []
+    for place, instruction in enumerate(listing):
+        op = timed(instruction, constants)
+        if op is None:
+            unknown.append(place)
+            op = COp(unit=UNITS.index("internal"), issue=constants.cycles("turn"), priority=-1)
+        ops[place] = op
+    return Program(constants, ops, tuple(unknown))
+
+
+_FIELDS = {
+    "turn": "turn",
+    "taken": "taken_branch",
+    "barrier": "barrier",
+    "wait_exit": "wait_exit",
+    "lds_latency": "lds_latency",
+    "lds_depth": "lds_depth",
+    "vmem_latency": "vmem_latency",
+    "vmem_depth": "vmem_depth",
+    "smem_latency": "smem_latency",
+    "store_latency": "store_latency",
+    "matrix_port": "matrix_port",
+    "valu_shared": "valu_shared",
+    "launch": "workgroup_launch",
+    "outstanding": "vmem_outstanding_bytes",
+    "fetch_bytes": "fetch_bytes",
+    "fetch_cycles": "fetch_cycles",
+    "fetch_branch": "fetch_branch",
+}
+"""Fields of the C struct, and the constants that they hold."""
+_SCALE = 16
+_WAITS_BEFORE_ATTEMPT = ("salu", "branch", "smem")
+
+
+def machine(constants: ClockConstants) -> CMachine:
+    """Return the constants as the C part takes them."""
+    result = CMachine(**{field: constants.cycles(name) for field, name in _FIELDS.items()})
+    result.store_256 = round(constants["store_cycles_256"] * _SCALE)
+    result.return_256 = round(constants["return_cycles_256"] * _SCALE)
+    for producer in range(len(UNITS)):
+        result.adjust[producer][:] = [-1] * len(UNITS)
+    for row in constants.interlocks:
+        cycles = row.cycles if row.after_result else _SEPARATE + row.cycles
+        result.adjust[UNITS.index(row.producer)][UNITS.index(row.consumer)] = cycles
+    result.idle[:] = [int(unit in _WAITS_BEFORE_ATTEMPT) for unit in UNITS]
+    return result
+
+
+def with_cold_scalars(prog: Program, streams: Sequence[WaveStream]) -> list[WaveStream]:
+    """Return the waves with the latency of their scalar loads.
+
+    Without addresses the model takes it that a wave which is there from the start misses the
+    scalar cache at its first execution of each load, and that all other loads hit.
+    """
+    smem = UNITS.index("smem")
+    loads = np.array([op.unit == smem for op in prog.ops], dtype=bool)
+    cold = prog.constants.cycles("smem_cold_latency")
+    return [_cold_scalars(stream, loads, cold) for stream in streams]
+
+
+def _cold_scalars(stream: WaveStream, loads: npt.NDArray[np.bool_], cold: int) -> WaveStream:
+    latency = (
+        np.full(len(stream.line), -1, np.int32) if stream.latency is None else stream.latency.copy()
+    )
+    places = np.flatnonzero(loads[stream.line])
+    _, first = np.unique(stream.line[places], return_index=True)
+    if stream.after < 0:
+        latency[places[first]] = cold
+    return replace(stream, latency=latency)
+
+
+def _pointer(values: npt.NDArray[np.generic] | None) -> int | None:
+    return None if values is None else values.ctypes.data
+
+
+def run(prog: Program, streams: Sequence[WaveStream]) -> list[TimedWave]:
+    """Run waves on one compute unit, the older ones first in the list; return their times.
+
+    Example:
+        >>> from cklang.clock.constants import constants_of
+        >>> listing = [Instruction("v_mfma_f32_16x16x16_bf16", ("v[0:3]", "v[8:9]", "v[10:11]"))]
+        >>> prog = program(listing, constants_of("gfx942"))
+        >>> twice = WaveStream(np.zeros(2, np.int32), simd=0)
+        >>> run(prog, [twice])[0].stall.tolist()
+        [0, 12]
+    """
+    waves = (CWave * len(streams))()
+    results, keep = [], []
+    for wave, stream in zip(waves, streams, strict=True):
+        line = np.ascontiguousarray(stream.line, dtype=np.int32)
+        count = len(line)
+        start, stall = np.zeros(count, np.int64), np.zeros(count, np.int32)
+        duration = np.zeros(count, np.int32)
+        results.append((start, stall, duration))
+        keep.append(line)
+        wave.line, wave.start = _pointer(line), _pointer(start)
+        wave.stall, wave.length = _pointer(stall), _pointer(duration)
+        wave.cycles, wave.latency = _pointer(stream.cycles), _pointer(stream.latency)
+        wave.begin, wave.count, wave.simd = stream.begin, count, stream.simd
+        wave.group, wave.after = stream.group, stream.after
+    compute_unit(machine(prog.constants), prog.ops, waves)
+    return [
+        TimedWave(start, stall, duration, int(wave.end))
+        for (start, stall, duration), wave in zip(results, waves, strict=True)
+    ]

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""The model of a compute unit on short listings whose times are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cklang.clock.constants import constants_of
+from cklang.clock.instruction import Instruction
+from cklang.clock.waves import TimedWave, WaveStream, program, run
+
+pytestmark = pytest.mark.usefixtures("compiler")
+GFX942 = constants_of("gfx942")
+MATRIX = Instruction("v_mfma_f32_16x16x16_bf16", ("v[0:3]", "v[8:9]", "v[10:11]", "v[0:3]"))
+VECTOR = Instruction("v_add_f32_e32", ("v20", "v21", "v22"))
+BARRIER = Instruction("s_barrier", ())
+READ = Instruction("ds_read_b64", ("v[4:5]", "v6"))
+LDS_WAIT = Instruction("s_waitcnt", (), "lgkmcnt(0)")
+
+
+def simulate(
+    listing: list[Instruction],
+    *lines: list[int],
+    simds: tuple[int, ...] = (0, 1, 2, 3),
+    gpu: str = "gfx942",
+) -> list[TimedWave]:
+    streams = [
+        WaveStream(np.array(line, dtype=np.int32), simd=simds[place % len(simds)])
+        for place, line in enumerate(lines)
+    ]
+    return run(program(listing, constants_of(gpu)), streams)
+
+
+def test_the_matrix_unit_is_taken_for_its_passes() -> None:
+    (wave,) = simulate([MATRIX], [0, 0, 0])
+    assert wave.start.tolist() == [0, 4, 16 + 4]
+    assert wave.stall.tolist() == [0, 12, 12]
+
+
+def test_vector_instructions_fit_between_matrix_instructions_of_another_wave() -> None:
+    one, two = simulate([MATRIX, VECTOR], [0] * 4, [1] * 9, simds=(0,))
+    assert np.diff(one.start + one.stall).tolist() == [16, 16, 16]
+    # Of each 16 cycles the matrix instruction takes one slot of four; the rest are for the other.
+    assert two.end == 4 * (9 + 3)
+
+
+def test_the_older_wave_goes_first_and_the_priority_before_it() -> None:
+    older, younger = simulate([VECTOR], [0] * 5, [0] * 5, simds=(0,))
+    assert older.end == 20
+    assert younger.start[0] + younger.stall[0] == 20
+    urgent = Instruction("s_setprio", (), "3")
+    older, younger = simulate([VECTOR, urgent], [0] * 5, [1, 0, 0, 0, 0], simds=(0,))
+    assert younger.end < older.end
+
+
+def test_a_barrier_waits_for_the_last_wave() -> None:
+    fast, slow = simulate([VECTOR, BARRIER], [1, 0], [0, 0, 0, 1, 0])
+    assert fast.start[1] == slow.start[4] == 12 + GFX942.cycles("barrier")
+
+
+def test_a_wave_that_has_ended_does_not_hold_a_barrier() -> None:
+    ended, other = simulate([VECTOR, BARRIER], [0], [0, 1, 0])
+    assert other.end < 100
+    assert ended.end == 4
+
+
+def test_a_lone_lds_read_takes_what_the_traces_show() -> None:
+    (wave,) = simulate([READ, LDS_WAIT], [0, 1])
+    assert wave.end == 56
+
+
+def test_reads_of_four_waves_share_the_lds() -> None:
+    waves = simulate([READ], *[[0] * 40] * 4)
+    gaps = np.diff(waves[0].start + waves[0].stall)
+    assert gaps[-10:].tolist() == [16] * 10
+
+
+def test_loads_on_their_way_are_limited_by_bytes() -> None:
+    load = Instruction("buffer_load_dwordx4", ("v[0:3]", "v6", "s[0:3]"))
+    (wave,) = simulate([load], [0] * 40)
+    limit = GFX942.cycles("vmem_outstanding_bytes") // 1024
+    issued = wave.start + wave.stall
+    assert issued[limit] >= GFX942.cycles("vmem_latency") > issued[limit - 1]
+
+
+def test_a_dependent_vector_instruction_waits_on_rdna() -> None:
+    chain = Instruction("v_add_f32_e32", ("v0", "v0", "v1"))
+    (wave,) = simulate([chain], [0, 0, 0], gpu="gfx1100")
+    assert np.diff(wave.start + wave.stall).tolist() == [5, 5]
+
+
+def test_the_next_workgroup_comes_when_the_last_has_ended() -> None:
+    line = np.zeros(10, dtype=np.int32)
+    first, second = run(
+        program([VECTOR], GFX942),
+        [WaveStream(line, simd=0), WaveStream(line, simd=0, group=1, after=0)],
+    )
+    assert second.start[0] == first.end + GFX942.cycles("workgroup_launch")

@@ -13,6 +13,7 @@ import numpy as np
 from cklang.device import arrays
 from cklang.device.arrays import HOST, Array, Library, index_of, packed_strides
 from cklang.device.device import Device, devices, open_device
+from cklang.device.dlpack import CPU, ROCM, DLDevice, capsule
 from cklang.errors import CkError, error
 from cklang.types import DTYPES, DType
 
@@ -108,6 +109,35 @@ class DeviceArray:
             "strides": tuple(stride * self.dtype.bytes for stride in self.strides),
             "version": 3,
         }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return the device as DLPack names it: an emulated one has host memory."""
+        device = self._device
+        return DLDevice(CPU, 0) if device.emulated else DLDevice(ROCM, device.index)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Return the array as a DLPack capsule, in place: ``torch.from_dlpack(array)``.
+
+        What writes the array is waited for, unless ``stream`` is -1.
+
+        Raises:
+            BufferError: A copy or another device is asked for, or DLPack has no such dtype.
+        """
+        del max_version  # what is returned every version reads
+        own = self.__dlpack_device__()
+        if copy or (dl_device is not None and tuple(dl_device) != own):
+            raise BufferError("a cklang array is given in place, on its own device")
+        if stream != -1:
+            self._device.wait()
+        place = DLDevice(*own)
+        return capsule(self.pointer, self.dtype, self.shape, self.strides, place, self)
 
 
 def _dtype(dtype: Any) -> DType:

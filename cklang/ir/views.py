@@ -150,17 +150,18 @@ def check(operation: Operation, dims: Mapping[str, int]) -> None:
 def _check_slice(operation: Operation, dims: Mapping[str, int]) -> None:
     shape = operation.operands[0].type.shape
     steps, bounds = steps_of(operation), [bounds_of(operation, name) for name in BOUND_NAMES]
-    start, stop = ([extent_value(each, dims) for each in side] for side in bounds)
     # An axis that is taken as it is fits, whatever its extent. Sizes may be torch's symbols, of
     # which a comparison takes as long as a launch.
     is_whole = [
         part == (0, extent, 1)
         for part, extent in zip(zip(*bounds, steps, strict=True), shape, strict=True)
     ]
-    for axis, (low, high) in enumerate(zip(start, stop, strict=True)):
+    counts: dict[int, int] = {}
+    for axis, (first, last, step) in enumerate(zip(*bounds, steps, strict=True)):
         if is_whole[axis]:
             continue
-        extent = extent_value(shape[axis], dims)
+        low, high, extent = (extent_value(each, dims) for each in (first, last, shape[axis]))
+        counts[axis] = -(-(high - low) // step) if step != 1 else high - low
         if not 0 <= low <= high <= extent:
             name = shape[axis] if isinstance(shape[axis], Dim) else f"axis {axis}"
             raise error(
@@ -168,17 +169,17 @@ def _check_slice(operation: Operation, dims: Mapping[str, int]) -> None:
             )
     axes = operation.attr("axes")
     kept = [_int(axis) for axis in axes] if isinstance(axes, tuple) else []
-    counts = {
-        axis: high if is_whole[axis] else -(-(high - low) // step)
-        for axis, (low, high, step) in enumerate(zip(start, stop, steps, strict=True))
-    }
     result = operation.result.type
     wanted: list[tuple[int, Extent]] = [
-        (counts[axis], extent)
+        (extent_value(shape[axis], dims) if is_whole[axis] else counts[axis], extent)
         for axis, extent in zip(kept, result.shape, strict=True)
         if not (is_whole[axis] and extent == shape[axis])
     ]
-    wanted += [(count, 1) for axis, count in counts.items() if axis not in kept]
+    wanted += [
+        (extent_value(shape[axis], dims) if is_all else counts[axis], 1)
+        for axis, is_all in enumerate(is_whole)
+        if axis not in kept
+    ]
     for count, declared in wanted:
         number = extent_value(declared, dims)
         if count != number:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import torch
@@ -24,9 +24,10 @@ from cklang.runtime.result_orders import with_result_orders
 __all__ = ["fake_results"]
 
 _MEMO_LIMIT = 256
-_layouts: WeakKeyDictionary[AnyOp, BoundedMemo[object, tuple[ResultLayout, ...]]] = (
-    WeakKeyDictionary()
-)
+_Memo: TypeAlias = BoundedMemo[object, tuple[ResultLayout, ...]]
+_layouts: WeakKeyDictionary[AnyOp, _Memo] = WeakKeyDictionary()
+_OF_SYMBOLS = "_cklang_results"
+"""The attribute of torch's environment of symbols that has the results of calls with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +67,46 @@ def fake_results(op: AnyOp, values: Sequence[Any]) -> list[torch.Tensor]:
 
 
 def _layouts_of(op: AnyOp, values: Sequence[Any]) -> tuple[ResultLayout, ...]:
-    memo = _layouts.setdefault(op, BoundedMemo(_MEMO_LIMIT))
-    key = tuple(map(_key, values))
-    try:
-        known = memo.get(key)
-    except TypeError:  # symbolic sizes have no hash: they are bound each time
+    symbols: list[torch.SymInt] = []
+    key = tuple([_key(value, symbols) for value in values])
+    memo = _memo_of(op, symbols)
+    if memo is None:
         return _bound_layouts(op, values)
+    known = memo.get(key)
     if known is None:
         known = _bound_layouts(op, values)
         memo.put(key, known)
     return known
 
 
-def _key(value: Any) -> object:
-    if isinstance(value, torch.Tensor):
-        return value.dtype, tuple(value.shape), tuple(value.stride()), value.device
-    return type(value), repr(value)
+def _memo_of(op: AnyOp, symbols: Sequence[torch.SymInt]) -> _Memo | None:
+    """Return what is known of calls of an op; None where nothing may be kept.
+
+    Binding symbolic sizes leaves guards in their environment, which then hold for all calls with
+    the same symbols. So the environment keeps those calls, as long as it lives, and keeps none
+    while it is told to forget guards.
+    """
+    if not symbols:
+        return _layouts.setdefault(op, BoundedMemo(_MEMO_LIMIT))
+    env = symbols[0].node.shape_env
+    if env is None or any(each.node.shape_env is not env for each in symbols):
+        return None
+    if getattr(env, "_suppress_guards_tls", lambda: True)():
+        return None
+    known: dict[str, _Memo] = vars(env).setdefault(_OF_SYMBOLS, {})
+    return known.setdefault(op.serial, BoundedMemo(_MEMO_LIMIT))
+
+
+def _key(value: Any, symbols: list[torch.SymInt]) -> object:
+    """Return what results depend on of an argument; its symbolic sizes go into ``symbols``."""
+    if not isinstance(value, torch.Tensor):
+        return type(value), repr(value)
+    sizes = [*value.shape, *value.stride()]
+    own = [each for each in sizes if isinstance(each, torch.SymInt)]
+    if own:
+        symbols += own
+        sizes = [each.node.expr if isinstance(each, torch.SymInt) else each for each in sizes]
+    return value.dtype, tuple(sizes), value.device
 
 
 def _bound_layouts(op: AnyOp, values: Sequence[Any]) -> tuple[ResultLayout, ...]:

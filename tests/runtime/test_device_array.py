@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -114,6 +116,40 @@ def test_other_libraries_read_it_in_place() -> None:
     assert (face["shape"], face["typestr"], face["data"][0]) == ((3, 4), "<f2", array.pointer)
     assert face["strides"] == (8, 2)
     assert not hasattr(ck.empty((2,), ck.bf16, device=GPU), "__cuda_array_interface__")
+
+
+@pytest.mark.usefixtures("emulator")
+@pytest.mark.parametrize("name", ["f16", "bf16", "f32", "i32", "i8"])
+def test_dlpack_gives_it_in_place_and_keeps_it(name: str) -> None:
+    dtype = getattr(ck, name)
+    host = np.arange(12).reshape(3, 4).astype(dtype.numpy)
+    array = ck.to_device(host, device=GPU)
+    tensor = torch.from_dlpack(array)
+    assert tensor.data_ptr() == array.pointer
+    assert tensor.tolist() == host.astype("d").tolist()
+    alive = weakref.ref(array)
+    del array
+    gc.collect()
+    assert alive() is not None, "the tensor keeps the memory"
+    del tensor
+    gc.collect()
+    assert alive() is None
+
+
+@pytest.mark.usefixtures("emulator")
+def test_a_dlpack_capsule_that_nobody_takes_is_collected() -> None:
+    array = ck.to_device(half(3, 4), device=GPU)
+    view = ck.DeviceArray(array.pointer, (4, 3), ck.f16, strides=(1, 4), device=GPU, owner=array)
+    np.testing.assert_array_equal(np.from_dlpack(view), half(3, 4).T)
+    alive = weakref.ref(view)
+    capsule = view.__dlpack__()
+    del view, capsule
+    gc.collect()
+    assert alive() is None
+    with pytest.raises(BufferError):
+        array.__dlpack__(copy=True)
+    with pytest.raises(BufferError):
+        ck.empty((2,), ck.fp8, device=GPU).__dlpack__()
 
 
 def hip_pythons(array: np.ndarray[Any, Any]) -> Any:

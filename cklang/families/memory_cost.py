@@ -31,7 +31,7 @@ def memory_time(count: int, spec: ArchSpec) -> float:
 
     Example:
         >>> from cklang.arch import arch
-        >>> memory_time(1 << 30, arch("gfx942")) > 100 * memory_time(0, arch("gfx942")) > 0
+        >>> memory_time(1 << 30, arch("gfx942")) > memory_time(0, arch("gfx942")) > 0
         True
     """
     constants = fitted(spec).constants

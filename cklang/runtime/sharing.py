@@ -73,13 +73,10 @@ def quickest_plan(
     time = _time(plan, binding, spec, request)
     taken: tuple[Alternative, ...] = ()
     notes: list[str] = []
-    for option in options if time is not None else ():
-        try:
-            candidate = plan_of(alternative_program(function, (*taken, option)))
-            other = _time(candidate, binding, spec, request)
-        except CkError:
-            continue  # no kernels compute it that way
-        if time is None or other is None:
+    for option in options:
+        candidate = _plan(function, (*taken, option))
+        other = None if candidate is None else _time(candidate, binding, spec, request)
+        if time is None or other is None or candidate is None:
             continue
         takes = other < min(time * GAIN, time - LEAST)
         notes.append(_note(option, time, other, takes=takes))
@@ -103,9 +100,21 @@ def _computes(plan: Plan) -> bool:
     return any("prologue" in hole for kernel in plan.kernels for hole in kernel.functions)
 
 
+def _plan(function: Function, options: Sequence[Alternative]) -> Plan | None:
+    """Return the plan of a program with these alternatives; None if no kernels compute that."""
+    try:
+        return plan_of(alternative_program(function, options))
+    except CkError:
+        return None
+
+
 def _time(plan: Plan, binding: Binding, spec: ArchSpec, request: Request) -> float | None:
-    memory = memory_of(plan, binding, None)
-    return predicted_time(choices_of(plan, binding, memory, spec, request), memory, spec)
+    """Return the predicted time of a call; None if no kernel serves it, which the call says."""
+    try:
+        memory = memory_of(plan, binding, None)
+        return predicted_time(choices_of(plan, binding, memory, spec, request), memory, spec)
+    except CkError:
+        return None
 
 
 def _note(option: Alternative, time: float, other: float, *, takes: bool) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 import cklang as ck
 from cklang.arch import arch
+from cklang.errors import CkError
 from cklang.families.function_work import INSTRUCTIONS, instructions, vector_time
 from cklang.families.memory_cost import memory_time
 from cklang.fusion.alternatives import alternatives, with_stored
@@ -127,3 +128,12 @@ def test_work_of_functions() -> None:
     spec = arch("gfx942")
     assert vector_time(2_000_000, spec) == pytest.approx(2 * vector_time(1_000_000, spec))
     assert memory_time(1 << 30, spec) > memory_time(1 << 20, spec) > memory_time(0, spec) > 0
+
+
+def test_a_call_that_no_kernel_serves_keeps_the_plan_of_the_rules() -> None:
+    x, w = half(64, 4096), np.broadcast_to(np.float16(1), (64, 4096))
+    plan = gated.fusion(x, w, w)
+    assert [kernel.family for kernel in plan.kernels] == ["gemm", "gemm"]
+    with pytest.raises(CkError) as caught:
+        gated.summary(x, w, w, device=GPU)
+    assert caught.value.code == "A030"

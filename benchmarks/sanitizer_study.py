@@ -2,13 +2,15 @@
 """How many planted mistakes the emulator's checks report, in kernels of Triton and of CK Tile.
 
     python benchmarks/sanitizer_study.py [--mutants 8] [--seed 0] [--gpu NAME ...] [--only WORD ...]
+                                         [--verbose]
     python benchmarks/sanitizer_study.py --cost
 
 Takes one instruction at a time out of a compiled kernel, or changes its address, runs the kernel
 with all checks on, and prints the table of docs/emulator.md: what was changed, how many of these
 mutants are reported and by which check, how many give other results without a report, and how many
-do neither. The first line says how many kernels were run as they are, and how many of these are
-reported. ``--cost`` prints instead how much longer kernels run under each check.
+do neither (``--verbose`` lists these): no run gets there, or another wait covers for it. The first
+line says how many kernels were run as they are, and how many of these are reported. ``--cost``
+prints instead how much longer kernels run under each check.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from typing import Any
 import numpy as np
 from ck_mutants import OPS, run_op
 
-from cklang import emulator
+from cklang import emulator, knobs
 from cklang.errors import CkError
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -47,8 +49,9 @@ REPORTS = {
     "out of bounds": "memory",
     "hazard": "hazards",
     "race in global memory": "global_races",
+    "memory access fault": "fault",
 }
-"""How the report of each check begins."""
+"""How the report of each check begins; a fault needs no check."""
 
 _NOP = 0xBF800000
 
@@ -146,6 +149,14 @@ def mutant(kernel: Kernel, mistake: Mistake, at: int) -> bytes:
     word = int.from_bytes(kernel.code[at : at + 4], "little")
     changed = mistake.change(word).to_bytes(4, "little")
     return kernel.code[:at] + changed + kernel.code[at + 4 :]
+
+
+def described(kernel: Kernel, at: int) -> str:
+    """The instruction at that offset and the two behind it."""
+    lines = emulator.disassemble(kernel.gpu, kernel.code).splitlines()
+    offsets = [int(line.strip().partition(":")[0], 16) for line in lines]
+    first = offsets.index(at - text_offset(kernel.code))
+    return "; ".join(line.strip() for line in lines[first : first + 3])
 
 
 def verdict(kernel: Kernel, code: bytes) -> str:
@@ -253,6 +264,7 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=8, help="of each kind and kernel, at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cost", action="store_true")
+    parser.add_argument("--verbose", action="store_true", help="list what nothing reports")
     parser.add_argument("--gpu", nargs="+", default=[])
     parser.add_argument("--only", nargs="+", default=[])
     arguments = parser.parse_args()
@@ -276,8 +288,12 @@ def main() -> None:
             places = sites(kernel, mistake) if kernel.own_memory or not mistake.wild else []
             for at in rng.sample(places, min(arguments.mutants, len(places))):
                 code = mutant(kernel, mistake, at)
-                if code != kernel.code:
-                    counts[mistake.name, verdict(kernel, code)] += 1
+                if code == kernel.code:
+                    continue
+                outcome = verdict(kernel, code)
+                counts[mistake.name, outcome] += 1
+                if arguments.verbose and outcome == "nothing":
+                    print(f"{mistake.name}: {kernel.gpu} {kernel.name}: {described(kernel, at)}")
     print(table(counts))
 
 
@@ -295,7 +311,7 @@ def costs(kernels: list[Kernel]) -> str:
     """How many times longer the kernels run together under each check, in Markdown."""
     plain = sum(engine_seconds(kernel) for kernel in kernels)
     lines = ["| check | times as long |", "|---|---|"]
-    for check in (*REPORTS.values(), "all"):
+    for check in (*knobs.SANITIZERS, "all"):
         checked = sum(engine_seconds(kernel, check) for kernel in kernels)
         lines.append(f"| {check} | {checked / plain:.1f} |")
     return "\n".join(lines)

@@ -10,7 +10,6 @@
 #include "checks/global_races.h"
 #include "checks/hazards.h"
 #include "checks/races.h"
-#include "checks/unwritten.h"
 #include "checks/waits.h"
 
 namespace ckemu {
@@ -40,7 +39,6 @@ struct Checks {
   std::unique_ptr<GlobalChecks> global;
   std::unique_ptr<Hazards> hazards;
   GlobalRaces* between = nullptr;  // of the whole launch
-  bool written = false;            // whether reads of device memory come after writes
 
   /// Called before each instruction; raises what is found.
   void before(Wave& wave, const Code& code) const {
@@ -49,7 +47,6 @@ struct Checks {
     if (global) global->before(wave, code);
     if (hazards) hazards->before(wave, code);
     if (between != nullptr) between->before(wave, code);
-    if (written) check_written(wave, code);
   }
 };
 

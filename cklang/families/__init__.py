@@ -7,7 +7,7 @@ here, by the name in a signature or a kernel, and knows its protocol alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -68,9 +68,9 @@ def plan_of(function: Function) -> Plan:
     return plan(function, _MAKERS, _outlined)
 
 
-def _outlined(function: Function) -> Function:
+def _outlined(function: Function, strict: Collection[str]) -> Function:
     for family in _ALL:
-        function = family.outline(function, _MAKERS)
+        function = family.outline(function, _MAKERS, strict)
     return function
 
 

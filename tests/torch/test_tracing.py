@@ -174,14 +174,17 @@ def test_a_fake_call_with_the_same_symbols_is_not_bound_again(
     mode = FakeTensorMode(shape_env=shapes)
 
     def symbolic(*sizes: int) -> Any:
-        context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC] * len(sizes))
+        context: Any = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC] * len(sizes))
         return mode.from_tensor(half(*sizes), symbolic_context=context)
 
     bound: list[Any] = []
     plain = fake._bound_layouts
-    monkeypatch.setattr(
-        fake, "_bound_layouts", lambda op, values: bound.append(op) or plain(op, values)
-    )
+
+    def counted(op: Any, values: Sequence[Any]) -> Any:
+        bound.append(op)
+        return plain(op, values)
+
+    monkeypatch.setattr(fake, "_bound_layouts", counted)
     x, w, other = symbolic(5, 4), symbolic(6, 4), symbolic(9, 4)
     with mode:
         first, second, third = linear(x, w), linear(x, w), linear(other, w)

@@ -21,7 +21,7 @@ class DLDevice(NamedTuple):
     """A device as DLPack names it."""
 
     kind: int
-    index: int
+    number: int
 
 
 CPU, ROCM = 1, 10
@@ -75,16 +75,17 @@ _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
 )
 
 
-@_Deleter
-def _deleted(address: int) -> None:
+def _forget(address: int) -> None:
     _alive.pop(address, None)
 
 
-@_Destructor
-def _collected(address: int) -> None:
+def _collect(address: int) -> None:
     # A consumer renames the capsule that it takes, and calls the deleter itself.
     if _is_valid(address, _NAME):
-        _deleted(_pointer(address, _NAME))
+        _forget(_pointer(address, _NAME))
+
+
+_deleted, _collected = _Deleter(_forget), _Destructor(_collect)
 
 
 def capsule(

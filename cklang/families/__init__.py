@@ -8,7 +8,7 @@ when it is asked for: a program of products loads nothing of attention.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
@@ -97,10 +97,10 @@ def plan_of(function: Function) -> Plan:
 
     makers = _makers(function)
 
-    def outlined(program: Function) -> Function:
+    def outlined(program: Function, strict: Collection[str]) -> Function:
         for name, row in ROWS.items():
             if row.outlines:
-                program = FAMILIES[name].outline(program, makers)
+                program = FAMILIES[name].outline(program, makers, strict)
         return program
 
     return plan(function, makers, outlined)

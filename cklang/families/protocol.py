@@ -8,7 +8,7 @@ launching and tuning ask it by this protocol. ``docs/architecture.md`` says how 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -192,12 +192,16 @@ class Family(Generic[S, A, P]):
     makers: Mapping[str, Maker] = MappingProxyType({})
     """The ops of the IR that it computes, its anchors, and how fusion makes their kernels."""
 
-    def outline(self, function: Function, makers: Mapping[str, Maker]) -> Function:
+    def outline(
+        self, function: Function, makers: Mapping[str, Maker], strict: Collection[str] = ()
+    ) -> Function:
         """Return a program in which what the family computes by itself is operations of its own.
 
         Args:
             function: A verified program, before it is partitioned.
             makers: The anchors of all families.
+            strict: Results of anchors whose kernels may compute other kernels' values again, up to
+                the anchors of those, and must not read too much then.
         """
         return function
 

@@ -114,6 +114,8 @@ class KernelMaker:
         self.decisions: dict[Decision, None] = {}
         self.notes: list[str] = []
         """What else was decided, as sentences."""
+        self.anchor = ""
+        """The result of the anchor whose kernel was made last."""
 
     def make(self, root: int, *more: int) -> AnyKernel | None:
         """Return the kernel that writes the node ``root``; None if that of another root does.
@@ -128,6 +130,7 @@ class KernelMaker:
                 product (X010).
         """
         walk = Epilogue(self, root, more)
+        self.anchor = walk.anchor.result.name
         if more:
             written = ", ".join(str(self.flow.value(node)) for node in (root, *more))
             self.notes.append(f"results {written}: one kernel of {walk.anchor.result} writes them")

@@ -24,9 +24,9 @@ What an anchor is, and what makes its kernels, families say (:class:`cklang.fusi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from cklang.errors import CkError, error
+from cklang.errors import CkError, CkUnsupportedError, error
 from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.joint import joined_roots
 from cklang.fusion.kernel import KernelMaker, Maker
@@ -51,18 +51,21 @@ STORABLE: tuple[DType, ...] = tuple(
 """What a kernel can write."""
 
 
-Outline = Callable[[Function], Function]
+Outline = Callable[[Function, Collection[str]], Function]
 
 
 def plan(
-    function: Function, makers: Mapping[str, Maker], outline: Outline = lambda same: same
+    function: Function,
+    makers: Mapping[str, Maker],
+    outline: Outline = lambda same, _strict: same,
 ) -> Plan:
     """Return the kernels that compute ``function`` and the decisions behind them.
 
     Args:
         function: What is to be computed.
         makers: The anchors, by op: what kernels are made of, and how.
-        outline: Puts parts of a function into operations of their own, which become kernels.
+        outline: Puts parts of a function into operations of their own, which become kernels. It is
+            told for which anchors it must not rely on what other kernels store.
 
     Raises:
         CkUnsupportedError: No kernels compute it: one value is two results (X001), no anchor
@@ -75,9 +78,19 @@ def plan(
     if len(set(function.results)) < len(function.results):
         raise error("X001", at=function.span, name=function.name)
     function = placed(with_log_sums(with_picked(function)))
-    flow, roots = _paired(outline(function), makers)
-    maker = KernelMaker(flow, roots, makers)
-    fused = [maker.make(*each) for each in joined_roots(flow, roots, makers)]
+    strict: set[str] = set()
+    while True:
+        flow, roots = _paired(outline(function, strict), makers)
+        maker = KernelMaker(flow, roots, makers)
+        try:
+            fused = [maker.make(*each) for each in joined_roots(flow, roots, makers)]
+        except CkUnsupportedError as mistake:
+            # It would read more than was foreseen: less follows it then.
+            if mistake.code != "X004" or maker.anchor in strict:
+                raise
+            strict.add(maker.anchor)
+        else:
+            break
     needed = _needed(function, [kernel for kernel in fused if kernel is not None])
     kernels = _in_launch_order(function, needed)
     maker.decide_views()

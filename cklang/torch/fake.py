@@ -68,14 +68,15 @@ def fake_results(op: AnyOp, values: Sequence[Any]) -> list[torch.Tensor]:
 
 def _layouts_of(op: AnyOp, values: Sequence[Any]) -> tuple[ResultLayout, ...]:
     symbols: list[torch.SymInt] = []
-    key = tuple([_key(value, symbols) for value in values])
+    key = _keys(values, symbols)
     memo = _memo_of(op, symbols)
     if memo is None:
         return _bound_layouts(op, values)
     known = memo.get(key)
     if known is None:
         known = _bound_layouts(op, values)
-        memo.put(key, known)
+        # Binding may find that two symbols are one.
+        memo.put(_keys(values, []) if symbols else key, known)
     return known
 
 
@@ -95,6 +96,10 @@ def _memo_of(op: AnyOp, symbols: Sequence[torch.SymInt]) -> _Memo | None:
         return None
     known: dict[str, _Memo] = vars(env).setdefault(_OF_SYMBOLS, {})
     return known.setdefault(op.serial, BoundedMemo(_MEMO_LIMIT))
+
+
+def _keys(values: Sequence[Any], symbols: list[torch.SymInt]) -> object:
+    return tuple([_key(value, symbols) for value in values])
 
 
 def _key(value: Any, symbols: list[torch.SymInt]) -> object:

@@ -64,8 +64,38 @@ class LlamaBlock(nn.Module):
         q, k = rotated(q, cos, sin), rotated(k, cos, sin)
         o = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
         x = x + self.o(o.transpose(1, 2).reshape(batch, rows, size))
-        h = self.norm2(x)
-        return x + self.down(functional.silu(self.gate(h)) * self.up(h))
+        return x + self.mlp(self.norm2(x))
+
+    def mlp(self, h: Tensor) -> Tensor:
+        return self.down(functional.silu(self.gate(h)) * self.up(h))
+
+
+class MixtralBlock(LlamaBlock):
+    """Attention, then a mixture of experts: a router takes two of four for each row."""
+
+    def __init__(self, size: int = 128, hidden: int = 96, experts: int = 4, top: int = 2) -> None:
+        super().__init__(size)
+        self.experts, self.top = experts, top
+        self.router = nn.Linear(size, experts, bias=False)
+        self.gates, self.ups = (
+            nn.ModuleList(nn.Linear(size, hidden, bias=False) for _ in range(experts))
+            for _ in range(2)
+        )
+        self.downs = nn.ModuleList(nn.Linear(hidden, size, bias=False) for _ in range(experts))
+
+    def mlp(self, h: Tensor) -> Tensor:
+        rows = h.reshape(-1, h.shape[-1])
+        weights = torch.softmax(self.router(rows).float(), -1)
+        weights, chosen = torch.topk(weights, self.top, dim=-1)
+        weights = weights / weights.sum(-1, keepdim=True)
+        share = (functional.one_hot(chosen, self.experts) * weights[..., None]).sum(1).to(h.dtype)
+        result, places = torch.zeros_like(rows), torch.arange(rows.shape[0])
+        for expert, (gate, up, down) in enumerate(
+            zip(self.gates, self.ups, self.downs, strict=True)
+        ):
+            y = down(functional.silu(gate(rows)) * up(rows)) * share[:, expert, None]
+            result = result.index_add(0, places, y)
+        return result.reshape(h.shape)
 
 
 class Gpt2(nn.Module):
@@ -239,6 +269,13 @@ MODELS: Mapping[str, Model] = MappingProxyType(
         "llama": _model(
             LlamaBlock,
             11,
+            _normal(8, 128),
+            lambda _: _angles(8, 32)[0],
+            lambda _: _angles(8, 32)[1],
+        ),
+        "mixtral": _model(
+            MixtralBlock,
+            27,
             _normal(8, 128),
             lambda _: _angles(8, 32)[0],
             lambda _: _angles(8, 32)[1],

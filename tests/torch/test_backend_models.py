@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import cklang as ck
 import cklang.torch
 from tests.support.torch_models import MODELS, Model, cast
 
@@ -75,6 +76,19 @@ def test_another_batch_compiles_nothing(model: Model) -> None:
             expect_close(module, args, run(*args))
     (graph,) = cklang.torch.report().graphs
     assert graph.share >= 1 - MOST_EAGER
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert", "resnet", "mixtral"])
+def test_whole_gradients_of_programs_are_planned(name: str) -> None:
+    module, args = MODELS[name].call(torch.float16)
+    with torch.no_grad():
+        compiled(module.eval())(*args)
+    (graph,) = cklang.torch.report().graphs
+    for program in graph.programs:
+        gradient = ck.vjp(program.op)
+        plan = gradient.plan_for(gradient.program.specialise())
+        written = {value.name for kernel in plan.kernels for value in kernel.results}
+        assert len(written) == sum(len(kernel.results) for kernel in plan.kernels)
 
 
 @pytest.mark.parametrize("name", ["mlp", "llama", "unet"])

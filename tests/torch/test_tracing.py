@@ -21,8 +21,13 @@ torch: Any = pytest.importorskip("torch", reason="pip install torch")
 from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402 - torch may be absent
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+from torch.fx.experimental.symbolic_shapes import (  # noqa: E402
+    DimDynamic,
+    ShapeEnv,
+    StatelessSymbolicContext,
+)
 
-from cklang.torch import custom_op_of, set_backward_of  # noqa: E402
+from cklang.torch import custom_op_of, fake, set_backward_of  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -160,6 +165,32 @@ def test_fake_tensors_inside_and_outside_of_their_mode() -> None:
     for result in (inside, linear(x, w)):
         assert type(result) is type(x)
         assert (tuple(result.shape), result.dtype) == ((5, 6), torch.float16)
+
+
+def test_a_fake_call_with_the_same_symbols_is_not_bound_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shapes = ShapeEnv()
+    mode = FakeTensorMode(shape_env=shapes)
+
+    def symbolic(*sizes: int) -> Any:
+        context: Any = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC] * len(sizes))
+        return mode.from_tensor(half(*sizes), symbolic_context=context)
+
+    bound: list[Any] = []
+    plain = fake._bound_layouts
+
+    def counted(op: Any, values: Sequence[Any]) -> Any:
+        bound.append(op)
+        return plain(op, values)
+
+    monkeypatch.setattr(fake, "_bound_layouts", counted)
+    x, w, other = symbolic(5, 4), symbolic(6, 4), symbolic(9, 4)
+    with mode:
+        first, second, third = linear(x, w), linear(x, w), linear(other, w)
+    assert len(bound) == 2
+    assert len(shapes.guards) >= 1, "both K are one"
+    assert str(first.shape) == str(second.shape) != str(third.shape)
 
 
 def test_fake_tensors_that_do_not_fit_are_the_error_of_a_call() -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -92,9 +92,11 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
         """Return the source of a kernel."""
         return lower_rowwise(key, functions)
 
-    def outline(self, function: Function, makers: Mapping[str, Maker]) -> Function:
+    def outline(
+        self, function: Function, makers: Mapping[str, Maker], strict: Collection[str] = ()
+    ) -> Function:
         """Put what kernels of rows compute into operations of their own."""
-        return outline(with_extremes(function), makers)
+        return outline(with_extremes(function), makers, strict)
 
     def functions_of(self, problem: RowwiseProblem, functions: Functions) -> Functions:
         """Return a kernel's functions, named by how they read memory."""

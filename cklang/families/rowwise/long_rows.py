@@ -204,5 +204,5 @@ def cut_kernels(kernel: FusedRows) -> Iterator[FusedRows]:
         for each in body.body
     )
     function = replace(body, body=operations)
-    program = plan(function, MAKERS, lambda same: outline(same, {}, cuts=True))
+    program = plan(function, MAKERS, lambda same, _: outline(same, {}, cuts=True))
     yield from (each for each in program.kernels if isinstance(each, FusedRows))

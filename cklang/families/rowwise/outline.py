@@ -47,12 +47,19 @@ OUTLINED = "rowwise"
 """The op of what is outlined."""
 
 
-def outline(function: Function, makers: Mapping[str, Maker], *, cuts: bool = False) -> Function:
+def outline(
+    function: Function,
+    makers: Mapping[str, Maker],
+    strict: Collection[str] = (),
+    *,
+    cuts: bool = False,
+) -> Function:
     """Return a function in which kernels of rows are operations.
 
     Args:
         function: A verified function.
         makers: The anchors of the other families.
+        strict: As for :meth:`cklang.families.protocol.Family.outline`.
         cuts: Whether each reduction is stored for what follows it.
     """
     others = {op: maker for op, maker in makers.items() if op != OUTLINED}
@@ -62,7 +69,7 @@ def outline(function: Function, makers: Mapping[str, Maker], *, cuts: bool = Fal
     cut = {node for node in flow.graph if cuts and is_reduction(flow.operation(node))}
     stored: frozenset[int] = frozenset()
     while True:
-        demand = _Demand(flow, others, left, stored, cut)
+        demand = _Demand(flow, others, left, stored, cut, strict)
         demand.run()
         further, outputs = demand.repeated(), frozenset(demand.outputs)
         if not further and outputs <= stored and demand.excess <= cut:
@@ -115,6 +122,7 @@ class _Demand:
         left: frozenset[int],
         stored: frozenset[int],
         cut: Collection[int] = (),
+        strict: Collection[str] = (),
     ) -> None:
         """Begin.
 
@@ -124,9 +132,11 @@ class _Demand:
             left: What they could compute but is left to kernels of rows.
             stored: What kernels of rows store for some kernel.
             cut: What is stored in any case.
+            strict: Results of anchors that may not rely on what others store.
         """
         self.flow = flow
         self._known = stored
+        self._strict = frozenset(strict)
         self.makers = makers
         self.outputs: dict[int, _Part] = {}
         self._stored: set[int] = set()
@@ -187,7 +197,8 @@ class _Demand:
             if colour is None or node == colour:
                 continue
             maker = self._maker(colour)
-            reads = self._read_for(node, colour)
+            is_strict = flow.value(colour).name in self._strict
+            reads = self._read_for(node, colour, is_strict)
             is_bool = flow.value(node).type.dtype == bool_
             if is_bool or len(reads) > maker.most_reads or not maker.stores(flow, node):
                 refused.add(node)
@@ -260,12 +271,13 @@ class _Demand:
             self._by_others.add(each)
             self.store(each)
 
-    def _read_for(self, node: int, colour: int | None) -> set[int]:
+    def _read_for(self, node: int, colour: int | None, strict: bool = False) -> set[int]:
         """Return what the kernel of another family reads to compute ``node``.
 
         Args:
             node: A value that follows an anchor, or what an operand of one is computed as.
             colour: The anchor; None for an operand.
+            strict: Whether values of other anchors are computed again.
         """
         flow = self.flow
         reads: set[int] = set()
@@ -274,7 +286,8 @@ class _Demand:
             each = pending.pop()
             if each == colour:
                 continue
-            if self._is_read_for(each, node, colour):
+            is_again = strict and self.colour(each) not in (None, each)
+            if not is_again and self._is_read_for(each, node, colour):
                 reads.add(each)
             else:
                 operands = [below for below in flow.operands(each) if below not in visited]
@@ -424,14 +437,44 @@ class _Cluster:
 
 def _clusters(demand: _Demand) -> list[_Cluster]:
     """Return the outputs by kernel."""
+    clusters = _joined(demand, careful=False)
+    # Two kernels that wait for each other are rare, and each step is dear to check.
+    return clusters if _are_ordered(demand, clusters) else _joined(demand, careful=True)
+
+
+def _joined(demand: _Demand, *, careful: bool) -> list[_Cluster]:
     clusters: list[_Cluster] = []
     for part in sorted(demand.outputs.values(), key=lambda each: each.node):
-        partner = next((each for each in clusters if _joins(demand.flow, each, part)), None)
-        if partner is None:
-            clusters.append(_Cluster([part]))
+        for cluster in clusters:
+            if not _joins(demand.flow, cluster, part):
+                continue
+            cluster.parts.append(part)
+            if not careful or _are_ordered(demand, clusters):
+                break
+            cluster.parts.pop()
         else:
-            partner.parts.append(part)
+            clusters.append(_Cluster([part]))
     return clusters
+
+
+def _are_ordered(demand: _Demand, clusters: Sequence[_Cluster]) -> bool:
+    """Tell whether no kernel waits for itself by way of others."""
+    import networkx as nx
+
+    flow = demand.flow
+    kernel = {part.node: -1 - at for at, each in enumerate(clusters) for part in each.parts}
+    order = nx.DiGraph(
+        (kernel.get(source, source), target)
+        for source, target in flow.graph.edges()
+        if target not in kernel
+    )
+    order.add_edges_from(
+        (kernel.get(use.node, use.node), kernel[part.node])
+        for each in clusters
+        for part in each.parts
+        for use in part.leaves
+    )
+    return bool(nx.is_directed_acyclic_graph(order))
 
 
 def _joins(flow: Flow, cluster: _Cluster, part: _Part) -> bool:

@@ -192,7 +192,7 @@ def _filled(kernel: FusedScatter, planning: Planning[Sel]) -> tuple[Launches[Sel
         same = builder.broadcast(zero, shape)
     last = builder.cast(same, result.type.dtype)
     function = _renamed(builder.finish(last), last, result)
-    program = plan(function, ROWWISE.makers, lambda same: ROWWISE.outline(same, {}))
+    program = plan(function, ROWWISE.makers, lambda same, _: ROWWISE.outline(same, {}))
     own = replace(planning, layouts=layouts)
     kernels = (each for each in program.kernels if isinstance(each, FusedRows))
     return tuple(launches for each in kernels for launches in ROWWISE.plan(each, own))

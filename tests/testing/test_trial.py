@@ -177,7 +177,7 @@ def test_a_call_is_printed_as_it_is_made() -> None:
 
 
 @ck.op
-def long_heads(q: ck.f16[M, N, K, V]) -> ck.f16[M, N, K, V]:
+def long_heads(q: ck.f32[M, N, K, V]) -> ck.f32[M, N, K, V]:
     return ck.attention(q, q, q)
 
 

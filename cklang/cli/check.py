@@ -8,7 +8,6 @@ cklang check --only races --only waits python train.py
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 
@@ -38,9 +37,10 @@ def run(options: argparse.Namespace) -> int:
     if not options.program:
         raise error("Z010", name="check", problem="it needs a program to run")
     checks = ",".join(options.only or knobs.SANITIZERS)
+    environment = knobs.tool_environment(**{knobs.SANITIZE.name: checks})
     sys.stdout.flush()
     try:
-        done = subprocess.run(options.program, env={**os.environ, knobs.SANITIZE.name: checks})
+        done = subprocess.run(options.program, env=environment)
     except OSError as problem:
         raise error("Z010", name=options.program[0], problem=str(problem)) from problem
     return done.returncode if done.returncode >= 0 else _BY_SIGNAL - done.returncode

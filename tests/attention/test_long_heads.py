@@ -225,7 +225,7 @@ def varied_args(dtype: DType, hdim_q: int, hdim_v: int) -> list[Any]:
     ]
 
 
-@pytest.mark.usefixtures("compiler")
+@pytest.mark.full
 def test_slices_on_rdna4(covered: Covered) -> None:
     """A workgroup has 256 columns of v there, and the first of them stores the log-sum-exp."""
     check(varied, varied_args(bf16, 576, 512), "gfx1201")

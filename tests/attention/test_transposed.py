@@ -6,7 +6,6 @@ Each kernel is named, so that the test knows which one runs, and serves several 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,8 +16,6 @@ import cklang as ck
 from cklang.errors import CkError
 from cklang.families.attention.host import AttentionOperand
 from cklang.families.attention.key import AttentionAlgorithm
-from cklang.testing import assert_close
-from cklang.testing.compare import largest_ratio
 from cklang.types import DType, bf16, f16
 from tests.support.algorithms import V3
 from tests.support.arrays import uniform
@@ -26,9 +23,6 @@ from tests.support.attention_harness import (
     Inputs,
     build,
     key_of,
-    reference_with_bound,
-    run,
-    widened,
 )
 from tests.support.attention_harness import check as check_directly
 from tests.support.attention_ops import arrays
@@ -193,29 +187,9 @@ def test_without_a_mask(algorithm: AttentionAlgorithm, covered: Covered) -> None
     covered(f"attention: {algorithm.pipeline.value}, no mask", "f16", ARCH)
 
 
-@pytest.mark.full
-def test_the_lse_of_v3_lacks_the_scale() -> None:
-    """What the rule says of the pinned header: right only where the scale times log2 e is 1."""
-    built = build(key_of(f16, V3, ARCH, lse=True))
-    inputs = Inputs(seqlen_q=40, seqlen_k=70, hdim_q=128, hdim_v=128)
-    for scale, right in ((math.log(2), True), (0.25, False)):
-        arrays = inputs.arrays()
-        run(built, inputs.problem(arrays, scale=scale))
-        q, k, v, o, lse = arrays
-        want, want_lse, bound, bound_lse = reference_with_bound(
-            widened(q), widened(k), widened(v), scale, f16
-        )
-        assert_close(widened(o), want, bound)
-        assert (largest_ratio(lse, want_lse, bound_lse) <= 1) == right
-
-
 @pytest.mark.usefixtures("emulator")
-def test_what_has_no_hook_is_refused_by_name() -> None:
+def test_another_gpu_is_refused_by_name() -> None:
     q, k, v = tensors(f16, 40, 40, 128, 128)
-    with pytest.raises(CkError, match="attention-lse"):
-        causal.using(V3, splits=1)(q, k, v, device=f"emu:{ARCH}")
-    with pytest.raises(CkError, match="attention-lse"):
-        whole.using(V3, splits=2)(q, k, v, device=f"emu:{ARCH}")
     for algorithm in (V3, MANY_128):
         with pytest.raises(CkError, match="attention-pipeline"):
             whole.using(algorithm, splits=1)(q, k, v, device="emu:gfx942")
@@ -228,4 +202,4 @@ def test_long_sequences_are_for_v3_and_short_ones_for_few_queries() -> None:
     short = ck.select(ck.attention_problem(4, 32, 1, 512, 128, dtype=f16), arch=ARCH)
     assert short.key.algorithm.tile == FEW_128.tile
     stored = ck.select(ck.attention_problem(1, 16, 4096, 4096, 128, lse=True), arch=ARCH)
-    assert stored.key.algorithm.pipeline.value != "v3"
+    assert stored.key.algorithm.pipeline.value == "v3"

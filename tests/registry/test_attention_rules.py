@@ -145,11 +145,9 @@ ALGORITHMS: list[tuple[AttentionAlgorithm, dict[str, Any], str, str]] = [
     (replace(ASYNC, vector=1), {}, "gfx942", "attention-async-vector"),
     (TRANSPOSED, {}, "gfx942", "attention-pipeline"),
     (V3, {"dtype": f32}, "gfx950", "attention-pipeline"),
-    (TRANSPOSED, {"score": ScoreKind.FUNCTION}, "gfx950", "attention-scores"),
-    (V3, {"score": ScoreKind.SOFT_CAP}, "gfx950", "attention-scores"),
+    (TRANSPOSED, {"score": ScoreKind.BIAS}, "gfx950", "attention-scores"),
+    (V3, {"score": ScoreKind.ALIBI}, "gfx950", "attention-scores"),
     (TRANSPOSED, {"dropout": True}, "gfx950", "attention-drops"),
-    (V3, {"lse": True}, "gfx950", "attention-lse"),
-    (V3, {"split": True}, "gfx950", "attention-lse"),
     (TRANSPOSED, {"paged": True}, "gfx950", "attention-paged"),
     (
         replace(TRANSPOSED, tile=(128, 64, 32, 32, 32, 64)),

@@ -17,6 +17,7 @@ from cklang.families.attention.key import (
     MaskKind,
     ScoreKind,
 )
+from cklang.families.attention.pipelines import is_scored
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
 from cklang.lowering.headers import PRECOMPILED_ATTENTION
@@ -182,7 +183,7 @@ _SWIZZLED = (32, 32)
 
 def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
     s, a = key.signature, key.algorithm
-    row = _PIPELINES[a.pipeline]
+    row, scored = _PIPELINES[a.pipeline], is_scored(a, s)
     stored = f32 if s.split else s.dtype_o
     flags = {name: getattr(a, name) for name in ("pad_q", "pad_k", "pad_d", "pad_dv")}
     flags |= {
@@ -190,7 +191,7 @@ def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
         "paged": s.paged,
         "output": s.output,
         "lse": s.lse or s.split,
-        "soft_cap": s.score is ScoreKind.SOFT_CAP,
+        "soft_cap": s.score is ScoreKind.SOFT_CAP and not scored,
         "static_scales": s.dtype.bytes == 1,
         "transposed_loads": bool(row.adapter),
     }
@@ -209,6 +210,8 @@ def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
         "long_head": row.long_head,
         "transposed_v": s.transposed_v,
         "describe": _describe(row, s),
+        "scored": scored,
+        **({"bias": _BIAS[ScoreKind.NONE]} if scored else {}),
         "bf8": s.dtype.family == "bf8",
         "borrows_places": s.dropout and s.dtype.bytes == 1 and is_wide,
         **{name: flag(value) for name, value in flags.items()},

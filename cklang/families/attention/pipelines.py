@@ -8,7 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from cklang.families.attention.key import AttentionPipeline
+from cklang.families.attention.key import (
+    AttentionAlgorithm,
+    AttentionPipeline,
+    AttentionSignature,
+    ScoreKind,
+)
 from cklang.families.attention_backward.key import AttentionGradKey, GradPipeline
 
 __all__ = [
@@ -17,6 +22,7 @@ __all__ = [
     "PIPELINE_FACTS",
     "GradPipelineFacts",
     "PipelineFacts",
+    "is_scored",
     "parts_of_dq",
 ]
 
@@ -39,11 +45,12 @@ class PipelineFacts:
     query_in_lds: bool = False
     transposed: bool = False
     """Whether it loads all of K and V straight into LDS and reads V from there transposed; such
-    a pipeline has no hooks for scores and weights, and asks no variant."""
+    a pipeline has no hooks for scores and weights, and asks no variant: ours is in its mask
+    (``attention_scored.hpp``)."""
     transposed_v: bool = False
     """Whether it takes a v whose keys lie side by side in memory."""
-    lse: bool = True
-    """Whether the lse that it stores is right."""
+    scaled_lse: bool = True
+    """Whether the scale of scores is in the lse that it stores."""
     heads: tuple[tuple[int, int], ...] = ()
     """The head sizes of q and v that CK Tile makes kernels of it for; empty for all."""
     any_head: bool = False
@@ -63,7 +70,7 @@ PIPELINE_FACTS: Mapping[AttentionPipeline, PipelineFacts] = MappingProxyType(
             least_steps=1, transposed=True, heads=((64, 64), (128, 128))
         ),
         AttentionPipeline.V3: PipelineFacts(
-            least_steps=1, transposed=True, lse=False, heads=((128, 128),), wave_groups=2
+            least_steps=1, transposed=True, scaled_lse=False, heads=((128, 128),), wave_groups=2
         ),
         AttentionPipeline.LONG_HEAD: PipelineFacts(
             least_steps=1,
@@ -74,6 +81,16 @@ PIPELINE_FACTS: Mapping[AttentionPipeline, PipelineFacts] = MappingProxyType(
         ),
     }
 )
+
+
+def is_scored(algorithm: AttentionAlgorithm, signature: AttentionSignature) -> bool:
+    """Whether a pipeline that reads V transposed needs our hook for scores.
+
+    It does for a soft cap or a function, and where the scale would be missing in the lse.
+    """
+    facts = PIPELINE_FACTS[algorithm.pipeline]
+    lacks_scale = (signature.lse or signature.split) and not facts.scaled_lse
+    return facts.transposed and (signature.score is not ScoreKind.NONE or lacks_scale)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

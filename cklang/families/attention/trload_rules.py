@@ -38,16 +38,20 @@ _MOST_KEYS = 64
 _WIDE_INSTRUCTION = (32, 32)
 
 
+_SCORES = (ScoreKind.NONE, ScoreKind.SOFT_CAP, ScoreKind.FUNCTION)
+"""What our hook does in the pipelines that have none: it sees a score and its place."""
+
+
 @_rule(
     "attention-scores",
-    "a pipeline that reads V transposed has no hook for scores",
+    "what is done to scores in a pipeline that reads V transposed needs no tensor but the user's",
     reads=("pipeline",),
 )
 def _scores(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    if s.score is ScoreKind.NONE or not PIPELINE_FACTS[a.pipeline].transposed:
+    if s.score in _SCORES or not PIPELINE_FACTS[a.pipeline].transposed:
         return None
     what = f"what {a.pipeline.value} does to scores"
-    return Violation(what=what, value=s.score.value, bound="none")
+    return Violation(what=what, value=s.score.value, bound="none, soft_cap or function")
 
 
 @_rule(
@@ -57,14 +61,6 @@ def _drops(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Viol
     if not (s.dropout and PIPELINE_FACTS[a.pipeline].transposed):
         return None
     return Violation(what=f"dropout in {a.pipeline.value}", value="true", bound="false")
-
-
-@_rule("attention-lse", "v3 leaves the scale of scores out of the lse", reads=("pipeline",))
-def _lse(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    if not (s.lse or s.split) or PIPELINE_FACTS[a.pipeline].lse:
-        return None
-    what = f"the lse {'of splits ' if s.split else ''}in {a.pipeline.value}"
-    return Violation(what=what, value="true", bound="false")
 
 
 @_rule(

@@ -276,10 +276,8 @@ GAPS = [
         )
         for name in names.split()
     ),
-    *(
-        Case(("universal",), gpu, ck.f16, more=TWO_GROUPS, whole=True)
-        for gpu in ("gfx90a", "gfx950")
-    ),
+    # On gfx950 this kernel keeps 528 bytes of a thread in scratch memory.
+    Case(("universal",), "gfx90a", ck.f16, more=TWO_GROUPS, whole=True),
 ]
 """What the rest leaves empty in the table of coverage."""
 SHAPES = ((64, 64, 64), (80, 208, 336), (144, 48, 0), (8, 8, 1000))

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from plain_kernels import CASES, measured, run
 from programs import flops, half, linear
 from rich.console import Console
 from rich.table import Table
@@ -138,6 +139,23 @@ def copy() -> Row:
     return Row(what="copy", value=COPY_BYTES / seconds / 1e9, unit="GB/s", note=note)
 
 
+def plain(name: str) -> Callable[[], Row]:
+    """Measure a plain HIP kernel of benchmarks/data/plain_kernels.hip."""
+
+    def measure() -> Row:
+        case = CASES[name]()
+        run(name, case)  # the first launch translates
+        seconds = best(5, lambda: run(name, case))
+        processor = measured(name, case)[0]
+        if not case.correct():
+            raise SystemExit(f"{name} is wrong")
+        rate = emulator.stats(0).instructions / seconds / 1e6
+        note = f"{rate:.0f} M wave instructions/s, {1e3 * processor:.0f} ms of the processors"
+        return Row(what=name, value=case.work / seconds / 1e9, unit=case.unit, note=note)
+
+    return measure
+
+
 def latency() -> Row:
     """Launch one wave that does next to nothing, and wait for it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -169,6 +187,7 @@ BENCHMARKS: dict[str, tuple[Callable[[], Row], ...]] = {
     "gemm": (product, numpy_product),
     "attention": (attention,),
     "copy": (copy,),
+    "plain": tuple(plain(name) for name in CASES),
     "latency": (latency,),
     "build": (build,),
 }

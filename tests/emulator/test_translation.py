@@ -266,11 +266,20 @@ class Writer:
         )
         return f"v_add_f32_dpp {self.vector()}, {self.vector()}, {self.vector()} {control}"
 
+    def parts(self) -> str:
+        """Bytes and halves of lanes."""
+        name = self.random.choice(("v_add_u32", "v_lshlrev_b32", "v_and_b32", "v_mul_u32_u24"))
+        a, b = (self.random.choice(("BYTE_0", "BYTE_3", "WORD_1", "DWORD")) for _ in range(2))
+        first = self.random.choice((self.vector(), f"sext({self.vector()})"))
+        kept = self.random.choice(("DWORD", "DWORD", "BYTE_1"))
+        select = f"dst_sel:{kept} dst_unused:UNUSED_PAD src0_sel:{a} src1_sel:{b}"
+        return f"{name}_sdwa {self.vector()}, {first}, {self.vector()} {select}"
+
     def program(self) -> str:
         kinds = (
             *(self.floating, self.floating, self.integer, self.integer, self.wide, self.packed),
             *(self.masked, self.compare, self.scalar_operation, self.scalar_operation),
-            *(self.lanes, self.local, self.memory, self.moved),
+            *(self.lanes, self.local, self.memory, self.moved, self.parts),
         )
         lines = []
         for number in range(LENGTH):

@@ -9,11 +9,28 @@ namespace ckemu {
 
 namespace {
 
+/// Whether every enabled lane's T is aligned and in the allocation.
+bool all_within(const Wave& w, const u32* address, u32 offset, u32 bytes) {
+  if (w.lds_bytes < bytes + offset || offset > w.lds_bytes) return false;
+  U8v highest = 0, bits = 0;
+  const u64 exec = w.exec();
+  for (int g = 0; g < 8; ++g) {
+    const U8v enabled = __builtin_bit_cast(U8v, spread_mask(exec >> (8 * g) & 0xff)), at = load8(address, g) & enabled;
+    highest = __builtin_elementwise_max(highest, at);
+    bits |= (at + offset) & enabled;
+  }
+  return __builtin_reduce_max(highest) <= w.lds_bytes - bytes - offset && __builtin_reduce_or(bits) % bytes == 0;
+}
+
 /// Runs `body(lane, place)` for enabled lanes whose T lies in the allocation, in lane order.
 template <class T, class Body>
 void each_place(Wave& w, const Code& c, u32 offset, Body body) {
   if (c.inst->gds) raise(w, FaultKind::Instruction, "global data share (gds) is not emulated");
   const u32* address = source_row(w, c, 0);
+  if (all_within(w, address, offset, sizeof(T))) [[likely]] {
+    each_lane(w, [&](int l) { body(l, w.lds + (address[l] + offset)); });
+    return;
+  }
   each_lane(w, [&](int l) {
     const u64 place = address[l] + offset;  // wraps around as 32 bits do
     if (place % sizeof(T) != 0) {
@@ -33,7 +50,7 @@ void update(Wave& w, const Code& c) {
     const T old = load_as<T>(place);
     const T result = op(old, get_lane<T>(data, l));
     std::memcpy(place, &result, sizeof(T));
-    changed |= std::memcmp(&old, &result, sizeof(T)) != 0;
+    changed |= __builtin_memcmp(&old, &result, sizeof(T)) != 0;
     if constexpr (returns) set_lane<T>(w.v[c.dst], l, old);
   });
   w.counters->progress += changed;

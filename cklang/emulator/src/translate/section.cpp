@@ -71,9 +71,19 @@ u8 Lanes::source(int slot, u32 part) {
     a.vector(op, changed, value, with);
     value = changed;
   };
+  if (inst.form == Form::Sdwa && inst.src_sel[slot] != 6) value = part_of(value, inst.src_sel[slot], (inst.sext >> slot & 1) != 0);
   if ((inst.abs >> slot & 1) != 0) change(kAnd, ~kSign);
   if ((inst.neg >> slot & 1) != 0) change(kXor, kSign);
   return value;
+}
+
+/// A byte or a half of each lane, as SDWA's selector says.
+u8 Lanes::part_of(u8 value, u8 select, bool sign) {
+  const u8 bits = select < 4 ? 8 : 16, low = static_cast<u8>(select < 4 ? 8 * select : 16 * (select - 4));
+  const u8 r = fresh();
+  a.vector_shift(6, r, value, static_cast<u8>(32 - bits - low));
+  a.vector_shift(sign ? 4 : 2, r, r, static_cast<u8>(32 - bits));
+  return r;
 }
 
 void Lanes::result(u8 value, u32 part) {

@@ -99,6 +99,7 @@ class Lanes {
   x86::Assembler& a;
 
  private:
+  u8 part_of(u8 value, u8 select, bool sign);
   u8 row(u32 number) { return hold(Holding::Kind::Row, number); }
   u8 hold(Holding::Kind kind, u32 key);
   void write_back(u8 number);

@@ -491,9 +491,12 @@ const VectorRow* vector_row(const Code& code) {
   if (row->mask_result == 2 && !mask_register(inst->dst[1].kind, code.dst2)) return nullptr;
   if (row->mask_result != 0 && overwrites_scalar(code, *row)) return nullptr;
   if (code.fn == handler_of(inst->op)) return row;
-  const bool plain = inst->form == Form::Plain && inst->op_sel == 0 && !inst->dst[0].half;
-  const bool modifiable = row->floating && (inst->dst[0].type == Type::F32 || (inst->omod == 0 && !inst->clamp));
-  return code.fn == modified && plain && modifiable ? row : nullptr;
+  const bool usual_form = inst->form == Form::Plain || (inst->form == Form::Sdwa && inst->dst_sel == 6 && row->mask_result != 2);
+  const bool whole = inst->op_sel == 0 && !inst->dst[0].half;
+  const bool signs = row->floating || (inst->neg | inst->abs) == 0;
+  const bool finishes = inst->omod == 0 && !inst->clamp;
+  const bool modifiable = signs && (finishes || (row->floating && inst->dst[0].type == Type::F32));
+  return code.fn == modified && usual_form && whole && modifiable ? row : nullptr;
 }
 
 }  // namespace ckemu::translate

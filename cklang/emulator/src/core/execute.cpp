@@ -103,12 +103,18 @@ void run_loop(Wave& w) {
   } while (--w.budget > 0);
 }
 
+/// Whether the wave is where control arrives from elsewhere, and not just where its turn ended.
+bool arrives(const Wave& w) {
+  const Code* last = w.current;
+  return last == nullptr || last + 1 != w.next || last->inst == nullptr || last->inst->enc == Encoding::SOPP;
+}
+
 /// Runs what is translated, and interprets the rest.
 void run_translating(Wave& w) {
   u64* executed = w.counters->executed;
   Translation& translation = w.program->translation();
   const Translate how = w.counters->eager ? Translate::All : Translate::Hot;
-  translation.reach(*w.next, how);
+  if (arrives(w)) translation.reach(*w.next, how);
   for (;;) {
     const Code& c = *w.next;
     if (const void* piece = __atomic_load_n(&c.translated, __ATOMIC_ACQUIRE)) {

@@ -119,6 +119,7 @@ void run_translating(Wave& w) {
     const Code& c = *w.next;
     if (const void* piece = __atomic_load_n(&c.translated, __ATOMIC_ACQUIRE)) {
       translation.run(w, piece);
+      if (w.state == WaveState::Ready) w.current = w.next;  // where reports say that it is
       if (w.budget <= 0) return;
       translation.reach(*w.next, how);
       if (w.next->translated != nullptr) continue;

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from cklang.ops.append_kv import append_kv
     from cklang.ops.attention_backward import attention_grad
     from cklang.ops.dropout_bytes import dropout_bytes
+    from cklang.ops.predict import predict
     from cklang.ops.prepare import PreparedWeight, prepare
     from cklang.runtime.ir_text import parse
     from cklang.selection.diagnose import advise, fix
@@ -136,6 +137,7 @@ _LATE: Mapping[str, str] = {
     "append_kv": "ops.append_kv",
     "attention_grad": "ops.attention_backward",
     "dropout_bytes": "ops.dropout_bytes",
+    "predict": "ops.predict",
     "PreparedWeight": "ops.prepare",
     "prepare": "ops.prepare",
     "parse": "runtime.ir_text",
@@ -230,6 +232,7 @@ __all__ = [
     "pack",
     "parse",
     "pattern",
+    "predict",
     "prepare",
     "problem",
     "select",

@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from cklang.clock.constants import ClockConstants, LdsWidth
 
-__all__ = ["PHASES", "conflicts", "passes", "phase_of_lane", "width_of"]
+__all__ = ["PHASES", "conflicts", "pass_counts", "passes", "phase_of_lane", "width_of"]
 
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 LANES = 64
 _HALF = 32
 _QUAD = 4
@@ -89,7 +90,7 @@ def passes(width: LdsWidth, address: Integers, active: Integers | None = None) -
         >>> passes(b128, np.arange(64) * 16), passes(b128, np.arange(64) * 256)
         (4, 64)
     """
-    return int(_busiest_banks(width, address, active).sum())
+    return int(_of_one(width, address, active).sum())
 
 
 def conflicts(width: LdsWidth, address: Integers, active: Integers | None = None) -> int:
@@ -103,20 +104,38 @@ def conflicts(width: LdsWidth, address: Integers, active: Integers | None = None
         >>> conflicts(b64, np.arange(64) * 256, np.array([0, 31]))
         1
     """
-    return int((_busiest_banks(width, address, active) - 1).sum())
+    return int(np.maximum(_of_one(width, address, active) - 1, 0).sum())
 
 
-def _busiest_banks(width: LdsWidth, address: Integers, active: Integers | None) -> Integers:
-    """Return the different words of the busiest bank, for each phase with an active lane."""
-    lanes = np.arange(LANES) if active is None else np.asarray(active)
-    phases = phase_of_lane(width)[lanes]
-    words_of_lane = max(1, width.bytes // _WORD)
-    words = address[lanes][:, None] // _WORD + np.arange(words_of_lane)
-    # A lane at an address that is no multiple of its width conflicts with none (gfx950's counter).
-    aligned = address[lanes] % (words_of_lane * _WORD) == 0
-    counts = [
-        np.bincount(np.unique(words[(phases == phase) & aligned]) % width.banks, minlength=1).max()
-        for phase in np.unique(phases)
-    ]
-    counts = [max(1, count) for count in counts]
-    return np.array(counts, dtype=np.int64)
+def _of_one(width: LdsWidth, address: Integers, active: Integers | None) -> Integers:
+    enabled = np.ones(LANES, dtype=bool)
+    if active is not None:
+        enabled = np.isin(np.arange(LANES), active)
+    counts: Integers = pass_counts(width, address[None], enabled[None])[0]
+    return counts
+
+
+def pass_counts(width: LdsWidth, address: Integers, enabled: Flags) -> Integers:
+    """Return the passes of each phase of many instructions, [instruction, phase].
+
+    A lane at an address that is no multiple of its width conflicts with none (gfx950's counter).
+
+    Args:
+        width: How their accesses are served.
+        address: Byte address of each lane, [instruction, lane].
+        enabled: The lanes that take part, [instruction, lane].
+    """
+    phase = phase_of_lane(width)
+    count, words_of_lane = len(address), max(1, width.bytes // _WORD)
+    result = np.zeros((count, int(phase.max()) + 1), dtype=np.int64)
+    word = address[..., None] // _WORD + np.arange(words_of_lane)
+    counted = enabled & (address % (words_of_lane * _WORD) == 0)
+    number = np.broadcast_to(np.arange(count)[:, None, None], word.shape)
+    for each in range(result.shape[1]):
+        lanes = phase == each
+        chosen = np.broadcast_to((counted & lanes)[..., None], word.shape)
+        accessed = np.unique(np.stack([number[chosen], word[chosen]]), axis=1)
+        at = accessed[0] * width.banks + accessed[1] % width.banks
+        busiest = np.bincount(at, minlength=count * width.banks).reshape(count, -1).max(1)
+        result[:, each] = np.maximum(busiest, (enabled & lanes).any(1))
+    return result

@@ -30,12 +30,16 @@ from cklang.emulator.library import (
     timeout,
     translation,
 )
+from cklang.emulator.recording import RecordedLaunch, RecordedWave, Recording, timing
 
 __all__ = [
     "Census",
     "FidelityReport",
     "KernelFacts",
     "OperationFidelity",
+    "RecordedLaunch",
+    "RecordedWave",
+    "Recording",
     "Stats",
     "census",
     "disassemble",
@@ -53,5 +57,6 @@ __all__ = [
     "sanitize",
     "stats",
     "timeout",
+    "timing",
     "translation",
 ]

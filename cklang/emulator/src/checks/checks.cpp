@@ -14,7 +14,9 @@ u32& asked() {
 
 }  // namespace
 
-u32 checks_asked() { return __atomic_load_n(&asked(), __ATOMIC_RELAXED); }
+u32 checks_asked() {
+  return __atomic_load_n(&asked(), __ATOMIC_RELAXED) | (recording() ? u32{kCheckTiming} : 0);
+}
 void ask_checks(u32 checks) { __atomic_store_n(&asked(), checks, __ATOMIC_RELAXED); }
 
 }  // namespace ckemu

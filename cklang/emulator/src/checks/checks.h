@@ -10,6 +10,7 @@
 #include "checks/global_races.h"
 #include "checks/hazards.h"
 #include "checks/races.h"
+#include "checks/recording.h"
 #include "checks/waits.h"
 
 namespace ckemu {
@@ -23,7 +24,9 @@ enum Check : u32 {
   kCheckGlobalRaces = 32,
   kCheckAll = 63,
   // Asked for by the emulator itself: a kernel was given an address that only the host knows.
-  kCheckHost = 1u << 31
+  kCheckHost = 1u << 31,
+  // The clock wants to know what waves execute (checks/recording.h).
+  kCheckTiming = 1u << 30
 };
 /// The words that users ask with, in the order of the bits, and one for all of them.
 inline constexpr const char* kCheckNames[] = {"waits", "races", "uninitialized", "memory", "hazards", "global_races", "all"};
@@ -39,6 +42,7 @@ struct Checks {
   std::unique_ptr<GlobalChecks> global;
   std::unique_ptr<Hazards> hazards;
   GlobalRaces* between = nullptr;  // of the whole launch
+  WaveRecord* record = nullptr;
 
   /// Called before each instruction; raises what is found.
   void before(Wave& wave, const Code& code) const {
@@ -47,6 +51,7 @@ struct Checks {
     if (global) global->before(wave, code);
     if (hazards) hazards->before(wave, code);
     if (between != nullptr) between->before(wave, code);
+    if (record != nullptr) record->before(wave, code);
   }
 };
 

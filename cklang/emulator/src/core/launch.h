@@ -39,6 +39,7 @@ struct Launch {
   Numerics numerics = current_numerics();
   u32 checks = checks_asked();
   GlobalRaces* races = nullptr;  // while it runs, if they are asked for
+  LaunchRecord* record = nullptr;  // where waves note what they execute, if the clock asks
 
   u64 total() const { return u64{groups[0]} * groups[1] * groups[2]; }
   u32 threads() const { return block[0] * block[1] * block[2]; }

@@ -83,6 +83,7 @@ class Scheduler {
   std::unique_ptr<Workgroup> take() {
     for (;;) {
       if (result_.fault.kind != FaultKind::None) return nullptr;
+      if (launch_.record != nullptr) started_ = next_to_run(started_, launch_.total());
       const bool more = started_ < launch_.total();
       if (more && running_ + waiting_.size() < launch_.resident) {
         std::unique_ptr<Workgroup> group = fresh();

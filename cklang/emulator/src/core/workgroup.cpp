@@ -102,13 +102,14 @@ void Workgroup::begin(const Launch& what, u64 number) {
     u8* own = memory + lds + n * (registers + scratch);
     start_wave(n, own, own + registers);
   }
-  begin_checks();
+  begin_checks(number);
 }
 
-void Workgroup::begin_checks() {
+void Workgroup::begin_checks(u64 number) {
   const u32 asked = launch->checks, count = static_cast<u32>(waves.size());
   checks.clear();
-  if (asked == 0) return;
+  const bool record = launch->record != nullptr && is_recorded(number, launch->total());
+  if ((asked & ~u32{kCheckTiming}) == 0 && !record) return;
   checks.resize(count);
   const bool races = (asked & kCheckRaces) != 0 && count > 1, uninitialized = (asked & kCheckUninitialized) != 0;
   const bool local = (races || uninitialized) && launch->lds_bytes != 0;
@@ -123,6 +124,7 @@ void Workgroup::begin_checks() {
     if ((asked & (kCheckMemory | kCheckHost)) != 0) {
       checks[n].global = std::make_unique<GlobalChecks>(*launch, (asked & kCheckMemory) != 0);
     }
+    if (record) checks[n].record = record_wave(*launch->record, number, n);
     waves[n].checks = &checks[n];
   }
 }

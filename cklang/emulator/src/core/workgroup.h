@@ -49,7 +49,7 @@ struct Workgroup {
   u32 living() const;
 
  private:
-  void begin_checks();
+  void begin_checks(u64 number);
   void place(u64 number);
   void start_wave(u32 wave, u8* registers, u8* scratch);
   void put_trap_registers(Wave& wave) const;

@@ -227,6 +227,7 @@ void run_prepared(PreparedLaunch& prepared) {
   if (!host_memory_reachable() && given_host_memory(work)) work.checks |= kCheckHost;
   const auto races = (work.checks & kCheckGlobalRaces) != 0 && work.total() > 1 ? std::make_unique<GlobalRaces>(work) : nullptr;
   work.races = races.get();
+  if ((work.checks & kCheckTiming) != 0) work.record = record_launch(work);
   PastLaunch finished;
   run_launch(work, finished.result);
   if (hostcall != nullptr) hostcall->serve();

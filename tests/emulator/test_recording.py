@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""Recording what waves execute, and the times that the clock gives them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cklang import emulator
+from cklang.arch import arch
+from cklang.clock.constants import constants_of
+from cklang.clock.kernel import launch_time
+from tests.support.assembly import Module, assemble
+
+pytestmark = pytest.mark.usefixtures("emulator")
+
+_GROUPS = 6
+_STORE = """
+  s_load_dwordx4 s[4:7], s[0:1], 0x0
+  v_lshlrev_b32 v1, 2, v0
+  s_lshl_b32 s2, s2, 8
+  v_add_u32 v2, s2, v1
+  v_mov_b32 v3, 7
+  s_waitcnt lgkmcnt(0)
+  global_store_dword v2, v3, s[6:7]
+"""
+_LOOP = """
+  s_mov_b32 s3, 5
+again:
+  s_sub_u32 s3, s3, 1
+  s_cmp_lg_u32 s3, 0
+  s_cbranch_scc1 again
+"""
+
+
+def _reads(stride: int) -> str:
+    reads = "\n".join(["  ds_read_b32 v2, v1"] * 8)
+    return f"  v_mul_u32_u24 v1, {stride}, v0\n{reads}\n  s_waitcnt lgkmcnt(0)"
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
+    bodies = {"store": _STORE, "loop": _LOOP, "apart": _reads(4), "one_bank": _reads(128)}
+    return Module(assemble(tmp_path_factory.mktemp("recording"), bodies, lds=8192))
+
+
+def record(
+    module: Module, name: str, groups: int = 1, wanted: int = 1, *, alone: bool = False
+) -> tuple[emulator.RecordedLaunch, np.ndarray]:
+    output = np.zeros(64 * _GROUPS, np.uint32)
+    with emulator.timing(wanted, alone=alone) as recording:
+        assert module.launch(name, output, output, grid=groups) == "hipSuccess"
+    (launch,) = recording.launches
+    return launch, output
+
+
+def test_a_loop_is_recorded_as_it_is_executed(module: Module) -> None:
+    launch, _ = record(module, "loop")
+    (wave,) = launch.waves
+    assert len(wave.line) == 1 + 3 * 5 + 1
+    assert np.bincount(wave.line)[wave.line[1]] == 5
+
+
+def test_some_workgroups_are_recorded_and_all_run(module: Module) -> None:
+    launch, output = record(module, "store", _GROUPS, 2)
+    assert [wave.workgroup for wave in launch.waves] == [0, 3]
+    assert (output == 7).all()
+
+
+def test_no_other_workgroup_runs_where_that_is_asked(module: Module) -> None:
+    launch, output = record(module, "store", _GROUPS, 3, alone=True)
+    assert sorted(wave.workgroup for wave in launch.waves) == [0, 2, 4]
+    assert np.flatnonzero(output.reshape(_GROUPS, 64).any(1)).tolist() == [0, 2, 4]
+
+
+def test_nothing_is_recorded_behind_the_statement(module: Module) -> None:
+    _, _ = record(module, "store")
+    output = np.zeros(64 * _GROUPS, np.uint32)
+    assert module.launch("store", output, output, grid=_GROUPS) == "hipSuccess"
+    assert (output == 7).all()
+    assert emulator.load().ckemu_recorded() == 0
+
+
+def test_lanes_of_one_bank_take_longer(module: Module) -> None:
+    constants, spec = constants_of("gfx942"), arch("gfx942")
+    cycles = {}
+    for name in ("apart", "one_bank"):
+        launch, _ = record(module, name)
+        assert launch.waves[0].lds_address.shape == (8, 64)
+        time, (wave,) = launch_time(launch, spec, constants)
+        cycles[name] = time.cycles
+        assert not time.unknown
+        assert len(wave.start) == len(launch.waves[0].line)
+    # 64 lanes at 64 words of one bank are 64 passes; without conflicts issue is slower than 2.
+    assert cycles["one_bank"] - cycles["apart"] == 8 * 64 - (7 * 4 + 2)
+
+
+def test_more_workgroups_than_a_unit_executes_are_extrapolated(module: Module) -> None:
+    launch, _ = record(module, "loop")
+    constants, spec = constants_of("gfx942"), arch("gfx942")
+    full = launch.resident // spec.compute_units * spec.compute_units
+    one, six, nine = (
+        launch_time(replace(launch, groups=(rounds * full, 1, 1)), spec, constants)[0]
+        for rounds in (1, 6, 9)
+    )
+    assert one.resident == six.resident == launch.resident // spec.compute_units
+    assert one.cycles < six.cycles < nine.cycles
+    assert (nine.cycles - six.cycles) / 3 == pytest.approx((six.cycles - one.cycles) / 5)
+    assert nine.us == pytest.approx(nine.cycles / spec.clock_hz * 1e6)

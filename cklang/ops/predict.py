@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cklang import emulator
 from cklang.clock.constants import ClockConstants, constants_of
-from cklang.clock.kernel import LaunchTime, launch_time
 from cklang.clock.memory import chase_latency
 from cklang.device.device import open_device
 from cklang.errors import error
 from cklang.runtime.op import Op
+
+if TYPE_CHECKING:
+    from cklang.clock.kernel import LaunchTime
 
 __all__ = ["Prediction", "predict"]
 
@@ -72,6 +73,9 @@ def predict(
         CkUnsupportedError: K050, the clock has no constants for the GPU, or it is a real one.
         CkError: As the call itself.
     """
+    from cklang import emulator
+    from cklang.clock.kernel import launch_time
+
     opened = open_device(device)
     if not opened.emulated:
         raise error("K050", what="emulation", name=opened.name, known="emulated devices")

@@ -109,6 +109,7 @@ START_UP: Table = {
     ),
     "cklang.tune.task": ("cklang.ir.parser",),
     "cklang.types": ("ml_dtypes",),
+    "cklang.ops.predict": ("cklang.clock.kernel", "cklang.emulator"),
 }
 """Imports in functions that save start-up time: ``import cklang`` does not load these modules."""
 

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""Times of calls by the clock."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.errors import CkUnsupportedError
+from cklang.ops import predict as module
+from tests.support.gemm_ops import fused
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+
+def test_a_product_is_timed_by_one_workgroup() -> None:
+    rng = np.random.default_rng(0)
+    x, w, res = (rng.standard_normal((256, 256)).astype(np.float16) for _ in range(3))
+    bias = rng.standard_normal(256).astype(np.float16)
+    predicted = ck.predict(fused, x, w, bias, res, device="emu:gfx942")
+    (kernel,) = predicted.kernels
+    assert predicted.us == kernel.us
+    assert predicted.cycles == kernel.cycles
+    assert 0 < predicted.error < 1
+    assert kernel.workgroups > 1
+    assert not kernel.unknown
+    assert next(iter(kernel.stall)) == "s_waitcnt"
+    # The call itself is as before.
+    result = fused(x, w, bias, res, device="emu:gfx942")
+    assert np.isfinite(result).all()
+    assert np.count_nonzero(result) > 256 * 255
+
+
+def test_a_real_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Real:
+        emulated, name = False, "hip:0"
+
+    monkeypatch.setattr(module, "open_device", lambda device: Real())
+    with pytest.raises(CkUnsupportedError, match=r"CK-K050.*hip:0"):
+        ck.predict(fused, device="hip:0")

@@ -22,6 +22,7 @@ def test_a_product_is_timed_by_one_workgroup() -> None:
     (kernel,) = predicted.kernels
     assert predicted.us == kernel.us
     assert predicted.cycles == kernel.cycles
+    assert predicted.error is not None
     assert 0 < predicted.error < 1
     assert kernel.workgroups > 1
     assert not kernel.unknown

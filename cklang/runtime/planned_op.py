@@ -288,6 +288,11 @@ class PlannedOp:
     def plan_for(self, function: Function) -> Plan:
         """Return the kernels that the rules make of a function of the program; made once.
 
+        Example:
+            >>> function = linear.program.specialise()
+            >>> linear.plan_for(function) is linear.plan_for(function)
+            True
+
         Raises:
             CkUnsupportedError: X rows, no kernels compute it.
         """

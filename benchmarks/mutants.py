@@ -259,8 +259,7 @@ MUTANTS = (
     _mutant(
         "global stores ignore exec",
         "ops/flat",
-        "store_lanes<access>(w, source_row(w, c, 2), [&](int l) {"
-        " return reinterpret_cast<u8*>(at(l)); });\n"
+        "store_lanes_at<access>(w, source_row(w, c, 2), {at.low, at.high, at.base});\n"
         "  count_store(w, access.bytes);\n}\n\ntemplate <Access access>\nvoid scratch_load(",
         "for (int l = 0; l < kLanes; ++l)"
         " store_lane<access>(source_row(w, c, 2), l, reinterpret_cast<u8*>(at(l)));\n"

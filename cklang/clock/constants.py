@@ -2,7 +2,7 @@
 """The numbers of the clock, by GPU: the loader of ``arch_specs/timing/*.json``.
 
 Each number stands with its source, which begins with ``measured``, ``published``, ``manual``,
-``fitted`` or ``assumed``.
+``fitted``, ``chosen`` or ``assumed``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
     "constants_of",
 ]
 
-SOURCES = ("measured", "published", "manual", "fitted", "assumed")
+SOURCES = ("measured", "published", "manual", "fitted", "chosen", "assumed")
 """The first word of each source."""
 
 

@@ -186,10 +186,10 @@ SANITIZE: Knob[frozenset[str]] = Knob(
     default=frozenset(),
     parse=_some_of(*SANITIZERS),
     doc="what the emulator checks while kernels run (slower): missing waits for loads (waits), "
-    "accesses to LDS that no barrier orders (races), reads of LDS that nobody has written "
-    "(uninitialized), accesses behind the end of an allocation (memory), pairs of instructions "
-    "between which wait states are missing (hazards), accesses of two workgroups to global memory "
-    "that nothing orders (global_races); all for all of them",
+    "accesses to LDS that no barrier orders (races), reads of LDS or device memory that nobody has "
+    "written (uninitialized), accesses behind the end of an allocation (memory), pairs of "
+    "instructions between which wait states are missing (hazards), accesses of two workgroups to "
+    "global memory that nothing orders (global_races); all for all of them",
 )
 LOG: Knob[str] = Knob(
     name="CKLANG_LOG",

@@ -246,7 +246,8 @@ def sanitize(*checks: str) -> None:
         checks: "waits" ends a launch where a register that a load will still write is read or
             overwritten before a wait that covers the load; "races" where two waves access the
             same byte of LDS, one of them to change it, with no barrier between; "uninitialized"
-            where a byte of LDS is read that the workgroup has not written; "memory" where an access
+            where a byte of LDS is read that the workgroup has not written, or device memory that
+            nobody has written since ``hipMalloc``; "memory" where an access
             to global memory ends behind the allocation that it begins in; "hazards" where an
             instruction comes before the wait states are over that another one demands;
             "global_races" where two workgroups access the same byte of global memory, one of

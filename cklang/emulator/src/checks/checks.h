@@ -11,6 +11,7 @@
 #include "checks/hazards.h"
 #include "checks/races.h"
 #include "checks/recording.h"
+#include "checks/unwritten.h"
 #include "checks/waits.h"
 
 namespace ckemu {
@@ -43,6 +44,7 @@ struct Checks {
   std::unique_ptr<Hazards> hazards;
   GlobalRaces* between = nullptr;  // of the whole launch
   WaveRecord* record = nullptr;
+  bool written = false;            // whether reads of device memory come after writes
 
   /// Called before each instruction; raises what is found.
   void before(Wave& wave, const Code& code) const {
@@ -52,6 +54,7 @@ struct Checks {
     if (hazards) hazards->before(wave, code);
     if (between != nullptr) between->before(wave, code);
     if (record != nullptr) record->before(wave, code);
+    if (written) check_written(wave, code);
   }
 };
 

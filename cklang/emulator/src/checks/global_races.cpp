@@ -120,9 +120,11 @@ void GlobalRaces::synchronise(const GlobalPiece& piece, Kind kind, Group& group,
   if (group.released != 0) shared[number] = group.released;
 }
 
-GlobalRaces::Conflict GlobalRaces::access(const Code& c, u64 at, u8 mask, Kind kind, Group& group, u32 number) {
+GlobalRaces::Conflict GlobalRaces::access(const Code& c, const Request& request, Group& group, u32 number) {
+  const auto [at, mask, kind, changes] = request;
   Dword& dword = dword_at(at);
   const bool atomic = is_atomic(kind);
+  if ((dword.written & mask) != 0 && !changes) return {};
   if ((dword.written & mask) != 0 && !(atomic && dword.atomic_write) && !ordered(group, number, dword.write)) {
     return {dword.write, dword.write_pc, true};
   }
@@ -169,7 +171,7 @@ void GlobalRaces::before(Wave& w, const Code& c) {
   each_global_piece(w, c, [&](const GlobalPiece& piece) {
     const Kind kind = kind_of(c, family);
     w.lane = piece.lane;  // for a fault: what follows reads the memory
-    if (kind == Kind::Write && !changes(w, c, piece)) return;
+    const bool changed = kind != Kind::Write || changes(w, c, piece);
     Conflict conflict;
     {  // raising jumps over destructors
       const Guard guard(mutex_);
@@ -178,7 +180,7 @@ void GlobalRaces::before(Wave& w, const Code& c) {
       for (u64 at = piece.at / 4 * 4; at < piece.at + piece.bytes && conflict.other.group == 0; at += 4) {
         const u64 first = std::max(at, piece.at) - at, last = std::min(at + 4, piece.at + piece.bytes) - at;
         const u8 mask = static_cast<u8>((1u << last) - (1u << first));
-        conflict = access(c, at, mask, kind, group, number);
+        conflict = access(c, {at, mask, kind, changed}, group, number);
       }
     }
     if (conflict.other.group != 0) report(w, c, piece, kind, conflict);

@@ -14,7 +14,7 @@
 //   gfx12   global_wb              global_inv       (global_wbinv is both)
 //
 // Loads and stores of device scope count as atomic operations: sc1, on gfx90a and gfx11 glc, on gfx12
-// scope 2 and 3. Two atomic operations do not race, and writing what is there already is no write. Of the
+// scope 2 and 3. Two atomic operations do not race, nor do stores of the same value. Of the
 // readers of a byte that nothing orders one is remembered.
 #pragma once
 
@@ -71,7 +71,13 @@ class GlobalRaces {
   static bool reads(Kind kind) { return kind == Kind::Read || kind == Kind::AtomicRead; }
   void fences(Wave& wave, const Code& code, u32 number);
   void synchronise(const GlobalPiece& piece, Kind kind, Group& group, u32 number);
-  Conflict access(const Code& code, u64 at, u8 mask, Kind kind, Group& group, u32 number);
+  struct Request {
+    u64 at;  // of a dword
+    u8 mask;
+    Kind kind;
+    bool changes;
+  };
+  Conflict access(const Code& code, const Request& request, Group& group, u32 number);
   static bool ordered(const Group& group, u32 number, const Moment& other);
   [[noreturn]] void report(Wave& wave, const Code& code, const GlobalPiece& piece, Kind kind, const Conflict& conflict);
   Dword& dword_at(u64 address);

@@ -118,6 +118,7 @@ void Workgroup::begin_checks(u64 number) {
     if ((asked & kCheckWaits) != 0) checks[n].waits = std::make_unique<Waits>(waves[n].rows);
     checks[n].local = local_checks.get();
     checks[n].between = launch->races;
+    checks[n].written = uninitialized;
     if ((asked & kCheckHazards) != 0) {
       checks[n].hazards = std::make_unique<Hazards>(launch->program->family(), waves[n].rows, waves[n].lanes);
     }

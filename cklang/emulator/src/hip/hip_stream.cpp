@@ -8,6 +8,7 @@
 #include "hip/device.h"
 #include "hip/memory.h"
 #include "hip/stream.h"
+#include "hip/written.h"
 
 namespace ckemu {
 
@@ -64,6 +65,7 @@ template <class T>
 void write_word(void* context) {
   const Word<T>& word = *static_cast<const Word<T>*>(context);
   __atomic_store_n(word.place, word.value, __ATOMIC_RELEASE);
+  note_written(reinterpret_cast<u64>(word.place), sizeof(T));
 }
 
 /// Puts the work on a word into a stream; the device fails if there is no such memory by then.

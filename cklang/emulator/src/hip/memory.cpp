@@ -6,8 +6,10 @@
 #include <deque>
 #include <map>
 
+#include "checks/checks.h"
 #include "core/fault.h"
 #include "core/immortal.h"
+#include "hip/written.h"
 
 namespace ckemu {
 
@@ -111,6 +113,7 @@ hipError_t allocate(void** pointer, size_t size, MemoryType type, u32 flags) {
   }
   gpu.allocated += size;
   registry().blocks[base] = {base, size, mapped, type, current_device_number(), flags};
+  if (type == MemoryType::Device && (checks_asked() & kCheckUninitialized) != 0) follow_writes(base, size);
   *pointer = memory;
   return hipSuccess;
 }
@@ -122,6 +125,7 @@ hipError_t release(void* pointer) {
   const auto found = registry().blocks.find(base);
   if (found == registry().blocks.end() || found->second.mapped == 0) return hipErrorInvalidValue;
   device(found->second.device)->allocated -= found->second.size;
+  forget_writes(base);
   registry().put_away(base, found->second.mapped);
   registry().blocks.erase(found);
   return hipSuccess;

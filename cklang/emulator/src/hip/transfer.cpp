@@ -4,6 +4,7 @@
 #include "core/fault.h"
 #include "hip/device.h"
 #include "hip/memory.h"
+#include "hip/written.h"
 
 namespace ckemu {
 
@@ -27,6 +28,9 @@ void each_row(const Transfer& work, Row row) {
 void run_copy(void* context) {
   const Transfer& work = *static_cast<const Transfer*>(context);
   each_row(work, [&](u8* to, const u8* from) { std::memmove(to, from, work.extent.width); });
+  each_row(work, [&](u8* to, const u8* from) {
+    note_copied(reinterpret_cast<u64>(to), reinterpret_cast<u64>(from), work.extent.width);
+  });
 }
 
 void run_fill(void* context) {
@@ -38,6 +42,7 @@ void run_fill(void* context) {
     }
     for (size_t at = 0; at + work.size <= work.extent.width; at += work.size) std::memcpy(to + at, &work.value, work.size);
   });
+  each_row(work, [&](u8* to, const u8*) { note_written(reinterpret_cast<u64>(to), work.extent.width); });
 }
 
 /// Runs a transfer on behalf of `gpu`, which fails if there is no such memory.

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#include "hip/written.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "core/immortal.h"
+#include "core/mutex.h"
+
+namespace ckemu {
+
+namespace {
+
+struct Followed {
+  u64 size = 0;
+  std::vector<bool> written;  // a bit for each dword
+};
+
+struct Register {
+  Mutex lock;
+  std::map<u64, Followed> blocks;  // by address
+  bool any = false;                // read without the lock
+
+  /// The block with `address`; null if it is not followed.
+  Followed* find(u64 address, u64& base) {
+    auto next = blocks.upper_bound(address);
+    if (next == blocks.begin()) return nullptr;
+    --next;
+    base = next->first;
+    return address - base < next->second.size ? &next->second : nullptr;
+  }
+};
+Register& everything() { return immortal<Register>(); }
+bool following() { return __atomic_load_n(&everything().any, __ATOMIC_ACQUIRE); }
+
+/// Calls `visit(written, number)` with each dword of the bytes, in their block.
+template <class Visit>
+void each_dword(Followed& block, u64 offset, u64 bytes, Visit visit) {
+  const u64 end = std::min(offset + bytes, block.size);
+  for (u64 number = offset / 4; number * 4 < end; ++number) visit(block.written, number);
+}
+
+}  // namespace
+
+void follow_writes(u64 base, u64 size) {
+  const Guard guard(everything().lock);
+  everything().blocks[base] = {size, std::vector<bool>((size + 3) / 4)};
+  __atomic_store_n(&everything().any, true, __ATOMIC_RELEASE);
+}
+
+void forget_writes(u64 base) {
+  if (!following()) return;
+  const Guard guard(everything().lock);
+  everything().blocks.erase(base);
+}
+
+void note_written(u64 address, u64 bytes) {
+  if (!following()) return;
+  const Guard guard(everything().lock);
+  u64 base = 0;
+  Followed* block = everything().find(address, base);
+  if (block == nullptr) return;
+  each_dword(*block, address - base, bytes, [](std::vector<bool>& written, u64 number) { written[number] = true; });
+}
+
+void note_copied(u64 to, u64 from, u64 bytes) {
+  if (!following()) return;
+  u64 base = 0, source_base = 0;
+  {
+    const Guard guard(everything().lock);
+    Followed* block = everything().find(to, base);
+    const Followed* source = everything().find(from, source_base);
+    if (block != nullptr && source != nullptr && (to - base) % 4 == (from - source_base) % 4) {
+      const u64 shift = (from - source_base) / 4 - (to - base) / 4;
+      each_dword(*block, to - base, bytes, [&](std::vector<bool>& written, u64 number) {
+        const u64 other = number + shift;
+        if (other < source->written.size() && source->written[other]) written[number] = true;
+      });
+      return;
+    }
+  }
+  note_written(to, bytes);
+}
+
+bool never_written(u64 address, u64 bytes) {
+  if (!following()) return false;
+  const Guard guard(everything().lock);
+  u64 base = 0;
+  Followed* block = everything().find(address, base);
+  if (block == nullptr) return false;
+  bool any = false;
+  each_dword(*block, address - base, bytes, [&](const std::vector<bool>& written, u64 number) { any = any || written[number]; });
+  return !any;
+}
+
+}  // namespace ckemu

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+//
+// Which dwords of device memory anybody has written: for the check of reads before the first write. Memory
+// is followed from its allocation on, if the check is on by then.
+#pragma once
+
+#include "core/base.h"
+
+namespace ckemu {
+
+/// Follows an allocation none of whose bytes are written, and stops.
+void follow_writes(u64 base, u64 size);
+void forget_writes(u64 base);
+
+/// Notes that `bytes` at `address` are written, as far as they are followed.
+void note_written(u64 address, u64 bytes);
+/// Notes that they are copied from elsewhere: where the source is followed, what is not written stays so.
+void note_copied(u64 to, u64 from, u64 bytes);
+
+/// Whether `bytes` at `address` are followed and none of them is written.
+bool never_written(u64 address, u64 bytes);
+
+}  // namespace ckemu

@@ -18,6 +18,7 @@ from tests.support.pages import DOCS, GENERATED
 from tests.support.pages.errors import PARTS
 from tests.support.pages.llms import LARGEST, RULES
 from tests.support.pages.reference import DTYPES, GROUPS, LANGUAGE, example, signature
+from tests.support.pages.site import with_links
 
 ROOT = DOCS.parent
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -63,6 +64,19 @@ def test_no_other_file_is_among_the_pictures() -> None:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_the_links_of_a_page_resolve(path: Path) -> None:
     assert broken(path) == []
+
+
+def test_every_page_is_in_the_navigation_of_the_site_once() -> None:
+    config = (ROOT / "mkdocs.yml").read_text()
+    pages = re.findall(r"(?m)^ +- [^:]+: (\S+\.md)$", config[config.index("\nnav:") :])
+    assert sorted(pages) == sorted(path.name for path in DOCS.glob("*.md"))
+
+
+def test_the_site_links_pages_that_others_name() -> None:
+    text = "See `docs/hip.md` and `docs/none.md`, ![x](../benchmarks/data/plots/a.png)."
+    assert with_links(text, {"hip.md"}) == (
+        "See [`docs/hip.md`](hip.md) and `docs/none.md`, ![x](plots/a.png)."
+    )
 
 
 def test_broken_links_are_reported(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import cklang as ck
+from cklang.arch import arch
 from cklang.errors import TABLE
 from tests.base.test_docs_code import PAGES
 from tests.support.layouts import DATA, instructions, layout
@@ -117,6 +118,19 @@ def test_signatures_and_examples_of_the_reference() -> None:
     assert example(links) == ""
 
 
+def test_the_gpus_of_the_concepts_are_those_of_arch_specs() -> None:
+    text = (DOCS / "concepts.md").read_text()
+    lines = re.findall(r"(?m)^\| (gfx.*) \|$", text)
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines]
+    assert len(rows) == len({row[0] for row in rows}) == 5
+    for name, product, *cells in rows:
+        spec = arch(name)
+        assert product.split(",")[0].split()[-1] in spec.product
+        lds = f"{spec.lds_bytes // 1024} KiB"
+        facts = (spec.compute_units, spec.simds_per_cu, spec.wave_size, lds)
+        assert cells == [str(fact) for fact in (*facts, spec.max_waves_per_simd)]
+
+
 def test_llms_txt_is_short_and_its_code_is_python() -> None:
     assert (DOCS / "llms.txt").stat().st_size <= LARGEST
     (code,) = re.findall(r"(?ms)^```python\n(.*?)^```", RULES.read_text())
@@ -124,11 +138,8 @@ def test_llms_txt_is_short_and_its_code_is_python() -> None:
 
 
 def test_pictures_show_a_layout_on_which_the_packages_agree() -> None:
-    for arch, name in (
-        ("gfx942", "v_mfma_f32_32x32x8_f16"),
-        ("gfx1201", "v_wmma_f32_16x16x16_f16"),
-    ):
-        (op,) = [op for op in instructions() if (op.arch, op.name) == (arch, name)]
+    drawn = (("gfx942", "v_mfma_f32_32x32x8_f16"), ("gfx1201", "v_wmma_f32_16x16x16_f16"))
+    for op in (op for op in instructions() if (op.arch, op.name) in drawn):
         triton, iree = (layout(package, op) for package in DATA)
         assert triton is not None
         assert iree is not None

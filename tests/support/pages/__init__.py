@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+"""Pages of ``docs/`` that are written from tables and docstrings of the package.
+
+``python -m tests.support.pages`` writes them; ``tests/base/test_pages.py`` compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tests.support.pages.errors import errors_page
+from tests.support.pages.llms import llms_text
+from tests.support.pages.pictures import lanes_of_mfma, lanes_of_wmma, tiles_of_a_product
+from tests.support.pages.reference import reference_page
+
+__all__ = ["DOCS", "GENERATED"]
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+GENERATED: Mapping[str, Callable[[], str]] = {
+    "errors.md": errors_page,
+    "llms.txt": llms_text,
+    "reference.md": reference_page,
+    "pictures/mfma_32x32x8.svg": lanes_of_mfma,
+    "pictures/tiles.svg": tiles_of_a_product,
+    "pictures/wmma_16x16x16.svg": lanes_of_wmma,
+}
+"""The generated files below ``docs/`` and the function that returns the text of each."""

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+"""What MkDocs does with the pages beside its own work; ``mkdocs.yml`` names this file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+__all__ = ["on_files", "on_page_markdown", "with_links"]
+
+_PLOTS = Path(__file__).parents[3] / "benchmarks" / "data" / "plots"
+_FROM_DOCS = "../benchmarks/data/plots/"
+
+
+def with_links(text: str, pages: Collection[str]) -> str:
+    """Return a page on which ``docs/page.md`` in backticks is a link and plots are the site's."""
+
+    def link(match: re.Match[str]) -> str:
+        return f"[{match[0]}]({match[1]})" if match[1] in pages else match[0]
+
+    return re.sub(r"`docs/([\w-]+\.\w+)`", link, text).replace(_FROM_DOCS, "plots/")
+
+
+def on_files(files: Any, *, config: Any) -> Any:
+    """Add the plots of the benchmarks, which pages show, to the site."""
+    from mkdocs.structure.files import File
+
+    for path in sorted(_PLOTS.glob("*.png")):
+        name = f"plots/{path.name}"
+        files.append(File.generated(config, name, abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
+    """Link the pages that a page names."""
+    del page, config
+    return with_links(markdown, {file.src_uri for file in files})

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""The public objects of cklang by the names that users know, and their public methods."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Any
+
+import cklang as ck
+import cklang.testing
+from cklang import types
+from cklang.tune.database import Database
+
+__all__ = ["CLASSES", "INTERNAL", "METHODS", "OBJECTS", "VALUES", "members"]
+
+VALUES = {name for name in ck.__all__ if isinstance(getattr(ck, name), types.DType | types.Const)}
+"""Values, which cannot have a docstring: the docstring of :mod:`cklang.types` uses each."""
+
+INTERNAL: Mapping[str, str] = {
+    "DeviceArray.data_ptr": "calls, as of torch's tensors",
+    "Fn.described": "errors of the frontend",
+    "Fn.place": "errors of the frontend",
+    "Op.bound": "attention_grad and autotune",
+    "Op.called": "the custom op of torch",
+    "Op.derived": "attention_grad and dropout_bytes",
+    "Op.planned": "attention_grad and dropout_bytes",
+    "Op.plan_for": "the backend of torch.compile",
+    "Registry.derived": "select",
+    "Registry.forget_choices": "the strategy tiered",
+    "Tuned.choose": "select",
+}
+"""Methods of public classes that users do not call, and who does."""
+
+FURTHER = {"Database": Database}
+"""Classes that users take from another module."""
+
+
+def public_objects() -> Iterator[tuple[str, Any]]:
+    """Yield the public objects by the names that users know, modules as what they contain."""
+    for module, prefix in ((ck, ""), (cklang.testing, "testing.")):
+        for name in module.__all__:
+            value = getattr(module, name)
+            if isinstance(value, ModuleType):
+                yield from ((f"{name}.{part}", getattr(value, part)) for part in value.__all__)
+            elif name not in VALUES:
+                yield f"{prefix}{name}", value
+    yield from FURTHER.items()
+
+
+OBJECTS = dict(public_objects())
+CLASSES = {name: value for name, value in OBJECTS.items() if inspect.isclass(value)}
+
+
+def members(of: type[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the methods and properties that users of a class know, its bases' in cklang too."""
+    names = {name: each for base in reversed(of.__mro__) for name, each in vars(base).items()}
+    for name, each in names.items():
+        static = isinstance(each, classmethod | staticmethod)
+        if not name.startswith("_") and (
+            static or inspect.isfunction(each) or isinstance(each, property)
+        ):
+            yield name, each
+
+
+METHODS = {
+    f"{owner}.{name}": each
+    for owner, of in CLASSES.items()
+    for name, each in members(of)
+    if not issubclass(of, tuple) and f"{owner}.{name}" not in INTERNAL
+}

@@ -26,7 +26,6 @@ INTERNAL: Mapping[str, str] = {
     "Op.called": "the custom op of torch",
     "Op.derived": "attention_grad and dropout_bytes",
     "Op.planned": "attention_grad and dropout_bytes",
-    "Op.plan_for": "the backend of torch.compile",
     "Registry.derived": "select",
     "Registry.forget_choices": "the strategy tiered",
     "Tuned.choose": "select",

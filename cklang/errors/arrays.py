@@ -53,10 +53,15 @@ TABLE: tuple[Rule, ...] = (
         "{name} is {what}, whose memory cannot be read in place",
         "pass a dense array on the CPU or on an AMD GPU",
     ),
-    row("A007", CkValueError, "{name}={value!r} does not fit {dtype}: {problem}"),
+    row(
+        "A007",
+        CkValueError,
+        "{name}={value!r} does not fit {dtype}: {problem}",
+        "pass a number that {dtype} holds, or declare another dtype",
+    ),
     row("A010", CkTypeError, "{op}() misses {missing}", "its parameters: {names}"),
     row("A011", CkTypeError, "{op}() takes no {what}", "its parameters: {names}"),
-    row("A012", CkTypeError, "{op}() got {name!r} twice, by position and by name"),
+    row("A012", CkTypeError, "{op}() got {name!r} twice, by position and by name", "pass it once"),
     row(
         "A013",
         CkTypeError,
@@ -73,11 +78,14 @@ TABLE: tuple[Rule, ...] = (
         "A021",
         CkTypeError,
         "{name} has rank {got} (shape {shape}), but it is declared {type}",
+        "pass an array with the declared axes; {name}[None] adds one of extent 1, "
+        "{name}.squeeze() takes such axes away",
     ),
     row(
         "A022",
         CkTypeError,
         "{name} has dtype {got}, but {var} is one of {known}",
+        "pass {name} in one of these dtypes",
     ),
     row(
         "A023",
@@ -89,11 +97,14 @@ TABLE: tuple[Rule, ...] = (
         "A024",
         CkValueError,
         "axis {axis} of {name} has extent {got}, but it is declared {want} (shape {shape})",
+        "pass an array of that extent; an axis that is declared with a dim takes any",
     ),
     row(
         "A025",
         CkValueError,
         "{dim} is {got} in axis {axis} of {name} (shape {shape}), but {want} in {origin}",
+        "axes that are declared with one dim are equally long; declare another dim where they "
+        "may differ",
     ),
     row(
         "A026",
@@ -107,7 +118,12 @@ TABLE: tuple[Rule, ...] = (
         "{name} is a plain number of dtype {var}, which no earlier array decides",
         "pass a rank-0 array, numpy.array(x, dtype)",
     ),
-    row("A028", CkTypeError, "{name} is {value!r} ({got}), but it is declared {dtype}"),
+    row(
+        "A028",
+        CkTypeError,
+        "{name} is {value!r} ({got}), but it is declared {dtype}",
+        "pass a number of that dtype",
+    ),
     row(
         "A030",
         CkValueError,
@@ -131,6 +147,7 @@ TABLE: tuple[Rule, ...] = (
         "A033",
         CkValueError,
         "the rows of {name} overlap: they start {stride} elements apart and have {columns}",
+        "pass a copy: numpy.ascontiguousarray({name})",
     ),
     row(
         "A035",
@@ -153,20 +170,36 @@ TABLE: tuple[Rule, ...] = (
         "{name}.to(memory_format=torch.channels_last).permute(0, 2, 3, 1); or write "
         'layout="nchw" in the op, and a kernel copies such arrays at each call',
     ),
-    row("A040", CkTypeError, "out has dtype {got}, but the result is {want}"),
-    row("A041", CkValueError, "out has shape {got}, but the result has {want}"),
-    row("A042", CkValueError, "out is read-only"),
+    row(
+        "A040",
+        CkTypeError,
+        "out has dtype {got}, but the result is {want}",
+        "pass an out of that dtype, or none",
+    ),
+    row(
+        "A041",
+        CkValueError,
+        "out has shape {got}, but the result has {want}",
+        "pass an out of that shape, or none",
+    ),
+    row("A042", CkValueError, "out is read-only", "pass an array that may be written, or none"),
     row(
         "A043",
         CkValueError,
         "out shares memory with {name}, which the kernel reads while it writes out",
         "pass an out of its own, or a copy of {name}",
     ),
-    row("A044", CkValueError, "out lies on {got}, but the arguments lie on {want}"),
+    row(
+        "A044",
+        CkValueError,
+        "out lies on {got}, but the arguments lie on {want}",
+        "pass an out where the arguments are, or none",
+    ),
     row(
         "A045",
         CkValueError,
         "elements of out share memory with each other (shape {shape}, strides {strides})",
+        "pass a contiguous array as out, or none",
     ),
     row(
         "A048",
@@ -211,6 +244,7 @@ TABLE: tuple[Rule, ...] = (
         "A055",
         CkValueError,
         "ck.pack takes integers from -8 to 7; these go from {low} to {high}",
+        "bring them into that range first",
     ),
     row(
         "A056",

@@ -58,7 +58,12 @@ TABLE: tuple[Rule, ...] = (
         "the filled kernel still calls {names}; the epilogue was not inlined",
         "please report it with {log}",
     ),
-    row("B012", CkBuildError, "{path} is not an AMD GPU code object: {problem}"),
+    row(
+        "B012",
+        CkBuildError,
+        "{path} is not an AMD GPU code object: {problem}",
+        "such a file is an ELF file for amdgcn, as hipcc --genco writes it",
+    ),
     row(
         "B013",
         CkBuildError,
@@ -160,5 +165,10 @@ TABLE: tuple[Rule, ...] = (
         "this process was forked from one that had used {device}, and HIP does not survive a fork",
         "multiprocessing.get_context('spawn') starts workers with a device of their own",
     ),
-    row("D006", CkValueError, "the arrays lie on {place}, but the call is to run on {device}"),
+    row(
+        "D006",
+        CkValueError,
+        "the arrays lie on {place}, but the call is to run on {device}",
+        "move the arrays there, or leave the device to the arrays",
+    ),
 )

@@ -28,7 +28,12 @@ TABLE: tuple[Rule, ...] = (
         "GPU {got!r} has no entry in arch_specs",
         "known GPUs: {known}",
     ),
-    row("K005", CkValueError, "arch_specs/{name}.json: {problem}"),
+    row(
+        "K005",
+        CkValueError,
+        "arch_specs/{name}.json: {problem}",
+        "correct the file; arch_specs/schema.json says what it may hold",
+    ),
     row("K006", CkValueError, "no {name} has {got} compute units", "known: {known}"),
     row("K007", CkValueError, "{label} belongs to the functions {want}, not to {got}"),
     row(
@@ -58,6 +63,7 @@ TABLE: tuple[Rule, ...] = (
         "K102",
         CkUnsupportedError,
         "there is no algorithm for {signature} on {arch}",
+        "docs/coverage.md lists what each GPU computes",
     ),
     # N: tuning
     row(

@@ -20,8 +20,18 @@ TABLE: tuple[Rule, ...] = (
         "the emulator needs a CPU with AVX2, FMA and F16C; this one lacks {missing}",
         "run on an x86-64 machine of 2015 or newer, or on a real GPU",
     ),
-    row("E002", CkDeviceError, "the emulator's library {path} does not load: {problem}"),
-    row("E003", CkDeviceError, "device {device} of the emulator has not launched a kernel"),
+    row(
+        "E002",
+        CkDeviceError,
+        "the emulator's library {path} does not load: {problem}",
+        "remove the file; the next call compiles it again",
+    ),
+    row(
+        "E003",
+        CkDeviceError,
+        "device {device} of the emulator has not launched a kernel",
+        "launch a kernel there first",
+    ),
     row("E004", CkDeviceError, "{function} is no kernel of a loaded module"),
     row("E005", CkDeviceError, "the emulator has no instruction tables for {arch!r}"),
     row(

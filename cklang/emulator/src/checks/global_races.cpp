@@ -55,19 +55,47 @@ void join(std::map<u32, u32>& clock, const std::map<u32, u32>& other) {
   for (const auto& [group, fence] : other) clock[group] = std::max(clock[group], fence);
 }
 
-/// Whether a store changes the bytes of `piece`; what converts is taken to.
-bool changes(Wave& w, const Code& c, const GlobalPiece& piece) {
-  const Inst& inst = *c.inst;
-  const char* name = mnemonic(plain_name(inst.op));
-  const Source& data = c.src[is_buffer(inst) ? 3 : 2];
-  if (has(name, "format") || data.kind != Kind::Vgpr || piece.lane < 0) return true;
-  const u32 shift = has(name, "d16_hi") ? 16 : 0;
-  for (u32 n = 0; n < piece.bytes; ++n) {
-    const u32 bit = shift + 8 * (piece.skip + n);
-    const u8 value = static_cast<u8>(w.v[data.index + bit / 32][piece.lane] >> bit % 32);
-    if (load_as<u8>(reinterpret_cast<const void*>(piece.at + n)) != value) return true;
+/// What a store writes to a piece of memory, byte by byte.
+class Stored {
+ public:
+  Stored(Wave& w, const Code& c, const GlobalPiece& piece) : wave_(w), piece_(piece) {
+    const char* name = mnemonic(plain_name(c.inst->op));
+    const Source& data = c.src[is_buffer(*c.inst) ? 3 : 2];
+    known_ = !has(name, "format") && data.kind == Kind::Vgpr && piece.lane >= 0;
+    row_ = data.index;
+    bit_ = (has(name, "d16_hi") ? 16 : 0) + 8 * piece.skip;
   }
-  return false;
+
+  /// Whether the bytes are those of a register; what converts has others.
+  bool known() const { return known_; }
+
+  /// A byte by its address.
+  u8 operator()(u64 address) const {
+    const u32 bit = bit_ + 8 * static_cast<u32>(address - piece_.at);
+    return static_cast<u8>(wave_.v[row_ + bit / 32][piece_.lane] >> bit % 32);
+  }
+
+  /// Whether memory has other bytes now; what is not known is taken to change it.
+  bool changes() const {
+    if (!known_) return true;
+    for (u64 at = piece_.at; at < piece_.at + piece_.bytes; ++at) {
+      if (load_as<u8>(reinterpret_cast<const void*>(at)) != (*this)(at)) return true;
+    }
+    return false;
+  }
+
+ private:
+  Wave& wave_;
+  const GlobalPiece& piece_;
+  bool known_ = false;
+  u32 row_ = 0, bit_ = 0;
+};
+
+/// The bits of the bytes that a mask names.
+u32 bits_of(u8 mask) {
+  u32 bits = 0;
+  for (u32 n = 0; n < 4; ++n) bits |= (mask >> n & 1u) * (0xFFu << 8 * n);
+  return bits;
 }
 
 }  // namespace
@@ -121,10 +149,13 @@ void GlobalRaces::synchronise(const GlobalPiece& piece, Kind kind, Group& group,
 }
 
 GlobalRaces::Conflict GlobalRaces::access(const Code& c, const Request& request, Group& group, u32 number) {
-  const auto [at, mask, kind, changes] = request;
+  const auto [at, mask, kind, changes, known, value] = request;
   Dword& dword = dword_at(at);
   const bool atomic = is_atomic(kind);
-  if ((dword.written & mask) != 0 && !changes) return {};
+  // The other store may not have reached memory yet: what it writes is remembered.
+  const u8 both = dword.written & mask;
+  const bool same_value = known && (both & ~dword.known) == 0 && ((dword.value ^ value) & bits_of(both)) == 0;
+  if (both != 0 && kind == Kind::Write && (!changes || same_value)) return {};
   if ((dword.written & mask) != 0 && !(atomic && dword.atomic_write) && !ordered(group, number, dword.write)) {
     return {dword.write, dword.write_pc, true};
   }
@@ -143,6 +174,8 @@ GlobalRaces::Conflict GlobalRaces::access(const Code& c, const Request& request,
   }
   const bool same = dword.write.group == number && dword.write.fence == group.fence;
   dword.written = static_cast<u8>(same ? dword.written | mask : mask);
+  dword.known = static_cast<u8>(known ? dword.known | mask : dword.known & ~mask);
+  dword.value = (dword.value & ~bits_of(mask)) | (value & bits_of(mask));
   dword.atomic_write = atomic;
   dword.write = now;
   dword.write_pc = c.pc;
@@ -171,7 +204,9 @@ void GlobalRaces::before(Wave& w, const Code& c) {
   each_global_piece(w, c, [&](const GlobalPiece& piece) {
     const Kind kind = kind_of(c, family);
     w.lane = piece.lane;  // for a fault: what follows reads the memory
-    const bool changed = kind != Kind::Write || changes(w, c, piece);
+    const Stored stored(w, c, piece);
+    const bool known = kind == Kind::Write && stored.known();
+    const bool changed = kind != Kind::Write || stored.changes();
     Conflict conflict;
     {  // raising jumps over destructors
       const Guard guard(mutex_);
@@ -180,7 +215,9 @@ void GlobalRaces::before(Wave& w, const Code& c) {
       for (u64 at = piece.at / 4 * 4; at < piece.at + piece.bytes && conflict.other.group == 0; at += 4) {
         const u64 first = std::max(at, piece.at) - at, last = std::min(at + 4, piece.at + piece.bytes) - at;
         const u8 mask = static_cast<u8>((1u << last) - (1u << first));
-        conflict = access(c, {at, mask, kind, changed}, group, number);
+        u32 value = 0;
+        for (u64 n = first; n < last && known; ++n) value |= u32{stored(at + n)} << 8 * n;
+        conflict = access(c, {at, mask, kind, changed, known, value}, group, number);
       }
     }
     if (conflict.other.group != 0) report(w, c, piece, kind, conflict);

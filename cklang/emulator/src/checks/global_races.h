@@ -46,7 +46,8 @@ class GlobalRaces {
   struct Dword {
     Moment write, read;
     u32 write_pc = 0, read_pc = 0;
-    u8 written = 0, been_read = 0;
+    u32 value = 0;  // what the last write wrote, as far as it is known
+    u8 written = 0, been_read = 0, known = 0;
     bool atomic_write = false, atomic_read = false;
   };
   static constexpr u32 kDwords = 1024;
@@ -76,6 +77,8 @@ class GlobalRaces {
     u8 mask;
     Kind kind;
     bool changes;
+    bool known;  // whether `value` is what is written
+    u32 value;
   };
   Conflict access(const Code& code, const Request& request, Group& group, u32 number);
   static bool ordered(const Group& group, u32 number, const Moment& other);

@@ -4,15 +4,10 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import shutil
-import tempfile
 from functools import cache
 from pathlib import Path
 
-from cklang.toolchain.built_library import intact, seal
-from cklang.toolchain.compilers import find_toolchain, run_tool
-from cklang.toolchain.paths import cache_root
+from cklang.toolchain.built_library import compiled_library
 
 __all__ = ["COUNTERS", "RANGES", "UNITS", "CMachine", "COp", "CWave", "compute_unit"]
 
@@ -27,7 +22,6 @@ RANGES = 10
 """Ranges of registers that an instruction names at most."""
 
 _SOURCE = Path(__file__).with_name("compute_unit.cpp")
-_LIBRARY = "libcompute_unit.so"
 _FLAGS = (
     "-O2",
     "-fno-exceptions",
@@ -120,26 +114,6 @@ def compute_unit(machine: CMachine, ops: ctypes.Array[COp], waves: ctypes.Array[
 
 @cache
 def _library() -> ctypes._NamedFuncPointer:
-    toolchain = find_toolchain()
-    facts = "\0".join((_SOURCE.read_text(encoding="utf-8"), toolchain.identity, *_FLAGS))
-    key = hashlib.sha256(facts.encode()).hexdigest()[:32]
-
-    def build(folder: Path) -> None:
-        work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
-        try:
-            compiled, log = work / "compute_unit.o", work / "build.log"
-            environment = toolchain.environment()
-            command = toolchain.compile_cxx(_SOURCE, compiled, flags=_FLAGS)
-            run_tool(command, log=log, environment=environment)
-            command = toolchain.link_plain([compiled], work / _LIBRARY)
-            run_tool(command, log=log, environment=environment)
-            seal(work, _LIBRARY)
-            shutil.rmtree(folder, ignore_errors=True)
-            work.rename(folder)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-
-    library = intact(cache_root() / "clock" / key, build) / _LIBRARY
-    run = ctypes.CDLL(str(library)).ck_compute_unit
+    run = ctypes.CDLL(str(compiled_library(_SOURCE, _FLAGS))).ck_compute_unit
     run.restype = ctypes.c_int64
     return run

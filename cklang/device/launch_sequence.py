@@ -9,9 +9,6 @@ for the first time. Where there is no compiler the launches are made one by one,
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,14 +18,12 @@ from cklang import forks
 from cklang.device.device import Device, Launch, lost, refused
 from cklang.device.hip_calls import hip_calls
 from cklang.errors import CkBuildError
-from cklang.toolchain.built_library import intact, seal
+from cklang.toolchain.built_library import compiled_library
 from cklang.toolchain.log import logger
-from cklang.toolchain.paths import cache_root
 
 __all__ = ["LaunchSequence", "Patch", "launch_sequence"]
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
-_LIBRARY = "liblaunch_sequence.so"
 _FLAGS = ("-O2", "-fno-exceptions", "-fno-rtti", "-Wall", "-Wextra")
 _FAILED = ("", "hipSetDevice", "hipModuleLaunchKernel", "hipStreamSynchronize")
 
@@ -146,38 +141,12 @@ def launch_sequence(
 @cache
 def _run_sequence() -> Callable[..., int] | None:
     try:
-        library = _library()
+        library = compiled_library(_SOURCE, _FLAGS)
     except CkBuildError as problem:
         logger("device").info("launches are made one by one: %s", problem)
         return None
     run: Callable[..., int] = ctypes.CDLL(str(library)).ck_run_sequence
     return run
-
-
-def _library() -> Path:
-    """Return the library, compiled now if this machine does not have it."""
-    from cklang.toolchain.compilers import find_toolchain, run_tool
-
-    toolchain = find_toolchain()
-    facts = "\0".join((_SOURCE.read_text(encoding="utf-8"), toolchain.identity, *_FLAGS))
-    key = hashlib.sha256(facts.encode()).hexdigest()[:32]
-
-    def build(folder: Path) -> None:
-        work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
-        try:
-            compiled, log = work / "launch_sequence.o", work / "build.log"
-            environment = toolchain.environment()
-            command = toolchain.compile_cxx(_SOURCE, compiled, flags=_FLAGS)
-            run_tool(command, log=log, environment=environment)
-            command = toolchain.link_plain([compiled], work / _LIBRARY)
-            run_tool(command, log=log, environment=environment)
-            seal(work, _LIBRARY)
-            shutil.rmtree(folder, ignore_errors=True)
-            work.rename(folder)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-
-    return intact(cache_root() / "launch_sequence" / key, build) / _LIBRARY
 
 
 def _pointer(function: Callable[..., object]) -> int | None:

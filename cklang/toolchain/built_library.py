@@ -7,14 +7,18 @@ process.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cklang.toolchain.integrity import RECORD, files_in, problem_of, read_record, sealed
 from cklang.toolchain.log import logger
+from cklang.toolchain.paths import cache_root
 
-__all__ = ["intact", "problem_of_library", "seal"]
+__all__ = ["compiled_library", "intact", "problem_of_library", "seal"]
 
 
 def intact(folder: Path, build: Callable[[Path], None]) -> Path:
@@ -35,6 +39,40 @@ def intact(folder: Path, build: Callable[[Path], None]) -> Path:
                 logger("toolchain").warning(message, folder, problem)
             build(folder)
     return folder
+
+
+def compiled_library(source: Path, flags: Sequence[str]) -> Path:
+    """Return the shared library of one C++ file, compiled now if this machine does not have it.
+
+    Args:
+        source: The file; the library is named after it.
+        flags: What the compiler is told.
+
+    Raises:
+        CkBuildError: B001 or B010, there is no compiler, or it failed.
+    """
+    from cklang.toolchain.compilers import find_toolchain, run_tool
+
+    toolchain, name = find_toolchain(), f"lib{source.stem}.so"
+    facts = "\0".join((source.read_text(encoding="utf-8"), toolchain.identity, *flags))
+    key = hashlib.sha256(facts.encode()).hexdigest()[:32]
+
+    def build(folder: Path) -> None:
+        work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+        try:
+            compiled, log = work / f"{source.stem}.o", work / "build.log"
+            environment = toolchain.environment()
+            command = toolchain.compile_cxx(source, compiled, flags=flags)
+            run_tool(command, log=log, environment=environment)
+            command = toolchain.link_plain([compiled], work / name)
+            run_tool(command, log=log, environment=environment)
+            seal(work, name)
+            shutil.rmtree(folder, ignore_errors=True)
+            work.rename(folder)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+    return intact(cache_root() / source.stem / key, build) / name
 
 
 def seal(folder: Path, library: str) -> None:

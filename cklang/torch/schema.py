@@ -66,8 +66,8 @@ def schema_of(name: str, parameters: Sequence[Parameter], results: int, form: Fo
         names = ["out"] if results == 1 else [f"out{index}" for index in range(results)]
         letters = string.ascii_lowercase
         arguments += [f"Tensor({letters[i]}!) {each}" for i, each in enumerate(names)]
-    given = ["Tensor"] * results
-    result = "()" if form.is_out else given[0] if results == 1 else f"({', '.join(given)})"
+    types = ["Tensor"] * results
+    result = "()" if form.is_out else types[0] if results == 1 else f"({', '.join(types)})"
     overload = "" if form.overload == "default" else f".{form.overload}"
     return f"{name}{overload}({', '.join(arguments)}) -> {result}"
 

@@ -40,7 +40,6 @@ START_UP: Table = {
         "cklang.emulator",
         "hip",
     ),
-    "cklang.device.launch_sequence": ("cklang.toolchain.compilers",),
     "cklang.emulator.build": ("rich",),
     "cklang.families": ("cklang.fusion.partition",),
     "cklang.families.gemm.family": (
@@ -82,7 +81,10 @@ START_UP: Table = {
     "cklang.selection.registry": ("cklang.build.parallel",),
     "cklang.selection.tiered": ("cklang.build.builder",),
     "cklang.tune.strategies": ("cklang.tune.database",),
-    "cklang.toolchain.built_library": ("filelock",),
+    "cklang.toolchain.built_library": (
+        "cklang.toolchain.compilers",
+        "filelock",
+    ),
     "cklang.toolchain.paths": ("platformdirs",),
     "cklang.toolchain.progress": ("rich",),
     "cklang.tune.called": (

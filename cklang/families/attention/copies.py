@@ -63,8 +63,8 @@ def placements(
         return (direct,)
     copied = Placement(placed=insert_head_copies(kernel, layouts), transposed_v=False)
     # Accesses that are narrower than the widest take longer than a copy.
-    whole = lies.shape[-2] % widest(lies.dtype) == 0
-    return (direct, copied) if whole else (copied,)
+    is_widest = lies.shape[-2] % widest(lies.dtype) == 0
+    return (direct, copied) if is_widest else (copied,)
 
 
 def _keys_are_contiguous(kernel: FusedAttention, v: TensorLayout) -> bool:

@@ -127,7 +127,7 @@ def _taken(op: Any, args: Sequence[Any], out: Any) -> list[float]:
     at.append(time.perf_counter_ns())
     plan = ready.plan
     own = [0] * len(plan.workspace.offsets)
-    for step in plan._steps:
+    for step in plan.steps:
         step.put([*call.addresses, *own])
     at.append(time.perf_counter_ns())
     plan.run(call.addresses, None)

@@ -31,6 +31,7 @@ __all__ = [
     "JOBS",
     "LOG",
     "NUMERICS",
+    "PLANS",
     "PRESET",
     "ROCM_PATH",
     "SANITIZE",
@@ -244,6 +245,13 @@ VERIFY: Knob[bool] = Knob(
     parse=_switch,
     doc="1: print, parse and compare every program that the frontend makes (tests do)",
 )
+PLANS: Knob[bool] = Knob(
+    name="CKLANG_PLANS",
+    default=True,
+    parse=_switch,
+    doc="0: plan each call anew in each process; else the launches of its first calls are looked "
+    "for in the kernel cache and kept there",
+)
 ROCM_PATH: Knob[Path | None] = Knob(
     name="ROCM_PATH", default=None, parse=_path, doc="the ROCm installation (default: /opt/rocm)"
 )
@@ -263,6 +271,7 @@ ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     LOG,
     NUMERICS,
     TRANSLATE,
+    PLANS,
     PRESET,
     TIMEOUT,
     VERIFY,

@@ -29,6 +29,9 @@ os.environ.setdefault("CKLANG_VERIFY", "1")
 # Tests share a few stencils; those of the default choice name the preset that users have.
 os.environ.setdefault("CKLANG_PRESET", "essential")
 
+# Each process plans anew: what a test changes in planning must not stay in the cache.
+os.environ.setdefault("CKLANG_PLANS", "0")
+
 # A kernel that never ends is reported with where its waves stand; the longest take some seconds.
 os.environ.setdefault("CKLANG_TIMEOUT", "300")
 

@@ -27,6 +27,7 @@ from cklang.families import FAMILIES, key_from_json
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
 from cklang.lowering import user_places as places
+from cklang.lowering.places import name_of_fill
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root
 from cklang.toolchain.progress import Steps
@@ -123,6 +124,21 @@ class Builder:
         job = self._job(key, functions)
         entry = self.store.find("kernel", digest_of("kernel", job.kernel))
         return None if entry is None else _artifact(entry, cached=True, steps={})
+
+    def at(self, address: str) -> Artifact | None:
+        """Return the kernel at an address of the store; None if it is not there."""
+        entry = self.store.find("kernel", address)
+        return None if entry is None else _artifact(entry, cached=True, steps={})
+
+    def fill_name(self, artifact: Artifact) -> str:
+        """Return the name of a kernel's fill in its debug information; empty if it has none."""
+        entry = self.store.find("kernel", artifact.folder.name)
+        return "" if entry is None else name_of_fill(entry.record["inputs"]["fill"])
+
+    @property
+    def identity(self) -> str:
+        """Text for cache keys: equal for equal compilers and headers."""
+        return f"{self.toolchain.identity} {self.tree.identity}"
 
     def is_compiled(self, key: AnyKey, functions: Functions) -> bool:
         """Whether at most the functions of a kernel are left to compile: its stencil is built."""
@@ -236,7 +252,7 @@ class Builder:
                 ),
             }
         fill = source.placed
-        places.note(fill)
+        places.note(fill.name, fill.places)
         kernel = {
             **stencil,
             "fill": fill.text,

@@ -241,7 +241,8 @@ def read(name: str, value: object) -> Array:
 
 
 def _from_numpy(name: str, array: np.ndarray[Any, Any], owner: object = None) -> Array:
-    if isinstance(array, np.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # which takes longer to import than all else here
+    if masked is not None and isinstance(array, masked.MaskedArray):
         raise error("A006", name=name, what="a masked array")
     dtype = _numpy_dtypes().get(array.dtype)
     if dtype is None:

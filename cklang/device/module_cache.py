@@ -13,7 +13,7 @@ from cklang.device.artifact import Artifact
 from cklang.device.device import Device, Function
 from cklang.device.host_shim import HostShim
 
-__all__ = ["LoadedKernel", "load_cached"]
+__all__ = ["LoadedKernel", "load_cached", "load_function"]
 
 AnyShim = TypeVar("AnyShim", bound=HostShim[Any])
 
@@ -26,8 +26,24 @@ class LoadedKernel(Generic[AnyShim]):
     shim: AnyShim
 
 
+_functions: dict[tuple[int, Path], Function] = {}
 _loaded: dict[tuple[int, Path], LoadedKernel[Any]] = {}
-_lock = forks.lock()
+_lock = forks.reentrant_lock()
+
+
+def load_function(device: Device, artifact: Artifact) -> Function:
+    """Return a kernel loaded on ``device``.
+
+    Raises:
+        CkDeviceError: D003, the device refuses the code object.
+    """
+    where = (device.index, artifact.folder)
+    with _lock:
+        known = _functions.get(where)
+        if known is None:
+            code = artifact.code_object.read_bytes()
+            known = _functions[where] = device.load(code, artifact.symbol)
+        return known
 
 
 def load_cached(
@@ -44,7 +60,7 @@ def load_cached(
         known = _loaded.get(where)
         if known is None:
             known = _loaded[where] = LoadedKernel(
-                function=device.load(artifact.code_object.read_bytes(), artifact.symbol),
+                function=load_function(device, artifact),
                 shim=shim(artifact.host_shim),
             )
         return cast("LoadedKernel[AnyShim]", known)

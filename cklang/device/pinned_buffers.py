@@ -73,11 +73,18 @@ Patch = tuple[int, int, int]
 class Upload:
     """A table on its way to the device, into which each call writes addresses."""
 
-    def __init__(self, device: Device, rows: bytes, patches: Sequence[Patch]) -> None:
-        """Take ``rows``, and where each address goes in them."""
+    def __init__(
+        self,
+        device: Device,
+        rows: bytes,
+        patches: Sequence[Patch],
+        owners: Sequence[object] = (),
+    ) -> None:
+        """Take ``rows``, where each address goes in them, and what owns memory that they name."""
         self._device = device
         self._pool = PinnedBufferPool(device, rows)
         self._patches = tuple(patches)
+        self._owners = tuple(owners)
         self.bytes = len(rows)
         """The size of the table."""
 

@@ -35,6 +35,10 @@ class FamilyRow:
 
     instance: str
     """Its name in ``family.py`` of the family's folder."""
+    signature: str
+    """The class of its signatures, in one of the families' folders."""
+    algorithm: str = ""
+    """The class of its algorithms; empty if it has none."""
     anchors: tuple[str, ...] = ()
     """The ops of the IR that it computes: those of its ``makers``."""
     outlines: bool = False
@@ -43,20 +47,46 @@ class FamilyRow:
 
 ROWS: Mapping[str, FamilyRow] = MappingProxyType(
     {
-        "gemm": FamilyRow("GEMM", ("gemm", "contract", "gemm24", "scaled_gemm")),
-        "conv": FamilyRow("CONV", ("conv", "conv_grad_input", "conv_grad_weight")),
-        "attention": FamilyRow("ATTENTION", ("attention", "attention_lse")),
-        "attention_backward": FamilyRow(
-            "ATTENTION_BACKWARD", ("attention_dq", "attention_dk", "attention_dv")
+        "gemm": FamilyRow(
+            "GEMM",
+            "gemm.key.Signature",
+            "gemm.key.Algorithm",
+            anchors=("gemm", "contract", "gemm24", "scaled_gemm"),
         ),
-        "rowwise": FamilyRow("ROWWISE", ("rowwise",), outlines=True),
-        "scatter": FamilyRow("SCATTER", ("scatter", "scatter_add")),
-        "scan": FamilyRow("SCAN", ("cumsum", "cumprod")),
-        "sort": FamilyRow("SORT", ("sort", "argsort")),
-        "layout_copy": FamilyRow("LAYOUT_COPY"),
-        "combine": FamilyRow("COMBINE"),
-        "append": FamilyRow("APPEND"),
-        "reduce": FamilyRow("REDUCE"),
+        "conv": FamilyRow(
+            "CONV",
+            "gemm.key.Signature",
+            "gemm.key.Algorithm",
+            anchors=("conv", "conv_grad_input", "conv_grad_weight"),
+        ),
+        "attention": FamilyRow(
+            "ATTENTION",
+            "attention.key.AttentionSignature",
+            "attention.key.AttentionAlgorithm",
+            anchors=("attention", "attention_lse"),
+        ),
+        "attention_backward": FamilyRow(
+            "ATTENTION_BACKWARD",
+            "attention_backward.key.AttentionGradSignature",
+            "attention_backward.key.AttentionGradAlgorithm",
+            anchors=("attention_dq", "attention_dk", "attention_dv"),
+        ),
+        "rowwise": FamilyRow(
+            "ROWWISE",
+            "rowwise.key.RowwiseSignature",
+            "rowwise.key.RowwiseAlgorithm",
+            anchors=("rowwise",),
+            outlines=True,
+        ),
+        "scatter": FamilyRow(
+            "SCATTER", "scatter.key.ScatterSignature", anchors=("scatter", "scatter_add")
+        ),
+        "scan": FamilyRow("SCAN", "scan.key.ScanSignature", anchors=("cumsum", "cumprod")),
+        "sort": FamilyRow("SORT", "sort.key.SortSignature", anchors=("sort", "argsort")),
+        "layout_copy": FamilyRow("LAYOUT_COPY", "layout_copy.key.LayoutCopySignature"),
+        "combine": FamilyRow("COMBINE", "combine.key.CombineSignature"),
+        "append": FamilyRow("APPEND", "append.key.AppendSignature"),
+        "reduce": FamilyRow("REDUCE", "reduce.key.ReduceSignature"),
     }
 )
 """The families by name. A new family is a line here."""
@@ -75,6 +105,9 @@ class _Families(Mapping[str, AnyFamily]):
             family = getattr(module, ROWS[name].instance)
             self._loaded[name] = family
         return family
+
+    def __contains__(self, name: object) -> bool:
+        return name in ROWS  # imports nothing
 
     def __iter__(self) -> Iterator[str]:
         return iter(ROWS)
@@ -146,12 +179,19 @@ def key_from_json(data: Mapping[str, Any]) -> AnyKey:
     name = data["family"]
     if name not in FAMILIES:
         raise unknown("kernel family", name, list(FAMILIES))
-    family = FAMILIES[name]
-    signature = decode(family.signature, data["signature"], "signature")
+    row = ROWS[name]
+    signature = decode(_class(row.signature), data["signature"], "signature")
     algorithm = None
-    if family.algorithm is not None:
-        algorithm = decode(family.algorithm, data["algorithm"], "algorithm")
+    if row.algorithm:
+        algorithm = decode(_class(row.algorithm), data["algorithm"], "algorithm")
     return Key(signature, algorithm, decode(str, data["arch"], "arch"))
+
+
+def _class(path: str) -> type[Any]:
+    """Return a class of a family's folder, for which the rest of the family is not imported."""
+    module, _, name = path.rpartition(".")
+    value: type[Any] = getattr(import_module(f"cklang.families.{module}"), name)
+    return value
 
 
 _PARTS = ("version", "family", "arch", "signature", "algorithm")

@@ -12,7 +12,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-__all__ = ["FILL_NAME", "PlacedFill", "place_fill"]
+__all__ = ["FILL_NAME", "PlacedFill", "name_of_fill", "place_fill"]
 
 FILL_NAME = re.compile(r"(?:[^\s\"'(),:]*/)?(ck_fill_[0-9a-f]{16}):(\d+)(:\d+)?")
 """A line of a fill (and its column) as compilers and the emulator name it."""
@@ -53,6 +53,18 @@ def place_fill(fill: str) -> PlacedFill:
     body = "\n".join(lines) + "\n"
     name = f"ck_fill_{hashlib.sha256(body.encode()).hexdigest()[:16]}"
     return PlacedFill(text=f'#line 1 "{name}"\n{body}', name=name, places=tuple(places))
+
+
+def name_of_fill(text: str) -> str:
+    """Return the name of a placed fill; empty if the text is none.
+
+    Example:
+        >>> placed = place_fill("float f(float x) {")
+        >>> name_of_fill(placed.text) == placed.name
+        True
+    """
+    first = _LINE.match(text)
+    return "" if first is None else first[2]
 
 
 def _unquoted(name: str) -> str:

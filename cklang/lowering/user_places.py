@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 
 from cklang import forks
-from cklang.lowering.places import FILL_NAME, PlacedFill
+from cklang.lowering.places import FILL_NAME
 
-__all__ = ["note", "translate"]
+__all__ = ["latest", "note", "translate"]
 
 _MOST = 4
 """How many ops with one fill are remembered: the last ones."""
@@ -21,14 +21,24 @@ _known: dict[str, tuple[tuple[str, ...], ...]] = {}
 _lock = forks.lock()
 
 
-def note(fill: PlacedFill) -> None:
-    """Remember the places of a fill that this process is about to use."""
-    known = _known.get(fill.name, ())
-    if known[-1:] == (fill.places,):
+def note(name: str, places: tuple[str, ...]) -> None:
+    """Remember the places of a fill that this process is about to use.
+
+    Args:
+        name: The fill, as debug information names it.
+        places: The user's place of each of its lines.
+    """
+    if latest(name) == places:
         return
     with _lock:
-        others = tuple(each for each in _known.get(fill.name, ()) if each != fill.places)
-        _known[fill.name] = (*others, fill.places)[-_MOST:]
+        others = tuple(each for each in _known.get(name, ()) if each != places)
+        _known[name] = (*others, places)[-_MOST:]
+
+
+def latest(name: str) -> tuple[str, ...]:
+    """Return the places of a fill that were noted last; none of a fill that nobody noted."""
+    known = _known.get(name, ())
+    return known[-1] if known else ()
 
 
 def translate(text: str) -> str:

@@ -245,14 +245,15 @@ def _step(
     last = len(some.inputs)
     described = describe(device, artifact, GemmShim, launch, last + 1, some)
     shape = described.shape
-    table = Upload(device, bytes(rows), patches)
+    table = Upload(device, bytes(rows), patches, cells)
     step = Step(
         launch=device.launch(described.function, shape.grid, shape.block, shape.kernarg),
         patches=tuple((word, slot) for word in described.words(last)),
-        record=LaunchRecord(artifact=artifact, problem=some, grid=shape.grid, block=shape.block),
+        record=LaunchRecord(
+            artifact=artifact, purpose=lambda: some, grid=shape.grid, block=shape.block
+        ),
         workspace=slot,
         zeroed=0,
         table=table,
-        constants=tuple(cells),
     )
     return step, table

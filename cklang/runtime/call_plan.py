@@ -14,6 +14,7 @@ from functools import partial
 
 from cklang import forks
 from cklang.device.arrays import HOST, Array
+from cklang.device.constants import Cell
 from cklang.device.device import PAST_LAUNCHES, Device, Launch, LaunchCounters
 from cklang.device.launch_sequence import LaunchSequence, Patch, launch_sequence
 from cklang.device.pinned_buffers import Upload
@@ -44,8 +45,8 @@ class Step:
     """(index of a 64-bit word, bytes to add to its address), for a band of a product."""
     table: Upload | None = None
     """What a group of products reads its arguments from, at the place of its workspace."""
-    constants: tuple[object, ...] = ()
-    """Memory that its arguments name and that must live as long as it can be launched."""
+    constants: tuple[tuple[int, Cell], ...] = ()
+    """(index of a 64-bit word, memory whose address stands there), which lives as long as this."""
 
     @property
     def bare(self) -> bool:
@@ -95,14 +96,14 @@ class CallPlan:
             if (here, there) not in same
         )
         self.place = place
-        self._steps = tuple(steps)
+        self.steps = tuple(steps)
         self.workspace = workspace
         self._block = (workspace.bytes,) if workspace.bytes else ()
         self._copies = place == HOST and not device.host_memory
         self.counts = bool(steps) and device.emulated and place == HOST
         """Whether it is known what a call took: a call with a GPU's arrays waits for nothing."""
         # The emulator remembers what a few launches took; only of more each is asked for.
-        self._counts_each = self.counts and len(self._steps) > PAST_LAUNCHES
+        self._counts_each = self.counts and len(self.steps) > PAST_LAUNCHES
         self._promise_to_wait = device.promise_to_wait
         self._addresses = len(touched) + len(workspace.offsets)
         self._runs = 0
@@ -112,7 +113,7 @@ class CallPlan:
     @property
     def records(self) -> tuple[LaunchRecord, ...]:
         """What is launched, in order."""
-        return tuple(step.record for step in self._steps)
+        return tuple(step.record for step in self.steps)
 
     def overlaps(self, addresses: Sequence[int]) -> bool:
         """Whether the span of a result meets that of an argument, or of a result before it."""
@@ -136,7 +137,7 @@ class CallPlan:
         Returns:
             What emulating the launches took, if :meth:`counters` cannot ask for it afterwards.
         """
-        if not self._steps:
+        if not self.steps:
             return None
         if self._copies:
             return self._run_with_copies(addresses, stream)
@@ -185,14 +186,14 @@ class CallPlan:
         self._runs += 1
         if self._runs != _REPEATED or self._counts_each:
             return None
-        if not all(step.bare for step in self._steps):
+        if not all(step.bare for step in self.steps):
             return None
         patches = [
             Patch(launch=launch, word=word, address=address, offset=dict(step.moves).get(word, 0))
-            for launch, step in enumerate(self._steps)
+            for launch, step in enumerate(self.steps)
             for word, address in step.patches
         ]
-        launches = [step.launch for step in self._steps]
+        launches = [step.launch for step in self.steps]
         self._sequence = launch_sequence(self.device, launches, patches, self._addresses)
         return self._sequence
 
@@ -204,7 +205,7 @@ class CallPlan:
         if not self.counts:
             return None
         if before is None:
-            return self.device.counters(len(self._steps))
+            return self.device.counters(len(self.steps))
         last = self.device.counters()
         return before if last is None else before + last
 
@@ -266,7 +267,7 @@ class CallPlan:
         device, before = self.device, None
         with self._lock:
             device.activate()
-            for index, step in enumerate(self._steps):
+            for index, step in enumerate(self.steps):
                 if counts and index:
                     before = self._effort_so_far(before, stream)
                 step.put(addresses)

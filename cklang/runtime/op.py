@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cklang import knobs
 from cklang.device import arrays
 from cklang.device.arrays import HOST, Library
+from cklang.device.device import open_device, target_of
 from cklang.errors import error
 from cklang.frontend.program import Program
 from cklang.memo import BoundedMemo
@@ -33,7 +34,7 @@ from cklang.runtime.planner import (
 from cklang.runtime.ready import Ready, dtypes_of, put_numbers, put_results, ready_of
 from cklang.runtime.record import CallRecord
 from cklang.runtime.requests import request_of
-from cklang.runtime.result_orders import with_result_orders
+from cklang.runtime.result_orders import with_orders, with_result_orders
 from cklang.runtime.results import one_or_all, planned_results, targets_of
 from cklang.runtime.tracing import TracedArgumentError, is_traced, new_serial
 from cklang.selection.context import current, device_named
@@ -304,7 +305,6 @@ class Op(PlannedOp):
 
     def _prepare_group(self, calls: Sequence[Sequence[Any]], device_name: str | None) -> Ready:
         from cklang.build.builder import shared_builder
-        from cklang.device.device import open_device
         from cklang.ops.grouped import Member, prepare_group
 
         bindings = [self._bind(values) for values in calls]
@@ -367,18 +367,39 @@ class Op(PlannedOp):
         return results
 
     def _prepare(self, values: Sequence[Any], out: Any, device_name: str | None) -> Ready:
+        """Return what a call needs that is made for the first time in this process."""
         from cklang.build.builder import shared_builder
-        from cklang.device.device import open_device
+        from cklang.runtime import plan_store
 
         binding = self._bind(values)
+        outs = None if out is None else targets_of(binding, out)
+        address = plan_store.address_of(self.program, binding, outs, device_name, self.request)
+        if address is not None:
+            device, builder = open_device(device_name, binding.place), shared_builder()
+            kept = plan_store.find(address, builder)
+            if kept is not None:
+                binding = with_orders(binding, kept.plan.orders)
+                targets = outs or planned_results(binding.results, binding)
+                plan = plan_store.call_plan(kept, binding, targets, device)
+                return ready_of(plan, binding.results, binding, None)
+        ready = self._planned(binding, outs, device_name)
+        if address is not None and ready.lists is None and not ready.in_place:
+            orders = [layout.order for layout in ready.results]
+            plan_store.keep(address, ready.plan, orders, shared_builder())
+        return ready
+
+    def _planned(
+        self, binding: Binding, outs: Sequence[arrays.Array] | None, device_name: str | None
+    ) -> Ready:
+        """Return what a call needs that is planned here."""
+        from cklang.build.builder import shared_builder
+
         fused = self._fuse(binding, device_name)
         binding = with_result_orders(fused, binding)
         updates = in_place_of(fused.function, self._parameters, binding)
-        if updates and out is not None:
+        if updates and outs is not None:
             raise error("A077", name=updates[0].name)
-        targets = (
-            planned_results(binding.results, binding) if out is None else targets_of(binding, out)
-        )
+        targets = outs or planned_results(binding.results, binding)
         targets = with_updated(targets, updates, binding)
         lists = self._checked_lists(binding, device_name)
         device = open_device(device_name, binding.place)
@@ -472,7 +493,6 @@ class Op(PlannedOp):
         priority: int,
         bias: bool,
     ) -> int:
-        from cklang.device.device import target_of
         from cklang.ops.attention_backward import declare_gradients
 
         binding = self._bind(self._values(args, kwargs))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cklang.arch import ArchSpec
 from cklang.device.arrays import Array
-from cklang.device.constants import cell
+from cklang.device.constants import Cell, cell
 from cklang.device.device import Device
 from cklang.errors import CkError, error
 from cklang.families import FAMILIES, plan_of
@@ -382,12 +382,14 @@ def _step(
     launch = device.launch(described.function, shape.grid, shape.block, shape.kernarg)
     cells = {name: cell(device, number) for name, number in stage.constants.items()}
     patches: list[tuple[int, int]] = []
+    constants: list[tuple[int, Cell]] = []
     moves: list[tuple[int, int]] = []
     for place, name in enumerate(stage.values):
         offset = stage.offsets[place] if stage.offsets else 0
         for word in described.words(place):
             if name in cells:
                 launch.words[word] = cells[name].address
+                constants.append((word, cells[name]))
             else:
                 patches.append((word, slots[name]))
             if offset:
@@ -401,7 +403,7 @@ def _step(
         zeroed = stage.temporaries.get(stage.zeroed, sizes.get(stage.zeroed, 0))
     record = LaunchRecord(
         artifact=described.artifact,
-        problem=stage.problem,
+        purpose=lambda: stage.problem,
         grid=shape.grid,
         block=shape.block,
         awaited=stage.awaited,
@@ -413,7 +415,7 @@ def _step(
         workspace=own,
         zeroed=zeroed,
         moves=tuple(moves),
-        constants=tuple(cells.values()),
+        constants=tuple(constants),
     )
 
 

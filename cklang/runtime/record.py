@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cklang.device.artifact import Artifact
@@ -17,14 +18,19 @@ class LaunchRecord:
     """One launch of a call."""
 
     artifact: Artifact
-    problem: object
-    """What it was launched for."""
+    purpose: Callable[[], object]
+    """Gives what it was launched for."""
     grid: tuple[int, int, int]
     """Workgroups."""
     block: tuple[int, int, int]
     """Threads of a workgroup."""
     awaited: AnyKey | None = None
     """With the strategy ``tiered``: the better kernel that was being built; None if this is it."""
+
+    @property
+    def problem(self) -> object:
+        """What it was launched for."""
+        return self.purpose()
 
     @property
     def key(self) -> AnyKey:

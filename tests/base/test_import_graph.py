@@ -71,7 +71,10 @@ START_UP: Table = {
         "cklang.ir.parser",
         "cklang.ir.verifier",
     ),
-    "cklang.runtime.op": ("cklang.build.builder",),
+    "cklang.runtime.op": (
+        "cklang.build.builder",
+        "cklang.runtime.plan_store",
+    ),
     "cklang.runtime.planned_op": (
         "cklang.runtime.explain",
         "cklang.runtime.summary",
@@ -134,7 +137,6 @@ NEEDLESS: Table = {
     "cklang.ops.attention_backward": ("cklang.device.device",),
     "cklang.ops.dropout_bytes": ("cklang.device.device",),
     "cklang.ops.prepare": ("cklang.device.device",),
-    "cklang.runtime.op": ("cklang.device.device",),
     "cklang.selection.context": ("cklang.device.device",),
     "cklang.selection.select": ("cklang.device.device",),
     "cklang.tune.measure": ("dataclasses",),

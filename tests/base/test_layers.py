@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -138,7 +139,14 @@ def test_what_is_known_of_a_family_before_it_is_imported(name: str) -> None:
     row, family = ROWS[name], FAMILIES[name]
     assert family.name == name
     assert set(row.anchors) == set(family.makers)
+    assert _path(family.signature) == row.signature
+    assert _path(family.algorithm) == row.algorithm
     assert row.outlines == (type(family).outline is not Family.outline)
+
+
+def _path(part: type[Any] | None) -> str:
+    name = "" if part is None else f"{part.__module__}.{part.__name__}"
+    return name.removeprefix("cklang.families.")
 
 
 def test_importing_the_package_imports_no_family() -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tests.support.arrays import drawn
 from tests.support.checks import check
+from tests.support.kept_plans import run_kept
 from tests.support.written_ops import written_op
 
 DIMS = "N H W C"
@@ -140,4 +141,12 @@ def test_any_program(text: str, sizes: tuple[int, ...], steps: tuple[int, ...]) 
 @settings(max_examples=300, deadline=None, derandomize=False)
 @given(text=programs(), sizes=SIZES, steps=STEPS)
 def test_any_other_program(text: str, sizes: tuple[int, ...], steps: tuple[int, ...]) -> None:
-    check(written_op(text, DIMS), arguments(text, sizes, steps), unchecked=1)
+    op, args = written_op(text, DIMS), arguments(text, sizes, steps)
+    want = check(op, args, unchecked=1)
+    got, _ = run_kept(op, args, "emu:gfx942")
+    for one, other in zip(several(got), several(want), strict=True):
+        assert np.array_equal(one, other, equal_nan=True)
+
+
+def several(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)

@@ -112,16 +112,16 @@ def test_a_message_names_the_lines_of_every_op_that_shares_the_fill() -> None:
     line = one.places.index("user.py:3") + 1
     message = f"fault at /somewhere/{one.name}:{line} in {one.name}:{line}:7: error"
     assert places.translate(message) == message
-    places.note(one)
+    places.note(one.name, one.places)
     assert places.translate(message) == "fault at user.py:3 in user.py:3: error"
-    places.note(other)
+    places.note(other.name, other.places)
     assert "other.py:40 or user.py:3" in places.translate(message)
     assert places.translate(f"{one.name}:999") == f"{one.name}:999"
 
 
 def test_a_compilers_message_names_the_users_line() -> None:
     placed = place_fill(fill(17))
-    places.note(placed)
+    places.note(placed.name, placed.places)
     line = placed.places.index("user.py:17") + 1
 
     def refused() -> None:

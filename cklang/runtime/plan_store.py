@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: MIT
+"""The launches of calls, kept on disk: a new process plans nothing that an earlier one planned.
+
+A call that is made for the first time is bound as always. If the kernel cache has the launches
+that an earlier process planned for such a call, they are taken from there: nothing is fused,
+selected or generated, and none of the modules that do it is imported. What is kept says what a
+:class:`~cklang.runtime.call_plan.CallPlan` launches in numbers, without any address.
+
+An entry's address covers all that a plan depends on: the program with its places in the source,
+what is known of the arrays, the GPU, the preset, the compiler, and every file of cklang. Calls that
+ask for something of their own (an algorithm, a strategy, kernels of a registry or a bundle) and
+those that check or update arguments in place are planned in each process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cklang import knobs
+from cklang.build.builder import Builder, shared_builder
+from cklang.build.store import digest_of
+from cklang.device.arrays import Array
+from cklang.device.artifact import Artifact
+from cklang.device.constants import cell
+from cklang.device.device import Device, target_of
+from cklang.device.module_cache import load_function
+from cklang.errors import CkError
+from cklang.families.tensor_layout import TensorLayout
+from cklang.ir.nodes import Function, print_function
+from cklang.lowering import user_places
+from cklang.runtime.any_program import AnyProgram
+from cklang.runtime.bind import Binding
+from cklang.runtime.call_plan import CallPlan, Step, access_range
+from cklang.runtime.record import LaunchRecord
+from cklang.runtime.workspace import Workspace
+from cklang.selection.context import current, device_named
+from cklang.selection.select import Request
+from cklang.selection.strategy import Heuristic
+from cklang.toolchain.installed import fingerprint
+
+__all__ = [
+    "MOST",
+    "KeptPlan",
+    "StoredLaunch",
+    "StoredPlan",
+    "address_of",
+    "call_plan",
+    "find",
+    "keep",
+]
+
+MOST = 64
+"""How many plans a process looks for and keeps: the first ones, for which a user waits."""
+
+_KIND, _FILE = "plan", "plan.pickle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredLaunch:
+    """One launch without addresses: what a :class:`Step` is made of in any process."""
+
+    kernel: str
+    """The address of the kernel in the cache."""
+    places: tuple[str, tuple[str, ...]]
+    """The name of its fill, and the user's lines of this one's."""
+    problem: bytes
+    """What it is launched for, pickled: who asks for it imports the family's classes."""
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    kernarg: bytes
+    patches: tuple[tuple[int, int], ...]
+    moves: tuple[tuple[int, int], ...]
+    constants: tuple[tuple[int, int | range], ...]
+    """(index of a 64-bit word, the numbers in device memory whose address stands there)."""
+    workspace: int
+    zeroed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPlan:
+    """The launches of a call without addresses."""
+
+    launches: tuple[StoredLaunch, ...]
+    workspace: Workspace
+    orders: tuple[tuple[int, ...], ...]
+    """The order of the axes of each result in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptPlan:
+    """A plan of the cache, and its kernels, which are there too."""
+
+    plan: StoredPlan
+    kernels: tuple[Artifact, ...]
+
+
+_asked = itertools.count()
+"""The plans that this process has looked for."""
+
+
+def address_of(
+    program: AnyProgram,
+    binding: Binding,
+    outs: Sequence[Array] | None,
+    device: str | None,
+    request: Request,
+) -> Mapping[str, Any] | None:
+    """Return what the launches of a call depend on; None if they are planned in each process.
+
+    Args:
+        program: What is called.
+        binding: The call.
+        outs: The arrays that take its results; None for new ones.
+        device: Where, as in a call.
+        request: What somebody asked for.
+
+    Raises:
+        CkBuildError: B001, B004, there is nothing to build kernels with.
+    """
+    defaults = current()
+    registry = defaults.registry if request.registry is None else request.registry
+    strategy = defaults.strategy if request.strategy is None else request.strategy
+    own = (
+        request.algorithms
+        or request.splits is not None
+        or len(registry)
+        or strategy != Heuristic()
+        or knobs.BUNDLE.get()
+    )
+    if own or not knobs.PLANS.get() or next(_asked) >= MOST:
+        return None
+    function = program.specialise(binding.dtypes, binding.consts, binding.dims)
+    spec = target_of(device_named(device, defaults)).spec
+    layouts = [TensorLayout.of(name, array) for name, array in binding.arrays.items()]
+    layouts += [TensorLayout.of("out", array) for array in outs or ()]
+    return {
+        "cklang": fingerprint(),
+        "tools": shared_builder().identity,
+        "program": print_function(function),
+        "places": list(_places(function)),
+        "dims": {name: str(extent) for name, extent in binding.dims.items()},
+        "arrays": [repr(layout) for layout in layouts],
+        "gpu": hashlib.sha256(repr(spec).encode()).hexdigest(),
+        "preset": defaults.preset_name,
+    }
+
+
+def _places(function: Function) -> Iterator[str]:
+    """Yield where the operations of a program stand, those of its functions too."""
+    for operation in function.body:
+        yield str(operation.span)
+        for _, attr in operation.attrs:
+            if isinstance(attr, Function):
+                yield from _places(attr)
+
+
+def find(address: Mapping[str, Any], builder: Builder) -> KeptPlan | None:
+    """Return the launches at an address; None if nobody has planned them or a kernel is gone."""
+    entry = builder.store.find(_KIND, digest_of(_KIND, address))
+    if entry is None:
+        return None
+    # Who writes here can also write the machine code that is run.
+    plan: StoredPlan = pickle.loads(entry.file(_FILE).read_bytes())  # noqa: S301
+    kernels = [builder.at(launch.kernel) for launch in plan.launches]
+    present = tuple(kernel for kernel in kernels if kernel is not None)
+    return KeptPlan(plan=plan, kernels=present) if len(present) == len(kernels) else None
+
+
+def keep(
+    address: Mapping[str, Any], plan: CallPlan, orders: Sequence[Sequence[int]], builder: Builder
+) -> None:
+    """Keep the launches of a call that have not run yet; not where the cache cannot be written.
+
+    Args:
+        address: What they depend on.
+        plan: The launches.
+        orders: The order of the axes of each result in memory.
+        builder: Has built their kernels.
+    """
+    if any(step.table is not None or step.record.awaited is not None for step in plan.steps):
+        return
+    stored = StoredPlan(
+        launches=tuple(_stored(step, builder) for step in plan.steps),
+        workspace=plan.workspace,
+        orders=tuple(map(tuple, orders)),
+    )
+
+    def write(folder: Path) -> Mapping[str, Any]:
+        (folder / _FILE).write_bytes(pickle.dumps(stored))
+        return {}
+
+    try:
+        builder.store.get_or_build(_KIND, address, write)
+    except (CkError, OSError):
+        return  # the kernels were built: the call itself needs no more room
+
+
+def _stored(step: Step, builder: Builder) -> StoredLaunch:
+    record = step.record
+    fill = builder.fill_name(record.artifact)
+    return StoredLaunch(
+        kernel=record.artifact.folder.name,
+        places=(fill, user_places.latest(fill)),
+        problem=pickle.dumps(record.problem),
+        grid=record.grid,
+        block=record.block,
+        kernarg=step.launch.kernarg,
+        patches=step.patches,
+        moves=step.moves,
+        constants=tuple((word, memory.content) for word, memory in step.constants),
+        workspace=step.workspace,
+        zeroed=step.zeroed,
+    )
+
+
+def call_plan(kept: KeptPlan, binding: Binding, outs: Sequence[Array], device: Device) -> CallPlan:
+    """Return the launches of a call on a device, with every kernel loaded.
+
+    Raises:
+        CkDeviceError: D003, the device refuses a code object.
+    """
+    touched = [access_range(array, written=False) for array in binding.arrays.values()]
+    touched += [access_range(out, written=True) for out in outs]
+    plan = kept.plan
+    steps = [
+        _step(launch, artifact, device)
+        for launch, artifact in zip(plan.launches, kept.kernels, strict=True)
+    ]
+    return CallPlan(device, steps, touched, plan.workspace, binding.place, outs=len(outs))
+
+
+def _step(stored: StoredLaunch, artifact: Artifact, device: Device) -> Step:
+    user_places.note(*stored.places)
+    launch = device.launch(
+        load_function(device, artifact), stored.grid, stored.block, stored.kernarg
+    )
+    constants = tuple((word, cell(device, number)) for word, number in stored.constants)
+    for word, memory in constants:
+        launch.words[word] = memory.address
+    record = LaunchRecord(
+        artifact=artifact,
+        purpose=partial(pickle.loads, stored.problem),
+        grid=stored.grid,
+        block=stored.block,
+    )
+    return Step(
+        launch=launch,
+        patches=stored.patches,
+        record=record,
+        workspace=stored.workspace,
+        zeroed=stored.zeroed,
+        moves=stored.moves,
+        constants=constants,
+    )

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""Which cklang this is: a fingerprint of its files, for what is computed and kept on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+__all__ = ["fingerprint"]
+
+_SOURCES = (".py", ".json", ".toml", ".lark", ".hpp", ".hip", ".h", ".j2")
+"""How the names of the files end that decide what is planned and built."""
+
+
+@cache
+def fingerprint() -> str:
+    """Return a hex digest that changes with every edit of cklang: of its files' sizes and times.
+
+    Example:
+        >>> len(fingerprint())
+        64
+    """
+    lines = sorted(_stamps(str(Path(__file__).parents[1])))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _stamps(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _stamps(entry.path)
+            elif entry.name.endswith(_SOURCES):
+                stat = entry.stat()
+                yield f"{entry.path} {stat.st_size} {stat.st_mtime_ns}"

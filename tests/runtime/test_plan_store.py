@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: MIT
+"""Launches of calls kept on disk: the same as planned, looked for only where they may be used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang import knobs
+from cklang.build.builder import shared_builder
+from cklang.codec import canonical_digest
+from cklang.lowering import user_places
+from cklang.runtime import plan_store, planned_op, planner
+from cklang.runtime.op import Op
+from cklang.runtime.results import targets_of
+from tests.support.algorithms import DEEP, narrow
+from tests.support.arrays import drawn
+from tests.support.kept_plans import as_in_a_new_process, kept_plans, run_kept
+from tests.support.typed import last
+
+B, M, N, K = ck.dims("B M N K")
+GPU = "emu:gfx942"
+PLAIN = narrow(0, warp_tile=DEEP)
+
+
+@ck.op
+def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+    return x @ w.T
+
+
+@ck.op
+def mean_norm(x: ck.f16[M, K], gain: ck.f16[K]) -> tuple[ck.f16[M, K], ck.f32[M]]:
+    return ck.rms_norm(x, gain), ck.sum(x, axis=-1) / K
+
+
+@ck.op
+def two_products(x: ck.f16[M, K], w: ck.f16[N, K], v: ck.f16[K, N]) -> ck.f16[M, K]:
+    hidden = (x @ w.T).to(ck.f16)
+    return hidden @ v.T
+
+
+@ck.op
+def updated(table: ck.inout[ck.f16[M, K]], rows: ck.i32[B], x: ck.f16[B, K]) -> ck.f16[M, K]:
+    return ck.scatter(table, rows, x)
+
+
+@ck.op
+def picked(table: ck.f16[M, K], rows: ck.i32[B]) -> ck.f16[B, K]:
+    return ck.take(table, rows) * 2.0
+
+
+SIZES = {"B": 5, "M": 70, "N": 64, "K": 64}
+
+
+def values(op: Op, **sizes: int) -> list[Any]:
+    return drawn(op, {**SIZES, **sizes})
+
+
+def results(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, tuple) else [value]
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("op", [linear, mean_norm, two_products], ids=lambda op: op.program.name)
+def test_launches_that_are_found_do_what_planned_ones_do(op: Op) -> None:
+    args = values(op)
+    want = op(*args, device=GPU)
+    got, plans = run_kept(op, args, GPU)
+    assert plans.kept == 1
+    assert len(plans.read) == 1
+    for one, other in zip(results(got), results(want), strict=True):
+        assert np.array_equal(one, other, equal_nan=True)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_found_call_plans_nothing_and_says_the_same_of_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    args = values(mean_norm)
+    with kept_plans():
+        planned = as_in_a_new_process(mean_norm)
+        planned(*args, device=GPU)
+
+        def refuse(*args: Any) -> Any:
+            pytest.fail("it plans")
+
+        for module, name in ((planned_op, "plan_of"), (planner, "find"), (planner, "plan_of")):
+            monkeypatch.setattr(module, name, refuse)
+        again = as_in_a_new_process(mean_norm)
+        again(*args, device=GPU)
+        for _ in range(3):  # the third call makes one sequence of the launches
+            again(*args, device=GPU)
+        monkeypatch.undo()
+        described = [[str(each) for each in last(op).launches] for op in (again, planned)]
+        assert described[0] == described[1]
+        pairs = zip(last(again).launches, last(planned).launches, strict=True)
+        assert all(one.problem == other.problem for one, other in pairs)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_messages_name_the_lines_of_the_user() -> None:
+    op = mean_norm
+    args = values(op)
+    with kept_plans() as plans:
+        as_in_a_new_process(op)(*args, device=GPU)
+        noted = dict(user_places._known)
+        user_places._known.clear()
+        as_in_a_new_process(op)(*args, device=GPU)
+        assert len(plans.read) == 1
+        fills = [launch.places for launch in plans.read[0].plan.launches]
+    assert any(__file__ in place for _, places in fills for place in places)
+    assert all(user_places.latest(name) == places for name, places in fills)
+    user_places._known.update(noted)
+
+
+def address(op: Op, args: list[Any], out: Any = None, device: str = GPU) -> Any:
+    binding = op.bound(args, {})
+    outs = None if out is None else targets_of(binding, out)
+    return plan_store.address_of(op.program, binding, outs, device, op.request)
+
+
+def test_what_a_plan_depends_on_is_in_its_address() -> None:
+    args = values(linear)
+    odd = np.empty(args[0].size + 1, np.float16)[1:].reshape(args[0].shape)
+    out = np.empty((70, 64), np.float16)
+    with kept_plans():
+        first = address(linear, args)
+        others = [
+            address(two_products, values(two_products)),
+            address(linear, values(linear, M=71)),
+            address(linear, [odd, args[1]]),
+            address(linear, [np.asfortranarray(args[0]), args[1]]),
+            address(linear, args, device="emu:gfx950"),
+            address(linear, args, out),
+            address(linear, args, np.empty((140, 64), np.float16)[::2]),
+        ]
+        with ck.using(preset="catalogue"):
+            others.append(address(linear, args))
+        assert first == address(linear, [args[0].copy(), args[1]])
+        digests = {canonical_digest(each) for each in (first, *others)}
+    assert len(digests) == len(others) + 1
+
+
+@pytest.mark.usefixtures("compiler")
+def test_who_asks_for_something_or_checks_arguments_is_planned_each_time() -> None:
+    mine = ck.Registry("mine")
+    linear.declare(*values(linear), registry=mine, among=ck.pattern(**asdict(PLAIN)), device=GPU)
+    asking = [linear.using(PLAIN), linear.using(strategy="first_fit"), linear.using(registry=mine)]
+    with kept_plans() as plans:
+        for op in (*asking, updated, picked):
+            args = values(op)
+            if op in (updated, picked):
+                args[1] = np.arange(5, dtype=np.int32)
+            for _ in range(2):
+                as_in_a_new_process(op)(*args, device=GPU)
+        assert plans.kept == 0
+        assert not plans.read
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_plan_whose_kernel_is_gone_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    args = values(linear)
+    with kept_plans() as plans:
+        want = as_in_a_new_process(linear)(*args, device=GPU)
+        monkeypatch.setattr(shared_builder(), "at", lambda address: None)
+        got = as_in_a_new_process(linear)(*args, device=GPU)
+        assert not plans.read
+    assert np.array_equal(got, want)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_damaged_plan_is_made_anew(caplog: pytest.LogCaptureFixture) -> None:
+    args = values(linear)
+    with kept_plans() as plans:
+        as_in_a_new_process(linear)(*args, device=GPU)
+        store = shared_builder().store
+        (entry,) = store.entries(plan_store._KIND)
+        entry.file("plan.pickle").write_bytes(b"")
+        as_in_a_new_process(linear)(*args, device=GPU)
+        assert not plans.read
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_cache_that_cannot_be_written_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    args = values(linear)
+    with kept_plans() as plans:
+        store = shared_builder().store
+
+        def full(*args: Any) -> Any:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(type(store), "get_or_build", full)
+        as_in_a_new_process(linear)(*args, device=GPU)
+        monkeypatch.undo()
+        as_in_a_new_process(linear)(*args, device=GPU)
+        assert not plans.read
+
+
+NEW_PROCESS = """
+import sys
+import numpy as np
+import cklang as ck
+M, N, K = ck.dims("M N K")
+
+@ck.op
+def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+    return x @ w.T
+
+linear(np.ones((70, 64), np.float16), np.ones((64, 64), np.float16), device="emu:gfx942")
+print(*sorted(name for name in sys.modules if name in (
+    "networkx", "jinja2", "cklang.fusion.partition", "cklang.families.gemm.family")))
+"""
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_new_process_imports_nothing_that_plans(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(NEW_PROCESS))
+    with knobs.scope(CKLANG_PLANS="1"):
+        environment = knobs.tool_environment(CKLANG_PLANS="1", CKLANG_VERIFY="0")
+    outputs = [
+        subprocess.run(
+            [sys.executable, str(script)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment,
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert outputs[-1] == []

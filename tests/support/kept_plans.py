@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""Plans on disk, in a place of the kernel cache that only one test has."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from cklang import knobs
+from cklang.build.builder import shared_builder
+from cklang.runtime import plan_store
+from cklang.runtime.op import Op
+from cklang.runtime.plan_store import KeptPlan
+
+__all__ = ["Plans", "as_in_a_new_process", "kept_plans", "run_kept"]
+
+
+class Plans:
+    """What calls of a block kept, and what they found."""
+
+    def __init__(self) -> None:
+        self.kept = 0
+        self.read: list[KeptPlan] = []
+
+
+@contextmanager
+def kept_plans() -> Iterator[Plans]:
+    """Keep plans in a place of their own for a block."""
+    plans = Plans()
+    keep, find = plan_store.keep, plan_store.find
+
+    def noted(address: Mapping[str, Any], *args: Any) -> None:
+        keep(address, *args)
+        plans.kept += 1
+
+    def read(address: Mapping[str, Any], builder: Any) -> KeptPlan | None:
+        plan = find(address, builder)
+        plans.read += [] if plan is None else [plan]
+        return plan
+
+    with pytest.MonkeyPatch.context() as patch, knobs.scope(CKLANG_PLANS="1"):
+        kind = f"plan-{uuid.uuid4().hex[:8]}"
+        patch.setattr(plan_store, "_KIND", kind)
+        patch.setattr(plan_store, "_asked", itertools.count())
+        patch.setattr(plan_store, "keep", noted)
+        patch.setattr(plan_store, "find", read)
+        try:
+            yield plans
+        finally:
+            shutil.rmtree(shared_builder().store.base / kind, ignore_errors=True)
+
+
+def as_in_a_new_process(op: Op) -> Op:
+    """Return an op of the same program that has planned nothing yet."""
+    return Op(op.program, op.request)
+
+
+def run_kept(op: Op, args: Sequence[Any], device: str) -> tuple[Any, Plans]:
+    """Plan a call and keep it; return the results of a call that finds its launches."""
+    with kept_plans() as plans:
+        as_in_a_new_process(op)(*args, device=device)
+        assert not plans.read
+        return as_in_a_new_process(op)(*args, device=device), plans

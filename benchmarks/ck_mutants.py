@@ -50,7 +50,7 @@ class CkOp:
 
     def call(self, gpu: str) -> Any:
         """Run it on a GPU with nothing loaded before."""
-        module_cache._loaded.clear()
+        module_cache._functions.clear()
         with knobs.scope(CKLANG_DEVICE=f"emu:{gpu}"):
             return np.asarray(ck.op(self.function)(*self.arguments()))
 

@@ -20,10 +20,9 @@ _CELL = struct.Struct("<q")
 class Cell:
     """Memory of a device that holds a number or a range of i32; it is freed with the object."""
 
-    __slots__ = ("__weakref__", "address", "content")
+    __slots__ = ("__weakref__", "address")
 
     def __init__(self, device: Device, number: int | range) -> None:
-        self.content = number
         packed = _packed(number)
         self.address = device.allocate(len(packed))
         # Freeing waits for the device, so no launch under way reads what is gone. A process that

@@ -322,11 +322,6 @@ class Launch:
         return self._shape
 
     @property
-    def kernarg(self) -> bytes:
-        """Its arguments as they are now."""
-        return self._kernarg.raw[: self._size.value]
-
-    @property
     def extra_pointer(self) -> int:
         """The address of what ``hipModuleLaunchKernel`` takes as ``extra``."""
         return ctypes.addressof(self._extra)

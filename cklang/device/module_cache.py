@@ -1,34 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""Loaded kernels: each code object is loaded once a process and device, with its host shim."""
+"""Loaded kernels: each code object is loaded once a process and device, each host shim once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from cklang import forks
 from cklang.device.artifact import Artifact
 from cklang.device.device import Device, Function
 from cklang.device.host_shim import HostShim
 
-__all__ = ["LoadedKernel", "load_cached", "load_function"]
+__all__ = ["load_function", "load_shim"]
 
 AnyShim = TypeVar("AnyShim", bound=HostShim[Any])
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedKernel(Generic[AnyShim]):
-    """A kernel on a device, and its host shim."""
-
-    function: Function
-    shim: AnyShim
-
-
 _functions: dict[tuple[int, Path], Function] = {}
-_loaded: dict[tuple[int, Path], LoadedKernel[Any]] = {}
-_lock = forks.reentrant_lock()
+_shims: dict[Path, HostShim[Any]] = {}
+_lock = forks.lock()
 
 
 def load_function(device: Device, artifact: Artifact) -> Function:
@@ -46,21 +36,14 @@ def load_function(device: Device, artifact: Artifact) -> Function:
         return known
 
 
-def load_cached(
-    device: Device, artifact: Artifact, shim: Callable[[Path], AnyShim]
-) -> LoadedKernel[AnyShim]:
-    """Return a kernel loaded on ``device``, and its host shim opened by ``shim``.
+def load_shim(artifact: Artifact, shim: Callable[[Path], AnyShim]) -> AnyShim:
+    """Return the host shim of a kernel, opened by ``shim``.
 
     Raises:
-        CkBuildError: B013, the host shim is of another version.
-        CkDeviceError: D003, the device refuses the code object.
+        CkBuildError: B013, it is of another version.
     """
-    where = (device.index, artifact.folder)
     with _lock:
-        known = _loaded.get(where)
+        known = _shims.get(artifact.folder)
         if known is None:
-            known = _loaded[where] = LoadedKernel(
-                function=load_function(device, artifact),
-                shim=shim(artifact.host_shim),
-            )
-        return cast("LoadedKernel[AnyShim]", known)
+            known = _shims[artifact.folder] = shim(artifact.host_shim)
+        return cast("AnyShim", known)

@@ -33,10 +33,9 @@ from cklang.families.gemm.rules.problem import launchable, tiles_of
 from cklang.families.views import MemoryView
 from cklang.fusion.plan import Plan
 from cklang.runtime.bind import Binding
-from cklang.runtime.call_plan import CallPlan, Step, access_range
-from cklang.runtime.launch import describe
+from cklang.runtime.call_plan import CallPlan, Step, access_range, step_on
+from cklang.runtime.launch import PlannedLaunch, describe
 from cklang.runtime.planner import memory_of, numbers_of
-from cklang.runtime.record import LaunchRecord
 from cklang.runtime.workspace import Temporary, planned_workspace
 from cklang.selection.candidates import candidates
 from cklang.selection.rules import violations
@@ -212,7 +211,7 @@ def _step(
             return replace(request_of(problem, addresses), first_tile=first)
 
         count = len(product.slots)
-        described = describe(device, artifact, GemmShim, row, count, problem)
+        described = describe(artifact, GemmShim, row, count, problem)
         moves = product.moves or (0,) * count
         before = len(rows) // 8
         own = {place: cell(device, number) for place, number in product.numbers.items()}
@@ -243,17 +242,15 @@ def _step(
         )
 
     last = len(some.inputs)
-    described = describe(device, artifact, GemmShim, launch, last + 1, some)
+    described = describe(artifact, GemmShim, launch, last + 1, some)
     shape = described.shape
     table = Upload(device, bytes(rows), patches, cells)
-    step = Step(
-        launch=device.launch(described.function, shape.grid, shape.block, shape.kernarg),
+    planned = PlannedLaunch(
+        grid=shape.grid,
+        block=shape.block,
+        kernarg=shape.kernarg,
         patches=tuple((word, slot) for word in described.words(last)),
-        record=LaunchRecord(
-            artifact=artifact, purpose=lambda: some, grid=shape.grid, block=shape.block
-        ),
         workspace=slot,
-        zeroed=0,
-        table=table,
     )
+    step = replace(step_on(device, artifact, planned, lambda: some), table=table)
     return step, table

@@ -14,16 +14,20 @@ from functools import partial
 
 from cklang import forks
 from cklang.device.arrays import HOST, Array
-from cklang.device.constants import Cell
+from cklang.device.artifact import Artifact
+from cklang.device.constants import Cell, cell
 from cklang.device.device import PAST_LAUNCHES, Device, Launch, LaunchCounters
 from cklang.device.launch_sequence import LaunchSequence, Patch, launch_sequence
+from cklang.device.module_cache import load_function
 from cklang.device.pinned_buffers import Upload
 from cklang.device.staging import HostRegion, staged
 from cklang.errors import CkDeviceError
+from cklang.keys import AnyKey
+from cklang.runtime.launch import PlannedLaunch
 from cklang.runtime.record import LaunchRecord
 from cklang.runtime.workspace import Workspace
 
-__all__ = ["AccessRange", "CallPlan", "Step", "access_range"]
+__all__ = ["AccessRange", "CallPlan", "Step", "access_range", "step_on"]
 
 _REPEATED = 3
 """A call's launches become one sequence when the call is made for the third time."""
@@ -31,35 +35,63 @@ _REPEATED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One launch: where each address goes in the argument words."""
+    """One launch on a device."""
 
     launch: Launch
-    patches: tuple[tuple[int, int], ...]
-    """(index of a 64-bit word, index of an address)."""
+    planned: PlannedLaunch
     record: LaunchRecord
-    workspace: int
-    """Index of the address of its workspace."""
-    zeroed: int
-    """How many bytes of it must be 0 before each launch."""
-    moves: tuple[tuple[int, int], ...] = ()
-    """(index of a 64-bit word, bytes to add to its address), for a band of a product."""
     table: Upload | None = None
     """What a group of products reads its arguments from, at the place of its workspace."""
-    constants: tuple[tuple[int, Cell], ...] = ()
-    """(index of a 64-bit word, memory whose address stands there), which lives as long as this."""
+    constants: tuple[Cell, ...] = ()
+    """Memory that its arguments name and that must live as long as it can be launched."""
 
     @property
     def bare(self) -> bool:
         """Whether it is a launch alone, with nothing to clear or to copy before it."""
-        return self.table is None and not self.zeroed
+        return self.table is None and not self.planned.zeroed
 
     def put(self, addresses: Sequence[int]) -> None:
         """Write the addresses of a call into the argument words."""
         words = self.launch.words
-        for word, address in self.patches:
+        for word, address in self.planned.patches:
             words[word] = addresses[address]
-        for word, bytes_ in self.moves:
+        for word, bytes_ in self.planned.moves:
             words[word] += bytes_
+
+
+def step_on(
+    device: Device,
+    artifact: Artifact,
+    planned: PlannedLaunch,
+    purpose: Callable[[], object],
+    awaited: AnyKey | None = None,
+) -> Step:
+    """Return a launch on a device, with its kernel loaded and its constants in memory.
+
+    Args:
+        device: Where.
+        artifact: The kernel.
+        planned: The launch in numbers.
+        purpose: Gives what it is launched for.
+        awaited: A better kernel for it, which is being built.
+
+    Raises:
+        CkDeviceError: D003, the device refuses the code object.
+    """
+    function = load_function(device, artifact)
+    launch = device.launch(function, planned.grid, planned.block, planned.kernarg)
+    cells = {word: cell(device, number) for word, number in planned.constants}
+    for word, memory in cells.items():
+        launch.words[word] = memory.address
+    record = LaunchRecord(
+        artifact=artifact,
+        purpose=purpose,
+        grid=planned.grid,
+        block=planned.block,
+        awaited=awaited,
+    )
+    constants = tuple(cells.values())
+    return Step(launch=launch, planned=planned, record=record, constants=constants)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,9 +221,14 @@ class CallPlan:
         if not all(step.bare for step in self.steps):
             return None
         patches = [
-            Patch(launch=launch, word=word, address=address, offset=dict(step.moves).get(word, 0))
+            Patch(
+                launch=launch,
+                word=word,
+                address=address,
+                offset=dict(step.planned.moves).get(word, 0),
+            )
             for launch, step in enumerate(self.steps)
-            for word, address in step.patches
+            for word, address in step.planned.patches
         ]
         launches = [step.launch for step in self.steps]
         self._sequence = launch_sequence(self.device, launches, patches, self._addresses)
@@ -272,9 +309,10 @@ class CallPlan:
                     before = self._effort_so_far(before, stream)
                 step.put(addresses)
                 if step.table is not None:
-                    step.table.send(addresses[step.workspace], addresses, stream)
-                if step.zeroed:
-                    device.clear(addresses[step.workspace], step.zeroed, stream)
+                    step.table.send(addresses[step.planned.workspace], addresses, stream)
+                if step.planned.zeroed:
+                    own = addresses[step.planned.workspace]
+                    device.clear(own, step.planned.zeroed, stream)
                 step.launch(stream)
             device.calls[0] += 1
         return before

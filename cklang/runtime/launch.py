@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""Built kernels in this process: loaded on a device, asked through their host shim how to launch.
+"""Launches in numbers: what a kernel's host shim says of a problem, with every address left open.
 
 Only the host shim knows how a kernel's arguments are laid out. Where it puts addresses is found by
 giving it sentinels that no argument is likely to hold; the addresses of a call are written there.
+No device is needed for this: a :class:`PlannedLaunch` is the same in each process.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cklang.device.artifact import Artifact
-from cklang.device.device import Device, Function
 from cklang.device.host_shim import HostShim, LaunchShape
-from cklang.device.module_cache import load_cached
+from cklang.device.module_cache import load_shim
 from cklang.errors import error
 from cklang.families.stage import Stage
 
-__all__ = ["Described", "describe", "described_stage"]
+__all__ = ["Described", "PlannedLaunch", "describe", "described_stage", "planned_launch"]
 
 _WORD = 8
 # Multiples of a page far above any address that a process has, and with no bit pattern of a size.
@@ -28,10 +28,9 @@ _SENTINEL, _SENTINEL_STEP = 0x5EED_C0DE_0000_0000, 0x0000_0001_0000_1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """A loaded kernel, and how to launch it for one request."""
+    """A kernel, and how to launch it for one request."""
 
     artifact: Artifact
-    function: Function
     shape: LaunchShape
 
     def words(self, index: int) -> tuple[int, ...]:
@@ -54,18 +53,16 @@ def _sentinel(index: int) -> int:
 
 
 def describe(
-    device: Device,
     artifact: Artifact,
     shim: type[HostShim[Any]],
     request: Callable[[Sequence[int]], Any],
     count: int,
     problem: object,
 ) -> Described:
-    """Load a kernel and ask its host shim how to launch it.
+    """Ask a kernel's host shim how to launch it.
 
     Args:
-        device: Where.
-        artifact: The kernel; each is loaded once a process.
+        artifact: The kernel; its shim is opened once a process.
         shim: The class of its host shim.
         request: Gives what the shim is asked, for addresses.
         count: How many addresses.
@@ -74,18 +71,88 @@ def describe(
     Raises:
         CkUnsupportedError: D007, CK Tile's own check or ours refuses the problem.
     """
-    kernel = load_cached(device, artifact, shim)
-    shape = kernel.shim.describe(request([_sentinel(index) for index in range(count)]))
+    host = load_shim(artifact, shim)
+    shape = host.describe(request([_sentinel(index) for index in range(count)]))
     if isinstance(shape, str):
         raise error("D007", label=artifact.key.label, problem=problem, verdict=shape)
-    return Described(artifact=artifact, function=kernel.function, shape=shape)
+    return Described(artifact=artifact, shape=shape)
 
 
-def described_stage(device: Device, artifact: Artifact, stage: Stage) -> Described:
+def described_stage(artifact: Artifact, stage: Stage) -> Described:
     """Return how to launch a stage; its last address is that of its workspace.
 
     Raises:
         CkUnsupportedError: D007, its kernel refuses the problem.
     """
     count = len(stage.values) + 1
-    return describe(device, artifact, stage.shim, stage.request, count, stage.problem)
+    return describe(artifact, stage.shim, stage.request, count, stage.problem)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLaunch:
+    """One launch of a call in numbers; its addresses are those of the call, by their indices."""
+
+    grid: tuple[int, int, int]
+    """Workgroups."""
+    block: tuple[int, int, int]
+    """Threads of a workgroup."""
+    kernarg: bytes
+    """The kernel's argument; what stands where addresses go means nothing."""
+    patches: tuple[tuple[int, int], ...]
+    """(index of a 64-bit word, index of the address that goes there)."""
+    moves: tuple[tuple[int, int], ...] = ()
+    """(index of a 64-bit word, bytes to add to its address), for a band of a product."""
+    constants: tuple[tuple[int, int | range], ...] = ()
+    """(index of a 64-bit word, the numbers in device memory whose address goes there)."""
+    workspace: int = 0
+    """Index of the address of its workspace."""
+    zeroed: int = 0
+    """How many bytes of it must be 0 before each launch."""
+
+
+def planned_launch(
+    described: Described,
+    stage: Stage,
+    slots: Mapping[str, int],
+    own: int,
+    sizes: Mapping[str, int],
+) -> PlannedLaunch:
+    """Return a launch in which the places of addresses are known.
+
+    Args:
+        described: What the host shim says of the stage.
+        stage: What is launched.
+        slots: The index of the address of each value of the call.
+        own: The index of the address of its workspace, if it has one.
+        sizes: The bytes of the values that only the call has.
+    """
+    shape = described.shape
+    patches: list[tuple[int, int]] = []
+    moves: list[tuple[int, int]] = []
+    constants: list[tuple[int, int | range]] = []
+    for place, name in enumerate(stage.values):
+        offset = stage.offsets[place] if stage.offsets else 0
+        for word in described.words(place):
+            if name in stage.constants:
+                constants.append((word, stage.constants[name]))
+            else:
+                patches.append((word, slots[name]))
+            if offset:
+                moves.append((word, offset))
+    workspace = zeroed = 0
+    if shape.workspace_bytes:
+        workspace, zeroed = own, shape.zeroed_bytes
+        patches += [(word, own) for word in described.words(len(stage.values))]
+    elif stage.zeroed:
+        workspace = slots[stage.zeroed]
+        zeroed = stage.temporaries.get(stage.zeroed, sizes.get(stage.zeroed, 0))
+    return PlannedLaunch(
+        grid=shape.grid,
+        block=shape.block,
+        kernarg=shape.kernarg,
+        patches=tuple(patches),
+        moves=tuple(moves),
+        constants=tuple(constants),
+        workspace=workspace,
+        zeroed=zeroed,
+    )

@@ -28,17 +28,15 @@ from cklang.build.builder import Builder, shared_builder
 from cklang.build.store import digest_of
 from cklang.device.arrays import Array
 from cklang.device.artifact import Artifact
-from cklang.device.constants import cell
 from cklang.device.device import Device, target_of
-from cklang.device.module_cache import load_function
 from cklang.errors import CkError
 from cklang.families.tensor_layout import TensorLayout
 from cklang.ir.nodes import Function, print_function
 from cklang.lowering import user_places
 from cklang.runtime.any_program import AnyProgram
 from cklang.runtime.bind import Binding
-from cklang.runtime.call_plan import CallPlan, Step, access_range
-from cklang.runtime.record import LaunchRecord
+from cklang.runtime.call_plan import CallPlan, Step, access_range, step_on
+from cklang.runtime.launch import PlannedLaunch
 from cklang.runtime.workspace import Workspace
 from cklang.selection.context import current, device_named
 from cklang.selection.select import Request
@@ -64,7 +62,7 @@ _KIND, _FILE = "plan", "plan.pickle"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLaunch:
-    """One launch without addresses: what a :class:`Step` is made of in any process."""
+    """One launch: what a :class:`~cklang.runtime.call_plan.Step` is made of in any process."""
 
     kernel: str
     """The address of the kernel in the cache."""
@@ -72,15 +70,7 @@ class StoredLaunch:
     """The name of its fill, and the user's lines of this one's."""
     problem: bytes
     """What it is launched for, pickled: who asks for it imports the family's classes."""
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    kernarg: bytes
-    patches: tuple[tuple[int, int], ...]
-    moves: tuple[tuple[int, int], ...]
-    constants: tuple[tuple[int, int | range], ...]
-    """(index of a 64-bit word, the numbers in device memory whose address stands there)."""
-    workspace: int
-    zeroed: int
+    planned: PlannedLaunch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,14 +199,7 @@ def _stored(step: Step, builder: Builder) -> StoredLaunch:
         kernel=record.artifact.folder.name,
         places=(fill, user_places.latest(fill)),
         problem=pickle.dumps(record.problem),
-        grid=record.grid,
-        block=record.block,
-        kernarg=step.launch.kernarg,
-        patches=step.patches,
-        moves=step.moves,
-        constants=tuple((word, memory.content) for word, memory in step.constants),
-        workspace=step.workspace,
-        zeroed=step.zeroed,
+        planned=step.planned,
     )
 
 
@@ -238,24 +221,4 @@ def call_plan(kept: KeptPlan, binding: Binding, outs: Sequence[Array], device: D
 
 def _step(stored: StoredLaunch, artifact: Artifact, device: Device) -> Step:
     user_places.note(*stored.places)
-    launch = device.launch(
-        load_function(device, artifact), stored.grid, stored.block, stored.kernarg
-    )
-    constants = tuple((word, cell(device, number)) for word, number in stored.constants)
-    for word, memory in constants:
-        launch.words[word] = memory.address
-    record = LaunchRecord(
-        artifact=artifact,
-        purpose=partial(pickle.loads, stored.problem),
-        grid=stored.grid,
-        block=stored.block,
-    )
-    return Step(
-        launch=launch,
-        patches=stored.patches,
-        record=record,
-        workspace=stored.workspace,
-        zeroed=stored.zeroed,
-        moves=stored.moves,
-        constants=constants,
-    )
+    return step_on(device, artifact, stored.planned, partial(pickle.loads, stored.problem))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cklang.arch import ArchSpec
 from cklang.device.arrays import Array
-from cklang.device.constants import Cell, cell
 from cklang.device.device import Device
 from cklang.errors import CkError, error
 from cklang.families import FAMILIES, plan_of
@@ -29,11 +28,10 @@ from cklang.ir.nodes import Function, Value
 from cklang.ir.scatter import in_place_results
 from cklang.ir.views import VIEWS
 from cklang.runtime.bind import Binding
-from cklang.runtime.call_plan import AccessRange, CallPlan, Step, access_range
-from cklang.runtime.launch import Described, described_stage
-from cklang.runtime.record import LaunchRecord
+from cklang.runtime.call_plan import AccessRange, CallPlan, access_range, step_on
+from cklang.runtime.launch import Described, PlannedLaunch, described_stage, planned_launch
 from cklang.runtime.result_orders import result_orders
-from cklang.runtime.workspace import Temporary, planned_workspace
+from cklang.runtime.workspace import Temporary, Workspace, planned_workspace
 from cklang.selection.select import AnySelection, Request, find, only_kernel
 
 if TYPE_CHECKING:
@@ -54,6 +52,7 @@ __all__ = [
     "host_checks",
     "memory_of",
     "numbers_of",
+    "planned_launches",
     "planning_of",
     "prepare",
     "with_numbers",
@@ -326,22 +325,49 @@ def call_plan(
         CkUnsupportedError: D007, a kernel refuses its problem.
     """
     artifacts = builder.build_all([(stage.key, stage.functions) for stage in stages])
-    launches = [
-        described_stage(device, artifact, stage)
-        for artifact, stage in zip(artifacts, stages, strict=True)
+    launches, workspace = planned_launches(stages, artifacts, names, sizes)
+    steps = [
+        step_on(device, artifact, launch, partial(_purpose, stage), stage.awaited)
+        for artifact, launch, stage in zip(artifacts, launches, stages, strict=True)
+    ]
+    return CallPlan(device, steps, pieces, workspace, place, outs=outs, same=same)
+
+
+def _purpose(stage: Stage) -> object:
+    return stage.problem
+
+
+def planned_launches(
+    stages: Sequence[Stage],
+    artifacts: Sequence[Artifact],
+    names: Sequence[str],
+    sizes: Mapping[str, int],
+) -> tuple[list[PlannedLaunch], Workspace]:
+    """Return the launches of a call in numbers, and memory for its temporaries.
+
+    Args:
+        stages: What is launched, in order.
+        artifacts: Their kernels.
+        names: The values whose addresses a call gives, in order.
+        sizes: The bytes of the program's other values.
+
+    Raises:
+        CkUnsupportedError: D007, a kernel refuses its problem.
+    """
+    described = [
+        described_stage(artifact, stage) for artifact, stage in zip(artifacts, stages, strict=True)
     ]
     slots = {name: index for index, name in enumerate(names)}
-    temporaries = _temporaries(stages, launches, set(slots), sizes)
+    temporaries = _temporaries(stages, described, set(slots), sizes)
     slots |= {name: len(names) + index for index, name in enumerate(temporaries)}
     known = {name: each.bytes for name, each in temporaries.items()}
-    steps = [
-        _step(index, stage, launch, slots, known, device)
-        for index, (stage, launch) in enumerate(zip(stages, launches, strict=True))
+    launches = [
+        planned_launch(each, stage, slots, slots.get(_own_workspace(index), 0), known)
+        for index, (each, stage) in enumerate(zip(described, stages, strict=True))
     ]
     workspace = planned_workspace(list(temporaries.values()))
     named = [(f"%{name}" if name in sizes else name, each) for name, each in temporaries.items()]
-    workspace = replace(workspace, temporaries=tuple(named))
-    return CallPlan(device, steps, pieces, workspace, place, outs=outs, same=same)
+    return launches, replace(workspace, temporaries=tuple(named))
 
 
 def _own_workspace(index: int) -> str:
@@ -367,56 +393,6 @@ def _temporaries(
             size = launch.shape.workspace_bytes
             temporaries[_own_workspace(index)] = Temporary(bytes=size, first=index, last=index)
     return temporaries
-
-
-def _step(
-    index: int,
-    stage: Stage,
-    described: Described,
-    slots: Mapping[str, int],
-    sizes: Mapping[str, int],
-    device: Device,
-) -> Step:
-    """Return a launch in which the places of addresses are known."""
-    shape = described.shape
-    launch = device.launch(described.function, shape.grid, shape.block, shape.kernarg)
-    cells = {name: cell(device, number) for name, number in stage.constants.items()}
-    patches: list[tuple[int, int]] = []
-    constants: list[tuple[int, Cell]] = []
-    moves: list[tuple[int, int]] = []
-    for place, name in enumerate(stage.values):
-        offset = stage.offsets[place] if stage.offsets else 0
-        for word in described.words(place):
-            if name in cells:
-                launch.words[word] = cells[name].address
-                constants.append((word, cells[name]))
-            else:
-                patches.append((word, slots[name]))
-            if offset:
-                moves.append((word, offset))
-    own = zeroed = 0
-    if shape.workspace_bytes:
-        own, zeroed = slots[_own_workspace(index)], shape.zeroed_bytes
-        patches += [(word, own) for word in described.words(len(stage.values))]
-    elif stage.zeroed:
-        own = slots[stage.zeroed]
-        zeroed = stage.temporaries.get(stage.zeroed, sizes.get(stage.zeroed, 0))
-    record = LaunchRecord(
-        artifact=described.artifact,
-        purpose=lambda: stage.problem,
-        grid=shape.grid,
-        block=shape.block,
-        awaited=stage.awaited,
-    )
-    return Step(
-        launch=launch,
-        patches=tuple(patches),
-        record=record,
-        workspace=own,
-        zeroed=zeroed,
-        moves=tuple(moves),
-        constants=tuple(constants),
-    )
 
 
 class _HostChecks:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from cklang.device.artifact import Artifact
 from cklang.device.device import Device, Launch, LaunchCounters
+from cklang.device.module_cache import load_function
 from cklang.families.stage import Stage
 from cklang.runtime.launch import described_stage
 
@@ -67,9 +68,9 @@ def _step(
 
     If it needs a workspace, one is allocated, and freed when ``workspaces`` closes.
     """
-    described = described_stage(device, artifact, stage)
-    shape = described.shape
-    launch = device.launch(described.function, shape.grid, shape.block, shape.kernarg)
+    described = described_stage(artifact, stage)
+    shape, function = described.shape, load_function(device, artifact)
+    launch = device.launch(function, shape.grid, shape.block, shape.kernarg)
     for place, name in enumerate(stage.values):
         offset = stage.offsets[place] if stage.offsets else 0
         for word in described.words(place):

@@ -39,6 +39,7 @@ from cklang.types import dims, dtype_var
 if TYPE_CHECKING:
     from cklang.autodiff import grad, vjp
     from cklang.build.dask_executor import workers_of
+    from cklang.exporting import export
     from cklang.families.attention.key import AttentionAlgorithm
     from cklang.families.attention.synthetic import attention_grad_problem, attention_problem
     from cklang.families.attention_backward.key import AttentionGradAlgorithm
@@ -134,6 +135,7 @@ _LATE: Mapping[str, str] = {
     "Problem": "families.gemm.problem",
     "problem": "families.gemm.synthetic",
     "RowwiseAlgorithm": "families.rowwise.key",
+    "export": "exporting",
     "append_kv": "ops.append_kv",
     "attention_grad": "ops.attention_backward",
     "dropout_bytes": "ops.dropout_bytes",
@@ -215,6 +217,7 @@ __all__ = [
     "dtype_var",
     "e8m0",
     "empty",
+    "export",
     "f16",
     "f32",
     "fp4",

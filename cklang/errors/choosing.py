@@ -186,6 +186,24 @@ TABLE: tuple[Rule, ...] = (
         "arch_specs/timing has them for: {known}",
     ),
     row(
+        "K070",
+        CkUnsupportedError,
+        "{name} is {what} an exported call cannot check",
+        "export a call with plain arrays there",
+    ),
+    row(
+        "K071",
+        CkValueError,
+        "{got!r} is no name for an exported op: it is not an identifier of C and Python",
+        "name it with letters, digits and underscores, as in name='linear'",
+    ),
+    row(
+        "K072",
+        CkValueError,
+        "there is nothing to export: {what} is empty",
+        "pass one at least: ck.export(op, [{{'M': 256, 'N': 512, 'K': 64}}], ['gfx942'], 'folder')",
+    ),
+    row(
         "G009",
         CkUnsupportedError,
         "@{name} is no attention of a batch that drops weights, so there are no random bytes",

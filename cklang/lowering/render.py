@@ -16,13 +16,16 @@ from cklang.keys import AnyKey
 __all__ = ["key_json", "template"]
 
 
+_OWN = Path(__file__).parent / "templates"
+
+
 @cache
-def template(name: str) -> jinja2.Template:
-    """Return a template by its file name; a name that it uses and is not given is an error."""
+def template(name: str, folder: Path = _OWN) -> jinja2.Template:
+    """Return a template of C++ by its file name; what it uses and is not given is an error."""
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=jinja2.FileSystemLoader(folder),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -229,13 +229,17 @@ class PlannedOp:
         """
         return self._bind(self._values(tuple(args), dict(kwargs)))
 
-    def planned(self, binding: Binding) -> Plan:
+    def planned(self, binding: Binding, device: str | None = None) -> Plan:
         """Return the kernels of a bound call; made once for its dtypes and constants.
+
+        Args:
+            binding: The call.
+            device: As in a call; only its GPU matters.
 
         Raises:
             CkUnsupportedError: X rows, no kernels compute it.
         """
-        return self._fuse(binding)
+        return self._fuse(binding, device)
 
     def _choices(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, device: str | None

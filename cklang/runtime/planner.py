@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CallMemory",
+    "CallStages",
     "Choice",
     "build_choices",
     "call_plan",
@@ -55,6 +56,7 @@ __all__ = [
     "planned_launches",
     "planning_of",
     "prepare",
+    "stages_of",
     "with_numbers",
 ]
 
@@ -262,10 +264,45 @@ def prepare(
     request: Request,
 ) -> CallPlan:
     """Return the launches of a call, with every kernel built and loaded."""
-    memory = memory_of(plan, binding, outs)
-    choices = choices_of(plan, binding, memory, device.spec, request)
+    call = stages_of(plan, binding, outs, device.spec, request)
     pieces = [access_range(array, written=False) for array in binding.arrays.values()]
     pieces += [access_range(out, written=True) for out in outs]
+    slots = {name: slot for slot, name in enumerate(call.names)}
+    same = {(slots[a], slots[b]) for a, b in in_place_results(plan.function).items()}
+    return call_plan(
+        call.stages,
+        call.names,
+        pieces,
+        call.sizes,
+        device,
+        builder,
+        binding.place,
+        len(outs),
+        same,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallStages:
+    """What a call launches, before anything is built."""
+
+    stages: tuple[Stage, ...]
+    names: tuple[str, ...]
+    """The values whose addresses a call gives, in order; those of its results last."""
+    sizes: Mapping[str, int]
+    """The bytes of the program's other values."""
+
+
+def stages_of(
+    plan: Plan, binding: Binding, outs: Sequence[Array], spec: ArchSpec, request: Request
+) -> CallStages:
+    """Return what a call launches on a GPU.
+
+    Raises:
+        CkUnsupportedError: K101, K102, no kernel serves a problem.
+    """
+    memory = memory_of(plan, binding, outs)
+    choices = choices_of(plan, binding, memory, spec, request)
     names = [*binding.arrays, *(value.name for value in plan.function.results)]
     sizes = {
         value.name: value.type.bytes(binding.dims)
@@ -280,9 +317,7 @@ def prepare(
         for choice in choices
         for stage in choice.stages
     ]
-    slots = {name: slot for slot, name in enumerate(names)}
-    same = {(slots[a], slots[b]) for a, b in in_place_results(plan.function).items()}
-    return call_plan(stages, names, pieces, sizes, device, builder, binding.place, len(outs), same)
+    return CallStages(stages=tuple(stages), names=tuple(names), sizes=sizes)
 
 
 def numbers_of(function: Function, dims: Mapping[str, int]) -> dict[str, int | range]:

@@ -42,6 +42,7 @@ NEED_KERNELS: Mapping[str, str] = {
     "append_kv": "has no program of which there is a reference",
     "autotune": "builds and measures kernels",
     "dropout_bytes": "the kernel draws the bytes",
+    "export": "compiles kernels",
     "predict": "runs workgroups of kernels",
     "testing.self_test": "runs a kernel",
 }

@@ -48,6 +48,7 @@ LAYERS = (
     "selection",
     "runtime",
     "ops",
+    "exporting",
     "autodiff",
     "torch",
     "triton",

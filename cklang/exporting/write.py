@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""``ck.export``: a folder that runs calls of an op without cklang, from C, C++ and Python.
+
+=================  ===============================================================================
+file               what it is
+=================  ===============================================================================
+``<name>.h``       the C interface: load, find a call by its tensors, launch it
+``<name>.cpp``     its implementation: C++17 that needs nothing but ``libamdhip64``
+``<name>.py``      the same for Python, with ctypes: NumPy arrays, torch tensors, any device memory
+``<name>.json``    the calls in numbers, which the Python module reads
+``*.hsaco``        the code objects, one for each kernel and GPU
+=================  ===============================================================================
+"""
+
+from __future__ import annotations
+
+import keyword
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cklang.build.builder import shared_builder
+from cklang.device.artifact import Artifact
+from cklang.errors import error
+from cklang.exporting.calls import ExportedCall, exported_call
+from cklang.exporting.manifest import manifest_of, manifest_text
+from cklang.exporting.sources import header_text, launcher_text
+from cklang.runtime.op import Op
+
+__all__ = ["Exported", "export"]
+
+_LOADER = Path(__file__).parent / "loader.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """What was written."""
+
+    folder: Path
+    name: str
+    calls: tuple[ExportedCall, ...]
+    code_objects: tuple[Path, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The size of the code objects together."""
+        return sum(path.stat().st_size for path in self.code_objects)
+
+    def __str__(self) -> str:
+        gpus = ", ".join(dict.fromkeys(call.gpu for call in self.calls))
+        kernels = len(self.code_objects)
+        return (
+            f"{self.folder}: {len(self.calls)} calls of {self.name} on {gpus}, {kernels} kernels, "
+            f"{self.bytes:,} bytes"
+        )
+
+
+def export(
+    op: Op,
+    problems: Sequence[Mapping[str, Any] | Sequence[Any]],
+    gpus: Sequence[str],
+    folder: str | Path,
+    *,
+    name: str | None = None,
+) -> Exported:
+    """Write calls of an op as files that run without cklang and without a compiler for GPUs.
+
+    Args:
+        op: What is called.
+        problems: One for each call: the extents of its dims by name, with dtype variables and
+            constants, for packed arguments; or example arguments, for their shapes and strides.
+        gpus: The GPUs, as in ``["gfx942", "gfx950"]``; none of them need be in this machine.
+        folder: Where; it is made if it is not there, and files of the same names are replaced.
+        name: The prefix of files and of C functions; the op's name if left out.
+
+    Returns:
+        What was written.
+
+    Example:
+        >>> M, N, K = ck.dims("M N K")
+        >>> @ck.op
+        ... def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+        ...     return ck.relu(x @ w.T)
+        >>> problems = [{"M": rows, "N": 512, "K": 64} for rows in (1, 256)]
+        >>> print(ck.export(linear, problems, ["gfx942"], "linear"))  # doctest: +SKIP
+        linear: 2 calls of linear on gfx942, ... bytes
+
+    Raises:
+        CkValueError: K071, the name is no identifier; K072, nothing is to be exported; K004, there
+            is no such GPU; CkUnsupportedError: K070, an argument is a prepared weight;
+            CkBuildError: B rows, a kernel cannot be built; CkError: what planning a call raises.
+    """
+    prefix = op.program.name if name is None else name
+    if not prefix.isascii() or not prefix.isidentifier() or keyword.iskeyword(prefix):
+        raise error("K071", got=prefix)
+    for what, values in (("problems", problems), ("gpus", gpus)):
+        if not values:
+            raise error("K072", what=what)
+    builder = shared_builder()
+    calls = [exported_call(op, problem, gpu, builder) for gpu in gpus for problem in problems]
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    files = _files(prefix, calls)
+    for artifact, file in files.items():
+        shutil.copyfile(artifact, target / file)
+    manifest = manifest_of(prefix, calls, files)
+    (target / f"{prefix}.json").write_text(manifest_text(manifest))
+    (target / f"{prefix}.h").write_text(header_text(manifest))
+    (target / f"{prefix}.cpp").write_text(launcher_text(manifest))
+    shutil.copyfile(_LOADER, target / f"{prefix}.py")
+    return Exported(
+        folder=target,
+        name=prefix,
+        calls=tuple(calls),
+        code_objects=tuple(target / file for file in files.values()),
+    )
+
+
+def _files(prefix: str, calls: Sequence[ExportedCall]) -> dict[Path, str]:
+    """Return the name of each code object in the folder, by its place in the kernel cache."""
+    files: dict[Path, str] = {}
+    for call in calls:
+        for artifact in call.kernels:
+            files.setdefault(artifact.code_object, _file(prefix, artifact, len(files)))
+    return files
+
+
+def _file(prefix: str, artifact: Artifact, number: int) -> str:
+    return f"{prefix}_{artifact.key.family}_{number}_{artifact.key.arch}.hsaco"

@@ -221,6 +221,7 @@ OTHERS = [
 """What else is multiplied."""
 ACROSS = LASTING | INTERWAVE | DIRECT
 TWO_GROUPS = {"pipeline": Pipeline.COMPV5, "warps": (1, 1, 2), "tile": (64, 64, 64)}
+SMALL_TILE = {"tile": (32, 32, 32), "warp_tile": (16, 16, 16)}
 GAPS = [
     *(
         Case(BATCH, gpu, dtype, whole=True)
@@ -276,8 +277,16 @@ GAPS = [
         )
         for name in names.split()
     ),
-    # On gfx950 this kernel keeps 528 bytes of a thread in scratch memory.
-    Case(("universal",), "gfx90a", ck.f16, more=TWO_GROUPS, whole=True),
+    *(
+        Case(("universal",), gpu, ck.f16, more=TWO_GROUPS | more, whole=True)
+        for gpu, more in (
+            ("gfx90a", {}),
+            # With wider tiles these kernels keep some values of a thread in scratch memory.
+            ("gfx950", SMALL_TILE),
+            ("gfx1100", SMALL_TILE),
+            ("gfx1201", SMALL_TILE),
+        )
+    ),
 ]
 """What the rest leaves empty in the table of coverage."""
 SHAPES = ((64, 64, 64), (80, 208, 336), (144, 48, 0), (8, 8, 1000))

@@ -285,7 +285,7 @@ GAPS = [
             ("gfx90a", {}, False),
             # A tile of 64x64x64 keeps 528 bytes of a thread in scratch memory.
             ("gfx950", SMALL_TILE, False),
-            # The pipeline indexes fragments of RDNA's matrix instructions at run time.
+            # Fragments of RDNA's matrix instructions, each in two halves, take more registers.
             ("gfx1100", SMALL_TILE, True),
             ("gfx1201", SMALL_TILE, True),
         )
@@ -329,7 +329,7 @@ def check_case(case: Case, covered: Callable[..., None]) -> None:
     assert key.signature.layouts == f"{case.layouts}r"
     assert key.algorithm == case.algorithm
     # SGPRs of stream-K on gfx90a may go to lanes of a VGPR; nothing goes to memory.
-    assert launch.resources.vgpr_spills == 0
+    assert case.scratch or launch.resources.vgpr_spills == 0
     assert bool(launch.resources.scratch_bytes) == case.scratch
     result = instance(TensorType, op.program.signature.result).dtype
     for variant in case.covered_variants:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from cklang.arch import arch
+from cklang.families.conv.rules import RULES
 from cklang.families.gemm.key import Algorithm, ConvSpecial, Pipeline, ProductKind, Reduction
 from cklang.types import DType, bf16, f16, fp8, i8
 from tests.runtime.test_conv_kernels import (
@@ -33,7 +34,7 @@ from tests.runtime.test_conv_kernels import (
     of_image,
 )
 from tests.support.algorithms import NARROW, WIDE, pipelined
-from tests.support.conv_kernels import Conv, kernel
+from tests.support.conv_kernels import Conv, kernel, key_of
 
 Covered = Callable[..., None]
 Case = tuple[str, ProductKind, Algorithm, Conv, DType, str]
@@ -144,6 +145,14 @@ def test_stream_k_in_a_tree_after_whole_tiles(gpu: str, covered: Covered) -> Non
         first = check(compiled, DEEP, blocks=blocks)
         np.testing.assert_array_equal(check(compiled, DEEP, blocks=blocks), first)
     covered("conv_grad_weight, stream-K tree after whole tiles", "f16", gpu)
+
+
+@pytest.mark.parametrize("case", list(elsewhere()), ids=name_of)
+def test_every_case_is_legal(case: Case) -> None:
+    _, kind, algorithm, conv, dtype, gpu = case
+    key = key_of(kind, len(conv.size), arch=gpu, dtype=dtype, algorithm=algorithm)
+    rejections = RULES.rejections(key.algorithm, key.signature, arch(gpu), None)
+    assert [str(each) for each in rejections] == []
 
 
 def test_the_table_has_every_case_on_every_gpu() -> None:

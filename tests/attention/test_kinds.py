@@ -121,7 +121,9 @@ def others() -> Iterator[Kind]:
     for gpu in ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"):
         eight = "fp8_fnuz" if gpu == "gfx942" else "fp8"
         own = {name for row in arch_of(gpu).attention_tiles for name in row.dtypes}
-        kinds = [(name, [(64, 64), *_PAIRS]) for name in ("f16", "bf16") if name in own]
+        kinds: list[tuple[str, list[tuple[int, int]]]] = [
+            (name, [(64, 64), *_PAIRS]) for name in ("f16", "bf16") if name in own
+        ]
         if "f32" in own:
             kinds += [("f32", [pair for pair in [(64, 64), *_PAIRS] if pair not in _NOT_OF_F32])]
         if "fp8" in own:

@@ -2,11 +2,12 @@
 """How good the default choice of a convolution is, on problems of which every kernel was timed.
 
 The table (``silicon/conv_forward_gfx950.csv`` below ``CKLANG_DATA_DIR``) has 30 kernels of CK
-Tile's tile engine, named by tile and pipeline, on an MI355X. The candidates are those of cklang's
-preset that have the tile and the pipeline of a column; the choice is scored by the measured time of
-its column. The speed of the best column is the oracle's. Prints Markdown; ``--fit`` also fits the
-constants of convolutions to all rows and stores them; ``--folds`` scores the fit in
-cross-validation. Both need scipy and autograd.
+Tile's tile engine, named by tile and pipeline, on an MI355X. Their warps are those of the default
+rule set of CK Tile's dispatcher, which has the same ten tiles (:data:`WARPS`). The cost model
+prices these kernels and chooses one; the choice is scored by its measured time, and the speed of
+the quickest kernel is the oracle's. Rows named *catalogue* choose among the timed kernels that
+cklang's preset has. Prints Markdown; ``--fit`` also fits the constants of convolutions to all rows
+and stores them; ``--folds`` scores the fit in cross-validation. Both need scipy and autograd.
 
     python benchmarks/conv_choice.py --folds
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -31,9 +33,9 @@ from cklang.families.conv.problem import ConvProblem, conv_problem
 from cklang.families.cost_constants import PRODUCTS, Constants, FittedSet, fitted, fitted_sets
 from cklang.families.gemm.cost.model import CostModel
 from cklang.families.gemm.cost.terms import costs, geometry, step_time, times
-from cklang.families.gemm.cost.traits import Columns, Traits, traits_of
-from cklang.families.gemm.key import GemmKey
-from cklang.selection.pool import AnyPool
+from cklang.families.gemm.cost.traits import Columns, Traits, matrix_rate
+from cklang.families.gemm.key import GemmKey, Pipeline
+from cklang.families.gemm.pipelines import PIPELINES
 from cklang.selection.select import select
 from cklang.types import bf16
 
@@ -45,19 +47,33 @@ FOLDS = 5
 TWO_TILES = ("64x64x64_compv3", "128x128x64_compv3")
 """The columns nearest to the two tiles of the preset ``essential``, whose K steps are half."""
 
+WARPS = {
+    (16, 64): (1, 4, 1),
+    (32, 64): (2, 2, 1),
+    (64, 64): (4, 1, 1),
+    (32, 128): (1, 4, 1),
+    (64, 128): (2, 2, 1),
+    (128, 64): (8, 2, 1),
+    (128, 128): (4, 4, 1),
+}
+"""Warps of the timed kernels, by rows and columns of the tile (CK Tile,
+``dispatcher/codegen/unified_grouped_conv_codegen.py``)."""
+WIDTHS = (4, 8)
+"""Elements that one access to the image and to the weight moves at most, from the same rules."""
+
 FITTED = (
     *("launch", "matrix", "lds", "load", "issue", "latency_prefetch", "serial_prefetch"),
     *("load_issue", "prologue", "fill", "epilogue", "epilogue_latency"),
     *("last_level", "memory_warm", "l2"),
 )
 """The constants that forward convolutions can tell; the others stay those of products."""
-_RIDGE = 0.3
+_RIDGE = 0.03
 """Weight of the distance from the constants of products, in squared logarithms."""
 _TEMPERATURE = 0.04
 """Relative time over which the fit shares a choice among kernels."""
 _REGRET = 20.0
 """Weight of the choice beside the times."""
-_TIME = 0.5
+_TIME = 5.0
 _TIME_SCALE = 0.1
 """Relative error from which on a time counts linearly, not quadratically."""
 CONSTANTS = Path(__file__).parents[1] / "cklang" / "families" / "fitted"
@@ -67,9 +83,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Measured:
-    """The table, with cklang's own candidates for each of its columns."""
+    """The table."""
 
     columns: tuple[str, ...]
+    """Kernels; those with the shortest loops first, which win where times are predicted equal."""
     problems: tuple[ConvProblem, ...]
     us: Floats
     """Measured, [problems, columns]."""
@@ -87,9 +104,10 @@ class Measured:
             raise FileNotFoundError(problem)
         with published.locate(TABLE).open(newline="") as file:
             rows = list(csv.DictReader(file))
-        columns = tuple(name for name in rows[0] if "_comp" in name)
+        columns = [name for name in rows[0] if "_comp" in name]
+        columns.sort(key=lambda name: PIPELINES[_pipeline(name)].least)
         return cls(
-            columns=columns,
+            columns=tuple(columns),
             problems=tuple(map(_problem, rows)),
             us=np.array([[float(row[name]) for name in columns] for row in rows]),
             filters=tuple((row["K"], row["C"], row["Y"], row["X"]) for row in rows),
@@ -101,32 +119,11 @@ class Measured:
         return arch(GPU)
 
     @cached_property
-    def pool(self) -> AnyPool:
-        """The candidates of a convolution for which nobody declared a kernel."""
-        return select(self.problems[0], arch=GPU, preset="catalogue").pool
-
-    @cached_property
-    def column_of(self) -> npt.NDArray[np.intp]:
-        """The column of each candidate; -1 if no such kernel was timed."""
-        places = {name: place for place, name in enumerate(self.columns)}
-        return np.array([places.get(_column(key), -1) for key in self.pool.keys], np.intp)
-
-    @cached_property
-    def known(self) -> tuple[int, ...]:
-        """The columns that have a candidate."""
-        return tuple(sorted(set(self.column_of.tolist()) - {-1}))
-
-    @cached_property
-    def legal(self) -> npt.NDArray[np.bool_]:
-        """Which candidate takes which problem, [problems, candidates]."""
-        return np.stack([self.pool.legal(problem) for problem in self.problems])
-
-    @cached_property
-    def traits(self) -> tuple[tuple[Traits, ...], npt.NDArray[np.intp]]:
-        """The distinct traits of the candidates, and which each has."""
-        each = [traits_of(key, self.spec) for key in self.pool.keys]
-        places = {row: place for place, row in enumerate(dict.fromkeys(each))}
-        return tuple(places), np.array([places[row] for row in each], np.intp)
+    def known(self) -> tuple[str, ...]:
+        """The columns that have a candidate in cklang's preset: equal tile, warps and pipeline."""
+        pool = select(self.problems[0], arch=GPU, preset="catalogue").pool
+        kernels = {_column(key) for key in pool.keys}
+        return tuple(column for column in self.columns if column in kernels)
 
     @cached_property
     def folds(self) -> npt.NDArray[np.intp]:
@@ -149,23 +146,57 @@ def _problem(row: dict[str, str]) -> ConvProblem:
     )
 
 
+def _pipeline(column: str) -> Pipeline:
+    return Pipeline(column.partition("_")[2])
+
+
+def _tile(column: str) -> tuple[int, int, int]:
+    m, n, k = map(int, column.partition("_")[0].split("x"))
+    return m, n, k
+
+
 def _column(key: GemmKey) -> str:
+    """Return the column of a kernel of cklang; empty if its like was not timed."""
     a = key.algorithm
     shared = a.split_k > 1 or a.stream_k or a.groups_merged > 1
-    return "" if shared else f"{'x'.join(map(str, a.tile))}_{a.pipeline.value}"
+    same = a.warps == WARPS.get(a.tile[:2]) and not shared
+    return f"{'x'.join(map(str, a.tile))}_{a.pipeline.value}" if same else ""
+
+
+def timed(table: Measured, column: str, channels: int = max(WIDTHS)) -> Traits:
+    """Return a timed kernel as the cost model sees it, on an image of so many channels."""
+    tile, row = _tile(column), PIPELINES[_pipeline(column)]
+    of_a, of_b = (math.gcd(channels, width) * bf16.bytes for width in WIDTHS)
+    return Traits.of(
+        table.spec,
+        tile=tile,
+        waves=WARPS[tile[:2]],
+        rate=matrix_rate(table.spec, bf16),
+        prefetches=True,
+        bytes_a=bf16.bytes,
+        bytes_b=bf16.bytes,
+        bytes_out=bf16.bytes,
+        width_a=of_a,
+        width_b=of_b,
+        loop=(row.step, row.least),
+        double_buffer=row.buffers > 1,
+    )
 
 
 def predicted(table: Measured, constants: Constants, rows: npt.NDArray[np.intp]) -> Floats:
-    """Return the least predicted time of each column's legal candidates, [rows, columns]."""
-    distinct, place = table.traits
-    model = CostModel(distinct, table.spec, constants)
-    result = np.full((len(rows), len(table.columns)), np.inf)
-    members = {column: np.flatnonzero(table.column_of == column) for column in table.known}
-    for at, row in enumerate(rows):
-        us = np.where(table.legal[row], model.times_of(table.problems[row])[place], np.inf)
-        for column, candidates in members.items():
-            result[at, column] = us[candidates].min()
-    return result
+    """Return the predicted time of each timed kernel, [rows, columns]."""
+    problems = [table.problems[row] for row in rows]
+    models = {
+        width: CostModel(
+            [timed(table, column, width) for column in table.columns], table.spec, constants
+        )
+        for width in {_width(problem) for problem in problems}
+    }
+    return np.stack([models[_width(problem)].times_of(problem) for problem in problems])
+
+
+def _width(problem: ConvProblem) -> int:
+    return math.gcd(problem.channels, max(WIDTHS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +236,8 @@ def fit(table: Measured, rows: npt.NDArray[np.intp]) -> Constants:
 
     wide = np.array([table.problems[row].channels % 8 == 0 for row in rows])
     rows = rows[wide]
-    columns = Columns.stack([_widest(table, column) for column in table.known])
-    log_us = np.log(table.us[np.ix_(rows, np.array(table.known))])
+    columns = Columns.stack([timed(table, column) for column in table.columns])
+    log_us = np.log(table.us[rows])
     regret = log_us - log_us.min(1)[:, None]
     m, n, k, products, *unique = np.array(
         [
@@ -244,13 +275,6 @@ def fit(table: Measured, rows: npt.NDArray[np.intp]) -> Constants:
     )
 
 
-def _widest(table: Measured, column: int) -> Traits:
-    distinct, place = table.traits
-    rows = {distinct[place[i]] for i in np.flatnonzero(table.column_of == column)}
-    widest: Traits = max(rows, key=lambda row: row.width_a + row.width_b)
-    return widest
-
-
 def out_of_fold(table: Measured) -> Floats:
     """Return predictions by constants fitted without the weights of the predicted rows."""
     result = np.empty_like(table.us)
@@ -269,19 +293,22 @@ def scores(table: Measured, with_fit: bool) -> dict[str, Score]:
     """Return the rows of the table of results."""
     every = np.arange(len(table.problems))
     by_products = predicted(table, fitted(table.spec, PRODUCTS).constants, every)
+    by_convolutions = predicted(table, fitted(table.spec, "conv").constants, every)
     result = {
         "the better of two tiles, always": score(table, _only(table, table.us, TWO_TILES)),
-        "old default: two tiles, constants of products": score(
-            table, _only(table, by_products, TWO_TILES)
-        ),
-        "catalogue, constants of products": score(table, by_products),
-        "catalogue, constants of convolutions (default), in sample": score(
-            table, predicted(table, fitted(table.spec, "conv").constants, every)
+        "two tiles, constants of products": score(table, _only(table, by_products, TWO_TILES)),
+        "30 kernels, constants of products": score(table, by_products),
+        "30 kernels, constants of convolutions, in sample": score(table, by_convolutions),
+        "catalogue, the best": score(table, _only(table, table.us, table.known)),
+        "catalogue, constants of convolutions, in sample": score(
+            table, _only(table, by_convolutions, table.known)
         ),
     }
     if with_fit:
+        held_out = out_of_fold(table)
+        result["30 kernels, constants of convolutions, out of fold"] = score(table, held_out)
         result["catalogue, constants of convolutions, out of fold"] = score(
-            table, out_of_fold(table)
+            table, _only(table, held_out, table.known)
         )
     return result
 

@@ -149,9 +149,20 @@ def test_features(feature: Feature, arch: str, covered: Covered) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize(
+    ("feature", "arch"), [(each, arch) for each in FEATURES for arch in ARCHS], ids=str
+)
+def test_features_of_the_other_type(feature: Feature, arch: str, covered: Covered) -> None:
+    dtype = dtype_of(arch, feature.turn + 1)
+    check(feature.op, feature.args(dtype), arch, **feature.consts)
+    covered(f"attention: {feature.name}", dtype.name, arch)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("turn", [0, 1])
 @pytest.mark.parametrize("arch", ARCHS[1:])
-def test_bytes_of_a_dropout(arch: str, covered: Covered) -> None:
-    dtype = dtype_of(arch, 0)
+def test_bytes_of_a_dropout(arch: str, turn: int, covered: Covered) -> None:
+    dtype = dtype_of(arch, turn)
     drawn = ck.dropout_bytes(dropped, *with_seed(dtype), device=f"emu:{arch}")
     np.testing.assert_array_equal(drawn, random_bytes((1, 2, 70, 150), -7 & 0xFFFFFFFF, 3))
     covered("attention: dropout, random values stored", dtype.name, arch)
@@ -194,9 +205,10 @@ GRADIENTS = [
 
 @pytest.mark.full
 @pytest.mark.parametrize("arch", ARCHS[1:])
+@pytest.mark.parametrize("turn", [0, 1])
 @pytest.mark.parametrize("gradient", GRADIENTS, ids=str)
-def test_gradients(gradient: Gradient, arch: str, covered: Covered) -> None:
-    dtype = dtype_of(arch, gradient.turn)
+def test_gradients(gradient: Gradient, turn: int, arch: str, covered: Covered) -> None:
+    dtype = dtype_of(arch, gradient.turn + turn)
     args, grad = gradient.args(dtype)
     gradients = ck.attention_grad(
         gradient.op, *args, grad=grad, device=f"emu:{arch}", **gradient.more

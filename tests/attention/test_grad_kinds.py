@@ -7,7 +7,7 @@ What every machine runs is one each of gfx1100 and gfx1201, whose tilings are ck
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,14 @@ from cklang.families.attention_backward.key import AttentionGradAlgorithm, GradP
 from cklang.families.attention_backward.space import attention_grad_algorithms
 from cklang.families.attention_backward.stages import GradientKind
 from cklang.ops.attention_backward import prepare_gradients
+from cklang.types import DType
 from tests.support.attention_ops import within
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
 B, H, G, S, T, D, E = ck.dims("B H G S T D E")
 F: Any = ck.dtype_var("F", ck.f16, ck.bf16, ck.f32)
+FIRST = GradPipeline.KR_KTR_VR_IGLP
 LOADED, WHOLE = GradPipeline.TRLOAD_KR_KTR_VR, GradPipeline.TRLOAD_QR_QTR_DOR
 
 
@@ -33,9 +35,11 @@ def attend(q: F[B, H, S, D], k: F[B, G, T, D], v: F[B, G, T, E]) -> F[B, H, S, E
     return ck.attention(q, k, v)
 
 
-def algorithm_of(pipeline: GradPipeline, sizes: tuple[int, int]) -> AttentionGradAlgorithm:
+def algorithm_of(
+    pipeline: GradPipeline, sizes: tuple[int, int], dtype: DType
+) -> AttentionGradAlgorithm:
     """Return the tiling of gfx950 that a pipeline has for head sizes."""
-    forward = ck.attention_problem(1, 1, 1, 1, sizes[0], head_v=sizes[1]).signature
+    forward = ck.attention_problem(1, 1, 1, 1, sizes[0], head_v=sizes[1], dtype=dtype).signature
     algorithms = attention_grad_algorithms(arch_of("gfx950"), forward, *sizes)
     return next(each for each in algorithms if each.pipeline is pipeline)
 
@@ -78,7 +82,11 @@ def check(
     shapes = ((1, 2, rows, sizes[0]), (1, 1, 150, sizes[0]), (1, 1, 150, sizes[1]))
     args = [rng.uniform(-1, 1, shape).astype(dtype) for shape in shapes]
     grad = rng.uniform(-1, 1, (1, 2, rows, sizes[1])).astype(dtype)
-    op = attend if pipeline is None else attend.using(algorithm_of(pipeline, sizes))
+    op = (
+        attend
+        if pipeline is None
+        else attend.using(algorithm_of(pipeline, sizes, getattr(ck, name)))
+    )
     prepared = prepare_gradients(op, args, {}, grad=grad, kind=GradientKind(), device=f"emu:{arch}")
     prepared.run()
     within(op, args, grad, prepared.results)
@@ -91,6 +99,31 @@ def check(
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "sizes", "arch", "pipeline", "rows"), KINDS)
 def test_kinds(
+    name: str,
+    sizes: tuple[int, int],
+    arch: str,
+    pipeline: GradPipeline | None,
+    rows: int,
+    covered: Callable[..., None],
+) -> None:
+    check(name, sizes, arch, pipeline, rows, covered)
+
+
+def others() -> Iterator[tuple[str, tuple[int, int], str, GradPipeline | None, int]]:
+    """Yield the other types and head sizes of CDNA in CK Tile's first pipeline."""
+    taken = {kind[:3] for kind in KINDS if kind[3] is None}
+    for arch in ("gfx90a", "gfx942", "gfx950"):
+        pipeline = FIRST if arch == "gfx950" else None
+        pairs = ((32, 32), (64, 64), (80, 96), (128, 128), (256, 256))
+        kinds = [(name, pair) for name in ("f16", "bf16") for pair in pairs]
+        for name, pair in [*kinds, ("f32", (64, 64))]:
+            if (name, pair, arch) not in taken:
+                yield name, pair, arch, pipeline, 40
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("name", "sizes", "arch", "pipeline", "rows"), list(others()))
+def test_other_kinds(
     name: str,
     sizes: tuple[int, int],
     arch: str,

@@ -8,7 +8,7 @@ pairs of head sizes that CK Tile has tilings for are in the tier *full*.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ from tests.support.checks import check
 B, H, G, S, T, D, E = ck.dims("B H G S T D E")
 F: Any = ck.dtype_var("F", ck.f16, ck.bf16, ck.f32)
 Q: Any = ck.dtype_var("Q", ck.fp8, ck.fp8_fnuz)
+Kind = tuple[str, tuple[int, int], str]
+"""Element types, head sizes and GPU."""
 
 
 @ck.op
@@ -85,12 +87,14 @@ def test_kinds(name: str, sizes: tuple[int, int], arch: str, covered: Callable[.
 
 
 _PAIRS = [(32, 32), (80, 96), (96, 128), (128, 128), (192, 128), (192, 192), (256, 256)]
+_NOT_OF_F32 = ((80, 96), (192, 128))
+"""Sizes for which f32 has no tile of its own."""
 _FP8 = [(64, 64), (128, 128), (256, 256)]
 FURTHER = [
     *(("f16", pair, "gfx942") for pair in _PAIRS),
     *(("bf16", pair, "gfx90a") for pair in _PAIRS),
     *(("bf16", pair, "gfx950") for pair in [(64, 64), *_PAIRS[2:]]),
-    *(("f32", pair, "gfx90a") for pair in [p for p in _PAIRS if p not in ((80, 96), (192, 128))]),
+    *(("f32", pair, "gfx90a") for pair in [p for p in _PAIRS if p not in _NOT_OF_F32]),
     *(("fp8_fnuz bf16", pair, "gfx942") for pair in [(64, 64), (256, 256)]),
     *(("fp8_fnuz f32", pair, "gfx942") for pair in [(128, 128)]),
     *(("fp8 bf16", pair, "gfx950") for pair in _FP8),
@@ -106,6 +110,31 @@ FURTHER = [
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "sizes", "arch"), FURTHER)
 def test_further_kinds(
+    name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]
+) -> None:
+    check_kind(name, sizes, arch, covered)
+
+
+def others() -> Iterator[Kind]:
+    """Yield every type and pair of head sizes on every GPU that has tiles of the type."""
+    taken = {*MOSTLY, *FURTHER}
+    for gpu in ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"):
+        eight = "fp8_fnuz" if gpu == "gfx942" else "fp8"
+        own = {name for row in arch_of(gpu).attention_tiles for name in row.dtypes}
+        kinds: list[tuple[str, list[tuple[int, int]]]] = [
+            (name, [(64, 64), *_PAIRS]) for name in ("f16", "bf16") if name in own
+        ]
+        if "f32" in own:
+            kinds += [("f32", [pair for pair in [(64, 64), *_PAIRS] if pair not in _NOT_OF_F32])]
+        if "fp8" in own:
+            kinds += [(f"{eight} {result}", _FP8) for result in ("bf16", "f32")]
+        for name, pairs in kinds:
+            yield from ((name, pair, gpu) for pair in pairs if (name, pair, gpu) not in taken)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("name", "sizes", "arch"), list(others()))
+def test_other_kinds(
     name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]
 ) -> None:
     check_kind(name, sizes, arch, covered)

@@ -187,7 +187,7 @@ class Kernel:
 
 
 @cache
-def kernel(
+def key_of(
     kind: ProductKind,
     spatial: int,
     *,
@@ -195,27 +195,30 @@ def kernel(
     dtype: DType = f16,
     algorithm: Algorithm = NARROW,
     d: tuple[tuple[DType, str, int], ...] = (),
-    epilogue: str = PLAIN,
-) -> Kernel:
-    """Build and load a kernel; ``d`` has the type, kind and vector width of each operand."""
+) -> GemmKey:
+    """Return the key of a kernel; ``d`` has the type, kind and vector width of each operand."""
     layouts = LAYOUTS[kind]
-    whole = dtype is i8
     signature = Signature(
         kind=kind,
         dtype_a=dtype,
         dtype_b=dtype,
-        dtype_acc=i32 if whole else f32,
-        dtype_e=i32 if whole else f32 if dtype.bits == 8 else dtype,
+        dtype_acc=i32 if dtype is i8 else f32,
+        dtype_e=i32 if dtype is i8 else f32 if dtype.bits == 8 else dtype,
         layout_a=Layout(layouts[0]),
         layout_b=Layout(layouts[1]),
         d=tuple(DOperand(dtype=t, kind=DKind(kind)) for t, kind, _ in d),
         spatial=spatial,
     )
-    text = epilogue.replace("f32", "i32") if whole else epilogue
     vectors = tuple(vector for *_, vector in d)
-    key = GemmKey(signature, replace(algorithm, vector_d=vectors), arch)
+    return GemmKey(signature, replace(algorithm, vector_d=vectors), arch)
+
+
+def kernel(kind: ProductKind, spatial: int, *, epilogue: str = PLAIN, **more: Any) -> Kernel:
+    """Build and load a kernel of the key that :func:`key_of` returns."""
+    key = key_of(kind, spatial, **more)
+    text = epilogue.replace("f32", "i32") if key.signature.dtype_a is i8 else epilogue
     artifact = shared_builder().build_all([(key, Functions(epilogue=parse(text).functions[0]))])[0]
-    device = open_device(f"emu:{arch}")
+    device = open_device(f"emu:{key.arch}")
     function = device.load(artifact.code_object.read_bytes(), artifact.symbol)
     return Kernel(key, device, function, ConvShim(artifact.host_shim))
 

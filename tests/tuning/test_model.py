@@ -195,6 +195,28 @@ def test_full_sized_operands_of_the_epilogue_cost_time() -> None:
     assert estimate(narrow, shape).us == estimate(plain, shape).us
 
 
+def test_waves_of_one_simd_overlap() -> None:
+    """A workgroup of 16 waves that is alone hides more of its own work than one of four."""
+    spec = arch("gfx950")
+    waves = ((1, 1, 1), (2, 2, 1), (4, 2, 1), (4, 4, 1))
+    kernels = [
+        Traits.of(
+            spec,
+            tile=(128, 128, 64),
+            waves=each,
+            rate=1000.0,
+            prefetches=True,
+            bytes_a=2,
+            bytes_b=2,
+            bytes_out=2,
+        )
+        for each in waves
+    ]
+    cost = costs(Columns.stack(kernels), spec, fitted(spec).constants)
+    assert (cost.work[1:] >= cost.work[:-1]).all(), "more waves read more of LDS"
+    assert cost.latency[3] < cost.latency[2] < cost.latency[1]
+
+
 def test_narrow_loads_cost_time() -> None:
     wide = key()
     narrow = replace(wide, algorithm=replace(wide.algorithm, vector_a=1))

@@ -19,6 +19,7 @@ from cklang.errors import CkUnsupportedError
 from cklang.families.attention import long_head_rules, transposed_v_rules, trload_rules
 from cklang.families.attention.copies import Placement, placements
 from cklang.families.attention.cost import attention_estimate, attention_table
+from cklang.families.attention.folded_heads import fold_heads
 from cklang.families.attention.fuse import MAKERS
 from cklang.families.attention.host import AttentionProblem, AttentionShim
 from cklang.families.attention.index_arrays import HostLists, host_lists
@@ -62,8 +63,9 @@ __all__ = ["ATTENTION", "Attention", "attention_stage", "constants_of", "problem
 # Importing them fills the rule set.
 _RULES_OF = (trload_rules, long_head_rules, transposed_v_rules)
 
-_NAMES = ("values", "reads", "functions")
-"""What a problem says of names and functions, whose digest stands in its signature."""
+_NAMES = ("values", "reads", "functions", "folded")
+"""What a problem says of names and functions, whose digest stands in its signature, and of heads
+that are rows, which its extents and strides say."""
 
 
 _TRANSPOSED = "v          read as it lies, with its keys contiguous"
@@ -125,16 +127,22 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
         return lower_attention(key, functions)
 
     def variants(self, problem: AttentionCase, splits: int | None) -> tuple[AttentionCase, ...]:
-        """Return the problem with its keys in the numbers of splits that are worth comparing."""
+        """Return the problem with its keys in the numbers of splits that are worth comparing.
+
+        Those with heads as rows follow, if heads can be.
+        """
         if problem.signature.split:
             return (problem,)
         counts = split_counts(problem) if splits is None else (splits,)
-        return tuple(problem if count == 1 else problem.split(count) for count in counts)
+        folded = fold_heads(problem)
+        ways = (problem,) if folded is None else (problem, folded)
+        return tuple(way if count == 1 else way.split(count) for way in ways for count in counts)
 
     def variant_words(self, problem: AttentionCase) -> str:
-        """Return in how many splits the keys are."""
+        """Return in how many splits the keys are, and how many heads of a group are rows."""
         splits = problem.problem.splits
-        return f"in {splits} splits" if splits > 1 else "in one"
+        words = f"in {splits} splits" if splits > 1 else "in one"
+        return words + (f" with {_folded(problem)}" if problem.folded > 1 else "")
 
     def clamped(self, problem: AttentionCase, algorithm: AttentionAlgorithm) -> AttentionCase:
         """Return the problem with no more splits than there are tiles of keys."""
@@ -180,8 +188,13 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
         case = selection.problem
         stage = attention_stage(case, selection.key, selection.functions, constants)
         is_split = case.signature.split
-        split_note = f"keys       {self.variant_words(case)}" if is_split else ""
-        note = "\n  ".join(filter(None, (_TRANSPOSED if way.transposed_v else "", split_note)))
+        split_note = f"keys       in {case.problem.splits} splits" if is_split else ""
+        notes = (
+            _TRANSPOSED if way.transposed_v else "",
+            f"heads      {_folded(case)}" if case.folded > 1 else "",
+            split_note,
+        )
+        note = "\n  ".join(filter(None, notes))
         before = tuple(
             stage for copy in placed.before for stage in copy.stages(planning.spec, _WHY)
         )
@@ -263,6 +276,10 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
     def problem_facts(self, problem: AttentionCase) -> Any:
         """Return a problem as plain data, without names."""
         return problem_facts(problem)
+
+
+def _folded(case: AttentionCase) -> str:
+    return f"the {case.folded} heads of each key head as rows of one"
 
 
 def _selected(ways: Sequence[Placement], planning: Planning[Sel]) -> tuple[Placement, Sel]:

@@ -70,6 +70,8 @@ class AttentionCase:
     """The stride of the last axis of each list of numbers: lengths, starts, pages."""
     functions: Functions = NO_FUNCTIONS
     """All functions of the attention; where splits are combined, that kernel calls ``output``."""
+    folded: int = 1
+    """As many heads of a group are rows of one head of the problem."""
 
     def __hash__(self) -> int:
         return hash((self.signature, self.problem))
@@ -80,6 +82,7 @@ class AttentionCase:
         return (
             f"attention of {p.batch} x {heads}, {p.seqlen_q} queries, {p.seqlen_k} keys, "
             f"head sizes {p.hdim_q} and {p.hdim_v}, {s.dtype} to {s.dtype_o}"
+            + (f", {self.folded} heads of a group as rows" if self.folded > 1 else "")
             + (f", in {p.splits} splits" if p.splits > 1 else "")
         )
 

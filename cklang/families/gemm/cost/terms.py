@@ -205,11 +205,13 @@ def costs(t: Columns, spec: ArchSpec, c: Constants) -> Costs:
     vector = c.vector * factor * scalings * area * 4.0 / (spec.vector_flops_per_clock * clock)
     load = c.load * factor * tile_bytes * t.tile_k / (spec.l1_bytes_per_clock * clock)
     work = matrix + lds + vector + load + c.issue
+    # Waves that share a SIMD overlap: to a wave only its own part of the work is serial.
+    alone = np.minimum(1.0, spec.simds_per_cu / t.waves)
     pieces = t.tile_m * t.bytes_a / t.width_a + t.tile_n * t.bytes_b / t.width_b
     loads = pieces * t.tile_k / (spec.wave_size * t.waves)
     latency = (
-        t.prefetches * (c.latency_prefetch + c.serial_prefetch * work)
-        + single * (c.latency_single + c.serial_single * work)
+        t.prefetches * (c.latency_prefetch + c.serial_prefetch * alone * work)
+        + single * (c.latency_single + c.serial_single * alone * work)
         + c.load_issue * loads
     )
     written = area * t.bytes_out

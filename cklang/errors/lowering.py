@@ -68,6 +68,13 @@ TABLE: tuple[Rule, ...] = (
         "legal: a result with the product's own rows and columns; transpose it after the call",
     ),
     row(
+        "X030",
+        CkUnsupportedError,
+        "the kernel of {anchor} cannot compute {root}: it takes the largest of groups of columns, "
+        "and one kernel would have to store a number of each",
+        "legal: one product, whose quantised result and whose scales one kernel stores",
+    ),
+    row(
         "X017",
         CkUnsupportedError,
         "{op} follows an attention, whose kernel writes one result of the shape of o, and lse",

@@ -22,11 +22,10 @@ from cklang.fusion.placement import copy_operation
 from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.extents import EXTENT, extent_numbers
 from cklang.ir.indices import ARANGE, index_ranges
-from cklang.ir.joins import JOINS
-from cklang.ir.log_sums import PARTIALS
-from cklang.ir.nodes import Function, Value
+from cklang.ir.nodes import Function, Operation, Value
+from cklang.ir.ops import OPS
+from cklang.ir.ops import Kind as OpKind
 from cklang.ir.scatter import in_place_results
-from cklang.ir.views import VIEWS
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import AccessRange, CallPlan, access_range, step_on
 from cklang.runtime.launch import Described, PlannedLaunch, described_stage, planned_launch
@@ -272,7 +271,7 @@ def prepare(
         for kernel in plan.kernels
         for value in kernel.results
     }
-    own = (each.result for each in plan.function.body if each.op in (*JOINS, *VIEWS, *PARTIALS))
+    own = (each.result for each in plan.function.body if _is_place(each))
     sizes |= {value.name: value.type.bytes(binding.dims) for value in own}
     numbers = numbers_of(plan.function, binding.dims)
     stages = [
@@ -283,6 +282,14 @@ def prepare(
     slots = {name: slot for slot, name in enumerate(names)}
     same = {(slots[a], slots[b]) for a, b in in_place_results(plan.function).items()}
     return call_plan(stages, names, pieces, sizes, device, builder, binding.place, len(outs), same)
+
+
+_PLACES = (OpKind.JOIN, OpKind.VIEW, OpKind.PARTIAL)
+
+
+def _is_place(operation: Operation) -> bool:
+    """Tell whether kernels write the result of an operation in parts, or as another value."""
+    return operation.op in OPS and OPS[operation.op].kind in _PLACES
 
 
 def numbers_of(function: Function, dims: Mapping[str, int]) -> dict[str, int | range]:

@@ -15,12 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
+from cklang.errors import CkUnsupportedError
 from cklang.families import plan_of
 from cklang.families.gemm.bands import bands_of
 from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.problem import Problem
 from cklang.fusion.alternatives import alternative_program, alternatives
 from cklang.fusion.explain import explain
+from cklang.ir.parser import parse_function
 from cklang.ir.round_trip import expect_round_trip
 from cklang.ir.verifier import verify
 from cklang.reference.evaluate import evaluate
@@ -159,6 +161,19 @@ def test_what_is_no_quantisation_of_groups_is_none() -> None:
         assert not [each for each in alternatives(function, plan_of(function)) if each.groups]
 
 
+def test_the_largest_of_a_group_is_stored_with_what_it_scales() -> None:
+    function = parse_function("""
+        func @f(%x: f16[8, 8], %w: f16[8, 32]) -> f16[8, 32] {
+          %y: f32[8, 32] = gemm(%x, %w)
+          %peak: f32[8, 32] = block_peak(%y) {columns = 32}
+          %e: f16[8, 32] = cast(%peak) {to = f16}
+          return %e
+        }""")
+    with pytest.raises(CkUnsupportedError) as caught:
+        plan_of(function)
+    assert caught.value.code == "X030"
+
+
 def test_the_rule_and_the_key() -> None:
     problem = only(Problem, in_epilogue(by_group).problems(*drawn(by_group, sizes(10, 3, 8))))
     assert [each.kind.group for each in problem.d] == [0, 128]
@@ -225,7 +240,7 @@ def test_the_main_loop_is_that_of_a_plain_product() -> None:
             by_token,
             "a token",
             "gfx942",
-            replace(TALL, tile=(32, 256, 32), warps=(1, 4, 1), vector_d=(1,)),
+            replace(TALL, tile=(64, 256, 32), warps=(1, 4, 1), vector_d=(1,)),
         ),
         (mx, "MX", "gfx950", replace(WIDE, vector_d=(1,))),
         (

@@ -15,6 +15,8 @@ import argparse
 import ctypes
 import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -123,34 +125,75 @@ def error(y: Any, operands: list[Any], is_centred: bool) -> float:
     return float(np.abs(y.astype(np.float64) - want).max())
 
 
-def row(name: str, stats: Any, vgprs: int, spills: int, off: float, seconds: float) -> str:
-    """Return a row of the table."""
-    moved = (stats.bytes_loaded + stats.bytes_stored) / 1e6
-    return (
-        f"| {name} | {stats.instructions} | {moved:.2f} | {vgprs} | {spills} | {off:.2g} "
-        f"| {seconds:.1f} |"
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """What one kernel took."""
+
+    instructions: int
+    bytes: int
+    vgprs: int
+    spills: int
+    error: float
+    compiled: float
+    """Seconds; 0 if its stencil was known."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.instructions} | {self.bytes / 1e6:.2f} | {self.vgprs} | {self.spills} "
+            f"| {self.error:.2g} | {self.compiled:.1f}"
+        )
 
 
-def compare(op: Any, header: str, text: str, gpu: str, rows: int, unused: list[int]) -> float:
-    """Print both kernels of a norm; return the instructions of ours over those of CK Tile's."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A norm as CK Tile computes it, and as cklang does."""
+
+    name: str
+    upstream: Kernel
+    own: Kernel
+
+    @property
+    def ratio(self) -> float:
+        """Our instructions over those of CK Tile's."""
+        return self.own.instructions / self.upstream.instructions
+
+
+def compare(op: Any, header: str, text: str, gpu: str, rows: int, unused: list[int]) -> Pair:
+    """Run both kernels of a norm on the same arrays."""
     rng = np.random.default_rng(0)
     count = len(op.program.signature.tensors) - 1
     operands = [rng.standard_normal((rows, LENGTH)).astype(np.float16)]
     operands += [rng.standard_normal(LENGTH).astype(np.float16) for _ in range(count)]
     is_centred = count == 2
     code, seconds = compiled(header, text, gpu)
-    y, theirs, facts = upstream(code, gpu, operands, unused)
-    spills = facts.vgpr_spills + facts.sgpr_spills
-    off = error(y, operands, is_centred)
-    print(row(f"{header}, CK Tile", theirs, facts.vgprs, spills, off, seconds))
+    y, stats, facts = upstream(code, gpu, operands, unused)
+    theirs = Kernel(
+        instructions=stats.instructions,
+        bytes=stats.bytes_loaded + stats.bytes_stored,
+        vgprs=facts.vgprs,
+        spills=facts.vgpr_spills + facts.sgpr_spills,
+        error=error(y, operands, is_centred),
+        compiled=seconds,
+    )
     own = op.using(ck.RowwiseAlgorithm(threads=THREADS, vector=8, chunks=2))
     y = own(*operands, device=f"emu:{gpu}")
-    ours = emulator.stats(open_device(f"emu:{gpu}").index)
+    stats = emulator.stats(open_device(f"emu:{gpu}").index)
     resources = own.last.launches[0].resources
-    off = error(y, operands, is_centred)
-    print(row(f"{header}, cklang", ours, resources.vgprs, resources.spills, off, 0.0))
-    return float(ours.instructions / theirs.instructions)
+    ours = Kernel(
+        instructions=stats.instructions,
+        bytes=stats.bytes_loaded + stats.bytes_stored,
+        vgprs=resources.vgprs,
+        spills=resources.spills,
+        error=error(y, operands, is_centred),
+        compiled=0.0,
+    )
+    return Pair(name=header, upstream=theirs, own=ours)
+
+
+def norms(gpu: str, rows: int) -> Iterator[Pair]:
+    """Yield RMSNorm and LayerNorm."""
+    yield compare(rms_norm, "rmsnorm2d", _RMS, gpu, rows, [2, 0, 4])
+    yield compare(layer_norm, "layernorm2d", _LAYER, gpu, rows, [3, 0, 4])
 
 
 def main() -> None:
@@ -162,9 +205,10 @@ def main() -> None:
     print(f"{asked.rows} rows of {LENGTH}, f16, emulated {asked.gpu}\n")
     print("| kernel | wave instructions | MB | VGPRs | spills | largest error | compiled in s |")
     print("|---|---|---|---|---|---|---|")
-    rms = compare(rms_norm, "rmsnorm2d", _RMS, asked.gpu, asked.rows, [2, 0, 4])
-    layer = compare(layer_norm, "layernorm2d", _LAYER, asked.gpu, asked.rows, [3, 0, 4])
-    print(f"\ninstructions of ours over CK Tile's: RMSNorm {rms:.3f}, LayerNorm {layer:.3f}")
+    for pair in norms(asked.gpu, asked.rows):
+        print(f"| {pair.name}, CK Tile | {pair.upstream} |")
+        print(f"| {pair.name}, cklang | {pair.own} |")
+        print(f"| ours over CK Tile's | {pair.ratio:.3f} | | | | | |")
 
 
 if __name__ == "__main__":

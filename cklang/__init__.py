@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from cklang.families.attention.key import AttentionAlgorithm
     from cklang.families.attention.synthetic import attention_grad_problem, attention_problem
     from cklang.families.attention_backward.key import AttentionGradAlgorithm
+    from cklang.families.ck_rows.key import CkTileRows
     from cklang.families.conv.problem import ConvProblem, conv_problem
     from cklang.families.gemm.key import Algorithm
     from cklang.families.gemm.problem import Problem
@@ -133,6 +134,7 @@ _LATE: Mapping[str, str] = {
     "Algorithm": "families.gemm.key",
     "Problem": "families.gemm.problem",
     "problem": "families.gemm.synthetic",
+    "CkTileRows": "families.ck_rows.key",
     "RowwiseAlgorithm": "families.rowwise.key",
     "append_kv": "ops.append_kv",
     "attention_grad": "ops.attention_backward",
@@ -194,6 +196,7 @@ __all__ = [
     "PreparedWeight",
     "Problem",
     "Registry",
+    "CkTileRows",
     "RowwiseAlgorithm",
     "Selection",
     "Tuned",

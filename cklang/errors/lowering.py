@@ -75,6 +75,12 @@ TABLE: tuple[Rule, ...] = (
         "legal: one product, whose quantised result and whose scales one kernel stores",
     ),
     row(
+        "X031",
+        CkUnsupportedError,
+        "CK Tile has no kernel of rows that computes {name}",
+        "it has {known}; leave CkTileRows out of using() for kernels of cklang's own",
+    ),
+    row(
         "X017",
         CkUnsupportedError,
         "{op} follows an attention, whose kernel writes one result of the shape of o, and lse",

@@ -12,7 +12,7 @@ from cklang.arch import ArchSpec
 from cklang.device.arrays import Array
 from cklang.device.device import Device
 from cklang.errors import CkError, error
-from cklang.families import FAMILIES, plan_of
+from cklang.families import FAMILIES, ROWS, AnyFamily, plan_of, stand_ins
 from cklang.families.protocol import HostCheck, Launches, Planning, Select
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
@@ -115,10 +115,18 @@ def _plannings(
     requests = _requests(plan, request)
     planning = planning_of(binding, memory, spec, request)
     for kernel in _with_copies(plan, memory.views):
-        family = FAMILIES[kernel.family]
+        family = _family_for(kernel, requests)
         wanted = requests.get(family.name) or request.only(family.algorithm)
         own = replace(planning, select=_selecting(spec, wanted))
         yield kernel, partial(family.plan, kernel, own)
+
+
+def _family_for(kernel: AnyKernel, requests: Mapping[str, Request]) -> AnyFamily:
+    """Return the family that computes a kernel: its own, or one of which an algorithm was named."""
+    for name, request in requests.items():
+        if ROWS[name].instead_of == kernel.family and request.algorithm is not None:
+            return FAMILIES[name]
+    return FAMILIES[kernel.family]
 
 
 def _copied(views: Mapping[str, MemoryView], kernel: AnyKernel) -> Value | None:
@@ -174,7 +182,10 @@ def _requests(plan: Plan, request: Request) -> dict[str, Request]:
     Raises:
         CkValueError: K022, a named algorithm is of no family of the plan.
     """
-    families = [FAMILIES[name] for name in dict.fromkeys(each.family for each in plan.kernels)]
+    names = dict.fromkeys(each.family for each in plan.kernels)
+    families = [FAMILIES[name] for name in names]
+    if request.algorithms:
+        families += [other for name in names for other in stand_ins(name)]
     if len(families) == 1 and not request.others:
         return {families[0].name: request}
     for algorithm in request.algorithms:

@@ -69,7 +69,8 @@ def matched(function: Function) -> Match | None:
     """
     if len(function.results) != 1:
         return None
-    expression = _expression(function.results[0], function.definitions())
+    definitions = function.definitions()
+    expression = _expression(_unrounded(function.results[0], definitions), definitions)
     for kernel, pattern in PATTERNS.items():
         known: dict[str, Expression] = {}
         if _unifies(pattern, expression, known):
@@ -78,6 +79,13 @@ def matched(function: Function) -> Match | None:
             if len(set(names)) == len(known) and isinstance(epsilon, float):
                 return Match(kernel=kernel, operands=names, epsilon=epsilon)
     return None
+
+
+def _unrounded(value: Value, definitions: Mapping[str, Operation]) -> Value:
+    """Return what is rounded to the dtype of a result; on the way a rounding is a function."""
+    writer = definitions.get(value.name)
+    is_rounding = writer is not None and writer.op == "cast" and value.type.dtype != f32
+    return writer.operands[0] if writer is not None and is_rounding else value
 
 
 def _expression(value: Value, definitions: Mapping[str, Operation]) -> Expression:
@@ -89,10 +97,9 @@ def _expression(value: Value, definitions: Mapping[str, Operation]) -> Expressio
         return float(number) if isinstance(number, int | float) else ()
     operands = tuple(_expression(each, definitions) for each in writer.operands)
     is_move = OPS[writer.op].kind is Kind.SHAPE
-    (result, source) = (writer.result, writer.operands[0])
+    result = writer.result
     is_widened = writer.op == "cast" and result.type.dtype == f32
-    is_last = writer.op == "cast" and source.type.dtype == f32
-    if is_move or is_widened or is_last:
+    if is_move or is_widened:
         return operands[0]
     return (writer.op, *operands)
 

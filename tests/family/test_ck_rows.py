@@ -50,6 +50,11 @@ def transposed(x: ck.f16[B, M, K]) -> ck.f16[B, K, M]:
 
 
 @ck.op
+def swapped(x: ck.f16[B, M, K]) -> ck.f16[M, B, K]:
+    return x.transpose(1, 0, 2)
+
+
+@ck.op
 def softmax(x: ck.f16[M, K]) -> ck.f16[M, K]:
     return ck.softmax(x)
 
@@ -100,7 +105,8 @@ def test_programs_are_recognised_by_what_they_compute() -> None:
         (rms_norm, ck.CkTileRows(threads=96), {"M": 2, "K": 64}, "ck-rows-threads"),
         (rms_norm, ck.CkTileRows(vector=16), {"M": 2, "K": 64}, "ck-rows-vector"),
         (row_sum, ck.CkTileRows(two_pass=True), {"M": 2, "K": 64}, "ck-rows-repeats"),
-        (transposed, ck.CkTileRows(vector=8), {"B": 1, "M": 60, "K": 64}, "ck-rows-matrix"),
+        (transposed, ck.CkTileRows(vector=8), {"B": 2, "M": 60, "K": 64}, "ck-rows-tiles"),
+        (swapped, ck.CkTileRows(vector=8), {"B": 2, "M": 60, "K": 64}, "ck-rows-vector"),
         (transposed, ck.CkTileRows(vector=4), {"B": 1, "M": 64, "K": 64}, "ck-rows-vector"),
     ],
 )
@@ -157,8 +163,9 @@ WIDE = ck.CkTileRows(threads=256, vector=8, repeats=2)
             ck.CkTileRows(threads=64, vector=1),
             ({"B": 3, "M": 100, "K": 77}, {"B": 2, "M": 3, "K": 9}),
         ),
+        (swapped, ck.CkTileRows(vector=1), ({"B": 3, "M": 20, "K": 77}, {"B": 2, "M": 3, "K": 9})),
     ],
-    ids=["rms_norm", "layer_norm", "row_sum", "row_max", "transposed", "of_any_extent"],
+    ids=["rms_norm", "layer_norm", "row_sum", "row_max", "transposed", "of_any_extent", "permuted"],
 )
 def test_the_kernels(
     op: Op,
@@ -182,3 +189,19 @@ def test_two_passes_and_rows_with_gaps() -> None:
     x, gain = drawn(rms_norm, {"M": 3, "K": 4104})
     check(own, (x, gain))
     check(own, (x[:, :2056], gain[:2056]))
+
+
+@pytest.mark.usefixtures("emulator")
+def test_a_result_with_gaps_is_refused() -> None:
+    (x,) = drawn(swapped, {"B": 2, "M": 6, "K": 4})
+    out = np.zeros((6, 2, 16), np.float16)[:, :, :4]
+    with pytest.raises(CkUnsupportedError, match="ck-rows-copy"):
+        swapped.using(ck.CkTileRows(vector=1))(x, out=out, device="emu:gfx942")
+
+
+@pytest.mark.usefixtures("compiler")
+def test_maxima_of_nan_and_infinity() -> None:
+    x = np.zeros((4, 4096), np.float16)
+    x[0, 7], x[1, 4095], x[2], x[3, 1] = np.nan, np.inf, -np.inf, -1
+    y = row_max.using(ck.CkTileRows())(x, device="emu:gfx942")
+    np.testing.assert_array_equal(y, [np.nan, np.inf, -np.inf, 0])

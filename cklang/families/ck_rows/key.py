@@ -22,8 +22,16 @@ class UpstreamKernel(Enum):
     REDUCE_SUM = "reduce_sum"
     """``reduce`` with additions."""
     REDUCE_MAX = "reduce_max"
-    """``reduce`` with maxima."""
+    """``reduce`` with maxima: an operation of ours, since CK Tile's loses nan."""
     BATCHED_TRANSPOSE = "batched_transpose"
+    """A copy that exchanges the last two axes."""
+    PERMUTE = "permute"
+    """Any other copy into memory without gaps, an element a thread."""
+
+    @property
+    def copies(self) -> bool:
+        """Whether it only moves elements."""
+        return self in (UpstreamKernel.BATCHED_TRANSPOSE, UpstreamKernel.PERMUTE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +77,8 @@ class CkTileRows:
     threads: int = 256
     """Threads of a workgroup, which has one row, or of a transpose one tile of 64 by 64."""
     vector: int = 8
-    """Elements that one access loads; 1 of a transpose for extents that are no multiples of 64."""
+    """Elements that one access loads; 1 of a transpose for extents that are no multiples of 64, and
+    of every permutation."""
     repeats: int = 1
     """Vectors of a row that each thread of a norm keeps, or of a sum loads at once."""
     two_pass: bool = False

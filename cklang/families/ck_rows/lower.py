@@ -18,6 +18,7 @@ _HEADERS = {
     UpstreamKernel.REDUCE_SUM: ("reduce",),
     UpstreamKernel.REDUCE_MAX: ("reduce",),
     UpstreamKernel.BATCHED_TRANSPOSE: ("batched_transpose",),
+    UpstreamKernel.PERMUTE: ("permute",),
 }
 
 

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cklang.families.ck_rows.key import CkTileRowsSignature
+from cklang.families.ck_rows.key import CkTileRowsSignature, UpstreamKernel
 from cklang.families.ck_rows.recognise import Match
 from cklang.families.lines import LinesRequest, LineTensor
 from cklang.families.rowwise.problem import RowwiseProblem, RowwiseTensor
@@ -74,13 +74,24 @@ def problem_of(match: Match, rows: RowwiseProblem) -> CkTileRowsProblem:
     by_name = {each.value: each for each in rows.reads}
     operands = tuple(by_name[name] for name in match.operands)
     (result,) = rows.outputs
+    kernel = match.kernel
+    if kernel.copies and not _is_transpose(rows, operands[0], result):
+        kernel = UpstreamKernel.PERMUTE
     return CkTileRowsProblem(
-        signature=CkTileRowsSignature(
-            kernel=match.kernel, dtype=operands[0].dtype, result=result.dtype
-        ),
+        signature=CkTileRowsSignature(kernel=kernel, dtype=operands[0].dtype, result=result.dtype),
         rows=rows.rows,
         elements=rows.elements,
         operands=operands,
         result=result,
         epsilon=match.epsilon,
     )
+
+
+def _is_transpose(rows: RowwiseProblem, x: RowwiseTensor, y: RowwiseTensor) -> bool:
+    """Tell whether a copy exchanges the last two axes of tensors without gaps."""
+    if len(rows.rows) > 2 or len(rows.elements) != 1:
+        return False
+    width, height = rows.rows[-1], rows.elements[0]
+    batch = (width * height,) if len(rows.rows) == 2 else ()
+    is_read = (x.rows, x.elements) == ((*batch, 1), (width,))
+    return is_read and (y.rows, y.elements) == ((*batch, height), (1,))

@@ -7,6 +7,7 @@ from cklang.arch import ArchSpec
 from cklang.families.bounds import multiple, narrow_access
 from cklang.families.ck_rows.key import CkTileRows, CkTileRowsSignature, UpstreamKernel
 from cklang.families.ck_rows.problem import CkTileRowsProblem
+from cklang.families.lines import MAX_AXES
 from cklang.families.rule import RuleSet, Violation
 from cklang.types import DType, bf16, f16, f32
 from cklang.widths import ACCESS_BYTES
@@ -24,6 +25,7 @@ _TYPES: dict[UpstreamKernel, tuple[tuple[DType, ...], tuple[DType, ...]]] = {
         (UpstreamKernel.REDUCE_SUM, UpstreamKernel.REDUCE_MAX), ((f16, bf16, f32), (f32,))
     ),
     UpstreamKernel.BATCHED_TRANSPOSE: ((f16, bf16), (f16, bf16)),
+    UpstreamKernel.PERMUTE: ((f16, bf16, f32), (f16, bf16, f32)),
 }
 """What each kernel reads and writes here."""
 
@@ -49,7 +51,7 @@ def _types(_a: CkTileRows, s: CkTileRowsSignature, _spec: ArchSpec) -> Violation
         if dtype not in legal:
             bound = f"one of {', '.join(map(str, legal))}"
             return Violation(what=what, value=str(dtype), bound=bound)
-    if s.kernel is UpstreamKernel.BATCHED_TRANSPOSE and s.result != s.dtype:
+    if s.kernel.copies and s.result != s.dtype:
         return Violation(what="the result's type", value=str(s.result), bound=str(s.dtype))
     return None
 
@@ -69,8 +71,11 @@ def _threads(a: CkTileRows, _s: CkTileRowsSignature, spec: ArchSpec) -> Violatio
     "ck-rows-vector", "an access moves at most 16 bytes, in powers of two", reads=("vector",)
 )
 def _vector(a: CkTileRows, s: CkTileRowsSignature, _spec: ArchSpec) -> Violation | None:
-    if s.kernel is not UpstreamKernel.BATCHED_TRANSPOSE:
+    if not s.kernel.copies:
         return narrow_access("the vector", a.vector, s.dtype)
+    if s.kernel is UpstreamKernel.PERMUTE:
+        bound = Violation(what="the vector", value=str(a.vector), bound="1")
+        return None if a.vector == 1 else bound
     full = ACCESS_BYTES // s.dtype.bytes
     if a.vector in (1, full):
         return None
@@ -87,7 +92,7 @@ def _repeats(a: CkTileRows, s: CkTileRowsSignature, _spec: ArchSpec) -> Violatio
         return None
     if a.two_pass:
         return Violation(what="two_pass", value="True", bound="False")
-    if s.kernel is UpstreamKernel.BATCHED_TRANSPOSE and a.repeats != 1:
+    if s.kernel.copies and a.repeats != 1:
         return Violation(what="repeats", value=str(a.repeats), bound="1")
     return None
 
@@ -106,7 +111,7 @@ def _length(p: CkTileRowsProblem, a: CkTileRows, _spec: ArchSpec) -> Violation |
     reads=("vector",),
 )
 def _contiguous(p: CkTileRowsProblem, a: CkTileRows, _spec: ArchSpec) -> Violation | None:
-    if p.signature.kernel is UpstreamKernel.BATCHED_TRANSPOSE:
+    if p.signature.kernel.copies:
         return None
     x, *vectors = p.operands
     if len(p.rows) != 1 or len(p.elements) != 1:
@@ -128,7 +133,7 @@ def _contiguous(p: CkTileRowsProblem, a: CkTileRows, _spec: ArchSpec) -> Violati
 
 @RULES.problem("ck-rows-access", "rows begin and end with a whole access", reads=("vector",))
 def _access(p: CkTileRowsProblem, a: CkTileRows, _spec: ArchSpec) -> Violation | None:
-    if p.signature.kernel is UpstreamKernel.BATCHED_TRANSPOSE:
+    if p.signature.kernel.copies:
         return None
     steps = [abs(each.rows[0]) for each in (p.operands[0], p.result) if each.elements == (1,)]
     refused = multiple("the length of a row", p.length, a.vector)
@@ -138,22 +143,39 @@ def _access(p: CkTileRowsProblem, a: CkTileRows, _spec: ArchSpec) -> Violation |
 
 
 @RULES.problem(
-    "ck-rows-matrix",
-    "a transpose exchanges the last two axes of a tensor without gaps, in whole tiles",
-    reads=("vector",),
+    "ck-rows-tiles", "a transpose in vectors has whole tiles of 64 by 64", reads=("vector",)
 )
-def _matrix(p: CkTileRowsProblem, a: CkTileRows, _spec: ArchSpec) -> Violation | None:
-    if p.signature.kernel is not UpstreamKernel.BATCHED_TRANSPOSE:
-        return None
-    (x,), width = p.operands, p.rows[-1]
-    batch = [width * p.length] if len(p.rows) == 2 else []
-    got = (len(p.rows), x.rows, x.elements, p.result.rows, p.result.elements)
-    want = (1 + len(batch), (*batch, 1), (width,), (*batch, p.length), (1,))
-    if got != want:
-        what = "the strides of operand and result"
-        return Violation(what=what, value=f"{got[1:]}", bound=f"{want[1:]}")
-    if a.vector == 1:
+def _tiles(p: CkTileRowsProblem, a: CkTileRows, _spec: ArchSpec) -> Violation | None:
+    if p.signature.kernel is not UpstreamKernel.BATCHED_TRANSPOSE or a.vector == 1:
         return None
     return multiple("the rows of the operand", p.length, TILE) or multiple(
-        "its columns", width, TILE
+        "its columns", p.rows[-1], TILE
     )
+
+
+@RULES.problem(
+    "ck-rows-copy", "a copy has memory without gaps, and up to four axes beside the last", reads=()
+)
+def _copy(p: CkTileRowsProblem, _a: CkTileRows, _spec: ArchSpec) -> Violation | None:
+    if not p.signature.kernel.copies:
+        return None
+    step, packed = 1, list[int]()
+    for extent in reversed((*p.rows, *p.elements)):
+        packed.insert(0, step)
+        step *= extent
+    strides = (*p.result.rows, *p.result.elements)
+    wanted = tuple(
+        0 if n == 1 else step for n, step in zip((*p.rows, *p.elements), packed, strict=True)
+    )
+    got = tuple(
+        0 if n == 1 else step for n, step in zip((*p.rows, *p.elements), strides, strict=True)
+    )
+    if got != wanted:
+        return Violation(what="the strides of the result", value=str(got), bound=str(wanted))
+    if len(p.rows) > MAX_AXES:
+        bound = f"at most {MAX_AXES}"
+        return Violation(what="the axes that count rows", value=str(len(p.rows)), bound=bound)
+    x = (*p.operands[0].rows, *p.operands[0].elements)
+    if min(x) < 0:
+        return Violation(what="a stride of the operand", value=str(min(x)), bound="0 or more")
+    return None

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -198,14 +199,15 @@ def llama_block(gpu: str, tokens: int) -> Block:
 
 
 def random_programs(*, full: bool) -> str:
-    """Run the test of random programs; return what pytest says of it."""
-    test = "tests/family/test_programs.py"
-    names = [f"{test}::test_any_program", *([f"{test}::test_any_other_program"] if full else [])]
-    command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-m", "", *names]
-    run = subprocess.run(
-        command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False
-    )
-    return run.stdout.strip().splitlines()[-1]
+    """Run the tests of random programs; return how many they draw, and what pytest says."""
+    root, file = Path(__file__).parents[1], "tests/family/test_programs.py"
+    names = ["test_any_program", *(["test_any_other_program"] if full else [])]
+    drawn = re.findall(r"max_examples=(\d+)", (root / file).read_text("utf-8"))
+    tests = [f"{file}::{name}" for name in names]
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-m", "", *tests]
+    run = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    count = sum(map(int, drawn[: len(names)]))
+    return f"{count} programs; {run.stdout.strip().splitlines()[-1]}"
 
 
 def measured(

@@ -55,6 +55,11 @@ def swapped(x: ck.f16[B, M, K]) -> ck.f16[M, B, K]:
 
 
 @ck.op
+def added(x: ck.f16[M, K], y: ck.f16[M, K]) -> ck.f16[M, K]:
+    return x + y
+
+
+@ck.op
 def softmax(x: ck.f16[M, K]) -> ck.f16[M, K]:
     return ck.softmax(x)
 
@@ -93,6 +98,7 @@ def test_programs_are_recognised_by_what_they_compute() -> None:
         row_max: "reduce_max",
     }
     assert kernel_of(by_hand) == "rmsnorm2d"
+    assert kernel_of(added) == "elementwise_add"
     assert kernel_of(transposed) == "batched_transpose"
     assert [kernel_of(each) for each in (of_two, doubled, rounded, softmax)] == [""] * 4
 
@@ -107,6 +113,8 @@ def test_programs_are_recognised_by_what_they_compute() -> None:
         (row_sum, ck.CkTileRows(two_pass=True), {"M": 2, "K": 64}, "ck-rows-repeats"),
         (transposed, ck.CkTileRows(vector=8), {"B": 2, "M": 60, "K": 64}, "ck-rows-tiles"),
         (swapped, ck.CkTileRows(vector=8), {"B": 2, "M": 60, "K": 64}, "ck-rows-vector"),
+        (added, ck.CkTileRows(vector=8), {"M": 2, "K": 64}, "ck-rows-vector"),
+        (added, ck.CkTileRows(vector=4), {"M": 3, "K": 63}, "ck-rows-access"),
         (transposed, ck.CkTileRows(vector=4), {"B": 1, "M": 64, "K": 64}, "ck-rows-vector"),
     ],
 )
@@ -128,6 +136,11 @@ def test_strides_types_and_gpus() -> None:
     with pytest.raises(CkError) as caught:
         softmax.using(ck.CkTileRows()).explain(x, device="emu:gfx942")
     assert caught.value.code == "X031"
+    pair = drawn(added, {"M": 4, "K": 128})
+    with pytest.raises(CkUnsupportedError, match="ck-rows-contiguous"):
+        added.using(ck.CkTileRows(vector=4)).explain(
+            pair[0][:, :64], pair[1][:, :64], device="emu:gfx942"
+        )
 
 
 def test_other_algorithms_are_not_affected() -> None:
@@ -163,9 +176,14 @@ WIDE = ck.CkTileRows(threads=256, vector=8, repeats=2)
             ck.CkTileRows(threads=64, vector=1),
             ({"B": 3, "M": 100, "K": 77}, {"B": 2, "M": 3, "K": 9}),
         ),
+        (
+            added,
+            ck.CkTileRows(vector=4, repeats=2),
+            ({"M": 5, "K": 1000}, {"M": 1, "K": 4}, {"M": 2, "K": 1024}),
+        ),
         (swapped, ck.CkTileRows(vector=1), ({"B": 3, "M": 20, "K": 77}, {"B": 2, "M": 3, "K": 9})),
     ],
-    ids=["rms_norm", "layer_norm", "row_sum", "row_max", "transposed", "of_any_extent", "permuted"],
+    ids=lambda each: each.program.name if isinstance(each, Op) else "",
 )
 def test_the_kernels(
     op: Op,

@@ -23,6 +23,8 @@ class UpstreamKernel(Enum):
     """``reduce`` with additions."""
     REDUCE_MAX = "reduce_max"
     """``reduce`` with maxima: an operation of ours, since CK Tile's loses nan."""
+    ELEMENTWISE_ADD = "elementwise_add"
+    """``elementwise`` with an addition."""
     BATCHED_TRANSPOSE = "batched_transpose"
     """A copy that exchanges the last two axes."""
     PERMUTE = "permute"
@@ -80,7 +82,7 @@ class CkTileRows:
     """Elements that one access loads; 1 of a transpose for extents that are no multiples of 64, and
     of every permutation."""
     repeats: int = 1
-    """Vectors of a row that each thread of a norm keeps, or of a sum loads at once."""
+    """Vectors of a row that each thread of a norm keeps; elsewhere, that it loads at once."""
     two_pass: bool = False
     """Whether a norm reads its row twice, for rows that do not fit."""
 

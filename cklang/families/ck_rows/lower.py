@@ -17,6 +17,7 @@ _HEADERS = {
     UpstreamKernel.LAYERNORM2D: ("epilogue", "layernorm2d"),
     UpstreamKernel.REDUCE_SUM: ("reduce",),
     UpstreamKernel.REDUCE_MAX: ("reduce",),
+    UpstreamKernel.ELEMENTWISE_ADD: ("elementwise",),
     UpstreamKernel.BATCHED_TRANSPOSE: ("batched_transpose",),
     UpstreamKernel.PERMUTE: ("permute",),
 }
@@ -40,6 +41,7 @@ def lower_ck_rows(key: CkTileRowsKey, functions: Functions) -> KernelSource:
         block=a.longest,
         wave_tile=64 * a.vector * a.repeats,
         tile=TILE,
+        per_workgroup=a.longest if s.kernel is UpstreamKernel.ELEMENTWISE_ADD else a.threads,
         passes="TwoPass" if a.two_pass else "OnePass",
         two_pass=flag(a.two_pass),
         padded=flag(a.vector == 1),

@@ -22,7 +22,7 @@ __all__ = ["Match", "matched"]
 Expression: TypeAlias = str | float | tuple["Expression", ...]
 """A tensor that is read, a number, or an op with its operands."""
 
-_X, _GAIN, _BIAS, _EPSILON = "x", "gain", "bias", "epsilon"
+_X, _Y, _GAIN, _BIAS, _EPSILON = "x", "y", "gain", "bias", "epsilon"
 
 
 def _normed(x: Expression) -> Expression:
@@ -39,6 +39,7 @@ PATTERNS: Mapping[UpstreamKernel, Expression] = MappingProxyType(
         UpstreamKernel.LAYERNORM2D: ("add", ("mul", _normed(_CENTRED), _GAIN), _BIAS),
         UpstreamKernel.REDUCE_SUM: ("reduce_sum", _X),
         UpstreamKernel.REDUCE_MAX: ("reduce_max", _X),
+        UpstreamKernel.ELEMENTWISE_ADD: ("add", _X, _Y),
         UpstreamKernel.BATCHED_TRANSPOSE: _X,
     }
 )
@@ -51,7 +52,7 @@ class Match:
 
     kernel: UpstreamKernel
     operands: tuple[str, ...]
-    """The names of x, gain and bias, as many as it has."""
+    """The names of x, gain and bias, or of x and y: as many as it has."""
     epsilon: float = 0.0
 
 

@@ -24,6 +24,7 @@ _TYPES: dict[UpstreamKernel, tuple[tuple[DType, ...], tuple[DType, ...]]] = {
     **dict.fromkeys(
         (UpstreamKernel.REDUCE_SUM, UpstreamKernel.REDUCE_MAX), ((f16, bf16, f32), (f32,))
     ),
+    UpstreamKernel.ELEMENTWISE_ADD: ((f16,), (f16,)),
     UpstreamKernel.BATCHED_TRANSPOSE: ((f16, bf16), (f16, bf16)),
     UpstreamKernel.PERMUTE: ((f16, bf16, f32), (f16, bf16, f32)),
 }
@@ -71,6 +72,9 @@ def _threads(a: CkTileRows, _s: CkTileRowsSignature, spec: ArchSpec) -> Violatio
     "ck-rows-vector", "an access moves at most 16 bytes, in powers of two", reads=("vector",)
 )
 def _vector(a: CkTileRows, s: CkTileRowsSignature, _spec: ArchSpec) -> Violation | None:
+    if s.kernel is UpstreamKernel.ELEMENTWISE_ADD:
+        # CK Tile counts 16 bytes of what it computes in.
+        return narrow_access("the vector", a.vector, f32)
     if not s.kernel.copies:
         return narrow_access("the vector", a.vector, s.dtype)
     if s.kernel is UpstreamKernel.PERMUTE:
@@ -117,16 +121,20 @@ def _contiguous(p: CkTileRowsProblem, a: CkTileRows, _spec: ArchSpec) -> Violati
     if len(p.rows) != 1 or len(p.elements) != 1:
         got = f"{len(p.rows)} of rows and {len(p.elements)} of elements"
         return Violation(what="the number of axes", value=got, bound="1 of each")
-    tensors = (x, *vectors) if p.signature.kernel not in _NORMS else (x, *vectors, p.result)
+    is_reduced = p.signature.kernel in (UpstreamKernel.REDUCE_SUM, UpstreamKernel.REDUCE_MAX)
+    tensors = (x, *vectors) if is_reduced else (x, *vectors, p.result)
     for each in tensors:
         if each.elements != (1,):
             what = f"the stride of elements of {each.value}"
             return Violation(what=what, value=str(each.elements[0]), bound="1")
+    if p.signature.kernel is UpstreamKernel.ELEMENTWISE_ADD:
+        got = str(p.rows[0])
+        return None if got == "1" else Violation(what="the number of rows", value=got, bound="1")
     for each in vectors:
         if any(each.rows):
             what = f"the stride of rows of {each.value}"
             return Violation(what=what, value=str(each.rows[0]), bound="0")
-    if p.signature.kernel not in _NORMS and p.result.rows != (1,) and p.rows != (1,):
+    if is_reduced and p.result.rows != (1,) and p.rows != (1,):
         return Violation(what="the stride of results", value=str(p.result.rows[0]), bound="1")
     return None
 

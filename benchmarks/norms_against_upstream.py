@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Kernels of rows beside CK Tile's own norm kernels: instructions, bytes, registers, results.
+"""Kernels of rows beside CK Tile's own: instructions, bytes, registers, predicted times, results.
 
-CK Tile's RMSNorm and LayerNorm are compiled from its headers, in the tiling that its example
-lists for rows of 4096 (256 threads, vectors of 8, two of them a thread), by the compiler that
-cklang uses. Both run on the emulated GPU on the same arrays, and each result is compared with the
-same norm in float64.
+Each op runs by one of CK Tile's own kernels (``op.using(ck.CkTileRows(...))``) and by ours, on the
+emulated GPU, on the same arrays. Norms have the tiling that CK Tile's example lists for rows of
+4096 (256 threads, vectors of 8, two of them a thread), and ours the same; elsewhere ours is what
+the cost model chooses. Errors are in units of the bound that the reference computes for each
+element, times are those of the clock (docs/clock.md).
 
 python benchmarks/norms_against_upstream.py [--rows 64] [--gpu gfx942]
 """
@@ -12,159 +13,150 @@ python benchmarks/norms_against_upstream.py [--rows 64] [--gpu gfx942]
 from __future__ import annotations
 
 import argparse
-import ctypes
-import tempfile
-import time
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import cklang as ck
 from cklang import emulator
-from cklang.build.steps import compile_inline
 from cklang.device.device import open_device
-from cklang.toolchain.compilers import find_ck_tree, find_toolchain
+from cklang.runtime.op import Op
+from cklang.testing import reports
 
 LENGTH = 4096
-THREADS = 256
-EPSILON = 1e-5
 M, K = ck.dims("M K")
-
-_HEAD = """
-#include <ck_tile/core.hpp>
-#include <ck_tile/ops/epilogue.hpp>
-#include <ck_tile/ops/{header}.hpp>
-namespace ct = ck_tile;
-using Half  = ct::half_t;
-using Shape = ct::Generic2dBlockShape<ct::sequence<1, {length}>, ct::sequence<1, {threads}>,
-    ct::sequence<1, 8>>;
-using Store = ct::Default2DEpilogue<ct::Default2DEpilogueProblem<float, Half, false, true, false>>;
-"""
-
-_TAIL = """
-extern "C" __global__ void __launch_bounds__({threads}) norm(Kernel::Kargs kargs)
-{{
-    Kernel{{}}(kargs);
-}}
-"""
-
-_RMS = """
-using Traits = ct::Rmsnorm2dFwdTraits<true, false, false, false, ct::Rmsnorm2dFusedAddEnum::NO_ADD,
-    ct::Rmsnorm2dFusedQuantEnum::NO_SWEEP, ct::Rmsnorm2dSensitiveEnum::NO_SPECIFIC_MODEL>;
-using Problem = ct::Rmsnorm2dFwdPipelineProblem<Half, Half, float, Half, Half, Half, float, float,
-    Shape, Traits>;
-using Kernel = ct::Rmsnorm2dFwd<ct::Rmsnorm2dFwdPipelineOnePass<Problem>, Store>;
-"""
-
-_LAYER = """
-using Traits = ct::Layernorm2dFwdTraits<true, false, true, true, false,
-    ct::Layernorm2dXBiasEnum::NO_BIAS, ct::Layernorm2dFusedAddEnum::NO_ADD,
-    ct::Layernorm2dFusedQuantEnum::NO_SWEEP>;
-using Problem = ct::Layernorm2dFwdPipelineProblem<Half, Half, Half, Half, float, Half, Half, Half,
-    float, float, Shape, Traits>;
-using Kernel = ct::Layernorm2dFwd<ct::Layernorm2dFwdPipelineOnePass<Problem>, Store>;
-"""
 
 
 @ck.op
 def rms_norm(x: ck.f16[M, K], gain: ck.f16[K]) -> ck.f16[M, K]:
     """The norm of Llama."""
-    return ck.rms_norm(x, gain, eps=EPSILON)
+    return ck.rms_norm(x, gain, eps=1e-5)
 
 
 @ck.op
 def layer_norm(x: ck.f16[M, K], gain: ck.f16[K], bias: ck.f16[K]) -> ck.f16[M, K]:
     """The norm of GPT-2 and BERT."""
-    return ck.layer_norm(x, gain, bias, eps=EPSILON)
+    return ck.layer_norm(x, gain, bias, eps=1e-5)
 
 
-def compiled(header: str, text: str, gpu: str) -> tuple[bytes, float]:
-    """Return the code object of one of CK Tile's kernels, and the seconds that compiling took."""
-    values = {"header": header, "length": LENGTH, "threads": THREADS}
-    source = _HEAD.format(**values) + text + _TAIL.format(**values)
-    with tempfile.TemporaryDirectory() as folder:
-        start = time.perf_counter()
-        compile_inline(source, gpu, Path(folder), find_toolchain(), find_ck_tree())
-        return Path(folder, "kernel.hsaco").read_bytes(), time.perf_counter() - start
+@ck.op
+def row_sum(x: ck.f16[M, K]) -> ck.f32[M]:
+    """The sum of each row."""
+    return ck.sum(x, axis=-1)
 
 
-def upstream(code: bytes, gpu: str, operands: list[Any], unused: list[int]) -> tuple[Any, Any, Any]:
-    """Run CK Tile's kernel; return its result, its counts and its registers.
-
-    Args:
-        code: The code object.
-        gpu: The GPU.
-        operands: x, and the vectors of the norm.
-        unused: How many null pointers stand in the kernel's arguments after x, after the vectors
-            and after the result.
-    """
-    device = open_device(f"emu:{gpu}")
-    x, y = operands[0], np.empty_like(operands[0])
-    gaps = [[0] * count for count in unused]
-    vectors = [each.ctypes.data for each in operands[1:]]
-    pointers = [x.ctypes.data, *gaps[0], *vectors, *gaps[1], y.ctypes.data, *gaps[2]]
-    numbers = [len(x), LENGTH, LENGTH, LENGTH, LENGTH, LENGTH]
-    arguments = b"".join(ctypes.c_uint64(each) for each in pointers)
-    arguments += bytes(ctypes.c_float(EPSILON)) + b"".join(map(bytes, map(ctypes.c_int32, numbers)))
-    arguments += bytes(-len(arguments) % 8)
-    function = device.load(code, "norm")
-    device.launch(function, (len(x), 1, 1), (THREADS, 1, 1), arguments)(None)
-    device.synchronize()
-    return y, emulator.stats(device.index), emulator.kernel_facts(int(function.handle))
+@ck.op
+def row_max(x: ck.f16[M, K]) -> ck.f32[M]:
+    """The largest of each row."""
+    return ck.max(x, axis=-1)
 
 
-def error(y: Any, operands: list[Any], is_centred: bool) -> float:
-    """Return the largest difference to the norm in float64."""
-    x, gain, *rest = (each.astype(np.float64) for each in operands)
-    x = x - x.mean(axis=1, keepdims=True) if is_centred else x
-    want = x / np.sqrt((x * x).mean(axis=1, keepdims=True) + EPSILON) * gain
-    want = want + rest[0] if rest else want
-    return float(np.abs(y.astype(np.float64) - want).max())
+@ck.op
+def transposed(x: ck.f16[M, K]) -> ck.f16[K, M]:
+    """A matrix with its axes exchanged."""
+    return x.T
 
 
-def row(name: str, stats: Any, vgprs: int, spills: int, off: float, seconds: float) -> str:
-    """Return a row of the table."""
-    moved = (stats.bytes_loaded + stats.bytes_stored) / 1e6
-    return (
-        f"| {name} | {stats.instructions} | {moved:.2f} | {vgprs} | {spills} | {off:.2g} "
-        f"| {seconds:.1f} |"
+NORM = (
+    ck.CkTileRows(threads=256, vector=8, repeats=2),
+    ck.RowwiseAlgorithm(threads=256, vector=8, chunks=2),
+)
+ALGORITHMS: dict[Op, tuple[ck.CkTileRows, ck.RowwiseAlgorithm | None]] = {
+    rms_norm: NORM,
+    layer_norm: NORM,
+    row_sum: (ck.CkTileRows(threads=256, vector=8), None),
+    row_max: (ck.CkTileRows(threads=256, vector=8), None),
+    transposed: (ck.CkTileRows(threads=256, vector=8), None),
+}
+"""CK Tile's algorithm, and ours; None leaves ours to the cost model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """What one kernel took."""
+
+    instructions: int
+    bytes: int
+    vgprs: int
+    spills: int
+    error: float
+    """The largest, in units of its bound."""
+    microseconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.instructions} | {self.bytes / 1e6:.2f} | {self.vgprs} | {self.spills} "
+            f"| {self.error:.2f} | {self.microseconds:.1f}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """An op by CK Tile's kernel and by ours."""
+
+    name: str
+    upstream: Kernel
+    own: Kernel
+
+    @property
+    def ratio(self) -> float:
+        """Our instructions over those of CK Tile's."""
+        return self.own.instructions / self.upstream.instructions
+
+
+def measured(op: Op, args: Sequence[Any], gpu: str) -> Kernel:
+    """Run an op and time it by the clock."""
+    device = f"emu:{gpu}"
+    y = op(*args, device=device)
+    assert op.last is not None
+    launches = op.last.launches
+    stats = emulator.stats(open_device(device).index, len(launches))
+    return Kernel(
+        instructions=stats.instructions,
+        bytes=stats.bytes_loaded + stats.bytes_stored,
+        vgprs=max(each.resources.vgprs for each in launches),
+        spills=sum(each.resources.spills for each in launches),
+        error=max(each.ratio for each in reports(op, args, y)),
+        microseconds=ck.predict(op, *args, device=device).us,
     )
 
 
-def compare(op: Any, header: str, text: str, gpu: str, rows: int, unused: list[int]) -> float:
-    """Print both kernels of a norm; return the instructions of ours over those of CK Tile's."""
-    rng = np.random.default_rng(0)
-    count = len(op.program.signature.tensors) - 1
-    operands = [rng.standard_normal((rows, LENGTH)).astype(np.float16)]
-    operands += [rng.standard_normal(LENGTH).astype(np.float16) for _ in range(count)]
-    is_centred = count == 2
-    code, seconds = compiled(header, text, gpu)
-    y, theirs, facts = upstream(code, gpu, operands, unused)
-    spills = facts.vgpr_spills + facts.sgpr_spills
-    off = error(y, operands, is_centred)
-    print(row(f"{header}, CK Tile", theirs, facts.vgprs, spills, off, seconds))
-    own = op.using(ck.RowwiseAlgorithm(threads=THREADS, vector=8, chunks=2))
-    y = own(*operands, device=f"emu:{gpu}")
-    ours = emulator.stats(open_device(f"emu:{gpu}").index)
-    resources = own.last.launches[0].resources
-    off = error(y, operands, is_centred)
-    print(row(f"{header}, cklang", ours, resources.vgprs, resources.spills, off, 0.0))
-    return float(ours.instructions / theirs.instructions)
+def pairs(gpu: str, rows: int, ops: Sequence[Op] = tuple(ALGORITHMS)) -> Iterator[Pair]:
+    """Yield both kernels of each op."""
+    for op in ops:
+        upstream, own = ALGORITHMS[op]
+        rng = np.random.default_rng(0)
+        count = len(op.program.signature.tensors) - 1
+        args = [rng.standard_normal((rows, LENGTH)).astype(np.float16)]
+        args += [rng.standard_normal(LENGTH).astype(np.float16) for _ in range(count)]
+        yield Pair(
+            name=op.program.name,
+            upstream=measured(op.using(upstream), args, gpu),
+            own=measured(op if own is None else op.using(own), args, gpu),
+        )
+
+
+def norms(gpu: str, rows: int) -> Iterator[Pair]:
+    """Yield RMSNorm and LayerNorm."""
+    yield from pairs(gpu, rows, (rms_norm, layer_norm))
 
 
 def main() -> None:
-    """Print the table and the ratios."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=64)
     parser.add_argument("--gpu", default="gfx942")
     asked = parser.parse_args()
     print(f"{asked.rows} rows of {LENGTH}, f16, emulated {asked.gpu}\n")
-    print("| kernel | wave instructions | MB | VGPRs | spills | largest error | compiled in s |")
-    print("|---|---|---|---|---|---|---|")
-    rms = compare(rms_norm, "rmsnorm2d", _RMS, asked.gpu, asked.rows, [2, 0, 4])
-    layer = compare(layer_norm, "layernorm2d", _LAYER, asked.gpu, asked.rows, [3, 0, 4])
-    print(f"\ninstructions of ours over CK Tile's: RMSNorm {rms:.3f}, LayerNorm {layer:.3f}")
+    print("| op | kernel | wave instructions | ratio | MB | VGPRs | spills | error | µs |")
+    print("|" + "---|" * 9)
+    for pair in pairs(asked.gpu, asked.rows):
+        count, theirs = str(pair.upstream).split(" | ", 1)
+        print(f"| {pair.name} | CK Tile | {count} | | {theirs} |")
+        count, ours = str(pair.own).split(" | ", 1)
+        print(f"| | cklang | {count} | {pair.ratio:.3f} | {ours} |")
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from cklang.families.attention.key import AttentionAlgorithm
     from cklang.families.attention.synthetic import attention_grad_problem, attention_problem
     from cklang.families.attention_backward.key import AttentionGradAlgorithm
+    from cklang.families.ck_rows.key import CkTileRows
     from cklang.families.conv.problem import ConvProblem, conv_problem
     from cklang.families.gemm.key import Algorithm
     from cklang.families.gemm.problem import Problem
@@ -134,6 +135,7 @@ _LATE: Mapping[str, str] = {
     "Algorithm": "families.gemm.key",
     "Problem": "families.gemm.problem",
     "problem": "families.gemm.synthetic",
+    "CkTileRows": "families.ck_rows.key",
     "RowwiseAlgorithm": "families.rowwise.key",
     "export": "exporting",
     "append_kv": "ops.append_kv",
@@ -196,6 +198,7 @@ __all__ = [
     "PreparedWeight",
     "Problem",
     "Registry",
+    "CkTileRows",
     "RowwiseAlgorithm",
     "Selection",
     "Tuned",

@@ -14,6 +14,7 @@ from cklang.autodiff.reductions import REDUCTIONS
 from cklang.autodiff.step import Rule
 from cklang.autodiff.structure import STRUCTURE
 from cklang.ir.attention_gradients import GRADIENTS
+from cklang.ir.block_results import BLOCK_FIRST, BLOCK_PEAK
 from cklang.ir.log_sums import PARTIALS
 from cklang.ir.ops import OPS
 
@@ -34,7 +35,10 @@ _ADVICE = {
     "sort": "take the elements at indices that another op has sorted",
     "cumprod": "write the products as ck.exp(ck.cumsum(ck.log(x), axis)) where all elements are "
     "above 0",
-    **dict.fromkeys(PARTIALS, "differentiate the op that was written, not a part of its plan"),
+    **dict.fromkeys(
+        (*PARTIALS, BLOCK_PEAK, BLOCK_FIRST),
+        "differentiate the op that was written, not a part of its plan",
+    ),
     **dict.fromkeys(
         GRADIENTS, "differentiate the op that was written, whose gradient these are a part of"
     ),

@@ -30,9 +30,16 @@ from cklang.emulator.library import (
     timeout,
     translation,
 )
-from cklang.emulator.recording import RecordedLaunch, RecordedWave, Recording, timing
+from cklang.emulator.recording import (
+    MEMORY_LINE,
+    RecordedLaunch,
+    RecordedWave,
+    Recording,
+    timing,
+)
 
 __all__ = [
+    "MEMORY_LINE",
     "Census",
     "FidelityReport",
     "KernelFacts",

@@ -13,9 +13,11 @@ import numpy.typing as npt
 
 from cklang.emulator.library import load
 
-__all__ = ["RecordedLaunch", "RecordedWave", "Recording", "timing"]
+__all__ = ["MEMORY_LINE", "RecordedLaunch", "RecordedWave", "Recording", "timing"]
 
 LANES = 64
+MEMORY_LINE = 128
+"""Bytes of a line of the caches before memory."""
 DISABLED = 0xFFFFFFFF
 """The address of a lane that takes no part."""
 Words = npt.NDArray[np.uint32]
@@ -33,6 +35,9 @@ class RecordedWave:
     lds_address: Words
     """Byte addresses of each LDS operation that has some; ``DISABLED`` for lanes that take no part,
     [operation, lane]."""
+    memory: npt.NDArray[np.uint64]
+    """Lines of global memory that it accessed, address / ``MEMORY_LINE``, in order: no two alike
+    in a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,15 @@ class RecordedLaunch:
     resident: int
     """Workgroups that the whole GPU holds at a time."""
     waves: tuple[RecordedWave, ...]
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the lines of global memory that the recorded waves accessed, each once.
+
+        It is what caches as large as the operands would leave for memory to move.
+        """
+        lines = [wave.memory for wave in self.waves]
+        return MEMORY_LINE * len(np.unique(np.concatenate(lines))) if lines else 0
 
 
 @dataclass(slots=True)
@@ -81,8 +95,10 @@ class _Wave(ctypes.Structure):
         ("wave", ctypes.c_uint32),
         ("instructions", ctypes.c_uint64),
         ("addresses", ctypes.c_uint64),
+        ("accesses", ctypes.c_uint64),
         ("line", ctypes.c_void_p),
         ("address", ctypes.c_void_p),
+        ("memory", ctypes.c_void_p),
     )
 
 
@@ -128,4 +144,5 @@ def _wave(number: int, wave: int) -> RecordedWave:
     load().ckemu_get_wave_record(number, wave, ctypes.byref(raw))
     line = np.frombuffer(ctypes.string_at(raw.line, 4 * raw.instructions), np.uint32)
     address = np.frombuffer(ctypes.string_at(raw.address, 4 * raw.addresses), np.uint32)
-    return RecordedWave(raw.workgroup, raw.wave, line, address.reshape(-1, LANES))
+    memory = np.frombuffer(ctypes.string_at(raw.memory, 8 * raw.accesses), np.uint64)
+    return RecordedWave(raw.workgroup, raw.wave, line, address.reshape(-1, LANES), memory)

@@ -68,6 +68,19 @@ TABLE: tuple[Rule, ...] = (
         "legal: a result with the product's own rows and columns; transpose it after the call",
     ),
     row(
+        "X030",
+        CkUnsupportedError,
+        "the kernel of {anchor} cannot compute {root}: it takes the largest of groups of columns, "
+        "and one kernel would have to store a number of each",
+        "legal: one product, whose quantised result and whose scales one kernel stores",
+    ),
+    row(
+        "X031",
+        CkUnsupportedError,
+        "CK Tile has no kernel of rows that computes {name}",
+        "it has {known}; leave CkTileRows out of using() for kernels of cklang's own",
+    ),
+    row(
         "X017",
         CkUnsupportedError,
         "{op} follows an attention, whose kernel writes one result of the shape of o, and lse",

@@ -24,7 +24,7 @@ from cklang.keys import SCHEMA_VERSION, AnyKey, KernelSignature, Key
 if TYPE_CHECKING:
     from cklang.fusion.kernel import Maker
 
-__all__ = ["FAMILIES", "AnyFamily", "family_of", "key_from_json", "key_of", "plan_of"]
+__all__ = ["FAMILIES", "AnyFamily", "family_of", "key_from_json", "key_of", "plan_of", "stand_ins"]
 
 AnyFamily = Family[Any, Any, Any]
 
@@ -43,6 +43,8 @@ class FamilyRow:
     """The ops of the IR that it computes: those of its ``makers``."""
     outlines: bool = False
     """Whether it puts parts of any program into operations of its own."""
+    instead_of: str = ""
+    """The family whose kernels it computes where somebody names one of its algorithms."""
 
 
 ROWS: Mapping[str, FamilyRow] = MappingProxyType(
@@ -77,6 +79,12 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
             "rowwise.key.RowwiseAlgorithm",
             anchors=("rowwise",),
             outlines=True,
+        ),
+        "ck_rows": FamilyRow(
+            "CK_ROWS",
+            "ck_rows.key.CkTileRowsSignature",
+            "ck_rows.key.CkTileRows",
+            instead_of="rowwise",
         ),
         "scatter": FamilyRow(
             "SCATTER", "scatter.key.ScatterSignature", anchors=("scatter", "scatter_add")
@@ -153,6 +161,11 @@ def _makers(function: Function) -> dict[str, Maker]:
 def family_of(signature: KernelSignature) -> AnyFamily:
     """Return the family of a signature."""
     return FAMILIES[signature.family]
+
+
+def stand_ins(name: str) -> Iterator[AnyFamily]:
+    """Yield the families that compute kernels of a family where somebody names an algorithm."""
+    yield from (FAMILIES[other] for other, row in ROWS.items() if row.instead_of == name)
 
 
 def key_of(signature: KernelSignature, algorithm: Any, gpu: str) -> AnyKey:

@@ -153,12 +153,13 @@ def _written(
             places[source.name] = place
         elif OPS[operation.op].kind is Kind.PARTIAL:
             (source,) = operation.operands
-            packed = TensorLayout.packed(result, dims)
-            places[result.name] = MemoryView(memory=result.name, layout=packed)
+            below = _memory(result, places, layouts) or MemoryView(
+                memory=result.name, layout=TensorLayout.packed(result, dims)
+            )
+            places[result.name] = below
             # The kernel of the source writes a number for each block of a row.
-            shape, strides = source.type.extents(dims), (*packed.strides[:-1], 1)
-            elements = replace(packed, name=source.name, shape=shape, strides=strides)
-            places[source.name] = MemoryView(memory=result.name, layout=elements)
+            layout = replace(below.layout, name=source.name, shape=source.type.extents(dims))
+            places[source.name] = replace(below, layout=layout)
         elif OPS[operation.op].kind is Kind.JOIN:
             joined = _memory(result, places, layouts) or MemoryView(
                 memory=result.name, layout=TensorLayout.packed(result, dims)

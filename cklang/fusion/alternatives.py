@@ -10,6 +10,7 @@ The partition decides by rules. Two of its decisions depend on the extents of a 
   Products may compute it instead, from a number for each row.
 - Sums and maxima of a product's rows may be those of blocks, which its kernel stores in the place
   of its result.
+- Groups of a product's columns may be quantised by its own kernel, or by one of rows.
 - A product whose rows become log-sum-exps is not stored. Where its rows are shorter than those that
   it multiplies, as of few classes, another kernel may read them instead.
 
@@ -24,6 +25,7 @@ from dataclasses import dataclass, replace
 
 from cklang.fusion.log_sums import EpilogueSearch, with_parts
 from cklang.fusion.plan import Computed, Plan, ProductKernel, View
+from cklang.fusion.quantised import grouped_maxima, with_group_results
 from cklang.ir.nodes import Function, Operation, Value, attr_key, make_attrs
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.rewrite import FreshNames
@@ -53,6 +55,8 @@ class Alternative:
     round."""
     parts: tuple[str, ...] = ()
     """The names of the reductions of products whose kernels store those of blocks."""
+    groups: tuple[str, ...] = ()
+    """The names of maxima of groups of columns, which products' kernels compute."""
     below: Value | None = None
     """Worth a plan only if the rows of ``value`` have fewer bytes than those of this."""
 
@@ -71,6 +75,7 @@ def alternatives(function: Function, plan: Plan) -> tuple[Alternative, ...]:
             *search.reduced(plan),
             *search.unstored(plan),
             *search.summed(function),
+            *search.grouped(function),
         )
     )
     return tuple(each)[:_MOST]
@@ -80,7 +85,8 @@ def alternative_program(function: Function, options: Sequence[Alternative]) -> F
     """Return a program whose plan has all these alternatives."""
     stored = [name for each in options for name in each.stored]
     parts = [name for each in options for name in each.parts]
-    return with_parts(with_stored(function, stored), parts)
+    groups = [name for each in options for name in each.groups]
+    return with_parts(with_stored(with_group_results(function, groups), stored), parts)
 
 
 def with_stored(function: Function, names: Iterable[str]) -> Function:
@@ -171,6 +177,12 @@ class _Search:
             (elements,) = operation.operands
             names = (operation.result.name,)
             yield Alternative(value=elements, stored=(), parts=names, once=False)
+
+    def grouped(self, function: Function) -> Iterator[Alternative]:
+        """Yield the products of which groups of columns are reduced and scaled."""
+        for operation, elements in grouped_maxima(function):
+            names = (operation.result.name,)
+            yield Alternative(value=elements, stored=(), groups=names, once=False)
 
     def _source(self, value: Value) -> Value | None:
         """Return what an operand is a transpose or a repetition of; None if that is no function.

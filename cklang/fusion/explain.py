@@ -59,7 +59,7 @@ def kernel_lines(kernel: Anchored, names: Sequence[str], sums: Iterable[str]) ->
     yield f"kernel {kernel.name}: {results}"
     yield from sums
     yield from function_lines("d", names, kernel.reads, epilogue)
-    for value, result in zip(epilogue.results, kernel.results, strict=True):
+    for value, result in zip(epilogue.results, kernel.results, strict=False):
         yield f"  store {value} as {result.type.dtype}"
     yield f"  epilogue {epilogue_hash(kernel.epilogue)[:12]}"
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Node", "build_graph", "kind_of"]
 
-_ELEMENTWISE = (Kind.POINTWISE, Kind.CAST)
+_ELEMENTWISE = (Kind.POINTWISE, Kind.CAST, Kind.BLOCK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cklang.fusion.flow import Flow
-from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
+from cklang.fusion.kernel import Epilogue, KernelMaker, Maker, partial_of
 from cklang.fusion.plan import MAX_READS
 
 if TYPE_CHECKING:
@@ -51,9 +51,17 @@ def joined_roots(flow: Flow, roots: Sequence[int], makers: Mapping[str, Maker]) 
 
 
 def _ordered(flow: Flow, roots: Roots) -> Roots:
-    """Return roots with that first whose stores are widest, as the kernel counts its columns."""
+    """Return roots with that first whose stores are widest, as the kernel counts its columns.
+
+    Numbers of which there is one for many columns are last.
+    """
     bits = {root: flow.value(root).type.dtype.bits for root in roots}
-    return tuple(sorted(roots, key=lambda root: (flow.orientation(root), bits[root], root)))
+    numbers = {root: bool(partial_of(flow, root)) for root in roots}
+
+    def order(root: int) -> tuple[object, ...]:
+        return flow.orientation(root), numbers[root], bits[root], root
+
+    return tuple(sorted(roots, key=order))
 
 
 def _has_one_epilogue(

@@ -21,9 +21,8 @@ from cklang.fusion.plan import (
 )
 from cklang.fusion.region import Region, RegionWriter
 from cklang.fusion.sites import Axes, compose
-from cklang.ir.log_sums import PARTIALS
 from cklang.ir.nodes import Function, Operation, Value
-from cklang.ir.ops import Kind
+from cklang.ir.ops import OPS, Kind
 from cklang.ir.views import APART, BY_COST
 from cklang.source import Span
 from cklang.types import Kind as NumberKind
@@ -36,6 +35,7 @@ __all__ = [
     "Maker",
     "Walk",
     "known_axis",
+    "partial_of",
     "spans_of",
 ]
 
@@ -138,8 +138,7 @@ class KernelMaker:
 
     def parts_of(self, root: int) -> str:
         """Return the op whose numbers are stored in the place of a root; empty if it is stored."""
-        readers = map(self.flow.operation, self.flow.graph.successors(root))
-        return next((each.op for each in readers if each and each.op in PARTIALS), "")
+        return partial_of(self.flow, root)
 
     def decide(self, rule: str, edge: Edge, anchor: int | None, other: int | None = None) -> None:
         """Note what ``rule`` says about an edge, for the kernel of ``anchor``."""
@@ -203,6 +202,18 @@ class KernelMaker:
         rule = _RULE_OF_INPUT.get(self.flow.kind(stored), rule)
         self.decide(rule, Edge(source=stored, target=target, operand=operand), anchor, colour)
         return self.flow.value(stored), axes
+
+
+def partial_of(flow: Flow, root: int) -> str:
+    """Return the op whose numbers a kernel stores in the place of a node; empty if there is none.
+
+    Args:
+        flow: The graph.
+        root: What the kernel writes.
+    """
+    readers = map(flow.operation, flow.graph.successors(root))
+    ops = (each.op for each in readers if each is not None)
+    return next((op for op in ops if op in OPS and OPS[op].kind is Kind.PARTIAL), "")
 
 
 def known_axis(axis: int | None) -> int:
@@ -350,6 +361,7 @@ _RULE_OF_KIND = {
     Kind.VIEW: "part",
     Kind.JOIN: "whole",
     Kind.PARTIAL: "partial",
+    Kind.BLOCK: "epilogue",
 }
 
 

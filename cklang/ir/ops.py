@@ -33,6 +33,7 @@ from cklang.errors import CkError
 from cklang.ir import (
     attention,
     attention_gradients,
+    block_results,
     contraction,
     convolution,
     extents,
@@ -71,6 +72,7 @@ class Kind(Enum):
     VIEW = "view"
     JOIN = "join"
     PARTIAL = "partial"
+    BLOCK = "block"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -499,6 +501,24 @@ _STRUCTURE = (
             (log_sums.BLOCK_SUMS, "the sum", log_sums.block_sums),
             (log_sums.BLOCK_MAXIMA, "the largest", log_sums.block_maxima),
         )
+    ),
+    Op(
+        name=block_results.BLOCK_PEAK,
+        operands=1,
+        kind=Kind.BLOCK,
+        doc="for each element the largest of its block of columns",
+        numpy=block_results.peak,
+        attrs=(AttrRow(name="columns", kind=AttrKind.INT),),
+    ),
+    Op(
+        name=block_results.BLOCK_FIRST,
+        operands=1,
+        kind=Kind.PARTIAL,
+        doc="a number for each block of columns, which the kernel of the operand stores",
+        numpy=block_results.first,
+        attrs=(AttrRow(name="columns", kind=AttrKind.INT),),
+        shape=block_results.BLOCK_FIRST_SHAPE,
+        dtype=rules.KEEP_DTYPE,
     ),
     *(
         Op(

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from cklang.ir import numeric
+from cklang.ir.block_results import BLOCK_FIRST, BLOCK_PEAK
 from cklang.ir.contraction import Contraction
 from cklang.ir.convolution import geometry_of, summed
 from cklang.ir.indices import take_axes
@@ -396,6 +397,7 @@ OP_BOUNDS: Mapping[str, BoundRule] = MappingProxyType(
     {name: _KIND_BOUNDS[op.kind] for name, op in OPS.items() if op.kind in _KIND_BOUNDS}
     | {name: _bits for name, op in OPS.items() if op.dtype is INTEGER_DTYPE}
     | {LOG_SUMS: _log_sums, BLOCK_SUMS: _block_sums, BLOCK_MAXIMA: _block_maxima}
+    | {BLOCK_PEAK: _block_maxima, BLOCK_FIRST: _shape}
     | {"gemm24": _gemm24, "scaled_gemm": _scaled_gemm}
     | dict(ROW_BOUNDS)
     | dict(SCATTER_BOUNDS)

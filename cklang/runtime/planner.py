@@ -12,7 +12,7 @@ from cklang.arch import ArchSpec
 from cklang.device.arrays import Array
 from cklang.device.device import Device
 from cklang.errors import CkError, error
-from cklang.families import FAMILIES, plan_of
+from cklang.families import FAMILIES, ROWS, AnyFamily, plan_of, stand_ins
 from cklang.families.protocol import HostCheck, Launches, Planning, Select
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
@@ -22,11 +22,10 @@ from cklang.fusion.placement import copy_operation
 from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.extents import EXTENT, extent_numbers
 from cklang.ir.indices import ARANGE, index_ranges
-from cklang.ir.joins import JOINS
-from cklang.ir.log_sums import PARTIALS
-from cklang.ir.nodes import Function, Value
+from cklang.ir.nodes import Function, Operation, Value
+from cklang.ir.ops import OPS
+from cklang.ir.ops import Kind as OpKind
 from cklang.ir.scatter import in_place_results
-from cklang.ir.views import VIEWS
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import AccessRange, CallPlan, access_range, step_on
 from cklang.runtime.launch import Described, PlannedLaunch, described_stage, planned_launch
@@ -118,10 +117,18 @@ def _plannings(
     requests = _requests(plan, request)
     planning = planning_of(binding, memory, spec, request)
     for kernel in _with_copies(plan, memory.views):
-        family = FAMILIES[kernel.family]
+        family = _family_for(kernel, requests)
         wanted = requests.get(family.name) or request.only(family.algorithm)
         own = replace(planning, select=_selecting(spec, wanted))
         yield kernel, partial(family.plan, kernel, own)
+
+
+def _family_for(kernel: AnyKernel, requests: Mapping[str, Request]) -> AnyFamily:
+    """Return the family that computes a kernel: its own, or one of which an algorithm was named."""
+    for name, request in requests.items():
+        if ROWS[name].instead_of == kernel.family and request.algorithm is not None:
+            return FAMILIES[name]
+    return FAMILIES[kernel.family]
 
 
 def _copied(views: Mapping[str, MemoryView], kernel: AnyKernel) -> Value | None:
@@ -177,7 +184,10 @@ def _requests(plan: Plan, request: Request) -> dict[str, Request]:
     Raises:
         CkValueError: K022, a named algorithm is of no family of the plan.
     """
-    families = [FAMILIES[name] for name in dict.fromkeys(each.family for each in plan.kernels)]
+    names = dict.fromkeys(each.family for each in plan.kernels)
+    families = [FAMILIES[name] for name in names]
+    if request.algorithms:
+        families += [other for name in names for other in stand_ins(name)]
     if len(families) == 1 and not request.others:
         return {families[0].name: request}
     for algorithm in request.algorithms:
@@ -309,7 +319,7 @@ def stages_of(
         for kernel in plan.kernels
         for value in kernel.results
     }
-    own = (each.result for each in plan.function.body if each.op in (*JOINS, *VIEWS, *PARTIALS))
+    own = (each.result for each in plan.function.body if _is_place(each))
     sizes |= {value.name: value.type.bytes(binding.dims) for value in own}
     numbers = numbers_of(plan.function, binding.dims)
     stages = [
@@ -318,6 +328,14 @@ def stages_of(
         for stage in choice.stages
     ]
     return CallStages(stages=tuple(stages), names=tuple(names), sizes=sizes)
+
+
+_PLACES = (OpKind.JOIN, OpKind.VIEW, OpKind.PARTIAL)
+
+
+def _is_place(operation: Operation) -> bool:
+    """Tell whether kernels write the result of an operation in parts, or as another value."""
+    return operation.op in OPS and OPS[operation.op].kind in _PLACES
 
 
 def numbers_of(function: Function, dims: Mapping[str, int]) -> dict[str, int | range]:

@@ -109,3 +109,18 @@ def test_more_workgroups_than_a_unit_executes_are_extrapolated(module: Module) -
     assert one.cycles < six.cycles < nine.cycles
     assert (nine.cycles - six.cycles) / 3 == pytest.approx((six.cycles - one.cycles) / 5)
     assert nine.us == pytest.approx(nine.cycles / spec.clock_hz * 1e6)
+
+
+def test_lines_of_global_memory_count_once(module: Module) -> None:
+    output = np.zeros(64 * _GROUPS, np.uint32)
+    with emulator.timing(_GROUPS) as recording:
+        assert module.launch("store", output, output, grid=_GROUPS) == "hipSuccess"
+    (launch,) = recording.launches
+    size = emulator.MEMORY_LINE
+    first, last = output.ctypes.data // size, (output.ctypes.data + output.nbytes - 1) // size
+    own = {*range(first, last + 1)}
+    lines = {int(line) for wave in launch.waves for line in wave.memory}
+    assert own <= lines
+    # The rest is what all workgroups read of the kernel's argument.
+    assert 1 <= len(lines - own) <= 2
+    assert launch.memory_bytes == size * len(lines)

@@ -307,7 +307,11 @@ def _functions(signature: Signature) -> Functions:
         term = _widened(f"d{index}", operand.dtype, acc, params, lines)
         lines.append(f"  %sum{index}: {acc}[] = add(%{total}, %{term})")
         total = f"sum{index}"
-    further = (total, "acc")[: len(s.d) - len(s.reads)]
+    if s.group:
+        params.append(f"%peak: {acc}[]")
+        lines.append(f"  %scaled: {acc}[] = mul(%{total}, %peak)")
+        total = "scaled"
+    further = (total, "acc")[: len(s.d) - len(s.reads) + bool(s.group)]
     functions = {"epilogue": _region(params, lines, total, acc, further)}
     for name, operands, dtype in (("a", s.a, s.dtype_a), ("b", s.b, s.dtype_b)):
         params, lines = [], []

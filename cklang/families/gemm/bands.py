@@ -188,7 +188,9 @@ def _reaches(problem: Problem) -> list[_Reach]:
     e = problem.e
     columns = COLUMNS if e.layout.of_blocks else 1
     reaches.append(_Reach(steps=(e.stride, 1, 0), bits=e.dtype.bits, blocks=(1, columns, 1)))
-    reaches += [_Reach(steps=(d.stride_m, d.stride_n, 0), bits=d.dtype.bits) for d in problem.d]
+    for d in problem.d:
+        blocks = (1, d.kind.group or 1, 1)
+        reaches.append(_Reach(steps=(d.stride_m, d.stride_n, 0), bits=d.dtype.bits, blocks=blocks))
     for axis, scale in enumerate((problem.scale_a, problem.scale_b)):
         if scale is not None:
             block, block_k = scale.block

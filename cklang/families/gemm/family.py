@@ -221,7 +221,7 @@ class Gemm(ProductFamily[Problem]):
 
     def measurable(self, problem: Problem) -> bool:
         """Whether a product stores what a check of its kernel alone can compare: its result."""
-        return not problem.e.layout.of_blocks
+        return not problem.e.layout.of_blocks and not problem.signature.group
 
     def problem(
         self, kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]

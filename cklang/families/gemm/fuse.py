@@ -8,9 +8,18 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from cklang.errors import error
+from cklang.families.gemm.group_results import with_peak
 from cklang.families.gemm.plan import FusedGemm
 from cklang.fusion.flow import Flow
-from cklang.fusion.kernel import Epilogue, KernelMaker, Maker, Walk, known_axis, spans_of
+from cklang.fusion.kernel import (
+    Epilogue,
+    KernelMaker,
+    Maker,
+    Walk,
+    known_axis,
+    partial_of,
+    spans_of,
+)
 from cklang.fusion.parts import joined
 from cklang.fusion.plan import BlockScale, Computed, Read, View
 from cklang.fusion.region import Region
@@ -38,7 +47,13 @@ def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
     scales = _scales(maker, walk.colour, space)
     if space.transposed and anchor.op == "gemm24":
         raise error("X010", at=anchor.span, root=root, anchor=anchor.result)
-    epilogue = joined([walk.run(), *functions])
+    own, group = with_peak(walk.run())
+    numbers = frozenset(
+        maker.flow.value(use.node).name for use in walk.more if partial_of(maker.flow, use.node)
+    )
+    if bool(group) != bool(numbers) or (group and walk.is_pair):
+        raise error("X030", at=anchor.span, root=root, anchor=anchor.result)
+    epilogue = joined([own, *functions])
     reads = walk.reads(space.order)
     partner = walk.partner if walk.is_pair else None
     return FusedGemm(
@@ -50,6 +65,8 @@ def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
         result=root,
         parts=maker.parts_of(walk.root),
         b2=None if partner is None else _second(maker, partner, space),
+        group=group,
+        numbers=numbers,
         more=tuple(
             Read(value=maker.flow.value(use.node), axes=compose(space.order, use.axes))
             for use in walk.more

@@ -10,11 +10,13 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from cklang.errors import CkError, error
+from cklang.ir.block_results import BLOCK_COLUMNS
 from cklang.ir.log_sums import BLOCK_MAXIMA, BLOCK_SUMS, LOG_SUMS
 from cklang.keys import Key, make_members, require_positive
 from cklang.types import DType, Kind, f32, i4, i32
 
 __all__ = [
+    "GROUP_KINDS",
     "PARTS",
     "READ_KINDS",
     "Algorithm",
@@ -101,6 +103,20 @@ class DKind(Enum):
     STRIDED_RESULT = "strided_result"
     """The same with any other strides."""
 
+    GROUP_32 = "group_32"
+    """A further result, a number for each row and group of 32 columns, with any strides."""
+    GROUP_64 = "group_64"
+    """The same of 64 columns."""
+    GROUP_128 = "group_128"
+    """The same of 128 columns."""
+    GROUP_256 = "group_256"
+    """The same of 256 columns."""
+
+    @property
+    def group(self) -> int:
+        """The columns of which one number is written; 0 if each element is read or written."""
+        return _GROUPS.get(self, 0)
+
     @property
     def contiguous(self) -> bool:
         """Whether one access moves neighbours along n."""
@@ -109,7 +125,12 @@ class DKind(Enum):
     @property
     def written(self) -> bool:
         """Whether the epilogue writes it."""
-        return self in (DKind.RESULT, DKind.STRIDED_RESULT)
+        return self in (DKind.RESULT, DKind.STRIDED_RESULT) or self.group > 0
+
+
+_GROUPS = {getattr(DKind, f"GROUP_{columns}"): columns for columns in BLOCK_COLUMNS}
+GROUP_KINDS: Mapping[int, DKind] = MappingProxyType({n: kind for kind, n in _GROUPS.items()})
+"""How numbers of groups of so many columns are written."""
 
 
 READ_KINDS = tuple(kind for kind in DKind if not kind.written)
@@ -300,6 +321,11 @@ class Signature:
     def reads(self) -> tuple[DOperand, ...]:
         """What the epilogue reads."""
         return tuple(each for each in self.d if not each.kind.written)
+
+    @property
+    def group(self) -> int:
+        """The columns of which the epilogue takes the largest of a value; 0 if it takes none."""
+        return next((each.kind.group for each in self.d if each.kind.group), 0)
 
     @property
     def layouts(self) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cklang.errors import error
-from cklang.families.gemm.key import PARTS, DKind, Layout
+from cklang.families.gemm.key import GROUP_KINDS, PARTS, DKind, Layout
 from cklang.families.gemm.loop_nest import Axis, Blocks, LoopNest, collapse_loops
 from cklang.families.gemm.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
 from cklang.families.gemm.summed_axes import merge_summed_axes, step_along
@@ -109,7 +109,7 @@ def problem_of(
         b=_side(kernel.b, (k, n), along_b, Layout.COL),
         e=_stored(kernel, nest, places[last]),
         d=tuple(
-            (_further_result if each in kernel.more else _access)(each, (m, n), place)
+            _operand(kernel, each, (m, n), place)
             for each, place in zip(operands, places[last + 1 : first], strict=True)
         ),
         functions=functions,
@@ -408,6 +408,27 @@ def _access(read: Read, extents: tuple[int, int], place: _Place) -> ReadAccess:
         stride_m=stride_m,
         stride_n=stride_n,
         span=1 + max(m - 1, 0) * stride_m + max(n - 1, 0) * stride_n,
+    )
+
+
+def _operand(
+    kernel: FusedGemm, operand: Read, extents: tuple[int, int], place: _Place
+) -> ReadAccess:
+    """Return what an epilogue reads, or writes beside its first result."""
+    if operand not in kernel.more:
+        return _access(operand, extents, place)
+    if operand.value.name not in kernel.numbers:
+        return _further_result(operand, extents, place)
+    (m, n), (stride_m, stride_n) = extents, place.steps
+    return ReadAccess(
+        value=operand.value.name,
+        dtype=place.storage.dtype,
+        alignment=place.storage.alignment,
+        batch=place.batch,
+        kind=GROUP_KINDS[kernel.group],
+        stride_m=stride_m,
+        stride_n=stride_n,
+        span=1 + max(m - 1, 0) * stride_m + (n // kernel.group - 1) * stride_n,
     )
 
 

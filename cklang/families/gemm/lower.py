@@ -9,6 +9,7 @@ from enum import Enum
 from cklang.arch import arch
 from cklang.errors import error
 from cklang.families.gemm.key import (
+    GROUP_KINDS,
     PARTS,
     Algorithm,
     ConvSpecial,
@@ -57,7 +58,9 @@ _OF_BLOCKS = {
 }
 """The C++ epilogue that stores a number for each block of columns, and what that is."""
 
-_RESULT_KINDS = {DKind.RESULT: "full", DKind.STRIDED_RESULT: "strided"}
+_RESULT_KINDS = {DKind.RESULT: "full", DKind.STRIDED_RESULT: "strided"} | dict.fromkeys(
+    GROUP_KINDS.values(), "strided"
+)
 """How C++ addresses a further result: as it would an operand."""
 
 _SPECIAL = {each: each.value for each in ConvSpecial} | {ConvSpecial.DEFAULT: "ordinary"}
@@ -98,11 +101,12 @@ def _check(key: GemmKey, functions: Functions) -> None:
         if reads or hole == "epilogue"
     }
     want["epilogue"][:0] = [c_type(s.dtype_acc)] * s.sums
+    want["epilogue"] += [c_type(f32)] * bool(s.group)
     got = {
         hole: [c_type(p.type.dtype) for p in function.params]
         for hole, function in functions.items()
     }
-    results = len(functions["epilogue"].results)
+    results = len(functions["epilogue"].results) - bool(s.group)
     if want != got or len(a.vector_d) != len(s.d) or results != 1 + len(s.d) - len(s.reads):
         raise error("L002", want=want, got=got, vectors=a.vector_d)
     for name, value, legal in unsupported(s, a):
@@ -141,6 +145,7 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
         ("layouts", s.layouts, (family.layouts or s.layouts,)),
         ("sparse", s.sparse, both if row.sparse else (False,)),
         ("further results", len(s.d) - len(s.reads), (0,) if conv else (len(s.d) - len(s.reads),)),
+        ("groups of columns", s.group, (s.group,) if s.sums == row.wave_groups == 1 else (0,)),
         ("layout_a", s.layout_a, _layouts_a(s, row)),
         ("layout_b", s.layout_b, _layouts_b(s, row)),
         ("layout_e", s.layout_e, _layouts_e(s, row)),
@@ -331,7 +336,8 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
     exact = s.dtype_a.kind is Kind.INT
     count = range(len(s.d))
     epilogue = functions["epilogue"]
-    arguments = [*("acc", "acc1")[: s.sums], *(f"d{i}" for i in range(len(s.reads)))]
+    reads = len(s.reads) + bool(s.group)
+    arguments = [*("acc", "acc1")[: s.sums], *(f"d{i}" for i in range(reads))]
     return {
         "wide": s.dtype_a.bytes > 2,
         "key_json": key_json(key),
@@ -352,6 +358,7 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
                 "type": _stored(d.dtype),
                 "kind": _RESULT_KINDS[d.kind],
                 "vector": vector,
+                "group": d.kind.group,
             }
             for place, (d, vector) in enumerate(zip(s.d, a.vector_d, strict=True))
             if d.kind.written
@@ -371,6 +378,7 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         "blocks": COLUMNS if s.layout_e.of_blocks else 0,
         "blocks_epilogue": _OF_BLOCKS.get(s.layout_e, ("", ""))[0],
         "blocks_words": _OF_BLOCKS.get(s.layout_e, ("", ""))[1],
+        "group": s.group,
         "pair": s.sums > 1,
         "n_is_inner": str(s.layout_b is Layout.ROW).lower(),
         "stored_shape": "Half" if s.sums > 1 else "Shape",

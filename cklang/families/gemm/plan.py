@@ -40,6 +40,10 @@ class FusedGemm:
     ``more`` are further results: the epilogue gives one value for each after that of ``result``,
     and ``axes`` of each say which of its axes runs with each axis of the kernel, as for reads.
 
+    With ``group`` the epilogue takes one parameter more after its reads: the largest, over that
+    many columns, of its last result, which is not stored. Of the results named in ``numbers`` one
+    element is stored for each such group.
+
     ``axes`` are the result's axes in the order of the kernel's: batch axes, then rows and columns,
     None where a product of vectors has none. ``depth`` is how many axes A and B have for K.
     With ``parts`` the result is not stored: its memory has what that op gives of each row and block
@@ -60,6 +64,8 @@ class FusedGemm:
     more: tuple[Read, ...] = ()
     parts: str = ""
     b2: View | None = None
+    group: int = 0
+    numbers: frozenset[str] = frozenset()
     anchor: str
     op: str = "gemm"
     axes: tuple[int | None, ...] = (0, 1)
@@ -105,13 +111,19 @@ class FusedGemm:
         sides = {"prologue_a": self.a, "prologue_b": self.b}
         computed = {name: side for name, side in sides.items() if isinstance(side, Computed)}
         sums = 1 if self.b2 is None else 2
-        counts = [sums + len(self.reads), *(len(side.reads) for side in computed.values())]
-        parts = split(self.epilogue, counts, first=len(self.results))
+        own = sums + len(self.reads) + bool(self.group)
+        counts = [own, *(len(side.reads) for side in computed.values())]
+        parts = split(self.epilogue, counts, first=len(self.results) + bool(self.group))
         return Functions(**dict(zip(("epilogue", *computed), parts, strict=True)))
 
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""
-        return kernel_lines(self, ["m", "n"], _product_lines(self))
+        yield from kernel_lines(self, ["m", "n"], _product_lines(self))
+        if self.group:
+            function = self.functions["epilogue"]
+            peak, largest = function.params[-1], function.results[-1]
+            yield f"  {peak} is the largest {largest} of {self.group} columns; stored for each of"
+            yield f"  these groups: {', '.join(sorted(self.numbers))}"
 
 
 def _product_lines(kernel: FusedGemm) -> Iterator[str]:

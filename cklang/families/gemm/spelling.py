@@ -75,12 +75,15 @@ def _functions(acc: DType, operands: Mapping[str, Operands]) -> Functions:
     """Functions that add up all that they read; a stencil leaves them open."""
     reads = {side: [dtype for dtype, kind in operands[side] if not kind.written] for side in _SIDES}
     further = sum(kind.written for _, kind in operands["d"])
+    # The largest of a group is a parameter more, and what it is the largest of a result.
+    groups = [f32] * any(kind.group for _, kind in operands["d"])
+    reads["d"] += groups
     values = {
         "epilogue": [("%acc", acc), *((f"%d{i}", dtype) for i, dtype in enumerate(reads["d"]))],
         "prologue_a": [(f"%a{i}", dtype) for i, dtype in enumerate(reads["a"])],
         "prologue_b": [(f"%b{i}", dtype) for i, dtype in enumerate(reads["b"])],
     }
-    counts = {"epilogue": 1 + further}
+    counts = {"epilogue": 1 + further + len(groups)}
     return Functions(
         **{hole: _function(some, counts.get(hole, 1)) for hole, some in values.items() if some}
     )

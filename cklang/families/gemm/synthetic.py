@@ -10,7 +10,7 @@ from typing import TypeAlias
 from cklang.codec import enum_of
 from cklang.device.preshuffle import Arrangement
 from cklang.errors import error
-from cklang.families.gemm.key import DKind, Layout, Scale
+from cklang.families.gemm.key import GROUP_KINDS, DKind, Layout, Scale
 from cklang.families.gemm.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
 from cklang.types import DType, f16
 from cklang.widths import packed_row
@@ -180,8 +180,10 @@ def _packed_read(
         DKind.STRIDED: (1, m),
         DKind.RESULT: (n, 1),
         DKind.STRIDED_RESULT: (1, m),
+        **{each: (-(-n // columns), 1) for columns, each in GROUP_KINDS.items()},
     }
     by_m, by_n = steps[kind]
+    n = -(-n // kind.group) if kind.group else n
     return ReadAccess(
         value=name,
         dtype=dtype,

@@ -35,7 +35,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Choosing kernels": (
         *("using", "select", "Selection", "Registry", "Algorithm", "AttentionAlgorithm"),
-        *("AttentionGradAlgorithm", "RowwiseAlgorithm", "Pattern", "pattern"),
+        *("AttentionGradAlgorithm", "RowwiseAlgorithm", "CkTileRows", "Pattern", "pattern"),
         *("attention_pattern", "advise", "fix"),
     ),
     "Problems without arrays": (

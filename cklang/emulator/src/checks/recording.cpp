@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "checks/recording.h"
 
+#include "checks/global_access.h"
 #include "core/launch.h"
 #include "core/mutex.h"
 #include "ops/access.h"
@@ -24,8 +25,13 @@ Recordings& recordings() {
 
 }  // namespace
 
-void WaveRecord::before(const Wave& w, const Code& c) {
+void WaveRecord::before(Wave& w, const Code& c) {
   lines.push_back(c.slot);
+  each_global_piece(w, c, [&](const GlobalPiece& piece) {
+    for (u64 line = piece.at / kMemoryLine; line <= (piece.at + piece.bytes - 1) / kMemoryLine; ++line) {
+      if (memory.empty() || memory.back() != line) memory.push_back(line);
+    }
+  });
   if (c.inst->enc != Encoding::DS || c.inst->gds || c.src[0].kind != Kind::Vgpr) return;
   const u32* row = w.v[c.src[0].index];
   const u64 exec = w.exec();

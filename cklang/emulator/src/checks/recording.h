@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // What waves execute, for the clock: the instructions of some workgroups of each launch, in order, and
-// where the lanes of each LDS operation access memory. The other workgroups run as ever, or not at all.
+// where the lanes of each LDS operation access memory, and lines of global memory. The other workgroups run as ever, or not at all.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,9 @@ namespace ckemu {
 
 struct Launch;
 
+/// Bytes of a line of the caches before memory.
+constexpr u64 kMemoryLine = 128;
+
 /// One wave of a recorded workgroup.
 struct WaveRecord {
   u32 wave = 0;
@@ -20,7 +23,9 @@ struct WaveRecord {
   std::vector<u32> lines;    // dwords from the start of the code, of each executed instruction
   std::vector<u32> address;  // of each LDS operation with addresses: 64 lanes, ~0 where a lane is disabled
 
-  void before(const Wave& wave, const Code& code);
+  std::vector<u64> memory;   // lines of global memory (address / kMemoryLine) in order, no two alike in a row
+
+  void before(Wave& wave, const Code& code);
 };
 
 /// One launch while recordings are taken.

@@ -118,7 +118,8 @@ CKEMU_EXPORT int ckemu_get_launch_record(unsigned number, ::ckemu_launch_record*
 CKEMU_EXPORT int ckemu_get_wave_record(unsigned number, unsigned wave, ::ckemu_wave_record* record) {
   if (number >= launch_records().size() || wave >= launch_records()[number]->waves.size()) return -1;
   const WaveRecord& one = *launch_records()[number]->waves[wave];
-  *record = {one.workgroup, one.wave, one.lines.size(), one.address.size(), one.lines.data(), one.address.data()};
+  *record = {one.workgroup, one.wave, one.lines.size(), one.address.size(), one.memory.size(),
+             one.lines.data(), one.address.data(), one.memory.data()};
   return 0;
 }
 

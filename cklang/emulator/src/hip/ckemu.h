@@ -89,12 +89,14 @@ struct ckemu_launch_record {
   uint32_t waves; /* that were recorded */
 };
 
-/* What one wave executed: dwords from the start of the code, and 64 addresses for each LDS operation. */
+/* What one wave executed: dwords from the start of the code, 64 addresses for each LDS operation, and the
+ * 128-byte lines of global memory (address / 128) that it accessed, in order, no two alike in a row. */
 struct ckemu_wave_record {
   uint64_t workgroup;
   uint32_t wave;
-  uint64_t instructions, addresses;
+  uint64_t instructions, addresses, accesses;
   const uint32_t *line, *address;
+  const uint64_t* memory;
 };
 
 /* Records what `workgroups` workgroups of each launch execute, evenly spaced; 0: none. With `alone` no other

@@ -275,7 +275,8 @@ def traits_of(key: GemmKey, spec: ArchSpec, resources: Resources | None = None) 
     """
     s, a = key.signature, key.algorithm
     wider = max(s.dtype_a, s.dtype_b, key=lambda dtype: dtype.bits)
-    full = sum(d.dtype.bytes for d in s.d if d.kind.written or d.kind in _MATRICES)
+    moved = (d for d in s.d if d.kind.written or d.kind in _MATRICES)
+    full = sum(d.dtype.bytes / (d.kind.group or 1) for d in moved)
     return Traits.of(
         spec,
         tile=a.tile,

@@ -403,6 +403,26 @@ _LOG_SUMS_VECTOR = 4
 """The neighbours that a lane has of a row where log-sum-exps are computed."""
 
 
+@RULES.algorithm(
+    "groups",
+    "a group of columns whose largest element the epilogue takes is in one tile, in whole accesses",
+    reads=("tile", "warps", "warp_tile", "epilogue", "vector_e"),
+)
+def _groups(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
+    if not s.group:
+        return None
+    if a.epilogue is not EpilogueKind.CSHUFFLE:
+        return Violation(what="the epilogue", value=a.epilogue.value, bound="cshuffle")
+    _, row = resources.shuffle_extents(a, spec)
+    if row % s.group and s.group % row:
+        bound = f"a divisor or a multiple of {s.group}"
+        return Violation(what="the columns of a pass through LDS", value=str(row), bound=bound)
+    width = max(a.vector_e, row // spec.wave_size)
+    return multiple("columns of a tile", a.tile[1], s.group) or multiple(
+        f"columns of a group and of a pass, {min(row, s.group)},", min(row, s.group), width
+    )
+
+
 def _deal(name: str, refused: str | None) -> Violation | None:
     if refused is None:
         return None

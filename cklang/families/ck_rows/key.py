@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""The identity of one of CK Tile's own kernels of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, TypeAlias
+
+from cklang.keys import Key, make_members, require_positive
+from cklang.types import DType
+
+__all__ = ["CkTileRows", "CkTileRowsKey", "CkTileRowsSignature", "UpstreamKernel"]
+
+
+class UpstreamKernel(Enum):
+    """Which of CK Tile's kernels: the name of its folder there."""
+
+    RMSNORM2D = "rmsnorm2d"
+    LAYERNORM2D = "layernorm2d"
+    REDUCE_SUM = "reduce_sum"
+    """``reduce`` with additions."""
+    REDUCE_MAX = "reduce_max"
+    """``reduce`` with maxima: an operation of ours, since CK Tile's loses nan."""
+    ELEMENTWISE_ADD = "elementwise_add"
+    """``elementwise`` with an addition."""
+    BATCHED_TRANSPOSE = "batched_transpose"
+    """A copy that exchanges the last two axes."""
+    PERMUTE = "permute"
+    """Any other copy into memory without gaps, an element a thread."""
+
+    @property
+    def copies(self) -> bool:
+        """Whether it only moves elements."""
+        return self in (UpstreamKernel.BATCHED_TRANSPOSE, UpstreamKernel.PERMUTE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CkTileRowsSignature:
+    """What a kernel computes. Epsilon and extents are numbers of a launch."""
+
+    kernel: UpstreamKernel
+    dtype: DType
+    """Of what is read, gain and bias included."""
+    result: DType
+    functions: str = ""
+    """No function of the user's is called."""
+
+    family: ClassVar[str] = "ck_rows"
+
+    def __post_init__(self) -> None:
+        make_members(self, {"kernel": UpstreamKernel})
+
+    @property
+    def words(self) -> str:
+        """What is computed, for messages."""
+        return f"CK Tile's {self.kernel.value} of {self.dtype} to {self.result}"
+
+    def label(self, algorithm: CkTileRows) -> Sequence[str]:
+        """Return what the label of a kernel says of it."""
+        a = algorithm
+        shape = f"{a.threads}x{a.vector}x{a.repeats}"
+        passes = ["two_pass"] if a.two_pass else []
+        return [self.family, self.kernel.value, str(self.dtype), str(self.result), *passes, shape]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CkTileRows:
+    """How one of CK Tile's own kernels of rows runs, for ``op.using``.
+
+    Which kernel it is follows from what the op computes.
+
+    Example:
+        >>> ck.CkTileRows(threads=256, vector=8, repeats=2).longest
+        4096
+    """
+
+    threads: int = 256
+    """Threads of a workgroup, which has one row, or of a transpose one tile of 64 by 64."""
+    vector: int = 8
+    """Elements that one access loads; 1 of a transpose for extents that are no multiples of 64, and
+    of every permutation."""
+    repeats: int = 1
+    """Vectors of a row that each thread of a norm keeps; elsewhere, that it loads at once."""
+    two_pass: bool = False
+    """Whether a norm reads its row twice, for rows that do not fit."""
+
+    def __post_init__(self) -> None:
+        for name in ("threads", "vector", "repeats"):
+            require_positive(name, getattr(self, name))
+
+    @property
+    def longest(self) -> int:
+        """The elements of a row that the threads load at once."""
+        return self.threads * self.vector * self.repeats
+
+
+CkTileRowsKey: TypeAlias = Key[CkTileRowsSignature, CkTileRows]
+"""The identity of a kernel."""

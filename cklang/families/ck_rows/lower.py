@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""CK Tile's own kernels of rows: a key becomes C++ that names them."""
+
+from __future__ import annotations
+
+from cklang.families.attention.lower import flag
+from cklang.families.ck_rows.key import CkTileRowsKey, UpstreamKernel
+from cklang.families.ck_rows.rules import TILE
+from cklang.fusion.functions import Functions
+from cklang.lowering.render import key_json, template
+from cklang.lowering.source import KernelSource
+
+__all__ = ["lower_ck_rows"]
+
+_HEADERS = {
+    UpstreamKernel.RMSNORM2D: ("epilogue", "rmsnorm2d"),
+    UpstreamKernel.LAYERNORM2D: ("epilogue", "layernorm2d"),
+    UpstreamKernel.REDUCE_SUM: ("reduce",),
+    UpstreamKernel.REDUCE_MAX: ("reduce",),
+    UpstreamKernel.ELEMENTWISE_ADD: ("elementwise",),
+    UpstreamKernel.BATCHED_TRANSPOSE: ("batched_transpose",),
+    UpstreamKernel.PERMUTE: ("permute",),
+}
+
+
+def lower_ck_rows(key: CkTileRowsKey, functions: Functions) -> KernelSource:
+    """Return the source of one of CK Tile's kernels of rows."""
+    s, a = key.signature, key.algorithm
+    kernel = "ck_" + "_".join(s.label(a))
+    text = template("ck_rows.hip.j2").render(
+        key_json=key_json(key),
+        kernel=kernel,
+        words=s.words,
+        upstream=s.kernel.value,
+        headers=_HEADERS[s.kernel],
+        x=s.dtype.ck,
+        y=s.result.ck,
+        threads=a.threads,
+        waves=a.threads // 64,
+        vector=a.vector,
+        block=a.longest,
+        wave_tile=64 * a.vector * a.repeats,
+        tile=TILE,
+        per_workgroup=a.longest if s.kernel is UpstreamKernel.ELEMENTWISE_ADD else a.threads,
+        passes="TwoPass" if a.two_pass else "OnePass",
+        two_pass=flag(a.two_pass),
+        padded=flag(a.vector == 1),
+    )
+    return KernelSource(
+        stencil=text, fill="", hole="", kernel=kernel, halves=False, host_headers=False
+    )

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from cklang.ops.dropout_bytes import dropout_bytes
     from cklang.ops.predict import predict
     from cklang.ops.prepare import PreparedWeight, prepare
+    from cklang.profiler.session import Profile, profile
     from cklang.runtime.ir_text import parse
     from cklang.selection.diagnose import advise, fix
     from cklang.selection.registry import Registry
@@ -140,6 +141,8 @@ _LATE: Mapping[str, str] = {
     "predict": "ops.predict",
     "PreparedWeight": "ops.prepare",
     "prepare": "ops.prepare",
+    "Profile": "profiler.session",
+    "profile": "profiler.session",
     "parse": "runtime.ir_text",
     "advise": "selection.diagnose",
     "fix": "selection.diagnose",
@@ -193,6 +196,7 @@ __all__ = [
     "Pattern",
     "PreparedWeight",
     "Problem",
+    "Profile",
     "Registry",
     "RowwiseAlgorithm",
     "Selection",
@@ -235,6 +239,7 @@ __all__ = [
     "predict",
     "prepare",
     "problem",
+    "profile",
     "select",
     "sparse24",
     "synchronize",

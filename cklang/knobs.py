@@ -32,6 +32,7 @@ __all__ = [
     "LOG",
     "NUMERICS",
     "PRESET",
+    "PROFILE",
     "ROCM_PATH",
     "SANITIZE",
     "TIMEOUT",
@@ -217,6 +218,13 @@ PRESET: Knob[str] = Knob(
     doc="which products and convolutions are tried where no registry declares a kernel: a preset "
     "of docs/dispatch.md, such as essential, of which few kernels are compiled",
 )
+PROFILE: Knob[str | None] = Knob(
+    name="CKLANG_PROFILE",
+    default=None,
+    parse=_text,
+    doc="how many workgroups of each launch on emulated GPUs are recorded, and the folder in which "
+    "each process leaves its records: 8:/tmp/records (cklang profile sets it)",
+)
 FAULT: Knob[str] = Knob(
     name="CKLANG_FAULT",
     default="abort",
@@ -264,6 +272,7 @@ ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     NUMERICS,
     TRANSLATE,
     PRESET,
+    PROFILE,
     TIMEOUT,
     VERIFY,
     ROCM_PATH,

@@ -40,7 +40,7 @@ __all__ = [
     "instruction_of",
     "launch_detail",
     "launch_time",
-    "lds_use",
+    "lds_uses",
     "time_of",
 ]
 
@@ -85,17 +85,20 @@ def instruction_of(text: str, address: int = 0) -> Instruction:
     return Instruction(op, tuple(_REGISTER.findall(rest)), remark, address)
 
 
-def listing_of(launch: RecordedLaunch, gpu: str) -> tuple[list[Instruction], npt.NDArray[np.int32]]:
-    """Return the instructions of the code, and the line of each dword (-1 inside of one)."""
-    listing: list[Instruction] = []
+def listing_of(launch: RecordedLaunch, gpu: str) -> tuple[list[str], npt.NDArray[np.int32]]:
+    """Return the text of each instruction of the code, and the line of each dword.
+
+    A dword inside of an instruction has the line -1.
+    """
+    texts: list[str] = []
     line_of = np.full(len(launch.code) // _WORD, -1, np.int32)
     for row in disassemble(gpu, launch.code).splitlines():
         offset, _, text = row.partition(":")
         place = int(offset, 16)
         if place % _WORD == 0 and place // _WORD < len(line_of):
-            line_of[place // _WORD] = len(listing)
-            listing.append(instruction_of(text, place))
-    return listing, line_of
+            line_of[place // _WORD] = len(texts)
+            texts.append(text.strip())
+    return texts, line_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,44 +113,65 @@ class LdsUse:
     """Passes beyond one a phase, [operation]."""
 
 
-def lds_use(
-    wave: RecordedWave, line: npt.NDArray[np.int32], prog: Program, listing: Sequence[Instruction]
-) -> LdsUse | None:
-    """Return what the LDS does for a wave; None where addresses lack.
+def lds_uses(
+    waves: Sequence[RecordedWave],
+    lines: Sequence[npt.NDArray[np.int32]],
+    prog: Program,
+    listing: Sequence[Instruction],
+) -> list[LdsUse | None]:
+    """Return what the LDS does for each wave; None where addresses lack.
 
     Args:
-        wave: What was recorded.
-        line: Its instructions, as lines of the listing.
+        waves: What was recorded.
+        lines: Their instructions, as lines of the listing.
         prog: The costs.
         listing: The instructions.
     """
     is_lds = np.array([instruction.op.startswith("ds_") for instruction in listing])
-    places = np.flatnonzero(is_lds[line])
-    if len(places) != len(wave.lds_address):
-        return None
-    cycles = np.zeros(len(places), np.int64)
-    conflicts = np.zeros(len(places), np.int64)
-    for number in np.unique(line[places]):
-        rows = line[places] == number
-        op = listing[number].op
-        direction = "write" if re.match(r"ds_(write|store)", op) else "read"
-        width = width_of(prog.constants, direction, lane_bytes(op))
-        address = wave.lds_address[rows]
-        passes = pass_counts(width, address.astype(np.int64), address != DISABLED).sum(1)
-        phases = np.ceil((address != DISABLED).sum(1) / width.lanes).astype(np.int64)
-        conflicts[rows] = np.maximum(0, passes - phases)
-        cycles[rows] = prog.ops[number].busy + conflicts[rows]
-    return LdsUse(places, cycles, conflicts)
+    places = [np.flatnonzero(is_lds[line]) for line in lines]
+    counted = [len(p) == len(wave.lds_address) for p, wave in zip(places, waves, strict=True)]
+    kept = [at for at, known in enumerate(counted) if known]
+    if not kept:
+        return [None] * len(waves)
+    line = np.concatenate([lines[at][places[at]] for at in kept])
+    address = np.concatenate([waves[at].lds_address for at in kept])
+    cycles, conflicts = _lds_cycles(line, address, prog, listing)
+    uses: list[LdsUse | None] = [None] * len(waves)
+    begin = 0
+    for at in kept:
+        end = begin + len(places[at])
+        uses[at] = LdsUse(places[at], cycles[begin:end], conflicts[begin:end])
+        begin = end
+    return uses
 
 
 def _lds_cycles(
-    wave: RecordedWave, line: npt.NDArray[np.int32], prog: Program, listing: Sequence[Instruction]
-) -> npt.NDArray[np.int32] | None:
-    """Return the cycles of each LDS operation with its conflicts; None where addresses lack."""
-    use = lds_use(wave, line, prog, listing)
+    line: npt.NDArray[np.int32],
+    address: npt.NDArray[np.uint32],
+    prog: Program,
+    listing: Sequence[Instruction],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return cycles and conflicts of LDS operations, [operation], from their lanes' addresses."""
+    cycles = np.zeros(len(line), np.int64)
+    conflicts = np.zeros(len(line), np.int64)
+    for number in np.unique(line):
+        rows = line == number
+        op = listing[number].op
+        direction = "write" if re.match(r"ds_(write|store)", op) else "read"
+        width = width_of(prog.constants, direction, lane_bytes(op))
+        enabled = address[rows] != DISABLED
+        passes = pass_counts(width, address[rows].astype(np.int64), enabled).sum(1)
+        phases = np.ceil(enabled.sum(1) / width.lanes).astype(np.int64)
+        conflicts[rows] = np.maximum(0, passes - phases)
+        cycles[rows] = prog.ops[number].busy + conflicts[rows]
+    return cycles, conflicts
+
+
+def _in_stream(use: LdsUse | None, count: int) -> npt.NDArray[np.int32] | None:
+    """Return the cycles of each of ``count`` instructions; None where addresses lack."""
     if use is None:
         return None
-    cycles = np.full(len(line), -1, np.int32)
+    cycles = np.full(count, -1, np.int32)
     cycles[use.place] = use.cycles
     return cycles
 
@@ -160,8 +184,12 @@ class LaunchDetail:
     spec: ArchSpec
     prog: Program
     listing: Sequence[Instruction]
+    texts: Sequence[str]
+    """The assembly text of each line."""
     line_of: npt.NDArray[np.int32]
     """The line of each dword of the code; -1 inside of an instruction."""
+    lds: Sequence[LdsUse | None]
+    """What the LDS does for each recorded wave."""
     streams: Sequence[WaveStream]
     unit: TimedUnit
     detailed: int
@@ -181,16 +209,22 @@ def launch_detail(
     launch: RecordedLaunch, spec: ArchSpec, constants: ClockConstants
 ) -> LaunchDetail:
     """Time some workgroups of a launch on one compute unit."""
-    listing, line_of = listing_of(launch, spec.name)
+    texts, line_of = listing_of(launch, spec.name)
+    addresses = np.flatnonzero(line_of >= 0) * _WORD
+    listing = [
+        instruction_of(text, int(address)) for text, address in zip(texts, addresses, strict=True)
+    ]
     prog = program(listing, constants)
-    recorded = _streams(launch, line_of, prog, listing)
+    lines = [line_of[wave.line] for wave in launch.waves]
+    uses = lds_uses(launch.waves, lines, prog, listing)
+    recorded = _streams(launch, lines, uses)
     each = ceil(prod(launch.groups) / spec.compute_units)
     resident = min(each, max(1, launch.resident // spec.compute_units))
     detailed = min(each, _ROUNDS * resident)
     streams = _on_one_unit(recorded, detailed, resident, spec.simds_per_cu)
     unit = run_unit(prog, with_cold_scalars(prog, streams))
     return LaunchDetail(
-        launch, spec, prog, listing, line_of, streams, unit, detailed, resident, each
+        launch, spec, prog, listing, texts, line_of, uses, streams, unit, detailed, resident, each
     )
 
 
@@ -230,16 +264,17 @@ def _all_rounds(detail: LaunchDetail, unit: TimedUnit) -> float:
 
 def _streams(
     launch: RecordedLaunch,
-    line_of: npt.NDArray[np.int32],
-    prog: Program,
-    listing: Sequence[Instruction],
+    lines: Sequence[npt.NDArray[np.int32]],
+    uses: Sequence[LdsUse | None],
 ) -> list[list[WaveStream]]:
-    """Return the waves of each recorded workgroup."""
+    """Return the waves of each recorded workgroup, both in order."""
+    order = sorted(
+        range(len(launch.waves)), key=lambda at: (launch.waves[at].workgroup, launch.waves[at].wave)
+    )
     groups: dict[int, list[WaveStream]] = {}
-    for wave in sorted(launch.waves, key=lambda wave: (wave.workgroup, wave.wave)):
-        line = line_of[wave.line]
-        stream = WaveStream(line, simd=0, cycles=_lds_cycles(wave, line, prog, listing))
-        groups.setdefault(wave.workgroup, []).append(stream)
+    for at in order:
+        stream = WaveStream(lines[at], simd=0, cycles=_in_stream(uses[at], len(lines[at])))
+        groups.setdefault(launch.waves[at].workgroup, []).append(stream)
     return list(groups.values())
 
 

@@ -464,6 +464,12 @@ TABLE: tuple[Rule, ...] = (
     ),
     # A: the backend of torch.compile
     row(
+        "A130",
+        CkValueError,
+        "{got} workgroups of each launch are to be recorded",
+        "at least 1: ck.profile(workgroups=8)",
+    ),
+    row(
         "A090",
         CkValueError,
         'torch.compile(..., backend="cklang") has no option {name!r}',

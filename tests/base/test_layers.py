@@ -51,6 +51,7 @@ LAYERS = (
     "torch",
     "triton",
     "tune",
+    "profiler",
     "hipcc",
     "testing",
     "cli",

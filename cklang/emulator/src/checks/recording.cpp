@@ -38,7 +38,9 @@ void read_sources(const Program& program, LaunchRecord& record) {
   each_line(program.object(), [&](const LineRow& row) {
     if (row.begin < base || row.end > end || row.line == 0) return false;
     std::string path = row.file;
-    if (path[0] != '/' && row.folder[0] == '/') path = std::string(row.folder) + "/" + path;
+    for (const char* folder : {row.folder, row.root}) {
+      if (path[0] != '/' && folder[0] != '\0') path = std::string(folder) + "/" + path;
+    }
     const auto [number, fresh] = numbers.try_emplace(path, static_cast<u32>(record.files.size()));
     if (fresh) record.files.push_back(path);
     record.sources.push_back({static_cast<u32>((row.begin - base) / 4), static_cast<u32>((row.end - base) / 4),

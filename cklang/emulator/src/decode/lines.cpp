@@ -164,7 +164,8 @@ bool LineTable::unit(Reader in) const {
     if (open && before.file < files.size() && before.address < now.address) {
       const Name& file = files[before.file];
       const char* folder = file.folder < folders.size() ? folders[file.folder].path : "";
-      ends = visit(LineRow{before.address, now.address, folder, file.path, static_cast<u32>(before.line)});
+      const char* root = folders.empty() ? "" : folders.front().path;
+      ends = visit(LineRow{before.address, now.address, root, folder, file.path, static_cast<u32>(before.line)});
     }
     before = now;
     open = true;

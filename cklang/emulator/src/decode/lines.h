@@ -18,7 +18,8 @@ struct SourceLine {
 /// A row of the table: the addresses from `begin` on, up to `end`, came from this line.
 struct LineRow {
   u64 begin = 0, end = 0;
-  const char* folder = "";
+  const char* root = "";    // where the compiler ran
+  const char* folder = "";  // of the file, relative to that if it is not absolute
   const char* file = "";
   u32 line = 0;
 };

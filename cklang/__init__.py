@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from cklang.ops.dropout_bytes import dropout_bytes
     from cklang.ops.predict import predict
     from cklang.ops.prepare import PreparedWeight, prepare
-    from cklang.profiler.session import Profile, profile
+    from cklang.profiler.bench import bench
+    from cklang.profiler.session import profile
     from cklang.runtime.ir_text import parse
     from cklang.selection.diagnose import advise, fix
     from cklang.selection.registry import Registry
@@ -141,9 +142,9 @@ _LATE: Mapping[str, str] = {
     "predict": "ops.predict",
     "PreparedWeight": "ops.prepare",
     "prepare": "ops.prepare",
-    "Profile": "profiler.session",
     "profile": "profiler.session",
     "parse": "runtime.ir_text",
+    "bench": "profiler.bench",
     "advise": "selection.diagnose",
     "fix": "selection.diagnose",
     "Registry": "selection.registry",
@@ -196,7 +197,6 @@ __all__ = [
     "Pattern",
     "PreparedWeight",
     "Problem",
-    "Profile",
     "Registry",
     "RowwiseAlgorithm",
     "Selection",
@@ -208,6 +208,7 @@ __all__ = [
     "attention_pattern",
     "attention_problem",
     "autotune",
+    "bench",
     "bf8",
     "bf8_fnuz",
     "bf16",

@@ -36,6 +36,7 @@ __all__ = [
     "ROCM_PATH",
     "SANITIZE",
     "TIMEOUT",
+    "TIMING",
     "TRANSLATE",
     "VERIFY",
     "Knob",
@@ -246,6 +247,13 @@ TIMEOUT: Knob[int | None] = Knob(
     doc="after how many seconds the emulator ends a launch and says where its waves stand "
     "(default: only deadlocks end)",
 )
+TIMING: Knob[bool] = Knob(
+    name="CKLANG_TIMING",
+    default=False,
+    parse=_switch,
+    doc="1: each call measures its launches, op.last.ms: by events on a GPU, by the clock on an "
+    "emulated one, where calls then take longer",
+)
 VERIFY: Knob[bool] = Knob(
     name="CKLANG_VERIFY",
     default=False,
@@ -274,6 +282,7 @@ ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     PRESET,
     PROFILE,
     TIMEOUT,
+    TIMING,
     VERIFY,
     ROCM_PATH,
 )

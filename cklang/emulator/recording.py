@@ -11,8 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.emulator.library import load, packed_records
+from cklang.errors import error
 
-__all__ = ["RecordedLaunch", "RecordedWave", "Recording", "recorded_launches", "timing"]
+__all__ = [
+    "RecordedLaunch",
+    "RecordedWave",
+    "Recording",
+    "is_recording",
+    "recorded_launches",
+    "timing",
+]
 
 LANES = 64
 DISABLED = 0xFFFFFFFF
@@ -89,16 +97,32 @@ def timing(workgroups: int = 1, *, alone: bool = False) -> Iterator[Recording]:
         alone: Run these workgroups only. A large launch then takes the time of a few workgroups,
             but its results are incomplete.
 
-    Launches inside must have ended when the ``with`` statement does; they run in the interpreter.
+    Launches inside must have ended when the ``with`` statement does; workgroups that are recorded
+    run in the interpreter.
+
+    Raises:
+        CkValueError: A131, launches are being recorded already.
     """
+    if is_recording():
+        raise error("A131")
     library = load()
     library.ckemu_record(workgroups, int(alone))
     recording = Recording()
+    _active.append(recording)
     try:
         yield recording
         recording.launches = recorded_launches(packed_records())
     finally:
+        _active.pop()
         library.ckemu_record(0, 0)
+
+
+_active: list[Recording] = []
+
+
+def is_recording() -> bool:
+    """Return whether a ``timing`` is under way in this process."""
+    return bool(_active)
 
 
 class _Reader:

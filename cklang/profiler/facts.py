@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from cklang.clock.kernel import LaunchDetail, LdsUse
 from cklang.clock.native import UNITS
-from cklang.emulator.recording import SEGMENT_BYTES, RecordedWave
+from cklang.emulator.recording import SEGMENT_BYTES, RecordedLaunch, RecordedWave
 
-__all__ = ["LaunchFacts", "distinct_bytes", "facts_of"]
+__all__ = ["LaunchFacts", "distinct_bytes", "facts_of", "scale_of"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -85,15 +85,20 @@ def facts_of(detail: LaunchDetail) -> LaunchFacts:
     for stream, timed in zip(detail.streams, detail.unit.waves, strict=True):
         np.add.at(duration, stream.line, timed.duration)
         np.add.at(stall, stream.line, timed.stall)
-    recorded = len({wave.workgroup for wave in detail.launch.waves})
     return LaunchFacts(
         detail=detail,
         executed=_executed(detail),
         **sums,
         duration=duration,
         stall=stall,
-        scale=prod(detail.launch.groups) / max(recorded, 1),
+        scale=scale_of(detail.launch),
     )
+
+
+def scale_of(launch: RecordedLaunch) -> float:
+    """Return the workgroups of a launch over those that were recorded."""
+    recorded = len({wave.workgroup for wave in launch.waves})
+    return prod(launch.groups) / max(recorded, 1)
 
 
 _SAMPLED = ("sampled", "lanes", "bytes", "segments", "accesses", "conflicts", "lds_cycles")
@@ -122,7 +127,7 @@ def _add_wave(
         np.add.at(sums["lds_cycles"], line[use.place], use.cycles)
 
 
-def distinct_bytes(facts: LaunchFacts) -> int:
+def distinct_bytes(launch: RecordedLaunch) -> int:
     """Return the bytes of the segments that the recorded waves accessed, each counted once."""
-    segments = [wave.segments for wave in facts.detail.launch.waves if len(wave.segments)]
+    segments = [wave.segments for wave in launch.waves if len(wave.segments)]
     return SEGMENT_BYTES * len(np.unique(np.concatenate(segments))) if segments else 0

@@ -13,10 +13,11 @@ import numpy as np
 from cklang.arch import ArchSpec, arch
 from cklang.clock.constants import ClockConstants, constants_of
 from cklang.clock.kernel import LaunchDetail, cycles_without, launch_detail, time_of
+from cklang.clock.memory import at_footprint
 from cklang.clock.native import REASONS
 from cklang.emulator.recording import RecordedLaunch
 from cklang.profiler.counters import Counter, counters_of
-from cklang.profiler.facts import LaunchFacts, facts_of
+from cklang.profiler.facts import LaunchFacts, distinct_bytes, facts_of, scale_of
 from cklang.profiler.memory import CacheRequests, cache_requests
 from cklang.profiler.names import readable
 from cklang.profiler.occupancy import Occupancy, occupancy_of
@@ -235,7 +236,8 @@ def launch_profile(number: int, launch: RecordedLaunch) -> LaunchProfile:
         CkUnsupportedError: K050, the clock has no constants for the GPU.
     """
     spec: ArchSpec = arch(launch.gpu)
-    constants: ClockConstants = constants_of(spec.name)
+    footprint = round(distinct_bytes(launch) * scale_of(launch))
+    constants: ClockConstants = at_footprint(constants_of(spec.name), footprint)
     detail = launch_detail(launch, spec, constants)
     facts = facts_of(detail)
     timed = time_of(detail)

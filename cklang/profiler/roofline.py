@@ -126,7 +126,7 @@ def roofline_of(facts: LaunchFacts, requests: CacheRequests | None, us: float) -
 
 def _bytes_beyond(facts: LaunchFacts, requests: CacheRequests | None) -> float:
     if facts.complete:
-        return float(distinct_bytes(facts))
+        return float(distinct_bytes(facts.detail.launch))
     if requests is None:
         return float(facts.segments.sum()) * 64
     return float(requests.read_bytes + 64 * (requests.writes + requests.atomics))

@@ -134,13 +134,18 @@ def profile(workgroups: int = 8) -> Iterator[Profile]:
         workgroups: How many of each launch are recorded, evenly spaced over its grid.
 
     Example:
+        >>> M, N, K = ck.dims("M N K")
+        >>> @ck.op
+        ... def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+        ...     return ck.relu(x @ w.T)
+        >>> x, w = np.ones((256, 64), np.float16), np.ones((512, 64), np.float16)
         >>> with ck.profile() as p:  # doctest: +SKIP
         ...     y = linear(x, w, device="emu:gfx942")
-        >>> print(p)  # doctest: +SKIP
-        >>> p.save("report.html")  # doctest: +SKIP
+        >>> p.kernels[0].launches, p.save("report.html").name  # doctest: +SKIP
+        (1, 'report.html')
 
     Raises:
-        CkValueError: A130, ``workgroups`` is below 1.
+        CkValueError: A130, ``workgroups`` is below 1; A131, launches are being recorded already.
     """
     if workgroups < 1:
         raise error("A130", got=workgroups)

@@ -42,7 +42,9 @@ NEED_KERNELS: Mapping[str, str] = {
     "append_kv": "has no program of which there is a reference",
     "autotune": "builds and measures kernels",
     "dropout_bytes": "the kernel draws the bytes",
+    "bench": "runs workgroups of kernels",
     "predict": "runs workgroups of kernels",
+    "profile": "runs kernels",
     "testing.self_test": "runs a kernel",
 }
 """Objects with lines that are skipped in tier *pure*, and why."""

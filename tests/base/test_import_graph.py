@@ -71,7 +71,10 @@ START_UP: Table = {
         "cklang.ir.parser",
         "cklang.ir.verifier",
     ),
-    "cklang.runtime.op": ("cklang.build.builder",),
+    "cklang.runtime.op": (
+        "cklang.build.builder",
+        "cklang.runtime.timed_call",
+    ),
     "cklang.runtime.planned_op": (
         "cklang.runtime.explain",
         "cklang.runtime.summary",
@@ -87,6 +90,7 @@ START_UP: Table = {
     ),
     "cklang.toolchain.paths": ("platformdirs",),
     "cklang.toolchain.progress": ("rich",),
+    "cklang.tune.by_clock": ("cklang.clock.kernel",),
     "cklang.tune.called": (
         "cklang.reference.bounds",
         "cklang.reference.distance",
@@ -152,6 +156,7 @@ UPWARD: Table = {
     "cklang.runtime.op": (
         "cklang.ops.attention_backward",
         "cklang.ops.grouped",
+        "cklang.ops.predict",
         "cklang.torch.dispatch",
     ),
     "cklang.ops.append_kv": ("cklang.torch.append_kv",),

@@ -9,6 +9,7 @@ import json
 import xml.etree.ElementTree as ET
 from collections import defaultdict
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_timeline_has_a_track_for_each_wave_and_unit(transpose: Profile, tmp_pat
     assert {"LDS", "memory"} <= set(spans)
     assert len(spans) == 2 + len(launch.detail.unit.waves)
     for events in spans.values():
-        for one, other in zip(events, events[1:], strict=False):
+        for one, other in pairwise(events):
             assert one["cycle"] + one["cycles"] <= other["cycle"]
     assert sum(e["cycles"] for e in spans["LDS"]) == sum(
         int(use.cycles.sum()) for use in launch.detail.lds[: len(launch.detail.streams)] if use
@@ -68,7 +69,7 @@ def test_speedscope_weights_are_cycles(transpose: Profile, tmp_path: Path) -> No
     names = [frames[at]["name"] for at in deepest]
     assert names[0] == "transpose"
     assert names[1].startswith("transpose.hip:")
-    assert names[-1] == "waits: load"
+    assert names[-1] == "waits: scalar load"
 
 
 def test_folder_for_viewers_of_thread_traces(transpose: Profile, tmp_path: Path) -> None:

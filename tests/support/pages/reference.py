@@ -42,7 +42,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("Problem", "problem", "ConvProblem", "conv_problem", "attention_problem"),
         "attention_grad_problem",
     ),
-    "Measuring and predicting": ("autotune", "Tuned", "predict", "workers_of"),
+    "Measuring and predicting": ("bench", "predict", "profile", "autotune", "Tuned", "workers_of"),
 }
 """The names of ``ck`` that are no dtypes and no functions of the language, by subject."""
 

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from cklang.ops.dropout_bytes import dropout_bytes
     from cklang.ops.predict import predict
     from cklang.ops.prepare import PreparedWeight, prepare
+    from cklang.profiler.bench import bench
+    from cklang.profiler.session import profile
     from cklang.runtime.ir_text import parse
     from cklang.selection.diagnose import advise, fix
     from cklang.selection.registry import Registry
@@ -144,7 +146,9 @@ _LATE: Mapping[str, str] = {
     "predict": "ops.predict",
     "PreparedWeight": "ops.prepare",
     "prepare": "ops.prepare",
+    "profile": "profiler.session",
     "parse": "runtime.ir_text",
+    "bench": "profiler.bench",
     "advise": "selection.diagnose",
     "fix": "selection.diagnose",
     "Registry": "selection.registry",
@@ -209,6 +213,7 @@ __all__ = [
     "attention_pattern",
     "attention_problem",
     "autotune",
+    "bench",
     "bf8",
     "bf8_fnuz",
     "bf16",
@@ -241,6 +246,7 @@ __all__ = [
     "predict",
     "prepare",
     "problem",
+    "profile",
     "select",
     "sparse24",
     "synchronize",

@@ -33,9 +33,11 @@ __all__ = [
     "NUMERICS",
     "PLANS",
     "PRESET",
+    "PROFILE",
     "ROCM_PATH",
     "SANITIZE",
     "TIMEOUT",
+    "TIMING",
     "TRANSLATE",
     "VERIFY",
     "Knob",
@@ -218,6 +220,13 @@ PRESET: Knob[str] = Knob(
     doc="which products and convolutions are tried where no registry declares a kernel: a preset "
     "of docs/dispatch.md, such as essential, of which few kernels are compiled",
 )
+PROFILE: Knob[str | None] = Knob(
+    name="CKLANG_PROFILE",
+    default=None,
+    parse=_text,
+    doc="how many workgroups of each launch on emulated GPUs are recorded, and the folder in which "
+    "each process leaves its records: 8:/tmp/records (cklang profile sets it)",
+)
 FAULT: Knob[str] = Knob(
     name="CKLANG_FAULT",
     default="abort",
@@ -238,6 +247,13 @@ TIMEOUT: Knob[int | None] = Knob(
     parse=_count,
     doc="after how many seconds the emulator ends a launch and says where its waves stand "
     "(default: only deadlocks end)",
+)
+TIMING: Knob[bool] = Knob(
+    name="CKLANG_TIMING",
+    default=False,
+    parse=_switch,
+    doc="1: each call measures its launches, op.last.ms: by events on a GPU, by the clock on an "
+    "emulated one, where calls then take longer",
 )
 VERIFY: Knob[bool] = Knob(
     name="CKLANG_VERIFY",
@@ -273,7 +289,9 @@ ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     TRANSLATE,
     PLANS,
     PRESET,
+    PROFILE,
     TIMEOUT,
+    TIMING,
     VERIFY,
     ROCM_PATH,
 )

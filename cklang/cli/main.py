@@ -17,6 +17,7 @@ from cklang.cli import (
     generate,
     hipcc,
     inspect,
+    profile,
     registry,
     tune,
 )
@@ -34,6 +35,7 @@ _COMMANDS = {
     "registry": registry,
     "generate": generate,
     "check": check,
+    "profile": profile,
     "disasm": disasm,
     "hipcc": hipcc,
 }

@@ -17,6 +17,11 @@ using u8 = uint8_t;
 
 // The numbers of units, counters and constants are those of `machine.py`, which checks them.
 enum Unit : i32 { Valu, Trans, Matrix, Salu, Smem, Vmem, Lds, Branch, Wait, Barrier, Internal, End, Store, kUnits };
+// Why a wave does not issue: REASONS of `native.py`.
+enum Reason : i32 {
+  kNone, kLoad, kStore, kLocal, kScalarLoad, kOther, kBarrier, kMatrixResult, kVectorResult, kScalarResult,
+  kVectorUnit, kMatrixUnit, kScalarUnit, kLocalUnit, kMemoryUnit, kNop, kFetch, kReasons
+};
 constexpr i32 kCounters = 6, kRanges = 10, kRegisters = 1280, kSimds = 4, kQueue = 64, kLoads = 1024;
 constexpr i64 kNever = INT64_MAX / 4;
 
@@ -32,6 +37,7 @@ struct Op {
   i32 ranges;
   i32 wait[kCounters];  // -1: none
   i32 first[kRanges], count[kRanges], writes[kRanges];
+  i32 without;  // a bit for each reason that this instruction never waits for
 };
 
 struct Machine {
@@ -66,6 +72,7 @@ struct Wave {
   i64* start;          // results, of each executed instruction: attempt,
   i32* stall;          // cycles until the issue,
   i32* length;         // and cycles until the wave may go on
+  u8* reason;          // of the most cycles lost; null: not asked for
   i64 begin;           // of the first instruction; with `after`, added to the end of that group
   i32 count, simd, group, after;
   i64 end;             // result
@@ -77,10 +84,17 @@ struct Running {
   i32 block;           // the newest block that has been read
   i32 place, priority, counted[kCounters], head[kCounters];
   i64 done[kCounters][kQueue];  // completion of the newest operations of each counter
+  u8 kind[kCounters][kQueue];   // and what it is to wait for them, a Reason
+  i32 lost[kReasons];           // cycles of the current instruction
   i64 ready[kRegisters];
   i32 ready_latency[kRegisters];
   u8 maker[kRegisters];
-  bool waiting, started, over, dependent;
+  bool waiting, started, over, dependent, delayed;
+
+  void lose(i32 reason, i64 cycles) {
+    lost[reason] += static_cast<i32>(cycles);
+    delayed = true;
+  }
 };
 
 struct Core {
@@ -89,13 +103,41 @@ struct Core {
   Wave* waves;
   i32 count;
   Running* run;
+  i64* lost;  // cycles by line and reason; null: not asked for
   i64 port[kSimds], unit_free[kSimds][kUnits], lds_free, ta_free, return_free, store_free;
   i64 lds_started[kSimds][kQueue], vmem_started[kSimds][kQueue], lds_bus[kSimds], returned[kLoads];
   i32 lds_sent[kSimds], vmem_sent[kSimds], load_bytes[kLoads];
   i64 loads, oldest_load, flying;
   i32 next_simd;
 
-  i64 operands(const Running& r, const Op& op) const {
+  static bool waits_for(const Op& op, i32 reason) { return (op.without >> reason & 1) == 0; }
+
+  static i32 result_of(i32 unit) {
+    switch (unit) {
+      case Matrix: return kMatrixResult;
+      case Valu:
+      case Trans: return kVectorResult;
+      case Lds: return kLocal;
+      case Vmem: return kLoad;
+      case Smem: return kScalarLoad;
+      default: return kScalarResult;
+    }
+  }
+
+  static i32 queue_of(i32 unit) {
+    switch (unit) {
+      case Matrix: return kMatrixUnit;
+      case Valu:
+      case Trans: return kVectorUnit;
+      case Lds: return kLocalUnit;
+      case Vmem:
+      case Store: return kMemoryUnit;
+      default: return kScalarUnit;
+    }
+  }
+
+  // When the operands are there, and what the last of them is the result of.
+  i64 operands(const Running& r, const Op& op, i32& reason) const {
     i64 time = 0;
     for (i32 i = 0; i < op.ranges; ++i) {
       // A register that is overwritten is waited for only where the unit keeps the order of results.
@@ -107,7 +149,11 @@ struct Core {
         const bool overwrites = op.writes[i] != 0;
         if (overwrites && r.maker[n] != Matrix) continue;
         const i64 at = r.ready[n] - r.ready_latency[n] + (adjust >= 1000 ? adjust - 1000 : r.ready_latency[n] + adjust);
-        if (at > time) time = at;
+        const i32 maker = result_of(r.maker[n]);
+        if (at > time && waits_for(op, maker)) {
+          time = at;
+          reason = maker;
+        }
       }
     }
     return time;
@@ -125,18 +171,23 @@ struct Core {
   }
 
   // When all but `left` of the newest operations of a counter are complete.
-  static i64 counted(const Running& r, i32 counter, i32 left) {
+  static i64 counted(const Running& r, const Op& op, i32 counter, i32& reason) {
     const i32 behind = r.counted[counter];
     i64 time = 0;
-    for (i32 back = left; back < behind && back < kQueue; ++back) {
-      const i64 at = r.done[counter][(r.head[counter] - 1 - back + 2 * kQueue) % kQueue];
-      if (at > time) time = at;
+    for (i32 back = op.wait[counter]; back < behind && back < kQueue; ++back) {
+      const i32 at = (r.head[counter] - 1 - back + 2 * kQueue) % kQueue;
+      const i32 kind = r.kind[counter][at];
+      if (r.done[counter][at] > time && waits_for(op, kind)) {
+        time = r.done[counter][at];
+        reason = kind;
+      }
     }
     return time;
   }
 
-  static void count_up(Running& r, i32 counter, i64 done) {
+  static void count_up(Running& r, i32 counter, i64 done, Reason kind) {
     r.done[counter][r.head[counter]] = done;
+    r.kind[counter][r.head[counter]] = static_cast<u8>(kind);
     r.head[counter] = (r.head[counter] + 1) % kQueue;
     if (r.counted[counter] < kQueue) ++r.counted[counter];
   }
@@ -203,7 +254,7 @@ struct Core {
       case Branch: unit_free[s][op.unit] = t + machine.turn; break;
       case Smem:
         unit_free[s][Smem] = t + machine.turn;
-        count_up(r, op.counter, t + (given >= 0 ? given : machine.smem_latency));
+        count_up(r, op.counter, t + (given >= 0 ? given : machine.smem_latency), kScalarLoad);
         break;
       case Lds: {
         unit_free[s][Lds] = t + op.issue;
@@ -211,7 +262,7 @@ struct Core {
         const i64 begin = later(t, lds_free);
         lds_free = begin + cycles;
         lds_started[s][lds_sent[s]++ % kQueue] = begin;
-        if (op.counter >= 0) count_up(r, op.counter, lds_free + machine.lds_latency);
+        if (op.counter >= 0) count_up(r, op.counter, lds_free + machine.lds_latency, kLocal);
         break;
       }
       case Vmem: {
@@ -222,7 +273,7 @@ struct Core {
         const i32 latency = given >= 0 ? given : machine.vmem_latency;
         return_free = later(return_free + static_cast<i64>(op.bytes) * machine.return_256 / 4096, ta_free + latency);
         add_load(t, op.bytes, return_free);
-        if (op.counter >= 0) count_up(r, op.counter, return_free);
+        if (op.counter >= 0) count_up(r, op.counter, return_free, kLoad);
         break;
       }
       case Store: {
@@ -231,11 +282,23 @@ struct Core {
         ta_free = later(t, ta_free) + cycles;
         store_free = begin + later(cycles, static_cast<i64>(op.bytes) * machine.store_256 / 4096);
         vmem_started[s][vmem_sent[s]++ % kQueue] = begin;
-        if (op.counter >= 0) count_up(r, op.counter, store_free + (given >= 0 ? given : machine.store_latency));
+        if (op.counter >= 0) count_up(r, op.counter, store_free + (given >= 0 ? given : machine.store_latency), kStore);
         break;
       }
       default: break;
     }
+  }
+
+  void note_lost(Wave& w, Running& r) const {
+    if (!r.delayed) return;
+    i32 most = kNone;
+    for (i32 reason = 1; reason < kReasons; ++reason) {
+      if (r.lost[reason] > r.lost[most]) most = reason;
+      if (lost != nullptr) lost[w.line[r.place] * kReasons + reason] += r.lost[reason];
+    }
+    if (w.reason != nullptr) w.reason[r.place] = static_cast<u8>(most);
+    memset(r.lost, 0, sizeof r.lost);
+    r.delayed = false;
   }
 
   void finish(Wave& w, Running& r, const Op& op, i64 t, i64 length) {
@@ -245,6 +308,7 @@ struct Core {
       w.stall[n] = static_cast<i32>(t - r.tried);
       w.length[n] = static_cast<i32>(t + length - r.tried);
     }
+    note_lost(w, r);
     i64 next = t + length;
     if (op.unit == Branch && n + 1 < w.count) {
       const bool taken = w.line[n + 1] != w.line[n] + 1;
@@ -274,6 +338,7 @@ struct Core {
       if (waves[i].group != group || !run[i].waiting) continue;
       run[i].waiting = false;
       const Op& op = ops[waves[i].line[run[i].place]];
+      run[i].lose(kBarrier, last + machine.barrier - run[i].now);
       finish(waves[i], run[i], op, last + machine.barrier, 0);
     }
   }
@@ -283,7 +348,11 @@ struct Core {
     const i32 block = op.place / machine.fetch_bytes;
     if (block == r.block) return;
     r.block = block;
-    r.now = later(r.now, r.block_at);
+    const i64 at = later(r.now, r.block_at);
+    if (waits_for(op, kFetch)) {
+      r.lose(kFetch, at - r.now);
+      r.now = at;
+    }
     r.block_at += machine.fetch_cycles;
   }
 
@@ -299,8 +368,10 @@ struct Core {
     }
     if (!r.dependent) {
       r.dependent = true;
-      const i64 at = operands(r, op);
+      i32 reason = kNone;
+      const i64 at = operands(r, op, reason);
       if (at > r.now) {
+        r.lose(reason, at - r.now);
         if (machine.idle[op.unit] != 0) r.tried = at;
         r.now = at;
         return;
@@ -308,24 +379,38 @@ struct Core {
     }
     if (op.unit == Wait) {
       i64 at = 0;
+      i32 reason = kNone;
       for (i32 c = 0; c < kCounters; ++c) {
-        if (op.wait[c] >= 0) at = later(at, counted(r, c, op.wait[c]));
+        i32 kind = kNone;
+        const i64 done = op.wait[c] >= 0 ? counted(r, op, c, kind) : 0;
+        if (done > at) {
+          at = done;
+          reason = kind;
+        }
       }
       const bool waits = at > r.now;
       const i64 t = waits ? at + machine.wait_exit : r.now;
+      if (waits) r.lose(reason, t - r.now);
       // A counter that stands at n has no older operations that could still be waited for.
       for (i32 c = 0; c < kCounters; ++c) {
         if (op.wait[c] >= 0 && r.counted[c] > op.wait[c]) r.counted[c] = op.wait[c];
       }
       return finish(w, r, op, t + op.issue, 0);
     }
+    if (op.unit == Barrier && !waits_for(op, kBarrier)) return finish(w, r, op, r.now, 0);
     if (op.unit == Barrier) {
       r.waiting = true;
       return release(w.group);
     }
-    if (op.unit == Internal) return finish(w, r, op, r.now + op.issue, 0);
-    const i64 t = unit_time(w, op, r.now);
+    if (op.unit == Internal) {
+      const i32 cycles = waits_for(op, kNop) ? op.issue : 0;
+      r.lose(kNop, cycles);
+      return finish(w, r, op, r.now + cycles, 0);
+    }
+    const i32 queue = queue_of(op.unit);
+    const i64 t = waits_for(op, queue) ? unit_time(w, op, r.now) : r.now;
     if (t > r.now) {
+      r.lose(queue, t - r.now);
       r.now = t;
       return;
     }
@@ -382,11 +467,12 @@ struct Core {
 }  // namespace
 
 /// Runs the waves to their ends. Waves of one group share barriers; older waves come first.
+/// `lost`, if it is not null, has the cycles that waves lose, by line and reason.
 /// @return the number of attempts to issue, or -1 if there is no memory.
-extern "C" i64 ck_compute_unit(const Machine* machine, const Op* ops, Wave* waves, i32 count) {
+extern "C" i64 ck_compute_unit(const Machine* machine, const Op* ops, Wave* waves, i32 count, i64* lost) {
   auto* run = static_cast<Running*>(calloc(static_cast<size_t>(count), sizeof(Running)));
   if (run == nullptr) return -1;
-  Core core{*machine, ops, waves, count, run};
+  Core core{*machine, ops, waves, count, run, lost};
   for (i32 i = 0; i < count; ++i) {
     run[i].now = waves[i].after < 0 ? waves[i].begin : kNever;
     if (waves[i].count == 0) {

@@ -19,11 +19,30 @@ from cklang.arch import ArchSpec
 from cklang.clock.constants import ClockConstants
 from cklang.clock.instruction import Instruction, lane_bytes
 from cklang.clock.lds import pass_counts, width_of
-from cklang.clock.waves import Program, TimedWave, WaveStream, program, run, with_cold_scalars
+from cklang.clock.waves import (
+    Program,
+    TimedUnit,
+    TimedWave,
+    WaveStream,
+    program,
+    run_unit,
+    with_cold_scalars,
+    without,
+)
 from cklang.emulator.library import disassemble
 from cklang.emulator.recording import DISABLED, RecordedLaunch, RecordedWave
 
-__all__ = ["LaunchTime", "instruction_of", "launch_time"]
+__all__ = [
+    "LaunchDetail",
+    "LaunchTime",
+    "LdsUse",
+    "cycles_without",
+    "instruction_of",
+    "launch_detail",
+    "launch_time",
+    "lds_uses",
+    "time_of",
+]
 
 _ROUNDS = 3
 """Rounds of workgroups that are timed in detail."""
@@ -66,51 +85,197 @@ def instruction_of(text: str, address: int = 0) -> Instruction:
     return Instruction(op, tuple(_REGISTER.findall(rest)), remark, address)
 
 
-def listing_of(launch: RecordedLaunch, gpu: str) -> tuple[list[Instruction], npt.NDArray[np.int32]]:
-    """Return the instructions of the code, and the line of each dword (-1 inside of one)."""
-    listing: list[Instruction] = []
+def listing_of(launch: RecordedLaunch, gpu: str) -> tuple[list[str], npt.NDArray[np.int32]]:
+    """Return the text of each instruction of the code, and the line of each dword.
+
+    A dword inside of an instruction has the line -1.
+    """
+    texts: list[str] = []
     line_of = np.full(len(launch.code) // _WORD, -1, np.int32)
     for row in disassemble(gpu, launch.code).splitlines():
         offset, _, text = row.partition(":")
         place = int(offset, 16)
         if place % _WORD == 0 and place // _WORD < len(line_of):
-            line_of[place // _WORD] = len(listing)
-            listing.append(instruction_of(text, place))
-    return listing, line_of
+            line_of[place // _WORD] = len(texts)
+            texts.append(text.strip())
+    return texts, line_of
+
+
+@dataclass(frozen=True, slots=True)
+class LdsUse:
+    """The LDS operations of a wave that have addresses."""
+
+    place: npt.NDArray[np.intp]
+    """Of each among the instructions that the wave executed, [operation]."""
+    cycles: npt.NDArray[np.int64]
+    """Of the LDS, with conflicts, [operation]."""
+    conflicts: npt.NDArray[np.int64]
+    """Passes beyond one a phase, [operation]."""
+
+
+def lds_uses(
+    waves: Sequence[RecordedWave],
+    lines: Sequence[npt.NDArray[np.int32]],
+    prog: Program,
+    listing: Sequence[Instruction],
+) -> list[LdsUse | None]:
+    """Return what the LDS does for each wave; None where addresses lack.
+
+    Args:
+        waves: What was recorded.
+        lines: Their instructions, as lines of the listing.
+        prog: The costs.
+        listing: The instructions.
+    """
+    is_lds = np.array([instruction.op.startswith("ds_") for instruction in listing])
+    places = [np.flatnonzero(is_lds[line]) for line in lines]
+    counted = [len(p) == len(wave.lds_address) for p, wave in zip(places, waves, strict=True)]
+    kept = [at for at, known in enumerate(counted) if known]
+    if not kept:
+        return [None] * len(waves)
+    line = np.concatenate([lines[at][places[at]] for at in kept])
+    address = np.concatenate([waves[at].lds_address for at in kept])
+    cycles, conflicts = _lds_cycles(line, address, prog, listing)
+    uses: list[LdsUse | None] = [None] * len(waves)
+    begin = 0
+    for at in kept:
+        end = begin + len(places[at])
+        uses[at] = LdsUse(places[at], cycles[begin:end], conflicts[begin:end])
+        begin = end
+    return uses
 
 
 def _lds_cycles(
-    wave: RecordedWave, line: npt.NDArray[np.int32], prog: Program, listing: Sequence[Instruction]
-) -> npt.NDArray[np.int32] | None:
-    """Return the cycles of each LDS operation with its conflicts; None where addresses lack."""
-    is_lds = np.array([instruction.op.startswith("ds_") for instruction in listing])
-    places = np.flatnonzero(is_lds[line])
-    if len(places) != len(wave.lds_address):
-        return None
-    cycles = np.full(len(line), -1, np.int32)
-    for number in np.unique(line[places]):
-        rows = line[places] == number
+    line: npt.NDArray[np.int32],
+    address: npt.NDArray[np.uint32],
+    prog: Program,
+    listing: Sequence[Instruction],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return cycles and conflicts of LDS operations, [operation], from their lanes' addresses."""
+    cycles = np.zeros(len(line), np.int64)
+    conflicts = np.zeros(len(line), np.int64)
+    for number in np.unique(line):
+        rows = line == number
         op = listing[number].op
-        width = width_of(prog.constants, "write" if "write" in op else "read", lane_bytes(op))
-        address = wave.lds_address[rows]
-        extra = pass_counts(width, address.astype(np.int64), address != DISABLED).sum(1)
-        phases = np.ceil((address != DISABLED).sum(1) / width.lanes).astype(np.int64)
-        cycles[places[rows]] = prog.ops[number].busy + np.maximum(0, extra - phases)
+        direction = "write" if re.match(r"ds_(write|store)", op) else "read"
+        width = width_of(prog.constants, direction, lane_bytes(op))
+        enabled = address[rows] != DISABLED
+        passes = pass_counts(width, address[rows].astype(np.int64), enabled).sum(1)
+        phases = np.ceil(enabled.sum(1) / width.lanes).astype(np.int64)
+        conflicts[rows] = np.maximum(0, passes - phases)
+        cycles[rows] = prog.ops[number].busy + conflicts[rows]
+    return cycles, conflicts
+
+
+def _in_stream(use: LdsUse | None, count: int) -> npt.NDArray[np.int32] | None:
+    """Return the cycles of each of ``count`` instructions; None where addresses lack."""
+    if use is None:
+        return None
+    cycles = np.full(count, -1, np.int32)
+    cycles[use.place] = use.cycles
+    return cycles
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchDetail:
+    """A launch and the compute unit on which some of its workgroups were timed."""
+
+    launch: RecordedLaunch
+    spec: ArchSpec
+    prog: Program
+    listing: Sequence[Instruction]
+    texts: Sequence[str]
+    """The assembly text of each line."""
+    line_of: npt.NDArray[np.int32]
+    """The line of each dword of the code; -1 inside of an instruction."""
+    lds: Sequence[LdsUse | None]
+    """What the LDS does for each recorded wave."""
+    streams: Sequence[WaveStream]
+    unit: TimedUnit
+    detailed: int
+    """Workgroups that were timed."""
+    resident: int
+    """Workgroups of a compute unit at a time."""
+    each: int
+    """Workgroups that a compute unit executes."""
+
+    @property
+    def cycles(self) -> float:
+        """From the first workgroup's start to the last one's end."""
+        return _all_rounds(self, self.unit)
+
+
+def launch_detail(
+    launch: RecordedLaunch, spec: ArchSpec, constants: ClockConstants
+) -> LaunchDetail:
+    """Time some workgroups of a launch on one compute unit."""
+    texts, line_of = listing_of(launch, spec.name)
+    addresses = np.flatnonzero(line_of >= 0) * _WORD
+    listing = [
+        instruction_of(text, int(address)) for text, address in zip(texts, addresses, strict=True)
+    ]
+    prog = program(listing, constants)
+    lines = [line_of[wave.line] for wave in launch.waves]
+    uses = lds_uses(launch.waves, lines, prog, listing)
+    recorded = _streams(launch, lines, uses)
+    each = ceil(prod(launch.groups) / spec.compute_units)
+    resident = min(each, max(1, launch.resident // spec.compute_units))
+    detailed = min(each, _ROUNDS * resident)
+    streams = _on_one_unit(recorded, detailed, resident, spec.simds_per_cu)
+    unit = run_unit(prog, with_cold_scalars(prog, streams))
+    return LaunchDetail(
+        launch, spec, prog, listing, texts, line_of, uses, streams, unit, detailed, resident, each
+    )
+
+
+def cycles_without(
+    detail: LaunchDetail,
+    reasons: Sequence[str],
+    lines: Sequence[int] | None = None,
+    *,
+    conflicts: bool = True,
+) -> float:
+    """Return the cycles of a launch whose waves never wait for some reasons.
+
+    Args:
+        detail: The launch.
+        reasons: Of ``cklang.clock.native.REASONS``.
+        lines: Of the listing, at which they do not wait; all by default.
+        conflicts: Whether lanes conflict in the LDS.
+    """
+    prog = without(detail.prog, reasons, lines)
+    streams = detail.streams
+    if not conflicts:
+        streams = [replace(stream, cycles=None) for stream in streams]
+    return _all_rounds(detail, run_unit(prog, with_cold_scalars(prog, streams)))
+
+
+def _all_rounds(detail: LaunchDetail, unit: TimedUnit) -> float:
+    ends = np.zeros(detail.detailed)
+    for stream, wave in zip(detail.streams, unit.waves, strict=True):
+        ends[stream.group] = max(ends[stream.group], wave.end)
+    cycles = float(ends.max())
+    rest = detail.each - detail.detailed
+    if rest > 0:
+        later = (cycles - ends[: detail.resident].max()) / (detail.detailed - detail.resident)
+        cycles += later * rest
     return cycles
 
 
 def _streams(
-    launch: RecordedLaunch, gpu: str, constants: ClockConstants
-) -> tuple[Program, list[Instruction], list[list[WaveStream]]]:
-    """Return the program and the waves of each recorded workgroup."""
-    listing, line_of = listing_of(launch, gpu)
-    prog = program(listing, constants)
+    launch: RecordedLaunch,
+    lines: Sequence[npt.NDArray[np.int32]],
+    uses: Sequence[LdsUse | None],
+) -> list[list[WaveStream]]:
+    """Return the waves of each recorded workgroup, both in order."""
+    order = sorted(
+        range(len(launch.waves)), key=lambda at: (launch.waves[at].workgroup, launch.waves[at].wave)
+    )
     groups: dict[int, list[WaveStream]] = {}
-    for wave in sorted(launch.waves, key=lambda wave: (wave.workgroup, wave.wave)):
-        line = line_of[wave.line]
-        stream = WaveStream(line, simd=0, cycles=_lds_cycles(wave, line, prog, listing))
-        groups.setdefault(wave.workgroup, []).append(stream)
-    return prog, listing, list(groups.values())
+    for at in order:
+        stream = WaveStream(lines[at], simd=0, cycles=_in_stream(uses[at], len(lines[at])))
+        groups.setdefault(launch.waves[at].workgroup, []).append(stream)
+    return list(groups.values())
 
 
 def _on_one_unit(
@@ -129,31 +294,22 @@ def launch_time(
     launch: RecordedLaunch, spec: ArchSpec, constants: ClockConstants
 ) -> tuple[LaunchTime, list[TimedWave]]:
     """Return the time of a launch, and the waves that were timed in detail."""
-    prog, listing, recorded = _streams(launch, spec.name, constants)
-    total = prod(launch.groups)
-    units = spec.compute_units
-    each = ceil(total / units)
-    resident = min(each, max(1, launch.resident // units))
-    detailed = min(each, _ROUNDS * resident)
-    streams = _on_one_unit(recorded, detailed, resident, spec.simds_per_cu)
-    waves = run(prog, with_cold_scalars(prog, streams))
-    ends = np.zeros(detailed)
-    for stream, wave in zip(streams, waves, strict=True):
-        ends[stream.group] = max(ends[stream.group], wave.end)
-    cycles = float(ends.max())
-    if each > detailed:
-        later = (cycles - ends[:resident].max()) / (detailed - resident)
-        cycles += later * (each - detailed)
-    result = LaunchTime(
-        launch.kernel,
+    detail = launch_detail(launch, spec, constants)
+    return time_of(detail), list(detail.unit.waves)
+
+
+def time_of(detail: LaunchDetail) -> LaunchTime:
+    """Return the time of a launch that was timed in detail."""
+    cycles = detail.cycles
+    return LaunchTime(
+        detail.launch.kernel,
         cycles,
-        cycles / spec.clock_hz * 1e6,
-        total,
-        resident,
-        _stall_shares(listing, streams, waves),
-        _unknown_shares(prog, listing, streams),
+        cycles / detail.spec.clock_hz * 1e6,
+        prod(detail.launch.groups),
+        detail.resident,
+        _stall_shares(detail.listing, detail.streams, detail.unit.waves),
+        _unknown_shares(detail.prog, detail.listing, detail.streams),
     )
-    return result, waves
 
 
 def _stall_shares(

@@ -22,6 +22,8 @@ LANES = 64
 _HALF = 32
 _QUAD = 4
 _WORD = 4
+_WORDS = 1 << 32
+"""More than there are words of the LDS: a factor that keeps two numbers apart in one."""
 
 
 def _in_order(lane: Integers, lanes: int) -> Integers:
@@ -134,8 +136,8 @@ def pass_counts(width: LdsWidth, address: Integers, enabled: Flags) -> Integers:
     for each in range(result.shape[1]):
         lanes = phase == each
         chosen = np.broadcast_to((counted & lanes)[..., None], word.shape)
-        accessed = np.unique(np.stack([number[chosen], word[chosen]]), axis=1)
-        at = accessed[0] * width.banks + accessed[1] % width.banks
+        accessed = np.unique(number[chosen] * _WORDS + word[chosen])
+        at = accessed // _WORDS * width.banks + accessed % _WORDS % width.banks
         busiest = np.bincount(at, minlength=count * width.banks).reshape(count, -1).max(1)
         result[:, each] = np.maximum(busiest, (enabled & lanes).any(1))
     return result

@@ -10,7 +10,7 @@ from cklang.arch import all_archs, arch, timing_file
 from cklang.clock.constants import ClockConstants, constants_of
 from cklang.errors import error
 
-__all__ = ["chase_latency"]
+__all__ = ["at_footprint", "chase_latency"]
 
 Floats = npt.NDArray[np.float64]
 _LEVELS = ("l1", "l2", "last_level")
@@ -53,3 +53,19 @@ def chase_latency(constants: ClockConstants, footprint: npt.ArrayLike) -> Floats
         latency = latency + (beyond[place + 1] - beyond[place]) * missed
     doublings = np.log2(np.maximum(size, 1) / constants["chase_translation_bytes"])
     return latency + constants["chase_translation"] * np.clip(doublings, 0, _DOUBLINGS)
+
+
+def at_footprint(constants: ClockConstants, footprint: int) -> ClockConstants:
+    """Return the constants with the latency of memory for data that caches hold.
+
+    The fitted latency is that of products which keep memory busy; a smaller one is assumed to be
+    what a walk over as many bytes shows.
+
+    Args:
+        constants: Of the GPU.
+        footprint: Bytes that a kernel touches.
+    """
+    if "chase_l1" not in constants.numbers:
+        return constants
+    latency = min(constants["vmem_latency"], float(chase_latency(constants, footprint)))
+    return constants.with_numbers({"vmem_latency": latency})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cklang.toolchain.built_library import compiled_library
 
-__all__ = ["COUNTERS", "RANGES", "UNITS", "CMachine", "COp", "CWave", "compute_unit"]
+__all__ = ["COUNTERS", "RANGES", "REASONS", "UNITS", "CMachine", "COp", "CWave", "compute_unit"]
 
 UNITS = (
     "valu", "trans", "matrix", "salu", "smem", "vmem", "lds",
@@ -18,6 +18,12 @@ UNITS = (
 """In the order of ``Unit`` in ``compute_unit.cpp``."""
 COUNTERS = ("load", "store", "ds", "scalar", "export", "sample")
 """Counters of waits. GPUs before gfx12 count two of these in one: see ``instruction.py``."""
+REASONS = (
+    "none", "load", "store", "LDS", "scalar load", "other counter", "barrier", "matrix result",
+    "vector result", "scalar result", "vector unit busy", "matrix unit busy", "scalar unit busy",
+    "LDS queue full", "memory queue full", "s_nop, s_sleep", "instruction fetch",
+)  # fmt: skip
+"""Why a wave does not issue, in the order of ``Reason`` in ``compute_unit.cpp``."""
 RANGES = 10
 """Ranges of registers that an instruction names at most."""
 
@@ -49,6 +55,7 @@ class COp(ctypes.Structure):
         ("first", ctypes.c_int32 * RANGES),
         ("count", ctypes.c_int32 * RANGES),
         ("writes", ctypes.c_int32 * RANGES),
+        ("without", ctypes.c_int32),
     )
 
 
@@ -91,6 +98,7 @@ class CWave(ctypes.Structure):
         ("start", ctypes.c_void_p),
         ("stall", ctypes.c_void_p),
         ("length", ctypes.c_void_p),
+        ("reason", ctypes.c_void_p),
         ("begin", ctypes.c_int64),
         ("count", ctypes.c_int32),
         ("simd", ctypes.c_int32),
@@ -100,13 +108,24 @@ class CWave(ctypes.Structure):
     )
 
 
-def compute_unit(machine: CMachine, ops: ctypes.Array[COp], waves: ctypes.Array[CWave]) -> int:
+def compute_unit(
+    machine: CMachine,
+    ops: ctypes.Array[COp],
+    waves: ctypes.Array[CWave],
+    lost: int | None = None,
+) -> int:
     """Run the waves to their ends, which they then hold; return the number of attempts to issue.
+
+    Args:
+        machine: The constants.
+        ops: The listing.
+        waves: Older ones first.
+        lost: Address of the cycles that waves lose, [line, reason], to which these are added.
 
     Raises:
         MemoryError: There is no memory for the state of the waves.
     """
-    attempts = int(_library()(ctypes.byref(machine), ops, waves, len(waves)))
+    attempts = int(_library()(ctypes.byref(machine), ops, waves, len(waves), ctypes.c_void_p(lost)))
     if attempts < 0:
         raise MemoryError("the clock has no memory for the state of its waves")
     return attempts

@@ -5,16 +5,26 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from cklang.clock.constants import ClockConstants
 from cklang.clock.instruction import Instruction, timed
-from cklang.clock.native import UNITS, CMachine, COp, CWave, compute_unit
+from cklang.clock.native import REASONS, UNITS, CMachine, COp, CWave, compute_unit
 
-__all__ = ["Program", "TimedWave", "WaveStream", "program", "run", "with_cold_scalars"]
+__all__ = [
+    "Program",
+    "TimedUnit",
+    "TimedWave",
+    "WaveStream",
+    "program",
+    "run",
+    "run_unit",
+    "with_cold_scalars",
+    "without",
+]
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.int32]
@@ -52,6 +62,17 @@ class TimedWave:
     duration: Words
     """Cycles until the wave goes on, the stall too."""
     end: int
+    reason: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    """Why the wave lost the most cycles before each instruction: an index of ``REASONS``."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimedUnit:
+    """What the waves of a compute unit did."""
+
+    waves: tuple[TimedWave, ...]
+    lost: Integers
+    """Cycles that waves did not issue, [line of the listing, reason]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +163,28 @@ def _pointer(values: npt.NDArray[np.generic] | None) -> int | None:
     return None if values is None else values.ctypes.data
 
 
+def without(prog: Program, reasons: Sequence[str], lines: Sequence[int] | None = None) -> Program:
+    """Return a program some of whose instructions never wait for some reasons.
+
+    Args:
+        prog: The program.
+        reasons: Of ``REASONS``.
+        lines: Of the listing; all by default.
+
+    Example:
+        >>> from cklang.clock.constants import constants_of
+        >>> prog = program([Instruction("s_nop", (), "3")], constants_of("gfx942"))
+        >>> twice = [WaveStream(np.zeros(2, np.int32), simd=0)]
+        >>> run(prog, twice)[0].end, run(without(prog, ["s_nop, s_sleep"]), twice)[0].end
+        (32, 0)
+    """
+    ops = (COp * len(prog.ops))(*prog.ops)
+    bits = sum(1 << REASONS.index(reason) for reason in set(reasons))
+    for line in range(len(ops)) if lines is None else lines:
+        ops[line].without = bits
+    return replace(prog, ops=ops)
+
+
 def run(prog: Program, streams: Sequence[WaveStream]) -> list[TimedWave]:
     """Run waves on one compute unit, the older ones first in the list; return their times.
 
@@ -153,22 +196,30 @@ def run(prog: Program, streams: Sequence[WaveStream]) -> list[TimedWave]:
         >>> run(prog, [twice])[0].stall.tolist()
         [0, 12]
     """
+    return list(run_unit(prog, streams).waves)
+
+
+def run_unit(prog: Program, streams: Sequence[WaveStream]) -> TimedUnit:
+    """Run waves as :func:`run` does; return also which cycles they lose, and why."""
     waves = (CWave * len(streams))()
+    lost = np.zeros((len(prog.ops), len(REASONS)), np.int64)
     results, keep = [], []
     for wave, stream in zip(waves, streams, strict=True):
         line = np.ascontiguousarray(stream.line, dtype=np.int32)
         count = len(line)
         start, stall = np.zeros(count, np.int64), np.zeros(count, np.int32)
-        duration = np.zeros(count, np.int32)
-        results.append((start, stall, duration))
+        duration, reason = np.zeros(count, np.int32), np.zeros(count, np.uint8)
+        results.append((start, stall, duration, reason))
         keep.append(line)
         wave.line, wave.start = _pointer(line), _pointer(start)
         wave.stall, wave.length = _pointer(stall), _pointer(duration)
+        wave.reason = _pointer(reason)
         wave.cycles, wave.latency = _pointer(stream.cycles), _pointer(stream.latency)
         wave.begin, wave.count, wave.simd = stream.begin, count, stream.simd
         wave.group, wave.after = stream.group, stream.after
-    compute_unit(machine(prog.constants), prog.ops, waves)
-    return [
-        TimedWave(start, stall, duration, int(wave.end))
-        for (start, stall, duration), wave in zip(results, waves, strict=True)
-    ]
+    compute_unit(machine(prog.constants), prog.ops, waves, _pointer(lost))
+    timed_waves = tuple(
+        TimedWave(start, stall, duration, int(wave.end), reason)
+        for (start, stall, duration, reason), wave in zip(results, waves, strict=True)
+    )
+    return TimedUnit(timed_waves, lost)

@@ -234,6 +234,16 @@ class Device:
         flags = hip.hipEventDisableTiming
         return check(self, "hipEventCreateWithFlags", hip.hipEventCreateWithFlags(flags))
 
+    def timer(self) -> Any:
+        """Return an event that knows when the device passed it."""
+        return check(self, "hipEventCreate", hip_library().hipEventCreate())
+
+    def elapsed(self, begin: Any, end: Any) -> float:
+        """Return the milliseconds between two events of :meth:`timer`; wait for the second."""
+        hip = hip_library()
+        check(self, "hipEventSynchronize", hip.hipEventSynchronize(end))
+        return float(check(self, "hipEventElapsedTime", hip.hipEventElapsedTime(begin, end)))
+
     def record(self, event: Any, stream: int | None) -> None:
         """Put ``event`` into ``stream``."""
         check(self, "hipEventRecord", hip_library().hipEventRecord(event, stream))

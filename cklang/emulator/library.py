@@ -29,6 +29,7 @@ __all__ = [
     "last_numerics",
     "load",
     "numerics",
+    "packed_records",
     "patience",
     "promise_to_wait",
     "sanitize",
@@ -106,6 +107,7 @@ class _KernelFacts(ctypes.Structure):
 _FIDELITY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)
 _EMIT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p)
 
+_TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
 _CENSUS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)
 
 _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -124,9 +126,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_sanitize": (None, (ctypes.c_uint,)),
     "ckemu_set_translation": (None, (ctypes.c_int,)),
     "ckemu_record": (None, (ctypes.c_uint, ctypes.c_int)),
-    "ckemu_recorded": (ctypes.c_uint, ()),
-    "ckemu_get_launch_record": (ctypes.c_int, (ctypes.c_uint, ctypes.c_void_p)),
-    "ckemu_get_wave_record": (ctypes.c_int, (ctypes.c_uint, ctypes.c_uint, ctypes.c_void_p)),
+    "ckemu_records": (None, (_TAKE, ctypes.c_void_p)),
     "ckemu_embed": (None, ()),
     "ckemu_set_timeout": (None, (ctypes.c_uint64,)),
     "ckemu_last_numerics": (ctypes.c_int, (ctypes.c_int,)),
@@ -329,6 +329,17 @@ def kernel_facts(function: int) -> KernelFacts:
     if load().ckemu_get_kernel(function, ctypes.byref(raw)) != 0:
         raise error("E004", function=hex(function))
     return KernelFacts(**{field.name: getattr(raw, field.name) for field in fields(KernelFacts)})
+
+
+def packed_records() -> bytes:
+    """Return what launches since ``ckemu_record`` have recorded, as bytes."""
+    pieces: list[bytes] = []
+
+    def take(_: object, data: int, size: int) -> None:
+        pieces.append(ctypes.string_at(data, size))
+
+    load().ckemu_records(_TAKE(take), None)
+    return b"".join(pieces)
 
 
 def disassemble(arch: str, code: bytes) -> str:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,16 +10,28 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from cklang.emulator.library import load
+from cklang.emulator.library import load, packed_records
+from cklang.errors import error
 
-__all__ = ["MEMORY_LINE", "RecordedLaunch", "RecordedWave", "Recording", "timing"]
+__all__ = [
+    "MEMORY_LINE",
+    "RecordedLaunch",
+    "RecordedWave",
+    "Recording",
+    "is_recording",
+    "recorded_launches",
+    "timing",
+]
 
 LANES = 64
 MEMORY_LINE = 128
 """Bytes of a line of the caches before memory."""
 DISABLED = 0xFFFFFFFF
 """The address of a lane that takes no part."""
+SEGMENT_BYTES = 64
+"""Addresses of global memory are recorded in pieces of so many bytes."""
 Words = npt.NDArray[np.uint32]
+Counts = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +43,15 @@ class RecordedWave:
     """Its number in the workgroup."""
     line: Words
     """Dwords from the start of the code, of each executed instruction, [instruction]."""
+    lanes: npt.NDArray[np.uint8]
+    """Enabled lanes, [instruction]."""
     lds_address: Words
     """Byte addresses of each LDS operation that has some; ``DISABLED`` for lanes that take no part,
     [operation, lane]."""
-    memory: npt.NDArray[np.uint64]
-    """Lines of global memory that it accessed, address / ``MEMORY_LINE``, in order: no two alike
-    in a row."""
+    memory: Words
+    """Accesses to global memory, [access, (place in ``line``, bytes, segments)]."""
+    segments: Counts
+    """Addresses of the segments of all accesses, one after the other, over ``SEGMENT_BYTES``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +59,7 @@ class RecordedLaunch:
     """A launch of which some workgroups were recorded."""
 
     kernel: str
+    gpu: str
     code: bytes
     """The text section of the code object."""
     groups: tuple[int, int, int]
@@ -52,9 +67,20 @@ class RecordedLaunch:
     lds_bytes: int
     vgprs: int
     """Vector registers of a wave, with the accumulation registers."""
+    sgprs: int
+    scratch_bytes: int
+    """Private memory of a lane."""
     lanes: int
     resident: int
     """Workgroups that the whole GPU holds at a time."""
+    bytes_loaded: int
+    """By the lanes of the whole launch, from global memory."""
+    bytes_stored: int
+    executed: Counts
+    """How often waves of the whole launch executed the instruction at each dword of the code."""
+    files: tuple[str, ...]
+    sources: Words
+    """The line table of the code, [row, (first dword, end, file, line)]."""
     waves: tuple[RecordedWave, ...]
 
     @property
@@ -63,7 +89,7 @@ class RecordedLaunch:
 
         It is what caches as large as the operands would leave for memory to move.
         """
-        lines = [wave.memory for wave in self.waves]
+        lines = [wave.segments * SEGMENT_BYTES // MEMORY_LINE for wave in self.waves]
         return MEMORY_LINE * len(np.unique(np.concatenate(lines))) if lines else 0
 
 
@@ -72,34 +98,6 @@ class Recording:
     """The launches inside of ``timing``; filled when the ``with`` statement ends."""
 
     launches: tuple[RecordedLaunch, ...] = field(default=())
-
-
-class _Launch(ctypes.Structure):
-    _fields_ = (
-        ("kernel", ctypes.c_char_p),
-        ("code", ctypes.c_void_p),
-        ("code_bytes", ctypes.c_uint64),
-        ("groups", ctypes.c_uint32 * 3),
-        ("block", ctypes.c_uint32 * 3),
-        ("lds_bytes", ctypes.c_uint32),
-        ("vgprs", ctypes.c_uint32),
-        ("lanes", ctypes.c_uint32),
-        ("resident", ctypes.c_uint32),
-        ("waves", ctypes.c_uint32),
-    )
-
-
-class _Wave(ctypes.Structure):
-    _fields_ = (
-        ("workgroup", ctypes.c_uint64),
-        ("wave", ctypes.c_uint32),
-        ("instructions", ctypes.c_uint64),
-        ("addresses", ctypes.c_uint64),
-        ("accesses", ctypes.c_uint64),
-        ("line", ctypes.c_void_p),
-        ("address", ctypes.c_void_p),
-        ("memory", ctypes.c_void_p),
-    )
 
 
 @contextmanager
@@ -111,38 +109,118 @@ def timing(workgroups: int = 1, *, alone: bool = False) -> Iterator[Recording]:
         alone: Run these workgroups only. A large launch then takes the time of a few workgroups,
             but its results are incomplete.
 
-    Launches inside must have ended when the ``with`` statement does; they run in the interpreter.
+    Launches inside must have ended when the ``with`` statement does; workgroups that are recorded
+    run in the interpreter.
+
+    Raises:
+        CkValueError: A131, launches are being recorded already.
     """
+    if is_recording():
+        raise error("A131")
     library = load()
     library.ckemu_record(workgroups, int(alone))
     recording = Recording()
+    _active.append(recording)
     try:
         yield recording
-        recording.launches = tuple(_launch(number) for number in range(library.ckemu_recorded()))
+        recording.launches = recorded_launches(packed_records())
     finally:
+        _active.pop()
         library.ckemu_record(0, 0)
 
 
-def _launch(number: int) -> RecordedLaunch:
-    raw = _Launch()
-    load().ckemu_get_launch_record(number, ctypes.byref(raw))
+_active: list[Recording] = []
+
+
+def is_recording() -> bool:
+    """Return whether a ``timing`` is under way in this process."""
+    return bool(_active)
+
+
+class _Reader:
+    """Numbers, texts and arrays one after the other, as ``recording.cpp`` packs them."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def number(self) -> int:
+        return int(self.array(np.uint64, 1)[0])
+
+    def numbers(self, count: int) -> list[int]:
+        return [self.number() for _ in range(count)]
+
+    def text(self) -> str:
+        return self.raw().decode(errors="replace")
+
+    def raw(self) -> bytes:
+        return self.array(np.uint8).tobytes()
+
+    def array(self, dtype: type[np.generic], count: int | None = None) -> npt.NDArray[np.generic]:
+        size = self.number() if count is None else count
+        values = np.frombuffer(self._data, dtype, size, self._at)
+        self._at += values.nbytes
+        return values
+
+
+def recorded_launches(data: bytes) -> tuple[RecordedLaunch, ...]:
+    """Return the launches in the bytes of a recording.
+
+    Example:
+        >>> recorded_launches(bytes(8))
+        ()
+    """
+    reader = _Reader(data)
+    return tuple(_launch(reader) for _ in range(reader.number()))
+
+
+def _three(numbers: list[int]) -> tuple[int, int, int]:
+    x, y, z = numbers
+    return x, y, z
+
+
+def _launch(reader: _Reader) -> RecordedLaunch:
     return RecordedLaunch(
-        kernel=(raw.kernel or b"").decode(),
-        code=ctypes.string_at(raw.code, raw.code_bytes),
-        groups=tuple(raw.groups),
-        block=tuple(raw.block),
-        lds_bytes=raw.lds_bytes,
-        vgprs=raw.vgprs,
-        lanes=raw.lanes,
-        resident=raw.resident,
-        waves=tuple(_wave(number, wave) for wave in range(raw.waves)),
+        kernel=reader.text(),
+        gpu=reader.text(),
+        code=reader.raw(),
+        groups=_three(reader.numbers(3)),
+        block=_three(reader.numbers(3)),
+        lds_bytes=reader.number(),
+        vgprs=reader.number(),
+        sgprs=reader.number(),
+        scratch_bytes=reader.number(),
+        lanes=reader.number(),
+        resident=reader.number(),
+        bytes_loaded=reader.number(),
+        bytes_stored=reader.number(),
+        executed=_counts(reader),
+        files=tuple(reader.text() for _ in range(reader.number())),
+        sources=_rows(reader, 4),
+        waves=tuple(_wave(reader) for _ in range(reader.number())),
     )
 
 
-def _wave(number: int, wave: int) -> RecordedWave:
-    raw = _Wave()
-    load().ckemu_get_wave_record(number, wave, ctypes.byref(raw))
-    line = np.frombuffer(ctypes.string_at(raw.line, 4 * raw.instructions), np.uint32)
-    address = np.frombuffer(ctypes.string_at(raw.address, 4 * raw.addresses), np.uint32)
-    memory = np.frombuffer(ctypes.string_at(raw.memory, 8 * raw.accesses), np.uint64)
-    return RecordedWave(raw.workgroup, raw.wave, line, address.reshape(-1, LANES), memory)
+def _counts(reader: _Reader) -> Counts:
+    return reader.array(np.uint64).astype(np.uint64)
+
+
+def _words(reader: _Reader) -> Words:
+    return reader.array(np.uint32).astype(np.uint32)
+
+
+def _rows(reader: _Reader, columns: int) -> Words:
+    """Structs of so many words; an array of them begins with how many there are."""
+    count = reader.number()
+    return reader.array(np.uint32, count * columns).astype(np.uint32).reshape(-1, columns)
+
+
+def _wave(reader: _Reader) -> RecordedWave:
+    return RecordedWave(
+        workgroup=reader.number(),
+        wave=reader.number(),
+        line=_words(reader),
+        lanes=reader.array(np.uint8).astype(np.uint8),
+        lds_address=_words(reader).reshape(-1, LANES),
+        memory=_rows(reader, 3),
+        segments=_counts(reader),
+    )

@@ -464,6 +464,24 @@ TABLE: tuple[Rule, ...] = (
     ),
     # A: the backend of torch.compile
     row(
+        "A130",
+        CkValueError,
+        "{got} workgroups of each launch are to be recorded",
+        "at least 1: ck.profile(workgroups=8)",
+    ),
+    row(
+        "A131",
+        CkValueError,
+        "launches of this process are being recorded already",
+        "call ck.predict, ck.bench and ck.profile outside of ck.profile and emulator.timing",
+    ),
+    row(
+        "A132",
+        CkValueError,
+        "{name} is {got}, must be {bound}",
+        "for example ck.bench(op, x, w, warmup=3, rounds=5, iterations=20)",
+    ),
+    row(
         "A090",
         CkValueError,
         'torch.compile(..., backend="cklang") has no option {name!r}',

@@ -166,6 +166,18 @@ TABLE: tuple[Rule, ...] = (
         "multiprocessing.get_context('spawn') starts workers with a device of their own",
     ),
     row(
+        "D020",
+        CkValueError,
+        "a profile cannot be written to {path!r}",
+        "names end in {known}; a name without an ending becomes a folder for rocprofv3's viewers",
+    ),
+    row(
+        "D021",
+        CkValueError,
+        "the profile is empty: nothing was launched on an emulated GPU",
+        "call ops with device='emu:gfx942', or run a HIP program of cklang hipcc, inside of it",
+    ),
+    row(
         "D006",
         CkValueError,
         "the arrays lie on {place}, but the call is to run on {device}",

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cklang.clock.constants import ClockConstants, constants_of
-from cklang.clock.memory import chase_latency
+from cklang.clock.constants import constants_of
+from cklang.clock.memory import at_footprint
 from cklang.device.device import open_device
 from cklang.errors import error
-from cklang.runtime.op import Op
 
 if TYPE_CHECKING:
     from cklang.clock.kernel import LaunchTime
@@ -32,22 +32,28 @@ class Prediction:
     leaves out (``docs/clock.md``)."""
     kernels: tuple[LaunchTime, ...]
 
+    def __str__(self) -> str:
+        error = "not known there" if self.error is None else f"{self.error:.1%} in loops of traces"
+        lines = [f"by the clock: {self.us:.2f} µs ({self.cycles:.0f} cycles; its error: {error})"]
+        for kernel in self.kernels:
+            stalls = list(kernel.stall.items())[:_STALLS]
+            words = ", ".join(f"{share:.0%} at {op}" for op, share in stalls)
+            lines.append(
+                f"  {kernel.us:.2f} µs  {kernel.kernel}: {kernel.workgroups} workgroups, "
+                f"{kernel.resident} a compute unit at a time; stalled {words or 'nowhere'}"
+            )
+        return "\n".join(lines)
 
-def _at_footprint(constants: ClockConstants, values: tuple[Any, ...]) -> ClockConstants:
-    """Return the constants with the latency of memory for arguments that caches hold.
 
-    The fitted latency is that of products which keep memory busy; a smaller one is assumed to be
-    what a walk over as many bytes as the arguments have shows.
-    """
-    if "chase_l1" not in constants.numbers:
-        return constants
-    footprint = sum(int(getattr(value, "nbytes", 0)) for value in values)
-    latency = min(constants["vmem_latency"], float(chase_latency(constants, footprint)))
-    return constants.with_numbers({"vmem_latency": latency})
+_STALLS = 3
 
 
 def predict(
-    op: Op, *args: Any, device: str | None = None, workgroups: int = 1, **kwargs: Any
+    op: Callable[..., Any],
+    *args: Any,
+    device: str | None = None,
+    workgroups: int = 1,
+    **kwargs: Any,
 ) -> Prediction:
     """Return how long a call takes on the GPU that ``device`` emulates.
 
@@ -79,7 +85,8 @@ def predict(
     opened = open_device(device)
     if not opened.emulated:
         raise error("K050", what="emulation", name=opened.name, known="emulated devices")
-    constants = _at_footprint(constants_of(opened.spec.name), (*args, *kwargs.values()))
+    footprint = sum(int(getattr(value, "nbytes", 0)) for value in (*args, *kwargs.values()))
+    constants = at_footprint(constants_of(opened.spec.name), footprint)
     with emulator.timing(workgroups, alone=True) as recording:
         op(*args, device=opened.name, **kwargs)
     kernels = tuple(launch_time(launch, opened.spec, constants)[0] for launch in recording.launches)

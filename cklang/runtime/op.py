@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cklang.device.device import LaunchCounters
     from cklang.families.protocol import HostCheck
     from cklang.runtime.call_plan import CallPlan
+    from cklang.runtime.timed_call import CallTimer
 
 __all__ = ["Op", "op"]
 
@@ -62,6 +63,7 @@ class _Last(NamedTuple):
     call: int
     """The device's count of calls after it."""
     memoised: bool
+    timer: CallTimer | None
 
 
 class Op(PlannedOp):
@@ -83,7 +85,9 @@ class Op(PlannedOp):
         super().__init__(program, request)
         self._memo: BoundedMemo[object, Ready] = BoundedMemo(_MEMO_LIMIT)
         self.serial = new_serial(self)
-        self._last: tuple[CallPlan, LaunchCounters | None, int, bool] | None = None
+        self._last: tuple[CallPlan, LaunchCounters | None, int, bool, CallTimer | None] | None = (
+            None
+        )
         """The fields of a :class:`_Last`, which takes longer to make than a tuple."""
 
     def __copy__(self) -> Op:
@@ -253,13 +257,58 @@ class Op(PlannedOp):
             targets_of(self._bind(values), out)
         library, place = ready.libraries[0], ready.place
         stream = None if place == HOST else arrays.current_stream(library, place)
-        before = plan.run(addresses, stream)
+        timer = None
+        if knobs.TIMING.get():
+            from cklang.runtime.timed_call import CallTimer
+
+            timer = CallTimer(plan.device, stream)
+            before = timer.around(lambda: plan.run(addresses, stream))
+        else:
+            before = plan.run(addresses, stream)
         if out is not None and library is Library.TORCH:
             arrays.note_written(out if isinstance(out, tuple) else (out,))
         if page is not None:
             ready.number_buffers.release(page, stream)
-        self._last = plan, before, plan.device.calls[0], memoised
+        self._last = plan, before, plan.device.calls[0], memoised, timer
         return result
+
+    def explain(
+        self,
+        *args: Any,
+        out: Any = None,
+        device: str | None = None,
+        clock: bool = False,
+        **kwargs: Any,
+    ) -> str:
+        """Say what a call would run and why, without building or running anything.
+
+        Args:
+            *args: As in a call.
+            out: As in a call.
+            device: As in a call.
+            clock: Whether to say how long it takes by the clock (``docs/clock.md``), too. Kernels
+                are built then, and a few workgroups of each run on an emulated device.
+            **kwargs: As in a call.
+
+        Example:
+            >>> print(linear.explain(x, w, device="emu:gfx942"))
+            func @linear(%x: f16[M, K], %w: f16[N, K]) -> f16[M, N] {
+            ...
+              because    ... predicted, the least of ... legal candidates of ...
+            ...
+
+        Raises:
+            CkUnsupportedError: K050, with ``clock``: the device is a real one, or the clock has no
+                constants for its GPU.
+            CkError: What planning a call raises.
+        """
+        text = super().explain(*args, out=out, device=device, **kwargs)
+        if not clock:
+            return text
+        from cklang.ops.predict import predict
+
+        chosen = device_named(device, current())
+        return f"{text}\n{predict(self, *args, device=chosen, **kwargs)}\n"
 
     def grouped(self, calls: Sequence[Sequence[Any]], *, device: str | None = None) -> list[Any]:
         """Make several calls with different sizes in as few launches as possible.
@@ -543,6 +592,7 @@ class Op(PlannedOp):
             engine_ns=None if counters is None else counters.engine_ns,
             memoised=last.memoised,
             workspace_bytes=plan.workspace.bytes,
+            ms=None if last.timer is None else last.timer.ms(),
         )
 
 

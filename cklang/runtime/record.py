@@ -87,6 +87,9 @@ class CallRecord:
     """Whether the call went straight from its arguments to the launch."""
     workspace_bytes: int
     """Device memory for what stands between its launches, shared by what does not live together."""
+    ms: float | None = None
+    """Milliseconds of its launches where ``CKLANG_TIMING=1`` asks: by events on a GPU, by the clock
+    (``docs/clock.md``) on an emulated one. None otherwise, and for a call inside of a profile."""
 
     def __str__(self) -> str:
         memoised = ", plan memoised" if self.memoised else ""
@@ -96,6 +99,9 @@ class CallRecord:
         if self.instructions is not None and self.engine_ns is not None:
             lines.append(f"executed     {self.instructions} wave instructions")
             lines.append(f"engine time  {self.engine_ns / 1e6:.2f} ms")
+        if self.ms is not None:
+            by = "by the clock" if self.emulated else "by events"
+            lines.append(f"launches     {self.ms:.4g} ms {by}")
         return "\n".join(lines)
 
     @property

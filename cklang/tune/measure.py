@@ -2,9 +2,9 @@
 """One kernel on one case: built, run, checked against the reference, and what it cost.
 
 On a real GPU the cost is the time of a launch. The emulator's time says nothing about a GPU, so
-there the cost is what the model predicts with the registers and the LDS that the kernel really
-takes, or the number of wave instructions where the model knows nothing; the unit says so, and the
-emulator's counters come with it.
+there the cost is the time by the clock, else what the cost model predicts with the registers and
+the LDS that the kernel really takes, else the number of wave instructions; the unit says so, and
+the emulator's counters come with it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from cklang.families.launch_operands import LaunchOperands
 from cklang.families.tensor_layout import TensorLayout
 from cklang.keys import AnyKey
 from cklang.runtime.standalone_launch import standalone_launch
+from cklang.tune.by_clock import CLOCKED, Clocked, clocked
 from cklang.tune.called import called, error_ratio_of, operands_of
 from cklang.tune.database import Measurement, Status
 from cklang.tune.gradient import gradient_error_ratio, prepared
@@ -95,8 +96,9 @@ def _launch_measured(task: TuningTask, key: AnyKey) -> Measurement:
     with placed(device, _regions(operands)) as places:
         addresses = {str(at): places[index] for at, index in enumerate(operands.order)}
         with standalone_launch(device, [stage], [artifact], addresses) as launch:
-            launch()
-            device.synchronize()
+            with clocked(device, sum(array.nbytes for array in operands.memory)) as clock:
+                launch()
+                device.synchronize()
             counters = _counters(device)
             spent = None if device.emulated else microseconds(device, launch)
     family = family_of(key.signature)
@@ -106,7 +108,7 @@ def _launch_measured(task: TuningTask, key: AnyKey) -> Measurement:
         if spent is not None:
             return spent, MICROSECONDS, counters
         built = {key: artifact.resources}
-        return _emulated(device, key, task.problem, counters, built)
+        return _emulated(clock, key, task.problem, counters, built)
 
     return _judged(key, ratio, price)
 
@@ -143,9 +145,10 @@ def _call_price(
     if not device.emulated:
         costs = measurement([key], task.functions, task.problem, device.spec)
         return costs.values[0], MICROSECONDS, {}
-    _, instructions = called(task, key, arrays)
+    with clocked(device, sum(array.nbytes for array in arrays)) as clock:
+        _, instructions = called(task, key, arrays)
     counters = {"instructions": float(instructions or 0)}
-    return _emulated(device, key, task.problem, counters, {})
+    return _emulated(clock, key, task.problem, counters, {})
 
 
 def _gradient_measured(task: TuningTask, key: AnyKey) -> Measurement:
@@ -157,29 +160,39 @@ def _gradient_measured(task: TuningTask, key: AnyKey) -> Measurement:
         with gradients.call.ready(gradients.addresses) as launch:
             if not device.emulated:
                 return microseconds(device, launch), MICROSECONDS, {}
-            before = launch()
-            device.synchronize()
+            with clocked(device, sum(array.nbytes for array in arrays)) as clock:
+                before = launch()
+                device.synchronize()
             last = device.counters()
         efforts = [each.instructions for each in (before, last) if each is not None]
         counters = {"instructions": float(sum(efforts))}
-        return _emulated(device, key, task.problem, counters, {})
+        return _emulated(clock, key, task.problem, counters, {})
 
     return _judged(key, gradient_error_ratio(task, key, arrays), price)
 
 
 def _emulated(
-    device: Device,
+    clock: Clocked,
     key: AnyKey,
     problem: Any,
     counters: Mapping[str, float],
     built: Mapping[AnyKey, Resources],
 ) -> Price:
-    """Return what the model predicts of a kernel, or the instructions that its call took."""
+    """Return what a kernel takes by the clock, or by the cost model, or in instructions.
+
+    The counters have what the cost model predicts, too.
+    """
     try:
-        cost = family_of(key.signature).cost([key], device.spec, built)
-        return float(cost.times(problem)[0]), PREDICTED, counters
+        cost = family_of(key.signature).cost([key], clock.device.spec, built)
+        counters = {**counters, "predicted_us": float(cost.times(problem)[0])}
     except CkUnsupportedError:
-        return counters["instructions"], INSTRUCTIONS, counters
+        pass
+    us = clock.us()
+    if us is not None:
+        return us, CLOCKED, counters
+    if "predicted_us" in counters:
+        return counters["predicted_us"], PREDICTED, counters
+    return counters["instructions"], INSTRUCTIONS, counters
 
 
 def _counters(device: Device) -> dict[str, float]:

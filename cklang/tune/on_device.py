@@ -2,7 +2,8 @@
 """What kernels cost on the device itself: built, loaded, run on memory of their own.
 
 On a real GPU the cost is the time of a launch. The emulator's time says nothing about a GPU, so
-there the cost is the number of wave instructions that it executed, and the unit says so.
+there the cost is the time by the clock, or, where the clock has no constants, the number of wave
+instructions; the unit says so.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
 from cklang.runtime.standalone_launch import standalone_launch
 from cklang.selection.context import device_of
+from cklang.tune.by_clock import CLOCKED, clock_identity, clocked
 
 __all__ = ["Costs", "Measure", "measurement", "microseconds"]
 
@@ -65,8 +67,14 @@ def measurement(
     with ExitStack() as stack:
         memory = _Memory(device, stack)
         values = tuple(_cost(device, memory, key, functions, problem) for key in keys)
-    unit = "wave instructions (no time: the GPU is emulated)" if device.emulated else "µs"
-    return Costs(values=values, unit=unit, device=str(device))
+    return Costs(values=values, unit=_unit(device), device=str(device))
+
+
+def _unit(device: Device) -> str:
+    if not device.emulated:
+        return "µs"
+    known = bool(clock_identity(device.spec.name))
+    return CLOCKED if known else "wave instructions (no time: the GPU is emulated)"
 
 
 class _Memory:
@@ -104,8 +112,12 @@ def _cost(
     with standalone_launch(device, stages, artifacts, addresses, sizes) as launch:
         if not device.emulated:
             return microseconds(device, launch)
-        before = launch()
-        device.synchronize()
+        with clocked(device, sum(sizes.values())) as clock:
+            before = launch()
+            device.synchronize()
+        us = clock.us()
+        if us is not None:
+            return us
         efforts = (before, device.counters())
         return float(sum(each.instructions for each in efforts if each is not None))
 

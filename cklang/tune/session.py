@@ -27,6 +27,7 @@ from cklang.ops.attention_backward import GradientKind
 from cklang.selection.select import find
 from cklang.selection.strategy import FirstFit
 from cklang.toolchain.paths import cache_root
+from cklang.tune.by_clock import clock_identity
 from cklang.tune.task import Call, TuningTask, problem_text, tasks_of
 
 if TYPE_CHECKING:
@@ -169,8 +170,8 @@ def autotune(
     Calls in ``with ck.using(strategy="tuned"):`` then take the best kernel of their problem.
 
     Each kernel is built, run in a process of its own that may crash, and held against the
-    reference: a wrong one never wins. On an emulated device nothing is timed: kernels are compared
-    by the model's prediction with their real registers and LDS, and the unit says so.
+    reference: a wrong one never wins. On an emulated device kernels are compared by the clock's
+    time (``docs/clock.md``), and the unit says so.
 
     Args:
         op: The op.
@@ -202,7 +203,7 @@ def autotune(
         >>> print(report)  # doctest: +SKIP
         emulated gfx942, ... s, stored in tuning.sqlite
         M=256 N=512 K=64 rcr strides A=64 B=64 E=512: 2 of ... kernels measured (2 new); ...
-          best       ... µs predicted (the GPU is emulated): gemm_f16_rcr_...
+          best       ... µs by the clock (the GPU is emulated): gemm_f16_rcr_...
           heuristic  ...: gemm_f16_rcr_...
 
     Raises:
@@ -277,7 +278,8 @@ def query_of(problem: Any, spec: ArchSpec) -> QueryKey:
     toolchain = f"{identity(builder.toolchain, builder.tree)} {headers.identity_of_all()}"
     text = problem_text(problem)
     units = f"{spec.name}/{spec.compute_units}"
-    device = f"emulated {units}" if target_of().emulated else units
+    clock = f"emulated {units}, clock {clock_identity(spec.name)}"
+    device = clock if target_of().emulated else units
     return QueryKey(problem=text, arch=spec.name, toolchain=toolchain, device=device)
 
 

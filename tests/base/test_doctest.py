@@ -43,7 +43,9 @@ NEED_KERNELS: Mapping[str, str] = {
     "autotune": "builds and measures kernels",
     "dropout_bytes": "the kernel draws the bytes",
     "export": "compiles kernels",
+    "bench": "runs workgroups of kernels",
     "predict": "runs workgroups of kernels",
+    "profile": "runs kernels",
     "testing.self_test": "runs a kernel",
 }
 """Objects with lines that are skipped in tier *pure*, and why."""

@@ -74,6 +74,7 @@ START_UP: Table = {
     "cklang.runtime.op": (
         "cklang.build.builder",
         "cklang.runtime.plan_store",
+        "cklang.runtime.timed_call",
     ),
     "cklang.runtime.planned_op": (
         "cklang.runtime.explain",
@@ -90,6 +91,7 @@ START_UP: Table = {
     ),
     "cklang.toolchain.paths": ("platformdirs",),
     "cklang.toolchain.progress": ("rich",),
+    "cklang.tune.by_clock": ("cklang.clock.kernel",),
     "cklang.tune.called": (
         "cklang.reference.bounds",
         "cklang.reference.distance",
@@ -154,6 +156,7 @@ UPWARD: Table = {
     "cklang.runtime.op": (
         "cklang.ops.attention_backward",
         "cklang.ops.grouped",
+        "cklang.ops.predict",
         "cklang.torch.dispatch",
     ),
     "cklang.ops.append_kv": ("cklang.torch.append_kv",),

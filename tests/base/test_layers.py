@@ -53,6 +53,7 @@ LAYERS = (
     "torch",
     "triton",
     "tune",
+    "profiler",
     "hipcc",
     "testing",
     "cli",

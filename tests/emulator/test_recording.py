@@ -12,6 +12,8 @@ from cklang import emulator
 from cklang.arch import arch
 from cklang.clock.constants import constants_of
 from cklang.clock.kernel import launch_time
+from cklang.emulator.library import packed_records
+from cklang.emulator.recording import recorded_launches
 from tests.support.assembly import Module, assemble
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -80,7 +82,7 @@ def test_nothing_is_recorded_behind_the_statement(module: Module) -> None:
     output = np.zeros(64 * _GROUPS, np.uint32)
     assert module.launch("store", output, output, grid=_GROUPS) == "hipSuccess"
     assert (output == 7).all()
-    assert emulator.load().ckemu_recorded() == 0
+    assert not recorded_launches(packed_records())
 
 
 def test_lanes_of_one_bank_take_longer(module: Module) -> None:

@@ -43,7 +43,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "attention_grad_problem",
     ),
     "Calls without cklang": ("export",),
-    "Measuring and predicting": ("autotune", "Tuned", "predict", "workers_of"),
+    "Measuring and predicting": ("bench", "predict", "profile", "autotune", "Tuned", "workers_of"),
 }
 """The names of ``ck`` that are no dtypes and no functions of the language, by subject."""
 

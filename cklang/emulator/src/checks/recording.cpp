@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "checks/recording.h"
 
+#include <unistd.h>
+
+#include <cstdio>
+#include <map>
+
 #include "checks/global_access.h"
+#include "core/environment.h"
+#include "core/immortal.h"
 #include "core/launch.h"
 #include "core/mutex.h"
+#include "decode/lines.h"
 #include "ops/access.h"
 #include "ops/handlers.h"
 
@@ -11,33 +19,131 @@ namespace ckemu {
 
 namespace {
 
+constexpr int kSegmentShift = 6;  // 64 bytes
+
 struct Recordings {
   Mutex lock;
-  u32 workgroups = 0;
+  u32 workgroups = environment().profiled;
   bool alone = false;
   std::vector<std::unique_ptr<LaunchRecord>> launches;
+  pid_t process = getpid();
 };
 
-Recordings& recordings() {
-  static auto* all = new Recordings;
-  return *all;
+Recordings& recordings() { return immortal<Recordings>(); }
+
+/// The line table of a launch's code, in dwords from its start.
+void read_sources(const Program& program, LaunchRecord& record) {
+  const u64 base = program.base(), end = base + 4 * program.dwords();
+  std::map<std::string, u32> numbers;
+  each_line(program.object(), [&](const LineRow& row) {
+    if (row.begin < base || row.end > end || row.line == 0) return false;
+    std::string path = row.file;
+    for (const char* folder : {row.folder, row.root}) {
+      if (path[0] != '/' && folder[0] != '\0') path = std::string(folder) + "/" + path;
+    }
+    const auto [number, fresh] = numbers.try_emplace(path, static_cast<u32>(record.files.size()));
+    if (fresh) record.files.push_back(path);
+    record.sources.push_back({static_cast<u32>((row.begin - base) / 4), static_cast<u32>((row.end - base) / 4),
+                              number->second, row.line});
+    return false;
+  });
+}
+
+/// Bytes one after the other, as the machine has them.
+class Packer {
+ public:
+  void number(u64 value) { raw(&value, sizeof value); }
+  void text(const std::string& value) {
+    number(value.size());
+    raw(value.data(), value.size());
+  }
+  template <class T>
+  void array(const std::vector<T>& values) {
+    number(values.size());
+    raw(values.data(), values.size() * sizeof(T));
+  }
+  std::vector<u8> bytes;
+
+ private:
+  void raw(const void* data, size_t size) {
+    const u8* from = static_cast<const u8*>(data);
+    bytes.insert(bytes.end(), from, from + size);
+  }
+};
+
+void pack(const WaveRecord& wave, Packer& out) {
+  out.number(wave.workgroup);
+  out.number(wave.wave);
+  out.array(wave.lines);
+  out.array(wave.lanes);
+  out.array(wave.address);
+  out.array(wave.memory);
+  out.array(wave.segments);
+}
+
+void pack(const LaunchRecord& launch, Packer& out) {
+  out.text(launch.kernel);
+  out.text(launch.gpu);
+  out.array(launch.code);
+  for (const u32 extent : launch.groups) out.number(extent);
+  for (const u32 extent : launch.block) out.number(extent);
+  for (const u32 fact : {launch.lds_bytes, launch.vgprs, launch.sgprs, launch.scratch_bytes, launch.lanes, launch.resident}) {
+    out.number(fact);
+  }
+  out.number(launch.bytes_loaded);
+  out.number(launch.bytes_stored);
+  out.array(launch.executed);
+  out.number(launch.files.size());
+  for (const std::string& file : launch.files) out.text(file);
+  out.array(launch.sources);
+  out.number(launch.waves.size());
+  for (const auto& wave : launch.waves) pack(*wave, out);
+}
+
+/// When the process ends; a fork of it has nothing of its own to write.
+__attribute__((destructor)) void write_records() {
+  if (environment().profiled == 0) return;
+  const Recordings& all = recordings();
+  if (all.process != getpid() || all.launches.empty()) return;
+  Text<32> name;
+  name.add("/%d.records", static_cast<int>(all.process));
+  const std::string path = environment().profile + name.c_str();
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  const std::vector<u8> bytes = packed_records();
+  if (file == nullptr || std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size()) {
+    std::fprintf(stderr, "libamdhip64 (emulated): the records of CKLANG_PROFILE cannot be written to %s\n", path.c_str());
+  }
+  if (file != nullptr) std::fclose(file);
 }
 
 }  // namespace
 
 void WaveRecord::before(Wave& w, const Code& c) {
+  const u64 exec = w.exec();
+  const u32 place = static_cast<u32>(lines.size());
   lines.push_back(c.slot);
+  lanes.push_back(static_cast<u8>(__builtin_popcountll(exec)));
+  const size_t first = segments.size();
+  u32 bytes = 0;
   each_global_piece(w, c, [&](const GlobalPiece& piece) {
-    for (u64 line = piece.at / kMemoryLine; line <= (piece.at + piece.bytes - 1) / kMemoryLine; ++line) {
-      if (memory.empty() || memory.back() != line) memory.push_back(line);
+    bytes += piece.bytes;
+    for (u64 at = piece.at >> kSegmentShift; at <= (piece.at + piece.bytes - 1) >> kSegmentShift; ++at) {
+      const auto begin = segments.begin() + static_cast<i64>(first);
+      if (std::find(begin, segments.end(), at) == segments.end()) segments.push_back(at);
     }
   });
+  if (bytes != 0) memory.push_back({place, bytes, static_cast<u32>(segments.size() - first)});
   if (c.inst->enc != Encoding::DS || c.inst->gds || c.src[0].kind != Kind::Vgpr) return;
   const u32* row = w.v[c.src[0].index];
-  const u64 exec = w.exec();
   for (u32 lane = 0; lane < kLanes; ++lane) {
     address.push_back((exec >> lane & 1) != 0 ? row[lane] + static_cast<u32>(c.offset) : ~0u);
   }
+}
+
+void LaunchRecord::finish(const LaunchResult& result) {
+  executed = result.executed;
+  bytes_loaded = result.bytes_loaded;
+  bytes_stored = result.bytes_stored;
 }
 
 void record_launches(u32 workgroups, bool alone) {
@@ -50,20 +156,24 @@ void record_launches(u32 workgroups, bool alone) {
 
 bool recording() { return __atomic_load_n(&recordings().workgroups, __ATOMIC_RELAXED) != 0; }
 
-LaunchRecord* record_launch(const Launch& launch) {
+LaunchRecord* record_launch(const Launch& launch, const char* gpu) {
   auto record = std::make_unique<LaunchRecord>();
   const Program& program = *launch.program;
   const u8* code = program.object().image() + program.base();
   record->code.assign(code, code + 4 * program.dwords());
   record->kernel = program.kernel().name;
+  record->gpu = gpu;
   for (int axis = 0; axis < 3; ++axis) {
     record->groups[axis] = launch.groups[axis];
     record->block[axis] = launch.block[axis];
   }
   record->lds_bytes = launch.lds_bytes;
   record->vgprs = program.kernel().register_rows;
+  record->sgprs = program.kernel().sgprs;
+  record->scratch_bytes = launch.scratch_bytes;
   record->lanes = program.kernel().wave_size;
   record->resident = launch.resident;
+  read_sources(program, *record);
   Recordings& all = recordings();
   const Guard guard(all.lock);
   all.launches.push_back(static_cast<std::unique_ptr<LaunchRecord>&&>(record));
@@ -92,6 +202,13 @@ WaveRecord* record_wave(LaunchRecord& launch, u64 workgroup, u32 wave) {
   return launch.waves.back().get();
 }
 
-std::vector<std::unique_ptr<LaunchRecord>>& launch_records() { return recordings().launches; }
+std::vector<u8> packed_records() {
+  Recordings& all = recordings();
+  const Guard guard(all.lock);
+  Packer out;
+  out.number(all.launches.size());
+  for (const auto& launch : all.launches) pack(*launch, out);
+  return static_cast<std::vector<u8>&&>(out.bytes);
+}
 
 }  // namespace ckemu

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// What waves execute, for the clock: the instructions of some workgroups of each launch, in order, and
-// where the lanes of each LDS operation access memory, and lines of global memory. The other workgroups run as ever, or not at all.
+// What waves execute, for the clock and the profiler: the instructions of some workgroups of each launch, in
+// order, with the lanes that take part and where they access memory; and how often the whole launch executed
+// each instruction. The other workgroups run as ever, or not at all.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/program.h"
@@ -12,29 +14,46 @@
 namespace ckemu {
 
 struct Launch;
+struct LaunchResult;
 
-/// Bytes of a line of the caches before memory.
-constexpr u64 kMemoryLine = 128;
+/// One access to global memory, by the lanes of one instruction.
+struct MemoryRecord {
+  u32 place;     // of the instruction among those that the wave executed
+  u32 bytes;     // of all lanes
+  u32 segments;  // pieces of 64 bytes that they are in, each counted once
+};
 
 /// One wave of a recorded workgroup.
 struct WaveRecord {
   u32 wave = 0;
   u64 workgroup = 0;
   std::vector<u32> lines;    // dwords from the start of the code, of each executed instruction
+  std::vector<u8> lanes;     // that are enabled, of each executed instruction
   std::vector<u32> address;  // of each LDS operation with addresses: 64 lanes, ~0 where a lane is disabled
-
-  std::vector<u64> memory;   // lines of global memory (address / kMemoryLine) in order, no two alike in a row
+  std::vector<MemoryRecord> memory;
+  std::vector<u64> segments;  // of all of `memory`, one after the other: addresses over 64
 
   void before(Wave& wave, const Code& code);
 };
 
 /// One launch while recordings are taken.
 struct LaunchRecord {
+  struct Source {
+    u32 begin, end;  // dwords from the start of the code
+    u32 file, line;
+  };
   std::vector<u8> code;  // the whole text section
-  std::string kernel;
+  std::string kernel, gpu;
   u32 groups[3], block[3];
-  u32 lds_bytes = 0, vgprs = 0, lanes = 0, resident = 0;
+  u32 lds_bytes = 0, vgprs = 0, sgprs = 0, scratch_bytes = 0, lanes = 0, resident = 0;
   std::vector<std::unique_ptr<WaveRecord>> waves;
+  std::vector<std::string> files;
+  std::vector<Source> sources;  // the line table of the code
+  std::vector<u64> executed;    // by dword of the code, of the whole launch
+  u64 bytes_loaded = 0, bytes_stored = 0;
+
+  /// Takes over what the launch as a whole executed.
+  void finish(const LaunchResult& result);
 };
 
 /// From now on `workgroups` workgroups of each launch are recorded, evenly spaced; 0: none. With `alone` no
@@ -42,14 +61,15 @@ struct LaunchRecord {
 void record_launches(u32 workgroups, bool alone);
 bool recording();
 
-/// Begins the record of a launch; what it returns is valid until the next `record_launches`.
-LaunchRecord* record_launch(const Launch& launch);
+/// Begins the record of a launch on a GPU; what it returns is valid until the next `record_launches`.
+LaunchRecord* record_launch(const Launch& launch, const char* gpu);
 /// Whether a workgroup of so many is recorded.
 bool is_recorded(u64 workgroup, u64 total);
 /// The first workgroup from `workgroup` on that runs.
 u64 next_to_run(u64 workgroup, u64 total);
 WaveRecord* record_wave(LaunchRecord& launch, u64 workgroup, u32 wave);
 
-std::vector<std::unique_ptr<LaunchRecord>>& launch_records();
+/// All records as bytes, which `recorded_launches` of `emulator/recording.py` reads.
+std::vector<u8> packed_records();
 
 }  // namespace ckemu

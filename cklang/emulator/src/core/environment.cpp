@@ -16,6 +16,7 @@ constexpr const char* kNumerics[] = {"fma", "exact", "cdna3"};
 constexpr const char* kFaults[] = {"abort", "continue"};
 constexpr long kMostGpus = 16;  // of hip/device.h
 constexpr u64 kMostSeconds = 1000000000;
+constexpr long kMostProfiled = 1 << 20;
 
 const char* text_of(const char* name) {
   const char* text = std::getenv(name);
@@ -73,6 +74,19 @@ std::vector<std::string> gpus_of(const char* name) {
   return gpus;
 }
 
+/// `2:/tmp/records` is two workgroups of each launch, and the folder.
+void read_profile(const char* name, Environment& found) {
+  const char* text = text_of(name);
+  if (text == nullptr) return;
+  char* end = nullptr;
+  const long count = std::strtol(text, &end, 10);
+  if (count < 1 || count > kMostProfiled || *end != ':' || end[1] == '\0') {
+    refuse_setting(name, text, "must be a number of workgroups, a colon and a folder");
+  }
+  found.profiled = static_cast<u32>(count);
+  found.profile = end + 1;
+}
+
 Environment read() {
   Environment found;
   if (const char* text = text_of("CKLANG_SANITIZE")) {
@@ -95,6 +109,7 @@ Environment read() {
   found.xnack = xnack != nullptr && std::string_view(xnack) != "0";
   found.timeout = milliseconds_of("CKLANG_TIMEOUT");
   found.gpus = gpus_of("CKLANG_GPUS");
+  read_profile("CKLANG_PROFILE", found);
   return found;
 }
 

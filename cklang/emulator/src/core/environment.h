@@ -25,6 +25,8 @@ struct Environment {
   AfterFault fault = AfterFault::Abort;  // CKLANG_FAULT
   bool xnack = false;                  // HSA_XNACK: kernels may reach memory that only the host knows
   std::vector<std::string> gpus;       // CKLANG_GPUS: empty if it does not say
+  std::string profile;                 // CKLANG_PROFILE: a folder for what launches execute; empty: nothing
+  u32 profiled = 0;                    // and how many workgroups of each launch
   u8 translate = 1;                    // CKLANG_TRANSLATE: a Translate
 };
 

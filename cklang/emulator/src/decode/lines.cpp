@@ -8,7 +8,7 @@ namespace ckemu {
 namespace {
 
 enum Form : u64 { kString = 0x08, kUdata = 0x0f, kLineStrp = 0x1f, kData16 = 0x1e, kData1 = 0x0b, kData2 = 0x05, kData4 = 0x06 };
-enum ContentType : u64 { kPath = 1 };
+enum ContentType : u64 { kPath = 1, kFolder = 2 };
 enum Standard : u8 { kCopy = 1, kAdvancePc, kAdvanceLine, kSetFile, kSetColumn, kNegate, kBasicBlock, kConstAddPc, kFixedAdvance };
 enum Extended : u8 { kEndSequence = 1, kSetAddress = 2 };
 
@@ -66,51 +66,63 @@ class Reader {
   const u8* end_;
 };
 
+/// A path of a header's tables, and the number of its folder.
+struct Name {
+  const char* path = "";
+  u64 folder = 0;
+};
+
 struct LineTable {
   CodeObject::Section strings;
-  u64 wanted = 0;
-  SourceLine* found = nullptr;
+  const std::function<bool(const LineRow&)>& visit;
 
   const char* string_at(u64 offset) const {
     if (offset >= strings.size || std::memchr(strings.data + offset, 0, strings.size - offset) == nullptr) return "";
     return reinterpret_cast<const char*>(strings.data) + offset;
   }
-  /// One directory or file table of a version 5 header: the paths.
-  bool names(Reader& in, std::vector<const char*>& paths) const {
+  /// One directory or file table of a version 5 header.
+  bool names(Reader& in, std::vector<Name>& entries) const {
     struct Column {
       u64 content, form;
     };
     std::vector<Column> columns(in.get<u8>());
     for (Column& column : columns) column = {in.uleb(), in.uleb()};
     for (u64 left = in.uleb(); left != 0 && in.more(); --left) {
-      const char* path = "";
+      Name entry;
       for (const Column& column : columns) {
         const char* text = "";
+        u64 number = 0;
         switch (column.form) {
           case kString: text = in.string(); break;
           case kLineStrp: text = string_at(in.get<u32>()); break;
-          case kUdata: in.uleb(); break;
-          case kData1: in.get<u8>(); break;
-          case kData2: in.get<u16>(); break;
-          case kData4: in.get<u32>(); break;
+          case kUdata: number = in.uleb(); break;
+          case kData1: number = in.get<u8>(); break;
+          case kData2: number = in.get<u16>(); break;
+          case kData4: number = in.get<u32>(); break;
           case kData16: in.jump(in.at() + 16); break;
           default: return false;
         }
-        if (column.content == kPath) path = text;
+        if (column.content == kPath) entry.path = text;
+        if (column.content == kFolder) entry.folder = number;
       }
-      paths.push_back(path);
+      entries.push_back(entry);
     }
     return true;
   }
   /// The file table of the versions before 5, whose first file is number 1.
-  static void old_names(Reader& in, std::vector<const char*>& files) {
-    while (in.more() && *in.string() != '\0') {}  // folders
-    files.push_back("");
+  static void old_names(Reader& in, std::vector<Name>& folders, std::vector<Name>& files) {
+    folders.push_back({});
+    while (in.more()) {
+      const char* path = in.string();
+      if (*path == '\0') break;
+      folders.push_back({path, 0});
+    }
+    files.push_back({});
     while (in.more()) {
       const char* path = in.string();
       if (*path == '\0') return;
-      for (int n = 0; n < 3; ++n) in.uleb();  // folder, time, size
-      files.push_back(path);
+      files.push_back({path, in.uleb()});
+      for (int n = 0; n < 2; ++n) in.uleb();  // time, size
     }
   }
   bool unit(Reader in) const;
@@ -123,7 +135,7 @@ struct Registers {
   i64 line = 1;
 };
 
-/// Runs one unit's line program; true once a row covers the wanted address.
+/// Runs one unit's line program; true once a visit is.
 bool LineTable::unit(Reader in) const {
   const u16 version = in.get<u16>();
   if (version < kOldestVersion || version > kNewestVersion) return false;
@@ -137,10 +149,10 @@ bool LineTable::unit(Reader in) const {
   const u8 line_range = in.get<u8>(), opcode_base = in.get<u8>();
   std::vector<u8> lengths(opcode_base > 0 ? opcode_base - 1 : 0);
   for (u8& length : lengths) length = in.get<u8>();
-  std::vector<const char*> folders, files;
+  std::vector<Name> folders, files;
   if (line_range == 0) return false;
   if (version < kNewestVersion) {
-    old_names(in, files);
+    old_names(in, folders, files);
   } else if (!names(in, folders) || !names(in, files)) {
     return false;
   }
@@ -148,14 +160,16 @@ bool LineTable::unit(Reader in) const {
   Registers now, before;
   bool open = false;
   const auto row = [&] {
-    const bool covers = open && before.address <= wanted && wanted < now.address;
-    if (covers && before.file < files.size()) {
-      found->file = files[before.file];
-      found->line = static_cast<u32>(before.line);
+    bool ends = false;
+    if (open && before.file < files.size() && before.address < now.address) {
+      const Name& file = files[before.file];
+      const char* folder = file.folder < folders.size() ? folders[file.folder].path : "";
+      const char* root = folders.empty() ? "" : folders.front().path;
+      ends = visit(LineRow{before.address, now.address, root, folder, file.path, static_cast<u32>(before.line)});
     }
     before = now;
     open = true;
-    return covers;
+    return ends;
   };
   while (in.more()) {
     const u8 opcode = in.get<u8>();
@@ -198,9 +212,9 @@ bool LineTable::unit(Reader in) const {
 
 }  // namespace
 
-bool find_line(const CodeObject& object, u64 pc, SourceLine& found) {
+bool each_line(const CodeObject& object, const std::function<bool(const LineRow&)>& visit) {
   const CodeObject::Section table = object.section(".debug_line");
-  const LineTable lines{object.section(".debug_line_str"), pc, &found};
+  const LineTable lines{object.section(".debug_line_str"), visit};
   Reader units(table.data, table.data + table.size);
   while (units.more()) {
     const u32 length = units.get<u32>();
@@ -210,6 +224,15 @@ bool find_line(const CodeObject& object, u64 pc, SourceLine& found) {
     units.jump(begin + length);
   }
   return false;
+}
+
+bool find_line(const CodeObject& object, u64 pc, SourceLine& found) {
+  return each_line(object, [&](const LineRow& row) {
+    if (pc < row.begin || pc >= row.end) return false;
+    found.file = row.file;
+    found.line = row.line;
+    return true;
+  });
 }
 
 }  // namespace ckemu

@@ -3,6 +3,7 @@
 // Source lines of code offsets, from the DWARF line table that -gline-tables-only writes.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "decode/code_object.h"
@@ -13,6 +14,19 @@ struct SourceLine {
   std::string file;
   u32 line = 0;
 };
+
+/// A row of the table: the addresses from `begin` on, up to `end`, came from this line.
+struct LineRow {
+  u64 begin = 0, end = 0;
+  const char* root = "";    // where the compiler ran
+  const char* folder = "";  // of the file, relative to that if it is not absolute
+  const char* file = "";
+  u32 line = 0;
+};
+
+/// Calls `visit` with the rows of the table until it returns true.
+/// @return whether it did.
+bool each_line(const CodeObject& object, const std::function<bool(const LineRow&)>& visit);
 
 /// The line that the instruction at image offset `pc` came from; false without a line table.
 bool find_line(const CodeObject& object, u64 pc, SourceLine& found);

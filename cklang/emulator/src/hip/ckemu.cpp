@@ -103,24 +103,9 @@ CKEMU_EXPORT void ckemu_sanitize(unsigned checks) { ask_checks(checks); }
 
 CKEMU_EXPORT void ckemu_record(unsigned workgroups, int alone) { record_launches(workgroups, alone != 0); }
 
-CKEMU_EXPORT unsigned ckemu_recorded() { return static_cast<unsigned>(launch_records().size()); }
-
-CKEMU_EXPORT int ckemu_get_launch_record(unsigned number, ::ckemu_launch_record* record) {
-  if (number >= launch_records().size()) return -1;
-  const LaunchRecord& launch = *launch_records()[number];
-  *record = {launch.kernel.c_str(), launch.code.data(), launch.code.size(), {}, {}, launch.lds_bytes,
-             launch.vgprs, launch.lanes, launch.resident, static_cast<u32>(launch.waves.size())};
-  std::memcpy(record->groups, launch.groups, sizeof launch.groups);
-  std::memcpy(record->block, launch.block, sizeof launch.block);
-  return 0;
-}
-
-CKEMU_EXPORT int ckemu_get_wave_record(unsigned number, unsigned wave, ::ckemu_wave_record* record) {
-  if (number >= launch_records().size() || wave >= launch_records()[number]->waves.size()) return -1;
-  const WaveRecord& one = *launch_records()[number]->waves[wave];
-  *record = {one.workgroup, one.wave, one.lines.size(), one.address.size(), one.memory.size(),
-             one.lines.data(), one.address.data(), one.memory.data()};
-  return 0;
+CKEMU_EXPORT void ckemu_records(void (*take)(void*, const void*, uint64_t), void* context) {
+  const std::vector<u8> bytes = packed_records();
+  take(context, bytes.data(), bytes.size());
 }
 
 CKEMU_EXPORT void ckemu_embed() { embed(); }

@@ -79,35 +79,13 @@ void ckemu_set_patience(uint64_t slices);
 int ckemu_census(const char* arch, const void* code, size_t bytes,
                  void (*emit)(void* context, const char* operation, int emulated), void* context);
 
-/* A launch of which some workgroups were recorded. */
-struct ckemu_launch_record {
-  const char* kernel;
-  const void* code; /* the text section that holds the kernel */
-  uint64_t code_bytes;
-  uint32_t groups[3], block[3];
-  uint32_t lds_bytes, vgprs, lanes, resident;
-  uint32_t waves; /* that were recorded */
-};
-
-/* What one wave executed: dwords from the start of the code, 64 addresses for each LDS operation, and the
- * 128-byte lines of global memory (address / 128) that it accessed, in order, no two alike in a row. */
-struct ckemu_wave_record {
-  uint64_t workgroup;
-  uint32_t wave;
-  uint64_t instructions, addresses, accesses;
-  const uint32_t *line, *address;
-  const uint64_t* memory;
-};
-
 /* Records what `workgroups` workgroups of each launch execute, evenly spaced; 0: none. With `alone` no other
  * workgroup runs, so results are incomplete. Earlier recordings are dropped. */
 void ckemu_record(unsigned workgroups, int alone);
 
-/* How many launches were recorded; launch `number` of them, and wave `wave` of it. 0, or -1 if there is none.
- * What they point to is valid until the next ckemu_record. To be called when launches have ended. */
-unsigned ckemu_recorded(void);
-int ckemu_get_launch_record(unsigned number, struct ckemu_launch_record* record);
-int ckemu_get_wave_record(unsigned number, unsigned wave, struct ckemu_wave_record* record);
+/* Calls `take` once with all recordings as bytes, in the layout of `src/checks/recording.cpp`. To be called when
+ * launches have ended. */
+void ckemu_records(void (*take)(void* context, const void* bytes, uint64_t size), void* context);
 
 /* Facts of a kernel from its hipFunction_t; 0, or -1 if it is no function. */
 int ckemu_get_kernel(void* function, struct ckemu_kernel* facts);

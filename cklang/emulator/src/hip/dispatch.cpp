@@ -227,9 +227,10 @@ void run_prepared(PreparedLaunch& prepared) {
   if (!host_memory_reachable() && given_host_memory(work)) work.checks |= kCheckHost;
   const auto races = (work.checks & kCheckGlobalRaces) != 0 && work.total() > 1 ? std::make_unique<GlobalRaces>(work) : nullptr;
   work.races = races.get();
-  if ((work.checks & kCheckTiming) != 0) work.record = record_launch(work);
+  if ((work.checks & kCheckTiming) != 0) work.record = record_launch(work, gpu.spec->arch);
   PastLaunch finished;
   run_launch(work, finished.result);
+  if (work.record != nullptr) work.record->finish(finished.result);
   if (hostcall != nullptr) hostcall->serve();
   finished.program = prepared.program;
   finished.workgroups = work.total();

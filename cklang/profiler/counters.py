@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: MIT
+"""Counters under AMD's names, as rocprofv3 and rocprof-compute print them, summed over the GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from cklang.clock.matrix import matrix_shape
+from cklang.clock.native import REASONS
+from cklang.profiler.facts import LaunchFacts
+from cklang.profiler.memory import CacheRequests
+
+__all__ = ["ABSENT", "Counter", "counters_of"]
+
+_QUAD = 4
+"""CDNA's counters of wave cycles count in fours."""
+_MATRIX_OPERATIONS = 512
+"""What ``SQ_INSTS_VALU_MFMA_MOPS_*`` count in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A counter of a launch."""
+
+    name: str
+    value: float
+    origin: str
+    """``executed``: counted over every workgroup. ``recorded``: of the recorded workgroups, scaled
+    to all of them. ``timed``: by the clock."""
+
+
+_SCALAR_MEMORY = re.compile(
+    r"s_(load|buffer_load|scratch_load|store|buffer_store|atomic|buffer_atomic|dcache|mem(real)?time)"
+)
+_BRANCH = re.compile(r"s_(c?branch|setpc|swappc|call)")
+_MESSAGE = re.compile(r"s_(sendmsg|endpgm)")
+_INTERNAL = re.compile(
+    r"s_(wait|nop|barrier|sleep|setprio|sethalt|inst_prefetch|clause|delay_alu|set_gpr|icache|code_end)"
+)
+_FLAT = re.compile(r"(flat|global|scratch)_")
+_BUFFER = re.compile(r"t?buffer_")
+_MATRIX = re.compile(r"v_(mfma|smfmac|wmma|swmmac)")
+
+
+def _is_scalar(op: str) -> bool:
+    others = (_SCALAR_MEMORY, _BRANCH, _MESSAGE, _INTERNAL)
+    return op.startswith("s_") and not any(pattern.match(op) for pattern in others)
+
+
+def _is_memory(op: str) -> bool:
+    return bool(_FLAT.match(op) or _BUFFER.match(op)) and not re.match(r"\w+_(inv|wb)", op)
+
+
+def _is_write(op: str) -> bool:
+    return _is_memory(op) and "store" in op
+
+
+def _is_atomic(op: str) -> bool:
+    return _is_memory(op) and "atomic" in op
+
+
+def _is_read(op: str) -> bool:
+    return _is_memory(op) and not _is_write(op) and not _is_atomic(op)
+
+
+def _vector(name: str, types: str) -> Callable[[str], bool]:
+    pattern = re.compile(rf"v_(pk_|dual_)?({name})\w*_({types})(_e32|_e64|_sdwa|_dpp|$)")
+    return lambda op: bool(pattern.match(op))
+
+
+_EXECUTED: dict[str, Callable[[str], bool]] = {
+    "SQ_INSTS": lambda op: True,
+    "SQ_INSTS_VALU": lambda op: op.startswith("v_"),
+    "SQ_INSTS_MFMA": lambda op: bool(_MATRIX.match(op)),
+    "SQ_INSTS_SALU": _is_scalar,
+    "SQ_INSTS_SMEM": lambda op: bool(_SCALAR_MEMORY.match(op)),
+    "SQ_INSTS_LDS": lambda op: op.startswith("ds_"),
+    "SQ_INSTS_FLAT": lambda op: bool(_FLAT.match(op)),
+    "SQ_INSTS_VMEM": _is_memory,
+    "SQ_INSTS_VMEM_RD": _is_read,
+    "SQ_INSTS_VMEM_WR": lambda op: _is_write(op) or _is_atomic(op),
+    "SQ_INSTS_BRANCH": lambda op: bool(_BRANCH.match(op)),
+    "SQ_INSTS_SENDMSG": lambda op: bool(_MESSAGE.match(op)),
+    "SQ_INSTS_VALU_ADD_F16": _vector("add|sub|subrev", "f16"),
+    "SQ_INSTS_VALU_MUL_F16": _vector("mul", "f16"),
+    "SQ_INSTS_VALU_FMA_F16": _vector("fma|fmac|mad|mac", "f16"),
+    "SQ_INSTS_VALU_ADD_F32": _vector("add|sub|subrev", "f32"),
+    "SQ_INSTS_VALU_MUL_F32": _vector("mul", "f32"),
+    "SQ_INSTS_VALU_FMA_F32": _vector("fma|fmac|mad|mac", "f32"),
+    "SQ_INSTS_VALU_TRANS_F32": _vector("rcp|rsq|sqrt|exp|log|sin|cos", "f32"),
+    "SQ_INSTS_VALU_ADD_F64": _vector("add|sub|subrev", "f64"),
+    "SQ_INSTS_VALU_MUL_F64": _vector("mul", "f64"),
+    "SQ_INSTS_VALU_FMA_F64": _vector("fma|fmac|mad|mac", "f64"),
+    "TA_FLAT_WAVEFRONTS_sum": lambda op: bool(_FLAT.match(op)) and _is_memory(op),
+    "TA_FLAT_READ_WAVEFRONTS_sum": lambda op: bool(_FLAT.match(op)) and _is_read(op),
+    "TA_FLAT_WRITE_WAVEFRONTS_sum": lambda op: bool(_FLAT.match(op)) and _is_write(op),
+    "TA_FLAT_ATOMIC_WAVEFRONTS_sum": lambda op: bool(_FLAT.match(op)) and _is_atomic(op),
+    "TA_BUFFER_WAVEFRONTS_sum": lambda op: bool(_BUFFER.match(op)) and _is_memory(op),
+    "TA_BUFFER_READ_WAVEFRONTS_sum": lambda op: bool(_BUFFER.match(op)) and _is_read(op),
+    "TA_BUFFER_WRITE_WAVEFRONTS_sum": lambda op: bool(_BUFFER.match(op)) and _is_write(op),
+    "TA_BUFFER_ATOMIC_WAVEFRONTS_sum": lambda op: bool(_BUFFER.match(op)) and _is_atomic(op),
+    "TA_TOTAL_WAVEFRONTS_sum": _is_memory,
+}  # fmt: skip
+"""Counters of instructions, with which operations each counts."""
+
+_MATRIX_TYPES = ("F16", "BF16", "F32", "F64", "I8", "F8")
+
+_WAITS = ("load", "store", "LDS", "scalar load", "other counter", "barrier")
+_ISSUE = (
+    "vector unit busy", "matrix unit busy", "scalar unit busy", "LDS queue full",
+    "memory queue full", "matrix result", "vector result", "scalar result",
+)  # fmt: skip
+
+ABSENT: dict[str, str] = {
+    "TCC_HIT_sum": "the contents of the L2 are not modelled",
+    "TCC_MISS_sum": "the contents of the L2 are not modelled",
+    "TCC_EA0_RDREQ_sum": "the contents of the L2 are not modelled",
+    "TCC_EA0_WRREQ_sum": "the contents of the L2 are not modelled",
+    "FETCH_SIZE": "the contents of the L2 are not modelled",
+    "WRITE_SIZE": "the contents of the L2 are not modelled",
+    "TCP_TOTAL_CACHE_ACCESSES_sum": "the L1 is modelled by lines, not by tags",
+    "TCP_UTCL1_REQUEST_sum": "translation of addresses is not modelled by address",
+    "TCP_PENDING_STALL_CYCLES_sum": "stalls inside of the L1 are not modelled",
+    "TD_TD_BUSY_sum": "the return path is a rate, not a unit",
+    "SQC_ICACHE_HITS": "misses of the instruction cache are not modelled",
+    "SQC_ICACHE_MISSES": "misses of the instruction cache are not modelled",
+    "SQC_DCACHE_HITS": "the scalar cache misses at a wave's first load, by assumption",
+    "SQC_DCACHE_MISSES": "the scalar cache misses at a wave's first load, by assumption",
+    "SPI_CSN_BUSY": "the dispatcher is not modelled",
+    "SPI_RA_REQ_NO_ALLOC_CSN": "the dispatcher is not modelled",
+    "GRBM_SPI_BUSY": "the dispatcher is not modelled",
+    "CPC_CPC_STAT_BUSY": "the command processor is not modelled",
+}
+"""Counters that people ask for and that the model does not have, with the reason."""
+
+
+def counters_of(
+    facts: LaunchFacts, requests: CacheRequests | None, cycles: float
+) -> tuple[Counter, ...]:
+    """Return the counters of a launch.
+
+    Args:
+        facts: What it did.
+        requests: Of its L1 caches.
+        cycles: That it takes.
+    """
+    ops = [instruction.op for instruction in facts.detail.listing]
+    launch = facts.detail.launch
+    counters = [
+        Counter("GRBM_GUI_ACTIVE", cycles, "timed"),
+        Counter("SQ_WAVES", facts.waves, "executed"),
+        Counter("SQ_ITEMS", prod(launch.groups) * prod(launch.block), "executed"),
+        *_of_instructions(facts, ops),
+        *_of_matrices(facts, ops),
+        *_of_cycles(facts),
+        *_of_lds(facts),
+    ]
+    if requests is not None:
+        counters += _of_requests(requests, facts.scale)
+    return tuple(counters)
+
+
+def _of_instructions(facts: LaunchFacts, ops: list[str]) -> list[Counter]:
+    counters = []
+    for name, counts in _EXECUTED.items():
+        chosen = np.array([counts(op) for op in ops], dtype=bool)
+        counters.append(Counter(name, float(facts.executed[chosen].sum()), "executed"))
+    return counters
+
+
+def _of_matrices(facts: LaunchFacts, ops: list[str]) -> list[Counter]:
+    flops = dict.fromkeys(_MATRIX_TYPES, 0.0)
+    busy = 0.0
+    for line in np.flatnonzero(facts.executed):
+        shape = matrix_shape(ops[line])
+        if shape is None:
+            continue
+        kind = shape.dtype.upper().removesuffix("_1K").replace("FP8", "F8").replace("BF8", "F8")
+        if kind in flops:
+            flops[kind] += 2 * shape.multiplies * facts.executed[line]
+        busy += facts.detail.prog.ops[int(line)].busy * facts.executed[line]
+    return [
+        *(
+            Counter(f"SQ_INSTS_VALU_MFMA_MOPS_{kind}", value / _MATRIX_OPERATIONS, "executed")
+            for kind, value in flops.items()
+        ),
+        Counter("SQ_VALU_MFMA_BUSY_CYCLES", busy, "executed"),
+    ]
+
+
+def _of_cycles(facts: LaunchFacts) -> list[Counter]:
+    timed = sum(len(wave.start) > 0 for wave in facts.detail.unit.waves)
+    each = facts.waves / max(timed, 1) / _QUAD
+    lost = facts.detail.unit.lost.sum(0)
+
+    def lost_for(*reasons: str) -> float:
+        return float(sum(lost[REASONS.index(reason)] for reason in reasons)) * each
+
+    return [
+        Counter("SQ_WAVE_CYCLES", facts.wave_cycles * each, "timed"),
+        Counter("SQ_WAIT_ANY", lost_for(*_WAITS), "timed"),
+        Counter("SQ_WAIT_INST_ANY", lost_for(*_ISSUE), "timed"),
+        Counter("SQ_WAIT_INST_LDS", lost_for("LDS queue full"), "timed"),
+        Counter("SQ_ACTIVE_INST_VALU", _issued(facts, "valu", "trans", "matrix"), "executed"),
+        Counter("SQ_ACTIVE_INST_SCA", _count(facts, "salu", "smem"), "executed"),
+        Counter("SQ_THREAD_CYCLES_VALU", _thread_cycles(facts), "recorded"),
+    ]
+
+
+def _count(facts: LaunchFacts, *units: str) -> float:
+    return float(facts.executed[facts.of_units(*units)].sum())
+
+
+def _issued(facts: LaunchFacts, *units: str) -> float:
+    issue = np.array([max(1.0, op.issue / _QUAD) for op in facts.detail.prog.ops])
+    return float((issue * facts.executed)[facts.of_units(*units)].sum())
+
+
+def _thread_cycles(facts: LaunchFacts) -> float:
+    issue = np.array([max(1.0, op.issue / _QUAD) for op in facts.detail.prog.ops])
+    vector = facts.of_units("valu", "trans", "matrix")
+    return float((issue * facts.lanes)[vector].sum()) * facts.scale
+
+
+def _of_lds(facts: LaunchFacts) -> list[Counter]:
+    return [
+        Counter("SQ_LDS_BANK_CONFLICT", float(facts.conflicts.sum()) * facts.scale, "recorded"),
+        Counter("SQ_LDS_IDX_ACTIVE", float(facts.lds_cycles.sum()) * facts.scale, "recorded"),
+    ]
+
+
+def _of_requests(requests: CacheRequests, scale: float) -> list[Counter]:
+    return [
+        Counter("TCP_TCC_READ_REQ_sum", requests.reads * scale, "recorded"),
+        Counter("TCP_TCC_WRITE_REQ_sum", requests.writes * scale, "recorded"),
+        Counter("TCP_TCC_ATOMIC_REQ_sum", requests.atomics * scale, "recorded"),
+        Counter("TCC_WRITE_sum", requests.writes * scale, "recorded"),
+    ]

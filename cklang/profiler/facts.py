@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""What a launch did, by line of its listing: the arrays from which all else is computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from cklang.clock.kernel import LaunchDetail, LdsUse
+from cklang.clock.native import UNITS
+from cklang.emulator.recording import SEGMENT_BYTES, RecordedLaunch, RecordedWave
+
+__all__ = ["LaunchFacts", "distinct_bytes", "facts_of", "scale_of"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchFacts:
+    """A launch by line of its listing; every array is [line].
+
+    ``executed`` counts all workgroups. The arrays from ``sampled`` to ``lds_cycles`` are sums over
+    the recorded workgroups, to be multiplied by ``scale`` for the launch. ``duration`` and
+    ``stall`` are cycles of the waves that were timed on one compute unit.
+    """
+
+    detail: LaunchDetail
+    executed: Floats
+    sampled: Floats
+    """Executions by recorded waves."""
+    lanes: Floats
+    """Enabled lanes."""
+    bytes: Floats
+    """Of global memory, of all lanes."""
+    segments: Floats
+    """Pieces of 64 bytes of global memory, counted once an instruction."""
+    accesses: Floats
+    """Executions that accessed global memory."""
+    conflicts: Floats
+    """Passes of the LDS beyond one a phase."""
+    lds_cycles: Floats
+    duration: Floats
+    stall: Floats
+    scale: float
+    """Workgroups of the launch over recorded ones."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every workgroup was recorded."""
+        return self.scale == 1
+
+    @property
+    def waves(self) -> int:
+        """Waves of the launch."""
+        launch = self.detail.launch
+        threads = prod(launch.block)
+        return prod(launch.groups) * -(-threads // launch.lanes)
+
+    @property
+    def wave_cycles(self) -> float:
+        """Cycles of the timed waves, from the first to the last of each."""
+        waves = self.detail.unit.waves
+        return float(sum(wave.end - int(wave.start[0]) for wave in waves if len(wave.start)))
+
+    def of_units(self, *names: str) -> npt.NDArray[np.bool_]:
+        """Return which lines some units of the clock execute.
+
+        Args:
+            *names: Of ``cklang.clock.native.UNITS``.
+        """
+        wanted = {UNITS.index(name) for name in names}
+        return np.array([op.unit in wanted for op in self.detail.prog.ops], dtype=bool)
+
+
+def facts_of(detail: LaunchDetail) -> LaunchFacts:
+    """Return what a launch did, by line of its listing."""
+    count = len(detail.listing)
+    sums = {name: np.zeros(count) for name in _SAMPLED}
+    for wave, use in zip(detail.launch.waves, detail.lds, strict=True):
+        _add_wave(sums, detail, wave, use)
+    duration, stall = np.zeros(count), np.zeros(count)
+    for stream, timed in zip(detail.streams, detail.unit.waves, strict=True):
+        np.add.at(duration, stream.line, timed.duration)
+        np.add.at(stall, stream.line, timed.stall)
+    return LaunchFacts(
+        detail=detail,
+        executed=_executed(detail),
+        **sums,
+        duration=duration,
+        stall=stall,
+        scale=scale_of(detail.launch),
+    )
+
+
+def scale_of(launch: RecordedLaunch) -> float:
+    """Return the workgroups of a launch over those that were recorded."""
+    recorded = len({wave.workgroup for wave in launch.waves})
+    return prod(launch.groups) / max(recorded, 1)
+
+
+_SAMPLED = ("sampled", "lanes", "bytes", "segments", "accesses", "conflicts", "lds_cycles")
+
+
+def _executed(detail: LaunchDetail) -> Floats:
+    dwords = np.flatnonzero(detail.launch.executed)
+    dwords = dwords[dwords < len(detail.line_of)]
+    executed = np.zeros(len(detail.listing))
+    executed[detail.line_of[dwords]] = detail.launch.executed[dwords]
+    return executed
+
+
+def _add_wave(
+    sums: dict[str, Floats], detail: LaunchDetail, wave: RecordedWave, use: LdsUse | None
+) -> None:
+    line = detail.line_of[wave.line]
+    np.add.at(sums["sampled"], line, 1)
+    np.add.at(sums["lanes"], line, wave.lanes)
+    at = line[wave.memory[:, 0]]
+    np.add.at(sums["accesses"], at, 1)
+    np.add.at(sums["bytes"], at, wave.memory[:, 1])
+    np.add.at(sums["segments"], at, wave.memory[:, 2])
+    if use is not None:
+        np.add.at(sums["conflicts"], line[use.place], use.conflicts)
+        np.add.at(sums["lds_cycles"], line[use.place], use.cycles)
+
+
+def distinct_bytes(launch: RecordedLaunch) -> int:
+    """Return the bytes of the segments that the recorded waves accessed, each counted once."""
+    segments = [wave.segments for wave in launch.waves if len(wave.segments)]
+    return SEGMENT_BYTES * len(np.unique(np.concatenate(segments))) if segments else 0

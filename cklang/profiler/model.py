@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: MIT
+"""Profiles: of launches, of their instructions and of source lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from cklang.arch import ArchSpec, arch
+from cklang.clock.constants import ClockConstants, constants_of
+from cklang.clock.kernel import LaunchDetail, cycles_without, launch_detail, time_of
+from cklang.clock.memory import at_footprint
+from cklang.clock.native import REASONS
+from cklang.emulator.recording import RecordedLaunch
+from cklang.profiler.counters import Counter, counters_of
+from cklang.profiler.facts import LaunchFacts, distinct_bytes, facts_of, scale_of
+from cklang.profiler.memory import CacheRequests, cache_requests
+from cklang.profiler.names import readable
+from cklang.profiler.occupancy import Occupancy, occupancy_of
+from cklang.profiler.roofline import Limit, Roofline, limits_of, roofline_of
+from cklang.profiler.source import Place, phases_of, places_of
+
+__all__ = [
+    "InstructionProfile",
+    "KernelRow",
+    "LaunchProfile",
+    "SourceProfile",
+    "grid_text",
+    "kernel_rows",
+    "launch_profile",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionProfile:
+    """One instruction of a listing. Cycles are those of the waves of one compute unit."""
+
+    address: int
+    """In the code object's text section, in bytes."""
+    text: str
+    place: Place | None
+    phase: str
+    """``before``, ``loop`` or ``after`` the loops of the kernel; ``straight`` without any."""
+    hits: int
+    """Executions by waves, of the whole launch."""
+    cycles: int
+    """From the first attempt to issue it until its wave goes on."""
+    stall: int
+    """Of them, until it is issued."""
+    lost: Mapping[str, int]
+    """Cycles without issue by reason, the largest first; those before the attempt, too."""
+    lanes: float
+    """Enabled lanes, on average."""
+    bytes: float
+    """Of global memory, of an execution's lanes."""
+    efficiency: float | None
+    """Bytes over those of the 64-byte pieces that hold them; above 1 where lanes share bytes."""
+    conflicts: float
+    """Passes of the LDS beyond one a phase, of an execution."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceProfile:
+    """One source line: the sums over its instructions."""
+
+    place: Place
+    hits: int
+    cycles: int
+    stall: int
+    lost: Mapping[str, int]
+    bytes: float
+    """Of global memory, of the whole launch, scaled from the recorded workgroups."""
+    conflicts: float
+    """Of the whole launch, scaled too."""
+    share: float
+    """Of the cycles of all waves that were timed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRow:
+    """All launches of a kernel."""
+
+    kernel: str
+    gpu: str
+    launches: int
+    us: float
+    mean_us: float
+    share: float
+    """Of the time of all kernels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchProfile:
+    """One launch of a kernel on an emulated GPU."""
+
+    number: int
+    kernel: str
+    """Its name without parameters."""
+    detail: LaunchDetail = field(repr=False)
+    facts: LaunchFacts = field(repr=False)
+    cycles: float
+    us: float
+    """At the GPU's highest clock, without the overhead of a launch."""
+    error: float | None
+    """Median relative error of the clock on the GPU, held out; None where silicon is silent."""
+    counters: tuple[Counter, ...] = field(repr=False)
+    occupancy: Occupancy
+    roofline: Roofline
+    limits: tuple[Limit, ...]
+    requests: CacheRequests | None
+    unknown: Mapping[str, float]
+    """Share of the executed instructions for which the clock has no cost, by operation."""
+
+    @property
+    def gpu(self) -> str:
+        """The GPU, such as ``gfx942``."""
+        return self.detail.spec.name
+
+    @property
+    def groups(self) -> tuple[int, int, int]:
+        """Workgroups."""
+        return self.detail.launch.groups
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """Threads of a workgroup."""
+        return self.detail.launch.block
+
+    @property
+    def waves(self) -> int:
+        """Waves of all workgroups."""
+        return self.facts.waves
+
+    def counter(self, name: str) -> float:
+        """Return the value of a counter.
+
+        Raises:
+            KeyError: The model does not have it.
+        """
+        return next(row.value for row in self.counters if row.name == name)
+
+    @cached_property
+    def lost(self) -> dict[str, float]:
+        """Share of the waves' cycles without issue by reason, the largest first."""
+        total = self.facts.wave_cycles or 1.0
+        by_reason = self.detail.unit.lost.sum(0) / total
+        shares = {REASONS[at]: float(by_reason[at]) for at in np.argsort(-by_reason, kind="stable")}
+        return {reason: share for reason, share in shares.items() if share > 0}
+
+    @cached_property
+    def places(self) -> tuple[Place | None, ...]:
+        """The source line of each line of the listing."""
+        return tuple(places_of(self.detail))
+
+    @cached_property
+    def instructions(self) -> tuple[InstructionProfile, ...]:
+        """The instructions that waves executed, in the order of the code."""
+        return tuple(self._instructions())
+
+    def _instructions(self) -> Iterator[InstructionProfile]:
+        facts, listing = self.facts, self.detail.listing
+        phases = phases_of(self.detail, facts.executed, facts.waves)
+        for line in np.flatnonzero(facts.executed):
+            at = int(line)
+            sampled, accesses = facts.sampled[at] or 1.0, facts.accesses[at] or 1.0
+            segments = facts.segments[at]
+            yield InstructionProfile(
+                address=listing[at].address,
+                text=self.detail.texts[at],
+                place=self.places[at],
+                phase=phases[at],
+                hits=int(facts.executed[at]),
+                cycles=int(facts.duration[at]),
+                stall=int(facts.stall[at]),
+                lost=_by_reason(self.detail.unit.lost[at]),
+                lanes=float(facts.lanes[at] / sampled),
+                bytes=float(facts.bytes[at] / accesses),
+                efficiency=float(facts.bytes[at] / (64 * segments)) if segments else None,
+                conflicts=float(facts.conflicts[at] / sampled),
+            )
+
+    @cached_property
+    def sources(self) -> tuple[SourceProfile, ...]:
+        """The source lines, that with the most cycles first."""
+        lines: dict[Place, list[int]] = {}
+        for at in np.flatnonzero(self.facts.executed):
+            place = self.places[int(at)]
+            if place is not None:
+                lines.setdefault(place, []).append(int(at))
+        rows = [self._source(place, chosen) for place, chosen in lines.items()]
+        return tuple(sorted(rows, key=lambda row: (-row.cycles, row.place)))
+
+    def _source(self, place: Place, lines: Sequence[int]) -> SourceProfile:
+        facts, chosen = self.facts, list(lines)
+        cycles = float(facts.duration[chosen].sum())
+        return SourceProfile(
+            place=place,
+            hits=int(facts.executed[chosen].sum()),
+            cycles=int(cycles),
+            stall=int(facts.stall[chosen].sum()),
+            lost=_by_reason(self.detail.unit.lost[chosen].sum(0)),
+            bytes=float(facts.bytes[chosen].sum()) * facts.scale,
+            conflicts=float(facts.conflicts[chosen].sum()) * facts.scale,
+            share=cycles / (facts.wave_cycles or 1.0),
+        )
+
+    def us_without(
+        self, *reasons: str, lines: Sequence[int] | None = None, conflicts: bool = True
+    ) -> float:
+        """Return the time in µs if waves never waited for some reasons.
+
+        The clock runs again. The waves execute the same instructions, so this is the most that a
+        change which removes the wait can win, not a prediction of the changed kernel.
+
+        Args:
+            *reasons: Of ``cklang.clock.native.REASONS``.
+            lines: Of the listing, at which they do not wait; all by default.
+            conflicts: Whether lanes conflict in the LDS.
+        """
+        cycles = cycles_without(self.detail, reasons, lines, conflicts=conflicts)
+        return cycles / self.detail.spec.clock_hz * 1e6
+
+
+def _by_reason(lost: np.ndarray[tuple[int], np.dtype[np.int64]]) -> dict[str, int]:
+    return {REASONS[at]: int(lost[at]) for at in np.argsort(-lost, kind="stable") if lost[at]}
+
+
+def launch_profile(number: int, launch: RecordedLaunch) -> LaunchProfile:
+    """Return the profile of a recorded launch.
+
+    Raises:
+        CkUnsupportedError: K050, the clock has no constants for the GPU.
+    """
+    spec: ArchSpec = arch(launch.gpu)
+    footprint = round(distinct_bytes(launch) * scale_of(launch))
+    constants: ClockConstants = at_footprint(constants_of(spec.name), footprint)
+    detail = launch_detail(launch, spec, constants)
+    facts = facts_of(detail)
+    timed = time_of(detail)
+    requests = cache_requests(detail, constants)
+    roofline = roofline_of(facts, requests, timed.us)
+    validated = constants.numbers.get("validated_error")
+    return LaunchProfile(
+        number=number,
+        kernel=readable(launch.kernel),
+        detail=detail,
+        facts=facts,
+        cycles=timed.cycles,
+        us=timed.us,
+        error=None if validated is None else validated.value,
+        counters=counters_of(facts, requests, timed.cycles),
+        occupancy=occupancy_of(launch, spec),
+        roofline=roofline,
+        limits=limits_of(facts, roofline, timed.cycles),
+        requests=requests,
+        unknown=timed.unknown,
+    )
+
+
+def kernel_rows(launches: Sequence[LaunchProfile]) -> tuple[KernelRow, ...]:
+    """Return the launches by kernel and GPU, those that take longest first."""
+    times: dict[tuple[str, str], list[float]] = {}
+    for launch in launches:
+        times.setdefault((launch.kernel, launch.gpu), []).append(launch.us)
+    total = sum(launch.us for launch in launches) or 1.0
+    rows = [
+        KernelRow(
+            kernel=kernel,
+            gpu=gpu,
+            launches=len(us),
+            us=sum(us),
+            mean_us=sum(us) / len(us),
+            share=sum(us) / total,
+        )
+        for (kernel, gpu), us in times.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.us))
+
+
+def grid_text(extents: tuple[int, int, int]) -> str:
+    """Return extents without those of 1 at the end.
+
+    Example:
+        >>> grid_text((64, 2, 1)), grid_text((1, 1, 1))
+        ('64x2', '1')
+    """
+    kept = extents if prod(extents[2:]) > 1 else extents[:2] if extents[1] > 1 else extents[:1]
+    return "x".join(map(str, kept))

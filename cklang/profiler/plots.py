@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""Plots of a launch as SVG: roofline, timeline of waves, occupancy, busy units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from cklang.profiler.model import LaunchProfile
+from cklang.profiler.timeline import Span, unit_spans, wave_tracks
+
+__all__ = ["COLOURS", "bars", "occupancy", "roofline", "timeline"]
+
+COLOURS = {
+    "": "#4c8c4a",
+    "load": "#d1495b",
+    "store": "#e08e79",
+    "LDS": "#edae49",
+    "scalar load": "#b07aa1",
+    "other counter": "#9c755f",
+    "barrier": "#66788a",
+    "matrix result": "#00798c",
+    "vector result": "#3d9fb3",
+    "scalar result": "#86c5d8",
+    "vector unit busy": "#30638e",
+    "matrix unit busy": "#003d5b",
+    "scalar unit busy": "#7d98b3",
+    "LDS queue full": "#f2c14e",
+    "memory queue full": "#a23b4a",
+    "s_nop, s_sleep": "#c7c7c7",
+    "instruction fetch": "#8d6a9f",
+}
+"""The colour of issue, and of each reason not to issue."""
+
+_WIDTH, _HEIGHT = 640, 300
+_MARGIN = 56
+_ROW, _GAP = 14, 4
+_LABEL = 190
+_MOST_TRACKS = 32
+
+
+def _svg(width: float, height: float, parts: Sequence[str], title: str) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" role="img"><title>{escape(title)}</title>{"".join(parts)}</svg>'
+    )
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _rect(x: float, y: float, width: float, height: float, colour: str, tip: str = "") -> str:
+    title = f"<title>{escape(tip)}</title>" if tip else ""
+    return (
+        f'<rect x="{x:.2f}" y="{y:.1f}" width="{width:.2f}" height="{height:.1f}" '
+        f'fill="{colour}">{title}</rect>'
+    )
+
+
+def _line(x: float, y: float, to_x: float, to_y: float, kind: str) -> str:
+    return f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}" class="{kind}"/>'
+
+
+def roofline(launches: Sequence[LaunchProfile]) -> str:
+    """Return the roofs of the first launch's GPU, with a point for each launch."""
+    first = launches[0].roofline
+    ridge = first.peak_flops / first.peak_bytes
+    points = [(e.roofline.intensity, e.roofline.flops_per_second, e.kernel) for e in launches]
+    points = [point for point in points if point[0] > 0 and point[1] > 0]
+    left = min([ridge / 100, *(x / 4 for x, _, _ in points)])
+    right = max([ridge * 10, *(x * 4 for x, _, _ in points)])
+    bottom = min([first.peak_flops / 1e4, *(y / 4 for _, y, _ in points)])
+    top = first.peak_flops * 4
+
+    def x_of(value: float) -> float:
+        return _MARGIN + math.log(value / left) / math.log(right / left) * (_WIDTH - 2 * _MARGIN)
+
+    def y_of(value: float) -> float:
+        share = math.log(value / bottom) / math.log(top / bottom)
+        return _HEIGHT - _MARGIN + -share * (_HEIGHT - 1.5 * _MARGIN)
+
+    start = max(left, bottom / first.peak_bytes)
+    foot, knee = (
+        (x_of(start), y_of(start * first.peak_bytes)),
+        (x_of(ridge), y_of(first.peak_flops)),
+    )
+    parts = [
+        _line(*foot, *knee, "roof"),
+        _line(*knee, x_of(right), knee[1], "roof"),
+        _text(x_of(right), knee[1] - 6, f"{first.peak_flops / 1e12:.4g} TFLOP/s", "end"),
+        _text(foot[0] + 8, foot[1] - 14, f"{first.peak_bytes / 1e12:.3g} TB/s"),
+        _line(_MARGIN, _HEIGHT - _MARGIN, _WIDTH - _MARGIN, _HEIGHT - _MARGIN, "axis"),
+        _line(_MARGIN, _HEIGHT - _MARGIN, _MARGIN, _MARGIN / 2, "axis"),
+        _text(_WIDTH / 2, _HEIGHT - 16, "FLOP per byte beyond the L1", "middle"),
+        _text(8, 16, "FLOP/s"),
+        *(_text(x_of(10.0**n), _HEIGHT - _MARGIN + 14, f"{10.0**n:g}", "middle")
+          for n in _powers(left, right)),
+        *(_text(_MARGIN - 4, y_of(10.0**n) + 4, f"1e{n}", "end") for n in _powers(bottom, top)),
+    ]  # fmt: skip
+    for x, y, name in points:
+        tip = f"{name}: {y / 1e12:.3g} TFLOP/s, {x:.3g} FLOP/byte"
+        parts.append(
+            f'<circle cx="{x_of(x):.1f}" cy="{y_of(y):.1f}" r="5" class="point">'
+            f"<title>{escape(tip)}</title></circle>"
+        )
+        parts.append(_text(x_of(x) + 8, y_of(y) + 4, name))
+    return _svg(_WIDTH, _HEIGHT, parts, "Roofline")
+
+
+def _powers(low: float, high: float) -> Iterator[int]:
+    """Yield the powers of ten between two numbers."""
+    yield from range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
+
+
+def timeline(launch: LaunchProfile) -> str:
+    """Return what waves, LDS and memory path do over the cycles of the timed rounds."""
+    waves = wave_tracks(launch)
+    end = max((wave.end for wave in waves), default=1)
+    tracks: list[tuple[str, Sequence[Span]]] = [
+        ("LDS", unit_spans(launch, "LDS")),
+        ("memory path", unit_spans(launch, "memory")),
+    ]
+    tracks += [
+        (f"SIMD {wave.simd}, workgroup {wave.workgroup}", wave.spans)
+        for wave in sorted(waves, key=lambda wave: (wave.simd, wave.begin))[:_MOST_TRACKS]
+    ]
+    scale = (_WIDTH * 1.6 - _LABEL) / max(end, 1)
+    parts = []
+    for row, (name, spans) in enumerate(tracks):
+        y = row * (_ROW + _GAP) + _GAP
+        parts.append(_text(0, y + _ROW - 3, name))
+        parts += [
+            _rect(_LABEL + x, y, width, _ROW, COLOURS[reason], reason or "issue")
+            for x, width, reason in _merged(spans, scale)
+        ]
+    height = len(tracks) * (_ROW + _GAP) + 24
+    parts.append(_text(_LABEL, height - 6, "0"))
+    parts.append(_text(_WIDTH * 1.6, height - 6, f"{end} cycles", "end"))
+    return _svg(_WIDTH * 1.6, height, parts, "Timeline of a compute unit")
+
+
+def _merged(spans: Sequence[Span], scale: float) -> Iterator[tuple[float, float, str]]:
+    """Yield spans in pixels; short ones next to each other as one of the longest reason."""
+    begin, end, cycles = 0.0, -1.0, dict[str, int]()
+    for span in spans:
+        left, right = span.begin * scale, (span.begin + span.cycles) * scale
+        if cycles and (left > end + 1 or end - begin >= 1):
+            yield begin, max(end - begin, 0.5), max(cycles, key=lambda name: cycles[name])
+            cycles = {}
+        if not cycles:
+            begin = left
+        end = max(end, right) if cycles else right
+        cycles[span.reason] = cycles.get(span.reason, 0) + span.cycles
+    if cycles:
+        yield begin, max(end - begin, 0.5), max(cycles, key=lambda name: cycles[name])
+
+
+def bars(rows: Sequence[tuple[str, float, str]], title: str) -> str:
+    """Return shares between 0 and 1 as bars.
+
+    Args:
+        rows: Names, shares and colours.
+        title: Of the plot.
+    """
+    width = _WIDTH - _LABEL - 60
+    parts = []
+    for row, (name, share, colour) in enumerate(rows):
+        y = row * (_ROW + _GAP) + _GAP
+        parts.append(_text(0, y + _ROW - 3, name))
+        parts.append(_rect(_LABEL, y, max(min(share, 1.0), 0) * width, _ROW, colour))
+        parts.append(_text(_LABEL + min(share, 1.0) * width + 6, y + _ROW - 3, f"{share:.1%}"))
+    return _svg(_WIDTH, max(len(rows), 1) * (_ROW + _GAP) + 8, parts, title)
+
+
+def occupancy(launch: LaunchProfile) -> str:
+    """Return the waves of a compute unit as boxes, those that are there filled."""
+    about = launch.occupancy
+    simds = launch.detail.spec.simds_per_cu
+    slots = about.most_waves // simds
+    parts = []
+    for place in range(about.most_waves):
+        row, column = place % simds, place // simds
+        colour = COLOURS[""] if place < about.waves else "#d8d8d8"
+        parts.append(_rect(_LABEL + column * 22, row * 22 + 2, 18, 18, colour))
+    parts += [_text(0, row * 22 + 16, f"SIMD {row}") for row in range(simds)]
+    return _svg(_LABEL + slots * 22 + 10, simds * 22 + 6, parts, "Occupancy")

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""``ck.profile``: record launches on emulated GPUs, and show or write where their time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+
+from cklang.emulator.recording import RecordedLaunch, timing
+from cklang.errors import error
+from cklang.profiler import att, html, perfetto, speedscope, tables, text
+from cklang.profiler.advice import Advice, advice_of
+from cklang.profiler.model import KernelRow, LaunchProfile, kernel_rows, launch_profile
+
+__all__ = ["FORMATS", "Profile", "profile"]
+
+
+class Profile:
+    """Launches on emulated GPUs, with the time of each by the clock; filled when the ``with`` ends.
+
+    Example:
+        >>> Profile([]).launches
+        ()
+    """
+
+    def __init__(self, recorded: Sequence[RecordedLaunch]) -> None:
+        self.recorded = tuple(recorded)
+
+    def fill(self, recorded: Sequence[RecordedLaunch]) -> None:
+        """Take over what was recorded."""
+        self.recorded = tuple(recorded)
+        self.__dict__.pop("launches", None)
+
+    @cached_property
+    def launches(self) -> tuple[LaunchProfile, ...]:
+        """Every launch, in order.
+
+        Raises:
+            CkUnsupportedError: K050, the clock has no constants for a GPU.
+        """
+        return tuple(launch_profile(at, launch) for at, launch in enumerate(self.recorded))
+
+    @property
+    def kernels(self) -> tuple[KernelRow, ...]:
+        """The launches by kernel, those that take longest first."""
+        return kernel_rows(self.launches)
+
+    @property
+    def us(self) -> float:
+        """The time of all launches, one after the other."""
+        return sum(launch.us for launch in self.launches)
+
+    def advice(self) -> dict[str, tuple[Advice, ...]]:
+        """Return what the numbers advise for the longest launch of each kernel."""
+        return {launch.kernel: advice_of(launch) for launch in self.longest()}
+
+    def longest(self) -> tuple[LaunchProfile, ...]:
+        """Return the longest launch of each kernel, in the order of :attr:`kernels`."""
+        chosen = []
+        for row in self.kernels:
+            same = [e for e in self.launches if (e.kernel, e.gpu) == (row.kernel, row.gpu)]
+            chosen.append(max(same, key=lambda each: each.us))
+        return tuple(chosen)
+
+    def listing(self, number: int = 0) -> str:
+        """Return the instructions of a launch with their numbers, as text."""
+        return text.listing_text(self.launches[number])
+
+    def save(self, path: str | Path) -> Path:
+        """Write the profile; the end of the name says how.
+
+        =====================  ========================================================
+        ``.html``              a report with plots, in one file
+        ``.json``              everything
+        ``.csv``               the instructions
+        ``.perfetto.json``     a timeline for ui.perfetto.dev and chrome://tracing
+        ``.speedscope.json``   cycles by source line for speedscope.app
+        ``.txt``               the text of ``print``
+        a name without an end  a folder for the viewers of rocprofv3's thread traces
+        =====================  ========================================================
+
+        Raises:
+            CkValueError: D020, the name ends otherwise; D021, nothing was launched.
+        """
+        target = Path(path)
+        ending = next((end for end in FORMATS if target.name.endswith(end)), "")
+        if not ending and target.suffix:
+            raise error("D020", path=str(path), known=", ".join(FORMATS))
+        if not self.recorded:
+            raise error("D021")
+        if not ending:
+            att.write(target, self.launches)
+            return target
+        target.write_text(FORMATS[ending](self.launches), encoding="utf-8")
+        return target
+
+    def __str__(self) -> str:
+        if not self.recorded:
+            return "nothing was launched on an emulated GPU"
+        return text.profile_text(self.launches)
+
+    def _repr_html_(self) -> str:
+        return html.embedded(self.launches)
+
+    def __len__(self) -> int:
+        return len(self.recorded)
+
+    def __iter__(self) -> Iterator[LaunchProfile]:
+        return iter(self.launches)
+
+
+FORMATS = {
+    ".perfetto.json": perfetto.trace,
+    ".speedscope.json": speedscope.document,
+    ".json": tables.as_json,
+    ".csv": tables.as_csv,
+    ".html": html.report,
+    ".txt": text.profile_text,
+}
+"""What writes each kind of file; the folder of rocprofv3 has no ending."""
+
+
+@contextmanager
+def profile(workgroups: int = 8) -> Iterator[Profile]:
+    """Profile the launches of a ``with`` statement on emulated GPUs.
+
+    Calls run as ever, and their results are complete. Some workgroups of each launch are
+    interpreted and recorded instruction by instruction, and the clock times those
+    (``docs/clock.md``). Counts of instructions are those of all workgroups.
+
+    Args:
+        workgroups: How many of each launch are recorded, evenly spaced over its grid.
+
+    Example:
+        >>> M, N, K = ck.dims("M N K")
+        >>> @ck.op
+        ... def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+        ...     return ck.relu(x @ w.T)
+        >>> x, w = np.ones((256, 64), np.float16), np.ones((512, 64), np.float16)
+        >>> with ck.profile() as p:  # doctest: +SKIP
+        ...     y = linear(x, w, device="emu:gfx942")
+        >>> p.kernels[0].launches, p.save("report.html").name  # doctest: +SKIP
+        (1, 'report.html')
+
+    Raises:
+        CkValueError: A130, ``workgroups`` is below 1; A131, launches are being recorded already.
+    """
+    if workgroups < 1:
+        raise error("A130", got=workgroups)
+    filled = Profile([])
+    with timing(workgroups) as recording:
+        yield filled
+    filled.fill(recording.launches)

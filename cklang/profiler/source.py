@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""Which source line each instruction comes from, and which phase of the kernel it is in."""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cklang.clock.kernel import LaunchDetail
+from cklang.lowering import user_places
+
+__all__ = ["Place", "phases_of", "places_of"]
+
+_HOT = 2
+"""An instruction that waves execute more often than this, on average, is in a loop."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A line of a source file."""
+
+    file: str
+    line: int
+
+    @property
+    def text(self) -> str:
+        """The line itself, or '' where the file is not here."""
+        return linecache.getline(self.file, self.line).strip()
+
+    @property
+    def short(self) -> str:
+        """The place with the last part of the path alone."""
+        return f"{self.file.rpartition('/')[2]}:{self.line}"
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def places_of(detail: LaunchDetail) -> list[Place | None]:
+    """Return the place of each line of the listing; None where the line table has none.
+
+    For the functions of an op it is the user's line of Python.
+    """
+    launch = detail.launch
+    row_of = np.full(len(detail.line_of), -1, np.int64)
+    for row, (begin, end, _, _) in enumerate(launch.sources):
+        row_of[begin:end] = row
+    places: list[Place | None] = [None] * len(detail.listing)
+    known: dict[int, Place] = {}
+    for dword in np.flatnonzero(detail.line_of >= 0):
+        row = int(row_of[dword])
+        if row < 0:
+            continue
+        if row not in known:
+            _, _, file, line = launch.sources[row]
+            known[row] = _translated(launch.files[int(file)], int(line))
+        places[int(detail.line_of[dword])] = known[row]
+    return places
+
+
+def _translated(file: str, line: int) -> Place:
+    """Return the user's place of a line of a fill, any other as it is."""
+    text = user_places.translate(f"{file}:{line}").partition(" or ")[0]
+    path, _, number = text.rpartition(":")
+    return Place(path, int(number)) if number.isdigit() else Place(file, line)
+
+
+def phases_of(detail: LaunchDetail, executed: npt.NDArray[np.float64], waves: int) -> list[str]:
+    """Return ``before``, ``loop`` or ``after`` for each line, by how often waves execute it.
+
+    A kernel without a loop has the phase ``straight`` alone.
+    """
+    hot = np.flatnonzero(executed > _HOT * waves)
+    if len(hot) == 0:
+        return ["straight"] * len(detail.listing)
+    first, last = int(hot[0]), int(hot[-1])
+    return [
+        "before" if line < first else "after" if line > last else "loop"
+        for line in range(len(detail.listing))
+    ]

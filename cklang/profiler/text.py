@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""A profile as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cklang.profiler.advice import advice_of
+from cklang.profiler.model import LaunchProfile, grid_text, kernel_rows
+
+__all__ = ["kernel_table", "launch_text", "listing_text", "profile_text", "table"]
+
+_LINES = 10
+_TEXT_WIDTH = 56
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows in columns, the first to the left and the others to the right.
+
+    Example:
+        >>> table(["kernel", "us"], [["add", "3.1"], ["reduce", "12"]])
+        ['kernel   us', 'add     3.1', 'reduce   12']
+    """
+    every = [list(head), *map(list, rows)]
+    widths = [max(len(row[at]) for row in every) for at in range(len(head))]
+    return [
+        "  ".join(
+            cell.ljust(width) if at == 0 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in every
+    ]
+
+
+def kernel_table(launches: Sequence[LaunchProfile]) -> str:
+    """Return the kernels, those that take longest first."""
+    rows = [
+        [row.kernel, row.gpu, str(row.launches), f"{row.us:.2f}", f"{row.mean_us:.2f}",
+         f"{row.share:.1%}"]
+        for row in kernel_rows(launches)
+    ]  # fmt: skip
+    return "\n".join(table(["kernel", "GPU", "launches", "µs", "mean µs", "share"], rows))
+
+
+def launch_text(launch: LaunchProfile) -> str:
+    """Return what there is to say of a launch."""
+    return "\n".join(_sections(launch))
+
+
+def _sections(launch: LaunchProfile) -> Iterator[str]:
+    roofline = launch.roofline
+    yield (
+        f"{launch.kernel} on {launch.gpu}: {launch.us:.2f} µs by the clock "
+        f"({launch.cycles:.0f} cycles), {grid_text(launch.groups)} workgroups of "
+        f"{grid_text(launch.block)} threads"
+    )
+    yield f"occupancy: {launch.occupancy}"
+    yield (
+        f"roofline: {roofline.flops_per_second / 1e12:.3g} TFLOP/s, "
+        f"{roofline.bytes_per_second / 1e9:.4g} GB/s, {roofline.intensity:.3g} FLOP/byte: "
+        f"{roofline.share:.1%} of the {roofline.bound} roof"
+    )
+    units = ", ".join(f"{limit.name} {limit.share:.1%}" for limit in launch.limits)
+    yield f"busy: {units}"
+    reasons = ", ".join(f"{name} {share:.1%}" for name, share in launch.lost.items())
+    yield f"waves wait for: {reasons or 'nothing'}"
+    yield from ("", *_source_table(launch), "", *_advice(launch))
+
+
+def _source_table(launch: LaunchProfile) -> list[str]:
+    rows = [
+        [
+            row.place.short,
+            f"{row.share:.1%}",
+            str(row.hits),
+            str(row.stall),
+            next(iter(row.lost), ""),
+            f"{row.bytes:.0f}",
+            f"{row.conflicts:.0f}",
+        ]
+        for row in launch.sources[:_LINES]
+    ]
+    head = ["source line", "cycles", "hits", "stall", "mostly for", "bytes", "LDS conflicts"]
+    return table(head, rows) if rows else ["the code object has no line table"]
+
+
+def _advice(launch: LaunchProfile) -> list[str]:
+    rows = advice_of(launch)
+    return [f"- {row}" for row in rows] or ["- Nothing stands out."]
+
+
+def listing_text(launch: LaunchProfile) -> str:
+    """Return the instructions of a launch with their numbers."""
+    rows = [
+        [
+            f"{row.address:06x} {row.text[:_TEXT_WIDTH]}",
+            str(row.hits),
+            str(row.cycles),
+            str(row.stall),
+            next(iter(row.lost), ""),
+            f"{row.lanes:.0f}",
+            f"{row.bytes:.0f}" if row.bytes else "",
+            f"{row.conflicts:.1f}" if row.conflicts else "",
+            "" if row.place is None else row.place.short,
+        ]
+        for row in launch.instructions
+    ]
+    head = ["instruction", "hits", "cycles", "stall", "mostly for", "lanes", "bytes", "conflicts",
+            "source"]  # fmt: skip
+    return "\n".join(table(head, rows))
+
+
+def profile_text(launches: Sequence[LaunchProfile]) -> str:
+    """Return the kernels, and the longest launch of each in detail."""
+    longest: dict[tuple[str, str], LaunchProfile] = {}
+    for launch in launches:
+        known = longest.get((launch.kernel, launch.gpu))
+        if known is None or launch.us > known.us:
+            longest[launch.kernel, launch.gpu] = launch
+    ordered = sorted(longest.values(), key=lambda launch: -launch.us)
+    return "\n\n".join([kernel_table(launches), *map(launch_text, ordered)]) + "\n"

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""What launches on an emulated GPU would take on a real one, by the clock (``docs/clock.md``)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from cklang.arch import timing_file
+from cklang.clock.constants import constants_of
+from cklang.clock.memory import at_footprint
+from cklang.device.device import Device
+from cklang.emulator.recording import Recording, is_recording, timing
+from cklang.errors import CkUnsupportedError
+
+__all__ = ["CLOCKED", "Clocked", "clock_identity", "clocked"]
+
+CLOCKED = "µs by the clock (the GPU is emulated)"
+
+
+@dataclass(slots=True)
+class Clocked:
+    """The launches of a ``with clocked(...)`` statement."""
+
+    device: Device
+    footprint: int
+    recording: Recording = field(default_factory=Recording)
+
+    def us(self) -> float | None:
+        """Return the µs of all launches; None where the clock cannot tell."""
+        from cklang.clock.kernel import launch_time
+
+        if not self.recording.launches:
+            return None
+        spec = self.device.spec
+        try:
+            constants = at_footprint(constants_of(spec.name), self.footprint)
+        except CkUnsupportedError:
+            return None
+        times = (launch_time(each, spec, constants)[0] for each in self.recording.launches)
+        return sum(time.us for time in times)
+
+
+@contextmanager
+def clocked(device: Device, footprint: int) -> Iterator[Clocked]:
+    """Let the clock time the launches of a ``with`` statement, if the device is emulated.
+
+    Args:
+        device: On which they run; they must have ended when the statement does.
+        footprint: Bytes of their operands.
+    """
+    result = Clocked(device, footprint)
+    if not device.emulated or is_recording():
+        yield result
+        return
+    with timing(1) as result.recording:
+        yield result
+
+
+def clock_identity(gpu: str) -> str:
+    """Return the first digits of the digest of the clock's numbers for a GPU; '' without any."""
+    path = timing_file(gpu)
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:8] if path.is_file() else ""

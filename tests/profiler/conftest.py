@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""HIP programs that are profiled, compiled once, and a profile of each."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cklang.emulator.recording import recorded_launches
+from cklang.hipcc import driver
+from cklang.profiler.session import Profile
+
+HERE = Path(__file__).parent
+
+
+def built(source: str, folder: Path) -> Path:
+    program = folder / Path(source).stem
+    words = ["--offload-arch=gfx942", "--offload-arch=gfx90a", str(HERE / source)]
+    driver.build([*words, "-o", str(program)], print)
+    return program
+
+
+def profiled(program: Path, folder: Path, gpu: str, *words: str) -> Profile:
+    """Return the profile of a program that runs on an emulated GPU."""
+    folder.mkdir(exist_ok=True)
+    settings = {"CKLANG_GPUS": gpu, "CKLANG_PROFILE": f"8:{folder}"}
+    subprocess.run([program, *words], env={**os.environ, **settings}, check=True, timeout=120)
+    (records,) = folder.glob("*.records")
+    return Profile(recorded_launches(records.read_bytes()))
+
+
+@pytest.fixture(scope="session")
+def transpose_program(tmp_path_factory: pytest.TempPathFactory, emulator: None) -> Path:
+    return built("transpose.hip", tmp_path_factory.mktemp("transpose"))
+
+
+@pytest.fixture(scope="session")
+def transpose(tmp_path_factory: pytest.TempPathFactory, transpose_program: Path) -> Profile:
+    return profiled(transpose_program, tmp_path_factory.mktemp("records"), "gfx942", "256")
+
+
+@pytest.fixture(scope="session")
+def copies(tmp_path_factory: pytest.TempPathFactory, emulator: None) -> dict[str, Profile]:
+    """The copy of 1,048,576 doubles on two GPUs."""
+    program = built("copy.hip", tmp_path_factory.mktemp("copy"))
+    folder = tmp_path_factory.mktemp("copies")
+    return {gpu: profiled(program, folder / gpu, gpu) for gpu in ("gfx942", "gfx90a")}

@@ -47,7 +47,7 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
         "conv": FamilyRow("CONV", ("conv", "conv_grad_input", "conv_grad_weight")),
         "attention": FamilyRow("ATTENTION", ("attention", "attention_lse")),
         "attention_backward": FamilyRow(
-            "ATTENTION_BACKWARD", ("attention_dq", "attention_dk", "attention_dv")
+            "ATTENTION_BACKWARD", ("attention_dq", "attention_dk", "attention_dv", "attention_ds")
         ),
         "rowwise": FamilyRow("ROWWISE", ("rowwise",), outlines=True),
         "scatter": FamilyRow("SCATTER", ("scatter", "scatter_add")),

@@ -251,7 +251,6 @@ def _step(
         patches=tuple((word, slot) for word in described.words(last)),
         record=LaunchRecord(artifact=artifact, problem=some, grid=shape.grid, block=shape.block),
         workspace=slot,
-        zeroed=0,
         table=table,
         constants=tuple(cells),
     )

@@ -38,8 +38,8 @@ class Step:
     record: LaunchRecord
     workspace: int
     """Index of the address of its workspace."""
-    zeroed: int
-    """How many bytes of it must be 0 before each launch."""
+    clears: tuple[tuple[int, int], ...] = ()
+    """(index of an address, how many bytes there must be 0 before each launch)."""
     moves: tuple[tuple[int, int], ...] = ()
     """(index of a 64-bit word, bytes to add to its address), for a band of a product."""
     table: Upload | None = None
@@ -50,7 +50,7 @@ class Step:
     @property
     def bare(self) -> bool:
         """Whether it is a launch alone, with nothing to clear or to copy before it."""
-        return self.table is None and not self.zeroed
+        return self.table is None and not self.clears
 
     def put(self, addresses: Sequence[int]) -> None:
         """Write the addresses of a call into the argument words."""
@@ -272,8 +272,8 @@ class CallPlan:
                 step.put(addresses)
                 if step.table is not None:
                     step.table.send(addresses[step.workspace], addresses, stream)
-                if step.zeroed:
-                    device.clear(addresses[step.workspace], step.zeroed, stream)
+                for address, size in step.clears:
+                    device.clear(addresses[address], size, stream)
                 step.launch(stream)
             device.calls[0] += 1
         return before

@@ -392,13 +392,13 @@ def _step(
                 patches.append((word, slots[name]))
             if offset:
                 moves.append((word, offset))
-    own = zeroed = 0
+    own, clears = 0, []
     if shape.workspace_bytes:
-        own, zeroed = slots[_own_workspace(index)], shape.zeroed_bytes
+        own = slots[_own_workspace(index)]
+        clears = [(own, shape.zeroed_bytes)]
         patches += [(word, own) for word in described.words(len(stage.values))]
-    elif stage.zeroed:
-        own = slots[stage.zeroed]
-        zeroed = stage.temporaries.get(stage.zeroed, sizes.get(stage.zeroed, 0))
+    for name in stage.zeroed:
+        clears.append((slots[name], stage.temporaries.get(name, sizes.get(name, 0))))
     record = LaunchRecord(
         artifact=described.artifact,
         problem=stage.problem,
@@ -411,7 +411,7 @@ def _step(
         patches=tuple(patches),
         record=record,
         workspace=own,
-        zeroed=zeroed,
+        clears=tuple(each for each in clears if each[1]),
         moves=tuple(moves),
         constants=tuple(cells.values()),
     )

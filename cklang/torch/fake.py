@@ -17,11 +17,11 @@ import torch
 
 from cklang.device.arrays import Array, Library, dtype_of_torch, place_of, torch_dtype
 from cklang.memo import BoundedMemo
-from cklang.runtime.bind import ResultLayout
+from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.result_orders import with_result_orders
 
-__all__ = ["fake_results"]
+__all__ = ["bound", "fake_results"]
 
 _MEMO_LIMIT = 256
 _Memo: TypeAlias = BoundedMemo[object, tuple[ResultLayout, ...]]
@@ -114,9 +114,18 @@ def _key(value: Any, symbols: list[torch.SymInt]) -> object:
     return value.dtype, tuple(sizes), value.device
 
 
-def _bound_layouts(op: AnyOp, values: Sequence[Any]) -> tuple[ResultLayout, ...]:
+def bound(op: AnyOp, values: Sequence[Any]) -> Binding:
+    """Return a call bound to its values: one for each parameter, as for :func:`fake_results`.
+
+    Raises:
+        CkTypeError, CkValueError: As binding a call.
+    """
     names = [parameter.name for parameter in op.program.parameters]
-    binding = op.bound((), dict(zip(names, map(_bindable, values), strict=True)))
+    return op.bound((), dict(zip(names, map(_bindable, values), strict=True)))
+
+
+def _bound_layouts(op: AnyOp, values: Sequence[Any]) -> tuple[ResultLayout, ...]:
+    binding = bound(op, values)
     if op.program.has_convolutions:
         # Only these keep the order in memory of an operand's axes.
         binding = with_result_orders(op.planned(binding), binding)

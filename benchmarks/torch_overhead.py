@@ -15,6 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,10 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from cklang.runtime.op import Op
 from cklang.torch import custom_op_of
+from cklang.torch.fake import fake_results
 
+LIBRARIES: list[Any] = []
+"""Registrations last as long as these."""
 CALLS = 300
 ROUNDS = 7
 ASKED = {"eager call": 15.0, "node of a graph, above the bound plan": 10.0, "fake call": 200.0}
@@ -91,7 +95,33 @@ def fakes_of(symbolic: bool) -> dict[str, Callable[[], object]]:
         with mode:
             return torch.mm(x, w.T)
 
-    return {"torch's own": product} | {name: bind(*pair) for name, pair in pairs.items()}
+    def own() -> object:
+        with mode:
+            return fake_results(linear, (x, w))
+
+    custom = plain_custom_op()
+
+    def plain() -> object:
+        with mode:
+            return custom(x, w)
+
+    others = {"torch's own": product, "a custom op without cklang": plain}
+    ours = {"linear, the part that is cklang's": own}
+    return others | {name: bind(*pair) for name, pair in pairs.items()} | ours
+
+
+@cache
+def plain_custom_op() -> Any:
+    """Return a custom op of a product that is registered as torch's documentation says."""
+    library: Any = torch.library.Library("benchmark", "FRAGMENT")  # type: ignore[no-untyped-call]
+    library.define("linear(Tensor x, Tensor w, *, str? device=None) -> Tensor")
+    torch.library.register_fake(
+        "benchmark::linear",
+        lambda x, w, device=None: x.new_empty((x.shape[0], w.shape[0])),
+        lib=library,
+    )
+    LIBRARIES.append(library)
+    return torch.ops.benchmark.linear.default
 
 
 def llama_block(fake: Callable[..., Any]) -> tuple[Op, tuple[Any, ...]]:

@@ -21,13 +21,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from cklang.autodiff.attention_kernels import by_kernels, head_refusal, refusal
+from cklang.autodiff.attention_kernels import (
+    by_kernels,
+    head_refusal,
+    read_places,
+    refusal,
+    roles_of,
+)
 from cklang.autodiff.products import Labelled, common_dtype, product
 from cklang.autodiff.step import Gradients, Rule, Step
 from cklang.autodiff.structure import inverse
 from cklang.autodiff.terms import Emitter, Number, Term, where
-from cklang.errors import error
-from cklang.ir.attention import INDICES
+from cklang.errors import CkError, error
+from cklang.ir.attention import INDICES, LENGTHS, MIN_QUERIES, SEEDS, STARTS
 from cklang.ir.nodes import Attr, Function, Operation, Value, make_attrs
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.rules import Shape
@@ -38,38 +44,54 @@ __all__ = ["ATTENTION", "facts_of"]
 _Q, _K = ("b", "g", "r", "s", "d"), ("b", "g", "t", "d")
 _SCORES = ("b", "g", "r", "s", "t")
 _O, _V = ("b", "g", "r", "s", "e"), ("b", "g", "t", "e")
-_TENSORS = 3
-"""q, k and v are the first operands, and what regions read follows them."""
-
 _FIXES = {
-    "dropout": "drop elements outside of the attention, or train with ck.attention_grad, which "
-    "takes an op that is one attention",
-    "packed sequences": "take ck.attention_grad of an op that is one attention, or pad the "
-    "sequences and mask them",
+    "dropout": "drop elements outside of the attention, or mend what the reason says",
+    "packed sequences": "pad the sequences and mask them, or mend what the reason says",
     "keys in pages and lengths of keys": "write a mask instead: lambda b, i, j: j < lengths[b]",
+    "packed sequences that are skipped": "leave out min_seqlen_q",
     "heads whose numbers are not known": "ask for the gradient with arrays, as a call does, or "
     "annotate the heads as numbers",
 }
 
 
-def _expect_plain(step: Step) -> None:
-    """Check that an attention is of whole tensors.
+def _expect_differentiable(step: Step) -> None:
+    """Check that an attention has a gradient, by whatever kernels.
 
     Raises:
-        CkUnsupportedError: G025, it is not.
+        CkUnsupportedError: G025, it has not.
     """
-    roles = step.operation.attr("roles")
-    names = [str(role) for role in roles] if isinstance(roles, tuple) else []
+    names = roles_of(step.operation)
     what = {
-        "dropout": "seed" in names,
-        "packed sequences": "starts_q" in names,
-        "keys in pages and lengths of keys": "lengths_k" in names,
-        "heads whose numbers are not known": _share(step.operation, step.context.numbers) is None,
+        "keys in pages and lengths of keys": LENGTHS[0] in names,
+        "packed sequences that are skipped": MIN_QUERIES[0] in names,
     }
     for each, is_there in what.items():
         if is_there:
-            name = step.emitter.builder.name
-            raise error("G025", at=step.operation.span, name=name, what=each, fix=_FIXES[each])
+            raise _refused(step, each)
+
+
+def _expect_products(step: Step, why: str, roles: Sequence[str]) -> None:
+    """Check that products give the gradient of an attention whose kernels do not.
+
+    Args:
+        step: The attention.
+        why: Why kernels do not.
+        roles: The operands that products do not take.
+
+    Raises:
+        CkUnsupportedError: G025, they do not either.
+    """
+    what = {SEEDS[0]: "dropout", STARTS[0]: "packed sequences"}
+    for role in roles_of(step.operation):
+        if role in roles:
+            raise _refused(step, what[role], f", where the kernels do not take it: {why}")
+    if _share(step.operation, step.context.numbers) is None:
+        raise _refused(step, "heads whose numbers are not known")
+
+
+def _refused(step: Step, what: str, why: str = "") -> CkError:
+    name = step.emitter.builder.name
+    return error("G025", at=step.operation.span, name=name, what=what + why, fix=_FIXES[what])
 
 
 def facts_of(function: Function, numbers: Mapping[str, int]) -> tuple[object, ...]:
@@ -214,7 +236,8 @@ class _Region:
         if not isinstance(region, Function):
             raise error("Z002", what=f"attention without the region {name} passes its rules")
         self.scores = scores
-        self.reads = scores.step.operands[_TENSORS:]
+        places = read_places(scores.step.operation)
+        self.reads = tuple(scores.step.operands[place] for place in places)
         self.body: dict[str, Operation] = {}
         """What is differentiated, by the name of the result."""
         self._values: dict[str, Value] = {}
@@ -332,31 +355,29 @@ def _gradients(scores: _Scores, by_score: Term, dv: Term | None) -> Gradients:
     """Return the gradients by all operands, from those by the values of the score function."""
     step, plain = scores.step, scores.plain.value.name
     region = scores.score
-    tensors = step.operation.operands[_TENSORS:]
-    pairs = zip(tensors, step.needed[_TENSORS:], strict=True)
-    wanted = [plain, *(value.name for value, is_needed in pairs if is_needed)]
+    places, operands = read_places(step.operation), step.operation.operands
+    needed = [operands[place].name for place in places if step.needed[place]]
+    wanted = [plain, *needed]
     body = tuple(region.body.values())
     pulled = dict(step.pull(body, {region.result.value.name: by_score}, wanted))
     by_plain = pulled.pop(plain, None)
-    # Of a tensor that is read by two names all is the gradient by the first.
-    reads = [pulled.pop(value.name, None) for value in tensors]
-    if by_plain is None:
-        return [None, None, dv, *reads]
-    ds = scores.scores(scores.scaled(by_plain))
-    q = step.operands[0]
-    return [
-        scores.multiplied(ds, scores.keys(1), _Q).reshape(q.shape),
-        scores.multiplied(ds, scores.queries(q, _Q), _K),
-        dv,
-        *reads,
-    ]
+    gradients: list[Term | None] = [None, None, dv, *[None] * (len(operands) - 3)]
+    for place in places:  # of a tensor that is read by two names all is the gradient by the first
+        gradients[place] = pulled.pop(operands[place].name, None)
+    if by_plain is not None:
+        ds = scores.scores(scores.scaled(by_plain))
+        q = step.operands[0]
+        gradients[0] = scores.multiplied(ds, scores.keys(1), _Q).reshape(q.shape)
+        gradients[1] = scores.multiplied(ds, scores.queries(q, _Q), _K)
+    return gradients
 
 
 def _attention(step: Step) -> Gradients:
-    _expect_plain(step)
+    _expect_differentiable(step)
     why, name = refusal(step), step.operation.result
     if not why:
         return by_kernels(step)
+    _expect_products(step, why, (SEEDS[0], STARTS[0]))
     step.context.notes.append(
         f"the gradient of the attention {name} is computed by products, with matrices of scores "
         f"in memory, and not by CK Tile's kernels: {why}"
@@ -371,7 +392,8 @@ def _attention(step: Step) -> Gradients:
 
 
 def _attention_lse(step: Step) -> Gradients:
-    _expect_plain(step)
+    _expect_differentiable(step)
+    _expect_products(step, "they give no gradient by log-sum-exps", STARTS[:1])
     scores = _Scores(step)
     p = scores.weights
     return _gradients(scores, p * scores.repeated(step.gradient), None)

@@ -116,8 +116,8 @@ class Calls:
     def _launch(
         self, launch: Mapping[str, Any], addresses: Sequence[int], stream: int | None
     ) -> None:
-        size = launch["bytes"]
-        words = (ctypes.c_uint64 * -(-size // 8))()
+        argument = launch["bytes"]
+        words = (ctypes.c_uint64 * -(-argument // 8))()
         for word, value in launch["words"]:
             words[word] = value
         for word, address in launch["patches"]:
@@ -127,11 +127,10 @@ class Calls:
         for word, more in launch["moves"]:
             words[word] += more
         queue = ctypes.c_void_p(stream)
-        if launch["zeroed"]:
-            memory = ctypes.c_void_p(addresses[launch["workspace"]])
-            zeroed = ctypes.c_size_t(launch["zeroed"])
-            self._check("hipMemsetAsync", self._hip.hipMemsetAsync(memory, 0, zeroed, queue))
-        length = ctypes.c_size_t(size)
+        for address, size in launch["clears"]:
+            memory, count = ctypes.c_void_p(addresses[address]), ctypes.c_size_t(size)
+            self._check("hipMemsetAsync", self._hip.hipMemsetAsync(memory, 0, count, queue))
+        length = ctypes.c_size_t(argument)
         # HIP_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END
         extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(words), 2, ctypes.addressof(length), 3)
         shape = [ctypes.c_uint(each) for each in (*launch["grid"], *launch["block"], 0)]

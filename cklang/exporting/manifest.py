@@ -87,8 +87,7 @@ def _launch(launch: PlannedLaunch, kernel: int) -> dict[str, Any]:
         "patches": [list(patch) for patch in launch.patches],
         "moves": [list(move) for move in launch.moves],
         "constants": [[word, *_numbers(content)] for word, content in launch.constants],
-        "workspace": launch.workspace,
-        "zeroed": launch.zeroed,
+        "clears": [list(clear) for clear in launch.clears],
     }
 
 

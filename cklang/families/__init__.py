@@ -71,7 +71,7 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
             "ATTENTION_BACKWARD",
             "attention_backward.key.AttentionGradSignature",
             "attention_backward.key.AttentionGradAlgorithm",
-            anchors=("attention_dq", "attention_dk", "attention_dv"),
+            anchors=("attention_dq", "attention_dk", "attention_dv", "attention_ds"),
         ),
         "rowwise": FamilyRow(
             "ROWWISE",

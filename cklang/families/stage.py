@@ -37,7 +37,7 @@ class Stage:
     """The bytes of those of ``values`` that neither the caller nor the program has."""
     constants: Mapping[str, int | range] = field(default_factory=dict)
     """The numbers of those that are integers in device memory, or i32 one after the other."""
-    zeroed: str = ""
-    """One of ``values`` that must be 0 before the launch; of no stage if empty."""
+    zeroed: tuple[str, ...] = ()
+    """Those of ``values`` that must be 0 before the launch."""
     awaited: AnyKey | None = None
     """A better kernel for it, which is being built."""

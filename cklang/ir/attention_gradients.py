@@ -1,27 +1,41 @@
 # SPDX-License-Identifier: MIT
-"""The ops ``attention_dq``, ``attention_dk`` and ``attention_dv``: gradients of an attention.
+"""The ops ``attention_dq``, ``attention_dk``, ``attention_dv``, ``attention_ds``: gradients.
 
 Operands are those of the attention, then the gradient g of o in the dtype of q, the log-sum-exp l
-of each row, and D, the sum of g o along the head::
+of each row, and D: the sum of g o along the head, times the probability that dropout keeps a
+weight. With r what dropout multiplies a weight by, 0 or one over that probability, or 1::
 
     p  = exp(score - l) where the mask holds, else 0
-    ds = p (g v' - D)
-    dq = scale ds k    dk = scale ds' q    dv = p' g
+    ds = p (r g v' - D / the probability to keep)
+    dq = scale ds k    dk = scale ds' q    dv = (r p)' g
 
-The score is the product plus something that does not depend on it. Heads that share keys add up.
-One kernel computes all three, of tiles of the scores; users do not write these ops.
+The score is the product plus something that does not depend on it, whose gradient is ds. Heads that
+share keys add up. In packed sequences g is like o, l and D are [H, N], and there is no ds.
+One kernel computes all of them, of tiles of the scores; users do not write these ops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from cklang.errors import CkError
 from cklang.ir import attention
-from cklang.ir.attention import group_size, scale_of, scores
+from cklang.ir.attention import (
+    LENGTHS,
+    MIN_QUERIES,
+    SEEDS,
+    STARTS,
+    dropped,
+    group_size,
+    one_sequence,
+    scale_of,
+    scores,
+    sequences,
+)
 from cklang.ir.nodes import Attr, Operation
 from cklang.ir.numeric import Array
 from cklang.ir.rules import DTypeRule, Shape, ShapeRule
@@ -32,20 +46,31 @@ __all__ = [
     "GRADIENTS",
     "GRADIENT_DTYPE",
     "MORE",
+    "SCORES",
     "check",
     "forward_of",
     "gradient",
     "shape_like",
 ]
 
-GRADIENTS: Mapping[str, str] = {"attention_dq": "q", "attention_dk": "k", "attention_dv": "v"}
-"""The ops, and the operand that the result of each is like."""
+SCORES = "attention_ds"
+"""The op that gives the gradient by what a score adds."""
+
+GRADIENTS: Mapping[str, str] = {
+    "attention_dq": "q",
+    "attention_dk": "k",
+    "attention_dv": "v",
+    SCORES: "s",
+}
+"""The ops, and what the result of each is like: q, k, v or the scores."""
 
 MORE = 3
 """Operands after those of the attention: g, l and D."""
 
 _SIDES = ("q", "k", "v")
 _FLOATS = (f16, bf16, f32)
+_WITHOUT = (*LENGTHS, *MIN_QUERIES)
+"""Roles that an attention with gradients does not have; pages come with lengths alone."""
 
 
 def forward_of(operation: Operation) -> Operation:
@@ -66,20 +91,30 @@ def _dtype(dtypes: tuple[DType, ...], _attrs: Mapping[str, Attr]) -> DType | Non
 def _fits(shapes: tuple[Shape, ...], attrs: Mapping[str, Attr]) -> bool:
     own, (g, lse, inner) = shapes[:-MORE], shapes[-MORE:]
     o = attention.OUTPUT_SHAPE.apply(own, attrs, None)
-    return o is not None and len(o) == 4 and (g, lse, inner) == (o, o[:3], o[:3])
+    roles = attrs["roles"]
+    if o is None or not isinstance(roles, tuple) or set(roles) & set(_WITHOUT):
+        return False
+    rows = o[:3] if len(o) == 4 else (o[1], o[0])
+    return (g, lse, inner) == (o, rows, rows)
 
 
-def shape_like(place: int) -> ShapeRule:
-    """Return the rule of an op whose result is like an operand of the attention."""
+def shape_like(side: str) -> ShapeRule:
+    """Return the rule of an op whose result is like q, k, v or the scores s of the attention."""
 
     def apply(
         shapes: tuple[Shape, ...], attrs: Mapping[str, Attr], _declared: Shape | None
     ) -> Shape | None:
-        return shapes[place] if len(shapes) > MORE and _fits(shapes, attrs) else None
+        if len(shapes) <= MORE or not _fits(shapes, attrs):
+            return None
+        if side in _SIDES:
+            return shapes[_SIDES.index(side)]
+        q, k = shapes[:2]
+        return (*q[:3], k[2]) if len(q) == 4 else None
 
+    like = side if side in _SIDES else "[B, H, S, T]"
     return ShapeRule(
-        text=f"the operands of attention, then [B, H, S, E], [B, H, S] and [B, H, S], give the "
-        f"shape of {_SIDES[place]}",
+        text="the operands of attention, then [B, H, S, E], [B, H, S] and [B, H, S] (packed "
+        f"[N, H, E], [H, N] and [H, N]), give the shape of {like}",
         apply=apply,
     )
 
@@ -98,32 +133,68 @@ def check(
 
 
 def gradient(name: str) -> Callable[..., Array]:
-    """Return the NumPy meaning of the op of an operand: q, k or v."""
+    """Return the NumPy meaning of the op of q, k, v or the scores s."""
 
     def meaning(
-        *operands: Array, roles: Sequence[str], scale: float | str, **more: object
+        *operands: Array, roles: Sequence[str], scale: float | str, dropout: float, **regions: Any
     ) -> Array:
-        return _gradients(operands, roles, scale, more)[name]
+        by_role: dict[str, list[Array]] = {str(role): [] for role in (*roles, "read")}
+        for operand, role in zip(operands[:-MORE], roles, strict=True):
+            by_role[str(role)].append(operand)
+        keep = _Keep(dropout, *(int(by_role[each][0]) for each in SEEDS if each in by_role))
+        sides = [*(by_role[side][0] for side in _SIDES), *operands[-MORE:]]
+        if STARTS[0] not in by_role:
+            return _gradients(sides, by_role["read"], scale, regions, keep)[name]
+        starts = [by_role[each][0] for each in STARTS]
+        result = np.zeros(by_role[name][0].shape)
+        for b, (rows, keys) in enumerate(sequences(*starts)):
+            places = zip(sides[:4], (rows, keys, keys, rows), strict=True)
+            own = [one_sequence(each, at) for each, at in places]
+            own += [each[None, :, rows] for each in sides[4:]]
+            part = _gradients(own, by_role["read"], scale, regions, keep, b)[name]
+            result[rows if name == "q" else keys] = part[0].swapaxes(0, 1)
+        return result
 
     return meaning
 
 
+class _Keep:
+    """What dropout multiplies weights by."""
+
+    def __init__(self, dropout: float, seed: int = 0, offset: int = 0) -> None:
+        self.dropout, self.seed, self.offset = dropout, seed, offset
+
+    def factors(self, shape: tuple[int, ...], first: int) -> Array:
+        """Return the factor of each weight [B, H, S, T] from batch ``first`` on."""
+        b, h, s, t = shape
+        return dropped((b, h, s, t), self.dropout, self.seed, self.offset, first)
+
+
 def _gradients(
-    operands: Sequence[Array], roles: Sequence[str], scale: float | str, more: Mapping[str, object]
+    sides: Sequence[Array],
+    reads: Sequence[Array],
+    scale: float | str,
+    regions: Mapping[str, Any],
+    keep: _Keep,
+    first: int = 0,
 ) -> dict[str, Array]:
-    (q, k, v, *others), (g, lse, inner) = operands[:-MORE], operands[-MORE:]
-    reads = [x for x, role in zip(others, roles[len(_SIDES) :], strict=True) if role == "read"]
-    regions = {name: more[name] for name in ("score", "mask")}
-    logits = scores(q, k, reads, scale, regions)  # type: ignore[arg-type]
+    """Return the gradients of whole tensors: q, k, v, g, l and D whose first batch is ``first``."""
+    q, k, v, g, lse, inner = sides
+    logits = scores(q, k, reads, scale, regions, first)
     finite = np.where(np.isneginf(lse), 0.0, lse)
     p = np.where(np.isneginf(logits), 0.0, np.exp(logits - finite[..., None]))
     count = group_size(q.shape[1], k.shape[1])
     keys, values = (np.repeat(x, count, axis=1) for x in (k, v))
-    ds = p * (g @ np.swapaxes(values, 2, 3) - inner[..., None])
+    factors = keep.factors(logits.shape, first)
+    by_weight = factors * (g @ np.swapaxes(values, 2, 3))
+    ds = p * (by_weight - inner[..., None] / (1.0 - keep.dropout))
     factor = scale_of(scale, q.shape[3])
-    shared = {"k": factor * np.swapaxes(ds, 2, 3) @ q, "v": np.swapaxes(p, 2, 3) @ g}
+    shared = {
+        "k": factor * np.swapaxes(ds, 2, 3) @ q,
+        "v": np.swapaxes(factors * p, 2, 3) @ g,
+    }
     added = {
         name: x.reshape(x.shape[0], k.shape[1], count, *x.shape[2:]).sum(2)
         for name, x in shared.items()
     }
-    return {"q": factor * ds @ keys, **added}
+    return {"q": factor * ds @ keys, "s": ds, **added}

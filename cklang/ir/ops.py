@@ -417,10 +417,10 @@ _ATTENTION = (
             operands=3 + attention_gradients.MORE,
             optional=attention.MOST_OPTIONAL,
             kind=Kind.ATTENTION,
-            doc=f"the gradient of attention by {side}, from that by its result",
+            doc=f"the gradient of attention by {side} (s: the scores), from that by o",
             numpy=attention_gradients.gradient(side),
             attrs=_ATTENTION_ATTRS,
-            shape=attention_gradients.shape_like("qkv".index(side)),
+            shape=attention_gradients.shape_like(side),
             dtype=attention_gradients.GRADIENT_DTYPE,
             check=attention_gradients.check,
         )

@@ -50,6 +50,7 @@ __all__ = [
     "Gradients",
     "PlannedGradients",
     "PreparedGradients",
+    "added_bias",
     "attention_grad",
     "attention_of",
     "bias_of",

@@ -118,7 +118,7 @@ def _call(
     chosen = planning.select(case, case.functions)
     constants = constants_of(kernel, planning)
     stage = attention_stage(chosen.problem, chosen.key, chosen.functions, constants)
-    stage = replace(stage, zeroed=_RANDOM, temporaries={_RANDOM: out.size})
+    stage = replace(stage, zeroed=(_RANDOM,), temporaries={_RANDOM: out.size})
     pieces = [access_range(array, written=False) for array in binding.arrays.values()]
     pieces.append(access_range(out, written=True))
     names = [*binding.arrays, _RANDOM]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How far right kernels may be from the ops ``attention_dq``, ``attention_dk``, ``attention_dv``.
+"""How far right kernels may be from the ops of :mod:`cklang.ir.attention_gradients`.
 
 As in :mod:`cklang.reference.attention_grad`, but weights come from the log-sum-exps that the
 program has, and the sums along heads are its own too.
@@ -11,14 +11,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cklang.ir.attention import group_size
+from cklang.ir.attention import group_size, sequences
 from cklang.ir.attention_gradients import GRADIENTS, MORE, forward_of
 from cklang.ir.nodes import Operation
 from cklang.reference.attention import (
     WEIGHTS,
     Rows,
+    cut,
     factor_of,
     given_of,
+    kept_of,
     rows_of,
     shared_heads,
     turned,
@@ -26,7 +28,7 @@ from cklang.reference.attention import (
 from cklang.reference.attention_steps import added, multiplied, narrowed, scaled, times
 from cklang.reference.op_bounds import flushable
 from cklang.reference.sums import UNIT, Known, finite, float_sums
-from cklang.types import Dim
+from cklang.types import Dim, by_name
 
 __all__ = ["gradient_attended"]
 
@@ -38,20 +40,57 @@ def gradient_attended(
     forward, dtype = forward_of(operation), operation.operands[0].type.dtype
     by_role = given_of(forward, operands[:-MORE])
     g, lse, inner = operands[-MORE:]
-    g = flushable(g, dtype)
-    rows = rows_of(forward, by_role, dims, 0)
+    more = (flushable(g, dtype), lse, inner)
+    if not by_role["starts_q"]:
+        return _piece(operation, by_role, more, dims, 0)
+    side = GRADIENTS[operation.op]
+    shape = operation.result.type.extents(by_name(dims))
+    result = Known(value=np.zeros(shape), error=np.zeros(shape))
+    starts = (by_role[name][0].value for name in ("starts_q", "starts_k"))
+    for b, (rows, keys) in enumerate(sequences(*starts)):
+        places = {"q": rows, "k": keys, "v": keys}
+        own = {name: [cut(by_role[name][0], at)] for name, at in places.items()}
+        parts = (cut(more[0], rows), *(_of_rows(each, rows) for each in more[1:]))
+        part = _piece(operation, by_role | own, parts, dims, b)
+        result.value[places[side]] = part.value[0].swapaxes(0, 1)
+        result.error[places[side]] = part.error[0].swapaxes(0, 1)
+    return result
+
+
+def _of_rows(known: Known, rows: slice) -> Known:
+    """Return numbers [H, N] of one packed sequence as a batch of its own."""
+    return Known(value=known.value[None, :, rows], error=known.error[None, :, rows])
+
+
+def _piece(
+    operation: Operation,
+    by_role: dict[str, list[Known]],
+    more: Sequence[Known],
+    dims: dict[Dim, int],
+    first: int,
+) -> Known:
+    """Return the gradient of whole tensors whose first batch index is ``first``."""
+    forward, dtype = forward_of(operation), operation.operands[0].type.dtype
+    g, lse, inner = more
+    rows = rows_of(forward, by_role, dims, first)
     heads, (q,) = rows.weights.shape[1], by_role["q"]
     k, v = (shared_heads(by_role[name][0], heads) for name in ("k", "v"))
+    keep = kept_of(forward, by_role, rows, first)
     p = _weights(rows, lse)
     side = GRADIENTS[operation.op]
     scale = factor_of(forward, q.value.shape[3])
     count = group_size(heads, by_role["k"][0].value.shape[1])
     if side == "v":
-        return added(multiplied(turned(narrowed(p, *WEIGHTS[dtype.name])), g), count)
-    dp, off, _ = float_sums(g, turned(v))
-    d, d_error = inner.value[..., None], inner.error[..., None]
-    by_weight = Known(value=dp - d, error=off + d_error + 4 * UNIT * (np.abs(dp) + np.abs(d)))
+        used = narrowed(times(p, Known.exact(keep)), *WEIGHTS[dtype.name])
+        return added(multiplied(turned(used), g), count)
+    plain, off, _ = float_sums(g, turned(v))
+    dp, off = keep * plain, keep * off + 4 * UNIT * np.abs(keep * plain) * (keep != 1)
+    factor = 1.0 - float(np.float32(str(forward.attr("dropout"))))
+    d, d_error = (each[..., None] / factor for each in (inner.value, inner.error))
+    by_weight = Known(value=dp - d, error=off + d_error + 6 * UNIT * (np.abs(dp) + np.abs(d)))
     ds = narrowed(times(p, by_weight), *WEIGHTS[dtype.name])
+    if side == "s":
+        return ds
     if side == "q":
         return scaled(multiplied(ds, k), scale)
     return added(scaled(multiplied(turned(ds), q), scale), count)

@@ -48,7 +48,7 @@ class Step:
     @property
     def bare(self) -> bool:
         """Whether it is a launch alone, with nothing to clear or to copy before it."""
-        return self.table is None and not self.planned.zeroed
+        return self.table is None and not self.planned.clears
 
     def put(self, addresses: Sequence[int]) -> None:
         """Write the addresses of a call into the argument words."""
@@ -310,9 +310,8 @@ class CallPlan:
                 step.put(addresses)
                 if step.table is not None:
                     step.table.send(addresses[step.planned.workspace], addresses, stream)
-                if step.planned.zeroed:
-                    own = addresses[step.planned.workspace]
-                    device.clear(own, step.planned.zeroed, stream)
+                for address, size in step.planned.clears:
+                    device.clear(addresses[address], size, stream)
                 step.launch(stream)
             device.calls[0] += 1
         return before

@@ -104,10 +104,10 @@ class PlannedLaunch:
     """(index of a 64-bit word, bytes to add to its address), for a band of a product."""
     constants: tuple[tuple[int, int | range], ...] = ()
     """(index of a 64-bit word, the numbers in device memory whose address goes there)."""
+    clears: tuple[tuple[int, int], ...] = ()
+    """(index of an address, how many bytes there must be 0 before each launch)."""
     workspace: int = 0
     """Index of the address of its workspace."""
-    zeroed: int = 0
-    """How many bytes of it must be 0 before each launch."""
 
 
 def planned_launch(
@@ -139,13 +139,12 @@ def planned_launch(
                 patches.append((word, slots[name]))
             if offset:
                 moves.append((word, offset))
-    workspace = zeroed = 0
+    clears: list[tuple[int, int]] = []
     if shape.workspace_bytes:
-        workspace, zeroed = own, shape.zeroed_bytes
+        clears.append((own, shape.zeroed_bytes))
         patches += [(word, own) for word in described.words(len(stage.values))]
-    elif stage.zeroed:
-        workspace = slots[stage.zeroed]
-        zeroed = stage.temporaries.get(stage.zeroed, sizes.get(stage.zeroed, 0))
+    for name in stage.zeroed:
+        clears.append((slots[name], stage.temporaries.get(name, sizes.get(name, 0))))
     return PlannedLaunch(
         grid=shape.grid,
         block=shape.block,
@@ -153,6 +152,6 @@ def planned_launch(
         patches=tuple(patches),
         moves=tuple(moves),
         constants=tuple(constants),
-        workspace=workspace,
-        zeroed=zeroed,
+        clears=tuple(each for each in clears if each[1]),
+        workspace=own,
     )

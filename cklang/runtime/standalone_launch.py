@@ -21,8 +21,8 @@ class _Step:
     """One launch, and the memory that is set to 0 before it."""
 
     launch: Launch
-    clear_address: int = 0
-    clear_bytes: int = 0
+    clears: tuple[tuple[int, int], ...] = ()
+    """(address, how many bytes)."""
 
 
 @contextmanager
@@ -80,11 +80,10 @@ def _step(
         workspaces.callback(device.free, workspace)
         for word in described.words(len(stage.values)):
             launch.words[word] = workspace
-        return _Step(launch=launch, clear_address=workspace, clear_bytes=shape.zeroed_bytes)
-    if stage.zeroed:
-        size = (sizes or stage.temporaries)[stage.zeroed]
-        return _Step(launch=launch, clear_address=addresses[stage.zeroed], clear_bytes=size)
-    return _Step(launch=launch)
+        return _Step(launch=launch, clears=((workspace, shape.zeroed_bytes),))
+    known = sizes or stage.temporaries
+    clears = tuple((addresses[name], known[name]) for name in stage.zeroed)
+    return _Step(launch=launch, clears=clears)
 
 
 def _run(device: Device, steps: Sequence[_Step]) -> LaunchCounters | None:
@@ -95,7 +94,8 @@ def _run(device: Device, steps: Sequence[_Step]) -> LaunchCounters | None:
             device.synchronize()
             counters = device.counters()
             before = counters if before is None or counters is None else before + counters
-        if step.clear_bytes:
-            device.clear(step.clear_address, step.clear_bytes, None)
+        for address, size in step.clears:
+            if size:
+                device.clear(address, size, None)
         step.launch(None)
     return before

@@ -8,20 +8,21 @@ symbolic stays so in the result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
 
 from cklang.device.arrays import Array, Library, dtype_of_torch, place_of, torch_dtype
 from cklang.memo import BoundedMemo
-from cklang.runtime.bind import ResultLayout
+from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.result_orders import with_result_orders
 
-__all__ = ["fake_results"]
+__all__ = ["bound", "fake_results"]
 
 _MEMO_LIMIT = 256
 _Memo: TypeAlias = BoundedMemo[object, tuple[ResultLayout, ...]]
@@ -62,8 +63,8 @@ def fake_results(op: AnyOp, values: Sequence[Any]) -> list[torch.Tensor]:
         CkTypeError, CkValueError: As binding a call.
     """
     tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    device = tensors[0].device if tensors else torch.device("cpu")
-    return [_empty(layout, device) for layout in _layouts_of(op, values)]
+    empty = _empty_like(tensors[0] if tensors else torch.empty(()))
+    return [_result(layout, empty) for layout in _layouts_of(op, values)]
 
 
 def _layouts_of(op: AnyOp, values: Sequence[Any]) -> tuple[ResultLayout, ...]:
@@ -114,9 +115,18 @@ def _key(value: Any, symbols: list[torch.SymInt]) -> object:
     return value.dtype, tuple(sizes), value.device
 
 
-def _bound_layouts(op: AnyOp, values: Sequence[Any]) -> tuple[ResultLayout, ...]:
+def bound(op: AnyOp, values: Sequence[Any]) -> Binding:
+    """Return a call bound to its values: one for each parameter, as for :func:`fake_results`.
+
+    Raises:
+        CkTypeError, CkValueError: As binding a call.
+    """
     names = [parameter.name for parameter in op.program.parameters]
-    binding = op.bound((), dict(zip(names, map(_bindable, values), strict=True)))
+    return op.bound((), dict(zip(names, map(_bindable, values), strict=True)))
+
+
+def _bound_layouts(op: AnyOp, values: Sequence[Any]) -> tuple[ResultLayout, ...]:
+    binding = bound(op, values)
     if op.program.has_convolutions:
         # Only these keep the order in memory of an operand's axes.
         binding = with_result_orders(op.planned(binding), binding)
@@ -132,9 +142,32 @@ def _bindable(value: Any) -> Any:
     return 0.0 if isinstance(value, torch.SymFloat) else value
 
 
-def _empty(layout: ResultLayout, device: torch.device) -> torch.Tensor:
+_Empty: TypeAlias = Callable[[Sequence[int], torch.dtype], torch.Tensor]
+"""Returns a new tensor of a shape and a dtype."""
+
+
+def _empty_like(tensor: torch.Tensor) -> _Empty:
+    """Return what makes tensors in the place of a tensor: fake ones where it is fake.
+
+    A fake mode makes a fake tensor of one on the device meta. Asked for by ``torch.empty`` it does
+    the same, but first looks whether it has made such a tensor before, which takes longer.
+    """
+    device = tensor.device
+    if not isinstance(tensor, FakeTensor):
+        return lambda shape, dtype: torch.empty(shape, dtype=dtype, device=device)
+    mode = tensor.fake_mode
+
+    def fake(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+        with in_kernel_invocation_manager(mode):
+            inner = torch.empty(shape, dtype=dtype, device="meta")
+        return FakeTensor(mode, inner, device)
+
+    return fake
+
+
+def _result(layout: ResultLayout, empty: _Empty) -> torch.Tensor:
     dtype = torch_dtype(layout.dtype)
     if not layout.order:
-        return torch.empty(layout.shape, dtype=dtype, device=device)
-    inner = torch.empty([layout.shape[axis] for axis in layout.order], dtype=dtype, device=device)
+        return empty(layout.shape, dtype)
+    inner = empty([layout.shape[axis] for axis in layout.order], dtype)
     return inner.permute([layout.order.index(axis) for axis in range(len(layout.order))])

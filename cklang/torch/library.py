@@ -19,7 +19,7 @@ from cklang.errors import error
 from cklang.frontend.program import Program
 from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.tracing import TracedArgumentError
-from cklang.torch.batching import register_loop
+from cklang.torch.batching import register_batching
 from cklang.torch.fake import fake_results
 from cklang.torch.gradient import autograd_kernel
 from cklang.torch.schema import Form, schema_of
@@ -106,7 +106,7 @@ def _register(op: AnyOp, name: str, form: Form) -> Any:
     else:
         autograd = autograd_kernel(op, overload, kernel)
         LIBRARY.impl(overloaded, autograd, "Autograd", with_keyset=True)
-        register_loop(overload, qualname, LIBRARY)
+        register_batching(op, overload, qualname, LIBRARY)
     return overload
 
 

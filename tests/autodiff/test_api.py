@@ -184,8 +184,8 @@ def test_what_is_not_asked_for_needs_no_rule() -> None:
 
 def test_attentions_without_a_rule_say_what_to_write() -> None:
     heads = "ck.f16[M, 2, N, 8]"
-    params = f"q: {heads}, k: {heads}, v: {heads}, seed: ck.i32[()]"
-    body = "ck.attention(q, k, v, dropout=0.5, seed=seed)"
+    params = f"q: {heads}, k: {heads}, v: {heads}, lengths: ck.i32[M]"
+    body = "ck.attention(q, k, v, seqlens_k=lengths)"
     op = written(body, heads, params)
     assert code(ck.vjp(op).program.specialise) == "G025"
 

@@ -92,7 +92,7 @@ REFUSED: dict[str, tuple[Op, Any, int]] = {
         (),
         64,
     ),
-    "a sum over scores": (
+    "they read a bias of the dtype of q, not of f32": (
         ck.vjp(written(", score=lambda s, h, i, j: s + bias[h, i, j]", BIAS)),
         (np.ones((2, 5, 5), "f"),),
         64,

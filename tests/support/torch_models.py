@@ -101,7 +101,7 @@ class MixtralBlock(LlamaBlock):
 class Gpt2(nn.Module):
     """GPT-2 with one block: embeddings by token and position, logits by the tied embedding."""
 
-    def __init__(self, words: int = 100, size: int = 64, heads: int = 4, places: int = 32) -> None:
+    def __init__(self, words: int = 100, size: int = 128, heads: int = 2, places: int = 32) -> None:
         super().__init__()
         self.heads = heads
         self.words, self.places = nn.Embedding(words, size), nn.Embedding(places, size)

@@ -19,7 +19,7 @@ from cklang.torch.backend.compiler import options_of
 from cklang.torch.backend.emitter import Emitter
 from cklang.torch.backend.emitter import Tensor as Value
 from cklang.torch.backend.extents import aligned
-from cklang.torch.backend.run import prepared
+from cklang.torch.backend.weights import prepared
 from cklang.types import Dim, f16
 from tests.support.torch_models import MODELS
 
@@ -160,6 +160,58 @@ def test_parameters_are_prepared_and_other_weights_are_not(monkeypatch: pytest.M
         assert sorted(copies) == [(32, 16, 1, 1), (32, 16, 3, 3), (32, 32, 3, 3)]
         compiled(functional.conv2d)(torch.randn(2, 4, 5, 5), torch.randn(4, 4, 3, 3))
     assert len(copies) == 3
+
+
+class Mixed(torch.nn.Module):
+    """A model of f32 that computes in bf16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(16, 32), torch.nn.Linear(32, 16)
+        self.image = torch.nn.Conv2d(2, 16, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            rows = self.image(x).mean((2, 3))
+            return self.down(torch.relu(self.up(rows)))
+
+
+def test_parameters_of_another_dtype_are_converted_once_and_after_each_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = Mixed()
+    run = compiled(module)
+    x = torch.randn(3, 2, 4, 4)
+    with torch.no_grad():
+        first = run(x)
+        torch.testing.assert_close(first, module(x), rtol=0.02, atol=0.02)
+    (graph,) = cklang.torch.report().graphs
+    types = [str(each.type.dtype) for each in graph.programs[0].function.params]
+    assert types.count("bf16") == 6, "weights and biases; only x is converted by the program"
+    copies: list[torch.Tensor] = []
+    to = torch.Tensor.to
+
+    def counted(self: Tensor, *args: Any, **more: Any) -> Tensor:
+        if isinstance(self, Tensor) and self.dtype == torch.float32 and args == (torch.bfloat16,):
+            copies.append(self)
+        return to(self, *args, **more)
+
+    monkeypatch.setattr(torch.Tensor, "to", counted)
+    with torch.no_grad():
+        assert torch.equal(run(x), first)
+    assert not copies
+    optimiser = torch.optim.SGD(module.parameters(), lr=0.5)
+    module(x).square().sum().backward()
+    copies.clear()
+    optimiser.step()
+    with torch.no_grad():
+        second = run(x)
+        torch.testing.assert_close(second, module(x), rtol=0.02, atol=0.02)
+        assert not torch.equal(first, second)
+        assert torch.equal(run(x), second)
+    assert (
+        len([each for each in copies if each.shape in [p.shape for p in module.parameters()]]) == 6
+    )
 
 
 def test_what_planning_refuses_without_a_place_is_one_node(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -293,6 +293,39 @@ def test_gradients_of_attention(kind: str) -> None:
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
+def learned(q: Tensor, k: Tensor, bias: Tensor) -> Tensor:
+    return functional.scaled_dot_product_attention(q, k, k, attn_mask=bias, enable_gqa=True)
+
+
+@pytest.mark.parametrize(
+    ("size", "dtype", "shape", "kernels"),
+    [
+        (16, torch.float32, (6, 7), 1),
+        (16, torch.float16, (4, 1, 7), 1),
+        (16, torch.float32, (6, 1), 0),  # a bias that keys share
+        (160, torch.float32, (6, 7), 0),  # longer heads of f32 than kernels of gradients take
+    ],
+)
+def test_gradients_of_attention_are_one_kernel_where_it_takes_them(
+    size: int, dtype: torch.dtype, shape: tuple[int, ...], kernels: int
+) -> None:
+    q, k = (normal(2, heads, rows, size, dtype=dtype) for heads, rows in ((4, 6), (2, 7)))
+    leaves = [each.requires_grad_() for each in (q, k, normal(*shape, dtype=dtype))]
+    run = torch.compile(learned, backend="cklang", options=OPTIONS, fullgraph=True)
+    weight = normal(2, 4, 6, size)
+    (run(*leaves).float() * weight).sum().backward()
+    exact = [each.detach().double().requires_grad_() for each in leaves]
+    (learned(*exact) * weight.double()).sum().backward()
+    tolerance = 1e-4 if dtype == torch.float32 else 0.02
+    for ours, theirs in zip(leaves, exact, strict=True):
+        assert ours.grad is not None
+        torch.testing.assert_close(ours.grad.double(), theirs.grad, rtol=tolerance, atol=tolerance)
+    _, backward = cklang.torch.report().graphs
+    families = [each.family for program in backward.programs for each in program.plan.kernels]
+    assert families.count("attention_backward") == kernels
+    assert not backward.eager
+
+
 def test_a_row_without_keys_is_zero() -> None:
     mask = torch.zeros(6, 7, dtype=torch.bool)
     mask[1:] = True

@@ -14,6 +14,7 @@ from tests.support.algorithms import DEEP, narrow
 torch: Any = pytest.importorskip("torch", reason="pip install torch")
 
 from cklang.torch import custom_op_of  # noqa: E402 - torch may be absent
+from cklang.torch.batching import batched_op  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("stencils")
 
@@ -70,10 +71,14 @@ def test_opcheck_with_kernels() -> None:
     assert set(results.values()) == {"SUCCESS"}
 
 
-def test_a_loop_over_a_batch_launches_a_kernel_for_each_element() -> None:
-    xs, w = integers(9, 3, 20), integers(40, 20, seed=1)
-    result = torch.vmap(PRODUCT, in_dims=(1, None), out_dims=1)(xs, w)
-    assert torch.equal(result, torch.relu(xs.float() @ w.float().T).half())
+def test_a_batch_is_one_launch() -> None:
+    xs, w = integers(3, 9, 20), integers(40, 20, seed=1)
+    result = torch.vmap(PRODUCT, in_dims=(0, None), out_dims=1)(xs, w)
+    assert torch.equal(result, torch.relu(xs.float() @ w.float().T).half().transpose(0, 1))
+    batched = batched_op(PRODUCT, [xs, w], (0, None), None)
+    assert batched is not None
+    assert batched.op.last is not None
+    assert len(batched.op.last.launches) == 1
 
 
 def _cache(batch: int, rows: int) -> dict[str, Any]:

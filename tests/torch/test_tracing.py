@@ -263,13 +263,48 @@ def test_other_tracers_see_the_custom_op() -> None:
 
 
 @pytest.mark.parametrize("size", [3, 0])
-def test_vmap_is_a_loop(size: int) -> None:
+def test_vmap_is_one_call_for_each_element_or_for_all(size: int) -> None:
     xs, w, gain = half(7, size, 5).transpose(0, 1), half(6, 5), torch.ones(5)
     result = torch.vmap(linear, in_dims=(0, None))(xs, w)
     assert result.shape == (size, 7, 6)
     assert all(same(result[index], linear(xs[index], w)) for index in range(size))
     results = torch.vmap(normed, in_dims=(0, None))(xs, gain)
     assert [tuple(each.shape) for each in results] == [(size, 7, 5), (size, 7, 5), (size, 7)]
+
+
+B, H, S = ck.dims("B H S")
+
+
+@ck.op
+def attended(q: ck.f16[B, H, S, 8], k: ck.f16[B, H, S, 8]) -> ck.f16[B, H, S, 8]:
+    return ck.attention(q, k, k)
+
+
+def test_vmap_runs_one_op_over_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    xs, w = half(4, 7, 5), half(6, 5)
+    looped: list[object] = []
+    monkeypatch.setattr("cklang.torch.batching._looped", lambda *args: looped.append(args))
+    mapped = torch.vmap(torch.vmap(linear, in_dims=(0, None)), in_dims=(0, None))
+    assert same(mapped(torch.stack([xs, -xs]), w)[1], torch.vmap(linear, (0, None))(-xs, w))
+    torch.vmap(normed, in_dims=(1, None))(half(7, 3, 5), torch.ones(5))
+    assert not looped
+
+
+def test_vmap_of_what_has_no_batch_is_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cklang.torch import batching
+
+    calls: list[object] = []
+    looped = batching._looped
+
+    def counted(*args: Any) -> Any:
+        calls.append(args)
+        return looped(*args)
+
+    monkeypatch.setattr(batching, "_looped", counted)
+    q, k = half(3, 1, 2, 5, 8), half(1, 2, 5, 8)
+    result = torch.vmap(attended, in_dims=(0, None))(q, k)
+    assert all(same(result[index], attended(q[index], k)) for index in range(3))
+    assert len(calls) == 1
 
 
 def test_vmap_inside_a_graph() -> None:

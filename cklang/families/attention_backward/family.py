@@ -133,11 +133,13 @@ class AttentionBackward(Family[AttentionGradSignature, AttentionGradAlgorithm, A
         """Return what the kernel reads rows of."""
         f = kernel.forward
         views = (f.q, f.k, f.v, kernel.grad)
-        return (*(view.value for view in views), kernel.lse, kernel.inner)
+        return (*(view.value for view in views), kernel.lse, kernel.inner.value)
 
     def reader_order(self, kernel: FusedAttentionGrad, value: Value) -> Sequence[int] | None:
         """Return the order of the log-sum-exps and the sums along heads, which are packed."""
-        return (0, 1, 2) if value in (kernel.lse, kernel.inner) else None
+        if value == kernel.inner.value:
+            return tuple(axis for axis in kernel.inner.perm if axis is not None)
+        return tuple(range(value.type.rank)) if value == kernel.lse else None
 
     def can_write(self, kernel: FusedAttentionGrad, value: Value, order: Sequence[int]) -> bool:
         """Tell whether the elements of a head stay side by side."""
@@ -207,7 +209,7 @@ class AttentionBackward(Family[AttentionGradSignature, AttentionGradAlgorithm, A
                     values=read,
                     written=frozenset(("dq_parts", "dk_parts", "dv_parts", *biases[1:])),
                     request=gradient,
-                    zeroed="dq_parts",
+                    zeroed=("dq_parts",),
                 ),
                 Stage(
                     key=reduce_key(key.arch, s.dtype),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Make the kernel of the gradients of an attention: one gives dq, dk and dv of the same operands.
+"""Make the kernel of the gradients of an attention: one gives dq, dk, dv, ds of the same operands.
 
-It reads what is stored and writes sums of f32, or these rounded once.
+It reads what is stored and writes sums of f32, or these rounded once; ds, the gradient by a bias
+that the score adds, in the dtype of q.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
+from cklang.errors import error
 from cklang.families.attention.fuse import kernel_of, note_operands, operand_name
 from cklang.families.attention.plan import FusedAttention
+from cklang.families.attention.variants import added_bias
+from cklang.families.attention_backward.stages import AddedBias
 from cklang.fusion.flow import Flow
 from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
 from cklang.fusion.plan import View
-from cklang.ir.attention_gradients import GRADIENTS, MORE, forward_of
+from cklang.ir.attention_gradients import GRADIENTS, MORE, SCORES, forward_of
 from cklang.ir.nodes import Value
 from cklang.ir.ops import Kind
 from cklang.source import Span
@@ -28,15 +32,19 @@ __all__ = ["MAKERS", "FusedAttentionGrad", "GradientOut"]
 _STORED = (f32, f16, bf16)
 """What sums may be stored as."""
 
+_PACKED = 3
+"""The axes of packed sequences: row, head and element."""
+
 
 class GradientOut(NamedTuple):
     """A gradient that is stored."""
 
     side: str
-    """dq, dk or dv."""
+    """dq, dk, dv or ds."""
     value: Value
     axes: tuple[int, ...]
-    """The axis of [batch, head, row, element] that runs with each of the value's."""
+    """The axis of [batch, head, row, element] that runs with each of the value's; of ds, whose
+    elements are keys, of [batch, head, query, key]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +56,12 @@ class FusedAttentionGrad:
     """The attention; its ``lse`` is read, and ``o`` is nothing that the program has."""
     grad: View
     """The gradient of o."""
-    inner: Value
+    inner: View
     """The sums along heads of o times its gradient."""
     outs: tuple[GradientOut, ...]
     """What is stored; one gradient may be stored in two dtypes."""
+    bias: AddedBias | None = None
+    """What the score adds, if ds is stored."""
     spans: tuple[Span, ...] = field(default=(), compare=False)
 
     family: ClassVar[str] = "attention_backward"
@@ -64,7 +74,7 @@ class FusedAttentionGrad:
     @property
     def inputs(self) -> tuple[Value, ...]:
         """The values that it reads, each once."""
-        more = (self.grad.value, self.lse, self.inner)
+        more = (self.grad.value, self.lse, self.inner.value)
         return tuple(dict.fromkeys((*self.forward.inputs, *more)))
 
     @property
@@ -74,8 +84,9 @@ class FusedAttentionGrad:
 
     @property
     def functions(self) -> Functions:
-        """Those of the attention."""
-        return self.forward.functions
+        """Those of the attention; CK Tile's own bias replaces a score whose ds is stored."""
+        functions = self.forward.functions
+        return functions if self.bias is None else functions.without("score")
 
     def renamed(self, name: str) -> FusedAttentionGrad:
         """Return the same kernel with another name."""
@@ -113,30 +124,61 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedAttentionGrad | None:
         o=replace(o, type=replace(o.type, shape=forward.result.type.shape)),
         lse=lse.value,
     )
-    outs = (_out(flow, twins, root) for root in roots)
+    outs = tuple(_out(flow, twins, root) for root in roots)
+    is_square = any(out.side == f"d{GRADIENTS[SCORES]}" for out in outs)
+    # What the kernel writes of all scores is a gradient that the program asks for.
+    note = "that of the bias of each score" if is_square else "no matrix of scores"
     maker.notes.append(
         f"gradients of {forward.result.type} from {grad.value}: one kernel gives "
-        f"{', '.join(dict.fromkeys(twins.values()))}, and stores no matrix of scores"
+        f"{', '.join(dict.fromkeys(twins.values()))}, and stores {note}"
     )
     return FusedAttentionGrad(
         name=flow.function.name,
         forward=kernel,
-        grad=grad,
-        inner=inner.value,
-        outs=tuple(outs),
+        grad=_with_heads(grad),
+        inner=inner,
+        outs=outs,
+        bias=_bias(kernel) if is_square else None,
         spans=kernel.spans,
     )
+
+
+def _with_heads(view: View) -> View:
+    """Return packed rows [N, H, E] as a batch of heads and rows."""
+    if len(view.perm) != _PACKED:
+        return view
+    row, head, element = view.perm
+    return View(value=view.value, perm=(None, head, row, element))
+
+
+def _bias(kernel: FusedAttention) -> AddedBias:
+    """Return what the score adds.
+
+    Raises:
+        CkUnsupportedError: G008, it is no tensor that has an element for each key.
+    """
+    bias = None if kernel.score is None else added_bias(kernel.score)
+    if bias is None or kernel.starts:
+        at = next(iter(kernel.spans), None)
+        raise error("G008", at=at, name=kernel.name, got="something else")
+    name, indices = bias
+    value = kernel.reads[int(name.removeprefix("d"))]
+    extents = dict(zip(indices, value.type.shape, strict=True))
+    axes = (indices.index(each) if extents.get(each, 1) != 1 else None for each in "bhi")
+    return AddedBias(value=value, axes=tuple(axes))
 
 
 def _out(flow: Flow, twins: Mapping[int, str], root: int) -> GradientOut:
     colour = flow.colour(root)
     axes = tuple(axis for axis in flow.orientation(root) if axis is not None)
+    if len(axes) == _PACKED:
+        axes = tuple((2, 1, 3)[axis] for axis in axes)
     side = twins[root if colour is None else colour]
     return GradientOut(side=side, value=flow.value(root), axes=axes)
 
 
 def _twins(flow: Flow, anchor: int) -> dict[int, str]:
-    """Return dq, dk or dv for each node of the gradients of one attention."""
+    """Return dq, dk, dv or ds for each node of the gradients of one attention."""
     own = flow.expect_operation(anchor)
     operations = ((node, flow.operation(node)) for node in flow.graph)
     return {
@@ -148,11 +190,12 @@ def _twins(flow: Flow, anchor: int) -> dict[int, str]:
     }
 
 
-def _stores(flow: Flow, node: int) -> bool:
+def _stores(flow: Flow, root: int) -> bool:
     """Tell whether the kernel can store a value that follows: its sums, rounded once.
 
     Axes may be in another order, but for the elements of a head, which are side by side.
     """
+    node = root
     rank = flow.value(node).type.rank
     if flow.value(node).type.dtype not in _STORED or flow.orientation(node)[-1] != rank - 1:
         return False
@@ -162,9 +205,11 @@ def _stores(flow: Flow, node: int) -> bool:
             return False
         casts += flow.kind(node) is Kind.CAST
         (node,) = flow.operands(node)
-    return casts <= 1
+    anchor = flow.expect_operation(node)
+    own = anchor.operands[0].type.dtype
+    return casts <= 1 and (anchor.op != SCORES or flow.value(root).type.dtype == own)
 
 
-_MAKER = Maker(make=_fuse, operand=operand_name, most_reads=0, stores=_stores)
+_MAKER = Maker(make=_fuse, operand=operand_name, constants=True, most_reads=0, stores=_stores)
 MAKERS: Mapping[str, Maker] = MappingProxyType(dict.fromkeys(GRADIENTS, _MAKER))
 """How kernels of the gradients of attention are made."""

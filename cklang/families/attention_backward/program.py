@@ -8,6 +8,7 @@ forward kernel and the sums along heads are kernels of the program itself; those
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,16 +31,18 @@ from cklang.families.attention_backward.parts import (
     sum_at,
 )
 from cklang.families.attention_backward.stages import forward_case, grad_case
+from cklang.families.gemm.layout import refuse_negative
 from cklang.families.layout_copy.plan import LayoutCopy, copied_in_order, copy_of
 from cklang.families.protocol import Launches, Planning, Sel
 from cklang.families.reduce.key import reduce_key
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import View
+from cklang.ir.nodes import Value
 
 __all__ = ["gradient_problem", "launches_of"]
 
-_GRAD, _D, _LSE = "grad", "d", "lse"
+_GRAD, _D, _LSE, _BIAS, _DS = "grad", "d", "lse", "bias", "ds"
 _PARTS = ("dq_parts", "dk_parts", "dv_parts")
 _WHY = "so that the gradients of attention find it packed"
 
@@ -52,6 +55,8 @@ class _Placed:
     grad: AttentionTensor
     names: Mapping[str, str]
     """The values of a program that the kernel reads, by what the requests call them."""
+    bias: AttentionTensor | None
+    """Where what the score adds is, if ds is asked for."""
     copies: tuple[LayoutCopy, ...]
 
 
@@ -64,7 +69,7 @@ def gradient_problem(
         CkError: As the forward problem's.
     """
     case = _placed(kernel, layouts, dims).case
-    return grad_case(case, False, False) if case.has_scores else None
+    return grad_case(case, False, kernel.bias is not None) if case.has_scores else None
 
 
 def launches_of(kernel: FusedAttentionGrad, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
@@ -74,13 +79,19 @@ def launches_of(kernel: FusedAttentionGrad, planning: Planning[Sel]) -> Iterator
     if not case.has_scores:
         yield from _empty(kernel, placed, planning)
         return
-    problem = grad_case(case, False, False)
+    problem = grad_case(case, False, kernel.bias is not None)
     selection = planning.select(problem, problem.functions)
     count = parts_of_dq(selection.key, case.problem.seqlen_k)
     own = {name: f"{name} of %{kernel.results[0].name}" for name in _PARTS}
     names = {**placed.names, **own}
-    sizes = sizes_of(case, count)
+    sizes = {own[name]: size for name, size in sizes_of(case, count).items() if name in own}
+    sums = [out for out in kernel.outs if out.side != _DS]
+    squares = [_square(planning, out) for out in kernel.outs if out.side == _DS]
+    for square in squares:
+        names[_DS], sizes[square.name] = square.name, square.size
     values = tuple(dict.fromkeys(names.values()))
+    # Rows of no sequence, and tiles that no query sees, are not written.
+    zeroed = own.values() if case.signature.packed else (own["dq_parts"],)
     zeros = {v.name: 0 for v in kernel.forward.reads if 0 in planning.layouts[v.name].shape}
     main = Stage(
         key=selection.key,
@@ -88,18 +99,19 @@ def launches_of(kernel: FusedAttentionGrad, planning: Planning[Sel]) -> Iterator
         problem=problem,
         shim=AttentionGradShim,
         values=values,
-        written=frozenset(own.values()),
-        request=partial(_gradient, placed, names, values),
-        temporaries={own[name]: sizes[name] for name in _PARTS},
+        written=frozenset(sizes),
+        request=partial(_gradient, placed, names, values, squares),
+        temporaries=sizes,
         constants={**dict(kernel.forward.constants), **zeros},
-        zeroed=own["dq_parts"],
+        zeroed=(*zeroed, *(square.name for square in squares)),
     )
     copies = tuple(stage for copy in placed.copies for stage in copy.stages(planning.spec, _WHY))
     after = [
         each
-        for out in kernel.outs
+        for out in sums
         for each in _sum(placed, planning, out, own[f"{out.side}_parts"], count)
     ]
+    after += [stage for square in squares for stage in square.copied(planning)]
     yield Launches(selection=selection, main=main, before=copies, after=tuple(after))
 
 
@@ -108,6 +120,8 @@ def _empty(
 ) -> Iterator[Launches[Sel]]:
     """Yield the sums of no parts: there is no query, or no key."""
     for out in kernel.outs:
+        if out.side == _DS:  # without elements
+            continue
         parts = f"{out.side}_parts of %{kernel.results[0].name}"
         for stage in _sum(placed, planning, out, parts, 0):
             why = "no query meets a key: the sum of no parts"
@@ -123,17 +137,26 @@ def _placed(
     storage, copies = dict(placed.storage), list(placed.before)
     grad = kernel.grad
     copied = copied_in_order(grad.value, grad.perm, storage)
+    if copied is None and _has_steps(storage[grad.value.name], grad):
+        name = f"{grad.value.name}_packed"
+        packed_grad = replace(TensorLayout.packed(grad.value, dims), name=name)
+        copied = Value(name=name, type=grad.value.type), packed_grad
     if copied is not None:
         value, storage[copied[0].name] = copied
+        refuse_negative(storage[grad.value.name])
         copies.append(copy_of(storage, grad.value.name, value.name))
         grad = View(value=value, perm=grad.perm)
     packed = {}
-    for name, value in ((_LSE, kernel.lse), (_D, kernel.inner)):
+    inner = kernel.inner
+    orders = {_LSE: (kernel.lse, ()), _D: (inner.value, inner.perm)}
+    orders |= {} if kernel.bias is None else {_BIAS: (kernel.bias.value, ())}
+    for name, (value, order) in orders.items():
         packed[name] = value.name
-        layout = TensorLayout.packed(value, dims)
+        layout = TensorLayout.packed(value, dims, [axis for axis in order if axis is not None])
         if storage[value.name].strides != layout.strides and 0 not in layout.shape:
             packed[name] = f"{value.name}_packed"
             storage[packed[name]] = replace(layout, name=packed[name])
+            refuse_negative(storage[value.name])
             copies.append(copy_of(storage, value.name, packed[name]))
     case = forward_case(placed.kernel, storage, dims)
     inputs = (*(v.name for v in placed.kernel.inputs), *dict(kernel.forward.constants))
@@ -141,20 +164,89 @@ def _placed(
         case=case,
         grad=_tensor(storage[grad.value.name], grad),
         names={**{f"%{name}": name for name in inputs}, _GRAD: grad.value.name, **packed},
+        bias=_bias_tensor(kernel, storage, packed),
         copies=tuple(dict.fromkeys(copies)),
     )
+
+
+def _has_steps(layout: TensorLayout, view: View) -> bool:
+    """Tell whether the elements of a head are not side by side, though no axes are exchanged."""
+    last = view.perm[-1] or 0
+    return 0 not in layout.shape and layout.shape[last] > 1 and layout.strides[last] != 1
 
 
 def _tensor(layout: TensorLayout, view: View) -> AttentionTensor:
     return rows_of(*(0 if axis is None else layout.strides[axis] for axis in view.perm[:3]))
 
 
+def _bias_tensor(
+    kernel: FusedAttentionGrad, storage: Mapping[str, TensorLayout], packed: Mapping[str, str]
+) -> AttentionTensor | None:
+    if kernel.bias is None:
+        return None
+    strides = storage[packed[_BIAS]].strides
+    return rows_of(*(0 if axis is None else strides[axis] for axis in kernel.bias.axes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Square:
+    """The place of ds: the result, or memory without gaps that is copied to it."""
+
+    out: GradientOut
+    name: str
+    layout: TensorLayout
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return math.prod(self.layout.shape) * self.layout.dtype.bytes
+
+    @property
+    def tensor(self) -> AttentionTensor:
+        """Its strides along batch, head and query."""
+        axes = self.out.axes
+        return rows_of(*(self.layout.strides[axes.index(axis)] for axis in range(3)))
+
+    def copied(self, planning: Planning[Sel]) -> Iterator[Stage]:
+        """Yield the copy to the result, if it needs one."""
+        result = self.out.value.name
+        if self.name != result:
+            copy = copy_of({**planning.layouts, self.name: self.layout}, self.name, result)
+            yield from copy.stages(planning.spec, "to the strides of the result")
+
+
+def _square(planning: Planning[Sel], out: GradientOut) -> _Square:
+    layout = planning.layouts[out.value.name]
+    if layout.strides[-1] == 1 and _has_no_gaps(layout):
+        return _Square(out=out, name=out.value.name, layout=layout)
+    packed = TensorLayout.packed(out.value, planning.dims)
+    return _Square(out=out, name=f"{out.value.name}_packed", layout=packed)
+
+
+def _has_no_gaps(layout: TensorLayout) -> bool:
+    pairs = list(zip(layout.shape, layout.strides, strict=True))
+    reach = sum((extent - 1) * stride for extent, stride in pairs)
+    return reach + 1 == math.prod(layout.shape) and all(stride >= 0 for _, stride in pairs)
+
+
 def _gradient(
-    placed: _Placed, names: Mapping[str, str], values: Sequence[str], addresses: Sequence[int]
+    placed: _Placed,
+    names: Mapping[str, str],
+    values: Sequence[str],
+    squares: Sequence[_Square],
+    addresses: Sequence[int],
 ) -> AttentionGradProblem:
     of_values = dict(zip(values, addresses, strict=False))
     at = {name: of_values[value] for name, value in names.items()}
-    return gradient_at(placed.case, replace(placed.grad, pointer=at[_GRAD]), at)
+    problem = gradient_at(placed.case, replace(placed.grad, pointer=at[_GRAD]), at)
+    if placed.bias is None:
+        return problem
+    (square,) = squares
+    return replace(
+        problem,
+        forward=replace(problem.forward, bias=replace(placed.bias, pointer=at[_BIAS])),
+        grad_bias=replace(square.tensor, pointer=at[_DS]),
+    )
 
 
 def _sum(
@@ -182,7 +274,9 @@ def _sum(
     is_odd = layout.shape[-1] > 1 and layout.strides[-1] != 1
     target = f"{result.name}_packed" if is_odd else result.name
     lies = TensorLayout.packed(result, planning.dims) if is_odd else layout
-    target_tensor = rows_of(*(lies.strides[axes.index(axis)] for axis in range(3)))
+    target_tensor = rows_of(
+        *(lies.strides[axes.index(axis)] if axis in axes else 0 for axis in range(3))
+    )
     count = of_dq if side == "dq" or not of_dq else shared
     yield Stage(
         key=reduce_key(planning.spec.name, result.type.dtype),

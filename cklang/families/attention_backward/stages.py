@@ -261,7 +261,7 @@ class GradientStages:
         constants = {known[name]: number for name, number in numbers.items()}
         for stage in self._stages():
             used = {name: n for name, n in constants.items() if name in stage.values}
-            sizes = self.temporaries | {stage.zeroed: self.sizes.get(stage.zeroed, 0)}
+            sizes = self.temporaries | {name: self.sizes.get(name, 0) for name in stage.zeroed}
             yield replace(stage, constants=used, temporaries=sizes)
 
     def _stages(self) -> Iterator[Stage]:
@@ -308,7 +308,7 @@ class GradientStages:
         request: Callable[[Mapping[str, int]], Any],
         written: tuple[str, ...],
         functions: Functions = NO_FUNCTIONS,
-        zeroed: str = "",
+        zeroed: tuple[str, ...] = (),
     ) -> Stage:
         def request_at(addresses: Sequence[int]) -> Any:
             return request(dict(zip(values, addresses, strict=False)))
@@ -345,7 +345,7 @@ class GradientStages:
             written=("d",),
             request=self._dot,
             # Tiles that no query sees are not written.
-            zeroed=self._of_bias,
+            zeroed=(self._of_bias,) if self._of_bias else (),
         )
         yield self._stage(
             key=self.key,
@@ -354,7 +354,7 @@ class GradientStages:
             written=("dq_parts", "dk_parts", "dv_parts", *extra),
             functions=self.selection.functions,
             request=self._gradient,
-            zeroed="dq_parts",
+            zeroed=("dq_parts",),
         )
 
     def _forward(self, at: Mapping[str, int]) -> AttentionProblem:

@@ -229,7 +229,7 @@ def _link(kernel: FusedScatter, problem: ScatterProblem, links: str, gpu: str) -
         written=frozenset((links,)),
         request=lambda at: problem.request(at[0], 0, 0, at[1]),
         temporaries={links: _LINK_BYTES * problem.count},
-        zeroed=links,
+        zeroed=(links,),
     )
 
 

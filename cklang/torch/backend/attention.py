@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""``scaled_dot_product_attention`` as one op, so that it becomes one kernel.
+"""``scaled_dot_product_attention`` and its gradient as ops, so that each becomes one kernel.
 
-torch takes it apart into products and a softmax, or into an op of one of its own kernels, before a
-backend sees it. :func:`kept` therefore replaces it in the graph that Dynamo traces by an op of
-cklang, whose gradient is the formula.
+torch takes attention apart into products and a softmax, or into an op of one of its own kernels,
+before a backend sees it. :func:`kept` therefore replaces it in the graph that Dynamo traces by an
+op of cklang, whose gradient is another one; what kernels do not take of gradients is the formula.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -16,20 +17,23 @@ from typing import Any
 import torch
 
 from cklang.ir.attention import region_params
+from cklang.ir.attention_gradients import GRADIENTS
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
+from cklang.ops.attention_backward import MOST_HEADS
+from cklang.torch.backend import attention_formula as formula
 from cklang.torch.backend.call import Call, Emission
-from cklang.torch.backend.emitter import Tensor
+from cklang.torch.backend.emitter import DTYPES, Tensor
+from cklang.torch.backend.extents import shape_of
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import bf16, bool_, f16, f32
 
 __all__ = ["ATTENTION", "kept"]
 
-_NAME = "cklang_backend::attention"
 _RANK = 4
 
 
-@torch.library.custom_op(_NAME, mutates_args=())
+@torch.library.custom_op("cklang_backend::attention", mutates_args=())
 def attention(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -37,13 +41,13 @@ def attention(
     mask: torch.Tensor | None,
     is_causal: bool,
     scale: float,
-) -> torch.Tensor:
-    """Return attention of q [B, H, S, D], k [B, G, T, D] and v [B, G, T, E], by the formula.
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return attention of q [B, H, S, D], k [B, G, T, D] and v [B, G, T, E], and log-sum-exps.
 
     It computes where a kernel cannot: the backend replaces it by one.
     """
-    weights = torch.softmax(_scores(q, k, mask, is_causal, scale), -1)
-    return torch.nan_to_num(weights).matmul(_per_head(q, v).float()).to(q.dtype)
+    logits = formula.scores(q, k, mask, is_causal, scale)
+    return formula.attended(q, v, logits), formula.log_sums(logits)
 
 
 @attention.register_fake
@@ -54,66 +58,80 @@ def _(
     mask: torch.Tensor | None,
     is_causal: bool,
     scale: float,
-) -> torch.Tensor:
+) -> tuple[torch.Tensor, torch.Tensor]:
     del k, mask, is_causal, scale
-    return q.new_empty((*q.shape[:-1], v.shape[-1]))
+    return q.new_empty((*q.shape[:-1], v.shape[-1])), q.new_empty(q.shape[:-1], dtype=torch.float32)
 
 
-def _per_head(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
-    """Return keys or values with a head for each head of q."""
-    return k.repeat_interleave(q.shape[1] // k.shape[1], 1) if q.shape[1] != k.shape[1] else k
+@torch.library.custom_op("cklang_backend::attention_gradient", mutates_args=())
+def attention_gradient(
+    do: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    o: torch.Tensor,
+    lse: torch.Tensor,
+    mask: torch.Tensor | None,
+    is_causal: bool,
+    scale: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the gradients by q, k, v and, in the dtype of q, by the scores."""
+    del o, lse
+    logits = formula.scores(q, k, mask, is_causal, scale)
+    dq, dk, dv, ds = formula.gradients(do, q, k, v, logits, scale)
+    return dq, dk, dv, ds.to(q.dtype)
 
 
-def _scores(
-    q: torch.Tensor, k: torch.Tensor, mask: torch.Tensor | None, is_causal: bool, scale: float
-) -> torch.Tensor:
-    scores = q.float().matmul(_per_head(q, k).float().transpose(-1, -2)) * scale
-    if is_causal:
-        rows, keys = scores.shape[-2:]
-        later = torch.arange(keys, device=q.device) > torch.arange(rows, device=q.device)[:, None]
-        scores = scores.masked_fill(later, -math.inf)
-    if mask is None:
-        return scores
-    if mask.dtype == torch.bool:
-        return scores.masked_fill(~mask, -math.inf)
-    return scores + mask
+@attention_gradient.register_fake
+def _(
+    do: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    o: torch.Tensor,
+    lse: torch.Tensor,
+    mask: torch.Tensor | None,
+    is_causal: bool,
+    scale: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    del do, o, lse, mask, is_causal, scale
+    squares = q.new_empty((*q.shape[:-1], k.shape[-2]))
+    return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape), squares
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    del output
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
     q, k, v, mask, ctx.is_causal, ctx.scale = inputs
-    ctx.save_for_backward(q, k, v, mask)
+    ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(q, k, v, mask, *output)
 
 
-def _backward(ctx: Any, do: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+def _backward(ctx: Any, do: torch.Tensor, _: None) -> tuple[torch.Tensor | None, ...]:
     """Return the gradients by q, k, v and a mask of floats."""
-    q, k, v, mask = ctx.saved_tensors
-    weights = torch.softmax(_scores(q, k, mask, ctx.is_causal, ctx.scale), -1)
-    do = do.float()
-    dv = weights.transpose(-1, -2).matmul(do)
-    dp = do.matmul(_per_head(q, v).float().transpose(-1, -2))
-    ds = weights * (dp - (dp * weights).sum(-1, keepdim=True))
-    dq = ds.matmul(_per_head(q, k).float()) * ctx.scale
-    dk = ds.transpose(-1, -2).matmul(q.float()) * ctx.scale
-    dmask = None
-    if mask is not None and ctx.needs_input_grad[3]:
-        dmask = ds.sum_to_size(mask.shape).to(mask.dtype)
-    return (
-        dq.to(q.dtype),
-        _joined(dk, k).to(k.dtype),
-        _joined(dv, v).to(v.dtype),
-        dmask,
-        None,
-        None,
-    )
+    q, k, v, mask, o, lse = ctx.saved_tensors
+    of_mask = mask is not None and ctx.needs_input_grad[3]
+    if _is_taken(q, k, v, mask if of_mask else None):
+        dq, dk, dv, ds = torch.ops.cklang_backend.attention_gradient(
+            do, q, k, v, o, lse, mask, ctx.is_causal, ctx.scale
+        )
+    else:
+        logits = formula.scores(q, k, mask, ctx.is_causal, ctx.scale)
+        dq, dk, dv, ds = formula.gradients(do, q, k, v, logits, ctx.scale)
+    dmask = ds.float().sum_to_size(mask.shape).to(mask.dtype) if of_mask else None
+    return dq, dk, dv, dmask, None, None
 
 
-def _joined(gradient: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """Add up the gradients of the heads that share a head of keys."""
-    if gradient.shape[1] == like.shape[1]:
-        return gradient
-    b, g, t, d = like.shape
-    return gradient.reshape(b, g, -1, t, d).sum(2)
+def _is_taken(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor | None) -> bool:
+    """Tell whether a kernel gives the gradients by q, k, v, and by a bias if it is needed."""
+    dtype = DTYPES.get(q.dtype)
+    most = MOST_HEADS.get(dtype, 0) if dtype is not None else 0
+    if q.shape[-1] > most or v.shape[-1] > most:
+        return False
+    if bias is None:
+        return True
+    full = (*q.shape[:3], k.shape[2])[_RANK - bias.dim() :]
+    pairs = list(zip(bias.shape, full, strict=True))
+    return bias.dtype == q.dtype and all(n in (1, m) for n, m in pairs) and pairs[-1][0] == full[-1]
 
 
 attention.register_autograd(_backward, setup_context=_setup)
@@ -133,9 +151,10 @@ def kept(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
         arguments = _arguments(*node.args, **node.kwargs)
         if arguments is not None:
             with graph.graph.inserting_before(node):
-                replacement = graph.graph.call_function(
+                both = graph.graph.call_function(
                     torch.ops.cklang_backend.attention.default, arguments
                 )
+                replacement = graph.graph.call_function(operator.getitem, (both, 0))
             replacement.meta = dict(node.meta)
             node.replace_all_uses_with(replacement)
             graph.graph.erase_node(node)
@@ -180,29 +199,67 @@ def _attend(
     mask: Tensor | None,
     is_causal: bool,
     scale: float,
-) -> Tensor:
-    if len({each.dtype for each in (q, k, v)}) > 1 or q.dtype not in (f16, bf16, f32):
-        raise Unsupported(f"attention takes f16, bf16 or f32, not {q.dtype}, {k.dtype}, {v.dtype}")
-    operands = [call.emitter.plain(each) for each in (q, k, v)]
-    reads = [] if mask is None else [_with_rank(call, mask)]
+) -> list[Tensor]:
+    operands, attrs = _call(call, (q, k, v), mask, is_causal, scale)
+    o, lse = (call.emitter.append(op, *operands, **attrs) for op in ("attention", "attention_lse"))
+    return [call.rounded(Tensor(o, call.shape)), Tensor(lse, shape_of(call.outputs[1]))]
+
+
+def _differentiate(
+    call: Call,
+    do: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    o: Tensor,
+    lse: Tensor,
+    mask: Tensor | None,
+    is_causal: bool,
+    scale: float,
+) -> list[Tensor]:
+    emitter = call.emitter
+    operands, attrs = _call(call, (q, k, v), mask, is_causal, scale)
+    g, output, sums = (emitter.plain(each) for each in (do, o, lse))
+    products = emitter.append("mul", emitter.cast(g, f32), emitter.cast(output, f32))
+    inner = emitter.append("reduce_sum", products, axes=(_RANK - 1,))
+    values = [emitter.append(op, *operands, g, sums, inner, **attrs) for op in GRADIENTS]
+    return [
+        call.rounded(Tensor(value, shape_of(fake)), place)
+        for place, (value, fake) in enumerate(zip(values, call.outputs, strict=True))
+    ]
+
+
+def _call(
+    call: Call, sides: tuple[Tensor, ...], mask: Tensor | None, is_causal: bool, scale: float
+) -> tuple[list[Value], dict[str, Any]]:
+    """Return the operands of an attention, and its attributes."""
+    dtypes = [each.dtype for each in sides]
+    if len(set(dtypes)) > 1 or dtypes[0] not in (f16, bf16, f32):
+        raise Unsupported(f"attention takes f16, bf16 or f32, not {', '.join(map(str, dtypes))}")
+    operands = [call.emitter.plain(each) for each in sides]
+    axes = "" if mask is None else _axes(mask)
+    reads = [] if mask is None else [_squeezed(call, mask, axes)]
     is_bool = mask is not None and mask.dtype == bool_
-    value = call.emitter.append(
-        "attention",
-        *operands,
-        *reads,
-        dropout=0.0,
-        mask=_mask(reads, is_causal, is_bool),
-        roles=("q", "k", "v", *("read" for _ in reads)),
-        scale=scale,
-        score=_score(reads, is_added=bool(reads) and not is_bool),
-    )
-    return call.rounded(Tensor(value, call.shape))
+    attrs: dict[str, Any] = {
+        "dropout": 0.0,
+        "mask": _mask(reads, axes, is_causal, is_bool),
+        "roles": ("q", "k", "v", *("read" for _ in reads)),
+        "scale": scale,
+        "score": _score(reads, axes, is_added=bool(reads) and not is_bool),
+    }
+    return [*operands, *reads], attrs
 
 
-def _with_rank(call: Call, mask: Tensor) -> Value:
-    """Return a mask with all axes: batch, head, row, key."""
-    shape = (1,) * (_RANK - len(mask.shape)) + mask.shape
-    return call.emitter.reshaped(mask.value, shape)
+def _axes(mask: Tensor) -> str:
+    """Return along which of batch, head, row and key a mask runs; the last one is always there."""
+    pairs = zip(mask.shape, "bhij"[_RANK - len(mask.shape) :], strict=True)
+    return "".join(name for extent, name in pairs if extent != 1 or name == "j")
+
+
+def _squeezed(call: Call, mask: Tensor, axes: str) -> Value:
+    """Return a mask with some of its axes; the others have one element."""
+    pairs = zip(mask.shape, "bhij"[_RANK - len(mask.shape) :], strict=True)
+    return call.emitter.reshaped(mask.value, tuple(n for n, name in pairs if name in axes))
 
 
 def _region(name: str, reads: list[Value]) -> tuple[Builder, dict[str, Value]]:
@@ -213,33 +270,36 @@ def _region(name: str, reads: list[Value]) -> tuple[Builder, dict[str, Value]]:
     return builder, {value.name: value for value in builder.values}
 
 
-def _element(builder: Builder, params: Mapping[str, Value]) -> Value:
+def _element(builder: Builder, params: Mapping[str, Value], axes: str) -> Value:
     """Return the element of the mask that belongs to a score."""
     read = params["d0"]
-    axes = zip(read.type.shape, "bhij", strict=True)
-    indices = [builder.constant(0) if extent == 1 else params[name] for extent, name in axes]
+    pairs = zip(read.type.shape, axes, strict=True)
+    indices = [builder.constant(0) if extent == 1 else params[name] for extent, name in pairs]
     return builder.append("element", read, *indices)
 
 
-def _mask(reads: list[Value], is_causal: bool, is_bool: bool) -> Function:
+def _mask(reads: list[Value], axes: str, is_causal: bool, is_bool: bool) -> Function:
     builder, params = _region("mask", reads)
     visible = builder.append("le", params["j"], params["i"]) if is_causal else None
     if is_bool:
-        element = _element(builder, params)
+        element = _element(builder, params, axes)
         visible = element if visible is None else builder.append("logical_and", visible, element)
     return builder.finish(builder.constant(True) if visible is None else visible)
 
 
-def _score(reads: list[Value], *, is_added: bool) -> Function:
+def _score(reads: list[Value], axes: str, *, is_added: bool) -> Function:
     builder, params = _region("score", reads)
     score = params["s"]
     if is_added:
-        element = builder.cast(_element(builder, params), f32)
+        element = builder.cast(_element(builder, params, axes), f32)
         score = builder.append("add", score, element)
     return builder.finish(score)
 
 
 ATTENTION: Mapping[Any, Emission] = MappingProxyType(
-    {torch.ops.cklang_backend.attention.default: _attend}
+    {
+        torch.ops.cklang_backend.attention.default: _attend,
+        torch.ops.cklang_backend.attention_gradient.default: _differentiate,
+    }
 )
-"""The emission of attention."""
+"""The emissions of attention and its gradient."""

@@ -21,6 +21,7 @@ from cklang.torch.backend.partition import Parts, is_computed, objection, part_o
 from cklang.torch.backend.program import Listing, Program, lower
 from cklang.torch.backend.report import graph_report, record
 from cklang.torch.backend.run import Options, assembled
+from cklang.torch.backend.weights import with_converted
 
 __all__ = ["cklang_backend", "divided", "options_of"]
 
@@ -74,10 +75,11 @@ def compiled(graph: GraphModule, what: str, options: Options) -> GraphModule:
         options: How programs run.
     """
     name = f"{what}_{next(_NUMBERS)}"
-    parts, programs, reasons = divided(graph, name, options)
-    record(graph_report(name, graph, parts, programs, reasons))
     # In training, parameters change at each step.
     parameters = parameters_of(graph) if what == "inference" else frozenset()
+    parameters = with_converted(graph, parameters)
+    parts, programs, reasons = divided(graph, name, options)
+    record(graph_report(name, graph, parts, programs, reasons))
     return assembled(graph, parts, programs, parameters, options)
 
 

@@ -39,13 +39,22 @@ _UNCOUNTED = FREE | {
 """Ops that move or make numbers."""
 
 
+_ATTENTION = {
+    torch.ops.cklang_backend.attention.default: (0, 1, 1),
+    torch.ops.cklang_backend.attention_gradient.default: (1, 3, 2),
+}
+"""The place of q among the arguments, and how many products have the heads of q, and of v."""
+
+
 def flops(node: Node) -> int:
     """Return the floating-point operations of a node, for the sizes of the call that was traced."""
     if node.target in _UNCOUNTED:
         return 0
-    if node.target is torch.ops.cklang_backend.attention.default:
-        q, k, v = (_shape(each.meta["val"]) for each in node.args[:3])  # type: ignore[union-attr]
-        return 2 * math.prod(q[:-1]) * k[-2] * (q[-1] + v[-1])
+    if node.target in _ATTENTION:
+        first, by_q, by_v = _ATTENTION[node.target]
+        sides = node.args[first : first + 3]
+        q, k, v = (_shape(each.meta["val"]) for each in sides)  # type: ignore[union-attr]
+        return 2 * math.prod(q[:-1]) * k[-2] * (by_q * q[-1] + by_v * v[-1])
     formula = flop_counter.flop_registry.get(getattr(node.target, "overloadpacket", None))
     if formula is None:
         return _elements(node)

@@ -18,6 +18,7 @@ from torch.fx import Node
 
 from cklang.torch.backend.aten import EMISSIONS, FREE, ITEM
 from cklang.torch.backend.emitter import DTYPES
+from cklang.torch.backend.weights import converted
 
 __all__ = [
     "Part",
@@ -76,8 +77,12 @@ def base_of(node: Node) -> Node:
 
 
 def is_computed(node: Node) -> bool:
-    """Tell whether a node computes tensors; sizes are numbers that Python computes."""
-    return node.op == "call_function" and not is_free(node) and bool(_tensors(node))
+    """Tell whether a node computes tensors in each call.
+
+    Sizes are numbers that Python computes, and conversions of parameters are kept.
+    """
+    is_call = node.op == "call_function" and node.target is not converted
+    return is_call and not is_free(node) and bool(_tensors(node))
 
 
 def _tensors(node: Node) -> list[Any]:

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import torch
 from torch.fx import Graph, GraphModule, Node
-from torch.utils.weak import WeakIdKeyDictionary
 
 from cklang.device.arrays import to_numpy
 from cklang.ir.nodes import Value
 from cklang.reference.evaluate import evaluate
-from cklang.torch.backend.emitter import channels_last, inverse
 from cklang.torch.backend.partition import Parts, is_free
 from cklang.torch.backend.program import Output, Program
+from cklang.torch.backend.weights import converted, prepared
 from cklang.types import Dim, bf16, extent_value
 
 __all__ = ["Options", "assembled"]
@@ -32,29 +31,6 @@ class Options:
     """As in a call of an op: ``"emu:gfx942"`` or ``"hip:0"``."""
     reference: bool = False
     """Whether programs are computed by their NumPy reference, which builds and launches nothing."""
-
-
-_WEIGHTS: Any = WeakIdKeyDictionary()
-"""For each weight its version, address and shape, and the copy that kernels read."""
-
-
-def prepared(weight: torch.Tensor) -> torch.Tensor:
-    """Return a convolution's weight with its channels innermost in memory.
-
-    It is copied once, and again when it has changed, which torch counts; not for tensors that were
-    made in inference mode, and these are returned as they are. Changes through ``weight.data`` are
-    not counted.
-    """
-    if weight.is_inference():
-        return weight
-    last = channels_last(weight.dim())
-    state = weight._version, weight.data_ptr(), weight.shape
-    known = _WEIGHTS.get(weight)
-    if known is not None and known[0] == state:
-        return known[1]  # type: ignore[no-any-return]
-    copy = weight.detach().permute(last).contiguous().permute(inverse(last))
-    _WEIGHTS[weight] = state, copy
-    return copy
 
 
 class _Runner(torch.nn.Module):
@@ -148,7 +124,8 @@ def assembled(
         graph: Of aten ops.
         parts: How it is divided.
         programs: Of its parts, in order.
-        parameters: The names of inputs that are the model's parameters.
+        parameters: The names of inputs that are the model's parameters, and of conversions of
+            these.
         options: How programs run.
     """
     result = Graph()
@@ -159,11 +136,13 @@ def assembled(
         (stage, places[node], node) for node, stage in parts.eager.items()
     ]
     steps += [(program.part.stage, 0, program) for program in programs]
-    # Sizes are numbers that depend on inputs alone.
+    # Sizes and parameters in another dtype depend on inputs alone.
     first = [
         node
         for node in graph.graph.nodes
-        if node.op in ("placeholder", "get_attr") or _is_size(node, parts)
+        if node.op in ("placeholder", "get_attr")
+        or node.target is converted
+        or _is_size(node, parts)
     ]
     for node in first:
         copies[node] = result.node_copy(node, lambda each: _copied(result, copies, each))

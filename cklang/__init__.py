@@ -155,7 +155,13 @@ _LATE: Mapping[str, str] = {
 """Public names whose modules are imported when they are first asked for."""
 
 
+_MODULES = ("emulator", "testing")
+"""Modules that are imported when they are first asked for: ``ck.testing.check``."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_LATE[name]}"), name)

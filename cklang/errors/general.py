@@ -44,6 +44,18 @@ TABLE: tuple[Rule, ...] = (
         "the constant {name!r} of {op} has no default",
         "say what it may be: constants={{{name!r}: [...]}}",
     ),
+    row(
+        "A140",
+        CkMismatchError,
+        "{against} returns arrays of the shapes {got}, but {op} returns {want}",
+        "return one array for each result of the op, in its shape",
+    ),
+    row(
+        "A141",
+        CkValueError,
+        "library is {got!r}",
+        "pass {known}: whose arrays the function takes that results are compared with",
+    ),
     # Z: knobs and internal errors
     row("Z001", CkValueError, "{name}={got!r}: {problem}", "{doc}"),
     row("Z010", CkValueError, "{name!r} was not found: {problem}"),

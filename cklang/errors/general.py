@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from cklang.errors.kinds import (
+    CkAttributeError,
     CkInternalError,
     CkMismatchError,
     CkValueError,
@@ -16,7 +17,12 @@ __all__ = ["TABLE"]
 TABLE: tuple[Rule, ...] = (
     # T: testing
     row("T001", CkMismatchError, "{count} of {size} elements are outside their bound", "{worst}"),
-    row("T002", CkMismatchError, "got {what} {got}, but the reference has {want}"),
+    row(
+        "T002",
+        CkMismatchError,
+        "got {what} {got}, but the reference has {want}",
+        "compare with an array of the same {what}",
+    ),
     row("T003", CkValueError, "no tolerance is defined for {got}", "legal: {known}"),
     row(
         "T004",
@@ -56,9 +62,15 @@ TABLE: tuple[Rule, ...] = (
         "library is {got!r}",
         "pass {known}: whose arrays the function takes that results are compared with",
     ),
+    row("A142", CkAttributeError, "cklang has no {name!r}", "{advice}"),
     # Z: knobs and internal errors
     row("Z001", CkValueError, "{name}={got!r}: {problem}", "{doc}"),
-    row("Z010", CkValueError, "{name!r} was not found: {problem}"),
+    row(
+        "Z010",
+        CkValueError,
+        "{name!r} was not found: {problem}",
+        "correct the name; `cklang COMMAND --help` says what a command takes",
+    ),
     row("Z002", CkInternalError, "internal error: {what}", "please report it with this text"),
     row(
         "Z003",

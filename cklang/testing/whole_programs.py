@@ -132,7 +132,7 @@ def ops(steps: int = 12) -> st.SearchStrategy[Op]:
     Example:
         >>> from hypothesis import given
         >>> from hypothesis import strategies as st
-        >>> from cklang.testing import calls, check_call
+        >>> from cklang.testing import calls, check_call, ops
         >>> @given(st.data(), ops(steps=4))
         ... def test_my_backend(data, op):
         ...     call = data.draw(calls(op, dims={"C": [8, 40], "N": 1, "W": [3, 20]}, largest=4))

@@ -63,6 +63,12 @@ TABLE: tuple[Rule, ...] = (
         "pass {known}: whose arrays the function takes that results are compared with",
     ),
     row("A142", CkAttributeError, "cklang has no {name!r}", "{advice}"),
+    row(
+        "A143",
+        CkValueError,
+        "cklang has a family of kernels called {name!r}",
+        "choose another name; taken: {known}",
+    ),
     # Z: knobs and internal errors
     row("Z001", CkValueError, "{name}={got!r}: {problem}", "{doc}"),
     row(

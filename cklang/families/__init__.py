@@ -24,7 +24,7 @@ from cklang.keys import SCHEMA_VERSION, AnyKey, KernelSignature, Key
 if TYPE_CHECKING:
     from cklang.fusion.kernel import Maker
 
-__all__ = ["FAMILIES", "AnyFamily", "family_of", "key_from_json", "key_of", "plan_of"]
+__all__ = ["FAMILIES", "AnyFamily", "add_family", "family_of", "key_from_json", "key_of", "plan_of"]
 
 AnyFamily = Family[Any, Any, Any]
 
@@ -76,6 +76,12 @@ class _Families(Mapping[str, AnyFamily]):
             self._loaded[name] = family
         return family
 
+    def add(self, family: AnyFamily) -> None:
+        """See :func:`add_family`."""
+        if family.name in ROWS:
+            raise error("A143", name=family.name, known=", ".join(ROWS))
+        self._loaded[family.name] = family
+
     def __iter__(self) -> Iterator[str]:
         return iter(ROWS)
 
@@ -83,8 +89,22 @@ class _Families(Mapping[str, AnyFamily]):
         return len(ROWS)
 
 
-FAMILIES: Mapping[str, AnyFamily] = _Families()
+_FAMILIES = _Families()
+FAMILIES: Mapping[str, AnyFamily] = _FAMILIES
 """The families by name."""
+
+
+def add_family(family: AnyFamily) -> None:
+    """Let the builder and stages know a family that is defined outside of cklang, in this process.
+
+    Its kernels are built, cached and launched. A family that was added before under the same name
+    is replaced. Programs do not use it: for that a family needs
+    ``makers`` and a line in :data:`ROWS` (``docs/tutorials/kernel_family.py``).
+
+    Raises:
+        CkValueError: A143, a family of cklang has this name.
+    """
+    _FAMILIES.add(family)
 
 
 def plan_of(function: Function) -> Plan:

@@ -20,6 +20,7 @@ from tests.support.pages.errors import PARTS
 from tests.support.pages.llms import LARGEST, RULES
 from tests.support.pages.reference import DTYPES, GROUPS, LANGUAGE, example, signature
 from tests.support.pages.site import with_links
+from tests.support.pages.tutorials import ORDER, TUTORIALS
 
 ROOT = DOCS.parent
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -62,7 +63,9 @@ def test_no_other_file_is_among_the_pictures() -> None:
     assert files == {name for name in GENERATED if name.startswith("pictures/")}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [*PAGES, *sorted(TUTORIALS.glob("*.md"))], ids=lambda path: path.name
+)
 def test_the_links_of_a_page_resolve(path: Path) -> None:
     assert broken(path) == []
 
@@ -70,7 +73,7 @@ def test_the_links_of_a_page_resolve(path: Path) -> None:
 def test_every_page_is_in_the_navigation_of_the_site_once() -> None:
     config = (ROOT / "mkdocs.yml").read_text()
     pages = re.findall(r"(?m)^ +- [^:]+: (\S+\.md)$", config[config.index("\nnav:") :])
-    assert sorted(pages) == sorted(path.name for path in DOCS.glob("*.md"))
+    assert sorted(pages) == sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 
 
 def test_the_site_links_pages_that_others_name() -> None:
@@ -78,6 +81,15 @@ def test_the_site_links_pages_that_others_name() -> None:
     assert with_links(text, {"hip.md"}) == (
         "See [`docs/hip.md`](hip.md) and `docs/none.md`, ![x](plots/a.png)."
     )
+
+
+def test_links_of_a_page_in_a_folder_lead_up() -> None:
+    assert with_links("`docs/hip.md`", {"hip.md"}, "../") == "[`docs/hip.md`](../hip.md)"
+
+
+def test_every_tutorial_is_in_the_gallery() -> None:
+    assert sorted(ORDER) == sorted(path.stem for path in TUTORIALS.glob("*.py"))
+    assert {path.stem for path in TUTORIALS.glob("*.ipynb")} == set(ORDER)
 
 
 def test_broken_links_are_reported(tmp_path: Path) -> None:

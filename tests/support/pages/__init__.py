@@ -13,6 +13,7 @@ from tests.support.pages.errors import errors_page
 from tests.support.pages.llms import llms_text
 from tests.support.pages.pictures import lanes_of_mfma, lanes_of_wmma, tiles_of_a_product
 from tests.support.pages.reference import reference_page
+from tests.support.pages.tutorials import generated
 
 __all__ = ["DOCS", "GENERATED"]
 
@@ -25,5 +26,6 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "pictures/mfma_32x32x8.svg": lanes_of_mfma,
     "pictures/tiles.svg": tiles_of_a_product,
     "pictures/wmma_16x16x16.svg": lanes_of_wmma,
+    **generated(),
 }
 """The generated files below ``docs/`` and the function that returns the text of each."""

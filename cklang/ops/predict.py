@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from cklang.clock.constants import ClockConstants, constants_of
 from cklang.clock.memory import chase_latency
 from cklang.device.device import open_device
 from cklang.errors import error
+from cklang.runtime.charts import Mark, timeline
 from cklang.runtime.op import Op
 
 if TYPE_CHECKING:
@@ -31,6 +33,23 @@ class Prediction:
     It is that of loops and issue times in instruction traces, and does not cover what the clock
     leaves out (``docs/clock.md``)."""
     kernels: tuple[LaunchTime, ...]
+
+    def timeline(self, kernel: int = 0) -> str:
+        """Return what each wave of a kernel's first workgroup does, as an SVG picture.
+
+        Args:
+            kernel: The number of a kernel in :attr:`kernels`.
+        """
+        launch = self.kernels[kernel]
+        lanes = [
+            (f"wave {number}", [Mark(start=s.start, stop=s.stop, kind=s.kind) for s in spans])
+            for number, spans in enumerate(launch.spans)
+        ]
+        return timeline(launch.kernel, lanes)
+
+    def _repr_html_(self) -> str:
+        charts = "".join(self.timeline(number) for number in range(len(self.kernels)))
+        return f"{charts}<pre>{escape(str(self))}</pre>"
 
 
 def _at_footprint(constants: ClockConstants, values: tuple[Any, ...]) -> ClockConstants:

@@ -98,5 +98,5 @@ except ck.CkError as mistake:
 # %% [markdown]
 # ## Look, then measure
 #
-# `op.explain(...)` prints the terms of the cost model for the chosen kernel and the runner-up, and `op.explain(...).cost` draws them in a notebook. The model is fitted to published times; on a
+# `op.explain(...)` prints the terms of the cost model for the chosen kernel and the runner-up; in a notebook it shows them as a chart. The model is fitted to published times; on a
 # GPU of your own `ck.autotune` measures instead ([Tuning](../tuning.md)). [Choosing kernels](../dispatch.md) has strategies, registries and presets.

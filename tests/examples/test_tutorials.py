@@ -37,7 +37,7 @@ def expect_packages(tutorial: Tutorial) -> None:
 def test_a_tutorial_prints_what_it_shows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expect_packages(ALL[name])
     replace_kernels(monkeypatch)
-    assert run(ALL[name]) == shown(ALL[name]), "run python -m tests.support.pages.tutorials"
+    assert run(ALL[name]) == shown(ALL[name]), f"run python -m tests.support.pages {name}"
 
 
 @pytest.mark.full

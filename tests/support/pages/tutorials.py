@@ -5,7 +5,7 @@ A script has cells in the percent format, which editors know: ``# %% [markdown]`
 comments, ``# %%`` code. The lines ``#: ...`` behind code are what it prints. A script says on its
 second line what it needs: ``# needs: torch``.
 
-``python -m tests.support.pages.tutorials NAME ...`` runs scripts and writes what they print into
+``python -m tests.support.pages NAME ...`` runs scripts and writes what they print into
 them; ``tests/examples/test_tutorials.py`` compares.
 """
 
@@ -231,9 +231,3 @@ def generated() -> Mapping[str, Callable[[], str]]:
     pages = {f"tutorials/{name}.md": lambda name=name: page(read(name)) for name in ORDER}
     books = {f"tutorials/{name}.ipynb": lambda name=name: notebook(read(name)) for name in ORDER}
     return {"tutorials/index.md": index_page, **pages, **books}
-
-
-if __name__ == "__main__":
-    for name in sys.argv[1:] or ORDER:
-        tutorial = read(name)
-        tutorial.path.write_text(with_outputs(tutorial, run(tutorial)), encoding="utf-8")

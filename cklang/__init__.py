@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 from cklang.device.device_array import DeviceArray, empty, synchronize, to_device, to_host
 from cklang.device.packed import Packed, pack
-from cklang.errors import CkError
+from cklang.errors import CkError, error
 from cklang.frontend import composites, functions
 from cklang.frontend.composites import *  # noqa: F403 - as those of functions
 from cklang.frontend.functions import *  # noqa: F403 - the names stand in its __all__, once
 from cklang.frontend.helper import Fn, fn
+from cklang.frontend.other_names import advice_for
 from cklang.ops import sparse24
 from cklang.runtime.op import Op, op
 from cklang.runtime.op_pickle import reduced_op as _reduced_op  # noqa: F401 - makes ops picklable
@@ -163,9 +164,17 @@ _LATE: Mapping[str, str] = {
 """Public names whose modules are imported when they are first asked for."""
 
 
+_MODULES = ("emulator", "testing")
+"""Modules that are imported when they are first asked for: ``ck.testing.check``."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name.startswith("_"):  # what Python, copy and inspect ask every module for
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise error("A142", name=name, advice=advice_for(name, __all__))
     value = getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
     globals()[name] = value
     return value

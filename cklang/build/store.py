@@ -26,7 +26,7 @@ from cklang.codec import canonical_digest
 from cklang.errors import CkError, error
 from cklang.toolchain.integrity import RECORD, files_in, problem_of, read_record, sealed
 from cklang.toolchain.log import logger
-from cklang.toolchain.paths import cache_root
+from cklang.toolchain.paths import cache_root, writing
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -38,6 +38,9 @@ SCHEMA_VERSION = 1
 
 _STALE_SECONDS = 24 * 3600.0
 _USE_SECONDS = 3600.0
+
+_DAMAGED: set[Path] = set()
+"""Folders of entries that were found damaged and not yet built again in this process."""
 
 Inputs = Mapping[str, Any]
 Build = Callable[[Path], Mapping[str, Any]]
@@ -111,7 +114,7 @@ class Store:
         except (FileNotFoundError, NotADirectoryError):
             return None
         if problem is not None:
-            self._log.warning("%s: %s; it will be built again", folder, problem)
+            self._warn(folder, problem)
             return None
         _mark_used(folder)
         return entry
@@ -131,7 +134,14 @@ class Store:
             entry = self.find(kind, digest)
             if entry is not None:
                 return entry, True
-            return self._build(kind, digest, inputs, build), False
+            with writing(self.root):
+                return self._build(kind, digest, inputs, build), False
+
+    def _warn(self, folder: Path, problem: str) -> None:
+        """Log a damaged entry, once until it was built again: many steps look for one entry."""
+        if folder not in _DAMAGED:
+            _DAMAGED.add(folder)
+            self._log.warning("%s: %s; it will be built again", folder, problem)
 
     def entries(self, kind: str | None = None) -> Iterator[Entry]:
         """Iterate over the readable entries (without checking their files)."""
@@ -299,10 +309,8 @@ class Store:
     def _temporary(self) -> Path:
         name = f"{socket.gethostname()}~{os.getpid()}~{uuid.uuid4().hex}"
         folder = self.base / "tmp" / name
-        try:
+        with writing(self.root):
             folder.mkdir(parents=True)
-        except OSError as problem:
-            raise error("C001", folder=self.root, problem=problem.strerror) from problem
         return folder
 
     @staticmethod
@@ -332,6 +340,7 @@ class Store:
         for _ in range(8):
             try:
                 temporary.rename(folder)
+                _DAMAGED.discard(folder)
                 return self._entry(kind, folder, record)
             except OSError:
                 # Somebody else published it first, or a damaged entry stands there.

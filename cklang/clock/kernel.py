@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil, prod
 
 import numpy as np
@@ -54,6 +54,16 @@ _REMARKED = re.compile(r"s_wait|s_nop|s_setprio|s_sleep")
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """What a wave does from one cycle to another."""
+
+    start: int
+    stop: int
+    kind: str
+    """``matrix``, ``vector``, ``scalar``, ``memory``, ``LDS``, ``barrier`` or ``wait``."""
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchTime:
     """How long one launch takes."""
 
@@ -69,6 +79,53 @@ class LaunchTime:
     """Share of the waves' cycles that they are stalled at each operation, the largest first."""
     unknown: Mapping[str, float]
     """Share of the executed instructions for which the clock has no cost, by operation."""
+    spans: tuple[tuple[Span, ...], ...] = field(default=(), repr=False)
+    """What each wave of the first workgroup does, cycle by cycle."""
+
+
+_KINDS = (
+    ("s_barrier", "barrier"),
+    ("s_wait", "wait"),
+    ("v_mfma", "matrix"),
+    ("v_smfmac", "matrix"),
+    ("v_wmma", "matrix"),
+    ("v_swmmac", "matrix"),
+    ("ds_", "LDS"),
+    ("v_", "vector"),
+    ("s_load", "memory"),
+    ("s_", "scalar"),
+    ("", "memory"),
+)
+"""Kinds of instructions by how their names begin; the first row that fits."""
+
+
+def spans_of(ops: Sequence[str], wave: TimedWave) -> tuple[Span, ...]:
+    """Return what a wave does, neighbours of one kind as one span.
+
+    Args:
+        ops: The operation of each instruction that the wave executes.
+        wave: When it executes them. Cycles before an instruction issues are spans of waiting.
+
+    Example:
+        >>> wave = TimedWave(np.array([0, 4]), np.array([0, 6]), np.array([4, 8]), 12)
+        >>> [(span.start, span.stop, span.kind) for span in spans_of(["v_add", "v_mfma"], wave)]
+        [(0, 4, 'vector'), (4, 10, 'wait'), (10, 12, 'matrix')]
+    """
+    spans: list[Span] = []
+    for op, start, stall, duration in zip(
+        ops, wave.start.tolist(), wave.stall.tolist(), wave.duration.tolist(), strict=True
+    ):
+        kind = next(kind for prefix, kind in _KINDS if op.startswith(prefix))
+        for first, last, what in (
+            (start, start + stall, "wait"),
+            (start + stall, start + duration, kind),
+        ):
+            if first == last:
+                continue
+            if spans and spans[-1].kind == what and spans[-1].stop >= first:
+                first = spans.pop().start
+            spans.append(Span(first, last, what))
+    return tuple(spans)
 
 
 def instruction_of(text: str, address: int = 0) -> Instruction:
@@ -309,6 +366,11 @@ def time_of(detail: LaunchDetail) -> LaunchTime:
         detail.resident,
         _stall_shares(detail.listing, detail.streams, detail.unit.waves),
         _unknown_shares(detail.prog, detail.listing, detail.streams),
+        tuple(
+            spans_of([detail.listing[line].op for line in stream.line], wave)
+            for stream, wave in zip(detail.streams, detail.unit.waves, strict=True)
+            if stream.group == 0
+        ),
     )
 
 

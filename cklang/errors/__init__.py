@@ -24,6 +24,7 @@ from cklang.errors import (
     values,
 )
 from cklang.errors.kinds import (
+    CkAttributeError,
     CkBuildError,
     CkDeviceError,
     CkError,
@@ -40,6 +41,7 @@ from cklang.source import Span
 __all__ = [
     "RULES",
     "TABLE",
+    "CkAttributeError",
     "CkBuildError",
     "CkDeviceError",
     "CkError",

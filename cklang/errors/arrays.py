@@ -60,7 +60,7 @@ TABLE: tuple[Rule, ...] = (
         "pass a number that {dtype} holds, or declare another dtype",
     ),
     row("A010", CkTypeError, "{op}() misses {missing}", "its parameters: {names}"),
-    row("A011", CkTypeError, "{op}() takes no {what}", "its parameters: {names}"),
+    row("A011", CkTypeError, "{op}() {problem}", "{advice}its parameters: {names}"),
     row("A012", CkTypeError, "{op}() got {name!r} twice, by position and by name", "pass it once"),
     row(
         "A013",
@@ -128,14 +128,14 @@ TABLE: tuple[Rule, ...] = (
         "A030",
         CkValueError,
         "{name} has no contiguous axis (shape {shape}, strides {strides} in elements)",
-        "a gemm operand needs stride 1 along its rows or its columns; "
-        "pass numpy.ascontiguousarray({name})",
+        "an operand of a product needs stride 1 along its rows or its columns; "
+        "of a tensor pass {name}.contiguous(), of an array numpy.ascontiguousarray({name})",
     ),
     row(
         "A031",
         CkValueError,
         "{name} has a negative stride (strides {strides} in elements)",
-        "pass numpy.ascontiguousarray({name})",
+        "pass a copy: numpy.ascontiguousarray({name})",
     ),
     row(
         "A032",
@@ -147,7 +147,7 @@ TABLE: tuple[Rule, ...] = (
         "A033",
         CkValueError,
         "the rows of {name} overlap: they start {stride} elements apart and have {columns}",
-        "pass a copy: numpy.ascontiguousarray({name})",
+        "pass a contiguous array as out, or none",
     ),
     row(
         "A035",
@@ -389,14 +389,14 @@ TABLE: tuple[Rule, ...] = (
         "A068",
         CkValueError,
         "{name} is not row-major (shape {shape}, strides {strides} in elements)",
-        "pass numpy.ascontiguousarray({name})",
+        "of a tensor pass {name}.contiguous(), of an array numpy.ascontiguousarray({name})",
     ),
     row(
         "A069",
         CkValueError,
         "the last axis of {name} is not contiguous (shape {shape}, strides {strides} in elements)",
-        "pass numpy.ascontiguousarray({name}); a cache is written in place, so make it with a "
-        "contiguous last axis",
+        "of a tensor pass {name}.contiguous(), of an array numpy.ascontiguousarray({name}); "
+        "a cache is written in place, so make it with a contiguous last axis",
     ),
     row(
         "A058",

@@ -90,7 +90,12 @@ TABLE: tuple[Rule, ...] = (
         "hipcc: {word!r}: {problem}",
         "a source of another name is read after -x hip (or c++, or c)",
     ),
-    row("B032", CkValueError, "hipcc: {flag} cannot be honoured: {reason}"),
+    row(
+        "B032",
+        CkValueError,
+        "hipcc: {flag} cannot be honoured: {reason}",
+        "leave {flag} out; `cklang hipcc --help` lists what is honoured",
+    ),
     row("B033", CkValueError, "hipcc: no source and no object is named", "cklang hipcc --help"),
     row(
         "B034",
@@ -109,7 +114,8 @@ TABLE: tuple[Rule, ...] = (
         "C001",
         CkBuildError,
         "the kernel cache cannot write {folder}: {problem}",
-        "set CKLANG_CACHE_DIR to a folder that you may write to",
+        "set CKLANG_CACHE_DIR to a folder that you may write to, with 500 MB of room: the emulator "
+        "takes 150 MB, a kernel 1 to 5 MB. `cklang cache trim --most GB` makes room in a full one",
     ),
     row(
         "C002",
@@ -137,7 +143,12 @@ TABLE: tuple[Rule, ...] = (
     ),
     # D: device
     row("D001", CkValueError, "there is no device {got!r}", "devices: {known}"),
-    row("D003", CkDeviceError, "{call} on {device} failed: {status} ({words})"),
+    row(
+        "D003",
+        CkDeviceError,
+        "{call} on {device} failed: {status} ({words})",
+        "look for the first error of the process: a fault of a launch shows at a later call too",
+    ),
     row(
         "D004",
         CkDeviceError,
@@ -150,8 +161,18 @@ TABLE: tuple[Rule, ...] = (
         "this process has the HIP library for {loaded!r} devices; {wanted!r} needs the other",
         "choose one of the two before the first call, or use two processes",
     ),
-    row("D007", CkUnsupportedError, "{label} refuses {problem}: {verdict}"),
-    row("D008", CkInternalError, "the arguments of {label} hold no address of operand {index}"),
+    row(
+        "D007",
+        CkUnsupportedError,
+        "{label} refuses {problem}: {verdict}",
+        "leave the choice of the kernel to cklang, or name another algorithm with op.using(...)",
+    ),
+    row(
+        "D008",
+        CkInternalError,
+        "the arguments of {label} hold no address of operand {index}",
+        "please report it with this text",
+    ),
     row(
         "D009",
         CkDeviceError,

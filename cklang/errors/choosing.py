@@ -15,7 +15,12 @@ __all__ = ["TABLE"]
 TABLE: tuple[Rule, ...] = (
     # K: keys, rules, selection
     row("K001", CkValueError, "{what} {got!r} is unknown", "known: {known}\nnearest: {nearest}"),
-    row("K002", CkValueError, "{what} must be {want}, not {got!r}"),
+    row(
+        "K002",
+        CkValueError,
+        "{what} must be {want}, not {got!r}",
+        "correct the value, or write the record again with the to_json of this version",
+    ),
     row(
         "K003",
         CkValueError,
@@ -35,7 +40,12 @@ TABLE: tuple[Rule, ...] = (
         "correct the file; arch_specs/schema.json says what it may hold",
     ),
     row("K006", CkValueError, "no {name} has {got} compute units", "known: {known}"),
-    row("K007", CkValueError, "{label} belongs to the functions {want}, not to {got}"),
+    row(
+        "K007",
+        CkValueError,
+        "{label} belongs to the functions {want}, not to {got}",
+        "declare it with the functions of its signature; Registry.declare does so for an op",
+    ),
     row(
         "K008",
         CkValueError,
@@ -46,6 +56,7 @@ TABLE: tuple[Rule, ...] = (
         "K009",
         CkUnsupportedError,
         "nothing legal was found near {algorithm} for {signature} on {arch}",
+        "begin with another algorithm, or leave op.using(...) out and let cklang choose",
     ),
     row(
         "K010",
@@ -72,14 +83,24 @@ TABLE: tuple[Rule, ...] = (
         "arch_specs gives {gpu} no matrix rate for {dtype}",
         "rates are known for: {known}",
     ),
-    row("N003", CkValueError, "tuning constants {name}: {problem}"),
+    row(
+        "N003",
+        CkValueError,
+        "tuning constants {name}: {problem}",
+        "write the file again with the fit that made it (docs/tuning.md), or install cklang again",
+    ),
     row(
         "N004",
         CkValueError,
         "the kernels to rank are for {got} and for {want}",
         "rank each GPU's by itself",
     ),
-    row("N005", CkValueError, "there is no kernel to rank"),
+    row(
+        "N005",
+        CkValueError,
+        "there is no kernel to rank",
+        "give one key or more, such as those of ck.Registry or ck.pattern",
+    ),
     row(
         "N006",
         CkValueError,
@@ -98,14 +119,24 @@ TABLE: tuple[Rule, ...] = (
         "@{name} has nothing to measure: its result has no element",
         "give every dim an extent of 1 or more",
     ),
-    row("N009", CkValueError, "{path} cannot be read: {problem}"),
+    row(
+        "N009",
+        CkValueError,
+        "{path} cannot be read: {problem}",
+        "name a file that can be read: a CSV with a header, or what cklang tune --export wrote",
+    ),
     row(
         "N010",
         CkUnsupportedError,
         "pictures are drawn by matplotlib, which is not installed",
         "pip install 'cklang[plot]'; tables and reports need nothing",
     ),
-    row("N011", CkValueError, "learned ranker {name}: {problem}"),
+    row(
+        "N011",
+        CkValueError,
+        "learned ranker {name}: {problem}",
+        "train it again (docs/tuning.md), or install cklang again",
+    ),
     row(
         "N012",
         CkUnsupportedError,

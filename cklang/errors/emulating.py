@@ -32,8 +32,18 @@ TABLE: tuple[Rule, ...] = (
         "device {device} of the emulator has not launched a kernel",
         "launch a kernel there first",
     ),
-    row("E004", CkDeviceError, "{function} is no kernel of a loaded module"),
-    row("E005", CkDeviceError, "the emulator has no instruction tables for {arch!r}"),
+    row(
+        "E004",
+        CkDeviceError,
+        "{function} is no kernel of a loaded module",
+        "load its code object first and launch the function that hipModuleGetFunction returns",
+    ),
+    row(
+        "E005",
+        CkDeviceError,
+        "the emulator has no instruction tables for {arch!r}",
+        "name a GPU that is emulated, such as gfx942; docs/emulator.md lists them",
+    ),
     row(
         "E006",
         CkUnsupportedError,

@@ -27,8 +27,9 @@ TABLE: tuple[Rule, ...] = (
         "F002",
         CkSyntaxError,
         "the source text of {name} cannot be read from {file}",
-        "define it in a file or a notebook cell: the plain REPL, exec and python -c keep no text, "
-        "and a file changed since its import no longer fits",
+        "define it in a file or a notebook cell. python -c, exec and, before Python 3.13, the REPL "
+        "keep no text: for exec give it to linecache (docs/language.md, Text without a file), in "
+        "the REPL import a file. A file changed since its import no longer fits: restart",
     ),
     row(
         "F003",
@@ -82,7 +83,7 @@ TABLE: tuple[Rule, ...] = (
         "{words} is a Python function; a program calls only ck functions, helpers and ops",
         "make it a helper: decorate it with @ck.fn",
     ),
-    row("F015", CkTypeError, "NumPy's {words} does not run in a kernel", "{advice}"),
+    row("F015", CkTypeError, "{words} of {library} does not run in a kernel", "{advice}"),
     row("F016", CkSyntaxError, "Python's {name} is not part of the language", "{advice}"),
     row(
         "F017",
@@ -329,9 +330,14 @@ TABLE: tuple[Rule, ...] = (
         "write `for i in range(n)`; whole tensors are computed without loops",
     ),
     row("F073", CkTypeError, "{want} names for {got}", "both sides must have the same length"),
-    row("F074", CkValueError, "assertion failed: {reason}"),
+    row(
+        "F074",
+        CkValueError,
+        "assertion failed: {reason}",
+        "pass arguments for which the assertion of the op holds",
+    ),
     row("F080", CkValueError, "{program} has no {what} {name}", "{known}"),
-    row("F081", CkValueError, "the {what} {name} of {program} is not given"),
+    row("F081", CkValueError, "the {what} {name} of {program} is not given", "pass {name}=..."),
     row(
         "F082",
         CkTypeError,

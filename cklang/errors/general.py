@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from cklang.errors.kinds import (
+    CkAttributeError,
     CkInternalError,
     CkMismatchError,
     CkValueError,
@@ -16,7 +17,12 @@ __all__ = ["TABLE"]
 TABLE: tuple[Rule, ...] = (
     # T: testing
     row("T001", CkMismatchError, "{count} of {size} elements are outside their bound", "{worst}"),
-    row("T002", CkMismatchError, "got {what} {got}, but the reference has {want}"),
+    row(
+        "T002",
+        CkMismatchError,
+        "got {what} {got}, but the reference has {want}",
+        "compare with an array of the same {what}",
+    ),
     row("T003", CkValueError, "no tolerance is defined for {got}", "legal: {known}"),
     row(
         "T004",
@@ -44,9 +50,33 @@ TABLE: tuple[Rule, ...] = (
         "the constant {name!r} of {op} has no default",
         "say what it may be: constants={{{name!r}: [...]}}",
     ),
+    row(
+        "A140",
+        CkMismatchError,
+        "{against} returns arrays of the shapes {got}, but {op} returns {want}",
+        "return one array for each result of the op, in its shape",
+    ),
+    row(
+        "A141",
+        CkValueError,
+        "library is {got!r}",
+        "pass {known}: whose arrays the function takes that results are compared with",
+    ),
+    row("A142", CkAttributeError, "cklang has no {name!r}", "{advice}"),
+    row(
+        "A143",
+        CkValueError,
+        "cklang has a family of kernels called {name!r}",
+        "choose another name; taken: {known}",
+    ),
     # Z: knobs and internal errors
     row("Z001", CkValueError, "{name}={got!r}: {problem}", "{doc}"),
-    row("Z010", CkValueError, "{name!r} was not found: {problem}"),
+    row(
+        "Z010",
+        CkValueError,
+        "{name!r} was not found: {problem}",
+        "correct the name; `cklang COMMAND --help` says what a command takes",
+    ),
     row("Z002", CkInternalError, "internal error: {what}", "please report it with this text"),
     row(
         "Z003",

@@ -10,6 +10,7 @@ from typing import Any
 from cklang.source import Span
 
 __all__ = [
+    "CkAttributeError",
     "CkBuildError",
     "CkDeviceError",
     "CkError",
@@ -98,6 +99,10 @@ class CkSyntaxError(CkError, SyntaxError):
 
 class CkTypeError(CkError, TypeError):
     """A value has the wrong type, dtype or rank."""
+
+
+class CkAttributeError(CkError, AttributeError):
+    """A module or an object has no such name."""
 
 
 class CkValueError(CkError, ValueError):

@@ -93,11 +93,17 @@ TABLE: tuple[Rule, ...] = (
         "legal: f16, bf16, f32, i8, i32, bool; convert it before the call",
     ),
     # L: lowering
-    row("L001", CkUnsupportedError, "{op} has no C, so no kernel can compute it"),
+    row(
+        "L001",
+        CkUnsupportedError,
+        "{op} has no C, so no kernel can compute it",
+        "compute it in f32 or i32, or outside the op",
+    ),
     row(
         "L002",
         CkInternalError,
         "the functions take {got}, but the signature gives {want}; D vectors: {vectors}",
+        "please report it with this text",
     ),
     row(
         "L003",

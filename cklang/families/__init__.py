@@ -24,7 +24,16 @@ from cklang.keys import SCHEMA_VERSION, AnyKey, KernelSignature, Key
 if TYPE_CHECKING:
     from cklang.fusion.kernel import Maker
 
-__all__ = ["FAMILIES", "AnyFamily", "family_of", "key_from_json", "key_of", "plan_of", "stand_ins"]
+__all__ = [
+    "FAMILIES",
+    "AnyFamily",
+    "add_family",
+    "family_of",
+    "key_from_json",
+    "key_of",
+    "plan_of",
+    "stand_ins",
+]
 
 AnyFamily = Family[Any, Any, Any]
 
@@ -115,7 +124,13 @@ class _Families(Mapping[str, AnyFamily]):
         return family
 
     def __contains__(self, name: object) -> bool:
-        return name in ROWS  # imports nothing
+        return name in ROWS or name in self._loaded  # imports nothing
+
+    def add(self, family: AnyFamily) -> None:
+        """See :func:`add_family`."""
+        if family.name in ROWS:
+            raise error("A143", name=family.name, known=", ".join(ROWS))
+        self._loaded[family.name] = family
 
     def __iter__(self) -> Iterator[str]:
         return iter(ROWS)
@@ -124,8 +139,22 @@ class _Families(Mapping[str, AnyFamily]):
         return len(ROWS)
 
 
-FAMILIES: Mapping[str, AnyFamily] = _Families()
+_FAMILIES = _Families()
+FAMILIES: Mapping[str, AnyFamily] = _FAMILIES
 """The families by name."""
+
+
+def add_family(family: AnyFamily) -> None:
+    """Let the builder and stages know a family that is defined outside of cklang, in this process.
+
+    Its kernels are built, cached and launched. A family that was added before under the same name
+    is replaced. Programs do not use it: for that a family needs
+    ``makers`` and a line in :data:`ROWS` (``docs/tutorials/kernel_family.py``).
+
+    Raises:
+        CkValueError: A143, a family of cklang has this name.
+    """
+    _FAMILIES.add(family)
 
 
 def plan_of(function: Function) -> Plan:
@@ -192,16 +221,23 @@ def key_from_json(data: Mapping[str, Any]) -> AnyKey:
     name = data["family"]
     if name not in FAMILIES:
         raise unknown("kernel family", name, list(FAMILIES))
-    row = ROWS[name]
-    signature = decode(_class(row.signature), data["signature"], "signature")
+    signature_class, algorithm_class = _classes(name)
+    signature = decode(signature_class, data["signature"], "signature")
     algorithm = None
-    if row.algorithm:
-        algorithm = decode(_class(row.algorithm), data["algorithm"], "algorithm")
+    if algorithm_class is not None:
+        algorithm = decode(algorithm_class, data["algorithm"], "algorithm")
     return Key(signature, algorithm, decode(str, data["arch"], "arch"))
 
 
+def _classes(family: str) -> tuple[type[Any], type[Any] | None]:
+    """Return the classes of a family's signatures and algorithms, without importing the family."""
+    row = ROWS.get(family)
+    if row is None:  # it was added
+        return FAMILIES[family].signature, FAMILIES[family].algorithm
+    return _class(row.signature), _class(row.algorithm) if row.algorithm else None
+
+
 def _class(path: str) -> type[Any]:
-    """Return a class of a family's folder, for which the rest of the family is not imported."""
     module, _, name = path.rpartition(".")
     value: type[Any] = getattr(import_module(f"cklang.families.{module}"), name)
     return value

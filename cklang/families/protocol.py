@@ -91,6 +91,9 @@ class CostModel(Protocol):
     def table(self, places: Sequence[int], problem: Any) -> list[str]:
         """Return the terms of the kernels at one or two places, as lines of text."""
 
+    def terms(self, place: int, problem: Any) -> Mapping[str, float]:
+        """Return what makes up the time of the kernel at a place, in µs; the sum is the time."""
+
 
 class SelectionLike(Protocol):
     """What a family needs of a selection."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from cklang.frontend import calls, composites, emit
 from cklang.frontend.helper import Fn
-from cklang.frontend.intrinsics import INTRINSICS, Intrinsic
+from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, Intrinsic
 from cklang.frontend.names import nearest
 from cklang.frontend.ops import indexing, regions
 from cklang.frontend.ops.gemm import gemm
@@ -207,14 +207,23 @@ def _attribute(scope: Scope, node: ast.Attribute) -> Item:
     if isinstance(item, Tensor):
         if node.attr in _PROPERTIES:
             return _PROPERTIES[node.attr](scope, node, item)
-        advice = _METHODS.get(node.attr) or nearest(node.attr, _ATTRIBUTES, "x.")
-        if node.attr in _CALLED:
-            advice = f"call it: x.{node.attr}({_CALLED[node.attr]})"
+        advice = _advice(node.attr)
         raise scope.error("F052", node, name=node.attr, what=describe(item), advice=advice)
     if isinstance(item, OpProgram) and node.attr == "apart":
         return Apart(op=item)
     advice = "attributes are those of tensors and of Python modules"
     raise scope.error("F052", node, name=node.attr, what=describe(item), advice=advice)
+
+
+def _advice(name: str) -> str:
+    """Say what to write instead of an attribute that tensors do not have."""
+    if name in _CALLED:
+        return f"call it: x.{name}({_CALLED[name]})"
+    if name in _METHODS:
+        return _METHODS[name]
+    if name in INTRINSICS or name in COMPOSITES:
+        return f"write ck.{name}(x)"
+    return nearest(name, _ATTRIBUTES, "x.")
 
 
 def _binary(scope: Scope, node: ast.BinOp) -> Item:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import ast
 import builtins
-import difflib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType
@@ -30,6 +29,7 @@ from cklang.frontend.captured import (
 )
 from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, Intrinsic
 from cklang.frontend.ops.masks import Joined, Window
+from cklang.frontend.other_names import DTYPES, advice_for, nearest
 from cklang.frontend.text import FunctionText
 from cklang.frontend.values import Helper, OpProgram, program_of
 from cklang.types import Dim, DType, DTypeVar
@@ -43,7 +43,7 @@ BUILTINS = (abs, bool, enumerate, float, int, len, max, min, range, reversed, ro
 """The Python builtins that a program may call on compile-time constants."""
 
 _ADVICE = {
-    "print": "a kernel prints nothing: look at the result, or print(op.ir) to see the program",
+    "print": "a kernel prints nothing: look at the result, or print(op.ir(...)) to see the program",
     "sum": "write ck.sum(x, axis=-1), or x.sum(-1); add constants with a for loop",
     "any": "write ck.any(x, axis=-1) along axes, a | b for two tensors, `a or b` for constants",
     "all": "write ck.all(x, axis=-1) along axes, a & b for two tensors, `a and b` for constants",
@@ -236,9 +236,9 @@ class _Names:
         if getattr(builtins, name, _MISSING) is value:
             advice = _ADVICE.get(name, "leave it out, or do it outside the function")
             return error("F016", at=at, name=name, advice=advice)
-        if _from_numpy(value):
-            advice = nearest(name, _FUNCTIONS, "ck.")
-            return error("F015", at=at, words=words, advice=advice)
+        if library := _library(value):
+            advice = _instead(name, value)
+            return error("F015", at=at, library=library, words=words, advice=advice)
         if isinstance(value, FunctionType):
             return error("F014", at=at, words=words)
         advice = {
@@ -268,7 +268,7 @@ def _has_attributes(value: object) -> bool:
     others = Intrinsic | Helper | FunctionType | BuiltinFunctionType | np.ndarray | ModuleType
     if value is _MISSING or isinstance(value, others) or program_of(value):
         return False
-    return not (_is_constant(_plain(value)) or _from_numpy(value) or is_python(value))
+    return not (_is_constant(_plain(value)) or _library(value) or is_python(value))
 
 
 def _attribute_of(read: Callable[[], object], name: str) -> object:
@@ -299,19 +299,23 @@ def is_python(value: object) -> bool:
     return is_math or any(value is builtin for builtin in BUILTINS)
 
 
-def _from_numpy(value: object) -> bool:
+_LIBRARIES = {"numpy": "NumPy", "torch": "torch"}
+"""Packages whose functions programs do not call, by what messages call them."""
+
+
+def _library(value: object) -> str | None:
+    """Return the library of a function or dtype that programs do not call."""
     module = getattr(value, "__module__", None) or type(value).__module__
-    return isinstance(value, np.ufunc) or (callable(value) and str(module).startswith("numpy"))
+    package = str(module).partition(".")[0]
+    if isinstance(value, np.ufunc):
+        return _LIBRARIES["numpy"]
+    is_dtype = type(value).__name__ == "dtype"
+    return _LIBRARIES.get(package) if callable(value) or is_dtype else None
 
 
-def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
-    """Return an advice that names what is spelled most like ``name``, or what there is."""
-    public = sorted({word for word in known if not word.startswith("_")})
-    if name in public:
-        return f"write {prefix}{name}"
-    close = difflib.get_close_matches(name, public, n=3, cutoff=0.6)
-    if close:
-        return "did you mean " + " or ".join(prefix + word for word in close) + "?"
-    if not public or len(public) > 12:
-        return "nothing of a like name is known"
-    return "known: " + ", ".join(prefix + word for word in public)
+def _instead(name: str, value: object) -> str:
+    """Say what to write instead of a name of another library."""
+    if isinstance(value, type) and issubclass(value, np.generic):
+        dtype = DTYPES.get(name, "ck.f32")
+        return f"write 0.5 for the number {name}(0.5), and {dtype} for the dtype"
+    return advice_for(name, _FUNCTIONS)

@@ -22,8 +22,9 @@ _FILLS = {"parameter": "#ffffff", "result": "#ffffff", "anchor": "#cfe3f7"}
 _OTHERS = "#eef3e2"
 _DASHED = 'stroke-width="1" stroke-dasharray="4 3"'
 _HEAD = (
-    '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
-    'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>'
+    '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="9" '
+    'markerHeight="9" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z"/>'
+    "</marker></defs>"
 )
 
 
@@ -47,7 +48,8 @@ def to_svg(name: str, graph: nx.MultiDiGraph, uses: Iterable[Use]) -> str:
             f"{escape(labels[node])}</text>"
         )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
+        f'style="max-width: {width:g}px; background: #ffffff" role="img" '
         f'font-family="monospace" font-size="12"><title>{escape(name)}</title>{_HEAD}'
         f"{''.join(parts)}</svg>"
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from cklang.clock.constants import constants_of
 from cklang.clock.memory import at_footprint
 from cklang.device.device import open_device
 from cklang.errors import error
+from cklang.runtime.charts import Mark, timeline
 
 if TYPE_CHECKING:
     from cklang.clock.kernel import LaunchTime
@@ -43,6 +45,23 @@ class Prediction:
                 f"{kernel.resident} a compute unit at a time; stalled {words or 'nowhere'}"
             )
         return "\n".join(lines)
+
+    def timeline(self, kernel: int = 0) -> str:
+        """Return what each wave of a kernel's first workgroup does, as an SVG picture.
+
+        Args:
+            kernel: The number of a kernel in :attr:`kernels`.
+        """
+        launch = self.kernels[kernel]
+        lanes = [
+            (f"wave {number}", [Mark(start=s.start, stop=s.stop, kind=s.kind) for s in spans])
+            for number, spans in enumerate(launch.spans)
+        ]
+        return timeline(launch.kernel, lanes)
+
+    def _repr_html_(self) -> str:
+        charts = "".join(self.timeline(number) for number in range(len(self.kernels)))
+        return f"{charts}<pre>{escape(str(self))}</pre>"
 
 
 _STALLS = 3

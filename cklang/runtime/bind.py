@@ -6,7 +6,8 @@ Every mismatch is found before one is raised: the first is the error, the others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import difflib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -209,13 +210,17 @@ def assigned(
     positional = [p for p in parameters if not p.keyword_only]
     names = ", ".join(p.name for p in parameters)
     if len(args) > len(positional):
-        what = f"{len(args)} positional arguments"
-        mistakes.append(error("A011", op=op, what=what, names=names))
+        most = f"{len(positional)} positional argument{'s' if len(positional) != 1 else ''}"
+        problem = f"takes {most}, but got {len(args)}"
+        mistakes.append(error("A011", op=op, problem=problem, advice="", names=names))
     arguments = {p.name: value for p, value in zip(positional, args, strict=False)}
     known = {p.name for p in parameters}
     for name, value in kwargs.items():
         if name not in known:
-            mistakes.append(error("A011", op=op, what=f"an argument {name!r}", names=names))
+            problem = f"has no parameter {name!r}"
+            mistakes.append(
+                error("A011", op=op, problem=problem, advice=_meant(name, known), names=names)
+            )
         elif name in arguments:
             mistakes.append(error("A012", op=op, name=name))
         else:
@@ -225,6 +230,12 @@ def assigned(
         mistakes.append(error("A010", op=op, missing=", ".join(missing), names=names))
     defaults = {p.name: p.default for p in parameters if p.has_default}
     return defaults | arguments, mistakes
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    """Return the parameter that a misspelled name means, as the beginning of an advice."""
+    close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    return f"did you mean {close[0]}? " if close else ""
 
 
 def bind(

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 
 import numpy as np
 
@@ -17,10 +18,41 @@ from cklang.families.stage import Stage
 from cklang.fusion.explain import explain as explain_plan
 from cklang.fusion.plan import Plan
 from cklang.runtime.bind import Binding
+from cklang.runtime.charts import stacked_bars
 from cklang.runtime.planner import Choice, choices_of, memory_of
 from cklang.selection.select import AnySelection, Request
 
-__all__ = ["explain", "inspect"]
+__all__ = ["Explanation", "explain", "inspect"]
+
+Bar = tuple[str, Mapping[str, float]]
+"""A kernel, and the terms of its predicted time in µs."""
+
+
+class Explanation(str):
+    """What ``op.explain`` returns: text, which a notebook shows below a chart of predicted times.
+
+    The chart has a bar for each kernel of the call, made of the terms of the cost model, and one
+    for the quickest other kernel that would be legal.
+    """
+
+    __slots__ = ("bars", "heading")
+    bars: tuple[Bar, ...]
+    heading: str
+
+    def __new__(cls, text: str, heading: str = "", bars: tuple[Bar, ...] = ()) -> Explanation:
+        """Return the text with a heading and the bars of its chart."""
+        self = super().__new__(cls, text)
+        self.heading, self.bars = heading, bars
+        return self
+
+    def __reduce__(self) -> tuple[type[Explanation], tuple[str, str, tuple[Bar, ...]]]:
+        return type(self), (str(self), self.heading, self.bars)
+
+    def _repr_svg_(self) -> str | None:
+        return stacked_bars(self.heading, self.bars) if self.bars else None
+
+    def _repr_html_(self) -> str:
+        return f"{self._repr_svg_() or ''}<pre>{escape(self)}</pre>"
 
 
 def explain(
@@ -29,7 +61,7 @@ def explain(
     outs: Sequence[Array] | None,
     device: str | None,
     request: Request,
-) -> str:
+) -> Explanation:
     """Return the IR, the fusion decisions, each kernel's key and why that algorithm, the device."""
     target = target_of(device)
     memory = memory_of(plan, binding, outs)
@@ -39,7 +71,9 @@ def explain(
     if not choices:
         parts.append("the result has no element: nothing is launched")
     parts.append(_device(target))
-    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+    text = "\n\n".join(part.rstrip() for part in parts) + "\n"
+    bars = [bar for index, choice in enumerate(_distinct(choices)) for bar in _bars(index, choice)]
+    return Explanation(text, f"{plan.function.name} on {target.spec.product}", tuple(bars))
 
 
 def inspect(
@@ -121,17 +155,37 @@ def _terms(selection: AnySelection) -> list[str]:
 
     Kernels with equal predictions differ in what the model does not see.
     """
+    places, alike = _compared(selection)
+    if not places:
+        return []  # the reason of the choice says why
+    title = "  predicted by the cost model" + (f" ({alike} others alike)" if alike else "")
+    return [title, *selection.pool.table(places, selection.problem)]
+
+
+def _compared(selection: AnySelection) -> tuple[list[int], int]:
+    """Return the places in the pool of the chosen kernel and of the quickest other legal one.
+
+    And how many others have the prediction of the chosen one. No place if the model has no rates.
+    """
     pool, problem = selection.pool, selection.problem
     try:
         times = np.where(pool.legal(problem), pool.times_of(problem), np.inf)
     except CkUnsupportedError:
-        return []  # the reason of the choice says why
+        return [], 0
     same = times == times[selection.position]
-    alike = np.count_nonzero(same) - 1
-    title = "  predicted by the cost model" + (f" ({alike} others alike)" if alike else "")
     other = int(np.argmin(np.where(same, np.inf, times)))
     places = [selection.position] + ([] if same[other] or np.isinf(times[other]) else [other])
-    return [title, *pool.table(places, problem)]
+    return places, int(np.count_nonzero(same)) - 1
+
+
+def _bars(index: int, choice: Choice) -> Iterator[Bar]:
+    """Yield the terms of a kernel and of the quickest other one, where the model knows them."""
+    selection = choice.selection
+    if family_of(selection.key.signature).algorithm is None:
+        return
+    for name, place in zip(("", ", runner-up"), _compared(selection)[0], strict=False):
+        terms = selection.pool.terms(place, selection.problem)
+        yield f"kernel {index}, {selection.key.family}{name}", dict(terms)
 
 
 def _device(target: Target) -> str:

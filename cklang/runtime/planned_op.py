@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
     from cklang.fusion.plan import Plan
+    from cklang.runtime.explain import Explanation
     from cklang.runtime.summary import Summary
 
 __all__ = ["PlannedOp"]
@@ -119,8 +120,12 @@ class PlannedOp:
         """
         return self.fusion(*args, **kwargs).graph
 
-    def explain(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
+    def explain(
+        self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any
+    ) -> Explanation:
         """Say what a call would run and why, without building or running anything.
+
+        The result is text. A notebook shows it below a chart of the predicted times.
 
         Example:
             >>> print(linear.explain(x, w, device="emu:gfx942"))

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 from cklang.arch import ArchSpec
 from cklang.device.arrays import Array
 from cklang.device.device import Target
 from cklang.fusion.plan import Plan
 from cklang.runtime.bind import Binding
+from cklang.runtime.charts import stacked_bars
 from cklang.runtime.planner import CallMemory, Choice, choices_of, memory_of
 from cklang.runtime.predicted import layout_bytes, moved_bytes, time_of_choice, touched_bytes
 from cklang.runtime.workspace import byte_size
@@ -78,6 +80,18 @@ class Summary:
             cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
             lines.append("  ".join([f"{first:{widths[0]}}", *cells, text]).rstrip())
         return "\n".join(lines)
+
+    def _repr_svg_(self) -> str | None:
+        """Draw a bar for the predicted time of each kernel."""
+        known = [each for each in self.kernels if each.microseconds is not None]
+        rows = [
+            (f"{number}: {each.family}", {each.family: each.microseconds or 0.0})
+            for number, each in enumerate(known)
+        ]
+        return stacked_bars(f"Predicted on {self.gpu}", rows) if rows else None
+
+    def _repr_html_(self) -> str:
+        return f"{self._repr_svg_() or ''}<pre>{escape(str(self))}</pre>"
 
     def _ratio(self) -> str:
         ratio = self.bytes / self.least_bytes if self.least_bytes else 1.0

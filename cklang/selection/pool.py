@@ -137,6 +137,14 @@ class Pool(Generic[K]):
         """
         return self.cost.table(places, problem)
 
+    def terms(self, place: int, problem: Any) -> Mapping[str, float]:
+        """Return what makes up the time of the kernel at a place, in µs.
+
+        Raises:
+            CkUnsupportedError: N002, as above.
+        """
+        return self.cost.terms(place, problem)
+
     @cached_property
     def carried_from(self) -> str:
         """The GPU whose constants the predictions use if nobody measured this one, else empty."""

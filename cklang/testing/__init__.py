@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Help for tests of ops: drawn calls, comparison with bounds, and hypothesis strategies.
 
-:func:`check`, :func:`check_call`, :func:`calls`, ``strategies`` (numbers, shapes, strides) and
-``programs`` (functions of the mini-IR) need the package ``hypothesis``; comparing does not.
+:func:`check`, :func:`check_call`, :func:`calls`, :func:`arrays`, :func:`ops`, ``strategies``
+(numbers, shapes, strides) and ``programs`` (functions of the IR) need the package ``hypothesis``;
+comparing does not.
 """
 
 from __future__ import annotations
@@ -16,16 +17,20 @@ from cklang.testing.report import Report, report, reports
 
 if TYPE_CHECKING:
     from cklang.testing.drawn_calls import Call, calls
+    from cklang.testing.strategies import arrays
     from cklang.testing.trial import check, check_call
+    from cklang.testing.whole_programs import ops
 
 __all__ = [
     "Call",
     "Report",
     "SelfTest",
+    "arrays",
     "assert_close",
     "calls",
     "check",
     "check_call",
+    "ops",
     "plain_key",
     "report",
     "reports",
@@ -35,9 +40,11 @@ __all__ = [
 
 _WITH_HYPOTHESIS = {
     "Call": "drawn_calls",
+    "arrays": "strategies",
     "calls": "drawn_calls",
     "check": "trial",
     "check_call": "trial",
+    "ops": "whole_programs",
 }
 """The module of each name that needs hypothesis, which is imported when the name is used."""
 

@@ -65,6 +65,21 @@ def arrays(
 
     The numbers come from a drawn seed, since drawing each would take long; failures shrink in
     shape and in ``values``, whose first is the simplest.
+
+    Args:
+        draw: Hypothesis's.
+        dtype: Any dtype of cklang; those of 4 bits are arrays of ml_dtypes, one in a byte.
+        shape: The extents.
+        values: What floats may be: ordinary, small integers, all magnitudes, rows that cancel,
+            infinities and nan.
+
+    Example:
+        >>> from hypothesis import given
+        >>> from cklang.testing import arrays
+        >>> @given(arrays(ck.bf16, (3, 40)))
+        ... def test_it(x):
+        ...     assert x.shape == (3, 40)
+        >>> test_it()
     """
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     is_float = dtype.kind not in (Kind.BOOL, Kind.INT)
@@ -128,6 +143,7 @@ def _exponents(dtype: DType) -> tuple[int, int]:
         "bf16": (-133, 128),
         "f32": (-149, 128),
         "f64": (-1074, 1024),
+        "fp4": (-1, 3),
         "fp8": (-9, 8),
         "bf8": (-16, 15),
         "fp8_fnuz": (-10, 7),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, reject, settings
@@ -15,15 +15,22 @@ from hypothesis.errors import Unsatisfiable
 from cklang.device.arrays import to_numpy
 from cklang.errors import CkError, CkMismatchError, CkUnsupportedError, error
 from cklang.frontend.signature import Parameter
+from cklang.ir.numeric import Array
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
+from cklang.testing.compare import UNCHECKED
 from cklang.testing.drawn_calls import NOTHING, Call, calls
+from cklang.testing.printed_test import name_of, printed_test
 from cklang.testing.report import Report, reference_values
 from cklang.testing.strategies import Layout, Values
 
 __all__ = ["check", "check_call"]
 
 Expected = Callable[..., Any]
+Library = Literal["numpy", "torch"]
+"""Whose arrays a function to compare with takes."""
+
+_DEFAULTS = {"rtol": 0.0, "unchecked": UNCHECKED, "library": "numpy", "device": None}
 
 
 def check(
@@ -37,6 +44,8 @@ def check(
     largest: int = 130,
     examples: int = 20,
     rtol: float = 0.0,
+    unchecked: float = UNCHECKED,
+    library: Library = "numpy",
     device: str | None = None,
 ) -> int:
     """Run an op on drawn calls, and compare every result.
@@ -60,6 +69,9 @@ def check(
         rtol: How far beyond the reference's bound a result may be from ``against``, relative to
             the largest magnitude of the result: for what the op rounds on its way, and
             ``against`` does not.
+        unchecked: The largest share of elements of a result, 0 to 1, whose bound may be infinite:
+            long chains of functions need more. Of calls with wide or special values it is 1.
+        library: What ``against`` takes and returns: arrays of NumPy, or tensors of torch.
         device: As of a call.
 
     Returns:
@@ -76,12 +88,16 @@ def check(
 
     Raises:
         CkMismatchError: T005, a result is wrong: with the worst element and the smallest call.
-        CkValueError: T006, no drawn call can run; T007, T008, of ``dims`` and ``constants``.
+        CkValueError: T006, no drawn call can run; T007, T008, of ``dims`` and ``constants``;
+            A141, of ``library``.
+        Exception: What a call or ``against`` raises, with the smallest call that raises it.
     """
+    _expect_library(library)
     drawn = calls(
         op, dims=dims, constants=constants, values=values, layouts=layouts, largest=largest
     )
-    trial = _Trial(against=against, rtol=rtol, device=device)
+    options = {"rtol": rtol, "unchecked": unchecked, "library": library, "device": device}
+    trial = _Trial(against=against, options=options)
 
     @settings(
         max_examples=examples,
@@ -103,6 +119,10 @@ def check(
         pass
     except CkMismatchError as mismatch:
         raise trial.failure(mismatch) from None
+    except Exception as mistake:
+        # What hypothesis notes names neither the arrays nor how to make them again.
+        mistake.__notes__ = trial.notes()
+        raise
     if not trial.ran and trial.refusal is not None:
         call, reason = trial.refusal
         raise error(
@@ -116,6 +136,8 @@ def check_call(
     against: Expected | None = None,
     *,
     rtol: float = 0.0,
+    unchecked: float = UNCHECKED,
+    library: Library = "numpy",
     device: str | None = None,
 ) -> None:
     """Run one call, and compare every result; otherwise as :func:`check`.
@@ -124,6 +146,8 @@ def check_call(
         call: What is called.
         against: As of :func:`check`.
         rtol: As there.
+        unchecked: As there.
+        library: As there.
         device: As of a call.
 
     Example:
@@ -135,14 +159,16 @@ def check_call(
         >>> check_call(Call(op=linear, dims={"M": 2, "N": 3, "K": 4}))
 
     Raises:
-        CkMismatchError: T001, with the worst element; T002, another shape or dtype than
-            ``against`` returns; T004, most of the result has no finite bound.
+        CkMismatchError: T001, with the worst element; T004, most of the result has no finite
+            bound; A140, ``against`` returns another number of results, or other shapes.
+        CkValueError: A141, of ``library``.
         CkError: What the call raises.
     """
+    _expect_library(library)
     arguments = call.arguments()
     got = call.op(**arguments, device=device)
-    for each in _compared(call, arguments, got, against, rtol):
-        each.check(unchecked=1 if call.values in (Values.WIDE, Values.SPECIAL) else 0.05)
+    for each in _compared(call, arguments, got, against, rtol, library):
+        each.check(unchecked=1 if call.values in (Values.WIDE, Values.SPECIAL) else unchecked)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -150,8 +176,8 @@ class _Trial:
     """What the drawn calls of one op came to."""
 
     against: Expected | None
-    rtol: float
-    device: str | None
+    options: Mapping[str, Any]
+    """The further arguments of :func:`check_call`."""
     ran: int = 0
     refused: int = 0
     refusal: tuple[Call, CkError] | None = None
@@ -160,14 +186,14 @@ class _Trial:
 
     def run(self, call: Call) -> None:
         try:
-            check_call(call, self.against, rtol=self.rtol, device=self.device)
-        except CkMismatchError:
-            self.failing.append(call)
-            raise
+            check_call(call, self.against, **self.options)
         except CkUnsupportedError as refusal:
             self.refused += 1
             self.refusal = call, refusal
             reject()
+        except Exception:
+            self.failing.append(call)
+            raise
         self.ran += 1
 
     def failure(self, mismatch: CkMismatchError) -> CkError:
@@ -176,13 +202,29 @@ class _Trial:
         mistake = error(
             "T005",
             op=call.op.program.name,
-            other="its reference" if self.against is None else _name(self.against),
-            device=self.device or "the device of calls",
+            other="its reference" if self.against is None else name_of(self.against),
+            device=self.options["device"] or "the device of calls",
             worst=str(mismatch),
             call=call.source(),
         )
-        mistake.add_note("\n" + _test(call, self.against, self.rtol, self.device))
+        mistake.add_note("\n" + self.test())
         return mistake
+
+    def notes(self) -> list[str]:
+        """Return what to add to an error of a call: the smallest call that raises it."""
+        if not self.failing:
+            return []
+        return [f"the smallest failing call is {self.failing[-1].source()}", "\n" + self.test()]
+
+    def test(self) -> str:
+        """Return the smallest failing call as a test."""
+        options = [f"{k}={v!r}" for k, v in self.options.items() if v != _DEFAULTS[k]]
+        return printed_test(self.failing[-1], self.against, ", ".join(options))
+
+
+def _expect_library(library: str) -> None:
+    if library not in get_args(Library):
+        raise error("A141", got=library, known=" or ".join(map(repr, get_args(Library))))
 
 
 def _compared(
@@ -191,6 +233,7 @@ def _compared(
     got: Any,
     against: Expected | None,
     rtol: float,
+    library: Library,
 ) -> list[Report]:
     function = call.op.ir(**arguments)
     arrays = reference_values(call.op, function, (), arguments)
@@ -198,20 +241,52 @@ def _compared(
     expected, bounds = list(references), list(own_bounds)
     results = [to_numpy("result", each) for each in (got if isinstance(got, tuple) else (got,))]
     if against is not None:
-        wanted = against(*_wide_arguments(call.op.program.signature.parameters, arguments))
-        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+        wanted = _wanted(call, arguments, against, library)
+        _expect_shapes(call, against, wanted, results)
         bounds = [
-            bound + _rounding(np.asarray(want, np.float64), result.dtype, rtol)
+            bound + _rounding(want, result.dtype, rtol)
             for bound, want, result in zip(bounds, wanted, results, strict=True)
         ]
-        expected = [
-            np.asarray(want).astype(result.dtype)
-            for want, result in zip(wanted, results, strict=True)
-        ]
+        expected = [want.astype(result.dtype) for want, result in zip(wanted, results, strict=True)]
     return [
         Report(got=result, expected=reference, bound=bound)
         for result, reference, bound in zip(results, expected, bounds, strict=True)
     ]
+
+
+def _wanted(
+    call: Call, arguments: Mapping[str, Any], against: Expected, library: Library
+) -> list[Array]:
+    """Return what ``against`` gives for the arguments of a call."""
+    values = list(_wide_arguments(call.op.program.signature.parameters, arguments))
+    if library == "torch":
+        from torch import from_numpy
+
+        values = [from_numpy(v.copy()) if isinstance(v, np.ndarray) else v for v in values]
+    results = against(*values)
+    each = results if isinstance(results, tuple | list) else (results,)
+    return [np.asarray(_of_torch(v) if hasattr(v, "detach") else v) for v in each]
+
+
+def _of_torch(tensor: Any) -> Array:
+    """Return a tensor as an array, floats of any width as float64."""
+    host = tensor.detach().cpu()
+    array: Array = (host.double() if host.is_floating_point() else host).numpy()
+    return array
+
+
+def _expect_shapes(
+    call: Call, against: Expected, wanted: Sequence[Array], results: Sequence[Array]
+) -> None:
+    shapes, own = ([each.shape for each in arrays] for arrays in (wanted, results))
+    if shapes != own:
+        raise error(
+            "A140",
+            against=name_of(against),
+            got=", ".join(map(str, shapes)) or "nothing",
+            op=call.op.program.name,
+            want=", ".join(map(str, own)),
+        )
 
 
 def _wide_arguments(parameters: Sequence[Parameter], arguments: Mapping[str, Any]) -> Iterator[Any]:
@@ -225,44 +300,9 @@ def _wide_arguments(parameters: Sequence[Parameter], arguments: Mapping[str, Any
 
 def _rounding(expected: Any, dtype: Any, rtol: float) -> Any:
     """Return how far rounding to ``dtype`` and ``rtol`` let a result be from ``expected``."""
+    expected = np.asarray(expected, np.float64)
     with np.errstate(all="ignore"):
         stored = expected.astype(dtype).astype(np.float64)
         step = 2 * np.abs(stored - expected)
     largest = np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
     return np.where(np.isfinite(step), step, 0.0) + rtol * largest
-
-
-def _test(call: Call, against: Expected | None, rtol: float, device: str | None) -> str:
-    """Return a test that makes one call."""
-    name = call.op.program.name
-    more = [] if against is None else [_name(against)]
-    more += [f"rtol={rtol}"] if rtol else []
-    more += [f"device={device!r}"] if device is not None else []
-    functions = [*_imports(call.op.program, name), *_imports(against, _name(against))]
-    return "\n".join(
-        [
-            "import cklang as ck",
-            "from cklang.testing import Call, check_call",
-            "from cklang.testing.strategies import Layout, Values",
-            *functions,
-            "",
-            f"def test_{name}():",
-            f"    call = {call.source()}",
-            f"    check_call({', '.join(['call', *more])})",
-        ]
-    )
-
-
-def _imports(function: Any, name: str) -> list[str]:
-    """Return the line that imports a function of a module; none for one that has no such name."""
-    function = getattr(function, "function", function)
-    module = getattr(function, "__module__", "__main__")
-    if module == "__main__" or getattr(function, "__qualname__", "") != name:
-        return []
-    return [f"from {module} import {name}"]
-
-
-def _name(function: Expected | None) -> str:
-    """Return how a test names a function; one without a name is called ``expected``."""
-    name = str(getattr(function, "__name__", "expected"))
-    return name if name.isidentifier() else "expected"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cklang.toolchain.integrity import RECORD, files_in, problem_of, read_record, sealed
 from cklang.toolchain.log import logger
-from cklang.toolchain.paths import cache_root
+from cklang.toolchain.paths import cache_root, writing
 
 __all__ = ["compiled_library", "intact", "problem_of_library", "seal"]
 
@@ -25,19 +25,23 @@ def intact(folder: Path, build: Callable[[Path], None]) -> Path:
     """Return ``folder`` with the library as it was built, by ``build`` if it is not there as such.
 
     ``build`` makes the folder, or one in its place, and seals it. A damaged one is logged.
+
+    Raises:
+        CkBuildError: C001, the cache cannot be written.
     """
     if problem_of_library(folder) is None:
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
     from filelock import FileLock
 
-    with FileLock(f"{folder}.lock"):
-        problem = problem_of_library(folder)
-        if problem is not None:
-            if folder.exists():
-                message = "%s: %s; it will be built again"
-                logger("toolchain").warning(message, folder, problem)
-            build(folder)
+    with writing(cache_root()):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{folder}.lock"):
+            problem = problem_of_library(folder)
+            if problem is not None:
+                if folder.exists():
+                    message = "%s: %s; it will be built again"
+                    logger("toolchain").warning(message, folder, problem)
+                build(folder)
     return folder
 
 

@@ -3,11 +3,24 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cklang import knobs
+from cklang.errors import error
 
-__all__ = ["cache_root"]
+__all__ = ["cache_root", "writing"]
+
+_NOT_WRITABLE = frozenset(
+    {
+        *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT),
+        *(errno.ENOENT, errno.ENOTDIR),
+    }
+)
+"""What the system says of folders that cannot be made or written; of programs also ENOENT."""
 
 
 def cache_root() -> Path:
@@ -18,3 +31,23 @@ def cache_root() -> Path:
     import platformdirs
 
     return platformdirs.user_cache_path("cklang", appauthor=False)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Name the folder of the cache and the remedy where the system refuses to write to it.
+
+    Args:
+        folder: What is written below.
+
+    Raises:
+        CkBuildError: C001.
+    """
+    try:
+        yield
+    except OSError as problem:
+        place = Path(os.fspath(problem.filename)) if problem.filename else folder
+        is_inside = place.is_relative_to(folder) or folder.is_relative_to(place)
+        if problem.errno not in _NOT_WRITABLE or not is_inside:
+            raise
+        raise error("C001", folder=folder, problem=problem.strerror) from problem

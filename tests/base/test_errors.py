@@ -51,7 +51,8 @@ def test_an_error_points_with_a_caret() -> None:
         "  --> model.py:11:17\n"
         "   |\n"
         "11 |     return x +  y\n"
-        "   |                 ^"
+        "   |                 ^\n"
+        "   = correct the value, or write the record again with the to_json of this version"
     )
 
 

@@ -124,6 +124,7 @@ OPTIONAL: Table = {
     "cklang.build.dask_executor": ("distributed",),
     "cklang.cli.plot": ("matplotlib",),
     "cklang.families.gemm.learned": ("lightgbm",),
+    "cklang.testing.trial": ("torch",),
     "cklang.triton.driver": ("torch", "triton"),
 }
 """Imports in functions of packages that are optional."""

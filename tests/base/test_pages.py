@@ -16,10 +16,12 @@ from cklang.errors import TABLE
 from tests.base.test_docs_code import PAGES
 from tests.support.layouts import DATA, instructions, layout
 from tests.support.pages import DOCS, GENERATED
+from tests.support.pages.charts import TIMELINE
 from tests.support.pages.errors import PARTS
 from tests.support.pages.llms import LARGEST, RULES
 from tests.support.pages.reference import DTYPES, GROUPS, LANGUAGE, example, signature
 from tests.support.pages.site import with_links
+from tests.support.pages.tutorials import ORDER, TUTORIALS
 
 ROOT = DOCS.parent
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -59,10 +61,13 @@ def test_a_generated_file_is_up_to_date(name: str) -> None:
 
 def test_no_other_file_is_among_the_pictures() -> None:
     files = {f"pictures/{path.name}" for path in (DOCS / "pictures").iterdir()}
-    assert files == {name for name in GENERATED if name.startswith("pictures/")}
+    generated = {name for name in GENERATED if name.startswith("pictures/")}
+    assert files == generated | {f"pictures/{TIMELINE.name}"}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [*PAGES, *sorted(TUTORIALS.glob("*.md"))], ids=lambda path: path.name
+)
 def test_the_links_of_a_page_resolve(path: Path) -> None:
     assert broken(path) == []
 
@@ -70,7 +75,7 @@ def test_the_links_of_a_page_resolve(path: Path) -> None:
 def test_every_page_is_in_the_navigation_of_the_site_once() -> None:
     config = (ROOT / "mkdocs.yml").read_text()
     pages = re.findall(r"(?m)^ +- [^:]+: (\S+\.md)$", config[config.index("\nnav:") :])
-    assert sorted(pages) == sorted(path.name for path in DOCS.glob("*.md"))
+    assert sorted(pages) == sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 
 
 def test_the_site_links_pages_that_others_name() -> None:
@@ -78,6 +83,15 @@ def test_the_site_links_pages_that_others_name() -> None:
     assert with_links(text, {"hip.md"}) == (
         "See [`docs/hip.md`](hip.md) and `docs/none.md`, ![x](plots/a.png)."
     )
+
+
+def test_links_of_a_page_in_a_folder_lead_up() -> None:
+    assert with_links("`docs/hip.md`", {"hip.md"}, "../") == "[`docs/hip.md`](../hip.md)"
+
+
+def test_every_tutorial_is_in_the_gallery() -> None:
+    assert sorted(ORDER) == sorted(path.stem for path in TUTORIALS.glob("*.py"))
+    assert {path.stem for path in TUTORIALS.glob("*.ipynb")} == set(ORDER)
 
 
 def test_broken_links_are_reported(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree as ET
+
 import numpy as np
 import pytest
 
@@ -27,6 +29,10 @@ def test_a_product_is_timed_by_one_workgroup() -> None:
     assert kernel.workgroups > 1
     assert not kernel.unknown
     assert next(iter(kernel.stall)) == "s_waitcnt"
+    titles = ET.fromstring(predicted.timeline()).iter("{http://www.w3.org/2000/svg}title")
+    kinds = {(each.text or "").partition(":")[0] for each in titles}
+    assert {"matrix", "LDS", "memory", "wait"} <= kinds
+    assert predicted.timeline() in predicted._repr_html_()
     # The call itself is as before.
     result = fused(x, w, bias, res, device="emu:gfx942")
     assert np.isfinite(result).all()

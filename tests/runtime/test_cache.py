@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -14,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from cklang.build.store import Store, digest_of
+from cklang.build.store import Entry, Store, digest_of
 from cklang.errors import CkError, error
+from cklang.toolchain.built_library import intact
 
 WRITER = """
 import sys, time
@@ -166,10 +168,50 @@ def test_damage_is_found_and_built_again(
     assert [d.folder for d in damaged] == [entry.folder]
     again, cached = store.get_or_build("thing", {"a": 1}, build_code)
     assert not cached
-    assert "built again" in caplog.text
+    assert caplog.text.count("built again") == 1
     assert again.file("code").read_bytes() == b"0123456789"
     assert again.facts == {"answer": 42}
     assert store.verify() == (1, [])
+
+
+def test_damage_is_reported_once_by_all_stores_until_it_is_mended(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def damage(entry: Entry) -> None:
+        entry.file("code").write_bytes(b"01234")
+        for _ in range(5):
+            assert Store(tmp_path).find("thing", entry.digest) is None
+
+    entry, _ = Store(tmp_path).get_or_build("thing", {"a": 1}, build_code)
+    damage(entry)
+    assert caplog.text.count("built again") == 1
+    Store(tmp_path).get_or_build("thing", {"a": 1}, build_code)
+    damage(entry)
+    assert caplog.text.count("built again") == 2
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(errno.ENOSPC, "C001"), (errno.EROFS, "C001"), (errno.EBADF, "")]
+)
+def test_a_full_folder_is_named_with_the_remedy(tmp_path: Path, number: int, code: str) -> None:
+    def build(folder: Path) -> dict[str, object]:
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises((CkError, OSError)) as caught:
+        Store(tmp_path).get_or_build("thing", {"a": 1}, build)
+    assert getattr(caught.value, "code", "") == code
+    if code:
+        folder, problem = str(tmp_path), os.strerror(number)
+        assert str(caught.value).startswith(
+            f"CK-C001 the kernel cache cannot write {folder}: {problem}\n"
+            "   = set CKLANG_CACHE_DIR to a folder that you may write to, with 500 MB of room"
+        )
+
+
+def test_a_library_in_a_folder_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CKLANG_CACHE_DIR", "/dev/null/cache")
+    with pytest.raises(CkError, match="C001 the kernel cache cannot write /dev/null/cache: Not a"):
+        intact(Path("/dev/null/cache/emulator/x"), lambda _: None)
 
 
 def test_a_failure_is_never_a_success_and_keeps_its_log(tmp_path: Path) -> None:

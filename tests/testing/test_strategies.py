@@ -9,12 +9,14 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
-from cklang import Op, dims, op
+from cklang import Op, dims, op, types
 from cklang.ir.nodes import Function
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS, Kind
+from cklang.testing import calls
 from cklang.testing.programs import arguments, epilogues, gemm_functions, without_dead_code
 from cklang.testing.strategies import Layout, Values, arrays, extents, laid_out, shapes, strided
+from cklang.testing.whole_programs import ops
 from cklang.types import DType, TensorType
 
 LONG = settings(max_examples=3000, deadline=None, database=None)
@@ -61,6 +63,23 @@ def test_special_values_are_reached(wanted: object) -> None:
 @given(arrays(ck.f32, (4, 64), [Values.CANCELLING]))
 def test_cancelling_rows_sum_to_little(array: Array) -> None:
     assert (np.abs(array.sum(axis=1)) < 0.1 * np.abs(array).sum(axis=1)).all()
+
+
+DTYPES = [dtype for dtype in vars(types).values() if isinstance(dtype, DType)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("values", Values)
+def test_arrays_of_every_dtype_are_drawn(dtype: DType, values: Values) -> None:
+    array = find(arrays(dtype, (3, 5), [values]), lambda _: True)
+    assert (array.dtype, array.shape) == (dtype.numpy, (3, 5))
+
+
+@given(st.data(), ops(steps=5))
+@settings(max_examples=15, deadline=None)
+def test_whole_programs_are_ops_that_can_be_planned(data: st.DataObject, op: Op) -> None:
+    call = data.draw(calls(op, dims={"C": [8, 40]}, largest=6))
+    assert op.fusion(**call.arguments()).kernels
 
 
 @given(st.sampled_from(list(Layout)), shapes(2, 12), st.integers(1, 9))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable
 from typing import Any
 
@@ -96,6 +97,63 @@ def test_the_shown_test_fails_as_the_drawn_call_did() -> None:
     with pytest.raises(CkError) as again:
         names["test_bias_after_relu"]()
     assert again.value.code == "T001"
+
+
+@pytest.mark.usefixtures("reference")
+def test_the_shown_test_has_the_text_of_what_cannot_be_imported() -> None:
+    @ck.op
+    def local(x: T[M, N], bias: ck.f32[N]) -> ck.f32[M, N]:
+        return ck.relu(x) + bias
+
+    with pytest.raises(CkError) as caught:
+        check(local, lambda x, bias: np.maximum(x + bias, 0), largest=20)
+    (note,) = caught.value.__notes__
+    linecache.cache["<note>"] = (len(note), None, note.splitlines(keepends=True), "<note>")
+    names: dict[str, Any] = {}
+    exec(compile(note, "<note>", "exec"), names)
+    with pytest.raises(CkError) as again:
+        names["test_local"]()
+    assert again.value.code == "T001"
+    assert "from tests" not in note
+
+
+@pytest.mark.usefixtures("reference")
+def test_a_function_of_torch_is_called_with_tensors() -> None:
+    torch = pytest.importorskip("torch")
+
+    def torch_linear(x: Any, w: Any, bias: Any) -> Any:
+        return torch.relu(torch.nn.functional.linear(x, w, bias))
+
+    assert check(linear, torch_linear, library="torch", examples=5) == 5
+    with pytest.raises(CkError) as caught:
+        check(bias_after_relu, torch_linear, library="torch", largest=40)
+    assert caught.value.code == "T005"
+    assert "torch_linear, library='torch')" in caught.value.__notes__[0]
+    with pytest.raises(CkError) as other:
+        check(linear, torch_linear, library="jax")  # type: ignore[arg-type]
+    assert other.value.code == "A141"
+
+
+@pytest.mark.usefixtures("reference")
+def test_an_error_of_a_call_is_shrunk_too() -> None:
+    def refuses(x: Any, w: Any, bias: Any) -> Any:
+        if x.shape[0] > 3:
+            raise OverflowError("too many rows")
+        return numpy_linear(x, w, bias)
+
+    with pytest.raises(OverflowError) as caught:
+        check(linear, refuses, largest=40)
+    words, test = caught.value.__notes__
+    assert words.startswith("the smallest failing call is Call(op=linear, dims={'M': 4,")
+    assert "def test_linear():" in test
+
+
+@pytest.mark.usefixtures("reference")
+@pytest.mark.parametrize("wrong", [lambda x: x.sum(-1), lambda x: (x.sum(-1), x)])
+def test_results_of_other_shapes_are_named(wrong: Callable[..., Any]) -> None:
+    with pytest.raises(CkError) as caught:
+        check(sums, wrong)
+    assert "CK-A140 expected returns arrays of the shapes" in str(caught.value)
 
 
 @pytest.mark.usefixtures("reference")
@@ -217,3 +275,70 @@ def test_kernels_are_compared_too() -> None:
         check(op, lambda x, w: x @ w.T, dims=sizes, examples=6, device="emu:gfx942")
     assert "dims={'M': 5, 'K': 32, 'N': 8}" in str(caught.value)
     check_call(Call(op=op, dims={"M": 5, "N": 8, "K": 32}), device="emu:gfx942")
+
+
+@ck.op
+def leaky(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+    return ck.leaky_relu(x @ w.T, 0.25)
+
+
+def run_instead(monkeypatch: pytest.MonkeyPatch, wrong: ck.Op) -> None:
+    """Let calls of every op run the kernels of ``wrong``: then a kernel is wrong, no program."""
+    called = ck.Op.called
+    monkeypatch.setattr(ck.Op, "called", lambda op, *rest: called(wrong, *rest))
+
+
+@pytest.mark.usefixtures("stencils")
+def test_a_wrong_kernel_is_found_without_a_function_to_compare_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    algorithm = narrow(0, warp_tile=DEEP)
+    run_instead(monkeypatch, leaky.using(algorithm))
+    with pytest.raises(CkError) as caught:
+        check(
+            rectified.using(algorithm),
+            dims={"M": [1, 5, 17], "N": [8, 33], "K": [32, 40]},
+            device="emu:gfx942",
+        )
+    assert caught.value.code == "T005"
+    assert "dims={'M': 1, 'K': 32, 'N': 8}" in str(caught.value)
+
+
+B, H, D = ck.dims("B H D")
+
+
+@ck.op
+def earlier_keys(q: ck.f16[B, H, M, D]) -> ck.f16[B, H, M, D]:
+    return ck.attention(q, q, q, mask=ck.causal())
+
+
+@ck.op
+def next_key_too(q: ck.f16[B, H, M, D]) -> ck.f16[B, H, M, D]:
+    return ck.attention(q, q, q, mask=lambda i, j: j <= i + 1)
+
+
+@ck.op
+def rounded(x: ck.f16[M, K], w: ck.f16[N, K], scale: ck.f32[N]) -> ck.f32[M, N]:
+    return (x @ w.T).to(ck.f16) * scale
+
+
+WRONG_KERNELS: dict[str, tuple[ck.Op, ck.Op, dict[str, int]]] = {
+    "epilogue": (linear, bias_after_relu, {"M": 1, "N": 1, "K": 1}),
+    "mask": (earlier_keys, next_key_too, {"B": 1, "H": 1, "M": 2}),
+    "missing cast": (rounded, no_cast, {"M": 1, "N": 1}),
+}
+
+
+@pytest.mark.usefixtures("reference")
+@pytest.mark.parametrize("name", WRONG_KERNELS)
+def test_what_computes_another_program_is_found_and_shrunk(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    op, wrong, smallest = WRONG_KERNELS[name]
+    run_instead(monkeypatch, wrong)
+    with pytest.raises(CkError) as caught:
+        check(op, largest=40)
+    assert caught.value.code == "T005"
+    call = next(line for line in str(caught.value).splitlines() if "Call(" in line)
+    for dim, extent in smallest.items():
+        assert f"'{dim}': {extent}" in call, call

@@ -89,6 +89,10 @@ class AttentionCost:
         estimates = [attention_estimate(key, shape, self._spec) for key in keys]
         return attention_table([key.label for key in keys], estimates)
 
+    def terms(self, place: int, problem: AttentionCase) -> Mapping[str, float]:
+        """Return what makes up the time of a kernel, in µs."""
+        return attention_estimate(self._keys[place], shape_of(problem), self._spec).terms
+
 
 class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
     """Attention forwards; its variants share the keys of a tile of queries among workgroups."""

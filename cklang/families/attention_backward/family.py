@@ -78,6 +78,11 @@ class BackwardCost:
         estimates = [attention_grad_estimate(key, shape, self._spec) for key in keys]
         return attention_table([key.label for key in keys], estimates)
 
+    def terms(self, place: int, problem: AttentionGradCase) -> Mapping[str, float]:
+        """Return what makes up the time of a kernel, in µs."""
+        shape = shape_of(problem.forward)
+        return attention_grad_estimate(self._keys[place], shape, self._spec).terms
+
 
 class AttentionBackward(Family[AttentionGradSignature, AttentionGradAlgorithm, AttentionGradCase]):
     """Kernels that give the parts of the gradients of q, k and v."""

@@ -99,6 +99,10 @@ class ProductCost:
         keys = [self.ranker.keys[place] for place in places]
         return self.ranker.table(keys, widened(problem))
 
+    def terms(self, place: int, problem: Any) -> Mapping[str, float]:
+        """Return what makes up the time of a kernel, in µs."""
+        return self.ranker.estimate(self.ranker.keys[place], widened(problem)).terms
+
 
 class ProductFamily(Family[Signature, Algorithm, P]):
     """What products and convolutions have alike: keys, main loop and cost model."""

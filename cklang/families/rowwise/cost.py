@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,6 +77,15 @@ class RowwiseCost:
         """Return the terms of one or two kernels as lines of text."""
         keys = (self._keys[place] for place in places)
         return [f"    {key.label}: {self._terms(key, problem)}" for key in keys]
+
+    def terms(self, place: int, problem: RowwiseProblem) -> Mapping[str, float]:
+        """Return what makes up the time of a kernel, in µs: latency as far as memory hides none."""
+        t = self._terms(self._keys[place], problem)
+        return {
+            "launch": t.launch,
+            "memory": t.memory,
+            "latency": max(0.0, t.latency - t.memory),
+        }
 
     def _terms(self, key: RowwiseKey, problem: RowwiseProblem) -> _Terms:
         c, a, s = self._constants, key.algorithm, key.signature

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tests.support.pages.charts import kernel_choice, roofline_of_products
 from tests.support.pages.errors import errors_page
 from tests.support.pages.llms import llms_text
 from tests.support.pages.pictures import lanes_of_mfma, lanes_of_wmma, tiles_of_a_product
 from tests.support.pages.reference import reference_page
+from tests.support.pages.tutorials import generated
 
 __all__ = ["DOCS", "GENERATED"]
 
@@ -22,8 +24,11 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "llms.txt": llms_text,
     "reference.md": reference_page,
+    "pictures/kernel_choice.svg": lambda: f"{kernel_choice()}\n",
     "pictures/mfma_32x32x8.svg": lanes_of_mfma,
+    "pictures/roofline.svg": lambda: f"{roofline_of_products()}\n",
     "pictures/tiles.svg": tiles_of_a_product,
     "pictures/wmma_16x16x16.svg": lanes_of_wmma,
+    **generated(),
 }
 """The generated files below ``docs/`` and the function that returns the text of each."""

@@ -1,9 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""Write the generated pages: ``python -m tests.support.pages``."""
+"""Write the generated pages: ``python -m tests.support.pages``.
+
+With names of tutorials, these are run first and what they print is written into the scripts;
+``timeline`` records the picture of that name, which takes a kernel.
+"""
 
 from __future__ import annotations
 
+import sys
+
 from tests.support.pages import DOCS, GENERATED
+from tests.support.pages.charts import TIMELINE, recorded_timeline
+from tests.support.pages.tutorials import read, run, with_outputs
+
+for name in sys.argv[1:]:
+    if name == TIMELINE.stem:
+        TIMELINE.write_text(f"{recorded_timeline()}\n", encoding="utf-8")
+        continue
+    tutorial = read(name)
+    tutorial.path.write_text(with_outputs(tutorial, run(tutorial)), encoding="utf-8")
 
 for name, text in GENERATED.items():
     path = DOCS / name

@@ -14,13 +14,16 @@ _PLOTS = Path(__file__).parents[3] / "benchmarks" / "data" / "plots"
 _FROM_DOCS = "../benchmarks/data/plots/"
 
 
-def with_links(text: str, pages: Collection[str]) -> str:
-    """Return a page on which ``docs/page.md`` in backticks is a link and plots are the site's."""
+def with_links(text: str, pages: Collection[str], folder: str = "") -> str:
+    """Return a page on which ``docs/page.md`` in backticks is a link and plots are the site's.
+
+    ``folder`` is the way from the page's folder to ``docs``.
+    """
 
     def link(match: re.Match[str]) -> str:
-        return f"[{match[0]}]({match[1]})" if match[1] in pages else match[0]
+        return f"[{match[0]}]({folder}{match[1]})" if match[1] in pages else match[0]
 
-    return re.sub(r"`docs/([\w-]+\.\w+)`", link, text).replace(_FROM_DOCS, "plots/")
+    return re.sub(r"`docs/([\w/-]+\.\w+)`", link, text).replace(_FROM_DOCS, "plots/")
 
 
 def on_files(files: Any, *, config: Any) -> Any:
@@ -35,5 +38,6 @@ def on_files(files: Any, *, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
     """Link the pages that a page names."""
-    del page, config
-    return with_links(markdown, {file.src_uri for file in files})
+    del config
+    folder = "../" * page.file.src_uri.count("/")
+    return with_links(markdown, {file.src_uri for file in files}, folder)

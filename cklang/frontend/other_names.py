@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""Names of NumPy, torch and Triton for what cklang calls otherwise."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+__all__ = ["DTYPES", "FUNCTIONS", "advice_for", "nearest"]
+
+_NO_64 = "ck.f32: kernels compute in f32, and have no floats of 64 bits"
+
+DTYPES: Mapping[str, str] = {
+    "float16": "ck.f16",
+    "half": "ck.f16",
+    "bfloat16": "ck.bf16",
+    "float32": "ck.f32",
+    "float": "ck.f32",
+    "f64": _NO_64,
+    "float64": _NO_64,
+    "double": _NO_64,
+    "int8": "ck.i8",
+    "int32": "ck.i32",
+    "int": "ck.i32",
+    "int64": "ck.i64",
+    "long": "ck.i64",
+    "int4": "ck.i4",
+    "bool": "ck.bool_",
+    "float8_e4m3fn": "ck.fp8",
+    "float8_e5m2": "ck.bf8",
+    "float8_e4m3fnuz": "ck.fp8_fnuz",
+    "float8_e5m2fnuz": "ck.bf8_fnuz",
+    "float4_e2m1fn": "ck.fp4",
+    "float8_e8m0fnu": "ck.e8m0",
+}
+"""What to write for a dtype of another library."""
+
+FUNCTIONS: Mapping[str, str] = {
+    "matmul": "a @ b",
+    "mm": "a @ b",
+    "bmm": "a @ b",
+    "dot": "a @ b",
+    "linear": "x @ w.T + bias",
+    "scaled_dot_product_attention": "ck.attention(q, k, v)",
+    "conv2d": "ck.conv(x, w), with channels last",
+    "amax": "ck.max(x, axis)",
+    "amin": "ck.min(x, axis)",
+    "absolute": "ck.abs",
+    "permute": "x.permute(axes)",
+    "unsqueeze": "x[..., None]",
+    "jit": "@ck.op",
+    "kernel": "@ck.op",
+    "constexpr": "ck.const[int]",
+}
+"""What to write for a function of another library that has another name here."""
+
+
+def advice_for(name: str, known: Iterable[str], prefix: str = "ck.") -> str:
+    """Say what to write instead of a name of another library.
+
+    Args:
+        name: The name, without its module.
+        known: The names that cklang has.
+        prefix: What stands before a name that is proposed.
+
+    Example:
+        >>> advice_for("float16", ())
+        'write ck.f16'
+        >>> advice_for("sumx", ("sum", "max"))
+        'did you mean ck.sum?'
+    """
+    names = set(known)
+    if name not in names and (other := DTYPES.get(name) or FUNCTIONS.get(name)):
+        return f"write {other}"
+    return nearest(name, names, prefix)
+
+
+def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
+    """Return an advice that names what is spelled most like ``name``, or what there is."""
+    public = sorted({word for word in known if not word.startswith("_")})
+    if name in public:
+        return f"write {prefix}{name}"
+    close = difflib.get_close_matches(name, public, n=3, cutoff=0.6)
+    if close:
+        return "did you mean " + " or ".join(prefix + word for word in close) + "?"
+    if not public or len(public) > 12:
+        return "nothing of a like name is known"
+    return "known: " + ", ".join(prefix + word for word in public)

@@ -34,6 +34,7 @@ __all__ = [
     "PRESET",
     "ROCM_PATH",
     "SANITIZE",
+    "SCHEDULE",
     "TIMEOUT",
     "TRANSLATE",
     "VERIFY",
@@ -99,6 +100,13 @@ def _count(text: str) -> int | None:
     value = int(text)
     if value < 1:
         raise ValueError("must be 1 or more")
+    return value
+
+
+def _number(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError("must be 0 or more")
     return value
 
 
@@ -191,6 +199,14 @@ SANITIZE: Knob[frozenset[str]] = Knob(
     "instructions between which wait states are missing (hazards), accesses of two workgroups to "
     "global memory that nothing orders (global_races); all for all of them",
 )
+SCHEDULE: Knob[int] = Knob(
+    name="CKLANG_SCHEDULE",
+    default=0,
+    parse=_number,
+    doc="the number of an order in which the emulator executes kernels: waves and workgroups take "
+    "turns in another order, and memory operations take effect as late as waits allow (1), or some "
+    "of them (2 and more); 0 is the usual one",
+)
 LOG: Knob[str] = Knob(
     name="CKLANG_LOG",
     default="warning",
@@ -260,6 +276,7 @@ ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     GPUS,
     JOBS,
     SANITIZE,
+    SCHEDULE,
     LOG,
     NUMERICS,
     TRANSLATE,

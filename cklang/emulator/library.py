@@ -32,6 +32,7 @@ __all__ = [
     "patience",
     "promise_to_wait",
     "sanitize",
+    "schedule",
     "stats",
     "timeout",
     "translation",
@@ -122,6 +123,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_set_patience": (None, (ctypes.c_uint64,)),
     "ckemu_set_numerics": (None, (ctypes.c_int,)),
     "ckemu_sanitize": (None, (ctypes.c_uint,)),
+    "ckemu_set_schedule": (None, (ctypes.c_uint64,)),
     "ckemu_set_translation": (None, (ctypes.c_int,)),
     "ckemu_record": (None, (ctypes.c_uint, ctypes.c_int)),
     "ckemu_recorded": (ctypes.c_uint, ()),
@@ -151,7 +153,7 @@ def load() -> ctypes.CDLL:
     path = library_path()
     # Before the library reads them itself: a word that it does not know ends the process.
     checks, rounding, seconds = knobs.SANITIZE.get(), knobs.NUMERICS.get(), knobs.TIMEOUT.get()
-    translated = knobs.TRANSLATE.get()
+    translated, order = knobs.TRANSLATE.get(), knobs.SCHEDULE.get()
     try:
         library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     except OSError as problem:
@@ -165,6 +167,7 @@ def load() -> ctypes.CDLL:
     library.ckemu_set_numerics(NUMERICS.index(rounding))
     library.ckemu_set_timeout(1000 * (seconds or 0))
     library.ckemu_set_translation(TRANSLATIONS.index(translated))
+    library.ckemu_set_schedule(order)
     return library
 
 
@@ -203,6 +206,24 @@ def timeout(seconds: int) -> None:
             "Z001", name="timeout", got=seconds, problem="must be 0 or more", doc=knobs.TIMEOUT.doc
         )
     load().ckemu_set_timeout(1000 * seconds)
+
+
+def schedule(number: int) -> None:
+    """Set in which order launches from now on execute; 0 is the usual one.
+
+    A GPU executes waves side by side, and the results of loads and stores arrive some time after
+    they are issued. Each number is one such order, which repeats itself exactly: waves and
+    workgroups take turns in another sequence, and memory operations take effect as late as waits
+    allow (1), or some of them do (2 and more). A kernel that waits and synchronises as it must has
+    the same results in each, but for the rounding of atomic additions.
+
+    Raises:
+        CkValueError: Z001, the number is negative.
+    """
+    if number < 0:
+        doc = knobs.SCHEDULE.doc
+        raise error("Z001", name="schedule", got=number, problem="must be 0 or more", doc=doc)
+    load().ckemu_set_schedule(number)
 
 
 def translation(what: str) -> None:

@@ -13,6 +13,8 @@
 #include "checks/recording.h"
 #include "checks/unwritten.h"
 #include "checks/waits.h"
+#include "checks/wave_order.h"
+#include "core/late.h"
 
 namespace ckemu {
 
@@ -38,16 +40,19 @@ void ask_checks(u32 checks);
 
 /// The checks of one wave.
 struct Checks {
+  WaveOrder* order = nullptr;  // of the whole workgroup; before those that ask it
   std::unique_ptr<Waits> waits;
   LocalChecks* local = nullptr;  // of the whole workgroup
   std::unique_ptr<GlobalChecks> global;
   std::unique_ptr<Hazards> hazards;
   GlobalRaces* between = nullptr;  // of the whole launch
   WaveRecord* record = nullptr;
+  std::unique_ptr<Late> late;      // if memory operations are put off
   bool written = false;            // whether reads of device memory come after writes
 
   /// Called before each instruction; raises what is found.
   void before(Wave& wave, const Code& code) const {
+    if (order != nullptr) order->before(wave, code);
     if (waits) waits->before(wave, code);
     if (local != nullptr) local->before(wave, code);
     if (global) global->before(wave, code);
@@ -56,6 +61,8 @@ struct Checks {
     if (record != nullptr) record->before(wave, code);
     if (written) check_written(wave, code);
   }
+  /// Whether `code` is executed later.
+  bool put_off(Wave& wave, const Code& code) const { return late && late->before(wave, code); }
 };
 
 }  // namespace ckemu

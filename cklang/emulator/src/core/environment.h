@@ -25,6 +25,7 @@ struct Environment {
   AfterFault fault = AfterFault::Abort;  // CKLANG_FAULT
   bool xnack = false;                  // HSA_XNACK: kernels may reach memory that only the host knows
   std::vector<std::string> gpus;       // CKLANG_GPUS: empty if it does not say
+  u64 schedule = 0;                    // CKLANG_SCHEDULE: the number of an order (core/schedule.h)
   u8 translate = 1;                    // CKLANG_TRANSLATE: a Translate
 };
 

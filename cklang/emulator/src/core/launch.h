@@ -8,6 +8,7 @@
 #include "checks/checks.h"
 #include "core/fault.h"
 #include "core/program.h"
+#include "core/schedule.h"
 #include "ops/numerics.h"
 
 namespace ckemu {
@@ -38,6 +39,7 @@ struct Launch {
   Hostcall* hostcall = nullptr; // where the kernel asks the host for services, if it does
   Numerics numerics = current_numerics();
   u32 checks = checks_asked();
+  u64 schedule = ckemu::schedule();
   GlobalRaces* races = nullptr;  // while it runs, if they are asked for
   LaunchRecord* record = nullptr;  // where waves note what they execute, if the clock asks
 

@@ -122,6 +122,8 @@ CKEMU_EXPORT int ckemu_get_wave_record(unsigned number, unsigned wave, ::ckemu_w
   return 0;
 }
 
+CKEMU_EXPORT void ckemu_set_schedule(uint64_t number) { set_schedule(number); }
+
 CKEMU_EXPORT void ckemu_embed() { embed(); }
 
 CKEMU_EXPORT void ckemu_set_timeout(uint64_t milliseconds) { set_timeout(milliseconds); }

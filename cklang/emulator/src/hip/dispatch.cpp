@@ -225,7 +225,8 @@ void run_prepared(PreparedLaunch& prepared) {
     work.hostcall = hostcall.get();
   }
   if (!host_memory_reachable() && given_host_memory(work)) work.checks |= kCheckHost;
-  const auto races = (work.checks & kCheckGlobalRaces) != 0 && work.total() > 1 ? std::make_unique<GlobalRaces>(work) : nullptr;
+  const bool shared = work.total() > 1 || work.threads() > prepared.program->kernel().wave_size;
+  const auto races = (work.checks & kCheckGlobalRaces) != 0 && shared ? std::make_unique<GlobalRaces>(work) : nullptr;
   work.races = races.get();
   if ((work.checks & kCheckTiming) != 0) work.record = record_launch(work);
   PastLaunch finished;

@@ -138,16 +138,17 @@ class CkOp:
     shapes: tuple[tuple[int, ...], ...]
     dtype: type = np.float16
 
-    def arguments(self) -> list[Any]:
-        """The same numbers each time."""
+    def arguments(self, gpu: str) -> list[Any]:
+        """The same numbers each time, in memory of the device: mutants may write anywhere."""
         rng = np.random.default_rng(7)
-        return [half(rng, *shape).astype(self.dtype) for shape in self.shapes]
+        arrays = [half(rng, *shape).astype(self.dtype) for shape in self.shapes]
+        return [ck.to_device(array, device=f"emu:{gpu}") for array in arrays]
 
     def call(self, gpu: str) -> Any:
         """Run it on a GPU with nothing loaded before."""
         module_cache._loaded.clear()
         with knobs.scope(CKLANG_DEVICE=f"emu:{gpu}"):
-            return np.asarray(ck.op(self.function)(*self.arguments()))
+            return ck.to_host(ck.op(self.function)(*self.arguments(gpu)))
 
     def codes(self, gpu: str) -> list[bytes]:
         """The code objects that it loads."""

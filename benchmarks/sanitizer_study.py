@@ -5,14 +5,15 @@
                                          [--verbose]
     python benchmarks/sanitizer_study.py --cost
 
-Changes one instruction at a time of a compiled kernel, runs the kernel with all checks on, and
-prints the tables of docs/emulator.md: how many of these mutants can change a result, how many of
-those are reported, and by which check.
+Changes one executed instruction at a time of a compiled kernel, runs the kernel with all checks on,
+and prints the tables of docs/emulator.md: how many of these mutants can change a result, how many
+of those are reported, and by which check.
 
 Whether a mutant can change a result is found without any check: it runs in four orders of
 ``emulator.schedule``, of which one lets each memory operation take effect as late as the waits of
-the mutant allow. Where all four give the right result, no run got to the instruction, or what was
-taken out was superfluous. The unmodified kernel must be right in each of the four.
+the mutant allow. Where all four give the right result, what was taken out was superfluous. The
+unmodified kernel must be right in each of the four. Wait states are not modelled, so a missing
+``s_nop`` changes nothing here.
 
 ``--verbose`` lists the mutants that change a result and are not reported. ``--cost`` prints
 instead how much longer kernels run under each check.
@@ -49,6 +50,9 @@ from tests.support.assembly import DEVICES, hip, ok
 
 SECONDS = 10
 """After which a mutant ends: some spin for ever."""
+
+MOST_WORKGROUPS = 1 << 20
+"""More than any launch has: all of its workgroups."""
 
 ORDERS = (0, 1, 2, 3)
 """In which each mutant runs without checks (``emulator.schedule``); under 1 memory operations take
@@ -100,8 +104,6 @@ class Mistake:
     pattern: str
     change: Callable[[int], int]
     """From the first word of the instruction."""
-    wild: bool = False
-    """Whether the kernel may then write anywhere: its memory must be the device's own."""
     not_on: tuple[str, ...] = ()
     """GPUs without such an instruction."""
 
@@ -137,13 +139,11 @@ MISTAKES = (
         name="a predicate removed",
         pattern=r"s_and_saveexec_b(32|64) s\d",
         change=lambda word: word & ~0xFF | _EXEC,
-        wild=True,
     ),
     Mistake(
         name="a comparison made true",
         pattern=r"v_cmp_(lt|le|gt|ge)_[iu](32|64)",
         change=_always,
-        wild=True,
         not_on=("gfx1201",),
     ),
     Mistake(
@@ -155,7 +155,6 @@ MISTAKES = (
         name="a global address moved by a page",
         pattern=r"global_(load|store)_[bd]\w+ ",
         change=lambda word: word & ~0xFFF | (word + 0xFF0) & 0xFFF,
-        wild=True,
     ),
 )
 
@@ -172,23 +171,28 @@ class Kernel:
     family: str
     """Which compiler or library it is of."""
 
-    @property
-    def own_memory(self) -> bool:
-        """Whether its arguments are in memory of the device, with pages behind it that fault."""
-        return self.family == "Triton"
-
 
 def text_offset(code: bytes) -> int:
     """Where the instructions of an ELF file begin."""
     return code.index(emulator.library.text_section(code))
 
 
-def sites(kernel: Kernel, mistake: Mistake) -> list[int]:
-    """Offsets in the file of the instructions that the mistake can change."""
+def executed(kernel: Kernel) -> set[int]:
+    """Offsets in the code of the instructions that the kernel executes in its run."""
+    code = emulator.library.text_section(kernel.code)
+    with emulator.timing(MOST_WORKGROUPS) as recording:
+        kernel.run(kernel.code)
+    launches = [launch for launch in recording.launches if launch.code == code]
+    return {4 * int(line) for launch in launches for wave in launch.waves for line in wave.line}
+
+
+def sites(kernel: Kernel, mistake: Mistake, ran: set[int]) -> list[int]:
+    """Offsets in the file of the executed instructions that the mistake can change."""
     lines = emulator.disassemble(kernel.gpu, kernel.code).splitlines()
     base = text_offset(kernel.code)
     pairs = (line.strip().split(": ", 1) for line in lines)
-    return [base + int(at, 16) for at, text in pairs if re.match(mistake.pattern, text.strip())]
+    places = [int(at, 16) for at, text in pairs if re.match(mistake.pattern, text.strip())]
+    return [base + at for at in places if at in ran]
 
 
 def mutant(kernel: Kernel, mistake: Mistake, at: int) -> bytes:
@@ -338,9 +342,9 @@ Counts = Counter[tuple[str, str, str, bool]]
 def study(kernel: Kernel, arguments: argparse.Namespace) -> Counts:
     """Plant mistakes in one kernel."""
     rng, counts = random.Random(f"{arguments.seed} {kernel.gpu} {kernel.name}"), Counts()
+    ran = executed(kernel)
     for mistake in MISTAKES:
-        possible = kernel.gpu not in mistake.not_on and (kernel.own_memory or not mistake.wild)
-        places = sites(kernel, mistake) if possible else []
+        places = sites(kernel, mistake, ran) if kernel.gpu not in mistake.not_on else []
         for at in rng.sample(places, min(arguments.mutants, len(places))):
             code = mutant(kernel, mistake, at)
             if code == kernel.code:

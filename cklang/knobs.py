@@ -22,6 +22,7 @@ __all__ = [
     "ARCH_DIR",
     "BUNDLE",
     "CACHE_DIR",
+    "CHECKS_NOW",
     "CK_DIR",
     "CLANG",
     "DATA_DIR",
@@ -125,20 +126,23 @@ def _one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
-def _some_of(*words: str) -> Callable[[str], frozenset[str]]:
-    """Words of a list; `all` is every one of them."""
-
-    def parse(text: str) -> frozenset[str]:
-        chosen = frozenset(word.strip().lower() for word in text.split(","))
-        if not chosen <= {*words, "all"}:
-            raise ValueError(f"must be a comma-separated list of {', '.join(words)}, or all")
-        return frozenset(words) if "all" in chosen else chosen
-
-    return parse
+def _checks(text: str) -> frozenset[str]:
+    """Words of the two lists; `all` is every one of the first."""
+    words = (*SANITIZERS, *SPECIAL_SANITIZERS)
+    chosen = frozenset(word.strip().lower() for word in text.split(","))
+    if not chosen <= {*words, "all"}:
+        raise ValueError(f"must be a comma-separated list of {', '.join(words)}, or all")
+    return chosen - {"all"} | frozenset(SANITIZERS if "all" in chosen else ())
 
 
 SANITIZERS = ("waits", "races", "uninitialized", "memory", "hazards", "global_races")
-"""What kernels can be checked for besides faults."""
+"""What kernels can be checked for besides faults; ``all`` is these."""
+
+SPECIAL_SANITIZERS = ("range", "numeric", "schedule")
+"""Checks of what right kernels may do too, which are asked for by name."""
+
+CHECKS_NOW: set[str] = set()
+"""Those that the emulator makes now, as :func:`cklang.emulator.sanitize` has set them last."""
 
 ARCH_DIR: Knob[Path | None] = Knob(
     name="CKLANG_ARCH_DIR",
@@ -192,12 +196,14 @@ JOBS: Knob[int | None] = Knob(
 SANITIZE: Knob[frozenset[str]] = Knob(
     name="CKLANG_SANITIZE",
     default=frozenset(),
-    parse=_some_of(*SANITIZERS),
+    parse=_checks,
     doc="what the emulator checks while kernels run (slower): missing waits for loads (waits), "
     "accesses to LDS that no barrier orders (races), reads of LDS or device memory that nobody has "
-    "written (uninitialized), accesses behind the end of an allocation (memory), pairs of "
-    "instructions between which wait states are missing (hazards), accesses of two workgroups to "
-    "global memory that nothing orders (global_races); all for all of them",
+    "written (uninitialized), accesses out of bounds (memory), pairs of instructions between which "
+    "wait states are missing (hazards), accesses to global memory that nothing orders "
+    "(global_races), or all for all of these; and what right kernels may do too: accesses that "
+    "only a buffer's range keeps from memory (range), births of NaN and infinity (numeric), "
+    "results that differ in other orders of execution (schedule)",
 )
 SCHEDULE: Knob[int] = Knob(
     name="CKLANG_SCHEDULE",

@@ -30,6 +30,7 @@ from cklang.ir.scatter import in_place_results
 from cklang.ir.views import VIEWS
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import AccessRange, CallPlan, Step, access_range
+from cklang.runtime.fault_places import Tensor, first_uses
 from cklang.runtime.launch import Described, described_stage
 from cklang.runtime.record import LaunchRecord
 from cklang.runtime.result_orders import result_orders
@@ -265,8 +266,15 @@ def prepare(
     """Return the launches of a call, with every kernel built and loaded."""
     memory = memory_of(plan, binding, outs)
     choices = choices_of(plan, binding, memory, device.spec, request)
-    pieces = [access_range(array, written=False) for array in binding.arrays.values()]
-    pieces += [access_range(out, written=True) for out in outs]
+    spans = first_uses(plan.function)
+    pieces = [
+        access_range(array, written=False, tensor=Tensor.of(name, array, spans.get(name)))
+        for name, array in binding.arrays.items()
+    ]
+    pieces += [
+        access_range(out, written=True, tensor=Tensor.of(value.name, out, spans.get(value.name)))
+        for out, value in zip(outs, plan.function.results, strict=True)
+    ]
     names = [*binding.arrays, *(value.name for value in plan.function.results)]
     sizes = {
         value.name: value.type.bytes(binding.dims)

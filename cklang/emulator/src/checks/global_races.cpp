@@ -178,6 +178,21 @@ GlobalRaces::Conflict GlobalRaces::among_waves(const Wave& w, const Request& req
   return conflict;
 }
 
+/// Whether a load is the first guess of a loop that compares and swaps, as compilers make of atomic operations that
+/// a GPU lacks: a wrong guess is corrected there.
+bool GlobalRaces::is_guess(const Wave& w, const Code& c) {
+  constexpr u32 near = 16;  // instructions
+  const auto same = [](const Source& a, const Source& b) { return a.kind == b.kind && a.index == b.index; };
+  const Code* next = &c;
+  for (u32 n = 0; n < near && next->inst != nullptr && !ends_run(next->inst->op); ++n) {
+    if (std::strstr(mnemonic(next->inst->op), "cmpswap") != nullptr) {
+      return same(c.src[0], next->src[0]) && same(c.src[1], next->src[1]);
+    }
+    next = w.program->at(next->pc + next->inst->bytes);
+  }
+  return false;
+}
+
 GlobalRaces::Conflict GlobalRaces::access(const Wave& w, const Code& c, const Request& request, Group& group, u32 number) {
   const auto [at, mask, kind, changes, known, value] = request;
   Dword& dword = dword_at(at);
@@ -265,7 +280,8 @@ void GlobalRaces::before(Wave& w, const Code& c) {
         conflict = access(w, c, {at, mask, kind, changed, known, value}, group, number);
       }
     }
-    if (conflict.other.group != 0) report(w, c, piece, kind, conflict);
+    const bool guess = kind == Kind::Read && conflict.other.group != 0 && is_guess(w, c);
+    if (conflict.other.group != 0 && !guess) report(w, c, piece, kind, conflict);
     w.lane = -1;
   });
 }

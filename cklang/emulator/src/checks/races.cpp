@@ -36,8 +36,8 @@ u32 width_of(const char* name) {
 
 }  // namespace
 
-LocalChecks::LocalChecks(u32 bytes, const WaveOrder* order, bool uninitialized)
-    : bytes_(bytes), order_(order), uninitialized_(uninitialized) {}
+LocalChecks::LocalChecks(u32 bytes, const WaveOrder* order, bool uninitialized, bool bounds)
+    : bytes_(bytes), order_(order), uninitialized_(uninitialized), bounds_(bounds) {}
 
 void LocalChecks::before(Wave& w, const Code& c) {
   if (c.inst->enc == Encoding::DS) return local_operation(w, c);
@@ -71,7 +71,12 @@ void LocalChecks::load_to_local(Wave& w, const Code& c) {
 }
 
 void LocalChecks::note(Wave& w, const Code& c, const Access& access) {
-  if (access.at + access.bytes > bytes_.size()) return;  // gives 0, or is dropped
+  if (access.at + access.bytes > bytes_.size()) {  // gives 0, or is dropped
+    if (!bounds_) return;
+    w.lane = static_cast<i32>(access.lane);
+    raise(w, FaultKind::Instruction, "out of bounds: %s accesses %u bytes at byte 0x%llx of local memory, of which the workgroup has %zu",
+          mnemonic(c.inst->op), access.bytes, static_cast<unsigned long long>(access.at), bytes_.size());
+  }
   const WaveMoment now = order_ != nullptr ? order_->now(w) : WaveMoment{};
   for (u32 at = static_cast<u32>(access.at); at < access.at + access.bytes; ++at) {
     Byte& byte = bytes_[at];

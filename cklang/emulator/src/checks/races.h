@@ -15,8 +15,8 @@ namespace ckemu {
 
 class LocalChecks {
  public:
-  /// Without `order` waves do not race.
-  LocalChecks(u32 bytes, const WaveOrder* order, bool uninitialized);
+  /// Without `order` waves do not race. With `bounds` accesses beyond the memory are reported.
+  LocalChecks(u32 bytes, const WaveOrder* order, bool uninitialized, bool bounds);
 
   /// Checks and notes what `code` does to local memory.
   void before(Wave& wave, const Code& code);
@@ -54,7 +54,7 @@ class LocalChecks {
 
   std::vector<Byte> bytes_;
   const WaveOrder* order_;
-  const bool uninitialized_;
+  const bool uninitialized_, bounds_;
 };
 
 }  // namespace ckemu

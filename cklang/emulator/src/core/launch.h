@@ -41,6 +41,7 @@ struct Launch {
   u32 checks = checks_asked();
   u64 schedule = ckemu::schedule();
   GlobalRaces* races = nullptr;  // while it runs, if they are asked for
+  Journal* journal = nullptr;    // of what it writes, if it runs in several orders
   LaunchRecord* record = nullptr;  // where waves note what they execute, if the clock asks
 
   u64 total() const { return u64{groups[0]} * groups[1] * groups[2]; }

@@ -21,16 +21,19 @@ constexpr u64 kLatest = 1;
 class Dice {
  public:
   Dice() = default;
-  Dice(u64 schedule, u64 workgroup) : state_(schedule * 0x9e3779b97f4a7c15 + workgroup) {}
+  Dice(u64 schedule, u64 workgroup) : state_(mixed(schedule) + mixed(~workgroup)) {}
   /// A number below `limit`.
   u32 below(u32 limit) {
     state_ += 0x9e3779b97f4a7c15;
-    u64 bits = (state_ ^ state_ >> 30) * 0xbf58476d1ce4e5b9;
-    bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
-    return static_cast<u32>((bits ^ bits >> 31) >> 32) % limit;
+    return static_cast<u32>(mixed(state_) >> 32) % limit;
   }
 
  private:
+  static u64 mixed(u64 bits) {
+    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
+    bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
+    return bits ^ bits >> 31;
+  }
   u64 state_ = 0;
 };
 

@@ -114,17 +114,21 @@ void Workgroup::begin_checks(u64 number) {
   if ((asked & ~u32{kCheckTiming}) == 0 && !record && launch->schedule == 0) return;
   checks.resize(count);
   const bool races = (asked & kCheckRaces) != 0 && count > 1, uninitialized = (asked & kCheckUninitialized) != 0;
-  const bool local = (races || uninitialized) && launch->lds_bytes != 0;
+  const bool bounds = (asked & kCheckMemory) != 0;
+  const bool local = races || uninitialized || bounds;
   const bool ordered = count > 1 && (asked & (kCheckRaces | kCheckGlobalRaces)) != 0;
   order = ordered ? std::make_unique<WaveOrder>(count, launch->program->family()) : nullptr;
   const WaveOrder* among = races ? order.get() : nullptr;
-  local_checks = local ? std::make_unique<LocalChecks>(launch->lds_bytes, among, uninitialized) : nullptr;
+  local_checks = local ? std::make_unique<LocalChecks>(launch->lds_bytes, among, uninitialized, bounds) : nullptr;
   for (u32 n = 0; n < count; ++n) {
     if ((asked & kCheckWaits) != 0) checks[n].waits = std::make_unique<Waits>(waves[n].rows);
     checks[n].order = order.get();
     checks[n].local = local_checks.get();
     checks[n].between = launch->races;
     checks[n].written = uninitialized;
+    checks[n].journal = launch->journal;
+    checks[n].range = (asked & kCheckRange) != 0;
+    if ((asked & kCheckNumeric) != 0) checks[n].numeric = std::make_unique<Numeric>();
     if (launch->schedule != 0) checks[n].late = std::make_unique<Late>(launch->schedule, number, n);
     if ((asked & kCheckHazards) != 0) {
       checks[n].hazards = std::make_unique<Hazards>(launch->program->family(), waves[n].rows, waves[n].lanes);

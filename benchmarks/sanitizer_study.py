@@ -5,18 +5,26 @@
                                          [--verbose]
     python benchmarks/sanitizer_study.py --cost
 
-Takes one instruction at a time out of a compiled kernel, or changes its address, runs the kernel
-with all checks on, and prints the table of docs/emulator.md: what was changed, how many of these
-mutants are reported and by which check, how many give other results without a report, and how many
-do neither (``--verbose`` lists these): no run gets there, or another wait covers for it. The first
-line says how many kernels were run as they are, and how many of these are reported. ``--cost``
-prints instead how much longer kernels run under each check.
+Changes one executed instruction at a time of a compiled kernel, runs the kernel with all checks on,
+and prints the tables of docs/emulator.md: how many of these mutants can change a result, how many
+of those are reported, and by which check.
+
+Whether a mutant can change a result is found without any check: it runs in four orders of
+``emulator.schedule``, of which one lets each memory operation take effect as late as the waits of
+the mutant allow. Where all four give the right result, what was taken out was superfluous. The
+unmodified kernel must be right in each of the four. Wait states are not modelled, so a missing
+``s_nop`` changes nothing here.
+
+``--verbose`` lists the mutants that change a result and are not reported. ``--cost`` prints
+instead how much longer kernels run under each check.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import os
+import pickle
 import random
 import re
 import sys
@@ -24,6 +32,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +48,15 @@ from tests.emulator import test_triton
 from tests.support import triton_kernels
 from tests.support.assembly import DEVICES, hip, ok
 
-SECONDS = 60
+SECONDS = 10
 """After which a mutant ends: some spin for ever."""
+
+MOST_WORKGROUPS = 1 << 20
+"""More than any launch has: all of its workgroups."""
+
+ORDERS = (0, 1, 2, 3)
+"""In which each mutant runs without checks (``emulator.schedule``); under 1 memory operations take
+effect as late as they may."""
 
 REPORTS = {
     "missing wait": "waits",
@@ -49,11 +65,17 @@ REPORTS = {
     "out of bounds": "memory",
     "hazard": "hazards",
     "race in global memory": "global_races",
+    "uninitialized device memory": "uninitialized",
     "memory access fault": "fault",
+    "a barrier that it has not signalled": "fault",
+    "signals a barrier twice": "fault",
+    "deadlock": "fault",
 }
-"""How the report of each check begins; a fault needs no check."""
+"""What the report of each check says; a fault needs no check."""
 
 _NOP = 0xBF800000
+_EXEC = 126
+"""The number of the mask of lanes among the operands."""
 
 _COUNTERS = {
     0xBF8C: ((0, 4), (8, 4)),  # s_waitcnt of CDNA: vmcnt's lower bits, lgkmcnt
@@ -65,6 +87,15 @@ _COUNTERS = {
 """Where the counters of a wait are: first bit and bits. All ones wait for nothing."""
 
 
+_ALWAYS = 7
+"""Or-ed to the number of a comparison of integers, on GPUs that have it: always true."""
+
+
+def _always(word: int) -> int:
+    """Make a comparison always true."""
+    return word | _ALWAYS << (17 if word >> 25 == 0x3E else 16)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mistake:
     """A kind of change to an instruction: which ones, and the word that it becomes."""
@@ -73,8 +104,8 @@ class Mistake:
     pattern: str
     change: Callable[[int], int]
     """From the first word of the instruction."""
-    wild: bool = False
-    """Whether the kernel may then write anywhere: its memory must be the device's own."""
+    not_on: tuple[str, ...] = ()
+    """GPUs without such an instruction."""
 
 
 def _plus(bits: int, amount: int) -> Callable[[int], int]:
@@ -105,6 +136,17 @@ MISTAKES = (
     Mistake(name="a barrier removed", pattern=r"s_barrier", change=lambda _: _NOP),
     Mistake(name="an s_nop shortened", pattern=r"s_nop [1-9]", change=lambda _: _NOP),
     Mistake(
+        name="a predicate removed",
+        pattern=r"s_and_saveexec_b(32|64) s\d",
+        change=lambda word: word & ~0xFF | _EXEC,
+    ),
+    Mistake(
+        name="a comparison made true",
+        pattern=r"v_cmp_(lt|le|gt|ge)_[iu](32|64)",
+        change=_always,
+        not_on=("gfx1201",),
+    ),
+    Mistake(
         name="an LDS address moved by a dword",
         pattern=r"ds_(read|write|load|store)_b",
         change=_plus(16, 4),
@@ -113,7 +155,6 @@ MISTAKES = (
         name="a global address moved by a page",
         pattern=r"global_(load|store)_[bd]\w+ ",
         change=lambda word: word & ~0xFFF | (word + 0xFF0) & 0xFFF,
-        wild=True,
     ),
 )
 
@@ -127,8 +168,8 @@ class Kernel:
     code: bytes
     run: Callable[[bytes], str]
     """Run this code; "" if all is right, else what is wrong."""
-    own_memory: bool
-    """Whether its arguments are in memory of the device, with pages behind it that fault."""
+    family: str
+    """Which compiler or library it is of."""
 
 
 def text_offset(code: bytes) -> int:
@@ -136,12 +177,22 @@ def text_offset(code: bytes) -> int:
     return code.index(emulator.library.text_section(code))
 
 
-def sites(kernel: Kernel, mistake: Mistake) -> list[int]:
-    """Offsets in the file of the instructions that the mistake can change."""
+def executed(kernel: Kernel) -> set[int]:
+    """Offsets in the code of the instructions that the kernel executes in its run."""
+    code = emulator.library.text_section(kernel.code)
+    with emulator.timing(MOST_WORKGROUPS) as recording:
+        kernel.run(kernel.code)
+    launches = [launch for launch in recording.launches if launch.code == code]
+    return {4 * int(line) for launch in launches for wave in launch.waves for line in wave.line}
+
+
+def sites(kernel: Kernel, mistake: Mistake, ran: set[int]) -> list[int]:
+    """Offsets in the file of the executed instructions that the mistake can change."""
     lines = emulator.disassemble(kernel.gpu, kernel.code).splitlines()
     base = text_offset(kernel.code)
     pairs = (line.strip().split(": ", 1) for line in lines)
-    return [base + int(at, 16) for at, text in pairs if re.match(mistake.pattern, text.strip())]
+    places = [int(at, 16) for at, text in pairs if re.match(mistake.pattern, text.strip())]
+    return [base + at for at in places if at in ran]
 
 
 def mutant(kernel: Kernel, mistake: Mistake, at: int) -> bytes:
@@ -159,15 +210,37 @@ def described(kernel: Kernel, at: int) -> str:
     return "; ".join(line.strip() for line in lines[first : first + 3])
 
 
-def verdict(kernel: Kernel, code: bytes) -> str:
-    """The check that reports the code, "result" if its results are wrong, or "nothing"."""
-    problem = kernel.run(code)
-    if not problem:
-        return "nothing"
-    for beginning, check in REPORTS.items():
-        if beginning in problem:
-            return check
-    return "result"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a mutant."""
+
+    report: str
+    """The check that reports it, or ""."""
+    changes: bool
+    """Whether its result is wrong in some order."""
+
+
+def outcome_of(kernel: Kernel, code: bytes) -> Outcome:
+    """Run a mutant under all checks, and without them in each order."""
+    emulator.sanitize("all")
+    report = reported_by(kernel.run(code))
+    emulator.sanitize()
+    try:
+        changes = any(wrong_in(order, kernel, code) for order in ORDERS)
+    finally:
+        emulator.schedule(0)
+    return Outcome(report=report, changes=changes)
+
+
+def wrong_in(order: int, kernel: Kernel, code: bytes) -> bool:
+    """Whether the code has wrong results, or none, in an order."""
+    emulator.schedule(order)
+    return bool(kernel.run(code))
+
+
+def reported_by(problem: str) -> str:
+    """The check that made a report, or ""."""
+    return next((check for words, check in REPORTS.items() if words in problem), "")
 
 
 @contextmanager
@@ -204,23 +277,26 @@ def on_device(array: np.ndarray) -> np.ndarray:
     address = int(ok(hip().hipMalloc(array.nbytes)))
     memory = (ctypes.c_uint8 * array.nbytes).from_address(address)
     copy: np.ndarray = np.ctypeslib.as_array(memory).view(array.dtype).reshape(array.shape)
+    ok(
+        hip().hipMemset(ctypes.c_void_p(address), 0, array.nbytes)
+    )  # what nobody has written is reported
     copy[...] = array
     return copy
 
 
-def triton_kernel(gpu: str, name: str, test: Callable[[str, str], None]) -> Kernel:
+def triton_kernel(gpu: str, name: str, test: Callable[[], None]) -> Kernel:
     """One of the code objects that stand beside the tests."""
 
     def run(code: bytes) -> str:
-        with triton_code(code):
+        with triton_code(code), np.errstate(all="ignore"):
             try:
-                test(gpu, name)
+                test()
             except AssertionError as problem:
                 return after_failure(DEVICES.index(gpu)) or str(problem) or "wrong"
         return ""
 
     code = (triton_kernels.FOLDER / gpu / f"{name}.hsaco").read_bytes()
-    return Kernel(gpu=gpu, name=name, code=code, run=run, own_memory=True)
+    return Kernel(gpu=gpu, name=name, code=code, run=run, family="Triton")
 
 
 def after_failure(device: int) -> str:
@@ -235,27 +311,68 @@ Wanted = Callable[[str, str], bool]
 """Whether to study a kernel, by GPU and name."""
 
 
+_SINGLE = {"sort_i32": "sort", "norm_f16": "norm", "histogram": "histogram"}
+"""The tests of these take a GPU alone."""
+
+
 def triton_all(wanted: Wanted) -> Iterator[Kernel]:
     """The kernels of Triton, whose tests compare them with NumPy."""
     for gpu in test_triton.GPUS:
-        for kind in ("gemm", "softmax", "attention"):
-            for name in triton_kernels.MADE[gpu]:
-                if name.startswith(kind) and wanted(gpu, name):
-                    yield triton_kernel(gpu, name, getattr(test_triton, f"test_{kind}"))
+        for name in triton_kernels.MADE[gpu]:
+            if not wanted(gpu, name):
+                continue
+            test = getattr(test_triton, f"test_{_SINGLE.get(name, name.partition('_')[0])}")
+            call = (gpu,) if name in _SINGLE else (gpu, name)
+            yield triton_kernel(gpu, name, partial(test, *call))
 
 
 def ck_all(wanted: Wanted) -> Iterator[Kernel]:
-    """Kernels of CK Tile that cklang's ops launch: a product, attention, a norm."""
-    for gpu in ("gfx942", "gfx950"):
+    """Kernels that cklang's ops launch: CK Tile's products and attention, and kernels of rows."""
+    for gpu in DEVICES:
         for name, op in OPS.items():
             for code in op.codes(gpu) if wanted(gpu, f"ck {name}") else ():
-                yield Kernel(
-                    gpu=gpu,
-                    name=f"ck {name}",
-                    code=code,
-                    run=run_op(op, gpu, code),
-                    own_memory=False,
-                )
+                run = run_op(op, gpu, code)
+                yield Kernel(gpu=gpu, name=f"ck {name}", code=code, run=run, family="cklang")
+
+
+Counts = Counter[tuple[str, str, str, bool]]
+"""Mutants by family of kernels, mistake, reporting check and whether a result changes."""
+
+
+def study(kernel: Kernel, arguments: argparse.Namespace) -> Counts:
+    """Plant mistakes in one kernel."""
+    rng, counts = random.Random(f"{arguments.seed} {kernel.gpu} {kernel.name}"), Counts()
+    ran = executed(kernel)
+    for mistake in MISTAKES:
+        places = sites(kernel, mistake, ran) if kernel.gpu not in mistake.not_on else []
+        for at in rng.sample(places, min(arguments.mutants, len(places))):
+            code = mutant(kernel, mistake, at)
+            if code == kernel.code:
+                continue
+            outcome = outcome_of(kernel, code)
+            counts[kernel.family, mistake.name, outcome.report, outcome.changes] += 1
+            if arguments.verbose and outcome.changes and not outcome.report:
+                what = described(kernel, at)
+                print(f"{mistake.name}: {kernel.gpu} {kernel.name}: {what}", flush=True)
+    return counts
+
+
+def apart(work: Callable[[], Counts]) -> Counts | None:
+    """Do work in a process of its own, which may be lost; None if it was."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        try:
+            with os.fdopen(writing, "wb") as pipe:
+                pipe.write(pickle.dumps(work()))
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        answer = pipe.read()
+    os.waitpid(child, 0)
+    return pickle.loads(answer) if answer else None
 
 
 def main() -> None:
@@ -269,7 +386,6 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[])
     arguments = parser.parse_args()
     emulator.load()
-    emulator.sanitize("all")
     emulator.timeout(SECONDS)
 
     def wanted(gpu: str, name: str) -> bool:
@@ -277,24 +393,24 @@ def main() -> None:
         return right_name and (not arguments.gpu or gpu in arguments.gpu)
 
     kernels = [*triton_all(wanted), *ck_all(wanted)]
-    clean = [kernel for kernel in kernels if report_of_clean(kernel)]
     if arguments.cost:
         print(costs(kernels))
         return
+    clean = [kernel for kernel in kernels if is_clean(kernel)]
     print(f"{len(kernels)} kernels run as they are; reported: {len(kernels) - len(clean)}\n")
-    rng, counts = random.Random(arguments.seed), Counter[tuple[str, str]]()
+    counts, lost = Counts(), 0
     for kernel in clean:
-        for mistake in MISTAKES:
-            places = sites(kernel, mistake) if kernel.own_memory or not mistake.wild else []
-            for at in rng.sample(places, min(arguments.mutants, len(places))):
-                code = mutant(kernel, mistake, at)
-                if code == kernel.code:
-                    continue
-                outcome = verdict(kernel, code)
-                counts[mistake.name, outcome] += 1
-                if arguments.verbose and outcome == "nothing":
-                    print(f"{mistake.name}: {kernel.gpu} {kernel.name}: {described(kernel, at)}")
-    print(table(counts))
+        of_kernel = apart(partial(study, kernel, arguments))
+        if of_kernel is None:
+            lost += 1
+            print(f"{kernel.gpu} {kernel.name}: a mutant ended the process", flush=True)
+        else:
+            counts += of_kernel
+    if lost:
+        print(f"{lost} kernels are not counted: a mutant wrote into memory of this process\n")
+    for family in sorted({key[0] for key in counts}):
+        print(f"\n{family}\n\n{table(counts, {family})}")
+    print(f"\nAll\n\n{table(counts, {key[0] for key in counts})}")
 
 
 def engine_seconds(kernel: Kernel, *checks: str) -> float:
@@ -317,24 +433,46 @@ def costs(kernels: list[Kernel]) -> str:
     return "\n".join(lines)
 
 
-def report_of_clean(kernel: Kernel) -> bool:
-    """Whether nothing is reported of the kernel as it is; what is, is printed."""
-    with np.errstate(all="ignore"):
-        problem = kernel.run(kernel.code)
-    if problem:
-        print(f"{kernel.gpu} {kernel.name}: {problem}")
-    return not problem
+def is_clean(kernel: Kernel) -> bool:
+    """Whether a kernel as it is has no report and is right in each order; else print why not."""
+    emulator.sanitize("all")
+    problems = [kernel.run(kernel.code)]
+    emulator.sanitize()
+    for order in ORDERS:
+        emulator.schedule(order)
+        problems.append(kernel.run(kernel.code))
+    emulator.schedule(0)
+    text = next((problem for problem in problems if problem), "")
+    if text:
+        print(f"{kernel.gpu} {kernel.name}, order {problems.index(text) - 1}: {text}", flush=True)
+    return not text
 
 
-def table(counts: Counter[tuple[str, str]]) -> str:
+def table(counts: Counts, families: set[str]) -> str:
     """The table in Markdown."""
-    checks = list(REPORTS.values())
-    heads = ["mistake", "mutants", "reported", *checks, "wrong result alone", "neither"]
+    checks = list(dict.fromkeys(REPORTS.values()))
+    heads = [
+        "mistake",
+        "mutants",
+        "change a result",
+        "of these reported",
+        "%",
+        *checks,
+        "reported besides",
+    ]
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     for mistake in MISTAKES:
-        row = {check: counts[mistake.name, check] for check in (*checks, "result", "nothing")}
-        total, reported = sum(row.values()), sum(row[check] for check in checks)
-        cells = [mistake.name, total, reported, *row.values()]
+        rows = {
+            key: n for key, n in counts.items() if key[0] in families and key[1] == mistake.name
+        }
+        changing = {key[2]: 0 for key in rows}
+        for (_, _, check, changes), n in rows.items():
+            changing[check] += n * changes
+        total, reported = sum(changing.values()), sum(changing.values()) - changing.get("", 0)
+        besides = sum(n for (_, _, check, changes), n in rows.items() if check and not changes)
+        share = f"{100 * reported / total:.1f}" if total else ""
+        by_check = [changing.get(check, 0) for check in checks]
+        cells = [mistake.name, sum(rows.values()), total, reported, share, *by_check, besides]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 

@@ -22,6 +22,7 @@ __all__ = [
     "ARCH_DIR",
     "BUNDLE",
     "CACHE_DIR",
+    "CHECKS_NOW",
     "CK_DIR",
     "CLANG",
     "DATA_DIR",
@@ -36,6 +37,7 @@ __all__ = [
     "PROFILE",
     "ROCM_PATH",
     "SANITIZE",
+    "SCHEDULE",
     "TIMEOUT",
     "TIMING",
     "TRANSLATE",
@@ -105,6 +107,13 @@ def _count(text: str) -> int | None:
     return value
 
 
+def _number(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError("must be 0 or more")
+    return value
+
+
 def _switch(text: str) -> bool:
     if text not in ("0", "1"):
         raise ValueError("must be 0 or 1")
@@ -120,20 +129,23 @@ def _one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
-def _some_of(*words: str) -> Callable[[str], frozenset[str]]:
-    """Words of a list; `all` is every one of them."""
-
-    def parse(text: str) -> frozenset[str]:
-        chosen = frozenset(word.strip().lower() for word in text.split(","))
-        if not chosen <= {*words, "all"}:
-            raise ValueError(f"must be a comma-separated list of {', '.join(words)}, or all")
-        return frozenset(words) if "all" in chosen else chosen
-
-    return parse
+def _checks(text: str) -> frozenset[str]:
+    """Words of the two lists; `all` is every one of the first."""
+    words = (*SANITIZERS, *SPECIAL_SANITIZERS)
+    chosen = frozenset(word.strip().lower() for word in text.split(","))
+    if not chosen <= {*words, "all"}:
+        raise ValueError(f"must be a comma-separated list of {', '.join(words)}, or all")
+    return chosen - {"all"} | frozenset(SANITIZERS if "all" in chosen else ())
 
 
 SANITIZERS = ("waits", "races", "uninitialized", "memory", "hazards", "global_races")
-"""What kernels can be checked for besides faults."""
+"""What kernels can be checked for besides faults; ``all`` is these."""
+
+SPECIAL_SANITIZERS = ("range", "numeric", "schedule")
+"""Checks of what right kernels may do too, which are asked for by name."""
+
+CHECKS_NOW: set[str] = set()
+"""Those that the emulator makes now, as :func:`cklang.emulator.sanitize` has set them last."""
 
 ARCH_DIR: Knob[Path | None] = Knob(
     name="CKLANG_ARCH_DIR",
@@ -187,12 +199,22 @@ JOBS: Knob[int | None] = Knob(
 SANITIZE: Knob[frozenset[str]] = Knob(
     name="CKLANG_SANITIZE",
     default=frozenset(),
-    parse=_some_of(*SANITIZERS),
+    parse=_checks,
     doc="what the emulator checks while kernels run (slower): missing waits for loads (waits), "
     "accesses to LDS that no barrier orders (races), reads of LDS or device memory that nobody has "
-    "written (uninitialized), accesses behind the end of an allocation (memory), pairs of "
-    "instructions between which wait states are missing (hazards), accesses of two workgroups to "
-    "global memory that nothing orders (global_races); all for all of them",
+    "written (uninitialized), accesses out of bounds (memory), pairs of instructions between which "
+    "wait states are missing (hazards), accesses to global memory that nothing orders "
+    "(global_races), or all for all of these; and what right kernels may do too: accesses that "
+    "only a buffer's range keeps from memory (range), births of NaN and infinity (numeric), "
+    "results that differ in other orders of execution (schedule)",
+)
+SCHEDULE: Knob[int] = Knob(
+    name="CKLANG_SCHEDULE",
+    default=0,
+    parse=_number,
+    doc="the number of an order in which the emulator executes kernels: waves and workgroups take "
+    "turns in another order, and memory operations take effect as late as waits allow (1), or some "
+    "of them (2 and more); 0 is the usual one",
 )
 LOG: Knob[str] = Knob(
     name="CKLANG_LOG",
@@ -284,6 +306,7 @@ ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     GPUS,
     JOBS,
     SANITIZE,
+    SCHEDULE,
     LOG,
     NUMERICS,
     TRANSLATE,

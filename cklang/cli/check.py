@@ -25,9 +25,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only",
         action="append",
-        choices=knobs.SANITIZERS,
+        choices=(*knobs.SANITIZERS, *knobs.SPECIAL_SANITIZERS),
         metavar="CHECK",
-        help=f"one of {', '.join(knobs.SANITIZERS)}; can be repeated (default: all)",
+        help=f"one of {', '.join(knobs.SANITIZERS)} (default: all of these), "
+        f"{', '.join(knobs.SPECIAL_SANITIZERS)}; can be repeated",
     )
     parser.add_argument("program", nargs=argparse.REMAINDER, help="the program and its arguments")
 

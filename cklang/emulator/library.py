@@ -33,6 +33,7 @@ __all__ = [
     "patience",
     "promise_to_wait",
     "sanitize",
+    "schedule",
     "stats",
     "timeout",
     "translation",
@@ -43,6 +44,9 @@ NUMERICS = ("fma", "exact", "cdna3")
 
 TRANSLATIONS = ("off", "hot", "all")
 """What may be translated to host code, in the order of the C interface."""
+
+_CHECKS = (*knobs.SANITIZERS, *knobs.SPECIAL_SANITIZERS)
+"""What launches can be checked for, in the order of the C interface."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +128,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_set_patience": (None, (ctypes.c_uint64,)),
     "ckemu_set_numerics": (None, (ctypes.c_int,)),
     "ckemu_sanitize": (None, (ctypes.c_uint,)),
+    "ckemu_set_schedule": (None, (ctypes.c_uint64,)),
     "ckemu_set_translation": (None, (ctypes.c_int,)),
     "ckemu_record": (None, (ctypes.c_uint, ctypes.c_int)),
     "ckemu_records": (None, (_TAKE, ctypes.c_void_p)),
@@ -151,7 +156,7 @@ def load() -> ctypes.CDLL:
     path = library_path()
     # Before the library reads them itself: a word that it does not know ends the process.
     checks, rounding, seconds = knobs.SANITIZE.get(), knobs.NUMERICS.get(), knobs.TIMEOUT.get()
-    translated = knobs.TRANSLATE.get()
+    translated, order = knobs.TRANSLATE.get(), knobs.SCHEDULE.get()
     try:
         library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     except OSError as problem:
@@ -162,9 +167,11 @@ def load() -> ctypes.CDLL:
         function.argtypes = arguments
     library.ckemu_embed()
     library.ckemu_sanitize(_bits(checks))
+    knobs.CHECKS_NOW.update(checks)
     library.ckemu_set_numerics(NUMERICS.index(rounding))
     library.ckemu_set_timeout(1000 * (seconds or 0))
     library.ckemu_set_translation(TRANSLATIONS.index(translated))
+    library.ckemu_set_schedule(order)
     return library
 
 
@@ -203,6 +210,24 @@ def timeout(seconds: int) -> None:
             "Z001", name="timeout", got=seconds, problem="must be 0 or more", doc=knobs.TIMEOUT.doc
         )
     load().ckemu_set_timeout(1000 * seconds)
+
+
+def schedule(number: int) -> None:
+    """Set in which order launches from now on execute; 0 is the usual one.
+
+    A GPU executes waves side by side, and the results of loads and stores arrive some time after
+    they are issued. Each number is one such order, which repeats itself exactly: waves and
+    workgroups take turns in another sequence, and memory operations take effect as late as waits
+    allow (1), or some of them do (2 and more). A kernel that waits and synchronises as it must has
+    the same results in each, but for the rounding of atomic additions.
+
+    Raises:
+        CkValueError: Z001, the number is negative.
+    """
+    if number < 0:
+        doc = knobs.SCHEDULE.doc
+        raise error("Z001", name="schedule", got=number, problem="must be 0 or more", doc=doc)
+    load().ckemu_set_schedule(number)
 
 
 def translation(what: str) -> None:
@@ -245,27 +270,34 @@ def sanitize(*checks: str) -> None:
     Args:
         checks: "waits" ends a launch where a register that a load will still write is read or
             overwritten before a wait that covers the load; "races" where two waves access the
-            same byte of LDS, one of them to change it, with no barrier between; "uninitialized"
-            where a byte of LDS is read that the workgroup has not written, or device memory that
-            nobody has written since ``hipMalloc``; "memory" where an access
-            to global memory ends behind the allocation that it begins in; "hazards" where an
-            instruction comes before the wait states are over that another one demands;
-            "global_races" where two workgroups access the same byte of global memory, one of
-            them to change it, and no fences and atomic operations order them; "all" is all.
+            same byte of LDS, one of them to change it, with no barrier between, or no wait before
+            it; "uninitialized" where a byte of LDS is read that the workgroup has not written, or
+            device memory that nobody has written since ``hipMalloc``; "memory" where an access to
+            global memory or LDS is out of bounds; "hazards" where an instruction comes before the
+            wait states are over that another one demands; "global_races" where two workgroups, or
+            two waves of one, access the same byte of global memory, one of them to change it, and
+            nothing orders them; "all" is all of these. By themselves: "range" where only the range
+            of a buffer's descriptor keeps an access from memory; "numeric" where a NaN or an
+            infinity is computed from operands that are none; "schedule" runs each launch in five
+            orders (:func:`schedule`) and compares what it has written.
 
     Raises:
         CkValueError: Z001, there is no such check.
     """
     for check in checks:
-        if check not in (*knobs.SANITIZERS, "all"):
+        if check not in (*_CHECKS, "all"):
             doc = knobs.SANITIZE.doc
-            problem = f"must be one of {', '.join(knobs.SANITIZERS)}, or all"
+            problem = f"must be one of {', '.join(_CHECKS)}, or all"
             raise error("Z001", name="sanitize", got=check, problem=problem, doc=doc)
-    load().ckemu_sanitize(_bits(knobs.SANITIZERS if "all" in checks else checks))
+    every = knobs.SANITIZERS if "all" in checks else ()
+    chosen = {*every, *checks} - {"all"}
+    load().ckemu_sanitize(_bits(chosen))
+    knobs.CHECKS_NOW.clear()
+    knobs.CHECKS_NOW.update(chosen)
 
 
 def _bits(checks: Iterable[str]) -> int:
-    return sum(1 << knobs.SANITIZERS.index(check) for check in set(checks))
+    return sum(1 << _CHECKS.index(check) for check in set(checks))
 
 
 def promise_to_wait() -> Callable[[int], None]:

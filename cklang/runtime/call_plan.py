@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
-from cklang import forks
+from cklang import forks, knobs
 from cklang.device.arrays import HOST, Array
 from cklang.device.artifact import Artifact
 from cklang.device.constants import Cell, cell
@@ -23,6 +23,7 @@ from cklang.device.pinned_buffers import Upload
 from cklang.device.staging import HostRegion, staged
 from cklang.errors import CkDeviceError
 from cklang.keys import AnyKey
+from cklang.runtime.fault_places import Region, Tensor, tensor_at
 from cklang.runtime.launch import PlannedLaunch
 from cklang.runtime.record import LaunchRecord
 from cklang.runtime.workspace import Workspace
@@ -101,6 +102,8 @@ class AccessRange:
     low: int
     high: int
     written: bool
+    tensor: Tensor | None = None
+    """What it is to the user, for reports; None for memory of cklang's own."""
 
 
 class CallPlan:
@@ -171,7 +174,7 @@ class CallPlan:
         """
         if not self.steps:
             return None
-        if self._copies:
+        if self._copies or "memory" in knobs.CHECKS_NOW:
             return self._run_with_copies(addresses, stream)
         if self.place != HOST:
             return self._launch_with_memory(addresses, stream, counts=False)
@@ -249,14 +252,33 @@ class CallPlan:
     def _run_with_copies(
         self, addresses: Sequence[int], stream: int | None
     ) -> LaunchCounters | None:
-        with self._memory(addresses) as places:
-            counters = self._launch_with_memory(places, stream, counts=self._counts_each)
-            self.device.synchronize(stream)
+        with self._memory(addresses, apart=self.place == HOST) as places:
+            try:
+                counters = self._launch_with_memory(places, stream, counts=self._counts_each)
+                if self.place == HOST:
+                    self.device.synchronize(stream)
+            except CkDeviceError as fault:
+                raise self._named(fault, places) from fault
         return counters
 
-    def _memory(self, addresses: Sequence[int]) -> AbstractContextManager[list[int]]:
-        """Give the addresses at which kernels find what is at ``addresses``."""
-        if not self._copies:
+    def _named(self, fault: CkDeviceError, places: Sequence[int]) -> CkDeviceError:
+        """Return a fault that says in which tensor of the call its address lies."""
+        regions = [
+            Region(tensor=piece.tensor, address=place, low=piece.low, high=piece.high)
+            for place, piece in zip(places, self.touched, strict=True)
+            if piece.tensor is not None
+        ]
+        return tensor_at(fault, regions)
+
+    def _memory(
+        self, addresses: Sequence[int], *, apart: bool = False
+    ) -> AbstractContextManager[list[int]]:
+        """Give the addresses at which kernels find what is at ``addresses``.
+
+        With ``apart`` they are copies even where the device could use the memory itself: each has
+        an allocation of its own then, beyond which the emulator's check of memory sees.
+        """
+        if not self._copies and not apart:
             return nullcontext(list(addresses))
         regions = [
             HostRegion(pointer=address, low=piece.low, high=piece.high, written=piece.written)
@@ -324,7 +346,7 @@ class CallPlan:
         return counters if before is None or counters is None else before + counters
 
 
-def access_range(array: Array, *, written: bool) -> AccessRange:
-    """Return what a call touches of ``array``."""
+def access_range(array: Array, *, written: bool, tensor: Tensor | None = None) -> AccessRange:
+    """Return what a call touches of ``array``, which is ``tensor`` to the user."""
     low, high = array.extent
-    return AccessRange(low=low, high=high, written=written)
+    return AccessRange(low=low, high=high, written=written, tensor=tensor)

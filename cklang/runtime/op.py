@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cklang.device.device import LaunchCounters
     from cklang.families.protocol import HostCheck
     from cklang.runtime.call_plan import CallPlan
+    from cklang.runtime.explain import Explanation
     from cklang.runtime.timed_call import CallTimer
 
 __all__ = ["Op", "op"]
@@ -279,7 +280,7 @@ class Op(PlannedOp):
         device: str | None = None,
         clock: bool = False,
         **kwargs: Any,
-    ) -> str:
+    ) -> Explanation:
         """Say what a call would run and why, without building or running anything.
 
         Args:
@@ -308,7 +309,8 @@ class Op(PlannedOp):
         from cklang.ops.predict import predict
 
         chosen = device_named(device, current())
-        return f"{text}\n{predict(self, *args, device=chosen, **kwargs)}\n"
+        timed = f"{text}\n{predict(self, *args, device=chosen, **kwargs)}\n"
+        return type(text)(timed, text.heading, text.bars)
 
     def grouped(self, calls: Sequence[Sequence[Any]], *, device: str | None = None) -> list[Any]:
         """Make several calls with different sizes in as few launches as possible.
@@ -429,7 +431,8 @@ class Op(PlannedOp):
             if kept is not None:
                 binding = with_orders(binding, kept.plan.orders)
                 targets = outs or planned_results(binding.results, binding)
-                plan = plan_store.call_plan(kept, binding, targets, device)
+                function = self.program.specialise(binding.dtypes, binding.consts, binding.dims)
+                plan = plan_store.call_plan(kept, function, binding, targets, device)
                 return ready_of(plan, binding.results, binding, None)
         ready = self._planned(binding, outs, device_name)
         if address is not None and ready.lists is None and not ready.in_place:

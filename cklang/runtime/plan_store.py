@@ -35,8 +35,9 @@ from cklang.ir.nodes import Function, print_function
 from cklang.lowering import user_places
 from cklang.runtime.any_program import AnyProgram
 from cklang.runtime.bind import Binding
-from cklang.runtime.call_plan import CallPlan, Step, access_range, step_on
+from cklang.runtime.call_plan import CallPlan, Step, step_on
 from cklang.runtime.launch import PlannedLaunch
+from cklang.runtime.planner import access_ranges
 from cklang.runtime.workspace import Workspace
 from cklang.selection.context import current, device_named
 from cklang.selection.select import Request
@@ -203,14 +204,22 @@ def _stored(step: Step, builder: Builder) -> StoredLaunch:
     )
 
 
-def call_plan(kept: KeptPlan, binding: Binding, outs: Sequence[Array], device: Device) -> CallPlan:
+def call_plan(
+    kept: KeptPlan, function: Function, binding: Binding, outs: Sequence[Array], device: Device
+) -> CallPlan:
     """Return the launches of a call on a device, with every kernel loaded.
+
+    Args:
+        kept: The launches and their kernels.
+        function: The program.
+        binding: The call.
+        outs: The arrays that take its results.
+        device: Where.
 
     Raises:
         CkDeviceError: D003, the device refuses a code object.
     """
-    touched = [access_range(array, written=False) for array in binding.arrays.values()]
-    touched += [access_range(out, written=True) for out in outs]
+    touched = access_ranges(function, binding, outs)
     plan = kept.plan
     steps = [
         _step(launch, artifact, device)

@@ -28,6 +28,7 @@ from cklang.ir.ops import Kind as OpKind
 from cklang.ir.scatter import in_place_results
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import AccessRange, CallPlan, access_range, step_on
+from cklang.runtime.fault_places import Tensor, first_uses
 from cklang.runtime.launch import Described, PlannedLaunch, described_stage, planned_launch
 from cklang.runtime.result_orders import result_orders
 from cklang.runtime.workspace import Temporary, Workspace, planned_workspace
@@ -45,6 +46,7 @@ __all__ = [
     "CallMemory",
     "CallStages",
     "Choice",
+    "access_ranges",
     "build_choices",
     "call_plan",
     "choices_of",
@@ -275,8 +277,7 @@ def prepare(
 ) -> CallPlan:
     """Return the launches of a call, with every kernel built and loaded."""
     call = stages_of(plan, binding, outs, device.spec, request)
-    pieces = [access_range(array, written=False) for array in binding.arrays.values()]
-    pieces += [access_range(out, written=True) for out in outs]
+    pieces = access_ranges(plan.function, binding, outs)
     slots = {name: slot for slot, name in enumerate(call.names)}
     same = {(slots[a], slots[b]) for a, b in in_place_results(plan.function).items()}
     return call_plan(
@@ -290,6 +291,26 @@ def prepare(
         len(outs),
         same,
     )
+
+
+def access_ranges(function: Function, binding: Binding, outs: Sequence[Array]) -> list[AccessRange]:
+    """Return what a call touches of its arguments and then of its results.
+
+    Args:
+        function: The program.
+        binding: The call.
+        outs: The arrays that take its results.
+    """
+    spans = first_uses(function)
+    pieces = [
+        access_range(array, written=False, tensor=Tensor.of(name, array, spans.get(name)))
+        for name, array in binding.arrays.items()
+    ]
+    pieces += [
+        access_range(out, written=True, tensor=Tensor.of(value.name, out, spans.get(value.name)))
+        for out, value in zip(outs, function.results, strict=True)
+    ]
+    return pieces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,7 +114,12 @@ def test_checks_are_chosen_by_the_environment(program: Path) -> None:
     assert done.returncode == -signal.SIGABRT
     assert "out of bounds: " in done.stderr
     assert "the address is 0 bytes behind its end" in done.stderr
-    assert run(program, "inside", CKLANG_SANITIZE="memory").stdout == "hipSuccess 0\n"
+    done = run(program, "inside", CKLANG_SANITIZE="memory")
+    assert done.stdout == "hipSuccess 0\n"
+    first, second = done.stderr.splitlines()
+    assert first == "memory that is not freed: 1000 bytes in 1 allocations"
+    assert "1000 bytes of device memory on device 0, number 1 of the program's" in second
+    assert not run(program, "registered", CKLANG_SANITIZE="waits").stderr
 
 
 @pytest.mark.usefixtures("compiler")

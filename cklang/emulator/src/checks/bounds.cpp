@@ -62,14 +62,62 @@ void GlobalChecks::look_up(Wave& w, const Code& c, u64 at, u32 bytes) {
   }
 }
 
+/// An address in another allocation than that of the base from which it is reckoned.
+void GlobalChecks::check_base(Wave& w, const Code& c, int lane, u64 at) {
+  if (base_ == 0 || at - base_begin_ < base_end_ - base_begin_) return;
+  u64 begin = 0, end = 0;
+  if (base_ - base_begin_ >= base_end_ - base_begin_) {
+    if (ground_at(base_, 1, begin, end) != Ground::Inside) return;
+    base_begin_ = begin;
+    base_end_ = end;
+    if (at - begin < end - begin) return;
+  }
+  if (ground_at(at, 1, begin, end) != Ground::Inside) return;  // what is no allocation is found by its address
+  w.lane = lane;
+  Message what;
+  what.add("out of bounds: %s accesses address 0x%llx in another allocation than that of its base 0x%llx, which is the %llu bytes at 0x%llx",
+           mnemonic(c.inst->op), static_cast<unsigned long long>(at), static_cast<unsigned long long>(base_),
+           static_cast<unsigned long long>(base_end_ - base_begin_), static_cast<unsigned long long>(base_begin_));
+  raise_access(w, at, what);
+}
+
 void GlobalChecks::check(Wave& w, const Code& c, int lane, u64 at, u32 bytes) {
+  if (bounds_) check_base(w, c, lane, at);
   if (at - begin_ < end_ - begin_ && bytes <= end_ - at) [[likely]] return;
   w.lane = lane;
   look_up(w, c, at, bytes);
   w.lane = -1;
 }
 
+void GlobalChecks::check_alignment(Wave& w, const Code& c) {
+  const char* name = mnemonic(c.inst->op);
+  if (c.inst->enc != Encoding::SMEM || c.src[0].kind != Kind::Sgpr || !names_addresses(name)) return;
+  for (const char* part : {"buffer", "_u8", "_i8", "_u16", "_i16"}) {  // narrow loads of gfx12 drop nothing
+    if (std::strstr(name, part) != nullptr) return;
+  }
+  const u64 register_offset = c.src[1].kind != Kind::None ? scalar32(w, c.src[1]) : 0;
+  const u64 at = w.sgpr64(c.src[0].index) + static_cast<u64>(i64{c.offset}) + register_offset;
+  if (at % 4 == 0 || c.dst_dwords == 0) return;
+  raise(w, FaultKind::Instruction, "misaligned: %s loads from address 0x%llx, of which the hardware drops the lowest two bits", name, static_cast<unsigned long long>(at));
+}
+
+namespace {
+
+/// The address that all lanes of an instruction reckon from; 0 if each has its own.
+u64 base_of(Wave& w, const Code& c) {
+  if (is_buffer(*c.inst)) return resource_of(w, c).base;
+  const bool scalar_base = c.inst->enc == Encoding::GLOBAL && c.src[1].kind == Kind::Sgpr;
+  if (scalar_base) return w.sgpr64(c.src[1].index);
+  return c.inst->enc == Encoding::SMEM && c.src[0].kind == Kind::Sgpr ? w.sgpr64(c.src[0].index) : 0;
+}
+
+}  // namespace
+
 void GlobalChecks::before(Wave& w, const Code& c) {
+  if (bounds_) {
+    check_alignment(w, c);
+    base_ = base_of(w, c);
+  }
   each_global_piece(w, c, [&](const GlobalPiece& piece) { check(w, c, piece.lane, piece.at, piece.bytes); });
 }
 

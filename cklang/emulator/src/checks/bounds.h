@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Finds accesses to global memory that no allocation holds as a whole, and those to memory that only the
-// host knows, where the GPU cannot reach it. The processor's page protection finds accesses to what is
-// not mapped; this finds the rest: what lies behind the end of an allocation on its last page, and the
-// host's heap and stack.
+// Finds accesses to global memory that no allocation holds as a whole, those that leave the allocation of
+// their base address for another one, and those to memory that only the host knows, where the GPU cannot
+// reach it. The processor's page protection finds accesses to what is not mapped; this finds the rest: what
+// lies behind the end of an allocation on its last page, other allocations, and the host's heap and stack.
+// Also scalar loads from an address that is no multiple of 4, of which the hardware drops the lowest bits.
 #pragma once
 
 #include "core/program.h"
@@ -23,11 +24,15 @@ class GlobalChecks {
  private:
   void check(Wave& wave, const Code& code, int lane, u64 at, u32 bytes);
   void look_up(Wave& wave, const Code& code, u64 at, u32 bytes);
+  void check_base(Wave& wave, const Code& code, int lane, u64 at);
+  void check_alignment(Wave& wave, const Code& code);
   bool internal(u64 at) const;
 
   const Launch& launch_;
   const bool bounds_;
   u64 begin_ = 0, end_ = 0;  // of the memory that was accessed last
+  u64 base_ = 0;             // of the current instruction; 0 if lanes have addresses of their own
+  u64 base_begin_ = 0, base_end_ = 0;  // of the allocation that it lies in
 };
 
 /// Whether some argument of a launch may be an address that only the host knows.

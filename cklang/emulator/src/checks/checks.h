@@ -9,12 +9,20 @@
 #include "checks/bounds.h"
 #include "checks/global_races.h"
 #include "checks/hazards.h"
+#include "checks/numeric.h"
 #include "checks/races.h"
+#include "checks/range.h"
 #include "checks/recording.h"
 #include "checks/unwritten.h"
 #include "checks/waits.h"
+#include "checks/wave_order.h"
+#include "core/late.h"
 
 namespace ckemu {
+
+class Journal;
+/// Notes what `code` is about to write (checks/orders.h).
+void note_writes(Journal& journal, Wave& wave, const Code& code);
 
 enum Check : u32 {
   kCheckWaits = 1,
@@ -24,13 +32,18 @@ enum Check : u32 {
   kCheckHazards = 16,
   kCheckGlobalRaces = 32,
   kCheckAll = 63,
+  // Of what programs may mean, so by themselves.
+  kCheckRange = 64,
+  kCheckNumeric = 128,
+  kCheckSchedule = 256,
   // Asked for by the emulator itself: a kernel was given an address that only the host knows.
   kCheckHost = 1u << 31,
   // The clock wants to know what waves execute (checks/recording.h).
   kCheckTiming = 1u << 30
 };
-/// The words that users ask with, in the order of the bits, and one for all of them.
-inline constexpr const char* kCheckNames[] = {"waits", "races", "uninitialized", "memory", "hazards", "global_races", "all"};
+/// The words that users ask with, in the order of the bits, and one for those of kCheckAll.
+inline constexpr const char* kCheckNames[] = {"waits",        "races", "uninitialized", "memory",   "hazards",
+                                              "global_races", "range", "numeric",       "schedule", "all"};
 
 /// The checks of launches from now on.
 u32 checks_asked();
@@ -38,24 +51,35 @@ void ask_checks(u32 checks);
 
 /// The checks of one wave.
 struct Checks {
+  WaveOrder* order = nullptr;  // of the whole workgroup; before those that ask it
   std::unique_ptr<Waits> waits;
   LocalChecks* local = nullptr;  // of the whole workgroup
   std::unique_ptr<GlobalChecks> global;
   std::unique_ptr<Hazards> hazards;
   GlobalRaces* between = nullptr;  // of the whole launch
   WaveRecord* record = nullptr;
+  std::unique_ptr<Numeric> numeric;
+  Journal* journal = nullptr;      // of the whole launch
+  bool range = false;
+  std::unique_ptr<Late> late;      // if memory operations are put off
   bool written = false;            // whether reads of device memory come after writes
 
   /// Called before each instruction; raises what is found.
   void before(Wave& wave, const Code& code) const {
+    if (order != nullptr) order->before(wave, code);
     if (waits) waits->before(wave, code);
     if (local != nullptr) local->before(wave, code);
     if (global) global->before(wave, code);
     if (hazards) hazards->before(wave, code);
     if (between != nullptr) between->before(wave, code);
     if (record != nullptr) record->before(wave, code);
+    if (numeric) numeric->before(wave, code);
+    if (range) check_range(wave, code);
+    if (journal != nullptr) note_writes(*journal, wave, code);
     if (written) check_written(wave, code);
   }
+  /// Whether `code` is executed later.
+  bool put_off(Wave& wave, const Code& code) const { return late && late->before(wave, code); }
 };
 
 }  // namespace ckemu

@@ -148,7 +148,52 @@ void GlobalRaces::synchronise(const GlobalPiece& piece, Kind kind, Group& group,
   if (group.released != 0) shared[number] = group.released;
 }
 
-GlobalRaces::Conflict GlobalRaces::access(const Code& c, const Request& request, Group& group, u32 number) {
+/// Whether what a wave of the workgroup did comes before what `w` does.
+bool GlobalRaces::waves_ordered(const Wave& w, const WaveAccess& earlier, const Group& group, WaveOrder::Order& order) {
+  order = w.group->order->order(earlier.moment, w.id);
+  if (order == WaveOrder::Order::Before || (order == WaveOrder::Order::NotWaited && !earlier.wrote)) return true;
+  const bool signalled = group.atomics[earlier.moment.wave] > earlier.atomics;
+  return signalled && group.atomics[w.id] != 0;
+}
+
+/// What another wave of the workgroup did to the same bytes, and nothing orders.
+GlobalRaces::Conflict GlobalRaces::among_waves(const Wave& w, const Request& request, const Dword& dword,
+                                               const Group& group) const {
+  Conflict conflict;
+  if (w.group->order == nullptr || is_atomic(request.kind)) return conflict;
+  const auto differs = [&](const Moment& other, const WaveAccess& earlier, bool atomic) {
+    if (other.group == 0 || atomic || (earlier.bytes & request.mask) == 0) return false;
+    conflict.wave = earlier.moment;
+    return !waves_ordered(w, earlier, group, conflict.order);
+  };
+  const u32 number = number_of(w);
+  if (dword.write.group == number && differs(dword.write, dword.wave_write, dword.atomic_write)) {
+    conflict.other = dword.write;
+    conflict.pc = dword.write_pc;
+    conflict.wrote = true;
+  } else if (!reads(request.kind) && dword.read.group == number && differs(dword.read, dword.wave_read, dword.atomic_read)) {
+    conflict.other = dword.read;
+    conflict.pc = dword.read_pc;
+  }
+  return conflict;
+}
+
+/// Whether a load is the first guess of a loop that compares and swaps, as compilers make of atomic operations that
+/// a GPU lacks: a wrong guess is corrected there.
+bool GlobalRaces::is_guess(const Wave& w, const Code& c) {
+  constexpr u32 near = 16;  // instructions
+  const auto same = [](const Source& a, const Source& b) { return a.kind == b.kind && a.index == b.index; };
+  const Code* next = &c;
+  for (u32 n = 0; n < near && next->inst != nullptr && !ends_run(next->inst->op); ++n) {
+    if (std::strstr(mnemonic(next->inst->op), "cmpswap") != nullptr) {
+      return same(c.src[0], next->src[0]) && same(c.src[1], next->src[1]);
+    }
+    next = w.program->at(next->pc + next->inst->bytes);
+  }
+  return false;
+}
+
+GlobalRaces::Conflict GlobalRaces::access(const Wave& w, const Code& c, const Request& request, Group& group, u32 number) {
   const auto [at, mask, kind, changes, known, value] = request;
   Dword& dword = dword_at(at);
   const bool atomic = is_atomic(kind);
@@ -157,20 +202,23 @@ GlobalRaces::Conflict GlobalRaces::access(const Code& c, const Request& request,
   const bool same_value = known && (both & ~dword.known) == 0 && ((dword.value ^ value) & bits_of(both)) == 0;
   if (both != 0 && kind == Kind::Write && (!changes || same_value)) return {};
   if ((dword.written & mask) != 0 && !(atomic && dword.atomic_write) && !ordered(group, number, dword.write)) {
-    return {dword.write, dword.write_pc, true};
+    return {dword.write, dword.write_pc, true, {}, WaveOrder::Order::Before};
   }
+  if (const Conflict conflict = among_waves(w, request, dword, group); conflict.other.group != 0) return conflict;
   const Moment now{number, group.fence};
+  const WaveAccess own{w.group->order != nullptr ? w.group->order->now(w) : WaveMoment{}, group.atomics[w.id], mask, !reads(kind)};
   if (reads(kind)) {
     if (!ordered(group, number, dword.read)) return {};
     const bool same = dword.read.group == number && dword.read.fence == group.fence;
     dword.been_read = static_cast<u8>(same ? dword.been_read | mask : mask);
     dword.atomic_read = atomic && (!same || dword.atomic_read);
     dword.read = now;
+    dword.wave_read = own;
     dword.read_pc = c.pc;
     return {};
   }
   if ((dword.been_read & mask) != 0 && !(atomic && dword.atomic_read) && !ordered(group, number, dword.read)) {
-    return {dword.read, dword.read_pc, false};
+    return {dword.read, dword.read_pc, false, {}, WaveOrder::Order::Before};
   }
   const bool same = dword.write.group == number && dword.write.fence == group.fence;
   dword.written = static_cast<u8>(same ? dword.written | mask : mask);
@@ -178,6 +226,7 @@ GlobalRaces::Conflict GlobalRaces::access(const Code& c, const Request& request,
   dword.value = (dword.value & ~bits_of(mask)) | (value & bits_of(mask));
   dword.atomic_write = atomic;
   dword.write = now;
+  dword.wave_write = own;
   dword.write_pc = c.pc;
   group.wrote = true;
   return {};
@@ -190,6 +239,14 @@ void GlobalRaces::report(Wave& w, const Code& c, const GlobalPiece& piece, Kind 
   Message place;
   describe_address(piece.at, place);
   w.lane = piece.lane;
+  if (conflict.order != WaveOrder::Order::Before) {
+    Text<128> missing;
+    w.group->order->describe(conflict.order, conflict.wave, missing);
+    raise(w, FaultKind::Instruction,
+          "race in global memory: %s %s address 0x%llx, which wave %u of the workgroup has %s at %s, and %s%s",
+          mnemonic(c.inst->op), reads(kind) ? "reads" : "writes", static_cast<unsigned long long>(piece.at),
+          u32{conflict.wave.wave}, conflict.wrote ? "written" : "read", earlier.c_str(), missing.c_str(), place.c_str());
+  }
   raise(w, FaultKind::Instruction,
         "race in global memory: %s %s address 0x%llx, which workgroup (%u, %u, %u) has %s at %s, and no fences and atomic "
         "operations of device scope are between%s",
@@ -211,16 +268,20 @@ void GlobalRaces::before(Wave& w, const Code& c) {
     {  // raising jumps over destructors
       const Guard guard(mutex_);
       Group& group = groups_[number];
-      if (is_atomic(kind)) synchronise(piece, kind, group, number);
+      if (is_atomic(kind)) {
+        synchronise(piece, kind, group, number);
+        ++group.atomics[w.id];
+      }
       for (u64 at = piece.at / 4 * 4; at < piece.at + piece.bytes && conflict.other.group == 0; at += 4) {
         const u64 first = std::max(at, piece.at) - at, last = std::min(at + 4, piece.at + piece.bytes) - at;
         const u8 mask = static_cast<u8>((1u << last) - (1u << first));
         u32 value = 0;
         for (u64 n = first; n < last && known; ++n) value |= u32{stored(at + n)} << 8 * n;
-        conflict = access(c, {at, mask, kind, changed, known, value}, group, number);
+        conflict = access(w, c, {at, mask, kind, changed, known, value}, group, number);
       }
     }
-    if (conflict.other.group != 0) report(w, c, piece, kind, conflict);
+    const bool guess = kind == Kind::Read && conflict.other.group != 0 && is_guess(w, c);
+    if (conflict.other.group != 0 && !guess) report(w, c, piece, kind, conflict);
     w.lane = -1;
   });
 }

@@ -13,6 +13,9 @@
 //   gfx11   s_waitcnt_vscnt 0      buffer_gl1_inv or buffer_gl0_inv
 //   gfx12   global_wb              global_inv       (global_wbinv is both)
 //
+// Waves of one workgroup are ordered by its barriers (checks/wave_order.h), or where both have executed
+// atomic operations, the earlier one after its access: then no report is made.
+//
 // Loads and stores of device scope count as atomic operations: sc1, on gfx90a and gfx11 glc, on gfx12
 // scope 2 and 3. Two atomic operations do not race, nor do stores of the same value. Of the
 // readers of a byte that nothing orders one is remembered.
@@ -21,8 +24,8 @@
 #include <map>
 #include <memory>
 
+#include "checks/wave_order.h"
 #include "core/mutex.h"
-#include "core/program.h"
 
 namespace ckemu {
 
@@ -42,6 +45,13 @@ class GlobalRaces {
   struct Moment {
     u32 group = 0, fence = 0;
   };
+  /// The last access of a wave to some bytes of a dword, and how many atomic operations came before.
+  struct WaveAccess {
+    WaveMoment moment;
+    u32 atomics = 0;
+    u8 bytes = 0;
+    bool wrote = false;
+  };
   /// The last accesses to a dword, with a bit for each byte.
   struct Dword {
     Moment write, read;
@@ -49,8 +59,10 @@ class GlobalRaces {
     u32 value = 0;  // what the last write wrote, as far as it is known
     u8 written = 0, been_read = 0, known = 0;
     bool atomic_write = false, atomic_read = false;
+    WaveAccess wave_write, wave_read;
   };
   static constexpr u32 kDwords = 1024;
+  static constexpr u32 kMostWaves = 32;  // of a workgroup
   struct Page {
     Dword dword[kDwords];
   };
@@ -60,11 +72,14 @@ class GlobalRaces {
     u32 released = 0;  // what atomic operations publish
     bool wrote = false;
     Clock clock, pending;
+    u32 atomics[kMostWaves] = {};  // of each wave
   };
   struct Conflict {
     Moment other;
     u32 pc = 0;
     bool wrote = false;
+    WaveMoment wave;                                  // of the same workgroup
+    WaveOrder::Order order = WaveOrder::Order::Before;  // Before: of another one
   };
 
   static Kind kind_of(const Code& code, Family family);
@@ -80,7 +95,10 @@ class GlobalRaces {
     bool known;  // whether `value` is what is written
     u32 value;
   };
-  Conflict access(const Code& code, const Request& request, Group& group, u32 number);
+  Conflict access(const Wave& wave, const Code& code, const Request& request, Group& group, u32 number);
+  Conflict among_waves(const Wave& wave, const Request& request, const Dword& dword, const Group& group) const;
+  static bool waves_ordered(const Wave& wave, const WaveAccess& earlier, const Group& group, WaveOrder::Order& order);
+  static bool is_guess(const Wave& wave, const Code& code);
   static bool ordered(const Group& group, u32 number, const Moment& other);
   [[noreturn]] void report(Wave& wave, const Code& code, const GlobalPiece& piece, Kind kind, const Conflict& conflict);
   Dword& dword_at(u64 address);

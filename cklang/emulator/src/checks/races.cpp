@@ -36,26 +36,12 @@ u32 width_of(const char* name) {
 
 }  // namespace
 
-LocalChecks::LocalChecks(u32 bytes, u32 waves, bool races, bool uninitialized)
-    : bytes_(bytes), clocks_(waves), races_(races), uninitialized_(uninitialized) {}
+LocalChecks::LocalChecks(u32 bytes, const WaveOrder* order, bool uninitialized, bool bounds)
+    : bytes_(bytes), order_(order), uninitialized_(uninitialized), bounds_(bounds) {}
 
 void LocalChecks::before(Wave& w, const Code& c) {
-  if (c.inst->enc == Encoding::SOPP || c.inst->enc == Encoding::SOP1) return count_barriers(w, c);
   if (c.inst->enc == Encoding::DS) return local_operation(w, c);
   if (c.inst->lds || has(mnemonic(c.inst->op), "load_lds")) load_to_local(w, c);
-}
-
-void LocalChecks::count_barriers(const Wave& w, const Code& c) {
-  Clock& clock = clocks_[w.id];
-  switch (c.inst->op) {
-    case Op::s_barrier: clock.passed = ++clock.arrived; return;
-    case Op::s_barrier_signal:
-    case Op::s_barrier_signal_isfirst: ++clock.arrived; return;
-    case Op::s_barrier_wait:  // comes again if it has to wait
-      if (w.group->phase != w.signalled) clock.passed = clock.arrived;
-      return;
-    default: return;
-  }
 }
 
 void LocalChecks::local_operation(Wave& w, const Code& c) {
@@ -85,8 +71,13 @@ void LocalChecks::load_to_local(Wave& w, const Code& c) {
 }
 
 void LocalChecks::note(Wave& w, const Code& c, const Access& access) {
-  if (access.at + access.bytes > bytes_.size()) return;  // gives 0, or is dropped
-  const Clock& clock = clocks_[w.id];
+  if (access.at + access.bytes > bytes_.size()) {  // gives 0, or is dropped
+    if (!bounds_) return;
+    w.lane = static_cast<i32>(access.lane);
+    raise(w, FaultKind::Instruction, "out of bounds: %s accesses %u bytes at byte 0x%llx of local memory, of which the workgroup has %zu",
+          mnemonic(c.inst->op), access.bytes, static_cast<unsigned long long>(access.at), bytes_.size());
+  }
+  const WaveMoment now = order_ != nullptr ? order_->now(w) : WaveMoment{};
   for (u32 at = static_cast<u32>(access.at); at < access.at + access.bytes; ++at) {
     Byte& byte = bytes_[at];
     if (access.kind == Kind::Write && byte.writers != 0 && !changes(w, access, at)) {
@@ -95,13 +86,13 @@ void LocalChecks::note(Wave& w, const Code& c, const Access& access) {
     }
     check_order(w, c, access, at);
     if (access.kind == Kind::Read) {
-      if (byte.read != clock.arrived) byte.readers = 0;
-      byte.read = clock.arrived;
+      if (byte.read.arrived != now.arrived) byte.readers = 0;
+      byte.read = now;
       byte.readers |= 1u << w.id;
       byte.read_pc = c.pc;
       continue;
     }
-    byte = {.written = clock.arrived, .writers = 1u << w.id, .write_pc = c.pc, .atomic = access.kind == Kind::Atomic};
+    byte = {.write = now, .writers = 1u << w.id, .write_pc = c.pc, .atomic = access.kind == Kind::Atomic};
   }
 }
 
@@ -112,27 +103,35 @@ bool LocalChecks::changes(const Wave& w, const Access& access, u32 at) const {
 }
 
 void LocalChecks::check_order(Wave& w, const Code& c, const Access& access, u32 at) const {
+  using Order = WaveOrder::Order;
   const Byte& byte = bytes_[at];
-  const u32 passed = clocks_[w.id].passed, others = byte.readers & ~(1u << w.id);
   if (uninitialized_ && access.kind != Kind::Write && byte.writers == 0) {
     w.lane = static_cast<i32>(access.lane);
     raise(w, FaultKind::Instruction, "uninitialized local memory: %s reads byte 0x%x, which the workgroup has not written", mnemonic(c.inst->op), at);
   }
-  if (!races_) return;
+  if (order_ == nullptr) return;
   const bool both_atomic = byte.atomic && access.kind == Kind::Atomic;
-  if (byte.writers != 0 && (byte.writers >> w.id & 1) == 0 && byte.written >= passed && !both_atomic) {
-    report(w, c, access, at, static_cast<u32>(__builtin_ctz(byte.writers)), byte.write_pc, "has written");
+  if (byte.writers != 0 && (byte.writers >> w.id & 1) == 0 && !both_atomic) {
+    const Order order = order_->order(byte.write, w.id);
+    if (order != Order::Before) report(w, c, access, at, {order, byte.write, byte.write_pc, "has written"});
   }
-  if (access.kind == Kind::Read || others == 0 || byte.read < passed) return;
-  report(w, c, access, at, static_cast<u32>(__builtin_ctz(others)), byte.read_pc, "has read");
+  const u32 others = byte.readers & ~(1u << w.id);
+  if (access.kind == Kind::Read || others == 0) return;
+  WaveMoment other = byte.read;
+  other.wave = static_cast<u8>(__builtin_ctz(others));
+  const Order order = order_->order(other, w.id);
+  if (order == Order::NoBarrier) report(w, c, access, at, {order, other, byte.read_pc, "has read"});
 }
 
-void LocalChecks::report(Wave& w, const Code& c, const Access& access, u32 at, u32 other, u32 pc, const char* did) const {
+void LocalChecks::report(Wave& w, const Code& c, const Access& access, u32 at, const Conflict& conflict) const {
   Text<768> earlier;
-  describe_code(*w.program, *w.program->at(pc), earlier);
+  describe_code(*w.program, *w.program->at(conflict.pc), earlier);
+  Text<128> missing;
+  order_->describe(conflict.order, conflict.other, missing);
   w.lane = static_cast<i32>(access.lane);
-  raise(w, FaultKind::Instruction, "race in local memory: %s %s byte 0x%x, which wave %u %s at %s, and no barrier is between", mnemonic(c.inst->op),
-        access.kind == Kind::Read ? "reads" : "writes", at, other, did, earlier.c_str());
+  raise(w, FaultKind::Instruction, "race in local memory: %s %s byte 0x%x, which wave %u %s at %s, and %s", mnemonic(c.inst->op),
+        access.kind == Kind::Read ? "reads" : "writes", at, u32{conflict.other.wave}, conflict.did, earlier.c_str(),
+        missing.c_str());
 }
 
 }  // namespace ckemu

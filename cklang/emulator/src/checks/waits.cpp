@@ -8,10 +8,6 @@ namespace ckemu {
 
 namespace {
 
-constexpr u32 kMostOperations = 63;  // of memory: the counters go no further; issuing waits
-
-constexpr u32 field(u32 word, u32 low, u32 bits) { return word >> low & ((1u << bits) - 1); }
-
 /// The halves of a register that a source or (slot 3) the destination of RDNA is.
 u8 halves_of(const Inst& inst, const Operand& operand, u32 slot) {
   if (!operand.half) return 3;
@@ -47,40 +43,6 @@ void name_register(const Wave& w, bool scalar, u32 index, Text<32>& out) {
 
 }  // namespace
 
-Waits::Counts Waits::counts_of(const Inst& inst, Family family) {
-  const bool split = family == Family::Rdna4;
-  const u32 memory = 1u << kMemory, local = 1u << kLocal, scalar = 1u << (split ? kScalar : kLocal);
-  // RDNA counts stores, and what else returns nothing, by themselves.
-  const bool loads = !is_rdna(family) || inst.dst[0].kind != Kind::None || inst.op == Op::global_inv;
-  switch (inst.enc) {
-    case Encoding::DS: return {local};
-    case Encoding::SMEM: return {scalar, false};
-    case Encoding::FLAT: return {(loads ? memory : 0) | local, false};
-    case Encoding::MUBUF:
-    case Encoding::MTBUF:
-    case Encoding::GLOBAL:
-    case Encoding::SCRATCH:
-      if (!loads || (inst.row->flags & kFlagNocache) != 0) return {};
-      return {memory};
-    default: break;
-  }
-  switch (inst.op) {
-    case Op::s_sendmsg:
-    case Op::s_sendmsg_rtn_b32:
-    case Op::s_sendmsg_rtn_b64: return {scalar, false};
-    default: return {};
-  }
-}
-
-/// The counter that a report names: of several the first.
-Waits::Counter Waits::reported(u32 counters) { return static_cast<Counter>(__builtin_ctz(counters)); }
-
-const char* Waits::name_of(Counter counter, Family family) {
-  static constexpr const char* names[kCounters] = {"s_wait_loadcnt", "s_wait_dscnt", "s_wait_kmcnt"};
-  if (family == Family::Rdna4) return names[counter];
-  return counter == kMemory ? "s_waitcnt vmcnt" : "s_waitcnt lgkmcnt";
-}
-
 void Waits::check(Wave& w, const Code& c, const Pending& pending, const Use& use) const {
   if (pending.number == 0) return;
   Text<32> name;
@@ -88,7 +50,7 @@ void Waits::check(Wave& w, const Code& c, const Pending& pending, const Use& use
   Text<768> load;
   describe_code(*w.program, *pending.code, load);
   raise(w, FaultKind::Instruction, "missing wait: %s %s %s, but no %s covers the load at %s", mnemonic(c.inst->op),
-        use.verb, name.c_str(), name_of(pending.counter, w.program->family()), load.c_str());
+        use.verb, name.c_str(), InFlight::name_of(pending.counter, w.program->family()), load.c_str());
 }
 
 /// Visits what is known of `dwords` registers, `halves` of each: bit 0 the lower ones, bit 1 the upper ones.
@@ -120,7 +82,7 @@ void Waits::check_reads(Wave& w, const Code& c) {
 }
 
 void Waits::check_writes(Wave& w, const Code& c) {
-  const Counts counts = counts_of(*c.inst, w.program->family());
+  const Counts counts = InFlight::counts_of(*c.inst, w.program->family());
   const auto write = [&](bool scalar, u32 first, u32 dwords, u8 halves) {
     each_pending(scalar, first, dwords, halves, moved(w, c.inst->op), [&](const Pending& pending, u32 n) {
       // Of two loads that finish in order the second may write the same register.
@@ -136,23 +98,14 @@ void Waits::check_writes(Wave& w, const Code& c) {
 }
 
 void Waits::start(const Wave& w, const Code& c, const Counts& counts) {
-  const Operation operation{&c, ++issued_, counts.ordered};
-  if (queues_[kMemory].size() >= kMostOperations) wait(kMemory, kMostOperations - 1);
-  for (u32 n = 0; n < kCounters; ++n) {
-    if ((counts.counters >> n & 1) != 0) queues_[n].push_back(operation);
-  }
+  const u64 number = under_way_.start(c, counts, [this](const Operation& operation) { finish(operation); });
   if (c.dst_kind == Kind::None || c.inst->lds) return;
-  const Pending pending{operation.number, &c, reported(counts.counters), counts.ordered};
+  const Pending pending{number, &c, InFlight::reported(counts.counters), counts.ordered};
   each_pending(c.dst_kind == Kind::Sgpr, c.dst, c.dst_dwords, written_halves(*c.inst, true, w.program->family()),
                moved(w, c.inst->op), [&](Pending& place, u32) { place = pending; });
 }
 
 void Waits::finish(const Operation& operation) {
-  for (const Queue& queue : queues_) {  // a flat operation is in two
-    for (const Operation& other : queue) {
-      if (other.number == operation.number) return;
-    }
-  }
   const Code& c = *operation.code;
   if (c.dst_kind == Kind::None || c.inst->lds) return;
   each_pending(c.dst_kind == Kind::Sgpr, c.dst, c.dst_dwords, 3, ~u32{0}, [&](Pending& place, u32) {
@@ -160,50 +113,12 @@ void Waits::finish(const Operation& operation) {
   });
 }
 
-void Waits::wait(Counter counter, u32 left) {
-  Queue& queue = queues_[counter];
-  bool ordered = true;
-  for (const Operation& operation : queue) ordered &= operation.ordered;
-  if (left != 0 && !ordered) return;
-  while (queue.size() > left) {
-    const Operation operation = queue.front();
-    queue.erase(queue.begin());
-    finish(operation);
-  }
-}
-
-/// The fields of the wait instructions, by family.
-void Waits::wait_as_told(const Code& c, Family family) {
-  const u32 simm = static_cast<u32>(c.offset);
-  switch (c.inst->op) {
-    case Op::s_waitcnt:
-      if (family == Family::Rdna4) return;  // assembled, but no manual says what it waits for
-      if (family == Family::Rdna3) {
-        wait(kMemory, field(simm, 10, 6));
-        return wait(kLocal, field(simm, 4, 6));
-      }
-      wait(kMemory, field(simm, 0, 4) | field(simm, 14, 2) << 4);
-      return wait(kLocal, field(simm, 8, 4));
-    case Op::s_waitcnt_vmcnt:
-    case Op::s_wait_loadcnt: return wait(kMemory, simm);
-    case Op::s_waitcnt_lgkmcnt:
-    case Op::s_wait_dscnt: return wait(kLocal, simm);
-    case Op::s_wait_kmcnt: return wait(kScalar, simm);
-    case Op::s_wait_loadcnt_dscnt: wait(kMemory, field(simm, 8, 6)); [[fallthrough]];
-    case Op::s_wait_storecnt_dscnt: return wait(kLocal, field(simm, 0, 6));
-    case Op::s_wait_idle:
-      for (u32 n = 0; n < kCounters; ++n) wait(static_cast<Counter>(n), 0);
-      return;
-    default: return;
-  }
-}
-
 void Waits::before(Wave& w, const Code& c) {
   const Family family = w.program->family();
   check_reads(w, c);
   check_writes(w, c);
-  wait_as_told(c, family);
-  const Counts counts = counts_of(*c.inst, family);
+  under_way_.wait_for(c, family, [this](const Operation& operation) { finish(operation); });
+  const Counts counts = InFlight::counts_of(*c.inst, family);
   if (counts.counters != 0) start(w, c, counts);
 }
 

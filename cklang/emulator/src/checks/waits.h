@@ -3,22 +3,13 @@
 // Finds missing waits for counters: registers that a load will still write may be neither read nor
 // overwritten before a wait that covers the load.
 //
-// What a counter counts:
-//
-//   CDNA   vmcnt    buffer, global and scratch loads and stores; flat ones too
-//          lgkmcnt  LDS, scalar loads and messages; flat ones too
-//   gfx11  vmcnt    buffer, global, scratch and flat loads (stores have vscnt, of which nothing is read)
-//          lgkmcnt  as on CDNA
-//   gfx12  loadcnt, dscnt, kmcnt: loads; LDS; scalar loads and messages. Flat loads in the first two
-//
-// Memory and LDS operations finish in the order of issue; scalar loads in any order, flat operations too,
-// so that while one is under way only a wait for 0 tells anything. Stores read their data as they issue,
-// so their registers are free at once.
+// What the counters count is in checks/in_flight.h. Stores read their data as they issue, so their registers
+// are free at once.
 #pragma once
 
 #include <vector>
 
-#include "core/program.h"
+#include "checks/in_flight.h"
 
 namespace ckemu {
 
@@ -31,29 +22,15 @@ class Waits {
   void before(Wave& wave, const Code& code);
 
  private:
-  enum Counter : u32 { kMemory, kLocal, kScalar, kCounters };
-  /// The counters of an operation, a bit each, and whether it finishes in order in them.
-  struct Counts {
-    u32 counters = 0;
-    bool ordered = true;
-  };
-  struct Operation {
-    const Code* code;
-    u64 number;  // in order of issue, from 1
-    bool ordered;
-  };
+  using Counts = InFlight::Counts;
+  using Operation = InFlight::Operation;
   /// Who will write a register: the number of the operation, 0 for nobody.
   struct Pending {
     u64 number = 0;
     const Code* code = nullptr;
-    Counter counter = kMemory;
+    InFlight::Counter counter = InFlight::kMemory;
     bool ordered = false;
   };
-  using Queue = std::vector<Operation>;
-
-  static Counts counts_of(const Inst& inst, Family family);
-  static Counter reported(u32 counters);
-  static const char* name_of(Counter counter, Family family);
   struct Use {
     const char* verb;
     u32 index;
@@ -65,14 +42,11 @@ class Waits {
   void check_reads(Wave& wave, const Code& code);
   void check_writes(Wave& wave, const Code& code);
   void start(const Wave& wave, const Code& code, const Counts& counts);
-  void wait_as_told(const Code& code, Family family);
-  void wait(Counter counter, u32 left);
   void finish(const Operation& operation);
 
   std::vector<Pending> row_;  // of each vector register the lower half and the upper one
   Pending scalar_[kDiscarded + 16];
-  Queue queues_[kCounters];
-  u64 issued_ = 0;
+  InFlight under_way_;
 };
 
 }  // namespace ckemu

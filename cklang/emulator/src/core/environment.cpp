@@ -48,6 +48,15 @@ size_t number_of(const char* name, const std::string& word, const char* const (&
   refuse_setting(name, text_of(name), problem.c_str());
 }
 
+u64 number_of(const char* name) {
+  const char* text = text_of(name);
+  if (text == nullptr) return 0;
+  char* end = nullptr;
+  const long number = std::strtol(text, &end, 10);
+  if (*end != '\0' || number < 0) refuse_setting(name, text, "must be a number, 0 or more");
+  return static_cast<u64>(number);
+}
+
 u64 milliseconds_of(const char* name) {
   const char* text = text_of(name);
   if (text == nullptr) return 0;
@@ -107,6 +116,7 @@ Environment read() {
   }
   const char* xnack = text_of("HSA_XNACK");
   found.xnack = xnack != nullptr && std::string_view(xnack) != "0";
+  found.schedule = number_of("CKLANG_SCHEDULE");
   found.timeout = milliseconds_of("CKLANG_TIMEOUT");
   found.gpus = gpus_of("CKLANG_GPUS");
   read_profile("CKLANG_PROFILE", found);

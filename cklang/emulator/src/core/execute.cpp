@@ -89,7 +89,10 @@ void run_loop(Wave& w) {
     if constexpr (careful) {
       if (c.inst != nullptr) enter_float_mode(w, *c.inst);
       if ((w.mode & kModeSkip) != 0 && c.inst != nullptr && is_vector(*c.inst)) continue;
-      if (w.checks != nullptr && c.inst != nullptr) w.checks->before(w, c);
+      if (w.checks != nullptr && c.inst != nullptr) {
+        w.checks->before(w, c);
+        if (w.checks->put_off(w, c)) continue;
+      }
       if ((w.mode & kModeIndexed) != 0 && c.inst != nullptr) {
         run_indexed(w, c);
         continue;

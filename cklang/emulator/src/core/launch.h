@@ -8,6 +8,7 @@
 #include "checks/checks.h"
 #include "core/fault.h"
 #include "core/program.h"
+#include "core/schedule.h"
 #include "ops/numerics.h"
 
 namespace ckemu {
@@ -38,7 +39,9 @@ struct Launch {
   Hostcall* hostcall = nullptr; // where the kernel asks the host for services, if it does
   Numerics numerics = current_numerics();
   u32 checks = checks_asked();
+  u64 schedule = ckemu::schedule();
   GlobalRaces* races = nullptr;  // while it runs, if they are asked for
+  Journal* journal = nullptr;    // of what it writes, if it runs in several orders
   LaunchRecord* record = nullptr;  // where waves note what they execute, if the clock asks
 
   u64 total() const { return u64{groups[0]} * groups[1] * groups[2]; }

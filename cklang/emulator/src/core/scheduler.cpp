@@ -23,6 +23,7 @@ namespace ckemu {
 namespace {
 
 constexpr i64 kSlice = 1 << 18;  // instructions
+constexpr u32 kShortSlice = 1 << 12;  // the longest under another order than the usual one
 constexpr u64 kLeastPatience = 16;  // slices of each workgroup, however many there are
 
 u64 now() {
@@ -94,6 +95,7 @@ class Scheduler {
         return group;
       }
       if (!waiting_.empty()) {
+        if (launch_.schedule != 0) std::swap(waiting_.front(), waiting_[dice_.below(static_cast<u32>(waiting_.size()))]);
         std::unique_ptr<Workgroup> group = static_cast<std::unique_ptr<Workgroup>&&>(waiting_.front());
         waiting_.pop_front();
         ++running_;
@@ -142,9 +144,11 @@ class Scheduler {
     late_ = true;
     result_.fault.kind = FaultKind::Deadlock;
   }
-  static bool run(Workgroup& group, Counters& counters, Broadcasts& spread, FaultFrame& frame) {
+  /// Instructions until another workgroup gets its turn.
+  i64 slice() { return launch_.schedule == 0 ? kSlice : i64{1} + dice_.below(kShortSlice); }
+  bool run(Workgroup& group, Counters& counters, Broadcasts& spread, FaultFrame& frame) {
     if (sigsetjmp(frame.landing, 0) != 0) return false;
-    group.run(counters, spread, kSlice);
+    group.run(counters, spread, slice());
     frame.wave = nullptr;
     return true;
   }
@@ -153,6 +157,7 @@ class Scheduler {
   LaunchResult& result_;
   const u64 start_ = now(), limit_ = timeout();  // nanoseconds, milliseconds
   const Translate how_ = translation();
+  Dice dice_{launch_.schedule, ~u64{0}};
   bool late_ = false;
   Mutex lock_;
   Condition changed_;
@@ -174,7 +179,9 @@ void run_launch(const Launch& launch, LaunchResult& result) {
   result.executed.resize(launch.program->dwords());
   {
     Scheduler scheduler(launch, result);
-    run_shared(enter, &scheduler, std::min<u64>(worker_count(), launch.total()) - 1);
+    // Another order is one that can be repeated: one thread.
+    const u64 helpers = launch.schedule != 0 ? 0 : std::min<u64>(worker_count(), launch.total()) - 1;
+    run_shared(enter, &scheduler, helpers);
     scheduler.finish();
   }
   result.nanoseconds = now() - start;

@@ -108,17 +108,28 @@ void Workgroup::begin(const Launch& what, u64 number) {
 void Workgroup::begin_checks(u64 number) {
   const u32 asked = launch->checks, count = static_cast<u32>(waves.size());
   checks.clear();
+  order = nullptr;
   const bool record = launch->record != nullptr && is_recorded(number, launch->total());
-  if ((asked & ~u32{kCheckTiming}) == 0 && !record) return;
+  dice_ = Dice(launch->schedule, number);
+  if ((asked & ~u32{kCheckTiming}) == 0 && !record && launch->schedule == 0) return;
   checks.resize(count);
   const bool races = (asked & kCheckRaces) != 0 && count > 1, uninitialized = (asked & kCheckUninitialized) != 0;
-  const bool local = (races || uninitialized) && launch->lds_bytes != 0;
-  local_checks = local ? std::make_unique<LocalChecks>(launch->lds_bytes, count, races, uninitialized) : nullptr;
+  const bool bounds = (asked & kCheckMemory) != 0;
+  const bool local = races || uninitialized || bounds;
+  const bool ordered = count > 1 && (asked & (kCheckRaces | kCheckGlobalRaces)) != 0;
+  order = ordered ? std::make_unique<WaveOrder>(count, launch->program->family()) : nullptr;
+  const WaveOrder* among = races ? order.get() : nullptr;
+  local_checks = local ? std::make_unique<LocalChecks>(launch->lds_bytes, among, uninitialized, bounds) : nullptr;
   for (u32 n = 0; n < count; ++n) {
     if ((asked & kCheckWaits) != 0) checks[n].waits = std::make_unique<Waits>(waves[n].rows);
+    checks[n].order = order.get();
     checks[n].local = local_checks.get();
     checks[n].between = launch->races;
     checks[n].written = uninitialized;
+    checks[n].journal = launch->journal;
+    checks[n].range = (asked & kCheckRange) != 0;
+    if ((asked & kCheckNumeric) != 0) checks[n].numeric = std::make_unique<Numeric>();
+    if (launch->schedule != 0) checks[n].late = std::make_unique<Late>(launch->schedule, number, n);
     if ((asked & kCheckHazards) != 0) {
       checks[n].hazards = std::make_unique<Hazards>(launch->program->family(), waves[n].rows, waves[n].lanes);
     }
@@ -209,15 +220,23 @@ void Workgroup::release_waiting() {
   }
 }
 
+/// How many instructions a wave executes in its turn.
+i64 Workgroup::share() {
+  return launch->schedule == 0 ? kWaveShare : i64{1} + dice_.below(4 * kWaveShare);
+}
+
 void Workgroup::run(Counters& counters, Broadcasts& spread, i64 budget) {
+  const u32 count = static_cast<u32>(waves.size());
   while (budget > 0) {
     u32 ended = 0, waiting = 0, slept = 0;
-    for (Wave& wave : waves) {
+    const u32 first = launch->schedule == 0 ? 0 : dice_.below(count);
+    for (u32 turn = 0; turn < count; ++turn) {
+      Wave& wave = waves[(first + turn) % count];
       if (wave.state == WaveState::Ready) {
         fault_frame()->wave = &wave;
         wave.counters = &counters;
         wave.spread = &spread;
-        budget -= run_wave(wave, kWaveShare);
+        budget -= run_wave(wave, share());
         slept += wave.yielded;
       }
       ended += wave.state == WaveState::Ended;

@@ -33,6 +33,7 @@ struct Workgroup {
   const Launch* launch = nullptr;
   std::vector<Wave> waves;
   std::vector<Checks> checks;  // of each wave, if anything is checked
+  std::unique_ptr<WaveOrder> order;  // if races are looked for among its waves
   std::unique_ptr<LocalChecks> local_checks;
   Arena arena;
   Silence silence;
@@ -56,6 +57,9 @@ struct Workgroup {
   void complete_phase();
   void release_barrier();
   void release_waiting();
+  i64 share();
+
+  Dice dice_;  // of the launch's order
 };
 
 }  // namespace ckemu

@@ -108,6 +108,8 @@ CKEMU_EXPORT void ckemu_records(void (*take)(void*, const void*, uint64_t), void
   take(context, bytes.data(), bytes.size());
 }
 
+CKEMU_EXPORT void ckemu_set_schedule(uint64_t number) { set_schedule(number); }
+
 CKEMU_EXPORT void ckemu_embed() { embed(); }
 
 CKEMU_EXPORT void ckemu_set_timeout(uint64_t milliseconds) { set_timeout(milliseconds); }

@@ -58,6 +58,10 @@ void ckemu_set_translation(int what);
    that nobody has written, 8 accesses behind the end of an allocation; or several. */
 void ckemu_sanitize(unsigned checks);
 
+/* In which order launches from now on execute, by its number: waves and workgroups take turns in another order, and
+ * memory operations take effect later than they are issued, under 1 as late as waits allow. 0: the usual one. */
+void ckemu_set_schedule(uint64_t number);
+
 /* The process hosts the emulator and is no HIP program: all devices are visible whatever code it registers,
  * kernels may reach all of its memory, and faults are neither printed nor the end of it. To be called before
  * any HIP call. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 
+#include "checks/orders.h"
 #include "core/environment.h"
 #include "hip/hostcall.h"
 #include "hip/memory.h"
@@ -225,11 +226,14 @@ void run_prepared(PreparedLaunch& prepared) {
     work.hostcall = hostcall.get();
   }
   if (!host_memory_reachable() && given_host_memory(work)) work.checks |= kCheckHost;
-  const auto races = (work.checks & kCheckGlobalRaces) != 0 && work.total() > 1 ? std::make_unique<GlobalRaces>(work) : nullptr;
+  const bool shared = work.total() > 1 || work.threads() > prepared.program->kernel().wave_size;
+  const auto races = (work.checks & kCheckGlobalRaces) != 0 && shared ? std::make_unique<GlobalRaces>(work) : nullptr;
   work.races = races.get();
   if ((work.checks & kCheckTiming) != 0) work.record = record_launch(work, gpu.spec->arch);
   PastLaunch finished;
-  run_launch(work, finished.result);
+  // A kernel that calls the host has done so, whatever comes of its memory.
+  const bool in_orders = (work.checks & kCheckSchedule) != 0 && work.hostcall == nullptr;
+  (in_orders ? run_in_orders : run_launch)(work, finished.result);
   if (work.record != nullptr) work.record->finish(finished.result);
   if (hostcall != nullptr) hostcall->serve();
   finished.program = prepared.program;

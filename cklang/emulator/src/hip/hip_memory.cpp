@@ -3,6 +3,7 @@
 // HIP: giving and taking memory, and what is known of an address.
 #include "hip/memory.h"
 
+#include "hip/module.h"
 #include "hip/stream.h"
 
 namespace ckemu {
@@ -13,7 +14,11 @@ namespace {
 hipError_t release_idle(void* pointer) {
   if (pointer == nullptr) return hipSuccess;
   Allocation found;
-  if (!find_allocation(pointer, found) || found.base != reinterpret_cast<u64>(pointer)) return hipErrorInvalidValue;
+  if (!find_allocation(pointer, found) || found.base != reinterpret_cast<u64>(pointer)) {
+    last_message().clear();
+    last_message().add(freed_before(pointer) ? "the memory at %p was freed before" : "%p is not the beginning of an allocation", pointer);
+    return hipErrorInvalidValue;
+  }
   await_device(*device(found.device));
   return release(pointer);
 }

@@ -16,6 +16,9 @@ namespace ckemu {
 namespace {
 
 constexpr size_t kPage = 4096;
+// Before and behind each allocation lies memory that faults, so that a wrong address rarely is in another
+// allocation: a little as a rule, more where `memory` is checked.
+constexpr size_t kRedZone = size_t{1} << 16, kWideRedZone = size_t{1} << 26;
 // Freed ranges stay reserved and untouchable for a while, so that using one is an error and not luck.
 constexpr size_t kQuarantined = 1024;
 constexpr u64 kQuarantinedBytes = u64{1} << 42;
@@ -24,9 +27,11 @@ struct Registry {
   Mutex lock;
   std::map<u64, Allocation> blocks;
   std::map<u64, u64> freed;  // begin to end
+  std::map<u64, u64> zones;  // of freed memory, begin to the bytes before and behind it
   std::map<u64, u64> images;  // of code objects, begin to end
   std::deque<u64> quarantine;  // the begins, oldest first
   u64 quarantined = 0;  // bytes
+  u64 given = 0;        // allocations so far
 
   using Iterator = std::map<u64, Allocation>::iterator;
 
@@ -43,15 +48,18 @@ struct Registry {
     return next != ranges.begin() && address < (--next)->second ? next : ranges.end();
   }
   bool was_freed(u64 address) const { return range_at(freed, address) != freed.end(); }
-  void put_away(u64 begin, u64 size) {
+  void put_away(const Allocation& block) {
+    const u64 begin = block.base, size = block.mapped - 2 * block.zone;
     mmap(reinterpret_cast<void*>(begin), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     freed[begin] = begin + size;
+    zones[begin] = block.zone;
     quarantine.push_back(begin);
-    quarantined += size;
+    quarantined += block.mapped;
     while (quarantine.size() > kQuarantined || quarantined > kQuarantinedBytes) {
       const auto oldest = freed.find(quarantine.front());
-      const u64 bytes = oldest->second - oldest->first;
-      munmap(reinterpret_cast<void*>(oldest->first), bytes);
+      const u64 zone = zones[oldest->first], bytes = oldest->second - oldest->first + 2 * zone;
+      zones.erase(oldest->first);
+      munmap(reinterpret_cast<void*>(oldest->first - zone), bytes);
       quarantined -= bytes;
       quarantine.pop_front();
       freed.erase(oldest);
@@ -101,18 +109,20 @@ hipError_t allocate(void** pointer, size_t size, MemoryType type, u32 flags) {
   if (size == 0) return hipSuccess;
   Device& gpu = current_device();
   if (size > gpu.spec->memory_bytes) return hipErrorOutOfMemory;
-  const size_t mapped = (size + kPage - 1) / kPage * kPage + kPage;
-  void* memory = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return hipErrorOutOfMemory;
+  const size_t zone = (checks_asked() & kCheckMemory) != 0 ? kWideRedZone : kRedZone;
+  const size_t pages = (size + kPage - 1) / kPage * kPage, mapped = pages + 2 * zone;
+  void* ground = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (ground == MAP_FAILED) return hipErrorOutOfMemory;
+  void* memory = static_cast<u8*>(ground) + zone;
   const u64 base = reinterpret_cast<u64>(memory);
-  mprotect(static_cast<u8*>(memory) + mapped - kPage, kPage, PROT_NONE);
+  mprotect(memory, pages, PROT_READ | PROT_WRITE);
   const Guard guard(registry().lock);
   if (gpu.allocated + size > gpu.spec->memory_bytes) {
-    munmap(memory, mapped);
+    munmap(ground, mapped);
     return hipErrorOutOfMemory;
   }
   gpu.allocated += size;
-  registry().blocks[base] = {base, size, mapped, type, current_device_number(), flags};
+  registry().blocks[base] = {base, size, mapped, type, current_device_number(), flags, zone, ++registry().given};
   if (type == MemoryType::Device && (checks_asked() & kCheckUninitialized) != 0) follow_writes(base, size);
   *pointer = memory;
   return hipSuccess;
@@ -126,7 +136,7 @@ hipError_t release(void* pointer) {
   if (found == registry().blocks.end() || found->second.mapped == 0) return hipErrorInvalidValue;
   device(found->second.device)->allocated -= found->second.size;
   forget_writes(base);
-  registry().put_away(base, found->second.mapped);
+  registry().put_away(found->second);
   registry().blocks.erase(found);
   return hipSuccess;
 }
@@ -170,14 +180,15 @@ bool accessible(const void* pointer, size_t size) {
 Ground ground_at(u64 address, size_t size, u64& begin, u64& end) {
   const Guard guard(registry().lock);
   const auto& blocks = registry().blocks;
-  auto next = blocks.upper_bound(address);
-  if (next != blocks.begin()) {
-    const Allocation& block = (--next)->second;
+  const auto after = blocks.upper_bound(address);
+  if (after != blocks.begin()) {
+    const Allocation& block = std::prev(after)->second;
     begin = block.base;
     end = block.base + block.size;
     if (address < end && size <= end - address) return Ground::Inside;
-    if (address < std::max<u64>(end, begin + block.mapped)) return Ground::Beyond;
+    if (address < std::max<u64>(end, begin + block.mapped - block.zone)) return Ground::Beyond;
   }
+  if (after != blocks.end() && after->second.base - address <= after->second.zone) return Ground::Beyond;
   if (const auto image = Registry::range_at(registry().images, address); image != registry().images.end()) {
     begin = image->first;
     end = image->second;
@@ -211,6 +222,29 @@ void know(u64 begin, u64 size) {
 void forget(u64 begin) {
   const Guard guard(registry().lock);
   registry().images.erase(begin);
+}
+
+bool freed_before(const void* pointer) {
+  const Guard guard(registry().lock);
+  return registry().was_freed(reinterpret_cast<u64>(pointer));
+}
+
+void report_leaks() {
+  using Long = unsigned long long;
+  const Guard guard(registry().lock);
+  u64 bytes = 0, count = 0;
+  for (const auto& [base, block] : registry().blocks) {
+    if (block.mapped == 0) continue;  // registered: the program's own
+    bytes += block.size;
+    ++count;
+  }
+  if (count == 0) return;
+  std::fprintf(stderr, "memory that is not freed: %llu bytes in %llu allocations\n", static_cast<Long>(bytes), static_cast<Long>(count));
+  for (const auto& [base, block] : registry().blocks) {
+    if (block.mapped == 0) continue;  // registered: the program's own
+    std::fprintf(stderr, "  %zu bytes of %s on device %d, number %llu of the program's allocations\n", block.size, kind_of(block),
+                 block.device, static_cast<Long>(block.number));
+  }
 }
 
 u64 allocated_bytes(const Device& gpu) {

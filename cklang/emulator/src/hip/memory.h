@@ -18,6 +18,8 @@ struct Allocation {
   MemoryType type = MemoryType::Device;
   int device = 0;
   u32 flags = 0;
+  size_t zone = 0;  // bytes before and behind it that fault
+  u64 number = 0;   // in the order in which the program has asked
 };
 
 /// Gives memory of the current device. Nothing for `size` 0.
@@ -39,7 +41,7 @@ bool accessible(const void* pointer, size_t size);
 /// What lies at an address.
 enum class Ground : u8 {
   Inside,   // of one allocation, with all bytes
-  Beyond,   // at least one byte is behind the end of an allocation and before that of its pages
+  Beyond,   // at least one byte is close behind or before an allocation, where nothing is
   Freed,    // memory that was freed a short time ago
   Unknown,  // the host's own memory, or none
 };
@@ -51,6 +53,11 @@ void describe_address(u64 address, Message& out);
 /// Makes memory known that kernels may access and HIP has not allocated: loaded code objects.
 void know(u64 begin, u64 size);
 void forget(u64 begin);
+
+/// Whether an address is in memory that was freed a short time ago.
+bool freed_before(const void* pointer);
+/// Tells on stderr what the program has not freed.
+void report_leaks();
 
 /// Bytes that `gpu` has given.
 u64 allocated_bytes(const Device& gpu);

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+//
+// The memory operations of a wave that are under way, by the counters that count them.
+//
+//   CDNA   vmcnt    buffer, global and scratch loads and stores; flat ones too
+//          lgkmcnt  LDS, scalar loads and messages; flat ones too
+//   gfx11  vmcnt    buffer, global, scratch and flat loads
+//          vscnt    stores, and atomic operations that return nothing
+//          lgkmcnt  as on CDNA
+//   gfx12  loadcnt, storecnt, dscnt, kmcnt: loads; stores; LDS; scalar loads and messages. Flat
+//          operations are in two
+//
+// Memory and LDS operations finish in the order of issue; scalar loads in any order, flat operations too,
+// so that while one is under way only a wait for 0 tells anything.
+#pragma once
+
+#include <vector>
+
+#include "core/program.h"
+
+namespace ckemu {
+
+class InFlight {
+ public:
+  enum Counter : u32 { kMemory, kLocal, kScalar, kStore, kCounters };
+  /// The counters of an operation, a bit each, and whether it finishes in order in them.
+  struct Counts {
+    u32 counters = 0;
+    bool ordered = true;
+  };
+  struct Operation {
+    const Code* code;
+    u64 number;  // in order of issue, from 1
+    bool ordered;
+  };
+
+  static Counts counts_of(const Inst& inst, Family family);
+  /// The instruction that waits for a counter, for reports.
+  static const char* name_of(Counter counter, Family family);
+  /// Of several counters the one that a report names.
+  static Counter reported(u32 counters) { return static_cast<Counter>(__builtin_ctz(counters)); }
+
+  /// Ends what `code` waits for; calls `finished(operation)` with what no counter counts any longer.
+  template <class Finished>
+  void wait_for(const Code& code, Family family, Finished finished) {
+    const Limits limits = limits_of(code, family);
+    for (u32 n = 0; n < kCounters; ++n) wait(static_cast<Counter>(n), limits.left[n], finished);
+  }
+  /// Adds an operation, which may have to wait for the oldest one; its number.
+  template <class Finished>
+  u64 start(const Code& code, const Counts& counts, Finished finished) {
+    const Operation operation{&code, ++issued_, counts.ordered};
+    for (u32 n = 0; n < kCounters; ++n) {
+      if ((counts.counters >> n & 1) == 0) continue;
+      if (n != kLocal && n != kScalar) wait(static_cast<Counter>(n), kMostOperations - 1, finished);
+      queues_[n].push_back(operation);
+      ++begun_.count[n];
+    }
+    return operation.number;
+  }
+  bool under_way(u64 number) const;
+
+  /// How many operations each counter has counted.
+  struct Tally {
+    u32 count[kCounters] = {};
+  };
+  const Tally& begun() const { return begun_; }
+  const Tally& ended() const { return ended_; }
+
+ private:
+  static constexpr u32 kMostOperations = 63;  // of memory: the counters go no further; issuing waits
+  static constexpr u32 kAny = ~0u;
+  /// How many operations a wait leaves, by counter.
+  struct Limits {
+    u32 left[kCounters] = {kAny, kAny, kAny, kAny};
+  };
+  static Limits limits_of(const Code& code, Family family);
+  using Queue = std::vector<Operation>;
+
+  template <class Finished>
+  void wait(Counter counter, u32 left, Finished finished) {
+    Queue& queue = queues_[counter];
+    if (queue.size() <= left) return;
+    bool ordered = true;
+    for (const Operation& operation : queue) ordered &= operation.ordered;
+    if (left != 0 && !ordered) return;
+    while (queue.size() > left) {
+      const Operation operation = queue.front();
+      queue.erase(queue.begin());
+      ++ended_.count[counter];
+      if (!under_way(operation.number)) finished(operation);
+    }
+  }
+
+  Queue queues_[kCounters];
+  Tally begun_, ended_;
+  u64 issued_ = 0;
+};
+
+}  // namespace ckemu

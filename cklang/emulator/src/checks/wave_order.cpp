@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#include "checks/wave_order.h"
+
+#include "core/workgroup.h"
+
+namespace ckemu {
+
+void WaveOrder::before(const Wave& w, const Code& c) {
+  One& one = waves_[w.id];
+  switch (c.inst->op) {
+    case Op::s_barrier:
+      one.arrivals.push_back(one.under_way.ended());
+      one.passed = static_cast<u32>(one.arrivals.size());
+      return;
+    case Op::s_barrier_signal:
+    case Op::s_barrier_signal_isfirst: one.arrivals.push_back(one.under_way.ended()); return;
+    case Op::s_barrier_wait:  // comes again if it has to wait
+      if (w.group->phase != w.signalled) one.passed = static_cast<u32>(one.arrivals.size());
+      return;
+    default: break;
+  }
+  const auto finished = [](const InFlight::Operation&) {};
+  one.under_way.wait_for(c, family_, finished);
+  const InFlight::Counts counts = InFlight::counts_of(*c.inst, family_);
+  if (counts.counters == 0) return;
+  one.under_way.start(c, counts, finished);
+  one.counter = InFlight::reported(counts.counters);
+}
+
+WaveMoment WaveOrder::now(const Wave& w) const {
+  const One& one = waves_[w.id];
+  return {static_cast<u32>(one.arrivals.size()), one.under_way.begun().count[one.counter], w.id, one.counter};
+}
+
+WaveOrder::Order WaveOrder::order(const WaveMoment& earlier, u8 wave) const {
+  const u32 passed = waves_[wave].passed;
+  if (earlier.wave == wave) return Order::Before;
+  if (earlier.arrived >= passed) return Order::NoBarrier;
+  const One& other = waves_[earlier.wave];
+  if (passed > other.arrivals.size()) return Order::Before;  // it had ended by then
+  return other.arrivals[passed - 1].count[earlier.counter] >= earlier.number ? Order::Before : Order::NotWaited;
+}
+
+void WaveOrder::describe(Order order, const WaveMoment& earlier, Text<128>& out) const {
+  if (order == Order::NoBarrier) {
+    out.add("no barrier is between");
+    return;
+  }
+  out.add("no %s of that wave covers it before the barrier",
+          InFlight::name_of(static_cast<InFlight::Counter>(earlier.counter), family_));
+}
+
+}  // namespace ckemu

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""Stores that a wave has not waited for when it arrives at a barrier, and another wave reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from cklang import emulator, knobs
+from tests.support.assembly import DEVICES, Module, assemble, hip, ok
+from tests.support.rdna import BARRIERS, GFX11, GFX12
+
+pytestmark = pytest.mark.usefixtures("emulator")
+
+GFX950 = "gfx950"
+WAVE = {GFX950: 64, GFX11: 32, GFX12: 32}
+BARRIER = {GFX950: "s_barrier", **BARRIERS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """How a GPU spells loads, stores and the waits for them."""
+
+    load: str
+    store: str
+    local_wait: str
+    load_wait: str
+    store_wait: str
+    start: str
+
+
+WORDS = {
+    GFX950: Words(
+        load="global_load_dword v3, v2, s[4:5]",
+        store="global_store_dword v1, v9, s[4:5]",
+        local_wait="s_waitcnt lgkmcnt(0)",
+        load_wait="s_waitcnt vmcnt(0)",
+        store_wait="s_waitcnt vmcnt(0)",
+        start="s_load_dwordx4 s[4:7], s[0:1], 0x0\n  v_sub_u32 v2, {last}, v1",
+    ),
+    GFX11: Words(
+        load="global_load_b32 v3, v2, s[4:5]",
+        store="global_store_b32 v1, v9, s[4:5]",
+        local_wait="s_waitcnt lgkmcnt(0)",
+        load_wait="s_waitcnt vmcnt(0)",
+        store_wait="s_waitcnt_vscnt null, 0x0",
+        start="s_load_b128 s[4:7], s[0:1], 0x0\n  v_sub_nc_u32 v2, {last}, v1",
+    ),
+    GFX12: Words(
+        load="global_load_b32 v3, v2, s[4:5]",
+        store="global_store_b32 v1, v9, s[4:5]",
+        local_wait="s_wait_dscnt 0x0\n  s_wait_kmcnt 0x0",
+        load_wait="s_wait_loadcnt 0x0",
+        store_wait="s_wait_storecnt 0x0",
+        start="s_load_b128 s[4:7], s[0:1], 0x0\n  v_sub_nc_u32 v2, {last}, v1",
+    ),
+}
+#: v1 is 4 × the thread's number, v2 that of a thread of the other wave, v9 another number for each.
+SEND, TAKE = "ds_write_b32 v1, v9", "ds_read_b32 v3, v2"
+
+#: Lines between the barriers, the check that reports them, and whether it does.
+CASES: dict[str, tuple[tuple[str, ...], str, bool]] = {
+    "waited for": ((SEND, "{local_wait}", "{barrier}", TAKE), "races", False),
+    "not waited for": ((SEND, "{barrier}", TAKE), "races", True),
+    "waited for behind the barrier": ((SEND, "{barrier}", "{local_wait}", TAKE), "races", True),
+    "another counter": ((SEND, "{load_wait}", "{barrier}", TAKE), "races", True),
+    "overwritten by another wave": (
+        (SEND, "{barrier}", "v_not_b32 v9, v9", "ds_write_b32 v2, v9"),
+        "races",
+        True,
+    ),
+    "read under way": (
+        (SEND, "{local_wait}", "{barrier}", TAKE, "{barrier}", "v_not_b32 v9, v9", SEND),
+        "races",
+        False,
+    ),
+    "of two stores the last": (
+        (SEND, "{local_wait}", "v_not_b32 v9, v9", SEND, "{barrier}", TAKE),
+        "races",
+        True,
+    ),
+    "a second barrier": (
+        (SEND, "{barrier}", "{local_wait}", "{barrier}", TAKE),
+        "races",
+        False,
+    ),
+    "global, waited for": (
+        ("{store}", "{store_wait}", "{barrier}", "{load}"),
+        "global_races",
+        False,
+    ),
+    "global, not waited for": (("{store}", "{barrier}", "{load}"), "global_races", True),
+    "global, another counter": (
+        ("{store}", "{local_wait}", "{barrier}", "{load}"),
+        "global_races",
+        True,
+    ),
+    "global, no barrier": (("{store}", "{store_wait}", "{load}"), "global_races", True),
+}
+
+
+def body(arch: str, lines: tuple[str, ...]) -> str:
+    words, last = WORDS[arch], 4 * (2 * WAVE[arch] - 1)
+    start = ("v_lshlrev_b32 v1, 2, v0", "v_or_b32 v9, 1, v1", words.start, words.local_wait)
+    text = "\n  ".join(("", *start, *lines, words.load_wait, words.local_wait))
+    spelled = {name: getattr(words, name) for name in Words.__slots__}
+    return text.format(barrier=BARRIER[arch], last=last, **{**spelled, "start": ""}).replace(
+        "{last}", str(last)
+    )
+
+
+@pytest.fixture(scope="module", params=[GFX950, GFX11, GFX12])
+def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Module:
+    arch: str = request.param
+    bodies = {f"case{n}": body(arch, lines) for n, (lines, _, _) in enumerate(CASES.values())}
+    folder = tmp_path_factory.mktemp("barrier_waits")
+    return Module(assemble(folder, bodies, arch, lds=1024, wave=WAVE[arch]), arch)
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    yield
+    emulator.sanitize(*knobs.SANITIZE.get())
+
+
+def fault_of(module: Module, name: str, waves: int = 2) -> str:
+    """Run a case on zeros; "" or what is reported."""
+    data = np.zeros(256, np.uint32)
+    threads = waves * WAVE[DEVICES[module.device]]
+    if module.launch(f"case{list(CASES).index(name)}", data, data, block=threads) == "hipSuccess":
+        return ""
+    message = emulator.fault(module.device)
+    ok(hip().hipDeviceReset())
+    return message
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_stores_before_a_barrier(kernels: Module, name: str) -> None:
+    _, check, reported = CASES[name]
+    assert not fault_of(kernels, name)  # nothing is asked for
+    emulator.sanitize(check)
+    message = fault_of(kernels, name)
+    assert bool(message) == reported, message
+    if not reported:
+        return
+    where = "global" if check == "global_races" else "local"
+    assert f"race in {where} memory: " in message
+    missing = "no barrier is between" if "no barrier" in name else "covers it before the barrier"
+    assert missing in message
+
+
+def test_one_wave_waits_for_nobody(kernels: Module) -> None:
+    emulator.sanitize("races", "global_races")
+    for name in CASES:
+        assert not fault_of(kernels, name, waves=1)
+
+
+def test_the_report_names_the_wait(kernels: Module) -> None:
+    words = {
+        GFX950: ("s_waitcnt lgkmcnt", "s_waitcnt vmcnt"),
+        GFX11: ("s_waitcnt lgkmcnt", "s_waitcnt_vscnt"),
+        GFX12: ("s_wait_dscnt", "s_wait_storecnt"),
+    }[DEVICES[kernels.device]]
+    for check, name, word in zip(
+        ("races", "global_races"), ("not waited for", "global, not waited for"), words, strict=True
+    ):
+        emulator.sanitize(check)
+        assert f"no {word} of that wave covers it before the barrier" in fault_of(kernels, name)

@@ -36,7 +36,7 @@ from cklang.ir.views import has_views
 from cklang.keys import KernelSignature
 from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.call_plan import CallPlan, access_range
-from cklang.runtime.op_protocol import AnyOp
+from cklang.runtime.op_protocol import AnyOp, AnyPlannedOp
 from cklang.runtime.planner import call_plan, memory_of, numbers_of
 from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
@@ -314,7 +314,7 @@ def prepare_gradients(
 
 
 def declare_gradients(
-    op: AnyOp,
+    op: AnyPlannedOp,
     binding: Binding,
     registry: Registry,
     gpu: str,
@@ -362,7 +362,7 @@ def declare_gradients(
     return new
 
 
-def plan_of_gradients(op: AnyOp, binding: Binding) -> Plan:
+def plan_of_gradients(op: AnyPlannedOp, binding: Binding) -> Plan:
     """Return the plan of an op that has a gradient.
 
     Raises:
@@ -378,7 +378,7 @@ def plan_of_gradients(op: AnyOp, binding: Binding) -> Plan:
     return plan
 
 
-def expect_gradient(op: AnyOp, binding: Binding, kind: GradientKind) -> None:
+def expect_gradient(op: AnyPlannedOp, binding: Binding, kind: GradientKind) -> None:
     """Check that a bound op has gradients of a kind.
 
     Raises:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cklang import knobs
 from cklang.device import arrays
 from cklang.device.arrays import HOST, Library
-from cklang.device.device import open_device, target_of
+from cklang.device.device import open_device
 from cklang.errors import error
 from cklang.frontend.program import Program
 from cklang.memo import BoundedMemo
@@ -27,7 +27,6 @@ from cklang.runtime.check import Report, check_call
 from cklang.runtime.in_place import in_place_of, with_updated
 from cklang.runtime.planned_op import PlannedOp
 from cklang.runtime.planner import (
-    declare,
     host_checks,
     prepare,
 )
@@ -40,7 +39,6 @@ from cklang.runtime.tracing import TracedArgumentError, is_traced, new_serial
 from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
 from cklang.selection.select import Request
-from cklang.selection.space import Pattern
 from cklang.selection.strategy import RankFunction, Strategy
 
 if TYPE_CHECKING:
@@ -498,58 +496,6 @@ class Op(PlannedOp):
         """
         changed = request_of(self.request, algorithm, registry, strategy, splits)
         return Op(self.program, changed)
-
-    def declare(
-        self,
-        *args: Any,
-        among: Pattern | str | None = None,
-        out: Any = None,
-        device: str | None = None,
-        registry: Registry | None = None,
-        priority: int = 0,
-        gradient: bool = False,
-        bias: bool = False,
-        **kwargs: Any,
-    ) -> int:
-        """Declare kernels for calls like this one in a registry, and return how many are new.
-
-        Args:
-            *args: As in a call.
-            among: Which algorithms, as in :meth:`cklang.Registry.declare`.
-            out: As in a call.
-            device: As in a call; only its GPU matters.
-            registry: Where; :attr:`registry` if left out.
-            priority: Of these kernels.
-            gradient: Whether for :func:`cklang.attention_grad` of it instead.
-            bias: Whether for that with the gradient of its bias instead.
-            **kwargs: As in a call.
-
-        Example:
-            >>> mine = ck.Registry("mine")
-            >>> linear.declare(x, w, registry=mine, device="emu:gfx942") == len(mine) > 0
-            True
-        """
-        target = self.registry if registry is None else registry
-        if gradient or bias:
-            return self._declare_gradients(args, kwargs, target, device, among, priority, bias)
-        choices = self._choices(args, kwargs, out, device)
-        return sum(declare(target, choice, among, priority) for choice in choices)
-
-    def _declare_gradients(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        registry: Registry,
-        device: str | None,
-        among: Pattern | str | None,
-        priority: int,
-        bias: bool,
-    ) -> int:
-        from cklang.ops.attention_backward import declare_gradients
-
-        binding = self._bind(self._values(args, kwargs))
-        gpu = target_of(device_named(device, current())).spec.name
-        return declare_gradients(self, binding, registry, gpu, among, priority, bias)
 
     def check(
         self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any

@@ -12,26 +12,31 @@ from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.call_plan import CallPlan
 from cklang.selection.select import Request
 
-__all__ = ["AnyOp"]
+__all__ = ["AnyOp", "AnyPlannedOp"]
 
 
-class AnyOp(Protocol):
-    """An op, as :class:`cklang.Op` is one."""
+class AnyPlannedOp(Protocol):
+    """An op as far as nothing runs, as :class:`cklang.runtime.planned_op.PlannedOp` is one."""
 
     program: AnyProgram
     request: Request
     """What was asked of its kernels."""
-    serial: str
-    """A string that no other op has."""
-
-    def called(self, values: Sequence[Any], out: Any, device: str | None) -> Any:
-        """Run it; see :meth:`cklang.Op.called`."""
 
     def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Binding:
         """Return a call's arrays by parameter, with the extents of its dims."""
 
     def planned(self, binding: Binding) -> Plan:
         """Return the kernels of a bound call."""
+
+
+class AnyOp(AnyPlannedOp, Protocol):
+    """An op, as :class:`cklang.Op` is one."""
+
+    serial: str
+    """A string that no other op has."""
+
+    def called(self, values: Sequence[Any], out: Any, device: str | None) -> Any:
+        """Run it; see :meth:`cklang.Op.called`."""
 
     def derived(
         self,

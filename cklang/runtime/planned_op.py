@@ -22,12 +22,13 @@ from cklang.ir.nodes import Function
 from cklang.memo import BoundedMemo
 from cklang.runtime.any_program import Annotated, AnyProgram
 from cklang.runtime.bind import Binding, assign, bind
-from cklang.runtime.planner import Choice, build_choices, choices_of, memory_of
+from cklang.runtime.planner import Choice, build_choices, choices_of, declare, memory_of
 from cklang.runtime.results import targets_of
 from cklang.runtime.sharing import options_of, quickest_plan
 from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
 from cklang.selection.select import Request
+from cklang.selection.space import Pattern
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -225,6 +226,58 @@ class PlannedOp:
         """
         mine = self.request.registry
         return current().registry if mine is None else mine
+
+    def declare(
+        self,
+        *args: Any,
+        among: Pattern | str | None = None,
+        out: Any = None,
+        device: str | None = None,
+        registry: Registry | None = None,
+        priority: int = 0,
+        gradient: bool = False,
+        bias: bool = False,
+        **kwargs: Any,
+    ) -> int:
+        """Declare kernels for calls like this one in a registry, and return how many are new.
+
+        Args:
+            *args: As in a call.
+            among: Which algorithms, as in :meth:`cklang.Registry.declare`.
+            out: As in a call.
+            device: As in a call; only its GPU matters.
+            registry: Where; :attr:`registry` if left out.
+            priority: Of these kernels.
+            gradient: Whether for :func:`cklang.attention_grad` of it instead.
+            bias: Whether for that with the gradient of its bias instead.
+            **kwargs: As in a call.
+
+        Example:
+            >>> mine = ck.Registry("mine")
+            >>> linear.declare(x, w, registry=mine, device="emu:gfx942") == len(mine) > 0
+            True
+        """
+        target = self.registry if registry is None else registry
+        if gradient or bias:
+            return self._declare_gradients(args, kwargs, target, device, among, priority, bias)
+        choices = self._choices(args, kwargs, out, device)
+        return sum(declare(target, choice, among, priority) for choice in choices)
+
+    def _declare_gradients(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        registry: Registry,
+        device: str | None,
+        among: Pattern | str | None,
+        priority: int,
+        bias: bool,
+    ) -> int:
+        from cklang.ops.attention_backward import declare_gradients
+
+        binding = self._bind(self._values(args, kwargs))
+        gpu = target_of(device_named(device, current())).spec.name
+        return declare_gradients(self, binding, registry, gpu, among, priority, bias)
 
     def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Binding:
         """Return a call's arrays by parameter, with the extents of its dims.

@@ -154,8 +154,8 @@ NEEDLESS: Table = {
 They are to move to the heads of their files; none is to be added."""
 
 UPWARD: Table = {
+    "cklang.runtime.planned_op": ("cklang.ops.attention_backward",),
     "cklang.runtime.op": (
-        "cklang.ops.attention_backward",
         "cklang.ops.grouped",
         "cklang.ops.predict",
         "cklang.torch.dispatch",

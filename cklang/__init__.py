@@ -38,7 +38,7 @@ from cklang.selection.strategy import STRATEGIES, Strategy
 from cklang.types import dims, dtype_var
 
 if TYPE_CHECKING:
-    from cklang.autodiff import grad, vjp
+    from cklang.autodiff import grad, vjp, vjp_saving
     from cklang.build.dask_executor import workers_of
     from cklang.exporting import export
     from cklang.families.attention.key import AttentionAlgorithm
@@ -128,6 +128,7 @@ else:
 _LATE: Mapping[str, str] = {
     "grad": "autodiff",
     "vjp": "autodiff",
+    "vjp_saving": "autodiff",
     "workers_of": "build.dask_executor",
     "AttentionAlgorithm": "families.attention.key",
     "attention_grad_problem": "families.attention.synthetic",
@@ -263,6 +264,7 @@ __all__ = [
     "to_host",
     "using",
     "vjp",
+    "vjp_saving",
     "workers_of",
     *composites.__all__,
     *functions.__all__,

@@ -8,5 +8,6 @@
 from __future__ import annotations
 
 from cklang.autodiff.api import grad, vjp
+from cklang.autodiff.saving import SavingGradient, vjp_saving
 
-__all__ = ["grad", "vjp"]
+__all__ = ["SavingGradient", "grad", "vjp", "vjp_saving"]

@@ -59,4 +59,10 @@ TABLE: tuple[Rule, ...] = (
         "{what} takes an op made by @ck.op or ck.parse, not {got}",
         "decorate the function with @ck.op",
     ),
+    row(
+        "G035",
+        CkValueError,
+        "saved= names {got}, which the gradient of @{name} does not compute again",
+        'legal: "auto", "everything", "nothing", or some of {legal}, which op.ir(...) shows',
+    ),
 )

@@ -19,9 +19,9 @@ from cklang.device.arrays import dtype_of_torch
 from cklang.errors import CkError
 from cklang.ir.batched import with_batch
 from cklang.ir.nodes import Function
+from cklang.ir.verifier import verify
 from cklang.memo import BoundedMemo
-from cklang.runtime.ir_text import op_from_ir
-from cklang.runtime.op import Op
+from cklang.runtime.ir_program import IrProgram
 from cklang.runtime.op_protocol import AnyOp
 from cklang.torch.backend.extents import hint_of
 from cklang.torch.fake import bound
@@ -35,7 +35,7 @@ _MEMO_LIMIT = 64
 class Batched:
     """An op over a batch."""
 
-    op: Op
+    op: Any
     names: tuple[str, ...]
     """The parameters of the op that it takes, in order."""
     has_axis: tuple[bool, ...]
@@ -112,7 +112,8 @@ def _over_batch(
     op: AnyOp, function: Function, names: tuple[str, ...], has_axis: tuple[bool, ...]
 ) -> Batched:
     """Return an op with the kernels that were asked for."""
-    return Batched(Op(op_from_ir(function).program, op.request), names, has_axis)
+    new: Any = type(op)
+    return Batched(new(IrProgram(ir=verify(function)), op.request), names, has_axis)
 
 
 def _described(value: Any) -> Any:
@@ -127,7 +128,9 @@ def _mistakes(
     batched: Batched, by_name: Mapping[str, Any], device: str | None
 ) -> Sequence[CkError]:
     """Return why no kernels compute a call."""
-    return batched.op.check(*(by_name[name] for name in batched.names), device=device).mistakes
+    values = (by_name[name] for name in batched.names)
+    mistakes: Sequence[CkError] = batched.op.check(*values, device=device).mistakes
+    return mistakes
 
 
 def _called(

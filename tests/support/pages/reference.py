@@ -31,7 +31,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("PreparedWeight", "prepare", "sparse24"),
     ),
     "Gradients and attention outside an op": (
-        *("grad", "vjp", "attention_grad", "append_kv", "dropout_bytes"),
+        *("grad", "vjp", "vjp_saving", "attention_grad", "append_kv", "dropout_bytes"),
     ),
     "Choosing kernels": (
         *("using", "select", "Selection", "Registry", "Algorithm", "AttentionAlgorithm"),

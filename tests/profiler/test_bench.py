@@ -104,6 +104,8 @@ def test_an_emulated_device_is_timed_by_the_clock(monkeypatch: pytest.MonkeyPatc
     assert fused.last is not None
     assert fused.last.ms is None
     assert len(p) == len(last.launches)
+    # Lines of the function that the op computes are those of the user's Python.
+    assert any(row.place.file.endswith("gemm_ops.py") for row in p.launches[0].sources)
 
 
 @pytest.mark.usefixtures("compiler")

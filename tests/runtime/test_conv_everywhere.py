@@ -33,7 +33,7 @@ from tests.runtime.test_conv_kernels import (
     check,
     of_image,
 )
-from tests.support.algorithms import NARROW, WIDE, pipelined
+from tests.support.algorithms import NARROW, WIDE, on_gpu, pipelined
 from tests.support.conv_kernels import Conv, kernel, key_of
 
 Covered = Callable[..., None]
@@ -43,30 +43,19 @@ GPUS = ("gfx90a", "gfx950", "gfx1100", "gfx1201")
 RDNA = GPUS[2:]
 
 
-def on(gpu: str, algorithm: Algorithm) -> Algorithm:
-    """Return the algorithm in the form that a GPU has: eight waves of 16x16 tiles on RDNA."""
-    if arch(gpu).wave_size == 64:
-        return algorithm
-    several = algorithm.num_wave_groups > 1
-    m, n, k = algorithm.tile
-    warps = (1, 1, 2) if several else (8, 1, 1) if n < 32 else (4, 2, 1)
-    tile = (max(m, 16 * warps[0]), n, k)
-    return replace(algorithm, tile=tile, warps=warps, warp_tile=(16, 16, 16))
-
-
 def elsewhere() -> Iterator[Case]:
     """Yield the cases of one GPU on each of the others, and the types of RDNA."""
     for name, (kind, algorithm, conv, dtype, gpu) in CASES.items():
         if " on " not in name and gpu == "gfx942":
             for other in GPUS:
-                yield name, kind, on(other, algorithm), conv, dtype, other
+                yield name, kind, on_gpu(other, algorithm), conv, dtype, other
     for kind in FAMILIES:
         name = f"{kind.value} 2D"
         for gpu in RDNA:
-            yield name, kind, on(gpu, WIDE), PADDED, f16, gpu
-            yield name, kind, on(gpu, WIDE), PADDED, bf16, gpu
-            yield name, kind, on(gpu, BYTES), PADDED, i8, gpu
-        yield name, kind, on("gfx1201", BYTES), PADDED, fp8, "gfx1201"
+            yield name, kind, on_gpu(gpu, WIDE), PADDED, f16, gpu
+            yield name, kind, on_gpu(gpu, WIDE), PADDED, bf16, gpu
+            yield name, kind, on_gpu(gpu, BYTES), PADDED, i8, gpu
+        yield name, kind, on_gpu("gfx1201", BYTES), PADDED, fp8, "gfx1201"
 
 
 def name_of(case: Case) -> str:
@@ -90,7 +79,7 @@ def test_a_kernel_of_each_kind(case: Case, covered: Covered) -> None:
 def test_sharing_the_sums_of_a_gradient_of_weights(
     share: str, reduction: Reduction, gpu: str, covered: Covered
 ) -> None:
-    algorithm = replace(on(gpu, WIDE), reduction=reduction, **SHARES[share])  # type: ignore[arg-type]
+    algorithm = replace(on_gpu(gpu, WIDE), reduction=reduction, **SHARES[share])  # type: ignore[arg-type]
     compiled = kernel(GRAD_WEIGHT, 2, arch=gpu, algorithm=algorithm)
     for blocks in (1, 4, 19):
         check(compiled, DEEP, blocks=blocks)
@@ -104,7 +93,7 @@ def test_sharing_the_sums_of_a_gradient_of_weights(
 @pytest.mark.parametrize("kind", FAMILIES, ids=lambda kind: kind.value)
 def test_other_ranks(kind: ProductKind, conv: Conv, gpu: str, covered: Covered) -> None:
     rank = len(conv.size)
-    compiled = kernel(kind, rank, arch=gpu, algorithm=on(gpu, NARROW))
+    compiled = kernel(kind, rank, arch=gpu, algorithm=on_gpu(gpu, NARROW))
     odd = replace(conv, k=conv.k + 1, c=conv.c - 1, stride=(2,) * rank)
     for each in (conv, odd, replace(odd, n=1, g=2, dilation=(2,) * rank)):
         check(compiled, each)
@@ -114,7 +103,7 @@ def test_other_ranks(kind: ProductKind, conv: Conv, gpu: str, covered: Covered) 
 @pytest.mark.full
 @pytest.mark.parametrize("gpu", GPUS)
 def test_wide_loads_at_padded_corners_with_operands(gpu: str, covered: Covered) -> None:
-    algorithm = on(gpu, pipelined(WIDE, Pipeline.COMPV4))
+    algorithm = on_gpu(gpu, pipelined(WIDE, Pipeline.COMPV4))
     compiled = kernel(ProductKind.CONV, 2, arch=gpu, algorithm=algorithm, d=OPERANDS, epilogue=SUM)
     check(compiled, PADDED, *of_image(PADDED))
     covered("conv, pipeline compv4", "f16", gpu)
@@ -132,7 +121,7 @@ def test_groups_of_a_depthwise_convolution_share_a_tile(gpu: str, covered: Cover
         vector_a=8,
         vector_e=8,
     )
-    check(kernel(ProductKind.CONV, 2, arch=gpu, algorithm=on(gpu, algorithm)), DEPTHWISE)
+    check(kernel(ProductKind.CONV, 2, arch=gpu, algorithm=on_gpu(gpu, algorithm)), DEPTHWISE)
     covered("conv, depthwise", "f16", gpu)
 
 
@@ -140,7 +129,7 @@ def test_groups_of_a_depthwise_convolution_share_a_tile(gpu: str, covered: Cover
 @pytest.mark.parametrize("gpu", GPUS)
 def test_stream_k_in_a_tree_after_whole_tiles(gpu: str, covered: Covered) -> None:
     tree = replace(WIDE, stream_k=True, reduction=Reduction.TREE, persistent=True)
-    compiled = kernel(GRAD_WEIGHT, 2, arch=gpu, algorithm=on(gpu, tree))
+    compiled = kernel(GRAD_WEIGHT, 2, arch=gpu, algorithm=on_gpu(gpu, tree))
     for blocks in (1, 4, 19):
         first = check(compiled, DEEP, blocks=blocks)
         np.testing.assert_array_equal(check(compiled, DEEP, blocks=blocks), first)

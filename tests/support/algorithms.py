@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from cklang.arch import arch
 from cklang.families.attention.key import AttentionAlgorithm, AttentionPipeline
 from cklang.families.gemm.key import Algorithm, Pipeline, Scheduler
 from cklang.families.gemm.pipelines import PIPELINES
@@ -34,6 +35,7 @@ __all__ = [
     "V3",
     "WIDE",
     "narrow",
+    "on_gpu",
     "pipelined",
     "wide",
 ]
@@ -104,3 +106,13 @@ def pipelined(algorithm: Algorithm, pipeline: Pipeline, /, **changes: Any) -> Al
         "num_wave_groups": row.wave_groups,
     }
     return replace(algorithm, **(required | changes))
+
+
+def on_gpu(gpu: str, algorithm: Algorithm) -> Algorithm:
+    """Return an algorithm in the form that a GPU has: eight waves of 16x16 tiles on RDNA."""
+    if arch(gpu).wave_size == 64:
+        return algorithm
+    m, n, k = algorithm.tile
+    warps = (1, 1, 2) if algorithm.num_wave_groups > 1 else (8, 1, 1) if n < 32 else (4, 2, 1)
+    tile = (max(m, 16 * warps[0]), n, k)
+    return replace(algorithm, tile=tile, warps=warps, warp_tile=(16, 16, 16))

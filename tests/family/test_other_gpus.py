@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: MIT
+"""Products that other tests make on one GPU, on the others: in tier *full*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.families.gemm.key import Algorithm, Pipeline, Reduction
+from cklang.runtime.op import Op
+from cklang.types import DTYPES
+from tests.family import test_block_scale as scaled
+from tests.family import test_nchw as nchw
+from tests.family import test_packed as packed
+from tests.family import test_pairs as pairs
+from tests.family import test_prologue as prologue
+from tests.family import test_quantised as quantised
+from tests.family import test_results as results
+from tests.family import test_shared_tree as tree
+from tests.support.algorithms import EIGHT_BITS, NARROW, WIDE, narrow, on_gpu, pipelined, wide
+from tests.support.arrays import drawn, mnk, normal
+from tests.support.checks import check, check_group
+
+CDNA, RDNA = ("gfx90a", "gfx942", "gfx950"), ("gfx1100", "gfx1201")
+OTHERS = ("gfx90a", "gfx950", *RDNA)
+"""Beside gfx942, on which most of these tests are."""
+Run = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A row of the coverage table, and what checks it on a GPU."""
+
+    name: str
+    types: str
+    run: Run
+    gpus: tuple[str, ...] = OTHERS
+
+    def __str__(self) -> str:
+        kept = [c for c in f"{self.name}-{self.types}" if c not in ":,"]
+        return "".join(kept).replace(" ", "-")
+
+
+def named(op: Op, algorithm: Algorithm, calls: Callable[[], list[Any]]) -> Run:
+    """Return a function that checks some calls of an op with an algorithm."""
+
+    def run(gpu: str) -> None:
+        with_algorithm = op.using(on_gpu(gpu, algorithm))
+        for args in calls():
+            check(with_algorithm, args, gpu)
+
+    return run
+
+
+def group(gpu: str) -> None:
+    two_groups = pipelined(NARROW, Pipeline.COMPV5, warps=(1, 1, 2))
+    calls = [prologue.weights(*shape) for shape in ((70, 50, 40), (5, 130, 31), (64, 64, 96))]
+    check_group(prologue.dequantised.using(on_gpu(gpu, two_groups)), calls, gpu)
+
+
+def in_packs(op: Op, calls: Callable[[], list[list[Any]]]) -> Run:
+    def run(gpu: str) -> None:
+        for args in calls():
+            packed.check(op, gpu, args)
+
+    return run
+
+
+def by_tree(algorithm: Algorithm) -> Run:
+    return lambda gpu: tree.over_all_shapes(on_gpu(gpu, algorithm), gpu)
+
+
+def channels_first(op: Op) -> Run:
+    return lambda gpu: check(op, nchw.numbers(*SHAPES_OF[op]), gpu) and None
+
+
+SHAPES_OF = nchw.SHAPES | {
+    nchw.line: ((2, 2, 8, 19), (2, 16, 8, 3)),
+    nchw.volume: ((1, 8, 3, 4, 5), (16, 8, 2, 2, 2)),
+}
+STREAMS = {"stream_k": True, "reduction": Reduction.WORKSPACE}
+SHORT = ((70, 50, 40), (5, 130, 31), (64, 64, 0))
+TURNED = narrow(1, **STREAMS, vector_a=2, vector_b=2)
+
+
+def scores_args(g: int, m: int, n: int, k: int) -> tuple[Any, ...]:
+    return normal(g, m, k), normal(g, n, k), normal(g, m, 1)
+
+
+def contracted(g: int, m: int, n: int, k: int) -> tuple[Any, ...]:
+    return normal(m, g, k), normal(g, dtype=ck.f32), normal(n, g, k)
+
+
+def integers_of_8_bits(gpu: str) -> None:
+    rng = np.random.default_rng(2)
+    x, w = (rng.integers(-127, 128, shape).astype(np.int8) for shape in ((80, 208), (48, 208)))
+    check(quantised.tensor_wise_int8, (x, w, 0.01, 0.02, 0.4), gpu)
+
+
+def of_tensors(gpu: str) -> None:
+    rng = np.random.default_rng(1)
+    x, w = (rng.standard_normal(s).astype(ck.fp8.numpy) for s in ((80, 208), (48, 208)))
+    bias = rng.standard_normal(48).astype(ck.bf16.numpy)
+    check(quantised.tensor_wise, (x, w, 0.03, -1.5, bias), gpu)
+
+
+def of_rows(gpu: str) -> None:
+    rng = np.random.default_rng(0)
+    (x, scale_x), (w, scale_w) = (quantised.quantised(rng, "fp8", n, 208) for n in (80, 48))
+    check(quantised.row_column, (x, w, scale_x, scale_w), gpu)
+
+
+def across(dtype: str) -> Run:
+    """Return the check of block scales with column-major A and row-major B."""
+    vector = 128 // DTYPES[dtype].bits
+    chosen = scaled.algorithm(tile_k=32 if dtype == "f16" else 64, vector=vector, vector_e=8)
+
+    def run(gpu: str) -> None:
+        own = f"{dtype}_fnuz" if dtype == "fp8" and gpu == "gfx942" else dtype
+        op = scaled.activations.using(on_gpu(gpu, chosen))
+        args = scaled.arguments(scaled.activations, own, mnk(*scaled.EVEN[1]))
+        check(op, [np.asfortranarray(each) for each in args], gpu)
+
+    return run
+
+
+def in_f16(gpu: str) -> None:
+    chosen = on_gpu(gpu, scaled.algorithm(tile_k=32, vector=8, vector_e=4))
+    scaled.over(scaled.integers_in_f16, gpu, "i8", scaled.EVEN, chosen)
+
+
+SPLIT = pipelined(narrow(1, split_k=3, reduction=Reduction.WORKSPACE), Pipeline.COMPV4)
+PAIR_OF_I8 = replace(EIGHT_BITS, vector_a=1, vector_b=1, vector_e=1, vector_d=(1,))
+VARIANTS = [
+    Variant(
+        "prologue of A and B: split-K, layouts rrr, compv4",
+        "bf16",
+        named(prologue.both, SPLIT, lambda: [prologue.both_sides(70, 50, 200)]),
+    ),
+    Variant(
+        "prologue of A and B: stream-K, layouts ccr, compv6",
+        "bf16",
+        named(
+            prologue.both,
+            pipelined(TURNED, Pipeline.COMPV6),
+            lambda: [prologue.both_sides(200, 130, 100, turned=True)],
+        ),
+    ),
+    Variant(
+        "prologue: batched, mem",
+        "f16 f16 f32",
+        named(
+            prologue.scores, pipelined(NARROW, Pipeline.MEM), lambda: [scores_args(3, 70, 50, 40)]
+        ),
+    ),
+    Variant(
+        "prologue: contraction, basic_v1",
+        "f16",
+        named(
+            prologue.contraction,
+            pipelined(NARROW, Pipeline.BASIC_V1),
+            lambda: [contracted(3, 70, 50, 40)],
+        ),
+    ),
+    Variant(
+        "prologue: compv5",
+        "f16 i8 f16",
+        named(
+            prologue.dequantised,
+            pipelined(NARROW, Pipeline.COMPV5, warps=(1, 1, 2)),
+            lambda: [prologue.weights(*shape) for shape in SHORT],
+        ),
+    ),
+    Variant("prologue: grouped", "f16 i8 f16", group),
+    Variant(
+        "prologue: several operands",
+        "f16",
+        named(prologue.normalised, WIDE, lambda: [prologue.features(70, 56, 40)]),
+    ),
+    Variant(
+        "prologue: int8 dequantised",
+        "f16 i8 f16",
+        named(prologue.dequantised, NARROW, lambda: [prologue.weights(*each) for each in SHORT]),
+        ("gfx1201",),
+    ),
+    Variant("stream-K tree after whole tiles", "f16", by_tree(tree.AFTER_TILES)),
+    Variant("stream-K tree", "f16", by_tree(wide(2, **tree.TREE)), ("gfx90a", "gfx942", *RDNA)),
+    Variant(
+        "split-K tree",
+        "f16",
+        by_tree(wide(2, split_k=5, reduction=Reduction.TREE)),
+        ("gfx942", "gfx950", *RDNA),
+    ),
+    Variant(
+        "stream-K after whole tiles",
+        "f16",
+        by_tree(wide(2, **STREAMS, persistent=True)),
+        ("gfx90a", "gfx942", *RDNA),
+    ),
+    *(
+        Variant(
+            "packed B",
+            f"{dtype} i4 f16",
+            in_packs(packed.linear, lambda dtype=dtype: [packed.operands(dtype, 136, 136, 208)]),  # type: ignore[misc]
+            gpus,
+        )
+        for dtype, gpus in (
+            ("f16", ("gfx90a", "gfx950", "gfx1100")),
+            ("bf16", ("gfx942", "gfx950", "gfx1201")),
+        )
+    ),
+    Variant(
+        "block scales of B",
+        "f16 i4 f16",
+        in_packs(packed.groups, lambda: [drawn(packed.groups, mnk(136, 136, 208))]),
+    ),
+    Variant(
+        "packed B, batched",
+        "f16 i4 f16",
+        in_packs(packed.experts, lambda: [drawn(packed.experts, mnk(136, 72, 208) | {"G": 2})]),
+    ),
+    Variant(
+        "pair: two products of one A",
+        "f16",
+        named(pairs.geglu, narrow(3), lambda: [drawn(pairs.geglu, mnk(70, 50, 40))]),
+        ("gfx90a", "gfx950", "gfx1100"),
+    ),
+    Variant(
+        "pair: two products of one A",
+        "i8",
+        named(pairs.integers, PAIR_OF_I8, lambda: [drawn(pairs.integers, mnk(70, 50, 40))]),
+        ("gfx950", *RDNA),
+    ),
+    Variant(
+        "several results",
+        "f16",
+        named(results.many, narrow(5), lambda: [drawn(results.many, mnk(70, 50, 40))]),
+        ("gfx90a", "gfx950", "gfx1100"),
+    ),
+    Variant("quantised, tensor-wise scales", "i8", integers_of_8_bits, ("gfx950", *RDNA)),
+    Variant("quantised, tensor-wise scales", "fp8 fp8 bf16", of_tensors, ("gfx1201",)),
+    Variant("quantised, row and column scales", "fp8 fp8 bf16", of_rows, ("gfx1201",)),
+    Variant("block scales of A, layouts crr", "f16 f16 bf16", across("f16")),
+    Variant("block scales of A, layouts crr", "fp8 fp8 bf16", across("fp8"), ("gfx1201",)),
+    Variant("block scales of A and B, int8 made f16", "f16 f16 f32", in_f16),
+    *(
+        Variant(f"{name}, nchw", "f16", channels_first(op))
+        for name, op in (
+            ("conv 2D", nchw.forward),
+            ("conv_grad_input 2D", nchw.input_gradient),
+            ("conv_grad_weight 2D", nchw.weight_gradient),
+            ("conv 1D", nchw.line),
+            ("conv 3D", nchw.volume),
+        )
+    ),
+]
+
+
+def variants() -> Iterator[tuple[Variant, str]]:
+    """Yield each variant with each of its GPUs."""
+    for variant in VARIANTS:
+        yield from ((variant, gpu) for gpu in variant.gpus)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(("variant", "gpu"), list(variants()), ids=str)
+def test_a_variant_on_the_other_gpus(
+    variant: Variant, gpu: str, covered: Callable[..., None]
+) -> None:
+    variant.run(gpu)
+    covered(variant.name, variant.types, gpu)

@@ -59,6 +59,18 @@ def transposed(x: ck.f16[M, K]) -> ck.f16[K, M]:
     return x.T
 
 
+@ck.op
+def halves_apart(x: ck.f16[M, K]) -> ck.f16[2, M, K / 2]:
+    """The first halves of all rows, then the second ones."""
+    return x.reshape(M, 2, K // 2).transpose(1, 0, 2)
+
+
+@ck.op
+def added(x: ck.f16[M, K], y: ck.f16[M, K]) -> ck.f16[M, K]:
+    """A sum of matrices."""
+    return x + y
+
+
 NORM = (
     ck.CkTileRows(threads=256, vector=8, repeats=2),
     ck.RowwiseAlgorithm(threads=256, vector=8, chunks=2),
@@ -69,6 +81,8 @@ ALGORITHMS: dict[Op, tuple[ck.CkTileRows, ck.RowwiseAlgorithm | None]] = {
     row_sum: (ck.CkTileRows(threads=256, vector=8), None),
     row_max: (ck.CkTileRows(threads=256, vector=8), None),
     transposed: (ck.CkTileRows(threads=256, vector=8), None),
+    halves_apart: (ck.CkTileRows(threads=256, vector=1), None),
+    added: (ck.CkTileRows(threads=256, vector=4, repeats=2), None),
 }
 """CK Tile's algorithm, and ours; None leaves ours to the cost model."""
 
@@ -128,9 +142,9 @@ def pairs(gpu: str, rows: int, ops: Sequence[Op] = tuple(ALGORITHMS)) -> Iterato
     for op in ops:
         upstream, own = ALGORITHMS[op]
         rng = np.random.default_rng(0)
-        count = len(op.program.signature.tensors) - 1
-        args = [rng.standard_normal((rows, LENGTH)).astype(np.float16)]
-        args += [rng.standard_normal(LENGTH).astype(np.float16) for _ in range(count)]
+        params = op.program.specialise().params
+        shapes = (each.type.extents({"M": rows, "K": LENGTH}) for each in params)
+        args = [rng.standard_normal(shape).astype(np.float16) for shape in shapes]
         yield Pair(
             name=op.program.name,
             upstream=measured(op.using(upstream), args, gpu),

@@ -9,7 +9,7 @@
 extern "C" __attribute__((visibility("default"))) void
 ck_lines_describe(const ck_lines_problem* problem, ck_gemm_launch* launch)
 {
-    // Lines are counted for what is refused; a thread has one element.
+    // Lines are counted for what is refused; workgroups share all elements.
     cklang::DescribeLines({256, 1, 0, 0}, *problem).run(*launch);
     int64_t elements = 1;
     for(int axis = 0; axis < CK_LINES_AXES; ++axis)

@@ -35,9 +35,11 @@ __all__ = [
     "PLANS",
     "PRESET",
     "PROFILE",
+    "REPORTS",
     "ROCM_PATH",
     "SANITIZE",
     "SCHEDULE",
+    "SUPPRESSIONS",
     "TIMEOUT",
     "TIMING",
     "TRANSLATE",
@@ -208,6 +210,20 @@ SANITIZE: Knob[frozenset[str]] = Knob(
     "only a buffer's range keeps from memory (range), births of NaN and infinity (numeric), "
     "results that differ in other orders of execution (schedule)",
 )
+REPORTS: Knob[Path | None] = Knob(
+    name="CKLANG_REPORTS",
+    default=None,
+    parse=_path,
+    doc="a file to which the emulator appends the reports of its checks, a line of JSON for each "
+    "cause; kernels go on behind them (cklang check --format json does this)",
+)
+SUPPRESSIONS: Knob[Path | None] = Knob(
+    name="CKLANG_SUPPRESSIONS",
+    default=None,
+    parse=_path,
+    doc="a file that says which reports of the emulator's checks are ignored: on each line a "
+    "check, or *, and a pattern of kernels or of FILE:LINE",
+)
 SCHEDULE: Knob[int] = Knob(
     name="CKLANG_SCHEDULE",
     default=0,
@@ -306,6 +322,8 @@ ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     GPUS,
     JOBS,
     SANITIZE,
+    REPORTS,
+    SUPPRESSIONS,
     SCHEDULE,
     LOG,
     NUMERICS,

@@ -55,6 +55,7 @@ void GlobalChecks::look_up(Wave& w, const Code& c, u64 at, u32 bytes) {
     case Ground::Freed: return;  // not mapped: the access itself faults
     case Ground::Unknown:
       if (host_memory_reachable() || internal(at) || !mapped(at)) return;
+      fault_frame()->check = "";
       what.add("memory access fault at address 0x%llx: %s accesses memory of the host that HIP has neither allocated nor "
                "registered, which a GPU reaches with XNACK alone (HSA_XNACK=1)",
                static_cast<unsigned long long>(at), name);

@@ -64,22 +64,13 @@ struct Checks {
   std::unique_ptr<Late> late;      // if memory operations are put off
   bool written = false;            // whether reads of device memory come after writes
 
-  /// Called before each instruction; raises what is found.
-  void before(Wave& wave, const Code& code) const {
-    if (order != nullptr) order->before(wave, code);
-    if (waits) waits->before(wave, code);
-    if (local != nullptr) local->before(wave, code);
-    if (global) global->before(wave, code);
-    if (hazards) hazards->before(wave, code);
-    if (between != nullptr) between->before(wave, code);
-    if (record != nullptr) record->before(wave, code);
-    if (numeric) numeric->before(wave, code);
-    if (range) check_range(wave, code);
-    if (journal != nullptr) note_writes(*journal, wave, code);
-    if (written) check_written(wave, code);
-  }
+  /// Called before each instruction; raises what is found, unless the kernel may go on (checks/reports.h).
+  void before(Wave& wave, const Code& code) const;
   /// Whether `code` is executed later.
   bool put_off(Wave& wave, const Code& code) const { return late && late->before(wave, code); }
+
+ private:
+  void check(Wave& wave, const Code& code) const;
 };
 
 }  // namespace ckemu

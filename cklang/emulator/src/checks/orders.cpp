@@ -29,6 +29,7 @@ bool differs(const Launch& launch, const Journal& journal, const Values& usual, 
     const u32 expected = known != usual.end() ? known->second : entry.before, now = load_as<u32>(dword_at(address));
     if (now == expected || count++ != 0) continue;
     fault.kind = FaultKind::Instruction;
+    fault.check = "schedule";
     fault.address = address;
     Text<768> writer;
     describe_code(*launch.program, *launch.program->at(entry.pc), writer);

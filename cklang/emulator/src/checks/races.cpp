@@ -73,6 +73,7 @@ void LocalChecks::load_to_local(Wave& w, const Code& c) {
 void LocalChecks::note(Wave& w, const Code& c, const Access& access) {
   if (access.at + access.bytes > bytes_.size()) {  // gives 0, or is dropped
     if (!bounds_) return;
+    fault_frame()->check = "memory";
     w.lane = static_cast<i32>(access.lane);
     raise(w, FaultKind::Instruction, "out of bounds: %s accesses %u bytes at byte 0x%llx of local memory, of which the workgroup has %zu",
           mnemonic(c.inst->op), access.bytes, static_cast<unsigned long long>(access.at), bytes_.size());
@@ -106,6 +107,7 @@ void LocalChecks::check_order(Wave& w, const Code& c, const Access& access, u32 
   using Order = WaveOrder::Order;
   const Byte& byte = bytes_[at];
   if (uninitialized_ && access.kind != Kind::Write && byte.writers == 0) {
+    fault_frame()->check = "uninitialized";
     w.lane = static_cast<i32>(access.lane);
     raise(w, FaultKind::Instruction, "uninitialized local memory: %s reads byte 0x%x, which the workgroup has not written", mnemonic(c.inst->op), at);
   }

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "checks/checks.h"
 #include "core/immortal.h"
@@ -118,6 +119,9 @@ Environment read() {
   found.xnack = xnack != nullptr && std::string_view(xnack) != "0";
   found.schedule = number_of("CKLANG_SCHEDULE");
   found.timeout = milliseconds_of("CKLANG_TIMEOUT");
+  for (const auto& [name, path] : {std::pair{"CKLANG_REPORTS", &found.reports}, {"CKLANG_SUPPRESSIONS", &found.suppressions}}) {
+    if (const char* text = text_of(name)) *path = text;
+  }
   found.gpus = gpus_of("CKLANG_GPUS");
   read_profile("CKLANG_PROFILE", found);
   return found;

@@ -127,6 +127,7 @@ void raise(Wave& wave, FaultKind kind, const char* format, ...) {
   FaultFrame* frame = t_frame;
   frame->wave = nullptr;
   frame->fault.kind = kind;
+  frame->fault.check = frame->check;
   va_list arguments;
   va_start(arguments, format);
   frame->fault.message.add_list(format, arguments);

@@ -17,6 +17,7 @@ enum class FaultKind : u8 { None, Instruction, Address, Deadlock, Abort };
 struct Fault {
   FaultKind kind = FaultKind::None;
   u64 address = 0;  // that was accessed; 0 if the fault is of another kind
+  const char* check = "";  // that has found it; "" if the execution itself has failed
   Message message;
 };
 
@@ -25,6 +26,7 @@ struct FaultFrame {
   sigjmp_buf landing;
   Wave* wave = nullptr;
   Fault fault;
+  const char* check = "";  // that looks at the current instruction
 };
 
 /// Runs `body` outside of any kernel; false if it touched memory that is not there. `body` must not own

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "checks/orders.h"
+#include "checks/reports.h"
 #include "core/environment.h"
 #include "hip/hostcall.h"
 #include "hip/memory.h"
@@ -241,8 +242,10 @@ void run_prepared(PreparedLaunch& prepared) {
   const u32 lanes = prepared.program->kernel().wave_size;
   finished.waves = work.total() * ((work.threads() + lanes - 1) / lanes);
   Fault& fault = finished.result.fault;
+  if (fault.kind != FaultKind::None && fault.address != 0) describe_address(fault.address, fault.message);
+  if (fault.kind != FaultKind::None && reports_may_pass() && passes(fault, *prepared.program)) fault = Fault{};
   if (fault.kind != FaultKind::None) {
-    if (fault.address != 0) describe_address(fault.address, fault.message);
+    write_down(fault, *prepared.program);
     report(fault, gpu);  // without what the kernel has printed on stderr itself
     if (fault.kind == FaultKind::Abort && hostcall != nullptr && !hostcall->complaint().empty()) {
       fault.message.add("\n  %s", hostcall->complaint().c_str());

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// What becomes of a check's report. As a rule it ends the launch. With a file of suppressions (CKLANG_SUPPRESSIONS)
+// those that it names are ignored, and with a file for reports (CKLANG_REPORTS) each goes there once, as a line of
+// JSON, and the kernel goes on.
+#pragma once
+
+#include "core/fault.h"
+
+namespace ckemu {
+
+struct Device;
+
+/// Whether a kernel may go on after a report.
+bool reports_may_pass();
+
+/// Decides about a report of a check in `wave` at `code`; true if the kernel goes on.
+bool passes(const Fault& fault, const Wave& wave, const Code& code);
+
+/// Decides about a report that is of no single instruction; true if the launch is taken as good.
+bool passes(const Fault& fault, const Program& program);
+
+/// Writes down a fault that ends a launch, if reports are written down.
+void write_down(const Fault& fault, const Program& program);
+
+}  // namespace ckemu

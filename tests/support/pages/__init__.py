@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.support.pages.charts import kernel_choice, roofline_of_products
+from tests.support.pages.charts import fusion, kernel_choice, roofline_of_products
 from tests.support.pages.cli import cli_page
 from tests.support.pages.errors import errors_page
 from tests.support.pages.llms import llms_text
@@ -26,6 +26,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "llms.txt": llms_text,
     "reference.md": reference_page,
+    "pictures/fusion.svg": lambda: f"{fusion()}\n",
     "pictures/kernel_choice.svg": lambda: f"{kernel_choice()}\n",
     "pictures/mfma_32x32x8.svg": lanes_of_mfma,
     "pictures/roofline.svg": lambda: f"{roofline_of_products()}\n",

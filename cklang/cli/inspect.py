@@ -1,33 +1,117 @@
 # SPDX-License-Identifier: MIT
-"""``cklang inspect``: show what a call would run and why, its C++ or its IR."""
+"""``cklang inspect``: show the program of a call, its C++ or its instructions.
+
+cklang inspect model.py:linear M=384 N=512 K=256            # each line with its IR and C
+cklang inspect model.py:linear M=384 N=512 K=256 --isa      # the instructions of its kernels
+"""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from cklang.cli.target import add_target, arguments_of, load_op
+from cklang.ir.nodes import Function, print_operation
+from cklang.runtime.op import Op
 
-__all__ = ["add", "run"]
+__all__ = ["add", "run", "side_by_side"]
+
+_PLACE = re.compile(r'#line (\d+) "(.*)"')
+_WIDTH = 44
+"""Of the columns for the source and the IR, in letters."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add_target(parser)
     instead = parser.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--lines", action="store_true", help="source, IR and C of each line, side by side"
+    )
     instead.add_argument("--cpp", action="store_true", help="print the generated C++ instead")
     instead.add_argument(
         "--ir", action="store_true", help="print the program instead, as a .ckir file has it"
     )
+    instead.add_argument(
+        "--isa", action="store_true", help="build the kernels, and print their instructions"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the explanation, the source or the program."""
+    """Print what was asked for."""
     op = load_op(options.op)
     arguments = arguments_of(op, options)
     if options.ir:
-        sys.stdout.write(f"{op.ir(**arguments)}\n")
-        return 0
-    show = op.inspect if options.cpp else op.explain
-    sys.stdout.write(show(**arguments, device=options.device))
+        text = f"{op.ir(**arguments)}\n"
+    elif options.isa:
+        text = _instructions(op, arguments, options.device)
+    elif options.lines:
+        cpp = op.inspect(**arguments, device=options.device)
+        text = "".join(f"{line}\n" for line in side_by_side(op.ir(**arguments), cpp))
+    else:
+        show = op.inspect if options.cpp else op.explain
+        text = str(show(**arguments, device=options.device))
+    sys.stdout.write(text)
     return 0
+
+
+def _instructions(op: Op, arguments: Mapping[str, Any], device: str | None) -> str:
+    from cklang import emulator
+
+    parts = []
+    for artifact in op.build(**arguments, device=device):
+        image = artifact.code_object.read_bytes()
+        parts.append(f"{artifact.key.label}:\n{emulator.disassemble(artifact.key.arch, image)}")
+    return "\n".join(parts)
+
+
+def side_by_side(function: Function, cpp: str) -> Iterator[str]:
+    """Yield each line of an op that computes something, with its IR and the C that kernels run.
+
+    Args:
+        function: The IR of a call.
+        cpp: The C++ of its kernels, whose functions name the lines of the op.
+    """
+    operations, statements = defaultdict(list), _statements(cpp)
+    for operation in function.body:
+        if operation.span is not None:
+            place = f"{operation.span.source.name}:{operation.span.line}"
+            operations[place].append(print_operation(operation).strip())
+    spans = [each.span for each in function.body if each.span is not None]
+    texts = {f"{s.source.name}:{s.line}": (s.source.line(s.line) or "").strip() for s in spans}
+    yield f"{'source':{_WIDTH}}  {'IR':{_WIDTH}}  C"
+    for place in dict.fromkeys([*operations, *statements]):
+        name, _, line = place.rpartition(":")
+        source = f"{Path(name).name}:{line}: {texts.get(place, '')}"
+        yield from _rows(source, operations.get(place, []), statements.get(place, []))
+
+
+def _rows(source: str, operations: list[str], statements: list[str]) -> Iterator[str]:
+    columns = [_wrapped(source), [w for each in operations for w in _wrapped(each)], statements]
+    for number in range(max(map(len, columns))):
+        left, middle, right = (col[number] if number < len(col) else "" for col in columns)
+        yield f"{left:{_WIDTH}}  {middle:{_WIDTH}}  {right}".rstrip()
+
+
+def _wrapped(text: str) -> list[str]:
+    return [text[at : at + _WIDTH] for at in range(0, len(text), _WIDTH)]
+
+
+def _statements(cpp: str) -> dict[str, list[str]]:
+    """Return the statements of the functions in a C++ text by the user's place."""
+    by_place: dict[str, list[str]] = {}
+    place = ""
+    for line in cpp.splitlines():
+        directive = _PLACE.fullmatch(line)
+        if directive is not None:
+            place = f"{directive[2]}:{directive[1]}"
+        elif line == "}":
+            place = ""
+        elif place:
+            by_place.setdefault(place, []).append(line.strip())
+    return by_place

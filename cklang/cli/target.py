@@ -34,6 +34,9 @@ def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
         "sizes", nargs="*", metavar="M=384", help="the extent of each dim of the op"
     )
     parser.add_argument(
+        "--shapes", nargs="+", default=[], metavar="M=384", help="the same, as an option"
+    )
+    parser.add_argument(
         "--dtype", action="append", default=[], metavar="T=f16", help="what a dtype variable is"
     )
     parser.add_argument("--device", help="emu:gfx942, hip:0 (default: as in a call)")
@@ -85,6 +88,10 @@ def _module(name: str, place: str) -> ModuleType:
     if not path.is_file() or spec is None or spec.loader is None:
         raise error("Z010", name=name, problem=f"there is no file {path}")
     module = importlib.util.module_from_spec(spec)
+    # What stands beside the file can be imported, as if Python ran it.
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return module
@@ -110,7 +117,7 @@ def arguments_of(op: Op, options: argparse.Namespace) -> dict[str, Any]:
     """
     sizes = {
         name: None if text == "none" else _extent(text)
-        for name, text in _pairs(options.sizes, "a size").items()
+        for name, text in _pairs([*options.sizes, *options.shapes], "a size").items()
     }
     return packed_arguments(op.program.signature, sizes | _pairs(options.dtype, "a dtype"))
 
@@ -122,7 +129,8 @@ def calls_named(options: argparse.Namespace) -> list[dict[str, Any]]:
         CkValueError: K011, K047, a size is no number; N009, the file is no table of them.
     """
     dtypes = _pairs(options.dtype, "a dtype")
-    sizes = {name: _extent(text) for name, text in _pairs(options.sizes, "a size").items()}
+    words = [*options.sizes, *options.shapes]
+    sizes = {name: _extent(text) for name, text in _pairs(words, "a size").items()}
     if options.problems is None:
         return [sizes | dtypes]
     return [sizes | row | dtypes for row in _rows(options.problems)]

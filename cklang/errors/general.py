@@ -69,6 +69,18 @@ TABLE: tuple[Rule, ...] = (
         "cklang has a family of kernels called {name!r}",
         "choose another name; taken: {known}",
     ),
+    row(
+        "A144",
+        CkValueError,
+        "{name!r} cannot be the name of an op",
+        "write a Python identifier, such as linear_relu",
+    ),
+    row(
+        "A145",
+        CkValueError,
+        "{path} exists, and cklang new overwrites nothing",
+        "name another file, --file FILE, or remove this one",
+    ),
     # Z: knobs and internal errors
     row("Z001", CkValueError, "{name}={got!r}: {problem}", "{doc}"),
     row(

@@ -17,7 +17,14 @@ from cklang.arch import arch
 from cklang.runtime.charts import Point, roofline, stacked_bars
 from tests.support.algorithms import wide
 
-__all__ = ["GPU", "TIMELINE", "kernel_choice", "recorded_timeline", "roofline_of_products"]
+__all__ = [
+    "GPU",
+    "TIMELINE",
+    "fusion",
+    "kernel_choice",
+    "recorded_timeline",
+    "roofline_of_products",
+]
 
 GPU = "gfx942"
 TIMELINE = Path(__file__).parents[3] / "docs" / "pictures" / "timeline.svg"
@@ -35,6 +42,19 @@ def _select(problem: ck.Problem) -> ck.Selection[Any, Any]:
     """Select as users do, whatever the environment of tests says."""
     with ck.using(preset="catalogue"):
         return ck.select(problem, arch=GPU)
+
+
+@ck.op
+def linear_gelu(
+    x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N], res: ck.f16[M, N]
+) -> ck.f16[M, N]:
+    """Return gelu(x @ w.T + bias) + res: the example of the README."""
+    return ck.gelu(x @ w.T + bias) + res
+
+
+def fusion() -> str:
+    """Return the fusion graph of the README's example."""
+    return linear_gelu._repr_svg_() or ""
 
 
 def kernel_choice() -> str:

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""The commands as a user finds them: help, completion, a file to begin with, explaining an op."""
+
+from __future__ import annotations
+
+import linecache
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cklang.cli.completion import SHELLS, script
+from cklang.cli.main import GROUPS, main, words_of_commands
+from tests.support.by_reference import replace_kernels
+
+DEVICE = ["--device", "emu:gfx942"]
+Capture = pytest.CaptureFixture[str]
+
+MODEL = """\
+import cklang as ck
+from beside import SCALE
+
+M, N, K = ck.dims("M N K")
+
+
+@ck.op
+def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+    y = x @ w.T
+    return ck.tanh(y) * SCALE
+"""
+SIZES = ["M=64", "N=32", "K=128"]
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An op in a file that imports what stands beside it, in a folder that is not on the path."""
+    (tmp_path / "beside.py").write_text("SCALE = 0.5\n")
+    (tmp_path / "a_model.py").write_text(MODEL)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return f"{tmp_path / 'a_model.py'}:linear"
+
+
+def printed(capsys: Capture, *words: str) -> str:
+    assert main(words) == 0
+    return capsys.readouterr().out
+
+
+def test_help_lists_every_command_once(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(["--help"])
+    assert done.value.code == 0
+    text = capsys.readouterr().out
+    for title, group in GROUPS.items():
+        assert f"{title}:" in text
+        for name in group:
+            assert text.count(f"\n  {name} ") == 1
+
+
+def test_help_of_a_command_has_its_examples(capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main(["explain", "--help"])
+    text = capsys.readouterr().out
+    assert text.startswith("usage: cklang explain ")
+    assert "Say which kernels a call would run, and why." in text
+    assert "cklang explain model.py:linear --shapes M=4096" in text
+
+
+def test_explain_finds_the_imports_of_the_file(model: str, capsys: Capture) -> None:
+    plain = printed(capsys, "explain", model, *SIZES, *DEVICE)
+    assert "@linear: 1 kernel" in plain
+    assert printed(capsys, "explain", model, *DEVICE, "--shapes", *SIZES) == plain
+    assert "on AMD Instinct MI300X" in printed(capsys, "explain", model, *SIZES, *DEVICE, "--short")
+
+
+def test_inspect_shows_source_ir_and_c_of_each_line(model: str, capsys: Capture) -> None:
+    rows = printed(capsys, "inspect", model, *SIZES, *DEVICE, "--lines").splitlines()
+    assert rows[0].split() == ["source", "IR", "C"]
+    text = "\n".join(rows)
+    assert "a_model.py:9: y = x @ w.T" in text
+    assert "gemm(%x, %0)" in text
+    (row,) = (row for row in rows if "a_model.py:10: return ck.tanh" in row)
+    assert "tanh(%1)" in row
+    assert "ck_tanh(acc)" in row
+
+
+@pytest.mark.usefixtures("compiler")
+def test_inspect_shows_instructions(model: str, capsys: Capture) -> None:
+    text = printed(capsys, "inspect", model, *SIZES, *DEVICE, "--isa")
+    assert text.startswith("gemm_f16_")
+    assert "v_mfma_f32_" in text
+    assert "s_endpgm" in text
+
+
+def test_a_new_op_is_a_test_that_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "test_scaled.py: run it" in printed(capsys, "new", "op", "scaled")
+    path = tmp_path / "test_scaled.py"
+    replace_kernels(monkeypatch)
+    names: dict[str, Any] = {"__name__": "test_scaled"}
+    linecache.checkcache(str(path))
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    names["test_scaled"]()
+    main(["new", "op", "scaled"])
+    assert "CK-A145 test_scaled.py exists" in capsys.readouterr().err
+    main(["new", "op", "for"])
+    assert "CK-A144 'for' cannot be the name of an op" in capsys.readouterr().err
+
+
+def completed(tmp_path: Path, *words: str) -> list[str]:
+    """Return what bash proposes after words."""
+    path = tmp_path / "completion.bash"
+    path.write_text(script("bash", words_of_commands()))
+    line = " ".join(f"'{word}'" for word in ("cklang", *words))
+    asked = f"source {path}; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _cklang"
+    command = ["bash", "-c", f'{asked}; printf "%s\\n" "${{COMPREPLY[@]}}"']
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
+    assert completed(tmp_path, "ex") == ["explain"]
+    assert completed(tmp_path, "explain", "--sh") == ["--shapes", "--short"]
+    assert completed(tmp_path, "cache", "v") == ["verify"]
+
+
+@pytest.mark.parametrize("shell", sorted(SHELLS))
+def test_every_shell_has_a_script(shell: str, capsys: Capture) -> None:
+    text = printed(capsys, "completion", shell)
+    assert all(name in text for group in GROUPS.values() for name in group)
+
+
+def test_an_op_that_is_not_there(model: str, capsys: Capture) -> None:
+    assert main(["explain", model.replace(":linear", ":liner"), *SIZES]) == 1
+    assert "CK-Z010" in capsys.readouterr().err

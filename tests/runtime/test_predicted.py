@@ -58,6 +58,11 @@ def added(x: ck.f32[M, K], i: ck.i32[N], y: ck.f32[N, K]) -> ck.f32[M, K]:
     return ck.scatter_add(x, i, y)
 
 
+@ck.op
+def summed(x: ck.f16[M, K]) -> ck.f32[M]:
+    return ck.sum(x, axis=-1)
+
+
 def half(*shape: int) -> Any:
     return np.zeros(shape, np.float16)
 
@@ -68,6 +73,7 @@ CALLS: list[tuple[Op, tuple[Any, ...], str]] = [
     (folded, (half(2, 8, 8, 64), half(64, 3, 3, 64)), "conv"),
     (attended, HEADS, "attention"),
     (normed, (half(64, 64),), "rowwise"),
+    (summed.using(ck.CkTileRows(threads=64)), (half(64, 64),), "ck_rows"),
     (running, (half(64, 64),), "scan"),
     (best, (half(64, 64),), "sort"),
     (

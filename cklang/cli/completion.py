@@ -40,9 +40,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the script."""
-    from cklang.cli.main import words_of_commands
-
-    sys.stdout.write(script(options.shell, words_of_commands()))
+    sys.stdout.write(script(options.shell, options.words_of_commands()))
     return 0
 
 

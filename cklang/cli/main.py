@@ -102,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )
         module.add(sub)
+    parser.set_defaults(words_of_commands=words_of_commands)  # for completion
     return parser
 
 

@@ -143,7 +143,7 @@ def considered(*, device: str | None = None) -> Iterator[None]:
     Example:
         >>> import torch
         >>> from cklang.torch.inductor import considered
-        >>> run = torch.compile(torch.mm, options={"max_autotune": True})
+        >>> run = torch.compile(lambda a, b: a @ b, options={"max_autotune": True})
         >>> with considered(device="emu:gfx942"):
         ...     y = run(torch.ones(8, 16).half(), torch.ones(16, 8).half())  # doctest: +SKIP
     """

@@ -29,6 +29,7 @@ __all__ = [
     "alignment_of",
     "current_stream",
     "dtype_of_torch",
+    "expect_device",
     "extent_of",
     "index_of",
     "is_plain_class",
@@ -271,7 +272,8 @@ def _from_torch(name: str, tensor: Any) -> Array:
     if tensor.requires_grad and torch_module().is_grad_enabled():
         raise error("A005", name=name)
     if tensor.is_neg():
-        raise error("A006", name=name, what="a tensor whose sign torch flips when it is read")
+        what, notes = "a tensor whose sign torch flips when it is read", [f"{name}.resolve_neg()"]
+        raise error("A006", name=name, what=what, notes=notes)
     return Array(
         pointer=tensor.data_ptr(),
         dtype=dtype,
@@ -282,6 +284,16 @@ def _from_torch(name: str, tensor: Any) -> Array:
         library=Library.TORCH,
         owner=tensor,
     )
+
+
+def expect_device(name: str, tensor: Any) -> None:
+    """Check that kernels run where a tensor of torch is, or would be.
+
+    Raises:
+        CkTypeError: A086, they do not.
+    """
+    if tensor.device.type not in ("cpu", "cuda", "meta"):
+        raise error("A086", name=name, device=tensor.device)
 
 
 def _expect_memory(name: str, tensor: Any) -> None:
@@ -298,8 +310,7 @@ def _expect_memory(name: str, tensor: Any) -> None:
         raise error("A089", name=name, kind=type(tensor).__name__)
     if tensor.device.type == "meta":
         raise error("A082", name=name)
-    if tensor.device.type not in ("cpu", "cuda"):
-        raise error("A086", name=name, device=tensor.device)
+    expect_device(name, tensor)
 
 
 def _from_device_interface(name: str, value: Any) -> Array:

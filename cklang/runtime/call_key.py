@@ -92,6 +92,7 @@ def of_call(
             (kind is _Tensor or kind is _Weight)
             and not (value.requires_grad and _is_grad_enabled())
             and value.layout is _strided
+            and not value.is_nested
             and not value.is_neg()
         ):
             pointer = value.data_ptr()
@@ -198,7 +199,7 @@ def _expect_own_memory(name: str, tensor: Any) -> None:
 
 def _is_plain(tensor: Any) -> bool:
     """Whether a tensor's memory can be read as it is; :func:`of_call` says the same in place."""
-    return tensor.layout is _strided and not tensor.is_neg()
+    return tensor.layout is _strided and not tensor.is_nested and not tensor.is_neg()
 
 
 def face_of(array: Array) -> tuple[Any, ...]:

@@ -16,7 +16,14 @@ from weakref import WeakKeyDictionary
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
 
-from cklang.device.arrays import Array, Library, dtype_of_torch, place_of, torch_dtype
+from cklang.device.arrays import (
+    Array,
+    Library,
+    dtype_of_torch,
+    expect_device,
+    place_of,
+    torch_dtype,
+)
 from cklang.memo import BoundedMemo
 from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.op_protocol import AnyOp
@@ -38,8 +45,13 @@ class _Fake:
     tensor: torch.Tensor
 
     def __ck_array__(self, name: str) -> Array:
-        """Return it as an argument that is bound, but never read."""
+        """Return it as an argument that is bound, but never read.
+
+        Raises:
+            CkTypeError: A002, A086, kernels have no such dtype, or do not run there.
+        """
         tensor = self.tensor
+        expect_device(name, tensor)
         return Array(
             pointer=0,
             dtype=dtype_of_torch(name, tensor.dtype),

@@ -15,6 +15,7 @@ import cklang as ck
 from cklang.runtime.op import Op
 from cklang.types import DType, bf16, f16, f32, fp8
 from tests.attention.test_head_sizes import cut, narrow
+from tests.attention.test_kinds import attend
 from tests.attention.test_long_heads import decode, half, latent_args, varied_args
 from tests.attention.test_transposed_operands import by_column, transposed
 from tests.support.arrays import uniform
@@ -81,7 +82,7 @@ CALLS = [
     Call("attention", f16, plain, even),
     Call(ODD, f16, plain, odd, ("gfx90a", "gfx1100")),
     Call(ODD, bf16, plain, odd, ("gfx942", "gfx1100")),
-    Call(ODD, f32, plain, odd, ("gfx950",)),
+    Call(ODD, f32, attend, odd, ("gfx950",)),
     Call(ODD, fp8, narrow, three((70, 61), (133, 61), (133, 61)), ("gfx950",), types="fp8 bf16"),
     Call(
         f"{ODD}, pages",

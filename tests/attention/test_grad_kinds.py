@@ -111,7 +111,7 @@ def test_kinds(
 
 def others() -> Iterator[tuple[str, tuple[int, int], str, GradPipeline | None, int]]:
     """Yield the other types and head sizes of CDNA in CK Tile's first pipeline."""
-    taken = {kind[:3] for kind in KINDS if kind[3] is None}
+    taken = {kind[:3] for kind in KINDS if kind[3] is None and kind[2] != "gfx950"}
     for arch in ("gfx90a", "gfx942", "gfx950"):
         pipeline = FIRST if arch == "gfx950" else None
         pairs = ((32, 32), (64, 64), (80, 96), (128, 128), (256, 256))
@@ -135,6 +135,12 @@ def test_other_kinds(
 
 
 RDNA = ("gfx1100", "gfx1201")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("arch", RDNA)
+def test_two_sizes_of_rdna(arch: str, covered: Callable[..., None]) -> None:
+    check("f16", (80, 96), arch, None, 40, covered)
 
 
 @pytest.mark.parametrize("arch", RDNA)

@@ -15,7 +15,9 @@ import cklang as ck
 from cklang.runtime.op import Op
 from cklang.types import DType, bf16, f16, f32, fp8
 from tests.attention.test_head_sizes import cut, narrow
+from tests.attention.test_kinds import attend
 from tests.attention.test_long_heads import decode, half, latent_args, varied_args
+from tests.attention.test_output import quantised
 from tests.attention.test_transposed_operands import by_column, transposed
 from tests.support.arrays import uniform
 from tests.support.attention_ops import (
@@ -24,6 +26,8 @@ from tests.support.attention_ops import (
     cached_args,
     packed,
     packed_args,
+    packed_rows,
+    packed_rows_args,
     plain,
     varied,
     windowed,
@@ -81,7 +85,7 @@ CALLS = [
     Call("attention", f16, plain, even),
     Call(ODD, f16, plain, odd, ("gfx90a", "gfx1100")),
     Call(ODD, bf16, plain, odd, ("gfx942", "gfx1100")),
-    Call(ODD, f32, plain, odd, ("gfx950",)),
+    Call(ODD, f32, attend, odd, ("gfx950",)),
     Call(ODD, fp8, narrow, three((70, 61), (133, 61), (133, 61)), ("gfx950",), types="fp8 bf16"),
     Call(
         f"{ODD}, pages",
@@ -194,3 +198,25 @@ def test_gradients_of_odd_heads(gpu: str, covered: Callable[..., None]) -> None:
     args, grad = odd(f16), uniform(1, 4, 70, 45)
     within(plain, args, grad, ck.attention_grad(plain, *args, grad=grad, device=f"emu:{gpu}"))
     covered("attention backward: head sizes that are no multiple of 8", "f16", gpu)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx950", "gfx1100", "gfx1201"])
+def test_gradients_of_packed_sequences_in_one_order(gpu: str, covered: Callable[..., None]) -> None:
+    args, grad = packed_rows_args(LENGTHS, 1)
+    grads = ck.attention_grad(
+        packed_rows, *args, grad=grad, deterministic=True, device=f"emu:{gpu}"
+    )
+    within(packed_rows, args, grad, grads)
+    covered("attention backward: packed sequences, deterministic", "f16", gpu)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("gpu", ["gfx950", "gfx1201"])
+def test_factors_of_8_bits_behind(gpu: str, covered: Callable[..., None]) -> None:
+    shapes = ((4, 70), (2, 150), (2, 150))
+    args = [(8 * uniform(1, *shape, 128, dtype=f32)).astype(fp8.numpy) for shape in shapes]
+    check(quantised, [*args, np.float32(0.07), uniform(128, dtype=bf16)], gpu)
+    covered("attention: function of o", "fp8 bf16", gpu)

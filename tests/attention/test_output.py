@@ -42,11 +42,14 @@ def finished_rows(
     return ck.relu(o + shift) - res, lse
 
 
+Q: Any = ck.dtype_var("Q", ck.fp8, ck.fp8_fnuz)
+
+
 @ck.op
 def quantised(
-    q: ck.fp8_fnuz[B, H, S, D],
-    k: ck.fp8_fnuz[B, G, T, D],
-    v: ck.fp8_fnuz[B, G, T, E],
+    q: Q[B, H, S, D],
+    k: Q[B, G, T, D],
+    v: Q[B, G, T, E],
     factor: ck.f32,
     shift: ck.bf16[E],
 ) -> ck.bf16[B, H, S, E]:

@@ -7,7 +7,14 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
+import cklang as ck
+from cklang.arch import arch
+from cklang.families import FAMILIES
+from cklang.families.gemm.key import Pipeline
 from tests.support import coverage_table as table
+from tests.support.algorithms import WIDE, on_gpu, pipelined
 
 ROOT = Path(__file__).parent.parent
 UPSTREAM = ROOT.parent / "docs" / "upstream.md"
@@ -44,6 +51,26 @@ def test_what_is_absent_is_not_recorded_as_working() -> None:
     for record in table.read(table.ABSENT):
         assert record[:3] not in works
         assert record.note
+
+
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("pipeline", Pipeline, ids=lambda pipeline: pipeline.value)
+def test_cells_name_the_rule_that_refuses_a_pipeline(pipeline: Pipeline, gpu: str) -> None:
+    algorithm = on_gpu(gpu, pipelined(WIDE, pipeline))
+    rejections = FAMILIES["gemm"].rules.rejections(
+        algorithm, ck.problem(64, 64, 64).signature, arch(gpu)
+    )
+    named = table.refusing_rule(f"pipeline {pipeline.value}", "f16", gpu)
+    assert (named == "pipeline") == ("pipeline" in {each.rule for each in rejections})
+
+
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
+def test_cells_name_the_rule_that_refuses_a_result(gpu: str) -> None:
+    fnuz = arch(gpu).fp8 == "fnuz"
+    problem = ck.problem(64, 64, 64, e=ck.fp8_fnuz if fnuz else ck.fp8)
+    rejections = FAMILIES["gemm"].rules.rejections(on_gpu(gpu, WIDE), problem.signature, arch(gpu))
+    named = table.refusing_rule("results", "to fp8", gpu)
+    assert (named == "fp8-encoding") == ("fp8-encoding" in {each.rule for each in rejections})
 
 
 def test_rows_of_one_cell_show_the_best() -> None:

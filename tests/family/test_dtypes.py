@@ -68,6 +68,15 @@ CASES = [
     pytest.param(scaled, "gfx942", "bf8_fnuz", "fp8_fnuz", marks=pytest.mark.full),
     (scaled, "gfx950", "fp8", "fp8"),
     (to_bf8, "gfx950", "bf8", "fp8"),
+    *(
+        pytest.param(scaled, gpu, x, w, marks=pytest.mark.full)
+        for gpu, x, w in (
+            ("gfx950", "bf8", "bf8"),
+            ("gfx950", "fp8", "bf8"),
+            ("gfx1201", "bf8", "bf8"),
+            ("gfx1201", "bf8", "fp8"),
+        )
+    ),
 ]
 
 

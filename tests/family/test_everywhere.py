@@ -264,7 +264,9 @@ GAPS = [
             whole=True,
         )
         for gpu, dtype in (
+            ("gfx942", ck.fp8_fnuz),
             ("gfx942", ck.i8),
+            ("gfx950", ck.i8),
             ("gfx1100", ck.i8),
             ("gfx1201", ck.i8),
             ("gfx1201", ck.fp8),

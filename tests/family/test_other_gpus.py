@@ -15,6 +15,7 @@ from cklang.families.gemm.key import Algorithm, Pipeline, Reduction
 from cklang.runtime.op import Op
 from cklang.types import DTYPES
 from tests.family import test_block_scale as scaled
+from tests.family import test_convolution as convolution
 from tests.family import test_nchw as nchw
 from tests.family import test_packed as packed
 from tests.family import test_pairs as pairs
@@ -29,6 +30,7 @@ from tests.support.checks import check, check_group
 CDNA, RDNA = ("gfx90a", "gfx942", "gfx950"), ("gfx1100", "gfx1201")
 OTHERS = ("gfx90a", "gfx950", *RDNA)
 """Beside gfx942, on which most of these tests are."""
+M, N, K = ck.dims("M N K")
 Run = Callable[[str], None]
 
 
@@ -129,9 +131,107 @@ def across(dtype: str) -> Run:
     return run
 
 
+def scaled_blocks(op: Op, dtype: str, exponents: bool = False, **more: Any) -> Run:
+    """Return the check of a product of 8-bit floats with scales of blocks."""
+
+    def run(gpu: str) -> None:
+        own = f"{dtype}_fnuz" if gpu == "gfx942" else dtype
+        narrowed = exponents or gpu in RDNA
+        widths: dict[str, Any] = {"tile_k": 32, "vector": 4} if narrowed else {}
+        reads: dict[str, Any] = {"vector_d": (4,)} if op in (scaled.both, scaled.weights) else {}
+        chosen = scaled.algorithm(**widths, vector_e=4, **reads, **more)
+        scaled.over(op, gpu, own, scaled.EVEN[1:2], on_gpu(gpu, chosen))
+
+    return run
+
+
+def grouped_blocks(gpu: str) -> None:
+    chosen = scaled.algorithm(tile_k=32, vector=4, vector_e=4)
+    calls = [tuple(scaled.arguments(scaled.activations, "fp8", mnk(*each))) for each in scaled.EVEN]
+    check_group(scaled.activations.using(on_gpu(gpu, chosen)), calls, gpu)
+
+
+def batched_blocks(gpu: str) -> None:
+    chosen = on_gpu(gpu, scaled.algorithm(tile_k=32, vector=4, vector_e=4))
+    scaled.over(scaled.batch, gpu, "fp8", scaled.EVEN[:1], chosen, G=3)
+
+
+def shared_images(reduction: Reduction) -> Run:
+    """Return the check of a gradient of a weight whose images workgroups share."""
+    shared = narrow(1, split_k=3, reduction=reduction)
+    consts = {"stride": 2, "before": 1, "after": 0, "dilation": 1, "groups": 3}
+    case = convolution.Case(
+        images=2, size=(9, 11), window=(3, 2), features=7, channels=5, consts=consts
+    )
+
+    def run(gpu: str) -> None:
+        op = convolution.weight_gradient.using(on_gpu(gpu, shared))
+        check(op, drawn(convolution.weight_gradient, case.dims), gpu, **consts)
+
+    return run
+
+
 def in_f16(gpu: str) -> None:
     chosen = on_gpu(gpu, scaled.algorithm(tile_k=32, vector=8, vector_e=4))
     scaled.over(scaled.integers_in_f16, gpu, "i8", scaled.EVEN, chosen)
+
+
+@ck.op
+def to_f32(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f32[M, N]:
+    return ck.clamp(x @ w.T, -100.0, 100.0).to(ck.f32)
+
+
+@ck.op
+def to_bf8(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.bf8[M, N]:
+    return ck.clamp(x @ w.T, -100.0, 100.0).to(ck.bf8)
+
+
+@ck.op
+def to_bf8_fnuz(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.bf8_fnuz[M, N]:
+    return ck.clamp(x @ w.T, -100.0, 100.0).to(ck.bf8_fnuz)
+
+
+@ck.op
+def to_fp8(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.fp8[M, N]:
+    return ck.clamp(x @ w.T, -100.0, 100.0).to(ck.fp8)
+
+
+@ck.op
+def to_fp8_fnuz(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.fp8_fnuz[M, N]:
+    return ck.clamp(x @ w.T, -100.0, 100.0).to(ck.fp8_fnuz)
+
+
+@ck.op
+def to_i32(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.i32[M, N]:
+    return ck.clamp(x @ w.T, -100.0, 100.0).to(ck.i32)
+
+
+@ck.op
+def to_i8(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.i8[M, N]:
+    return ck.clamp(x @ w.T, -100.0, 100.0).to(ck.i8)
+
+
+STORING = {
+    "f32": to_f32,
+    "bf8": to_bf8,
+    "bf8_fnuz": to_bf8_fnuz,
+    "fp8": to_fp8,
+    "fp8_fnuz": to_fp8_fnuz,
+    "i32": to_i32,
+    "i8": to_i8,
+}
+
+
+def stored(result: str) -> Run:
+    """Return the check of a product of f16 that is stored as another type."""
+    narrowed = replace(NARROW, vector_a=4, vector_b=4, vector_e=4)
+
+    def run(gpu: str) -> None:
+        own = f"{result}_fnuz" if result in ("fp8", "bf8") and gpu == "gfx942" else result
+        op = STORING[own].using(on_gpu(gpu, narrowed))
+        check(op, drawn(op, mnk(72, 52, 40)), gpu)
+
+    return run
 
 
 SPLIT = pipelined(narrow(1, split_k=3, reduction=Reduction.WORKSPACE), Pipeline.COMPV4)
@@ -247,7 +347,72 @@ VARIANTS = [
     Variant("quantised, row and column scales", "fp8 fp8 bf16", of_rows, ("gfx1201",)),
     Variant("block scales of A, layouts crr", "f16 f16 bf16", across("f16")),
     Variant("block scales of A, layouts crr", "fp8 fp8 bf16", across("fp8"), ("gfx1201",)),
+    Variant("block scales of A, layouts crr", "fp8_fnuz fp8_fnuz bf16", across("fp8"), ("gfx942",)),
+    *(
+        Variant(
+            name, f"{dtype} {dtype} {result}", scaled_blocks(op, dtype, exponents, **more), gpus
+        )
+        for name, dtype, result, op, exponents, more, gpus in (
+            ("block scales of A", "fp8", "bf16", scaled.activations, False, {}, ("gfx1201",)),
+            ("block scales of B", "bf8", "f32", scaled.weights, False, {}, ("gfx950",)),
+            (
+                "block scales of A and B",
+                "fp8",
+                "bf16",
+                scaled.both,
+                False,
+                {},
+                ("gfx950", "gfx1201"),
+            ),
+            (
+                "block scales of A and B, e8m0",
+                "bf8",
+                "f32",
+                scaled.exponents,
+                True,
+                {},
+                ("gfx950", "gfx1201"),
+            ),
+            (
+                "block scales, split-K and stream-K",
+                "fp8",
+                "bf16",
+                scaled.both,
+                False,
+                {"split_k": 4, "reduction": Reduction.WORKSPACE},
+                ("gfx950", "gfx1201"),
+            ),
+        )
+    ),
+    Variant(
+        "block scales of A",
+        "fp8_fnuz fp8_fnuz bf16",
+        scaled_blocks(scaled.activations, "fp8"),
+        ("gfx942",),
+    ),
+    Variant(
+        "block scales of B",
+        "bf8_fnuz bf8_fnuz f32",
+        scaled_blocks(scaled.weights, "bf8"),
+        ("gfx942",),
+    ),
+    Variant("block scales, grouped", "fp8 fp8 bf16", grouped_blocks, ("gfx950", "gfx1201")),
+    Variant("block scales, batched", "fp8 fp8 bf16", batched_blocks, ("gfx950", "gfx1201")),
+    *(
+        Variant(f"conv_grad_weight split-K {each.value}", "f16", shared_images(each))
+        for each in (Reduction.WORKSPACE, Reduction.TREE)
+    ),
     Variant("block scales of A and B, int8 made f16", "f16 f16 f32", in_f16),
+    *(
+        Variant("universal", f"f16 f16 {result}", stored(result), gpus)
+        for result, gpus in (
+            ("f32", ("gfx90a", "gfx1100")),
+            ("fp8", ("gfx950",)),
+            ("bf8", ("gfx942", "gfx1201")),
+            ("i32", ("gfx90a", *RDNA)),
+            ("i8", ("gfx90a",)),
+        )
+    ),
     *(
         Variant(f"{name}, nchw", "f16", channels_first(op))
         for name, op in (

@@ -51,6 +51,19 @@ CASES = [
     pytest.param("gfx942", "fp8_fnuz", marks=pytest.mark.full),
     pytest.param("gfx1201", "f16", marks=pytest.mark.full),
     pytest.param("gfx1201", "fp8", marks=pytest.mark.full),
+    *(
+        pytest.param(gpu, dtype, marks=pytest.mark.full)
+        for gpu, dtype in (
+            ("gfx90a", "f16"),
+            ("gfx942", "bf16"),
+            ("gfx942", "bf8_fnuz"),
+            ("gfx950", "f16"),
+            ("gfx950", "bf16"),
+            ("gfx950", "fp8"),
+            ("gfx1201", "bf16"),
+            ("gfx1201", "bf8"),
+        )
+    ),
 ]
 SHAPES = ((64, 64, 64), (130, 136, 208), (72, 64, 0), (33, 264, 1040))
 """All fit the widest loads, so that one kernel serves them."""

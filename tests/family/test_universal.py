@@ -7,7 +7,7 @@ A kernel takes ten seconds to compile, so each case stands for several choices a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -55,6 +55,20 @@ class Case:
 
 
 DIRECT = {"epilogue": EpilogueKind.DEFAULT}
+FLOATS = Case(
+    Pipeline.COMPV3,
+    "gfx942",
+    ck.f32,
+    "rr",
+    {
+        "tile": (64, 64, 16),
+        "transpose_c": True,
+        "vector_a": 4,
+        "vector_b": 4,
+        "vector_e": 4,
+        "vector_d": (4, 4),
+    },
+)
 CASES = [
     # As products of a batch with a prologue run it.
     pytest.param(
@@ -78,19 +92,10 @@ CASES = [
     Case(Pipeline.COMPV6, "gfx942", ck.bf16, "cr", {"warp_tile": (16, 16, 32)}),
     Case(Pipeline.COMP_ASYNC, "gfx950", more={"tile": (64, 64, 64), "warp_tile": (16, 16, 32)}),
     Case(Pipeline.BASIC_V1, "gfx90a", more=DIRECT),
-    Case(
-        Pipeline.COMPV3,
-        "gfx942",
-        ck.f32,
-        "rr",
-        {
-            "tile": (64, 64, 16),
-            "transpose_c": True,
-            "vector_a": 4,
-            "vector_b": 4,
-            "vector_e": 4,
-            "vector_d": (4, 4),
-        },
+    FLOATS,
+    *(
+        pytest.param(replace(FLOATS, arch=gpu), marks=pytest.mark.full)
+        for gpu in ("gfx90a", "gfx950")
     ),
 ]
 SHAPES = [(72, 136, 200), (40, 40, 32), (64, 64, 0), (200, 72, 1000), (8, 264, 64)]

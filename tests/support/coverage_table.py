@@ -15,8 +15,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cklang.arch import arch
+from cklang.families.gemm.key import Pipeline
 
-__all__ = ["ABSENT", "DOCUMENT", "PROPERTY", "RECORDS", "Record", "publish", "read", "render"]
+__all__ = [
+    "ABSENT",
+    "DOCUMENT",
+    "PROPERTY",
+    "RECORDS",
+    "Record",
+    "publish",
+    "read",
+    "refusing_rule",
+    "render",
+]
 
 PROPERTY = "covered"
 """The name under which a test's report has its records."""
@@ -41,7 +52,6 @@ Which kernel runs with which element types on which GPU. The tests write this ta
 - *checked*: a test compiled that kernel, ran it on the emulated GPU and compared every element with
   the reference, within its error bound.
 - *compiles*: a test compiled it and read it back.
-- An empty cell was not tried.
 
 A cell names the commit at which its test last ran. {ordinary} of {all} cells are checked again by
 every run of CI (the tests of the tiers *fill* and *compile*); the other {full}, marked *full*, only
@@ -54,7 +64,8 @@ rows *results*: a kernel's epilogue makes it, whatever the types of A and B.
 
 Where a GPU multiplies none of the types, the cell says so after its rows of warp tiles in
 `arch_specs`: *not in ISA* if it has no such matrix instruction, *not in headers* if CK Tile does
-not use the one it has.
+not use the one it has. Where `arch_specs` make a rule refuse the variant, the cell names the rule.
+A cell that is empty has a test in the tier *full* that did not run yet.
 """
 
 
@@ -152,6 +163,8 @@ def _lacking(variant: str, dtypes: str, name: str) -> str:
     types = dtypes.split()
     converted = variant.startswith(("prologue", "attention")) or types[-1] == "i4"
     a, b = types[0], types[0] if converted else types[-1]
+    if rule := refusing_rule(variant, dtypes, name):
+        return f"{REFUSED} `{rule}`"
     if variant == "results":
         return ""
     wanted = (a, b, "sparse" in variant)
@@ -159,6 +172,30 @@ def _lacking(variant: str, dtypes: str, name: str) -> str:
     if any(row.legal for row in rows):
         return ""
     return ABSENT_IN_HEADERS if any(row.isa for row in rows) else ABSENT_IN_ISA
+
+
+def refusing_rule(variant: str, dtypes: str, name: str) -> str:
+    """Return the rule that refuses a variant on a GPU by what ``arch_specs`` say, or "".
+
+    >>> refusing_rule("conv, pipeline comp_async", "f16", "gfx942")
+    'pipeline'
+    >>> refusing_rule("results", "to fp8", "gfx90a")
+    'fp8-encoding'
+    """
+    spec = arch(name)
+    own = {row.pipeline for row in spec.pipelines}
+    if any(pipeline not in own for pipeline in pipelines_of(variant)):
+        return "pipeline"
+    stores_8_bits = variant == "results" and dtypes.removeprefix("to ") in ("fp8", "bf8")
+    return "fp8-encoding" if stores_8_bits and spec.fp8 == "none" else ""
+
+
+def pipelines_of(variant: str) -> list[str]:
+    """Return the pipelines that a variant names; prepared weights have one of their own."""
+    if variant.startswith("prepared weight"):
+        return [Pipeline.PRESHUFFLE_V2.value]
+    words = variant.replace(",", "").split()
+    return [word for word in words if word in {pipeline.value for pipeline in Pipeline}]
 
 
 def _number(arch: str) -> tuple[int, str]:

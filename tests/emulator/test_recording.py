@@ -13,7 +13,7 @@ from cklang.arch import arch
 from cklang.clock.constants import constants_of
 from cklang.clock.kernel import launch_time
 from cklang.emulator.library import packed_records
-from cklang.emulator.recording import recorded_launches
+from cklang.emulator.recording import SEGMENT_BYTES, recorded_launches
 from tests.support.assembly import Module, assemble
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -121,7 +121,8 @@ def test_lines_of_global_memory_count_once(module: Module) -> None:
     size = emulator.MEMORY_LINE
     first, last = output.ctypes.data // size, (output.ctypes.data + output.nbytes - 1) // size
     own = {*range(first, last + 1)}
-    lines = {int(line) for wave in launch.waves for line in wave.memory}
+    segments = np.concatenate([wave.segments for wave in launch.waves])
+    lines = set((segments // (size // SEGMENT_BYTES)).tolist())
     assert own <= lines
     # The rest is what all workgroups read of the kernel's argument.
     assert 1 <= len(lines - own) <= 2

@@ -65,7 +65,7 @@ rows *results*: a kernel's epilogue makes it, whatever the types of A and B.
 Where a GPU multiplies none of the types, the cell says so after its rows of warp tiles in
 `arch_specs`: *not in ISA* if it has no such matrix instruction, *not in headers* if CK Tile does
 not use the one it has. Where `arch_specs` make a rule refuse the variant, the cell names the rule.
-A cell that is empty has a test in the tier *full* that did not run yet.
+An empty cell was not checked yet.
 """
 
 

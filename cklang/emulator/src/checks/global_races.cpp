@@ -181,6 +181,16 @@ GlobalRaces::Conflict GlobalRaces::among_waves(const Wave& w, const Request& req
 /// Whether a load is the first guess of a loop that compares and swaps, as compilers make of atomic operations that
 /// a GPU lacks: a wrong guess is corrected there.
 bool GlobalRaces::is_guess(const Wave& w, const Code& c) {
+  {
+    const Guard guard(mutex_);
+    if (const auto known = guesses_.find(&c); known != guesses_.end()) return known->second;
+  }
+  const bool guess = guess_ahead(w, c);
+  const Guard guard(mutex_);
+  return guesses_[&c] = guess;
+}
+
+bool GlobalRaces::guess_ahead(const Wave& w, const Code& c) {
   constexpr u32 near = 16;  // instructions
   const auto same = [](const Source& a, const Source& b) { return a.kind == b.kind && a.index == b.index; };
   const Code* next = &c;
@@ -257,9 +267,10 @@ void GlobalRaces::report(Wave& w, const Code& c, const GlobalPiece& piece, Kind 
 void GlobalRaces::before(Wave& w, const Code& c) {
   const u32 number = number_of(w);
   fences(w, c, number);
-  const Family family = w.program->family();
+  if (!is_buffer(*c.inst) && !is_global(*c.inst) && c.inst->enc != Encoding::SMEM) return;
+  const Kind plain = kind_of(c, w.program->family());
+  const Kind kind = plain == Kind::Read && is_guess(w, c) ? Kind::AtomicRead : plain;
   each_global_piece(w, c, [&](const GlobalPiece& piece) {
-    const Kind kind = kind_of(c, family);
     w.lane = piece.lane;  // for a fault: what follows reads the memory
     const Stored stored(w, c, piece);
     const bool known = kind == Kind::Write && stored.known();
@@ -280,8 +291,7 @@ void GlobalRaces::before(Wave& w, const Code& c) {
         conflict = access(w, c, {at, mask, kind, changed, known, value}, group, number);
       }
     }
-    const bool guess = kind == Kind::Read && conflict.other.group != 0 && is_guess(w, c);
-    if (conflict.other.group != 0 && !guess) report(w, c, piece, kind, conflict);
+    if (conflict.other.group != 0) report(w, c, piece, kind, conflict);
     w.lane = -1;
   });
 }

@@ -98,7 +98,8 @@ class GlobalRaces {
   Conflict access(const Wave& wave, const Code& code, const Request& request, Group& group, u32 number);
   Conflict among_waves(const Wave& wave, const Request& request, const Dword& dword, const Group& group) const;
   static bool waves_ordered(const Wave& wave, const WaveAccess& earlier, const Group& group, WaveOrder::Order& order);
-  static bool is_guess(const Wave& wave, const Code& code);
+  bool is_guess(const Wave& wave, const Code& code);
+  static bool guess_ahead(const Wave& wave, const Code& code);
   static bool ordered(const Group& group, u32 number, const Moment& other);
   [[noreturn]] void report(Wave& wave, const Code& code, const GlobalPiece& piece, Kind kind, const Conflict& conflict);
   Dword& dword_at(u64 address);
@@ -109,6 +110,7 @@ class GlobalRaces {
   std::map<u64, std::unique_ptr<Page>> pages_;
   std::map<u64, Clock> published_;  // by the address of an atomic variable
   std::map<u32, Group> groups_;
+  std::map<const Code*, bool> guesses_;
 };
 
 }  // namespace ckemu

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""The plug-in for pytest, in runs of pytest of its own."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from cklang.toolchain.paths import cache_root
+
+pytest_plugins = ("pytester",)
+
+ROOT = Path(__file__).parents[2]
+_PLUGIN = "cklang.testing.pytest_plugin"
+_CACHE = cache_root()
+"""Of this process: ``pytester`` changes the home folder."""
+
+
+def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
+    """Run pytest in a process, with the plug-in also where cklang is not installed with it."""
+    installed = any(point.value == _PLUGIN for point in metadata.entry_points(group="pytest11"))
+    plugin = () if installed else ("-p", _PLUGIN)
+    return pytester.runpytest_subprocess(*plugin, "-p", "no:cacheprovider", *options)
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("CKLANG_CACHE_DIR", str(_CACHE))
+    for name in ("CKLANG_DEVICE", "CKLANG_SANITIZE", "PYTEST_ADDOPTS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_it_is_an_entry_point() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {"cklang": _PLUGIN}
+
+
+def test_knobs_of_a_run(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import os, subprocess, sys
+        from cklang import knobs
+
+        def test_here():
+            assert knobs.DEVICE.get() == "emu:gfx1100"
+            assert knobs.SANITIZE.get() == {"races", "waits"}
+
+        def test_in_a_process():
+            program = "import os; print(os.environ['CKLANG_DEVICE'], os.environ['CKLANG_SANITIZE'])"
+            text = subprocess.check_output([sys.executable, "-c", program], text=True)
+            assert text == "emu:gfx1100 waits,races\\n"
+
+        def test_fixture(ck_device):
+            assert ck_device == "emu:gfx1100"
+    """)
+    run(pytester, "--ck-emulate", "gfx1100", "--ck-sanitize", "waits,races").assert_outcomes(
+        passed=3
+    )
+
+
+def test_without_the_options(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import pytest
+        from cklang import knobs
+
+        def test_knobs():
+            assert knobs.DEVICE.get() is None and not knobs.SANITIZE.get()
+
+        @pytest.mark.parametrize("ck_device", ["gfx90a", "gfx950"], indirect=True)
+        def test_fixture(ck_device):
+            assert knobs.DEVICE.get() == ck_device
+    """)
+    run(pytester).assert_outcomes(passed=3)
+
+
+@pytest.mark.parametrize(
+    ("option", "word", "problem"),
+    [
+        ("--ck-emulate", "gfx803", "must be one of gfx"),
+        ("--ck-sanitize", "rases", "comma-separated list of waits, races"),
+    ],
+)
+def test_unknown_words(pytester: pytest.Pytester, option: str, word: str, problem: str) -> None:
+    result = run(pytester, option, word)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert problem in result.stderr.str()
+
+
+_KERNELS = """
+import numpy as np
+import pytest
+from tests.support.assembly import Module, assemble
+
+START = "s_load_dwordx4 s[4:7], s[0:1], 0x0\\n v_lshlrev_b32 v1, 2, v0\\n s_waitcnt lgkmcnt(0)\\n"
+LOAD, WAIT = "global_load_dword v2, v1, s[4:5]\\n", "s_waitcnt vmcnt(0)\\n"
+STORE = "global_store_dword v1, v2, s[6:7]\\n"
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory):
+    bodies = {"early": START + LOAD + STORE, "right": START + LOAD + WAIT + STORE}
+    return Module(assemble(tmp_path_factory.mktemp("kernels"), bodies))
+
+def launch(module, name):
+    data = np.arange(64, dtype=np.uint32)
+    return module.launch(name, data, np.zeros_like(data))
+
+def test_a_early(module):
+    launch(module, "early")  # looks at nothing
+
+def test_b_right(module):
+    assert launch(module, "right") == "hipSuccess"
+"""
+
+
+@pytest.mark.usefixtures("emulator")
+def test_a_mistake_fails_the_test_that_made_it(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(_KERNELS)
+    run(pytester).assert_outcomes(passed=2)
+    checked = run(pytester, "--ck-sanitize", "waits")
+    checked.assert_outcomes(passed=1, failed=1)
+    checked.stdout.fnmatch_lines(["*a kernel has failed:", "*missing wait: global_store_dword*"])

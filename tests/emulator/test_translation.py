@@ -423,6 +423,15 @@ def test_a_fault_in_translated_code_names_instruction_and_lane(tmp_path: Path) -
     assert reports[0] == reports[1]
 
 
+def test_a_kernel_of_one_or_two_instructions_ends(tmp_path: Path) -> None:
+    """It has fewer segments than a piece could open."""
+    module = Module(assemble(tmp_path, {"one": "", "two": "  s_nop 0\n"}))
+    emulator.translation("all")
+    for name in ("one", "two"):
+        for _ in range(3):
+            assert module.launch(name, data(0), data(0)) == "hipSuccess"
+
+
 class _At:
     """An address as an argument of a kernel."""
 

@@ -98,6 +98,7 @@ bool Piece::write() {
   open_segment();
   while (write_one(*next_)) {
   }
+  if (length_ == 0) return false;  // control would go round in it
   close_segment();
   for (const Rare& rare : rare_) {
     a_.bind(rare.enter);

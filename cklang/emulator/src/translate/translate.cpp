@@ -49,7 +49,8 @@ Translate translation() {
 }
 void set_translation(Translate how) { __atomic_store_n(&choice().value, static_cast<u8>(how), __ATOMIC_RELAXED); }
 
-Translation::Translation(Program& program) : program_(program), capacity_(program.dwords()) {}
+// Two more than instructions: the shortest program has an open segment, and one that may follow.
+Translation::Translation(Program& program) : program_(program), capacity_(program.dwords() + 2) {}
 
 Translation::~Translation() {
   for (u8* chunk : chunks_) munmap(chunk, kChunk);

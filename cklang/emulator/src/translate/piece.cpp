@@ -156,7 +156,8 @@ void Piece::write_scalar(const Code& code) {
   writes.add(code.dst, std::max<u32>(code.dst_dwords, 1));
   reads.join(writes);
   const bool plain = code.inst->enc == Encoding::SMEM || lists(scalar_handlers(), code.inst->op);
-  if (!plain || section_.waits(reads, writes)) section_.flush();
+  const bool reads_stored = code.inst->enc == Encoding::SMEM && section_.stores_globally();
+  if (!plain || reads_stored || section_.waits(reads, writes)) section_.flush();
   if (!emit_scalar(a_, code)) call_handler(code);
 }
 

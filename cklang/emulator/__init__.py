@@ -30,6 +30,7 @@ from cklang.emulator.library import (
     stats,
     timeout,
     translation,
+    vectors,
 )
 from cklang.emulator.recording import (
     MEMORY_LINE,
@@ -68,4 +69,5 @@ __all__ = [
     "timeout",
     "timing",
     "translation",
+    "vectors",
 ]

@@ -37,6 +37,7 @@ __all__ = [
     "stats",
     "timeout",
     "translation",
+    "vectors",
 ]
 
 NUMERICS = ("fma", "exact", "cdna3")
@@ -130,6 +131,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_sanitize": (None, (ctypes.c_uint,)),
     "ckemu_set_schedule": (None, (ctypes.c_uint64,)),
     "ckemu_set_translation": (None, (ctypes.c_int,)),
+    "ckemu_set_vectors": (ctypes.c_int, (ctypes.c_int,)),
     "ckemu_record": (None, (ctypes.c_uint, ctypes.c_int)),
     "ckemu_records": (None, (_TAKE, ctypes.c_void_p)),
     "ckemu_embed": (None, ()),
@@ -243,6 +245,19 @@ def translation(what: str) -> None:
         problem = f"must be one of {', '.join(TRANSLATIONS)}"
         raise error("Z001", name="translation", got=what, problem=problem, doc=knobs.TRANSLATE.doc)
     load().ckemu_set_translation(TRANSLATIONS.index(what))
+
+
+def vectors(bits: int) -> None:
+    """Set what launches from now on compute with: AVX2 (256) or AVX-512 (512, the default).
+
+    Results are the same bit for bit. With 256 nothing is translated to host code.
+
+    Raises:
+        CkValueError: Z001, the CPU has no such vectors.
+    """
+    if load().ckemu_set_vectors(bits) != 0:
+        problem, doc = "must be 256, or 512 on a CPU with AVX-512", "bits of the host's vectors"
+        raise error("Z001", name="vectors", got=bits, problem=problem, doc=doc)
 
 
 def numerics(mode: str) -> None:

@@ -50,6 +50,12 @@ THREE = (
     *("v_bfi_b32", "v_bfe_u32", "v_bfe_i32", "v_alignbit_b32", "v_mad_u32_u24", "v_mad_i32_i24"),
     *("v_perm_b32", "v_med3_i32"),
 )
+PAIRS = (
+    *("v_pk_add_i16", "v_pk_add_u16", "v_pk_sub_i16", "v_pk_sub_u16", "v_pk_mul_lo_u16"),
+    *("v_pk_min_u16", "v_pk_max_u16", "v_pk_min_i16", "v_pk_max_i16", "v_pk_lshlrev_b16"),
+    *("v_pk_lshrrev_b16", "v_pk_ashrrev_i16", "v_pk_add_f16", "v_pk_mul_f16"),
+)
+HALVES = ("v_add_f16", "v_sub_f16", "v_subrev_f16", "v_mul_f16")
 CONDITIONS = ("lt", "eq", "le", "gt", "ge")
 FLOAT_CONDITIONS = (
     *CONDITIONS,
@@ -166,6 +172,34 @@ class Writer:
         pairs = ", ".join(self.pair() for _ in range(count))
         return f"v_pk_{name}_f32 {self.pair()}, {pairs}{''.join(bits)}"
 
+    def halves(self) -> str:
+        """f16, pairs of 16-bit numbers, conversions, bytes, powers of two."""
+        name = self.random.choice(PAIRS)
+        bits = [
+            f" {word}:[{self.random.randrange(2)},{self.random.randrange(2)}]"
+            for word in ("op_sel", "op_sel_hi", *(("neg_lo", "neg_hi") if "f16" in name else ()))
+        ]
+        a, b = self.source(), self.source()
+        v, w = self.vector(), self.vector()
+        first, width = self.random.randrange(32), self.random.randrange(32)
+        return self.random.choice(
+            (
+                f"{name} {self.vector()}, {v}, {w}{''.join(bits)}",
+                f"{name} {self.vector()}, {v}, {w}{''.join(bits)}",
+                f"v_pk_mad_u16 {self.vector()}, {v}, {w}, {self.vector()}",
+                f"v_pk_mov_b32 {self.pair()}, {self.pair()}, {self.pair()} op_sel:[1,0]",
+                f"{self.random.choice(HALVES)}_e64 {self.vector()}, {a}, {b}",
+                f"v_cvt_f16_f32_e64 {self.vector()}, {self.signed(self.source())}",
+                f"v_cvt_f32_f16 {self.vector()}, {v}",
+                f"v_cvt_pkrtz_f16_f32_e64 {self.vector()}, {self.signed(v)}, {self.signed(w)}",
+                f"v_pack_b32_f16 {self.vector()}, {v}, {w}",
+                f"v_perm_b32 {self.vector()}, {v}, {w}, {self.scalar()}",
+                f"v_perm_b32 {self.vector()}, {v}, {w}, {self.vector()}",
+                f"v_ldexp_f32 {self.vector()}, {self.signed(v)}, {b} mul:2",
+                f"v_bfe_i32 {self.vector()}, {v}, {first}, {width}",
+            )
+        )
+
     def masked(self) -> str:
         a, b = self.sources(2)
         carry = self.random.choice(("add", "sub", "subrev"))
@@ -237,6 +271,7 @@ class Writer:
             (
                 f"ds_read_b32 {self.vector()}, {address}{offset}",
                 f"ds_read_b64 {self.pair()}, {address}{offset}",
+                f"ds_read_b96 v[{read}:{read + 2}], {address}{offset}",
                 f"ds_read_b128 v[{read}:{read + 3}], {address}{offset}",
                 f"ds_read2_b32 {self.pair()}, {address} offset0:1 offset1:16",
                 f"ds_write_b32 {address}, {self.vector()}{offset}",
@@ -248,10 +283,18 @@ class Writer:
         )
 
     def memory(self) -> str:
-        """A load of the program's data."""
-        address, read = self.random.choice(("v14", "v16")), self.random.choice(REGISTERS[:-3:2])
+        """An access to the program's data: neighbours, the same place, others; near and far."""
+        read = self.random.choice(REGISTERS[:-3:2])
+        address = self.random.choice(("v14", "v15", "v16", "v17", "v36"))
+        far = self.random.choice(("v[38:39]", "v[40:41]", "v[42:43]"))
         return self.random.choice(
             (
+                f"global_load_dword {self.vector()}, {far}, off offset:4",
+                f"global_load_dwordx2 {self.pair()}, {far}, off offset:16",
+                f"global_store_dword {address}, {self.vector()}, s[4:5] offset:8",
+                f"global_store_dwordx2 {address}, {self.pair()}, s[4:5]",
+                f"global_store_dword {far}, {self.vector()}, off",
+                f"global_store_dwordx2 {far}, {self.pair()}, off offset:8",
                 f"global_load_dword {self.vector()}, {address}, s[4:5]",
                 f"global_load_dwordx2 {self.pair()}, {address}, s[4:5]",
                 f"global_load_dwordx4 v[{read}:{read + 3}], {address}, s[4:5]",
@@ -280,6 +323,7 @@ class Writer:
             *(self.floating, self.floating, self.integer, self.integer, self.wide, self.packed),
             *(self.masked, self.compare, self.scalar_operation, self.scalar_operation),
             *(self.lanes, self.local, self.memory, self.moved, self.parts),
+            *(self.halves, self.halves),
         )
         lines = []
         for number in range(LENGTH):
@@ -306,6 +350,14 @@ _BEFORE = """
   v_mov_b32 v15, 36
   v_xor_b32 v16, 20, v14
   v_mul_u32_u24 v17, 20, v0
+  v_lshlrev_b32 v36, 3, v0
+  v_mov_b32 v37, 0
+  v_lshl_add_u64 v[38:39], v[36:37], 0, s[4:5]
+  v_mov_b32 v44, v17
+  v_mov_b32 v45, 0
+  v_lshl_add_u64 v[40:41], v[44:45], 0, s[4:5]
+  v_mov_b32 v44, v14
+  v_lshl_add_u64 v[42:43], v[44:45], 0, s[4:5]
   s_mov_b32 vcc_lo, 0x0f0f3355
   s_mov_b32 vcc_hi, 0x00ff00ff
   s_movk_i32 s33, {rounds}
@@ -364,14 +416,16 @@ def _restored() -> Iterator[None]:
 
 
 def both(module: Module, name: str, source: np.ndarray, block: int = 64) -> list[np.ndarray]:
-    """What a kernel writes, interpreted and translated."""
+    """What a kernel leaves in its memory, interpreted and translated."""
     results = []
+    output, memory = np.empty((64, 32), np.uint32), np.empty_like(source)  # addresses are data too
     for what in ("off", "all"):
         emulator.translation(what)
-        output = np.zeros((64, 32), np.uint32)
-        status = module.launch(name, source, output, block=block)
+        output.fill(0)
+        np.copyto(memory, source)
+        status = module.launch(name, memory, output, block=block)
         assert status == "hipSuccess", emulator.fault(module.device)
-        results.append(output)
+        results.append(np.concatenate((output, memory.reshape(64, -1)), 1))
     return results
 
 
@@ -396,16 +450,28 @@ def test_the_counts_of_instructions_are_the_same(tmp_path: Path) -> None:
     assert counts[0] == counts[1]
 
 
-def test_a_fault_in_translated_code_names_instruction_and_lane(tmp_path: Path) -> None:
-    """Lane 37 is the first whose address is in the unmapped page behind the allocation."""
-    body = """
+FAULTS = {
+    # Lane 37 is the first whose address is in the unmapped page behind the allocation.
+    "side_by_side": ("global_load_dword v3, v1, s[4:5]", 2, 37),
+    "apart": ("global_load_dword v3, v1, s[4:5]", 3, 19),
+    "pairs": ("global_load_dwordx2 v[2:3], v1, s[4:5]", 3, 18),
+    "stored": ("global_store_dword v1, v2, s[4:5]", 2, 37),
+    "stored_apart": ("global_store_dwordx2 v1, v[2:3], s[4:5]", 5, 5),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_a_fault_in_translated_code_names_instruction_and_lane(case: str, tmp_path: Path) -> None:
+    access, shift, lane = FAULTS[case]
+    body = f"""
   s_load_dwordx2 s[4:5], s[0:1], 0x0
-  v_lshlrev_b32 v1, 2, v0
+  v_lshlrev_b32 v1, {shift}, v0
   s_waitcnt lgkmcnt(0)
   s_add_u32 s4, s4, 0xf6c
   s_addc_u32 s5, s5, 0
   v_add_u32 v2, 1, v1
-  global_load_dword v3, v1, s[4:5]
+  v_add_u32 v2, 1, v2
+  {access}
   v_add_u32 v2, 1, v1
 """
     reports = []
@@ -417,10 +483,19 @@ def test_a_fault_in_translated_code_names_instruction_and_lane(tmp_path: Path) -
         assert status == "hipErrorIllegalAddress"
         text = emulator.fault(0)
         reports.append([line for line in text.splitlines() if "pc" in line or "lane" in line])
-        assert "lane 37" in text
-        assert "global_load_dword v3, v1, s[4:5]" in text
+        assert f"lane {lane}" in text
+        assert access in text
         ok(hip().hipDeviceReset())
     assert reports[0] == reports[1]
+
+
+def test_a_kernel_of_one_or_two_instructions_ends(tmp_path: Path) -> None:
+    """It has fewer segments than a piece could open."""
+    module = Module(assemble(tmp_path, {"one": "", "two": "  s_nop 0\n"}))
+    emulator.translation("all")
+    for name in ("one", "two"):
+        for _ in range(3):
+            assert module.launch(name, data(0), data(0)) == "hipSuccess"
 
 
 class _At:

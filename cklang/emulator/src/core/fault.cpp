@@ -10,6 +10,7 @@
 #include "core/workgroup.h"
 #include "decode/disasm.h"
 #include "decode/lines.h"
+#include "ops/flat_address.h"
 
 namespace ckemu {
 
@@ -33,6 +34,21 @@ void chain(int signal, siginfo_t* info, void* context) {
   }
 }
 
+bool canonical(u64 address) { return static_cast<u64>(static_cast<i64>(address << 16) >> 16) == address; }
+
+/// The first enabled lane of a global access whose bytes the fault is in.
+i32 faulting_lane(Wave& wave, bool mapped_range, u64 address) {
+  const Code& code = *wave.current;
+  const u64 bytes = 4 * std::max<u64>(code.dst_dwords, code.src[2].dwords);
+  const Addresses at = addresses_of(wave, code);
+  for (u32 l = wave.lanes_from / 4; l < wave.lanes; ++l) {
+    const u64 from = at(static_cast<int>(l));
+    const bool here = mapped_range ? address - from < bytes : !canonical(from);
+    if ((wave.exec() >> l & 1) != 0 && here) return static_cast<i32>(l);
+  }
+  return static_cast<i32>(wave.lanes_from / 4);
+}
+
 void on_signal(int signal, siginfo_t* info, void* context) {
   if (t_refuge != nullptr) siglongjmp(*t_refuge, 1);
   FaultFrame* frame = t_frame;
@@ -43,12 +59,13 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   Wave& wave = *frame->wave;
   frame->wave = nullptr;  // a fault while reporting goes to the previous handler
   const u64 address = reinterpret_cast<u64>(info->si_addr);
+  const bool known = info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR;  // else it is not canonical
+  if (wave.lanes_from != kNoLanes) wave.lane = faulting_lane(wave, known, address);
   if (wave.group_bytes != 0 && address > wave.group_address) {
     wave.lane += static_cast<i32>(std::min<u64>((address - wave.group_address) / wave.group_bytes, 7));
   }
   frame->fault.kind = FaultKind::Address;
-  // Addresses that are not canonical arrive without their value.
-  if (info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR) {
+  if (known) {
     frame->fault.address = reinterpret_cast<u64>(info->si_addr);
     frame->fault.message.add("memory access fault at address 0x%llx",
                              static_cast<unsigned long long>(reinterpret_cast<u64>(info->si_addr)));

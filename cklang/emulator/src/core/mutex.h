@@ -4,6 +4,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <time.h>
 
 namespace ckemu {
 
@@ -28,6 +29,13 @@ struct Guard {
 class Condition {
  public:
   void wait(Mutex& held) { pthread_cond_wait(&condition_, &held.mutex_); }
+  void wait_for(Mutex& held, long microseconds) {
+    timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 1000 * microseconds;
+    if (until.tv_nsec >= 1000000000) until.tv_nsec -= 1000000000, ++until.tv_sec;
+    pthread_cond_timedwait(&condition_, &held.mutex_, &until);
+  }
   void wake_one() { pthread_cond_signal(&condition_); }
   void wake_all() { pthread_cond_broadcast(&condition_); }
   /// Forgets who waits: after a fork they are no more.

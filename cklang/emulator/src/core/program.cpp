@@ -135,6 +135,10 @@ const u32* Program::constant(u64 bits) {
   return rows;
 }
 
+void Program::name_rows(u32 count) {
+  if (count > named_rows_) __atomic_store_n(&named_rows_, std::min(count, kernel_.register_rows), __ATOMIC_RELEASE);
+}
+
 Source Program::source(const Operand& operand, bool& valid) {
   Source source{.kind = operand.kind, .dwords = operand.dwords, .index = operand.index};
   switch (operand.kind) {
@@ -142,7 +146,10 @@ Source Program::source(const Operand& operand, bool& valid) {
       source.kind = Kind::Vgpr;
       source.index = static_cast<u16>(operand.index + kernel_.accum_offset);
       [[fallthrough]];
-    case Kind::Vgpr: valid &= source.index + u32{operand.dwords} <= kernel_.register_rows; break;
+    case Kind::Vgpr:
+      valid &= source.index + u32{operand.dwords} <= kernel_.register_rows;
+      name_rows(source.index + u32{operand.dwords});
+      break;
     case Kind::Constant: source.row = constant(operand.bits); break;
     case Kind::Sgpr:
       valid &= operand.index + u32{operand.dwords} <= 128;
@@ -189,8 +196,17 @@ bool Program::resolve_dual(const Inst& inst, Code& code) {
   return known;
 }
 
+/// Whether an operation, or those that follow it, may number vector registers at run time.
+static bool numbers_registers(Op op) {
+  for (const char* part : {"gpr_idx", "movrel", "_block", "s_setreg"}) {
+    if (std::strstr(mnemonic(op), part) != nullptr) return true;
+  }
+  return false;
+}
+
 void Program::resolve(const Inst& inst, Code& code) {
   bool valid = true;
+  if (numbers_registers(inst.op)) name_rows(kernel_.register_rows);
   code.offset = inst.enc == Encoding::SOPP || inst.enc == Encoding::SOPK ? inst.simm : inst.offset;
   if (inst.enc == Encoding::SOP1 || inst.enc == Encoding::SOPC) code.offset = inst.simm;
   for (int n = 0; n < 6; ++n) code.src[n] = source(inst.src[n], valid);

@@ -66,6 +66,8 @@ class Program {
   u64 image() const { return reinterpret_cast<u64>(object_->image()); }
   /// Dwords of code, the size of Counters::executed.
   size_t dwords() const { return index_.size(); }
+  /// Vector registers, from the first on, among which are all that decoded instructions name.
+  u32 named_rows() const { return __atomic_load_n(&named_rows_, __ATOMIC_ACQUIRE); }
   const Code* decoded(size_t slot) const { return index_[slot]; }
   u32 base() const { return base_; }
   Translation& translation() { return *translation_; }
@@ -76,6 +78,7 @@ class Program {
   void choose_handler(const Inst& inst, Code& code);
   bool resolve_dual(const Inst& inst, Code& code);
   Source source(const Operand& operand, bool& valid);
+  void name_rows(u32 count);
   Source result(const Operand& operand, bool& valid);
   bool writes_absent_exec(const Inst& inst) const;
   const u32* constant(u64 bits);
@@ -86,6 +89,7 @@ class Program {
   Family family_;
   u32 base_;
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
+  u32 named_rows_ = 1;  // the work items' numbers
   std::vector<const Code*> index_;  // by dword; written under the lock, read without
   std::vector<std::unique_ptr<Code[]>> runs_;
   std::vector<std::unique_ptr<Inst>> insts_;

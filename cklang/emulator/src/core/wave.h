@@ -22,6 +22,7 @@ using Handler = void (*)(Wave&, const Code&);
 enum SpareRow : u32 { kSpareSource = 0, kSpareResult = 6, kSpareRows = 8 };
 
 constexpr u64 kNoPhase = ~u64{0};
+constexpr u32 kNoLanes = ~u32{0};
 
 enum class WaveState : u8 { Ready, Barrier, Ended };
 
@@ -78,6 +79,8 @@ struct alignas(64) Wave {
   u32 scratch_bytes = 0;      // per lane
   bool yielded = false;       // s_sleep: let others run first
   u64 signalled = kNoPhase;   // phase of the split barrier at which the wave has arrived last
+  alignas(64) u32 places[16] = {};  // in local memory, of the lanes at hand of translated code
+  u32 lanes_from = kNoLanes;  // 4 times the first of the lanes that translated code accesses at once
   u64 group_address = 0;      // of `lane`, while several lanes are accessed at once
   u32 group_bytes = 0;        // of each of them; 0 otherwise
 

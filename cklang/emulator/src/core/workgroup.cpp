@@ -67,11 +67,13 @@ void put_user_sgprs(SgprWriter& sgprs, Wave& wave, const Launch& launch) {
 
 Arena::~Arena() { operator delete[](memory_, std::align_val_t{64}); }
 
-u8* Arena::reserve(size_t bytes) {
-  if (bytes > size_) {
+u8* Arena::reserve(size_t bytes, bool& fresh) {
+  fresh = bytes > size_;
+  if (fresh) {
     operator delete[](memory_, std::align_val_t{64});
     memory_ = static_cast<u8*>(operator new[](bytes, std::align_val_t{64}));
     size_ = bytes;
+    std::memset(memory_, 0, bytes);
   }
   return memory_;
 }
@@ -90,8 +92,9 @@ void Workgroup::begin(const Launch& what, u64 number) {
   const size_t registers = sizeof(Row64) * (kernel.register_rows + kSpareRows);
   const size_t scratch = padded(size_t{what.scratch_bytes} * kLanes);
   const size_t lds = padded(what.lds_bytes);
-  u8* memory = arena.reserve(lds + count * (registers + scratch) + 64);
-  std::memset(memory, 0, lds + count * (registers + scratch));
+  bool fresh = false;
+  u8* memory = arena.reserve(lds + count * (registers + scratch) + 64, fresh);
+  if (!fresh) std::memset(memory, 0, lds);
   waves.assign(count, Wave{});
   done = false;
   phase = arrived = 0;
@@ -100,6 +103,11 @@ void Workgroup::begin(const Launch& what, u64 number) {
     wave.lds = memory;
     wave.lds_bytes = what.lds_bytes;
     u8* own = memory + lds + n * (registers + scratch);
+    if (!fresh) {  // of the same launch before: what no instruction names has stayed zero
+      const size_t named = sizeof(Row64) * what.program->named_rows(), spare = sizeof(Row64) * kSpareRows;
+      std::memset(own, 0, named);
+      std::memset(own + registers - spare, 0, spare + scratch);
+    }
     start_wave(n, own, own + registers);
   }
   begin_checks(number);

@@ -20,8 +20,8 @@ class Arena {
   Arena() = default;
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
-  /// At least `bytes` bytes, aligned to 64, contents undefined.
-  u8* reserve(size_t bytes);
+  /// At least `bytes` bytes, aligned to 64: zeros if they are new, else as they were.
+  u8* reserve(size_t bytes, bool& fresh);
 
  private:
   u8* memory_ = nullptr;

@@ -11,6 +11,7 @@
 #include "hip/module.h"
 #include "hip/queue.h"
 #include "ops/matrix.h"
+#include "core/cpu.h"
 #include "translate/translate.h"
 
 namespace ckemu {
@@ -96,6 +97,7 @@ CKEMU_EXPORT int ckemu_fidelity(int number, void (*emit)(void*, const char*, uin
   return 0;
 }
 
+CKEMU_EXPORT int ckemu_set_vectors(int bits) { return set_vector_bits(static_cast<u32>(bits)) ? 0 : -1; }
 CKEMU_EXPORT void ckemu_set_translation(int what) { set_translation(static_cast<Translate>(what)); }
 CKEMU_EXPORT void ckemu_set_numerics(int numerics) { set_numerics(static_cast<Numerics>(numerics)); }
 

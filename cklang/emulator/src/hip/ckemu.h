@@ -54,6 +54,10 @@ void ckemu_set_numerics(int numerics);
 /* What launches from now on translate to host code: 0 nothing, 1 what they execute often, 2 all that they execute. */
 void ckemu_set_translation(int what);
 
+/* What launches from now on compute with: vectors of 256 or 512 bits; -1 where the CPU has no such vectors. With 256
+   nothing is translated. */
+int ckemu_set_vectors(int bits);
+
 /* What launches from now on fail for: 1 missing waits, 2 races in local memory, 4 reads of local memory
    that nobody has written, 8 accesses behind the end of an allocation; or several. */
 void ckemu_sanitize(unsigned checks);

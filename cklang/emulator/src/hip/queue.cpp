@@ -15,6 +15,9 @@ namespace ckemu {
 namespace {
 
 constexpr u32 kMostThreads = 64;
+// How long a thread without work sleeps while commands come: most are run by the thread that waits for them
+// before it looks again, and waking it would take longer than a small kernel.
+constexpr long kNap = 100;  // microseconds
 
 int g_host_work = 0;
 
@@ -58,6 +61,7 @@ class Machine {
     put_legacy_order(*queue, command);
     queue->commands_.push_back(static_cast<Command&&>(command));
     ++queue->enqueued_;
+    ++added_;
     if (queue->commands_.size() == 1 && !queue->running_) busy_.push_back(queue);
     if (!t_waits_soon) call_for_help();  // waking a thread takes longer than all else that a launch does
     return {queue, queue->enqueued_};
@@ -183,7 +187,7 @@ class Machine {
   }
   /// Gets a thread to work if there is something to do. Called locked.
   void call_for_help() {
-    if (!pick()) return;
+    if (napping_ != 0 || !pick()) return;
     if (idle_ != 0) {
       work_.wake_one();
     } else if (threads_ < kMostThreads && start_thread(enter, this)) {
@@ -198,6 +202,11 @@ class Machine {
         queue->running_ = true;  // so that the next one picks another
         call_for_help();
         run_one(queue);
+      } else if (napping_ == 0 && added_ != looked_) {
+        looked_ = added_;
+        ++napping_;
+        work_.wait_for(lock_, kNap);
+        --napping_;
       } else {
         ++idle_;
         work_.wait(lock_);
@@ -225,7 +234,7 @@ class Machine {
   }
   void after_fork() {  // only the forking thread is left
     forking_ = false;
-    threads_ = idle_ = running_ = 0;
+    threads_ = idle_ = napping_ = running_ = 0;
     for (const std::vector<Ref<Queue>>* queues : {&null_, &open_}) {
       for (const Ref<Queue>& queue : *queues) {
         if (queue->running_) end_command(*queue);  // a callback, which the parent runs
@@ -240,7 +249,8 @@ class Machine {
   Condition work_, done_;
   std::vector<Ref<Queue>> null_, open_;
   std::vector<Ref<Queue>> busy_;  // with commands
-  u32 threads_ = 0, idle_ = 0;
+  u32 threads_ = 0, idle_ = 0, napping_ = 0;
+  u64 added_ = 0, looked_ = 0;  // commands, and those that there were when a thread last went to sleep
   u32 running_ = 0;       // commands, by whichever thread
   bool forking_ = false;  // a thread waits until no command runs: none begins
 };

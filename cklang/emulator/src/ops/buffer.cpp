@@ -3,9 +3,9 @@
 // Buffer accesses through a 128-bit resource descriptor. Range checks are per dword (per element
 // for narrower accesses), over the whole element: what is out of range reads 0, is not written, and
 // its address is never touched.
-#include "ops/access.h"
 #include "ops/atomics.h"
 #include "ops/buffer.h"
+#include "ops/groups.h"
 #include "ops/handlers.h"
 
 namespace ckemu {
@@ -79,6 +79,15 @@ void load_to_lds(Wave& w, const Code& c) {
   const Buffer buffer = buffer_of(w, c);
   constexpr u32 size = access.bytes < 4 ? 4 : access.bytes;
   const u64 base = u64{lds_base(w)} + static_cast<u32>(c.offset);
+  if (access.bytes == 4 && buffer.offset != nullptr && base + 4 * kLanes <= w.lds_bytes && all_inside(w, buffer, 4)) {
+    alignas(64) u32 values[kLanes];
+    load_lanes_at<Access{4}>(w, values, {buffer.offset, nullptr, buffer.resource.base + buffer.scalar + buffer.immediate});
+    count_load(w, 4);
+    u8* to = w.lds + base;
+    if (w.exec() == ~u64{0}) std::memcpy(to, values, sizeof values);
+    else each_lane(w, [&](int l) { std::memcpy(to + 4 * l, &values[l], 4); });
+    return;
+  }
   each_element<access>(w, buffer, [&](int l, u32 n, const u8* place) {
     u32 value[kLanes] = {};
     if (place != nullptr) {
@@ -99,7 +108,9 @@ void load(Wave& w, const Code& c) {
     count_load(w, access.bytes);
     const u8* base = reinterpret_cast<u8*>(buffer.resource.base + buffer.scalar + buffer.immediate);
     const u32* offset = buffer.offset;
-    if (offset == nullptr) {
+    if (offset != nullptr && (access.bytes == 4 || access.bytes == 8)) {
+      load_lanes_at<access>(w, rows, {offset, nullptr, reinterpret_cast<u64>(base)});
+    } else if (offset == nullptr) {
       load_lanes<access>(w, rows, [&](int) { return base; });
     } else {
       load_lanes<access>(w, rows, [&](int l) { return base + offset[l]; });
@@ -124,7 +135,9 @@ void store(Wave& w, const Code& c) {
     count_store(w, access.bytes);
     u8* base = reinterpret_cast<u8*>(buffer.resource.base + buffer.scalar + buffer.immediate);
     const u32* offset = buffer.offset;
-    if (offset == nullptr) {
+    if (offset != nullptr && (access.bytes == 4 || access.bytes == 8)) {
+      store_lanes_at<access>(w, rows, {offset, nullptr, reinterpret_cast<u64>(base)});
+    } else if (offset == nullptr) {
       store_lanes<access>(w, rows, [&](int) { return base; });
     } else {
       store_lanes<access>(w, rows, [&](int l) { return base + offset[l]; });

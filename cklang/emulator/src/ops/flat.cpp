@@ -23,10 +23,25 @@ void global_store(Wave& w, const Code& c) {
   count_store(w, access.bytes);
 }
 
+/// Dwords at the same place of every lane's scratch lie side by side, a row for each dword; null if they do
+/// not, or are out of range.
+template <Access access>
+u32* scratch_rows(const Wave& w, const ScratchOffsets& at) {
+  if (access.bytes < 4 || at.lanes != nullptr || at.base % 4 != 0 || at.base < 0) return nullptr;
+  if (static_cast<u64>(at.base) + access.bytes > w.scratch_bytes) return nullptr;
+  return reinterpret_cast<u32*>(w.scratch) + at.base / 4 * kLanes;
+}
+
 template <Access access>
 void scratch_load(Wave& w, const Code& c) {
   const ScratchOffsets at = scratch_offsets(w, c);
   u32* rows = w.v[c.dst];
+  if (const u32* from = scratch_rows<access>(w, at)) {
+    for (int n = 0; n < access.dwords(); ++n) {
+      write_lanes(w, rows + n * kLanes, [&](int g) { return load8(from + n * kLanes, g); });
+    }
+    return;
+  }
   each_lane(w, [&](int l) {
     load_from<access>(rows, l, scratch_place(w, l, at(l), access.bytes));
   });
@@ -36,6 +51,12 @@ template <Access access>
 void scratch_store(Wave& w, const Code& c) {
   const ScratchOffsets at = scratch_offsets(w, c);
   const u32* rows = source_row(w, c, 2);
+  if (u32* to = scratch_rows<access>(w, at)) {
+    for (int n = 0; n < access.dwords(); ++n) {
+      write_lanes(w, to + n * kLanes, [&](int g) { return load8(rows + n * kLanes, g); });
+    }
+    return;
+  }
   each_lane(w, [&](int l) {
     store_to<access>(rows, l, scratch_place(w, l, at(l), access.bytes));
   });

@@ -1,87 +1,26 @@
 // SPDX-License-Identifier: MIT
 //
 // Dense MFMA: D = A * B + C with the numerics "fma": products are added to the accumulator one by
-// one in the order of K, each with one rounding; denormals are kept. A row of D lies in
-// neighbouring lanes of one register, so that the inner loop is a vector FMA with a broadcast of A.
+// one in the order of K, each with one rounding; denormals are kept.
 #include "ops/matrix.h"
 
-#include <type_traits>
-
+#include "core/cpu.h"
 #include "core/fault.h"
 #include "core/lanes.h"
-#include "ops/matrix_multiply.h"
+#include "ops/matrix_kernels.h"
 
 namespace ckemu {
 
 namespace {
 
-template <class Vector, int M>
-CKEMU_INLINE Vector get(const Accumulator& acc, int block, int i, int column) {
-  const RowPlace at = row_place(M, block, i);
-  Vector value;
-  std::memcpy(&value, acc.c + at.reg * acc.c_stride + at.lane + column, sizeof value);
-  return value;
-}
-template <int M, class Vector>
-CKEMU_INLINE void put(const Accumulator& acc, int block, int i, int column, Vector value) {
-  const RowPlace at = row_place(M, block, i);
-  std::memcpy(acc.d + at.reg * kLanes + at.lane + column, &value, sizeof value);
-}
+constexpr MatrixKernels kNarrow = kernels_of<8>();
 
-using F4v = float __attribute__((ext_vector_type(4)));
-using U4v = u32 __attribute__((ext_vector_type(4)));
-
-template <class V>
-CKEMU_INLINE V step(V a, V b, V c) {
-  if constexpr (__is_same(V, F8v) || __is_same(V, F4v)) return __builtin_elementwise_fma(a, b, c);
-  // Integers: wrap around as unsigned ones do.
-  else return a * b + c;
-}
-
-/// Rows [i, i + rows) of D, all columns, in registers: `columns` vectors a row.
-template <class Vector, class Element, int M, int N, int rows>
-CKEMU_INLINE void multiply_rows(const Element* a, const Element* b, int depth, int block, int i,
-                                const Accumulator& acc) {
-  constexpr int width = sizeof(Vector) / 4, columns = N / width;
-  Vector sum[rows][columns];
-  for (int r = 0; r < rows; ++r) {
-    for (int n = 0; n < columns; ++n) sum[r][n] = get<Vector, M>(acc, block, i + r, n * width);
-  }
-  for (int k = 0; k < depth; ++k) {
-    Vector right[columns];
-    std::memcpy(right, b + k * N, sizeof right);
-    for (int r = 0; r < rows; ++r) {
-      const Vector left = Vector(a[k * M + i + r]);
-      for (int n = 0; n < columns; ++n) sum[r][n] = step(left, right[n], sum[r][n]);
-    }
-  }
-  for (int r = 0; r < rows; ++r) {
-    for (int n = 0; n < columns; ++n) put<M>(acc, block, i + r, n * width, sum[r][n]);
-  }
-}
-
-template <class Vector, class Element, int M, int N>
-void multiply(const Panel& a, const Panel& b, int depth, int blocks, const Accumulator& acc) {
-  constexpr int rows = N == 32 ? 2 : 4;  // eight accumulators hide the latency of FMA
-  for (int block = 0; block < blocks; ++block) {
-    const auto* left = reinterpret_cast<const Element*>(a.element) + block * depth * M;
-    const auto* right = reinterpret_cast<const Element*>(b.element) + block * depth * N;
-    for (int i = 0; i < M; i += rows) {
-      multiply_rows<Vector, Element, M, N, rows>(left, right, depth, block, i, acc);
-    }
-  }
-}
-
-using Multiply = void (*)(const Panel&, const Panel&, int, int, const Accumulator&);
+const MatrixKernels& kernels() { return vector_bits() == 512 ? wide_matrix_kernels() : kNarrow; }
 
 template <bool integer>
 Multiply multiply_for(int m) {
-  using Element = std::conditional_t<integer, u32, float>;
-  using V8 = std::conditional_t<integer, U8v, F8v>;
-  using V4 = std::conditional_t<integer, U4v, F4v>;
-  if (m == 32) return multiply<V8, Element, 32, 32>;
-  if (m == 16) return multiply<V8, Element, 16, 16>;
-  return multiply<V4, Element, 4, 4>;
+  if (m == 4) return multiply<std::conditional_t<integer, u32, float>, 4, 4>;
+  return (integer ? kernels().i32 : kernels().f32)[m == 32];
 }
 
 /// The 256 values of each 8-bit float format.
@@ -100,16 +39,8 @@ struct Fp8Values {
 }  // namespace
 
 void unpack_operand(const Wave& w, Type type, const u32* rows, const PanelShape& shape, Panel& panel) {
-  switch (type) {
-    case Type::F32: return unpack<Type::F32>(rows, shape, panel);
-    case Type::XF32: return unpack<Type::XF32>(rows, shape, panel);
-    case Type::F16: return unpack<Type::F16>(rows, shape, panel);
-    case Type::BF16: return unpack<Type::BF16>(rows, shape, panel);
-    case Type::I8: return unpack<Type::I8>(rows, shape, panel);
-    case Type::U8: return unpack<Type::U8>(rows, shape, panel);
-    case Type::I4: return unpack<Type::I4>(rows, shape, panel);
-    case Type::U4: return unpack<Type::U4>(rows, shape, panel);
-    default: break;
+  if (type != Type::FP8 && type != Type::BF8) {
+    return shape.size == 4 ? kNarrow.unpack(type, rows, shape, panel) : kernels().unpack(type, rows, shape, panel);
   }
   static const Fp8Values values;
   const bool ocp = w.program->family() >= Family::Cdna4;

@@ -15,6 +15,16 @@ struct Accumulator {
   size_t c_stride;  // 0 if C is a constant
 };
 
+using Multiply = void (*)(const Panel& a, const Panel& b, int depth, int blocks, const Accumulator& acc);
+
+/// The loops for one width of vectors, by whether blocks are of 32 rather than 16.
+struct MatrixKernels {
+  void (*unpack)(Type type, const u32* rows, const PanelShape& shape, Panel& panel);
+  Multiply f32[2], i32[2];
+};
+/// Those for AVX-512.
+const MatrixKernels& wide_matrix_kernels();
+
 /// The elements of A or B, whose rows are `rows`, as f32 (or i32).
 void unpack_operand(const Wave& wave, Type type, const u32* rows, const PanelShape& shape, Panel& panel);
 
@@ -32,7 +42,7 @@ void multiply_picked(bool integer, const Panel& a, const Panel& b, const u8* pic
 struct RowPlace {
   int reg, lane;
 };
-constexpr RowPlace row_place(int size, int block, int i) {
+CKEMU_INLINE constexpr RowPlace row_place(int size, int block, int i) {
   if (size == 32) return {16 * block + 4 * (i / 8) + i % 4, 32 * (i / 4 % 2)};
   if (size == 16) return {4 * block + i % 4, 16 * (i / 4)};
   return {i, 4 * block};

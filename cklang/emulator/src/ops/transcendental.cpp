@@ -44,14 +44,35 @@ constexpr auto inverse_root8 = [](U8v x) {
   return choose(is_nan(x), quiet(x), choose(is_nan(rounded), U8v(kQuietNan), rounded));
 };
 
+/// 2^x for 8 lanes: of the fraction by its series to the 13th power, in double, which is nearer to the
+/// result than its last bit of f32 by a factor of 2^28. Results are those of libm's exp2 but for rare ties.
+constexpr auto exp2_8 = [](U8v x) {
+  using D8v = double __attribute__((ext_vector_type(8)));
+  using I8l = i64 __attribute__((ext_vector_type(8)));
+  constexpr double series[] = {  // ln(2)^n / n!, the last one first
+      0x1.816193166d0f9p-40, 0x1.c3bd650fc2986p-36, 0x1.e8cac7351bb25p-32, 0x1.e4cf5158b8ecap-28, 0x1.b5253d395e7c4p-24,
+      0x1.62c0223a5c824p-20, 0x1.ffcbfc588b0c7p-17, 0x1.430912f86c787p-13, 0x1.5d87fe78a6731p-10, 0x1.3b2ab6fba4e77p-7,
+      0x1.c6b08d704a0cp-5,   0x1.ebfbdff82c58fp-3,  0x1.62e42fefa39efp-1,  1.0};
+  const F8v within = __builtin_elementwise_min(__builtin_elementwise_max(f(x), F8v(-200)), F8v(200));
+  const F8v turns = __builtin_elementwise_roundeven(within);
+  const D8v part = __builtin_convertvector(within - turns, D8v);  // exact
+  D8v sum = series[0];
+  for (size_t n = 1; n < sizeof series / sizeof series[0]; ++n) sum = __builtin_elementwise_fma(sum, part, D8v(series[n]));
+  const I8l exponent = __builtin_convertvector(__builtin_convertvector(turns, I8v), I8l);
+  const D8v scaled = __builtin_bit_cast(D8v, __builtin_bit_cast(I8l, sum) + (exponent << 52));
+  const U8v result = u(__builtin_convertvector(scaled, F8v));
+  const U8v ends = choose(f(x) == -__builtin_inff(), U8v(0), choose(f(x) == __builtin_inff(), x, result));
+  return choose(is_nan(x), quiet(x), ends);
+};
+
 template <auto function>
 constexpr Handler f32 = lane1<float, float, single<function>>;
 template <auto function>
 constexpr Handler f16 = lane1<u16, u16, half<function>>;
 
 constexpr HandlerRow kRows[] = {
-    {Op::v_exp_f32, f32<exp2>},
-    {Op::v_exp_legacy_f32, f32<exp2>},
+    {Op::v_exp_f32, map1<exp2_8>},
+    {Op::v_exp_legacy_f32, map1<exp2_8>},
     {Op::v_log_f32, f32<log2>},
     {Op::v_log_legacy_f32, f32<log2>},
     {Op::v_rsq_f32, map1<inverse_root8>},

@@ -27,13 +27,13 @@ i32 Assembler::constant(u32 value) {
   return static_cast<i32>(constants_.size()) - 1;
 }
 
-i32 Assembler::steps(u32 step) {
-  for (const auto& [known, first] : steps_) {
-    if (known == step) return first;
+i32 Assembler::table(u32 (*value)(u32)) {
+  for (const auto& [known, first] : tables_) {
+    if (known == value) return first;
   }
   const i32 first = static_cast<i32>(constants_.size());
-  for (u32 n = 0; n < 16; ++n) constants_.push_back(n * step);
-  steps_.push_back({step, first});
+  for (u32 n = 0; n < 16; ++n) constants_.push_back(value(n));
+  tables_.push_back({value, first});
   return first;
 }
 
@@ -243,6 +243,19 @@ void Assembler::count_zeros(Reg to, Reg from, bool wide) {
   modrm(to, from);
 }
 
+void Assembler::count_ones(Reg to, Mem from) {
+  byte(0xf3);
+  rex(true, to, from);
+  byte(0x0f);
+  byte(0xb8);
+  modrm(to, from, 1);
+}
+void Assembler::add_to(Mem to, Reg from) {
+  rex(true, from, to);
+  byte(0x01);
+  modrm(from, to, 1);
+}
+
 // Masks -------------------------------------------------------------------------------------------
 
 void Assembler::mask_load(u8 k, Mem from) {
@@ -274,6 +287,12 @@ void Assembler::mask_xor(u8 to, u8 a, u8 b) {
   vex(1, 0, false, true, to, a, false, false);
   byte(0x47);
   modrm(to, static_cast<Reg>(b));
+}
+void Assembler::mask_shift_right(u8 to, u8 from, u8 by) {
+  vex(3, 1, true, false, to, 0, false, false);
+  byte(0x30);
+  modrm(to, static_cast<Reg>(from));
+  byte(by);
 }
 void Assembler::mask_test(u8 k) {
   vex(1, 0, false, false, k, 0, false, false);
@@ -328,8 +347,18 @@ void Assembler::vector_first(Reg to, u8 from) {
   byte(0x7e);
   modrm(from, to);
 }
-void Assembler::indexed(u8 opcode, u8 reg, Reg base, u8 index, i32 disp, u8 k) {
-  evex({2, 1, opcode, 0}, reg, index & 16, k, false, (index & 8) != 0, base >= 8);
+void Assembler::load_quarter(u8 to, Mem from) {
+  evex({1, 2, 0x6f, 0}, to, 0, 0, false, from.index != kNoIndex && from.index >= 8, from.base >= 8);
+  bytes_[bytes_.size() - 2] &= 0x9f;  // 128 bits
+  modrm(to, from, 16);
+}
+void Assembler::insert_quarter(u8 to, Mem from, u8 quarter) {
+  evex({3, 1, 0x38, 0}, to, to, 0, false, from.index != kNoIndex && from.index >= 8, from.base >= 8);
+  modrm(to, from, 16);
+  byte(quarter);
+}
+void Assembler::indexed(u8 opcode, u8 reg, Reg base, u8 index, i32 disp, u8 k, bool wide) {
+  evex({2, 1, opcode, wide}, reg, index & 16, k, false, (index & 8) != 0, base >= 8);
   byte(0x80u | (reg & 7u) << 3 | 4);
   byte((index & 7u) << 3 | (base & 7u));
   dword(static_cast<u32>(disp));

@@ -55,8 +55,8 @@ class Assembler {
   void finish();
   /// Overwrites 32 bits.
   void patch(size_t at, u32 value) { std::memcpy(&bytes_[at], &value, 4); }
-  /// The number of the first of 16 constants: 0, 1, 2 ... times `step`.
-  i32 steps(u32 step);
+  /// The number of the first of 16 constants, `value(0)` to `value(15)`.
+  i32 table(u32 (*value)(u32 number));
   /// The number of a 32-bit constant, for Mem::constant.
   i32 constant(u32 value);
 
@@ -94,6 +94,8 @@ class Assembler {
   void sign_extend(Reg to, Reg from);  // of 32 bits
   void increment(Mem what);
   void count_zeros(Reg to, Reg from, bool wide);
+  void count_ones(Reg to, Mem from);  // of 64 bits
+  void add_to(Mem to, Reg from);      // 64 bits
 
   // Masks of 16 lanes
   void mask_load(u8 k, Mem from);
@@ -102,6 +104,7 @@ class Assembler {
   void mask_and(u8 to, u8 a, u8 b);
   void mask_or(u8 to, u8 a, u8 b);
   void mask_xor(u8 to, u8 a, u8 b);
+  void mask_shift_right(u8 to, u8 from, u8 by);
   void mask_test(u8 k);  // ZF: none is set
   void mask_move(Reg to, u8 k);
   void mask_from(u8 k, Reg from);
@@ -121,12 +124,18 @@ class Assembler {
   void vector_first(Reg to, u8 from);
   void vector_load_anywhere(u8 to, Mem from) { vector({1, 2, 0x6f, 0}, to, 0, from); }
   void vector_store_anywhere(Mem to, u8 from) { vector({1, 2, 0x7f, 0}, from, 0, to); }
+  /// 128 bits into the lowest quarter, and into another one.
+  void load_quarter(u8 to, Mem from);
+  void insert_quarter(u8 to, Mem from, u8 quarter);
+  /// Eight lanes of dwords (or, if wide, quadwords) at base + 64-bit index + disp.
+  void gather_far(u8 to, Reg base, u8 index, i32 disp, u8 k) { indexed(0x91, to, base, index, disp, k); }
+  void scatter_far(Reg base, u8 index, i32 disp, u8 from, u8 k, bool wide) { indexed(0xa1, from, base, index, disp, k, wide); }
   /// Dwords at base + index + disp of the lanes of `k`, which is cleared.
   void gather(u8 to, Reg base, u8 index, i32 disp, u8 k) { indexed(0x90, to, base, index, disp, k); }
   void scatter(Reg base, u8 index, i32 disp, u8 from, u8 k) { indexed(0xa0, from, base, index, disp, k); }
 
  private:
-  void indexed(u8 opcode, u8 reg, Reg base, u8 index, i32 disp, u8 k);
+  void indexed(u8 opcode, u8 reg, Reg base, u8 index, i32 disp, u8 k, bool wide = false);
   void byte(u32 value) { bytes_.push_back(static_cast<u8>(value)); }
   void dword(u32 value);
   void modrm(u8 reg, Reg rm) { byte(0xc0u | (reg & 7u) << 3 | (rm & 7u)); }
@@ -149,7 +158,7 @@ class Assembler {
   std::vector<Fixup> fixups_;
   std::vector<Use> uses_;
   std::vector<u32> constants_;
-  std::vector<std::pair<u32, i32>> steps_;  // step, first constant
+  std::vector<std::pair<u32 (*)(u32), i32>> tables_;  // and their first constants
 };
 
 }  // namespace ckemu::x86

@@ -48,7 +48,7 @@ u8 read_dword(Lanes& l, u32 offset) {
   const Places at = places(l, offset, 4);
   const u8 r = l.fresh(), steps = l.fresh(), zero = l.constant(0);
   const Label apart = l.a.label(), gather = l.a.label(), done = l.a.label();
-  l.a.vector_load_anywhere(steps, Mem{.constant = l.a.steps(4)});
+  l.a.vector_load_anywhere(steps, Mem{.constant = l.a.table([](u32 n) { return 4 * n; })});
   unless(l, at, steps, apart);
   l.a.vector_load_anywhere(r, {rcx, rax});
   l.a.jump(done);
@@ -71,12 +71,55 @@ void read_two(Lanes& l, u32 unit) {
   l.result(second, 1);
 }
 
+constexpr Evex kUnpackHigh{1, 1, 0x6a, 0}, kUnpackLowQ{1, 1, 0x6c, 1}, kUnpackHighQ{1, 1, 0x6d, 1},
+    kPermute{2, 1, 0x36, 0};
+u32 transposed(u32 n) { return n % 4 * 4 + n / 4; }
+
+/// Two to four dwords of each lane: the same for all, or 16 bytes lane by lane and then turned to rows.
+void read_wide(Lanes& l, u32 dwords) {
+  const Places at = places(l, static_cast<u32>(l.code().offset), 4 * dwords);
+  u8 r[4], t[4];
+  for (u8& one : r) one = l.fresh();
+  for (u8& one : t) one = l.fresh();
+  const u8 zero = l.constant(0);
+  const Label apart = l.a.label(), done = l.a.label();
+  unless(l, at, zero, apart);
+  for (u32 n = 0; n < dwords; ++n) l.a.vector(kBroadcast, r[n], 0, Mem{rcx, rax, static_cast<i32>(4 * n)});
+  l.a.jump(done);
+  l.a.bind(apart);
+  l.a.vector(kMove, t[0], 0, zero);
+  l.a.vector(kMove, t[0], 0, at.place, kInside);  // what is out of range reads somewhere, for nothing
+  l.a.vector_store_anywhere(member(offsetof(Wave, places)), t[0]);
+  for (u32 lane = 0; lane < 16; ++lane) {
+    l.a.load(rax, member(offsetof(Wave, places) + 4 * lane), false);
+    if (lane % 4 == 0) l.a.load_quarter(t[lane / 4], {rcx, rax});
+    else l.a.insert_quarter(t[lane / 4], {rcx, rax}, static_cast<u8>(lane % 4));
+  }
+  for (int half = 0; half < 2; ++half) {
+    const Evex unpack = half == 0 ? kUnpackLow : kUnpackHigh;
+    l.a.vector(unpack, r[2 * half], t[0], t[1]);
+    l.a.vector(unpack, r[2 * half + 1], t[2], t[3]);
+  }
+  for (int half = 0; half < 2; ++half) {
+    l.a.vector(kUnpackLowQ, t[2 * half], r[2 * half], r[2 * half + 1]);
+    l.a.vector(kUnpackHighQ, t[2 * half + 1], r[2 * half], r[2 * half + 1]);
+  }
+  l.a.vector_load_anywhere(r[0], Mem{.constant = l.a.table(transposed)});
+  for (u32 n = dwords; n-- > 0;) {
+    l.a.vector(kPermute, t[n], r[0], t[n]);
+    l.a.vector(kMove, r[n], 0, zero);
+    l.a.vector(kMove, r[n], 0, t[n], kInside);
+  }
+  l.a.bind(done);
+  for (u32 n = 0; n < dwords; ++n) l.result(r[n], n);
+}
+
 void write_dword(Lanes& l, u32 offset, int slot) {
   const u8 value = l.plain_source(slot);
   const Places at = places(l, offset, 4);
   const u8 steps = l.fresh();
   const Label apart = l.a.label(), done = l.a.label();
-  l.a.vector_load_anywhere(steps, Mem{.constant = l.a.steps(4)});
+  l.a.vector_load_anywhere(steps, Mem{.constant = l.a.table([](u32 n) { return 4 * n; })});
   unless(l, at, steps, apart);
   l.a.vector_store_anywhere({rcx, rax}, value);
   l.a.jump(done);
@@ -90,6 +133,9 @@ void write(Lanes& l, u32) { write_dword(l, static_cast<u32>(l.code().offset), 1)
 
 constexpr VectorRow kRows[] = {
     {.op = Op::ds_read_b32, .emit = read, .local = 1},
+    {.op = Op::ds_read_b64, .emit = read_wide, .detail = 2, .local = 1},
+    {.op = Op::ds_read_b96, .emit = read_wide, .detail = 3, .local = 1},
+    {.op = Op::ds_read_b128, .emit = read_wide, .detail = 4, .local = 1},
     {.op = Op::ds_read2_b32, .emit = read_two, .detail = 4, .local = 1},
     {.op = Op::ds_read2st64_b32, .emit = read_two, .detail = 256, .local = 1},
     {.op = Op::ds_write_b32, .emit = write, .local = 2},
@@ -97,9 +143,6 @@ constexpr VectorRow kRows[] = {
 
 }  // namespace
 
-const VectorRow* local_rows(size_t& count) {
-  count = sizeof kRows / sizeof kRows[0];
-  return kRows;
-}
+std::span<const VectorRow> local_rows() { return kRows; }
 
 }  // namespace ckemu::translate

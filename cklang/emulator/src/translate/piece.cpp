@@ -98,6 +98,7 @@ bool Piece::write() {
   open_segment();
   while (write_one(*next_)) {
   }
+  if (length_ == 0) return false;  // control would go round in it
   close_segment();
   for (const Rare& rare : rare_) {
     a_.bind(rare.enter);
@@ -155,7 +156,8 @@ void Piece::write_scalar(const Code& code) {
   writes.add(code.dst, std::max<u32>(code.dst_dwords, 1));
   reads.join(writes);
   const bool plain = code.inst->enc == Encoding::SMEM || lists(scalar_handlers(), code.inst->op);
-  if (!plain || section_.waits(reads, writes)) section_.flush();
+  const bool reads_stored = code.inst->enc == Encoding::SMEM && section_.stores_globally();
+  if (!plain || reads_stored || section_.waits(reads, writes)) section_.flush();
   if (!emit_scalar(a_, code)) call_handler(code);
 }
 

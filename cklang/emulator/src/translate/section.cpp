@@ -114,6 +114,12 @@ void Lanes::float_result(u8 value, u32 part) {
   result(value, part);
 }
 
+void Lanes::settle_source(int slot, u32 part) {
+  for (u8 n = 0; n < 32; ++n) {
+    if (held_[n].dirty && held_[n].key == code_->src[slot].index + part) write_back(n);
+  }
+}
+
 void Lanes::mask(u8 k, int slot) { a.mask_load(k, mask_at(code_->src[slot].index)); }
 
 void Lanes::mask_result(u8 k, u16 scalar) {
@@ -121,8 +127,8 @@ void Lanes::mask_result(u8 k, u16 scalar) {
   a.mask_store(mask_at(scalar), k);
 }
 
-void Lanes::rarely(u8 k, void (*emit)(Assembler&, const u8*), u8 r0, u8 r1, u8 r2, u8 r3) {
-  const Rare rare{emit, {r0, r1, r2, r3}, a.label(), a.label()};
+void Lanes::rarely(u8 k, void (*emit)(Assembler&, const u8*), u8 r0, u8 r1, u8 r2, u8 r3, u8 r4) {
+  const Rare rare{emit, {r0, r1, r2, r3, r4}, a.label(), a.label()};
   a.mask_test(k);
   a.jump_if(kNonZero, rare.enter);
   a.bind(rare.back);
@@ -171,9 +177,10 @@ void Section::add(const Code& code, const VectorRow& row) {
   both.join(reads);
   if (reads.meets(results_) || results.meets(both)) flush();
   // Lanes at hand must not see what later ones of an earlier instruction are still to write or to read.
-  if (writes_local_ ? row.local != 0 : row.local == 2 && reads_local_) flush();
-  reads_local_ |= row.local == 1;
-  writes_local_ |= row.local == 2;
+  if (conflicts(row.local, local_) || conflicts(row.global, global_)) flush();
+  local_ |= row.local;
+  global_ |= row.global;
+  (row.global == 2 ? stored_ : loaded_) += row.bytes;
   items_.push_back({&code, &row});
   scalars_.join(reads);
   masks_.join(masks);
@@ -186,6 +193,21 @@ bool Section::waits(const ScalarSet& reads, const ScalarSet& writes) const {
   exec.add(kExec, 2);
   return reads.meets(results_) || writes.meets(scalars_) || writes.meets(masks_) || writes.meets(results_) ||
          writes.meets(exec);
+}
+
+void Section::count_bytes() {
+  a_.store({kWave, kNoIndex, offsetof(Wave, lanes_from)}, kNoLanes, false);
+  a_.load(rdx, {kWave, kNoIndex, offsetof(Wave, counters)}, true);
+  a_.count_ones(rax, scalar_at(kExec));
+  const auto add = [&](u32 bytes, size_t where) {
+    if (bytes == 0) return;
+    a_.move(rcx, bytes);
+    a_.multiply(rcx, rax, true);
+    a_.add_to({rdx, kNoIndex, static_cast<i32>(where)}, rcx);
+  };
+  add(loaded_, offsetof(Counters, bytes_loaded));
+  add(stored_, offsetof(Counters, bytes_stored));
+  if (stored_ != 0) a_.increment({rdx, kNoIndex, offsetof(Counters, progress)});
 }
 
 void Section::flush() {
@@ -214,9 +236,11 @@ void Section::flush() {
   a_.alu(0, kMaskBytes, 2, false);
   a_.alu(7, kLaneBytes, static_cast<i32>(4 * wave_lanes_), false);
   a_.jump_if(kNonZero, repeat);
+  if (global_ != 0) count_bytes();
   items_.clear();
   scalars_ = masks_ = results_ = ScalarSet{};
-  reads_local_ = writes_local_ = false;
+  local_ = global_ = 0;
+  loaded_ = stored_ = 0;
 }
 
 }  // namespace ckemu::translate

@@ -5,6 +5,7 @@
 // them are executed before.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "core/program.h"
@@ -37,12 +38,19 @@ struct VectorRow {
   bool floating = false;     // f32: takes abs, neg, clamp and omod
   i8 mask_source = -1;       // slot
   u8 mask_result = 0;        // 1: dst, 2: dst2
-  u8 constant_source = 0xff;  // slot that must be a constant
+  u8 constant_source = 0xff, constant_source2 = 0xff;  // slots that must be constants
   u8 local = 0;              // 1: reads local memory, 2: writes it
+  u8 global = 0;             // the same of global memory
+  u8 bytes = 0;              // of a lane, for the counts of global memory
 };
 
-/// The rows of operations on local memory.
-const VectorRow* local_rows(size_t& count);
+/// The rows of operations on local memory, and of those on parts of dwords.
+std::span<const VectorRow> local_rows();
+std::span<const VectorRow> narrow_rows();
+std::span<const VectorRow> global_rows();
+
+/// Whether the addresses and data of an access to global memory are in vector registers.
+bool global_fits(const Code& code);
 
 /// The row of an instruction that can be translated; else null.
 const VectorRow* vector_row(const Code& code);
@@ -58,7 +66,7 @@ struct Holding {
 /// Code that is needed rarely, behind the rest.
 struct Rare {
   void (*emit)(x86::Assembler& a, const u8* registers);
-  u8 registers[4];
+  u8 registers[5];
   x86::Label enter, back;
 };
 
@@ -79,12 +87,14 @@ class Lanes {
   void result(u8 value, u32 part = 0);
   /// The same for f32, with clamp and omod.
   void float_result(u8 value, u32 part = 0);
+  /// Writes the register of source `slot` to memory, where the report of a fault looks for it.
+  void settle_source(int slot, u32 part);
   /// Loads the lanes' bits of source `slot`.
   void mask(u8 k, int slot);
   /// Stores the lanes' bits; disabled ones are 0.
   void mask_result(u8 k, u16 scalar);
   /// What is done where a lane of `k` is set is written behind.
-  void rarely(u8 k, void (*emit)(x86::Assembler&, const u8*), u8 r0, u8 r1, u8 r2, u8 r3);
+  void rarely(u8 k, void (*emit)(x86::Assembler&, const u8*), u8 r0, u8 r1, u8 r2, u8 r3, u8 r4 = 0);
   /// A NaN of `value` that comes from no operand becomes the GPU's.
   void settle(u8 value, u8 s0, u8 s1, u8 s2);
 
@@ -119,6 +129,8 @@ class Section {
   void add(const Code& code, const VectorRow& row);
   /// Whether a scalar instruction must wait for those taken up.
   bool waits(const ScalarSet& reads, const ScalarSet& writes) const;
+  /// Whether there is a store to global memory among them.
+  bool stores_globally() const { return (global_ & 2) != 0; }
   /// Writes the loop.
   void flush();
 
@@ -131,8 +143,13 @@ class Section {
   std::vector<Rare>& rare_;
   const u32 wave_lanes_;
   std::vector<Item> items_;
+  /// Whether what comes next must wait for the section to be written.
+  bool conflicts(u8 access, u8 before) const { return (before & 2) != 0 ? access != 0 : access == 2 && before != 0; }
+  void count_bytes();
+
   ScalarSet scalars_, masks_, results_;
-  bool reads_local_ = false, writes_local_ = false;
+  u8 local_ = 0, global_ = 0;       // accesses: 1 reads, 2 writes
+  u32 loaded_ = 0, stored_ = 0;     // bytes of a lane
 };
 
 // Registers of translated code.

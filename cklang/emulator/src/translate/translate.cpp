@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "translate/translate.h"
 
-#include <cpuid.h>
 #include <sys/mman.h>
 
 #include <cstddef>
 
+#include "core/cpu.h"
 #include "core/environment.h"
 #include "core/immortal.h"
 #include "core/mutex.h"
@@ -26,30 +26,17 @@ struct Choice {
 };
 Choice& choice() { return immortal<Choice>(); }
 
-/// Whether the CPU has AVX-512 (F, DQ, BW, VL), and the system keeps its registers.
-bool detect() {
-  u32 a, b, c, d, low, high;
-  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c >> 27 & 1) == 0) return false;
-  asm("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  constexpr u32 kSavedState = 0xe6, kNeeded = 3u << 16 | 3u << 30;
-  if ((low & kSavedState) != kSavedState) return false;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & kNeeded) == kNeeded;
-}
-bool cpu_fits() {
-  static const bool fits = detect();
-  return fits;
-}
-
 constexpr Reg kSaved[] = {rbp, rbx, r12, r13, r14, r15};
 
 }  // namespace
 
 Translate translation() {
-  return cpu_fits() ? static_cast<Translate>(__atomic_load_n(&choice().value, __ATOMIC_RELAXED)) : Translate::Off;
+  return vector_bits() == 512 ? static_cast<Translate>(__atomic_load_n(&choice().value, __ATOMIC_RELAXED)) : Translate::Off;
 }
 void set_translation(Translate how) { __atomic_store_n(&choice().value, static_cast<u8>(how), __ATOMIC_RELAXED); }
 
-Translation::Translation(Program& program) : program_(program), capacity_(program.dwords()) {}
+// Two more than instructions: the shortest program has an open segment, and one that may follow.
+Translation::Translation(Program& program) : program_(program), capacity_(program.dwords() + 2) {}
 
 Translation::~Translation() {
   for (u8* chunk : chunks_) munmap(chunk, kChunk);

@@ -446,10 +446,9 @@ constexpr VectorRow kRows[] = {
 const VectorRow* row_of(Op op) {
   static const VectorRow** const index = [] {
     const VectorRow** rows = new const VectorRow*[static_cast<size_t>(Op::kCount)]();
-    for (const VectorRow& row : kRows) rows[static_cast<size_t>(row.op)] = &row;
-    size_t count = 0;
-    const VectorRow* local = local_rows(count);
-    for (size_t n = 0; n < count; ++n) rows[static_cast<size_t>(local[n].op)] = &local[n];
+    for (const std::span<const VectorRow> some : {std::span<const VectorRow>(kRows), local_rows(), narrow_rows(), global_rows()}) {
+      for (const VectorRow& row : some) rows[static_cast<size_t>(row.op)] = &row;
+    }
     return rows;
   }();
   return index[static_cast<size_t>(op)];
@@ -463,7 +462,7 @@ bool operands_fit(const Code& code, const VectorRow& row) {
     const Source& source = code.src[slot];
     if (source.kind == Kind::Special) return false;
     if (slot == row.mask_source && !mask_register(source.kind, source.index)) return false;
-    if (slot == row.constant_source && source.kind != Kind::Constant) return false;
+    if ((slot == row.constant_source || slot == row.constant_source2) && source.kind != Kind::Constant) return false;
   }
   return true;
 }
@@ -486,6 +485,7 @@ const VectorRow* vector_row(const Code& code) {
   if (inst == nullptr || inst->op_y != Op::none) return nullptr;
   const VectorRow* row = row_of(plain_name(inst->op));
   if (row != nullptr && row->local != 0 && (inst->gds || code.src[0].kind != Kind::Vgpr)) return nullptr;
+  if (row != nullptr && row->global != 0 && !global_fits(code)) return nullptr;
   if (row == nullptr || !operands_fit(code, *row)) return nullptr;
   if (row->mask_result == 1 && !mask_register(code.dst_kind, code.dst)) return nullptr;
   if (row->mask_result == 2 && !mask_register(inst->dst[1].kind, code.dst2)) return nullptr;

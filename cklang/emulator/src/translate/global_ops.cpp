@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+//
+// Loads and stores of global memory for 16 lanes: by vector accesses where they lie side by side, by one
+// where they are all the same, else by gathers and scatters. A fault finds its lane by the address.
+#include <cstddef>
+
+#include "translate/section.h"
+
+namespace ckemu::translate {
+
+using namespace x86;
+
+namespace {
+
+constexpr u8 kAlike = 2, kHalf = 3;
+constexpr u8 kEqual = 0;
+constexpr Evex kCompareU{3, 1, 0x1e, 0}, kWiden{2, 1, 0x35, 0}, kUpper{3, 1, 0x3b, 1}, kJoin{3, 1, 0x3a, 1}, kPermuteQ{2, 1, 0x36, 1},
+    kShuffle{1, 0, 0xc6, 0}, kUnpackHigh{1, 1, 0x6a, 0}, kOrQ{1, 1, 0xeb, 1};
+constexpr u8 kEven = 0x88, kOdds = 0xdd;
+
+u32 step4(u32 n) { return 4 * n; }
+u32 step8(u32 n) { return 8 * n; }
+/// Quadwords 0, 2, 4, 6, 1, 3, 5, 7, and the other way round.
+u32 from_pairs(u32 n) { return n % 2 != 0 ? 0 : n < 8 ? n : n - 7; }
+u32 to_pairs(u32 n) { return n % 2 != 0 ? 0 : n % 4 == 0 ? n / 4 : n / 4 + 4; }
+
+Mem member(size_t offset) { return {kWave, kNoIndex, static_cast<i32>(offset)}; }
+
+/// The lanes' addresses: in vectors, and the first as rcx + rax + offset.
+struct Places {
+  u8 low, high;
+  bool far;  // addresses of 64 bits
+  i32 offset;
+  Mem first(i32 more = 0) const { return {rcx, rax, offset + more}; }
+};
+
+Places places(Lanes& l) {
+  const Code& code = l.code();
+  const bool far = code.src[1].kind == Kind::None;
+  l.settle_source(0, 0);
+  if (far) l.settle_source(0, 1);
+  l.a.move(rax, reinterpret_cast<u64>(&code));
+  l.a.store(member(offsetof(Wave, current)), rax, true);
+  l.a.store(member(offsetof(Wave, lanes_from)), kLaneBytes, false);
+  const u8 low = l.plain_source(0), high = far ? l.plain_source(0, 1) : low;
+  if (far) {
+    l.a.vector_first(rcx, high);
+    l.a.shift(4, rcx, 32, true);
+  } else {
+    l.a.load(rcx, scalar_at(code.src[1].index), true);
+  }
+  l.a.vector_first(rax, low);
+  return {low, high, far, code.offset};
+}
+
+/// Goes to `to` unless all 16 lanes are enabled and at the distances of `steps` from the first, without a carry.
+/// Behind a branch no register may be taken up: `t` is one to use.
+void unless(Lanes& l, const Places& at, u8 steps, u32 reach, u8 t, Label to) {
+  l.a.vector(kBroadcast, t, 0, at.low);
+  l.a.vector(kSubD, t, at.low, t);
+  l.a.vector_immediate(kCompareU, kAlike, t, steps, kEqual, kEnabled);
+  if (at.far) {
+    l.a.vector(kBroadcast, t, 0, at.high);
+    l.a.vector_immediate(kCompareU, kAlike, at.high, t, kEqual, kAlike);
+  }
+  l.a.mask_test(kAlike);
+  l.a.jump_if(kAboveEqual, to);  // the carry flag: all ones
+  if (reach == 0) return;
+  l.a.alu(7, rax, static_cast<i32>(~0u - reach), false);
+  l.a.jump_if(kAbove, to);
+}
+
+/// Puts into `r` the addresses of lanes 8 * half on, without the offset and the base in rcx, which is 0 for
+/// those of 64 bits.
+void eight_addresses(Lanes& l, const Places& at, int half, u8 r, u8 high) {
+  const auto widen = [&](u8 to, u8 from) {
+    if (half != 0) l.a.vector_immediate(kUpper, from, 0, to, 1);
+    l.a.vector(kWiden, to, 0, half != 0 ? to : from);
+  };
+  widen(r, at.low);
+  if (at.far) {
+    widen(high, at.high);
+    l.a.vector_shift_q(6, high, high, 32);
+    l.a.vector(kOrQ, r, r, high);
+  }
+}
+void enabled_half(Lanes& l, int half) { l.a.mask_shift_right(kHalf, kEnabled, half != 0 ? 8 : 0); }
+
+void load(Lanes& l, u32 dwords) {
+  const Places at = places(l);
+  const u8 r = l.fresh(), r2 = l.fresh(), steps = l.fresh(), address = l.fresh(), t = l.fresh();
+  const Label apart = l.a.label(), gather = l.a.label(), done = l.a.label();
+  l.a.vector_load_anywhere(steps, Mem{.constant = l.a.table(dwords == 1 ? step4 : step8)});
+  unless(l, at, steps, 64 * dwords, t, apart);
+  l.a.vector_load_anywhere(r, at.first());
+  if (dwords == 2) {
+    l.a.vector_load_anywhere(steps, at.first(64));
+    l.a.vector_immediate(kShuffle, r2, r, steps, kOdds);
+    l.a.vector_immediate(kShuffle, r, r, steps, kEven);
+    l.a.vector_load_anywhere(steps, Mem{.constant = l.a.table(from_pairs)});
+    l.a.vector(kPermuteQ, r, steps, r);
+    l.a.vector(kPermuteQ, r2, steps, r2);
+  }
+  l.a.jump(done);
+  l.a.bind(apart);
+  l.a.vector(kXor, steps, steps, steps);
+  unless(l, at, steps, 0, t, gather);
+  l.a.vector(kBroadcast, r, 0, at.first());
+  if (dwords == 2) l.a.vector(kBroadcast, r2, 0, at.first(4));
+  l.a.jump(done);
+  l.a.bind(gather);
+  if (at.far) l.a.alu(6, rcx, rcx, false);
+  for (int half = 0; half < 2; ++half) {
+    eight_addresses(l, at, half, address, t);
+    for (u32 n = 0; n < dwords; ++n) {
+      const u8 to = n == 0 ? r : r2, into = half == 0 ? to : steps;
+      enabled_half(l, half);
+      l.a.gather_far(into, rcx, address, at.offset + static_cast<i32>(4 * n), kHalf);
+      if (half != 0) l.a.vector_immediate(kJoin, to, to, steps, 1);
+    }
+  }
+  l.a.bind(done);
+  l.result(r);
+  if (dwords == 2) l.result(r2, 1);
+}
+
+void store(Lanes& l, u32 dwords) {
+  const u8 value = l.plain_source(2), value2 = dwords == 2 ? l.plain_source(2, 1) : value;
+  const Places at = places(l);
+  const u8 t = l.fresh(), t2 = l.fresh(), steps = l.fresh(), address = l.fresh();
+  const Label apart = l.a.label(), done = l.a.label();
+  l.a.vector_load_anywhere(steps, Mem{.constant = l.a.table(dwords == 1 ? step4 : step8)});
+  unless(l, at, steps, 64 * dwords, t, apart);
+  if (dwords == 1) {
+    l.a.vector_store_anywhere(at.first(), value);
+  } else {
+    l.a.vector_load_anywhere(steps, Mem{.constant = l.a.table(to_pairs)});
+    l.a.vector(kPermuteQ, t, steps, value);
+    l.a.vector(kPermuteQ, t2, steps, value2);
+    l.a.vector(kUnpackLow, steps, t, t2);
+    l.a.vector(kUnpackHigh, t, t, t2);
+    l.a.vector_store_anywhere(at.first(), steps);
+    l.a.vector_store_anywhere(at.first(64), t);
+  }
+  l.a.jump(done);
+  l.a.bind(apart);
+  if (at.far) l.a.alu(6, rcx, rcx, false);
+  for (int half = 0; half < 2; ++half) {
+    eight_addresses(l, at, half, address, t);
+    const auto eight = [&](u8 to, u8 from) {
+      if (half != 0) l.a.vector_immediate(kUpper, from, 0, to, 1);
+      return half != 0 ? to : from;
+    };
+    u8 data = eight(t, value);
+    if (dwords == 2) {  // both of a lane at once: a later lane may overwrite them
+      const u8 upper = eight(t2, value2);
+      l.a.vector(kWiden, t2, 0, upper);
+      l.a.vector_shift_q(6, t2, t2, 32);
+      l.a.vector(kWiden, t, 0, data);
+      l.a.vector(kOrQ, t, t, t2);
+      data = t;
+    }
+    enabled_half(l, half);
+    l.a.scatter_far(rcx, address, at.offset, data, kHalf, dwords == 2);
+  }
+  l.a.bind(done);
+}
+
+constexpr VectorRow kRows[] = {
+    {.op = Op::global_load_dword, .emit = load, .detail = 1, .global = 1, .bytes = 4},
+    {.op = Op::global_load_dwordx2, .emit = load, .detail = 2, .global = 1, .bytes = 8},
+    {.op = Op::global_store_dword, .emit = store, .detail = 1, .global = 2, .bytes = 4},
+    {.op = Op::global_store_dwordx2, .emit = store, .detail = 2, .global = 2, .bytes = 8},
+};
+
+}  // namespace
+
+bool global_fits(const Code& code) {
+  const Kind base = code.src[1].kind;
+  const bool data = code.src[2].kind == Kind::None || code.src[2].kind == Kind::Vgpr;
+  return code.src[0].kind == Kind::Vgpr && (base == Kind::None || base == Kind::Sgpr) && data;
+}
+
+std::span<const VectorRow> global_rows() { return kRows; }
+
+}  // namespace ckemu::translate

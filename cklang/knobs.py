@@ -8,7 +8,7 @@ In HIP programs, which have no Python, the emulator's library reads those that a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -46,6 +46,7 @@ __all__ = [
     "VERIFY",
     "Knob",
     "executable_path",
+    "export",
     "scope",
     "tool_environment",
 ]
@@ -353,6 +354,17 @@ def scope(**values: str) -> Iterator[None]:
         yield
     finally:
         _overrides.reset(token)
+
+
+def export(values: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Set variables of this process and those that it starts (None: remove); what they were."""
+    before = {name: os.environ.get(name) for name in values}
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    return before
 
 
 def executable_path() -> list[Path]:

@@ -12,7 +12,6 @@ the next test. The fixture ``ck_device`` is the name of the device.
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 from collections.abc import Generator, Iterator
 
@@ -43,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Set the knobs for this process and those that it starts."""
     gpu, words = config.getoption(_EMULATE), config.getoption(_SANITIZE)
-    wanted = {}
+    wanted: dict[str, str | None] = {}
     if gpu is not None:
         _check_gpu(gpu)
         wanted[knobs.DEVICE.name] = f"emu:{gpu}"
@@ -55,17 +54,12 @@ def pytest_configure(config: pytest.Config) -> None:
         wanted[knobs.SANITIZE.name] = words
         if _is_loaded():
             _sanitize(checks)
-    config.stash[_BEFORE] = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    config.stash[_BEFORE] = knobs.export(wanted)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Set the knobs back."""
-    for name, value in config.stash.get(_BEFORE, {}).items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+    knobs.export(config.stash.get(_BEFORE, {}))
     if config.getoption(_SANITIZE) is not None and _is_loaded():
         _sanitize(knobs.SANITIZE.get())
 

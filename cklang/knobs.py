@@ -8,7 +8,7 @@ In HIP programs, which have no Python, the emulator's library reads those that a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -356,7 +356,7 @@ def scope(**values: str) -> Iterator[None]:
         _overrides.reset(token)
 
 
-def export(values: Mapping[str, str | None]) -> dict[str, str | None]:
+def export(values: dict[str, str | None]) -> dict[str, str | None]:
     """Set variables of this process and those that it starts (None: remove); what they were."""
     before = {name: os.environ.get(name) for name in values}
     for name, value in values.items():

@@ -18,6 +18,8 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from cklang import knobs
+from cklang.arch import all_archs
+from cklang.device.device import target_of
 
 __all__ = ["ck_device"]
 
@@ -59,7 +61,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Set the knobs back."""
-    knobs.export(config.stash.get(_BEFORE, {}))
+    if _BEFORE in config.stash:
+        knobs.export(config.stash[_BEFORE])
     if config.getoption(_SANITIZE) is not None and _is_loaded():
         _sanitize(knobs.SANITIZE.get())
 
@@ -88,8 +91,6 @@ def ck_device(request: pytest.FixtureRequest) -> Iterator[str]:
         @pytest.mark.parametrize("ck_device", ["gfx942", "gfx950"], indirect=True)
         def test_product(ck_device): ...
     """
-    from cklang.device.device import target_of
-
     gpu = getattr(request, "param", None)
     if gpu is None:
         yield target_of().name
@@ -100,8 +101,6 @@ def ck_device(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def _check_gpu(gpu: str) -> None:
-    from cklang.arch import all_archs
-
     names = [spec.name for spec in all_archs()]
     if gpu not in names:
         raise pytest.UsageError(f"{_EMULATE} {gpu}: must be one of {', '.join(names)}")

@@ -22,7 +22,7 @@ Table: TypeAlias = Mapping[str, tuple[str, ...]]
 """For each module those that it imports in functions."""
 
 START_UP: Table = {
-    "cklang.testing.pytest_plugin": ("cklang.arch", "cklang.device.device", "cklang.emulator"),
+    "cklang.testing.pytest_plugin": ("cklang.emulator",),
     "cklang.build.builder": (
         "cklang.build.code_object",
         "cklang.build.steps",

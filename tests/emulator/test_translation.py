@@ -311,9 +311,16 @@ class Writer:
 
     def parts(self) -> str:
         """Bytes and halves of lanes."""
-        name = self.random.choice(("v_add_u32", "v_lshlrev_b32", "v_and_b32", "v_mul_u32_u24"))
         a, b = (self.random.choice(("BYTE_0", "BYTE_3", "WORD_1", "DWORD")) for _ in range(2))
-        first = self.random.choice((self.vector(), f"sext({self.vector()})"))
+        if self.random.random() < 0.3:
+            name = self.random.choice(("v_cvt_f32_f16", "v_cvt_f16_f32", "v_mov_b32"))
+            sign = "" if name == "v_mov_b32" else self.random.choice(("", "", "-"))
+            select = f"dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:{a}"
+            return f"{name}_sdwa {self.vector()}, {sign}{self.vector()} {select}"
+        integers = ("v_add_u32", "v_lshlrev_b32", "v_and_b32", "v_mul_u32_u24")
+        name = self.random.choice((*integers, *HALVES, "v_add_f32"))
+        extended = f"sext({self.vector()})" if name in integers else f"|{self.vector()}|"
+        first = self.random.choice((self.vector(), extended))
         kept = self.random.choice(("DWORD", "DWORD", "BYTE_1"))
         select = f"dst_sel:{kept} dst_unused:UNUSED_PAD src0_sel:{a} src1_sel:{b}"
         return f"{name}_sdwa {self.vector()}, {first}, {self.vector()} {select}"

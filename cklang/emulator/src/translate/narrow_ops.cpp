@@ -23,6 +23,8 @@ constexpr u32 kShiftOfFirst = 0x100;
 constexpr Evex kHalfOps[] = {kAddPs, kSubPs, kMulPs};
 constexpr u32 kReversed = 0x100;
 
+// Sources of VOP1 and VOP2 are Lanes::source: SDWA may pick a part of them.
+
 u8 apply(Lanes& l, Evex op, u8 a, u8 b) {
   const u8 r = l.fresh();
   l.a.vector(op, r, a, b);
@@ -51,9 +53,9 @@ u8 joined(Lanes& l, u8 low, u8 high) {
 }
 
 void half_from_float(Lanes& l, u32) { l.result(narrowed(l, l.source(0), kCurrentRounding)); }
-void float_from_half(Lanes& l, u32) { l.result(widened(l, l.plain_source(0), false)); }
+void float_from_half(Lanes& l, u32) { l.result(widened(l, l.source(0), false)); }
 void float_from_bf16(Lanes& l, u32) {
-  const u8 a = l.plain_source(0), r = l.fresh();
+  const u8 a = l.source(0), r = l.fresh();
   l.a.vector_shift(6, r, a, 16);
   l.result(r);
 }
@@ -69,7 +71,7 @@ void pack(Lanes& l, u32) {
   l.result(low);
 }
 void half_two(Lanes& l, u32 detail) {
-  u8 a = widened(l, l.plain_source(0), false), b = widened(l, l.plain_source(1), false);
+  u8 a = widened(l, l.source(0), false), b = widened(l, l.source(1), false);
   if ((detail & kReversed) != 0) std::swap(a, b);
   l.a.vector(kHalfOps[detail & 0xff], a, a, b);
   l.result(narrowed(l, a, kCurrentRounding));

@@ -291,8 +291,8 @@ TIMING: Knob[bool] = Knob(
     name="CKLANG_TIMING",
     default=False,
     parse=_switch,
-    doc="1: each call measures its launches, op.last.ms: by events on a GPU, by the clock on an "
-    "emulated one, where calls then take longer",
+    doc="1: calls that are planned from then on measure their launches, op.last.ms: by events on a "
+    "GPU, by the clock on an emulated one, where calls then take longer",
 )
 VERIFY: Knob[bool] = Knob(
     name="CKLANG_VERIFY",

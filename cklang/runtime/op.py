@@ -257,7 +257,7 @@ class Op(PlannedOp):
         library, place = ready.libraries[0], ready.place
         stream = None if place == HOST else arrays.current_stream(library, place)
         timer = None
-        if knobs.TIMING.get():
+        if ready.timed:
             from cklang.runtime.timed_call import CallTimer
 
             timer = CallTimer(plan.device, stream)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cklang import knobs
 from cklang.device import arrays, device_array
 from cklang.device.arrays import HOST, Library
 from cklang.device.pinned_buffers import PinnedBuffer, PinnedBufferPool
@@ -47,6 +48,8 @@ class Ready:
     """The results that are written into arguments."""
     names: tuple[str, ...] = ()
     """The arguments, in the order of their addresses."""
+    timed: bool = False
+    """Whether each call is timed: what ``CKLANG_TIMING`` said when it was made first."""
 
     @functools.cached_property
     def result_makers(self) -> tuple[Callable[[], Any], ...]:
@@ -79,6 +82,7 @@ def ready_of(
         lists=lists,
         in_place=in_place,
         names=tuple(binding.arrays),
+        timed=knobs.TIMING.get(),
     )
 
 

@@ -18,6 +18,7 @@ from cklang.cli.main import main
 from cklang.device.device import open_device
 from cklang.errors import CkValueError
 from cklang.profiler.bench import CLOCK, Benchmarks, BenchRow, Schedule, event_samples
+from cklang.runtime.op import Op
 from tests.support.gemm_ops import fused
 
 _ROW = BenchRow(
@@ -92,17 +93,18 @@ def test_an_emulated_device_is_timed_by_the_clock(monkeypatch: pytest.MonkeyPatc
     assert text.endswith(f"{predicted}\n")
     # The op's own record has the same clock, where calls are asked to measure themselves.
     monkeypatch.setenv("CKLANG_TIMING", "1")
-    result = fused(x, w, bias, res, device="emu:gfx942")
-    last = fused.last
+    timed = Op(fused.program)
+    result = timed(x, w, bias, res, device="emu:gfx942")
+    last = timed.last
     assert last is not None
     assert last.ms is not None
     assert 0 < last.ms < 1
     assert "ms by the clock" in str(last)
     with ck.profile() as p:
-        again = fused(x, w, bias, res, device="emu:gfx942")
+        again = timed(x, w, bias, res, device="emu:gfx942")
     assert (again == result).all()
-    assert fused.last is not None
-    assert fused.last.ms is None
+    assert timed.last is not None
+    assert timed.last.ms is None
     assert len(p) == len(last.launches)
     # Lines of the function that the op computes are those of the user's Python.
     assert any(row.place.file.endswith("gemm_ops.py") for row in p.launches[0].sources)

@@ -102,7 +102,7 @@ def test_placeholders_leave_out_what_is_none() -> None:
 
 
 def test_the_command_line_leaves_out_what_is_none() -> None:
-    options = Namespace(sizes=["M=4", "N=6", "K=8", "bias=none"], dtype=[])
+    options = Namespace(sizes=["M=4", "N=6", "K=8", "bias=none"], shapes=[], dtype=[])
     assert names_of(linear, **arguments_of(linear, options)) == ["x", "w", "s"]
 
 

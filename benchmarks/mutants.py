@@ -24,7 +24,7 @@ class Mutant:
 def _mutant(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
     return Mutant(
         name=name,
-        file=f"{file}.cpp",
+        file=file if file.endswith(".h") else f"{file}.cpp",
         old=old,
         new=new,
         tests=tuple(f"tests/emulator/test_{test}.py" for test in tests),
@@ -42,9 +42,9 @@ MUTANTS = (
     ),
     _mutant(
         "columns of D in the wrong lanes",
-        "ops/matrix",
-        "acc.c + at.reg * acc.c_stride + at.lane + column",
-        "acc.c + at.reg * acc.c_stride + (at.lane ^ 16) + column",
+        "ops/matrix_kernels.h",
+        "acc.c + at.reg * acc.c_stride + at.lane, sizeof",
+        "acc.c + at.reg * acc.c_stride + (at.lane ^ 16), sizeof",
         "layouts",
     ),
     _mutant(
@@ -251,9 +251,8 @@ MUTANTS = (
     _mutant(
         "loads to LDS touch disabled lanes",
         "ops/buffer",
-        "each_lane(w, [&](int l) {\n    w.lane = l;\n    if (buffer.split(",
-        "const auto all = [](auto body) { for (int l = 0; l < kLanes; ++l) body(l); };\n"
-        "  all([&](int l) {\n    w.lane = l;\n    if (buffer.split(",
+        "if (w.exec() == ~u64{0}) std::memcpy(to, values",
+        "if (true) std::memcpy(to, values",
         "ranges",
     ),
     _mutant(

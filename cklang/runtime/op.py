@@ -421,6 +421,8 @@ class Op(PlannedOp):
         from cklang.runtime import plan_store
 
         binding = self._bind(values)
+        if out is not None:
+            self._expect_no_updates(binding)
         outs = None if out is None else targets_of(binding, out)
         address = plan_store.address_of(self.program, binding, outs, device_name, self.request)
         if address is not None:
@@ -438,6 +440,16 @@ class Op(PlannedOp):
             plan_store.keep(address, ready.plan, orders, shared_builder())
         return ready
 
+    def _expect_no_updates(self, binding: Binding) -> None:
+        """Raise an error for a call with ``out=`` whose results are written into its arguments.
+
+        Raises:
+            CkValueError: A077, they are.
+        """
+        function = self.program.specialise(binding.dtypes, binding.consts, binding.dims)
+        for update in in_place_of(function, self._parameters, binding):
+            raise error("A077", name=update.name)
+
     def _planned(
         self, binding: Binding, outs: Sequence[arrays.Array] | None, device_name: str | None
     ) -> Ready:
@@ -447,8 +459,6 @@ class Op(PlannedOp):
         fused = self._fuse(binding, device_name)
         binding = with_result_orders(fused, binding)
         updates = in_place_of(fused.function, self._parameters, binding)
-        if updates and outs is not None:
-            raise error("A077", name=updates[0].name)
         targets = outs or planned_results(binding.results, binding)
         targets = with_updated(targets, updates, binding)
         lists = self._checked_lists(binding, device_name)

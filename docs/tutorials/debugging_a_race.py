@@ -44,6 +44,8 @@ int main()
     for(int i = 0; i < 1024; ++i)
         wrong += host[i] != i / 256 * 256 + 255 - i % 256;
     std::printf("%d wrong\n", wrong);
+    (void)hipFree(from);
+    (void)hipFree(to);
     return 0;
 }
 """

@@ -92,11 +92,11 @@ def test_processes_build_what_threads_find() -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_autotune_counts_instructions_on_an_emulated_gpu() -> None:
+def test_autotune_asks_the_clock_on_an_emulated_gpu() -> None:
     registry = Registry("mine")
     registry.add(key(**NARROW), RELU)
     selection = select(shape(70, 40, 33), registry=registry, arch="gfx942", strategy="autotune")
-    assert "wave instructions (no time: the GPU is emulated)" in selection.reason
+    assert "µs by the clock (the GPU is emulated)" in selection.reason
     assert "emulated gfx942" in selection.reason
 
 

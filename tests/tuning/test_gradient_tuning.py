@@ -155,7 +155,7 @@ def test_a_session_measures_and_a_call_takes_the_best(tmp_path: Path) -> None:
     (tuned,) = report.problems
     assert tuned.best is not None
     assert (tuned.best.key, tuned.best.status) == (key, Status.RIGHT)
-    assert "µs predicted" in tuned.best.unit
+    assert "µs by the clock" in tuned.best.unit
     assert tuned.best.counters["instructions"] > 1000
     assert tuned.best.counters["error_ratio"] <= 1
     chosen = ck.select(tuned.problem, registry=mine, arch=ARCH, strategy=ck.Tuned(path))
@@ -193,8 +193,8 @@ def test_autotune_measures_on_the_device(kind: GradientKind) -> None:
     dims = {**RELATIVE, "T": 300}
     (task,) = tasks_of(relative, dims, kind)
     one = ck.select(task.problem, arch=ARCH, strategy=Autotune(limit=1), functions=task.functions)
-    assert "wave instructions (no time: the GPU is emulated), the least of 1 measured" in one.reason
-    assert float(one.reason.split()[0]) > 1000
+    assert "µs by the clock (the GPU is emulated), the least of 1 measured" in one.reason
+    assert float(one.reason.split()[0]) > 1
     costs = iter([3.0, 2.0, 5.0])
 
     def measure(keys: Any, functions: Any, problem: Any, spec: Any) -> Costs:

@@ -49,17 +49,17 @@ MUTANTS = (
     ),
     _mutant(
         "int8 operands taken as unsigned",
-        "ops/matrix",
-        "case Type::I8: return unpack<Type::I8>(rows, shape, panel);",
-        "case Type::I8: unpack<Type::I8>(rows, shape, panel);"
+        "ops/matrix_kernels.h",
+        "case Type::I8: return unpack<Type::I8, width>(rows, shape, panel);",
+        "case Type::I8: unpack<Type::I8, width>(rows, shape, panel);"
         " for (u32& e : panel.element) e &= 0xff; return;",
         "matrix",
     ),
     _mutant(
         "f16 operands flush denormals",
-        "ops/matrix",
-        "case Type::F16: return unpack<Type::F16>(rows, shape, panel);",
-        "case Type::F16: unpack<Type::F16>(rows, shape, panel);"
+        "ops/matrix_kernels.h",
+        "case Type::F16: return unpack<Type::F16, width>(rows, shape, panel);",
+        "case Type::F16: unpack<Type::F16, width>(rows, shape, panel);"
         " for (u32& e : panel.element) { if ((e & 0x7fffffff) < 0x38800000) e = 0; } return;",
         "matrix",
     ),
@@ -259,10 +259,10 @@ MUTANTS = (
         "global stores ignore exec",
         "ops/flat",
         "store_lanes_at<access>(w, source_row(w, c, 2), {at.low, at.high, at.base});\n"
-        "  count_store(w, access.bytes);\n}\n\ntemplate <Access access>\nvoid scratch_load(",
+        "  count_store(w, access.bytes);\n}\n\n/// Dwords at the same place",
         "for (int l = 0; l < kLanes; ++l)"
         " store_lane<access>(source_row(w, c, 2), l, reinterpret_cast<u8*>(at(l)));\n"
-        "  count_store(w, access.bytes);\n}\n\ntemplate <Access access>\nvoid scratch_load(",
+        "  count_store(w, access.bytes);\n}\n\n/// Dwords at the same place",
         "known_mistakes",
     ),
     _mutant(
@@ -359,23 +359,23 @@ MUTANTS = (
     ),
     _mutant(
         "a wait leaves one operation more",
-        "checks/waits",
+        "checks/in_flight.h",
         "while (queue.size() > left) {",
         "while (queue.size() > left + 1) {",
         "waits",
     ),
     _mutant(
         "stores count as loads on RDNA",
-        "checks/waits",
+        "checks/in_flight",
         "const bool loads = !is_rdna(family) ||",
         "const bool loads = true ||",
         "waits_rdna",
     ),
     _mutant(
         "a barrier orders what comes after it",
-        "checks/races",
-        "clock.passed = ++clock.arrived;",
-        "clock.passed = 1 + ++clock.arrived;",
+        "checks/wave_order",
+        "if (earlier.arrived >= passed) return Order::NoBarrier;",
+        "if (earlier.arrived > passed) return Order::NoBarrier;",
         "races",
     ),
     _mutant(

@@ -108,7 +108,7 @@ def plant(mutant: Mutant, tree: Path) -> None:
     """
     for name in ("cklang", "arch_specs"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("tests", "pyproject.toml"):
+    for name in ("benchmarks", "tests", "pyproject.toml"):
         (tree / name).symlink_to(ROOT / name)
     target = tree / "cklang" / "emulator" / "src" / mutant.file
     text = target.read_text("utf-8")

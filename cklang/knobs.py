@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -68,6 +68,11 @@ class Knob(Generic[T]):
     default: T
     parse: Callable[[str], T]
     doc: str
+    encoded: bytes = field(init=False, repr=False)
+    """The name as the environment keeps it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "encoded", self.name.encode())
 
     def get(self) -> T:
         """Return the value from :func:`scope`, else the environment, else the default.
@@ -75,11 +80,12 @@ class Knob(Generic[T]):
         Raises:
             CkValueError: Z001, the text is not a legal value.
         """
-        text = _overrides.get().get(self.name)
+        overrides = _overrides.get()
+        text = overrides.get(self.name) if overrides else None
         if text is None:
             if _encoded is None:
                 text = os.environ.get(self.name)
-            elif (value := _encoded.get(self.name.encode())) is not None:
+            elif (value := _encoded.get(self.encoded)) is not None:
                 text = os.fsdecode(value)
         if text is None or text == "":
             return self.default

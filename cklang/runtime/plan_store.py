@@ -26,7 +26,7 @@ from typing import Any
 from cklang import knobs
 from cklang.build.builder import Builder, shared_builder
 from cklang.build.store import digest_of
-from cklang.device.arrays import Array
+from cklang.device.arrays import HOST, Array
 from cklang.device.artifact import Artifact
 from cklang.device.device import Device, target_of
 from cklang.errors import CkError
@@ -139,6 +139,7 @@ def address_of(
         "dims": {name: str(extent) for name, extent in binding.dims.items()},
         "arrays": [repr(layout) for layout in layouts],
         "gpu": hashlib.sha256(repr(spec).encode()).hexdigest(),
+        "checks": binding.place == HOST,  # what is in host memory may be checked
         "preset": defaults.preset_name,
     }
 

@@ -17,6 +17,7 @@ import cklang as ck
 from cklang import knobs
 from cklang.build.builder import shared_builder
 from cklang.codec import canonical_digest
+from cklang.errors import CkError
 from cklang.lowering import user_places
 from cklang.runtime import plan_store, planned_op, planner
 from cklang.runtime.op import Op
@@ -163,6 +164,18 @@ def test_who_asks_for_something_or_checks_arguments_is_planned_each_time() -> No
                 as_in_a_new_process(op)(*args, device=GPU)
         assert plans.kept == 0
         assert not plans.read
+
+
+@pytest.mark.usefixtures("compiler")
+def test_indices_on_the_host_are_checked_whatever_ran_on_a_device() -> None:
+    table, rows = np.ones((70, 64), np.float16), np.arange(5, dtype=np.int32)
+    with kept_plans() as plans:
+        near = [ck.to_device(each, device=GPU) for each in (table, rows)]
+        as_in_a_new_process(picked)(*near, device=GPU)  # nothing checks a device's indices
+        assert plans.kept == 1
+        with pytest.raises(CkError) as caught:
+            as_in_a_new_process(picked)(table, rows + 70, device=GPU)
+        assert caught.value.code == "A056"
 
 
 @pytest.mark.usefixtures("compiler")

@@ -9,7 +9,7 @@ from typing import Any
 
 from cklang.arch import arch
 from cklang.build.builder import Builder
-from cklang.device.arrays import Array, packed_strides
+from cklang.device.arrays import Array
 from cklang.device.artifact import Artifact
 from cklang.errors import error
 from cklang.runtime.bind import Binding
@@ -107,5 +107,5 @@ def _tensor(name: str, array: Array) -> ExportedTensor:
         name=name,
         dtype=array.dtype.name,
         shape=array.shape,
-        strides=array.strides or packed_strides(array.shape, ()),
+        strides=array.strides,
     )

@@ -54,7 +54,6 @@ class Calls:
         self._manifest = manifest
         self._hip = library
         self._functions: dict[int, ctypes.c_void_p] = {}
-        self._images: list[bytes] = []
         self._numbers: dict[tuple[int, int], ctypes.c_void_p] = {}
         self.gpu = self._load()
         """Whose code objects the device takes."""
@@ -163,7 +162,6 @@ class Calls:
             status = self._hip.hipModuleGetFunction(ctypes.byref(function), module, symbol)
             self._check("hipModuleGetFunction", status)
             self._functions[index] = function
-            self._images.append(image)
         return 0
 
     def _load_numbers(self, gpu: str) -> None:

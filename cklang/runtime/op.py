@@ -420,18 +420,19 @@ class Op(PlannedOp):
         from cklang.build.builder import shared_builder
         from cklang.runtime import plan_store
 
-        binding = self._bind(values)
+        binding, outs = self._bind(values), None
+        function = self.program.specialise(binding.dtypes, binding.consts, binding.dims)
         if out is not None:
-            self._expect_no_updates(binding)
-        outs = None if out is None else targets_of(binding, out)
-        address = plan_store.address_of(self.program, binding, outs, device_name, self.request)
+            for update in in_place_of(function, self._parameters, binding):
+                raise error("A077", name=update.name)
+            outs = targets_of(binding, out)
+        address = plan_store.address_of(function, binding, outs, device_name, self.request)
         if address is not None:
             device, builder = open_device(device_name, binding.place), shared_builder()
             kept = plan_store.find(address, builder)
             if kept is not None:
                 binding = with_orders(binding, kept.plan.orders)
                 targets = outs or planned_results(binding.results, binding)
-                function = self.program.specialise(binding.dtypes, binding.consts, binding.dims)
                 plan = plan_store.call_plan(kept, function, binding, targets, device)
                 return ready_of(plan, binding.results, binding, None)
         ready = self._planned(binding, outs, device_name)
@@ -439,16 +440,6 @@ class Op(PlannedOp):
             orders = [layout.order for layout in ready.results]
             plan_store.keep(address, ready.plan, orders, shared_builder())
         return ready
-
-    def _expect_no_updates(self, binding: Binding) -> None:
-        """Raise an error for a call with ``out=`` whose results are written into its arguments.
-
-        Raises:
-            CkValueError: A077, they are.
-        """
-        function = self.program.specialise(binding.dtypes, binding.consts, binding.dims)
-        for update in in_place_of(function, self._parameters, binding):
-            raise error("A077", name=update.name)
 
     def _planned(
         self, binding: Binding, outs: Sequence[arrays.Array] | None, device_name: str | None

@@ -33,7 +33,6 @@ from cklang.errors import CkError
 from cklang.families.tensor_layout import TensorLayout
 from cklang.ir.nodes import Function, print_function
 from cklang.lowering import user_places
-from cklang.runtime.any_program import AnyProgram
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import CallPlan, Step, step_on
 from cklang.runtime.launch import PlannedLaunch
@@ -97,7 +96,7 @@ _asked = itertools.count()
 
 
 def address_of(
-    program: AnyProgram,
+    function: Function,
     binding: Binding,
     outs: Sequence[Array] | None,
     device: str | None,
@@ -106,7 +105,7 @@ def address_of(
     """Return what the launches of a call depend on; None if they are planned in each process.
 
     Args:
-        program: What is called.
+        function: The program.
         binding: The call.
         outs: The arrays that take its results; None for new ones.
         device: Where, as in a call.
@@ -127,7 +126,6 @@ def address_of(
     )
     if own or not knobs.PLANS.get() or next(_asked) >= MOST:
         return None
-    function = program.specialise(binding.dtypes, binding.consts, binding.dims)
     spec = target_of(device_named(device, defaults)).spec
     layouts = [TensorLayout.of(name, array) for name, array in binding.arrays.items()]
     layouts += [TensorLayout.of("out", array) for array in outs or ()]

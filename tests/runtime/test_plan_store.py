@@ -125,7 +125,8 @@ def test_messages_name_the_lines_of_the_user() -> None:
 def address(op: Op, args: list[Any], out: Any = None, device: str = GPU) -> Any:
     binding = op.bound(args, {})
     outs = None if out is None else targets_of(binding, out)
-    return plan_store.address_of(op.program, binding, outs, device, op.request)
+    function = op.program.specialise(binding.dtypes, binding.consts, binding.dims)
+    return plan_store.address_of(function, binding, outs, device, op.request)
 
 
 def test_what_a_plan_depends_on_is_in_its_address() -> None:

@@ -415,10 +415,9 @@ def maker(
         return partial(np.empty, shape, dtype.numpy)
     torch = torch_module()
     device = torch.device("cpu" if place == HOST else place.replace("hip", "cuda"))
-    if order:
-        strides = packed_strides(shape, order)
-        return partial(torch.empty_strided, shape, strides, dtype=torch_dtype(dtype), device=device)
-    return partial(torch.empty, shape, dtype=torch_dtype(dtype), device=device)
+    # Told the strides, torch takes two thirds of the time.
+    strides = packed_strides(shape, order)
+    return partial(torch.empty_strided, shape, strides, dtype=torch_dtype(dtype), device=device)
 
 
 def packed_strides(shape: Sequence[int], order: Sequence[int] = ()) -> tuple[int, ...]:

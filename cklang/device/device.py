@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -204,19 +204,17 @@ class Device:
         """Give memory of :meth:`allocate_in_order` back after what ``stream`` has by now."""
         check(self, "hipFreeAsync", hip_library().hipFreeAsync(pointer, stream))
 
-    def borrow(self, sizes: Sequence[int]) -> list[int]:
-        """Return addresses of memory, in bytes, for a call that waits for its kernels."""
-        addresses = list[int]()
-        for size, address in zip(sizes, self.scratch.acquire(sizes), strict=True):
-            if address is None:
-                self.activate()
-                address = self.allocate(size)
-            addresses.append(address)
-        return addresses
+    def borrow(self, size: int) -> int:
+        """Return the address of ``size`` bytes for a call that waits for its kernels."""
+        address = self.scratch.acquire(size)
+        if address is None:
+            self.activate()
+            address = self.allocate(size)
+        return address
 
-    def release(self, sizes: Sequence[int], addresses: Sequence[int]) -> None:
+    def release(self, size: int, address: int) -> None:
         """Give memory of :meth:`borrow` back, which no kernel uses any more."""
-        for address in self.scratch.keep(sizes, addresses):
+        if not self.scratch.keep(size, address):
             self.free(address)
 
     def allocate_pinned(self, size: int) -> int:

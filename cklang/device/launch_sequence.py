@@ -20,11 +20,22 @@ from cklang.device.hip_calls import hip_calls
 from cklang.errors import CkBuildError
 from cklang.toolchain.built_library import compiled_library
 from cklang.toolchain.log import logger
+from cklang.toolchain.python_function import python_function, words, words_of_python
 
 __all__ = ["LaunchSequence", "Patch", "launch_sequence"]
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
 _FLAGS = ("-O2", "-fno-exceptions", "-fno-rtti", "-Wall", "-Wextra")
+_PYTHON = (
+    "PyList_GetItem",
+    "PyLong_AsUnsignedLongLong",
+    "PyLong_FromLong",
+    "PyObject_IsTrue",
+    "PyErr_Occurred",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+)
+"""The functions of ``ck_python``, in its order."""
 _FAILED = ("", "hipSetDevice", "hipModuleLaunchKernel", "hipStreamSynchronize")
 
 
@@ -75,7 +86,7 @@ class _Sequence(ctypes.Structure):
 class LaunchSequence:
     """Launches that are made one after the other; two threads must not use one at a time."""
 
-    __slots__ = ("_addresses", "_device", "_memory", "_pointer", "_run", "launches")
+    __slots__ = ("_device", "_memory", "_pointer", "_run", "launches")
 
     def __init__(
         self,
@@ -83,7 +94,6 @@ class LaunchSequence:
         device: Device,
         launches: Sequence[Launch],
         patches: Sequence[Patch],
-        address_count: int,
     ) -> None:
         patch = (_Patch * len(patches))()
         for place, each in zip(patch, patches, strict=True):
@@ -107,8 +117,7 @@ class LaunchSequence:
         )
         self._run = run
         self._device = device
-        self._addresses = (ctypes.c_uint64 * address_count)()
-        self._pointer = ctypes.byref(sequence)
+        self._pointer = ctypes.addressof(sequence)
         # What the C structs point to.
         self._memory = (sequence, patch, kernel)
         self.launches = tuple(launches)
@@ -123,19 +132,17 @@ class LaunchSequence:
         """
         if forks.gpu_is_lost:
             raise lost(self._device.name)
-        self._addresses[:] = addresses  # type: ignore[assignment] # ctypes makes words of them
-        pointer = None if stream is None else ctypes.c_void_p(stream)
-        failure = self._run(self._pointer, self._addresses, pointer, waits)
+        failure = self._run(self._pointer, addresses, stream or 0, waits)
         if failure:
             raise refused(self._device, _FAILED[failure >> 16], failure & 0xFFFF)
 
 
 def launch_sequence(
-    device: Device, launches: Sequence[Launch], patches: Sequence[Patch], address_count: int
+    device: Device, launches: Sequence[Launch], patches: Sequence[Patch]
 ) -> LaunchSequence | None:
     """Return the launches as one sequence; None where no compiler can make the C part."""
     run = _run_sequence()
-    return None if run is None else LaunchSequence(run, device, launches, patches, address_count)
+    return None if run is None else LaunchSequence(run, device, launches, patches)
 
 
 @cache
@@ -145,8 +152,9 @@ def _run_sequence() -> Callable[..., int] | None:
     except CkBuildError as problem:
         logger("device").info("launches are made one by one: %s", problem)
         return None
-    run: Callable[..., int] = ctypes.CDLL(str(library)).ck_run_sequence
-    return run
+    loaded = ctypes.CDLL(str(library))
+    loaded.ck_learn(words(*words_of_python(*_PYTHON)))
+    return python_function(loaded, "ck_run_sequence")
 
 
 def _pointer(function: Callable[..., object]) -> int | None:

@@ -7,8 +7,6 @@ memory from the HIP library and giving it back takes longer than a launch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from cklang import forks
 
 __all__ = ["Scratch"]
@@ -30,27 +28,20 @@ class Scratch:
         """Copy and pickle the limit alone: the memory stays with this device."""
         return Scratch, (self._limit,)
 
-    def acquire(self, sizes: Sequence[int]) -> list[int | None]:
-        """Return the address of idle memory for each of some sizes in bytes; None if there is none.
-
-        What is given is no longer kept.
-        """
-        idle, addresses = self._idle, list[int | None]()
+    def acquire(self, size: int) -> int | None:
+        """Return the address of ``size`` idle bytes and keep them no longer; None if none are."""
         with self._lock:
-            for size in sizes:
-                kept = idle.get(size)
-                addresses.append(kept.pop() if kept else None)
-                self._bytes -= size if addresses[-1] is not None else 0
-        return addresses
+            idle = self._idle.get(size)
+            if not idle:
+                return None
+            self._bytes -= size
+            return idle.pop()
 
-    def keep(self, sizes: Sequence[int], addresses: Sequence[int]) -> list[int]:
-        """Keep memory that nobody uses any more; return the addresses that are too much."""
-        too_much = []
+    def keep(self, size: int, address: int) -> bool:
+        """Keep memory that nobody uses any more; return whether there is room for it."""
         with self._lock:
-            for size, address in zip(sizes, addresses, strict=True):
-                if self._bytes + size > self._limit:
-                    too_much.append(address)
-                    continue
-                self._bytes += size
-                self._idle.setdefault(size, []).append(address)
-        return too_much
+            if self._bytes + size > self._limit:
+                return False
+            self._bytes += size
+            self._idle.setdefault(size, []).append(address)
+            return True

@@ -133,14 +133,12 @@ class CallPlan:
         self.place = place
         self.steps = tuple(steps)
         self.workspace = workspace
-        self._block = (workspace.bytes,) if workspace.bytes else ()
         self._copies = place == HOST and not device.host_memory
         self.counts = bool(steps) and device.emulated and place == HOST
         """Whether it is known what a call took: a call with a GPU's arrays waits for nothing."""
         # The emulator remembers what a few launches took; only of more each is asked for.
         self._counts_each = self.counts and len(self.steps) > PAST_LAUNCHES
         self._promise_to_wait = device.promise_to_wait
-        self._addresses = len(touched) + len(workspace.offsets)
         self._runs = 0
         self._sequence: LaunchSequence | None = None
         self._lock = forks.lock()
@@ -178,24 +176,23 @@ class CallPlan:
             return self._run_with_copies(addresses, stream)
         if self.place != HOST:
             return self._launch_with_memory(addresses, stream, counts=False)
-        device, block = self.device, self._block
+        device, workspace = self.device, self.workspace
+        if not workspace.bytes:
+            return self._launch_and_wait(addresses, stream)
         try:
-            memory = device.borrow(block) if block else []
+            memory = device.borrow(workspace.bytes)
         except CkDeviceError as refusal:
-            raise self.workspace.explained(device, refusal) from refusal
-        if memory:
-            addresses = addresses.copy()
-            for offset in self.workspace.offsets:
-                addresses.append(memory[0] + offset)
+            raise workspace.explained(device, refusal) from refusal
+        addresses = addresses.copy()
+        for offset in workspace.offsets:
+            addresses.append(memory + offset)
         try:
             counters = self._launch_and_wait(addresses, stream)
         except BaseException:
             # Kernels may still use the memory.
-            for address in memory:
-                device.free_in_order(address, stream)
+            device.free_in_order(memory, stream)
             raise
-        if memory:
-            device.release(block, memory)
+        device.release(workspace.bytes, memory)
         return counters
 
     def _launch_and_wait(self, addresses: list[int], stream: int | None) -> LaunchCounters | None:
@@ -234,7 +231,7 @@ class CallPlan:
             for word, address in step.planned.patches
         ]
         launches = [step.launch for step in self.steps]
-        self._sequence = launch_sequence(self.device, launches, patches, self._addresses)
+        self._sequence = launch_sequence(self.device, launches, patches)
         return self._sequence
 
     def counters(self, before: LaunchCounters | None) -> LaunchCounters | None:

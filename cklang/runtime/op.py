@@ -156,6 +156,8 @@ class Op(PlannedOp):
         if ready is None:
             ready = self._prepare(values, out, device)
             self._memo.put(call.key, ready)
+        elif not call_key.reads_in_c:
+            call_key.read_in_c()
         result = self._run(ready, call, values, out, memoised)
         return result if out is not None else one_or_all(result)
 

@@ -23,6 +23,7 @@ from cklang.device.hip_calls import HipCalls, hip_calls
 from cklang.device.launch_sequence import LaunchSequence
 from cklang.device.scratch import Scratch
 from cklang.errors import CkError
+from cklang.runtime import call_key
 from cklang.runtime.call_plan import _REPEATED
 from cklang.runtime.op import Op
 from tests.support.algorithms import DEEP, narrow
@@ -158,6 +159,25 @@ def test_launches_of_a_call_made_again_and_again_are_one_call_into_c(
 
 
 @pytest.mark.usefixtures("stencils")
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_calls_are_known_again_once_c_reads_their_arrays(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_key, "reads_in_c", False)
+    monkeypatch.setattr(call_key, "_reader", None)
+    op, arrays = one.using(PLAIN), values(1)
+    if library == "torch":
+        torch = pytest.importorskip("torch", reason="pip install torch")
+        arrays = [torch.from_numpy(each) for each in arrays]
+    out = op(*arrays, device=GPU)
+    for _ in range(3):
+        op(*arrays, device=GPU)
+        op(*arrays, out=out, device=GPU)
+    assert call_key._reader is not None
+    assert len(op._memo) == 2, "one plan with out, one without"
+
+
+@pytest.mark.usefixtures("stencils")
 def test_a_machine_without_a_compiler_makes_launches_one_by_one(
     hip_counts: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,9 +265,9 @@ def test_a_refused_launch_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     op(*arrays, device=GPU)
     gpu, kept = device.open_device(GPU), list[int]()
 
-    def keep(_: Scratch, sizes: object, addresses: list[int]) -> list[int]:
-        kept.extend(addresses)
-        return []
+    def keep(_: Scratch, size: object, address: int) -> bool:
+        kept.append(address)
+        return True
 
     monkeypatch.setattr(Scratch, "keep", keep)
     calls = hip_calls()._replace(synchronize=lambda _: 719)
@@ -279,7 +299,7 @@ try:
     plan.run(addresses, None)
 except ck.CkError as problem:
     print(problem)
-print("idle", plan.device.scratch.acquire(plan._block))
+print("idle", plan.device.scratch.acquire(plan.workspace.bytes))
 """
 
 
@@ -290,20 +310,20 @@ def test_a_fault_is_told_of_a_call_with_intermediate_results(before: int) -> Non
     run = subprocess.run(command, capture_output=True, text=True)
     assert "address" in run.stdout, run.stderr
     assert "CK-D003" in run.stdout
-    assert run.stdout.rstrip().endswith("idle [None]"), "a kernel may still use the memory"
+    assert run.stdout.rstrip().endswith("idle None"), "a kernel may still use the memory"
 
 
 def test_a_copy_of_a_device_has_no_idle_memory() -> None:
     scratch = Scratch(limit=100)
-    scratch.keep([40], [1])
-    assert copy.deepcopy(scratch).acquire([40]) == [None]
-    assert scratch.acquire([40]) == [1]
+    scratch.keep(40, 1)
+    assert copy.deepcopy(scratch).acquire(40) is None
+    assert scratch.acquire(40) == 1
 
 
 def test_idle_memory_has_a_limit() -> None:
     scratch = Scratch(limit=100)
-    assert scratch.acquire([40]) == [None]
-    assert scratch.keep([40, 40, 40], [1, 2, 3]) == [3]
-    assert scratch.keep([20], [4]) == []
-    assert scratch.acquire([40, 20, 40, 40]) == [2, 4, 1, None]
-    assert scratch.keep([100], [5]) == []
+    assert scratch.acquire(40) is None
+    assert [scratch.keep(40, address) for address in (1, 2, 3)] == [True, True, False]
+    assert scratch.keep(20, 4)
+    assert [scratch.acquire(size) for size in (40, 20, 40, 40)] == [2, 4, 1, None]
+    assert not scratch.keep(101, 5)

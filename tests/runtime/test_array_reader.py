@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""The C function that reads arrays for a call's key says what Python says, or nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cklang.errors import CkError
+from cklang.frontend.signature import Parameter
+from cklang.runtime import call_key
+from cklang.runtime.array_reader import ArrayReader, array_reader
+from cklang.runtime.tracing import TracedArgumentError
+from cklang.source import Source, Span
+from cklang.types import dims, f16
+
+torch: Any = pytest.importorskip("torch", reason="pip install torch")
+
+N = dims("N")
+SPAN = Span(source=Source(name="t", text=""), line=1, column=0, end_line=1, end_column=1)
+PARAMETER = Parameter(name="x", type=f16[N], span=SPAN)
+DTYPES = (np.float16, np.float32, np.int8, np.int32, np.int64, np.bool_, ml_dtypes.bfloat16)
+TORCH_DTYPES = (
+    torch.float16,
+    torch.bfloat16,
+    torch.float8_e4m3fnuz,
+    torch.float8_e5m2,
+    torch.int32,
+    torch.bool,
+)
+
+
+@pytest.fixture(scope="module")
+def reader() -> ArrayReader:
+    function = array_reader(torch)
+    assert function is not None, "the toolchain has a compiler"
+    return function
+
+
+def keys(reader: ArrayReader, value: Any, out: Any = None) -> list[tuple[Any, Any]]:
+    """Return key and addresses of a call as Python reads it, and as C does."""
+    answers = []
+    for function in (None, reader):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(call_key, "_reader", function)
+            call = call_key.of_call([PARAMETER], (value,), out, ("about",))
+            answers.append((call.key, call.addresses))
+    return answers
+
+
+@st.composite
+def views(draw: st.DrawFn, dtype: Any) -> Any:
+    """Draw a strided view of an array: offset, step, order of axes, axes without elements."""
+    shape = draw(st.lists(st.integers(0, 5), max_size=4))
+    array = np.zeros(shape, dtype)
+    for axis in range(array.ndim):
+        start, step = draw(st.integers(0, 2)), draw(st.sampled_from((1, 2, -1)))
+        array = np.moveaxis(np.moveaxis(array, axis, 0)[start::step], 0, axis)
+    return array.transpose(draw(st.permutations(range(array.ndim))))
+
+
+@given(st.sampled_from(DTYPES).flatmap(views))
+def test_numpy_arrays_have_the_same_key(reader: ArrayReader, array: Any) -> None:
+    by_python, by_c = keys(reader, array, out=array)
+    assert by_python == by_c
+    assert by_c[1] == [array.ctypes.data] * 2
+
+
+@given(st.data())
+def test_tensors_have_the_same_key(reader: ArrayReader, data: st.DataObject) -> None:
+    array = np.abs(data.draw(views(np.uint8)).astype(np.uint8))
+    tensor = torch.empty(array.shape, dtype=data.draw(st.sampled_from(TORCH_DTYPES)))
+    order = data.draw(st.permutations(range(tensor.ndim)))
+    tensor = tensor.permute(order)[data.draw(st.integers(0, 2)) :] if tensor.ndim else tensor
+    by_python, by_c = keys(reader, tensor, out=tensor)
+    assert by_python == by_c
+    assert by_c[1] == [tensor.data_ptr()] * 2
+
+
+def test_an_array_that_cannot_be_written_has_another_key_as_out(reader: ArrayReader) -> None:
+    array = np.zeros(4, np.float16)
+    before = keys(reader, array, out=array)
+    array.flags.writeable = False
+    after = keys(reader, array, out=array)
+    assert before[0] == before[1] != after[1] == after[0]
+
+
+def test_parameters_are_read_where_no_gradient_is_wanted(
+    reader: ArrayReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weight = torch.nn.Parameter(torch.zeros(3, 4))
+    key: list[Any] = []
+    addresses: list[int] = []
+    assert not reader(weight, key, addresses)
+    assert (key, addresses) == ([], [])
+    with torch.no_grad():
+        assert reader(weight, key, addresses)
+    assert addresses == [weight.data_ptr()]
+    monkeypatch.setattr(call_key, "_reader", reader)
+    with pytest.raises(TracedArgumentError):
+        call_key.of_call([PARAMETER], (weight,), None, ())
+
+
+class _Own(torch.Tensor):  # type: ignore[misc] # torch is Any here
+    """A class that computes for its tensors."""
+
+
+class _OwnArray(np.ndarray[Any, Any]):
+    """A class of arrays."""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "value",
+    [
+        1.5,
+        "text",
+        None,
+        [1.0],
+        np.float16(1),
+        np.zeros(4).view(_OwnArray),
+        np.ma.masked_array(np.zeros(4), mask=True),
+        torch.zeros(4).as_subclass(_Own),
+        torch.zeros(4, 4).to_sparse(),
+        torch.zeros(4, 4).to_mkldnn(),
+        torch.zeros(4, device="meta"),
+        torch.zeros(4, dtype=torch.complex64).conj().imag,
+        torch.zeros(4, requires_grad=True),
+    ],
+    ids=str,
+)
+def test_whatever_has_no_memory_of_its_own_is_left_to_python(
+    reader: ArrayReader, value: Any
+) -> None:
+    key: list[Any] = []
+    addresses: list[int] = []
+    assert reader(value, key, addresses) is False
+    assert (key, addresses) == ([], [])
+
+
+def test_an_error_of_python_says_what_it_said_before(
+    reader: ArrayReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_key, "_reader", reader)
+    with pytest.raises(CkError) as caught:
+        call_key.of_call([PARAMETER], ("text",), None, ())
+    assert caught.value.code == "A001"
+
+
+def test_numpy_alone_is_read_before_torch_is_imported() -> None:
+    function = array_reader(None)
+    assert function is not None
+    key: list[Any] = []
+    addresses: list[int] = []
+    assert function(np.zeros(4, np.float16), key, addresses)
+    assert not function(torch.zeros(4), key, addresses)
+    assert array_reader(torch) is not None, "torch's tensors are read again"
+
+
+def test_without_a_compiler_python_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cklang.runtime.array_reader._library", lambda: None)
+    assert array_reader(torch) is None

@@ -33,6 +33,7 @@ __all__ = [
     "LOG",
     "NUMERICS",
     "PLANS",
+    "PREBUILT",
     "PRESET",
     "PROFILE",
     "REPORTS",
@@ -167,6 +168,13 @@ BUNDLE: Knob[tuple[Path, ...]] = Knob(
     default=(),
     parse=_paths,
     doc="files of compiled stencils (cklang build --bundle), separated as in PATH",
+)
+PREBUILT: Knob[Path | None] = Knob(
+    name="CKLANG_PREBUILT",
+    default=None,
+    parse=_path,
+    doc="a folder that cklang warm --out has written: an emulator and stencils that are compiled "
+    "already (default: those of the wheel, if it has any)",
 )
 CACHE_DIR: Knob[Path | None] = Knob(
     name="CKLANG_CACHE_DIR",
@@ -336,6 +344,7 @@ ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     NUMERICS,
     TRANSLATE,
     PLANS,
+    PREBUILT,
     PRESET,
     PROFILE,
     TIMEOUT,

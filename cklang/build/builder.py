@@ -137,8 +137,10 @@ class Builder:
 
     @property
     def identity(self) -> str:
-        """Text for cache keys: equal for equal compilers and headers."""
-        return f"{self.toolchain.identity} {self.tree.identity}"
+        """Text for cache keys: equal for equal compilers and headers, or else bundles."""
+        bundles = " ".join(each.identity for each in self.bundles)
+        tree = bundles if self._tree is None and self.bundles else self.tree.identity
+        return f"{self.toolchain.identity} {tree}"
 
     def is_compiled(self, key: AnyKey, functions: Functions) -> bool:
         """Whether at most the functions of a kernel are left to compile: its stencil is built."""

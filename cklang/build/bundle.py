@@ -2,7 +2,8 @@
 """Stencil bundles: compiled CK Tile kernels with their functions open, in one file.
 
 A machine with a clang and no CK Tile headers fills the stencils of a bundle: ``cklang build
---bundle FILE`` writes one, ``CKLANG_BUNDLE`` names those to use. A bundle is a zip archive::
+--bundle FILE`` writes one, ``CKLANG_BUNDLE`` names those to use; a wheel may have one too
+(:mod:`cklang.toolchain.prebuilt`). A bundle is a zip archive::
 
     bundle.json            version, compiler and headers that made it, and a row for each stencil
     <digest>/stencil.bc    LLVM bitcode
@@ -16,7 +17,7 @@ import json
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,14 @@ from cklang.codec import expect_fields
 from cklang.errors import CkBuildError, error
 from cklang.families import key_from_json
 from cklang.keys import AnyKey, KernelSignature, opened
+from cklang.toolchain.prebuilt import STENCILS, prebuilt
 
 __all__ = ["SCHEMA_VERSION", "Bundle", "Bundled", "configured", "read", "sole_source", "write"]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _INDEX = "bundle.json"
 _PARTS = ("version", "compiler", "headers", "stencils")
-_ROW = ("key", "source", "digest")
+_ROW = ("key", "member", "source", "digest")
 # Archives of equal stencils are equal files.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -63,26 +65,37 @@ class Bundle:
     path: Path
     compiler: str
     headers: str
-    stencils: tuple[tuple[AnyKey, str, str], ...]
-    """For each stencil: its key, the SHA-256 of its source, and that of its files."""
+    rows: tuple[tuple[str, str, str, str], ...]
+    """For each stencil: its key's digest, the SHA-256 of its source and of its files, its key."""
 
     def __hash__(self) -> int:
-        return hash((self.path, len(self.stencils)))
+        return hash((self.path, len(self.rows)))
+
+    @cached_property
+    def identity(self) -> str:
+        """Text for cache keys: equal for bundles of the same stencils."""
+        return _sha(json.dumps(self.rows).encode())
+
+    @cached_property
+    def _by_digest(self) -> dict[tuple[str, str], str]:
+        return {(member, source): digest for member, source, digest, _ in self.rows}
+
+    @cached_property
+    def keys(self) -> tuple[AnyKey, ...]:
+        """The keys of its stencils, in the file's order."""
+        return tuple(key_from_json(json.loads(text)) for _, _, _, text in self.rows)
 
     def algorithms(self, signature: KernelSignature, gpu: str) -> Iterator[Any]:
         """Yield the algorithms of its stencils for a signature on a GPU, in the file's order."""
         open_ = opened(signature)
-        for key, _, _ in self.stencils:
+        for key in self.keys:
             if key.arch == gpu and key.signature == open_:
                 yield key.algorithm
 
     def find(self, key: AnyKey, source: str) -> Bundled | None:
         """Return the stencil of ``key`` (its functions open) if it is built from ``source``."""
-        wanted = (key, _sha(source.encode()))
-        for stencil, text, digest in self.stencils:
-            if (stencil, text) == wanted:
-                return Bundled(path=self.path, member=stencil.digest, digest=digest)
-        return None
+        digest = self._by_digest.get((key.digest, _sha(source.encode())))
+        return None if digest is None else Bundled(path=self.path, member=key.digest, digest=digest)
 
 
 def _sha(*parts: bytes) -> str:
@@ -110,7 +123,8 @@ def write(path: Path, files: Iterable[StencilFiles], *, compiler: str, headers: 
                 _put(archive, f"{stencil.key.digest}/{name}", data)
             source = _sha(stencil.source.encode())
             digest = _sha(bitcode, host)
-            rows.append({"key": stencil.key.to_json(), "source": source, "digest": digest})
+            row = (stencil.key.to_json(), stencil.key.digest, source, digest)
+            rows.append(dict(zip(_ROW, row, strict=True)))
         index = dict(zip(_PARTS, (SCHEMA_VERSION, compiler, headers, rows), strict=True))
         _put(archive, _INDEX, json.dumps(index, indent=1).encode())
     temporary.replace(path)
@@ -139,14 +153,14 @@ def read(path: Path) -> Bundle:
     for row in data["stencils"]:
         expect_fields("bundle stencil", row, _ROW)
     rows = tuple(
-        (key_from_json(row["key"]), str(row["source"]), str(row["digest"]))
+        (str(row["member"]), str(row["source"]), str(row["digest"]), json.dumps(row["key"]))
         for row in data["stencils"]
     )
     return Bundle(path, str(data["compiler"]), str(data["headers"]), rows)
 
 
 def configured() -> tuple[Bundle, ...]:
-    """Return the bundles that ``CKLANG_BUNDLE`` names, in order."""
+    """Return the bundles that ``CKLANG_BUNDLE`` names, in order, and that which was prebuilt."""
     return tuple(_read(path, path.stat().st_mtime_ns) for path in _existing())
 
 
@@ -172,7 +186,8 @@ def _existing() -> list[Path]:
     for path in paths:
         if not path.is_file():
             raise error("B040", path=path, problem="there is no such file")
-    return list(paths)
+    compiled = prebuilt(STENCILS)
+    return [*paths, *([] if compiled is None else [compiled])]
 
 
 @cache

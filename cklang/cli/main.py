@@ -25,6 +25,7 @@ from cklang.cli import (
     profile,
     registry,
     tune,
+    warm,
 )
 from cklang.errors import CkError
 
@@ -34,6 +35,7 @@ GROUPS: Mapping[str, Mapping[str, ModuleType]] = {
     "Write ops": {"new": new, "explain": explain, "inspect": inspect},
     "Build and choose kernels": {
         "build": build,
+        "warm": warm,
         "registry": registry,
         "generate": generate,
         "cache": cache,

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Compile the emulator for this machine's CPU, once.
 
-The library lies in the cache under a key of everything it is made of: the C++ sources, the
+A library that is in the wheel, or in the folder ``CKLANG_PREBUILT``, is taken as it is: it runs on
+every CPU with AVX2 and uses AVX-512 where it is there. Otherwise the library is compiled for this
+CPU. It then lies in the cache under a key of everything it is made of: the C++ sources, the
 instruction tables, the GPUs' facts, the compiler, its flags and the CPU's features. The object of
 each source lies beside it under its own key, so that a changed file alone is compiled again. Both
 are compared with what was built before they are used: a library that is cut short ends the process.
@@ -16,19 +18,21 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from cklang import knobs
 from cklang.arch import ArchSpec, all_archs
 from cklang.emulator.isa.tables import generate
 from cklang.errors import error
-from cklang.toolchain.built_library import intact, seal
+from cklang.toolchain.built_library import intact, problem_of_library, seal
 from cklang.toolchain.compilers import Kind, Toolchain, find_toolchain, run_tool
 from cklang.toolchain.integrity import file_digest
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root
+from cklang.toolchain.prebuilt import EMULATOR, prebuilt
 
-__all__ = ["LIBRARY", "kept_object", "library_path"]
+__all__ = ["LIBRARY", "copy_library", "kept_object", "library_path", "portable_library"]
 
 LIBRARY = "libamdhip64.so"
 """The name under which hip-python, and every HIP program, looks for the HIP library."""
@@ -36,9 +40,14 @@ LIBRARY = "libamdhip64.so"
 _HERE = Path(__file__).parent
 _SOURCES = _HERE / "src"
 _NEEDED = ("avx2", "fma", "f16c")
+_NEEDED_OF_PORTABLE = (*_NEEDED, "bmi1", "bmi2", "abm", "movbe")
+"""What x86-64-v3 is, by Linux's names for it."""
+_SOURCES_FILE = "sources.txt"
+"""The file of a library compiled before that says which sources it is of."""
+_NATIVE, _PORTABLE = "native", "x86-64-v3"
+"""The CPUs that a library is compiled for: this one, or each that has AVX2 and FMA."""
 _FLAGS = (
     "-O3",
-    "-march=native",
     "-fno-exceptions",
     "-fno-rtti",
     # A value keeps its bits whatever type it is read as; integers wrap; nothing is fused or
@@ -64,13 +73,57 @@ def library_path() -> Path:
         CkUnsupportedError: E001, the CPU lacks the vector instructions the emulator is made of.
         CkBuildError: B001 or B010, there is no compiler, or it failed.
     """
+    compiled = _prebuilt()
+    if compiled is not None:
+        return compiled
+    return _compiled(_NATIVE)
+
+
+def portable_library() -> Path:
+    """Return the library for every CPU with AVX2, which wheels take along; compiled now if needed.
+
+    Raises:
+        CkBuildError: B001 or B010, there is no compiler, or it failed.
+    """
+    return _compiled(_PORTABLE)
+
+
+def copy_library(library: Path, folder: Path) -> None:
+    """Make ``folder`` one in which :func:`library_path` finds a library of these sources."""
+    shutil.copytree(library.parent, folder, ignore=shutil.ignore_patterns("*.log", "*.inc"))
+    (folder / _SOURCES_FILE).write_text(_sources_key())
+
+
+def _prebuilt() -> Path | None:
+    """Return the library that was compiled before, if it is there and can be used."""
+    folder = prebuilt(EMULATOR)
+    if folder is None:
+        return None
+    problem = _problem_of_prebuilt(folder)
+    if problem is not None:
+        logger("emulator").warning("%s is not used: %s", folder, problem)
+        return None
+    return folder / LIBRARY
+
+
+def _problem_of_prebuilt(folder: Path) -> str | None:
+    missing = sorted(set(_NEEDED_OF_PORTABLE) - _cpu_features())
+    if missing:
+        return f"this CPU lacks {', '.join(missing)}"
+    sources = folder / _SOURCES_FILE
+    if not sources.is_file() or sources.read_text() != _sources_key():
+        return "it is of other sources than this cklang"
+    return problem_of_library(folder)
+
+
+def _compiled(cpu: str) -> Path:
     toolchain = find_toolchain()
 
     def build(folder: Path) -> None:
         _check_cpu()
-        _build(toolchain, folder)
+        _build(toolchain, cpu, folder)
 
-    return intact(cache_root() / "emulator" / _key(toolchain), build) / LIBRARY
+    return intact(cache_root() / "emulator" / _key(toolchain, cpu), build) / LIBRARY
 
 
 def _sources() -> list[Path]:
@@ -89,18 +142,28 @@ def _named(path: Path) -> bytes:
     return f"{path.relative_to(_HERE).as_posix()}\0".encode() + path.read_bytes() + b"\0"
 
 
-def _key(toolchain: Toolchain) -> str:
+@cache
+def _sources_key() -> str:
+    """SHA-256 of what a library is made of, but for the compiler and the CPU."""
     digest = hashlib.sha256()
     tables = [*(_HERE / "isa").glob("*.json"), *(_HERE / "isa").glob("*.py")]
     for path in sorted([*_sources(), *_headers(), *tables]):
         digest.update(_named(path))
-    cpu = " ".join(sorted(_cpu_features()))
-    facts = (_devices(), toolchain.identity, *_FLAGS, *_NEEDED_LIBRARIES, _EXPORTS, cpu)
-    digest.update("\0".join(facts).encode())
-    return digest.hexdigest()[:32]
+    digest.update("\0".join((_devices(), *_FLAGS, *_NEEDED_LIBRARIES, _EXPORTS)).encode())
+    return digest.hexdigest()
 
 
-def _shared_digest(toolchain: Toolchain, work: Path) -> bytes:
+def _key(toolchain: Toolchain, cpu: str) -> str:
+    facts = (_sources_key(), toolchain.identity, *_cpu_facts(cpu))
+    return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
+
+
+def _cpu_facts(cpu: str) -> tuple[str, ...]:
+    """What code that is compiled for a CPU depends on: on this CPU's features if it is for it."""
+    return (cpu, *(sorted(_cpu_features()) if cpu == _NATIVE else ()))
+
+
+def _shared_digest(toolchain: Toolchain, cpu: str, work: Path) -> bytes:
     """SHA-256 of what every object depends on: headers, generated tables, compiler, CPU."""
     digest = hashlib.sha256()
     # The order must not depend on where the cache is.
@@ -108,7 +171,7 @@ def _shared_digest(toolchain: Toolchain, work: Path) -> bytes:
         digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
     for path in _headers():
         digest.update(_named(path))
-    facts = (toolchain.identity, *_FLAGS, " ".join(sorted(_cpu_features())))
+    facts = (toolchain.identity, *_FLAGS, *_cpu_facts(cpu))
     digest.update("\0".join(facts).encode())
     return digest.digest()
 
@@ -159,13 +222,13 @@ def _device(spec: ArchSpec) -> str:
     return f"{{{', '.join(map(str, values))}}},\n"
 
 
-def _build(toolchain: Toolchain, folder: Path) -> None:
+def _build(toolchain: Toolchain, cpu: str, folder: Path) -> None:
     """Compile and link in a temporary folder, then publish it under its final name."""
     work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     try:
         generate(work)
         (work / "devices.inc").write_text(_devices())
-        objects = _compile(toolchain, work)
+        objects = _compile(toolchain, cpu, work)
         _link(toolchain, objects, work)
         _gather_logs(work)
         seal(work, LIBRARY)
@@ -179,16 +242,16 @@ def _build(toolchain: Toolchain, folder: Path) -> None:
         raise
 
 
-def _compile(toolchain: Toolchain, work: Path) -> list[Path]:
+def _compile(toolchain: Toolchain, cpu: str, work: Path) -> list[Path]:
     sources, headers = _sources(), work / "common.pch"
-    flags = (*_FLAGS, "-I", str(work), "-I", str(_SOURCES))
+    flags = (*_FLAGS, f"-march={cpu}", "-I", str(work), "-I", str(_SOURCES))
 
     def run(source: Path, output: Path, more: tuple[str, ...]) -> Path:
         command = toolchain.compile_cxx(source, output, flags=(*flags, *more))
         run_tool(command, log=work / f"{output.stem}.log", environment=toolchain.environment())
         return output
 
-    shared = _shared_digest(toolchain, work)
+    shared = _shared_digest(toolchain, cpu, work)
     kept = cache_root() / "emulator" / "objects"
     kept.mkdir(parents=True, exist_ok=True)
     names = {source: _object_name(shared, source) for source in sources}

@@ -209,4 +209,5 @@ TABLE: tuple[Rule, ...] = (
         "{path} is no registry: {problem}",
         "name a file that cklang registry export or json.dumps(registry.to_json()) has written",
     ),
+    row("K095", CkValueError, "{path} is not empty", "name a folder that is, or a new one"),
 )

@@ -22,7 +22,7 @@ from cklang.ir.nodes import Function
 from cklang.memo import BoundedMemo
 from cklang.runtime.any_program import Annotated, AnyProgram
 from cklang.runtime.bind import Binding, assign, bind
-from cklang.runtime.planner import Choice, build_choices, choices_of, declare, memory_of
+from cklang.runtime.planner import Choice, build_choices, choices_of, declare, kernels_of, memory_of
 from cklang.runtime.results import targets_of
 from cklang.runtime.sharing import options_of, quickest_plan
 from cklang.selection.context import current, device_named
@@ -33,7 +33,9 @@ from cklang.selection.space import Pattern
 if TYPE_CHECKING:
     import networkx as nx
 
+    from cklang.fusion.functions import Functions
     from cklang.fusion.plan import Plan
+    from cklang.keys import AnyKey
     from cklang.runtime.explain import Explanation
     from cklang.runtime.summary import Summary
 
@@ -207,6 +209,24 @@ class PlannedOp:
         """
         return build_choices(self._choices(args, kwargs, out, device), executor)
 
+    def kernels(
+        self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any
+    ) -> tuple[tuple[AnyKey, Functions], ...]:
+        """Return the key and the functions of each kernel of a call; nothing is built.
+
+        Args:
+            *args: As in a call.
+            out: As in a call.
+            device: As in a call; only its GPU matters.
+            **kwargs: As in a call.
+
+        Example:
+            >>> ((key, functions),) = linear.kernels(x, w, device="emu:gfx942")
+            >>> key.family, list(functions)
+            ('gemm', ['epilogue'])
+        """
+        return tuple(kernels_of(self._choices(args, kwargs, out, device)))
+
     def problems(self, *args: Any, out: Any = None, **kwargs: Any) -> tuple[Any, ...]:
         """Return the problem of each kernel of a call, as :func:`cklang.select` takes it.
 
@@ -236,7 +256,7 @@ class PlannedOp:
         registry: Registry | None = None,
         priority: int = 0,
         gradient: bool = False,
-        bias: bool = False,
+        bias: Any = False,
         **kwargs: Any,
     ) -> int:
         """Declare kernels for calls like this one in a registry, and return how many are new.
@@ -249,7 +269,8 @@ class PlannedOp:
             registry: Where; :attr:`registry` if left out.
             priority: Of these kernels.
             gradient: Whether for :func:`cklang.attention_grad` of it instead.
-            bias: Whether for that with the gradient of its bias instead.
+            bias: Whether for that with the gradient of its bias instead; or, of an op with a
+                parameter of that name, its argument.
             **kwargs: As in a call.
 
         Example:
@@ -258,6 +279,8 @@ class PlannedOp:
             True
         """
         target = self.registry if registry is None else registry
+        if not isinstance(bias, bool):  # an array: the op has a parameter of that name
+            kwargs["bias"], bias = bias, False
         if gradient or bias:
             return self._declare_gradients(args, kwargs, target, device, among, priority, bias)
         choices = self._choices(args, kwargs, out, device)

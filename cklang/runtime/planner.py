@@ -26,6 +26,7 @@ from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS
 from cklang.ir.ops import Kind as OpKind
 from cklang.ir.scatter import in_place_results
+from cklang.keys import AnyKey
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import AccessRange, CallPlan, access_range, step_on
 from cklang.runtime.fault_places import Tensor, first_uses
@@ -506,9 +507,14 @@ def build_choices(choices: Sequence[Choice], executor: Executor | None) -> tuple
     """
     from cklang.build.parallel import built
 
+    return built(kernels_of(choices), executor)
+
+
+def kernels_of(choices: Sequence[Choice]) -> list[tuple[AnyKey, Functions]]:
+    """Return the kernels of choices, then those around them, as builders take them."""
     stages = [choice.main for choice in choices]
     stages += [stage for choice in choices for stage in (*choice.before, *choice.after)]
-    return built([(stage.key, stage.functions) for stage in stages], executor)
+    return [(stage.key, stage.functions) for stage in stages]
 
 
 def declare(registry: Registry, choice: Choice, among: Pattern | str | None, priority: int) -> int:

@@ -38,6 +38,7 @@ START_UP: Table = {
         "cklang.toolchain.compilers",
     ),
     "cklang.cli.specs": ("cklang.build.steps",),
+    "cklang.cli.warm": ("cklang.prebuilding",),
     "cklang.device.device": (
         "cklang.emulator",
         "hip",

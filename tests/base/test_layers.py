@@ -49,6 +49,7 @@ LAYERS = (
     "runtime",
     "ops",
     "exporting",
+    "prebuilding",
     "autodiff",
     "torch",
     "triton",

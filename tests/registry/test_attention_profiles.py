@@ -73,7 +73,7 @@ def test_bundles_hold_attention(tmp_path: Path, no_headers: None) -> None:
     files = [stencil(tmp_path / str(place), each) for place, each in enumerate(bundled)]
     bundle.write(path, files, compiler="a compiler", headers="a tree")
     contents = bundle.read(path)
-    assert [row[0] for row in contents.stencils] == bundled
+    assert list(contents.keys) == bundled
     assert all(contents.find(each, "source") is not None for each in bundled)
     with knobs.scope(CKLANG_BUNDLE=str(path)):
         chosen = ck.select(PROBLEM, registry=Registry("empty"), arch="gfx942")
@@ -211,7 +211,7 @@ def test_the_command_line_bundles_a_profile(
     path = tmp_path / "fp32.ckb"
     words = ["build", "--bundle", str(path), "--profile", "fp32", "--arch", "gfx942"]
     assert main([*words, "--head", "64", "--element", "f32"]) == 0
-    bundled = [row[0] for row in bundle.read(path).stencils]
+    bundled = list(bundle.read(path).keys)
     assert f"{len(bundled)} stencils" in capsys.readouterr().out
     assert {k.algorithm.tile[5] for k in bundled if k.family == "attention"} == {64}
     kinds = {k.family for k in bundled}
@@ -224,7 +224,7 @@ def test_the_command_line_bundles_a_profile(
     words = ["build", f"{program}:one", *dims, "--bundle", str(path), "--arch", "gfx942"]
     for more, kinds in (([], {"attention", "combine"}), (["--gradient"], GRADIENTS)):
         assert main([*words, *more]) == 0
-        assert {row[0].family for row in bundle.read(path).stencils} == kinds
+        assert {key.family for key in bundle.read(path).keys} == kinds
 
 
 GRADIENTS = {"attention", "combine", "attention_backward", "reduce"}

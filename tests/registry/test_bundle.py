@@ -62,7 +62,7 @@ def test_a_bundle_reads_back(tmp_path: Path) -> None:
     path = written(tmp_path, one, other, one)
     contents = bundle.read(path)
     assert (contents.compiler, contents.headers) == ("a compiler", "a tree")
-    assert [stencil[0] for stencil in contents.stencils] == [one.key, other.key]
+    assert list(contents.keys) == [one.key, other.key]
     stored = contents.find(other.key, "source")
     assert stored is not None
     assert stored.copy("stencil.bc", tmp_path).read_bytes() == b"bitcode"

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "ops/matrix_multiply.h"
+#include "ops/matrix_unpack_lanes.h"
 
 namespace ckemu {
 

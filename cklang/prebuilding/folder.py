@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""The emulator and the essential stencils: compiled into the cache, or written to a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cklang.arch import arch
+from cklang.build import bundle
+from cklang.build.builder import Wanted, shared_builder
+from cklang.build.parallel import built
+from cklang.emulator.build import copy_library, library_path, portable_library
+from cklang.prebuilding.essentials import EssentialCall, essential_calls
+from cklang.toolchain.prebuilt import EMULATOR, STENCILS
+
+__all__ = ["compile_essentials", "essential_kernels", "write_folder"]
+
+
+def essential_kernels(
+    gpus: Sequence[str], calls: Sequence[EssentialCall] | None = None
+) -> list[Wanted]:
+    """Return the kernels that the essential calls take, each once.
+
+    Args:
+        gpus: Names such as ``gfx942``.
+        calls: Others than :func:`~cklang.prebuilding.essentials.essential_calls` gives.
+    """
+    kernels = {
+        (key.digest, functions.digest): (key, functions)
+        for gpu in gpus
+        for call in (essential_calls(arch(gpu)) if calls is None else calls)
+        for key, functions in call.op.kernels(**call.arguments(), device=f"emu:{gpu}")
+    }
+    return list(kernels.values())
+
+
+def compile_essentials(gpus: Sequence[str], calls: Sequence[EssentialCall] | None = None) -> int:
+    """Compile the emulator and the essential kernels into the cache; return how many they are.
+
+    Args:
+        gpus: Names such as ``gfx942``.
+        calls: Others than the essential ones.
+
+    Raises:
+        CkBuildError: B rows, a compiler failed.
+    """
+    library_path()
+    return len(built(essential_kernels(gpus, calls)))
+
+
+def write_folder(
+    folder: Path, gpus: Sequence[str], calls: Sequence[EssentialCall] | None = None
+) -> int:
+    """Write what ``CKLANG_PREBUILT`` and the wheel's build hook take; return how many stencils.
+
+    The emulator in it runs on every x86-64 CPU with AVX2, and uses AVX-512 where it is there.
+
+    Args:
+        folder: A folder that does not exist, or is empty.
+        gpus: Names such as ``gfx942``.
+        calls: Others than the essential ones.
+
+    Raises:
+        CkBuildError: B rows, a compiler failed.
+        OSError: It cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    copy_library(portable_library(), folder / EMULATOR)
+    kernels, builder = essential_kernels(gpus, calls), shared_builder()
+    built(kernels)
+    return bundle.write(
+        folder / STENCILS,
+        (builder.stencil_files(kernel) for kernel in kernels),
+        compiler=builder.toolchain.identity,
+        headers=builder.tree.identity,
+    )

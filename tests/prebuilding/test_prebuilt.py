@@ -21,9 +21,11 @@ from cklang.build.builder import shared_builder
 from cklang.cli.main import main
 from cklang.emulator import build as emulator_build
 from cklang.emulator.build import LIBRARY, copy_library, library_path
+from cklang.emulator.isa.tables import generate
 from cklang.prebuilding import compile_essentials, write_folder
 from cklang.prebuilding.essentials import EssentialCall, essential_calls, linear_gelu, normalised
 from cklang.prebuilding.folder import essential_kernels
+from cklang.toolchain.compilers import find_toolchain, run_tool
 from cklang.toolchain.prebuilt import EMULATOR, STENCILS
 
 ROOT = Path(__file__).parents[2]
@@ -83,12 +85,22 @@ def test_one_that_does_not_fit_is_not(
     assert "is not used" in caplog.text
 
 
+@pytest.mark.usefixtures("compiler")
+def test_kernels_for_avx512_compile_where_the_rest_is_for_avx2(tmp_path: Path) -> None:
+    generate(tmp_path)
+    (tmp_path / "devices.inc").write_text(emulator_build._devices())
+    toolchain, sources = find_toolchain(), emulator_build._SOURCES
+    includes = ("-I", str(tmp_path), "-I", str(sources), "-include", "core/common.h")
+    flags = (*emulator_build._FLAGS, f"-march={emulator_build._PORTABLE}", *includes)
+    source, output = sources / "ops" / "matrix_avx512.cpp", tmp_path / "x.o"
+    command = toolchain.compile_cxx(source, output, flags=flags)
+    run_tool(command, log=tmp_path / "log", environment=toolchain.environment())
+    assert output.stat().st_size
+
+
 _PROGRAM = """
-import sys
 import numpy as np
-from cklang.build import steps
 from cklang.prebuilding.essentials import normalised
-from cklang.runtime.placeholder_arguments import packed_arguments
 
 x = np.full((70, 1024), 3, np.float16)
 y = normalised(x, np.ones(1024, np.float16), device="emu:gfx942")

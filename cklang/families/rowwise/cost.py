@@ -93,10 +93,11 @@ class RowwiseCost:
         block = max(a.threads, BLOCK)
         resident = self._spec.compute_units * _RESIDENT * BLOCK // block
         count, length = problem.count, problem.length
-        shares = 1
+        # Threads of a workgroup beyond the last row are idle.
+        groups, shares = math.ceil(count * a.threads / block), 1
         if not s.reductions and not s.rows:
-            shares = max(1, min(math.ceil(length / (a.threads * a.vector)), resident // count))
-        rounds = math.ceil(count * shares * a.threads / block / max(resident, 1))
+            shares = max(1, min(math.ceil(length / (a.threads * a.vector)), resident // groups))
+        rounds = math.ceil(groups * shares / max(resident, 1))
         vectors = math.ceil(length / (a.threads * a.vector * shares))
         # Loads of one element each, where a tensor has no vectors.
         loads = sum(1 if each.access in "cb" else a.vector for each in problem.tensors)
@@ -110,14 +111,14 @@ class RowwiseCost:
             launch=c.launch,
             memory=(memory + again) * self._waste(problem, a),
             latency=rounds * (chain + exchanges)
-            + self._issue(key, count * shares, vectors, passes),
+            + self._issue(key, groups * shares, vectors, passes),
         )
 
-    def _issue(self, key: RowwiseKey, rows: int, vectors: int, passes: int) -> float:
+    def _issue(self, key: RowwiseKey, workgroups: int, vectors: int, passes: int) -> float:
         """Return how long the busiest SIMD issues: idle lanes take as long as others."""
         a, spec = key.algorithm, self._spec
         block = max(a.threads, BLOCK)
-        groups = math.ceil(math.ceil(rows * a.threads / block) / spec.compute_units)
+        groups = math.ceil(workgroups / spec.compute_units)
         waves = math.ceil(block / spec.wave_size / spec.simds_per_cu)
         instructions = _ISSUED + vectors * a.vector * _OF_ELEMENT * passes
         return groups * waves * instructions / spec.clock_hz * _MICROSECONDS

@@ -62,7 +62,7 @@ class DescribeRowwise
                 return "there are more axes of rows than the kernel was built for";
         if(length > 0 && length < shape_.vector)
             return "a row must have as many elements as the kernel's vectors";
-        if(shape_.chunks && length > shape_.threads * shape_.vector * shape_.chunks)
+        if(shape_.chunks && length > capacity())
             return "a row has more elements than the kernel keeps";
         return nullptr;
     }
@@ -91,10 +91,23 @@ class DescribeRowwise
     /// How many workgroups share the rows of a map: enough for the GPU, each with work for a while.
     uint32_t shares(int64_t groups, int64_t length) const
     {
-        const int64_t vectors = length / (shape_.threads * shape_.vector) + 1;
+        const int64_t step    = shape_.threads * shape_.vector;
+        const int64_t vectors = length ? (length - 1) / step + 1 : 1;
         const int64_t wanted  = p_.compute_units * 8 / groups + 1;
         const int64_t shares  = vectors < wanted ? vectors : wanted;
         return static_cast<uint32_t>(shares < 65535 ? shares : 65535);
+    }
+
+    /// The elements of a row that registers hold.
+    int64_t capacity() const { return shape_.threads * shape_.vector * shape_.chunks; }
+
+    /// Whether outputs are contiguous and rows are what the kernel has code without branches for.
+    bool is_whole(int64_t length) const
+    {
+        for(int place = 0; place < shape_.elements; ++place)
+            if(!is_vector(p_.outputs[place]))
+                return false;
+        return shape_.is_map ? length % shape_.vector == 0 : shape_.chunks && length == capacity();
     }
 
     bool is_linear() const
@@ -139,6 +152,7 @@ class DescribeRowwise
                 args.linear |= uint32_t(is_linear()) << place;
             }
         }
+        args.whole = is_whole(args.length);
         return args;
     }
 

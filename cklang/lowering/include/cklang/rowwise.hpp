@@ -8,6 +8,10 @@
 //
 // The last vector of a row ends with the row: where the length is no multiple of a vector, it
 // overlaps the one before, and the elements that both have are neither joined nor stored again.
+//
+// Where registers hold a row, a workgroup issues all loads of its first row at once, those of what
+// rows have in common too, and waits for them together. For that there is no branch between them:
+// lanes beyond the row load its last vector again.
 #pragma once
 
 #include <hip/hip_runtime.h>
@@ -47,13 +51,19 @@ struct RowProd
 struct RowMax
 {
     static constexpr float identity = -__builtin_inff();
-    CK_TILE_DEVICE static float join(float a, float b) { return a < b || b != b ? b : a; }
+    CK_TILE_DEVICE static float join(float a, float b)
+    {
+        return __builtin_elementwise_maximum(a, b);
+    }
 };
 
 struct RowMin
 {
     static constexpr float identity = __builtin_inff();
-    CK_TILE_DEVICE static float join(float a, float b) { return b < a || b != b ? b : a; }
+    CK_TILE_DEVICE static float join(float a, float b)
+    {
+        return __builtin_elementwise_minimum(a, b);
+    }
 };
 
 /// Joins of i32, which are handed over as the bits of a float; sums and products wrap.
@@ -130,6 +140,54 @@ struct RowShape
     static constexpr index_t block   = threads_ < 256 ? 256 : threads_;
 };
 
+/// Exchanges between lanes, all of which are active.
+struct RowLanes
+{
+    /// What neighbouring lanes have together, in groups of so many; each lane has the result.
+    template <typename Join, index_t lanes>
+    CK_TILE_DEVICE static float joined(float part)
+    {
+        // Lanes of one group of 16 read each other's registers.
+        if constexpr(lanes > 1)
+            part = Join::join(part, permuted<0xb1>(part)); // quad_perm:[1,0,3,2]
+        if constexpr(lanes > 2)
+            part = Join::join(part, permuted<0x4e>(part)); // quad_perm:[2,3,0,1]
+        if constexpr(lanes > 4)
+            part = Join::join(part, permuted<0x141>(part)); // row_half_mirror
+        if constexpr(lanes > 8)
+            part = Join::join(part, permuted<0x140>(part)); // row_mirror
+#if defined(__GFX9__)
+        if constexpr(lanes == 64)
+        {
+            // The last of 16 lanes to the next 16, then the last of 32 to the others.
+            part = Join::join(part, permuted<0x142>(part)); // row_bcast:15
+            part = Join::join(part, permuted<0x143>(part)); // row_bcast:31
+            const int bits = __builtin_amdgcn_readlane(__builtin_bit_cast(int, part), 63);
+            return __builtin_bit_cast(float, bits);
+        }
+#endif
+        if constexpr(lanes > 16)
+            part = Join::join(part, from_lane(part, ck_tile::get_lane_id() ^ 16));
+        if constexpr(lanes > 32)
+            part = Join::join(part, from_lane(part, ck_tile::get_lane_id() ^ 32));
+        return part;
+    }
+
+    private:
+    template <int control>
+    CK_TILE_DEVICE static float permuted(float value)
+    {
+        const int bits = __builtin_bit_cast(int, value);
+        return __builtin_bit_cast(float, __builtin_amdgcn_mov_dpp(bits, control, 0xf, 0xf, true));
+    }
+
+    CK_TILE_DEVICE static float from_lane(float value, uint32_t lane)
+    {
+        const int bits = __builtin_bit_cast(int, value);
+        return __builtin_bit_cast(float, __builtin_amdgcn_ds_bpermute(lane * 4, bits));
+    }
+};
+
 template <typename Shape, typename Elements, typename Rows, typename... Stages>
 struct RowwiseKernel
 {
@@ -138,37 +196,50 @@ struct RowwiseKernel
     static constexpr index_t wave   = ck_tile::get_warp_size();
     static constexpr index_t total  = (Stages::count + ... + 0); // reductions
     static constexpr bool is_map    = sizeof...(Stages) == 0 && Rows::count == 0;
-    // Elements that registers hold: rows of so many have no last vector of their own.
-    static constexpr uint32_t capacity = Shape::threads * vector * Shape::chunks;
     // A workgroup goes on with other rows, for which registers hold what they have in common.
     static constexpr bool goes_on = Shape::common > 0 && Shape::chunks > 0;
 
     /// Part of the kernel, however long: a function of its own would not know its arguments.
-    __attribute__((always_inline)) CK_TILE_DEVICE static void run(const ck_row_args& args)
+    __attribute__((always_inline)) CK_TILE_DEVICE static void run(const ck_row_args&)
     {
-        RowwiseKernel kernel(args);
+        RowwiseKernel kernel;
         kernel.compute();
     }
 
     private:
-    CK_TILE_DEVICE explicit RowwiseKernel(const ck_row_args& args) : args_(args)
+    CK_TILE_DEVICE RowwiseKernel() { lane_ = threadIdx.x % Shape::threads; }
+
+    /// Read where the fills read, so that both are one load.
+    CK_TILE_DEVICE static const CK_CONSTANT ck_row_args* args()
     {
-        lane_ = threadIdx.x % Shape::threads;
+        return (const CK_CONSTANT ck_row_args*)__builtin_amdgcn_kernarg_segment_ptr();
+    }
+
+    /// Which of a workgroup's rows this thread has: the same one for a wave, if rows have waves.
+    CK_TILE_DEVICE static uint32_t of_group()
+    {
+        if constexpr(rows == 1)
+            return 0;
+        else if constexpr(Shape::threads % wave == 0)
+            return __builtin_amdgcn_readfirstlane(threadIdx.x / Shape::threads);
+        else
+            return threadIdx.x / Shape::threads;
     }
 
     /// Begin with the rows of a group, of which a workgroup has as many as its threads allow.
     CK_TILE_DEVICE void begin(uint32_t group)
     {
-        const uint32_t row = group * rows + threadIdx.x / Shape::threads;
-        is_row_            = row < args_.count;
+        const uint32_t row    = group * rows + of_group();
+        const uint32_t length = args()->length;
+        is_row_               = rows == 1 || row < args()->count;
         // Threads without a row have no element: all meet at the barriers.
-        length_       = is_row_ ? args_.length : 0;
-        last_         = length_ - vector;
+        length_       = is_row_ ? length : 0;
+        last_         = length - vector;
         uint32_t rest = is_row_ ? row : 0;
 #pragma unroll
         for(index_t axis = Shape::axes - 1; axis > 0; --axis)
         {
-            const uint32_t extent = args_.rows[CK_ROWWISE_MAX_AXES - Shape::axes + axis];
+            const uint32_t extent = args()->rows[CK_ROWWISE_MAX_AXES - Shape::axes + axis];
             place_[axis]          = rest % extent;
             rest /= extent;
         }
@@ -177,63 +248,125 @@ struct RowwiseKernel
 
     CK_TILE_DEVICE void compute()
     {
+        prefetch();
+        begin(blockIdx.x);
+        if constexpr(is_map)
+        {
+            if(args()->whole)
+                map<true>();
+            else
+                map<false>();
+        }
+        else if constexpr(Shape::chunks > 0)
+        {
+            if(args()->whole)
+                compute_rows<true>();
+            else
+                compute_rows<false>();
+        }
+        else
+            compute_row<false>();
+    }
+
+    /// Have the arguments that most kernels need loaded at once, before the first branch: each load
+    /// that waits for another takes as long as a row's. A kernel without so many tensors has zeros.
+    CK_TILE_DEVICE static void prefetch()
+    {
+        constexpr index_t last   = CK_ROWWISE_MAX_AXES - 1;
+        constexpr index_t before = Shape::axes > 1 ? last - 1 : last;
+        constexpr index_t most   = Elements::count + Rows::count - 1;
+        constexpr index_t second = most < 1 ? most : 1, third = most < 2 ? most : 2;
+        // Who keeps nothing mostly has one operand or two.
+        constexpr bool is_simple = Shape::kept + Shape::common == 0;
+        const auto& reads        = args()->reads;
+        const auto& outputs      = args()->outputs;
+        const auto length        = static_cast<uint32_t>(args()->length);
+        const uint32_t grid      = is_map ? gridDim.y : goes_on ? gridDim.x : 0;
+#define CK_ROW_TENSOR(t) "s"((t).data), "s"((t).row_stride[last]), "s"((t).row_stride[before])
+        asm volatile("" ::"s"(length),
+                     "s"(args()->count),
+                     "s"(args()->whole),
+                     "s"(Shape::axes > 1 ? args()->rows[last] : 0),
+                     "s"(grid),
+                     "s"(is_map && Shape::threads < wave ? reads[0].stride[last] : 0),
+                     CK_ROW_TENSOR(reads[0]),
+                     CK_ROW_TENSOR(reads[1]),
+                     CK_ROW_TENSOR(reads[is_simple ? 1 : 2]),
+                     CK_ROW_TENSOR(reads[is_simple ? 1 : 3]),
+                     CK_ROW_TENSOR(outputs[0]),
+                     CK_ROW_TENSOR(outputs[second]),
+                     CK_ROW_TENSOR(outputs[third]));
+#undef CK_ROW_TENSOR
+    }
+
+    /// Compute each element by itself. ``whole``: rows are vectors, in operands and results.
+    template <bool whole>
+    CK_TILE_DEVICE void map() const
+    {
+        if(!is_row_)
+            return;
+        const auto length   = static_cast<uint32_t>(args()->length);
+        const uint32_t step = gridDim.y * Shape::threads * vector;
+        for(uint32_t j = (blockIdx.y * Shape::threads + lane_) * vector; j < length; j += step)
+            store<whole>(nullptr, whole ? j : start(j), j);
+    }
+
+    /// Compute the rows of a workgroup. ``full``: each row fills the registers and results are
+    /// contiguous, so there are no branches.
+    template <bool full>
+    CK_TILE_DEVICE void compute_rows()
+    {
+        if(full || args()->length > 0)
+        {
+            load_common<full>();
+            keep<full>();
+        }
         if constexpr(goes_on)
         {
-            begin(0);
-            load_common();
-            for(uint32_t group = blockIdx.x; group * rows < args_.count; group += gridDim.x)
+            const uint32_t step = gridDim.x;
+            for(uint32_t group = blockIdx.x;;)
             {
-                begin(group);
-                // Addresses are computed anew: those of all elements would fill the registers.
-                asm volatile("" : "+v"(lane_));
-                compute_any_row();
+                compute_row<full>();
+                group += step;
+                if(group * rows >= args()->count)
+                    return;
                 // With several stages the barriers between them are enough.
                 if constexpr(Shape::threads > wave && sizeof...(Stages) == 1)
                     __syncthreads();
+                begin(group);
+                // Addresses are computed anew: those of all elements would fill the registers.
+                asm volatile("" : "+v"(lane_));
+                if(full || args()->length > 0)
+                    keep<full>();
+                opaque();
             }
         }
         else
-        {
-            begin(blockIdx.x);
-            compute_any_row();
-        }
+            compute_row<full>();
     }
 
-    /// Rows that fill the registers have code of their own, without branches.
-    CK_TILE_DEVICE void compute_any_row()
+    /// Keep conversions of what is loaded apart from the loop's, which would convert again.
+    CK_TILE_DEVICE void opaque()
     {
-        if constexpr(Shape::chunks > 0 && !is_map)
-            if(args_.length == capacity)
-                return compute_row<true>();
-        compute_row<false>();
+#pragma unroll
+        for(index_t chunk = 0; chunk < Shape::chunks; ++chunk)
+#pragma unroll
+            for(index_t e = 0; e < Shape::kept * vector; ++e)
+                asm("" : "+v"(kept_[chunk][e]));
     }
 
+    /// Compute a row, which is loaded if registers hold it.
     template <bool full>
     CK_TILE_DEVICE void compute_row()
     {
-        if constexpr(is_map)
-        {
-            const uint32_t step = gridDim.y * Shape::threads * vector;
-            for(uint32_t j = (blockIdx.y * Shape::threads + lane_) * vector; j < length_; j += step)
-                store(nullptr, start(j), j);
-        }
-        else
-        {
-            keep<full>();
-            stages<full, 0, 0, Stages...>();
-            each_vector<full>([&](const float* kept, uint32_t at, uint32_t j) {
-                if(!full || is_row_)
-                    store(kept, at, j);
-            });
-            if constexpr(Rows::count > 0)
-                if(is_row_ && lane_ == 0)
-                    finish();
-        }
-    }
-
-    CK_TILE_DEVICE const CK_CONSTANT ck_row_args* args() const
-    {
-        return (const CK_CONSTANT ck_row_args*)__builtin_amdgcn_kernarg_segment_ptr();
+        stages<full, 0, 0, Stages...>();
+        each_vector<full>([&](const float* kept, uint32_t at, uint32_t j) {
+            if(!full || is_row_)
+                store<full>(kept, at, j);
+        });
+        if constexpr(Rows::count > 0)
+            if(is_row_ && lane_ == 0)
+                finish();
     }
 
 #define CK_ROW_HERE reduced_, place_[0], place_[1], place_[2], place_[3], place_[4]
@@ -247,14 +380,15 @@ struct RowwiseKernel
     CK_TILE_DEVICE uint32_t start(uint32_t j) const { return j < last_ ? j : last_; }
 
     /// Load what rows have in common, which threads without a row have too.
+    template <bool full>
     CK_TILE_DEVICE void load_common()
     {
-        length_ = args_.length;
-        last_   = length_ - vector;
 #pragma unroll
         for(index_t chunk = 0; chunk < Shape::chunks; ++chunk)
-            if(const uint32_t j = first(chunk, lane_); j < length_)
-                common(kept_[chunk], start(j));
+        {
+            const uint32_t j = first(chunk, lane_);
+            common(kept_[chunk], full ? j : start(j));
+        }
     }
 
     CK_TILE_DEVICE void common(float* kept, uint32_t at) const
@@ -269,16 +403,18 @@ struct RowwiseKernel
             ck_row_load(kept, kept, CK_ROW_HERE, at, args());
     }
 
-    /// Load what is kept, where registers hold a row.
+    /// Load what is kept, where registers hold a row; threads without a row load the first.
     template <bool full>
     CK_TILE_DEVICE void keep()
     {
-        if constexpr(Shape::kept > 0 && Shape::chunks > 0)
+        if constexpr(Shape::kept > 0)
         {
 #pragma unroll
             for(index_t chunk = 0; chunk < Shape::chunks; ++chunk)
-                if(const uint32_t j = first(chunk, lane_); full || j < length_)
-                    load(kept_[chunk], full ? j : start(j));
+            {
+                const uint32_t j = first(chunk, lane_);
+                load(kept_[chunk], full ? j : start(j));
+            }
         }
     }
 
@@ -313,11 +449,11 @@ struct RowwiseKernel
     template <bool full, index_t stage, index_t before, typename Stage, typename... Later>
     CK_TILE_DEVICE void stages()
     {
-        float joined[Stage::count * vector];
+        float joined[Stage::count * chains];
         ck_tile::static_for<0, Stage::count, 1>{}([&](auto i) {
 #pragma unroll
-            for(index_t e = 0; e < vector; ++e)
-                joined[i * vector + e] = Stage::template Join<i>::identity;
+            for(index_t e = 0; e < chains; ++e)
+                joined[i * chains + e] = Stage::template Join<i>::identity;
         });
         bool is_first = true;
         each_vector<full>([&](const float* kept, uint32_t at, uint32_t j) {
@@ -329,21 +465,22 @@ struct RowwiseKernel
 #pragma unroll
                 for(index_t e = 0; e < vector; ++e)
                 {
-                    float& all = joined[i * vector + e];
+                    float& all = joined[i * chains + e % chains];
                     // Joining with the neutral element is an instruction too.
                     const float part = parts[i * vector + e];
-                    all = full && is_first ? part : Stage::template Join<i>::join(all, part);
+                    const bool alone = full && is_first && e < chains;
+                    all              = alone ? part : Stage::template Join<i>::join(all, part);
                 }
             });
             is_first = false;
         });
         ck_tile::static_for<0, Stage::count, 1>{}([&](auto i) {
             using Join   = typename Stage::template Join<i>;
-            float result = joined[i * vector];
+            float result = joined[i * chains];
 #pragma unroll
-            for(index_t e = 1; e < vector; ++e)
-                result = Join::join(result, joined[i * vector + e]);
-            reduced_[before + i] = of_wave<Join>(result);
+            for(index_t e = 1; e < chains; ++e)
+                result = Join::join(result, joined[i * chains + e]);
+            reduced_[before + i] = RowLanes::joined<Join, lanes>(result);
         });
         if constexpr(Shape::threads > wave)
             of_row<before, Stage>();
@@ -376,18 +513,7 @@ struct RowwiseKernel
             ck_row_part3(parts, kept, CK_ROW_HERE, j, args());
     }
 
-    /// What the lanes of a row have together, as far as they are of one wave.
-    template <typename Join>
-    CK_TILE_DEVICE static float of_wave(float part)
-    {
-        constexpr index_t lanes = Shape::threads < wave ? Shape::threads : wave;
-#pragma unroll
-        for(index_t distance = lanes / 2; distance > 0; distance /= 2)
-            part = Join::join(part, from_lane(part, (threadIdx.x % wave) ^ distance));
-        return part;
-    }
-
-    /// Join what the waves of a row have.
+    /// Join what the waves of a row have: lanes read one each.
     template <index_t before, typename Stage>
     CK_TILE_DEVICE void of_row()
     {
@@ -396,23 +522,17 @@ struct RowwiseKernel
         ck_tile::static_for<0, Stage::count, 1>{}(
             [&](auto i) { of_waves[i][threadIdx.x / wave] = reduced_[before + i]; });
         __syncthreads();
-        const index_t first = threadIdx.x / Shape::threads * (Shape::threads / wave);
+        constexpr index_t waves = Shape::threads / wave;
+        const index_t mine      = threadIdx.x / Shape::threads * waves + threadIdx.x % waves;
         ck_tile::static_for<0, Stage::count, 1>{}([&](auto i) {
-            float result = of_waves[i][first];
-#pragma unroll
-            for(index_t other = 1; other < Shape::threads / wave; ++other)
-                result = Stage::template Join<i>::join(result, of_waves[i][first + other]);
-            reduced_[before + i] = result;
+            using Join           = typename Stage::template Join<i>;
+            reduced_[before + i] = RowLanes::joined<Join, waves>(of_waves[i][mine]);
         });
     }
 
-    CK_TILE_DEVICE static float from_lane(float value, uint32_t lane)
-    {
-        const int bits = __builtin_bit_cast(int, value);
-        return __builtin_bit_cast(float, __builtin_amdgcn_ds_bpermute(lane * 4, bits));
-    }
-
-    /// Store the elements of a vector that begins at ``at``, from element j on.
+    /// Store the elements of a vector that begins at ``at``, from element j on. ``whole``: it is all
+    /// of them, and results are contiguous.
+    template <bool whole>
     CK_TILE_DEVICE void store(const float* kept, uint32_t at, uint32_t j) const
     {
         if constexpr(Elements::count > 0)
@@ -420,17 +540,17 @@ struct RowwiseKernel
             float words[Elements::count * vector];
             ck_row_store(words, kept, CK_ROW_HERE, at, args());
             ck_tile::static_for<0, Elements::count, 1>{}([&](auto i) {
-                put<typename Elements::template Type<i>>(i, words + i * vector, at, j - at);
+                put<typename Elements::template Type<i>, whole>(i, words + i * vector, at, j - at);
             });
         }
     }
 
-    template <typename E>
+    template <typename E, bool whole>
     CK_TILE_DEVICE void put(index_t output, const float* words, uint32_t at, uint32_t skipped) const
     {
-        const ck_row_tensor& tensor = args_.outputs[output];
-        CK_GLOBAL E* const row      = (CK_GLOBAL E*)tensor.data + base(tensor);
-        if((args_.vectors >> output & 1) && skipped == 0)
+        const CK_CONSTANT ck_row_tensor* tensor = &args()->outputs[output];
+        CK_GLOBAL E* const row                  = (CK_GLOBAL E*)tensor->data + base(tensor);
+        if(whole || ((args()->vectors >> output & 1) && skipped == 0))
         {
             // GPUs store dwords at any address.
             using Vector = E __attribute__((ext_vector_type(vector), aligned(sizeof(E))));
@@ -439,39 +559,43 @@ struct RowwiseKernel
             for(index_t e = 0; e < vector; ++e)
                 narrowed[e] = value<E>(words[e]);
             *(CK_GLOBAL Vector*)(row + at) = narrowed;
-            return;
         }
+        else
+        {
 #pragma unroll
-        for(index_t e = 0; e < vector; ++e)
-            if(e >= skipped)
-                row[along(tensor, output, at + e)] = value<E>(words[e]);
+            for(index_t e = 0; e < vector; ++e)
+                if(e >= skipped)
+                    row[along(tensor, output, at + e)] = value<E>(words[e]);
+        }
     }
 
     /// Where an element is in a row of an output.
-    CK_TILE_DEVICE int64_t along(const ck_row_tensor& tensor, index_t output, uint32_t j) const
+    CK_TILE_DEVICE static int64_t
+    along(const CK_CONSTANT ck_row_tensor* tensor, index_t output, uint32_t j)
     {
-        if(args_.linear >> output & 1)
-            return j * tensor.stride[CK_ROWWISE_MAX_AXES - 1];
+        if(args()->linear >> output & 1)
+            return j * tensor->stride[CK_ROWWISE_MAX_AXES - 1];
         uint32_t rest = j;
         int64_t place = 0;
 #pragma unroll
         for(index_t axis = CK_ROWWISE_MAX_AXES - 1; axis >= 0; --axis)
         {
-            uint32_t extent = args_.elements[axis];
+            uint32_t extent = args()->elements[axis];
             // Reciprocals are computed here, not by kernels whose outputs have vectors.
             asm volatile("" : "+s"(extent));
-            place += int64_t(rest % extent) * tensor.stride[axis];
+            place += int64_t(rest % extent) * tensor->stride[axis];
             rest /= extent;
         }
         return place;
     }
 
-    CK_TILE_DEVICE int64_t base(const ck_row_tensor& tensor) const
+    CK_TILE_DEVICE int64_t base(const CK_CONSTANT ck_row_tensor* tensor) const
     {
-        int64_t place = 0;
+        constexpr index_t before = CK_ROWWISE_MAX_AXES - Shape::axes;
+        int64_t place            = 0;
 #pragma unroll
         for(index_t axis = 0; axis < Shape::axes; ++axis)
-            place += int64_t(place_[axis]) * tensor.row_stride[CK_ROWWISE_MAX_AXES - Shape::axes + axis];
+            place += int64_t(place_[axis]) * tensor->row_stride[before + axis];
         return place;
     }
 
@@ -480,9 +604,9 @@ struct RowwiseKernel
         float words[Rows::count];
         ck_row_finish(words, nullptr, CK_ROW_HERE, 0, args());
         ck_tile::static_for<0, Rows::count, 1>{}([&](auto i) {
-            using E                     = typename Rows::template Type<i>;
-            const ck_row_tensor& tensor = args_.outputs[Elements::count + i];
-            reinterpret_cast<E*>(tensor.data)[base(tensor)] = value<E>(words[i]);
+            using E                                 = typename Rows::template Type<i>;
+            const CK_CONSTANT ck_row_tensor* tensor = &args()->outputs[Elements::count + i];
+            ((CK_GLOBAL E*)tensor->data)[base(tensor)] = value<E>(words[i]);
         });
     }
 
@@ -501,8 +625,12 @@ struct RowwiseKernel
     static constexpr index_t chunks = Shape::chunks > 0 ? Shape::chunks : 1;
     static constexpr index_t values = Shape::kept + Shape::common;
     static constexpr index_t rows   = block / Shape::threads; // of a workgroup at once
+    static constexpr index_t lanes  = Shape::threads < wave ? Shape::threads : wave; // of a row
+    // A thread joins its elements into so many numbers at once: few, since they are joined in turn,
+    // and more for long rows, of whose sums each is then nearer to the right one.
+    static constexpr index_t most_chains = Shape::chunks > 0 ? 2 : 4;
+    static constexpr index_t chains      = vector < most_chains ? vector : most_chains;
 
-    const ck_row_args& args_;
     uint32_t lane_;
     bool is_row_;
     uint32_t length_; // less than 2^31; a step more is less than 2^32

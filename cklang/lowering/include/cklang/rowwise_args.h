@@ -24,6 +24,8 @@ typedef struct
     unsigned elements[CK_ROWWISE_MAX_AXES];
     unsigned vectors; /* a bit for each output: rows are contiguous */
     unsigned linear;  /* a bit for each output: a row has one stride */
+    unsigned whole;   /* results are contiguous, and rows are whole: they fill the registers that
+                         hold them, or, where each element is computed by itself, are vectors */
     ck_row_tensor reads[CK_ROWWISE_MAX_READS];
     ck_row_tensor outputs[CK_ROWWISE_MAX_OUTPUTS];
 } ck_row_args;

@@ -71,12 +71,12 @@ def test_all_loads_are_issued_before_the_first_wait(gpu: str) -> None:
 @pytest.mark.parametrize(
     ("gpu", "threads"),
     [
-        ("gfx942", 4),
         ("gfx942", 32),
         ("gfx942", 128),
         ("gfx1201", 8),
-        ("gfx1201", 32),
         ("gfx1201", 1024),
+        *(pytest.param("gfx942", each, marks=pytest.mark.full) for each in (2, 4, 16, 1024)),
+        *(pytest.param("gfx1201", each, marks=pytest.mark.full) for each in (32, 64, 512)),
     ],
 )
 def test_lanes_and_waves_of_a_row_join_each_element_once(gpu: str, threads: int) -> None:

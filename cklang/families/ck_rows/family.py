@@ -10,6 +10,7 @@ from cklang.arch import ArchSpec
 from cklang.codec import encode
 from cklang.device.resources import Resources
 from cklang.errors import error
+from cklang.families.ck_rows.host import WideLinesShim
 from cklang.families.ck_rows.key import CkTileRows, CkTileRowsKey, CkTileRowsSignature
 from cklang.families.ck_rows.lower import lower_ck_rows
 from cklang.families.ck_rows.problem import CkTileRowsProblem, problem_of
@@ -79,9 +80,9 @@ class _CkTileRowsFamily(Family[CkTileRowsSignature, CkTileRows, CkTileRowsProble
         main = Stage(
             key=selection.key,
             problem=problem,
-            shim=LinesShim,
+            shim=WideLinesShim if problem.signature.kernel.quantises else LinesShim,
             values=tuple(each.value for each in problem.tensors),
-            written=frozenset((problem.result.value,)),
+            written=frozenset(each.value for each in problem.results),
             request=problem.request,
         )
         yield Launches(selection=selection, main=main)

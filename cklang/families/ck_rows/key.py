@@ -25,15 +25,36 @@ class UpstreamKernel(Enum):
     """``reduce`` with maxima: an operation of ours, since CK Tile's loses nan."""
     ELEMENTWISE_ADD = "elementwise_add"
     """``elementwise`` with an addition."""
+    SMOOTHQUANT = "smoothquant"
+    """Rows times a vector, each divided by its own scale, and the scales."""
+    ADD_RMSNORM2D_RDQUANT = "add_rmsnorm2d_rdquant"
+    """A sum of matrices, which is stored too, its norm over a scale of each row, and the scales."""
+    POOL_SUM = "pool_sum"
+    """``pooling`` with additions: sums over windows of an image."""
+    POOL_MAX = "pool_max"
+    """``pooling`` with the maxima of ``reduce_max``."""
     BATCHED_TRANSPOSE = "batched_transpose"
     """A copy that exchanges the last two axes."""
+    IMAGE_TO_COLUMN = "image_to_column"
+    """A copy of the windows of an image, side by side, into a row each."""
     PERMUTE = "permute"
     """Any other copy into memory without gaps, an element a thread."""
 
     @property
     def copies(self) -> bool:
         """Whether it only moves elements."""
-        return self in (UpstreamKernel.BATCHED_TRANSPOSE, UpstreamKernel.PERMUTE)
+        kernel = UpstreamKernel
+        return self in (kernel.BATCHED_TRANSPOSE, kernel.PERMUTE, kernel.IMAGE_TO_COLUMN)
+
+    @property
+    def quantises(self) -> bool:
+        """Whether it divides each row by a scale, which it stores."""
+        return self in (UpstreamKernel.SMOOTHQUANT, UpstreamKernel.ADD_RMSNORM2D_RDQUANT)
+
+    @property
+    def pools(self) -> bool:
+        """Whether it reduces windows of an image."""
+        return self in (UpstreamKernel.POOL_SUM, UpstreamKernel.POOL_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +63,9 @@ class CkTileRowsSignature:
 
     kernel: UpstreamKernel
     dtype: DType
-    """Of what is read, gain and bias included."""
+    """Of what is read, gain and bias included; scales are f32."""
     result: DType
+    """Of what is written; of what is quantised, where there is more."""
     functions: str = ""
     """No function of the user's is called."""
 

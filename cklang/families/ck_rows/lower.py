@@ -21,18 +21,31 @@ _HEADERS = {
     UpstreamKernel.BATCHED_TRANSPOSE: ("batched_transpose",),
     UpstreamKernel.PERMUTE: ("permute",),
 }
+"""What kernels that share a template include."""
+
+_TEMPLATES = {
+    UpstreamKernel.SMOOTHQUANT: "ck_row_quant.hip.j2",
+    UpstreamKernel.ADD_RMSNORM2D_RDQUANT: "ck_row_quant.hip.j2",
+    UpstreamKernel.POOL_SUM: "ck_windows.hip.j2",
+    UpstreamKernel.POOL_MAX: "ck_windows.hip.j2",
+    UpstreamKernel.IMAGE_TO_COLUMN: "ck_windows.hip.j2",
+}
+"""The templates of the others."""
+
+_SHARED = (UpstreamKernel.ELEMENTWISE_ADD, UpstreamKernel.POOL_SUM, UpstreamKernel.POOL_MAX)
+"""Kernels whose workgroups have as many results as their threads load elements at once."""
 
 
 def lower_ck_rows(key: CkTileRowsKey, functions: Functions) -> KernelSource:
     """Return the source of one of CK Tile's kernels of rows."""
     s, a = key.signature, key.algorithm
     kernel = "ck_" + "_".join(s.label(a))
-    text = template("ck_rows.hip.j2").render(
+    text = template(_TEMPLATES.get(s.kernel, "ck_rows.hip.j2")).render(
         key_json=key_json(key),
         kernel=kernel,
         words=s.words,
         upstream=s.kernel.value,
-        headers=_HEADERS[s.kernel],
+        headers=_HEADERS.get(s.kernel, ()),
         x=s.dtype.ck,
         y=s.result.ck,
         threads=a.threads,
@@ -41,7 +54,9 @@ def lower_ck_rows(key: CkTileRowsKey, functions: Functions) -> KernelSource:
         block=a.longest,
         wave_tile=64 * a.vector * a.repeats,
         tile=TILE,
-        per_workgroup=a.longest if s.kernel is UpstreamKernel.ELEMENTWISE_ADD else a.threads,
+        per_workgroup=a.longest if s.kernel in _SHARED else a.threads,
+        pools=s.kernel.pools,
+        header="pooling" if s.kernel.pools else s.kernel.value,
         passes="TwoPass" if a.two_pass else "OnePass",
         two_pass=flag(a.two_pass),
         padded=flag(a.vector == 1),

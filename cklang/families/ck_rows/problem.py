@@ -13,7 +13,19 @@ from cklang.families.ck_rows.recognise import Match
 from cklang.families.lines import LinesRequest, LineTensor
 from cklang.families.rowwise.problem import RowwiseProblem, RowwiseTensor
 
-__all__ = ["CkTileRowsProblem", "problem_of"]
+__all__ = ["WINDOW_AXES", "CkTileRowsProblem", "problem_of"]
+
+
+_MATRICES = {UpstreamKernel.ELEMENTWISE_ADD: 2, UpstreamKernel.ADD_RMSNORM2D_RDQUANT: 2}
+"""How many operands have rows, where it is not one."""
+
+_BY_ROW = (
+    UpstreamKernel.REDUCE_SUM,
+    UpstreamKernel.REDUCE_MAX,
+    UpstreamKernel.SMOOTHQUANT,
+    UpstreamKernel.ADD_RMSNORM2D_RDQUANT,
+)
+"""Kernels whose last result has one element for each row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +37,42 @@ class CkTileRowsProblem:
     """Extents of the axes that count rows, outermost first."""
     elements: tuple[int, ...]
     operands: tuple[RowwiseTensor, ...]
-    """x, gain and bias, as many as there are."""
-    result: RowwiseTensor
+    """x, y, gain and bias, as many as there are."""
+    results: tuple[RowwiseTensor, ...]
+    """The sum that a norm is of, what is computed, and the scales of rows: as many as there are."""
     epsilon: float
+    most: float = 0.0
+    """What the largest of a row becomes where rows are quantised."""
 
     @property
     def tensors(self) -> tuple[RowwiseTensor, ...]:
         """All tensors in memory, by whose addresses the shim is asked."""
-        return (*self.operands, self.result)
+        return (*self.operands, *self.results)
+
+    @property
+    def matrices(self) -> tuple[RowwiseTensor, ...]:
+        """The operands that have rows."""
+        return self.operands[: _MATRICES.get(self.signature.kernel, 1)]
+
+    @property
+    def vectors(self) -> tuple[RowwiseTensor, ...]:
+        """The others, which have one row for all."""
+        return self.operands[len(self.matrices) :]
+
+    @property
+    def of_elements(self) -> tuple[RowwiseTensor, ...]:
+        """The results that have an element for each of a row's."""
+        return self.results[: len(self.results) - (self.signature.kernel in _BY_ROW)]
+
+    @property
+    def of_rows(self) -> tuple[RowwiseTensor, ...]:
+        """The results that have one for each row."""
+        return self.results[len(self.of_elements) :]
+
+    @property
+    def result(self) -> RowwiseTensor:
+        """The only result, or the first one."""
+        return self.results[0]
 
     @property
     def length(self) -> int:
@@ -64,6 +104,16 @@ class CkTileRowsProblem:
         return f"[{rows}] rows of {self.length}: {self.signature.words}"
 
 
+WINDOW_AXES = 3
+"""Of rows that are windows: places down and across, and lines of a window or channels."""
+
+_POOLS = {
+    UpstreamKernel.REDUCE_SUM: UpstreamKernel.POOL_SUM,
+    UpstreamKernel.REDUCE_MAX: UpstreamKernel.POOL_MAX,
+}
+"""What reduces along two axes at once."""
+
+
 def problem_of(match: Match, rows: RowwiseProblem) -> CkTileRowsProblem:
     """Return the problem of CK Tile's kernel.
 
@@ -73,18 +123,38 @@ def problem_of(match: Match, rows: RowwiseProblem) -> CkTileRowsProblem:
     """
     by_name = {each.value: each for each in rows.reads}
     operands = tuple(by_name[name] for name in match.operands)
-    (result,) = rows.outputs
+    outputs = {each.value: each for each in rows.outputs}
+    results = tuple(outputs[name] for name in match.results)
     kernel = match.kernel
-    if kernel.copies and not _is_transpose(rows, operands[0], result):
-        kernel = UpstreamKernel.PERMUTE
+    if kernel.copies:
+        kernel = _copy(rows, operands[0], results[0])
+    if len(rows.elements) > 1:
+        kernel = _POOLS.get(kernel, kernel)
+    written = results[-2 if kernel.quantises else 0]
     return CkTileRowsProblem(
-        signature=CkTileRowsSignature(kernel=kernel, dtype=operands[0].dtype, result=result.dtype),
+        signature=CkTileRowsSignature(kernel=kernel, dtype=operands[0].dtype, result=written.dtype),
         rows=rows.rows,
         elements=rows.elements,
         operands=operands,
-        result=result,
+        results=results,
         epsilon=match.epsilon,
+        most=match.most,
     )
+
+
+def _copy(rows: RowwiseProblem, x: RowwiseTensor, y: RowwiseTensor) -> UpstreamKernel:
+    """Return what copies x to y."""
+    if _is_transpose(rows, x, y):
+        return UpstreamKernel.BATCHED_TRANSPOSE
+    return UpstreamKernel.IMAGE_TO_COLUMN if _has_windows(rows, x) else UpstreamKernel.PERMUTE
+
+
+def _has_windows(rows: RowwiseProblem, x: RowwiseTensor) -> bool:
+    """Tell whether rows are places down and across and lines of a window, side by side in x."""
+    if len(rows.rows) != WINDOW_AXES or len(rows.elements) != 1 or x.elements != (1,):
+        return False
+    down, across, line = x.rows
+    return across == rows.elements[0] and down == rows.rows[-1] * line
 
 
 def _is_transpose(rows: RowwiseProblem, x: RowwiseTensor, y: RowwiseTensor) -> bool:

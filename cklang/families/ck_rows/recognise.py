@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import permutations
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -22,7 +23,9 @@ __all__ = ["Match", "matched"]
 Expression: TypeAlias = str | float | tuple["Expression", ...]
 """A tensor that is read, a number, or an op with its operands."""
 
-_X, _Y, _GAIN, _BIAS, _EPSILON = "x", "y", "gain", "bias", "epsilon"
+_X, _Y, _GAIN, _BIAS, _SCALE = "x", "y", "gain", "bias", "scale"
+_EPSILON, _MOST = "epsilon", "most"
+_NUMBERS = (_EPSILON, _MOST)
 
 
 def _normed(x: Expression) -> Expression:
@@ -31,19 +34,31 @@ def _normed(x: Expression) -> Expression:
     return ("mul", x, ("rsqrt", ("add", power, _EPSILON)))
 
 
-_CENTRED = ("sub", _X, ("reduce_mean", _X))
+def _quantised(y: Expression) -> tuple[Expression, Expression]:
+    """Return y over a scale of its row, and the scale."""
+    scale = ("div", ("reduce_max", ("abs", y)), _MOST)
+    return ("div", y, scale), scale
 
-PATTERNS: Mapping[UpstreamKernel, Expression] = MappingProxyType(
+
+_CENTRED = ("sub", _X, ("reduce_mean", _X))
+_SUMMED = ("add", _X, _Y)
+
+PATTERNS: Mapping[UpstreamKernel, tuple[Expression, ...]] = MappingProxyType(
     {
-        UpstreamKernel.RMSNORM2D: ("mul", _normed(_X), _GAIN),
-        UpstreamKernel.LAYERNORM2D: ("add", ("mul", _normed(_CENTRED), _GAIN), _BIAS),
-        UpstreamKernel.REDUCE_SUM: ("reduce_sum", _X),
-        UpstreamKernel.REDUCE_MAX: ("reduce_max", _X),
-        UpstreamKernel.ELEMENTWISE_ADD: ("add", _X, _Y),
-        UpstreamKernel.BATCHED_TRANSPOSE: _X,
+        UpstreamKernel.RMSNORM2D: (("mul", _normed(_X), _GAIN),),
+        UpstreamKernel.LAYERNORM2D: (("add", ("mul", _normed(_CENTRED), _GAIN), _BIAS),),
+        UpstreamKernel.REDUCE_SUM: (("reduce_sum", _X),),
+        UpstreamKernel.REDUCE_MAX: (("reduce_max", _X),),
+        UpstreamKernel.ELEMENTWISE_ADD: (_SUMMED,),
+        UpstreamKernel.SMOOTHQUANT: _quantised(("mul", _X, _SCALE)),
+        UpstreamKernel.ADD_RMSNORM2D_RDQUANT: (
+            _SUMMED,
+            *_quantised(("mul", _normed(_SUMMED), _GAIN)),
+        ),
+        UpstreamKernel.BATCHED_TRANSPOSE: (_X,),
     }
 )
-"""What each kernel computes."""
+"""What each kernel computes: its results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +67,12 @@ class Match:
 
     kernel: UpstreamKernel
     operands: tuple[str, ...]
-    """The names of x, gain and bias, or of x and y: as many as it has."""
+    """The names of x, y, gain and bias: as many as it has."""
+    results: tuple[str, ...]
+    """The names of what it writes, in its own order."""
     epsilon: float = 0.0
+    most: float = 0.0
+    """What the largest of a row becomes where rows are quantised."""
 
 
 def matched(function: Function) -> Match | None:
@@ -68,18 +87,31 @@ def matched(function: Function) -> Match | None:
         >>> matched(parse_function(f"func @f(%x: f16[8, 9]) -> f32[8] {{ {body} }}")).kernel.value
         'reduce_sum'
     """
-    if len(function.results) != 1:
-        return None
     definitions = function.definitions()
-    expression = _expression(_unrounded(function.results[0], definitions), definitions)
-    for kernel, pattern in PATTERNS.items():
-        known: dict[str, Expression] = {}
-        if _unifies(pattern, expression, known):
-            epsilon = known.pop(_EPSILON, 0.0)
-            names = tuple(name for name in known.values() if isinstance(name, str))
-            if len(set(names)) == len(known) and isinstance(epsilon, float):
-                return Match(kernel=kernel, operands=names, epsilon=epsilon)
+    written = {
+        each.name: _expression(_unrounded(each, definitions), definitions)
+        for each in function.results
+    }
+    for kernel, patterns in PATTERNS.items():
+        if len(patterns) != len(written):
+            continue
+        for names in permutations(written):
+            known: dict[str, Expression] = {}
+            pairs = zip(patterns, names, strict=True)
+            if all(_unifies(pattern, written[name], known) for pattern, name in pairs):
+                return _match(kernel, names, known)
     return None
+
+
+def _match(
+    kernel: UpstreamKernel, results: tuple[str, ...], known: dict[str, Expression]
+) -> Match | None:
+    numbers = {name: known.pop(name) for name in _NUMBERS if name in known}
+    names = tuple(name for name in known.values() if isinstance(name, str))
+    if len(set(names)) != len(known):
+        return None
+    floats = {name: each for name, each in numbers.items() if isinstance(each, float)}
+    return Match(kernel=kernel, operands=names, results=results, **floats)
 
 
 def _unrounded(value: Value, definitions: Mapping[str, Operation]) -> Value:
@@ -108,7 +140,7 @@ def _expression(value: Value, definitions: Mapping[str, Operation]) -> Expressio
 def _unifies(pattern: Expression, other: Expression, known: dict[str, Expression]) -> bool:
     """Tell whether an expression is a pattern whose names stand for what ``known`` says."""
     if isinstance(pattern, str):
-        leaf = float if pattern == _EPSILON else str
+        leaf = float if pattern in _NUMBERS else str
         return isinstance(other, leaf) and known.setdefault(pattern, other) == other
     if not isinstance(pattern, tuple) or not isinstance(other, tuple):
         return pattern == other

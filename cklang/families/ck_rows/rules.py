@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cklang.arch import ArchSpec
 from cklang.families.bounds import multiple, narrow_access
 from cklang.families.ck_rows.key import CkTileRows, CkTileRowsSignature, UpstreamKernel
-from cklang.families.ck_rows.problem import CkTileRowsProblem
+from cklang.families.ck_rows.problem import WINDOW_AXES, CkTileRowsProblem
 from cklang.families.lines import MAX_AXES
+from cklang.families.rowwise.problem import RowwiseTensor
 from cklang.families.rule import RuleSet, Violation
-from cklang.types import DType, bf16, f16, f32
+from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
 from cklang.widths import ACCESS_BYTES
 
 __all__ = ["RULES", "TILE"]
@@ -18,12 +21,29 @@ TILE = 64
 """Rows and columns of a tile of a transpose."""
 
 _WAVE = 64
-_NORMS = (UpstreamKernel.RMSNORM2D, UpstreamKernel.LAYERNORM2D)
+_NORMS = (
+    UpstreamKernel.RMSNORM2D,
+    UpstreamKernel.LAYERNORM2D,
+    UpstreamKernel.SMOOTHQUANT,
+    UpstreamKernel.ADD_RMSNORM2D_RDQUANT,
+)
+"""Kernels whose workgroups keep a row."""
+
+_REDUCED = (UpstreamKernel.REDUCE_SUM, UpstreamKernel.REDUCE_MAX)
+
+_SCALES = 1
+"""Which operand of a smooth quantisation is the f32 scales of columns."""
+
+_MOST = {i8: 127.0, fp8: 448.0, fp8_fnuz: 240.0}
+"""What the largest of a row becomes: the largest number of what is quantised."""
 _TYPES: dict[UpstreamKernel, tuple[tuple[DType, ...], tuple[DType, ...]]] = {
-    **dict.fromkeys(_NORMS, ((f16, bf16), (f16, bf16, f32))),
+    **dict.fromkeys(_NORMS[:2], ((f16, bf16), (f16, bf16, f32))),
+    **dict.fromkeys(_NORMS[2:], ((f16, bf16), tuple(_MOST))),
+    **dict.fromkeys(_REDUCED, ((f16, bf16, f32), (f32,))),
     **dict.fromkeys(
-        (UpstreamKernel.REDUCE_SUM, UpstreamKernel.REDUCE_MAX), ((f16, bf16, f32), (f32,))
+        (UpstreamKernel.POOL_SUM, UpstreamKernel.POOL_MAX), ((f16, bf16, f32), (f16, bf16, f32))
     ),
+    UpstreamKernel.IMAGE_TO_COLUMN: ((f16, bf16), (f16, bf16)),
     UpstreamKernel.ELEMENTWISE_ADD: ((f16,), (f16,)),
     UpstreamKernel.BATCHED_TRANSPOSE: ((f16, bf16), (f16, bf16)),
     UpstreamKernel.PERMUTE: ((f16, bf16, f32), (f16, bf16, f32)),
@@ -42,7 +62,9 @@ def _wave(_a: CkTileRows, _s: CkTileRowsSignature, spec: ArchSpec) -> Violation 
 
 
 @RULES.algorithm("ck-rows-types", "CK Tile's kernels read and write these types", reads=())
-def _types(_a: CkTileRows, s: CkTileRowsSignature, _spec: ArchSpec) -> Violation | None:
+def _types(_a: CkTileRows, s: CkTileRowsSignature, spec: ArchSpec) -> Violation | None:
+    if s.result.encoding not in ("", spec.fp8):
+        return Violation(what="the result's type", value=str(s.result), bound=f"{spec.fp8} here")
     for what, dtype, legal in zip(
         ("the operands' type", "the result's type"),
         (s.dtype, s.result),
@@ -69,15 +91,27 @@ def _threads(a: CkTileRows, _s: CkTileRowsSignature, spec: ArchSpec) -> Violatio
 
 
 @RULES.algorithm(
+    "ck-rows-waves",
+    "waves of CK Tile's add_rmsnorm2d_rdquant have no barrier between two reductions in one LDS",
+    reads=("threads",),
+)
+def _waves(a: CkTileRows, s: CkTileRowsSignature, _spec: ArchSpec) -> Violation | None:
+    if s.kernel is not UpstreamKernel.ADD_RMSNORM2D_RDQUANT or a.threads <= _WAVE:
+        return None
+    return Violation(what="the threads of a workgroup", value=str(a.threads), bound=str(_WAVE))
+
+
+@RULES.algorithm(
     "ck-rows-vector", "an access moves at most 16 bytes, in powers of two", reads=("vector",)
 )
 def _vector(a: CkTileRows, s: CkTileRowsSignature, _spec: ArchSpec) -> Violation | None:
     if s.kernel is UpstreamKernel.ELEMENTWISE_ADD:
         # CK Tile counts 16 bytes of what it computes in.
         return narrow_access("the vector", a.vector, f32)
-    if not s.kernel.copies:
+    if not (s.kernel.copies or s.kernel.pools) or s.kernel is UpstreamKernel.IMAGE_TO_COLUMN:
+        # The scales of columns have 32 bits, and are read in two accesses if need be.
         return narrow_access("the vector", a.vector, s.dtype)
-    if s.kernel is UpstreamKernel.PERMUTE:
+    if s.kernel is UpstreamKernel.PERMUTE or s.kernel.pools:
         bound = Violation(what="the vector", value=str(a.vector), bound="1")
         return None if a.vector == 1 else bound
     full = ACCESS_BYTES // s.dtype.bytes
@@ -88,10 +122,13 @@ def _vector(a: CkTileRows, s: CkTileRowsSignature, _spec: ArchSpec) -> Violation
 
 @RULES.algorithm(
     "ck-rows-repeats",
-    "norms keep some vectors of a row, or read it twice; other kernels do neither",
+    "norms keep some vectors of a row, or read it twice unless it is a sum; other kernels do neither",
     reads=("threads", "repeats", "two_pass"),
 )
 def _repeats(a: CkTileRows, s: CkTileRowsSignature, _spec: ArchSpec) -> Violation | None:
+    # That of a sum which is quantised reads the rounded sum again.
+    if s.kernel is UpstreamKernel.ADD_RMSNORM2D_RDQUANT and a.two_pass:
+        return Violation(what="two_pass", value="True", bound="False")
     if s.kernel in _NORMS:
         return None
     if a.two_pass:
@@ -115,35 +152,96 @@ def _length(p: CkTileRowsProblem, a: CkTileRows, _spec: ArchSpec) -> Violation |
     reads=("vector",),
 )
 def _contiguous(p: CkTileRowsProblem, a: CkTileRows, _spec: ArchSpec) -> Violation | None:
-    if p.signature.kernel.copies:
+    kernel = p.signature.kernel
+    if kernel.copies or kernel.pools:
         return None
-    x, *vectors = p.operands
     if len(p.rows) != 1 or len(p.elements) != 1:
         got = f"{len(p.rows)} of rows and {len(p.elements)} of elements"
         return Violation(what="the number of axes", value=got, bound="1 of each")
-    is_reduced = p.signature.kernel in (UpstreamKernel.REDUCE_SUM, UpstreamKernel.REDUCE_MAX)
-    tensors = (x, *vectors) if is_reduced else (x, *vectors, p.result)
-    for each in tensors:
+    for each in (*p.operands, *p.of_elements):
         if each.elements != (1,):
             what = f"the stride of elements of {each.value}"
             return Violation(what=what, value=str(each.elements[0]), bound="1")
-    if p.signature.kernel is UpstreamKernel.ELEMENTWISE_ADD:
+    if kernel is UpstreamKernel.ELEMENTWISE_ADD:
         got = str(p.rows[0])
         return None if got == "1" else Violation(what="the number of rows", value=got, bound="1")
-    for each in vectors:
-        if any(each.rows):
+    return _steps(p, p.vectors, 0) or _steps(p, p.of_rows, 1)
+
+
+def _steps(p: CkTileRowsProblem, tensors: Iterable[RowwiseTensor], step: int) -> Violation | None:
+    """Return the tensor whose rows have another stride, if there are several."""
+    for each in tensors:
+        if each.rows != (step,) and p.rows != (1,):
             what = f"the stride of rows of {each.value}"
-            return Violation(what=what, value=str(each.rows[0]), bound="0")
-    if is_reduced and p.result.rows != (1,) and p.rows != (1,):
-        return Violation(what="the stride of results", value=str(p.result.rows[0]), bound="1")
+            return Violation(what=what, value=str(each.rows[0]), bound=str(step))
+    return None
+
+
+@RULES.problem("ck-rows-one-stride", "the rows of a sum and of its norm have one stride", reads=())
+def _one_stride(p: CkTileRowsProblem, _a: CkTileRows, _spec: ArchSpec) -> Violation | None:
+    if p.signature.kernel is not UpstreamKernel.ADD_RMSNORM2D_RDQUANT:
+        return None
+    first, *others = p.matrices
+    return _steps(p, (*others, *p.of_elements), first.rows[0])
+
+
+@RULES.problem("ck-rows-operands", "operands have one type; scales of columns are f32", reads=())
+def _operands(p: CkTileRowsProblem, _a: CkTileRows, _spec: ArchSpec) -> Violation | None:
+    smooth = p.signature.kernel is UpstreamKernel.SMOOTHQUANT
+    for place, each in enumerate(p.operands):
+        legal = f32 if smooth and place == _SCALES else p.signature.dtype
+        if each.dtype != legal:
+            what = f"the type of {each.value}"
+            return Violation(what=what, value=str(each.dtype), bound=str(legal))
+    is_summed = p.signature.kernel is UpstreamKernel.ADD_RMSNORM2D_RDQUANT
+    if is_summed and p.result.dtype != p.signature.dtype:
+        what, bound = f"the type of {p.result.value}", str(p.signature.dtype)
+        return Violation(what=what, value=str(p.result.dtype), bound=bound)
+    return None
+
+
+@RULES.problem(
+    "ck-rows-most", "scales of rows are their largest over the largest number stored", reads=()
+)
+def _most(p: CkTileRowsProblem, _a: CkTileRows, _spec: ArchSpec) -> Violation | None:
+    if not p.signature.kernel.quantises:
+        return None
+    most, scale = _MOST[p.signature.result], p.results[-1]
+    if p.most != most:
+        return Violation(what="the divisor of the largest", value=str(p.most), bound=str(most))
+    if scale.dtype != f32:
+        return Violation(what="the type of the scales", value=str(scale.dtype), bound="f32")
+    return None
+
+
+@RULES.problem(
+    "ck-rows-windows",
+    "windows lie side by side, two axes of an image with contiguous channels",
+    reads=(),
+)
+def _windows(p: CkTileRowsProblem, _a: CkTileRows, _spec: ArchSpec) -> Violation | None:
+    if not p.signature.kernel.pools:
+        return None
+    if len(p.rows) != WINDOW_AXES or len(p.elements) != WINDOW_AXES - 1:
+        got = f"{len(p.rows)} of rows and {len(p.elements)} of windows"
+        return Violation(what="the number of axes", value=got, bound="3 of rows and 2 of windows")
+    x = p.operands[0]
+    steps = tuple(extent * step for extent, step in zip(p.elements, x.elements, strict=True))
+    if x.rows != (*steps, 1) or min(steps) < 0:
+        return Violation(what="the strides of x", value=str(x.rows), bound=str((*steps, 1)))
+    if p.result.rows[-1] != 1 or min(p.result.rows) < 0:
+        got = str(p.result.rows)
+        return Violation(what="the strides of the result", value=got, bound="positive, the last 1")
     return None
 
 
 @RULES.problem("ck-rows-access", "rows begin and end with a whole access", reads=("vector",))
 def _access(p: CkTileRowsProblem, a: CkTileRows, _spec: ArchSpec) -> Violation | None:
-    if p.signature.kernel.copies:
+    if p.signature.kernel is UpstreamKernel.IMAGE_TO_COLUMN:
+        return multiple("the length of a line of a window", p.length, a.vector)
+    if p.signature.kernel.copies or p.signature.kernel.pools:
         return None
-    steps = [abs(each.rows[0]) for each in (p.operands[0], p.result) if each.elements == (1,)]
+    steps = [abs(each.rows[0]) for each in (p.operands[0], *p.results) if each.elements == (1,)]
     refused = multiple("the length of a row", p.length, a.vector)
     for step in steps:
         refused = refused or multiple("the stride of rows", step, a.vector)

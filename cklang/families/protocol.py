@@ -110,6 +110,10 @@ class SelectionLike(Protocol):
     def problem(self) -> Any:
         """What it is for, in the variant that was chosen."""
 
+    @property
+    def predicted(self) -> float | None:
+        """The time of the kernel in µs, without that of its functions; None if no model knows."""
+
 
 Sel = TypeVar("Sel", bound=SelectionLike)
 SelOut = TypeVar("SelOut", bound=SelectionLike, covariant=True)

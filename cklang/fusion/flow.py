@@ -276,6 +276,10 @@ class Flow:
         stored = self.view(operand)[-1].node
         return not self.is_input(stored) and self.colour(stored) is None
 
+    def is_gathered(self, operand: int) -> bool:
+        """Tell whether an anchor's operand is read at indices."""
+        return self.kind(self.view(operand)[-1].node) is Kind.GATHER
+
     def is_outer(self, root: int, use: Occurrence) -> bool:
         """Tell whether the kernel of ``root`` cannot compute ``use``: it belongs to another one.
 

@@ -47,6 +47,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "extent": "{value} is an extent of the call: {anchor} loads it as a number",
         "index": "{value} is an index map: no data moves",
         "numbers": "{value} are the indices along an axis: {anchor} loads them from a table",
+        "gathered": "{value} is read at indices: {anchor} loads its rows where they lie",
         "view": "{value} is a view: {op} reads what is stored with its axes exchanged",
         "load": "{value} is a parameter, loaded once per element by the epilogue of {anchor}",
         "prologue": "{value} follows no product, so no kernel writes it: the prologue of {anchor} "
@@ -96,6 +97,7 @@ _FUSED = frozenset(
         "epilogue",
         "constant",
         "index",
+        "gathered",
         "view",
         "recompute",
         "prologue",
@@ -191,17 +193,34 @@ class KernelMaker:
 
     def stored(self, anchor: int, index: int) -> tuple[Value, Axes]:
         """Return what is stored of an operand and the operand's map to it; note the path."""
+        (stored, axes), edge = self._viewed(anchor, index)
+        self._read_stored(anchor, edge)
+        return self.flow.value(stored), axes
+
+    def gathered(self, anchor: int, index: int) -> tuple[Occurrence, Occurrence, Occurrence]:
+        """Return an operand that is read at indices, its table and the indices; note the path."""
+        use, edge = self._viewed(anchor, index)
+        self.decide("gathered", edge, anchor)
+        table, indices = self.flow.below(use)
+        for place, each in enumerate((table, indices)):
+            self._read_stored(anchor, Edge(source=each.node, target=use.node, operand=place))
+        return use, table, indices
+
+    def _viewed(self, anchor: int, index: int) -> tuple[Occurrence, Edge]:
+        """Return what an operand is a view of, and the last edge to it; note those before."""
         path = self.flow.view(self.flow.operands(anchor)[index])
         target, operand = anchor, index
         for use in path[:-1]:
             self.decide("view", Edge(source=use.node, target=target, operand=operand), anchor)
             target, operand = use.node, 0
-        stored, axes = path[-1]
-        colour = self.flow.colour(stored)
+        return path[-1], Edge(source=path[-1].node, target=target, operand=operand)
+
+    def _read_stored(self, anchor: int, edge: Edge) -> None:
+        """Note that the kernel of an anchor reads what is in memory."""
+        colour = self.flow.colour(edge.source)
         rule = "operand" if colour is None else "materialise"
-        rule = _RULE_OF_INPUT.get(self.flow.kind(stored), rule)
-        self.decide(rule, Edge(source=stored, target=target, operand=operand), anchor, colour)
-        return self.flow.value(stored), axes
+        rule = _RULE_OF_INPUT.get(self.flow.kind(edge.source), rule)
+        self.decide(rule, edge, anchor, colour)
 
 
 def partial_of(flow: Flow, root: int) -> str:
@@ -461,3 +480,5 @@ class Maker:
     """Whether its epilogue may have several results."""
     is_transposed: Callable[[Flow, int], bool] = lambda _flow, _root: False
     """Tells whether the kernel of a root computes the transpose of what its anchor sums up."""
+    gathers: Callable[[Flow, int, int], bool] = lambda _flow, _anchor, _index: False
+    """Tells whether such a kernel can read an operand at indices, by anchor and index."""

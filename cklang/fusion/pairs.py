@@ -4,8 +4,8 @@
 The gate of a SwiGLU is one: ``ck.silu(x @ g.T) * (x @ u.T)``. The first product is computed by the
 kernel of the second if
 
-- both have the same left operand, which is stored, and different right operands of one dtype and
-  shape, which are stored too,
+- both have the same left operand, which is stored or read at indices, and different right operands
+  of one dtype and shape, which are stored,
 - what follows the second needs what follows the first, and not the other way round, and
 - one kernel can write all that is stored of both (:mod:`cklang.fusion.joint`), with rows as rows.
 
@@ -49,4 +49,5 @@ def _is_pair(flow: Flow, first: int, second: int) -> bool:
     dtypes = {flow.value(node).type.dtype for node in (*right, *others)}
     if left != same or right == others or len(dtypes) != 1 or first in flow.ancestors(second):
         return False
-    return not any(flow.is_computed(node) for node in (left, *right, *others))
+    known = () if flow.is_gathered(left) else (left,)
+    return not any(flow.is_computed(node) for node in (*known, *right, *others))

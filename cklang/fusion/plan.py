@@ -28,6 +28,7 @@ __all__ = [
     "Computed",
     "Decision",
     "Edge",
+    "Gathered",
     "Plan",
     "ProductKernel",
     "Read",
@@ -95,6 +96,34 @@ class View:
     def indexed(self, names: Sequence[str]) -> str:
         """Return it as text, with a name for each entry of ``perm``: ``%o[b0, k0, m, k1]``."""
         return _named(self.value, self.perm, names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered(View):
+    """An A operand whose rows are those of ``value``, a table, at indices.
+
+    Axis ``axis`` of the table is read at ``indices``, so ``perm`` has None for the rows. ``copy``
+    is the operand as the program has it: what is stored where no kernel reads at indices.
+    """
+
+    axis: int
+    indices: Read
+    copy: View
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """What is read of memory: the table, then the indices."""
+        return (Read(value=self.value, axes=self.perm), self.indices)
+
+    def __str__(self) -> str:
+        return str(self.copy)
+
+    def gathered(self, names: Sequence[str]) -> str:
+        """Return it as text, with a name for each axis of the kernel: ``%x[%rows[m], k]``."""
+        index = dict(zip(self.perm, names, strict=True))
+        index[self.axis] = self.indices.indexed(names)
+        inside = ", ".join(index.get(axis, "0") for axis in range(self.value.type.rank))
+        return f"{self.value}[{inside}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

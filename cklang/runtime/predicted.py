@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from cklang.arch import ArchSpec
-from cklang.errors import CkUnsupportedError
 from cklang.families import family_of
 from cklang.families.memory_cost import memory_time
 from cklang.families.stage import Stage
@@ -32,9 +31,8 @@ def time_of_choice(choice: Choice, memory: CallMemory, spec: ArchSpec) -> float 
     """
     selection = choice.selection
     family = family_of(selection.key.signature)
-    try:
-        own = float(selection.pool.times_of(selection.problem)[selection.position])
-    except CkUnsupportedError:
+    own = selection.predicted
+    if own is None:
         return None
     own += family.function_time(selection.problem, selection.key, choice.main.functions, spec)
     others = (*choice.before, *choice.after)

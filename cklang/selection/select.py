@@ -96,6 +96,19 @@ class Selection(Generic[K, P]):
     """A better kernel, which is being built in the background (strategy ``tiered``)."""
 
     @property
+    def predicted(self) -> float | None:
+        """The predicted time in µs; None if the cost model has no rate for the element types.
+
+        Example:
+            >>> selection.predicted > 0
+            True
+        """
+        try:
+            return float(self.pool.times_of(self.problem)[self.position])
+        except CkUnsupportedError:
+            return None
+
+    @property
     def candidates(self) -> int:
         """The number of kernels to choose from.
 

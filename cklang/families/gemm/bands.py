@@ -17,7 +17,14 @@ from itertools import islice, product
 from typing import Any
 
 from cklang.families.gemm.key import Layout
-from cklang.families.gemm.problem import Array, ComputedMatrix, Matrix, Problem, ScaleAccess
+from cklang.families.gemm.problem import (
+    Array,
+    ComputedMatrix,
+    GatheredMatrix,
+    Matrix,
+    Problem,
+    ScaleAccess,
+)
 from cklang.fusion.plan import MAX_READS
 from cklang.ir.log_sums import COLUMNS
 from cklang.types import f32
@@ -202,6 +209,9 @@ def _reaches(problem: Problem) -> list[_Reach]:
 def _of_side(each: Array, side: Matrix | ComputedMatrix, axis: int) -> _Reach:
     """Return the reach of what lies in memory of A (its rows are axis 0) or of B (1)."""
     bits = each.dtype.bits
+    if isinstance(each, GatheredMatrix):
+        # Any band may read any row of the table.
+        return _Reach(steps=(0, 0, 1), bits=bits, rest=(each.table - 1) * each.stride + 1)
     if isinstance(each, Matrix):
         outer, inner = each.stride, 1
     else:
@@ -327,7 +337,7 @@ def _side(side: Matrix | ComputedMatrix, parts: Iterator[Any]) -> Matrix | Compu
     if isinstance(side, ComputedMatrix):
         return replace(side, reads=tuple(islice(parts, len(side.reads))))
     part: Matrix = next(parts)
-    return part
+    return replace(part, indices=next(parts)) if isinstance(part, GatheredMatrix) else part
 
 
 def _moved(each: Accessed, span: int, move: int) -> Accessed:

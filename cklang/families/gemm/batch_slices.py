@@ -13,7 +13,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from cklang.families.gemm.host import MAX_BATCH
-from cklang.families.gemm.problem import ComputedMatrix, Matrix, Operand, Problem
+from cklang.families.gemm.problem import (
+    ComputedMatrix,
+    GatheredMatrix,
+    Matrix,
+    Operand,
+    Problem,
+)
 
 __all__ = ["slices_of"]
 
@@ -60,6 +66,9 @@ def _slice(problem: Problem, axis: int, index: int) -> Problem:
 
 
 def _side(side: Matrix | ComputedMatrix, axis: int, index: int) -> Matrix | ComputedMatrix:
+    if isinstance(side, GatheredMatrix):
+        indices = _without(side.indices, axis, index)
+        return replace(_without(side, axis, index), indices=indices)
     if isinstance(side, Matrix):
         return _without(side, axis, index)
     return replace(side, reads=tuple(_without(each, axis, index) for each in side.reads))

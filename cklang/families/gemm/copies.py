@@ -19,7 +19,7 @@ from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.summed_axes import SummedAxes, split_axes, step_along, summed_axes_of
 from cklang.families.layout_copy.plan import LayoutCopy, WithCopies
 from cklang.families.tensor_layout import TensorLayout, packed_strides
-from cklang.fusion.plan import Computed, Read, View
+from cklang.fusion.plan import Computed, Gathered, Read, View
 from cklang.fusion.sites import Axes
 from cklang.ir.nodes import Value
 from cklang.types import TensorType
@@ -63,7 +63,9 @@ def insert_operand_copies(
             layout = layouts[read.value.name]
             batch, own, k = split_axes(read.axes, kernel.depth, of_a=of_a)
             blocked = place in summed.obstacles
-            scattered = isinstance(side, View) and _is_scattered(layout, batch, own, k, summed)
+            # Rows that are read at indices have no stride, and those are the family's to copy.
+            is_stored = isinstance(side, View) and not isinstance(side, Gathered)
+            scattered = is_stored and _is_scattered(layout, batch, own, k, summed)
             if (blocked or scattered) and _can_be_copied(layout):
                 new = _copied(layout, read.value, batch, own, k, summed, layouts, of_a=of_a)
                 copied[new.read.value.name] = new
@@ -206,5 +208,7 @@ def _copied(
 def _with_reads(side: View | Computed, reads: list[Read]) -> View | Computed:
     if isinstance(side, Computed):
         return replace(side, reads=tuple(reads))
+    if isinstance(side, Gathered):
+        return side
     (read,) = reads
     return View(value=read.value, perm=read.axes)

@@ -12,6 +12,7 @@ import numpy as np
 
 from cklang.arch import ArchSpec, arch
 from cklang.codec import encode
+from cklang.device.arrays import Array
 from cklang.device.resources import Resources
 from cklang.errors import CkUnsupportedError
 from cklang.families.gemm.candidates import candidates
@@ -20,6 +21,14 @@ from cklang.families.gemm.cost import traits
 from cklang.families.gemm.cost.model import Ranker
 from cklang.families.gemm.cost.prologues import prologue_time
 from cklang.families.gemm.fuse import MAKERS
+from cklang.families.gemm.gathering import (
+    NO_KERNEL,
+    gathered_launches,
+    gathered_of,
+    host_indices_of,
+    obstacle,
+    rows_stored,
+)
 from cklang.families.gemm.host import GemmProblem, GemmShim
 from cklang.families.gemm.k_bands import fitted, launches_of
 from cklang.families.gemm.key import Algorithm, GemmKey, Signature
@@ -48,6 +57,7 @@ from cklang.families.protocol import (
     Sel,
     Times,
 )
+from cklang.families.rowwise.index_arrays import HostIndices
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
@@ -225,7 +235,8 @@ class Gemm(ProductFamily[Problem]):
 
     def measurable(self, problem: Problem) -> bool:
         """Whether a product stores what a check of its kernel alone can compare: its result."""
-        return not problem.e.layout.of_blocks and not problem.signature.group
+        s = problem.signature
+        return not problem.e.layout.of_blocks and not s.group and s.gather is None
 
     def problem(
         self, kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
@@ -234,6 +245,11 @@ class Gemm(ProductFamily[Problem]):
 
         None if its result has no element, or if it is a pair that takes two products.
         """
+        side = gathered_of(kernel)
+        if side is not None and obstacle(kernel, layouts):
+            copy = side.copy.value
+            kernel = rows_stored(kernel)
+            layouts = {**layouts, copy.name: TensorLayout.packed(copy, dims)}
         problem = _problem_of(insert_operand_copies(kernel, layouts, dims), dims)
         return None if isinstance(problem, Apart) else problem
 
@@ -246,8 +262,17 @@ class Gemm(ProductFamily[Problem]):
     def plan(self, kernel: FusedGemm, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
         """Yield a launch for each band of the result, with the copies around them.
 
-        A pair that no kernel computes is two products.
+        A pair that no kernel computes is two products. Rows that no kernel reads at indices, or not
+        as fast, are copied.
         """
+        side = gathered_of(kernel)
+        if side is None:
+            yield from self._planned(kernel, planning)
+            return
+        yield from gathered_launches(kernel, side, planning, self._planned)
+
+    def _planned(self, kernel: FusedGemm, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+        """Yield the launches of a product as it reads its operands."""
         placed = insert_operand_copies(kernel, planning.layouts, planning.dims)
         problem = _problem_of(placed, planning.dims)
         if problem is None:
@@ -256,7 +281,7 @@ class Gemm(ProductFamily[Problem]):
             try:
                 launches = list(self._launches(placed, problem, planning))
             except CkUnsupportedError as refusal:
-                if problem.sums == 1 or refusal.code not in _NO_KERNEL:
+                if problem.sums == 1 or refusal.code not in NO_KERNEL:
                     raise
                 problem = Apart(f"no kernel serves it ({refusal.code})")
             else:
@@ -315,6 +340,12 @@ class Gemm(ProductFamily[Problem]):
         """Return the order in which several summed axes are one."""
         return summable_order(kernel, value)
 
+    def host_check(
+        self, kernel: FusedGemm, arrays: Mapping[str, Array], dims: Mapping[str, int], place: str
+    ) -> HostIndices | None:
+        """Return the indices of rows that are in host memory."""
+        return host_indices_of(kernel, arrays, dims, place)
+
     def matrices(self, kernel: FusedGemm) -> tuple[Value, ...]:
         """Return the operands that are stored."""
         return tuple(each.value for each in (kernel.a, kernel.b) if isinstance(each, View))
@@ -356,10 +387,6 @@ class Gemm(ProductFamily[Problem]):
         """Yield the products that a product is cut into."""
         for own, part, _ in launches_of(kernel, problem):
             yield own, part
-
-
-_NO_KERNEL = frozenset({"K101", "K102"})
-"""Errors that say that no kernel serves a problem."""
 
 
 def _problem_of(placed: WithCopies[FusedGemm], dims: Mapping[str, int]) -> Problem | Apart | None:

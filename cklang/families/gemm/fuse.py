@@ -21,11 +21,12 @@ from cklang.fusion.kernel import (
     spans_of,
 )
 from cklang.fusion.parts import joined
-from cklang.fusion.plan import BlockScale, Computed, Read, View
+from cklang.fusion.plan import BlockScale, Computed, Gathered, Read, View
 from cklang.fusion.region import Region
 from cklang.fusion.sites import Axes, compose, identity, ints
 from cklang.ir.contraction import Contraction
-from cklang.ir.nodes import Function, Operation
+from cklang.ir.nodes import Function, Operation, Value
+from cklang.ir.ops import Kind
 
 __all__ = ["MAKERS", "product"]
 
@@ -38,7 +39,9 @@ def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
     sides: list[View | Computed] = []
     operands = maker.flow.operands(walk.colour)
     for letter, index in zip("ab", (1, 0) if space.transposed else (0, 1), strict=True):
-        if maker.flow.is_computed(operands[index]):
+        if maker.flow.is_gathered(operands[index]):
+            sides.append(_gathered(maker, walk.colour, index, space))
+        elif maker.flow.is_computed(operands[index]):
             prologue = _Prologue(maker, walk.colour, index, letter)
             functions.append(prologue.run())
             sides.append(prologue.operand(space))
@@ -84,11 +87,19 @@ def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
 
 def _second(maker: KernelMaker, partner: int, space: _Space) -> View:
     """Return the second B of a pair; its A is that of the anchor, which is stored."""
-    left, _ = maker.stored(partner, 0)
+    left = _left(maker, partner)
     first = maker.flow.value(maker.flow.pairs[partner])
     both = f"{maker.flow.value(partner)} and {first}"
     maker.notes.append(f"pair {both}: one kernel multiplies {left} by both right operands")
     return _view(maker, partner, 1, space, of_a=False)
+
+
+def _left(maker: KernelMaker, partner: int) -> Value:
+    """Return the left operand of the second product of a pair."""
+    if maker.flow.is_gathered(maker.flow.operands(partner)[0]):
+        use, _, _ = maker.gathered(partner, 0)
+        return maker.flow.value(use.node)
+    return maker.stored(partner, 0)[0]
 
 
 def _scales(maker: KernelMaker, anchor: int, space: _Space) -> list[BlockScale | None]:
@@ -112,6 +123,38 @@ def _scales(maker: KernelMaker, anchor: int, space: _Space) -> list[BlockScale |
 def _view(maker: KernelMaker, anchor: int, index: int, space: _Space, *, of_a: bool) -> View:
     stored, axes = maker.stored(anchor, index)
     return View(value=stored, perm=space.of_operand(axes, of_a=of_a))
+
+
+def _gathered(maker: KernelMaker, anchor: int, index: int, space: _Space) -> Gathered:
+    """Return an operand whose rows are read at indices."""
+    use, table, indices = maker.gathered(anchor, index)
+    value = maker.flow.value
+
+    def seen(axes: Axes) -> Axes:
+        return space.of_operand(axes, of_a=index == 0)
+
+    return Gathered(
+        value=value(table.node),
+        perm=seen(table.axes),
+        axis=ints(maker.flow.expect_operation(use.node), "axis")[0],
+        indices=Read(value=value(indices.node), axes=seen(indices.axes)),
+        copy=View(value=value(use.node), perm=seen(use.axes)),
+    )
+
+
+def _gathers(flow: Flow, anchor: int, index: int) -> bool:
+    """Tell whether the kernel of a product can read the rows of its left operand at indices.
+
+    Table and indices are read as they are stored, and the table along K.
+    """
+    operand = flow.operands(anchor)[index]
+    if index or flow.expect_operation(anchor).op != "gemm" or not flow.is_gathered(operand):
+        return False
+    table, indices = flow.below(flow.view(operand)[-1])
+    rows, k = zip(table.axes[-2:], indices.axes[-2:], strict=True)
+    is_by_rows = rows[0] is None is not rows[1] and k[0] is not None is k[1]
+    kinds = {flow.kind(each.node) for each in (table, indices)}
+    return is_by_rows and not kinds & {Kind.SHAPE, Kind.CONSTANT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +268,11 @@ class _Prologue(Walk):
 
 
 _MAKER = Maker(
-    make=product, prologues=frozenset({0, 1}), several=True, is_transposed=_is_transposed
+    make=product,
+    prologues=frozenset({0, 1}),
+    several=True,
+    is_transposed=_is_transposed,
+    gathers=_gathers,
 )
 
 MAKERS: Mapping[str, Maker] = MappingProxyType(

@@ -9,6 +9,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TypeAlias
 
+from cklang.codec import later
 from cklang.errors import CkError, error
 from cklang.ir.block_results import BLOCK_COLUMNS
 from cklang.ir.log_sums import BLOCK_MAXIMA, BLOCK_SUMS, LOG_SUMS
@@ -284,6 +285,8 @@ class Signature:
     scale_b: Scale | None = None
     functions: str = ""
     """Digest of f and of the functions of A and B; empty in the key of a stencil."""
+    gather: DType | None = later(default=None)
+    """The type of the indices at which the rows of A are read; None if they follow each other."""
 
     def __post_init__(self) -> None:
         written = [each.kind.written for each in self.d]
@@ -308,8 +311,9 @@ class Signature:
         counts = {"d": len(self.d), "a": len(self.a), "b": len(self.b)}
         computed = "".join(f"{name}{n}" for name, n in counts.items() if n or name == "d")
         sparse = ["sparse"] if self.sparse else []
+        gathered = [f"at_{self.gather}"] if self.gather else []
         scales = [f"s{s.block[0]}x{s.block[1]}" for s in (self.scale_a, self.scale_b) if s]
-        operands = [*sparse, dtypes, self.layouts, computed, *scales]
+        operands = [*sparse, dtypes, self.layouts, *gathered, computed, *scales]
         return [self.kind.value, *operands, a.pipeline.value, a.epilogue.value, *shape]
 
     @property
@@ -353,6 +357,7 @@ class Signature:
         text += f", further results {_listed(further)}" if further else ""
         for name, operands in (("A", self.a), ("B", self.b)):
             text += f", {name} computed from {_listed(operands)}" if operands else ""
+        text += f", rows of A at indices of {self.gather}" if self.gather else ""
         for name, scale in (("A", self.scale_a), ("B", self.scale_b)):
             text += f", {name} scaled by {scale}" if scale else ""
         return text

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from cklang.families.gemm.host import GemmOperand, GemmProblem
 from cklang.families.gemm.problem import (
     ComputedMatrix,
+    GatheredMatrix,
     Matrix,
     PairProblem,
     Problem,
@@ -39,6 +41,9 @@ def request_of(problem: Problem, addresses: Sequence[int]) -> GemmProblem:
 
 
 def _side(side: Matrix | ComputedMatrix, pointers: Iterator[int]) -> tuple[GemmOperand, ...]:
+    if isinstance(side, GatheredMatrix):
+        table, indices = (_matrix(side, next(pointers)), _read(side.indices, next(pointers)))
+        return table, replace(indices, inner=side.table)
     if isinstance(side, Matrix):
         return (_matrix(side, next(pointers)),)
     return tuple(_read(read, next(pointers)) for read in side.reads)

@@ -14,10 +14,17 @@ from typing import TYPE_CHECKING
 from cklang.errors import error
 from cklang.families.gemm.key import GROUP_KINDS, PARTS, DKind, Layout
 from cklang.families.gemm.loop_nest import Axis, Blocks, LoopNest, collapse_loops
-from cklang.families.gemm.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
+from cklang.families.gemm.problem import (
+    ComputedMatrix,
+    GatheredMatrix,
+    Matrix,
+    Problem,
+    ReadAccess,
+    ScaleAccess,
+)
 from cklang.families.gemm.summed_axes import merge_summed_axes, step_along
 from cklang.families.tensor_layout import TensorLayout
-from cklang.fusion.plan import Computed, Read, View
+from cklang.fusion.plan import Computed, Gathered, Read, View
 from cklang.ir.log_sums import COLUMNS
 from cklang.types import extents_of
 
@@ -83,7 +90,7 @@ def problem_of(
                 k <= 1 or isinstance(kernel.b, Computed) or steps_b[0] == 1,
             ),
             counts=counts,
-            blocks=_blocks(kernel, first),
+            blocks=_blocks(kernel, first, axes),
         )
     )
     batches = list(zip(*(axis.strides for axis in nest.batch), strict=True)) or [()] * len(accesses)
@@ -134,9 +141,17 @@ def _scale_maps(kernel: FusedGemm) -> list[tuple[int | None, ...]]:
     return maps
 
 
-def _blocks(kernel: FusedGemm, first: int) -> tuple[Blocks | None, Blocks | None]:
-    """Return what folding must know of the scales, the first of which is operand ``first``."""
+def _blocks(
+    kernel: FusedGemm, first: int, axes: Sequence[Axis]
+) -> tuple[Blocks | None, Blocks | None]:
+    """Return what folding must know of the scales, the first of which is operand ``first``.
+
+    A table that the batch moves through is read at the indices of rows alone.
+    """
     a, b = kernel.scale_a, kernel.scale_b
+    if isinstance(kernel.a, Gathered):
+        moves = any(axis.strides[0] for axis in axes[:-2] if axis.extent != 1)
+        return (Blocks(operand=0, single=not moves), None)
     return (
         Blocks(operand=first, single=a.block[0] == 1) if a else None,
         Blocks(operand=first + bool(a), single=b.block[1] == 1) if b else None,
@@ -208,6 +223,8 @@ def _depth(side: View | Computed, layouts: Sequence[TensorLayout], dims: Mapping
 def _side(
     side: View | Computed, shape: tuple[int, int], places: Sequence[_Place], usual: Layout
 ) -> Matrix | ComputedMatrix:
+    if isinstance(side, Gathered):
+        return _gathered(side, shape, places)
     if isinstance(side, View):
         return _matrix(side, shape, places[0])
     layout = _common_layout(shape, places, usual)
@@ -227,6 +244,43 @@ def _side(
         rows=rows,
         columns=columns,
         reads=tuple(accesses),
+    )
+
+
+def _gathered(side: Gathered, shape: tuple[int, int], places: Sequence[_Place]) -> GatheredMatrix:
+    """Return a matrix whose rows are read at indices.
+
+    Raises:
+        CkValueError: A030, K is not contiguous in the table; A072, the table has no row.
+    """
+    (table, indices), (rows, columns) = places, shape
+    storage = table.storage
+    if columns > 1 and table.steps[1] != 1:
+        raise error("A030", name=storage.name, shape=storage.shape, strides=storage.strides)
+    extent = storage.shape[side.axis]
+    if not extent:
+        raise error("A072", name=storage.name)
+    step = indices.steps[0] if rows > 1 else 1
+    return GatheredMatrix(
+        value=side.value.name,
+        dtype=storage.dtype,
+        alignment=storage.alignment,
+        batch=table.batch,
+        layout=Layout.ROW,
+        rows=rows,
+        columns=columns,
+        stride=storage.strides[side.axis] if extent > 1 else columns,
+        table=extent,
+        indices=ReadAccess(
+            value=side.indices.value.name,
+            dtype=indices.storage.dtype,
+            alignment=indices.storage.alignment,
+            batch=indices.batch,
+            kind=DKind.COLUMN,
+            stride_m=step,
+            stride_n=0,
+            span=1 + max(rows - 1, 0) * step,
+        ),
     )
 
 

@@ -175,6 +175,11 @@ def _stored_as(signature: Signature) -> str:
     return "Prepared" if _is_prepared(signature) else _rows_of(signature.dtype_b)
 
 
+def _rows_of_a(signature: Signature) -> str:
+    """Return the same of A's source."""
+    return "Gathered" if signature.gather else _rows_of(signature.dtype_a)
+
+
 def _rows_of(dtype: DType) -> str:
     return "PackedRows" if dtype.packed else ""
 
@@ -384,6 +389,7 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         "stored_shape": "Half" if s.sums > 1 else "Shape",
         "prepared": _is_prepared(s),
         "packed": s.dtype_b.packed,
+        "gather": s.gather.ck if s.gather else "",
         "integer_scale": exact and s.block_k > 0,
         "multiplied_b": "A" if s.dtype_b == i4 else "B",
         "epilogue": a.epilogue.value,
@@ -399,7 +405,7 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         "d_names": "".join(f", D{i}" for i in count),
         "sides": (
             {
-                **_side("A", s.a, a.vector_a, functions, _rows_of(s.dtype_a)),
+                **_side("A", s.a, a.vector_a, functions, _rows_of_a(s)),
                 **_scale(s.scale_a, k_is_inner=s.layout_a is Layout.ROW, exact=exact),
             },
             {

@@ -10,7 +10,7 @@ from typing import ClassVar
 from cklang.fusion.explain import function_lines, kernel_lines
 from cklang.fusion.functions import Functions
 from cklang.fusion.parts import split
-from cklang.fusion.plan import BlockScale, Computed, Read, View
+from cklang.fusion.plan import BlockScale, Computed, Gathered, Read, View
 from cklang.ir.log_sums import LOG_SUMS
 from cklang.ir.nodes import Function, Value
 from cklang.source import Span
@@ -154,6 +154,9 @@ def _operand(side: View | Computed, names: Sequence[str]) -> str:
 def _side(
     letter: str, names: Sequence[str], side: View | Computed, functions: Mapping[str, Function]
 ) -> Iterator[str]:
+    if isinstance(side, Gathered):
+        batch = [f"b{place}" for place in range(len(side.perm) - len(names))]
+        yield f"  {side} = {side.gathered([*batch, *names])}, as it is loaded"
     if isinstance(side, View):
         return
     function = functions[f"prologue_{letter}"]

@@ -28,6 +28,7 @@ from cklang.widths import packed_row
 __all__ = [
     "Array",
     "ComputedMatrix",
+    "GatheredMatrix",
     "Matrix",
     "Operand",
     "PairProblem",
@@ -99,6 +100,26 @@ class ReadAccess(Operand):
     stride_m: int
     stride_n: int
     span: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatheredMatrix(Matrix):
+    """A [M, K] whose rows are those of a table at indices; ``stride`` is the table's."""
+
+    table: int
+    """The rows of the table."""
+    indices: ReadAccess
+    """The index of each row."""
+
+    @property
+    def span(self) -> int:
+        """Elements of the table from the first to the last, gaps included."""
+        return max(self.table - 1, 0) * self.stride + self.columns
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """What of it lies in memory: the table and the indices."""
+        return (self, self.indices)
 
 
 Array: TypeAlias = Matrix | ReadAccess
@@ -274,6 +295,7 @@ class Problem:
             scale_a=self.scale_a.scale if self.scale_a else None,
             scale_b=self.scale_b.scale if self.scale_b else None,
             sparse=self.sparse,
+            gather=self.a.indices.dtype if isinstance(self.a, GatheredMatrix) else None,
             functions=self.functions,
         )
 

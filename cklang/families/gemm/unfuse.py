@@ -9,9 +9,10 @@ from functools import partial
 from typing import TypeVar
 
 from cklang.families.gemm.plan import FusedGemm
-from cklang.fusion.plan import Computed, View
+from cklang.fusion.plan import Computed, Gathered, View
 from cklang.fusion.unfuse import applied, kernel_function, matrix_of, read_of, spread
 from cklang.ir.builder import Builder
+from cklang.ir.indices import TAKE
 from cklang.ir.nodes import Function, Value
 from cklang.types import Dim
 
@@ -76,7 +77,7 @@ def _product(
 ) -> Value:
     functions = kernel.functions
     matrices = [
-        matrix_of(builder, params, side)
+        _stored(builder, params, side)
         if isinstance(side, View)
         else _computed(builder, params, side, functions[f"prologue_{letter}"])
         for letter, side in (("a", kernel.a), ("b", kernel.b))
@@ -93,6 +94,14 @@ def _product(
             own = tuple(1 if axis is None else value.type.shape[axis] for axis in perm[-2:])
             operands.append(spread(builder, value, perm, (*matrix.type.shape[:-2], *own)))
     return builder.append("scaled_gemm", *operands, block_a=blocks[0], block_b=blocks[1])
+
+
+def _stored(builder: Builder, params: Mapping[str, Value], side: View) -> Value:
+    if not isinstance(side, Gathered):
+        return matrix_of(builder, params, side)
+    table, indices = (params[read.value.name] for read in side.reads)
+    value = builder.append(TAKE, table, indices, axis=side.axis)
+    return matrix_of(builder, {**params, side.copy.value.name: value}, side.copy)
 
 
 def _computed(

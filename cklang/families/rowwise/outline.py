@@ -253,7 +253,11 @@ class _Demand:
             self.store(stored)
             return
         is_known = stored in self._known
-        if index in maker.prologues and not is_known and self._is_prologue(stored, maker):
+        if not is_known and maker.gathers(flow, anchor, index):
+            for each in flow.operands(stored):
+                self._by_others.add(each)
+                self.store(each)
+        elif index in maker.prologues and not is_known and self._is_prologue(stored, maker):
             self._function(stored, None)
         else:
             self.store(stored)

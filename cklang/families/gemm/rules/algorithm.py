@@ -53,6 +53,25 @@ def _computed(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
 
 
 @RULES.algorithm(
+    "gathered",
+    "rows at indices are those of a stored A of whole elements, contiguous along K, without scales",
+    reads=(),
+)
+def _gathered(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
+    if s.gather is None:
+        return None
+    facts = (
+        ("the layout of A", s.layout_a.value, s.layout_a is Layout.ROW, Layout.ROW.value),
+        ("the type of A", s.dtype_a.name, not s.dtype_a.packed, "whole bytes"),
+        ("A", s.words, not (s.a or s.sparse or s.block_k), "stored, dense and without scales"),
+    )
+    for what, value, holds, bound in facts:
+        if not holds:
+            return Violation(what=f"{what}, whose rows are at indices", value=value, bound=bound)
+    return None
+
+
+@RULES.algorithm(
     "combination",
     "CK Tile lacks some combinations of pipeline, epilogue and scheduler",
     reads=("pipeline", "epilogue", "scheduler"),

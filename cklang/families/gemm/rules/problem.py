@@ -14,6 +14,7 @@ from cklang.families.gemm.lower import read_width
 from cklang.families.gemm.problem import (
     Array,
     ComputedMatrix,
+    GatheredMatrix,
     Matrix,
     Operand,
     PairProblem,
@@ -57,6 +58,8 @@ def arrays_of(
     """Yield what of a matrix lies in memory: its name, the array, and elements of an access."""
     if isinstance(matrix, Matrix):
         yield name, matrix, width
+        if isinstance(matrix, GatheredMatrix):
+            yield f"the indices of {name}", matrix.indices, 1
         return
     for index, read in enumerate(matrix.reads):
         operand = DOperand(dtype=read.dtype, kind=read.kind)

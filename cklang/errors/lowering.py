@@ -92,6 +92,13 @@ TABLE: tuple[Rule, ...] = (
         "functions of {anchor} cannot read {operand}: it is of {dtype}",
         "legal: f16, bf16, f32, i8, i32, bool; convert it before the call",
     ),
+    row(
+        "X040",
+        CkUnsupportedError,
+        "call {index} of the group multiplies rows at indices, which no kernel reads: {reason}",
+        "legal: a table whose rows are contiguous, and a result whose rows are those of the "
+        "indices; or give the rows themselves",
+    ),
     # L: lowering
     row(
         "L001",

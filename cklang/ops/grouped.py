@@ -23,6 +23,7 @@ from cklang.device.device import Device
 from cklang.device.pinned_buffers import Upload
 from cklang.errors import error
 from cklang.families.gemm.bands import bands_of
+from cklang.families.gemm.gathering import gathered_of, obstacle
 from cklang.families.gemm.host import GemmProblem, GemmShim
 from cklang.families.gemm.key import Algorithm, GemmKey, Signature
 from cklang.families.gemm.launch import request_of
@@ -30,18 +31,19 @@ from cklang.families.gemm.layout import problem_of
 from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.rules.problem import launchable, tiles_of
+from cklang.families.protocol import HostCheck
 from cklang.families.views import MemoryView
 from cklang.fusion.plan import Plan
 from cklang.runtime.bind import Binding
 from cklang.runtime.call_plan import CallPlan, Step, access_range, step_on
 from cklang.runtime.launch import PlannedLaunch, describe
-from cklang.runtime.planner import memory_of, numbers_of
+from cklang.runtime.planner import host_checks, memory_of, numbers_of
 from cklang.runtime.workspace import Temporary, planned_workspace
 from cklang.selection.candidates import candidates
 from cklang.selection.rules import violations
 from cklang.selection.select import Request, find
 
-__all__ = ["Member", "prepare_group"]
+__all__ = ["Member", "group_checks", "prepare_group"]
 
 _ADDRESS = struct.Struct("<Q")
 
@@ -106,6 +108,30 @@ def prepare_group(
     return CallPlan(device, steps, pieces, workspace, places[0], outs=len(members))
 
 
+@dataclass(frozen=True, slots=True)
+class _GroupChecks:
+    """What the calls of a group check in host memory, each with its part of the addresses."""
+
+    checks: tuple[tuple[HostCheck, slice], ...]
+
+    def check(self, addresses: Sequence[int]) -> None:
+        """Check a group whose arguments have these addresses."""
+        for each, own in self.checks:
+            each.check(addresses[own])
+
+
+def group_checks(members: Sequence[Member]) -> HostCheck | None:
+    """Return what each group like this one checks before it launches; None if there is nothing."""
+    checks: list[tuple[HostCheck, slice]] = []
+    first = 0
+    for member in members:
+        last = first + len(member.binding.arrays)
+        own = host_checks(member.plan, member.binding)
+        checks += [] if own is None else [(own, slice(first, last))]
+        first = last
+    return _GroupChecks(tuple(checks)) if checks else None
+
+
 def _product_of(plan: Plan) -> FusedGemm:
     """Return the one kernel of a plan, which is a matrix product.
 
@@ -140,6 +166,9 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
         for view in memory.views.values():
             if view.source is not None:
                 raise error("G011", index=index, value=view.source, layout=view.layout.name)
+        reason = None if gathered_of(kernel) is None else obstacle(kernel, memory.layouts)
+        if reason is not None:
+            raise error("X040", index=index, reason=reason)
         slots |= {
             name: slots[view.memory] for name, view in memory.views.items() if view.memory in slots
         }

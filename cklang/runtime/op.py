@@ -356,7 +356,7 @@ class Op(PlannedOp):
 
     def _prepare_group(self, calls: Sequence[Sequence[Any]], device_name: str | None) -> Ready:
         from cklang.build.builder import shared_builder
-        from cklang.ops.grouped import Member, prepare_group
+        from cklang.ops.grouped import Member, group_checks, prepare_group
 
         bindings = [self._bind(values) for values in calls]
         members = [
@@ -367,6 +367,10 @@ class Op(PlannedOp):
             )
             for binding in bindings
         ]
+        lists = group_checks(members)
+        if lists is not None:
+            arrays_of_all = (array for each in bindings for array in each.arrays.values())
+            lists.check([array.pointer for array in arrays_of_all])
         place = bindings[0].place
         device = open_device(device_name, place)
         return Ready(
@@ -375,6 +379,7 @@ class Op(PlannedOp):
             libraries=tuple(binding.library for binding in bindings),
             place=place,
             number_dtypes=tuple(dtype for binding in bindings for dtype in dtypes_of(binding)),
+            lists=lists,
         )
 
     def derived(

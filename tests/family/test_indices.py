@@ -306,7 +306,7 @@ TAKES = [
     turned_table,
     computed_indices,
 ]
-PRODUCTS = {of_product: 2, from_product: 2, added_to_product: 2}
+PRODUCTS = {of_product: 1, from_product: 2, added_to_product: 2}
 """Ops with products, and their launches."""
 
 

@@ -285,7 +285,7 @@ class Signature:
     scale_b: Scale | None = None
     functions: str = ""
     """Digest of f and of the functions of A and B; empty in the key of a stencil."""
-    gather: DType | None = later(default=None)
+    gather: DType | None = later(default=None)  # noqa: RUF009 - a field, which cannot change
     """The type of the indices at which the rows of A are read; None if they follow each other."""
 
     def __post_init__(self) -> None:

@@ -56,6 +56,7 @@ START_UP: Table = {
         "cklang.reference.distance",
     ),
     "cklang.families.rowwise.outline": ("networkx",),
+    "cklang.families.gemm.gathering": ("cklang.fusion.partition",),
     "cklang.families.rowwise.long_rows": ("cklang.fusion.partition",),
     "cklang.families.scatter.family": ("cklang.fusion.partition",),
     "cklang.fusion.flow": ("networkx",),

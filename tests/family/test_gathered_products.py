@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
-from cklang.emulator.library import disassemble, text_section
 from cklang.errors import CkError
 from cklang.families import plan_of
 from cklang.families.gemm import bands
@@ -27,9 +27,12 @@ from cklang.families.gemm.unfuse import product_function
 from cklang.fusion.explain import explain
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
-from cklang.runtime.record import LaunchRecord
+from cklang.tune.database import Status
+from cklang.tune.measure import measure
+from cklang.tune.task import tasks_of
 from tests.support.algorithms import NARROW, WIDE, on_gpu, pipelined
 from tests.support.checks import check, check_group, check_read_back, launches
+from tests.support.instructions import instructions, loads_in_loop
 from tests.support.typed import instance, only
 
 T, M, N, K, E, C = ck.dims("T M N K E C")
@@ -270,20 +273,6 @@ def test_wrong_indices_are_an_error_on_the_host_and_limited_elsewhere() -> None:
     np.testing.assert_array_equal(result, straight)
 
 
-def between_products(launch: LaunchRecord) -> tuple[list[str], list[str], list[str]]:
-    """Return matrix instructions and LDS accesses, buffer loads, and loads of indices in a loop."""
-    image = launch.artifact.code_object.read_bytes()
-    lines = disassemble(launch.key.arch, text_section(image)).splitlines()
-    names = [line.split(":")[-1].split()[0] for line in lines if line.strip()]
-    matrix = [place for place, name in enumerate(names) if "mfma" in name]
-    loop = names[matrix[0] : matrix[-1]]
-    return (
-        sorted(name for name in names if "mfma" in name or name.startswith("ds_")),
-        sorted(name for name in names if name.startswith("buffer_")),
-        [name for name in loop if name.startswith("global_load")],
-    )
-
-
 @pytest.mark.usefixtures("compiler")
 def test_the_main_loop_is_that_of_a_plain_product() -> None:
     x, rows, w, bias = drawn(expert, **SIZES)
@@ -292,8 +281,14 @@ def test_the_main_loop_is_that_of_a_plain_product() -> None:
     (gathered,), (straight,) = launches(own), launches(other)
     assert gathered.resources.spills == straight.resources.spills == 0
     assert gathered.resources.lds_bytes == straight.resources.lds_bytes
-    assert between_products(gathered) == between_products(straight)
-    assert not between_products(gathered)[2]
+    kinds = ("matrix", "loads", "lds")
+    counts, wanted = (instructions(each, kinds) for each in (gathered, straight))
+    assert counts["matrix"] == wanted["matrix"] != Counter()
+    assert counts["lds"] == wanted["lds"] != Counter()
+    # A thread loads the index of its one row, once and before the loop.
+    assert counts["loads"] - wanted["loads"] == Counter(global_load_dword=1)
+    assert not wanted["loads"] - counts["loads"]
+    assert not loads_in_loop(gathered)
 
 
 @pytest.mark.usefixtures("compiler")
@@ -317,6 +312,18 @@ def test_pairs_batches_and_groups(covered: Callable[..., None]) -> None:
         calls.append((table, rows, w, bias))
     check_group(group, calls)
     covered("rows of A at indices: group", "f16", "gfx942")
+
+
+@pytest.mark.usefixtures("compiler")
+def test_its_kernel_is_measured_by_itself() -> None:
+    op = expert.using(replace(WIDE, vector_d=(8,)))
+    args = tuple(drawn(expert, **SIZES))
+    (task,) = tasks_of(expert, args)
+    (choice,) = op._choices(args, {}, None, "emu:gfx942")
+    answer = measure(task.to_json(), choice.main.key.to_json(), {})
+    assert answer["status"] == Status.RIGHT.value, answer["note"]
+    # Copied rows are no operand of a call, nor indices of each product of a batch.
+    assert not any(tasks_of(each, tuple(drawn(each, **SIZES))) for each in (turned, experts))
 
 
 @pytest.mark.full

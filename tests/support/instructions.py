@@ -4,24 +4,38 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from cklang.emulator.library import disassemble, text_section
 from cklang.runtime.record import LaunchRecord
 
-__all__ = ["instructions"]
+__all__ = ["instructions", "loads_in_loop"]
 
-_KINDS = {"matrix": ("mfma", "wmma"), "loads": ("buffer_load", "global_load")}
+_MATRIX = ("mfma", "wmma")
+_KINDS = {"matrix": _MATRIX, "loads": ("buffer_load", "global_load"), "lds": ("ds_",)}
 
 
-def instructions(launch: LaunchRecord) -> dict[str, Counter[str]]:
-    """Return how often each matrix instruction and vector load stands in a kernel."""
+def instructions(
+    launch: LaunchRecord, kinds: Sequence[str] = ("matrix", "loads")
+) -> dict[str, Counter[str]]:
+    """Return how often each instruction of some kinds stands in a kernel."""
     image = launch.artifact.code_object.read_bytes()
-    names = [line.split()[0] for line in _lines(disassemble(launch.key.arch, text_section(image)))]
+    names = _names(disassemble(launch.key.arch, text_section(image)))
     return {
-        kind: Counter(name for name in names if any(word in name for word in words))
-        for kind, words in _KINDS.items()
+        kind: Counter(name for name in names if any(word in name for word in _KINDS[kind]))
+        for kind in kinds
     }
 
 
-def _lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.strip()]
+def loads_in_loop(launch: LaunchRecord) -> list[str]:
+    """Return the loads past buffers that are between a kernel's first and last matrix product."""
+    image = launch.artifact.code_object.read_bytes()
+    names = _names(disassemble(launch.key.arch, text_section(image)))
+    products = [at for at, name in enumerate(names) if any(word in name for word in _MATRIX)]
+    loop = names[products[0] : products[-1]]
+    return [name for name in loop if name.startswith(("global_load", "flat_load"))]
+
+
+def _names(text: str) -> list[str]:
+    """Return the name of each instruction, which follows its offset and a colon."""
+    return [line.partition(":")[2].split()[0] for line in text.splitlines() if line.strip()]

@@ -27,7 +27,6 @@ from cklang.families.gemm.gathering import (
     gathered_of,
     host_indices_of,
     obstacle,
-    rows_stored,
 )
 from cklang.families.gemm.host import GemmProblem, GemmShim
 from cklang.families.gemm.k_bands import fitted, launches_of
@@ -234,22 +233,24 @@ class Gemm(ProductFamily[Problem]):
         return prologue_time(problem, key, functions, spec)
 
     def measurable(self, problem: Problem) -> bool:
-        """Whether a product stores what a check of its kernel alone can compare: its result."""
+        """Whether a product stores what a check of its kernel alone can compare: its result.
+
+        In a batch of rows at indices each product has indices of its own, which no one op takes.
+        """
         s = problem.signature
-        return not problem.e.layout.of_blocks and not s.group and s.gather is None
+        is_known = s.gather is None or not problem.batch
+        return is_known and not problem.e.layout.of_blocks and not s.group
 
     def problem(
         self, kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
     ) -> Problem | None:
         """Return the product of a kernel, not cut.
 
-        None if its result has no element, or if it is a pair that takes two products.
+        None if its result has no element, if it is a pair that takes two products, or if its rows
+        are copied before.
         """
-        side = gathered_of(kernel)
-        if side is not None and obstacle(kernel, layouts):
-            copy = side.copy.value
-            kernel = rows_stored(kernel)
-            layouts = {**layouts, copy.name: TensorLayout.packed(copy, dims)}
+        if gathered_of(kernel) is not None and obstacle(kernel, layouts) is not None:
+            return None
         problem = _problem_of(insert_operand_copies(kernel, layouts, dims), dims)
         return None if isinstance(problem, Apart) else problem
 

@@ -19,6 +19,7 @@ from cklang.families.gemm.key import Layout
 from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.problem import (
     ComputedMatrix,
+    GatheredMatrix,
     Matrix,
     PairProblem,
     Problem,
@@ -26,7 +27,7 @@ from cklang.families.gemm.problem import (
     ScaleAccess,
 )
 from cklang.families.launch_operands import LaunchOperands, RandomValues
-from cklang.fusion.plan import BlockScale, Computed, Read, View
+from cklang.fusion.plan import BlockScale, Computed, Gathered, Read, View
 from cklang.ir.nodes import Value
 from cklang.types import Blocks, Dim, DType, TensorType
 
@@ -34,7 +35,9 @@ __all__ = ["launch_operands_of"]
 
 Array = npt.NDArray[Any]
 
-_M, _N, _K = Dim("M"), Dim("N"), Dim("K")
+_M, _N, _K, _T = Dim("M"), Dim("N"), Dim("K"), Dim("T")
+_SPREAD = 7919
+"""A prime: rows at multiples of it, modulo those of a table, are spread over the table."""
 
 
 def launch_operands_of(kernel: FusedGemm, problem: Problem, values: RandomValues) -> LaunchOperands:
@@ -102,6 +105,8 @@ class _Maker:
         """Return A or B."""
         extents = (_M, _K) if name == "a" else (_K, _N)
         by_rows = side.layout is Layout.ROW
+        if isinstance(side, GatheredMatrix):
+            return self._gathered(name, side)
         if isinstance(side, Matrix):
             steps = (side.stride, 1) if by_rows else (1, side.stride)
             return View(value=self.operand(name, side, extents, steps), perm=self.axes)
@@ -113,6 +118,26 @@ class _Maker:
             reads.append(Read(value=value, axes=self.axes))
         computed = self._value(name, side.dtype, extents)
         return Computed(value=computed, extents=extents, reads=tuple(reads))
+
+    def _gathered(self, name: str, side: GatheredMatrix) -> Gathered:
+        """Return rows of a table, which a product without a batch reads at indices."""
+        self._extents[_T] = side.table
+        table = self.operand(name, side, (_T, _K), (side.stride, 1))
+        own, count = side.indices, self._extents[_M]
+        flat = np.zeros(own.span, own.dtype.numpy)
+        view = flat[:: max(own.stride_m, 1)][:count] if own.stride_m else flat
+        view[:] = np.arange(len(view)) * _SPREAD % side.table
+        self.views[f"{name} rows"] = np.broadcast_to(view, (count,))
+        self.memory.append(flat)
+        indices = Value(name=f"{name} rows", type=TensorType(dtype=own.dtype, shape=(_M,)))
+        copy = self._value(f"{name} copy", side.dtype, (_M, _K))
+        return Gathered(
+            value=table,
+            perm=(None, 1),
+            axis=0,
+            indices=Read(value=indices, axes=(0, None)),
+            copy=View(value=copy, perm=self.axes),
+        )
 
     def scale(self, name: str, scale: ScaleAccess | None) -> BlockScale | None:
         """Return the scales of A (``sa``) or of B."""

@@ -30,7 +30,7 @@ from cklang.runtime.op import Op
 from cklang.tune.database import Status
 from cklang.tune.measure import measure
 from cklang.tune.task import tasks_of
-from tests.support.algorithms import NARROW, WIDE, on_gpu, pipelined
+from tests.support.algorithms import EIGHT_BITS, NARROW, WIDE, on_gpu, pipelined
 from tests.support.checks import check, check_group, check_read_back, launches
 from tests.support.instructions import instructions, loads_in_loop
 from tests.support.typed import instance, only
@@ -72,6 +72,18 @@ def experts(x: ck.f16[T, K], rows: ck.i32[E, C], w: ck.f16[E, N, K]) -> ck.f16[E
 def sequences(x: ck.f16[E, T, K], rows: ck.i32[C], w: ck.f16[N, K]) -> ck.f16[E, C, N]:
     """The same rows of each sequence: the table moves with the batch."""
     return ck.take(x, rows, axis=1) @ w.T
+
+
+@ck.op
+def quantised(
+    x: ck.fp8_fnuz[T, K],
+    sx: ck.f32[T, K / 128],
+    rows: ck.i32[M],
+    w: ck.fp8_fnuz[N, K],
+    sw: ck.f32[N / 128, K / 128],
+) -> ck.bf16[M, N]:
+    """An expert in fp8 with scales for 128 elements along K."""
+    return ck.gemm(x[rows], w.T, scale_a=sx[rows], scale_b=sw.T)
 
 
 @ck.op
@@ -312,6 +324,18 @@ def test_pairs_batches_and_groups(covered: Callable[..., None]) -> None:
         calls.append((table, rows, w, bias))
     check_group(group, calls)
     covered("rows of A at indices: group", "f16", "gfx942")
+
+
+@pytest.mark.usefixtures("compiler")
+def test_scales_of_blocks(covered: Callable[..., None]) -> None:
+    op = quantised.using(replace(EIGHT_BITS, vector_e=8))
+    for sizes in (SIZES, {**SIZES, "M": 1, "T": 3}, {**SIZES, "M": 131}):
+        check(op, drawn(op, **{**sizes, "K": 256, "N": 128}))
+    scales, product = launches(op)
+    assert (scales.key.family, product.key.family) == ("rowwise", "gemm")
+    assert product.key.signature.gather == ck.i32
+    assert product.resources.spills == 0
+    covered("rows of A at indices: block scales", "fp8", "gfx942")
 
 
 @pytest.mark.usefixtures("compiler")

@@ -148,7 +148,8 @@ def _gathers(flow: Flow, anchor: int, index: int) -> bool:
     Table and indices are read as they are stored, and the table along K.
     """
     operand = flow.operands(anchor)[index]
-    if index or flow.expect_operation(anchor).op != "gemm" or not flow.is_gathered(operand):
+    op = flow.expect_operation(anchor).op
+    if index or op not in ("gemm", "scaled_gemm") or not flow.is_gathered(operand):
         return False
     table, indices = flow.below(flow.view(operand)[-1])
     rows, k = zip(table.axes[-2:], indices.axes[-2:], strict=True)

@@ -149,11 +149,11 @@ def _blocks(
     A table that the batch moves through is read at the indices of rows alone.
     """
     a, b = kernel.scale_a, kernel.scale_b
-    if isinstance(kernel.a, Gathered):
-        moves = any(axis.strides[0] for axis in axes[:-2] if axis.extent != 1)
-        return (Blocks(operand=0, single=not moves), None)
+    moves = any(axis.strides[0] for axis in axes[:-2] if axis.extent != 1)
+    is_apart = isinstance(kernel.a, Gathered) and moves
+    single = not is_apart and (a is None or a.block[0] == 1)
     return (
-        Blocks(operand=first, single=a.block[0] == 1) if a else None,
+        Blocks(operand=first if a else 0, single=single) if a or is_apart else None,
         Blocks(operand=first + bool(a), single=b.block[1] == 1) if b else None,
     )
 

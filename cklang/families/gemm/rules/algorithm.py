@@ -54,7 +54,7 @@ def _computed(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
 
 @RULES.algorithm(
     "gathered",
-    "rows at indices are those of a stored A of whole elements, contiguous along K, without scales",
+    "rows at indices are those of a stored A of whole elements, contiguous along K",
     reads=(),
 )
 def _gathered(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
@@ -63,7 +63,7 @@ def _gathered(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     facts = (
         ("the layout of A", s.layout_a.value, s.layout_a is Layout.ROW, Layout.ROW.value),
         ("the type of A", s.dtype_a.name, not s.dtype_a.packed, "whole bytes"),
-        ("A", s.words, not (s.a or s.sparse or s.block_k), "stored, dense and without scales"),
+        ("A", s.words, not (s.a or s.sparse), "stored and dense"),
     )
     for what, value, holds, bound in facts:
         if not holds:

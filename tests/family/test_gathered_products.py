@@ -187,10 +187,12 @@ def test_problem_key_and_rule() -> None:
     assert signature.gather == ck.i32
     assert "rows of A at indices of i32" in signature.words
     assert not ck.advise(replace(WIDE, vector_d=(8,)), signature, "gfx942")
-    scaled = replace(signature, layout_a=signature.layout_a.COL)
-    assert "gathered" in [
-        each.rule for each in ck.advise(replace(WIDE, vector_d=(8,)), scaled, "gfx942")
-    ]
+    changes: tuple[dict[str, Any], ...] = ({"layouts": "ccr"}, {"sparse": True})
+    for change in changes:
+        wrong = ck.problem(8, 8, 8, gather=ck.i32, **change)
+        rules = {each.rule for each in ck.advise(WIDE, wrong.signature, "gfx942")}
+        assert "gathered" in rules
+    assert ck.select(ck.problem(64, 64, 64, gather=ck.i64), arch="gfx942").predicted
     # A batch along which the table does not move is more rows.
     (folded,) = sequences.problems(*drawn(sequences, **{**SIZES, "C": 1}))
     assert folded.batch == (3,)

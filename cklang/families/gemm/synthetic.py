@@ -4,14 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TypeAlias
 
 from cklang.codec import enum_of
 from cklang.device.preshuffle import Arrangement
 from cklang.errors import error
 from cklang.families.gemm.key import GROUP_KINDS, DKind, Layout, Scale
-from cklang.families.gemm.problem import ComputedMatrix, Matrix, Problem, ReadAccess, ScaleAccess
+from cklang.families.gemm.problem import (
+    ComputedMatrix,
+    GatheredMatrix,
+    Matrix,
+    Problem,
+    ReadAccess,
+    ScaleAccess,
+)
 from cklang.types import DType, f16
 from cklang.widths import packed_row
 
@@ -40,6 +47,7 @@ def problem(
     scale_b: Scale | None = None,
     sparse: bool = False,
     prepared: Arrangement | None = None,
+    gather: DType | None = None,
     functions: str = "",
 ) -> Problem:
     """Make a problem without arrays: packed operands, or with leading strides of your own.
@@ -62,6 +70,7 @@ def problem(
         scale_b: Of B's blocks of columns and K; those of a column next to one another.
         sparse: Whether A is in 2:4 form.
         prepared: The order of B in layout ``p``.
+        gather: Type of packed indices at which the rows of A are read, in a table of ``m`` rows.
         functions: Digest of the epilogue and of the functions of A and B.
 
     Example:
@@ -100,7 +109,7 @@ def problem(
         m=m,
         n=n,
         k=k,
-        a=_computed(a_, reads_a),
+        a=_computed(a_, reads_a) if gather is None else _gathered(a_, gather),
         b=_computed(b_, reads_b),
         e=e_,
         d=reads,
@@ -128,6 +137,13 @@ def _computed(matrix: Matrix, reads: Reads) -> Matrix | ComputedMatrix:
             for i, (dtype, kind) in enumerate(reads)
         ),
     )
+
+
+def _gathered(matrix: Matrix, indices: DType) -> GatheredMatrix:
+    """Return the matrix as rows of a table at packed indices."""
+    own = {each.name: getattr(matrix, each.name) for each in fields(Matrix)}
+    rows = _packed_read("indices", indices, DKind.COLUMN, matrix.rows, 1, matrix.alignment)
+    return GatheredMatrix(**own, table=matrix.rows, indices=rows)
 
 
 def _packed_scale(

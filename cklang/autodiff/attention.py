@@ -359,7 +359,8 @@ def _gradients(scores: _Scores, by_score: Term, dv: Term | None) -> Gradients:
     needed = [operands[place].name for place in places if step.needed[place]]
     wanted = [plain, *needed]
     body = tuple(region.body.values())
-    pulled = dict(step.pull(body, {region.result.value.name: by_score}, wanted))
+    seeds = {region.result.value.name: by_score}
+    pulled = dict(step.pull(step.emitter, body, seeds, wanted))
     by_plain = pulled.pop(plain, None)
     gradients: list[Term | None] = [None, None, dv, *[None] * (len(operands) - 3)]
     for place in places:  # of a tensor that is read by two names all is the gradient by the first

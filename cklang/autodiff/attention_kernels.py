@@ -2,20 +2,23 @@
 """Gradients of attention by CK Tile's backward kernels, which keep tiles of the scores on chip.
 
 They read the log-sum-exps of the forward kernel and D, the sums of o times its gradient along
-heads, both [B, H, S]. What they do not take is left to the products of :mod:`.attention`.
+heads, both [B, H, S], and call the derivative of the score function. What they do not take is left
+to the products of :mod:`.attention`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cklang.autodiff.score_derivatives import Read, by_product, by_read, fits, read_of
 from cklang.autodiff.step import Gradients, Step
 from cklang.autodiff.terms import Term
+from cklang.errors import error
 from cklang.ir.attention import SEEDS, STARTS
-from cklang.ir.attention_gradients import GRADIENTS, SCORES
+from cklang.ir.attention_gradients import DERIVATIVE, GRADIENTS, SCORES
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.views import APART
-from cklang.ops.attention_backward import MOST_HEADS, added_bias, is_additive
+from cklang.ops.attention_backward import MOST_HEADS
 from cklang.types import extent_value, f32
 
 __all__ = ["by_kernels", "head_refusal", "read_places", "refusal", "roles_of"]
@@ -36,20 +39,17 @@ def read_places(operation: Operation) -> tuple[int, ...]:
 
 def refusal(step: Step) -> str:
     """Return why the kernels do not take the gradient of an attention; empty if they do."""
-    operation, score = step.operation, step.operation.attr("score")
+    operation = step.operation
     dtypes = dict.fromkeys(value.type.dtype.name for value in operation.operands[:_SIDES])
     reasons = {
         "they take no second derivatives": not step.context.by_kernels,
         f"they multiply one of f16, bf16 and f32, not {' and '.join(dtypes)}": (
             len(dtypes) > 1 or operation.operands[0].type.dtype not in MOST_HEADS
         ),
-        "the score is more than the product plus something": (
-            isinstance(score, Function) and not is_additive(score)
-        ),
         "the gradient of o repeats along an axis": step.emitter.is_repeated(step.gradient.value),
     }
     first = next((why for why, holds in reasons.items() if holds), "")
-    return first or head_refusal(operation, step.context.numbers) or _bias_refusal(step)
+    return first or head_refusal(operation, step.context.numbers) or _read_refusal(step)
 
 
 def head_refusal(operation: Operation, numbers: Mapping[str, int]) -> str:
@@ -66,24 +66,20 @@ def head_refusal(operation: Operation, numbers: Mapping[str, int]) -> str:
     return ""
 
 
-def _bias_refusal(step: Step) -> str:
+def _read_refusal(step: Step) -> str:
     """Return why the kernels do not give the gradients by what the score reads that are needed."""
     operation = step.operation
     wanted = [place for place in read_places(operation) if step.needed[place]]
-    if not wanted:
-        return ""
-    bias = _bias_of(operation)
-    if bias is None or wanted != [bias[0]] or STARTS[0] in roles_of(operation):
-        return "they give a gradient by what the score reads only of a bias [.., keys] that it adds"
-    place, indices = bias
-    type_ = operation.operands[place].type
-    if type_.dtype != operation.operands[0].type.dtype:
-        return f"they read a bias of the dtype of q, not of {type_.dtype}"
+    if wanted and STARTS[0] in roles_of(operation):
+        return "they give no gradient by what the score of packed sequences reads"
     full = dict(zip("bhij", _extents(operation), strict=True))
-    pairs = list(zip(indices, type_.shape, strict=True))
-    fits = all(extent in (1, full[index]) for index, extent in pairs)
-    if not fits or type_.shape[-1] != full["j"]:
-        return f"they read a bias with the extents of the scores or 1, not of {type_}"
+    for place in wanted:
+        read, type_ = _read(operation, place), operation.operands[place].type
+        if read is None or not fits(read, type_.shape, full):
+            return (
+                "they give a gradient by what the score reads only of one element at its indices, "
+                f"in a tensor with the extents of the scores or 1, not of {type_}"
+            )
     return ""
 
 
@@ -93,20 +89,26 @@ def _extents(operation: Operation) -> tuple[object, ...]:
     return (*q[:3], k[2])
 
 
-def _bias_of(operation: Operation) -> tuple[int, tuple[str, ...]] | None:
-    """Return which operand the score adds, and the index of each of its axes; None if no bias."""
+def _score(operation: Operation) -> Function:
     score = operation.attr("score")
-    bias = added_bias(score) if isinstance(score, Function) else None
-    if bias is None:
-        return None
-    name, indices = bias
-    return read_places(operation)[int(name.removeprefix("d"))], indices
+    if not isinstance(score, Function):
+        raise error("Z002", what="attention without the region score passes its rules")
+    return score
+
+
+def _read(operation: Operation, place: int) -> Read | None:
+    """Return how the score reads an operand, if it reads one element at its indices."""
+    return read_of(_score(operation), read_places(operation).index(place))
 
 
 def by_kernels(step: Step) -> Gradients:
-    """Return the gradients by q, k and v, and by a bias if it is needed."""
+    """Return the gradients by q, k and v, and by what the score reads as far as it is needed.
+
+    Ops with one derivative are one kernel. The gradient by what a score multiplies needs another
+    derivative than those by q and k, and so a kernel of its own.
+    """
     own, emitter = step.operation, step.emitter
-    dtype, attrs = own.operands[0].type.dtype, dict(own.attrs)
+    dtype, attrs, score = own.operands[0].type.dtype, dict(own.attrs), _score(own)
     # Both as they are stored: o is rounded for D as for the weights that multiply it.
     o = emitter.term(emitter.append(APART, step.result.cast(dtype).value, call=0))
     g = step.gradient.cast(dtype)
@@ -117,20 +119,26 @@ def by_kernels(step: Step) -> Gradients:
         inner = inner.transpose((1, 0))
     lse = emitter.apply("attention_lse", own.operands, attrs)
     operands: tuple[Value, ...] = (*own.operands, g.value, lse, inner.value)
+
+    def gradient(op: str, derivative: Function) -> Term:
+        return emitter.term(emitter.apply(op, operands, {**attrs, DERIVATIVE: derivative}))
+
     gradients: list[Term | None] = [None] * len(own.operands)
+    slope = by_product(step, score)
     for place, op in enumerate(op for op in GRADIENTS if op != SCORES):
-        gradients[place] = emitter.term(emitter.apply(op, operands, attrs))
-    if any(step.needed[place] for place in read_places(own)):
-        # The kernel stores it in the dtype of the bias.
-        ds = emitter.term(emitter.apply(SCORES, operands, attrs)).cast(dtype).cast(f32)
-        place, indices = _bias_of(own) or (0, ())
-        gradients[place] = _by_bias(ds, indices, own.operands[place])
+        gradients[place] = gradient(op, slope)
+    for place in read_places(own):
+        read = _read(own, place)
+        if step.needed[place] and read is not None:
+            # The kernel stores it in the dtype of q.
+            ds = gradient(SCORES, by_read(step, score, read)).cast(dtype).cast(f32)
+            gradients[place] = _by_read(ds, read.indices, own.operands[place])
     return gradients
 
 
-def _by_bias(ds: Term, indices: tuple[str, ...], bias: Value) -> Term:
-    """Return the sum of the gradients of the scores that share an element of a bias."""
+def _by_read(ds: Term, indices: tuple[str, ...], tensor: Value) -> Term:
+    """Return the sum of the gradients of the scores that read one element of a tensor."""
     axes = ["bhij".index(each) for each in indices]
-    own = [axis for axis, n in zip(axes, bias.type.shape, strict=True) if n == ds.shape[axis]]
+    own = [axis for axis, n in zip(axes, tensor.type.shape, strict=True) if n == ds.shape[axis]]
     total = ds.sum([axis for axis in range(len(ds.shape)) if axis not in own])
-    return total.transpose([sorted(own).index(axis) for axis in own]).reshape(bias.type.shape)
+    return total.transpose([sorted(own).index(axis) for axis in own]).reshape(tensor.type.shape)

@@ -17,10 +17,10 @@ Gradients: TypeAlias = Sequence[Term | None]
 """The f32 gradient by each operand; None for one that is zero or has none."""
 
 Pull: TypeAlias = Callable[
-    [Sequence[Operation], Mapping[str, Term], Sequence[str]], Mapping[str, Term]
+    [Emitter, Sequence[Operation], Mapping[str, Term], Sequence[str]], Mapping[str, Term]
 ]
-"""From operations in order, gradients by some of their results, and the names of the values asked
-for: the gradients by these."""
+"""From what appends, operations in order, gradients by some of their results, and the names of the
+values asked for: the gradients by these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -163,7 +163,7 @@ def _pulled(
             operation=operation,
             gradient=gradient,
             needed=needed,
-            pull=partial(_pulled_back, emitter, context),
+            pull=partial(_pulled_back, context),
             context=context,
         )
         parts = _rule(step)(step)
@@ -188,8 +188,8 @@ def _add_joined(gradients: dict[str, Term], split: Split, emitter: Emitter) -> N
 
 
 def _pulled_back(
-    emitter: Emitter,
     context: Context,
+    emitter: Emitter,
     body: Sequence[Operation],
     seeds: Mapping[str, Term],
     wrt: Sequence[str],

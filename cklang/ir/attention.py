@@ -64,6 +64,7 @@ __all__ = [
     "Regions",
     "attend",
     "check",
+    "check_region",
     "dropped",
     "element",
     "group_size",
@@ -71,6 +72,7 @@ __all__ = [
     "keys_of",
     "log_sum",
     "one_sequence",
+    "products",
     "region_params",
     "scale_of",
     "scores",
@@ -97,7 +99,7 @@ READ_LIMIT = 8
 """How many tensors the regions of one attention may read."""
 
 _RESULTS = {"score": f32, "mask": bool_}
-_FIRST = {"score": "s", "output": "o"}
+_FIRST = {"score": "s", "derivative": "s", "output": "o"}
 MOST_AXES = 4
 """The axes of a tensor that a region reads, at most."""
 
@@ -109,7 +111,7 @@ Regions = Mapping[str, Callable[..., Array]]
 
 
 def region_params(name: str, reads: Sequence[TensorType]) -> tuple[Value, ...]:
-    """Return the parameters that region ``name`` (score, mask, or output of a kernel) has."""
+    """Return the parameters of a region: score, derivative, mask, or a kernel's output."""
     first = [Value(name=_FIRST[name], type=TensorType(dtype=f32))] if name in _FIRST else []
     indices = [Value(name=index, type=TensorType(dtype=i32)) for index in INDICES]
     tensors = [Value(name=f"d{place}", type=type_) for place, type_ in enumerate(reads)]
@@ -248,11 +250,7 @@ def check(
         return
     reads = [type_ for type_, role in zip(types, roles, strict=True) if role == "read"]
     for name, dtype in _RESULTS.items():
-        region = attrs[name]
-        params = region_params(name, reads)
-        want = f"({', '.join(f'{each}: {each.type}' for each in params)}) -> {dtype}[]"
-        if isinstance(region, Function) and not _fits(region, params, dtype):
-            yield error("I041", at=at, name=name, want=want, got=_face(region))
+        yield from check_region(name, dtype, reads, attrs, at)
     if isinstance(attrs["scale"], str) and attrs["scale"] != "auto":
         yield error("I042", at=at, got=attrs["scale"])
     dropout = attrs["dropout"]
@@ -260,6 +258,21 @@ def check(
         yield error("I043", at=at, got=dropout)
     if (dropout != 0.0) != (SEEDS[0] in roles):
         yield error("I044", at=at, dropout=dropout, roles=", ".join(roles))
+
+
+def check_region(
+    name: str,
+    dtype: DType,
+    reads: Sequence[TensorType],
+    attrs: Mapping[str, Attr],
+    at: Span | None,
+) -> Iterator[CkError]:
+    """Yield what is wrong with the parameters and the result of a region."""
+    region = attrs[name]
+    params = region_params(name, reads)
+    want = f"({', '.join(f'{each}: {each.type}' for each in params)}) -> {dtype}[]"
+    if isinstance(region, Function) and not _fits(region, params, dtype):
+        yield error("I041", at=at, name=name, want=want, got=_face(region))
 
 
 def _fits(region: Function, params: tuple[Value, ...], dtype: DType) -> bool:
@@ -327,6 +340,12 @@ def index_arrays(shape: tuple[int, int, int, int], first: int = 0) -> tuple[Arra
     return tuple(np.asarray(each, np.int64) for each in (*grid, *lengths))
 
 
+def products(q: Array, k: Array, scale: float | str) -> Array:
+    """Return the scaled products of queries and keys [B, H, S, T]."""
+    shared = np.repeat(k, group_size(q.shape[1], k.shape[1]), axis=1)
+    return np.asarray(scale_of(scale, q.shape[3]) * (q @ np.swapaxes(shared, 2, 3)))
+
+
 def scores(
     q: Array,
     k: Array,
@@ -336,8 +355,7 @@ def scores(
     first: int = 0,
 ) -> Array:
     """Return the scores [B, H, S, T], -inf where the mask does not hold."""
-    shared = np.repeat(k, group_size(q.shape[1], k.shape[1]), axis=1)
-    plain = scale_of(scale, q.shape[3]) * (q @ np.swapaxes(shared, 2, 3))
+    plain = products(q, k, scale)
     indices = index_arrays(plain.shape, first)
     moved = np.broadcast_to(regions["score"](plain, *indices, *reads), plain.shape)
     kept = np.broadcast_to(regions["mask"](*indices, *reads), plain.shape)

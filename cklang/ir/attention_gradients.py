@@ -6,12 +6,14 @@ of each row, and D: the sum of g o along the head, times the probability that dr
 weight. With r what dropout multiplies a weight by, 0 or one over that probability, or 1::
 
     p  = exp(score - l) where the mask holds, else 0
-    ds = p (r g v' - D / the probability to keep)
+    ds = p (r g v' - D / the probability to keep) derivative
     dq = scale ds k    dk = scale ds' q    dv = (r p)' g
 
-The score is the product plus something that does not depend on it, whose gradient is ds. Heads that
-share keys add up. In packed sequences g is like o, l and D are [H, N], and there is no ds.
-One kernel computes all of them, of tiles of the scores; users do not write these ops.
+``derivative`` is a region like the score. In dq and dk it is the derivative of the score by the
+scaled product; ds is the gradient by whatever it is the derivative by, such as an element that the
+score reads. Heads that share keys add up. In packed sequences g is like o, l and D are [H, N], and
+there is no ds. One kernel computes all ops with one derivative, of tiles of the scores; users do
+not write these ops.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from cklang.ir.attention import (
     STARTS,
     dropped,
     group_size,
+    index_arrays,
     one_sequence,
+    products,
     scale_of,
     scores,
     sequences,
@@ -43,6 +47,7 @@ from cklang.source import Span
 from cklang.types import DType, TensorType, bf16, f16, f32
 
 __all__ = [
+    "DERIVATIVE",
     "GRADIENTS",
     "GRADIENT_DTYPE",
     "MORE",
@@ -64,6 +69,9 @@ GRADIENTS: Mapping[str, str] = {
 }
 """The ops, and what the result of each is like: q, k, v or the scores."""
 
+DERIVATIVE = "derivative"
+"""The region of these ops beside those of the attention."""
+
 MORE = 3
 """Operands after those of the attention: g, l and D."""
 
@@ -77,7 +85,8 @@ def forward_of(operation: Operation) -> Operation:
     """Return the attention whose gradient an operation is; its result is like g, in f32."""
     operands, g = operation.operands[:-MORE], operation.operands[-MORE]
     result = replace(operation.result, type=replace(g.type, dtype=f32))
-    return replace(operation, op="attention", operands=operands, result=result)
+    attrs = tuple((name, attr) for name, attr in operation.attrs if name != DERIVATIVE)
+    return replace(operation, op="attention", operands=operands, attrs=attrs, result=result)
 
 
 def _dtype(dtypes: tuple[DType, ...], _attrs: Mapping[str, Attr]) -> DType | None:
@@ -129,7 +138,11 @@ def check(
     types: Sequence[TensorType], attrs: Mapping[str, Attr], at: Span | None
 ) -> Iterator[CkError]:
     """Yield what is wrong with a gradient beyond dtypes and shapes, as of its attention."""
-    yield from attention.check(types[:-MORE], attrs, at)
+    own, roles = types[:-MORE], attrs["roles"]
+    yield from attention.check(own, attrs, at)
+    if isinstance(roles, tuple) and len(roles) == len(own):
+        reads = [type_ for type_, role in zip(own, roles, strict=True) if role == "read"]
+        yield from attention.check_region(DERIVATIVE, f32, reads, attrs, at)
 
 
 def gradient(name: str) -> Callable[..., Array]:
@@ -187,7 +200,10 @@ def _gradients(
     keys, values = (np.repeat(x, count, axis=1) for x in (k, v))
     factors = keep.factors(logits.shape, first)
     by_weight = factors * (g @ np.swapaxes(values, 2, 3))
-    ds = p * (by_weight - inner[..., None] / (1.0 - keep.dropout))
+    by_score = p * (by_weight - inner[..., None] / (1.0 - keep.dropout))
+    slope = regions[DERIVATIVE](products(q, k, scale), *index_arrays(p.shape, first), *reads)
+    # Nothing that is masked has a gradient, whatever its score.
+    ds = np.where(p == 0, 0.0, by_score * slope)
     factor = scale_of(scale, q.shape[3])
     shared = {
         "k": factor * np.swapaxes(ds, 2, 3) @ q,

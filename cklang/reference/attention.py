@@ -48,6 +48,7 @@ __all__ = [
     "Rows",
     "attended",
     "cut",
+    "derivative_of",
     "factor_of",
     "given_of",
     "kept_of",
@@ -221,12 +222,10 @@ def _scored(
     score, mask = operation.attr("score"), operation.attr("mask")
     if not isinstance(score, Function) or not isinstance(mask, Function):
         raise error("Z002", what="attention without regions passes its rules")
-    factor = factor_of(operation, head_size)
-    value = factor * plain.value
-    size = np.where(np.isfinite(value), np.abs(value), 0.0)
-    rounded = abs(factor) * plain.error + 4 * UNIT * size + 2.0**-126
+    scaled = _scaled(operation, plain, head_size)
+    value = scaled.value
     indices = [Known.exact(each) for each in index_arrays(value.shape, first)]
-    moved = run_region(score, [Known(value=value, error=rounded), *indices, *reads], dims)
+    moved = run_region(score, [scaled, *indices, *reads], dims)
     kept = run_region(mask, [*indices, *reads], dims)
     wild = np.broadcast_to(kept.error, value.shape) | np.isnan(moved.error)
     visible = np.broadcast_to(kept.value, value.shape)
@@ -235,6 +234,31 @@ def _scored(
         value=np.where(visible, np.broadcast_to(moved.value, value.shape), -np.inf),
         error=np.where(wild, np.inf, off),
     )
+
+
+def _scaled(operation: Operation, plain: Known, head_size: int) -> Known:
+    """Return products of q and k as the score function takes them."""
+    factor = factor_of(operation, head_size)
+    value = factor * plain.value
+    size = np.where(np.isfinite(value), np.abs(value), 0.0)
+    return Known(value=value, error=abs(factor) * plain.error + 4 * UNIT * size + 2.0**-126)
+
+
+def derivative_of(
+    operation: Operation,
+    derivative: Function,
+    by_role: dict[str, list[Known]],
+    dims: dict[Dim, int],
+    first: int,
+) -> Known:
+    """Return the derivatives of scores whose first batch is ``first``, a region like the score."""
+    (q,), (k,) = by_role["q"], by_role["k"]
+    plain, off, _ = float_sums(q, turned(shared_heads(k, q.value.shape[1])))
+    scaled = _scaled(operation, Known(value=plain, error=off), q.value.shape[3])
+    indices = [Known.exact(each) for each in index_arrays(plain.shape, first)]
+    slope = run_region(derivative, [scaled, *indices, *by_role["read"]], dims)
+    value, error = (np.broadcast_to(each, plain.shape) for each in (slope.value, slope.error))
+    return Known(value=value, error=np.where(np.isnan(error), np.inf, error))
 
 
 def factor_of(operation: Operation, head_size: int) -> float:

@@ -12,12 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from cklang.ir.attention import group_size, sequences
-from cklang.ir.attention_gradients import GRADIENTS, MORE, forward_of
-from cklang.ir.nodes import Operation
+from cklang.ir.attention_gradients import DERIVATIVE, GRADIENTS, MORE, forward_of
+from cklang.ir.nodes import Function, Operation
+from cklang.ir.score_derivative import is_one
 from cklang.reference.attention import (
     WEIGHTS,
     Rows,
     cut,
+    derivative_of,
     factor_of,
     given_of,
     kept_of,
@@ -88,7 +90,10 @@ def _piece(
     factor = 1.0 - float(np.float32(str(forward.attr("dropout"))))
     d, d_error = (each[..., None] / factor for each in (inner.value, inner.error))
     by_weight = Known(value=dp - d, error=off + d_error + 6 * UNIT * (np.abs(dp) + np.abs(d)))
-    ds = narrowed(times(p, by_weight), *WEIGHTS[dtype.name])
+    by_score, derivative = times(p, by_weight), operation.attr(DERIVATIVE)
+    if isinstance(derivative, Function) and not is_one(derivative):
+        by_score = times(by_score, derivative_of(forward, derivative, by_role, dims, first))
+    ds = narrowed(by_score, *WEIGHTS[dtype.name])
     if side == "s":
         return ds
     if side == "q":

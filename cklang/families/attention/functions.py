@@ -26,6 +26,7 @@ ck_at(int index, int extent, int stride)
 """
 _HEADS = {
     "score": "CK_FUNCTION float ck_score(float s, CK_ATTENTION_PARAMS)",
+    "derivative": "CK_FUNCTION float ck_derivative(float s, CK_ATTENTION_PARAMS)",
     "mask": "CK_FUNCTION int ck_mask(CK_ATTENTION_PARAMS)",
     "output": "CK_FUNCTION float ck_output(float o, CK_ATTENTION_PARAMS)",
 }
@@ -38,7 +39,7 @@ def attention_fill(functions: Functions, comments: Sequence[str] = ()) -> str:
 
     Args:
         functions: ``score``, ``mask`` and ``output``: regions as :mod:`cklang.ir.attention`
-            describes them.
+            describes them; ``derivative`` as :mod:`cklang.ir.attention_gradients` does.
         comments: Lines written above, such as the user's Python.
 
     Raises:

@@ -30,7 +30,7 @@ from cklang.ir.attention import (
     scale_of,
     weight_scale,
 )
-from cklang.ir.nodes import Value
+from cklang.ir.nodes import Function, Value
 from cklang.types import f32
 
 __all__ = [
@@ -187,10 +187,13 @@ class AttentionGradCase:
     """With lse, and with o in new memory."""
     deterministic: bool
     bias_grad: bool = False
+    derivative: Function | None = None
+    """The derivative of the score, where it is not 1 or what has a gradient is no bias of CK
+    Tile's."""
 
     def __str__(self) -> str:
         one = ", added in one order" if self.deterministic else ""
-        bias = ", with that of the bias" if self.bias_grad else ""
+        bias = ", with that of what the score reads" if self.bias_grad else ""
         return f"the gradient of {self.forward}{one}{bias}"
 
     @property
@@ -201,6 +204,7 @@ class AttentionGradCase:
             forward=replace(forward, dtype_o=f32, lse=True, split=False, functions=""),
             bias_grad=self.bias_grad,
             deterministic=self.deterministic,
+            derivative=self.derivative is not None,
             functions=self.functions.digest,
         )
 
@@ -208,6 +212,8 @@ class AttentionGradCase:
     def functions(self) -> Functions:
         """What fills its kernel: a bias that has a gradient is CK Tile's own, no expression."""
         functions = self.forward.functions.without("output")
+        if self.derivative is not None:
+            return Functions(**functions, derivative=self.derivative)
         return functions.without("score") if self.bias_grad else functions
 
 

@@ -165,6 +165,7 @@ class AttentionBackward(Family[AttentionGradSignature, AttentionGradAlgorithm, A
             "forward": problem_facts(problem.forward),
             "deterministic": problem.deterministic,
             "bias_grad": problem.bias_grad,
+            **({"derivative": True} if problem.derivative is not None else {}),
         }
 
     def operands(

@@ -21,9 +21,10 @@ from cklang.fusion.flow import Flow
 from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
 from cklang.fusion.plan import View
-from cklang.ir.attention_gradients import GRADIENTS, MORE, SCORES, forward_of
-from cklang.ir.nodes import Value
+from cklang.ir.attention_gradients import DERIVATIVE, GRADIENTS, MORE, SCORES, forward_of
+from cklang.ir.nodes import Function, Operation, Value, print_function
 from cklang.ir.ops import Kind
+from cklang.ir.score_derivative import is_one
 from cklang.source import Span
 from cklang.types import bf16, f16, f32
 
@@ -32,6 +33,7 @@ __all__ = ["MAKERS", "FusedAttentionGrad", "GradientOut"]
 _STORED = (f32, f16, bf16)
 """What sums may be stored as."""
 
+_DS = f"d{GRADIENTS[SCORES]}"
 _PACKED = 3
 """The axes of packed sequences: row, head and element."""
 
@@ -61,7 +63,9 @@ class FusedAttentionGrad:
     outs: tuple[GradientOut, ...]
     """What is stored; one gradient may be stored in two dtypes."""
     bias: AddedBias | None = None
-    """What the score adds, if ds is stored."""
+    """What the score adds, if ds is stored and CK Tile's own bias gives it."""
+    derivative: Function | None = None
+    """The derivative of the score, where it is not 1 or ds is stored without such a bias."""
     spans: tuple[Span, ...] = field(default=(), compare=False)
 
     family: ClassVar[str] = "attention_backward"
@@ -83,9 +87,14 @@ class FusedAttentionGrad:
         return tuple(out.value for out in self.outs)
 
     @property
+    def is_square(self) -> bool:
+        """Whether ds is stored."""
+        return any(out.side == _DS for out in self.outs)
+
+    @property
     def functions(self) -> Functions:
-        """Those of the attention; CK Tile's own bias replaces a score whose ds is stored."""
-        functions = self.forward.functions
+        """Those of the attention, with the derivative; CK Tile's own bias replaces the score."""
+        functions = Functions(**self.forward.functions, derivative=self.derivative)
         return functions if self.bias is None else functions.without("score")
 
     def renamed(self, name: str) -> FusedAttentionGrad:
@@ -100,6 +109,8 @@ class FusedAttentionGrad:
         yield f"  the gradients of softmax(score({f.scale} {f.q} {f.k}')) {f.v} from {self.grad}"
         yield f"  weights from {self.lse}, sums along heads in {self.inner}"
         yield f"  keys: {f.window}"
+        if self.derivative is not None:
+            yield from (f"  {line}" for line in print_function(self.derivative).splitlines())
 
 
 def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedAttentionGrad | None:
@@ -125,12 +136,15 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedAttentionGrad | None:
         lse=lse.value,
     )
     outs = tuple(_out(flow, twins, root) for root in roots)
-    is_square = any(out.side == f"d{GRADIENTS[SCORES]}" for out in outs)
+    is_square = any(out.side == _DS for out in outs)
+    bias = _bias(kernel) if is_square else None
+    derivative = None if bias is not None else _derivative(walk.anchor, is_square)
     # What the kernel writes of all scores is a gradient that the program asks for.
-    note = "that of the bias of each score" if is_square else "no matrix of scores"
+    note = "that of what each score reads" if is_square else "no matrix of scores"
+    how = "" if derivative is None else "; it calls the derivative of the score function"
     maker.notes.append(
         f"gradients of {forward.result.type} from {grad.value}: one kernel gives "
-        f"{', '.join(dict.fromkeys(twins.values()))}, and stores {note}"
+        f"{', '.join(dict.fromkeys(twins.values()))}, and stores {note}{how}"
     )
     return FusedAttentionGrad(
         name=flow.function.name,
@@ -138,7 +152,8 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedAttentionGrad | None:
         grad=_with_heads(grad),
         inner=inner,
         outs=outs,
-        bias=_bias(kernel) if is_square else None,
+        bias=bias,
+        derivative=derivative,
         spans=kernel.spans,
     )
 
@@ -151,19 +166,29 @@ def _with_heads(view: View) -> View:
     return View(value=view.value, perm=(None, head, row, element))
 
 
-def _bias(kernel: FusedAttention) -> AddedBias:
-    """Return what the score adds.
+def _derivative(operation: Operation, is_square: bool) -> Function | None:
+    """Return the derivative that a kernel calls; None where it may take it to be 1."""
+    derivative = operation.attr(DERIVATIVE)
+    if not isinstance(derivative, Function):
+        raise error("Z002", what="a gradient of attention without a derivative passes its rules")
+    return derivative if is_square or not is_one(derivative) else None
 
-    Raises:
-        CkUnsupportedError: G008, it is no tensor that has an element for each key.
+
+def _bias(kernel: FusedAttention) -> AddedBias | None:
+    """Return what the score adds, if that is all it does and CK Tile reads it as a bias.
+
+    It has the dtype of q, and an element for each key.
     """
     bias = None if kernel.score is None else added_bias(kernel.score)
     if bias is None or kernel.starts:
-        at = next(iter(kernel.spans), None)
-        raise error("G008", at=at, name=kernel.name, got="something else")
+        return None
     name, indices = bias
     value = kernel.reads[int(name.removeprefix("d"))]
     extents = dict(zip(indices, value.type.shape, strict=True))
+    k = kernel.k
+    keys = k.value.type.shape[k.perm[2] or 0]
+    if value.type.dtype != kernel.q.value.type.dtype or extents["j"] != keys:
+        return None
     axes = (indices.index(each) if extents.get(each, 1) != 1 else None for each in "bhi")
     return AddedBias(value=value, axes=tuple(axes))
 

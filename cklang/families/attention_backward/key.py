@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, TypeAlias
 
+from cklang.codec import later
 from cklang.errors import error
 from cklang.families.attention.key import AttentionSignature
 from cklang.keys import Key, make_members, require_integers, require_positive
@@ -81,22 +82,27 @@ class AttentionGradSignature:
     """Whether it gives the gradient of the bias too."""
     deterministic: bool
     """Whether each tile of keys gives its part of dq apart, so that they are added in one order."""
+    derivative: bool = later(default=False)
+    """Whether a function is the derivative of the score, and of what the gradient of the bias is;
+    else that is 1."""
     functions: str = ""
-    """Digest of the functions of score and mask; empty in the key of a stencil."""
+    """Digest of the functions of score, mask and derivative; empty in the key of a stencil."""
 
     family: ClassVar[str] = "attention_backward"
 
     @property
     def words(self) -> str:
         """What is computed, for messages."""
-        return f"the gradient of {self.forward.words}"
+        own = ", with the derivative of the score" if self.derivative else ""
+        return f"the gradient of {self.forward.words}{own}"
 
     def label(self, algorithm: AttentionGradAlgorithm) -> Sequence[str]:
         """Return what the label of a kernel says of it."""
         s, a = self.forward, algorithm
         dtypes = dict.fromkeys((s.dtype.name, s.dtype_o.name))
         kinds = (s.score.value, s.mask.value)
-        return [self.family, *dtypes, *kinds, a.pipeline.value, "x".join(map(str, a.tile))]
+        own = ["derivative"] if self.derivative else []
+        return [self.family, *dtypes, *kinds, *own, a.pipeline.value, "x".join(map(str, a.tile))]
 
 
 AttentionGradKey: TypeAlias = Key[AttentionGradSignature, AttentionGradAlgorithm]

@@ -17,7 +17,10 @@ from cklang.lowering.headers import PRECOMPILED_ATTENTION
 from cklang.lowering.render import template
 from cklang.lowering.source import KernelSource
 
-__all__ = ["lower_grad"]
+__all__ = ["DERIVATIVE_HOLE", "lower_grad"]
+
+DERIVATIVE_HOLE = "ck_derivative"
+"""The symbol that a stencil leaves open whose score has a derivative."""
 
 _PIPELINES: Mapping[GradPipeline, PipelineRow] = MappingProxyType(
     {
@@ -40,6 +43,12 @@ _PIPELINES: Mapping[GradPipeline, PipelineRow] = MappingProxyType(
     }
 )
 
+# CK Tile's own policies, by whether loads transpose.
+_POLICIES = {
+    False: "BlockFmhaBwdPipelineDefaultPolicy",
+    True: "BlockFmhaBwdPipelineTrLoadDefaultPolicy",
+}
+
 # What the backward traits take for a head that is padded and read in vectors.
 _GRAD_VECTORS = 8
 
@@ -52,14 +61,14 @@ def lower_grad(key: AttentionGradKey, functions: Functions) -> KernelSource:
 
     Args:
         key: What to compute, how, and for which GPU.
-        functions: ``score`` and ``mask`` of the forward kernel. The score must be the product
-            plus something that does not depend on it: its derivative is taken to be 1.
+        functions: ``score`` and ``mask`` of the forward kernel, and the ``derivative`` of the
+            score; without one it is taken to be 1.
     """
     s, a = key.signature.forward, key.algorithm
     row, facts = _PIPELINES[a.pipeline], GRAD_PIPELINE_FACTS[a.pipeline]
     kernel = f"ck_attention_grad_{s.dtype}_{s.dtype_o}_{'x'.join(map(str, a.tile))}"
     text = template("attention_grad.hip.j2").render(
-        **shared_context(key, s, kernel),
+        **{**shared_context(key, s, kernel), "holes": " and ".join(_holes(key))},
         type_o=s.dtype_o.ck,
         bytes_o=s.dtype_o.bytes,
         bias_grad=flag(key.signature.bias_grad),
@@ -74,15 +83,33 @@ def lower_grad(key: AttentionGradKey, functions: Functions) -> KernelSource:
         most_queries=a.tile[0] if facts.all_queries else 0,
         transposed_loads=flag(facts.transposed_loads),
         threads=arch(key.arch).wave_size * math.prod(a.warps[0]),
-        pipeline=row.ck,
+        pipeline=_pipeline(key),
         header=row.header,
+        derivative=key.signature.derivative,
     )
     return KernelSource(
         stencil=text,
         fill=attention_fill(functions),
-        hole=", ".join(holes(s)),
+        hole=", ".join(_holes(key)),
         kernel=kernel,
         halves=False,
         precompiled=PRECOMPILED_ATTENTION,
         host_headers=False,
     )
+
+
+def _holes(key: AttentionGradKey) -> tuple[str, ...]:
+    """Return the symbols that a stencil leaves open."""
+    own = (DERIVATIVE_HOLE,) if key.signature.derivative else ()
+    return (*holes(key.signature.forward), *own)
+
+
+def _pipeline(key: AttentionGradKey) -> str:
+    """Return CK Tile's pipeline of a kernel's problem, within what of ours goes around it."""
+    row, facts = _PIPELINES[key.algorithm.pipeline], GRAD_PIPELINE_FACTS[key.algorithm.pipeline]
+    text = f"ck_tile::{row.ck}<Problem>"
+    if key.signature.derivative:
+        policy = _POLICIES[facts.transposed_loads]
+        with_policy = f"ck_tile::{row.ck}<Problem, cklang::DerivedPolicy<ck_tile::{policy}>>"
+        text = f"cklang::DerivedScores<{with_policy}>"
+    return f"cklang::PaddedQueries<{text}>" if arch(key.arch).repeats_rows else text

@@ -56,7 +56,7 @@ class _Placed:
     names: Mapping[str, str]
     """The values of a program that the kernel reads, by what the requests call them."""
     bias: AttentionTensor | None
-    """Where what the score adds is, if ds is asked for."""
+    """Where what the score adds is, if CK Tile's own bias is."""
     copies: tuple[LayoutCopy, ...]
 
 
@@ -69,7 +69,11 @@ def gradient_problem(
         CkError: As the forward problem's.
     """
     case = _placed(kernel, layouts, dims).case
-    return grad_case(case, False, kernel.bias is not None) if case.has_scores else None
+    return _case_of(kernel, case) if case.has_scores else None
+
+
+def _case_of(kernel: FusedAttentionGrad, case: AttentionCase) -> AttentionGradCase:
+    return grad_case(case, False, kernel.is_square, kernel.derivative)
 
 
 def launches_of(kernel: FusedAttentionGrad, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
@@ -79,7 +83,7 @@ def launches_of(kernel: FusedAttentionGrad, planning: Planning[Sel]) -> Iterator
     if not case.has_scores:
         yield from _empty(kernel, placed, planning)
         return
-    problem = grad_case(case, False, kernel.bias is not None)
+    problem = _case_of(kernel, case)
     selection = planning.select(problem, problem.functions)
     count = parts_of_dq(selection.key, case.problem.seqlen_k)
     own = {name: f"{name} of %{kernel.results[0].name}" for name in _PARTS}
@@ -239,14 +243,12 @@ def _gradient(
     of_values = dict(zip(values, addresses, strict=False))
     at = {name: of_values[value] for name, value in names.items()}
     problem = gradient_at(placed.case, replace(placed.grad, pointer=at[_GRAD]), at)
-    if placed.bias is None:
-        return problem
-    (square,) = squares
-    return replace(
-        problem,
-        forward=replace(problem.forward, bias=replace(placed.bias, pointer=at[_BIAS])),
-        grad_bias=replace(square.tensor, pointer=at[_DS]),
-    )
+    if placed.bias is not None:
+        bias = replace(placed.bias, pointer=at[_BIAS])
+        problem = replace(problem, forward=replace(problem.forward, bias=bias))
+    for square in squares:
+        problem = replace(problem, grad_bias=replace(square.tensor, pointer=at[_DS]))
+    return problem
 
 
 def _sum(

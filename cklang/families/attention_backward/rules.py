@@ -77,11 +77,11 @@ def _plain(
 
 @_rule(
     "attention-grad-bias",
-    "the gradient of a bias is that of an added tensor of its own",
+    "the gradient of a bias is that of an added tensor of its own, or a function says of what",
     reads=(),
 )
 def _bias(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) -> Violation | None:
-    if not s.bias_grad or s.forward.score is ScoreKind.BIAS:
+    if not s.bias_grad or s.derivative or s.forward.score is ScoreKind.BIAS:
         return None
     what = "the score of a kernel that gives the gradient of a bias"
     return Violation(what=what, value=s.forward.score.value, bound=ScoreKind.BIAS.value)
@@ -140,6 +140,7 @@ def _all_queries(
     f = s.forward
     refused = {
         "score": f.score is ScoreKind.BIAS and f.score.value,
+        "bias_grad": s.bias_grad and "true",
         "mask": f.mask in (MaskKind.CAUSAL, MaskKind.WINDOW) and f.mask.value,
         "packed": f.packed and "true",
     }

@@ -61,7 +61,7 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.plan import View
-from cklang.ir.nodes import Value
+from cklang.ir.nodes import Function, Value
 from cklang.keys import AnyKey
 from cklang.types import f32
 
@@ -154,13 +154,20 @@ def of_caller(values: Mapping[str, str]) -> dict[str, str]:
     return {key: f"%{name}" for key, name in values.items()}
 
 
-def grad_case(forward: AttentionCase, deterministic: bool, bias_grad: bool) -> AttentionGradCase:
+def grad_case(
+    forward: AttentionCase,
+    deterministic: bool,
+    bias_grad: bool,
+    derivative: Function | None = None,
+) -> AttentionGradCase:
     """Return the problem of the kernel that gives the parts of the gradients."""
-    if bias_grad:
+    if bias_grad and derivative is None:
         # A bias that has a gradient is CK Tile's own, not an expression.
         signature = replace(forward.signature, score=ScoreKind.BIAS)
         forward = replace(forward, signature=signature)
-    return AttentionGradCase(forward=forward, deterministic=deterministic, bias_grad=bias_grad)
+    return AttentionGradCase(
+        forward=forward, deterministic=deterministic, bias_grad=bias_grad, derivative=derivative
+    )
 
 
 class GradientStages:

@@ -17,9 +17,10 @@ from typing import Any
 import torch
 
 from cklang.ir.attention import region_params
-from cklang.ir.attention_gradients import GRADIENTS
+from cklang.ir.attention_gradients import DERIVATIVE, GRADIENTS
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
+from cklang.ir.score_derivative import constant_derivative
 from cklang.ops.attention_backward import MOST_HEADS
 from cklang.torch.backend import attention_formula as formula
 from cklang.torch.backend.call import Call, Emission
@@ -222,6 +223,8 @@ def _differentiate(
     g, output, sums = (emitter.plain(each) for each in (do, o, lse))
     products = emitter.append("mul", emitter.cast(g, f32), emitter.cast(output, f32))
     inner = emitter.append("reduce_sum", products, axes=(_RANK - 1,))
+    # A mask of floats is added to the product.
+    attrs[DERIVATIVE] = constant_derivative(1.0, [each.type for each in operands[3:]])
     values = [emitter.append(op, *operands, g, sums, inner, **attrs) for op in GRADIENTS]
     return [
         call.rounded(Tensor(value, shape_of(fake)), place)

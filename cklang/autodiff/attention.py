@@ -24,16 +24,26 @@ from functools import cached_property
 from cklang.autodiff.attention_kernels import (
     by_kernels,
     head_refusal,
+    log_sums,
     read_places,
     refusal,
     roles_of,
 )
+from cklang.autodiff.attention_lengths import has_masked_form, with_masked_keys
 from cklang.autodiff.products import Labelled, common_dtype, product
 from cklang.autodiff.step import Gradients, Rule, Step
 from cklang.autodiff.structure import inverse
 from cklang.autodiff.terms import Emitter, Number, Term, where
 from cklang.errors import CkError, error
-from cklang.ir.attention import INDICES, LENGTHS, MIN_QUERIES, SEEDS, STARTS
+from cklang.ir.attention import (
+    INDICES,
+    LENGTHS,
+    MIN_QUERIES,
+    PAGES,
+    READ_LIMIT,
+    SEEDS,
+    STARTS,
+)
 from cklang.ir.nodes import Attr, Function, Operation, Value, make_attrs
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.rules import Shape
@@ -47,7 +57,9 @@ _O, _V = ("b", "g", "r", "s", "e"), ("b", "g", "t", "e")
 _FIXES = {
     "dropout": "drop elements outside of the attention, or mend what the reason says",
     "packed sequences": "pad the sequences and mask them, or mend what the reason says",
-    "keys in pages and lengths of keys": "write a mask instead: lambda b, i, j: j < lengths[b]",
+    "keys in pages": "gather k and v from their pages before the attention",
+    "lengths of keys beside so many tensors that functions read": "read at most "
+    f"{READ_LIMIT - 1} tensors in score and mask",
     "packed sequences that are skipped": "leave out min_seqlen_q",
     "heads whose numbers are not known": "ask for the gradient with arrays, as a call does, or "
     "annotate the heads as numbers",
@@ -62,7 +74,10 @@ def _expect_differentiable(step: Step) -> None:
     """
     names = roles_of(step.operation)
     what = {
-        "keys in pages and lengths of keys": LENGTHS[0] in names,
+        "keys in pages": PAGES[0] in names,
+        "lengths of keys beside so many tensors that functions read": (
+            LENGTHS[0] in names and not has_masked_form(step.operation)
+        ),
         "packed sequences that are skipped": MIN_QUERIES[0] in names,
     }
     for each, is_there in what.items():
@@ -214,9 +229,7 @@ class _Scores:
     def weights(self) -> Term:
         """The softmax p, 0 where the mask does not hold, rounded as a product takes it."""
         kept = _Region(self, "mask", None).result
-        own = self.step.operation
-        lse = self.emitter.apply("attention_lse", own.operands, dict(own.attrs))
-        rows = self.emitter.term(lse)
+        rows = log_sums(self.step)
         # A row without keys has none to subtract from.
         finite = self.repeated(where(rows > float("-inf"), rows, 0.0))
         weights = where(kept, (self.score.result - finite).call("exp"), 0.0)
@@ -374,30 +387,48 @@ def _gradients(scores: _Scores, by_score: Term, dv: Term | None) -> Gradients:
 
 
 def _attention(step: Step) -> Gradients:
+    return _of_both(step, step.gradient, step.log_sums)
+
+
+def _attention_lse(step: Step) -> Gradients:
+    return _of_both(step, None, step.gradient)
+
+
+def _of_both(step: Step, by_output: Term | None, by_log_sums: Term | None) -> Gradients:
+    """Return the gradients by all operands, from those by o and by the log-sum-exps."""
     _expect_differentiable(step)
+    if not has_masked_form(step.operation):
+        return _of_whole(step, by_output, by_log_sums)
+    masked, places = with_masked_keys(step.operation)
+    needed = tuple(step.needed[place] for place in places)
+    own = replace(step, operation=masked, source=step.operation, needed=needed)
+    gradients: list[Term | None] = [None] * len(places)
+    for place, gradient in zip(places, _of_whole(own, by_output, by_log_sums), strict=True):
+        gradients[place] = gradient
+    return gradients
+
+
+def _of_whole(step: Step, by_output: Term | None, by_log_sums: Term | None) -> Gradients:
+    """Return them of an attention without lengths of keys."""
     why, name = refusal(step), step.operation.result
     if not why:
-        return by_kernels(step)
+        return by_kernels(step, by_output, by_log_sums)
     _expect_products(step, why, (SEEDS[0], STARTS[0]))
     step.context.notes.append(
         f"the gradient of the attention {name} is computed by products, with matrices of scores "
         f"in memory, and not by CK Tile's kernels: {why}"
     )
     scores = _Scores(step)
-    g, p = step.gradient, scores.weights
-    apart = scores.queries(g, _O)
+    p = scores.weights
+    if by_output is None:
+        return _gradients(scores, p * scores.repeated(step.gradient), None)
+    apart = scores.queries(by_output, _O)
     dv = scores.multiplied(scores.scores(p), apart, _V)
     by_weights = scores.multiplied(apart, scores.keys(2), _SCORES)
-    inner = scores.repeated((g * step.result).sum([3]))
-    return _gradients(scores, p * (by_weights - inner), dv)
-
-
-def _attention_lse(step: Step) -> Gradients:
-    _expect_differentiable(step)
-    _expect_products(step, "they give no gradient by log-sum-exps", STARTS[:1])
-    scores = _Scores(step)
-    p = scores.weights
-    return _gradients(scores, p * scores.repeated(step.gradient), None)
+    inner = (by_output * step.result).sum([3])
+    if by_log_sums is not None:
+        inner = inner - by_log_sums
+    return _gradients(scores, p * (by_weights - scores.repeated(inner)), dv)
 
 
 ATTENTION: Mapping[str, Rule] = {"attention": _attention, "attention_lse": _attention_lse}

@@ -14,14 +14,14 @@ from cklang.autodiff.score_derivatives import Read, by_product, by_read, fits, r
 from cklang.autodiff.step import Gradients, Step
 from cklang.autodiff.terms import Term
 from cklang.errors import error
-from cklang.ir.attention import SEEDS, STARTS
+from cklang.ir.attention import STARTS
 from cklang.ir.attention_gradients import DERIVATIVE, GRADIENTS, SCORES
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.views import APART
 from cklang.ops.attention_backward import MOST_HEADS
 from cklang.types import extent_value, f32
 
-__all__ = ["by_kernels", "head_refusal", "read_places", "refusal", "roles_of"]
+__all__ = ["by_kernels", "head_refusal", "log_sums", "read_places", "refusal", "roles_of"]
 
 _SIDES = 3
 
@@ -46,7 +46,6 @@ def refusal(step: Step) -> str:
         f"they multiply one of f16, bf16 and f32, not {' and '.join(dtypes)}": (
             len(dtypes) > 1 or operation.operands[0].type.dtype not in MOST_HEADS
         ),
-        "the gradient of o repeats along an axis": step.emitter.is_repeated(step.gradient.value),
     }
     first = next((why for why, holds in reasons.items() if holds), "")
     return first or head_refusal(operation, step.context.numbers) or _read_refusal(step)
@@ -101,23 +100,28 @@ def _read(operation: Operation, place: int) -> Read | None:
     return read_of(_score(operation), read_places(operation).index(place))
 
 
-def by_kernels(step: Step) -> Gradients:
+def log_sums(step: Step) -> Term:
+    """Return the log-sum-exps of an attention, as the program computes it."""
+    own = step.source or step.operation
+    return step.emitter.term(step.emitter.apply("attention_lse", own.operands, dict(own.attrs)))
+
+
+def by_kernels(step: Step, by_output: Term | None, by_log_sums: Term | None) -> Gradients:
     """Return the gradients by q, k and v, and by what the score reads as far as it is needed.
 
     Ops with one derivative are one kernel. The gradient by what a score multiplies needs another
     derivative than those by q and k, and so a kernel of its own.
+
+    Args:
+        step: The attention, or its log-sum-exps if their gradient is all there is.
+        by_output: The gradient by o.
+        by_log_sums: The gradient by the log-sum-exps.
     """
     own, emitter = step.operation, step.emitter
     dtype, attrs, score = own.operands[0].type.dtype, dict(own.attrs), _score(own)
-    # Both as they are stored: o is rounded for D as for the weights that multiply it.
-    o = emitter.term(emitter.append(APART, step.result.cast(dtype).value, call=0))
-    g = step.gradient.cast(dtype)
-    inner = (g.cast(f32) * o.cast(f32)).sum([len(o.shape) - 1])
-    if SEEDS[0] in roles_of(own):
-        inner = inner * (1.0 - float(str(own.attr("dropout"))))
-    if STARTS[0] in roles_of(own):  # [N, H] becomes [H, N], as of the log-sum-exps
-        inner = inner.transpose((1, 0))
-    lse = emitter.apply("attention_lse", own.operands, attrs)
+    g = _output_gradient(step, by_output)
+    inner = _inner(step, g if by_output is not None else None, by_log_sums)
+    lse = log_sums(step).value
     operands: tuple[Value, ...] = (*own.operands, g.value, lse, inner.value)
 
     def gradient(op: str, derivative: Function) -> Term:
@@ -134,6 +138,39 @@ def by_kernels(step: Step) -> Gradients:
             ds = gradient(SCORES, by_read(step, score, read)).cast(dtype).cast(f32)
             gradients[place] = _by_read(ds, read.indices, own.operands[place])
     return gradients
+
+
+def _output_gradient(step: Step, by_output: Term | None) -> Term:
+    """Return the gradient of o in the dtype of q, in memory."""
+    own, emitter = step.operation, step.emitter
+    if by_output is None:
+        o = emitter.apply("attention", own.operands, dict(own.attrs))
+        by_output = emitter.constant(0.0, o.type.shape)
+    g = by_output.cast(own.operands[0].type.dtype)
+    if not emitter.is_repeated(by_output.value):
+        return g
+    return emitter.term(emitter.append(APART, g.value, call=0))
+
+
+def _inner(step: Step, g: Term | None, by_log_sums: Term | None) -> Term:
+    """Return D: the sums along heads of o times its gradient, less that of the log-sum-exps.
+
+    Both are as they are stored: o is rounded as for the weights that multiply it.
+    """
+    own, emitter = step.operation, step.emitter
+    inner: Term | None = None
+    if g is not None:
+        rounded = step.result.cast(own.operands[0].type.dtype)
+        o = emitter.term(emitter.append(APART, rounded.value, call=0))
+        inner = (g.cast(f32) * o.cast(f32)).sum([len(o.shape) - 1])
+        if STARTS[0] in roles_of(own):  # [N, H] becomes [H, N], as of the log-sum-exps
+            inner = inner.transpose((1, 0))
+    if by_log_sums is not None:
+        inner = -by_log_sums if inner is None else inner - by_log_sums
+    if inner is None:
+        raise error("Z002", what="a gradient of attention by none of its results")
+    # CK Tile divides it by the probability to keep a weight, as it does the gradient by weights.
+    return inner * (1.0 - float(str(own.attr("dropout"))))
 
 
 def _by_read(ds: Term, indices: tuple[str, ...], tensor: Value) -> Term:

@@ -42,6 +42,8 @@ class Step:
     emitter: Emitter
     operation: Operation
     """Of the backward function, which computes it again: operands and result are its values."""
+    source: Operation | None = None
+    """The one of the program, where ``operation`` is another of the same result."""
     gradient: Term
     """In f32, of the result's shape."""
     needed: tuple[bool, ...]
@@ -50,6 +52,9 @@ class Step:
     pull: Pull
     """Differentiates further operations, such as those of a region."""
     context: Context = field(default_factory=Context)
+
+    log_sums: Term | None = None
+    """Of an attention: the gradient by the log-sum-exps, which are another operation."""
 
     @property
     def operands(self) -> tuple[Term, ...]:

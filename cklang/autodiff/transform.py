@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from cklang.autodiff.attention_pairs import Pair, attention_pairs
 from cklang.autodiff.rounded import with_shared_rounding
 from cklang.autodiff.rules import ADVICE, ONCE, RULES
 from cklang.autodiff.shifts import shifts
@@ -146,15 +147,17 @@ def _pulled(
         context: What rules know and note.
     """
     gradients = dict(seeds)
-    by_first = splits(body)
+    by_first, pairs = splits(body), attention_pairs(body)
     parts_of_splits = {part.result for split in by_first.values() for part in split.parts}
-    for operation in reversed(body):
-        split = by_first.get(operation.result.name)
+    for own in reversed(body):
+        split = by_first.get(own.result.name)
         if split is not None and split.source.name in active:
             _add_joined(gradients, split, emitter)
+        pair = pairs.get(own.result.name)
+        operation, log_sums = _of_pair(pair, own, gradients)
         gradient = gradients.get(operation.result.name)
-        is_done = operation.result in parts_of_splits
-        if gradient is None or is_done or operation.result.name not in active:
+        is_done = own.result in parts_of_splits or (pair is not None and own is pair.second)
+        if gradient is None or is_done or own.result.name not in active:
             continue
         emitter.span = operation.span or emitter.span
         needed = tuple(value.name in active for value in operation.operands)
@@ -165,12 +168,29 @@ def _pulled(
             needed=needed,
             pull=partial(_pulled_back, context),
             context=context,
+            log_sums=log_sums,
         )
         parts = _rule(step)(step)
         for value, is_needed, part in zip(operation.operands, needed, parts, strict=True):
             if is_needed and part is not None:
                 _add(gradients, value, part)
     return gradients
+
+
+def _of_pair(
+    pair: Pair | None, own: Operation, gradients: Mapping[str, Term]
+) -> tuple[Operation, Term | None]:
+    """Return whose rule is applied, and the gradient by the log-sum-exps beside its own.
+
+    One rule serves the attention and its log-sum-exps, when the first of both is reached: all uses
+    of either are differentiated by then.
+    """
+    if pair is None:
+        return own, None
+    log_sums = gradients.get(pair.log_sums.result.name)
+    if pair.attention.result.name in gradients:
+        return pair.attention, log_sums
+    return pair.log_sums, None
 
 
 def _add_joined(gradients: dict[str, Term], split: Split, emitter: Emitter) -> None:

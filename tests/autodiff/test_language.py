@@ -224,16 +224,14 @@ def test_attention_follows_torch(name: str, by_kernels: bool) -> None:
     arrays = [rng.standard_normal(shape).astype("f") for shape in shapes]
     dy = rng.standard_normal((2, 4, 5, 3)).astype("f")
     names = [param.name for param in function.params]
-    # Kernels give no gradients by what the score reads.
-    wrt = names[:3] if by_kernels else names
     context = Context(numbers=HEADS, by_kernels=by_kernels)
-    gradient = verify(backward(function, wrt, ["dy"], name="g", context=context))
+    gradient = verify(backward(function, names, ["dy"], name="g", context=context))
     has_op = any(each.op == "attention_dq" for each in gradient.body)
-    assert has_op == (by_kernels and name != "factor of heads")
+    assert has_op == by_kernels
     got = evaluate(gradient, [*arrays, dy])
     tensors = [torch.tensor(each.astype("d"), requires_grad=True) for each in arrays]
     result = attention(scores, mask)(*tensors)
     want = torch.autograd.grad(result, tensors, torch.tensor(dy.astype("d")))
-    for each, mine, theirs in zip(wrt, got, want, strict=False):
+    for each, mine, theirs in zip(names, got, want, strict=True):
         expected = torch.nan_to_num(theirs, 0.0).numpy()
         np.testing.assert_allclose(mine, expected, rtol=1e-5, atol=1e-5, err_msg=each)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The gradient of attention whose score is any function of the product. CK Tile's backward
 // pipelines compute with scores and weights as with floats. Here each has the derivative of its
-// score beside it, and a weight times the gradient by the weights gives the gradient by the product.
+// score beside it, and what they compute of a weight is the gradient by the product.
 #pragma once
 
 #include "cklang/attention_grad.hpp"
@@ -13,16 +13,17 @@ extern "C" __device__ float ck_derivative(float s, CK_ATTENTION_PARAMS);
 
 namespace cklang {
 
-/// A score, or the weight made of it, and the derivative of the score.
+/// A score with its derivative by the product, or the weight made of it with this times the weight.
+/// Where nothing is dropped the weight itself is not needed any more once it is rounded.
 struct Derived
 {
     float value;
-    float derivative;
+    float slope;
 
     Derived() = default;
 
-    CK_TILE_DEVICE constexpr Derived(float value_, float derivative_ = 0.f)
-        : value(value_), derivative(derivative_)
+    CK_TILE_DEVICE constexpr Derived(float value_, float slope_ = 0.f)
+        : value(value_), slope(slope_)
     {
     }
 
@@ -35,28 +36,27 @@ struct Derived
 
 CK_TILE_DEVICE Derived operator-(const Derived& score, float shift)
 {
-    return {score.value - shift, score.derivative};
+    return {score.value - shift, score.slope};
 }
 
-CK_TILE_DEVICE Derived operator-(const Derived& weight)
-{
-    return {-weight.value, weight.derivative};
-}
-
+/// The weight. Without any, a key has no gradient, whatever the derivative is there.
 CK_TILE_DEVICE Derived exp2(const Derived& score)
 {
-    return {ck_tile::exp2(score.value), score.derivative};
+    const float weight = ck_tile::exp2(score.value);
+    return {weight, weight == 0.f ? 0.f : weight * score.slope};
 }
+
+/// A weight that is dropped.
+CK_TILE_DEVICE Derived operator-(const Derived& weight) { return {-weight.value, -weight.slope}; }
 
 CK_TILE_DEVICE bool operator>=(const Derived& weight, int bound) { return weight.value >= bound; }
 
 CK_TILE_DEVICE bool operator>(const Derived& weight, float bound) { return weight.value > bound; }
 
-/// The gradient by the product. A key without weight has none, whatever the derivative is there.
+/// The gradient by the product.
 CK_TILE_DEVICE float operator*(const Derived& weight, float by_weight)
 {
-    const float by_score = weight.value * by_weight;
-    return weight.value == 0.f ? 0.f : by_score * weight.derivative;
+    return weight.slope * by_weight;
 }
 
 /// The weight alone, as the product that gives dv takes it.
@@ -73,7 +73,7 @@ using DerivedTile = ck_tile::static_distributed_tensor<Derived, Distribution>;
 template <typename T, typename Distribution>
 CK_TILE_DEVICE auto cast_tile(const DerivedTile<Distribution>& weights)
 {
-    auto values    = ck_tile::make_static_distributed_tensor<float>(Distribution{});
+    auto values          = ck_tile::make_static_distributed_tensor<float>(Distribution{});
     constexpr auto count = DerivedTile<Distribution>::get_thread_buffer_size();
     ck_tile::static_for<0, count, 1>{}([&](auto element) {
         values.get_thread_buffer()(element) = weights.get_thread_buffer()[element].value;
@@ -149,7 +149,7 @@ struct DerivedEncoding
     {
         const index_t i = ck_tile::min(row, at.seqlen_q - 1);
         const index_t j = ck_tile::min(column, at.seqlen_k - 1);
-        x.derivative    = ck_derivative(x.value, CK_ATTENTION_ARGS(at, i, j));
+        x.slope         = ck_derivative(x.value, CK_ATTENTION_ARGS(at, i, j));
         x.value         = ck_tile::log2e_v<float> * ck_score(x.value, CK_ATTENTION_ARGS(at, i, j));
     }
 };

@@ -185,9 +185,10 @@ TABLE: tuple[Rule, ...] = (
     row(
         "G006",
         CkUnsupportedError,
-        "the score of @{name} does more with the product than add to it, and the backward kernels "
-        "take the derivative of a score to be 1",
-        "return s plus or minus an expression without s",
+        "the score of @{name} does more with the product than add to it, and ck.attention_grad "
+        "takes the derivative of a score to be 1",
+        "write ck.vjp(op), whose kernel calls the derivative of any score; or return s plus or "
+        "minus an expression without s",
     ),
     row(
         "G007",

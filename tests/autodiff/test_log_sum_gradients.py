@@ -85,10 +85,10 @@ def wanted(options: str, results: str, arrays: Sequence[Any]) -> list[Any]:
     o, lse = (torch.stack(each) for each in zip(*outs, strict=True))
     dys = [torch.tensor(np.asarray(x, "d")) for x in arrays[4:]]
     pairs = {"both": (o, lse), "o alone": (o,), "the log-sum-exps alone": (lse,)}[results]
-    total = sum(
+    parts = [
         torch.where(torch.isfinite(y), y * dy, 0.0).sum() for y, dy in zip(pairs, dys, strict=True)
-    )
-    grads = torch.autograd.grad(total, sides, allow_unused=True)
+    ]
+    grads = torch.autograd.grad(torch.stack(parts).sum(), sides, allow_unused=True)
     return [
         np.zeros(side.shape) if g is None else torch.nan_to_num(g).numpy()
         for side, g in zip(sides, grads, strict=True)

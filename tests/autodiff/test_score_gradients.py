@@ -18,14 +18,24 @@ import pytest
 import torch
 
 import cklang as ck
+from cklang.arch import arch
+from cklang.families.attention.key import AttentionSignature
+from cklang.families.attention_backward.key import (
+    AttentionGradAlgorithm,
+    AttentionGradKey,
+    GradPipeline,
+)
+from cklang.families.attention_backward.space import attention_grad_algorithms
 from cklang.ir.nodes import Function
 from cklang.ir.philox import keep_mask
 from cklang.ir.score_derivative import is_one
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
-from cklang.types import DTYPES
-from tests.support.checks import check
+from cklang.types import f16
+from tests.support.checks import check, launches
 from tests.support.written_ops import written_op
+
+CAUSAL = ", mask=ck.causal()"
 
 
 @dataclass(frozen=True)
@@ -39,12 +49,12 @@ class Score:
     """Backward kernels of the gradients by all parameters."""
 
     @cache  # noqa: B019 - a handful of constants
-    def op(self, dtype: str = "f32", size: int = 8, options: str = "") -> Op:
-        """Return an attention with this score, causal from the top left."""
+    def op(self, dtype: str = "f32", size: int = 8, options: str = CAUSAL) -> Op:
+        """Return an attention with this score."""
         q, k = (f"ck.{dtype}[B, {heads}, {size}]" for heads in ("4, S", "2, T"))
         params = f"q: {q}, k: {k}, v: {k}{self.reads}"
         score = f"score=lambda s, b, h, i, j: {self.text}"
-        body = f"ck.attention(q, k, v, {score}, mask=ck.causal(){options})"
+        body = f"ck.attention(q, k, v, {score}{options})"
         return written_op(f"@ck.op\ndef f({params}) -> {q}:\n    return {body}\n", "B S T")
 
 
@@ -104,7 +114,9 @@ def drawn(op: Op, sizes: dict[str, int], seed: int = 0) -> list[Any]:
     return [x.astype(t.dtype.numpy) for x, t in zip(arrays, types, strict=True)]
 
 
-def by_torch(score: Score, arrays: Sequence[Any], keep: Any = 1.0) -> list[Any]:
+def by_torch(
+    score: Score, arrays: Sequence[Any], keep: Any = 1.0, is_causal: bool = True
+) -> list[Any]:
     """Return the gradients by torch in float64."""
     *params, dy = (torch.tensor(each.astype("d")) for each in arrays)
     params = [each.requires_grad_() for each in params]
@@ -112,14 +124,14 @@ def by_torch(score: Score, arrays: Sequence[Any], keep: Any = 1.0) -> list[Any]:
     keys, values = (each.repeat_interleave(2, 1) for each in (k, v))
     i, j = torch.arange(q.shape[2])[:, None], torch.arange(k.shape[2])
     scored = score.by_torch(q @ keys.mT / q.shape[-1] ** 0.5, i, j, *reads)
-    p = scored.masked_fill(j > i, -torch.inf).softmax(-1)
+    p = scored.masked_fill((j > i) & is_causal, -torch.inf).softmax(-1)
     return [x.numpy() for x in torch.autograd.grad((p * keep) @ values, params, dy)]
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.25])
 @pytest.mark.parametrize("name", SCORES)
 def test_gradients_follow_torch(name: str, dropout: float) -> None:
-    options = f", dropout={dropout}, seed=7, offset=2" * bool(dropout)
+    options = f"{CAUSAL}, dropout={dropout}, seed=7, offset=2" if dropout else CAUSAL
     op = SCORES[name].op(options=options)
     arrays = drawn(op, {"B": 2, "S": 5, "T": 7})
     keep = torch.tensor(keep_mask((2, 4, 5, 7), dropout, 7, 2) / (1 - dropout)) if dropout else 1
@@ -190,15 +202,31 @@ RUN: list[tuple[str, tuple[int, int, int]]] = [
 ]
 
 
-def compare(name: str, sizes: tuple[int, int, int], dtype: str, gpu: str, **options: Any) -> None:
-    """Check gradients on an emulated GPU, against their bounds and torch."""
-    op = SCORES[name].op(dtype, 64, **options)
+COARSE = {"f16": 0.004, "bf16": 0.03, "f32": 1e-4}
+
+
+def compare(
+    name: str,
+    sizes: tuple[int, int, int],
+    dtype: str,
+    gpu: str,
+    options: str = CAUSAL,
+    algorithm: AttentionGradAlgorithm | None = None,
+) -> AttentionGradKey:
+    """Check gradients on an emulated GPU, against their bounds and torch; return the kernel."""
+    op = SCORES[name].op(dtype, 64, options)
     arrays = drawn(op, dict(zip("BST", sizes, strict=True)))
-    results = check(ck.vjp(op), arrays, gpu)
-    coarse = 0.03 if DTYPES[dtype].name == "bf16" else 0.004
-    for mine, theirs in zip(results, by_torch(SCORES[name], arrays), strict=True):
+    gradient = ck.vjp(op) if algorithm is None else ck.vjp(op).using(algorithm)
+    results = check(gradient, arrays, gpu)
+    shape = (sizes[0], 4, *sizes[1:])
+    keep = torch.tensor(keep_mask(shape, 0.25, 7, 2) / 0.75) if "dropout" in options else 1.0
+    want = by_torch(SCORES[name], arrays, keep, "causal" in options)
+    for mine, theirs in zip(results, want, strict=True):
         size = max(1.0, float(np.abs(theirs).max()))
-        np.testing.assert_allclose(mine.astype("d"), theirs, atol=coarse * size)
+        np.testing.assert_allclose(mine.astype("d"), theirs, atol=COARSE[dtype] * size)
+    keys = [each.key for each in launches(gradient)]
+    key: AttentionGradKey = next(key for key in keys if key.family == "attention_backward")
+    return key
 
 
 @pytest.mark.usefixtures("compiler")
@@ -218,3 +246,37 @@ def test_gradients_on_all_gpus(gpu: str, dtype: str, covered: Callable[..., None
     for name, sizes in RUN:
         compare(name, sizes, dtype, gpu)
     covered("attention backward: any function of the product", dtype, gpu)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+def test_gradients_of_f32(covered: Callable[..., None]) -> None:
+    compare("squared", (1, 33, 70), "f32", "gfx942")
+    covered("attention backward: any function of the product", "f32", "gfx942")
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+def test_gradients_with_dropout(covered: Callable[..., None]) -> None:
+    compare("soft cap", (1, 40, 70), "f16", "gfx942", f"{CAUSAL}, dropout=0.25, seed=7, offset=2")
+    covered("attention backward: any function of the product, dropout", "f16", "gfx942")
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    ("gpu", "pipeline", "sizes"),
+    [
+        ("gfx942", GradPipeline.KR_KTR_VR, (1, 40, 150)),
+        ("gfx950", GradPipeline.TRLOAD_QR_QTR_DOR, (1, 20, 70)),
+    ],
+)
+def test_gradients_in_other_pipelines(
+    gpu: str, pipeline: GradPipeline, sizes: tuple[int, int, int], covered: Callable[..., None]
+) -> None:
+    signature = AttentionSignature(dtype=f16, dtype_o=f16, dtype_bias=f16)
+    legal = attention_grad_algorithms(arch(gpu), signature, 64, 64)
+    algorithm = next(each for each in legal if each.pipeline is pipeline)
+    key = compare("squared", sizes, "f16", gpu, "", algorithm)
+    assert key.algorithm.pipeline is pipeline
+    covered(f"attention backward: any function of the product, {pipeline.value}", "f16", gpu)

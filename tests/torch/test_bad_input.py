@@ -17,7 +17,7 @@ from cklang.errors import CkError
 from cklang.torch import custom_op_of
 from tests.support.by_reference import replace_kernels
 
-M, N, K, B, H, S = ck.dims("M N K B H S")
+M, N, K, B, H, S, P = ck.dims("M N K B H S P")
 
 
 @ck.op
@@ -31,8 +31,10 @@ def pruned(a: ck.f16[M, K], b: ck.f16[K, N]) -> ck.f16[M, N]:
 
 
 @ck.op
-def measured(q: ck.f16[B, H, S, 8], k: ck.f16[B, H, S, 8], n: ck.i32[B]) -> ck.f16[B, H, S, 8]:
-    return ck.attention(q, k, k, seqlens_k=n)
+def paged(
+    q: ck.f16[B, H, S, 8], k: ck.f16[P, H, 4, 8], n: ck.i32[B], table: ck.i32[B, S]
+) -> ck.f16[B, H, S, 8]:
+    return ck.attention(q, k, k, seqlens_k=n, block_table=table)
 
 
 @pytest.fixture(autouse=True)
@@ -120,12 +122,13 @@ WITHOUT_RULES: dict[str, tuple[Any, Callable[[], tuple[torch.Tensor, ...]], str]
         ),
         "G020",
     ),
-    "lengths of keys": (
-        measured,
+    "keys in pages": (
+        paged,
         lambda: (
             torch.ones(1, 2, 4, 8).half(),
-            torch.ones(1, 2, 4, 8).half(),
+            torch.ones(4, 2, 4, 8).half(),
             torch.ones(1, dtype=torch.int32),
+            torch.zeros(1, 4, dtype=torch.int32),
         ),
         "G025",
     ),

@@ -397,19 +397,6 @@ def _attention_lse(step: Step) -> Gradients:
 def _of_both(step: Step, by_output: Term | None, by_log_sums: Term | None) -> Gradients:
     """Return the gradients by all operands, from those by o and by the log-sum-exps."""
     _expect_differentiable(step)
-    if not has_masked_form(step.operation):
-        return _of_whole(step, by_output, by_log_sums)
-    masked, places = with_masked_keys(step.operation)
-    needed = tuple(step.needed[place] for place in places)
-    own = replace(step, operation=masked, source=step.operation, needed=needed)
-    gradients: list[Term | None] = [None] * len(places)
-    for place, gradient in zip(places, _of_whole(own, by_output, by_log_sums), strict=True):
-        gradients[place] = gradient
-    return gradients
-
-
-def _of_whole(step: Step, by_output: Term | None, by_log_sums: Term | None) -> Gradients:
-    """Return them of an attention without lengths of keys."""
     why, name = refusal(step), step.operation.result
     if not why:
         return by_kernels(step, by_output, by_log_sums)
@@ -418,6 +405,19 @@ def _of_whole(step: Step, by_output: Term | None, by_log_sums: Term | None) -> G
         f"the gradient of the attention {name} is computed by products, with matrices of scores "
         f"in memory, and not by CK Tile's kernels: {why}"
     )
+    if LENGTHS[0] not in roles_of(step.operation):
+        return _by_products(step, by_output, by_log_sums)
+    masked, places = with_masked_keys(step)
+    needed = tuple(step.needed[place] for place in places)
+    own = replace(step, operation=masked, source=step.operation, needed=needed)
+    gradients: list[Term | None] = [None] * len(places)
+    for place, gradient in zip(places, _by_products(own, by_output, by_log_sums), strict=True):
+        gradients[place] = gradient
+    return gradients
+
+
+def _by_products(step: Step, by_output: Term | None, by_log_sums: Term | None) -> Gradients:
+    """Return them of an attention without lengths of keys."""
     scores = _Scores(step)
     p = scores.weights
     if by_output is None:

@@ -12,8 +12,9 @@ weight. With r what dropout multiplies a weight by, 0 or one over that probabili
 ``derivative`` is a region like the score. In dq and dk it is the derivative of the score by the
 scaled product; ds is the gradient by whatever it is the derivative by, such as an element that the
 score reads. Heads that share keys add up. In packed sequences g is like o, l and D are [H, N], and
-there is no ds. One kernel computes all ops with one derivative, of tiles of the scores; users do
-not write these ops.
+there is no ds. Keys beyond the length of a sequence have no gradient. Where the log-sum-exps have
+a gradient too, D is less by it. One kernel computes all ops with one derivative, of tiles of the
+scores; users do not write these ops.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from cklang.ir import attention
 from cklang.ir.attention import (
     LENGTHS,
     MIN_QUERIES,
+    PAGES,
     SEEDS,
     STARTS,
     dropped,
@@ -77,8 +79,8 @@ MORE = 3
 
 _SIDES = ("q", "k", "v")
 _FLOATS = (f16, bf16, f32)
-_WITHOUT = (*LENGTHS, *MIN_QUERIES)
-"""Roles that an attention with gradients does not have; pages come with lengths alone."""
+_WITHOUT = (*PAGES, *MIN_QUERIES)
+"""Roles that an attention with gradients does not have."""
 
 
 def forward_of(operation: Operation) -> Operation:
@@ -156,6 +158,8 @@ def gradient(name: str) -> Callable[..., Array]:
             by_role[str(role)].append(operand)
         keep = _Keep(dropout, *(int(by_role[each][0]) for each in SEEDS if each in by_role))
         sides = [*(by_role[side][0] for side in _SIDES), *operands[-MORE:]]
+        if LENGTHS[0] in by_role:
+            return _with_lengths(name, sides, by_role, scale, regions, keep)
         if STARTS[0] not in by_role:
             return _gradients(sides, by_role["read"], scale, regions, keep)[name]
         starts = [by_role[each][0] for each in STARTS]
@@ -169,6 +173,27 @@ def gradient(name: str) -> Callable[..., Array]:
         return result
 
     return meaning
+
+
+def _with_lengths(
+    name: str,
+    sides: Sequence[Array],
+    by_role: Mapping[str, Sequence[Array]],
+    scale: float | str,
+    regions: Mapping[str, Any],
+    keep: _Keep,
+) -> Array:
+    """Return a gradient of sequences that have as many keys as their lengths say."""
+    q, k, v, *more = sides
+    shapes = {"q": q.shape, "k": k.shape, "v": v.shape, "s": (*q.shape[:3], k.shape[2])}
+    result = np.zeros(shapes[name])
+    for b, length in enumerate(by_role[LENGTHS[0]][0].tolist()):
+        own = [q[b : b + 1], *(each[b : b + 1, :, :length] for each in (k, v))]
+        own += [each[b : b + 1] for each in more]
+        part = _gradients(own, by_role["read"], scale, regions, keep, b)[name][0]
+        keys = {"q": (), "s": (..., slice(length))}.get(name, (slice(None), slice(length)))
+        result[b][keys] = part
+    return result
 
 
 class _Keep:

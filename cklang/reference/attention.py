@@ -52,6 +52,7 @@ __all__ = [
     "factor_of",
     "given_of",
     "kept_of",
+    "keys_at",
     "lse_of",
     "output_of",
     "rows_of",
@@ -136,12 +137,12 @@ def _with_lengths(
     value, error = np.zeros(shape), np.zeros(shape)
     for b in range(len(lengths.value)):
         cut = {"q": [Known(value=q.value[b : b + 1], error=q.error[b : b + 1])]}
-        result = _piece(operation, by_role | cut | _keys(by_role, b), dims, b)
+        result = _piece(operation, by_role | cut | keys_at(by_role, b), dims, b)
         value[b], error[b] = result.value[0], result.error[0]
     return Known(value=value, error=error)
 
 
-def _keys(by_role: dict[str, list[Known]], b: int) -> dict[str, list[Known]]:
+def keys_at(by_role: dict[str, list[Known]], b: int) -> dict[str, list[Known]]:
     """Return k and v of sequence ``b``, which has a length of its own."""
     lengths = by_role[LENGTHS[0]][0].value
     lists = [next(iter(by_role[role]), None) for role in (*PAGES, *PAGE_STARTS)]
@@ -168,7 +169,7 @@ def _packed(operation: Operation, by_role: dict[str, list[Known]], dims: dict[Di
         if skipped(mine, least):
             continue
         keys = (
-            _keys(by_role, b)
+            keys_at(by_role, b)
             if by_role[LENGTHS[0]]
             else {"k": [cut(k, theirs)], "v": [cut(v, theirs)]}
         )

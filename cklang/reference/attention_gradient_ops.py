@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cklang.ir.attention import group_size, sequences
+from cklang.ir.attention import LENGTHS, group_size, sequences
 from cklang.ir.attention_gradients import DERIVATIVE, GRADIENTS, MORE, forward_of
 from cklang.ir.nodes import Function, Operation
 from cklang.ir.score_derivative import is_one
@@ -23,6 +23,7 @@ from cklang.reference.attention import (
     factor_of,
     given_of,
     kept_of,
+    keys_at,
     rows_of,
     shared_heads,
     turned,
@@ -43,6 +44,8 @@ def gradient_attended(
     by_role = given_of(forward, operands[:-MORE])
     g, lse, inner = operands[-MORE:]
     more = (flushable(g, dtype), lse, inner)
+    if by_role[LENGTHS[0]]:
+        return _with_lengths(operation, by_role, more, dims)
     if not by_role["starts_q"]:
         return _piece(operation, by_role, more, dims, 0)
     side = GRADIENTS[operation.op]
@@ -57,6 +60,31 @@ def gradient_attended(
         result.value[places[side]] = part.value[0].swapaxes(0, 1)
         result.error[places[side]] = part.error[0].swapaxes(0, 1)
     return result
+
+
+def _with_lengths(
+    operation: Operation,
+    by_role: dict[str, list[Known]],
+    more: Sequence[Known],
+    dims: dict[Dim, int],
+) -> Known:
+    """Return the gradient of sequences that have as many keys as their lengths say."""
+    side = GRADIENTS[operation.op]
+    shape = operation.result.type.extents(by_name(dims))
+    result = Known(value=np.zeros(shape), error=np.zeros(shape))
+    for b, length in enumerate(by_role[LENGTHS[0]][0].value.tolist()):
+        q, *rows = (_one(each, b) for each in (by_role["q"][0], *more))
+        own = by_role | {"q": [q]} | keys_at(by_role, b)
+        part = _piece(operation, own, rows, dims, b)
+        keys = {"q": (), "s": (..., slice(length))}.get(side, (slice(None), slice(length)))
+        result.value[b][keys] = part.value[0]
+        result.error[b][keys] = part.error[0]
+    return result
+
+
+def _one(known: Known, b: int) -> Known:
+    """Return one of a batch as a batch of its own."""
+    return Known(value=known.value[b : b + 1], error=known.error[b : b + 1])
 
 
 def _of_rows(known: Known, rows: slice) -> Known:

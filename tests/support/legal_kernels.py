@@ -383,6 +383,7 @@ def _region(
 _HOLES = """#include "cklang/math.h"
 #include "cklang/attention_hole.h"
 CK_FUNCTION float ck_score(float s, CK_ATTENTION_PARAMS) { return s + 0.25f * (float)(j - i); }
+CK_FUNCTION float ck_derivative(float s, CK_ATTENTION_PARAMS) { return 1.0f + 0.5f * s; }
 CK_FUNCTION int ck_mask(CK_ATTENTION_PARAMS) { return (i + j + h) % 3 != 0; }
 CK_FUNCTION float ck_output(float o, CK_ATTENTION_PARAMS) { return o + (float)j; }
 """
@@ -396,6 +397,8 @@ def _fill(key: AnyKey) -> str:
         opened += ["ck_score"] if s.score is ScoreKind.FUNCTION else []
         opened += ["ck_mask"] if s.mask is MaskKind.FUNCTION else []
         opened += ["ck_output"] if s.output else []
+        is_gradient = key.family == "attention_backward"
+        opened += ["ck_derivative"] if is_gradient and key.signature.derivative else []
     if key.family == "combine" and key.signature.output:
         opened.append("ck_output")
     chosen = [line for line in functions if any(name in line for name in opened)]

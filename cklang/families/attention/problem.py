@@ -205,6 +205,7 @@ class AttentionGradCase:
             bias_grad=self.bias_grad,
             deterministic=self.deterministic,
             derivative=self.derivative is not None,
+            lengths="lengths_k" in self.forward.values,
             functions=self.functions.digest,
         )
 

@@ -195,8 +195,8 @@ def _traffic(
     moved = float(shape.batch * shape.kv_heads * shape.keys * both * s.dtype.bytes)
     moved += groups * shape.queries * (both * s.dtype.bytes + 2 * _PART_BYTES)
     moved += groups * (parts * shape.queries * shape.head + shape.keys * both) * _PART_BYTES
-    if s.score is ScoreKind.BIAS:
-        moved += groups * shape.visible * s.dtype_bias.bytes * (2 if key.signature.bias_grad else 1)
+    squares = (s.score is ScoreKind.BIAS) + key.signature.bias_grad
+    moved += groups * shape.visible * s.dtype_bias.bytes * squares
     l2_reads = steps * _walked(key) * both * s.dtype.bytes * _MEGA
     return moved_once(moved, gpu, c), l2_reads / c.l2
 

@@ -85,6 +85,8 @@ class AttentionGradSignature:
     derivative: bool = later(default=False)
     """Whether a function is the derivative of the score, and of what the gradient of the bias is;
     else that is 1."""
+    lengths: bool = later(default=False)
+    """Whether each sequence has a number of keys of its own."""
     functions: str = ""
     """Digest of the functions of score, mask and derivative; empty in the key of a stencil."""
 
@@ -94,6 +96,7 @@ class AttentionGradSignature:
     def words(self) -> str:
         """What is computed, for messages."""
         own = ", with the derivative of the score" if self.derivative else ""
+        own += ", with lengths of keys" if self.lengths else ""
         return f"the gradient of {self.forward.words}{own}"
 
     def label(self, algorithm: AttentionGradAlgorithm) -> Sequence[str]:
@@ -101,7 +104,7 @@ class AttentionGradSignature:
         s, a = self.forward, algorithm
         dtypes = dict.fromkeys((s.dtype.name, s.dtype_o.name))
         kinds = (s.score.value, s.mask.value)
-        own = ["derivative"] if self.derivative else []
+        own = [name for name in ("derivative", "lengths") if getattr(self, name)]
         return [self.family, *dtypes, *kinds, *own, a.pipeline.value, "x".join(map(str, a.tile))]
 
 

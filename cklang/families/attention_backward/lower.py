@@ -86,6 +86,7 @@ def lower_grad(key: AttentionGradKey, functions: Functions) -> KernelSource:
         pipeline=_pipeline(key),
         header=row.header,
         derivative=key.signature.derivative,
+        lengths=key.signature.lengths,
     )
     return KernelSource(
         stencil=text,

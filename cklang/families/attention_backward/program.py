@@ -94,8 +94,9 @@ def launches_of(kernel: FusedAttentionGrad, planning: Planning[Sel]) -> Iterator
     for square in squares:
         names[_DS], sizes[square.name] = square.name, square.size
     values = tuple(dict.fromkeys(names.values()))
-    # Rows of no sequence, and tiles that no query sees, are not written.
-    zeroed = own.values() if case.signature.packed else (own["dq_parts"],)
+    # Rows of no sequence, keys beyond a length, and tiles that no query sees are not written.
+    leaves_rows = case.signature.packed or problem.signature.lengths
+    zeroed = own.values() if leaves_rows else (own["dq_parts"],)
     zeros = {v.name: 0 for v in kernel.forward.reads if 0 in planning.layouts[v.name].shape}
     main = Stage(
         key=selection.key,

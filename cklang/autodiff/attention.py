@@ -30,6 +30,7 @@ from cklang.autodiff.attention_kernels import (
     roles_of,
 )
 from cklang.autodiff.attention_lengths import has_masked_form, with_masked_keys
+from cklang.autodiff.attention_pages import gathered, has_pages
 from cklang.autodiff.products import Labelled, common_dtype, product
 from cklang.autodiff.step import Gradients, Rule, Step
 from cklang.autodiff.structure import inverse
@@ -57,7 +58,7 @@ _O, _V = ("b", "g", "r", "s", "e"), ("b", "g", "t", "e")
 _FIXES = {
     "dropout": "drop elements outside of the attention, or mend what the reason says",
     "packed sequences": "pad the sequences and mask them, or mend what the reason says",
-    "keys in pages": "gather k and v from their pages before the attention",
+    "packed queries with keys in pages": "gather k and v from their pages before the attention",
     "lengths of keys beside so many tensors that functions read": "read at most "
     f"{READ_LIMIT - 1} tensors in score and mask",
     "packed sequences that are skipped": "leave out min_seqlen_q",
@@ -74,10 +75,7 @@ def _expect_differentiable(step: Step) -> None:
     """
     names = roles_of(step.operation)
     what = {
-        "keys in pages": PAGES[0] in names,
-        "lengths of keys beside so many tensors that functions read": (
-            LENGTHS[0] in names and not has_masked_form(step.operation)
-        ),
+        "packed queries with keys in pages": PAGES[0] in names and STARTS[0] in names,
         "packed sequences that are skipped": MIN_QUERIES[0] in names,
     }
     for each, is_there in what.items():
@@ -397,6 +395,9 @@ def _attention_lse(step: Step) -> Gradients:
 def _of_both(step: Step, by_output: Term | None, by_log_sums: Term | None) -> Gradients:
     """Return the gradients by all operands, from those by o and by the log-sum-exps."""
     _expect_differentiable(step)
+    if has_pages(step.operation):
+        whole = gathered(step)
+        return whole.in_pages(_of_both(whole.step, by_output, by_log_sums), step)
     why, name = refusal(step), step.operation.result
     if not why:
         return by_kernels(step, by_output, by_log_sums)
@@ -407,9 +408,13 @@ def _of_both(step: Step, by_output: Term | None, by_log_sums: Term | None) -> Gr
     )
     if LENGTHS[0] not in roles_of(step.operation):
         return _by_products(step, by_output, by_log_sums)
+    if not has_masked_form(step.operation):
+        what = "lengths of keys beside so many tensors that functions read"
+        raise _refused(step, what, f", where the kernels do not take it: {why}")
     masked, places = with_masked_keys(step)
     needed = tuple(step.needed[place] for place in places)
-    own = replace(step, operation=masked, source=step.operation, needed=needed)
+    source = step.source or step.operation
+    own = replace(step, operation=masked, source=source, needed=needed)
     gradients: list[Term | None] = [None] * len(places)
     for place, gradient in zip(places, _by_products(own, by_output, by_log_sums), strict=True):
         gradients[place] = gradient

@@ -206,9 +206,83 @@ def test_a_gradient_that_repeats_is_stored_for_the_kernel() -> None:
     assert [each.family for each in plan.kernels].count("attention_backward") == 1
 
 
-def test_pages_have_no_gradient() -> None:
-    params = "q: ck.f16[B, 2, S, 8], k: ck.f16[P, 2, 4, 8], lengths: ck.i32[B], table: ck.i32[B, S]"
-    call = "ck.attention(q, k, k, seqlens_k=lengths, block_table=table)"
-    source = f"@ck.op\ndef f({params}) -> ck.f16[B, 2, S, 8]:\n    return {call}\n"
-    with pytest.raises(CkError, match="keys in pages"):
-        ck.vjp(written_op(source, "B P S")).program.specialise()
+PAGED = (
+    "@ck.op\ndef f(q: {q}, k: ck.{d}[N, 2, 4, {n}], v: ck.{d}[N, 2, 4, {n}], lengths: ck.i32[B], "
+    "table: ck.i32[B, P]) -> tuple[{q}, ck.f32[B, 4, S]]:\n    return ck.attention("
+    "q, {sides}, mask=ck.causal('bottom_right'), seqlens_k=lengths, block_table=table, "
+    "return_lse=True)\n"
+)
+
+
+def paged(dtype: str, size: int, sides: str = "k, v") -> Op:
+    """Return an attention of four heads on two, with keys in pages of four rows."""
+    q = f"ck.{dtype}[B, 4, S, {size}]"
+    return written_op(PAGED.format(q=q, d=dtype, n=size, sides=sides), "B S N P")
+
+
+def paged_arrays(op: Op, count: int, rows: int, lengths: Sequence[int]) -> list[Any]:
+    """Return arguments of its gradient: pages in some order, one of them of two sequences."""
+    most = -(-max(lengths) // 4)
+    arrays = drawn(op, {"B": len(lengths), "S": rows, "N": count, "P": most}, lengths)
+    rng = np.random.default_rng(5)
+    table = rng.permutation(count)[: len(lengths) * most].reshape(len(lengths), most)
+    table[1, 0] = table[0, 0]
+    for b, length in enumerate(lengths):
+        table[b, -(-length // 4) :] = (1 << 30) * (-1) ** b  # these may hold anything
+    arrays[4] = table.astype(np.int32)
+    return arrays
+
+
+def by_pages(arrays: Sequence[Any], sides: str) -> list[Any]:
+    """Return the gradients by q and the pages by torch in float64."""
+    options = "causal bottom_right seqlens_k"
+    q, k, v, lengths, table, *dys = (torch.tensor(np.asarray(x, "d")) for x in arrays)
+    pages = [each.requires_grad_() for each in (q, k, v)]
+    total = torch.zeros((), dtype=torch.float64)
+    for b, n in enumerate(lengths.int().tolist()):
+        own = table[b, : -(-n // 4)].long()
+        k, v = (
+            pages[1 + "kv".index(side)][own].transpose(0, 1).reshape(2, -1, q.shape[-1])
+            for side in sides.split(", ")
+        )
+        results = by_torch(q[b], k, v, options, n)
+        for y, dy in zip(results, dys, strict=True):
+            total = total + torch.where(torch.isfinite(y), y * dy[b], 0.0).sum()
+    grads = torch.autograd.grad(total, pages, allow_unused=True)
+    return [
+        np.zeros(x.shape) if g is None else g.numpy() for x, g in zip(pages, grads, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("size", [8, 130])
+@pytest.mark.parametrize("sides", ["k, v", "k, k"])
+def test_pages_follow_torch(sides: str, size: int) -> None:
+    op = paged("f32", size, sides)
+    arrays = paged_arrays(op, 9, 3, [7, 5, 9])
+    function = ck.vjp(op).ir(*arrays)
+    has_kernel = any(each.op == "attention_dq" for each in function.body)
+    assert has_kernel == (size == 8)
+    for mine, theirs in zip(evaluate(function, arrays), by_pages(arrays, sides), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+def test_pages_are_within_their_bounds(covered: Callable[..., None]) -> None:
+    op = paged("f16", 64)
+    arrays = paged_arrays(op, 80, 40, [150, 33])
+    results = check(ck.vjp(op), arrays)
+    for mine, theirs in zip(results, by_pages(arrays, "k, v"), strict=True):
+        np.testing.assert_allclose(mine.astype("d"), theirs, atol=0.02)
+    covered("attention backward: keys in pages", "f16", "gfx942")
+
+
+def test_packed_queries_with_keys_in_pages_have_no_gradient() -> None:
+    params = (
+        "q: ck.f16[M, 2, 8], k: ck.f16[P, 2, 4, 8], starts: ck.i32[B], lengths: ck.i32[S], "
+        "table: ck.i32[S, T]"
+    )
+    call = "ck.attention(q, k, k, cu_seqlens_q=starts, seqlens_k=lengths, block_table=table)"
+    source = f"@ck.op\ndef f({params}) -> ck.f16[M, 2, 8]:\n    return {call}\n"
+    with pytest.raises(CkError, match="packed queries with keys in pages"):
+        ck.vjp(written_op(source, "B M P S T")).program.specialise()

@@ -32,9 +32,9 @@ def pruned(a: ck.f16[M, K], b: ck.f16[K, N]) -> ck.f16[M, N]:
 
 @ck.op
 def paged(
-    q: ck.f16[B, H, S, 8], k: ck.f16[P, H, 4, 8], n: ck.i32[B], table: ck.i32[B, S]
-) -> ck.f16[B, H, S, 8]:
-    return ck.attention(q, k, k, seqlens_k=n, block_table=table)
+    q: ck.f16[S, H, 8], k: ck.f16[P, H, 4, 8], starts: ck.i32[K], n: ck.i32[B], table: ck.i32[B, M]
+) -> ck.f16[S, H, 8]:
+    return ck.attention(q, k, k, cu_seqlens_q=starts, seqlens_k=n, block_table=table)
 
 
 @pytest.fixture(autouse=True)
@@ -122,11 +122,12 @@ WITHOUT_RULES: dict[str, tuple[Any, Callable[[], tuple[torch.Tensor, ...]], str]
         ),
         "G020",
     ),
-    "keys in pages": (
+    "packed queries with keys in pages": (
         paged,
         lambda: (
-            torch.ones(1, 2, 4, 8).half(),
+            torch.ones(4, 2, 8).half(),
             torch.ones(4, 2, 4, 8).half(),
+            torch.tensor([0, 4], dtype=torch.int32),
             torch.ones(1, dtype=torch.int32),
             torch.zeros(1, 4, dtype=torch.int32),
         ),

@@ -10,7 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cklang.autodiff.score_derivatives import Read, by_product, by_read, fits, read_of
+from cklang.autodiff.score_derivatives import (
+    Read,
+    by_product,
+    by_read,
+    fits,
+    read_of,
+    reads,
+)
 from cklang.autodiff.step import Gradients, Step
 from cklang.autodiff.terms import Term
 from cklang.errors import error
@@ -67,8 +74,10 @@ def head_refusal(operation: Operation, numbers: Mapping[str, int]) -> str:
 
 def _read_refusal(step: Step) -> str:
     """Return why the kernels do not give the gradients by what the score reads that are needed."""
-    operation = step.operation
-    wanted = [place for place in read_places(operation) if step.needed[place]]
+    operation, score = step.operation, _score(step.operation)
+    pairs = enumerate(read_places(operation))
+    # What the mask alone reads has no gradient.
+    wanted = [place for own, place in pairs if step.needed[place] and reads(score, own)]
     if wanted and STARTS[0] in roles_of(operation):
         return "they give no gradient by what the score of packed sequences reads"
     full = dict(zip("bhij", _extents(operation), strict=True))

@@ -18,7 +18,7 @@ from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.rules import Shape
 
-__all__ = ["Read", "by_product", "by_read", "fits", "read_of"]
+__all__ = ["Read", "by_product", "by_read", "fits", "read_of", "reads"]
 
 
 class Read(NamedTuple):
@@ -29,16 +29,25 @@ class Read(NamedTuple):
     """The names of the score's indices, one for each axis of the tensor."""
 
 
+def _elements(score: Function, place: int) -> list[Operation]:
+    return [
+        operation
+        for operation in score.body
+        if OPS[operation.op].kind is Kind.READ and operation.operands[0].name == f"d{place}"
+    ]
+
+
+def reads(score: Function, place: int) -> bool:
+    """Tell whether a score reads its tensor ``place``, which may be the mask's alone."""
+    return bool(_elements(score, place))
+
+
 def read_of(score: Function, place: int) -> Read | None:
     """Return how a score reads its tensor ``place``; None unless it reads one element of it.
 
     The element is at some of the score's indices b, h, i and j, each at most once.
     """
-    elements = [
-        operation
-        for operation in score.body
-        if OPS[operation.op].kind is Kind.READ and operation.operands[0].name == f"d{place}"
-    ]
+    elements = _elements(score, place)
     if len(elements) != 1:
         return None
     indices = tuple(value.name for value in elements[0].operands[1:])

@@ -114,6 +114,13 @@ def test_a_bias_that_has_no_gradient_is_no_reason() -> None:
     assert [each.family for each in plan.kernels].count("attention_backward") == 1
 
 
+def test_what_the_mask_alone_reads_is_no_reason() -> None:
+    options = ", mask=lambda h, i, j: bias[h, i, j] > bias[h, j, i]"
+    x = np.ones((1, 2, 5, 64), "e")
+    plan = ck.vjp(written(options, BIAS)).fusion(x, x, x, np.ones((2, 5, 5), "f"), x)
+    assert [each.family for each in plan.kernels].count("attention_backward") == 1
+
+
 def test_gradients_of_gradients_are_made_of_products() -> None:
     op = ck.vjp(ck.vjp(written(), wrt="q"), wrt="q")
     x = np.ones((1, 2, 5, 8), "e")

@@ -18,7 +18,15 @@ from torch.utils._sympy.functions import FloorDiv
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import Dim, Extent
 
-__all__ = ["Group", "aligned", "extent_of", "hint_of", "product", "shape_of"]
+__all__ = [
+    "Group",
+    "aligned",
+    "extent_of",
+    "extent_of_expression",
+    "hint_of",
+    "product",
+    "shape_of",
+]
 
 Shape = tuple[Extent, ...]
 
@@ -35,24 +43,34 @@ def extent_of(size: Any) -> Extent:
     """
     if isinstance(size, int):
         return size
-    return _of_expression(size.node.expr)
+    return extent_of_expression(size.node.expr)
 
 
-def _of_expression(expression: sympy.Expr) -> Extent:
+def extent_of_expression(expression: sympy.Expr) -> Extent:
+    """Return a size that torch wrote as an expression of sympy as an extent.
+
+    Example:
+        >>> import sympy
+        >>> extent_of_expression(2 * sympy.Symbol("s0"))
+        2*s0
+
+    Raises:
+        Unsupported: It is no sum or product of symbols, or of quotients by numbers.
+    """
     match expression:
         case sympy.Integer():
             return int(expression)
         case sympy.Symbol():
             return Dim(expression.name)
         case sympy.Add():
-            first, *rest = map(_of_expression, expression.args)
+            first, *rest = map(extent_of_expression, expression.args)
             return sum(rest, first)
         case sympy.Mul():
-            return product(map(_of_expression, expression.args))
+            return product(map(extent_of_expression, expression.args))
         case sympy.Pow(args=(base, sympy.Integer() as count)) if count > 0:
-            return product([_of_expression(base)] * int(count))
+            return product([extent_of_expression(base)] * int(count))
         case FloorDiv(args=(numerator, sympy.Integer() as size)) if size > 0:
-            extent: Extent = _of_expression(numerator) // int(size)
+            extent: Extent = extent_of_expression(numerator) // int(size)
             return extent
     raise Unsupported(f"its extent {expression} is no sum or product of sizes")
 

@@ -49,6 +49,11 @@ class BoundedMemo(Generic[Key, Value]):
                     del self._values[next(iter(self._values))]
             self._values[key] = value
 
+    def values(self) -> tuple[Value, ...]:
+        """Return what is kept, the oldest first."""
+        with self._lock:
+            return tuple(self._values.values())
+
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:

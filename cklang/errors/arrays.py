@@ -493,4 +493,10 @@ TABLE: tuple[Rule, ...] = (
         'option {name!r} of torch.compile(..., backend="cklang") is {got!r}, not a {want}',
         'for example options={{"device": "emu:gfx942", "reference": True}}',
     ),
+    row(
+        "A150",
+        CkValueError,
+        'option saved={got!r} of torch.compile(..., backend="cklang") is none of {known}',
+        'write options={{"saved": "auto"}} for what is predicted quicker',
+    ),
 )

@@ -13,8 +13,9 @@ from cklang.autodiff import vjp
 from cklang.torch.backend import cklang_backend, register, report
 from cklang.torch.gradient import set_backward_of
 from cklang.torch.library import custom_op_of
+from cklang.torch.saving import saved_values
 
-__all__ = ["cklang_backend", "custom_op_of", "report", "set_backward_of"]
+__all__ = ["cklang_backend", "custom_op_of", "report", "saved_values", "set_backward_of"]
 
 register()
 set_backward_of(vjp)

@@ -8,12 +8,14 @@ gradient is needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
+from cklang.autodiff import SavingGradient, vjp
 from cklang.errors import CkError, error
 from cklang.runtime.op_protocol import AnyOp
+from cklang.torch.saving import saving
 
 __all__ = [
     "BackwardOf",
@@ -106,6 +108,25 @@ def _below_autograd(custom: Any, keyset: Any, values: Sequence[Any], device: str
         return custom.redispatch(keys, *values, device=device)
 
 
+def _saving(
+    op: Any, keyset: Any, values: Sequence[Any], needed: Sequence[bool], device: str | None
+) -> SavingGradient | None:
+    """Return the ops of a call that saves values; None of a traced call, whose extents vary."""
+    wrt = _names_needed(op, needed)
+    if _backward_of is not vjp or not wrt or keyset.raw_repr() not in _PLAIN:
+        return None
+    return saving(op, wrt, values, device)
+
+
+def _detached(value: Any) -> Any:
+    return value.detach() if isinstance(value, torch.Tensor) else value
+
+
+def _names_needed(op: AnyOp, needed: Sequence[bool]) -> tuple[str, ...]:
+    pairs = zip(op.program.parameters, needed, strict=False)
+    return tuple(parameter.name for parameter, need in pairs if need)
+
+
 class _Recorded(torch.autograd.Function):
     """A custom op that autograd records."""
 
@@ -113,8 +134,14 @@ class _Recorded(torch.autograd.Function):
     def forward(
         ctx: Any, op: AnyOp, custom: Any, keyset: Any, device: str | None, *values: Any
     ) -> Any:
-        _remember(op, ctx, values, ctx.needs_input_grad[_RECORDED:], device)
-        return _below_autograd(custom, keyset, values, device)
+        needed = ctx.needs_input_grad[_RECORDED:]
+        pair = _saving(op, keyset, values, needed, device)
+        if pair is None:
+            _remember(op, ctx, values, needed, device)
+            return _below_autograd(custom, keyset, values, device)
+        result, kept = pair.run(*map(_detached, values), device=device)
+        _remember(op, ctx, values, needed, device, Kept(pair, kept))
+        return result
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -164,13 +191,24 @@ class _Differentiated(torch.autograd.Function):
         return (*(None,) * _OPTIONS, *_differentiate(ctx, *grads))
 
 
+class Kept(NamedTuple):
+    """What a call saved for its gradient."""
+
+    pair: SavingGradient
+    values: tuple[torch.Tensor, ...]
+
+
 def _remember(
-    op: AnyOp, ctx: Any, values: Sequence[Any], needed: Sequence[bool], device: str | None
+    op: AnyOp,
+    ctx: Any,
+    values: Sequence[Any],
+    needed: Sequence[bool],
+    device: str | None,
+    kept: Kept | None = None,
 ) -> None:
     """Keep on ``ctx`` what the gradients by the needed arguments are computed from."""
-    names = [parameter.name for parameter in op.program.parameters]
-    ctx.names = tuple(names)
-    ctx.wrt = tuple(name for name, need in zip(names, needed, strict=False) if need)
+    ctx.names = tuple(parameter.name for parameter in op.program.parameters)
+    ctx.wrt = _names_needed(op, needed)
     if ctx.wrt and _backward_of is None:
         raise _no_gradient(op, ctx.wrt)
     # The backward op is asked for when it is called: torch.func prepares second derivatives too,
@@ -179,22 +217,35 @@ def _remember(
     ctx.device = device
     is_tensor = [isinstance(value, torch.Tensor) for value in values]
     pairs = list(zip(values, is_tensor, strict=True))
-    ctx.others = tuple(None if kept else value for value, kept in pairs)
-    ctx.tensors = tuple(index for index, kept in enumerate(is_tensor) if kept)
-    ctx.save_for_backward(*(value for value, kept in pairs if kept))
+    ctx.others = tuple(None if tensor else value for value, tensor in pairs)
+    ctx.tensors = tuple(index for index, tensor in enumerate(is_tensor) if tensor)
+    ctx.pair = None if kept is None else kept.pair
+    more = () if kept is None else kept.values
+    ctx.save_for_backward(*(value for value, tensor in pairs if tensor), *more)
 
 
 def _differentiate(ctx: Any, *grads: Any) -> tuple[Any, ...]:
     """Return a gradient, or None, for each argument of the op."""
     values = list(ctx.others)
-    for index, tensor in zip(ctx.tensors, ctx.saved_tensors, strict=True):
+    count = len(ctx.tensors)
+    for index, tensor in zip(ctx.tensors, ctx.saved_tensors[:count], strict=True):
         values[index] = tensor
-    arguments = dict(zip(ctx.names, values, strict=True))
-    backward_op = backward_of(ctx.op, ctx.wrt)
-    cotangents = backward_op.program.parameters[len(values) :]
     floats = [grad for grad in grads if grad is not None and grad.is_floating_point()]
-    more = {each.name: grad for each, grad in zip(cotangents, floats, strict=True)}
-    results = backward_op(**arguments, **more, device=ctx.device)
+    # A second derivative is one by the arguments, of which saved values know nothing.
+    if ctx.pair is not None and not torch.is_grad_enabled():
+        own = map(_detached, values)
+        results = ctx.pair.pull(own, ctx.saved_tensors[count:], *floats, device=ctx.device)
+    else:
+        results = _by_backward_op(ctx, values, floats)
     results = results if isinstance(results, tuple) else (results,)
     by_name = dict(zip(ctx.wrt, results, strict=True))
     return tuple(map(by_name.get, ctx.names))
+
+
+def _by_backward_op(ctx: Any, values: Sequence[Any], grads: Sequence[Any]) -> Any:
+    """Return the gradients of a call from its arguments."""
+    arguments = dict(zip(ctx.names, values, strict=True))
+    backward_op = backward_of(ctx.op, ctx.wrt)
+    cotangents = backward_op.program.parameters[len(values) :]
+    more = {each.name: grad for each, grad in zip(cotangents, grads, strict=True)}
+    return backward_op(**arguments, **more, device=ctx.device)

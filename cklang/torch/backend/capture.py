@@ -51,6 +51,7 @@ def captured(
     graph: torch.fx.GraphModule,
     examples: Sequence[Any],
     compile_graph: Callable[[torch.fx.GraphModule, str], Callable[..., Any]],
+    divide: Callable[..., Any],
 ) -> Any:
     """Return what runs a graph of Dynamo; ``compile_graph`` compiles its graphs of aten ops.
 
@@ -58,6 +59,7 @@ def captured(
         graph: As Dynamo traced it.
         examples: Its arguments.
         compile_graph: Takes a graph and "inference", "forward" or "backward".
+        divide: Divides a joint graph into these two.
     """
 
     def compiler(what: str) -> Callable[..., Any]:
@@ -71,6 +73,7 @@ def captured(
         bw_compiler=compiler("backward"),
         inference_compiler=compiler("inference"),
         decompositions=dict(decompositions()),
+        partition_fn=divide,
     )
     return backend(kept(graph), examples)
 

@@ -21,6 +21,7 @@ from cklang.torch.backend.partition import Parts, is_computed, objection, part_o
 from cklang.torch.backend.program import Listing, Program, lower
 from cklang.torch.backend.report import graph_report, record
 from cklang.torch.backend.run import Options, assembled
+from cklang.torch.backend.saved import SAVED, divided_by
 from cklang.torch.backend.weights import with_converted
 
 __all__ = ["cklang_backend", "divided", "options_of"]
@@ -37,13 +38,24 @@ def cklang_backend(
         graph: As Dynamo traced it.
         examples: Its arguments.
         options: ``device`` as in a call of an op; ``reference=True`` to compute programs by their
-            NumPy reference.
+            NumPy reference; ``saved``, what is saved for the backward graph: "auto", "everything"
+            or "least".
 
     Raises:
-        CkTypeError, CkValueError: A090, A091, an option that there is not, or of another type.
+        CkTypeError, CkValueError: A090, A091, A150, an option that there is not, of another type,
+            or with another value.
     """
     choices = options_of(options or {})
-    return captured(graph, examples, lambda part, what: compiled(part, what, choices))  # type: ignore[no-any-return]
+    reasons: list[str] = []
+
+    def lowered(part: GraphModule) -> tuple[Program, ...]:
+        return divided(part, "saved", choices)[1]
+
+    def compile_part(part: GraphModule, what: str) -> GraphModule:
+        return compiled(part, what, choices, "; ".join(reasons))
+
+    divide = divided_by(choices.saved, lowered, choices.device, reasons.append)
+    return captured(graph, examples, compile_part, divide)  # type: ignore[no-any-return]
 
 
 def options_of(options: Mapping[str, Any]) -> Options:
@@ -51,35 +63,39 @@ def options_of(options: Mapping[str, Any]) -> Options:
 
     Example:
         >>> options_of({"reference": True})
-        Options(device=None, reference=True)
+        Options(device=None, reference=True, saved='auto')
 
     Raises:
-        CkValueError: A090, an option that there is not.
+        CkValueError: A090, an option that there is not; A150, ``saved`` is another word.
         CkTypeError: A091, an option of another type.
     """
-    kinds = {"device": str, "reference": bool}
+    kinds = {"device": str, "reference": bool, "saved": str}
     for name, value in options.items():
         if name not in kinds:
             raise error("A090", name=name, known=", ".join(kinds))
         if not isinstance(value, kinds[name]):
             raise error("A091", name=name, got=value, want=kinds[name].__name__)
-    return Options(**options)
+    choices = Options(**options)
+    if choices.saved not in SAVED:
+        raise error("A150", got=choices.saved, known=", ".join(map(repr, SAVED)))
+    return choices
 
 
-def compiled(graph: GraphModule, what: str, options: Options) -> GraphModule:
+def compiled(graph: GraphModule, what: str, options: Options, saved: str = "") -> GraphModule:
     """Return a graph of aten ops with programs in the places of the nodes that they compute.
 
     Args:
         graph: Of aten ops.
         what: "inference", "forward" or "backward".
         options: How programs run.
+        saved: What is saved between forward and backward, for the report.
     """
     name = f"{what}_{next(_NUMBERS)}"
     # In training, parameters change at each step.
     parameters = parameters_of(graph) if what == "inference" else frozenset()
     parameters = with_converted(graph, parameters)
     parts, programs, reasons = divided(graph, name, options)
-    record(graph_report(name, graph, parts, programs, reasons))
+    record(graph_report(name, graph, parts, programs, reasons, saved))
     return assembled(graph, parts, programs, parameters, options)
 
 

@@ -38,6 +38,8 @@ class GraphReport:
     name: str
     nodes: tuple[NodeReport, ...]
     programs: tuple[Program, ...]
+    saved: str = ""
+    """Of the graphs of a model in training: what is saved between them, and why."""
 
     @property
     def flops(self) -> int:
@@ -67,12 +69,13 @@ class GraphReport:
             f"{len(self.eager)} nodes in eager torch; {self.share:.1%} of {self.flops:.3g} "
             "floating-point operations in kernels"
         )
+        notes = [f"  {self.saved}"] if self.saved else []
         widths = [max((len(text) for text in column), default=0) for column in self._columns()]
         rows = [
             f"  {node.name:{widths[0]}}  {node.op:{widths[1]}}  {node.flops:>10.3g}  {node.reason}"
             for node in self.eager
         ]
-        return "\n".join([head, *rows])
+        return "\n".join([head, *notes, *rows])
 
     def _columns(self) -> tuple[list[str], list[str]]:
         return [node.name for node in self.eager], [node.op for node in self.eager]
@@ -135,6 +138,7 @@ def graph_report(
     parts: Parts,
     programs: Sequence[Program],
     reasons: dict[Node, str],
+    saved: str = "",
 ) -> GraphReport:
     """Return the report of a divided graph; ``reasons`` says why each eager node is one."""
     owner = {node: program.op.program.name for program in programs for node in program.part.nodes}
@@ -149,4 +153,4 @@ def graph_report(
         for node in graph.graph.nodes
         if is_computed(node) and not is_free(node)
     )
-    return GraphReport(name=name, nodes=nodes, programs=tuple(programs))
+    return GraphReport(name=name, nodes=nodes, programs=tuple(programs), saved=saved)

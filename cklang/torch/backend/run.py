@@ -31,6 +31,8 @@ class Options:
     """As in a call of an op: ``"emu:gfx942"`` or ``"hip:0"``."""
     reference: bool = False
     """Whether programs are computed by their NumPy reference, which builds and launches nothing."""
+    saved: str = "auto"
+    """What a forward graph saves for its backward graph: a key of ``saved.SAVED``."""
 
 
 class _Runner(torch.nn.Module):

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """``cklang inspect``: show the program of a call, its C++ or its instructions.
 
-cklang inspect model.py:linear M=384 N=512 K=256            # each line with its IR and C
-cklang inspect model.py:linear M=384 N=512 K=256 --isa      # the instructions of its kernels
+cklang inspect model.py:linear M=384 N=512 K=256                   # its kernels, and why
+cklang inspect model.py:linear M=384 N=512 K=256 --lines           # each line with its IR and C
+cklang inspect model.py:linear M=384 N=512 K=256 --isa             # instructions, C++ and Python
+cklang inspect model.py:linear M=384 N=512 K=256 --html page.html  # all of it, in a browser
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from typing import Any
 
 from cklang.cli.target import add_target, arguments_of, load_op
 from cklang.ir.nodes import Function, print_operation
+from cklang.profiler.inspection import inspection_page
+from cklang.profiler.listing import KernelListing, lines_of, listing_of
 from cklang.runtime.op import Op
 
 __all__ = ["add", "run", "side_by_side"]
@@ -38,7 +42,15 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--ir", action="store_true", help="print the program instead, as a .ckir file has it"
     )
     instead.add_argument(
-        "--isa", action="store_true", help="build the kernels, and print their instructions"
+        "--isa",
+        action="store_true",
+        help="build the kernels, and print their instructions beside the lines of C++ and Python",
+    )
+    instead.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="build the kernels, and write a page with Python, IR, C++ and instructions",
     )
 
 
@@ -49,7 +61,12 @@ def run(options: argparse.Namespace) -> int:
     if options.ir:
         text = f"{op.ir(**arguments)}\n"
     elif options.isa:
-        text = _instructions(op, arguments, options.device)
+        listings = _listings(op, arguments, options.device)
+        text = "\n".join("".join(f"{line}\n" for line in lines_of(each)) for each in listings)
+    elif options.html:
+        page = inspection_page(op.ir(**arguments), _listings(op, arguments, options.device))
+        options.html.write_text(page, encoding="utf-8")
+        text = f"wrote {options.html}\n"
     elif options.lines:
         cpp = op.inspect(**arguments, device=options.device)
         text = "".join(f"{line}\n" for line in side_by_side(op.ir(**arguments), cpp))
@@ -60,14 +77,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _instructions(op: Op, arguments: Mapping[str, Any], device: str | None) -> str:
-    from cklang import emulator
-
-    parts = []
-    for artifact in op.build(**arguments, device=device):
-        image = artifact.code_object.read_bytes()
-        parts.append(f"{artifact.key.label}:\n{emulator.disassemble(artifact.key.arch, image)}")
-    return "\n".join(parts)
+def _listings(op: Op, arguments: Mapping[str, Any], device: str | None) -> list[KernelListing]:
+    """Return the instructions of each kernel of a call."""
+    artifacts = {each.key: each for each in op.build(**arguments, device=device)}
+    return [listing_of(artifact) for artifact in artifacts.values()]
 
 
 def side_by_side(function: Function, cpp: str) -> Iterator[str]:

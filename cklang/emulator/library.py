@@ -19,6 +19,7 @@ from cklang.errors import error
 __all__ = [
     "Census",
     "KernelFacts",
+    "LineRow",
     "Stats",
     "census",
     "disassemble",
@@ -27,6 +28,7 @@ __all__ = [
     "kernel_facts",
     "last_error",
     "last_numerics",
+    "line_table",
     "load",
     "numerics",
     "packed_records",
@@ -112,6 +114,10 @@ class _KernelFacts(ctypes.Structure):
 _FIDELITY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)
 _EMIT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p)
 
+_LINES = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_uint32
+)
+
 _TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
 _CENSUS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)
 
@@ -137,6 +143,10 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_embed": (None, ()),
     "ckemu_set_timeout": (None, (ctypes.c_uint64,)),
     "ckemu_last_numerics": (ctypes.c_int, (ctypes.c_int,)),
+    "ckemu_lines": (
+        ctypes.c_int,
+        (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _LINES, ctypes.c_void_p),
+    ),
     "ckemu_disassemble": (
         ctypes.c_int,
         (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _EMIT, ctypes.c_void_p),
@@ -407,6 +417,36 @@ def disassemble(arch: str, code: bytes) -> str:
     if load().ckemu_disassemble(base_name(arch).encode(), words, len(words), _EMIT(emit), None) < 0:
         raise error("E005", arch=arch)
     return "".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class LineRow:
+    """A row of a line table: the code from one byte up to another came from this line."""
+
+    begin: int
+    """In the text section, in bytes."""
+    end: int
+    file: str
+    line: int
+
+
+def line_table(arch: str, image: bytes) -> list[LineRow]:
+    """Return the line table of a code object; empty if it has none.
+
+    Where functions are inlined, a row names the innermost line.
+
+    Raises:
+        CkDeviceError: E005, the emulator has no instruction tables for ``arch``.
+    """
+    rows: list[LineRow] = []
+
+    def emit(_: object, begin: int, end: int, file: bytes, line: int) -> None:
+        rows.append(LineRow(begin, end, file.decode(errors="replace"), line))
+
+    target = base_name(arch).encode()
+    if load().ckemu_lines(target, image, len(image), _LINES(emit), None) < 0:
+        raise error("E005", arch=arch)
+    return rows
 
 
 def census(arch: str, code: bytes) -> Census:

@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import linecache
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from cklang.clock.kernel import LaunchDetail
-from cklang.lowering import user_places
+from cklang.errors import CkBuildError
+from cklang.lowering import headers, user_places
+from cklang.toolchain.compilers import find_ck_tree
 
-__all__ = ["Place", "phases_of", "places_of"]
+__all__ = ["Place", "here", "phases_of", "places_of", "user_place"]
 
 _HOT = 2
 """An instruction that waves execute more often than this, on average, is in a loop."""
@@ -63,9 +67,41 @@ def places_of(detail: LaunchDetail) -> list[Place | None]:
 
 def _translated(file: str, line: int) -> Place:
     """Return the user's place of a line of a fill, any other as it is."""
+    return user_place(file, line) or Place(here(file), line)
+
+
+def user_place(file: str, line: int) -> Place | None:
+    """Return the user's place of a line of a fill; None of any other line."""
     text = user_places.translate(f"{file}:{line}").partition(" or ")[0]
     path, _, number = text.rpartition(":")
-    return Place(path, int(number)) if number.isdigit() else Place(file, line)
+    return Place(path, int(number)) if number.isdigit() and path != file else None
+
+
+@cache
+def here(file: str) -> str:
+    """Return where this machine has a header that a line table names; the name itself if nowhere.
+
+    A kernel may have been built elsewhere. Its address covers the headers, so they are the same.
+
+    Example:
+        >>> here("/elsewhere/cklang/lowering/include/cklang/math.h") == str(
+        ...     headers.folder() / "cklang/math.h"
+        ... )
+        True
+    """
+    for marker, folder in (("/lowering/include/", headers.folder()), ("/include/", _ck_include())):
+        _, mark, name = file.rpartition(marker)
+        if mark and folder is not None and (folder / name).is_file():
+            return str(folder / name)
+    return file
+
+
+@cache
+def _ck_include() -> Path | None:
+    try:
+        return find_ck_tree().include
+    except CkBuildError:
+        return None
 
 
 def phases_of(detail: LaunchDetail, executed: npt.NDArray[np.float64], waves: int) -> list[str]:

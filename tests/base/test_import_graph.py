@@ -32,7 +32,6 @@ START_UP: Table = {
     "cklang.build.store": ("filelock",),
     "cklang.cli.bench": ("cklang.cli.plot",),
     "cklang.cli.disasm": ("cklang.emulator",),
-    "cklang.cli.inspect": ("cklang.emulator",),
     "cklang.cli.doctor": (
         "cklang.cli.specs",
         "cklang.toolchain.compilers",

@@ -87,11 +87,27 @@ def test_inspect_shows_source_ir_and_c_of_each_line(model: str, capsys: Capture)
 
 
 @pytest.mark.usefixtures("compiler")
-def test_inspect_shows_instructions(model: str, capsys: Capture) -> None:
+def test_inspect_shows_instructions_beside_their_lines(model: str, capsys: Capture) -> None:
     text = printed(capsys, "inspect", model, *SIZES, *DEVICE, "--isa")
     assert text.startswith("gemm_f16_")
-    assert "v_mfma_f32_" in text
     assert "s_endpgm" in text
+    rows = text.splitlines()
+    (place,) = {row.partition("a_model.py:10: ")[2] for row in rows if "a_model.py:" in row}
+    assert place == "return ck.tanh(y) * SCALE"
+    assert any("v_exp_f32" in row and "math.h:" in row for row in rows)
+    assert any("v_mfma_f32_" in row and "warp_gemm_attribute_mfma_impl.hpp:" in row for row in rows)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_inspect_writes_a_page(model: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "page.html"
+    assert printed(capsys, "inspect", model, *SIZES, *DEVICE, "--html", str(path))
+    panes = path.read_text().split('<section class="pane">')
+    key = f'data-user="{tmp_path / "a_model.py"}:10"'
+    assert [pane.count(key) > 0 for pane in panes] == [False, True, True, True]
+    assert "%1: f32[M, N] = gemm(%x, %0)" in panes[1]
+    assert "ck_tanh(acc)" in panes[2]
+    assert "v_mfma_f32_" in panes[3]
 
 
 def test_a_new_op_is_a_test_that_passes(

@@ -37,10 +37,7 @@ void read_sources(const Program& program, LaunchRecord& record) {
   std::map<std::string, u32> numbers;
   each_line(program.object(), [&](const LineRow& row) {
     if (row.begin < base || row.end > end || row.line == 0) return false;
-    std::string path = row.file;
-    for (const char* folder : {row.folder, row.root}) {
-      if (path[0] != '/' && folder[0] != '\0') path = std::string(folder) + "/" + path;
-    }
+    const std::string path = path_of(row);
     const auto [number, fresh] = numbers.try_emplace(path, static_cast<u32>(record.files.size()));
     if (fresh) record.files.push_back(path);
     record.sources.push_back({static_cast<u32>((row.begin - base) / 4), static_cast<u32>((row.end - base) / 4),

@@ -212,6 +212,14 @@ bool LineTable::unit(Reader in) const {
 
 }  // namespace
 
+std::string path_of(const LineRow& row) {
+  std::string path = row.file;
+  for (const char* folder : {row.folder, row.root}) {
+    if (path[0] != '/' && folder[0] != '\0') path = std::string(folder) + "/" + path;
+  }
+  return path;
+}
+
 bool each_line(const CodeObject& object, const std::function<bool(const LineRow&)>& visit) {
   const CodeObject::Section table = object.section(".debug_line");
   const LineTable lines{object.section(".debug_line_str"), visit};
@@ -236,3 +244,19 @@ bool find_line(const CodeObject& object, u64 pc, SourceLine& found) {
 }
 
 }  // namespace ckemu
+
+extern "C" int ckemu_lines(const char* arch, const void* object, size_t bytes,
+                           void (*emit)(void* context, uint64_t begin, uint64_t end, const char* file, uint32_t line),
+                           void* context) {
+  using namespace ckemu;
+  CodeObject code;
+  Message error;
+  if (code.load(object, bytes, arch, error) != CodeObject::Status::Ok) return -1;
+  const u64 base = code.text_begin(), end = code.text_end();
+  each_line(code, [&](const LineRow& row) {
+    if (row.begin < base || row.end > end || row.line == 0) return false;
+    emit(context, row.begin - base, row.end - base, path_of(row).c_str(), row.line);
+    return false;
+  });
+  return 0;
+}

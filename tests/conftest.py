@@ -21,6 +21,7 @@ pytest_plugins = (
     "tests.support.stencils",
     "tests.support.full",
     "tests.support.coverage",
+    "tests.support.browser",
 )
 
 # Every program that a test writes is printed, parsed and compared; processes it starts do so too.

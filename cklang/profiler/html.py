@@ -10,22 +10,27 @@ from cklang.profiler import plots
 from cklang.profiler.advice import advice_of
 from cklang.profiler.counters import ABSENT
 from cklang.profiler.model import InstructionProfile, LaunchProfile, grid_text, kernel_rows
+from cklang.profiler.style import COLOURS
 
 __all__ = ["embedded", "report"]
 
-_STYLE = """
-body{font:14px/1.45 system-ui,sans-serif;margin:24px;color:#1c1c1c;background:#fff}
-h1{font-size:22px}h2{font-size:18px;margin-top:32px;border-top:1px solid #ddd;padding-top:16px}
+_STYLE = (
+    COLOURS
+    + """
+body{font:14px/1.45 system-ui,sans-serif;margin:24px;color:var(--text);background:var(--page)}
+h1{font-size:22px}h2{font-size:18px;margin-top:32px;border-top:1px solid var(--line);
+ padding-top:16px}
 h3{font-size:15px;margin:20px 0 6px}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
-td,th{padding:2px 10px;text-align:right;border-bottom:1px solid #eee;white-space:nowrap}
+td,th{padding:2px 10px;text-align:right;border-bottom:1px solid var(--faint);white-space:nowrap}
 td:first-child,th:first-child,td.text{text-align:left}th{font-weight:600}
 code,td.text{font-family:ui-monospace,monospace;font-size:12px}
-svg{max-width:100%;height:auto;font:11px system-ui,sans-serif}
-.roof{stroke:#30638e;stroke-width:2}.axis{stroke:#888}.point{fill:#d1495b}
+svg{max-width:100%;height:auto;font:11px system-ui,sans-serif;fill:currentColor}
+.roof{stroke:var(--roof);stroke-width:2}.axis{stroke:var(--note)}.point{fill:var(--mark)}
 .key span{display:inline-block;width:10px;height:10px;margin:0 4px 0 12px}
-.note{color:#555}details{margin:8px 0}
+.note{color:var(--note)}details{margin:8px 0}
 """
+)
 _MOST_LINES = 40
 
 
@@ -134,7 +139,7 @@ def _listing(rows: Sequence[InstructionProfile]) -> str:
             "source")  # fmt: skip
     lines = []
     for row in rows:
-        heat = f"background:rgba(209,73,91,{0.85 * row.cycles / most:.3f})"
+        heat = f"background:rgba(209,73,91,{0.5 * row.cycles / most:.3f})"
         cells = (
             row.hits, row.cycles, row.stall, next(iter(row.lost), ""), f"{row.lanes:.0f}",
             f"{row.bytes:.0f}" if row.bytes else "",

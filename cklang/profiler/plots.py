@@ -24,7 +24,7 @@ COLOURS = {
     "vector result": "#3d9fb3",
     "scalar result": "#86c5d8",
     "vector unit busy": "#30638e",
-    "matrix unit busy": "#003d5b",
+    "matrix unit busy": "#5c6bc0",
     "scalar unit busy": "#7d98b3",
     "LDS queue full": "#f2c14e",
     "memory queue full": "#a23b4a",
@@ -33,6 +33,8 @@ COLOURS = {
 }
 """The colour of issue, and of each reason not to issue."""
 
+_EMPTY = "#80808055"
+"""Of a place for a wave that none is in: grey on white, and on black."""
 _WIDTH, _HEIGHT = 640, 300
 _MARGIN = 56
 _ROW, _GAP = 14, 4
@@ -90,7 +92,7 @@ def roofline(launches: Sequence[LaunchProfile]) -> str:
         _line(*foot, *knee, "roof"),
         _line(*knee, x_of(right), knee[1], "roof"),
         _text(x_of(right), knee[1] - 6, f"{first.peak_flops / 1e12:.4g} TFLOP/s", "end"),
-        _text(foot[0] + 8, foot[1] - 14, f"{first.peak_bytes / 1e12:.3g} TB/s"),
+        _text(foot[0] + 32, foot[1] + 6, f"{first.peak_bytes / 1e12:.3g} TB/s"),
         _line(_MARGIN, _HEIGHT - _MARGIN, _WIDTH - _MARGIN, _HEIGHT - _MARGIN, "axis"),
         _line(_MARGIN, _HEIGHT - _MARGIN, _MARGIN, _MARGIN / 2, "axis"),
         _text(_WIDTH / 2, _HEIGHT - 16, "FLOP per byte beyond the L1", "middle"),
@@ -182,7 +184,7 @@ def occupancy(launch: LaunchProfile) -> str:
     parts = []
     for place in range(about.most_waves):
         row, column = place % simds, place // simds
-        colour = COLOURS[""] if place < about.waves else "#d8d8d8"
+        colour = COLOURS[""] if place < about.waves else _EMPTY
         parts.append(_rect(_LABEL + column * 22, row * 22 + 2, 18, 18, colour))
     parts += [_text(0, row * 22 + 16, f"SIMD {row}") for row in range(simds)]
     return _svg(_LABEL + slots * 22 + 10, simds * 22 + 6, parts, "Occupancy")

@@ -20,6 +20,7 @@ from tests.support.pages.charts import TIMELINE
 from tests.support.pages.errors import PARTS
 from tests.support.pages.llms import LARGEST, RULES
 from tests.support.pages.reference import DTYPES, GROUPS, LANGUAGE, example, signature
+from tests.support.pages.screenshots import SHOTS
 from tests.support.pages.site import with_links
 from tests.support.pages.tutorials import ORDER, TUTORIALS
 
@@ -62,7 +63,14 @@ def test_a_generated_file_is_up_to_date(name: str) -> None:
 def test_no_other_file_is_among_the_pictures() -> None:
     files = {f"pictures/{path.name}" for path in (DOCS / "pictures").iterdir()}
     generated = {name for name in GENERATED if name.startswith("pictures/")}
-    assert files == generated | {f"pictures/{TIMELINE.name}"}
+    photographed = {f"pictures/{shot.picture}.webp" for shot in SHOTS}
+    assert files == generated | photographed | {f"pictures/{TIMELINE.name}"}
+
+
+def test_screenshots_are_small() -> None:
+    sizes = {path.name: path.stat().st_size for path in (DOCS / "pictures").glob("*.webp")}
+    assert len(sizes) == len(SHOTS)
+    assert all(size <= 150_000 for size in sizes.values()), sizes
 
 
 @pytest.mark.parametrize(

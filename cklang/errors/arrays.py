@@ -109,7 +109,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "A026",
         CkValueError,
-        "the arrays of one call must lie in one place: {where}",
+        "the arrays of one call must be on one device: {where}",
         "move them to one device, or all to the host",
     ),
     row(
@@ -192,7 +192,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "A044",
         CkValueError,
-        "out lies on {got}, but the arguments lie on {want}",
+        "out is on {got}, but the arguments are on {want}",
         "pass an out where the arguments are, or none",
     ),
     row(
@@ -225,7 +225,7 @@ TABLE: tuple[Rule, ...] = (
         "A052",
         CkValueError,
         "{name} is prepared for a product of which it is the second operand with its K axis, and "
-        "stands somewhere else here",
+        "is used elsewhere here",
         "pass the weight as it was: {name}.unpack()",
     ),
     row(
@@ -448,7 +448,7 @@ TABLE: tuple[Rule, ...] = (
         "A077",
         CkValueError,
         "out= is not taken by an op that updates {name} in place",
-        "leave out= away: the result is {name}, other results are new arrays",
+        "call it without out=: the result is {name}, other results are new arrays",
     ),
     row(
         "A078",

@@ -152,7 +152,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "D004",
         CkDeviceError,
-        "a real GPU is asked for, but this machine has none that HIP can use",
+        "the call asks for a real GPU, but this machine has none that HIP can use",
         "leave CKLANG_DEVICE out, or set it to emu:gfx942, to run on an emulated one",
     ),
     row(
@@ -201,7 +201,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "D006",
         CkValueError,
-        "the arrays lie on {place}, but the call is to run on {device}",
+        "the arrays are on {place}, but the call is to run on {device}",
         "move the arrays there, or leave the device to the arrays",
     ),
 )

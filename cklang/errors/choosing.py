@@ -104,7 +104,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "N006",
         CkValueError,
-        "{path} is no whole tuning database: {problem}",
+        "{path} is not a complete tuning database: {problem}",
         "nothing of it was read or changed; move it away, or import an export of it into a new one",
     ),
     row(
@@ -193,7 +193,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "G007",
         CkUnsupportedError,
-        "@{name} is no attention of whole tensors by itself, so it has no gradient here",
+        "@{name} is not one attention of whole tensors, so it has no gradient here",
         "give ck.attention_grad an op that returns ck.attention(...) of its parameters, packed or "
         "not; instead of seqlens_k, a mask: lambda b, i, j: j < lengths[b]",
     ),

@@ -199,7 +199,12 @@ TABLE: tuple[Rule, ...] = (
         "one kernel applies both scales to one sum: give both the same blocks along K",
     ),
     row("F037", CkTypeError, "the {what} cannot be {got}", "{advice}"),
-    row("F040", CkTypeError, "{what} cannot stand where a tensor or a number must", "{advice}"),
+    row(
+        "F040",
+        CkTypeError,
+        "{what} cannot be used where a tensor or a number is needed",
+        "{advice}",
+    ),
     row("F041", CkTypeError, "{name} does not take {got}", "it takes {want}\n{advice}"),
     row(
         "F042",
@@ -314,7 +319,7 @@ TABLE: tuple[Rule, ...] = (
         "F069",
         CkValueError,
         "[{words}] leaves the axis, whose extent is {extent}",
-        "bounds lie within the axis, start before stop: nothing is cut off in silence",
+        "bounds are within the axis, start before stop: nothing is cut off in silence",
     ),
     row(
         "F070",
@@ -360,7 +365,7 @@ TABLE: tuple[Rule, ...] = (
         "F085",
         CkTypeError,
         "the result is {got}; the annotation says {want}",
-        "only floats are converted by themselves: write .to(ck.{want})",
+        "only floats are converted automatically: write .to(ck.{want})",
     ),
     row("F086", CkTypeError, "the argument {name} of {op} is {got}, not {want}", "{advice}"),
     row(

@@ -111,7 +111,7 @@ TABLE: tuple[Rule, ...] = (
         "I038",
         CkValueError,
         "a tensor of shape {got}, {count} elements, cannot have the shape {want} of {type}",
-        "give a shape with as many elements; -1 stands for the extent that is left",
+        "give a shape with as many elements; -1 is the extent that is left",
     ),
     row(
         "I039",
@@ -125,7 +125,7 @@ TABLE: tuple[Rule, ...] = (
         CkValueError,
         "[attention] roles are {got}, for {count} operands",
         "legal: q, k, v, then seed and offset if there is dropout, starts_q and starts_k if "
-        "sequences are packed, lengths_k and pages if keys lie in pages, then read for each tensor "
+        "sequences are packed, lengths_k and pages if keys are in pages, then read for each tensor "
         "that the regions read, eight at most",
     ),
     row("I041", CkTypeError, "[attention] the region {name} is {got}", "legal: {want}"),

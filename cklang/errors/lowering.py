@@ -103,7 +103,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "L001",
         CkUnsupportedError,
-        "{op} has no C, so no kernel can compute it",
+        "cklang generates no C for {op}, so no kernel can compute it",
         "compute it in f32 or i32, or outside the op",
     ),
     row(

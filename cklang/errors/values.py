@@ -195,7 +195,7 @@ TABLE: tuple[Rule, ...] = (
         "K047",
         CkValueError,
         "{what} is given as NAME=VALUE, not as {got!r}",
-        "write the name, = and the value, with no blank between",
+        "write the name, = and the value, without spaces",
     ),
     row(
         "K048",

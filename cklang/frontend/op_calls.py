@@ -109,7 +109,7 @@ class _Call:
         both_float = item.dtype.kind is Kind.FLOAT and annotation.dtype.kind is Kind.FLOAT
         if item.dtype == annotation.dtype or both_float:
             return emit.cast(self.scope, self.node, item, annotation.dtype)
-        advice = f"only floats are converted by themselves: write .to(ck.{annotation.dtype})"
+        advice = f"only floats are converted automatically: write .to(ck.{annotation.dtype})"
         raise self._refusal(parameter, describe(item), str(annotation), advice)
 
     def _extent(self, name: str, axis: int, got: Extent, want: Extent) -> None:

@@ -554,7 +554,7 @@ _STRUCTURE = (
         name="cast",
         operands=1,
         kind=Kind.CAST,
-        doc="conversion to another dtype; the C of each pair is in CASTS",
+        doc="conversion to another dtype",
         numpy=numeric.cast,
         attrs=(AttrRow(name="to", kind=AttrKind.DTYPE),),
         dtype=rules.CAST_DTYPE,

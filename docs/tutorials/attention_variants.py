@@ -126,7 +126,7 @@ compare("relative bias", relative(q, k, v, bias), by_numpy(q, k, v, added))
 # %% [markdown]
 # ## One kernel each
 #
-# The functions are compiled by themselves and linked into a kernel that is there already, in 0.3 s. No variant stores its scores: `fusion` shows one kernel for each.
+# cklang compiles each function alone and links it into an existing kernel, in 0.3 s. No variant stores its scores: `fusion` shows one kernel for each.
 
 # %%
 calls = {

@@ -3,7 +3,7 @@
 # %% [markdown]
 # # A Llama block
 #
-# Norms, rotary embedding, grouped-query attention and SwiGLU of Llama 3 as one op: which kernels it becomes, what each value's rounding is, and how to check it.
+# Norms, rotary embedding, grouped-query attention and SwiGLU of Llama 3 as one op: which kernels it becomes, where values are rounded, and how to check it.
 #
 # The op is the formula of the block, on whole tensors. There is no transpose to make heads and none to join them again: `ck.einsum` names axes, and the products write
 # in the order that the attention reads.

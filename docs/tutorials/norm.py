@@ -3,7 +3,7 @@
 # %% [markdown]
 # # A norm
 #
-# Write RMSNorm in the op's own words, see that it becomes one kernel, join it with what stands around it, and test it.
+# Write RMSNorm in the op's own words, see that it becomes one kernel, fuse it with the operations around it, and test it.
 #
 # A norm needs the whole row before it can compute any element of it. On a GPU one workgroup, or one wave, takes a row: it reads it once, reduces it in registers,
 # and writes the result. In cklang you write the formula.
@@ -33,7 +33,7 @@ print(y.shape, y.dtype, f"{np.mean(np.square(y.astype(np.float32))):.3f}")
 # %% [markdown]
 # The operations of the op compute in f32, whatever the arguments are, and the result is rounded once, to the dtype of the annotation.
 #
-# `fusion` gives the kernels of a call without launching them. One kernel reads each row once, so no more bytes move than arguments and result have.
+# `fusion` gives the kernels of a call without launching them. One kernel reads each row once, so only the bytes of the arguments and the result move.
 
 # %%
 print(len(rms_norm.fusion(x, gain).kernels), "kernel")
@@ -45,7 +45,7 @@ print(f"{moved:,} bytes moved")
 # %% [markdown]
 # ## Around the norm
 #
-# A residual before the norm and a scale for fp8 behind it are computed row by row too. So they join the kernel, and no value goes through memory in between.
+# A residual before the norm and a scale for fp8 after it are computed row by row too. So they join the kernel, and no intermediate value goes through memory.
 
 # %%
 @ck.op

@@ -67,7 +67,7 @@ print("i8:", distance(linear_i8(x, codes8, scale8)))
 #: i8: 0.007
 
 # %% [markdown]
-# If the activations have 8 bits too, both operands of the matrix instruction do, and it runs at twice the rate. Then each row of
+# If the activations have 8 bits too, the matrix instruction multiplies 8-bit operands, at twice the rate. Then each row of
 # `x` needs a scale of its own, which depends on the row: a reduction, in a kernel before the product.
 
 # %%

@@ -13,6 +13,7 @@ import pytest
 import cklang as ck
 from cklang.arch import arch
 from cklang.errors import TABLE
+from cklang.families import FAMILIES
 from tests.base.test_docs_code import PAGES
 from tests.support.layouts import DATA, instructions, layout
 from tests.support.pages import DOCS, GENERATED
@@ -157,6 +158,15 @@ def test_llms_txt_is_short_and_its_code_is_python() -> None:
     assert (DOCS / "llms.txt").stat().st_size <= LARGEST
     (code,) = re.findall(r"(?ms)^```python\n(.*?)^```", RULES.read_text())
     ast.parse(code)
+
+
+def test_prose_counts_what_there_is() -> None:
+    words = {12: "twelve", 13: "thirteen", 14: "fourteen", 15: "fifteen", 16: "sixteen"}
+    families = words[len(FAMILIES)]
+    assert f"There are {families}, one folder each" in (DOCS / "architecture.md").read_text()
+    assert f"cklang has {families};" in (TUTORIALS / "kernel_family.py").read_text()
+    last = max(path.name[:2] for path in (DOCS.parent / "examples").glob("[0-9]*.py"))
+    assert f"`01_*.py` to `{last}_*.py`" in (DOCS.parent / "examples/README.md").read_text()
 
 
 def test_pictures_show_a_layout_on_which_the_packages_agree() -> None:

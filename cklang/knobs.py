@@ -298,7 +298,7 @@ TIMEOUT: Knob[int | None] = Knob(
     name="CKLANG_TIMEOUT",
     default=None,
     parse=_count,
-    doc="after how many seconds the emulator ends a launch and says where its waves stand "
+    doc="after how many seconds the emulator ends a launch and reports where its waves are "
     "(default: only deadlocks end)",
 )
 TIMING: Knob[bool] = Knob(

@@ -470,7 +470,7 @@ def plain_dims(extent: Extent) -> frozenset[Dim]:
 
 
 def dims(names: str) -> tuple[Dim, ...]:
-    """Make dims from a blank-separated list of names: ``M, N, K = ck.dims("M N K")``.
+    """Make dims from a space-separated list of names: ``M, N, K = ck.dims("M N K")``.
 
     Example:
         >>> M, N, K = ck.dims("M N K")

@@ -250,7 +250,7 @@ def _expect_like(copy: DeviceArray, contents: np.ndarray[Any, Any]) -> None:
 
 
 def to_host(array: Any) -> np.ndarray[Any, Any]:
-    """Return a copy of an array as NumPy's, after what the default stream has to do.
+    """Return a copy of an array as a NumPy array, once the default stream has finished.
 
     Args:
         array: In the memory of a GPU, of any library, or of the host.

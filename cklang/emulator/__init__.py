@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A GPU made of CPU: AMD code objects run at ISA level, behind HIP's own interface.
+"""AMD GPUs, emulated on the CPU: code objects run at ISA level, behind HIP's own interface.
 
 :func:`load` makes ``libamdhip64.so``, if this machine does not have it yet, and loads it into the
 process; from then on hip-python, or any other user of HIP, talks to emulated devices. The other

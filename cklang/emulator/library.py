@@ -212,7 +212,7 @@ def patience(slices: int = 1024) -> None:
 
 
 def timeout(seconds: int) -> None:
-    """Set after how many seconds a launch ends with a report of where its waves stand; 0: never.
+    """Set after how many seconds a launch ends with a report of its waves' positions; 0: never.
 
     Raises:
         CkValueError: Z001, the number is negative.

@@ -66,7 +66,7 @@ def append_kv(
     v_scale: Any = None,
     device: str | None = None,
 ) -> Any:
-    """Write new rows of keys and values behind those that a cache holds, in place.
+    """Write new rows of keys and values after those that a cache holds, in place.
 
     Row i of sequence b has position ``seqlens_k[b] + i`` and goes there. Lengths and pages in host
     memory are checked at each call; those on a GPU are trusted, and there a row at a position that

@@ -22,24 +22,23 @@ SUFFIX = ".ckir"
 def parse(text: str, *, name: str = "<text>") -> Op:
     """Return the op whose program is ``text``: one function of the IR.
 
-    >>> import numpy as np
-    >>> import cklang as ck
-    >>> scaled = ck.parse('''
-    ... func @scaled(%x: f16[M, K], %w: f16[K, N], %scale: f32[]) -> f16[M, N] {
-    ...   %product: f32[M, N] = gemm(%x, %w)
-    ...   %factor: f32[M, N] = broadcast(%scale) {dims = []}
-    ...   %result: f32[M, N] = mul(%product, %factor)
-    ...   %rounded: f16[M, N] = cast(%result) {to = f16}
-    ...   return %rounded
-    ... }''')
-    >>> x, w = np.ones((4, 8), np.float16), np.ones((8, 6), np.float16)
-    >>> ir = scaled.ir(x, w, 0.5)
-    >>> str(ck.parse(str(ir)).ir(x, w, 0.5)) == str(ir)
-    True
-
     Args:
         text: The text; ``docs/language.md`` has the grammar, ``str(op.ir(...))`` prints it.
         name: What messages call the text, such as a file name.
+
+    Example:
+        >>> scaled = ck.parse('''
+        ... func @scaled(%x: f16[M, K], %w: f16[K, N], %scale: f32[]) -> f16[M, N] {
+        ...   %product: f32[M, N] = gemm(%x, %w)
+        ...   %factor: f32[M, N] = broadcast(%scale) {dims = []}
+        ...   %result: f32[M, N] = mul(%product, %factor)
+        ...   %rounded: f16[M, N] = cast(%result) {to = f16}
+        ...   return %rounded
+        ... }''')
+        >>> x, w = np.ones((4, 8), np.float16), np.ones((8, 6), np.float16)
+        >>> ir = scaled.ir(x, w, 0.5)
+        >>> str(ck.parse(str(ir)).ir(x, w, 0.5)) == str(ir)
+        True
 
     Raises:
         CkSyntaxError, CkTypeError, CkValueError: I rows, with the place in the text: it is not of

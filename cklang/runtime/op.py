@@ -554,7 +554,7 @@ class Op(PlannedOp):
 
 
 def op(function: Callable[..., Any]) -> Op:
-    """Make a kernel of a Python function; the decorator ``ck.op``.
+    """Make an op from a Python function; the decorator ``ck.op``.
 
     Example:
         >>> import cklang as ck

@@ -12,6 +12,7 @@ import pytest
 
 import cklang as ck
 from cklang.arch import arch
+from cklang.emulator import MEMORY_LINE
 from cklang.errors import TABLE
 from cklang.families import FAMILIES
 from tests.base.test_docs_code import PAGES
@@ -139,6 +140,8 @@ def test_signatures_and_examples_of_the_reference() -> None:
     assert signature(ck.softmax) == "(x, axis=-1)"
     assert example(function) == ">>> function(1)\n2"
     assert example(links) == ""
+    text = (DOCS / "reference.md").read_text()
+    assert f"\n### `cklang.emulator.MEMORY_LINE`\n\nThe number {MEMORY_LINE}.\n" in text
 
 
 def test_the_gpus_of_the_concepts_are_those_of_arch_specs() -> None:

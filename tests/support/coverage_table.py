@@ -59,8 +59,8 @@ by `python -m pytest --full`, which writes this page.
 
 Element types are those of A and B, that of B left out where it is that of A; of attention those of
 q, k, v and of o. `fp8` and `bf8` are those of the GPU's encoding, fnuz on gfx942 and OCP elsewhere;
-the rule `fp8-encoding` refuses the other one. What products and convolutions store stands in the
-rows *results*: a kernel's epilogue makes it, whatever the types of A and B.
+the rule `fp8-encoding` refuses the other one. The rows *results* list what products and
+convolutions store: a kernel's epilogue converts to it, whatever the types of A and B.
 
 Where a GPU multiplies none of the types, the cell says so after its rows of warp tiles in
 `arch_specs`: *not in ISA* if it has no such matrix instruction, *not in headers* if CK Tile does

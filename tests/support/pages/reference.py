@@ -119,6 +119,9 @@ def signature(value: Any) -> str:
 
 
 def _entry(name: str, value: Any, level: str) -> Iterator[str]:
+    if isinstance(value, int):  # a constant, whose docstring is that of its type
+        yield f"\n{level} `{name}`\n\nThe number {value}.\n"
+        return
     is_called = callable(value) and name not in FROM_CALLS
     shown = signature(value) if is_called else ""
     yield f"\n{level} `{name}`\n"

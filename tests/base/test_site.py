@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""The site in a real browser, light and dark: every page, and the search.
+
+It needs MkDocs (``pip install '.[docs]'``) and a browser (``tests.support.browser``).
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.browser import SCHEMES, viewed
+
+pytestmark = pytest.mark.full
+
+ROOT = Path(__file__).parents[2]
+
+UNLOADED = (
+    "() => [...document.images].filter(image => image.complete && !image.naturalWidth)"
+    ".map(image => image.src)"
+)
+OVERFLOWS = "() => document.documentElement.scrollWidth > innerWidth + 2"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A server that prints nothing for a request."""
+
+    def log_request(self, code: object = "-", size: object = "-") -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def folder(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("mkdocs", reason="MkDocs is not installed: pip install '.[docs]'")
+    built = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(built)]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=300)
+    return built
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_page_loads_without_errors(
+    folder: Path, address: str, browser: Any, scheme: str
+) -> None:
+    pages = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.html"))
+    assert "profile.html" in pages
+    with viewed(browser, scheme) as view:
+        for page in pages:
+            view.page.goto(address + page)
+            assert view.page.evaluate(UNLOADED) == [], page
+            assert not view.page.evaluate(OVERFLOWS), f"{page} is wider than the window"
+            assert min(view.contrasts("article p, article li")[:40], default=9) >= 4.5, page
+        assert view.errors == []
+        assert [url for url in view.requests if not url.startswith(address)] == []
+
+
+def test_search_finds_a_term(address: str, browser: Any) -> None:
+    with viewed(browser, "light") as view:
+        view.page.goto(f"{address}index.html")
+        view.page.locator("input.md-search__input").first.click()
+        view.page.keyboard.type("occupancy", delay=20)
+        first = view.page.locator(".md-search-result__item").first
+        first.wait_for(timeout=20_000)
+        assert "occupancy" in first.inner_text().lower()
+        assert view.errors == []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A real browser for the HTML pages: Chromium, driven by Playwright.
 
-``pip install '.[browser]'`` and Debian's package ``chromium``, or ``CKLANG_BROWSER`` with the path
+``pip install '.[browser]'`` and Debian's package ``chromium``, or ``CHROMIUM`` with the path
 of another Chromium. Tests that ask for :func:`browser` are skipped without, and say what lacks.
 """
 
@@ -80,12 +80,12 @@ def missing() -> str:
     except ImportError:
         return "Playwright is not installed: pip install '.[browser]'"
     if _program() is None:
-        return "no Chromium on the path: apt-get install chromium, or set CKLANG_BROWSER"
+        return "no Chromium on the path: apt-get install chromium, or set CHROMIUM"
     return ""
 
 
 def _program() -> str | None:
-    named = os.environ.get("CKLANG_BROWSER")
+    named = os.environ.get("CHROMIUM")
     return named or next(filter(None, map(shutil.which, _NAMES)), None)
 
 

@@ -3,7 +3,7 @@
 
 A kernel is the first one of the smallest tiling for its heads: of so few queries the cost model may
 like that of other heads better. What every machine runs is a kernel of each dtype; other GPUs and
-pairs of head sizes that CK Tile has tilings for are in the tier *full*.
+pairs of head sizes that CK Tile has tilings for are in the tier *full*, which also looks for races.
 """
 
 from __future__ import annotations
@@ -108,6 +108,7 @@ FURTHER = [
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("sanitized")
 @pytest.mark.parametrize(("name", "sizes", "arch"), FURTHER)
 def test_further_kinds(
     name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]
@@ -133,6 +134,7 @@ def others() -> Iterator[Kind]:
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("sanitized")
 @pytest.mark.parametrize(("name", "sizes", "arch"), list(others()))
 def test_other_kinds(
     name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]

@@ -7,13 +7,12 @@ they can do is in ``test_everywhere.py``, ``test_kinds.py`` and ``test_grad_kind
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from cklang import emulator, knobs
 from cklang.arch import all_archs, arch
 from cklang.errors import CkError
 from cklang.families.attention.cost import AttentionShape, attention_estimate
@@ -35,14 +34,6 @@ from tests.support.checks import check, launches
 GPU = "gfx1100"
 SHAPE = AttentionShape(batch=1, heads=2, kv_heads=1, queries=256, keys=512, head=64, head_v=64)
 PLAIN = AttentionSignature(dtype=f16, dtype_o=f16, dtype_bias=f16)
-
-
-@pytest.fixture
-def sanitized() -> Iterator[None]:
-    """Launches end where a wait or a barrier is missing, or LDS is read that nobody has written."""
-    emulator.sanitize("waits", "races", "uninitialized")
-    yield
-    emulator.sanitize(*knobs.SANITIZE.get())
 
 
 @pytest.mark.usefixtures("compiler", "sanitized")

@@ -135,6 +135,7 @@ ALGORITHMS: list[tuple[AttentionAlgorithm, dict[str, Any], str, str]] = [
         "attention-lds",
     ),
     (replace(ASYNC, tile=(128, 32, 32, 64, 32, 64)), {}, "gfx950", "attention-async-load"),
+    (replace(ASYNC, tile=(128, 64, 64, 64, 64, 64)), {}, "gfx942", "attention-async-steps"),
     (replace(ASYNC, pad_d=False), {}, "gfx942", "attention-async-pads"),
     (replace(ATTENTION, pad_q=False), {"packed": True}, "gfx942", "attention-packed-pads"),
     (replace(ATTENTION, pad_k=False), {"paged": True}, "gfx942", "attention-packed-pads"),

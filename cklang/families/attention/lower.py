@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from cklang.arch import arch
+from cklang.families.attention.buffers import own_buffer_order
 from cklang.families.attention.functions import attention_fill
 from cklang.families.attention.key import (
+    AttentionAlgorithm,
     AttentionKey,
     AttentionPipeline,
     AttentionSignature,
     MaskKind,
     ScoreKind,
 )
-from cklang.families.attention.pipelines import is_scored
+from cklang.families.attention.pipelines import PIPELINE_FACTS, is_scored
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
 from cklang.lowering.headers import PRECOMPILED_ATTENTION
@@ -177,6 +179,12 @@ def _describe(row: PipelineRow, signature: AttentionSignature) -> str:
     return base if row.long_head else ""
 
 
+def _policy(algorithm: AttentionAlgorithm) -> str:
+    """Return a pipeline's second template argument, or nothing for CK Tile's policy."""
+    order = own_buffer_order(algorithm) if PIPELINE_FACTS[algorithm.pipeline].buffers else ()
+    return f", cklang::BufferOrder<{', '.join(map(str, order))}>" if order else ""
+
+
 _SWIZZLED = (32, 32)
 """The warp tiles whose A is swizzled where weights are dropped."""
 
@@ -205,6 +213,7 @@ def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
         "warp_tile": a.warp_tile,
         "threads": arch(key.arch).wave_size * math.prod(a.warps),
         "pipeline": row.ck,
+        "policy": _policy(a),
         "header": row.header,
         "adapter": row.adapter,
         "long_head": row.long_head,

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 
 from cklang.arch import ArchSpec, AttentionTile
+from cklang.families.attention.buffers import buffer_order, is_raced, steps_of
 from cklang.families.attention.key import (
     AttentionAlgorithm,
     AttentionPipeline,
@@ -293,6 +294,21 @@ def _async_load(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) ->
     threads = math.prod(a.warps) * spec.wave_size
     # The pipeline deals K out by the step of the second product.
     return multiple("the elements of K in a step", a.tile[1] * a.tile[4], threads * width)
+
+
+@_rule(
+    "attention-async-steps",
+    "a wave writes no buffer of LDS that others still read",
+    reads=("tile", "pipeline"),
+)
+def _async_steps(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
+    steps_d, steps_k = steps_of(a)
+    if not PIPELINE_FACTS[a.pipeline].buffers or min(steps_d, steps_k) < 1:
+        return None
+    if not is_raced(buffer_order(steps_d, steps_k), steps_d):
+        return None
+    what = f"the steps along the keys where {steps_d} go along the head"
+    return Violation(what=what, value=str(steps_k), bound="2 or more")
 
 
 @_rule(

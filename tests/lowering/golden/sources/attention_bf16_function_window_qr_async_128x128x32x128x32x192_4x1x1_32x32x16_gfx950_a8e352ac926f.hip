@@ -31,6 +31,7 @@ CK_ATTENTION_HOST_SHIM(
 #else
 
 #include "cklang/attention.hpp"
+#include "cklang/attention_buffers.hpp"
 #include "ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs_async.hpp"
 
 // Signature: what is computed.
@@ -81,7 +82,7 @@ using Problem = ck_tile::BlockFmhaPipelineProblem<Type,
                                                   false,
                                                   Traits>;
 
-using Pipeline = ck_tile::BlockFmhaPipelineQRKSVSAsync<Problem>;
+using Pipeline = ck_tile::BlockFmhaPipelineQRKSVSAsync<Problem, cklang::BufferOrder<0, 1, 2, 0, 1, 2, 1, 2, 1, 2>>;
 using Kernel   = cklang::AttentionKernel<Pipeline, mask, score, 8, split, paged, output>;
 
 static_assert(Kernel::block_size == 256);

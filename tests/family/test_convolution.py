@@ -165,7 +165,7 @@ def test_images_shared_by_workgroups(reduction: Reduction, covered: Callable[...
         first = check(shared, args, **case.consts)
         again = shared(*args, **case.consts, device="emu:gfx942")
         np.testing.assert_array_equal(first, again)
-    covered(f"conv_grad_weight split-K {reduction.value}", "f16", "gfx942")
+    covered(f"conv_grad_weight, split-K {reduction.value}", "f16", "gfx942")
 
 
 @ck.op

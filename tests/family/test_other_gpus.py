@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 import cklang as ck
-from cklang.families.gemm.key import Algorithm, Pipeline, Reduction
+from cklang.families.gemm.key import Algorithm, EpilogueKind, Pipeline, Reduction, Scheduler
 from cklang.runtime.op import Op
 from cklang.types import DTYPES
 from tests.family import test_block_scale as scaled
-from tests.family import test_convolution as convolution
 from tests.family import test_nchw as nchw
 from tests.family import test_packed as packed
 from tests.family import test_pairs as pairs
@@ -77,14 +76,20 @@ def by_tree(algorithm: Algorithm) -> Run:
     return lambda gpu: tree.over_all_shapes(on_gpu(gpu, algorithm), gpu)
 
 
-def channels_first(op: Op) -> Run:
-    return lambda gpu: check(op, nchw.numbers(*SHAPES_OF[op]), gpu) and None
+def channels_first(op: Op, algorithm: Algorithm) -> Run:
+    return named(op, algorithm, lambda: [nchw.numbers(*SHAPES_OF[op])])
 
 
 SHAPES_OF = nchw.SHAPES | {
     nchw.line: ((2, 2, 8, 19), (2, 16, 8, 3)),
     nchw.volume: ((1, 8, 3, 4, 5), (16, 8, 2, 2, 2)),
 }
+LOOSE = replace(
+    NARROW,
+    pipeline=Pipeline.MEM,
+    scheduler=Scheduler.INTERWAVE,
+    epilogue=EpilogueKind.DEFAULT,
+)
 STREAMS = {"stream_k": True, "reduction": Reduction.WORKSPACE}
 SHORT = ((70, 50, 40), (5, 130, 31), (64, 64, 0))
 TURNED = narrow(1, **STREAMS, vector_a=2, vector_b=2)
@@ -154,21 +159,6 @@ def grouped_blocks(gpu: str) -> None:
 def batched_blocks(gpu: str) -> None:
     chosen = on_gpu(gpu, scaled.algorithm(tile_k=32, vector=4, vector_e=4))
     scaled.over(scaled.batch, gpu, "fp8", scaled.EVEN[:1], chosen, G=3)
-
-
-def shared_images(reduction: Reduction) -> Run:
-    """Return the check of a gradient of a weight whose images workgroups share."""
-    shared = narrow(1, split_k=3, reduction=reduction)
-    consts = {"stride": 2, "before": 1, "after": 0, "dilation": 1, "groups": 3}
-    case = convolution.Case(
-        images=2, size=(9, 11), window=(3, 2), features=7, channels=5, consts=consts
-    )
-
-    def run(gpu: str) -> None:
-        op = convolution.weight_gradient.using(on_gpu(gpu, shared))
-        check(op, drawn(convolution.weight_gradient, case.dims), gpu, **consts)
-
-    return run
 
 
 def in_f16(gpu: str) -> None:
@@ -398,10 +388,6 @@ VARIANTS = [
     ),
     Variant("block scales, grouped", "fp8 fp8 bf16", grouped_blocks, ("gfx950", "gfx1201")),
     Variant("block scales, batched", "fp8 fp8 bf16", batched_blocks, ("gfx950", "gfx1201")),
-    *(
-        Variant(f"conv_grad_weight split-K {each.value}", "f16", shared_images(each))
-        for each in (Reduction.WORKSPACE, Reduction.TREE)
-    ),
     Variant("block scales of A and B, int8 made f16", "f16 f16 f32", in_f16),
     *(
         Variant("universal", f"f16 f16 {result}", stored(result), gpus)
@@ -414,13 +400,14 @@ VARIANTS = [
         )
     ),
     *(
-        Variant(f"{name}, nchw", "f16", channels_first(op))
-        for name, op in (
-            ("conv 2D", nchw.forward),
-            ("conv_grad_input 2D", nchw.input_gradient),
-            ("conv_grad_weight 2D", nchw.weight_gradient),
-            ("conv 1D", nchw.line),
-            ("conv 3D", nchw.volume),
+        Variant(f"{name}, nchw", "f16", channels_first(op, algorithm))
+        for name, op, algorithm in (
+            ("conv 2D", nchw.forward, narrow(2)),
+            ("conv_grad_input 2D", nchw.input_gradient, narrow(1)),
+            ("conv_grad_weight 2D", nchw.weight_gradient, narrow(1)),
+            # Kernels of tests/runtime/test_conv_everywhere.py.
+            ("conv 1D", nchw.line, pipelined(NARROW, Pipeline.BASIC_V1)),
+            ("conv 3D", nchw.volume, LOOSE),
         )
     ),
 ]

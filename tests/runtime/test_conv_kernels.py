@@ -219,7 +219,7 @@ def test_stream_k_in_a_tree_after_whole_tiles(covered: Covered) -> None:
         first = check(compiled, DEEP, blocks=blocks)
         np.testing.assert_array_equal(check(compiled, DEEP, blocks=blocks), first)
     check(compiled, replace(DEEP, g=3, size=(9, 5)), blocks=4)
-    covered("conv_grad_weight, stream-K tree after whole tiles", "f16", "gfx942")
+    covered("conv_grad_weight, stream-K after whole tiles tree", "f16", "gfx942")
 
 
 @pytest.mark.usefixtures("compiler")
@@ -400,7 +400,7 @@ CASES: dict[str, tuple[ProductKind, Algorithm, Conv, DType, str]] = {
         f16,
         "gfx942",
     ),
-    "conv_grad_input, 3D": (
+    "conv_grad_input 3D": (
         GRAD_INPUT,
         replace(NARROW, pipeline=Pipeline.MEM, epilogue=EpilogueKind.DEFAULT, persistent=True),
         D3,
@@ -428,7 +428,7 @@ CASES: dict[str, tuple[ProductKind, Algorithm, Conv, DType, str]] = {
         f16,
         "gfx942",
     ),
-    "conv_grad_weight, 3D": (GRAD_WEIGHT, NARROW, D3, f16, "gfx942"),
+    "conv_grad_weight 3D": (GRAD_WEIGHT, NARROW, D3, f16, "gfx942"),
     "conv_grad_weight, groups in a tile": (
         GRAD_WEIGHT,
         replace(WIDE, groups_merged=4),
@@ -499,7 +499,7 @@ for _family in (GRAD_INPUT, GRAD_WEIGHT):
     CASES |= {
         f"{_plane} gfx942, f32": (_family, FLOATS, PADDED, f32, "gfx942"),
         f"{_plane} gfx942, i8": (_family, BYTES, PADDED, i8, "gfx942"),
-        f"{_family.value}, 1D": (_family, WIDE, D1, f16, "gfx942"),
+        f"{_family.value} 1D": (_family, WIDE, D1, f16, "gfx942"),
     }
 for _family in FAMILIES:
     _plane = f"{_family.value} 2D on"

@@ -12,6 +12,7 @@ import pytest
 import cklang as ck
 from cklang.arch import arch
 from cklang.families import FAMILIES
+from cklang.families.ck_rows.key import CkTileRowsSignature, UpstreamKernel
 from cklang.families.gemm.key import Pipeline
 from tests.support import coverage_table as table
 from tests.support.algorithms import WIDE, on_gpu, pipelined
@@ -71,6 +72,14 @@ def test_cells_name_the_rule_that_refuses_a_result(gpu: str) -> None:
     rejections = FAMILIES["gemm"].rules.rejections(on_gpu(gpu, WIDE), problem.signature, arch(gpu))
     named = table.refusing_rule("results", "to fp8", gpu)
     assert (named == "fp8-encoding") == ("fp8-encoding" in {each.rule for each in rejections})
+
+
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
+def test_cells_name_the_rule_that_refuses_a_kernel_of_rows(gpu: str) -> None:
+    signature = CkTileRowsSignature(kernel=UpstreamKernel.PERMUTE, dtype=ck.f16, result=ck.f16)
+    rejections = FAMILIES["ck_rows"].rules.rejections(ck.CkTileRows(), signature, arch(gpu))
+    named = table.refusing_rule("CK Tile's own permute", "f16", gpu)
+    assert (named == "ck-rows-wave") == ("ck-rows-wave" in {each.rule for each in rejections})
 
 
 def test_rows_of_one_cell_show_the_best() -> None:

@@ -160,45 +160,71 @@ def test_keys_are_read_back() -> None:
 
 
 WIDE = ck.CkTileRows(threads=256, vector=8, repeats=2)
+KERNELS: list[tuple[Op, ck.CkTileRows, tuple[dict[str, int], ...]]] = [
+    (rms_norm, WIDE, ({"M": 5, "K": 4096}, {"M": 1, "K": 8}, {"M": 3, "K": 2056})),
+    (layer_norm, WIDE, ({"M": 5, "K": 4096}, {"M": 1, "K": 8}, {"M": 3, "K": 2056})),
+    (row_sum, ck.CkTileRows(), ({"M": 5, "K": 4096}, {"M": 1, "K": 8}, {"M": 3, "K": 5000})),
+    (row_max, ck.CkTileRows(), ({"M": 5, "K": 4096}, {"M": 1, "K": 8}, {"M": 3, "K": 5000})),
+    (transposed, ck.CkTileRows(), ({"B": 3, "M": 128, "K": 192}, {"B": 1, "M": 64, "K": 64})),
+    (
+        transposed,
+        ck.CkTileRows(threads=64, vector=1),
+        ({"B": 3, "M": 100, "K": 77}, {"B": 2, "M": 3, "K": 9}),
+    ),
+    (
+        added,
+        ck.CkTileRows(vector=4, repeats=2),
+        ({"M": 5, "K": 1000}, {"M": 1, "K": 4}, {"M": 2, "K": 1024}),
+    ),
+    (swapped, ck.CkTileRows(vector=1), ({"B": 3, "M": 20, "K": 77}, {"B": 2, "M": 3, "K": 9})),
+]
+
+
+def check_kernel(
+    op: Op,
+    algorithm: ck.CkTileRows,
+    shapes: tuple[dict[str, int], ...],
+    gpu: str,
+    covered: Callable[..., None],
+) -> None:
+    """Check a kernel of CK Tile's on a GPU, and record it."""
+    own = op.using(algorithm)
+    for sizes in shapes:
+        check(own, drawn(op, sizes), gpu)
+    (launch,) = launches(own)
+    signature: Any = launch.key.signature
+    assert launch.key.family == "ck_rows"
+    assert launch.resources.spills == 0
+    covered(f"CK Tile's own {signature.kernel.value}", str(signature.dtype), gpu)
+
+
+def name_of(value: object) -> str:
+    return value.program.name if isinstance(value, Op) else value if isinstance(value, str) else ""
 
 
 @pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize(
-    ("op", "algorithm", "shapes"),
-    [
-        (rms_norm, WIDE, ({"M": 5, "K": 4096}, {"M": 1, "K": 8}, {"M": 3, "K": 2056})),
-        (layer_norm, WIDE, ({"M": 5, "K": 4096}, {"M": 1, "K": 8}, {"M": 3, "K": 2056})),
-        (row_sum, ck.CkTileRows(), ({"M": 5, "K": 4096}, {"M": 1, "K": 8}, {"M": 3, "K": 5000})),
-        (row_max, ck.CkTileRows(), ({"M": 5, "K": 4096}, {"M": 1, "K": 8}, {"M": 3, "K": 5000})),
-        (transposed, ck.CkTileRows(), ({"B": 3, "M": 128, "K": 192}, {"B": 1, "M": 64, "K": 64})),
-        (
-            transposed,
-            ck.CkTileRows(threads=64, vector=1),
-            ({"B": 3, "M": 100, "K": 77}, {"B": 2, "M": 3, "K": 9}),
-        ),
-        (
-            added,
-            ck.CkTileRows(vector=4, repeats=2),
-            ({"M": 5, "K": 1000}, {"M": 1, "K": 4}, {"M": 2, "K": 1024}),
-        ),
-        (swapped, ck.CkTileRows(vector=1), ({"B": 3, "M": 20, "K": 77}, {"B": 2, "M": 3, "K": 9})),
-    ],
-    ids=lambda each: each.program.name if isinstance(each, Op) else "",
-)
+@pytest.mark.parametrize(("op", "algorithm", "shapes"), KERNELS, ids=name_of)
 def test_the_kernels(
     op: Op,
     algorithm: ck.CkTileRows,
     shapes: tuple[dict[str, int], ...],
     covered: Callable[..., None],
 ) -> None:
-    own = op.using(algorithm)
-    for sizes in shapes:
-        check(own, drawn(op, sizes))
-    (launch,) = launches(own)
-    signature: Any = launch.key.signature
-    assert launch.key.family == "ck_rows"
-    assert launch.resources.spills == 0
-    covered(f"CK Tile's own {signature.kernel.value}", str(signature.dtype), "gfx942")
+    check_kernel(op, algorithm, shapes, "gfx942", covered)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx950"])
+@pytest.mark.parametrize(("op", "algorithm", "shapes"), KERNELS, ids=name_of)
+def test_the_kernels_elsewhere(
+    op: Op,
+    algorithm: ck.CkTileRows,
+    shapes: tuple[dict[str, int], ...],
+    gpu: str,
+    covered: Callable[..., None],
+) -> None:
+    check_kernel(op, algorithm, shapes, gpu, covered)
 
 
 @pytest.mark.usefixtures("compiler")

@@ -255,27 +255,107 @@ def test_the_main_loop_is_that_of_a_plain_product() -> None:
 def test_tokens_mx_and_scaled_products(
     op: Op, what: str, gpu: str, algorithm: ck.Algorithm, covered: Callable[..., None]
 ) -> None:
+    types = quantises(op, gpu, algorithm, (70, 2, 128), (1, 1, 256), (33, 3, 384))
+    covered(f"result quantised by group: {what}", types, gpu)
+
+
+@ck.op
+def ocp(
+    x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N]
+) -> tuple[ck.fp8[M, N], ck.f32[M, N / 128]]:
+    y = ck.relu(x @ w.T + bias).reshape(M, N // 128, 128)
+    scale = ck.maximum(ck.max(y, axis=-1), 1e-6) / 448.0
+    return (y / scale[..., None]).to(ck.fp8).reshape(M, N), scale
+
+
+@ck.op
+def of_bytes(
+    x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N]
+) -> tuple[ck.i8[M, N], ck.f32[M, N / 128]]:
+    y = ck.relu(x @ w.T + bias).reshape(M, N // 128, 128)
+    scale = ck.maximum(ck.max(y, axis=-1), 1e-6) / 127.0
+    return ck.round(y / scale[..., None]).to(ck.i8).reshape(M, N), scale
+
+
+@ck.op
+def mx_fnuz(x: ck.bf16[M, K], w: ck.bf16[N, K]) -> tuple[ck.fp8_fnuz[M, N], ck.i8[M, N / 32]]:
+    """The largest number of this encoding is 240."""
+    y = (x @ w.T).reshape(M, N // 32, 32)
+    exponent = ck.clamp(ck.floor(ck.log2(ck.max(ck.abs(y), axis=-1))) - 6.0, -127.0, 127.0)
+    q = (y * ck.exp2(-exponent)[..., None]).to(ck.fp8_fnuz).reshape(M, N)
+    byte = exponent + 127.0
+    return q, ck.where(byte > 127.0, byte - 256.0, byte).to(ck.i8)
+
+
+@ck.op
+def between_ocp(
+    x: ck.fp8[B, M, K],
+    w: ck.fp8[N, K],
+    sx: ck.f32[B, M, K / 128],
+    sw: ck.f32[N / 128, K / 128],
+) -> tuple[ck.fp8[B, M, N], ck.f32[B, M, N / 128]]:
+    y = ck.gemm(x, w.T, scale_a=sx, scale_b=sw.T).reshape(B, M, N // 128, 128)
+    scale = ck.max(ck.abs(y), axis=-1, keepdims=True) / 448.0
+    return (y / scale).to(ck.fp8).reshape(B, M, N), scale.reshape(B, M, N // 128)
+
+
+def quantises(op: Op, gpu: str, algorithm: ck.Algorithm, *shapes: tuple[int, int, int]) -> str:
+    """Check a kernel that quantises, and return the type that it multiplies."""
     own = in_epilogue(op).using(algorithm)
-    for shape in ((70, 2, 128), (1, 1, 256), (33, 3, 384)):
+    for shape in shapes:
         check(own, drawn(op, sizes(*shape)), gpu)
     (launch,) = launches(own)
     assert launch.resources.spills == 0
-    covered(f"result quantised by group: {what}", f"{launch.key.signature.dtype_a.family}", gpu)
+    return f"{launch.key.signature.dtype_a.family}"
 
 
 @pytest.mark.usefixtures("compiler")
 def test_waves_of_32_lanes(covered: Callable[..., None]) -> None:
-    algorithm = replace(TALL, warps=(2, 4, 1), vector_d=(8, 1))
-
-    @ck.op
-    def ocp(
-        x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N]
-    ) -> tuple[ck.fp8[M, N], ck.f32[M, N / 128]]:
-        y = ck.relu(x @ w.T + bias).reshape(M, N // 128, 128)
-        scale = ck.maximum(ck.max(y, axis=-1), 1e-6) / 448.0
-        return (y / scale[..., None]).to(ck.fp8).reshape(M, N), scale
-
-    op = in_epilogue(ocp).using(algorithm)
-    for shape in ((70, 3, 96), (1, 1, 8)):
-        check(op, drawn(ocp, sizes(*shape)), "gfx1201")
+    quantises(ocp, "gfx1201", GROUPS_OF_WMMA, (70, 3, 96), (1, 1, 8))
     covered("result quantised by group: 128 columns", "f16", "gfx1201")
+
+
+GROUPS_OF_WMMA = replace(TALL, warps=(2, 4, 1), vector_d=(8, 1))
+GROUPS = replace(TALL, vector_d=(8, 1))
+TOKENS = replace(TALL, tile=(64, 256, 32), warps=(1, 4, 1), vector_d=(1,))
+TOKENS_OF_WMMA = replace(TOKENS, warps=(1, 8, 1))
+BYTES = replace(EIGHT_BITS, tile=(64, 128, 64), vector_e=8, vector_d=(1,))
+ELSEWHERE = [
+    (of_bytes, "128 columns", "gfx90a", GROUPS),
+    (ocp, "128 columns", "gfx950", GROUPS),
+    (of_bytes, "128 columns", "gfx1100", GROUPS_OF_WMMA),
+    (by_token, "a token", "gfx90a", TOKENS),
+    (by_token, "a token", "gfx950", TOKENS),
+    (by_token, "a token", "gfx1100", TOKENS_OF_WMMA),
+    (by_token, "a token", "gfx1201", TOKENS_OF_WMMA),
+    (mx_fnuz, "MX", "gfx942", replace(WIDE, vector_d=(1,))),
+    (mx, "MX", "gfx1201", replace(WIDE, warps=(4, 2, 1), vector_d=(1,))),
+    (between_ocp, "scaled product", "gfx950", BYTES),
+    (
+        between_ocp,
+        "scaled product",
+        "gfx1201",
+        replace(BYTES, warps=(2, 4, 1), warp_tile=(16, 16, 16), vector_a=8, vector_b=8),
+    ),
+]
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    ("op", "what", "gpu", "algorithm"), ELSEWHERE, ids=lambda each: getattr(each, "name", None)
+)
+def test_other_gpus(
+    op: Op, what: str, gpu: str, algorithm: ck.Algorithm, covered: Callable[..., None]
+) -> None:
+    types = quantises(op, gpu, algorithm, (70, 2, 128), (33, 3, 384))
+    covered(f"result quantised by group: {what}", types, gpu)
+
+
+@pytest.mark.parametrize(("op", "what", "gpu", "algorithm"), ELSEWHERE)
+def test_kernels_of_other_gpus_are_legal(
+    op: Op, what: str, gpu: str, algorithm: ck.Algorithm
+) -> None:
+    args = drawn(op, sizes(70, 2, 128))
+    text = in_epilogue(op).using(algorithm).explain(*args, device=f"emu:{gpu}")
+    assert "the algorithm you named" in text

@@ -42,6 +42,9 @@ COMPILES = "compiles"
 ABSENT_IN_HEADERS, ABSENT_IN_ISA = "not in headers", "not in ISA"
 REFUSED = "refused by rule"
 FULL = "full"
+CK_TILES_ROWS, MX_RESULTS = "CK Tile's own ", "result quantised by group: MX"
+WAVE = 64
+"""The lanes of a wave of CDNA, which CK Tile's kernels of rows are used with."""
 _STATUSES = (CHECKED, COMPILES, REFUSED, ABSENT_IN_HEADERS, ABSENT_IN_ISA)
 
 _HEAD = """\
@@ -181,12 +184,16 @@ def refusing_rule(variant: str, dtypes: str, name: str) -> str:
     'pipeline'
     >>> refusing_rule("results", "to fp8", "gfx90a")
     'fp8-encoding'
+    >>> refusing_rule("CK Tile's own permute", "f16", "gfx1201")
+    'ck-rows-wave'
     """
     spec = arch(name)
     own = {row.pipeline for row in spec.pipelines}
     if any(pipeline not in own for pipeline in pipelines_of(variant)):
         return "pipeline"
-    stores_8_bits = variant == "results" and dtypes.removeprefix("to ") in ("fp8", "bf8")
+    if variant.startswith(CK_TILES_ROWS) and spec.wave_size != WAVE:
+        return "ck-rows-wave"
+    stores_8_bits = variant == MX_RESULTS or dtypes in ("to fp8", "to bf8")
     return "fp8-encoding" if stores_8_bits and spec.fp8 == "none" else ""
 
 

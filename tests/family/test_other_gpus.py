@@ -41,6 +41,8 @@ class Variant:
     types: str
     run: Run
     gpus: tuple[str, ...] = OTHERS
+    also: tuple[str, ...] = ()
+    """Other rows that the same kernel stands for."""
 
     def __str__(self) -> str:
         kept = [c for c in f"{self.name}-{self.types}" if c not in ":,"]
@@ -122,10 +124,10 @@ def of_rows(gpu: str) -> None:
     check(quantised.row_column, (x, w, scale_x, scale_w), gpu)
 
 
-def across(dtype: str) -> Run:
+def across(dtype: str, **sharing: Any) -> Run:
     """Return the check of block scales with column-major A and row-major B."""
-    vector = 128 // DTYPES[dtype].bits
-    chosen = scaled.algorithm(tile_k=32 if dtype == "f16" else 64, vector=vector, vector_e=8)
+    vector, step = 128 // DTYPES[dtype].bits, 32 if dtype == "f16" else 64
+    chosen = scaled.algorithm(tile_k=step, vector=vector, vector_e=8, **sharing)
 
     def run(gpu: str) -> None:
         own = f"{dtype}_fnuz" if dtype == "fp8" and gpu == "gfx942" else dtype
@@ -212,18 +214,22 @@ STORING = {
 }
 
 
-def stored(result: str) -> Run:
-    """Return the check of a product of f16 that is stored as another type."""
-    narrowed = replace(NARROW, vector_a=4, vector_b=4, vector_e=4)
+def stored(result: str, **sharing: Any) -> Run:
+    """Return the check of a product of f16 whose sums are shared, stored as another type."""
+    narrowed = replace(NARROW, vector_a=4, vector_b=4, vector_e=4, **sharing)
 
     def run(gpu: str) -> None:
         own = f"{result}_fnuz" if result in ("fp8", "bf8") and gpu == "gfx942" else result
         op = STORING[own].using(on_gpu(gpu, narrowed))
-        check(op, drawn(op, mnk(72, 52, 40)), gpu)
+        for shape in ((72, 52, 40), (136, 200, 1000)):
+            args = drawn(op, mnk(*shape))
+            first = check(op, args, gpu)
+            np.testing.assert_array_equal(op(*args, device=f"emu:{gpu}"), first)
 
     return run
 
 
+SPLIT_TREE: dict[str, Any] = {"split_k": 5, "reduction": Reduction.TREE}
 SPLIT = pipelined(narrow(1, split_k=3, reduction=Reduction.WORKSPACE), Pipeline.COMPV4)
 PAIR_OF_I8 = replace(EIGHT_BITS, vector_a=1, vector_b=1, vector_e=1, vector_d=(1,))
 VARIANTS = [
@@ -258,51 +264,43 @@ VARIANTS = [
         ),
     ),
     Variant(
-        "prologue: compv5",
+        "prologue: grouped",
         "f16 i8 f16",
-        named(
-            prologue.dequantised,
-            pipelined(NARROW, Pipeline.COMPV5, warps=(1, 1, 2)),
-            lambda: [prologue.weights(*shape) for shape in SHORT],
-        ),
+        group,
+        also=("prologue: compv5", "prologue: int8 dequantised"),
     ),
-    Variant("prologue: grouped", "f16 i8 f16", group),
     Variant(
         "prologue: several operands",
         "f16",
-        named(prologue.normalised, WIDE, lambda: [prologue.features(70, 56, 40)]),
+        named(
+            prologue.normalised,
+            replace(WIDE, **tree.TREE, persistent=True),
+            lambda: [prologue.features(70, 56, 40), prologue.features(136, 200, 1000)],
+        ),
+        also=("stream-K tree after whole tiles",),
     ),
-    Variant(
-        "prologue: int8 dequantised",
-        "f16 i8 f16",
-        named(prologue.dequantised, NARROW, lambda: [prologue.weights(*each) for each in SHORT]),
-        ("gfx1201",),
-    ),
-    Variant("stream-K tree after whole tiles", "f16", by_tree(tree.AFTER_TILES)),
-    Variant("stream-K tree", "f16", by_tree(wide(2, **tree.TREE)), ("gfx90a", "gfx942", *RDNA)),
-    Variant(
-        "split-K tree",
-        "f16",
-        by_tree(wide(2, split_k=5, reduction=Reduction.TREE)),
-        ("gfx942", "gfx950", *RDNA),
-    ),
+    Variant("stream-K tree", "f16", by_tree(wide(2, **tree.TREE)), ("gfx942",)),
     Variant(
         "stream-K after whole tiles",
         "f16",
         by_tree(wide(2, **STREAMS, persistent=True)),
-        ("gfx90a", "gfx942", *RDNA),
+        ("gfx942",),
     ),
     *(
-        Variant(
-            "packed B",
-            f"{dtype} i4 f16",
-            in_packs(packed.linear, lambda dtype=dtype: [packed.operands(dtype, 136, 136, 208)]),  # type: ignore[misc]
-            gpus,
+        Variant("universal", f"f16 f16 {result}", stored(result, **sharing), gpus, (row,))
+        for result, row, sharing, gpus in (
+            ("f32", "split-K tree", SPLIT_TREE, ("gfx1100",)),
+            ("fp8", "split-K tree", SPLIT_TREE, ("gfx950",)),
+            ("bf8", "split-K tree", SPLIT_TREE, ("gfx942", "gfx1201")),
+            ("i32", "stream-K tree", tree.TREE, ("gfx90a", *RDNA)),
+            ("i8", "split-K tree", SPLIT_TREE, ("gfx90a",)),
         )
-        for dtype, gpus in (
-            ("f16", ("gfx90a", "gfx950", "gfx1100")),
-            ("bf16", ("gfx942", "gfx950", "gfx1201")),
-        )
+    ),
+    Variant(
+        "packed B",
+        "bf16 i4 f16",
+        in_packs(packed.linear, lambda: [packed.operands("bf16", 136, 136, 208)]),
+        ("gfx942", "gfx950", "gfx1201"),
     ),
     Variant(
         "block scales of B",
@@ -313,6 +311,7 @@ VARIANTS = [
         "packed B, batched",
         "f16 i4 f16",
         in_packs(packed.experts, lambda: [drawn(packed.experts, mnk(136, 72, 208) | {"G": 2})]),
+        also=("packed B",),
     ),
     Variant(
         "pair: two products of one A",
@@ -335,50 +334,35 @@ VARIANTS = [
     Variant("quantised, tensor-wise scales", "i8", integers_of_8_bits, ("gfx950", *RDNA)),
     Variant("quantised, tensor-wise scales", "fp8 fp8 bf16", of_tensors, ("gfx1201",)),
     Variant("quantised, row and column scales", "fp8 fp8 bf16", of_rows, ("gfx1201",)),
-    Variant("block scales of A, layouts crr", "f16 f16 bf16", across("f16")),
-    Variant("block scales of A, layouts crr", "fp8 fp8 bf16", across("fp8"), ("gfx1201",)),
-    Variant("block scales of A, layouts crr", "fp8_fnuz fp8_fnuz bf16", across("fp8"), ("gfx942",)),
+    Variant(
+        "block scales of A, layouts crr",
+        "f16 f16 bf16",
+        across("f16", **STREAMS, persistent=True),
+        also=("stream-K after whole tiles",),
+    ),
     *(
         Variant(
-            name, f"{dtype} {dtype} {result}", scaled_blocks(op, dtype, exponents, **more), gpus
+            "block scales of A, layouts crr",
+            f"{dtype} {dtype} bf16",
+            across("fp8"),
+            (gpu,),
+            ("block scales of A",),
         )
-        for name, dtype, result, op, exponents, more, gpus in (
-            ("block scales of A", "fp8", "bf16", scaled.activations, False, {}, ("gfx1201",)),
-            ("block scales of B", "bf8", "f32", scaled.weights, False, {}, ("gfx950",)),
-            (
-                "block scales of A and B",
-                "fp8",
-                "bf16",
-                scaled.both,
-                False,
-                {},
-                ("gfx950", "gfx1201"),
-            ),
-            (
-                "block scales of A and B, e8m0",
-                "bf8",
-                "f32",
-                scaled.exponents,
-                True,
-                {},
-                ("gfx950", "gfx1201"),
-            ),
-            (
-                "block scales, split-K and stream-K",
-                "fp8",
-                "bf16",
-                scaled.both,
-                False,
-                {"split_k": 4, "reduction": Reduction.WORKSPACE},
-                ("gfx950", "gfx1201"),
-            ),
-        )
+        for dtype, gpu in (("fp8", "gfx1201"), ("fp8_fnuz", "gfx942"))
+    ),
+    Variant("block scales of B", "bf8 bf8 f32", scaled_blocks(scaled.weights, "bf8"), ("gfx950",)),
+    Variant(
+        "block scales of A and B, e8m0",
+        "bf8 bf8 f32",
+        scaled_blocks(scaled.exponents, "bf8", exponents=True),
+        ("gfx950", "gfx1201"),
     ),
     Variant(
-        "block scales of A",
-        "fp8_fnuz fp8_fnuz bf16",
-        scaled_blocks(scaled.activations, "fp8"),
-        ("gfx942",),
+        "block scales, split-K and stream-K",
+        "fp8 fp8 bf16",
+        scaled_blocks(scaled.both, "fp8", split_k=4, reduction=Reduction.WORKSPACE),
+        ("gfx950", "gfx1201"),
+        ("block scales of A and B",),
     ),
     Variant(
         "block scales of B",
@@ -389,16 +373,6 @@ VARIANTS = [
     Variant("block scales, grouped", "fp8 fp8 bf16", grouped_blocks, ("gfx950", "gfx1201")),
     Variant("block scales, batched", "fp8 fp8 bf16", batched_blocks, ("gfx950", "gfx1201")),
     Variant("block scales of A and B, int8 made f16", "f16 f16 f32", in_f16),
-    *(
-        Variant("universal", f"f16 f16 {result}", stored(result), gpus)
-        for result, gpus in (
-            ("f32", ("gfx90a", "gfx1100")),
-            ("fp8", ("gfx950",)),
-            ("bf8", ("gfx942", "gfx1201")),
-            ("i32", ("gfx90a", *RDNA)),
-            ("i8", ("gfx90a",)),
-        )
-    ),
     *(
         Variant(f"{name}, nchw", "f16", channels_first(op, algorithm))
         for name, op, algorithm in (
@@ -426,4 +400,5 @@ def test_a_variant_on_the_other_gpus(
     variant: Variant, gpu: str, covered: Callable[..., None]
 ) -> None:
     variant.run(gpu)
-    covered(variant.name, variant.types, gpu)
+    for row in (variant.name, *variant.also):
+        covered(row, variant.types, gpu)

@@ -271,7 +271,7 @@ def test_coverage(covered: Callable[..., None]) -> None:
     n = {"B": 2, "G": 2, "H": 4, "S": 40, "T": 75, "D": 64, "E": 64}
     args = arrays(np.random.default_rng(1), n)
     check(plain, args)
-    covered("attention", "f16", ARCH)
+    covered("attention, head sizes 64 and 64", "f16", ARCH)
     check(windowed, args)
     covered("attention: window", "f16", ARCH)
     check(packed, packed_args([(70, 90), (5, 0), (33, 130)], 1))

@@ -138,14 +138,21 @@ def test_packed_sequences(covered: Covered) -> None:
     covered("attention: packed sequences, lse", "bf16", "gfx1201")
 
 
+def check_feature(feature: Feature, dtype: DType, arch: str, covered: Covered) -> None:
+    """Check a call, and record it with its head sizes."""
+    args = feature.args(dtype)
+    check(feature.op, args, arch, **feature.consts)
+    covered(f"attention: {feature.name}", dtype.name, arch)
+    if (args[0].shape[-1], args[2].shape[-1]) == (64, 64):
+        covered("attention, head sizes 64 and 64", dtype.name, arch)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("feature", "arch"), [(each, arch) for each in FEATURES for arch in each.archs], ids=str
 )
 def test_features(feature: Feature, arch: str, covered: Covered) -> None:
-    dtype = dtype_of(arch, feature.turn)
-    check(feature.op, feature.args(dtype), arch, **feature.consts)
-    covered(f"attention: {feature.name}", dtype.name, arch)
+    check_feature(feature, dtype_of(arch, feature.turn), arch, covered)
 
 
 @pytest.mark.full
@@ -153,9 +160,7 @@ def test_features(feature: Feature, arch: str, covered: Covered) -> None:
     ("feature", "arch"), [(each, arch) for each in FEATURES for arch in ARCHS], ids=str
 )
 def test_features_of_the_other_type(feature: Feature, arch: str, covered: Covered) -> None:
-    dtype = dtype_of(arch, feature.turn + 1)
-    check(feature.op, feature.args(dtype), arch, **feature.consts)
-    covered(f"attention: {feature.name}", dtype.name, arch)
+    check_feature(feature, dtype_of(arch, feature.turn + 1), arch, covered)
 
 
 @pytest.mark.full
@@ -215,3 +220,5 @@ def test_gradients(gradient: Gradient, turn: int, arch: str, covered: Covered) -
     )
     within(gradient.op, args, grad, gradients, gradient.bias)
     covered(f"attention backward: {gradient.name}", dtype.name, arch)
+    if arch != "gfx950":  # which has several pipelines
+        covered("attention backward, head sizes 64 and 64", dtype.name, arch)

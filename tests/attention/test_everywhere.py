@@ -103,7 +103,7 @@ class Feature:
 SINK = {"left": 20, "right": 3, "sink": 3}
 FEATURES = [
     Feature("dropout", dropped, with_seed, 0),
-    Feature("window", windowed, tensors, 1),
+    Feature("window", windowed, tensors, 1, archs=ARCHS),
     Feature("window with sink", windowed, tensors, 1, SINK, ARCHS),
     Feature("soft cap", capped, tensors, 0, archs=ARCHS),
     Feature("ALiBi", sloped, with_slopes, 0, archs=ARCHS),
@@ -111,8 +111,8 @@ FEATURES = [
     Feature("functions of score and mask, lse", varied, with_functions, 1, archs=ARCHS),
     Feature("function of o", finished.using(splits=1), partial(finished_args, 70), 0),
     Feature("function of o, split-KV", finished.using(splits=2), partial(finished_args, 3), 0),
-    Feature("packed sequences, lse", packed, partial(packed_args, LENGTHS, 1), 1),
-    Feature("packed sequences, short ones skipped", skipping, with_least, 1),
+    Feature("packed sequences, lse", packed, partial(packed_args, LENGTHS, 1), 1, archs=ARCHS),
+    Feature("packed sequences, short ones skipped", skipping, with_least, 1, archs=ARCHS),
     Feature(
         "split-KV, keys in pages",
         cached.using(splits=3),
@@ -124,6 +124,7 @@ FEATURES = [
         prefill.using(splits=1),
         partial(prefill_args, [(70, 140), (1, 9), (5, 0)], 16, 3),
         1,
+        archs=ARCHS,
     ),
 ]
 

@@ -128,7 +128,7 @@ KERNELS = [
     Case(
         ("conv, pipeline compv5", "conv, groups in a tile"),
         FORWARD,
-        pipelined(WIDE, Pipeline.COMPV5, warps=(1, 1, 2), groups_merged=4),
+        pipelined(WIDE, Pipeline.COMPV5, tile=(32, 32, 32), warps=(1, 1, 2), groups_merged=4),
         MERGED,
     ),
     Case(

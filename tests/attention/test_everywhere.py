@@ -20,6 +20,7 @@ from cklang.ir.philox import random_bytes
 from cklang.reference.attention_grad import SharedBias
 from cklang.runtime.op import Op
 from cklang.types import DType, bf16, f16
+from tests.attention.test_kinds import HEAD_SIZES
 from tests.support.arrays import uniform
 from tests.support.attention_ops import (
     arrays,
@@ -95,6 +96,8 @@ class Feature:
     consts: dict[str, int] = field(default_factory=dict)
     archs: tuple[str, ...] = ARCHS[1:]
     """The GPUs to run it on."""
+    heads: tuple[int, int] | None = None
+    """Sizes of the heads of q and v other than those of ``args``."""
 
     def __str__(self) -> str:
         return self.name.replace(" ", "-")
@@ -105,12 +108,31 @@ FEATURES = [
     Feature("dropout", dropped, with_seed, 0),
     Feature("window", windowed, tensors, 1, archs=ARCHS),
     Feature("window with sink", windowed, tensors, 1, SINK, ARCHS),
-    Feature("soft cap", capped, tensors, 0, archs=ARCHS),
+    Feature("soft cap", capped, tensors, 0, archs=ARCHS, heads=(192, 192)),
     Feature("ALiBi", sloped, with_slopes, 0, archs=ARCHS),
     Feature("bias", shifted, with_bias, 0, archs=ARCHS),
-    Feature("functions of score and mask, lse", varied, with_functions, 1, archs=ARCHS),
-    Feature("function of o", finished.using(splits=1), partial(finished_args, 70), 0),
-    Feature("function of o, split-KV", finished.using(splits=2), partial(finished_args, 3), 0),
+    Feature(
+        "functions of score and mask, lse",
+        varied,
+        with_functions,
+        1,
+        archs=ARCHS,
+        heads=(128, 128),
+    ),
+    Feature(
+        "function of o",
+        finished.using(splits=1),
+        partial(finished_args, 70),
+        0,
+        heads=(256, 256),
+    ),
+    Feature(
+        "function of o, split-KV",
+        finished.using(splits=2),
+        partial(finished_args, 3),
+        0,
+        heads=(80, 96),
+    ),
     Feature("packed sequences, lse", packed, partial(packed_args, LENGTHS, 1), 1, archs=ARCHS),
     Feature("packed sequences, short ones skipped", skipping, with_least, 1, archs=ARCHS),
     Feature(
@@ -118,6 +140,7 @@ FEATURES = [
         cached.using(splits=3),
         partial(cached_args, [100, 0, 144], 1, 1),
         0,
+        heads=(192, 128),
     ),
     Feature(
         "packed queries, keys in pages",
@@ -125,6 +148,7 @@ FEATURES = [
         partial(prefill_args, [(70, 140), (1, 9), (5, 0)], 16, 3),
         1,
         archs=ARCHS,
+        heads=(32, 32),
     ),
 ]
 
@@ -139,13 +163,39 @@ def test_packed_sequences(covered: Covered) -> None:
     covered("attention: packed sequences, lse", "bf16", "gfx1201")
 
 
+def of_heads(args: list[Any], sizes: tuple[int, int]) -> list[Any]:
+    """Return arguments with heads of other sizes, in the same order of axes.
+
+    What is as long as the heads of v, a bias or residual of o, is as long as them again.
+    """
+    v = args[2]
+    sized = dict.fromkeys((0, 1), sizes[0]) | {
+        place: sizes[1]
+        for place, each in enumerate(args)
+        if place > 1 and getattr(each, "dtype", None) == v.dtype and each.shape[-1] == v.shape[-1]
+    }
+    rng = np.random.default_rng(0)
+
+    def drawn(array: Any, last: int) -> Any:
+        order = np.argsort([-stride for stride in array.strides], kind="stable")
+        shape = np.array([*array.shape[:-1], last])[order]
+        return rng.uniform(-1, 1, shape).astype(array.dtype).transpose(np.argsort(order))
+
+    return [
+        drawn(each, sized[place]) if place in sized else each for place, each in enumerate(args)
+    ]
+
+
 def check_feature(feature: Feature, dtype: DType, arch: str, covered: Covered) -> None:
     """Check a call, and record it with its head sizes."""
     args = feature.args(dtype)
+    if feature.heads is not None:
+        args = of_heads(args, feature.heads)
     check(feature.op, args, arch, **feature.consts)
     covered(f"attention: {feature.name}", dtype.name, arch)
-    if (args[0].shape[-1], args[2].shape[-1]) == (64, 64):
-        covered("attention, head sizes 64 and 64", dtype.name, arch)
+    sizes = args[0].shape[-1], args[2].shape[-1]
+    if sizes in HEAD_SIZES:
+        covered(f"attention, head sizes {sizes[0]} and {sizes[1]}", dtype.name, arch)
 
 
 @pytest.mark.full

@@ -86,7 +86,12 @@ def test_kinds(name: str, sizes: tuple[int, int], arch: str, covered: Callable[.
     check_kind(name, sizes, arch, covered)
 
 
-_PAIRS = [(32, 32), (80, 96), (96, 128), (128, 128), (192, 128), (192, 192), (256, 256)]
+HEAD_SIZES = [
+    (64, 64),
+    *((32, 32), (80, 96), (96, 128), (128, 128), (192, 128), (192, 192), (256, 256)),
+]
+"""Of q and v, each with a tile of its own on some GPU."""
+_PAIRS = HEAD_SIZES[1:]
 _NOT_OF_F32 = ((80, 96), (192, 128))
 """Sizes for which f32 has no tile of its own."""
 _FP8 = [(64, 64), (128, 128), (256, 256)]
@@ -123,10 +128,10 @@ def others() -> Iterator[Kind]:
         eight = "fp8_fnuz" if gpu == "gfx942" else "fp8"
         own = {name for row in arch_of(gpu).attention_tiles for name in row.dtypes}
         kinds: list[tuple[str, list[tuple[int, int]]]] = [
-            (name, [(64, 64), *_PAIRS]) for name in ("f16", "bf16") if name in own
+            (name, HEAD_SIZES) for name in ("f16", "bf16") if name in own
         ]
         if "f32" in own:
-            kinds += [("f32", [pair for pair in [(64, 64), *_PAIRS] if pair not in _NOT_OF_F32])]
+            kinds += [("f32", [pair for pair in HEAD_SIZES if pair not in _NOT_OF_F32])]
         if "fp8" in own:
             kinds += [(f"{eight} {result}", _FP8) for result in ("bf16", "f32")]
         for name, pairs in kinds:

@@ -162,8 +162,9 @@ def test_packed_sequences(covered: Covered) -> None:
     covered("attention: qr_async_trload, packed sequences", "f16", ARCH)
 
 
-@pytest.mark.usefixtures("compiler")
+@pytest.mark.usefixtures("compiler", "sanitized")
 def test_v3_asks_masks_and_makes_what_is_stored(covered: Covered) -> None:
+    """Also where keys are two tiles of 32, and CK Tile's waves would not wait for the second."""
     op = documents.using(V3, splits=1)
     for queries, keys in ((300, 200), (40, 33), (5, 64), (3, 0)):
         check(op, document_args(bf16, queries, keys, 128), ARCH)

@@ -260,8 +260,9 @@ PROBLEMS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ),
 ]
 
-V3_PROBLEMS: list[tuple[dict[str, Any], str]] = [
-    ({"right": 0, "scale": 0.7}, "attention-masked-scale"),
+V3_PROBLEMS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({}, {"right": 0, "scale": 0.7}, "attention-masked-scale"),
+    ({"pad_k": False}, {"seqlen_k": 64}, "attention-two-tiles"),
 ]
 
 GRADS: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
@@ -334,11 +335,14 @@ def test_each_rule_of_a_problem_objects(
     assert rule in rejected(replace(ATTENTION, **how), problem=case(**changes))
 
 
-@pytest.mark.parametrize(("changes", "rule"), V3_PROBLEMS)
-def test_each_rule_of_a_problem_of_v3_objects(changes: dict[str, Any], rule: str) -> None:
+@pytest.mark.parametrize(("how", "changes", "rule"), V3_PROBLEMS)
+def test_each_rule_of_a_problem_of_v3_objects(
+    how: dict[str, Any], changes: dict[str, Any], rule: str
+) -> None:
     assert rejected(V3, gpu="gfx950", problem=case(scale=0.7)) == set()
     assert rejected(V3, gpu="gfx950", problem=case(right=0, scale=0.69)) == set()
-    assert rule in rejected(V3, gpu="gfx950", problem=case(**changes))
+    assert rejected(V3, gpu="gfx950", problem=case(seqlen_k=64)) == set()
+    assert rule in rejected(replace(V3, **how), gpu="gfx950", problem=case(**changes))
 
 
 @pytest.mark.parametrize(("how", "changes", "gpu", "rule"), GRADS)

@@ -216,6 +216,7 @@ def _context(key: AttentionKey, kernel: str) -> dict[str, object]:
         "policy": _policy(a),
         "header": row.header,
         "adapter": row.adapter,
+        "wave_groups": PIPELINE_FACTS[a.pipeline].wave_groups,
         "long_head": row.long_head,
         "transposed_v": s.transposed_v,
         "describe": _describe(row, s),

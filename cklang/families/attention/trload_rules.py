@@ -188,6 +188,19 @@ def _row(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violat
 
 
 @_problem(
+    "attention-two-tiles",
+    "v3 without a mask waits for a second tile of keys only where it looks for padding or a third",
+    reads=("pipeline", "pad_k", "tile"),
+)
+def _two_tiles(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
+    s, keys = c.signature, 2 * a.tile[1]
+    looks = a.pad_k or s.mask is not MaskKind.NONE or s.score is not ScoreKind.NONE
+    if not PIPELINE_FACTS[a.pipeline].wave_groups or looks or c.problem.seqlen_k != keys:
+        return None
+    return Violation(what="pad_k of two tiles of keys", value="false", bound="true")
+
+
+@_problem(
     "attention-masked-scale",
     "v3 starts from the least f32, which times a scale above ln 2 overflows if nothing is seen yet",
     reads=("pipeline",),

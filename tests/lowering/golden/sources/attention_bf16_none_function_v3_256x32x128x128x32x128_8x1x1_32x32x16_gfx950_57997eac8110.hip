@@ -31,6 +31,7 @@ CK_ATTENTION_HOST_SHIM(
 #else
 
 #include "cklang/attention_transposed.hpp"
+#include "cklang/attention_second_tile.hpp"
 #include "ck_tile/ops/fmha/pipeline/block_fmha_fwd_v3_pipeline.hpp"
 
 // Signature: what is computed.
@@ -77,7 +78,7 @@ using Problem = ck_tile::BlockFmhaPipelineProblem<Type,
                                                   Shape,
                                                   false, // packed sequences
                                                   cklang::Variant<mask, score>,
-                                                  cklang::PlacedMaskType<mask, score, split>,
+                                                  cklang::SecondTile<cklang::PlacedMaskType<mask, score, split>>,
                                                   true,
                                                   Traits>;
 

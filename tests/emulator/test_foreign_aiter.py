@@ -30,12 +30,17 @@ def _package() -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
+def code_of(file: str) -> bytes:
+    """The code object of the package's file ``gfx.../name.co``."""
+    return (_package() / "hsa" / file).read_bytes()
+
+
 def launch(
     file: str, kernel: str, arguments: tuple[object, ...], grid: tuple[int, int, int], block: int
 ) -> None:
     """Run a kernel of the package's file ``gfx.../name.co``; arrays are passed by address."""
     ok(hip().hipSetDevice(DEVICES.index(file.split("/")[0])))
-    module = ok(hip().hipModuleLoadData((_package() / "hsa" / file).read_bytes()))
+    module = ok(hip().hipModuleLoadData(code_of(file)))
     function = ok(hip().hipModuleGetFunction(module, kernel.encode()))
     words = bytearray(b"".join(_slot(argument) for argument in arguments))
     size = ctypes.c_size_t(len(words))

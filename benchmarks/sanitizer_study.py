@@ -44,6 +44,9 @@ ORDERS = (0, 1, 2, 3)
 """In which each mutant runs without checks (``emulator.schedule``); under 1 memory operations take
 effect as late as they may."""
 
+CHECKS = (*knobs.SANITIZERS, "unwritten")
+"""Those under which mutants run."""
+
 REPORTS = {
     "missing wait": "waits",
     "race in local memory": "races",
@@ -52,6 +55,7 @@ REPORTS = {
     "hazard": "hazards",
     "race in global memory": "global_races",
     "uninitialized device memory": "uninitialized",
+    "unwritten device memory": "unwritten",
     "memory access fault": "fault",
     "a barrier that it has not signalled": "fault",
     "signals a barrier twice": "fault",
@@ -70,9 +74,9 @@ class Outcome:
     """Whether its result is wrong in some order."""
 
 
-def outcome_of(kernel: Kernel, code: bytes) -> Outcome:
-    """Run a mutant under all checks, and without them in each order."""
-    emulator.sanitize("all")
+def outcome_of(kernel: Kernel, code: bytes, checks: tuple[str, ...]) -> Outcome:
+    """Run a mutant under these checks, and without them in each order."""
+    emulator.sanitize(*checks)
     report = reported_by(kernel.run(code))
     emulator.sanitize()
     try:
@@ -97,7 +101,7 @@ Counts = Counter[tuple[str, str, str, bool]]
 """Mutants by family of kernels, mistake, reporting check and whether a result changes."""
 
 
-def study(kernel: Kernel, arguments: argparse.Namespace) -> Counts:
+def study(kernel: Kernel, checks: tuple[str, ...], arguments: argparse.Namespace) -> Counts:
     """Plant mistakes in one kernel."""
     emulator.sanitize()
     rng, counts = random.Random(f"{arguments.seed} {kernel.gpu} {kernel.name}"), Counts()
@@ -108,7 +112,7 @@ def study(kernel: Kernel, arguments: argparse.Namespace) -> Counts:
             code = mutant(kernel, mistake, at)
             if code == kernel.code:
                 continue
-            outcome = outcome_of(kernel, code)
+            outcome = outcome_of(kernel, code, checks)
             row = (
                 mistake.row(accesses(kernel, code) == original)
                 if mistake.kinds[0]
@@ -159,11 +163,16 @@ def main() -> None:
     if arguments.cost:
         print(costs(kernels))
         return
-    clean = [kernel for kernel in kernels if is_clean(kernel)]
-    print(f"{len(kernels)} kernels run as they are; reported: {len(kernels) - len(clean)}\n")
+    checks = {n: usable_checks(kernel) for n, kernel in enumerate(kernels)}
+    partly = sum(0 < len(usable) < len(CHECKS) for usable in checks.values())
+    out = sum(not usable for usable in checks.values())
+    print(f"{len(kernels)} kernels; {partly} are studied without a check that reports them as they")
+    print(f"are, {out} are left out\n")
     counts, lost = Counts(), 0
-    for kernel in clean:
-        of_kernel = apart(partial(study, kernel, arguments))
+    for n, kernel in enumerate(kernels):
+        if not checks[n]:
+            continue
+        of_kernel = apart(partial(study, kernel, checks[n], arguments))
         if of_kernel is None:
             lost += 1
             print(f"{kernel.gpu} {kernel.name}: a mutant ended the process", flush=True)
@@ -196,19 +205,37 @@ def costs(kernels: list[Kernel]) -> str:
     return "\n".join(lines)
 
 
-def is_clean(kernel: Kernel) -> bool:
-    """Whether a kernel as it is has no report and is right in each order; else print why not."""
-    emulator.sanitize("all")
-    problems = [kernel.run(kernel.code)]
-    emulator.sanitize()
-    for order in ORDERS:
-        emulator.schedule(order)
-        problems.append(kernel.run(kernel.code))
-    emulator.schedule(0)
-    text = next((problem for problem in problems if problem), "")
-    if text:
-        print(f"{kernel.gpu} {kernel.name}, order {problems.index(text) - 1}: {text}", flush=True)
-    return not text
+def usable_checks(kernel: Kernel) -> tuple[str, ...]:
+    """The checks under which the kernel is studied; () if it is left out.
+
+    A kernel is left out that races or is wrong in some order as it is. Missing wait states, which
+    nothing else depends on, and results that it leaves unwritten only take out their check. Prints
+    the reports.
+    """
+    checks = list(CHECKS)
+    while text := report_of(kernel, *checks):
+        print(f"{kernel.gpu} {kernel.name}: {text}", flush=True)
+        check = reported_by(text)
+        if check not in ("hazards", "unwritten"):
+            return ()
+        checks.remove(check)
+    try:
+        for order in ORDERS:
+            if wrong_in(order, kernel, kernel.code):
+                print(f"{kernel.gpu} {kernel.name}: another result in order {order}", flush=True)
+                return ()
+    finally:
+        emulator.schedule(0)
+    return tuple(checks)
+
+
+def report_of(kernel: Kernel, *checks: str) -> str:
+    """What is wrong with a kernel under these checks."""
+    emulator.sanitize(*checks)
+    try:
+        return kernel.run(kernel.code)
+    finally:
+        emulator.sanitize()
 
 
 def table(counts: Counts, families: set[str]) -> str:

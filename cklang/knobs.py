@@ -151,7 +151,7 @@ def _checks(text: str) -> frozenset[str]:
 SANITIZERS = ("waits", "races", "uninitialized", "memory", "hazards", "global_races")
 """What kernels can be checked for besides faults; ``all`` is these."""
 
-SPECIAL_SANITIZERS = ("range", "numeric", "schedule")
+SPECIAL_SANITIZERS = ("range", "numeric", "schedule", "unwritten")
 """Checks of what right kernels may do too, which are asked for by name."""
 
 CHECKS_NOW: set[str] = set()
@@ -223,7 +223,8 @@ SANITIZE: Knob[frozenset[str]] = Knob(
     "wait states are missing (hazards), accesses to global memory that nothing orders "
     "(global_races), or all for all of these; and what right kernels may do too: accesses that "
     "only a buffer's range keeps from memory (range), births of NaN and infinity (numeric), "
-    "results that differ in other orders of execution (schedule)",
+    "results that differ in other orders of execution (schedule), results of which nothing has "
+    "written some (unwritten)",
 )
 REPORTS: Knob[Path | None] = Knob(
     name="CKLANG_REPORTS",

@@ -304,7 +304,8 @@ def sanitize(*checks: str) -> None:
             nothing orders them; "all" is all of these. By themselves: "range" where only the range
             of a buffer's descriptor keeps an access from memory; "numeric" where a NaN or an
             infinity is computed from operands that are none; "schedule" runs each launch in five
-            orders (:func:`schedule`) and compares what it has written.
+            orders (:func:`schedule`) and compares what it has written; "unwritten" where a copy to
+            the host reads device memory that nothing has written since its allocation.
 
     Raises:
         CkValueError: Z001, there is no such check.

@@ -36,6 +36,7 @@ enum Check : u32 {
   kCheckRange = 64,
   kCheckNumeric = 128,
   kCheckSchedule = 256,
+  kCheckUnwritten = 512,
   // Asked for by the emulator itself: a kernel was given an address that only the host knows.
   kCheckHost = 1u << 31,
   // The clock wants to know what waves execute (checks/recording.h).
@@ -43,7 +44,7 @@ enum Check : u32 {
 };
 /// The words that users ask with, in the order of the bits, and one for those of kCheckAll.
 inline constexpr const char* kCheckNames[] = {"waits",        "races", "uninitialized", "memory",   "hazards",
-                                              "global_races", "range", "numeric",       "schedule", "all"};
+                                              "global_races", "range", "numeric",       "schedule", "unwritten", "all"};
 
 /// The checks of launches from now on.
 u32 checks_asked();

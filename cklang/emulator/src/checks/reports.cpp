@@ -142,6 +142,8 @@ bool passes(const Fault& fault, const Wave& wave, const Code& code) {
 
 bool passes(const Fault& fault, const Program& program) { return passes_at(fault, place_of(program, nullptr)); }
 
+bool passes(const Fault& fault) { return passes_at(fault, Place{"(host)", "", 0, 0}); }
+
 void write_down(const Fault& fault, const Program& program) {
   if (environment().reports.empty()) return;
   Fault named = fault;

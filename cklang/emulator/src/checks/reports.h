@@ -20,6 +20,9 @@ bool passes(const Fault& fault, const Wave& wave, const Code& code);
 /// Decides about a report that is of no single instruction; true if the launch is taken as good.
 bool passes(const Fault& fault, const Program& program);
 
+/// Decides about a report that is of no kernel, but of what the host does; true if that is taken as good.
+bool passes(const Fault& fault);
+
 /// Writes down a fault that ends a launch, if reports are written down.
 void write_down(const Fault& fault, const Program& program);
 

@@ -133,7 +133,7 @@ void Workgroup::begin_checks(u64 number) {
     checks[n].order = order.get();
     checks[n].local = local_checks.get();
     checks[n].between = launch->races;
-    checks[n].written = uninitialized;
+    checks[n].written = (asked & (kCheckUninitialized | kCheckUnwritten)) != 0;
     checks[n].journal = launch->journal;
     checks[n].range = (asked & kCheckRange) != 0;
     if ((asked & kCheckNumeric) != 0) checks[n].numeric = std::make_unique<Numeric>();

@@ -123,7 +123,7 @@ hipError_t allocate(void** pointer, size_t size, MemoryType type, u32 flags) {
   }
   gpu.allocated += size;
   registry().blocks[base] = {base, size, mapped, type, current_device_number(), flags, zone, ++registry().given};
-  if (type == MemoryType::Device && (checks_asked() & kCheckUninitialized) != 0) follow_writes(base, size);
+  if (type == MemoryType::Device && (checks_asked() & (kCheckUninitialized | kCheckUnwritten)) != 0) follow_writes(base, size);
   *pointer = memory;
   return hipSuccess;
 }

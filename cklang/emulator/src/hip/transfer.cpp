@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "hip/transfer.h"
 
+#include "checks/checks.h"
+#include "checks/reports.h"
 #include "core/fault.h"
 #include "hip/device.h"
 #include "hip/memory.h"
@@ -45,10 +47,31 @@ void run_fill(void* context) {
   each_row(work, [&](u8* to, const u8*) { note_written(reinterpret_cast<u64>(to), work.extent.width); });
 }
 
+/// A copy to the host of device memory of which nothing has written some.
+void check_copied(const Transfer& work, Device& gpu) {
+  Allocation target;
+  const bool to_device = find_allocation(work.to.data, target) && target.type == MemoryType::Device;
+  if ((checks_asked() & kCheckUnwritten) == 0 || work.size != 0 || to_device) return;
+  Gap gap;
+  each_row(work, [&](u8*, const u8* from) {
+    if (gap.end == 0) gap = first_gap(reinterpret_cast<u64>(from), work.extent.width);
+  });
+  if (gap.end == 0) return;
+  Fault fault;
+  fault.kind = FaultKind::Instruction;
+  fault.check = "unwritten";
+  fault.address = gap.begin;
+  fault.message.add("unwritten device memory: a copy to the host reads %llu bytes at address 0x%llx, which nothing has written since they "
+                    "were allocated",
+                    static_cast<unsigned long long>(gap.end - gap.begin), static_cast<unsigned long long>(gap.begin));
+  describe_address(fault.address, fault.message);
+  if (!reports_may_pass() || !passes(fault)) gpu.fail(hipErrorLaunchFailure, fault.message);
+}
+
 /// Runs a transfer on behalf of `gpu`, which fails if there is no such memory.
 void perform(const Transfer& work, void (*body)(void*), Device& gpu) {
   Transfer copy = work;
-  if (survives(body, &copy)) return;
+  if (survives(body, &copy)) return check_copied(work, gpu);
   Message text;
   text.add("a %s of %zu x %zu x %zu bytes at %p touches memory that is not there", work.size != 0 ? "fill" : "copy",
            work.extent.width, work.extent.height, work.extent.depth, static_cast<void*>(work.to.data));
@@ -62,7 +85,11 @@ hipError_t perform_now(Ref<Queue> queue, const Transfer& work, void (*body)(void
     bool fine = true;
   };
   const Ref<Outcome> outcome = Ref<Outcome>::make(Outcome{work});
-  Task task{kind, [outcome, body] { outcome->fine = survives(body, &outcome->work); }};
+  Device& gpu = queue->device;
+  Task task{kind, [outcome, body, &gpu] {
+              outcome->fine = survives(body, &outcome->work);
+              if (outcome->fine) check_copied(outcome->work, gpu);
+            }};
   if (const hipError_t error = submit_and_wait(queue, static_cast<Task&&>(task)); error != hipSuccess) return error;
   return outcome->fine ? hipSuccess : hipErrorInvalidValue;
 }

@@ -83,6 +83,22 @@ void note_copied(u64 to, u64 from, u64 bytes) {
   note_written(to, bytes);
 }
 
+Gap first_gap(u64 address, u64 bytes) {
+  Gap gap;
+  if (!following()) return gap;
+  const Guard guard(everything().lock);
+  u64 base = 0;
+  Followed* block = everything().find(address, base);
+  if (block == nullptr) return gap;
+  each_dword(*block, address - base, bytes, [&](const std::vector<bool>& written, u64 number) {
+    const u64 at = base + 4 * number;
+    if (written[number] || (gap.end != 0 && gap.end != at)) return;
+    if (gap.end == 0) gap.begin = std::max(at, address);
+    gap.end = std::min(at + 4, address + bytes);
+  });
+  return gap;
+}
+
 bool never_written(u64 address, u64 bytes) {
   if (!following()) return false;
   const Guard guard(everything().lock);

@@ -20,4 +20,10 @@ void note_copied(u64 to, u64 from, u64 bytes);
 /// Whether `bytes` at `address` are followed and none of them is written.
 bool never_written(u64 address, u64 bytes);
 
+/// The first bytes among `bytes` at `address` that are followed and not written: where they begin and end.
+struct Gap {
+  u64 begin = 0, end = 0;
+};
+Gap first_gap(u64 address, u64 bytes);
+
 }  // namespace ckemu

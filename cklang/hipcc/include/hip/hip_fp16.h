@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Half precision: __half is the compiler's _Float16; these are HIP's names around it.
+// Half precision: the classes __half and __half2, and HIP's functions of them.
 #pragma once
 
+#include <hip/half_class.h>
 #include <hip/half_convert.h>
-
-using __half = _Float16;
-using half   = _Float16;
 
 struct __half_raw
 {
@@ -14,25 +12,21 @@ struct __half_raw
         _Float16 data;
         unsigned short x;
     };
-    __host__ __device__ operator _Float16() const { return data; }
+    __host__ __device__ constexpr operator _Float16() const { return data; }
 };
+CKLANG_FLOAT16(__half, _Float16)
+using half = __half;
 
+struct alignas(4) __half2_raw
+{
+    unsigned short x, y;
+};
 struct alignas(4) __half2
 {
     __half x, y;
+    CKLANG_FLOAT16_PAIR(__half2, __half)
 };
 using half2 = __half2;
-struct alignas(4) __half2_raw
-{
-    union
-    {
-        struct
-        {
-            unsigned short x, y;
-        };
-        __half2 data;
-    };
-};
 template <>
 struct cklang_hip::Elements<__half2> : cklang_hip::ElementsOf<__half, 2>
 {

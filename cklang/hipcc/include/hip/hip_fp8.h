@@ -204,7 +204,7 @@ CKLANG_HD __half2_raw __hip_cvt_fp8x2_to_halfraw2(__hip_fp8x2_storage_t codes,
 {
     const auto low  = static_cast<__hip_fp8_storage_t>(codes & 0xff);
     const auto high = static_cast<__hip_fp8_storage_t>(codes >> 8);
-    return {{{__hip_cvt_fp8_to_halfraw(low, kind).x, __hip_cvt_fp8_to_halfraw(high, kind).x}}};
+    return {__hip_cvt_fp8_to_halfraw(low, kind).x, __hip_cvt_fp8_to_halfraw(high, kind).x};
 }
 
 namespace cklang_hip {
@@ -223,6 +223,8 @@ struct Fp8
     __host__ __device__ Fp8(double x) : __x(fp8_from(x, __HIP_SATFINITE, fp8_format(Kind))) {}
     __host__ __device__ Fp8(_Float16 x) : Fp8(static_cast<float>(x)) {}
     __host__ __device__ Fp8(__bf16 x) : Fp8(static_cast<float>(x)) {}
+    __host__ __device__ Fp8(const __half& x) : Fp8(static_cast<float>(x)) {}
+    __host__ __device__ Fp8(const __hip_bfloat16& x) : Fp8(static_cast<float>(x)) {}
     template <typename I, typename = std::enable_if_t<std::is_integral<I>::value>>
     __host__ __device__ Fp8(I x) : Fp8(static_cast<double>(x))
     {
@@ -237,6 +239,8 @@ struct Fp8
     {
         return static_cast<__bf16>(static_cast<float>(*this));
     }
+    __host__ __device__ explicit operator __half() const { return static_cast<_Float16>(*this); }
+    __host__ __device__ explicit operator __hip_bfloat16() const { return static_cast<__bf16>(*this); }
     __host__ __device__ explicit operator double() const
     {
         return fp8_to<double>(__x, fp8_format(Kind));

@@ -3,7 +3,6 @@
 
     python benchmarks/sanitizer_study.py [--mutants 8] [--seed 0] [--gpu NAME ...] [--only WORD ...]
                                          [--verbose]
-    python benchmarks/sanitizer_study.py --cost
 
 Changes one executed instruction at a time of a compiled kernel, runs the kernel with all checks on,
 and prints the tables of docs/emulator.md: how many of these mutants can change a result, how many
@@ -15,8 +14,12 @@ the mutant allow. Where all four give the right result, what was taken out was s
 unmodified kernel must be right in each of the four. Wait states are not modelled, so a missing
 ``s_nop`` changes nothing here.
 
-``--verbose`` lists the mutants that change a result and are not reported. ``--cost`` prints
-instead how much longer kernels run under each check.
+A removed predicate or a comparison that is always true is a bound where it changes which accesses
+are made, and a choice of a value where the accesses stay the same; the two are in rows of their
+own, since checks of memory can only find the first.
+
+``--verbose`` lists the mutants that change a result and are not reported.
+``benchmarks/sanitizer_cost.py`` measures what the checks cost.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from study_kernels import DEVICES, all_kernels
+from study_kernels import all_kernels
 from study_mistakes import MISTAKES, Kernel, accesses, described, executed, mutant, sites
 
 from cklang import emulator, knobs
@@ -147,7 +150,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mutants", type=int, default=8, help="of each kind and kernel, at most")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--cost", action="store_true")
     parser.add_argument("--verbose", action="store_true", help="list what nothing reports")
     parser.add_argument("--gpu", nargs="+", default=[])
     parser.add_argument("--only", nargs="+", default=[])
@@ -160,9 +162,6 @@ def main() -> None:
         return right_name and (not arguments.gpu or gpu in arguments.gpu)
 
     kernels = all_kernels(wanted)
-    if arguments.cost:
-        print(costs(kernels))
-        return
     checks = {n: usable_checks(kernel) for n, kernel in enumerate(kernels)}
     partly = sum(0 < len(usable) < len(CHECKS) for usable in checks.values())
     out = sum(not usable for usable in checks.values())
@@ -183,26 +182,6 @@ def main() -> None:
     for family in sorted({key[0] for key in counts}):
         print(f"\n{family}\n\n{table(counts, {family})}")
     print(f"\nAll\n\n{table(counts, {key[0] for key in counts})}")
-
-
-def engine_seconds(kernel: Kernel, *checks: str) -> float:
-    """The least time of three runs in the emulator's engine, under these checks."""
-    emulator.sanitize(*checks)
-    device, times = DEVICES.index(kernel.gpu), []
-    for _ in range(3):
-        kernel.run(kernel.code)
-        times.append(emulator.stats(device).nanoseconds)
-    return min(times) / 1e9
-
-
-def costs(kernels: list[Kernel]) -> str:
-    """How many times longer the kernels run together under each check, in Markdown."""
-    plain = sum(engine_seconds(kernel) for kernel in kernels)
-    lines = ["| check | times as long |", "|---|---|"]
-    for check in (*knobs.SANITIZERS, "all"):
-        checked = sum(engine_seconds(kernel, check) for kernel in kernels)
-        lines.append(f"| {check} | {checked / plain:.1f} |")
-    return "\n".join(lines)
 
 
 def usable_checks(kernel: Kernel) -> tuple[str, ...]:

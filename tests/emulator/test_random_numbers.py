@@ -221,10 +221,10 @@ def test_numbers_are_those_of_the_paper(draw: Draw, case: tuple[str, int, int, i
         for records in (device[thread], host[thread]):
             np.testing.assert_array_equal(records["bits"], _scaled(name, raw[:16]))
             later = raw[16:]
-            one = later[:4] / _M1 if name == "mrg32k3a" else (later[:4] + 1) * 2.0**-32
+            one: np.ndarray = later[:4] / _M1 if name == "mrg32k3a" else (later[:4] + 1) * 2.0**-32
             np.testing.assert_allclose(records["unit"], one.astype(np.float32), rtol=1.2e-7)
             if name == "mrg32k3a":
-                wide = later[:4] / _M1
+                wide: np.ndarray = later[:4] / _M1
             else:
                 wide = ((later[:8:2] | later[1:8:2] >> 11 << 32) + 1) * 2.0**-53
             np.testing.assert_allclose(records["wide_unit"], wide, rtol=1e-15)

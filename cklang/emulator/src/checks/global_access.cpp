@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "checks/global_access.h"
 
+#include "core/immortal.h"
+
 namespace ckemu {
 
 namespace {
@@ -31,7 +33,19 @@ constexpr Width kWidths[] = {
     {12, {"dwordx3", "_b96", nullptr}},
     {8, {"dwordx2", "_x2", "64", nullptr}},
 };
+struct GlobalOps {
+  GlobalOp of[static_cast<size_t>(Op::kCount)];
+  GlobalOps() {
+    for (size_t n = 0; n < static_cast<size_t>(Op::kCount); ++n) {
+      const char *own = mnemonic(static_cast<Op>(n)), *name = mnemonic(plain_name(static_cast<Op>(n)));
+      of[n] = {names_addresses(name), has(own, "store"), has(own, "load_lds"), global_width(name)};
+    }
+  }
+};
+
 }  // namespace
+
+const GlobalOp& global_op(Op op) { return immortal<GlobalOps>().of[static_cast<size_t>(op)]; }
 
 bool names_addresses(const char* name) { return !has_any(name, kNoAddress); }
 

@@ -21,15 +21,27 @@ struct GlobalPiece {
   u32 skip;
 };
 
+/// The most pieces that an instruction has: of buffers a lane's dwords are one each.
+constexpr u32 kMostPieces = 4 * kLanes;
+
 /// Whether the operation's lanes name addresses of memory.
 bool names_addresses(const char* name);
 /// Bytes that a lane accesses.
 u32 global_width(const char* name);
+/// The same of an operation, by its name without the family's spelling.
+struct GlobalOp {
+  bool addressed = false;  // by its lanes
+  bool store = false;
+  bool to_local = false;   // a load to LDS
+  u32 bytes = 0;
+};
+const GlobalOp& global_op(Op op);
 /// Whether a flat address means local memory or scratch.
 bool in_aperture(u64 address);
 
 inline bool is_buffer(const Inst& inst) { return inst.enc == Encoding::MUBUF || inst.enc == Encoding::MTBUF; }
 inline bool is_global(const Inst& inst) { return inst.enc == Encoding::GLOBAL || inst.enc == Encoding::FLAT; }
+inline bool accesses_global(const Inst& inst) { return is_buffer(inst) || is_global(inst) || inst.enc == Encoding::SMEM; }
 
 template <class Visit>
 void each_scalar_piece(Wave& w, const Code& c, const char* name, Visit visit) {
@@ -57,11 +69,11 @@ void each_buffer_piece(Wave& w, const Code& c, u32 bytes, Visit visit) {
 template <class Visit>
 void each_global_piece(Wave& w, const Code& c, Visit visit) {
   const Inst& inst = *c.inst;
-  if (!is_buffer(inst) && !is_global(inst) && inst.enc != Encoding::SMEM) return;
-  const char* name = mnemonic(plain_name(inst.op));
-  if (!names_addresses(name)) return;
-  if (inst.enc == Encoding::SMEM) return each_scalar_piece(w, c, name, visit);
-  const u32 bytes = global_width(name);
+  if (!accesses_global(inst)) return;
+  const GlobalOp& op = global_op(inst.op);
+  if (!op.addressed) return;
+  if (inst.enc == Encoding::SMEM) return each_scalar_piece(w, c, mnemonic(plain_name(inst.op)), visit);
+  const u32 bytes = op.bytes;
   if (is_buffer(inst)) return each_buffer_piece(w, c, bytes, visit);
   const Addresses at = addresses_of(w, c);
   each_lane(w, [&](int l) {

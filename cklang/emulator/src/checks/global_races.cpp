@@ -55,38 +55,37 @@ void join(std::map<u32, u32>& clock, const std::map<u32, u32>& other) {
   for (const auto& [group, fence] : other) clock[group] = std::max(clock[group], fence);
 }
 
-/// What a store writes to a piece of memory, byte by byte.
+/// What a store writes to memory, byte by byte.
 class Stored {
  public:
-  Stored(Wave& w, const Code& c, const GlobalPiece& piece) : wave_(w), piece_(piece) {
+  Stored(const Wave& w, const Code& c) : wave_(w) {
     const char* name = mnemonic(plain_name(c.inst->op));
     const Source& data = c.src[is_buffer(*c.inst) ? 3 : 2];
-    known_ = !has(name, "format") && data.kind == Kind::Vgpr && piece.lane >= 0;
+    known_ = !has(name, "format") && data.kind == Kind::Vgpr;
     row_ = data.index;
-    bit_ = (has(name, "d16_hi") ? 16 : 0) + 8 * piece.skip;
+    bit_ = has(name, "d16_hi") ? 16 : 0;
   }
 
   /// Whether the bytes are those of a register; what converts has others.
-  bool known() const { return known_; }
+  bool known(const GlobalPiece& piece) const { return known_ && piece.lane >= 0; }
 
   /// A byte by its address.
-  u8 operator()(u64 address) const {
-    const u32 bit = bit_ + 8 * static_cast<u32>(address - piece_.at);
-    return static_cast<u8>(wave_.v[row_ + bit / 32][piece_.lane] >> bit % 32);
+  u8 operator()(const GlobalPiece& piece, u64 address) const {
+    const u32 bit = bit_ + 8 * (piece.skip + static_cast<u32>(address - piece.at));
+    return static_cast<u8>(wave_.v[row_ + bit / 32][piece.lane] >> bit % 32);
   }
 
   /// Whether memory has other bytes now; what is not known is taken to change it.
-  bool changes() const {
-    if (!known_) return true;
-    for (u64 at = piece_.at; at < piece_.at + piece_.bytes; ++at) {
-      if (load_as<u8>(reinterpret_cast<const void*>(at)) != (*this)(at)) return true;
+  bool changes(const GlobalPiece& piece) const {
+    if (!known(piece)) return true;
+    for (u64 at = piece.at; at < piece.at + piece.bytes; ++at) {
+      if (load_as<u8>(reinterpret_cast<const void*>(at)) != (*this)(piece, at)) return true;
     }
     return false;
   }
 
  private:
-  Wave& wave_;
-  const GlobalPiece& piece_;
+  const Wave& wave_;
   bool known_ = false;
   u32 row_ = 0, bit_ = 0;
 };
@@ -103,7 +102,7 @@ u32 bits_of(u8 mask) {
 GlobalRaces::Kind GlobalRaces::kind_of(const Code& c, Family family) {
   const Inst& inst = *c.inst;
   if ((inst.row->flags & kFlagAtomic) != 0) return Kind::Atomic;
-  const bool store = has(mnemonic(inst.op), "store"), shared = inst.enc != Encoding::SMEM && device_scope(inst, family);
+  const bool store = global_op(inst.op).store, shared = inst.enc != Encoding::SMEM && device_scope(inst, family);
   if (store) return shared ? Kind::AtomicWrite : Kind::Write;
   return shared ? Kind::AtomicRead : Kind::Read;
 }
@@ -114,9 +113,14 @@ u32 GlobalRaces::number_of(const Wave& w) const {
 }
 
 GlobalRaces::Dword& GlobalRaces::dword_at(u64 address) {
-  std::unique_ptr<Page>& page = pages_[address / 4 / kDwords];
-  if (page == nullptr) page = std::make_unique<Page>();
-  return page->dword[address / 4 % kDwords];
+  const u64 number = address / 4 / kDwords;
+  if (last_page_ == nullptr || number != last_number_) {
+    std::unique_ptr<Page>& page = pages_[number];
+    if (page == nullptr) page = std::make_unique<Page>();
+    last_page_ = page.get();
+    last_number_ = number;
+  }
+  return last_page_->dword[address / 4 % kDwords];
 }
 
 bool GlobalRaces::ordered(const Group& group, u32 number, const Moment& other) {
@@ -267,18 +271,29 @@ void GlobalRaces::report(Wave& w, const Code& c, const GlobalPiece& piece, Kind 
 void GlobalRaces::before(Wave& w, const Code& c) {
   const u32 number = number_of(w);
   fences(w, c, number);
-  if (!is_buffer(*c.inst) && !is_global(*c.inst) && c.inst->enc != Encoding::SMEM) return;
+  if (!accesses_global(*c.inst)) return;
   const Kind plain = kind_of(c, w.program->family());
   const Kind kind = plain == Kind::Read && is_guess(w, c) ? Kind::AtomicRead : plain;
+  const Stored stored(w, c);
+  GlobalPiece pieces[kMostPieces];
+  bool changed[kMostPieces];
+  u32 count = 0;
   each_global_piece(w, c, [&](const GlobalPiece& piece) {
     w.lane = piece.lane;  // for a fault: what follows reads the memory
-    const Stored stored(w, c, piece);
-    const bool known = kind == Kind::Write && stored.known();
-    const bool changed = kind != Kind::Write || stored.changes();
-    Conflict conflict;
-    {  // raising jumps over destructors
-      const Guard guard(mutex_);
-      Group& group = groups_[number];
+    changed[count] = kind != Kind::Write || stored.changes(piece);
+    pieces[count++] = piece;
+  });
+  w.lane = -1;
+  if (count == 0) return;
+  Conflict conflict;
+  const GlobalPiece* place = nullptr;
+  {  // raising jumps over destructors
+    const Guard guard(mutex_);
+    Group& group = groups_[number];
+    for (u32 n = 0; n < count && conflict.other.group == 0; ++n) {
+      const GlobalPiece& piece = pieces[n];
+      place = &piece;
+      const bool known = kind == Kind::Write && stored.known(piece);
       if (is_atomic(kind)) {
         synchronise(piece, kind, group, number);
         ++group.atomics[w.id];
@@ -287,13 +302,12 @@ void GlobalRaces::before(Wave& w, const Code& c) {
         const u64 first = std::max(at, piece.at) - at, last = std::min(at + 4, piece.at + piece.bytes) - at;
         const u8 mask = static_cast<u8>((1u << last) - (1u << first));
         u32 value = 0;
-        for (u64 n = first; n < last && known; ++n) value |= u32{stored(at + n)} << 8 * n;
-        conflict = access(w, c, {at, mask, kind, changed, known, value}, group, number);
+        for (u64 byte = first; byte < last && known; ++byte) value |= u32{stored(piece, at + byte)} << 8 * byte;
+        conflict = access(w, c, {at, mask, kind, changed[n], known, value}, group, number);
       }
     }
-    if (conflict.other.group != 0) report(w, c, piece, kind, conflict);
-    w.lane = -1;
-  });
+  }
+  if (conflict.other.group != 0) report(w, c, *place, kind, conflict);
 }
 
 }  // namespace ckemu

@@ -108,6 +108,8 @@ class GlobalRaces {
   const Launch& launch_;
   Mutex mutex_;
   std::map<u64, std::unique_ptr<Page>> pages_;
+  Page* last_page_ = nullptr;  // of pages_, the one that was accessed last
+  u64 last_number_ = 0;
   std::map<u64, Clock> published_;  // by the address of an atomic variable
   std::map<u32, Group> groups_;
   std::map<const Code*, bool> guesses_;

@@ -83,13 +83,40 @@ Hazards::Hazards(Family family, u32 rows, u32 lanes) : family_(family), rules_(h
   if (is_rdna(family)) dependencies_ = std::make_unique<DependencyHazards>(family, rows, lanes == kLanes);
 }
 
-/// States after which no rule about `c` as the earlier instruction matters.
-u32 Hazards::reach_of(const Code& c, u32 kinds) const {
-  u32 reach = 0;
+namespace {
+
+/// Whether a later instruction takes part in a rule by vector registers alone, or by scalar ones alone.
+bool by_vector(LaterPart part) {
+  return part == LaterPart::SameAddend || part == LaterPart::OtherAddend || part == LaterPart::Read;
+}
+bool by_scalar(LaterPart part) {
+  return part == LaterPart::ReadScalar || part == LaterPart::Exec || part == LaterPart::Vcc || part == LaterPart::ZeroFlags ||
+         part == LaterPart::M0 || part == LaterPart::Hardware;
+}
+
+bool may_matter(const HazardRule& rule, const RegisterSpans& registers) {
+  if (rule.earlier_part == EarlierPart::None) return true;
+  const bool vector_only = by_vector(rule.later_part), scalar_only = by_scalar(rule.later_part);
+  return std::any_of(registers.begin(), registers.end(), [&](const RegisterSpan& span) {
+    return span.scalar ? !vector_only : !scalar_only;
+  });
+}
+
+}  // namespace
+
+/// What the rules say about `c` as the earlier instruction: nothing where it has no registers that they name.
+Hazards::Earlier Hazards::note_of(const Code& c, u32 kinds) const {
+  Earlier note{&c, kinds, now_, 0, 0};
+  RegisterSpans registers;
+  EarlierPart part = EarlierPart::None;  // of which they are
   for (const HazardRule& rule : rules_) {
-    if ((rule.earlier & kinds) != 0) reach = std::max(reach, states_of(rule, *c.inst));
+    if ((rule.earlier & kinds) == 0) continue;
+    if (rule.earlier_part != part) registers = earlier_registers(c, part = rule.earlier_part);
+    if (!may_matter(rule, registers)) continue;
+    note.reach = std::max(note.reach, states_of(rule, *c.inst));
+    note.later |= rule.later;
   }
-  return reach;
+  return note;
 }
 
 void Hazards::check(Wave& w, const Code& c, u32 kinds, const Earlier& earlier) const {
@@ -110,10 +137,13 @@ void Hazards::before(Wave& w, const Code& c) {
   if (dependencies_) return dependencies_->before(w, c, kinds);
   const auto over = [this](const Earlier& earlier) { return now_ - earlier.next >= earlier.reach; };
   earlier_.erase(std::remove_if(earlier_.begin(), earlier_.end(), over), earlier_.end());
-  for (size_t n = earlier_.size(); n-- > 0;) check(w, c, kinds, earlier_[n]);
+  for (size_t n = earlier_.size(); n-- > 0;) {
+    if ((earlier_[n].later & kinds) != 0) check(w, c, kinds, earlier_[n]);
+  }
   now_ += c.inst->op == Op::s_nop ? (static_cast<u32>(c.inst->simm) & 15) + 1 : 1;
-  const u32 reach = kinds != 0 ? reach_of(c, kinds) : 0;
-  if (reach != 0) earlier_.push_back({&c, kinds, now_, reach});
+  if (kinds == 0) return;
+  const Earlier note = note_of(c, kinds);
+  if (note.reach != 0) earlier_.push_back(note);
 }
 
 }  // namespace ckemu

@@ -83,10 +83,11 @@ class Hazards {
   struct Earlier {
     const Code* code;
     u32 kinds;
-    u64 next;  // the wait state after it
+    u64 next;   // the wait state after it
     u32 reach;  // states after which no rule matters
+    u32 later;  // kinds of instructions that a rule may forbid behind it
   };
-  u32 reach_of(const Code& code, u32 kinds) const;
+  Earlier note_of(const Code& code, u32 kinds) const;
   void check(Wave& wave, const Code& code, u32 kinds, const Earlier& earlier) const;
 
   const Family family_;

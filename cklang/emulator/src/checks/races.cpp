@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "checks/races.h"
 
+#include <algorithm>
+
+#include "checks/global_access.h"
 #include "core/fault.h"
+#include "core/immortal.h"
 #include "core/workgroup.h"
 #include "decode/decode.h"
 #include "ops/access.h"
@@ -36,30 +40,54 @@ u32 width_of(const char* name) {
   return 4;
 }
 
+/// What is known of each operation of LDS by its name.
+struct LocalOp {
+  bool accesses = false, reads = false, writes = false, two = false;
+  u32 bytes = 0, unit = 0;  // of one access; of an offset of two
+  u32 shift = 0;            // of the first bit in its register
+};
+struct LocalOps {
+  LocalOp of[static_cast<size_t>(Op::kCount)];
+  LocalOps() {
+    for (size_t n = 0; n < static_cast<size_t>(Op::kCount); ++n) {
+      const char* name = mnemonic(plain_name(static_cast<Op>(n)));
+      LocalOp& op = of[n];
+      op.accesses = !touches_nothing(name);
+      op.reads = std::strncmp(name, "ds_read", 7) == 0;
+      op.writes = std::strncmp(name, "ds_write", 8) == 0;
+      op.two = has(name, "read2") || has(name, "write2") || has(name, "xchg2");
+      op.bytes = width_of(name);
+      op.unit = has(name, "2st64") ? 64 * op.bytes : op.bytes;
+      op.shift = has(name, "d16_hi") ? 16 : 0;
+    }
+  }
+};
+
 }  // namespace
 
 LocalChecks::LocalChecks(u32 bytes, const WaveOrder* order, bool uninitialized, bool bounds)
-    : bytes_(bytes), order_(order), uninitialized_(uninitialized), bounds_(bounds) {}
+    : size_(bytes), order_(order), uninitialized_(uninitialized), bounds_(bounds) {
+  if (order == nullptr && !uninitialized) return;
+  dwords_.resize((bytes + 3) / 4);
+  apart_.resize(dwords_.size());
+}
 
 void LocalChecks::before(Wave& w, const Code& c) {
   if (c.inst->enc == Encoding::DS) return local_operation(w, c);
-  if (c.inst->lds || has(mnemonic(c.inst->op), "load_lds")) load_to_local(w, c);
+  if (c.inst->lds || global_op(c.inst->op).to_local) load_to_local(w, c);
 }
 
 void LocalChecks::local_operation(Wave& w, const Code& c) {
-  const char* name = mnemonic(plain_name(c.inst->op));
-  if (c.inst->gds || touches_nothing(name)) return;
-  const bool reads = std::strncmp(name, "ds_read", 7) == 0, writes = std::strncmp(name, "ds_write", 8) == 0;
-  const Kind kind = reads ? Kind::Read : writes ? Kind::Write : Kind::Atomic;
-  const u32 bytes = width_of(name), unit = has(name, "2st64") ? 64 * bytes : bytes;
-  const bool two = has(name, "read2") || has(name, "write2") || has(name, "xchg2");
+  const LocalOp& op = immortal<LocalOps>().of[static_cast<size_t>(c.inst->op)];
+  if (c.inst->gds || !op.accesses) return;
+  const Kind kind = op.reads ? Kind::Read : op.writes ? Kind::Write : Kind::Atomic;
   const u32* address = source_row(w, c, 0);
+  const u32* data[] = {op.writes ? source_row(w, c, 1) : nullptr, op.writes && op.two ? source_row(w, c, 2) : nullptr};
+  const u32 offset = static_cast<u32>(c.offset);
   each_lane(w, [&](int l) {
-    const u32 lane = static_cast<u32>(l), offset = static_cast<u32>(c.offset);
-    const u32 shift = has(name, "d16_hi") ? 16 : 0;
-    const auto data = [&](int slot) { return writes ? source_row(w, c, slot) : nullptr; };
-    note(w, c, {lane, u64{address[l]} + (two ? offset * unit : offset), bytes, kind, data(1), shift});
-    if (two) note(w, c, {lane, u64{address[l]} + c.inst->offset1 * unit, bytes, kind, data(2)});
+    const u32 lane = static_cast<u32>(l);
+    note(w, c, {lane, u64{address[l]} + (op.two ? offset * op.unit : offset), op.bytes, kind, data[0], op.shift});
+    if (op.two) note(w, c, {lane, u64{address[l]} + c.inst->offset1 * op.unit, op.bytes, kind, data[1]});
   });
 }
 
@@ -73,42 +101,65 @@ void LocalChecks::load_to_local(Wave& w, const Code& c) {
 }
 
 void LocalChecks::note(Wave& w, const Code& c, const Access& access) {
-  if (access.at + access.bytes > bytes_.size()) {  // gives 0, or is dropped
+  if (access.at + access.bytes > size_) {  // gives 0, or is dropped
     // Compilers drop the stores of some lanes by an address of -1.
     if (!bounds_ || access.at >= kDroppedOnPurpose) return;
     fault_frame()->check = "memory";
     w.lane = static_cast<i32>(access.lane);
-    raise(w, FaultKind::Instruction, "out of bounds: %s accesses %u bytes at byte 0x%llx of local memory, of which the workgroup has %zu",
-          mnemonic(c.inst->op), access.bytes, static_cast<unsigned long long>(access.at), bytes_.size());
+    raise(w, FaultKind::Instruction, "out of bounds: %s accesses %u bytes at byte 0x%llx of local memory, of which the workgroup has %u",
+          mnemonic(c.inst->op), access.bytes, static_cast<unsigned long long>(access.at), size_);
   }
+  if (dwords_.empty()) return;
+  const u32 begin = static_cast<u32>(access.at), end = begin + access.bytes;
+  for (u32 at = begin; at < end;) {
+    const u32 dword = at / 4, next = std::min(end, 4 * dword + 4);
+    if (next - at == 4 && !apart_[dword]) {
+      note_bytes(w, c, access, dwords_[dword], at, 4);
+      at = next;
+      continue;
+    }
+    for (Byte* bytes = bytes_of(dword); at < next; ++at) note_bytes(w, c, access, bytes[at % 4], at, 1);
+  }
+}
+
+/// The states of a dword's bytes, which are apart from now on.
+LocalChecks::Byte* LocalChecks::bytes_of(u32 dword) {
+  if (bytes_.empty()) bytes_.resize(4 * dwords_.size());
+  Byte* bytes = &bytes_[4 * dword];
+  if (!apart_[dword]) std::fill(bytes, bytes + 4, dwords_[dword]);
+  apart_[dword] = true;
+  return bytes;
+}
+
+/// Checks and notes an access to `count` bytes that share a state.
+void LocalChecks::note_bytes(Wave& w, const Code& c, const Access& access, Byte& byte, u32 at, u32 count) {
   const WaveMoment now = order_ != nullptr ? order_->now(w) : WaveMoment{};
-  for (u32 at = static_cast<u32>(access.at); at < access.at + access.bytes; ++at) {
-    Byte& byte = bytes_[at];
-    if (access.kind == Kind::Write && byte.writers != 0 && !changes(w, access, at)) {
-      byte.writers |= 1u << w.id;
-      continue;
-    }
-    check_order(w, c, access, at);
-    if (access.kind == Kind::Read) {
-      if (byte.read.arrived != now.arrived) byte.readers = 0;
-      byte.read = now;
-      byte.readers |= 1u << w.id;
-      byte.read_pc = c.pc;
-      continue;
-    }
-    byte = {.write = now, .writers = 1u << w.id, .write_pc = c.pc, .atomic = access.kind == Kind::Atomic};
+  if (access.kind == Kind::Write && byte.writers != 0 && !changes(w, access, at, count)) {
+    byte.writers |= 1u << w.id;
+    return;
   }
+  check_order(w, c, access, byte, at);
+  if (access.kind == Kind::Read) {
+    if (byte.read.arrived != now.arrived) byte.readers = 0;
+    byte.read = now;
+    byte.readers |= 1u << w.id;
+    byte.read_pc = c.pc;
+    return;
+  }
+  byte = {.write = now, .writers = 1u << w.id, .write_pc = c.pc, .atomic = access.kind == Kind::Atomic};
 }
 
-bool LocalChecks::changes(const Wave& w, const Access& access, u32 at) const {
+bool LocalChecks::changes(const Wave& w, const Access& access, u32 at, u32 count) {
   if (access.data == nullptr) return true;
-  const u32 bit = access.shift + 8 * (at - static_cast<u32>(access.at));
-  return static_cast<u8>(access.data[bit / 32 * kLanes + access.lane] >> bit % 32) != w.lds[at];
+  for (u32 n = 0; n < count; ++n) {
+    const u32 bit = access.shift + 8 * (at + n - static_cast<u32>(access.at));
+    if (static_cast<u8>(access.data[bit / 32 * kLanes + access.lane] >> bit % 32) != w.lds[at + n]) return true;
+  }
+  return false;
 }
 
-void LocalChecks::check_order(Wave& w, const Code& c, const Access& access, u32 at) const {
+void LocalChecks::check_order(Wave& w, const Code& c, const Access& access, const Byte& byte, u32 at) const {
   using Order = WaveOrder::Order;
-  const Byte& byte = bytes_[at];
   if (uninitialized_ && access.kind != Kind::Write && byte.writers == 0) {
     fault_frame()->check = "uninitialized";
     w.lane = static_cast<i32>(access.lane);

@@ -2,7 +2,7 @@
 //
 // Finds accesses to local memory that no barrier orders, and reads of what was never written.
 //
-// For each byte it is known who wrote it last and who has read it since; what a barrier orders is in
+// For each dword, or each byte of one whose bytes are accessed by themselves, it is known who wrote it last and who has read it since; what a barrier orders is in
 // checks/wave_order.h. Atomic operations do not race with each other, and writing what is there already is
 // no write: waves that share a value often all store it. Accesses through flat addresses are not seen.
 #pragma once
@@ -42,8 +42,10 @@ class LocalChecks {
   void local_operation(Wave& wave, const Code& code);
   void load_to_local(Wave& wave, const Code& code);
   void note(Wave& wave, const Code& code, const Access& access);
-  bool changes(const Wave& wave, const Access& access, u32 at) const;
-  void check_order(Wave& wave, const Code& code, const Access& access, u32 at) const;
+  void note_bytes(Wave& wave, const Code& code, const Access& access, Byte& byte, u32 at, u32 count);
+  Byte* bytes_of(u32 dword);
+  static bool changes(const Wave& wave, const Access& access, u32 at, u32 count);
+  void check_order(Wave& wave, const Code& code, const Access& access, const Byte& byte, u32 at) const;
   struct Conflict {
     WaveOrder::Order order;
     WaveMoment other;
@@ -52,7 +54,10 @@ class LocalChecks {
   };
   [[noreturn]] void report(Wave& wave, const Code& code, const Access& access, u32 at, const Conflict& conflict) const;
 
-  std::vector<Byte> bytes_;
+  const u32 size_;
+  // Of the bytes of a dword that have always been accessed together one state is kept; of others one each.
+  std::vector<Byte> dwords_, bytes_;
+  std::vector<bool> apart_;  // dwords
   const WaveOrder* order_;
   const bool uninitialized_, bounds_;
 };

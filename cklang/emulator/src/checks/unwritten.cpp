@@ -12,18 +12,23 @@ namespace ckemu {
 void check_written(Wave& w, const Code& c) {
   const Inst& inst = *c.inst;
   if (inst.row == nullptr) return;
-  const bool atomic = (inst.row->flags & kFlagAtomic) != 0, store = std::strstr(mnemonic(inst.op), "store") != nullptr;
+  if (!accesses_global(inst)) return;
+  const bool atomic = (inst.row->flags & kFlagAtomic) != 0, store = global_op(inst.op).store;
   const bool report_reads = (w.group->launch->checks & kCheckUninitialized) != 0;
+  AccessedBytes accesses[kMostPieces];
+  u32 count = 0;
+  i32 lanes[kMostPieces];
   each_global_piece(w, c, [&](const GlobalPiece& piece) {
-    if (report_reads && !store && never_written(piece.at, piece.bytes)) {
-      Message text;
-      text.add("uninitialized device memory: %s reads %u bytes at address 0x%llx, which nothing has written since they were allocated",
-               mnemonic(inst.op), piece.bytes, static_cast<unsigned long long>(piece.at));
-      w.lane = piece.lane;
-      raise_access(w, piece.at, text);
-    }
-    if (store || atomic) note_written(piece.at, piece.bytes);
+    lanes[count] = piece.lane;
+    accesses[count++] = {piece.at, piece.bytes};
   });
+  const u32 first = note_accesses(accesses, count, report_reads && !store, store || atomic);
+  if (first == count) return;
+  Message text;
+  text.add("uninitialized device memory: %s reads %u bytes at address 0x%llx, which nothing has written since they were allocated",
+           mnemonic(inst.op), accesses[first].bytes, static_cast<unsigned long long>(accesses[first].at));
+  w.lane = lanes[first];
+  raise_access(w, accesses[first].at, text);
 }
 
 }  // namespace ckemu

@@ -99,15 +99,23 @@ Gap first_gap(u64 address, u64 bytes) {
   return gap;
 }
 
-bool never_written(u64 address, u64 bytes) {
-  if (!following()) return false;
+u32 note_accesses(const AccessedBytes* accesses, u32 count, bool reads, bool writes) {
+  if (count == 0 || !following()) return count;
   const Guard guard(everything().lock);
   u64 base = 0;
-  Followed* block = everything().find(address, base);
-  if (block == nullptr) return false;
-  bool any = false;
-  each_dword(*block, address - base, bytes, [&](const std::vector<bool>& written, u64 number) { any = any || written[number]; });
-  return !any;
+  Followed* block = nullptr;
+  for (u32 n = 0; n < count; ++n) {
+    const auto [at, bytes] = accesses[n];
+    if (block == nullptr || at - base >= block->size) block = everything().find(at, base);
+    if (block == nullptr) continue;
+    bool any = false;
+    each_dword(*block, at - base, bytes, [&](std::vector<bool>& written, u64 number) {
+      any = any || written[number];
+      if (writes) written[number] = true;
+    });
+    if (reads && !any) return n;
+  }
+  return count;
 }
 
 }  // namespace ckemu

@@ -17,8 +17,14 @@ void note_written(u64 address, u64 bytes);
 /// Notes that they are copied from elsewhere: where the source is followed, what is not written stays so.
 void note_copied(u64 to, u64 from, u64 bytes);
 
-/// Whether `bytes` at `address` are followed and none of them is written.
-bool never_written(u64 address, u64 bytes);
+/// What one lane accesses.
+struct AccessedBytes {
+  u64 at = 0;
+  u32 bytes = 0;
+};
+/// Notes accesses of one instruction. With `reads` the number of the first whose bytes are followed and none of them
+/// written, as if those before it had been made; `count` if there is none.
+u32 note_accesses(const AccessedBytes* accesses, u32 count, bool reads, bool writes);
 
 /// The first bytes among `bytes` at `address` that are followed and not written: where they begin and end.
 struct Gap {

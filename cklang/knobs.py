@@ -281,6 +281,13 @@ PROFILE: Knob[str | None] = Knob(
     doc="how many workgroups of each launch on emulated GPUs are recorded, and the folder in which "
     "each process leaves its records: 8:/tmp/records (cklang profile sets it)",
 )
+DEBUGGER: Knob[str | None] = Knob(
+    name="CKLANG_DEBUGGER",
+    default=None,
+    parse=_text,
+    doc="the socket of a debugger that controls the launches on emulated GPUs (cklang debug sets "
+    "it)",
+)
 FAULT: Knob[str] = Knob(
     name="CKLANG_FAULT",
     default="abort",
@@ -333,6 +340,7 @@ ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     CLANG,
     CK_DIR,
     DATA_DIR,
+    DEBUGGER,
     DEVICE,
     FAULT,
     GPUS,

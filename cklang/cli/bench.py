@@ -11,15 +11,10 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from cklang.cli.target import add_target, asked_workers, calls_named, load_op
+from cklang.cli.target import add_target, asked_workers, calls_named, filled_arguments, load_op
 from cklang.cli.tune import add_gradient, add_session, gradient_of
 from cklang.profiler.bench import bench_calls
-from cklang.runtime.op import Op
-from cklang.runtime.placeholder_arguments import packed_arguments
 from cklang.tune.bench import Bench, bench
 
 __all__ = ["add", "run"]
@@ -91,7 +86,7 @@ def _time_calls(options: argparse.Namespace) -> int:
     settings = {name: getattr(options, name) for name, _, _ in _NUMBERS}
     table = bench_calls(
         op,
-        [_filled(op, named) for named in calls_named(options)],
+        [filled_arguments(op, named) for named in calls_named(options)],
         device=options.device,
         cold=options.cold,
         **settings,
@@ -102,17 +97,3 @@ def _time_calls(options: argparse.Namespace) -> int:
             path.write_text(text(), encoding="utf-8")
     sys.stdout.write("".join(f"{row}\n" for row in table.rows))
     return 0
-
-
-def _filled(op: Op, named: dict[str, Any]) -> dict[str, Any]:
-    """Return arguments for a call: random floats, and zeros, which are legal places too."""
-    rng = np.random.default_rng(0)
-    arguments = packed_arguments(op.program.signature, named)
-    for array in arguments.values():
-        if not isinstance(array, np.ndarray):
-            continue
-        if array.dtype.kind in "iub":
-            array[...] = 0
-        else:
-            array[...] = np.asarray(rng.standard_normal(array.shape)).astype(array.dtype)
-    return arguments

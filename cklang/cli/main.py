@@ -15,6 +15,7 @@ from cklang.cli import (
     cache,
     check,
     completion,
+    debug,
     disasm,
     doctor,
     explain,
@@ -44,6 +45,7 @@ GROUPS: Mapping[str, Mapping[str, ModuleType]] = {
     "Run HIP programs without a GPU": {
         "hipcc": hipcc,
         "check": check,
+        "debug": debug,
         "profile": profile,
         "disasm": disasm,
     },

@@ -14,13 +14,24 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from cklang.build.dask_executor import workers_of
 from cklang.errors import error
 from cklang.runtime.ir_text import SUFFIX, read_op
 from cklang.runtime.op import Op
 from cklang.runtime.placeholder_arguments import packed_arguments
 
-__all__ = ["add_scheduler", "add_target", "arguments_of", "asked_workers", "calls_named", "load_op"]
+__all__ = [
+    "add_scheduler",
+    "add_target",
+    "arguments_of",
+    "asked_workers",
+    "calls_named",
+    "filled_arguments",
+    "load_op",
+    "named_values",
+]
 
 
 _NAMES = f"file.py:name, package.module:name or file{SUFFIX} (text of the IR)"
@@ -115,11 +126,20 @@ def arguments_of(op: Op, options: argparse.Namespace) -> dict[str, Any]:
     Raises:
         CkValueError: K001, K011, K019, K047, a dim or a dtype variable is missing or unknown.
     """
+    return packed_arguments(op.program.signature, named_values(options))
+
+
+def named_values(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the extents and dtypes that were named.
+
+    Raises:
+        CkValueError: K011, K047, they are none.
+    """
     sizes = {
         name: None if text == "none" else _extent(text)
         for name, text in _pairs([*options.sizes, *options.shapes], "a size").items()
     }
-    return packed_arguments(op.program.signature, sizes | _pairs(options.dtype, "a dtype"))
+    return sizes | _pairs(options.dtype, "a dtype")
 
 
 def calls_named(options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -159,3 +179,17 @@ def _extent(text: str) -> int:
     if not text.isdigit():
         raise error("K011", name="a size", least=0, got=text)
     return int(text)
+
+
+def filled_arguments(op: Op, named: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments for a call: random floats, and zeros, which are legal places too."""
+    rng = np.random.default_rng(0)
+    arguments = packed_arguments(op.program.signature, named)
+    for array in arguments.values():
+        if not isinstance(array, np.ndarray):
+            continue
+        if array.dtype.kind in "iub":
+            array[...] = 0
+        else:
+            array[...] = np.asarray(rng.standard_normal(array.shape)).astype(array.dtype)
+    return arguments

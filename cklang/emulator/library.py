@@ -400,11 +400,16 @@ def packed_records() -> bytes:
     return b"".join(pieces)
 
 
-def disassemble(arch: str, code: bytes) -> str:
+def disassemble(arch: str, code: bytes, *, wide_waves: bool = False) -> str:
     """Return the assembly text of ``code``: a code object, or bare instruction words.
 
     One line an instruction: its byte offset and its text. Where something cannot be decoded the
     last line says why.
+
+    Args:
+        arch: The GPU.
+        code: What to disassemble.
+        wide_waves: On RDNA, whether it is for waves of 64 lanes.
 
     Raises:
         CkDeviceError: E005, the emulator has no instruction tables for ``arch``.
@@ -415,7 +420,8 @@ def disassemble(arch: str, code: bytes) -> str:
     def emit(_: object, offset: int, text: bytes) -> None:
         lines.append(f"{offset:6x}: {text.decode(errors='replace')}\n")
 
-    if load().ckemu_disassemble(base_name(arch).encode(), words, len(words), _EMIT(emit), None) < 0:
+    target = base_name(arch) + ":wave64" * wide_waves
+    if load().ckemu_disassemble(target.encode(), words, len(words), _EMIT(emit), None) < 0:
         raise error("E005", arch=arch)
     return "".join(lines)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,12 @@ from cklang.errors import error
 
 __all__ = [
     "MEMORY_LINE",
+    "Reader",
     "RecordedLaunch",
     "RecordedWave",
     "Recording",
     "is_recording",
+    "launch_facts",
     "recorded_launches",
     "timing",
 ]
@@ -137,25 +139,30 @@ def is_recording() -> bool:
     return bool(_active)
 
 
-class _Reader:
-    """Numbers, texts and arrays one after the other, as ``recording.cpp`` packs them."""
+class Reader:
+    """Numbers, texts and arrays one after the other, as ``core/packer.h`` writes them."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
 
     def number(self) -> int:
+        """Read a number of 8 bytes."""
         return int(self.array(np.uint64, 1)[0])
 
     def numbers(self, count: int) -> list[int]:
+        """Read some."""
         return [self.number() for _ in range(count)]
 
     def text(self) -> str:
+        """Read a text behind its length."""
         return self.raw().decode(errors="replace")
 
     def raw(self) -> bytes:
+        """Read bytes behind their number."""
         return self.array(np.uint8).tobytes()
 
     def array(self, dtype: type[np.generic], count: int | None = None) -> npt.NDArray[np.generic]:
+        """Read values behind their number, if ``count`` does not say it."""
         size = self.number() if count is None else count
         values = np.frombuffer(self._data, dtype, size, self._at)
         self._at += values.nbytes
@@ -169,8 +176,13 @@ def recorded_launches(data: bytes) -> tuple[RecordedLaunch, ...]:
         >>> recorded_launches(bytes(8))
         ()
     """
-    reader = _Reader(data)
+    reader = Reader(data)
     return tuple(_launch(reader) for _ in range(reader.number()))
+
+
+def _launch(reader: Reader) -> RecordedLaunch:
+    facts = launch_facts(reader)
+    return replace(facts, waves=tuple(_wave(reader) for _ in range(reader.number())))
 
 
 def _three(numbers: list[int]) -> tuple[int, int, int]:
@@ -178,7 +190,8 @@ def _three(numbers: list[int]) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _launch(reader: _Reader) -> RecordedLaunch:
+def launch_facts(reader: Reader) -> RecordedLaunch:
+    """Read a launch without its waves."""
     return RecordedLaunch(
         kernel=reader.text(),
         gpu=reader.text(),
@@ -196,25 +209,25 @@ def _launch(reader: _Reader) -> RecordedLaunch:
         executed=_counts(reader),
         files=tuple(reader.text() for _ in range(reader.number())),
         sources=_rows(reader, 4),
-        waves=tuple(_wave(reader) for _ in range(reader.number())),
+        waves=(),
     )
 
 
-def _counts(reader: _Reader) -> Counts:
+def _counts(reader: Reader) -> Counts:
     return reader.array(np.uint64).astype(np.uint64)
 
 
-def _words(reader: _Reader) -> Words:
+def _words(reader: Reader) -> Words:
     return reader.array(np.uint32).astype(np.uint32)
 
 
-def _rows(reader: _Reader, columns: int) -> Words:
+def _rows(reader: Reader, columns: int) -> Words:
     """Structs of so many words; an array of them begins with how many there are."""
     count = reader.number()
     return reader.array(np.uint32, count * columns).astype(np.uint32).reshape(-1, columns)
 
 
-def _wave(reader: _Reader) -> RecordedWave:
+def _wave(reader: Reader) -> RecordedWave:
     return RecordedWave(
         workgroup=reader.number(),
         wave=reader.number(),

@@ -199,6 +199,67 @@ TABLE: tuple[Rule, ...] = (
         "call ops with device='emu:gfx942', or run a HIP program of cklang hipcc, inside of it",
     ),
     row(
+        "D030",
+        CkDeviceError,
+        "{what}",
+        "`run` starts it again; what it printed last says why it ended",
+    ),
+    row(
+        "D031",
+        CkValueError,
+        "{got!r} is no command of the debugger",
+        "{hint}; `help` lists all",
+    ),
+    row(
+        "D032",
+        CkValueError,
+        "{got!r} is no place to stop at: {problem}",
+        "write file.cpp:18, 18 (of the file that is shown), *0x40 (bytes from the kernel's start), "
+        "@v_mfma* (operations) or the name of a kernel; then conditions: workgroup 3 wave 1 lane 5",
+    ),
+    row(
+        "D033",
+        CkValueError,
+        "no launch is under control",
+        "`run` goes to the first breakpoint, `start` to the first launch",
+    ),
+    row(
+        "D034",
+        CkValueError,
+        "{got!r} is no value: {problem}",
+        "write v3, v[0:3], a5, s4, s[4:5], exec, vcc, scc, m0, mode, pc or kernarg; {variables}",
+    ),
+    row(
+        "D035",
+        CkValueError,
+        "no wave {got} is running",
+        "`info waves` lists those that have begun and whose workgroups have not ended",
+    ),
+    row(
+        "D036",
+        CkValueError,
+        "{got!r} is no format",
+        "formats: {known}",
+    ),
+    row(
+        "D037",
+        CkValueError,
+        "no tensor {got!r} is known",
+        "tensors: {known}; `cklang debug file.py:op M=64 ...` names those of an op",
+    ),
+    row(
+        "D038",
+        CkValueError,
+        "the lanes of {got!r} are not known: {problem}",
+        "stop at a matrix instruction (break @v_mfma*), or name its pc: dist *0x40",
+    ),
+    row(
+        "D039",
+        CkValueError,
+        "{command} cannot be done: {problem}",
+        "`help {command}` describes it",
+    ),
+    row(
         "D006",
         CkValueError,
         "the arrays are on {place}, but the call is to run on {device}",

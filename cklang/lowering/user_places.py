@@ -7,12 +7,14 @@ lines of the fill. They are translated when a message is shown, by the ops of th
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
-from cklang import forks
+from cklang import forks, knobs
 from cklang.lowering.places import FILL_NAME
 
-__all__ = ["latest", "note", "translate"]
+__all__ = ["latest", "note", "notes_of", "translate"]
 
 _MOST = 4
 """How many ops with one fill are remembered: the last ones."""
@@ -30,9 +32,22 @@ def note(name: str, places: tuple[str, ...]) -> None:
     """
     if latest(name) == places:
         return
+    if (debugger := knobs.DEBUGGER.get()) is not None:
+        with notes_of(debugger).open("a", encoding="utf-8") as file:
+            file.write(f"{json.dumps([name, places])}\n")
     with _lock:
         others = tuple(each for each in _known.get(name, ()) if each != places)
         _known[name] = (*others, places)[-_MOST:]
+
+
+def notes_of(socket: str) -> Path:
+    """Return the file in which the processes of a debugger note places, a line of JSON each.
+
+    Example:
+        >>> notes_of("/tmp/debug/socket").name
+        'socket.places'
+    """
+    return Path(f"{socket}.places")
 
 
 def latest(name: str) -> tuple[str, ...]:

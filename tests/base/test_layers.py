@@ -55,6 +55,7 @@ LAYERS = (
     "triton",
     "tune",
     "profiler",
+    "debugger",
     "hipcc",
     "testing",
     "cli",

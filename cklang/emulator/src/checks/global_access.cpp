@@ -58,6 +58,11 @@ u32 global_width(const char* name) {
   return 4;
 }
 
+bool changes_memory(const Inst& inst) {
+  if (inst.row == nullptr) return false;
+  return (inst.row->flags & kFlagAtomic) != 0 || has(mnemonic(inst.op), "store");
+}
+
 bool in_aperture(u64 address) {
   const u64 upper = address >> 32;
   return upper == kSharedAperture >> 32 || upper == kPrivateAperture >> 32;

@@ -36,6 +36,8 @@ struct GlobalOp {
   u32 bytes = 0;
 };
 const GlobalOp& global_op(Op op);
+/// Whether the instruction changes memory.
+bool changes_memory(const Inst& inst);
 /// Whether a flat address means local memory or scratch.
 bool in_aperture(u64 address);
 

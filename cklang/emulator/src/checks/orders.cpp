@@ -58,9 +58,7 @@ void run_one(const Launch& launch, u64 order, Journal& journal, LaunchResult& re
 }  // namespace
 
 void Journal::before(Wave& w, const Code& c) {
-  if (c.inst->row == nullptr) return;
-  const bool changes = (c.inst->row->flags & kFlagAtomic) != 0 || std::strstr(mnemonic(c.inst->op), "store") != nullptr;
-  if (!changes) return;
+  if (!changes_memory(*c.inst)) return;
   each_global_piece(w, c, [&](const GlobalPiece& piece) {
     w.lane = piece.lane;  // for a fault: what follows reads the memory
     for (u64 at = piece.at & ~u64{3}; at < piece.at + piece.bytes; at += 4) {

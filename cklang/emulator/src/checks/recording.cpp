@@ -11,6 +11,7 @@
 #include "core/immortal.h"
 #include "core/launch.h"
 #include "core/mutex.h"
+#include "core/packer.h"
 #include "decode/lines.h"
 #include "ops/access.h"
 #include "ops/handlers.h"
@@ -46,28 +47,6 @@ void read_sources(const Program& program, LaunchRecord& record) {
   });
 }
 
-/// Bytes one after the other, as the machine has them.
-class Packer {
- public:
-  void number(u64 value) { raw(&value, sizeof value); }
-  void text(const std::string& value) {
-    number(value.size());
-    raw(value.data(), value.size());
-  }
-  template <class T>
-  void array(const std::vector<T>& values) {
-    number(values.size());
-    raw(values.data(), values.size() * sizeof(T));
-  }
-  std::vector<u8> bytes;
-
- private:
-  void raw(const void* data, size_t size) {
-    const u8* from = static_cast<const u8*>(data);
-    bytes.insert(bytes.end(), from, from + size);
-  }
-};
-
 void pack(const WaveRecord& wave, Packer& out) {
   out.number(wave.workgroup);
   out.number(wave.wave);
@@ -76,25 +55,6 @@ void pack(const WaveRecord& wave, Packer& out) {
   out.array(wave.address);
   out.array(wave.memory);
   out.array(wave.segments);
-}
-
-void pack(const LaunchRecord& launch, Packer& out) {
-  out.text(launch.kernel);
-  out.text(launch.gpu);
-  out.array(launch.code);
-  for (const u32 extent : launch.groups) out.number(extent);
-  for (const u32 extent : launch.block) out.number(extent);
-  for (const u32 fact : {launch.lds_bytes, launch.vgprs, launch.sgprs, launch.scratch_bytes, launch.lanes, launch.resident}) {
-    out.number(fact);
-  }
-  out.number(launch.bytes_loaded);
-  out.number(launch.bytes_stored);
-  out.array(launch.executed);
-  out.number(launch.files.size());
-  for (const std::string& file : launch.files) out.text(file);
-  out.array(launch.sources);
-  out.number(launch.waves.size());
-  for (const auto& wave : launch.waves) pack(*wave, out);
 }
 
 /// When the process ends; a fork of it has nothing of its own to write.
@@ -114,6 +74,23 @@ __attribute__((destructor)) void write_records() {
 }
 
 }  // namespace
+
+void pack_facts(const LaunchRecord& launch, Packer& out) {
+  out.text(launch.kernel);
+  out.text(launch.gpu);
+  out.array(launch.code);
+  for (const u32 extent : launch.groups) out.number(extent);
+  for (const u32 extent : launch.block) out.number(extent);
+  for (const u32 fact : {launch.lds_bytes, launch.vgprs, launch.sgprs, launch.scratch_bytes, launch.lanes, launch.resident}) {
+    out.number(fact);
+  }
+  out.number(launch.bytes_loaded);
+  out.number(launch.bytes_stored);
+  out.array(launch.executed);
+  out.number(launch.files.size());
+  for (const std::string& file : launch.files) out.text(file);
+  out.array(launch.sources);
+}
 
 void WaveRecord::before(Wave& w, const Code& c) {
   const u64 exec = w.exec();
@@ -153,7 +130,7 @@ void record_launches(u32 workgroups, bool alone) {
 
 bool recording() { return __atomic_load_n(&recordings().workgroups, __ATOMIC_RELAXED) != 0; }
 
-LaunchRecord* record_launch(const Launch& launch, const char* gpu) {
+std::unique_ptr<LaunchRecord> describe_launch(const Launch& launch, const char* gpu) {
   auto record = std::make_unique<LaunchRecord>();
   const Program& program = *launch.program;
   const u8* code = program.object().image() + program.base();
@@ -171,6 +148,11 @@ LaunchRecord* record_launch(const Launch& launch, const char* gpu) {
   record->lanes = program.kernel().wave_size;
   record->resident = launch.resident;
   read_sources(program, *record);
+  return record;
+}
+
+LaunchRecord* record_launch(const Launch& launch, const char* gpu) {
+  std::unique_ptr<LaunchRecord> record = describe_launch(launch, gpu);
   Recordings& all = recordings();
   const Guard guard(all.lock);
   all.launches.push_back(static_cast<std::unique_ptr<LaunchRecord>&&>(record));
@@ -204,7 +186,11 @@ std::vector<u8> packed_records() {
   const Guard guard(all.lock);
   Packer out;
   out.number(all.launches.size());
-  for (const auto& launch : all.launches) pack(*launch, out);
+  for (const auto& launch : all.launches) {
+    pack_facts(*launch, out);
+    out.number(launch->waves.size());
+    for (const auto& wave : launch->waves) pack(*wave, out);
+  }
   return static_cast<std::vector<u8>&&>(out.bytes);
 }
 

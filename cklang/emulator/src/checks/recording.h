@@ -61,6 +61,11 @@ struct LaunchRecord {
 void record_launches(u32 workgroups, bool alone);
 bool recording();
 
+/// What is known of a launch on a GPU before it runs.
+std::unique_ptr<LaunchRecord> describe_launch(const Launch& launch, const char* gpu);
+class Packer;
+/// Writes all that a record has but its waves.
+void pack_facts(const LaunchRecord& launch, Packer& out);
 /// Begins the record of a launch on a GPU; what it returns is valid until the next `record_launches`.
 LaunchRecord* record_launch(const Launch& launch, const char* gpu);
 /// Whether a workgroup of so many is recorded.

@@ -119,7 +119,10 @@ Environment read() {
   found.xnack = xnack != nullptr && std::string_view(xnack) != "0";
   found.schedule = number_of("CKLANG_SCHEDULE");
   found.timeout = milliseconds_of("CKLANG_TIMEOUT");
-  for (const auto& [name, path] : {std::pair{"CKLANG_REPORTS", &found.reports}, {"CKLANG_SUPPRESSIONS", &found.suppressions}}) {
+  const std::pair<const char*, std::string*> paths[] = {{"CKLANG_REPORTS", &found.reports},
+                                                        {"CKLANG_SUPPRESSIONS", &found.suppressions},
+                                                        {"CKLANG_DEBUGGER", &found.debugger}};
+  for (const auto& [name, path] : paths) {
     if (const char* text = text_of(name)) *path = text;
   }
   found.gpus = gpus_of("CKLANG_GPUS");

@@ -29,6 +29,7 @@ struct Environment {
   std::vector<std::string> gpus;       // CKLANG_GPUS: empty if it does not say
   std::string profile;                 // CKLANG_PROFILE: a folder for what launches execute; empty: nothing
   u32 profiled = 0;                    // and how many workgroups of each launch
+  std::string debugger;                // CKLANG_DEBUGGER: the socket of a debugger; empty: none
   u64 schedule = 0;                    // CKLANG_SCHEDULE: the number of an order (core/schedule.h)
   u8 translate = 1;                    // CKLANG_TRANSLATE: a Translate
 };

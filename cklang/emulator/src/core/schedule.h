@@ -37,4 +37,11 @@ class Dice {
   u64 state_ = 0;
 };
 
+/// Instructions until another workgroup gets its turn.
+inline i64 next_slice(u64 schedule, Dice& dice) {
+  constexpr i64 usual = 1 << 18;
+  constexpr u32 longest = 1 << 12;  // under another order
+  return schedule == 0 ? usual : i64{1} + dice.below(longest);
+}
+
 }  // namespace ckemu

@@ -22,8 +22,6 @@ namespace ckemu {
 
 namespace {
 
-constexpr i64 kSlice = 1 << 18;  // instructions
-constexpr u32 kShortSlice = 1 << 12;  // the longest under another order than the usual one
 constexpr u64 kLeastPatience = 16;  // slices of each workgroup, however many there are
 
 u64 now() {
@@ -144,11 +142,9 @@ class Scheduler {
     late_ = true;
     result_.fault.kind = FaultKind::Deadlock;
   }
-  /// Instructions until another workgroup gets its turn.
-  i64 slice() { return launch_.schedule == 0 ? kSlice : i64{1} + dice_.below(kShortSlice); }
   bool run(Workgroup& group, Counters& counters, Broadcasts& spread, FaultFrame& frame) {
     if (sigsetjmp(frame.landing, 0) != 0) return false;
-    group.run(counters, spread, slice());
+    group.run(counters, spread, next_slice(launch_.schedule, dice_));
     frame.wave = nullptr;
     return true;
   }

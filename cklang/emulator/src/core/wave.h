@@ -35,6 +35,7 @@ struct Counters {
   u64 progress = 0;  // memory changes and finished waves; standing still means spinning
   u64* segments = nullptr;  // by translated segment; null: everything is interpreted
   bool eager = false;       // translate what control reaches for the first time
+  const u64* ticks = nullptr;  // what clocks show in place of the time, where a launch must repeat itself
 };
 
 /// Where scalar and constant operands are spread over lanes before use.

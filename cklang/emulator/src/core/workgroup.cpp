@@ -228,16 +228,15 @@ void Workgroup::release_waiting() {
   }
 }
 
-/// How many instructions a wave executes in its turn.
-i64 Workgroup::share() {
-  return launch->schedule == 0 ? kWaveShare : i64{1} + dice_.below(4 * kWaveShare);
-}
+i64 Workgroup::share() { return launch->schedule == 0 ? kWaveShare : i64{1} + dice_.below(4 * kWaveShare); }
+
+u32 Workgroup::first_turn() { return launch->schedule == 0 ? 0 : dice_.below(static_cast<u32>(waves.size())); }
 
 void Workgroup::run(Counters& counters, Broadcasts& spread, i64 budget) {
   const u32 count = static_cast<u32>(waves.size());
   while (budget > 0) {
     u32 ended = 0, waiting = 0, slept = 0;
-    const u32 first = launch->schedule == 0 ? 0 : dice_.below(count);
+    const u32 first = first_turn();
     for (u32 turn = 0; turn < count; ++turn) {
       Wave& wave = waves[(first + turn) % count];
       if (wave.state == WaveState::Ready) {

@@ -48,6 +48,12 @@ struct Workgroup {
   bool signal(Wave& wave);
   /// Waves that have not ended.
   u32 living() const;
+  /// How many instructions a wave executes in its turn.
+  i64 share();
+  /// The wave that has the first turn of a round.
+  u32 first_turn();
+  /// Lets waves go on that wait at the barrier: all of them have arrived, or have ended.
+  void release_barrier();
 
  private:
   void begin_checks(u64 number);
@@ -55,9 +61,7 @@ struct Workgroup {
   void start_wave(u32 wave, u8* registers, u8* scratch);
   void put_trap_registers(Wave& wave) const;
   void complete_phase();
-  void release_barrier();
   void release_waiting();
-  i64 share();
 
   Dice dice_;  // of the launch's order
 };

@@ -6,6 +6,7 @@
 
 #include "checks/checks.h"
 #include "core/environment.h"
+#include "debug/channel.h"
 #include "decode/decode.h"
 #include "hip/hip_types.h"
 #include "hip/module.h"
@@ -121,6 +122,16 @@ CKEMU_EXPORT int ckemu_last_numerics(int number) {
   if (gpu == nullptr) return -1;
   const Guard guard(gpu->lock);
   return gpu->past.empty() ? -1 : static_cast<int>(gpu->past.front().result.numerics);
+}
+
+CKEMU_EXPORT void ckemu_debug_attach(void (*launched)(void*), void* context) { attach_debugger(launched, context); }
+
+CKEMU_EXPORT int ckemu_debug_request(const void* bytes, uint64_t size, void (*take)(void*, const void*, uint64_t),
+                                     void* context) {
+  std::vector<u8> answer;
+  if (!debug_request(static_cast<const u8*>(bytes), size, answer)) return -1;
+  take(context, answer.data(), answer.size());
+  return 0;
 }
 
 CKEMU_EXPORT int ckemu_get_kernel(void* handle, ::ckemu_kernel* facts) {

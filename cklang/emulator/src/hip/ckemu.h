@@ -95,6 +95,17 @@ void ckemu_record(unsigned workgroups, int alone);
  * launches have ended. */
 void ckemu_records(void (*take)(void* context, const void* bytes, uint64_t size), void* context);
 
+/* While a function is attached, each launch calls it with `context` on the thread that runs the launch, which then
+ * is under the control of ckemu_debug_request; the launch goes on to its end when the function returns. Null
+ * detaches. */
+void ckemu_debug_attach(void (*launched)(void* context), void* context);
+
+/* Asks something of the launch under control, or something to be done with it, in the layout of
+ * `src/debug/requests.cpp`, and calls `take` with the answer. To be called by the attached function. -1 where no launch
+ * is under control or the request is none. */
+int ckemu_debug_request(const void* bytes, uint64_t size,
+                        void (*take)(void* context, const void* bytes, uint64_t size), void* context);
+
 /* Facts of a kernel from its hipFunction_t; 0, or -1 if it is no function. */
 int ckemu_get_kernel(void* function, struct ckemu_kernel* facts);
 

@@ -4,6 +4,7 @@
 #include "checks/orders.h"
 #include "checks/reports.h"
 #include "core/environment.h"
+#include "debug/channel.h"
 #include "hip/hostcall.h"
 #include "hip/memory.h"
 #include "hip/module.h"
@@ -234,7 +235,9 @@ void run_prepared(PreparedLaunch& prepared) {
   PastLaunch finished;
   // A kernel that calls the host has done so, whatever comes of its memory.
   const bool in_orders = (work.checks & kCheckSchedule) != 0 && work.hostcall == nullptr;
-  (in_orders ? run_in_orders : run_launch)(work, finished.result);
+  if (!debugging() || !run_debugged(work, gpu.spec->arch, finished.result)) {
+    (in_orders ? run_in_orders : run_launch)(work, finished.result);
+  }
   if (work.record != nullptr) work.record->finish(finished.result);
   if (hostcall != nullptr) hostcall->serve();
   finished.program = prepared.program;

@@ -78,7 +78,7 @@ u64 Hostcall::receive(u64* slot) {
 }
 
 void Hostcall::print(const std::vector<u64>& words) {
-  if (words.empty()) return;
+  if (words.empty() || muted_) return;
   const bool complaint = (words[0] & kToStderr) != 0;
   std::string text = format_printf(words.data() + 1, words.size() - 1);
   std::FILE* file = complaint ? stderr : stdout;

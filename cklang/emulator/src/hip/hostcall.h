@@ -27,6 +27,8 @@ class Hostcall {
   bool owns(u64 address) const;
   /// Answers what kernels have asked so far. Any thread may call it.
   void serve();
+  /// Whether what kernels print is dropped: it was printed before.
+  void mute(bool muted) { muted_ = muted; }
   /// The last text a kernel wrote to stderr: what an assertion said.
   const Message& complaint() const { return complaint_; }
 
@@ -57,6 +59,7 @@ class Hostcall {
   std::unique_ptr<Payload[]> payloads_;
   u64 signal_[16] = {};  // an amd_signal_t that wakes nobody
   u64 last_id_ = 0;
+  bool muted_ = false;
   std::map<u64, std::vector<u64>> messages_;  // begun and not ended
   Message complaint_;
 };

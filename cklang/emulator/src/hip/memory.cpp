@@ -247,6 +247,13 @@ void report_leaks() {
   }
 }
 
+std::vector<Allocation> all_allocations() {
+  const Guard guard(registry().lock);
+  std::vector<Allocation> all;
+  for (const auto& [base, block] : registry().blocks) all.push_back(block);
+  return all;
+}
+
 u64 allocated_bytes(const Device& gpu) {
   const Guard guard(registry().lock);
   return gpu.allocated;

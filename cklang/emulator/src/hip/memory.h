@@ -34,6 +34,9 @@ hipError_t unregister_host(void* pointer);
 /// The allocation that holds an address; false if none does.
 bool find_allocation(const void* pointer, Allocation& found);
 
+/// All allocations, in the order of their addresses.
+std::vector<Allocation> all_allocations();
+
 /// Whether `size` bytes at `pointer` may be copied from or to: not null, not freed, and not beyond the
 /// allocation it starts in.
 bool accessible(const void* pointer, size_t size);

@@ -17,4 +17,7 @@ void branch(Wave& wave, const Code& code);
 /// Goes on at an absolute address; raises if no code is there.
 void jump_to(Wave& wave, u64 address);
 
+/// What the clocks of the GPU count, in nanoseconds.
+u64 nanoseconds(const Wave& wave);
+
 }  // namespace ckemu

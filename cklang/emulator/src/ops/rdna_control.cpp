@@ -19,12 +19,6 @@ constexpr i32 kWorkgroupBarrier = -1, kTrapBarrier = -2;
 
 void no_operation(Wave&, const Code&) {}
 
-u64 nanoseconds() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<u64>(now.tv_sec) * 1000000000 + static_cast<u64>(now.tv_nsec);
-}
-
 /// The split barrier: a wave signals that it has come, and later waits for the others.
 void check_barrier(Wave& w, i32 number) {
   if (number != kWorkgroupBarrier) {
@@ -106,7 +100,7 @@ void send_and_receive(Wave& w, const Code& c) {
   constexpr u32 real_time = 0x83;
   const u32 message = scalar32(w, c.src[0]);
   if (message != real_time) raise(w, FaultKind::Instruction, "message 0x%x is not emulated", message);
-  scalar_set<T>(w, c.dst, static_cast<T>(nanoseconds() / 10));
+  scalar_set<T>(w, c.dst, static_cast<T>(nanoseconds(w) / 10));
 }
 
 constexpr HandlerRow kRows[] = {
@@ -174,9 +168,9 @@ u32 rdna_register(Wave& w, u32 id) {
     case kMemoryBases: return static_cast<u32>(kSharedAperture >> 48 << 16 | kPrivateAperture >> 48);
     case kHardwareId1:
     case kHardwareId2: return 0;  // one shader engine
-    case kCycles: return static_cast<u32>(nanoseconds()) & (gfx11 ? 0xfffff : ~u32{0});
+    case kCycles: return static_cast<u32>(nanoseconds(w)) & (gfx11 ? 0xfffff : ~u32{0});
     case kCyclesHigh:
-      if (!gfx11) return static_cast<u32>(nanoseconds() >> 32);
+      if (!gfx11) return static_cast<u32>(nanoseconds(w) >> 32);
       break;
     default: break;
   }

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""``cklang debug``: stop kernels on emulated GPUs, step forward and back, print what they hold.
+
+cklang debug ./saxpy 1000                        # a HIP program of cklang hipcc
+cklang debug model.py:linear M=64 N=64 K=32      # one call of an op
+cklang debug python train.py                     # any program: ops, Triton, pytest
+cklang debug --batch -ex 'break 18' -x commands.txt ./saxpy
+cklang debug --dap                               # a debug adapter for editors, on stdin and stdout
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cklang.debugger.dap import serve, serve_port
+from cklang.debugger.session import Session
+from cklang.debugger.terminal import Terminal
+from cklang.errors import error
+from cklang.runtime.ir_text import SUFFIX
+
+__all__ = ["add", "run", "words_of"]
+
+_OP = re.compile(r".+\.py:[A-Za-z_]\w*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_FAILED = 1
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "-x",
+        "--command",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="run the commands of a file first (can be repeated)",
+    )
+    parser.add_argument(
+        "-ex",
+        "--eval-command",
+        action="append",
+        default=[],
+        metavar="COMMAND",
+        help="run a command, before those of files (can be repeated)",
+    )
+    parser.add_argument(
+        "--batch", action="store_true", help="end after these commands, or the first that fails"
+    )
+    parser.add_argument(
+        "--dap",
+        nargs="?",
+        type=int,
+        const=0,
+        metavar="PORT",
+        help="speak the Debug Adapter Protocol: on stdin and stdout, or on a TCP port of this host",
+    )
+    parser.add_argument(
+        "program", nargs=argparse.REMAINDER, help="a program and its arguments, or an op and M=64"
+    )
+
+
+def words_of(program: Sequence[str]) -> list[str]:
+    """Return the command line of a program, or of one call of an op.
+
+    Example:
+        >>> words_of(["./saxpy", "9"])
+        ['./saxpy', '9']
+        >>> words_of(["model.py:linear", "M=64"])[1:]
+        ['-m', 'cklang.cli.debug_op', 'model.py:linear', 'M=64']
+    """
+    if _OP.fullmatch(program[0]) or program[0].endswith(SUFFIX):
+        return [sys.executable, "-m", "cklang.cli.debug_op", *program]
+    return list(program)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the terminal or the adapter; return 1 if a command of a batch failed.
+
+    Raises:
+        CkValueError: Z010, no program, or a file of commands that is not there.
+    """
+    if options.dap is not None:
+        return _serve(options.dap)
+    if not options.program:
+        raise error("Z010", name="debug", problem="it needs a program to run")
+    commands = [*options.eval_command, *(line for file in options.command for line in _lines(file))]
+    with Session(words_of(options.program)) as session:
+        terminal = Terminal(session, sys.stdout)
+        goes_on = terminal.execute(commands)
+        if options.batch:
+            return _FAILED if terminal.failed else 0
+        if goes_on or terminal.failed:
+            _interact(terminal)
+    return 0
+
+
+def _serve(port: int) -> int:
+    if port:
+        serve_port(port, words_of)
+    else:
+        serve(sys.stdin.buffer, sys.stdout.buffer, words_of)
+    return 0
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except OSError as problem:
+        raise error("Z010", name=str(path), problem=str(problem)) from problem
+
+
+def _interact(terminal: Terminal) -> None:
+    """Read commands until one ends the terminal; Ctrl-C at the prompt begins a new line."""
+    while True:
+        try:
+            terminal.cmdloop()
+        except KeyboardInterrupt:
+            sys.stdout.write("\n")
+        else:
+            return

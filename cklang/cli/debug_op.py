@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""The program that ``cklang debug file.py:op M=64`` controls: one call of an op."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cklang import knobs
+from cklang.cli.target import add_target, filled_arguments, load_op, named_values
+from cklang.debugger.expressions import format_name_of
+from cklang.debugger.session import tensors_of
+from cklang.errors import CkError
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Call the op, after its tensors are named for the debugger."""
+    parser = argparse.ArgumentParser()
+    add_target(parser)
+    options = parser.parse_args()
+    try:
+        op = load_op(options.op)
+        arguments = filled_arguments(op, named_values(options))
+        results = [
+            np.empty(each.shape, each.dtype.numpy) for each in op.bound((), arguments).results
+        ]
+        names = ["out"] if len(results) == 1 else [f"out{n}" for n in range(len(results))]
+        tensors = {**arguments, **dict(zip(names, results, strict=True))}
+        socket = knobs.DEBUGGER.get()
+        if socket is not None:
+            _name_tensors(tensors_of(socket), tensors)
+        out = results[0] if len(results) == 1 else tuple(results)
+        op(**arguments, out=out, device=options.device)
+    except CkError as problem:
+        sys.stderr.write(f"{problem}\n")
+        return 1
+    return 0
+
+
+def _name_tensors(path: Path, tensors: Mapping[str, Any]) -> None:
+    arrays = {name: each for name, each in tensors.items() if isinstance(each, np.ndarray)}
+    rows = {
+        name: (
+            each.ctypes.data,
+            format_name_of(each.dtype),
+            each.shape,
+            [step // each.itemsize for step in each.strides],
+        )
+        for name, each in arrays.items()
+    }
+    path.write_text(json.dumps(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

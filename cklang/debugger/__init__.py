@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""The debugger: launches on emulated GPUs under control, forward and back."""

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+//
+// Records as bytes, which `Reader` of `emulator/recording.py` reads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base.h"
+
+namespace ckemu {
+
+/// Bytes one after the other, as the machine has them.
+class Packer {
+ public:
+  void number(u64 value) { raw(&value, sizeof value); }
+  void text(const std::string& value) {
+    number(value.size());
+    raw(value.data(), value.size());
+  }
+  template <class T>
+  void array(const std::vector<T>& values) {
+    number(values.size());
+    raw(values.data(), values.size() * sizeof(T));
+  }
+  void raw(const void* data, size_t size) {
+    const u8* from = static_cast<const u8*>(data);
+    bytes.insert(bytes.end(), from, from + size);
+  }
+  std::vector<u8> bytes;
+};
+
+}  // namespace ckemu

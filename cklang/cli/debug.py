@@ -32,18 +32,20 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument(
         "-x",
-        "--command",
+        "--commands",
         action="append",
         type=Path,
         default=[],
         metavar="FILE",
+        dest="files",
         help="run the commands of a file first (can be repeated)",
     )
     parser.add_argument(
         "-ex",
-        "--eval-command",
+        "--eval",
         action="append",
         default=[],
+        dest="evals",
         metavar="COMMAND",
         help="run a command, before those of files (can be repeated)",
     )
@@ -87,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
         return _serve(options.dap)
     if not options.program:
         raise error("Z010", name="debug", problem="it needs a program to run")
-    commands = [*options.eval_command, *(line for file in options.command for line in _lines(file))]
+    commands = [*options.evals, *(line for file in options.files for line in _lines(file))]
     with Session(words_of(options.program)) as session:
         terminal = Terminal(session, sys.stdout)
         goes_on = terminal.execute(commands)

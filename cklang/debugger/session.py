@@ -113,7 +113,7 @@ class Session:
 
     def close(self) -> None:
         """End the program, if it runs."""
-        self._forget()
+        self.forget()
         if self.program is not None:
             self.program.close()
             self.program = None
@@ -123,7 +123,8 @@ class Session:
         if self.program is not None:
             self.program.interrupt()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Show no launch any more."""
         self.launch = self.code = self.stop = self.focus = None
 
     # Breakpoints
@@ -170,7 +171,7 @@ class Session:
 
     def resume(self) -> Stop | None:
         """Run to the next stop; None: the program has ended."""
-        if self.program is None:
+        if self.program is None and self.launch is None:
             return self.run()
         if self.launch is None:
             return self._to_next_launch()
@@ -178,11 +179,19 @@ class Session:
 
     def next_launch(self) -> Stop | None:
         """Run to the beginning of the next launch, whatever breakpoints say."""
-        if self.program is None:
+        if self.program is None and self.launch is None:
             return self.run(to_launch=True)
         self._stops_at_launch = True
         self._release()
         return self._to_next_launch()
+
+    def to_stop(self) -> Stop:
+        """Run the launch to its next breakpoint, or its end.
+
+        Raises:
+            CkValueError: D033, there is none.
+        """
+        return self.run_goal(Goal(Until.BREAKPOINT))
 
     def run_goal(self, goal: Goal) -> Stop:
         """Run the launch until something holds, forward or back.
@@ -215,7 +224,7 @@ class Session:
     def _release(self) -> None:
         if self.launch is not None:
             self.launch.release()
-        self._forget()
+        self.forget()
 
     def _after(self, stop: Stop) -> Stop | None:
         """Go on to the next launch where one has ended."""
@@ -227,11 +236,7 @@ class Session:
     def _to_next_launch(self) -> Stop | None:
         program = self.program
         while program is not None and (launch := program.next_launch()) is not None:
-            self.number += 1
-            fills = read_fills(notes_of(str(program.socket_path)))
-            self.launch, self.code = launch, Code.of(launch, fills)
-            launch.set_lines(self.code.lines)
-            placed = self._place_breakpoints()
+            placed = self.adopt(launch, read_fills(notes_of(str(program.socket_path))))
             if self._stops_at_launch:
                 self._stops_at_launch = False
                 return self._stopped(launch.run(Goal(Until.STEP)))
@@ -244,6 +249,18 @@ class Session:
         self.close()
         self.status = status
         return None
+
+    def adopt(self, launch: ControlledLaunch, fills: Mapping[str, tuple[str, ...]]) -> bool:
+        """Take over a launch that has not begun; return whether a breakpoint is in it.
+
+        Args:
+            launch: The launch.
+            fills: The user's places of the lines of fills.
+        """
+        self.number += 1
+        self.launch, self.code = launch, Code.of(launch, fills)
+        launch.set_lines(self.code.lines)
+        return self._place_breakpoints()
 
     def _stopped(self, stop: Stop) -> Stop:
         """Take over where the launch has stopped."""

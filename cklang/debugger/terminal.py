@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import cmd
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import IO
 
 from cklang.debugger import views
@@ -96,6 +96,18 @@ class Terminal(cmd.Cmd):
             if self.onecmd(line) or self.failed:
                 return False
         return True
+
+    def at_launch(self, commands: Sequence[str]) -> None:
+        """Control a launch of this process: run commands, or read them, until it goes on."""
+        self._show(self.session.run_goal(Goal(Until.STEP)))
+        if commands:
+            self.execute(commands)
+        else:
+            self.cmdloop()
+
+    def postcmd(self, stop: bool, line: str) -> bool:
+        """End the loop of a launch of this process when the launch goes on."""
+        return stop or (not self.session.words and self.session.launch is None)
 
     def onecmd(self, line: str) -> bool:
         """Run one command; what is wrong with it is written."""
@@ -261,6 +273,8 @@ class Terminal(cmd.Cmd):
                 return
 
     def _show(self, stop: Stop | None) -> None:
+        if stop is None and not self.session.words:
+            return
         if stop is None:
             self._put(f"the program has ended with status {self.session.status}")
             return

@@ -21,6 +21,8 @@ Array = npt.NDArray[Any]
 _COLUMNS = 8
 """Values in a line of text."""
 _MOST_LINES = 64
+_WIDEST = 1 << 16
+"""Letters of a row, which is never wrapped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,5 +154,5 @@ def tensor_text(values: Array, format_: Format) -> str:
         values,
         formatter={"all": format_.text},
         threshold=_COLUMNS * _MOST_LINES,
-        max_line_width=120,
+        max_line_width=_WIDEST,
     )

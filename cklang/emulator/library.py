@@ -6,7 +6,8 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
@@ -22,12 +23,14 @@ __all__ = [
     "LineRow",
     "Stats",
     "census",
+    "debug_request",
     "disassemble",
     "fault",
     "fidelity",
     "kernel_facts",
     "last_error",
     "last_numerics",
+    "launches_under_control",
     "line_table",
     "load",
     "numerics",
@@ -119,6 +122,7 @@ _LINES = ctypes.CFUNCTYPE(
 )
 
 _TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
+_LAUNCHED = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _CENSUS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)
 
 _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -140,6 +144,11 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_set_vectors": (ctypes.c_int, (ctypes.c_int,)),
     "ckemu_record": (None, (ctypes.c_uint, ctypes.c_int)),
     "ckemu_records": (None, (_TAKE, ctypes.c_void_p)),
+    "ckemu_debug_attach": (None, (_LAUNCHED, ctypes.c_void_p)),
+    "ckemu_debug_request": (
+        ctypes.c_int,
+        (ctypes.c_char_p, ctypes.c_uint64, _TAKE, ctypes.c_void_p),
+    ),
     "ckemu_embed": (None, ()),
     "ckemu_set_timeout": (None, (ctypes.c_uint64,)),
     "ckemu_last_numerics": (ctypes.c_int, (ctypes.c_int,)),
@@ -397,6 +406,38 @@ def packed_records() -> bytes:
         pieces.append(ctypes.string_at(data, size))
 
     load().ckemu_records(_TAKE(take), None)
+    return b"".join(pieces)
+
+
+@contextmanager
+def launches_under_control(launched: Callable[[], None]) -> Iterator[None]:
+    """Let each launch of this process call ``launched`` on the thread that runs it.
+
+    The launch is then under control of :func:`debug_request`, and goes on to its end when the
+    function returns. It must not raise.
+    """
+    library = load()
+    call = _LAUNCHED(lambda _: launched())
+    library.ckemu_debug_attach(call, None)
+    try:
+        yield
+    finally:
+        library.ckemu_debug_attach(_LAUNCHED(0), None)
+
+
+def debug_request(request: bytes) -> bytes:
+    """Ask something of the launch under control, as ``cklang/debugger/wire.py`` writes it.
+
+    Raises:
+        CkValueError: D033, no launch is under control.
+    """
+    pieces: list[bytes] = []
+
+    def take(_: object, data: int, size: int) -> None:
+        pieces.append(ctypes.string_at(data, size))
+
+    if load().ckemu_debug_request(request, len(request), _TAKE(take), None) != 0:
+        raise error("D033")
     return b"".join(pieces)
 
 

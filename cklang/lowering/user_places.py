@@ -14,7 +14,7 @@ from pathlib import Path
 from cklang import forks, knobs
 from cklang.lowering.places import FILL_NAME
 
-__all__ = ["latest", "note", "notes_of", "translate"]
+__all__ = ["known", "latest", "note", "notes_of", "translate"]
 
 _MOST = 4
 """How many ops with one fill are remembered: the last ones."""
@@ -54,6 +54,11 @@ def latest(name: str) -> tuple[str, ...]:
     """Return the places of a fill that were noted last; none of a fill that nobody noted."""
     known = _known.get(name, ())
     return known[-1] if known else ()
+
+
+def known() -> dict[str, tuple[str, ...]]:
+    """Return the places of all fills, those that were noted last of each."""
+    return {name: lists[-1] for name, lists in _known.items()}
 
 
 def translate(text: str) -> str:

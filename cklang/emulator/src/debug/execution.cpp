@@ -100,6 +100,7 @@ void Execution::step() {
   Wave& wave = turn_wave();
   wave.counters = &counters_;
   wave.spread = &spread_;
+  wave.current = wave.next;  // where it fails, if what it writes is not there
   if (wave.next->inst != nullptr) journal_.before(wave, *wave.next);
   run_wave(wave, 1);
   ++steps_;

@@ -34,7 +34,9 @@ void pack_stop(const Debugger& debugger, Packer& out) {
   out.number(execution.steps());
   out.number(wave != nullptr ? execution.turn().number : kAny);
   out.number(wave != nullptr ? wave->id : kAny);
-  out.text(execution.fault().message.c_str());
+  Message message = execution.fault().message;
+  if (execution.fault().address != 0) describe_address(execution.fault().address, message);
+  out.text(message.c_str());
 }
 
 void pack_launch(const Debugger& debugger, const char* gpu, Packer& out) {

@@ -40,6 +40,7 @@ from cklang.types import dims, dtype_var
 if TYPE_CHECKING:
     from cklang.autodiff import grad, vjp, vjp_saving
     from cklang.build.dask_executor import workers_of
+    from cklang.debugger.inside import debug
     from cklang.exporting import export
     from cklang.families.attention.key import AttentionAlgorithm
     from cklang.families.attention.synthetic import attention_grad_problem, attention_problem
@@ -130,6 +131,7 @@ _LATE: Mapping[str, str] = {
     "vjp": "autodiff",
     "vjp_saving": "autodiff",
     "workers_of": "build.dask_executor",
+    "debug": "debugger.inside",
     "AttentionAlgorithm": "families.attention.key",
     "attention_grad_problem": "families.attention.synthetic",
     "attention_problem": "families.attention.synthetic",
@@ -230,6 +232,7 @@ __all__ = [
     "bool_",
     "const",
     "conv_problem",
+    "debug",
     "dims",
     "dropout_bytes",
     "dtype_var",

@@ -233,7 +233,8 @@ class Adapter:
         if self._variables is not None:
             self._variables.forget()
         if stop is None:
-            self._event("exited", exitCode=self.session.status or 0)
+            if self.session.status is not None:
+                self._event("exited", exitCode=self.session.status)
             self._event("terminated")
             return
         focus = self.session.focus

@@ -102,7 +102,13 @@ class Session:
     # The program
 
     def start(self) -> None:
-        """Start the program, again if it runs."""
+        """Start the program, again if it runs.
+
+        Raises:
+            CkValueError: D039, it is this process; Z010, it cannot be run.
+        """
+        if not self.words:
+            raise error("D039", command="run", problem="the program is this process")
         self.close()
         self.number, self.status = 0, None
         self.program = DebuggedProgram(

@@ -93,7 +93,7 @@ class Terminal(cmd.Cmd):
                 continue
             if echo:
                 self._put(f"{self.prompt}{line}")
-            if self.onecmd(line) or self.failed:
+            if self.postcmd(self.onecmd(line), line) or self.failed:
                 return False
         return True
 

@@ -43,6 +43,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "attention_grad_problem",
     ),
     "Calls without cklang": ("export",),
+    "Debugging": ("debug",),
     "Measuring and predicting": ("bench", "predict", "profile", "autotune", "Tuned", "workers_of"),
 }
 """The names of ``ck`` that are no dtypes and no functions of the language, by subject."""

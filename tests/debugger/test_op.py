@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""An op under control: lines of Python, its tensors, and the matrices in its registers."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cklang.cli.debug import words_of
+from cklang.debugger.expressions import Reader
+from cklang.debugger.session import Session
+from cklang.debugger.terminal import Terminal
+from cklang.debugger.views import matrix_at, tile_values
+
+_OP = """\
+import cklang as ck
+
+M, N, K = ck.dims("M N K")
+
+
+@ck.op
+def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+    y = x @ w.T
+    return ck.relu(y * 2.0)
+"""
+SIZES = ("M=64", "N=64", "K=64", "--device", "emu:gfx942")
+
+
+@pytest.fixture
+def session(tmp_path: Path, stencils: None) -> Iterator[Session]:
+    path = tmp_path / "linear.py"
+    path.write_text(_OP)
+    with Session(words_of([f"{path}:linear", *SIZES]), output=subprocess.DEVNULL) as session:
+        yield session
+
+
+def commands(session: Session, *lines: str) -> str:
+    screen = io.StringIO()
+    Terminal(session, screen).execute(lines)
+    return screen.getvalue()
+
+
+def test_lines_of_python_and_tensors(session: Session) -> None:
+    text = commands(session, "break linear.py:9 wave 2", "run", "list", "info tensors")
+    assert "linear.py:9    return ck.relu(y * 2.0)" in text
+    assert "=>    9     return ck.relu(y * 2.0)" in text
+    assert "out: f16[64, 64] at 0x" in text
+    reader = Reader(session)
+    x, w = (reader.tensor(name).astype(np.float32) for name in "xw")
+    end = commands(session, "delete", "watch out[3, 5] 2", "continue", "finish")
+    assert "write to" in end
+    np.testing.assert_allclose(
+        reader.tensor("out"), np.maximum(2 * x @ w.T, 0), rtol=2e-3, atol=2e-3
+    )
+    assert commands(session, "continue") == "the program has ended with status 0\n"
+
+
+def test_a_matrix_in_registers(session: Session) -> None:
+    """A, B and D as matrices are a product: the layouts are those of the instruction."""
+    commands(session, "break @v_mfma* workgroup 0 wave 0", "run")
+    reader = Reader(session)
+    x, w = (reader.tensor(name).astype(np.float32) for name in "xw")
+    pc = commands(session, "print pc").strip()
+    instruction = matrix_at(session, f"*{pc}")
+    a, b = (tile_values(reader, instruction, name)[0].astype(np.float32) for name in "AB")
+    before = tile_values(reader, instruction, "D")[0]
+    commands(session, "stepi")
+    after = tile_values(reader, instruction, "D")[0]
+    np.testing.assert_allclose(after, before + a @ b, rtol=1e-4, atol=1e-4)
+    # CK Tile may exchange A and B, and takes K in pieces of four.
+    pieces = {tuple(piece) for matrix in (x, w) for piece in matrix.reshape(-1, 4)}
+    assert {tuple(piece) for matrix in (a, b.T) for piece in matrix.reshape(-1, 4)} <= pieces
+    text = commands(session, f"who 5 7 *{pc}", f"tile *{pc} D", f"dist *{pc} A", "dist C")
+    assert "D[5, 7]: lane 23, v" in text
+    assert "A is 16x16 f16 in v[" in text
+    assert "D038" in text

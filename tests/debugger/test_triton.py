@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""Triton kernels under control: lines of Python in programs that cklang has not compiled."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+triton = pytest.importorskip("triton", reason="pip install triton")
+
+from cklang.debugger.expressions import Reader, Registers  # noqa: E402
+from cklang.debugger.inside import Callback, Observation, callbacks  # noqa: E402
+from cklang.triton import device  # noqa: E402
+from tests.support import jit_kernels as kernels  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("emulator")
+
+
+def test_a_line_of_python() -> None:
+    lines, first = inspect.getsourcelines(kernels.add.fn)
+    stores = first + next(n for n, line in enumerate(lines) if "tl.store" in line)
+    places: list[str] = []
+    sums: list[np.ndarray] = []
+
+    def on_line(at: Observation) -> None:
+        places.append(str(at.session.place()))
+
+    def on_sum(at: Observation) -> None:
+        (name, *_) = at.instruction.split()[1].split(",")
+        at.session.step_instructions(1)
+        sums.append(Reader(at.session).registers(Registers("v", int(name[1:]), 1))[0])
+
+    with (
+        device("gfx942"),
+        callbacks(
+            Callback(call=on_line, line=("jit_kernels.py", stores)),
+            Callback(call=on_sum, operation="v_add_f32*"),
+        ),
+    ):
+        x, y = torch.arange(256.0), torch.full((256,), 0.5)
+        out = torch.empty(256)
+        kernels.add[(1,)](x, y, out, 256, BLOCK=256)
+    assert torch.equal(out, x + y)
+    assert set(places) == {f"{kernels.__file__}:{stores}"}
+    assert sorted(np.concatenate(sums).view(np.float32).tolist()) == (x + y).tolist()

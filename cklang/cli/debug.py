@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from cklang.cli import debug_op
 from cklang.debugger.dap import serve, serve_port
 from cklang.debugger.session import Session
 from cklang.debugger.terminal import Terminal
@@ -75,7 +76,7 @@ def words_of(program: Sequence[str]) -> list[str]:
         ['-m', 'cklang.cli.debug_op', 'model.py:linear', 'M=64']
     """
     if _OP.fullmatch(program[0]) or program[0].endswith(SUFFIX):
-        return [sys.executable, "-m", "cklang.cli.debug_op", *program]
+        return [sys.executable, "-m", debug_op.__name__, *program]
     return list(program)
 
 

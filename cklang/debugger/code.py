@@ -20,13 +20,13 @@ from cklang.emulator.recording import LANES, RecordedLaunch
 from cklang.lowering.places import FILL_NAME
 from cklang.profiler.names import readable
 from cklang.profiler.source import Place
+from cklang.widths import DWORD_BYTES
 
 __all__ = ["Code", "read_fills"]
 
 Fills = Mapping[str, tuple[str, ...]]
 """The user's place of each line of a fill, by its name."""
 
-_DWORD = 4
 _ROW = re.compile(r"\s*([0-9a-f]+): (.*)")
 
 
@@ -52,7 +52,7 @@ def _instructions(gpu: str, code: bytes, wide: bool) -> dict[int, str]:
     """Return the text of each instruction by its dword."""
     text = disassemble(gpu, code, wide_waves=wide)
     rows = (_ROW.fullmatch(line) for line in text.splitlines())
-    return {int(row[1], 16) // _DWORD: row[2] for row in rows if row is not None}
+    return {int(row[1], 16) // DWORD_BYTES: row[2] for row in rows if row is not None}
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Code:
     @cached_property
     def lines(self) -> Words:
         """The number of the line of each dword, from 1; 0 where the line table has none."""
-        lines = np.zeros(len(self.launch.code) // _DWORD, np.uint32)
+        lines = np.zeros(len(self.launch.code) // DWORD_BYTES, np.uint32)
         for begin, end, file, line in self.launch.sources:
             place = _place(self.launch.files[int(file)], int(line), self.fills)
             lines[begin:end] = self._numbers.setdefault(place, len(self._numbers) + 1)
@@ -127,12 +127,12 @@ class Code:
 
     def pc(self, dword: int) -> int:
         """Return bytes from the kernel's first instruction, as faults name them."""
-        return _DWORD * (dword - self.entry)
+        return DWORD_BYTES * (dword - self.entry)
 
     def dword(self, pc: int) -> int | None:
         """Return the instruction at a pc; None if none begins there."""
-        dword = self.entry + pc // _DWORD
-        return dword if pc % _DWORD == 0 and dword in self.instructions else None
+        dword = self.entry + pc // DWORD_BYTES
+        return dword if pc % DWORD_BYTES == 0 and dword in self.instructions else None
 
     def around(self, dword: int, before: int, after: int) -> list[int]:
         """Return the dwords of some instructions before one, of itself, and behind it."""

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -146,9 +147,10 @@ class DebuggedProgram:
                 return None
 
     def interrupt(self) -> None:
-        """Stop the launch that runs; any thread may call it."""
+        """Stop the launch that runs, if one does; any thread may call it."""
         if self._current is not None:
-            self._current.interrupt()
+            with suppress(OSError):  # it has ended meanwhile
+                self._current.interrupt()
 
     def close(self) -> None:
         """End the program, if it has not ended."""

@@ -28,7 +28,7 @@ _OPERANDS = ("D", "A", "B")
 _REGISTERS = re.compile(r"([va])(?:(\d+)|\[(\d+):(\d+)\])")
 _FORMATS = ("fp8", "bf8", "fp6", "bf6", "fp4")
 """What the modifiers cbsz and blgp of f8f6f4 choose between."""
-_DWORD_BITS = 32
+_WORD_BITS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class Fragment:
 
     def register(self, element: int) -> int:
         """Return the register that holds an element of a lane."""
-        return self.first + element * self.bits // _DWORD_BITS
+        return self.first + element * self.bits // _WORD_BITS
 
     @property
     def registers(self) -> int:
         """How many registers a lane has of it."""
-        return -(-int(self.places.shape[1]) * self.bits // _DWORD_BITS)
+        return -(-int(self.places.shape[1]) * self.bits // _WORD_BITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,21 +166,22 @@ def fragment(gpu: str, mnemonic: str, operand: str, text: str = "", lanes: int =
     a, b = _types(matrix, text)
     kind = {"A": a, "B": b, "D": matrix.d}[operand]
     m, n, k, blocks = matrix.m, matrix.n, matrix.k, matrix.blocks
-    lanes = lanes or arch(gpu).wave_size
-    if lanes == 64 and gpu.startswith("gfx9"):
+    spec = arch(gpu)
+    lanes = lanes or spec.wave_size
+    if mnemonic.startswith("v_mfma"):
         wide = 64 if a == "f64" else 0
         places = (
             _cdna_result(m, blocks, wide) if operand == "D" else _cdna_input(m, k, blocks, wide)
         )
     else:
-        repeated = gpu.startswith("gfx11")
+        repeated = spec.repeats_rows
         places = (
             _rdna_result(lanes, repeated) if operand == "D" else _rdna_input(lanes, k, repeated)
         )
     if operand == "B":
         places = places[..., [0, 2, 1]]
     shape = {"A": (blocks, m, k), "B": (blocks, k, n), "D": (blocks, m, n)}[operand]
-    bits = max(_bits(kind), _DWORD_BITS) if operand == "D" else _bits(kind)
+    bits = max(_bits(kind), _WORD_BITS) if operand == "D" else _bits(kind)
     return Fragment(operand, kind, bits, shape, places)
 
 

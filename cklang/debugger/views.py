@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from cklang.arch import arch
 from cklang.debugger.breakpoints import parse_breakpoint
 from cklang.debugger.code import Code
 from cklang.debugger.expressions import Reader, Registers
@@ -336,7 +337,7 @@ def tile_values(
     if each.type not in _FORMATS:
         raise error("D038", got=each.type, problem="elements of this type share bytes")
     name = _FORMATS[each.type]
-    if name in ("fp8", "bf8") and reader.session.controlled().facts.gpu in ("gfx90a", "gfx942"):
+    if name in ("fp8", "bf8") and arch(reader.session.controlled().facts.gpu).fp8 != "ocp":
         name += "_fnuz"
     values = decoded(reader.registers(_span(each)), format_of(name))
     step = each.bits // (8 * values.dtype.itemsize)

@@ -52,6 +52,7 @@ NEED_KERNELS: Mapping[str, str] = {
 
 NEVER_RUN: Mapping[str, str] = {
     "Registry.build": "compiles all kernels of a profile",
+    "debug": "reads commands from the keyboard",
     "workers_of": "needs a Dask cluster",
 }
 """Objects with lines that are only checked against the signatures of what they call, and why."""

@@ -54,6 +54,7 @@ _REASONS = {
     Reason.FAULT: "exception",
     Reason.STUCK: "pause",
 }
+_FAULTS = "faults"
 _WAVES = 64
 """More than a workgroup has."""
 _NO_WAVE = 1 << 52
@@ -114,7 +115,7 @@ class Adapter:
         """The numbers of breakpoints, by the file or the kind that the editor replaces them by."""
         self._wanted: Body | None = None
         """The arguments of a launch that has not begun."""
-        self._configured = self._over = False
+        self._configured = self._over = self._catches = False
         self._variables: Variables | None = None
 
     def run(self) -> None:
@@ -178,7 +179,9 @@ class Adapter:
 
     def on_initialize(self, arguments: Body) -> Any:
         """Say what the adapter can do."""
-        return dict.fromkeys(_CAPABILITIES, True), lambda: self._event("initialized")
+        faults = {"filter": _FAULTS, "label": "Faults of kernels", "default": True}
+        answer = {**dict.fromkeys(_CAPABILITIES, True), "exceptionBreakpointFilters": [faults]}
+        return answer, lambda: self._event("initialized")
 
     def on_launch(self, arguments: Body) -> Any:
         """Prepare a program; it starts once the editor has set its breakpoints."""
@@ -192,6 +195,7 @@ class Adapter:
             started=self._show_output,
         )
         self._variables = Variables(self._session)
+        self._session.catches_faults = self._catches
         for each in self._pending:
             self._session.add_breakpoint(*each)
         self._wanted = arguments
@@ -300,7 +304,10 @@ class Adapter:
         return self._replace("instructions", wanted)
 
     def on_setExceptionBreakpoints(self, arguments: Body) -> Any:  # noqa: N802
-        """Faults always stop."""
+        """Say whether faults stop in launches without breakpoints, too."""
+        self._catches = _FAULTS in arguments.get("filters", ())
+        if self._session is not None:
+            self._session.catches_faults = self._catches
         return {}
 
     # Running

@@ -94,8 +94,12 @@ class Session:
         """Of the launch, from 1."""
         self.stop: Stop | None = None
         self.focus: Focus | None = None
+        self._last: Focus | None = None
+        """The wave that was shown before all ended."""
         self.breakpoints: dict[int, Breakpoint] = {}
         self.status: int | None = None
+        self.catches_faults = False
+        """Whether every launch is under control, so that a fault of any stops."""
         self._next = 1
         self._stops_at_launch = False
 
@@ -179,6 +183,8 @@ class Session:
         """Run to the next stop; None: the program has ended."""
         if self.program is None and self.launch is None:
             return self.run()
+        if self.stop is not None and self.stop.reason is Reason.FAULT:
+            self._release()  # it cannot go on
         if self.launch is None:
             return self._to_next_launch()
         return self._after(self.launch.run(Goal(Until.BREAKPOINT)))
@@ -213,7 +219,8 @@ class Session:
         Raises:
             CkValueError: D033, there is no launch; D035, no wave is shown.
         """
-        focus = self.focused()
+        self.controlled()
+        focus = self.focus or (self._last if until is Until.COUNT else None) or self.focused()
         return self.run_goal(Goal(until, focus.group, focus.wave, count))
 
     def step_instructions(self, count: int) -> Stop:
@@ -246,7 +253,7 @@ class Session:
             if self._stops_at_launch:
                 self._stops_at_launch = False
                 return self._stopped(launch.run(Goal(Until.STEP)))
-            if placed:
+            if placed or self.catches_faults:
                 stop = launch.run(Goal(Until.BREAKPOINT))
                 if stop.reason is not Reason.ENDED:
                     return self._stopped(stop)
@@ -271,7 +278,8 @@ class Session:
     def _stopped(self, stop: Stop) -> Stop:
         """Take over where the launch has stopped."""
         self.stop = stop
-        lane = self.focus.lane if self.focus is not None else 0
+        self._last = self.focus or self._last
+        lane = self._last.lane if self._last is not None else 0
         self.focus = None
         if stop.group is not None and stop.wave is not None:
             self.focus = Focus(stop.group, stop.wave, lane)

@@ -9,9 +9,10 @@ from typing import IO
 
 from cklang.debugger import views
 from cklang.debugger.breakpoints import Location, Waves, parse_breakpoint
-from cklang.debugger.expressions import Reader, parse_shape
+from cklang.debugger.expressions import Reader, parse_registers, parse_shape
+from cklang.debugger.origins import origins_text
 from cklang.debugger.session import Session
-from cklang.debugger.values import FORMATS, format_of
+from cklang.debugger.values import FORMATS, decoded, format_of
 from cklang.debugger.wire import Goal, Reason, Stop, Until
 from cklang.errors import CkError, error
 
@@ -45,7 +46,7 @@ _USAGE = {
     "x": "ADDRESS [FORMAT] [SHAPE]",
     "lds": "OFFSET [FORMAT] [SHAPE]",
     "scratch": "OFFSET [FORMAT] [SHAPE]",
-    "dist": "[*PC] [D | A | B]",
+    "dist": "[*PC] [D | A | B] | REGISTERS FORMAT",
     "tile": "[*PC] [D | A | B]",
     "who": "ROW COLUMN [*PC] [D | A | B]",
     "help": "[COMMAND]",
@@ -201,6 +202,14 @@ class Terminal(cmd.Cmd):
         new = self.session.add_breakpoint(location, waves, temporary=temporary)
         pending = self.session.code is not None and not self.session.is_placed(new)
         self._put(f"{new}{', not in this launch' * pending}")
+
+    def do_catch(self, arg: str) -> None:
+        """Stop at faults of every launch, and at what checks report; without, breakpoints decide.
+
+        Every launch from now on is under control, and slower.
+        """
+        self.session.catches_faults = True
+        self._put("faults of every launch stop")
 
     def do_delete(self, arg: str) -> None:
         """Remove breakpoints; all without a number."""
@@ -387,12 +396,20 @@ class Terminal(cmd.Cmd):
         return size
 
     def do_dist(self, arg: str) -> None:
-        """Which lane and register hold each element of a matrix operand.
+        """Show which lane and register hold each element of a matrix operand, or of a tensor.
 
-        Of the matrix instruction at a pc, or of the present or next one.
+        D, A or B: of the matrix instruction at a pc, or of the present or next one. Registers, such
+        as v[4:5] f16: which elements of the op's tensors each lane holds, found by their values.
         """
-        where, operand = self._matrix_words(arg)
-        self._put(views.layout_text(views.matrix_at(self.session, where), operand))
+        words = arg.split()
+        which = parse_registers(words[0]) if words else None
+        if which is None:
+            where, operand = self._matrix_words(arg)
+            self._put(views.layout_text(views.matrix_at(self.session, where), operand))
+            return
+        format_ = format_of(words[1] if len(words) > 1 else "f32")
+        tensors = {name: self.reader.tensor(name) for name in self.session.tensors()}
+        self._put(origins_text(decoded(self.reader.registers(which), format_), tensors))
 
     def do_tile(self, arg: str) -> None:
         """The values of a matrix operand, as a matrix."""

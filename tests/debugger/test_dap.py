@@ -109,7 +109,7 @@ def test_a_program(editor: Editor, transpose_program: Path) -> None:
         breakpoints=[{"line": _LINES["store"], "condition": "workgroup 2 wave 1"}],
     )
     assert [each["line"] for each in set_["breakpoints"]] == [_LINES["store"]]
-    editor.ask("setExceptionBreakpoints", filters=[])
+    editor.ask("setExceptionBreakpoints", filters=["faults"])
     editor.ask("configurationDone")
     assert editor.answer(started)["success"]
 

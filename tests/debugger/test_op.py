@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,10 @@ import numpy as np
 import pytest
 
 from cklang.cli.debug import words_of
-from cklang.debugger.expressions import Reader
+from cklang.debugger.expressions import Reader, Registers
 from cklang.debugger.session import Session
 from cklang.debugger.terminal import Terminal
+from cklang.debugger.values import decoded, format_of
 from cklang.debugger.views import matrix_at, tile_values
 
 _OP = """\
@@ -79,3 +81,25 @@ def test_a_matrix_in_registers(session: Session) -> None:
     assert "D[5, 7]: lane 23, v" in text
     assert "A is 16x16 f16 in v[" in text
     assert "D038" in text
+
+
+def test_elements_of_tensors_in_lanes(session: Session) -> None:
+    """What a wave loads from memory, and what the matrix instruction reads, by value."""
+    commands(session, "break @v_mfma* workgroup 0 wave 0", "run")
+    reader, pc = Reader(session), commands(session, "print pc").strip()
+    operands = matrix_at(session, f"*{pc}").operands
+    tensors = {name: reader.tensor(name) for name in "xw"}
+    for name in "AB":
+        each = operands[name]
+        text = commands(session, f"dist v[{each.first}:{each.first + 1}] f16")
+        rows = re.findall(r"lane (\d+): ([xw])\[(\d+), (\d+):(\d+)\]", text)
+        assert len(rows) == 64
+        values = decoded(reader.registers(Registers("v", each.first, 2)), format_of("f16"))
+        for lane, tensor, row, begin, end in rows:
+            part = tensors[tensor][int(row), int(begin) : int(end)]
+            np.testing.assert_array_equal(values[int(lane)], part)
+        # Lanes have rows of the tensor as the instruction has rows of A, or columns of B.
+        places = each.places[:, 0, 1 if name == "A" else 2].tolist()
+        by_place = {place: row for place, (_, _, row, _, _) in zip(places, rows, strict=True)}
+        assert [by_place[place] for place in places] == [row for _, _, row, _, _ in rows]
+        assert len(set(by_place.values())) == 16

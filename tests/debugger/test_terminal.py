@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from cklang.cli.main import main
 from cklang.debugger.session import Session
 from cklang.debugger.terminal import Terminal
+from tests.support.assembly import assemble
 
 GPU = {"CKLANG_GPUS": "gfx942"}
 
@@ -152,6 +154,37 @@ def test_help_names_every_command() -> None:
             "reverse-stepi",
         ]
         assert "bf16" in screen.terminal.completedefault("bf", "print v0 bf")
+
+
+_FAULT = """
+import pathlib, sys
+import numpy as np
+from tests.support.assembly import Module
+module = Module(pathlib.Path(sys.argv[1]).read_bytes())
+sys.exit(module.launch("wrong", np.zeros(64, np.uint32), np.zeros(64, np.uint32)) != "hipSuccess")
+"""
+
+
+@pytest.mark.usefixtures("emulator")
+def test_a_fault_in_a_launch_without_breakpoints(tmp_path: Path) -> None:
+    body = """
+  s_mov_b64 s[6:7], 64
+  v_mov_b32 v1, 0
+  global_store_dword v1, v0, s[6:7]
+"""
+    (tmp_path / "wrong.co").write_bytes(assemble(tmp_path, {"wrong": body}))
+    words = [sys.executable, "-c", _FAULT, str(tmp_path / "wrong.co")]
+    root = Path(__file__).parents[2]
+    with Session(words, folder=root, output=subprocess.DEVNULL) as session:
+        screen = Screen(session)
+        assert screen("run") == "the program has ended with status 1"
+        screen("catch")
+        text = screen("run")
+        assert "the kernel has failed: memory access fault" in text
+        assert "=> 0x8: global_store_dword" in text
+        assert "=> 0x4: v_mov_b32_e32 v1, 0" in screen("reverse-stepi")
+        assert "the kernel has failed" in screen("continue")
+        assert screen("continue") == "the program has ended with status 1"
 
 
 # The command line

@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     log = cache_root() / _LOG
     log.parent.mkdir(parents=True, exist_ok=True)
     words = [word for gpu in gpus for word in ("--gpu", gpu)]
-    command = [sys.executable, "-m", "cklang.cli.main", "warm", "--wait", *words]
+    command = [sys.executable, "-m", f"{__package__}.main", "warm", "--wait", *words]
     with log.open("wb") as output:
         # It goes on when this process and its terminal are gone.
         process = subprocess.Popen(

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from cklang.autodiff import vjp
 from cklang.torch.backend import cklang_backend, register, report
-from cklang.torch.gradient import set_backward_of
+from cklang.torch.gradient import set_backward_of, set_saving_of
 from cklang.torch.library import custom_op_of
-from cklang.torch.saving import saved_values
+from cklang.torch.saving import saved_values, saving
 
 __all__ = ["cklang_backend", "custom_op_of", "report", "saved_values", "set_backward_of"]
 
 register()
 set_backward_of(vjp)
+set_saving_of(vjp, saving)

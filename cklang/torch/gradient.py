@@ -12,10 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from cklang.autodiff import SavingGradient, vjp
 from cklang.errors import CkError, error
 from cklang.runtime.op_protocol import AnyOp
-from cklang.torch.saving import saving
 
 __all__ = [
     "BackwardOf",
@@ -24,6 +22,7 @@ __all__ = [
     "differentiated",
     "is_differentiated",
     "set_backward_of",
+    "set_saving_of",
 ]
 
 
@@ -37,7 +36,28 @@ class BackwardOf(Protocol):
         """
 
 
+class SavingPair(Protocol):
+    """The two ops of a call that saves values, as :class:`cklang.SavingGradient` has them."""
+
+    def run(self, *args: Any, device: str | None) -> tuple[Any, tuple[Any, ...]]:
+        """Return the results of the op, and what is saved."""
+
+    def pull(self, args: Any, saved: Any, *grads: Any, device: str | None) -> Any:
+        """Return the gradients."""
+
+
+class SavingOf(Protocol):
+    """Gives the two ops of a call that saves values; None if nothing is saved."""
+
+    def __call__(
+        self, op: Any, wrt: tuple[str, ...], values: Sequence[Any], device: str | None
+    ) -> SavingPair | None:
+        """Return them for the gradients by the parameters ``wrt`` of ``op``."""
+
+
 _backward_of: BackwardOf | None = None
+_saving_of: tuple[BackwardOf, SavingOf] | None = None
+"""What gives backward ops, and what saves values for their gradients."""
 
 
 def set_backward_of(function: BackwardOf | None) -> BackwardOf | None:
@@ -50,6 +70,12 @@ def set_backward_of(function: BackwardOf | None) -> BackwardOf | None:
     global _backward_of
     before, _backward_of = _backward_of, function
     return before
+
+
+def set_saving_of(function: BackwardOf, saving: SavingOf) -> None:
+    """Say what decides which values calls save where ``function`` gives the backward ops."""
+    global _saving_of
+    _saving_of = function, saving
 
 
 def backward_of(op: AnyOp, wrt: Sequence[str]) -> Any:
@@ -110,12 +136,13 @@ def _below_autograd(custom: Any, keyset: Any, values: Sequence[Any], device: str
 
 def _saving(
     op: Any, keyset: Any, values: Sequence[Any], needed: Sequence[bool], device: str | None
-) -> SavingGradient | None:
+) -> SavingPair | None:
     """Return the ops of a call that saves values; None of a traced call, whose extents vary."""
     wrt = _names_needed(op, needed)
-    if _backward_of is not vjp or not wrt or keyset.raw_repr() not in _PLAIN:
+    if _saving_of is None or not wrt or keyset.raw_repr() not in _PLAIN:
         return None
-    return saving(op, wrt, values, device)
+    function, saving = _saving_of
+    return saving(op, wrt, values, device) if _backward_of is function else None
 
 
 def _detached(value: Any) -> Any:
@@ -194,7 +221,7 @@ class _Differentiated(torch.autograd.Function):
 class Kept(NamedTuple):
     """What a call saved for its gradient."""
 
-    pair: SavingGradient
+    pair: SavingPair
     values: tuple[torch.Tensor, ...]
 
 

@@ -160,7 +160,7 @@ def test_the_largest_of_a_row_skips_nan() -> None:
     x[0, 3], x[0, 5], x[1, 7] = np.nan, 30, 15
     _, theirs = smooth.using(WIDE)(x, s, device="emu:gfx942")
     _, ours = smooth(x, s, device="emu:gfx942")
-    np.testing.assert_array_equal(theirs, np.float32([60, 30]) / np.float32(240))
+    np.testing.assert_array_equal(theirs, np.array([60, 30], np.float32) / np.float32(240))
     np.testing.assert_array_equal(ours, [np.nan, np.float32(30) / np.float32(240)])
 
 

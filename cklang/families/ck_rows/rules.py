@@ -122,7 +122,7 @@ def _vector(a: CkTileRows, s: CkTileRowsSignature, _spec: ArchSpec) -> Violation
 
 @RULES.algorithm(
     "ck-rows-repeats",
-    "norms keep some vectors of a row, or read it twice unless it is a sum; other kernels do neither",
+    "norms keep some vectors of a row, or read it twice unless it is a sum; others do neither",
     reads=("threads", "repeats", "two_pass"),
 )
 def _repeats(a: CkTileRows, s: CkTileRowsSignature, _spec: ArchSpec) -> Violation | None:

@@ -31,7 +31,7 @@ class Declined:
 
 @dataclass(slots=True)
 class Record:
-    """What was compiled in one :func:`considered`; filled while Inductor compiles."""
+    """What was compiled in one ``considered``; filled while Inductor compiles."""
 
     kernels: list[Emitted] = field(default_factory=list)
     declined: list[Declined] = field(default_factory=list)

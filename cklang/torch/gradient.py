@@ -37,7 +37,7 @@ class BackwardOf(Protocol):
 
 
 class SavingPair(Protocol):
-    """The two ops of a call that saves values, as :class:`cklang.SavingGradient` has them."""
+    """The two ops of a call that saves values, as :func:`cklang.vjp_saving` gives them."""
 
     def run(self, *args: Any, device: str | None) -> tuple[Any, tuple[Any, ...]]:
         """Return the results of the op, and what is saved."""

@@ -110,7 +110,7 @@ print(launch.artifact.folder)
 """
 
 
-@pytest.mark.usefixtures("stencils")
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("headers", [True, False], ids=["headers", "no headers"])
 def test_only_the_functions_are_compiled(headers: bool, library: Path) -> None:
     """A machine with an empty cache takes emulator and stencil from the folder."""
@@ -159,7 +159,7 @@ def test_warming_goes_on_in_a_process_of_its_own(
     assert "process 7" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("stencils")
+@pytest.mark.usefixtures("compiler")
 def test_what_was_warmed_is_built() -> None:
     assert compile_essentials(["gfx942"], [ROWS]) == 1
     ((key, functions),) = essential_kernels(["gfx942"], [ROWS])
@@ -214,7 +214,7 @@ print(linear_gelu.last)
 
 
 @pytest.mark.full
-@pytest.mark.usefixtures("stencils")
+@pytest.mark.usefixtures("compiler")
 def test_a_wheel_needs_no_compiled_stencil(tmp_path: Path) -> None:
     """The wheel that hatchling builds runs README's example with an empty cache."""
     folder, wheels, site = tmp_path / "prebuilt", tmp_path / "wheels", tmp_path / "site"

@@ -134,7 +134,7 @@ KERNELS = [
     Case(
         ("conv, depthwise",),
         FORWARD,
-        replace(DEPTHWISE_TILE, tile=(64, 16, 32), warps=(4, 1, 1), vector_e=8),
+        replace(DEPTHWISE_TILE, tile=(64, 16, 32), warps=(4, 1, 1), vector_e=4),
         (DEPTHWISE,),
     ),
     Case(

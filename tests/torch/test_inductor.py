@@ -221,7 +221,7 @@ def test_a_choice_that_kernels_do_not_compute_is_not_offered() -> None:
     assert not ours(functional.conv1d, (x, w))[1].kernels  # float64
 
 
-@pytest.mark.usefixtures("stencils", "emulator")
+@pytest.mark.usefixtures("compiler", "emulator")
 def test_a_fused_kernel_runs_on_the_emulated_gpu() -> None:
     w = half(12, 20)
 

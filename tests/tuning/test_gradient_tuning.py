@@ -115,7 +115,7 @@ def test_the_gradient_of_a_bias_is_another_question() -> None:
     plain, biased = (tasks_of(relative, RELATIVE, kind)[0] for kind in kinds)
     assert kind_of(biased).bias
     assert TuningTask.from_json(json.loads(json.dumps(biased.to_json()))) == biased
-    assert str(biased.problem) == f"{plain.problem}, with that of the bias"
+    assert str(biased.problem) == f"{plain.problem}, with that of what the score reads"
     assert "score" not in biased.functions
     assert "score" in plain.functions
     assert problem_text(plain.problem) != problem_text(biased.problem)

@@ -381,8 +381,8 @@ MUTANTS = (
     _mutant(
         "readers are forgotten",
         "checks/races",
-        "byte.readers |= 1u << w.id;",
-        "byte.readers = 0;",
+        "read.readers |= 1u << w.id;",
+        "read.readers = 0;",
         "races",
     ),
     _mutant(

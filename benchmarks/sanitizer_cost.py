@@ -6,8 +6,8 @@
 
 Prints one table of small programs and one of large ones: milliseconds of the emulator's engine
 without checks, and how many times as long each check takes, and all of ``all`` together. Times are
-the least of some runs of one call. Without checks hot code is translated; with them every
-instruction is interpreted, so a column says what interpreting alone costs.
+the least of some runs of one call. Hot code is translated, with checks too; a column says what it
+costs to interpret everything, as ``numeric`` and ``schedule`` do.
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ class Artifact:
     source: Path
     """The generated C++ with the fill in place, for reading."""
     symbol: str
+    schedule: str
+    """How its instructions are ordered: the name of a :class:`~cklang.build.schedules.Schedule`."""
     resources: Resources
     seconds: float
     """How long the steps took that were not in the cache; 0.0 if all were."""

@@ -30,7 +30,7 @@ _BIAS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Packed:
-    """Matrices of 4-bit elements in half the bytes; made by :func:`pack`, given to ops.
+    """Matrices of 4-bit elements, two in a byte: what :func:`pack` returns and ops take.
 
     Example:
         >>> w = np.arange(64).reshape(1, 64) % 16 - 8
@@ -50,7 +50,7 @@ class Packed:
     """The axis along which two elements share a byte: K of the product."""
 
     def unpack(self) -> NDArray[Any]:
-        """Return the matrices with an element a byte (``ml_dtypes.int4``, ``float4_e2m1fn``).
+        """Return the matrices with one element per byte (``ml_dtypes.int4``, ``float4_e2m1fn``).
 
         Example:
             >>> bool((packed.unpack() == w).all())

@@ -190,6 +190,10 @@ def _check_cpu() -> None:
         raise error("E001", missing=", ".join(missing))
 
 
+_WITHOUT_IMAGES = ("cdna3", "cdna4")
+"""Families without image instructions; clang defines ``__HIP_NO_IMAGE_SUPPORT`` for them."""
+
+
 def _devices() -> str:
     """The device table of hip/device.cpp: one initialiser for each GPU the emulator knows."""
     return "".join(_device(spec) for spec in all_archs())
@@ -218,6 +222,7 @@ def _device(spec: ArchSpec) -> str:
         major,
         minor,
         spec.chiplets,
+        int(spec.family not in _WITHOUT_IMAGES),
     )
     return f"{{{', '.join(map(str, values))}}},\n"
 

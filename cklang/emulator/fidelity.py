@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cklang.display import ShownAsText
 from cklang.emulator.isa.schema import FAMILIES, load
 from cklang.emulator.library import fidelity, last_numerics
 
@@ -39,7 +40,7 @@ class OperationFidelity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FidelityReport:
+class FidelityReport(ShownAsText):
     """The distinct operations of a launch, the least verified first."""
 
     numerics: str

@@ -27,7 +27,7 @@ __all__ = [
 
 LANES = 64
 MEMORY_LINE = 128
-"""Bytes of a line of the caches before memory."""
+"""Bytes in a line of the caches in front of memory."""
 DISABLED = 0xFFFFFFFF
 """The address of a lane that takes no part."""
 SEGMENT_BYTES = 64

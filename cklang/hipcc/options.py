@@ -106,8 +106,8 @@ _HOST_WORDS = ("-M", "-MM", "-MD", "-MMD", "-MG", "-MP")
 _LINK_PAIRS = ("-L", "-l", "-Xlinker", "-z", "-T", "-u", "-rpath")
 _LINK_PREFIXES = ("-L", "-l", "-Wl,")
 _LINK_WORDS = ("-static-libgcc", "-static-libstdc++", "-s", "-rdynamic", "-static", "-pie")
-_BUILT_IN = ("-lhiprtc",)
-"""Libraries that programs get without being asked for."""
+_BUILT_IN = ("-lhiprtc", "-lhiprand")
+"""Libraries that programs get without being asked for; hipRAND's is a header."""
 _OPENMP_LIBRARIES = ("-lomp", "-lgomp", "-liomp5")
 _ARCHS = ("--offload-arch=", "--amdgpu-target=")
 _NO_EFFECT = {

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""HIP programs that check themselves: memory of kernels, ``hip_ext.h``, numbers of the library."""
+"""HIP programs that check themselves: memory of kernels, ``hip_ext.h``, and kinds of use."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 from pathlib import Path
@@ -12,20 +13,53 @@ import pytest
 from cklang.hipcc import driver
 
 _PROGRAMS = Path(__file__).parent / "programs"
-_ARCHS = ("gfx942", "gfx1201")
-_SAYS = {
-    "device_memory": "0 failed, 0 wrong\n",
-    "complex_numbers": "0 wrong\n",
-    "half_classes": "0 wrong\n",
+_MACHINES = {
+    "breadth_first": ("gfx942",),
+    "complex_numbers": ("gfx942", "gfx1201"),
+    "device_memory": ("gfx942", "gfx1201"),
+    "fourier": ("gfx942",),
+    "graph_updates": ("gfx942",),
+    "half_classes": ("gfx942", "gfx1201"),
+    "image_filter": ("gfx1201",),
+    "lattice": ("gfx942",),
+    "peers": ("gfx950,gfx950",),
+    "random_arrays": ("gfx942",),
+    "sha256": ("gfx942",),
+    "sorting": ("gfx942",),
+    "sparse": ("gfx942",),
+    "surfaces": ("gfx90a", "gfx1100"),
+    "textures": ("gfx90a", "gfx1100"),
+    "virtual_memory": ("gfx942",),
+    "words": ("gfx942",),
 }
+"""The GPUs of the machines that each program runs on, one after the other."""
+_SAYS = {
+    "breadth_first": "0 failed, 0 wrong\n",
+    "complex_numbers": "0 wrong\n",
+    "device_memory": "0 failed, 0 wrong\n",
+    "half_classes": "0 wrong\n",
+    "image_filter": "0 failed, 0 wrong\n",
+    "lattice": "0 failed, 0 wrong, mass kept\n",
+    "sorting": "0 failed, sorted\n",
+    "sparse": "0 failed, residual small\n",
+    "textures": "0 failed, 0 wrong\n",
+}
+"""What a program prints that does not print `0 failed`."""
+_MISSING_WAIT = {"sorting"}
+"""clang leaves out the wait of a fence if its barrier begins a loop that ends by storing to LDS."""
 
 
 @pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("name", _SAYS)
+@pytest.mark.parametrize("name", _MACHINES)
 def test_programs_check_themselves(name: str, tmp_path: Path) -> None:
+    """As they are, and with every check of the emulator."""
     program, source = tmp_path / name, _PROGRAMS / f"{name}.hip"
-    driver.build([f"--offload-arch={','.join(_ARCHS)}", str(source), "-o", str(program)], print)
-    for arch in _ARCHS:
-        environment = {**os.environ, "CKLANG_GPUS": arch}
+    archs = dict.fromkeys(gpu for gpus in _MACHINES[name] for gpu in gpus.split(","))
+    driver.build([f"--offload-arch={','.join(archs)}", str(source), "-o", str(program)], print)
+    for gpus, checks in itertools.product(_MACHINES[name], ("", "all")):
+        environment = {**os.environ, "CKLANG_GPUS": gpus, "CKLANG_SANITIZE": checks}
         done = subprocess.run([program], capture_output=True, text=True, env=environment)
-        assert done.stdout == _SAYS[name], done.stdout + done.stderr
+        if checks and name in _MISSING_WAIT:
+            assert "race in local memory" in done.stderr
+        else:
+            assert done.stdout == _SAYS.get(name, "0 failed\n"), done.stdout + done.stderr

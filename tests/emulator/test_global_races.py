@@ -72,7 +72,7 @@ _WORDS = {
     GFX12: Words(
         start=_NEW_START.format(group="ttmp9"),
         wait=_RDNA12,
-        release="global_wb scope:SCOPE_DEV\n  s_wait_storecnt 0",
+        release="s_wait_storecnt 0",
         acquire="global_inv scope:SCOPE_DEV",
         publish="global_store_b32 v3, v9, s[6:7] scope:SCOPE_DEV",
         look="global_load_b32 v4, v3, s[6:7] scope:SCOPE_DEV",
@@ -149,11 +149,14 @@ def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return Module(assemble(folder, bodies, arch, wave=WAVE[arch]), arch)
 
 
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
+@pytest.fixture(autouse=True, params=["off", "all"])
+def as_before(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Once interpreted, once translated."""
+    emulator.translation(request.param)
     emulator.sanitize("global_races")
     yield
     emulator.sanitize(*knobs.SANITIZE.get())
+    emulator.translation("hot")
 
 
 def launch(module: Module, name: str) -> str:

@@ -124,11 +124,14 @@ def kernel(case: Pair, states: int) -> str:
     return f"{start}{nops(20)}  {case.first}\n{nops(states)}  {case.second}\n{nops(20)}"
 
 
-@pytest.fixture(autouse=True)
-def checked() -> Iterator[None]:
+@pytest.fixture(autouse=True, params=["off", "all"])
+def checked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Once interpreted, once translated."""
+    emulator.translation(request.param)
     emulator.sanitize("hazards")
     yield
     emulator.sanitize(*knobs.SANITIZE.get())
+    emulator.translation("hot")
 
 
 @pytest.fixture(scope="module", params=CDNA)

@@ -12,7 +12,7 @@ from typing import TypeGuard
 
 import pytest
 
-from cklang import emulator
+from cklang import emulator, hipcc
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -43,6 +43,19 @@ def documented() -> list[str]:
 def test_every_call_is_documented() -> None:
     calls = {name for name in exported(emulator.library_path().read_bytes()) if "hip" in name}
     assert sorted(documented()) == sorted(calls)
+
+
+_PRIVATE = re.compile(r"__hip|.*_spt$|hipGetDevicePropertiesR\d+$")
+"""Names that the headers give no one: those of clang, and of layouts of a structure."""
+
+
+def test_every_call_is_declared() -> None:
+    root = Path(hipcc.__file__).parents[1]
+    folders = [root / name / "include" / "hip" for name in ("hipcc", "lowering")]
+    text = "".join(path.read_text() for folder in folders for path in folder.glob("*.h"))
+    public = [name for name in documented() if not _PRIVATE.match(name)]
+    assert len(public) > 250
+    assert not [name for name in public if not re.search(rf"\b{name}\s*\(", text)]
 
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)

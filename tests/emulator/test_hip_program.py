@@ -132,6 +132,15 @@ def test_a_launch_loads_the_code_of_its_device(program: Program, device: str) ->
     np.testing.assert_array_equal(output, source + 5)
 
 
+def test_texture_references_are_variables(program: Program) -> None:
+    """What clang registers for a texture reference is found as a variable is."""
+    reference, address = ctypes.c_uint64(), ctypes.c_void_p()
+    place = ctypes.byref(reference)
+    program.call("__hipRegisterTexture", program.handle, place, b"offset", b"offset", 2, 0, 0)
+    assert program.call("hipGetSymbolAddress", ctypes.byref(address), place) == 0
+    assert ctypes.c_uint32.from_address(address.value or 0)
+
+
 def test_devices_without_code_are_refused_at_the_launch(program: Program) -> None:
     program.call("hipSetDevice", DEVICES.index("gfx950"))
     assert program.launch(*arrays()) == _NO_BINARY

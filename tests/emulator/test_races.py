@@ -101,10 +101,13 @@ def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return Module(assemble(folder, bodies, arch, lds=1024, wave=WAVE[arch]), arch)
 
 
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
+@pytest.fixture(autouse=True, params=["off", "all"])
+def as_before(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Once interpreted, once translated."""
+    emulator.translation(request.param)
     yield
     emulator.sanitize(*knobs.SANITIZE.get())
+    emulator.translation("hot")
 
 
 def launch(module: Module, name: str, waves: int = 2) -> str:

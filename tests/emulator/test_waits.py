@@ -117,11 +117,14 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
     return Module(assemble(tmp_path_factory.mktemp("waits"), bodies, lds=256))
 
 
-@pytest.fixture(autouse=True)
-def checked() -> Iterator[None]:
+@pytest.fixture(autouse=True, params=["off", "all"])
+def checked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Once interpreted, once translated."""
+    emulator.translation(request.param)
     emulator.sanitize("waits")
     yield
     emulator.sanitize(*knobs.SANITIZE.get())
+    emulator.translation("hot")
 
 
 def launch(module: Module, name: str) -> str:

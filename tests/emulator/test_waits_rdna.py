@@ -29,6 +29,7 @@ BLOCK, STORED_BLOCK = (
     "global_load_block v[2:33], v1, s[4:5]",
     "global_store_block v1, v[2:33], s[6:7]",
 )
+ONE_LEFT = {GFX11: "s_waitcnt vmcnt(1) lgkmcnt(1)", GFX12: "s_wait_loadcnt_dscnt 0x101"}
 FLAT = ["v_mov_b32 v4, s4", "v_mov_b32 v5, s5", "flat_load_b32 v2, v[4:5]"]
 LOWER, UPPER = ("global_load_d16_b16 v2, v1, s[4:5]", "global_load_d16_hi_b16 v2, v1, s[4:5]")
 
@@ -72,6 +73,7 @@ CASES = {
     "stored data are free at once": clean("v_mov_b32 v2, 1", STORE, "v_mov_b32 v2, 2"),
     "scalar": clean(WORD, scalar(0), "v_mov_b32 v2, s8"),
     "flat": clean(*FLAT, WAITS, STORE),
+    "the first of two flat loads": clean(*FLAT, "flat_load_b32 v3, v[4:5]", ONE_LEFT, STORE),
     "SOPK": clean(LOAD, "s_waitcnt_vmcnt null, 0x0", STORE, archs=(GFX11,)),
     "SOPK of LDS": clean(
         "ds_load_b32 v2, v1", "s_waitcnt_lgkmcnt null, 0x0", STORE, archs=(GFX11,)

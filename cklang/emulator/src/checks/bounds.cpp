@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "checks/global_access.h"
 #include "core/environment.h"
 #include "core/launch.h"
@@ -45,8 +47,8 @@ void GlobalChecks::look_up(Wave& w, const Code& c, u64 at, u32 bytes) {
   Message what;
   switch (ground) {
     case Ground::Inside:
-      begin_ = begin;
-      end_ = end;
+      std::copy_backward(known_, known_ + kKnown - 1, known_ + kKnown);
+      known_[0] = {begin, end};
       return;
     case Ground::Beyond:
       if (!bounds_) return;
@@ -84,21 +86,21 @@ void GlobalChecks::check_base(Wave& w, const Code& c, int lane, u64 at) {
 
 void GlobalChecks::check(Wave& w, const Code& c, int lane, u64 at, u32 bytes) {
   if (bounds_) check_base(w, c, lane, at);
-  if (at - begin_ < end_ - begin_ && bytes <= end_ - at) [[likely]] return;
+  if (std::any_of(known_, known_ + kKnown, [=](const Memory& memory) { return memory.holds(at, at + bytes); })) return;
   w.lane = lane;
   look_up(w, c, at, bytes);
   w.lane = -1;
 }
 
 void GlobalChecks::check_alignment(Wave& w, const Code& c) {
+  if (c.inst->enc != Encoding::SMEM || c.src[0].kind != Kind::Sgpr) return;
+  const u64 register_offset = c.src[1].kind != Kind::None ? scalar32(w, c.src[1]) : 0;
+  const u64 at = w.sgpr64(c.src[0].index) + static_cast<u64>(i64{c.offset}) + register_offset;
   const char* name = mnemonic(c.inst->op);
-  if (c.inst->enc != Encoding::SMEM || c.src[0].kind != Kind::Sgpr || !names_addresses(name)) return;
+  if (at % 4 == 0 || c.dst_dwords == 0 || !names_addresses(name)) return;
   for (const char* part : {"buffer", "_u8", "_i8", "_u16", "_i16"}) {  // narrow loads of gfx12 drop nothing
     if (std::strstr(name, part) != nullptr) return;
   }
-  const u64 register_offset = c.src[1].kind != Kind::None ? scalar32(w, c.src[1]) : 0;
-  const u64 at = w.sgpr64(c.src[0].index) + static_cast<u64>(i64{c.offset}) + register_offset;
-  if (at % 4 == 0 || c.dst_dwords == 0) return;
   raise(w, FaultKind::Instruction, "misaligned: %s loads from address 0x%llx, of which the hardware drops the lowest two bits", name, static_cast<unsigned long long>(at));
 }
 
@@ -114,12 +116,29 @@ u64 base_of(Wave& w, const Code& c) {
 
 }  // namespace
 
-void GlobalChecks::before(Wave& w, const Code& c) {
+/// Whether bytes are in memory that is known, and in the allocation of their base.
+bool GlobalChecks::fine(u64 begin, u64 end) {
+  if (bounds_ && base_ != 0 && (begin < base_begin_ || end > base_end_)) return false;
+  for (u32 n = 0; n < kKnown; ++n) {
+    if (!known_[n].holds(begin, end)) continue;
+    std::swap(known_[0], known_[n]);
+    return true;
+  }
+  return false;
+}
+
+void GlobalChecks::before(Wave& w, const Code& c, const GlobalAccesses* accesses) {
+  if (accesses == nullptr) return;
   if (bounds_) {
     check_alignment(w, c);
     base_ = base_of(w, c);
   }
-  each_global_piece(w, c, [&](const GlobalPiece& piece) { check(w, c, piece.lane, piece.at, piece.bytes); });
+  const auto ranges = accesses->ranges();
+  if (std::all_of(ranges.begin(), ranges.end(), [this](const auto& range) { return fine(range.begin, range.end); })) return;
+  accesses->each([&](const GlobalPiece& piece) {
+    check(w, c, piece.lane, piece.at, piece.bytes);
+    return true;
+  });
 }
 
 bool given_host_memory(const Launch& launch) {

@@ -12,14 +12,15 @@
 namespace ckemu {
 
 struct Launch;
+class GlobalAccesses;
 
 class GlobalChecks {
  public:
   /// With `bounds` accesses behind the end of an allocation are reported too.
   GlobalChecks(const Launch& launch, bool bounds) : launch_(launch), bounds_(bounds) {}
 
-  /// Checks what `code` accesses in global memory.
-  void before(Wave& wave, const Code& code);
+  /// Checks what `code` accesses in global memory; `accesses` is null if it does not.
+  void before(Wave& wave, const Code& code, const GlobalAccesses* accesses);
 
  private:
   void check(Wave& wave, const Code& code, int lane, u64 at, u32 bytes);
@@ -27,10 +28,16 @@ class GlobalChecks {
   void check_base(Wave& wave, const Code& code, int lane, u64 at);
   void check_alignment(Wave& wave, const Code& code);
   bool internal(u64 at) const;
+  bool fine(u64 begin, u64 end);
 
   const Launch& launch_;
   const bool bounds_;
-  u64 begin_ = 0, end_ = 0;  // of the memory that was accessed last
+  struct Memory {
+    u64 begin = 0, end = 0;
+    bool holds(u64 from, u64 to) const { return from - begin < end - begin && to - from <= end - from; }
+  };
+  static constexpr u32 kKnown = 4;
+  Memory known_[kKnown];  // memory that was accessed before, from the last on
   u64 base_ = 0;             // of the current instruction; 0 if lanes have addresses of their own
   u64 base_begin_ = 0, base_end_ = 0;  // of the allocation that it lies in
 };

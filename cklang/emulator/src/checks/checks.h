@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "checks/accesses.h"
 #include "checks/bounds.h"
 #include "checks/global_races.h"
 #include "checks/hazards.h"
@@ -13,6 +14,7 @@
 #include "checks/races.h"
 #include "checks/range.h"
 #include "checks/recording.h"
+#include "checks/stretch.h"
 #include "checks/unwritten.h"
 #include "checks/waits.h"
 #include "checks/wave_order.h"
@@ -64,14 +66,31 @@ struct Checks {
   bool range = false;
   std::unique_ptr<Late> late;      // if memory operations are put off
   bool written = false;            // whether reads of device memory come after writes
+  bool stepwise = false;           // whether each instruction is checked where it is executed
+  GlobalAccesses* accesses = nullptr;  // of the whole workgroup: room for those of one instruction
 
-  /// Called before each instruction; raises what is found, unless the kernel may go on (checks/reports.h).
-  void before(Wave& wave, const Code& code) const;
+  /// Called before each instruction that is interpreted; raises what is found, unless the kernel may go on
+  /// (checks/reports.h).
+  void before(Wave& wave, const Code& code);
+  /// Called before the first instruction of a stretch, where all of it will be executed.
+  void before(Wave& wave, const Stretch& stretch);
   /// Whether `code` is executed later.
   bool put_off(Wave& wave, const Code& code) const { return late && late->before(wave, code); }
+  /// Whether something looks at each instruction by itself.
+  bool by_instruction() const { return stepwise || late || record != nullptr || numeric; }
+  /// Whether `code` has been checked with what came before it.
+  bool covers(const Code& code) const { return &code == covered_ && covered_ != covered_end_; }
 
  private:
-  void check(Wave& wave, const Code& code) const;
+  void check(Wave& wave, const Stretch& stretch);
+  void check_plain(Wave& wave, const Stretch& stretch);
+  void check_one(Wave& wave, const Stretch& stretch);
+  void check_values(Wave& wave, const Code& code);
+
+  const Code *covered_ = nullptr, *covered_end_ = nullptr;  // what has been checked with earlier instructions
 };
+
+/// `Checks::before`, for translated code.
+void check_stretch(Wave* wave, const Stretch* stretch);
 
 }  // namespace ckemu

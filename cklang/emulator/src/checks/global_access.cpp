@@ -38,7 +38,7 @@ struct GlobalOps {
   GlobalOps() {
     for (size_t n = 0; n < static_cast<size_t>(Op::kCount); ++n) {
       const char *own = mnemonic(static_cast<Op>(n)), *name = mnemonic(plain_name(static_cast<Op>(n)));
-      of[n] = {names_addresses(name), has(own, "store"), has(own, "load_lds"), global_width(name)};
+      of[n] = {names_addresses(name), has(own, "store"), has(own, "load_lds"), has(name, "format"), has(name, "d16_hi"), global_width(name)};
     }
   }
 };
@@ -58,14 +58,62 @@ u32 global_width(const char* name) {
   return 4;
 }
 
+void GlobalAccesses::add_range(u64 at, u32 bytes) {
+  if (ranges_ != 0) {
+    AddressRange& last = range_[ranges_ - 1];
+    if (at == last.end) {
+      last.end += bytes;
+      return;
+    }
+    if (at >= last.begin && at + bytes <= last.end) return;
+  }
+  range_[ranges_++] = {at, at + bytes};
+}
+
+/// Whether all lanes are in the range of a buffer without elements, so that each accesses all of its bytes.
+bool GlobalAccesses::collect_buffer(Wave& w, const Code& c, u32 bytes) {
+  const Buffer buffer = buffer_of(w, c);
+  if (!buffer.raw()) return false;
+  u32 highest = 0;
+  if (buffer.offset != nullptr) each_lane(w, [&](int l) { highest = std::max(highest, buffer.offset[l]); });
+  if (highest + buffer.immediate + buffer.scalar + bytes > buffer.resource.records) return false;
+  const u64 base = buffer.resource.base + buffer.scalar + buffer.immediate;
+  lanes_ = w.exec();
+  each_lane(w, [&](int l) { at_[l] = base + (buffer.offset != nullptr ? buffer.offset[l] : 0); });
+  return true;
+}
+
+void GlobalAccesses::collect_lanes(Wave& w, const Code& c) {
+  const Addresses addresses = addresses_of(w, c);
+  lanes_ = w.exec();
+  each_lane(w, [&](int l) {
+    at_[l] = addresses(l);
+    if (in_aperture(at_[l])) lanes_ &= ~(u64{1} << l);
+  });
+}
+
+void GlobalAccesses::collect(Wave& w, const Code& c) {
+  const Inst& inst = *c.inst;
+  const GlobalOp& op = global_op(inst.op);
+  lanes_ = 0;
+  apart_ = ranges_ = 0;
+  if (!op.addressed) return;
+  bytes_ = op.bytes;
+  unit_ = is_buffer(inst) ? 4 : op.bytes;
+  if (is_global(inst)) {
+    collect_lanes(w, c);
+  } else if (inst.enc == Encoding::SMEM || !collect_buffer(w, c, op.bytes)) {
+    each_global_piece(w, c, [&](const GlobalPiece& piece) {
+      piece_[apart_++] = piece;
+      add_range(piece.at, piece.bytes);
+    });
+  }
+  for (u64 left = lanes_; left != 0; left &= left - 1) add_range(at_[__builtin_ctzll(left)], bytes_);
+}
+
 bool changes_memory(const Inst& inst) {
   if (inst.row == nullptr) return false;
   return (inst.row->flags & kFlagAtomic) != 0 || has(mnemonic(inst.op), "store");
-}
-
-bool in_aperture(u64 address) {
-  const u64 upper = address >> 32;
-  return upper == kSharedAperture >> 32 || upper == kPrivateAperture >> 32;
 }
 
 }  // namespace ckemu

@@ -3,8 +3,7 @@
 // What an instruction accesses in global memory, lane by lane: for the checks that look at addresses.
 #pragma once
 
-#include <algorithm>
-
+#include "checks/accesses.h"
 #include "core/program.h"
 #include "decode/decode.h"
 #include "ops/buffer.h"
@@ -12,17 +11,6 @@
 #include "ops/handlers.h"
 
 namespace ckemu {
-
-/// A piece of what one lane accesses: `skip` bytes of the access are before it.
-struct GlobalPiece {
-  int lane;  // -1: of a scalar instruction
-  u64 at;
-  u32 bytes;
-  u32 skip;
-};
-
-/// The most pieces that an instruction has: of buffers a lane's dwords are one each.
-constexpr u32 kMostPieces = 4 * kLanes;
 
 /// Whether the operation's lanes name addresses of memory.
 bool names_addresses(const char* name);
@@ -33,13 +21,18 @@ struct GlobalOp {
   bool addressed = false;  // by its lanes
   bool store = false;
   bool to_local = false;   // a load to LDS
+  bool converts = false;   // to or from a format
+  bool upper_half = false; // of a register
   u32 bytes = 0;
 };
 const GlobalOp& global_op(Op op);
 /// Whether the instruction changes memory.
 bool changes_memory(const Inst& inst);
 /// Whether a flat address means local memory or scratch.
-bool in_aperture(u64 address);
+inline bool in_aperture(u64 address) {
+  const u64 upper = address >> 32;
+  return upper == kSharedAperture >> 32 || upper == kPrivateAperture >> 32;
+}
 
 inline bool is_buffer(const Inst& inst) { return inst.enc == Encoding::MUBUF || inst.enc == Encoding::MTBUF; }
 inline bool is_global(const Inst& inst) { return inst.enc == Encoding::GLOBAL || inst.enc == Encoding::FLAT; }
@@ -74,7 +67,7 @@ void each_global_piece(Wave& w, const Code& c, Visit visit) {
   if (!accesses_global(inst)) return;
   const GlobalOp& op = global_op(inst.op);
   if (!op.addressed) return;
-  if (inst.enc == Encoding::SMEM) return each_scalar_piece(w, c, mnemonic(plain_name(inst.op)), visit);
+  if (inst.enc == Encoding::SMEM) return each_scalar_piece(w, c, mnemonic(inst.op), visit);
   const u32 bytes = op.bytes;
   if (is_buffer(inst)) return each_buffer_piece(w, c, bytes, visit);
   const Addresses at = addresses_of(w, c);

@@ -11,8 +11,6 @@ namespace ckemu {
 
 namespace {
 
-bool has(const char* name, const char* part) { return std::strstr(name, part) != nullptr; }
-
 /// Whether a load or store reaches what all workgroups of the device share.
 bool device_scope(const Inst& inst, Family family) {
   switch (family) {
@@ -29,11 +27,17 @@ bool waits_for_memory(const Inst& inst) {
   return inst.op == Op::s_waitcnt && (simm & 15) == 0 && (simm >> 14 & 3) == 0;
 }
 
+/// Whether a wait of gfx12 leaves no store under way: memory of device scope needs no writeback.
+bool waits_for_stores(const Inst& inst) {
+  const u32 simm = static_cast<u32>(inst.simm);
+  return (inst.op == Op::s_wait_storecnt && simm == 0) || (inst.op == Op::s_wait_storecnt_dscnt && (simm >> 8 & 63) == 0);
+}
+
 bool releases(const Inst& inst, Family family) {
   switch (family) {
     case Family::Cdna2: return waits_for_memory(inst);
     case Family::Rdna3: return inst.op == Op::s_waitcnt_vscnt && inst.simm == 0;
-    case Family::Rdna4: return inst.op == Op::global_wb || inst.op == Op::global_wbinv;
+    case Family::Rdna4: return waits_for_stores(inst);
     default: return inst.op == Op::buffer_wbl2;
   }
 }
@@ -55,40 +59,7 @@ void join(std::map<u32, u32>& clock, const std::map<u32, u32>& other) {
   for (const auto& [group, fence] : other) clock[group] = std::max(clock[group], fence);
 }
 
-/// What a store writes to memory, byte by byte.
-class Stored {
- public:
-  Stored(const Wave& w, const Code& c) : wave_(w) {
-    const char* name = mnemonic(plain_name(c.inst->op));
-    const Source& data = c.src[is_buffer(*c.inst) ? 3 : 2];
-    known_ = !has(name, "format") && data.kind == Kind::Vgpr;
-    row_ = data.index;
-    bit_ = has(name, "d16_hi") ? 16 : 0;
-  }
-
-  /// Whether the bytes are those of a register; what converts has others.
-  bool known(const GlobalPiece& piece) const { return known_ && piece.lane >= 0; }
-
-  /// A byte by its address.
-  u8 operator()(const GlobalPiece& piece, u64 address) const {
-    const u32 bit = bit_ + 8 * (piece.skip + static_cast<u32>(address - piece.at));
-    return static_cast<u8>(wave_.v[row_ + bit / 32][piece.lane] >> bit % 32);
-  }
-
-  /// Whether memory has other bytes now; what is not known is taken to change it.
-  bool changes(const GlobalPiece& piece) const {
-    if (!known(piece)) return true;
-    for (u64 at = piece.at; at < piece.at + piece.bytes; ++at) {
-      if (load_as<u8>(reinterpret_cast<const void*>(at)) != (*this)(piece, at)) return true;
-    }
-    return false;
-  }
-
- private:
-  const Wave& wave_;
-  bool known_ = false;
-  u32 row_ = 0, bit_ = 0;
-};
+constexpr u8 kAllBytes = 15;
 
 /// The bits of the bytes that a mask names.
 u32 bits_of(u8 mask) {
@@ -98,6 +69,53 @@ u32 bits_of(u8 mask) {
 }
 
 }  // namespace
+
+/// What a store writes to memory.
+class GlobalRaces::Stored {
+ public:
+  Stored(const Wave& w, const Code& c) : wave_(w) {
+    const GlobalOp& op = global_op(c.inst->op);
+    const Source& data = c.src[is_buffer(*c.inst) ? 3 : 2];
+    known_ = !op.converts && data.kind == ckemu::Kind::Vgpr;
+    row_ = data.index;
+    bit_ = op.upper_half ? 16 : 0;
+  }
+
+  /// Whether the bytes are those of a register; what converts has others.
+  bool known(const GlobalPiece& piece) const { return known_ && piece.lane >= 0; }
+
+  /// The bytes of the dword at `at` that the mask names.
+  u32 operator()(const GlobalPiece& piece, u64 at, u8 mask) const {
+    const u64 first = 4 * u64{row_} + bit_ / 8 + piece.skip + at - piece.at;  // a byte of the lane's registers
+    if (mask == kAllBytes && first % 4 == 0) return wave_.v[first / 4][piece.lane];
+    u32 value = 0;
+    for (u32 n = 0; n < 4; ++n) {
+      if ((mask >> n & 1) != 0) value |= u32{byte(piece, first + n)} << 8 * n;
+    }
+    return value;
+  }
+
+  /// Whether memory has other bytes now; what is not known is taken to change it.
+  bool changes(const GlobalPiece& piece) const {
+    if (!known(piece)) return true;
+    const u64 first = 4 * u64{row_} + bit_ / 8 + piece.skip;
+    for (u64 n = 0; n < piece.bytes; ++n) {
+      if (load_as<u8>(reinterpret_cast<const void*>(piece.at + n)) != byte(piece, first + n)) return true;
+    }
+    return false;
+  }
+
+ private:
+  u8 byte(const GlobalPiece& piece, u64 number) const {
+    return static_cast<u8>(wave_.v[number / 4][piece.lane] >> 8 * (number % 4));
+  }
+
+  const Wave& wave_;
+  bool known_ = false;
+  u32 row_ = 0, bit_ = 0;
+};
+
+GlobalRaces::GlobalRaces(const Launch& launch) : launch_(launch), guesses_(launch.program->dwords()) {}
 
 GlobalRaces::Kind GlobalRaces::kind_of(const Code& c, Family family) {
   const Inst& inst = *c.inst;
@@ -112,7 +130,7 @@ u32 GlobalRaces::number_of(const Wave& w) const {
   return id[0] + launch_.groups[0] * (id[1] + launch_.groups[1] * id[2]) + 1;
 }
 
-GlobalRaces::Dword& GlobalRaces::dword_at(u64 address) {
+GlobalRaces::Page& GlobalRaces::page_at(u64 address) {
   const u64 number = address / 4 / kDwords;
   if (last_page_ == nullptr || number != last_number_) {
     std::unique_ptr<Page>& page = pages_[number];
@@ -120,7 +138,31 @@ GlobalRaces::Dword& GlobalRaces::dword_at(u64 address) {
     last_page_ = page.get();
     last_number_ = number;
   }
-  return last_page_->dword[address / 4 % kDwords];
+  return *last_page_;
+}
+
+u32 GlobalRaces::add(const State& state) {
+  states_.push_back(state);
+  return static_cast<u32>(states_.size() - 1);
+}
+
+/// Numbers the states anew that some dword has.
+void GlobalRaces::forget_unused() {
+  std::vector<u32> numbers(states_.size());
+  std::vector<State> used(1, State{});
+  for (auto& [number, page] : pages_) {
+    for (u32& state : page->state) {
+      if (state == 0) continue;
+      if (numbers[state] == 0) {
+        numbers[state] = static_cast<u32>(used.size());
+        used.push_back(states_[state]);
+      }
+      state = numbers[state];
+    }
+  }
+  states_.swap(used);
+  // As much is to be done again only after as many dwords have changed.
+  most_states_ = std::max({kFewStates, 2 * states_.size(), pages_.size() * kDwords / 4});
 }
 
 bool GlobalRaces::ordered(const Group& group, u32 number, const Moment& other) {
@@ -139,14 +181,16 @@ void GlobalRaces::fences(Wave& w, const Code& c, u32 number) {
     group.wrote = false;
   }
   if (!acquire) return;
-  join(group.clock, group.pending);
-  group.pending.clear();
+  // Not when they were looked at: between the check of a load and the load another thread may publish.
+  for (const u64 variable : group.looked) join(group.clock, published_[variable]);
+  group.looked.clear();
 }
 
-/// An atomic operation publishes what came before the last release, and learns what others have published.
+/// An atomic operation publishes what came before the last release, and learns, at the next acquire fence, what others
+/// have published.
 void GlobalRaces::synchronise(const GlobalPiece& piece, Kind kind, Group& group, u32 number) {
   Clock& shared = published_[piece.at];
-  if (kind != Kind::AtomicWrite) join(group.pending, shared);
+  if (kind != Kind::AtomicWrite) group.looked.insert(piece.at);
   if (kind == Kind::AtomicRead) return;
   join(shared, group.clock);
   if (group.released != 0) shared[number] = group.released;
@@ -161,23 +205,21 @@ bool GlobalRaces::waves_ordered(const Wave& w, const WaveAccess& earlier, const 
 }
 
 /// What another wave of the workgroup did to the same bytes, and nothing orders.
-GlobalRaces::Conflict GlobalRaces::among_waves(const Wave& w, const Request& request, const Dword& dword,
-                                               const Group& group) const {
+GlobalRaces::Conflict GlobalRaces::among_waves(const Visit& v, const State& state, u8 mask) const {
   Conflict conflict;
-  if (w.group->order == nullptr || is_atomic(request.kind)) return conflict;
+  if (v.wave.group->order == nullptr || is_atomic(v.kind)) return conflict;
   const auto differs = [&](const Moment& other, const WaveAccess& earlier, bool atomic) {
-    if (other.group == 0 || atomic || (earlier.bytes & request.mask) == 0) return false;
+    if (other.group == 0 || atomic || (earlier.bytes & mask) == 0) return false;
     conflict.wave = earlier.moment;
-    return !waves_ordered(w, earlier, group, conflict.order);
+    return !waves_ordered(v.wave, earlier, v.group, conflict.order);
   };
-  const u32 number = number_of(w);
-  if (dword.write.group == number && differs(dword.write, dword.wave_write, dword.atomic_write)) {
-    conflict.other = dword.write;
-    conflict.pc = dword.write_pc;
+  if (state.write.group == v.number && differs(state.write, state.wave_write, state.atomic_write)) {
+    conflict.other = state.write;
+    conflict.pc = state.write_pc;
     conflict.wrote = true;
-  } else if (!reads(request.kind) && dword.read.group == number && differs(dword.read, dword.wave_read, dword.atomic_read)) {
-    conflict.other = dword.read;
-    conflict.pc = dword.read_pc;
+  } else if (!reads(v.kind) && state.read.group == v.number && differs(state.read, state.wave_read, state.atomic_read)) {
+    conflict.other = state.read;
+    conflict.pc = state.read_pc;
   }
   return conflict;
 }
@@ -185,13 +227,11 @@ GlobalRaces::Conflict GlobalRaces::among_waves(const Wave& w, const Request& req
 /// Whether a load is the first guess of a loop that compares and swaps, as compilers make of atomic operations that
 /// a GPU lacks: a wrong guess is corrected there.
 bool GlobalRaces::is_guess(const Wave& w, const Code& c) {
-  {
-    const Guard guard(mutex_);
-    if (const auto known = guesses_.find(&c); known != guesses_.end()) return known->second;
-  }
-  const bool guess = guess_ahead(w, c);
-  const Guard guard(mutex_);
-  return guesses_[&c] = guess;
+  u8& guess = guesses_[c.slot];
+  if (const u8 known = __atomic_load_n(&guess, __ATOMIC_RELAXED); known != 0) return known == 2;
+  const bool ahead = guess_ahead(w, c);
+  __atomic_store_n(&guess, static_cast<u8>(1 + ahead), __ATOMIC_RELAXED);
+  return ahead;
 }
 
 bool GlobalRaces::guess_ahead(const Wave& w, const Code& c) {
@@ -207,43 +247,184 @@ bool GlobalRaces::guess_ahead(const Wave& w, const Code& c) {
   return false;
 }
 
-GlobalRaces::Conflict GlobalRaces::access(const Wave& w, const Code& c, const Request& request, Group& group, u32 number) {
-  const auto [at, mask, kind, changes, known, value] = request;
-  Dword& dword = dword_at(at);
-  const bool atomic = is_atomic(kind);
-  // The other store may not have reached memory yet: what it writes is remembered.
-  const u8 both = dword.written & mask;
-  const bool same_value = known && (both & ~dword.known) == 0 && ((dword.value ^ value) & bits_of(both)) == 0;
-  if (both != 0 && kind == Kind::Write && (!changes || same_value)) return {};
-  if ((dword.written & mask) != 0 && !(atomic && dword.atomic_write) && !ordered(group, number, dword.write)) {
-    return {dword.write, dword.write_pc, true, {}, WaveOrder::Order::Before};
+u32 GlobalRaces::after_read(const Visit& v, u32 from, u8 mask) {
+  State state = states_[from];
+  if (!ordered(v.group, v.number, state.read)) return from;
+  const bool atomic = is_atomic(v.kind), same = state.read.group == v.number && state.read.fence == v.group.fence;
+  const WaveMoment now = v.wave.group->order != nullptr ? v.wave.group->order->now(v.wave) : WaveMoment{};
+  const WaveAccess& last = state.wave_read;
+  const bool by_wave = last.moment.wave == now.wave && last.moment.arrived == now.arrived && last.bytes == mask &&
+                       last.atomics == v.group.atomics[v.wave.id];
+  if (same && by_wave && (state.been_read & mask) == mask && state.atomic_read == (atomic && state.atomic_read)) return from;
+  state.been_read = static_cast<u8>(same ? state.been_read | mask : mask);
+  state.atomic_read = atomic && (!same || state.atomic_read);
+  state.read = {v.number, v.group.fence};
+  state.wave_read = {now, v.group.atomics[v.wave.id], mask, false};
+  state.read_pc = v.code.pc;
+  return add(state);
+}
+
+u32 GlobalRaces::after_write(const Visit& v, u32 from, u8 mask) {
+  State state = states_[from];
+  const bool same = state.write.group == v.number && state.write.fence == v.group.fence;
+  const WaveMoment now = v.wave.group->order != nullptr ? v.wave.group->order->now(v.wave) : WaveMoment{};
+  state.written = static_cast<u8>(same ? state.written | mask : mask);
+  state.known = static_cast<u8>(v.known ? state.known | mask : state.known & ~mask);
+  state.atomic_write = is_atomic(v.kind);
+  state.write = {v.number, v.group.fence};
+  state.wave_write = {now, v.group.atomics[v.wave.id], mask, true};
+  state.write_pc = v.code.pc;
+  v.group.wrote = true;
+  return add(state);
+}
+
+/// The state after an access to the bytes of `mask`. A conflict is noted, and the state stays.
+u32 GlobalRaces::after(Visit& v, u32 from, u8 mask) {
+  const State& state = states_[from];
+  const bool atomic = is_atomic(v.kind);
+  if ((state.written & mask) != 0 && !(atomic && state.atomic_write) && !ordered(v.group, v.number, state.write)) {
+    v.conflict = {state.write, state.write_pc, true, {}, WaveOrder::Order::Before};
+    return from;
   }
-  if (const Conflict conflict = among_waves(w, request, dword, group); conflict.other.group != 0) return conflict;
-  const Moment now{number, group.fence};
-  const WaveAccess own{w.group->order != nullptr ? w.group->order->now(w) : WaveMoment{}, group.atomics[w.id], mask, !reads(kind)};
-  if (reads(kind)) {
-    if (!ordered(group, number, dword.read)) return {};
-    const bool same = dword.read.group == number && dword.read.fence == group.fence;
-    dword.been_read = static_cast<u8>(same ? dword.been_read | mask : mask);
-    dword.atomic_read = atomic && (!same || dword.atomic_read);
-    dword.read = now;
-    dword.wave_read = own;
-    dword.read_pc = c.pc;
-    return {};
+  v.conflict = among_waves(v, state, mask);
+  if (v.conflict.other.group != 0) return from;
+  if (reads(v.kind)) return after_read(v, from, mask);
+  if ((state.been_read & mask) != 0 && !(atomic && state.atomic_read) && !ordered(v.group, v.number, state.read)) {
+    v.conflict = {state.read, state.read_pc, false, {}, WaveOrder::Order::Before};
+    return from;
   }
-  if ((dword.been_read & mask) != 0 && !(atomic && dword.atomic_read) && !ordered(group, number, dword.read)) {
-    return {dword.read, dword.read_pc, false, {}, WaveOrder::Order::Before};
+  return after_write(v, from, mask);
+}
+
+inline u32 GlobalRaces::next(Visit& v, u32 from, u8 mask) {
+  Visit::Step& step = v.steps[from % Visit::kSteps];
+  if (step.mask != mask || step.from != from) [[unlikely]] {
+    const u32 to = after(v, from, mask);
+    if (v.conflict.other.group != 0 || is_atomic(v.kind)) return to;  // an atomic operation changes what comes after
+    step = {from, to, mask};
   }
-  const bool same = dword.write.group == number && dword.write.fence == group.fence;
-  dword.written = static_cast<u8>(same ? dword.written | mask : mask);
-  dword.known = static_cast<u8>(known ? dword.known | mask : dword.known & ~mask);
-  dword.value = (dword.value & ~bits_of(mask)) | (value & bits_of(mask));
-  dword.atomic_write = atomic;
-  dword.write = now;
-  dword.wave_write = own;
-  dword.write_pc = c.pc;
-  group.wrote = true;
-  return {};
+  return step.to;
+}
+
+namespace {
+
+/// The bytes of the dword at `at` that an access from `begin` to before `end` covers, a bit each.
+u8 mask_of(u64 at, u64 begin, u64 end) {
+  const u64 first = std::max(at, begin) - at, last = std::min(at + 4, end) - at;
+  return static_cast<u8>((1u << last) - (1u << first));
+}
+
+/// How many of `most` states, 1 at least, are as the first.
+u32 run_of(const u32* state, u32 most) {
+  const U8v first = state[0];
+  u32 count = 0;
+  while (count + 8 <= most && mask_bits(load_as<U8v>(state + count) == first) == 0xff) count += 8;
+  while (count < most && state[count] == state[0]) ++count;
+  return std::max<u32>(count, 1);
+}
+
+}  // namespace
+
+/// Loads, which are told apart by nothing but their addresses.
+void GlobalRaces::visit_reads(Visit& v, const GlobalAccesses& accesses) {
+  for (const auto& [begin, end] : accesses.ranges()) {
+    for (u64 at = begin / 4 * 4; at < end;) {
+      u32* state = &page_at(at).state[at / 4 % kDwords];
+      const u64 stop = std::min(end, (at / 4 / kDwords + 1) * 4 * kDwords);
+      while (at < stop) {
+        const u8 mask = mask_of(at, begin, end);
+        const u32 from = *state, to = next(v, from, mask);
+        if (v.conflict.other.group != 0) {
+          v.place = at;
+          return;
+        }
+        const u32 count = mask != kAllBytes ? 1 : run_of(state, static_cast<u32>((stop - at) / 4));
+        if (to != from) std::fill(state, state + count, to);
+        at += 4 * count;
+        state += count;
+      }
+    }
+  }
+}
+
+void GlobalRaces::visit_atomics(Visit& v, const GlobalAccesses& accesses) {
+  const Stored stored(v.wave, v.code);
+  accesses.each([&](const GlobalPiece& piece) {
+    synchronise(piece, v.kind, v.group, v.number);
+    ++v.group.atomics[v.wave.id];
+    visit_piece(v, stored, piece, true);
+    return v.conflict.other.group == 0;
+  });
+}
+
+void GlobalRaces::visit_writes(Visit& v, const Stored& stored, const GlobalAccesses& accesses, const bool* changed) {
+  accesses.each([&](const GlobalPiece& piece) {
+    v.known = stored.known(piece);
+    visit_piece(v, stored, piece, changed == nullptr || *changed++);
+    return v.conflict.other.group == 0;
+  });
+}
+
+/// One piece of a store or an atomic operation.
+void GlobalRaces::visit_piece(Visit& v, const Stored& stored, const GlobalPiece& piece, bool changes) {
+  for (u64 at = piece.at / 4 * 4; at < piece.at + piece.bytes; at += 4) {
+    Page& page = page_at(at);
+    u32 &state = page.state[at / 4 % kDwords], &last = page.value[at / 4 % kDwords];
+    const u8 mask = mask_of(at, piece.at, piece.at + piece.bytes);
+    const u32 bits = bits_of(mask), value = v.known ? stored(piece, at, mask) : 0;
+    // The other store may not have reached memory yet: what it writes is remembered.
+    const u8 both = states_[state].written & mask;
+    const bool same_value = v.known && (both & ~states_[state].known) == 0 && ((last ^ value) & bits_of(both)) == 0;
+    if (both != 0 && v.kind == Kind::Write && (!changes || same_value)) continue;
+    state = next(v, state, mask);
+    if (v.conflict.other.group != 0) {
+      v.place = at;
+      return;
+    }
+    if (!reads(v.kind)) last = (last & ~bits) | (value & bits);
+  }
+}
+
+/// Whether some of the bytes have been written before.
+bool GlobalRaces::rewrites(const GlobalAccesses& accesses) {
+  u32 unwritten = 0;
+  for (const auto& [begin, end] : accesses.ranges()) {
+    for (u64 at = begin / 4 * 4; at < end; at += 4) {
+      const u32 state = page_at(at).state[at / 4 % kDwords];
+      if (state == unwritten) continue;
+      if ((states_[state].written & mask_of(at, begin, end)) != 0) return true;
+      if (states_[state].written == 0) unwritten = state;
+    }
+  }
+  return false;
+}
+
+/// Whom an instruction is in conflict with.
+GlobalRaces::Visit GlobalRaces::visit(Wave& w, const Code& c, Kind kind, const GlobalAccesses& accesses) {
+  const u32 number = number_of(w);
+  const Stored stored(w, c);
+  bool changed[kMostPieces];
+  u32 count = 0;
+  {
+    const Guard guard(mutex_);
+    if (states_.size() > most_states_) forget_unused();
+    Visit visit{w, c, kind, groups_[number], number};
+    if (kind == Kind::Read) visit_reads(visit, accesses);
+    if (is_atomic(kind)) visit_atomics(visit, accesses);
+    const bool first = kind == Kind::Write && !rewrites(accesses);
+    if (first) visit_writes(visit, stored, accesses, nullptr);
+    if (first || kind != Kind::Write) return visit;
+  }
+  accesses.each([&](const GlobalPiece& piece) {  // not under the lock: memory may not be there
+    w.lane = piece.lane;
+    changed[count++] = stored.changes(piece);
+    return true;
+  });
+  w.lane = -1;
+  const Guard guard(mutex_);
+  Visit visit{w, c, kind, groups_[number], number};
+  visit_writes(visit, stored, accesses, changed);
+  return visit;
 }
 
 void GlobalRaces::report(Wave& w, const Code& c, const GlobalPiece& piece, Kind kind, const Conflict& conflict) {
@@ -268,46 +449,17 @@ void GlobalRaces::report(Wave& w, const Code& c, const GlobalPiece& piece, Kind 
         other / width % height, other / width / height, conflict.wrote ? "written" : "read", earlier.c_str(), place.c_str());
 }
 
-void GlobalRaces::before(Wave& w, const Code& c) {
-  const u32 number = number_of(w);
-  fences(w, c, number);
-  if (!accesses_global(*c.inst)) return;
+void GlobalRaces::before(Wave& w, const Code& c, const GlobalAccesses* accesses) {
+  fences(w, c, number_of(w));
+  if (accesses == nullptr || accesses->empty()) return;
   const Kind plain = kind_of(c, w.program->family());
   const Kind kind = plain == Kind::Read && is_guess(w, c) ? Kind::AtomicRead : plain;
-  const Stored stored(w, c);
-  GlobalPiece pieces[kMostPieces];
-  bool changed[kMostPieces];
-  u32 count = 0;
-  each_global_piece(w, c, [&](const GlobalPiece& piece) {
-    w.lane = piece.lane;  // for a fault: what follows reads the memory
-    changed[count] = kind != Kind::Write || stored.changes(piece);
-    pieces[count++] = piece;
+  const Visit result = visit(w, c, kind, *accesses);
+  if (result.conflict.other.group == 0) return;
+  accesses->each([&](const GlobalPiece& piece) {
+    if (result.place >= piece.at / 4 * 4 && result.place < piece.at + piece.bytes) report(w, c, piece, kind, result.conflict);
+    return true;
   });
-  w.lane = -1;
-  if (count == 0) return;
-  Conflict conflict;
-  const GlobalPiece* place = nullptr;
-  {  // raising jumps over destructors
-    const Guard guard(mutex_);
-    Group& group = groups_[number];
-    for (u32 n = 0; n < count && conflict.other.group == 0; ++n) {
-      const GlobalPiece& piece = pieces[n];
-      place = &piece;
-      const bool known = kind == Kind::Write && stored.known(piece);
-      if (is_atomic(kind)) {
-        synchronise(piece, kind, group, number);
-        ++group.atomics[w.id];
-      }
-      for (u64 at = piece.at / 4 * 4; at < piece.at + piece.bytes && conflict.other.group == 0; at += 4) {
-        const u64 first = std::max(at, piece.at) - at, last = std::min(at + 4, piece.at + piece.bytes) - at;
-        const u8 mask = static_cast<u8>((1u << last) - (1u << first));
-        u32 value = 0;
-        for (u64 byte = first; byte < last && known; ++byte) value |= u32{stored(piece, at + byte)} << 8 * byte;
-        conflict = access(w, c, {at, mask, kind, changed[n], known, value}, group, number);
-      }
-    }
-  }
-  if (conflict.other.group != 0) report(w, c, *place, kind, conflict);
 }
 
 }  // namespace ckemu

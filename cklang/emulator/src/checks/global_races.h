@@ -11,7 +11,7 @@
 //   gfx90a  s_waitcnt vmcnt(0)     buffer_wbinvl1
 //   gfx942  buffer_wbl2            buffer_inv       (gfx950 too)
 //   gfx11   s_waitcnt_vscnt 0      buffer_gl1_inv or buffer_gl0_inv
-//   gfx12   global_wb              global_inv       (global_wbinv is both)
+//   gfx12   s_wait_storecnt 0      global_inv or global_wbinv
 //
 // Waves of one workgroup are ordered by its barriers (checks/wave_order.h), or where both have executed
 // atomic operations, the earlier one after its access: then no report is made.
@@ -23,6 +23,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 #include "checks/wave_order.h"
 #include "core/mutex.h"
@@ -30,16 +31,19 @@
 namespace ckemu {
 
 struct GlobalPiece;
+class GlobalAccesses;
 struct Launch;
 
 class GlobalRaces {
  public:
-  explicit GlobalRaces(const Launch& launch) : launch_(launch) {}
+  explicit GlobalRaces(const Launch& launch);
 
-  /// Checks and notes what `code` does; called by all threads of a launch.
-  void before(Wave& wave, const Code& code);
+  /// Checks and notes what `code` does; called by all threads of a launch. `accesses` is null if it accesses no
+  /// global memory.
+  void before(Wave& wave, const Code& code, const GlobalAccesses* accesses);
 
  private:
+  class Stored;
   enum class Kind : u8 { Read, Write, Atomic, AtomicRead, AtomicWrite };
   /// A workgroup at a time: its number + 1, 0 for none, and how many fences it had passed.
   struct Moment {
@@ -53,25 +57,28 @@ class GlobalRaces {
     bool wrote = false;
   };
   /// The last accesses to a dword, with a bit for each byte.
-  struct Dword {
+  struct State {
     Moment write, read;
     u32 write_pc = 0, read_pc = 0;
-    u32 value = 0;  // what the last write wrote, as far as it is known
     u8 written = 0, been_read = 0, known = 0;
     bool atomic_write = false, atomic_read = false;
     WaveAccess wave_write, wave_read;
   };
   static constexpr u32 kDwords = 1024;
+  static constexpr size_t kFewStates = 1 << 14;
   static constexpr u32 kMostWaves = 32;  // of a workgroup
+  /// Neighbouring dwords. Few states are different, so that a dword has the number of one.
   struct Page {
-    Dword dword[kDwords];
+    u32 state[kDwords] = {};
+    u32 value[kDwords] = {};  // what the last write wrote, as far as it is known
   };
   using Clock = std::map<u32, u32>;  // fences of other workgroups that come before
   struct Group {
     u32 fence = 1;     // the current one
     u32 released = 0;  // what atomic operations publish
     bool wrote = false;
-    Clock clock, pending;
+    Clock clock;
+    std::set<u64> looked;  // atomic variables that were read since the last acquire fence
     u32 atomics[kMostWaves] = {};  // of each wave
   };
   struct Conflict {
@@ -87,22 +94,42 @@ class GlobalRaces {
   static bool reads(Kind kind) { return kind == Kind::Read || kind == Kind::AtomicRead; }
   void fences(Wave& wave, const Code& code, u32 number);
   void synchronise(const GlobalPiece& piece, Kind kind, Group& group, u32 number);
-  struct Request {
-    u64 at;  // of a dword
-    u8 mask;
+  /// What an instruction does, and what that makes of states: it is found out once for each.
+  struct Visit {
+    Wave& wave;
+    const Code& code;
     Kind kind;
-    bool changes;
-    bool known;  // whether `value` is what is written
-    u32 value;
+    Group& group;
+    u32 number;
+    bool known = false;  // whether what is written is
+    Conflict conflict = {};
+    u64 place = 0;       // of the conflict
+    struct Step {
+      u32 from = 0, to = 0;
+      u8 mask = 0;
+    };
+    static constexpr u32 kSteps = 16;
+    Step steps[kSteps] = {};
   };
-  Conflict access(const Wave& wave, const Code& code, const Request& request, Group& group, u32 number);
-  Conflict among_waves(const Wave& wave, const Request& request, const Dword& dword, const Group& group) const;
+  Visit visit(Wave& wave, const Code& code, Kind kind, const GlobalAccesses& accesses);
+  void visit_reads(Visit& visit, const GlobalAccesses& accesses);
+  void visit_atomics(Visit& visit, const GlobalAccesses& accesses);
+  void visit_writes(Visit& visit, const Stored& stored, const GlobalAccesses& accesses, const bool* changed);
+  void visit_piece(Visit& visit, const Stored& stored, const GlobalPiece& piece, bool changes);
+  bool rewrites(const GlobalAccesses& accesses);
+  u32 next(Visit& visit, u32 state, u8 mask);
+  u32 after(Visit& visit, u32 state, u8 mask);
+  u32 after_read(const Visit& visit, u32 state, u8 mask);
+  u32 after_write(const Visit& visit, u32 state, u8 mask);
+  Conflict among_waves(const Visit& visit, const State& state, u8 mask) const;
+  u32 add(const State& state);
+  void forget_unused();
   static bool waves_ordered(const Wave& wave, const WaveAccess& earlier, const Group& group, WaveOrder::Order& order);
   bool is_guess(const Wave& wave, const Code& code);
   static bool guess_ahead(const Wave& wave, const Code& code);
   static bool ordered(const Group& group, u32 number, const Moment& other);
   [[noreturn]] void report(Wave& wave, const Code& code, const GlobalPiece& piece, Kind kind, const Conflict& conflict);
-  Dword& dword_at(u64 address);
+  Page& page_at(u64 address);
   u32 number_of(const Wave& wave) const;
 
   const Launch& launch_;
@@ -112,7 +139,9 @@ class GlobalRaces {
   u64 last_number_ = 0;
   std::map<u64, Clock> published_;  // by the address of an atomic variable
   std::map<u32, Group> groups_;
-  std::map<const Code*, bool> guesses_;
+  std::vector<u8> guesses_;  // by dword of the code: 0 is not known yet, 1 no, 2 yes
+  std::vector<State> states_{State{}};  // the first is that of what nobody has accessed
+  size_t most_states_ = kFewStates;
 };
 
 }  // namespace ckemu

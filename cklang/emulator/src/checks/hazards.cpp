@@ -79,10 +79,6 @@ void raise_hazard(Wave& w, const Code& c, const Code& earlier, const Message& ru
         mnemonic(c.inst->op), rule.c_str());
 }
 
-Hazards::Hazards(Family family, u32 rows, u32 lanes) : family_(family), rules_(hazard_rules(family)) {
-  if (is_rdna(family)) dependencies_ = std::make_unique<DependencyHazards>(family, rows, lanes == kLanes);
-}
-
 namespace {
 
 /// Whether a later instruction takes part in a rule by vector registers alone, or by scalar ones alone.
@@ -104,46 +100,115 @@ bool may_matter(const HazardRule& rule, const RegisterSpans& registers) {
 
 }  // namespace
 
-/// What the rules say about `c` as the earlier instruction: nothing where it has no registers that they name.
-Hazards::Earlier Hazards::note_of(const Code& c, u32 kinds) const {
+void HazardHistory::drop_old() {
+  const auto over = [this](const Earlier& earlier) { return now_ - earlier.next >= earlier.reach; };
+  earlier_.erase(std::remove_if(earlier_.begin(), earlier_.end(), over), earlier_.end());
+}
+
+HazardHistory::Broken HazardHistory::check(const Code& c, u32 kinds, const std::vector<HazardRule>& rules) {
+  drop_old();
+  for (size_t n = earlier_.size(); n-- > 0;) {
+    const Earlier& earlier = earlier_[n];
+    const u32 between = static_cast<u32>(now_ - earlier.next);
+    if ((earlier.later & kinds) == 0) continue;
+    for (const HazardRule& rule : rules) {
+      if ((rule.earlier & earlier.kinds) == 0 || (rule.later & kinds) == 0) continue;
+      if (between < states_of(rule, *earlier.code->inst) && depend(rule, *earlier.code, c)) return {&rule, earlier.code, between};
+    }
+  }
+  return {};
+}
+
+/// Nothing is noted of an instruction without registers that the rules name.
+void HazardHistory::add(const Code& c, u32 kinds, const std::vector<HazardRule>& rules) {
+  now_ += c.inst->op == Op::s_nop ? (static_cast<u32>(c.inst->simm) & 15) + 1 : 1;
   Earlier note{&c, kinds, now_, 0, 0};
   RegisterSpans registers;
   EarlierPart part = EarlierPart::None;  // of which they are
-  for (const HazardRule& rule : rules_) {
+  for (const HazardRule& rule : rules) {
     if ((rule.earlier & kinds) == 0) continue;
     if (rule.earlier_part != part) registers = earlier_registers(c, part = rule.earlier_part);
     if (!may_matter(rule, registers)) continue;
     note.reach = std::max(note.reach, states_of(rule, *c.inst));
     note.later |= rule.later;
   }
-  return note;
+  if (note.reach != 0) earlier_.push_back(note);
+  drop_old();
 }
 
-void Hazards::check(Wave& w, const Code& c, u32 kinds, const Earlier& earlier) const {
-  const u32 between = static_cast<u32>(now_ - earlier.next);
-  for (const HazardRule& rule : rules_) {
-    if ((rule.earlier & earlier.kinds) == 0 || (rule.later & kinds) == 0) continue;
-    const u32 needed = states_of(rule, *earlier.code->inst);
-    if (between >= needed || !depend(rule, *earlier.code, c)) continue;
-    Message text;
-    text.add("%s: %u wait states between them, and %u are needed (s_nop %u is missing)", rule.text, between, needed,
-             needed - between - 1);
-    raise_hazard(w, c, *earlier.code, text);
+std::vector<u64> HazardHistory::key() const {
+  std::vector<u64> key;
+  for (const Earlier& earlier : earlier_) {
+    key.push_back(reinterpret_cast<u64>(earlier.code));
+    key.push_back(now_ - earlier.next);
   }
+  return key;
+}
+
+HazardHistory HazardHistories::at(u32 number) {
+  const Guard guard(lock_);
+  return all_[number];
+}
+
+u32 HazardHistories::number_of(const HazardHistory& history) {
+  const Guard guard(lock_);
+  const auto [place, fresh] = numbers_.try_emplace(history.key(), static_cast<u32>(all_.size()));
+  if (fresh) all_.push_back(history);
+  return place->second;
+}
+
+Hazards::Hazards(Program& program, u32 rows, u32 lanes)
+    : family_(program.family()), rules_(hazard_rules(family_)), histories_(program.hazard_histories()) {
+  if (is_rdna(family_)) dependencies_ = std::make_unique<DependencyHazards>(family_, rows, lanes == kLanes);
+}
+
+namespace {
+
+constexpr u32 kBroken = ~u32{0};
+
+}  // namespace
+
+/// The number of the history after a stretch; kBroken if some rule is.
+u32 Hazards::after(const Stretch& stretch) {
+  HazardHistory history = histories_.at(history_);
+  for (u32 n = 0; n < stretch.count; ++n) {
+    const Code& c = stretch.first[n];
+    const u32 kinds = hazard_kinds(*c.inst, family_);
+    if (history.check(c, kinds, rules_).rule != nullptr) return kBroken;
+    history.add(c, kinds, rules_);
+  }
+  return histories_.number_of(history);
+}
+
+bool Hazards::pass(const Stretch& stretch) {
+  if (dependencies_) return false;
+  u64& place = stretch.hazards.at[history_ % HazardSteps::kCount];  // who comes before, plus 1, and what comes after
+  u64 step = __atomic_load_n(&place, __ATOMIC_RELAXED);
+  if (step >> 32 != history_ + u64{1}) {
+    step = (history_ + u64{1}) << 32 | after(stretch);
+    __atomic_store_n(&place, step, __ATOMIC_RELAXED);
+  }
+  if (static_cast<u32>(step) == kBroken) return false;
+  history_ = static_cast<u32>(step);
+  return true;
 }
 
 void Hazards::before(Wave& w, const Code& c) {
   const u32 kinds = hazard_kinds(*c.inst, family_);
   if (dependencies_) return dependencies_->before(w, c, kinds);
-  const auto over = [this](const Earlier& earlier) { return now_ - earlier.next >= earlier.reach; };
-  earlier_.erase(std::remove_if(earlier_.begin(), earlier_.end(), over), earlier_.end());
-  for (size_t n = earlier_.size(); n-- > 0;) {
-    if ((earlier_[n].later & kinds) != 0) check(w, c, kinds, earlier_[n]);
+  HazardHistory::Broken broken;
+  {  // raising jumps over destructors
+    HazardHistory history = histories_.at(history_);
+    broken = history.check(c, kinds, rules_);
+    history.add(c, kinds, rules_);
+    if (broken.rule == nullptr) history_ = histories_.number_of(history);
   }
-  now_ += c.inst->op == Op::s_nop ? (static_cast<u32>(c.inst->simm) & 15) + 1 : 1;
-  if (kinds == 0) return;
-  const Earlier note = note_of(c, kinds);
-  if (note.reach != 0) earlier_.push_back(note);
+  if (broken.rule == nullptr) return;
+  const u32 needed = states_of(*broken.rule, *broken.earlier->inst);
+  Message text;
+  text.add("%s: %u wait states between them, and %u are needed (s_nop %u is missing)", broken.rule->text, broken.between,
+           needed, needed - broken.between - 1);
+  raise_hazard(w, c, *broken.earlier, text);
 }
 
 }  // namespace ckemu

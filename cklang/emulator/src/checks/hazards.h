@@ -5,10 +5,12 @@
 // are few and of another form (hazards_rdna.cpp).
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "checks/hazard_kinds.h"
+#include "checks/stretch.h"
 
 namespace ckemu {
 
@@ -72,12 +74,21 @@ class DependencyHazards {
   const Code* mask_written_[128] = {}; // by a scalar one since
 };
 
-class Hazards {
+/// The instructions after which some rule still matters.
+class HazardHistory {
  public:
-  Hazards(Family family, u32 rows, u32 lanes);
-
-  /// Checks `code` against the instructions before it; raises where one is too close.
-  void before(Wave& wave, const Code& code);
+  /// A rule that is broken, and by which instruction before.
+  struct Broken {
+    const HazardRule* rule = nullptr;
+    const Code* earlier = nullptr;
+    u32 between = 0;
+  };
+  /// The first rule that `code` breaks if it comes now.
+  Broken check(const Code& code, u32 kinds, const std::vector<HazardRule>& rules);
+  /// Adds `code`, after which as many wait states have passed as it takes.
+  void add(const Code& code, u32 kinds, const std::vector<HazardRule>& rules);
+  /// What tells it from others: each instruction, and the wait states since.
+  std::vector<u64> key() const;
 
  private:
   struct Earlier {
@@ -87,14 +98,42 @@ class Hazards {
     u32 reach;  // states after which no rule matters
     u32 later;  // kinds of instructions that a rule may forbid behind it
   };
-  Earlier note_of(const Code& code, u32 kinds) const;
-  void check(Wave& wave, const Code& code, u32 kinds, const Earlier& earlier) const;
+  void drop_old();
+
+  std::vector<Earlier> earlier_;
+  u64 now_ = 0;
+};
+
+/// The histories that waves of a program have had, by number; 0 is the empty one. Straight code leads from
+/// one to the same other each time, so it is looked at once for each.
+class HazardHistories {
+ public:
+  HazardHistory at(u32 number);
+  u32 number_of(const HazardHistory& history);
+
+ private:
+  Mutex lock_;
+  std::vector<HazardHistory> all_{HazardHistory{}};
+  std::map<std::vector<u64>, u32> numbers_{{{}, 0}};
+};
+
+class Hazards {
+ public:
+  Hazards(Program& program, u32 rows, u32 lanes);
+
+  /// Goes past a stretch; false, and nothing is noted, if its instructions must be looked at one by one.
+  bool pass(const Stretch& stretch);
+  /// Checks `code` against the instructions before it; raises where one is too close.
+  void before(Wave& wave, const Code& code);
+
+ private:
+  u32 after(const Stretch& stretch);
 
   const Family family_;
   const std::vector<HazardRule>& rules_;
+  HazardHistories& histories_;
   std::unique_ptr<DependencyHazards> dependencies_;
-  std::vector<Earlier> earlier_;
-  u64 now_ = 0;
+  u32 history_ = 0;
 };
 
 /// Reports `code` and the earlier instruction.

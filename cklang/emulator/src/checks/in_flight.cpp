@@ -18,7 +18,7 @@ InFlight::Counts InFlight::counts_of(const Inst& inst, Family family) {
   switch (inst.enc) {
     case Encoding::DS: return {local};
     case Encoding::SMEM: return {scalar, false};
-    case Encoding::FLAT: return {memory | local, false};
+    case Encoding::FLAT: return {memory | local, is_rdna(family)};
     case Encoding::MUBUF:
     case Encoding::MTBUF:
     case Encoding::GLOBAL:
@@ -43,9 +43,9 @@ const char* InFlight::name_of(Counter counter, Family family) {
 }
 
 bool InFlight::under_way(u64 number) const {
-  for (const Queue& queue : queues_) {  // a flat operation is in two
-    for (const Operation& other : queue) {
-      if (other.number == number) return true;
+  for (const Queue& queue : queues_) {
+    for (size_t n = queue.first; n < queue.operations.size(); ++n) {
+      if (queue.operations[n].number == number) return true;
     }
   }
   return false;

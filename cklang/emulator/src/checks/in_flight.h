@@ -10,8 +10,8 @@
 //   gfx12  loadcnt, storecnt, dscnt, kmcnt: loads; stores; LDS; scalar loads and messages. Flat
 //          operations are in two
 //
-// Memory and LDS operations finish in the order of issue; scalar loads in any order, flat operations too,
-// so that while one is under way only a wait for 0 tells anything.
+// Memory and LDS operations finish in the order of issue; scalar loads in any order, on CDNA flat operations too,
+// so that while one is under way only a wait for 0 tells anything. On RDNA LLVM waits for one of several flat loads.
 #pragma once
 
 #include <vector>
@@ -32,6 +32,7 @@ class InFlight {
     const Code* code;
     u64 number;  // in order of issue, from 1
     bool ordered;
+    bool twice;  // in two counters
   };
 
   static Counts counts_of(const Inst& inst, Family family);
@@ -49,11 +50,13 @@ class InFlight {
   /// Adds an operation, which may have to wait for the oldest one; its number.
   template <class Finished>
   u64 start(const Code& code, const Counts& counts, Finished finished) {
-    const Operation operation{&code, ++issued_, counts.ordered};
+    const bool twice = (counts.counters & (counts.counters - 1)) != 0;
+    const Operation operation{&code, ++issued_, counts.ordered, twice};
     for (u32 n = 0; n < kCounters; ++n) {
       if ((counts.counters >> n & 1) == 0) continue;
       if (n != kLocal && n != kScalar) wait(static_cast<Counter>(n), kMostOperations - 1, finished);
-      queues_[n].push_back(operation);
+      queues_[n].operations.push_back(operation);
+      queues_[n].unordered += !counts.ordered;
       ++begun_.count[n];
     }
     return operation.number;
@@ -75,20 +78,32 @@ class InFlight {
     u32 left[kCounters] = {kAny, kAny, kAny, kAny};
   };
   static Limits limits_of(const Code& code, Family family);
-  using Queue = std::vector<Operation>;
+  struct Queue {
+    std::vector<Operation> operations;
+    size_t first = 0;      // of those that are under way
+    size_t unordered = 0;  // of these
+
+    size_t size() const { return operations.size() - first; }
+    Operation take() {
+      const Operation operation = operations[first++];
+      unordered -= !operation.ordered;
+      if (first == operations.size() || first > kMostOperations) {
+        operations.erase(operations.begin(), operations.begin() + static_cast<i64>(first));
+        first = 0;
+      }
+      return operation;
+    }
+  };
 
   template <class Finished>
   void wait(Counter counter, u32 left, Finished finished) {
     Queue& queue = queues_[counter];
     if (queue.size() <= left) return;
-    bool ordered = true;
-    for (const Operation& operation : queue) ordered &= operation.ordered;
-    if (left != 0 && !ordered) return;
+    if (left != 0 && queue.unordered != 0) return;
     while (queue.size() > left) {
-      const Operation operation = queue.front();
-      queue.erase(queue.begin());
+      const Operation operation = queue.take();
       ++ended_.count[counter];
-      if (!under_way(operation.number)) finished(operation);
+      if (!operation.twice || !under_way(operation.number)) finished(operation);
     }
   }
 

@@ -2,9 +2,11 @@
 //
 // Finds accesses to local memory that no barrier orders, and reads of what was never written.
 //
-// For each dword, or each byte of one whose bytes are accessed by themselves, it is known who wrote it last and who has read it since; what a barrier orders is in
-// checks/wave_order.h. Atomic operations do not race with each other, and writing what is there already is
-// no write: waves that share a value often all store it. Accesses through flat addresses are not seen.
+// For each dword, or each byte of one whose bytes are accessed by themselves, it is known who wrote it last and
+// who has read it since; what a barrier orders is in checks/wave_order.h. Few of these states are different, so
+// that a dword has the number of one, and an access is checked once for all dwords that have the same. Atomic
+// operations do not race with each other, and writing what is there already is no write: waves that share a value
+// often all store it. Accesses through flat addresses are not seen.
 #pragma once
 
 #include <vector>
@@ -15,17 +17,20 @@ namespace ckemu {
 
 class LocalChecks {
  public:
-  /// Without `order` waves do not race. With `bounds` accesses beyond the memory are reported.
-  LocalChecks(u32 bytes, const WaveOrder* order, bool uninitialized, bool bounds);
+  /// Starts with memory that nobody has accessed. Without `order` waves do not race; with `bounds` accesses
+  /// beyond the memory are reported.
+  void begin(u32 bytes, const WaveOrder* order, bool uninitialized, bool bounds);
 
   /// Checks and notes what `code` does to local memory.
   void before(Wave& wave, const Code& code);
 
  private:
+  static constexpr u32 kSteps = 256;
+  static constexpr u32 kApart = ~u32{0};
   enum class Kind : u8 { Read, Write, Atomic };
-  /// The last accesses to a byte.
-  struct Byte {
-    WaveMoment write, read;
+  /// The last accesses to a byte, or to all of a dword.
+  struct State {
+    WaveMoment write = {}, read = {};
     u32 writers = 0, readers = 0;  // a bit for each wave; several writers wrote the same
     u32 write_pc = 0, read_pc = 0;
     bool atomic = false;
@@ -42,10 +47,31 @@ class LocalChecks {
   void local_operation(Wave& wave, const Code& code);
   void load_to_local(Wave& wave, const Code& code);
   void note(Wave& wave, const Code& code, const Access& access);
-  void note_bytes(Wave& wave, const Code& code, const Access& access, Byte& byte, u32 at, u32 count);
-  Byte* bytes_of(u32 dword);
-  static bool changes(const Wave& wave, const Access& access, u32 at, u32 count);
-  void check_order(Wave& wave, const Code& code, const Access& access, const Byte& byte, u32 at) const;
+  /// What the current instruction makes of a state.
+  struct Step {
+    u64 instruction = 0;
+    u32 from = 0, to = 0;
+  };
+  void note_lanes(Wave& wave, const Code& code, const u32* address, Access access);
+  template <u32 count>
+  void note_aligned(Wave& wave, const Code& code, const u32* address, const Access& access);
+  void note_dword(Wave& wave, const Code& code, const Access& access, u32 at, bool same);
+  bool all_aligned(const Wave& wave, const u32* address, const Access& access) const;
+  /// Whether writes are told apart by what is in memory.
+  bool compares(const Access& access) const { return order_ != nullptr && access.kind == Kind::Write && access.data != nullptr; }
+  Step& step_of(u32 state, bool same) { return steps_[same][state % kSteps]; }
+  bool known(const Step& step, u32 state) const { return step.from == state && step.instruction == instruction_; }
+  u32 next(Wave& wave, const Code& code, const Access& access, u32 state, u32 at, bool same);
+  u32 after(Wave& wave, const Code& code, const Access& access, u32 state, u32 at);
+  u32 after_read(const Wave& wave, const Code& code, u32 state);
+  u32 after_write(const Wave& wave, const Code& code, Kind kind, u32 state);
+  u32 joined(const Wave& wave, u32 state);
+  u32 add(const State& state);
+  void begin_instruction(const Wave& wave);
+  void forget_unused();
+  u32* bytes_of(u32 dword);
+  bool same(const Wave& wave, const Access& access, u32 at, u32 count) const;
+  void check_order(Wave& wave, const Code& code, const Access& access, const State& state, u32 at) const;
   struct Conflict {
     WaveOrder::Order order;
     WaveMoment other;
@@ -54,12 +80,19 @@ class LocalChecks {
   };
   [[noreturn]] void report(Wave& wave, const Code& code, const Access& access, u32 at, const Conflict& conflict) const;
 
-  const u32 size_;
-  // Of the bytes of a dword that have always been accessed together one state is kept; of others one each.
-  std::vector<Byte> dwords_, bytes_;
-  std::vector<bool> apart_;  // dwords
-  const WaveOrder* order_;
-  const bool uninitialized_, bounds_;
+  u32 size_ = 0;
+  // Of the bytes of a dword that have always been accessed together one state is kept; of others one each, where
+  // the dword's is kApart.
+  std::vector<u32> dwords_, bytes_;
+  std::vector<State> states_;  // the first is that of what nobody has accessed
+  size_t most_states_ = 0;
+  const WaveOrder* order_ = nullptr;
+  bool uninitialized_ = false, bounds_ = false;
+  // Of the current instruction:
+  u64 instruction_ = 0;
+  WaveMoment now_;
+  u32 written_ = 0;             // the state after a write, if there is one yet
+  Step steps_[2][kSteps];  // of writes of what is in memory already the second ones
 };
 
 }  // namespace ckemu

@@ -9,18 +9,19 @@
 
 namespace ckemu {
 
-void check_written(Wave& w, const Code& c) {
+void check_written(Wave& w, const Code& c, const GlobalAccesses& all) {
   const Inst& inst = *c.inst;
-  if (inst.row == nullptr) return;
-  if (!accesses_global(inst)) return;
+  if (inst.row == nullptr || all.empty()) return;
   const bool atomic = (inst.row->flags & kFlagAtomic) != 0, store = global_op(inst.op).store;
   const bool report_reads = (w.group->launch->checks & kCheckUninitialized) != 0;
+  if (note_ranges(all.ranges(), report_reads && !store, store || atomic)) return;
   AccessedBytes accesses[kMostPieces];
   u32 count = 0;
   i32 lanes[kMostPieces];
-  each_global_piece(w, c, [&](const GlobalPiece& piece) {
+  all.each([&](const GlobalPiece& piece) {
     lanes[count] = piece.lane;
     accesses[count++] = {piece.at, piece.bytes};
+    return true;
   });
   const u32 first = note_accesses(accesses, count, report_reads && !store, store || atomic);
   if (first == count) return;

@@ -8,7 +8,9 @@
 
 namespace ckemu {
 
+class GlobalAccesses;
+
 /// Checks what `code` reads in global memory, and notes what it writes.
-void check_written(Wave& wave, const Code& code);
+void check_written(Wave& wave, const Code& code, const GlobalAccesses& accesses);
 
 }  // namespace ckemu

@@ -102,21 +102,32 @@ void Waits::start(const Wave& w, const Code& c, const Counts& counts) {
   if (c.dst_kind == Kind::None || c.inst->lds) return;
   const Pending pending{number, &c, InFlight::reported(counts.counters), counts.ordered};
   each_pending(c.dst_kind == Kind::Sgpr, c.dst, c.dst_dwords, written_halves(*c.inst, true, w.program->family()),
-               moved(w, c.inst->op), [&](Pending& place, u32) { place = pending; });
+               moved(w, c.inst->op), [&](Pending& place, u32 n) {
+                 place = pending;
+                 pending_.add(c.dst_kind == Kind::Sgpr, n);
+               });
+}
+
+bool Waits::awaited(bool scalar, u32 index) const {
+  return scalar ? scalar_[index].number != 0 : row_[2 * index].number != 0 || row_[2 * index + 1].number != 0;
 }
 
 void Waits::finish(const Operation& operation) {
   const Code& c = *operation.code;
   if (c.dst_kind == Kind::None || c.inst->lds) return;
-  each_pending(c.dst_kind == Kind::Sgpr, c.dst, c.dst_dwords, 3, ~u32{0}, [&](Pending& place, u32) {
+  const bool scalar = c.dst_kind == Kind::Sgpr;
+  each_pending(scalar, c.dst, c.dst_dwords, 3, ~u32{0}, [&](Pending& place, u32 n) {
     if (place.number == operation.number) place = {};
+    if (!awaited(scalar, n)) pending_.remove(scalar, n);
   });
 }
 
-void Waits::before(Wave& w, const Code& c) {
+void Waits::before(Wave& w, const Code& c, const RegisterSet& registers) {
   const Family family = w.program->family();
-  check_reads(w, c);
-  check_writes(w, c);
+  if (concern(registers)) {
+    check_reads(w, c);
+    check_writes(w, c);
+  }
   under_way_.wait_for(c, family, [this](const Operation& operation) { finish(operation); });
   const Counts counts = InFlight::counts_of(*c.inst, family);
   if (counts.counters != 0) start(w, c, counts);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "checks/in_flight.h"
+#include "checks/stretch.h"
 
 namespace ckemu {
 
@@ -17,9 +18,12 @@ class Waits {
  public:
   explicit Waits(u32 rows) : row_(2 * rows) {}
 
-  /// Checks what `code` reads and writes, and notes what it starts or waits for. Called before each
-  /// instruction; raises where a wait is missing.
-  void before(Wave& wave, const Code& code);
+  /// Whether a load will still write one of the registers.
+  bool concern(const RegisterSet& registers) const { return pending_.meets(registers); }
+
+  /// Checks what `code`, with these registers, reads and writes, and notes what it starts or waits for. Called
+  /// before each instruction but those whose registers are of no concern; raises where a wait is missing.
+  void before(Wave& wave, const Code& code, const RegisterSet& registers);
 
  private:
   using Counts = InFlight::Counts;
@@ -43,9 +47,11 @@ class Waits {
   void check_writes(Wave& wave, const Code& code);
   void start(const Wave& wave, const Code& code, const Counts& counts);
   void finish(const Operation& operation);
+  bool awaited(bool scalar, u32 index) const;
 
   std::vector<Pending> row_;  // of each vector register the lower half and the upper one
   Pending scalar_[kDiscarded + 16];
+  RegisterSet pending_;       // for which somebody is known
   InFlight under_way_;
 };
 

@@ -37,6 +37,11 @@ inline T load_as(const void* from) {
   return value;
 }
 
+/// Bytes of memory, from `begin` to before `end`.
+struct AddressRange {
+  u64 begin, end;
+};
+
 /// Text of bounded length; what does not fit is cut, never overrun.
 template <size_t Capacity>
 class Text {

@@ -78,7 +78,7 @@ void run_indexed(Wave& w, const Code& c) {
   c.fn(w, shifted);
 }
 
-template <bool careful>
+template <bool careful, bool checked>
 void run_loop(Wave& w) {
   u64* executed = w.counters->executed;
   do {
@@ -89,10 +89,12 @@ void run_loop(Wave& w) {
     if constexpr (careful) {
       if (c.inst != nullptr) enter_float_mode(w, *c.inst);
       if ((w.mode & kModeSkip) != 0 && c.inst != nullptr && is_vector(*c.inst)) continue;
-      if (w.checks != nullptr && c.inst != nullptr) {
-        w.checks->before(w, c);
-        if (w.checks->put_off(w, c)) continue;
-      }
+    }
+    if (checked && c.inst != nullptr) {
+      w.checks->before(w, c);
+      if (w.checks->put_off(w, c)) continue;
+    }
+    if constexpr (careful) {
       if ((w.mode & kModeIndexed) != 0 && c.inst != nullptr) {
         run_indexed(w, c);
         continue;
@@ -113,28 +115,38 @@ bool arrives(const Wave& w) {
 }
 
 /// Runs what is translated, and interprets the rest.
+template <bool checked>
 void run_translating(Wave& w) {
   u64* executed = w.counters->executed;
-  Translation& translation = w.program->translation();
+  Translation& translation = w.program->translation(checked);
   const Translate how = w.counters->eager ? Translate::All : Translate::Hot;
+  const auto piece_at = [&](const Code& code) -> const void* {
+    if (checked && w.checks->covers(code)) return nullptr;
+    return translation.at(code);
+  };
   if (arrives(w)) translation.reach(*w.next, how);
   for (;;) {
-    const Code& c = *w.next;
-    if (const void* piece = __atomic_load_n(&c.translated, __ATOMIC_ACQUIRE)) {
+    if (const void* piece = piece_at(*w.next)) {
       translation.run(w, piece);
       if (w.state == WaveState::Ready) w.current = w.next;  // where reports say that it is
       if (w.budget <= 0) return;
       translation.reach(*w.next, how);
-      if (w.next->translated != nullptr) continue;
+      if (piece_at(*w.next) != nullptr) continue;
     }
     const Code& one = *w.next;
     w.next = &one + 1;
     w.current = &one;
     ++executed[one.slot];
+    if (checked && one.inst != nullptr) w.checks->before(w, one);
     one.fn(w, one);
     if (--w.budget <= 0) return;
     if (w.next != &one + 1) translation.reach(*w.next, how);
   }
+}
+
+/// Whether nothing keeps the wave from translated code but where it is.
+bool translates(const Wave& w) {
+  return w.counters->segments != nullptr && (w.checks == nullptr || !w.checks->by_instruction());
 }
 
 }  // namespace
@@ -144,15 +156,14 @@ i64 run_wave(Wave& w, i64 budget) {
   i64 left = budget;
   while (w.state == WaveState::Ready && !w.yielded && left > 0) {
     w.budget = left;
-    const bool usual = (w.mode & kFloatBits) == kUsualFloat && (w.mode & (kModeIndexed | kModeSkip)) == 0 &&
-                       w.checks == nullptr;
-    if (usual && w.counters->segments != nullptr) {
-      run_translating(w);
+    const bool usual = (w.mode & kFloatBits) == kUsualFloat && (w.mode & (kModeIndexed | kModeSkip)) == 0;
+    if (usual && translates(w)) {
+      w.checks != nullptr ? run_translating<true>(w) : run_translating<false>(w);
       if (w.budget < -1) return budget - w.budget;  // a piece goes on to its end
     } else if (usual) {
-      run_loop<false>(w);
+      w.checks != nullptr ? run_loop<false, true>(w) : run_loop<false, false>(w);
     } else {
-      run_loop<true>(w);
+      w.checks != nullptr ? run_loop<true, true>(w) : run_loop<true, false>(w);
       _mm_setcsr(kUsualMxcsr);
     }
     if (w.budget == 0) return budget;  // the slice is over; stop() leaves -1

@@ -42,8 +42,11 @@ struct Launch {
   u64 schedule = ckemu::schedule();
   GlobalRaces* races = nullptr;  // while it runs, if they are asked for
   Journal* journal = nullptr;    // of what it writes, if it runs in several orders
+  bool stepwise = false;         // under a debugger: each instruction is checked where it is executed
   LaunchRecord* record = nullptr;  // where waves note what they execute, if the clock asks
 
+  /// Whether its waves are checked for anything.
+  bool checked() const { return (checks & ~u32{kCheckTiming}) != 0; }
   u64 total() const { return u64{groups[0]} * groups[1] * groups[2]; }
   u32 threads() const { return block[0] * block[1] * block[2]; }
 };

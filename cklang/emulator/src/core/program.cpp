@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "core/program.h"
 
+#include "checks/hazards.h"
+#include "checks/stretch.h"
 #include "core/fault.h"
 #include "decode/decode.h"
 #include "decode/disasm.h"
@@ -46,7 +48,9 @@ bool ends_run(Op op) {
 Program::Program(Ref<CodeObject> object, const Kernel& kernel, Family family)
     : object_(std::move(object)), kernel_(kernel), family_(family), base_(static_cast<u32>(object_->text_begin())) {
   index_.resize((object_->text_end() - object_->text_begin()) / 4);
-  translation_ = std::make_unique<Translation>(*this);
+  for (const bool checked : {false, true}) translations_[checked] = std::make_unique<Translation>(*this, checked);
+  stretches_ = std::make_unique<Stretches>(index_.size());
+  hazard_histories_ = std::make_unique<HazardHistories>();
 }
 
 Program::~Program() {

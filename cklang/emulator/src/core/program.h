@@ -38,14 +38,16 @@ struct Code {
   const Inst* inst = nullptr;
   const void* detail = nullptr;        // handler's own table row
   mutable const Code* link = nullptr;  // branch target, or the plain form of a modified instruction
-  mutable const void* translated = nullptr;  // the piece of host code that begins here
-  mutable u32 heat = 0;                      // how often control has jumped here
+  mutable const void* translated[2] = {};  // the piece of host code that begins here: as it is, and with checks
+  mutable u32 heat[2] = {};                // how often control has jumped here
 };
 
 struct ModifierPlan;
 struct DualPair;
 
 class Translation;
+class Stretches;
+class HazardHistories;
 
 class Program {
  public:
@@ -70,7 +72,10 @@ class Program {
   u32 named_rows() const { return __atomic_load_n(&named_rows_, __ATOMIC_ACQUIRE); }
   const Code* decoded(size_t slot) const { return index_[slot]; }
   u32 base() const { return base_; }
-  Translation& translation() { return *translation_; }
+  /// What is translated, as it is or with checks.
+  Translation& translation(bool checked) { return *translations_[checked]; }
+  Stretches& stretches() { return *stretches_; }
+  HazardHistories& hazard_histories() { return *hazard_histories_; }
 
  private:
   const Code* decode_run(u64 offset);
@@ -98,7 +103,9 @@ class Program {
   std::map<u64, u32*> constants_;
   std::vector<std::unique_ptr<ModifierPlan>> plans_;
   std::vector<std::unique_ptr<Text<320>>> refusals_;
-  std::unique_ptr<Translation> translation_;
+  std::unique_ptr<Translation> translations_[2];
+  std::unique_ptr<Stretches> stretches_;
+  std::unique_ptr<HazardHistories> hazard_histories_;
 };
 
 /// The handler of an operation; null if the emulator lacks it.

@@ -41,7 +41,7 @@ class Scheduler {
     Broadcasts spread;
     std::vector<u64> executed(launch_.program->dwords());
     counters.executed = executed.data();
-    Translation& translated = launch_.program->translation();
+    Translation& translated = launch_.program->translation(launch_.checked());
     std::vector<u64> segments(how_ != Translate::Off ? translated.capacity() : 0);
     if (how_ != Translate::Off) counters.segments = segments.data();
     counters.eager = how_ == Translate::All;

@@ -71,7 +71,7 @@ struct alignas(64) Wave {
   const Code* current = nullptr;
   Workgroup* group = nullptr;
   Program* program = nullptr;
-  const Checks* checks = nullptr;  // looks for mistakes; null if that is not asked for
+  Checks* checks = nullptr;  // looks for mistakes; null if that is not asked for
   Counters* counters = nullptr;
   Broadcasts* spread = nullptr;
   u8* lds = nullptr;

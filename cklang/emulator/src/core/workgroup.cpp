@@ -127,11 +127,14 @@ void Workgroup::begin_checks(u64 number) {
   const bool ordered = count > 1 && (asked & (kCheckRaces | kCheckGlobalRaces)) != 0;
   order = ordered ? std::make_unique<WaveOrder>(count, launch->program->family()) : nullptr;
   const WaveOrder* among = races ? order.get() : nullptr;
-  local_checks = local ? std::make_unique<LocalChecks>(launch->lds_bytes, among, uninitialized, bounds) : nullptr;
+  if (local) local_checks.begin(launch->lds_bytes, among, uninitialized, bounds);
+  const bool looks_at_memory = launch->races != nullptr || (asked & (kCheckMemory | kCheckHost | kCheckUninitialized | kCheckUnwritten)) != 0;
   for (u32 n = 0; n < count; ++n) {
     if ((asked & kCheckWaits) != 0) checks[n].waits = std::make_unique<Waits>(waves[n].rows);
     checks[n].order = order.get();
-    checks[n].local = local_checks.get();
+    checks[n].local = local ? &local_checks : nullptr;
+    checks[n].accesses = looks_at_memory ? &accesses : nullptr;
+    checks[n].stepwise = launch->stepwise;
     checks[n].between = launch->races;
     checks[n].written = (asked & (kCheckUninitialized | kCheckUnwritten)) != 0;
     checks[n].journal = launch->journal;
@@ -139,7 +142,7 @@ void Workgroup::begin_checks(u64 number) {
     if ((asked & kCheckNumeric) != 0) checks[n].numeric = std::make_unique<Numeric>();
     if (launch->schedule != 0) checks[n].late = std::make_unique<Late>(launch->schedule, number, n);
     if ((asked & kCheckHazards) != 0) {
-      checks[n].hazards = std::make_unique<Hazards>(launch->program->family(), waves[n].rows, waves[n].lanes);
+      checks[n].hazards = std::make_unique<Hazards>(*launch->program, waves[n].rows, waves[n].lanes);
     }
     if ((asked & (kCheckMemory | kCheckHost)) != 0) {
       checks[n].global = std::make_unique<GlobalChecks>(*launch, (asked & kCheckMemory) != 0);

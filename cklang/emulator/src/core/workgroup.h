@@ -34,7 +34,8 @@ struct Workgroup {
   std::vector<Wave> waves;
   std::vector<Checks> checks;  // of each wave, if anything is checked
   std::unique_ptr<WaveOrder> order;  // if races are looked for among its waves
-  std::unique_ptr<LocalChecks> local_checks;
+  LocalChecks local_checks;
+  GlobalAccesses accesses;
   Arena arena;
   Silence silence;
   bool done = false;

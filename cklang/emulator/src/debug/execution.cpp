@@ -10,6 +10,7 @@ namespace ckemu {
 
 Execution::Execution(const Launch& launch) : launch_(launch) {
   launch_.record = nullptr;
+  launch_.stepwise = true;
   begin_counting();
 }
 

@@ -28,6 +28,7 @@ struct DeviceSpec {
   u32 clock_khz, memory_clock_khz, memory_bus_bits;
   u32 major, minor;
   u32 chiplets;
+  bool images;  // whether it has instructions for them: HIP offers arrays, textures and surfaces where it has
 };
 
 /// A finished launch of a device, kept for ckemu_stats.

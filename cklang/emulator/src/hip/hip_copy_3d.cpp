@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // HIP: copying and setting in two and three dimensions.
+#include "hip/array.h"
+#include "hip/copy_3d.h"
 #include "hip/memory.h"
-#include "hip/transfer.h"
 
 namespace ckemu {
 
@@ -10,27 +11,6 @@ namespace {
 
 constexpr size_t kPitchStep = 256;  // bytes; the alignment that pitched memory has on GPUs
 
-struct PitchedPointer {
-  void* data;
-  size_t pitch, width, height;  // bytes, bytes, rows
-};
-struct Position {
-  size_t x, y, z;
-};
-struct HipExtent {
-  size_t width, height, depth;
-};
-/// hipMemcpy3DParms.
-struct Copy3D {
-  void* from_array;
-  Position from_at;
-  PitchedPointer from;
-  void* to_array;
-  Position to_at;
-  PitchedPointer to;
-  HipExtent extent;
-  int kind;
-};
 /// hip_Memcpy2D: one side.
 struct Side2D {
   size_t x, y;
@@ -70,43 +50,55 @@ Block at(const PitchedPointer& pointer, const Position& position) {
 }
 
 hipError_t copy_3d(const Copy3D* copy, void* stream, When when) {
-  if (copy == nullptr) return hipErrorInvalidValue;
-  if (copy->from_array != nullptr || copy->to_array != nullptr) return hipErrorNotSupported;
-  if (!is_copy_kind(copy->kind)) return hipErrorInvalidMemcpyDirection;
-  const HipExtent& e = copy->extent;
-  return transfer(at(copy->to, copy->to_at), at(copy->from, copy->from_at), {e.width, e.height, e.depth}, stream, when);
+  CopiedBlocks blocks;
+  const hipError_t error = blocks_of(copy, blocks);
+  return error == hipSuccess ? transfer(blocks.to, blocks.from, blocks.extent, stream, when) : error;
+}
+
+/// Bytes of an element of the arrays in a copy; 1 if there are none, 0 if they differ.
+size_t element_of(const Copy3D& copy) {
+  size_t size = 0;
+  for (const void* handle : {copy.from_array, copy.to_array}) {
+    const Array* array = find_array(handle);
+    if (array == nullptr) continue;
+    if (size != 0 && size != array->format.size()) return 0;
+    size = array->format.size();
+  }
+  return std::max<size_t>(size, 1);
 }
 
 template <class Side>
 u8* base_of(const Side& side) {
   return static_cast<u8*>(side.type == static_cast<int>(MemoryType::Host) ? side.host : side.device);
 }
+size_t plane_of(const Side2D&) { return 0; }
+size_t plane_of(const Side3D& side) { return side.z; }
+size_t rows_of(const Side2D&, const Extent& extent) { return extent.height; }
+size_t rows_of(const Side3D& side, const Extent& extent) { return side.height != 0 ? side.height : extent.height; }
 
-hipError_t copy_param_2d(const Copy2D* copy, void* stream, When when) {
-  if (copy == nullptr) return hipErrorInvalidValue;
-  if (copy->from.array != nullptr || copy->to.array != nullptr) return hipErrorNotSupported;
-  Block blocks[2];
-  const Side2D* sides[2] = {&copy->to, &copy->from};
-  for (int n = 0; n < 2; ++n) {
-    const Side2D& side = *sides[n];
-    const size_t pitch = side.pitch != 0 ? side.pitch : copy->width;
-    if (base_of(side) != nullptr) blocks[n] = {base_of(side) + side.y * pitch + side.x, pitch};
-  }
-  return transfer(blocks[0], blocks[1], {copy->width, copy->height}, stream, when);
+/// One side of a copy of the driver's: where its bytes are.
+template <class Side>
+hipError_t block_of(const Side& side, const Extent& extent, Block& block) {
+  if (side.type == static_cast<int>(MemoryType::Array)) return window_of(side.array, side.x, side.y, plane_of(side), extent, block);
+  if (base_of(side) == nullptr) return hipErrorInvalidValue;
+  const size_t pitch = side.pitch != 0 ? side.pitch : extent.width, slice = pitch * rows_of(side, extent);
+  block = {base_of(side) + plane_of(side) * slice + side.y * pitch + side.x, pitch, slice};
+  return hipSuccess;
 }
 
+template <class Copy>
+hipError_t copy_sides(const Copy& copy, const Extent& extent, void* stream, When when) {
+  Block to, from;
+  if (const hipError_t error = block_of(copy.to, extent, to); error != hipSuccess) return error;
+  if (const hipError_t error = block_of(copy.from, extent, from); error != hipSuccess) return error;
+  return transfer(to, from, extent, stream, when);
+}
+
+hipError_t copy_param_2d(const Copy2D* copy, void* stream, When when) {
+  return copy != nullptr ? copy_sides(*copy, {copy->width, copy->height}, stream, when) : hipErrorInvalidValue;
+}
 hipError_t copy_driver_3d(const DriverCopy3D* copy, void* stream, When when) {
-  if (copy == nullptr) return hipErrorInvalidValue;
-  if (copy->from.array != nullptr || copy->to.array != nullptr) return hipErrorNotSupported;
-  Block blocks[2];
-  const Side3D* sides[2] = {&copy->to, &copy->from};
-  for (int n = 0; n < 2; ++n) {
-    const Side3D& side = *sides[n];
-    const size_t pitch = side.pitch != 0 ? side.pitch : copy->width;
-    const size_t slice = pitch * (side.height != 0 ? side.height : copy->height);
-    if (base_of(side) != nullptr) blocks[n] = {base_of(side) + side.z * slice + side.y * pitch + side.x, pitch, slice};
-  }
-  return transfer(blocks[0], blocks[1], {copy->width, copy->height, copy->depth}, stream, when);
+  return copy != nullptr ? copy_sides(*copy, {copy->width, copy->height, copy->depth}, stream, when) : hipErrorInvalidValue;
 }
 
 hipError_t set_2d(void* to, size_t pitch, u32 value, u32 size, size_t width, size_t height, void* stream, When when) {
@@ -127,6 +119,21 @@ hipError_t allocate_pitched(void** pointer, size_t* pitch, size_t width, size_t 
 }
 
 }  // namespace
+
+hipError_t blocks_of(const Copy3D* copy, CopiedBlocks& blocks) {
+  if (copy == nullptr) return hipErrorInvalidValue;
+  if (!is_copy_kind(copy->kind)) return hipErrorInvalidMemcpyDirection;
+  const size_t element = element_of(*copy);
+  if (element == 0) return hipErrorInvalidValue;
+  blocks.extent = {copy->extent.width * element, copy->extent.height, copy->extent.depth};
+  const auto side = [&](const void* array, const Position& position, const PitchedPointer& pointer, Block& block) {
+    if (array != nullptr) return window_of(array, position.x * element, position.y, position.z, blocks.extent, block);
+    block = at(pointer, position);
+    return hipSuccess;
+  };
+  if (const hipError_t error = side(copy->to_array, copy->to_at, copy->to, blocks.to); error != hipSuccess) return error;
+  return side(copy->from_array, copy->from_at, copy->from, blocks.from);
+}
 
 CKEMU_EXPORT hipError_t hipMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
   return finish(allocate_pitched(pointer, pitch, width, height, 1));

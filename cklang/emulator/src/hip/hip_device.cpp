@@ -2,6 +2,7 @@
 //
 // HIP: devices, their properties and attributes.
 #include "core/environment.h"
+#include "hip/array.h"
 #include "hip/device.h"
 #include "hip/hip_types.h"
 #include "hip/queue.h"
@@ -14,6 +15,21 @@ constexpr int kMaxGrid = 0x7fffffff, kMaxGridYZ = 65535;
 
 /// How many vector registers an instruction can name.
 u32 nameable_registers(const DeviceSpec& spec) { return spec.wave_size == kLanes ? 512 : 256; }
+
+/// Sizes of textures and surfaces; none where a GPU has no image instructions.
+void describe_images(hipDeviceProperties& p) {
+  const auto fill = [](int* sizes, std::initializer_list<size_t> values) {
+    for (const size_t value : values) *sizes++ = static_cast<int>(value);
+  };
+  p.maxTexture1D = p.maxSurface1D = static_cast<int>(kMostElements);
+  p.maxTexture1DLinear = static_cast<int>(kMostLinear);
+  for (int* sizes : {p.maxTexture2D, p.maxTexture2DGather, p.maxSurface2D}) fill(sizes, {kMostElements, kMostElements});
+  for (int* sizes : {p.maxTexture1DLayered, p.maxSurface1DLayered}) fill(sizes, {kMostElements, kMostPlanes});
+  fill(p.maxTexture2DLinear, {kMostElements, kMostElements, kMostElements * kMostElementBytes});
+  for (int* sizes : {p.maxTexture3D, p.maxTexture2DLayered, p.maxSurface3D, p.maxSurface2DLayered}) {
+    fill(sizes, {kMostElements, kMostElements, kMostPlanes});
+  }
+}
 
 int clamped(u64 value) { return value > 0x7fffffff ? 0x7fffffff : static_cast<int>(value); }
 
@@ -57,6 +73,7 @@ void describe_device(int number, hipDeviceProperties& p) {
   p.maxBlocksPerMultiProcessor = static_cast<int>(spec.simds_per_cu * spec.max_waves_per_simd);
   p.singleToDoublePrecisionPerfRatio = 1;
   p.clockInstructionRate = 100000;
+  if (spec.images) describe_images(p);
   p.arch = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 1, 0};
 }
 
@@ -103,6 +120,29 @@ constexpr AttributeRow kAttributes[] = {
     ATTRIBUTE(29, maxGridSize[0]),
     ATTRIBUTE(30, maxGridSize[1]),
     ATTRIBUTE(31, maxGridSize[2]),
+    ATTRIBUTE(32, maxSurface1D),
+    ATTRIBUTE(33, maxSurface1DLayered[0]),
+    ATTRIBUTE(34, maxSurface2D[0]),
+    ATTRIBUTE(35, maxSurface2DLayered[0]),
+    ATTRIBUTE(36, maxSurface3D[0]),
+    ATTRIBUTE(37, maxSurfaceCubemap),
+    ATTRIBUTE(38, maxSurfaceCubemapLayered[0]),
+    ATTRIBUTE(39, maxTexture1D),
+    ATTRIBUTE(40, maxTexture1DLayered[0]),
+    ATTRIBUTE(41, maxTexture1DLinear),
+    ATTRIBUTE(42, maxTexture1DMipmap),
+    ATTRIBUTE(43, maxTexture2D[0]),
+    ATTRIBUTE(44, maxTexture2D[1]),
+    ATTRIBUTE(45, maxTexture2DGather[0]),
+    ATTRIBUTE(46, maxTexture2DLayered[0]),
+    ATTRIBUTE(47, maxTexture2DLinear[0]),
+    ATTRIBUTE(48, maxTexture2DMipmap[0]),
+    ATTRIBUTE(49, maxTexture3D[0]),
+    ATTRIBUTE(50, maxTexture3D[1]),
+    ATTRIBUTE(51, maxTexture3D[2]),
+    ATTRIBUTE(52, maxTexture3DAlt[0]),
+    ATTRIBUTE(53, maxTextureCubemap),
+    ATTRIBUTE(54, maxTextureCubemapLayered[0]),
     ATTRIBUTE(56, maxThreadsPerBlock),
     ATTRIBUTE(57, maxThreadsPerMultiProcessor),
     ATTRIBUTE(58, memPitch),
@@ -134,7 +174,7 @@ constexpr AttributeRow kAttributes[] = {
     ATTRIBUTE(85, unifiedAddressing),
     ATTRIBUTE(87, warpSize),
     ATTRIBUTE(88, memoryPoolsSupported),
-    OF_SPEC(89, 0),  // virtual memory management
+    OF_SPEC(89, 1),  // virtual memory management
     ATTRIBUTE(90, hostRegisterSupported),
     ATTRIBUTE(91, memoryPoolSupportedHandleTypes),
     OF_SPEC(93, 0),  // dma-buf
@@ -149,7 +189,7 @@ constexpr AttributeRow kAttributes[] = {
     ATTRIBUTE(10011, isLargeBar),
     ATTRIBUTE(10012, asicRevision),
     OF_SPEC(10013, 1),  // hipStreamWaitValue
-    OF_SPEC(10014, 0),  // images
+    OF_SPEC(10014, spec.images),
     ATTRIBUTE(10015, multiProcessorCount),
     OF_SPEC(10016, 1),  // fine-grained memory
     ATTRIBUTE(10017, clockInstructionRate),

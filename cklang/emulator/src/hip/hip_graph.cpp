@@ -5,6 +5,7 @@
 
 #include "core/immortal.h"
 #include "hip/capture.h"
+#include "hip/copy_3d.h"
 #include "hip/device.h"
 #include "hip/handles.h"
 #include "hip/kernel_node.h"
@@ -82,6 +83,16 @@ hipError_t copy_action(void* to, const void* from, size_t size, int kind, Action
     if (const hipError_t error = check_block(block, {size}); error != hipSuccess) return error;
   }
   action = transfer_action(target, source, {size}, current_device());
+  return hipSuccess;
+}
+
+hipError_t copy_3d_action(const Copy3D* parameters, Action& action) {
+  CopiedBlocks blocks;
+  if (const hipError_t error = blocks_of(parameters, blocks); error != hipSuccess) return error;
+  for (const Block& block : {blocks.to, blocks.from}) {
+    if (const hipError_t error = check_block(block, blocks.extent); error != hipSuccess) return error;
+  }
+  action = transfer_action(blocks.to, blocks.from, blocks.extent, current_device());
   return hipSuccess;
 }
 
@@ -188,6 +199,31 @@ hipError_t set_node(void* handle, const void* node, NodeKind kind, hipError_t ch
     if (copy->kind != kind) return hipErrorInvalidValue;
     if (checked == hipSuccess) copy->action = static_cast<Action&&>(action);
     return checked;
+  }
+  return hipErrorInvalidValue;
+}
+
+/// Gives a node of a graph new work; executable graphs made from it before keep theirs.
+hipError_t set_node(void* handle, NodeKind kind, hipError_t checked, Action&& action, const void* function = nullptr) {
+  const bool known = graphs().any([&](const Graph* graph) { return node_in(*graph, handle) != nullptr; });
+  Node* node = static_cast<Node*>(handle);
+  if (!known || node->kind != kind) return hipErrorInvalidValue;
+  if (checked != hipSuccess) return checked;
+  node->action = static_cast<Action&&>(action);
+  node->function = function;
+  return hipSuccess;
+}
+
+hipError_t set_child(void* handle, const void* node, void* child_handle) {
+  const ExecutableGraph* ready = at_rest(handle);
+  const Graph* child = graphs().find(child_handle);
+  if (ready == nullptr || child == nullptr) return hipErrorInvalidValue;
+  for (const auto& [original, copy] : ready->copies) {
+    if (original != node) continue;
+    if (copy->child == nullptr || copy->child->nodes.size() != child->nodes.size()) return hipErrorInvalidValue;
+    std::vector<std::pair<const Node*, Node*>> copies;
+    copy->child = copy_of(*child, copies);
+    return hipSuccess;
   }
   return hipErrorInvalidValue;
 }
@@ -352,6 +388,52 @@ CKEMU_EXPORT hipError_t hipGraphExecMemsetNodeSetParams(void* executable, void* 
   Action action;
   const hipError_t error = set_action(parameters, action);
   return finish(set_node(executable, node, NodeKind::Memset, error, static_cast<Action&&>(action)));
+}
+
+CKEMU_EXPORT hipError_t hipGraphExecMemcpyNodeSetParams(void* executable, void* node, const Copy3D* parameters) {
+  Action action;
+  const hipError_t error = copy_3d_action(parameters, action);
+  return finish(set_node(executable, node, NodeKind::Memcpy, error, static_cast<Action&&>(action)));
+}
+CKEMU_EXPORT hipError_t hipGraphExecHostNodeSetParams(void* executable, void* node, const HostNode* parameters) {
+  Action action;
+  const hipError_t error = host_action(parameters, action);
+  return finish(set_node(executable, node, NodeKind::Host, error, static_cast<Action&&>(action)));
+}
+CKEMU_EXPORT hipError_t hipGraphExecChildGraphNodeSetParams(void* executable, void* node, void* child) {
+  return finish(set_child(executable, node, child));
+}
+
+CKEMU_EXPORT hipError_t hipGraphAddMemcpyNode(void** node, void* graph, void* const* after, size_t count, const Copy3D* parameters) {
+  Action action;
+  const hipError_t error = copy_3d_action(parameters, action);
+  return finish(error != hipSuccess ? error : add(node, graph, after, count, NodeKind::Memcpy, static_cast<Action&&>(action)));
+}
+CKEMU_EXPORT hipError_t hipGraphKernelNodeSetParams(void* node, const KernelNode* parameters) {
+  Action action;
+  const hipError_t error = kernel_action(parameters, action);
+  const void* function = parameters != nullptr ? parameters->function : nullptr;
+  return finish(set_node(node, NodeKind::Kernel, error, static_cast<Action&&>(action), function));
+}
+CKEMU_EXPORT hipError_t hipGraphMemcpyNodeSetParams(void* node, const Copy3D* parameters) {
+  Action action;
+  const hipError_t error = copy_3d_action(parameters, action);
+  return finish(set_node(node, NodeKind::Memcpy, error, static_cast<Action&&>(action)));
+}
+CKEMU_EXPORT hipError_t hipGraphMemcpyNodeSetParams1D(void* node, void* to, const void* from, size_t size, int kind) {
+  Action action;
+  const hipError_t error = copy_action(to, from, size, kind, action);
+  return finish(set_node(node, NodeKind::Memcpy, error, static_cast<Action&&>(action)));
+}
+CKEMU_EXPORT hipError_t hipGraphMemsetNodeSetParams(void* node, const SetNode* parameters) {
+  Action action;
+  const hipError_t error = set_action(parameters, action);
+  return finish(set_node(node, NodeKind::Memset, error, static_cast<Action&&>(action)));
+}
+CKEMU_EXPORT hipError_t hipGraphHostNodeSetParams(void* node, const HostNode* parameters) {
+  Action action;
+  const hipError_t error = host_action(parameters, action);
+  return finish(set_node(node, NodeKind::Host, error, static_cast<Action&&>(action)));
 }
 
 }  // namespace ckemu

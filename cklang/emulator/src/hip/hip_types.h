@@ -18,6 +18,9 @@ enum hipError_t : int { CKEMU_ERRORS(CKEMU_ERROR) };
 struct Dim3 {
   u32 x, y, z;
 };
+struct HipExtent {
+  size_t width, height, depth;
+};
 
 struct hipDeviceArch {
   u32 hasGlobalInt32Atomics : 1, hasGlobalFloatAtomicExch : 1, hasSharedInt32Atomics : 1,
@@ -41,7 +44,12 @@ struct hipDeviceProperties {
   size_t textureAlignment, texturePitchAlignment;
   int deviceOverlap, multiProcessorCount, kernelExecTimeoutEnabled, integrated, canMapHostMemory;
   int computeMode;
-  int textures_and_surfaces[40];  // maxTexture1D .. maxSurfaceCubemapLayered
+  int maxTexture1D, maxTexture1DMipmap, maxTexture1DLinear;
+  int maxTexture2D[2], maxTexture2DMipmap[2], maxTexture2DLinear[3], maxTexture2DGather[2];
+  int maxTexture3D[3], maxTexture3DAlt[3], maxTextureCubemap;
+  int maxTexture1DLayered[2], maxTexture2DLayered[3], maxTextureCubemapLayered[2];
+  int maxSurface1D, maxSurface2D[2], maxSurface3D[3], maxSurface1DLayered[2];
+  int maxSurface2DLayered[3], maxSurfaceCubemap, maxSurfaceCubemapLayered[2];
   size_t surfaceAlignment;
   int concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver;
   int asyncEngineCount, unifiedAddressing, memoryClockRate, memoryBusWidth, l2CacheSize;

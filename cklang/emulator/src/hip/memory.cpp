@@ -72,6 +72,8 @@ const char* kind_of(const Allocation& block) {
   switch (block.type) {
     case MemoryType::Device: return "device memory";
     case MemoryType::Managed: return "managed memory";
+    case MemoryType::Array: return "an array";
+    case MemoryType::Object: return "a texture or surface object";
     default: return block.mapped == 0 ? "registered host memory" : "host memory";
   }
 }
@@ -122,8 +124,9 @@ hipError_t allocate(void** pointer, size_t size, MemoryType type, u32 flags) {
     return hipErrorOutOfMemory;
   }
   gpu.allocated += size;
-  registry().blocks[base] = {base, size, mapped, type, current_device_number(), flags, zone, ++registry().given};
-  if (type == MemoryType::Device && (checks_asked() & (kCheckUninitialized | kCheckUnwritten)) != 0) follow_writes(base, size);
+  const Allocation block{base, size, mapped, type, current_device_number(), flags, zone, ++registry().given};
+  registry().blocks[base] = block;
+  if (block.followed() && (checks_asked() & (kCheckUninitialized | kCheckUnwritten)) != 0) follow_writes(base, size);
   *pointer = memory;
   return hipSuccess;
 }
@@ -155,9 +158,19 @@ hipError_t register_host(void* pointer, size_t size, u32 flags) {
 hipError_t unregister_host(void* pointer) {
   const Guard guard(registry().lock);
   const auto found = registry().blocks.find(reinterpret_cast<u64>(pointer));
-  if (found == registry().blocks.end() || found->second.mapped != 0) return hipErrorHostMemoryNotRegistered;
+  const bool registered = found != registry().blocks.end() && found->second.mapped == 0 && found->second.type == MemoryType::Host;
+  if (!registered) return hipErrorHostMemoryNotRegistered;
   registry().blocks.erase(found);
   return hipSuccess;
+}
+
+void know_mapped(u64 base, size_t size, int device) {
+  const Guard guard(registry().lock);
+  registry().blocks[base] = {base, size, 0, MemoryType::Device, device};
+}
+void forget_mapped(u64 base) {
+  const Guard guard(registry().lock);
+  registry().blocks.erase(base);
 }
 
 bool find_allocation(const void* pointer, Allocation& found) {
@@ -234,14 +247,14 @@ void report_leaks() {
   const Guard guard(registry().lock);
   u64 bytes = 0, count = 0;
   for (const auto& [base, block] : registry().blocks) {
-    if (block.mapped == 0) continue;  // registered: the program's own
+    if (block.mapped == 0) continue;  // registered or mapped: the program's own
     bytes += block.size;
     ++count;
   }
   if (count == 0) return;
   std::fprintf(stderr, "memory that is not freed: %llu bytes in %llu allocations\n", static_cast<Long>(bytes), static_cast<Long>(count));
   for (const auto& [base, block] : registry().blocks) {
-    if (block.mapped == 0) continue;  // registered: the program's own
+    if (block.mapped == 0) continue;  // registered or mapped: the program's own
     std::fprintf(stderr, "  %zu bytes of %s on device %d, number %llu of the program's allocations\n", block.size, kind_of(block),
                  block.device, static_cast<Long>(block.number));
   }

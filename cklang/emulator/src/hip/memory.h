@@ -8,18 +8,21 @@
 
 namespace ckemu {
 
-/// hipMemoryType.
-enum class MemoryType : int { Unregistered = 0, Host = 1, Device = 2, Managed = 3 };
+/// hipMemoryType, and what a texture or surface object points to.
+enum class MemoryType : int { Unregistered = 0, Host = 1, Device = 2, Managed = 3, Array = 10, Object = 100 };
 
 struct Allocation {
   u64 base = 0;
   size_t size = 0;
-  size_t mapped = 0;  // 0 for registered memory, which is not ours
+  size_t mapped = 0;  // 0 for memory that hipFree cannot free: registered, or of a hipMemMap
   MemoryType type = MemoryType::Device;
   int device = 0;
   u32 flags = 0;
   size_t zone = 0;  // bytes before and behind it that fault
   u64 number = 0;   // in the order in which the program has asked
+
+  /// Whether only copies, fills and kernels write it, so that bytes which none has written are known.
+  bool followed() const { return type == MemoryType::Device || type == MemoryType::Array; }
 };
 
 /// Gives memory of the current device. Nothing for `size` 0.
@@ -30,6 +33,10 @@ hipError_t release(void* pointer);
 /// Makes memory of the caller known, or forgets it.
 hipError_t register_host(void* pointer, size_t size, u32 flags);
 hipError_t unregister_host(void* pointer);
+
+/// Makes device memory known that is mapped at an address of the program's choice, or forgets it.
+void know_mapped(u64 base, size_t size, int device);
+void forget_mapped(u64 base);
 
 /// The allocation that holds an address; false if none does.
 bool find_allocation(const void* pointer, Allocation& found);

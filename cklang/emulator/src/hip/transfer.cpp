@@ -50,7 +50,7 @@ void run_fill(void* context) {
 /// A copy to the host of device memory of which nothing has written some.
 void check_copied(const Transfer& work, Device& gpu) {
   Allocation target;
-  const bool to_device = find_allocation(work.to.data, target) && target.type == MemoryType::Device;
+  const bool to_device = find_allocation(work.to.data, target) && target.followed();
   if ((checks_asked() & kCheckUnwritten) == 0 || work.size != 0 || to_device) return;
   Gap gap;
   each_row(work, [&](u8*, const u8* from) {

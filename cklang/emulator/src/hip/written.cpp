@@ -12,9 +12,36 @@ namespace ckemu {
 
 namespace {
 
+/// A bit for each dword.
+class Dwords {
+ public:
+  explicit Dwords(u64 count = 0) : words_((count + 63) / 64) {}
+  bool operator[](u64 number) const { return (words_[number / 64] >> number % 64 & 1) != 0; }
+  void set(u64 number) { words_[number / 64] |= u64{1} << number % 64; }
+  /// Whether all from `begin` to before `end` are set.
+  bool all(u64 begin, u64 end) const {
+    bool set = true;
+    each_word(begin, end, [&](u64 word, u64 bits) { set &= (words_[word] & bits) == bits; });
+    return set;
+  }
+  void set(u64 begin, u64 end) {
+    each_word(begin, end, [&](u64 word, u64 bits) { words_[word] |= bits; });
+  }
+
+ private:
+  template <class Visit>
+  static void each_word(u64 begin, u64 end, Visit visit) {
+    for (u64 at = begin; at < end; at = (at / 64 + 1) * 64) {
+      const u64 count = std::min(end, (at / 64 + 1) * 64) - at;
+      visit(at / 64, (count == 64 ? ~u64{0} : (u64{1} << count) - 1) << at % 64);
+    }
+  }
+  std::vector<u64> words_;
+};
+
 struct Followed {
   u64 size = 0;
-  std::vector<bool> written;  // a bit for each dword
+  Dwords written;
 };
 
 struct Register {
@@ -45,7 +72,7 @@ void each_dword(Followed& block, u64 offset, u64 bytes, Visit visit) {
 
 void follow_writes(u64 base, u64 size) {
   const Guard guard(everything().lock);
-  everything().blocks[base] = {size, std::vector<bool>((size + 3) / 4)};
+  everything().blocks[base] = {size, Dwords((size + 3) / 4)};
   __atomic_store_n(&everything().any, true, __ATOMIC_RELEASE);
 }
 
@@ -61,7 +88,7 @@ void note_written(u64 address, u64 bytes) {
   u64 base = 0;
   Followed* block = everything().find(address, base);
   if (block == nullptr) return;
-  each_dword(*block, address - base, bytes, [](std::vector<bool>& written, u64 number) { written[number] = true; });
+  each_dword(*block, address - base, bytes, [](Dwords& written, u64 number) { written.set(number); });
 }
 
 void note_copied(u64 to, u64 from, u64 bytes) {
@@ -73,9 +100,10 @@ void note_copied(u64 to, u64 from, u64 bytes) {
     const Followed* source = everything().find(from, source_base);
     if (block != nullptr && source != nullptr && (to - base) % 4 == (from - source_base) % 4) {
       const u64 shift = (from - source_base) / 4 - (to - base) / 4;
-      each_dword(*block, to - base, bytes, [&](std::vector<bool>& written, u64 number) {
+      const u64 known = (source->size + 3) / 4;
+      each_dword(*block, to - base, bytes, [&](Dwords& written, u64 number) {
         const u64 other = number + shift;
-        if (other < source->written.size() && source->written[other]) written[number] = true;
+        if (other < known && source->written[other]) written.set(number);
       });
       return;
     }
@@ -90,7 +118,7 @@ Gap first_gap(u64 address, u64 bytes) {
   u64 base = 0;
   Followed* block = everything().find(address, base);
   if (block == nullptr) return gap;
-  each_dword(*block, address - base, bytes, [&](const std::vector<bool>& written, u64 number) {
+  each_dword(*block, address - base, bytes, [&](const Dwords& written, u64 number) {
     const u64 at = base + 4 * number;
     if (written[number] || (gap.end != 0 && gap.end != at)) return;
     if (gap.end == 0) gap.begin = std::max(at, address);
@@ -109,13 +137,37 @@ u32 note_accesses(const AccessedBytes* accesses, u32 count, bool reads, bool wri
     if (block == nullptr || at - base >= block->size) block = everything().find(at, base);
     if (block == nullptr) continue;
     bool any = false;
-    each_dword(*block, at - base, bytes, [&](std::vector<bool>& written, u64 number) {
+    each_dword(*block, at - base, bytes, [&](Dwords& written, u64 number) {
       any = any || written[number];
-      if (writes) written[number] = true;
+      if (writes) written.set(number);
     });
     if (reads && !any) return n;
   }
   return count;
+}
+
+bool note_ranges(std::span<const AddressRange> ranges, bool reads, bool writes) {
+  if (!following() || !(reads || writes)) return true;
+  const Guard guard(everything().lock);
+  u64 base = 0;
+  Followed* block = nullptr;
+  const auto each = [&](auto visit) {
+    for (const auto& [begin, end] : ranges) {
+      if (block == nullptr || begin - base >= block->size) block = everything().find(begin, base);
+      if (block == nullptr) continue;
+      const u64 last = std::min(end - base, block->size);
+      if (!visit((begin - base) / 4, (last + 3) / 4)) return false;
+    }
+    return true;
+  };
+  if (reads && !each([&](u64 first, u64 end) { return block->written.all(first, end); })) return false;
+  if (writes) {
+    each([&](u64 first, u64 end) {
+      block->written.set(first, end);
+      return true;
+    });
+  }
+  return true;
 }
 
 }  // namespace ckemu

@@ -4,6 +4,8 @@
 // is followed from its allocation on, if the check is on by then.
 #pragma once
 
+#include <span>
+
 #include "core/base.h"
 
 namespace ckemu {
@@ -25,6 +27,10 @@ struct AccessedBytes {
 /// Notes accesses of one instruction. With `reads` the number of the first whose bytes are followed and none of them
 /// written, as if those before it had been made; `count` if there is none.
 u32 note_accesses(const AccessedBytes* accesses, u32 count, bool reads, bool writes);
+
+/// Notes accesses to all bytes of some ranges. With `reads` false, and nothing is noted, unless all of them are
+/// written already: it depends on the lanes then.
+bool note_ranges(std::span<const AddressRange> ranges, bool reads, bool writes);
 
 /// The first bytes among `bytes` at `address` that are followed and not written: where they begin and end.
 struct Gap {

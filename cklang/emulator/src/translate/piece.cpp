@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "checks/checks.h"
 #include "ops/handlers.h"
 #include "translate/scalar_ops.h"
 
@@ -86,8 +87,8 @@ Mem member(T offset) { return {kWave, kNoIndex, static_cast<i32>(offset)}; }
 
 }  // namespace
 
-Piece::Piece(Program& program, const Code& leader, const u8* leave, size_t first_segment, size_t capacity)
-    : program_(program), leader_(leader), leave_(leave), first_segment_(first_segment), capacity_(capacity),
+Piece::Piece(Program& program, const Code& leader, bool checked, const u8* leave, size_t first_segment, size_t capacity)
+    : program_(program), leader_(leader), checked_(checked), leave_(leave), first_segment_(first_segment), capacity_(capacity),
       section_(a_, rare_, program.kernel().wave_size), start_(a_.label()), next_(&leader) {}
 
 bool Piece::write() {
@@ -127,6 +128,7 @@ bool Piece::write_one(const Code& code) {
     return false;
   }
   const Code& now = *next_;
+  if (checked_) write_check(now, way);
   ++segments_.back().count;
   ++length_;
   next_ = &now + 1;
@@ -145,6 +147,29 @@ bool Piece::write_one(const Code& code) {
   a_.move(rax, reinterpret_cast<u64>(leave_));
   a_.jump_register(rax);
   return false;
+}
+
+/// How many instructions of the stretch that begins at `code` are in the piece.
+u32 Piece::stretch_of(const Code& code) const {
+  const u32 longest = std::min(program_.stretches().from(code).count, kMost - length_);
+  u32 count = 1;
+  while (count < longest && way_of((&code)[count]) != Way::Interpret) ++count;
+  return count;
+}
+
+/// Calls the checks of a stretch where it begins. They look at memory, so that what comes before is executed first.
+void Piece::write_check(const Code& code, Way way) {
+  if (behind_check_ != 0) {
+    --behind_check_;
+    return;
+  }
+  const Stretch& stretch = program_.stretches().part(code, stretch_of(code));
+  behind_check_ = stretch.count - 1;
+  if (!stretch.plain && way != Way::Nothing) section_.flush();
+  a_.move(rsi, reinterpret_cast<u64>(&stretch));
+  a_.move(rdi, kWave);
+  a_.move(rax, reinterpret_cast<u64>(check_stretch));
+  a_.call(rax);
 }
 
 void Piece::write_scalar(const Code& code) {
@@ -250,7 +275,7 @@ void Piece::write_exits() {
     const Label leave = a_.label();
     a_.bind(exit.label);
     if (exit.target != &leader_) {
-      a_.move(rax, reinterpret_cast<u64>(&exit.target->translated));
+      a_.move(rax, reinterpret_cast<u64>(&exit.target->translated[checked_]));
       a_.load(rax, {rax}, true);
       a_.test(rax, rax, true);
       a_.jump_if(kZero, leave);

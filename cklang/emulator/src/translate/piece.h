@@ -27,7 +27,7 @@ namespace ckemu {
 
 class Piece {
  public:
-  Piece(Program& program, const Code& leader, const u8* leave, size_t first_segment, size_t capacity);
+  Piece(Program& program, const Code& leader, bool checked, const u8* leave, size_t first_segment, size_t capacity);
   /// False if it would be empty, or the program has too many segments.
   bool write();
   const std::vector<u8>& code() const { return a_.code(); }
@@ -39,6 +39,8 @@ class Piece {
     const Code* target;
   };
   bool write_one(const Code& code);
+  void write_check(const Code& code, translate::Way way);
+  u32 stretch_of(const Code& code) const;
   void write_scalar(const Code& code);
   void write_call(const Code& code);
   void call_handler(const Code& code);
@@ -52,6 +54,7 @@ class Piece {
 
   Program& program_;
   const Code& leader_;
+  const bool checked_;
   const u8* leave_;
   const size_t first_segment_, capacity_;
   x86::Assembler a_;
@@ -64,6 +67,7 @@ class Piece {
   size_t open_at_ = 0;  // where the budget's immediate is
   bool open_ = false;
   u32 length_ = 0;
+  u32 behind_check_ = 0;  // instructions that the last check covers
 };
 
 }  // namespace ckemu

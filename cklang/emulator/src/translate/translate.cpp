@@ -36,7 +36,7 @@ Translate translation() {
 void set_translation(Translate how) { __atomic_store_n(&choice().value, static_cast<u8>(how), __ATOMIC_RELAXED); }
 
 // Two more than instructions: the shortest program has an open segment, and one that may follow.
-Translation::Translation(Program& program) : program_(program), capacity_(program.dwords() + 2) {}
+Translation::Translation(Program& program, bool checked) : program_(program), checked_(checked), capacity_(program.dwords() + 2) {}
 
 Translation::~Translation() {
   for (u8* chunk : chunks_) munmap(chunk, kChunk);
@@ -58,9 +58,9 @@ const u8* Translation::publish(const std::vector<u8>& bytes) {
 }
 
 void Translation::reach(const Code& code, Translate how) {
-  const u32 heat = __atomic_load_n(&code.heat, __ATOMIC_RELAXED), hot = how == Translate::All ? 1 : kHot;
+  const u32 heat = __atomic_load_n(&code.heat[checked_], __ATOMIC_RELAXED), hot = how == Translate::All ? 1 : kHot;
   if (heat >= hot) return;
-  __atomic_store_n(&code.heat, heat + 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&code.heat[checked_], heat + 1, __ATOMIC_RELAXED);
   if (heat + 1 == hot) translate(code);
 }
 
@@ -85,7 +85,7 @@ void Translation::translate(const Code& code) {
     ~Lock() { pthread_mutex_unlock(&mutex_); }
     pthread_mutex_t& mutex_;
   } const lock(lock_);
-  if (code.translated != nullptr) return;
+  if (code.translated[checked_] != nullptr) return;
   if (enter_ == nullptr) {
     Assembler enter, leave;
     write_frame(enter, leave);
@@ -94,12 +94,12 @@ void Translation::translate(const Code& code) {
     if (entry == nullptr || leave_ == nullptr) return;
     enter_ = reinterpret_cast<Enter>(const_cast<u8*>(entry));
   }
-  Piece piece(program_, code, leave_, segments_.size(), capacity_);
+  Piece piece(program_, code, checked_, leave_, segments_.size(), capacity_);
   if (!piece.write()) return;
   const u8* place = publish(piece.code());
   if (place == nullptr) return;
   for (const Segment& segment : piece.segments()) segments_.push_back(segment);
-  __atomic_store_n(&code.translated, place, __ATOMIC_RELEASE);
+  __atomic_store_n(&code.translated[checked_], place, __ATOMIC_RELEASE);
 }
 
 void Translation::spread(const std::vector<u64>& counts, std::vector<u64>& executed) const {

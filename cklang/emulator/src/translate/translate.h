@@ -36,13 +36,16 @@ struct Segment {
 /// The translated pieces of a program.
 class Translation {
  public:
-  explicit Translation(Program& program);
+  /// With `checked` pieces call the checks (checks/checks.h) before each stretch.
+  Translation(Program& program, bool checked);
   ~Translation();
   Translation(const Translation&) = delete;
   Translation& operator=(const Translation&) = delete;
 
   /// Notes that control has reached `code`, and translates what begins there once it is worth while.
   void reach(const Code& code, Translate how);
+  /// What begins at `code`; null if that is not translated.
+  const void* at(const Code& code) const { return __atomic_load_n(&code.translated[checked_], __ATOMIC_ACQUIRE); }
   /// Runs a piece, and those that follow it.
   void run(Wave& wave, const void* piece) const { enter_(&wave, piece); }
   /// Adds how often segments were executed to the counts of their instructions.
@@ -58,6 +61,7 @@ class Translation {
 
   using Enter = void (*)(Wave*, const void*);
   Program& program_;
+  const bool checked_;
   const size_t capacity_;
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
   std::vector<Segment> segments_;

@@ -19,14 +19,15 @@ __device__ inline unsigned block_rank()
     return (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
 }
 
-// The barrier of a grid. Only a cooperative launch has all blocks on the GPU at a time.
+// The barrier of a grid. Only a cooperative launch has all blocks on the GPU at a time. Each wave waits for its own
+// stores, which the barrier of a block need not do, and reads what other blocks have written afterwards.
 static __device__ unsigned arrived, phase;
 __device__ inline void sync_grid()
 {
+    __threadfence();
     __syncthreads();
     if(rank_in_block() == 0)
     {
-        __threadfence();
         const unsigned before = __hip_atomic_load(&phase, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT);
         const unsigned others =
             __hip_atomic_fetch_add(&arrived, 1u, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT);
@@ -40,6 +41,7 @@ __device__ inline void sync_grid()
                 __builtin_amdgcn_s_sleep(1);
     }
     __syncthreads();
+    __threadfence();
 }
 
 } // namespace detail

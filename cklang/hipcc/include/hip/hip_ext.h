@@ -22,6 +22,21 @@ extern "C" hipError_t hipExtModuleLaunchKernel(hipFunction_t function,
                                                hipEvent_t stop  = nullptr,
                                                uint32_t flags   = 0);
 
+/// The older name of the same.
+extern "C" hipError_t hipHccModuleLaunchKernel(hipFunction_t function,
+                                               uint32_t items_x,
+                                               uint32_t items_y,
+                                               uint32_t items_z,
+                                               uint32_t block_x,
+                                               uint32_t block_y,
+                                               uint32_t block_z,
+                                               size_t shared_bytes,
+                                               hipStream_t stream,
+                                               void** arguments,
+                                               void** extra,
+                                               hipEvent_t start = nullptr,
+                                               hipEvent_t stop  = nullptr);
+
 /// Launches a kernel; `start` and `stop` are recorded before and after it. Arguments are converted to the
 /// kernel's parameters, as in a launch with <<<>>>.
 template <typename... Parameters, typename... Arguments>

@@ -9,3 +9,8 @@
 #include <hip/device_integer.h>
 #include <hip/device_lanes.h>
 #include <hip/device_special.h>
+
+#if defined(__HIP__)
+#include <hip/device_surface.h>
+#include <hip/device_texture.h>
+#endif

@@ -5,7 +5,7 @@ Reads the folder ``silicon`` of ``CKLANG_DATA_DIR`` and prints Markdown; where t
 it says so and ends. Rows that say "held out" are cross-validated: for each kernel the constants are
 those that fit the other kernels best.
 
-python benchmarks/clock.py [--only lds,matrix,products,small,memory,speed]
+python benchmarks/clock.py [--only lds,matrix,products,small,memory,bandwidth,speed]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -20,7 +21,9 @@ import numpy as np
 import numpy.typing as npt
 from data.silicon import Trace, folder, instruction_traces, microbench, small_traces, table
 
+from cklang.arch import arch
 from cklang.clock.constants import ClockConstants, constants_of
+from cklang.clock.hierarchy import stream_rate
 from cklang.clock.lds import LANES, conflicts, width_of
 from cklang.clock.matrix import matrix_cycles, matrix_shape
 from cklang.clock.memory import chase_latency
@@ -242,6 +245,32 @@ def memory_rows(path: Path) -> list[str]:
     return rows
 
 
+_STREAMS = (("MI300A", 228, 6, "rates are of it"), ("MI300X", 304, 8, "held out"))
+_ARRAYS = {"read": 0.5, "scale": 1.0, "triad": 1.5}
+"""Bytes that a stream walks over, for one of its footprint: rates fall where these fill a cache."""
+_NEAR = 0.1
+
+
+def bandwidth_rows(path: Path) -> list[str]:
+    """Compare bandwidth by footprint: the rates of a chiplet are MI300A's."""
+    constants, rows = constants_of("gfx942"), []
+    for gpu, units, chiplets, how in _STREAMS:
+        spec = replace(arch("gfx942"), compute_units=units, chiplets=chiplets)
+        for kind, arrays in _ARRAYS.items():
+            measured = microbench(path, gpu, f"{kind} bandwidth by footprint")
+            size = [float(row["parameter"].split()[0]) * 1024 * arrays for row in measured]
+            rate = np.array([float(row["value"]) * 1e9 for row in measured])
+            ours = np.array([stream_rate(constants, spec, each) for each in size]) * spec.clock_hz
+            far = np.array(size) > spec.l2_bytes * chiplets
+            error = np.abs(ours / rate - 1)[far]
+            near = (error < _NEAR).mean()
+            rows.append(
+                f"| bandwidth by footprint beyond the L2, {kind}, {gpu}, {how} | mean "
+                f"{error.mean():.0%}, {near:.0%} of {len(error)} sizes within 10 % |"
+            )
+    return rows
+
+
 def speed_rows(path: Path) -> list[str]:
     """Measure how fast the model is, without the reading of traces."""
     traces = list(instruction_traces(path, "gfx942"))
@@ -263,6 +292,7 @@ PARTS: dict[str, Callable[[Path], list[str]]] = {
     "products": product_rows,
     "small": small_rows,
     "memory": memory_rows,
+    "bandwidth": bandwidth_rows,
     "speed": speed_rows,
 }
 

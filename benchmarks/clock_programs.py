@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Compare the clock's times of whole kernels with times on an MI300A.
 
-The kernels of ``hip/programs.hip`` are written from descriptions: the programs that were timed are
-not published, so a part of each error is that of another program. Reads the files
-``mi300a_times.csv`` and ``microbench.csv`` in ``silicon`` of ``CKLANG_DATA_DIR``; prints Markdown.
+The kernels of ``hip/programs.hip`` do what those of the programs that were timed do
+(sarchlab/mgpusim, ``gpu_perf_scripts``); another compiler built those. Reads ``mi300a_times.csv``
+in ``silicon`` of ``CKLANG_DATA_DIR``; prints Markdown. Each program is held out: one constant of
+the dispatcher and the overhead of a launch are fitted to the others.
 
 python benchmarks/clock_programs.py [--only relu,fir] [--points]
 """
@@ -16,23 +17,23 @@ import ctypes
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from data.silicon import folder, microbench
+import numpy.typing as npt
+from data.silicon import folder
 
 from cklang import emulator
 from cklang.arch import ArchSpec, arch
 from cklang.clock.constants import constants_of
-from cklang.clock.kernel import launch_time
-from cklang.clock.memory import at_footprint
+from cklang.clock.kernel import launch_detail
+from cklang.clock.waves import run_unit
 from cklang.emulator.recording import RecordedLaunch, timing
 from cklang.hipcc import driver
 
 _SOURCE = Path(__file__).parent / "hip" / "programs.hip"
-_UNITS = 228
+_UNITS, _CHIPLETS = 228, 6
 _MOST_BYTES = 5 << 30
 
 
@@ -43,8 +44,8 @@ class Launch:
     groups: tuple[int, int]
     block: tuple[int, int]
     numbers: tuple[int, int, int]
-    bytes: tuple[int, int, int]
-    """Of the two inputs and of the output."""
+    bytes: tuple[int, int, int, int]
+    """Of two inputs, of the output, and of a buffer of the kernel or a third input."""
 
 
 def _up(count: int, size: int) -> int:
@@ -56,40 +57,57 @@ def _line(count: int, block: int, numbers: tuple[int, int, int], sizes: Any) -> 
 
 
 def _vectoradd(n: int) -> Launch:
-    return _line(n, 256, (n, 0, 0), (4 * n, 4 * n, 4 * n))
+    return _line(n, 256, (n, 0, 0), (4 * n, 4 * n, 4 * n, 0))
 
 
 def _relu(n: int) -> Launch:
-    return _line(n, 256, (n, 0, 0), (4 * n, 0, 4 * n))
+    return _line(n, 256, (n, 0, 0), (4 * n, 0, 4 * n, 0))
 
 
 def _fir(n: int, taps: int) -> Launch:
-    return _line(n, 256, (n, taps, 0), (4 * n, 4 * taps, 4 * n))
+    return _line(n, 256, (n, taps, 0), (4 * n, 4 * taps, 4 * n, 4 * taps))
 
 
 def _simpleconvolution(n: int, _: int, mask: int) -> Launch:
     padded = (n + mask - 1) ** 2
-    return _line(n * n, 64, (n, mask, 0), (4 * padded, 4 * mask * mask, 4 * n * n))
+    return _line(n * n, 64, (n, mask, 0), (4 * padded, 4 * mask * mask, 4 * n * n, 0))
 
 
 def _kmeans(n: int, features: int, clusters: int) -> Launch:
-    sizes = (4 * n * features, 4 * features * clusters, 4 * n)
+    sizes = (4 * n * features, 4 * features * clusters, 4 * n, 0)
     return _line(n, 256, (n, features, clusters), sizes)
 
 
 def _nbody(n: int) -> Launch:
-    return _line(n, 256, (n, 0, 0), (16 * n, 16 * n, 16 * n))
+    return _line(n, 256, (n, 0, 0), (16 * n, 16 * n, 32 * n, 16 * 256))
 
 
 def _matrixmultiplication(n: int, _: int, __: int) -> Launch:
     tiles = n // 32
-    return Launch((tiles, tiles), (8, 8), (n, 0, 0), (4 * n * n,) * 3)
+    return Launch((tiles, tiles), (8, 8), (n, 0, 0), (*(4 * n * n,) * 3, 16 * 256))
 
 
 def _im2col(_: int, __: int, n: int, ___: int, mask: int, ____: int) -> Launch:
     size = (n - mask + 1) ** 2
-    return _line(size, 256, (n, mask, 0), (4 * n * n, 0, 4 * size * mask * mask))
+    return _line(size, 256, (n, mask, 1), (4 * n * n, 0, 4 * size * mask * mask, 0))
 
+
+def _matrixtranspose(n: int, _: int) -> Launch:
+    return Launch((n // 64, n // 64), (16, 16), (n, 0, 0), (4 * n * n, 0, 4 * n * n, 0))
+
+
+def _stencil2d(n: int, _: int) -> Launch:
+    padded = 4 * (n + 2) * (n + 2)
+    return Launch((n // 16, n // 64), (1, 64), (n, 0, 0), (padded, 0, padded, 0))
+
+
+def _spmv_csr_scalar(n: int, _: int, nonzero: int) -> Launch:
+    columns = _up(n + 1, _WORDS_OF_LINE) * _WORDS_OF_LINE
+    sizes = (4 * nonzero, 4 * n, 4 * n, 4 * (columns + nonzero))
+    return _line(n, 256, (n, columns, nonzero), sizes)
+
+
+_WORDS_OF_LINE = 32
 
 PROGRAMS: Mapping[str, Callable[..., Launch]] = {
     "vectoradd": _vectoradd,
@@ -100,6 +118,9 @@ PROGRAMS: Mapping[str, Callable[..., Launch]] = {
     "nbody": _nbody,
     "matrixmultiplication": _matrixmultiplication,
     "im2col": _im2col,
+    "matrixtranspose": _matrixtranspose,
+    "stencil2d": _stencil2d,
+    "spmv_csr_scalar": _spmv_csr_scalar,
 }
 _MOST_STEPS = {"nbody": 20_000, "matrixmultiplication": 2_048}
 """Sizes above take long to execute in a wave."""
@@ -138,7 +159,7 @@ class Module:
         driver.build(["--genco", "--offload-arch=gfx942", str(_SOURCE), "-o", str(bundle)], print)
         self._ok(self._hip.hipSetDevice(0))
         self._module = self._ok(self._hip.hipModuleLoadData(bundle.read_bytes()))
-        self._memory = [int(self._ok(self._hip.hipMalloc(_MOST_BYTES))) for _ in range(3)]
+        self._memory = [int(self._ok(self._hip.hipMalloc(_MOST_BYTES))) for _ in range(4)]
 
     @staticmethod
     def _ok(answer: Any) -> Any:
@@ -147,16 +168,19 @@ class Module:
             raise RuntimeError(status.name)
         return values[0] if values else None
 
+    def _write(self, address: int, words: npt.NDArray[np.int32]) -> None:
+        kind = self._hip.hipMemcpyKind.hipMemcpyHostToDevice
+        self._ok(self._hip.hipMemcpy(address, words, words.nbytes, kind))
+
     def record(self, name: str, launch: Launch) -> RecordedLaunch:
         """Run two workgroups of a launch, and return what they executed."""
+        if name == "spmv_csr_scalar":
+            self._write(self._memory[3], matrix(*launch.numbers))
         function = self._ok(self._hip.hipModuleGetFunction(self._module, name.encode()))
-        arguments = (ctypes.c_uint64 * 5)()
-        for place, address in enumerate(self._memory):
-            arguments[place] = address
-        packed = np.array([*launch.numbers, 0], np.int32)
-        ctypes.memmove(ctypes.addressof(arguments) + 24, packed.ctypes.data, 16)
-        size = ctypes.c_size_t(36)
-        extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(arguments), 2, ctypes.addressof(size), 3)
+        packed = np.array([*self._memory, 0, 0], np.uint64)
+        packed.view(np.int32)[8:11] = launch.numbers
+        size = ctypes.c_size_t(44)
+        extra = (ctypes.c_void_p * 5)(1, packed.ctypes.data, 2, ctypes.addressof(size), 3)
         shape = (*launch.groups, 1, *launch.block, 1, 0, None, None, extra)
         with timing(2, alone=True) as recording:
             self._ok(self._hip.hipModuleLaunchKernel(function, *shape))
@@ -164,66 +188,119 @@ class Module:
         return recording.launches[0]
 
 
-def clock_us(recorded: RecordedLaunch, launch: Launch, spec: ArchSpec) -> float:
-    """Return the clock's time on a GPU with other compute units than the recorded one."""
+def matrix(rows: int, columns: int, nonzero: int) -> npt.NDArray[np.int32]:
+    """Return the first element of each row of a sparse matrix, and from ``columns`` on all columns.
+
+    Args:
+        rows: How many, all with as many elements, in columns beside each other.
+        columns: Words before the columns.
+        nonzero: Elements.
+    """
+    each = nonzero // rows
+    words = np.zeros(columns + nonzero, np.int32)
+    words[: rows + 1] = np.arange(rows + 1) * each
+    words[columns:] = (np.arange(rows)[:, None] + np.arange(each)).ravel() % rows
+    return words
+
+
+def clock_us(recorded: RecordedLaunch, launch: Launch, spec: ArchSpec) -> list[float]:
+    """Return the clock's time for each value of the fitted constant.
+
+    The GPU may have other compute units than the one on which the launch was recorded.
+    """
     each = recorded.resident // arch("gfx942").compute_units
     scaled = replace(recorded, resident=each * spec.compute_units)
-    constants = at_footprint(constants_of("gfx942"), sum(launch.bytes))
-    return launch_time(scaled, spec, constants)[0].us
+    constants = constants_of("gfx942").with_numbers({"workgroup_dispatch": 1.0})
+    detail = launch_detail(scaled, spec, constants, sum(launch.bytes))
+    times = []
+    for cycles in _DISPATCH:
+        streams = [replace(wave, begin=round(wave.begin * cycles)) for wave in detail.streams]
+        timed = replace(detail, unit=run_unit(detail.prog, streams))
+        times.append(timed.cycles / spec.clock_hz * 1e6)
+    return times
 
 
-Times = dict[str, list[tuple[float, float, float]]]
-"""By program: µs on the GPU, µs by the clock, µs of the bytes at the rate of a published stream."""
+Floats = npt.NDArray[np.float64]
 
 
-def held_out_errors(times: Times, bound: bool) -> dict[str, list[float]]:
-    """Return the error of each point with the launch overhead that fits the other programs best."""
-    errors: dict[str, list[float]] = {}
-    for name, rows in times.items():
-        others = [row for other, more in times.items() if other != name for row in more]
-        small = [gpu - _ours(clock, floor, bound) for gpu, clock, floor in others if gpu < _SMALL]
-        overhead = float(np.median(small)) if small else 0.0
-        errors[name] = [
-            _ours(clock, floor, bound) + max(overhead, 0.0) - gpu for gpu, clock, floor in rows
-        ]
-    return errors
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The points of all programs."""
+
+    program: npt.NDArray[np.str_]
+    """[point]"""
+    size: tuple[str, ...]
+    gpu: Floats
+    """µs on the GPU, [point]."""
+    clock: Floats
+    """µs by the clock, without a launch's overhead, [value of the fitted constant, point]."""
 
 
 _SMALL = 10.0
 """µs, below which a time is mostly that of the launch."""
 
 
-def _ours(clock: float, floor: float, bound: bool) -> float:
-    return max(clock, floor) if bound else clock
+def _overheads(compared: Compared, used: npt.NDArray[np.bool_]) -> Floats:
+    """Return the overhead of a launch for each value of the fitted constant."""
+    small = used & (compared.gpu < _SMALL)
+    if not small.any():
+        return np.zeros(len(compared.clock))
+    return np.maximum(0, np.median(compared.gpu[small] - compared.clock[:, small], axis=1))
 
 
-def rows_of(times: Times) -> list[str]:
+def held_out_errors(compared: Compared) -> tuple[Floats, dict[str, float]]:
+    """Return the error of each point in µs, and the constant chosen for each program.
+
+    The constant and the overhead of a launch are those that fit the other programs best.
+    """
+    errors = np.zeros(len(compared.gpu))
+    chosen = {}
+    for name in dict.fromkeys(compared.program.tolist()):
+        others = compared.program != name
+        times = compared.clock + _overheads(compared, others)[:, None]
+        wrong = np.abs(times / compared.gpu - 1)
+        best = int(wrong[:, others].mean(1).argmin()) if others.any() else 0
+        errors[~others] = (times[best] - compared.gpu)[~others]
+        chosen[name] = _DISPATCH[best]
+    return errors, chosen
+
+
+_DISPATCH = (5.0, 6.0, 7.0, 8.0)
+"""Cycles between two workgroups of a chiplet, of which the fit takes one."""
+
+
+def rows_of(compared: Compared) -> list[str]:
     """Return a row of Markdown for each program, and one for all."""
-    lines = [
-        "| program | points | WMAPE, clock | WMAPE, bound by memory too | median error, then |"
-    ]
-    lines.append("|---|---|---|---|---|")
-    both = [held_out_errors(times, bound) for bound in (False, True)]
-    total = [0.0, 0.0, 0.0]
-    for name, rows in times.items():
-        actual = sum(row[0] for row in rows)
-        weighted = [sum(map(abs, errors[name])) for errors in both]
-        relative = [e / row[0] for e, row in zip(both[1][name], rows, strict=True)]
-        total = [total[0] + actual, total[1] + weighted[0], total[2] + weighted[1]]
-        shares = [f"{w / actual:.0%}" for w in weighted]
+    errors, chosen = held_out_errors(compared)
+    relative = errors / compared.gpu
+    lines = ["| program | points | WMAPE | median error | mean size of errors | dispatch |"]
+    lines.append("|---|---|---|---|---|---|")
+    names = list(dict.fromkeys(compared.program.tolist()))
+    for name in [*names, "all"]:
+        of = compared.program == name if name != "all" else np.ones(len(errors), dtype=bool)
+        weighted = np.abs(errors[of]).sum() / compared.gpu[of].sum()
         lines.append(
-            f"| {name} | {len(rows)} | {shares[0]} | {shares[1]} | {np.median(relative):+.0%} |"
+            f"| {name} | {of.sum()} | {weighted:.0%} | {np.median(relative[of]):+.0%} | "
+            f"{np.abs(relative[of]).mean():.0%} | {chosen.get(name, '')} |"
         )
-    relative = [
-        abs(e) / row[0]
-        for name, rows in times.items()
-        for e, row in zip(both[1][name], rows, strict=True)
-    ]
-    lines.append(
-        f"| all | {sum(map(len, times.values()))} | {total[1] / total[0]:.0%} | "
-        f"{total[2] / total[0]:.0%} | {np.median(relative):.0%} of the size of each |"
-    )
     return lines
+
+
+def compare(path: Path, names: list[str]) -> Compared:
+    """Time all points of some programs with each value of the fitted constant."""
+    spec = replace(arch("gfx942"), compute_units=_UNITS, chiplets=_CHIPLETS)
+    rows, clock = points(path, names), []
+    with tempfile.TemporaryDirectory() as name:
+        module = Module(Path(name))
+        for program, _, _, launch in rows:
+            recorded = module.record(program, launch)
+            clock.append(clock_us(recorded, launch, spec))
+    return Compared(
+        np.array([row[0] for row in rows]),
+        tuple(row[1] for row in rows),
+        np.array([row[2] for row in rows]),
+        np.array(clock).T,
+    )
 
 
 def main() -> None:
@@ -236,20 +313,13 @@ def main() -> None:
     if path is None:
         print("no folder 'silicon' in CKLANG_DATA_DIR: nothing to compare the clock with")
         return
-    spec = replace(arch("gfx942"), compute_units=_UNITS, chiplets=6)
-    rate = 1e9 * max(float(r["value"]) for r in microbench(path, "MI300A", "DRAM stream, triad"))
-    times: Times = {}
-    with tempfile.TemporaryDirectory() as name:
-        module = Module(Path(name))
-        for program, size, gpu, launch in points(path, options.only.split(",")):
-            clock = clock_us(module.record(program, launch), launch, spec)
-            floor = sum(launch.bytes) / rate * 1e6
-            times.setdefault(program, []).append((gpu, clock, floor))
-            if options.points:
-                groups = prod(launch.groups)
-                print(f"{program} {size}: {groups} workgroups, GPU {gpu}, clock {clock:.2f}, "
-                      f"memory {floor:.2f}", flush=True)  # fmt: skip
-    print("\n".join(rows_of(times)))
+    compared = compare(path, options.only.split(","))
+    if options.points:
+        for program, size, gpu, error in zip(
+            compared.program, compared.size, compared.gpu, held_out_errors(compared)[0], strict=True
+        ):
+            print(f"{program} {size}: GPU {gpu}, clock {gpu + error:.2f}", flush=True)
+    print("\n".join(rows_of(compared)))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ enum Reason : i32 {
   kVectorUnit, kMatrixUnit, kScalarUnit, kLocalUnit, kMemoryUnit, kNop, kFetch, kReasons
 };
 constexpr i32 kCounters = 6, kRanges = 10, kRegisters = 1280, kSimds = 4, kQueue = 64, kLoads = 1024;
-constexpr i64 kNever = INT64_MAX / 4;
+constexpr i64 kNever = INT64_MAX / 4, kParts = 16;  // parts of a cycle
 
 struct Op {
   i32 unit;
@@ -53,6 +53,7 @@ struct Machine {
   i32 smem_latency;
   i32 store_latency;
   i32 return_256;     // cycles for 256 bytes that come from beyond L1, times 16
+  i32 write_256;      // how many times longer than a load a store takes the way behind the L1, times 256
   i32 store_256;      // cycles for 256 bytes of stores, times 16
   i32 matrix_port;    // cycles that a matrix instruction takes the issue port of the VALU
   i32 valu_shared;    // whether matrix and transcendental instructions take the VALU's port
@@ -69,17 +70,19 @@ struct Wave {
   const i32* line;     // of each executed instruction
   const i32* cycles;   // of the memory unit, of each executed instruction; null: the operation's
   const i32* latency;  // of memory, of each executed instruction; null: the machine's
+  const i32* path;     // of the way behind the L1, of each executed instruction, in parts of a cycle; null: none
   i64* start;          // results, of each executed instruction: attempt,
   i32* stall;          // cycles until the issue,
   i32* length;         // and cycles until the wave may go on
   u8* reason;          // of the most cycles lost; null: not asked for
-  i64 begin;           // of the first instruction; with `after`, added to the end of that group
+  i64 begin;           // before which it issues nothing
   i32 count, simd, group, after;
   i64 end;             // result
 };
 
 struct Running {
   i64 now, tried;      // next attempt; first attempt of the instruction
+  i64 sent;            // when its stores have left for the memory behind the L1
   i64 block_at;        // when the next block of instructions is there
   i32 block;           // the newest block that has been read
   i32 place, priority, counted[kCounters], head[kCounters];
@@ -104,7 +107,7 @@ struct Core {
   i32 count;
   Running* run;
   i64* lost;  // cycles by line and reason; null: not asked for
-  i64 port[kSimds], unit_free[kSimds][kUnits], lds_free, ta_free, return_free, store_free;
+  i64 port[kSimds], unit_free[kSimds][kUnits], lds_free, ta_free, return_free, store_free, path_free, write_free;
   i64 lds_started[kSimds][kQueue], vmem_started[kSimds][kQueue], lds_bus[kSimds], returned[kLoads];
   i32 lds_sent[kSimds], vmem_sent[kSimds], load_bytes[kLoads];
   i64 loads, oldest_load, flying;
@@ -236,6 +239,14 @@ struct Core {
     }
   }
 
+  // When the lines of an access that are not in the L1 have come, but for the latency.
+  i64 behind(const Wave& w, const Running& r, i64 now) {
+    const i32 parts = w.path != nullptr ? w.path[r.place] : 0;
+    if (parts == 0) return now;
+    path_free = later(path_free, now * kParts) + parts;
+    return path_free / kParts;
+  }
+
   void occupy(Wave& w, Running& r, const Op& op, i64 t) {
     const i32 s = w.simd;
     const i32 cycles = w.cycles != nullptr && w.cycles[r.place] >= 0 ? w.cycles[r.place] : op.busy;
@@ -271,7 +282,7 @@ struct Core {
         ta_free = begin + cycles;
         vmem_started[s][vmem_sent[s]++ % kQueue] = begin;
         const i32 latency = given >= 0 ? given : machine.vmem_latency;
-        return_free = later(return_free + static_cast<i64>(op.bytes) * machine.return_256 / 4096, ta_free + latency);
+        return_free = later(return_free + static_cast<i64>(op.bytes) * machine.return_256 / 4096, behind(w, r, ta_free) + latency);
         add_load(t, op.bytes, return_free);
         if (op.counter >= 0) count_up(r, op.counter, return_free, kLoad);
         break;
@@ -282,7 +293,10 @@ struct Core {
         ta_free = later(t, ta_free) + cycles;
         store_free = begin + later(cycles, static_cast<i64>(op.bytes) * machine.store_256 / 4096);
         vmem_started[s][vmem_sent[s]++ % kQueue] = begin;
-        if (op.counter >= 0) count_up(r, op.counter, store_free + (given >= 0 ? given : machine.store_latency), kStore);
+        const i64 parts = w.path != nullptr ? w.path[r.place] : 0;
+        write_free = later(write_free, store_free * kParts) + parts * machine.write_256 / 256;
+        r.sent = later(behind(w, r, store_free), write_free / kParts);
+        if (op.counter >= 0) count_up(r, op.counter, r.sent + (given >= 0 ? given : machine.store_latency), kStore);
         break;
       }
       default: break;
@@ -397,6 +411,11 @@ struct Core {
       }
       return finish(w, r, op, t + op.issue, 0);
     }
+    if (op.unit == End && r.sent > r.now && waits_for(op, kStore)) {
+      r.lose(kStore, r.sent - r.now);
+      r.now = r.sent;
+      return;
+    }
     if (op.unit == Barrier && !waits_for(op, kBarrier)) return finish(w, r, op, r.now, 0);
     if (op.unit == Barrier) {
       r.waiting = true;
@@ -430,7 +449,7 @@ struct Core {
       if (!run[i].over) return false;
       last = later(last, waves[i].end);
     }
-    r.now = last + machine.launch + w.begin;
+    r.now = later(last + machine.launch, w.begin);
     return true;
   }
 

@@ -116,6 +116,24 @@ class ClockConstants:
         """Return a number of cycles."""
         return round(self.numbers[name].value)
 
+    def ratio(self, above: str, below: str) -> float:
+        """Return the ratio of two numbers; 1 if one is absent."""
+        if above not in self.numbers or below not in self.numbers:
+            return 1.0
+        return self[above] / self[below]
+
+    def validated(self, *kinds: str) -> float | None:
+        """Return the median error of the clock on the first of some kinds of kernels.
+
+        It is that of the held-out comparison with GPUs; None where there is none.
+
+        Args:
+            kinds: ``products``, ``programs`` (kernels without matrix instructions) or ``error``
+                (loops and issue times in instruction traces).
+        """
+        names = [f"validated_{kind}" for kind in kinds]
+        return next((self[name] for name in names if name in self.numbers), None)
+
     def with_numbers(self, values: Mapping[str, float]) -> ClockConstants:
         """Return the constants with some numbers replaced, as fits need it."""
         numbers = dict(self.numbers)

@@ -17,8 +17,12 @@ import numpy.typing as npt
 
 from cklang.arch import ArchSpec
 from cklang.clock.constants import ClockConstants
+from cklang.clock.hierarchy import Accesses, accesses_of
 from cklang.clock.instruction import Instruction, lane_bytes
+from cklang.clock.launch_memory import LaunchExtent, with_memory
 from cklang.clock.lds import pass_counts, width_of
+from cklang.clock.memory import at_footprint
+from cklang.clock.native import UNITS
 from cklang.clock.waves import (
     Program,
     TimedUnit,
@@ -26,7 +30,6 @@ from cklang.clock.waves import (
     WaveStream,
     program,
     run_unit,
-    with_cold_scalars,
     without,
 )
 from cklang.emulator.library import disassemble
@@ -79,6 +82,8 @@ class LaunchTime:
     """Share of the waves' cycles that they are stalled at each operation, the largest first."""
     unknown: Mapping[str, float]
     """Share of the executed instructions for which the clock has no cost, by operation."""
+    error: float | None
+    """Median relative error of the clock on kernels of its class; None where silicon is silent."""
     spans: tuple[tuple[Span, ...], ...] = field(default=(), repr=False)
     """What each wave of the first workgroup does, cycle by cycle."""
 
@@ -261,28 +266,90 @@ class LaunchDetail:
         """From the first workgroup's start to the last one's end."""
         return _all_rounds(self, self.unit)
 
+    @property
+    def error(self) -> float | None:
+        """Median relative error of the clock on whole kernels of this one's class, held out.
+
+        Classes are kernels with matrix instructions and those without; where no whole kernels were
+        compared, it is that of instruction traces; None where silicon is silent.
+        """
+        matrix = UNITS.index("matrix")
+        products = any(op.unit == matrix for op in self.prog.ops)
+        return self.prog.constants.validated("products" if products else "programs", "error")
+
 
 def launch_detail(
-    launch: RecordedLaunch, spec: ArchSpec, constants: ClockConstants
+    launch: RecordedLaunch, spec: ArchSpec, constants: ClockConstants, footprint: int | None = None
 ) -> LaunchDetail:
-    """Time some workgroups of a launch on one compute unit."""
+    """Time some workgroups of a launch on one compute unit.
+
+    Args:
+        launch: What was recorded.
+        spec: The GPU.
+        constants: Of the GPU.
+        footprint: Bytes of the launch's operands; by default, as many as if workgroups shared none.
+    """
     texts, line_of = listing_of(launch, spec.name)
     addresses = np.flatnonzero(line_of >= 0) * _WORD
     listing = [
         instruction_of(text, int(address)) for text, address in zip(texts, addresses, strict=True)
     ]
-    prog = program(listing, constants)
+    groups = waves_of_groups(launch)
+    if footprint is None:
+        footprint = launch.memory_bytes * prod(launch.groups) // max(1, len(groups))
+    prog = program(listing, at_footprint(constants, footprint))
     lines = [line_of[wave.line] for wave in launch.waves]
     uses = lds_uses(launch.waves, lines, prog, listing)
-    recorded = _streams(launch, lines, uses)
     each = ceil(prod(launch.groups) / spec.compute_units)
     resident = min(each, max(1, launch.resident // spec.compute_units))
     detailed = min(each, _ROUNDS * resident)
-    streams = _on_one_unit(recorded, detailed, resident, spec.simds_per_cu)
-    unit = run_unit(prog, with_cold_scalars(prog, streams))
+    streams = with_memory(
+        prog,
+        _on_one_unit(_recorded(groups, lines, uses), detailed, resident, spec.simds_per_cu),
+        _accesses(launch, groups, lines, listing),
+        spec,
+        LaunchExtent(prod(launch.groups), resident, detailed, footprint),
+    )
+    unit = run_unit(prog, streams)
     return LaunchDetail(
         launch, spec, prog, listing, texts, line_of, uses, streams, unit, detailed, resident, each
     )
+
+
+def _recorded(
+    groups: Sequence[Sequence[int]],
+    lines: Sequence[npt.NDArray[np.int32]],
+    uses: Sequence[LdsUse | None],
+) -> list[list[WaveStream]]:
+    """Return the waves of each recorded workgroup, both in order."""
+    return [
+        [WaveStream(lines[at], 0, cycles=_in_stream(uses[at], len(lines[at]))) for at in group]
+        for group in groups
+    ]
+
+
+def _accesses(
+    launch: RecordedLaunch,
+    groups: Sequence[Sequence[int]],
+    lines: Sequence[npt.NDArray[np.int32]],
+    listing: Sequence[Instruction],
+) -> list[list[Accesses]]:
+    ops = [instruction.op for instruction in listing]
+    return [
+        [accesses_of(launch.waves[at], [ops[line] for line in lines[at].tolist()]) for at in group]
+        for group in groups
+    ]
+
+
+def waves_of_groups(launch: RecordedLaunch) -> list[list[int]]:
+    """Return the numbers of the waves of each recorded workgroup, both in order."""
+    order = sorted(
+        range(len(launch.waves)), key=lambda at: (launch.waves[at].workgroup, launch.waves[at].wave)
+    )
+    groups: dict[int, list[int]] = {}
+    for at in order:
+        groups.setdefault(launch.waves[at].workgroup, []).append(at)
+    return list(groups.values())
 
 
 def cycles_without(
@@ -303,8 +370,15 @@ def cycles_without(
     prog = without(detail.prog, reasons, lines)
     streams = detail.streams
     if not conflicts:
-        streams = [replace(stream, cycles=None) for stream in streams]
-    return _all_rounds(detail, run_unit(prog, with_cold_scalars(prog, streams)))
+        streams = [_without_conflicts(stream, detail.listing) for stream in streams]
+    return _all_rounds(detail, run_unit(prog, streams))
+
+
+def _without_conflicts(stream: WaveStream, listing: Sequence[Instruction]) -> WaveStream:
+    if stream.cycles is None:
+        return stream
+    is_lds = np.array([instruction.op.startswith("ds_") for instruction in listing])
+    return replace(stream, cycles=np.where(is_lds[stream.line], -1, stream.cycles).astype(np.int32))
 
 
 def _all_rounds(detail: LaunchDetail, unit: TimedUnit) -> float:
@@ -317,22 +391,6 @@ def _all_rounds(detail: LaunchDetail, unit: TimedUnit) -> float:
         later = (cycles - ends[: detail.resident].max()) / (detail.detailed - detail.resident)
         cycles += later * rest
     return cycles
-
-
-def _streams(
-    launch: RecordedLaunch,
-    lines: Sequence[npt.NDArray[np.int32]],
-    uses: Sequence[LdsUse | None],
-) -> list[list[WaveStream]]:
-    """Return the waves of each recorded workgroup, both in order."""
-    order = sorted(
-        range(len(launch.waves)), key=lambda at: (launch.waves[at].workgroup, launch.waves[at].wave)
-    )
-    groups: dict[int, list[WaveStream]] = {}
-    for at in order:
-        stream = WaveStream(lines[at], simd=0, cycles=_in_stream(uses[at], len(lines[at])))
-        groups.setdefault(launch.waves[at].workgroup, []).append(stream)
-    return list(groups.values())
 
 
 def _on_one_unit(
@@ -348,10 +406,13 @@ def _on_one_unit(
 
 
 def launch_time(
-    launch: RecordedLaunch, spec: ArchSpec, constants: ClockConstants
+    launch: RecordedLaunch, spec: ArchSpec, constants: ClockConstants, footprint: int | None = None
 ) -> tuple[LaunchTime, list[TimedWave]]:
-    """Return the time of a launch, and the waves that were timed in detail."""
-    detail = launch_detail(launch, spec, constants)
+    """Return the time of a launch, and the waves that were timed in detail.
+
+    The arguments are those of :func:`launch_detail`.
+    """
+    detail = launch_detail(launch, spec, constants, footprint)
     return time_of(detail), list(detail.unit.waves)
 
 
@@ -366,6 +427,7 @@ def time_of(detail: LaunchDetail) -> LaunchTime:
         detail.resident,
         _stall_shares(detail.listing, detail.streams, detail.unit.waves),
         _unknown_shares(detail.prog, detail.listing, detail.streams),
+        detail.error,
         tuple(
             spans_of([detail.listing[line].op for line in stream.line], wave)
             for stream, wave in zip(detail.streams, detail.unit.waves, strict=True)

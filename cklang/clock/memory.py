@@ -10,7 +10,7 @@ from cklang.arch import all_archs, arch, timing_file
 from cklang.clock.constants import ClockConstants, constants_of
 from cklang.errors import error
 
-__all__ = ["at_footprint", "chase_latency"]
+__all__ = ["at_footprint", "chase_latency", "translation"]
 
 Floats = npt.NDArray[np.float64]
 _LEVELS = ("l1", "l2", "last_level")
@@ -51,8 +51,14 @@ def chase_latency(constants: ClockConstants, footprint: npt.ArrayLike) -> Floats
     for place, (level, capacity) in enumerate(zip(_LEVELS, sizes, strict=True)):
         missed = np.clip((size / capacity - 1) / constants[f"chase_edge_{level}"], 0, 1)
         latency = latency + (beyond[place + 1] - beyond[place]) * missed
-    doublings = np.log2(np.maximum(size, 1) / constants["chase_translation_bytes"])
-    return latency + constants["chase_translation"] * np.clip(doublings, 0, _DOUBLINGS)
+    return latency + translation(constants, size)
+
+
+def translation(constants: ClockConstants, footprint: npt.ArrayLike) -> Floats:
+    """Return the cycles that a load waits for its address, by the bytes that a kernel touches."""
+    size = np.maximum(np.asarray(footprint, dtype=np.float64), 1)
+    doublings = np.log2(size / constants["chase_translation_bytes"])
+    return constants["chase_translation"] * np.clip(doublings, 0, _DOUBLINGS)
 
 
 def at_footprint(constants: ClockConstants, footprint: int) -> ClockConstants:

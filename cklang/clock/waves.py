@@ -42,13 +42,16 @@ class WaveStream:
     group: int = 0
     """Its workgroup."""
     begin: int = 0
-    """Cycle at which it may issue its first instruction."""
+    """Cycle before which it issues nothing."""
     after: int = -1
     """The workgroup whose place its own takes; -1: none, it is there from the start."""
     cycles: Words | None = None
     """Cycles of the memory unit of each executed instruction; below 0: as the listing says."""
     latency: Words | None = None
     """Latency of memory of each executed instruction; below 0: the usual one."""
+    path: Words | None = None
+    """Sixteenths of a cycle that each executed instruction takes of the compute unit's share of the
+    way behind its L1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,7 @@ def machine(constants: ClockConstants) -> CMachine:
     result = CMachine(**{field: constants.cycles(name) for field, name in _FIELDS.items()})
     result.store_256 = round(constants["store_cycles_256"] * _SCALE)
     result.return_256 = round(constants["return_cycles_256"] * _SCALE)
+    result.write_256 = round(constants.ratio("rate_last_level", "rate_write") * 256)
     for producer in range(len(UNITS)):
         result.adjust[producer][:] = [-1] * len(UNITS)
     for row in constants.interlocks:
@@ -215,6 +219,7 @@ def run_unit(prog: Program, streams: Sequence[WaveStream]) -> TimedUnit:
         wave.stall, wave.length = _pointer(stall), _pointer(duration)
         wave.reason = _pointer(reason)
         wave.cycles, wave.latency = _pointer(stream.cycles), _pointer(stream.latency)
+        wave.path = _pointer(stream.path)
         wave.begin, wave.count, wave.simd = stream.begin, count, stream.simd
         wave.group, wave.after = stream.group, stream.after
     compute_unit(machine(prog.constants), prog.ops, waves, _pointer(lost))

@@ -20,6 +20,7 @@ import numpy as np
 
 from cklang.device.device import Device, open_device
 from cklang.device.device_array import to_device
+from cklang.display import ShownAsText
 from cklang.emulator.recording import RecordedLaunch, timing
 from cklang.errors import error
 from cklang.ops.predict import predict
@@ -135,7 +136,7 @@ class BenchRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Benchmarks:
+class Benchmarks(ShownAsText):
     """The times of several calls."""
 
     rows: tuple[BenchRow, ...]

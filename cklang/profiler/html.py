@@ -80,7 +80,9 @@ def _launches(launches: Sequence[LaunchProfile]) -> Iterator[str]:
 
 
 def _launch(launch: LaunchProfile) -> Iterator[str]:
-    error = "" if launch.error is None else f"; median error of the clock there {launch.error:.1%}"
+    error = ""
+    if launch.error is not None:
+        error = f"; median error of the clock on such kernels {launch.error:.0%}"
     yield f"<h2>{escape(launch.kernel)}</h2>"
     yield (
         f"<p>{launch.us:.2f} µs on {launch.gpu} ({launch.cycles:.0f} cycles{error}), "

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from cklang.clock.constants import ClockConstants
+from cklang.clock.hierarchy import RecentLines
 from cklang.clock.kernel import LaunchDetail
 from cklang.emulator.recording import SEGMENT_BYTES, RecordedWave
 
@@ -43,7 +43,7 @@ def cache_requests(detail: LaunchDetail, constants: ClockConstants) -> CacheRequ
         groups.setdefault(wave.workgroup, []).append(wave)
     reads = writes = atomics = 0
     for waves in groups.values():
-        cache: OrderedDict[int, None] = OrderedDict()
+        cache = RecentLines(capacity // line_bytes)
         for op, segments in _in_turns(detail, waves):
             if op.startswith("s_"):
                 continue
@@ -53,7 +53,7 @@ def cache_requests(detail: LaunchDetail, constants: ClockConstants) -> CacheRequ
                 writes += len(segments)
             else:
                 lines = np.unique(segments // (line_bytes // SEGMENT_BYTES))
-                reads += _missed(cache, lines.tolist(), capacity // line_bytes)
+                reads += sum(not cache.hit(line) for line in lines.tolist())
     return CacheRequests(reads, reads * line_bytes, writes, atomics)
 
 
@@ -69,16 +69,3 @@ def _in_turns(
             place, _, count = wave.memory[number]
             op = detail.listing[int(detail.line_of[wave.line[place]])].op
             yield op, wave.segments[int(end[number]) - int(count) : int(end[number])]
-
-
-def _missed(cache: OrderedDict[int, None], lines: list[int], most: int) -> int:
-    missed = 0
-    for line in lines:
-        if line in cache:
-            cache.move_to_end(line)
-            continue
-        missed += 1
-        cache[line] = None
-        if len(cache) > most:
-            cache.popitem(last=False)
-    return missed

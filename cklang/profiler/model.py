@@ -13,7 +13,6 @@ import numpy as np
 from cklang.arch import ArchSpec, arch
 from cklang.clock.constants import ClockConstants, constants_of
 from cklang.clock.kernel import LaunchDetail, cycles_without, launch_detail, time_of
-from cklang.clock.memory import at_footprint
 from cklang.clock.native import REASONS
 from cklang.emulator.recording import RecordedLaunch
 from cklang.profiler.counters import Counter, counters_of
@@ -106,7 +105,7 @@ class LaunchProfile:
     us: float
     """At the GPU's highest clock, without the overhead of a launch."""
     error: float | None
-    """Median relative error of the clock on the GPU, held out; None where silicon is silent."""
+    """Median relative error of the clock on kernels of its class; None where silicon is silent."""
     counters: tuple[Counter, ...] = field(repr=False)
     occupancy: Occupancy
     roofline: Roofline
@@ -237,13 +236,12 @@ def launch_profile(number: int, launch: RecordedLaunch) -> LaunchProfile:
     """
     spec: ArchSpec = arch(launch.gpu)
     footprint = round(distinct_bytes(launch) * scale_of(launch))
-    constants: ClockConstants = at_footprint(constants_of(spec.name), footprint)
-    detail = launch_detail(launch, spec, constants)
+    constants: ClockConstants = constants_of(spec.name)
+    detail = launch_detail(launch, spec, constants, footprint)
     facts = facts_of(detail)
     timed = time_of(detail)
     requests = cache_requests(detail, constants)
     roofline = roofline_of(facts, requests, timed.us)
-    validated = constants.numbers.get("validated_error")
     return LaunchProfile(
         number=number,
         kernel=readable(launch.kernel),
@@ -251,7 +249,7 @@ def launch_profile(number: int, launch: RecordedLaunch) -> LaunchProfile:
         facts=facts,
         cycles=timed.cycles,
         us=timed.us,
-        error=None if validated is None else validated.value,
+        error=detail.error,
         counters=counters_of(facts, requests, timed.cycles),
         occupancy=occupancy_of(launch, spec),
         roofline=roofline,

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cklang.clock.constants import constants_of
+from cklang.clock.hierarchy import SCALE
 from cklang.clock.instruction import Instruction
 from cklang.clock.waves import TimedWave, WaveStream, program, run
 
@@ -97,3 +98,46 @@ def test_the_next_workgroup_comes_when_the_last_has_ended() -> None:
         [WaveStream(line, simd=0), WaveStream(line, simd=0, group=1, after=0)],
     )
     assert second.start[0] == first.end + GFX942.cycles("workgroup_launch")
+
+
+LOAD = Instruction("global_load_dword", ("v30", "v[2:3]"))
+LOAD_WAIT = Instruction("s_waitcnt", (), "vmcnt(0)")
+
+
+def end_of_loads(count: int, path: int, op: Instruction = LOAD) -> int:
+    """Return when the last of some loads is there, of a wave that issues them one after another."""
+    lines = np.array([0] * count + [1], dtype=np.int32)
+    stream = WaveStream(
+        lines,
+        simd=0,
+        latency=np.full(count + 1, 200, np.int32),
+        path=np.full(count + 1, path, np.int32),
+    )
+    (wave,) = run(program([op, LOAD_WAIT], GFX942), [stream])
+    return wave.end
+
+
+def test_loads_share_the_way_behind_the_l1() -> None:
+    free, shared = end_of_loads(50, 0), end_of_loads(50, 20 * SCALE)
+    assert free < 50 * 20
+    assert shared == pytest.approx(50 * 20 + 200, abs=30)
+    # One alone has the latency and its own part of the way.
+    assert end_of_loads(1, 20 * SCALE) == end_of_loads(1, 0) + 20
+
+
+def test_stores_take_the_way_longer_where_writes_are_slower() -> None:
+    store = Instruction("global_store_dword", ("v[2:3]", "v30"))
+    ratio = GFX942.ratio("rate_last_level", "rate_write")
+    assert ratio > 1
+    assert end_of_loads(200, 20 * SCALE, store) == pytest.approx(200 * 20 * ratio + 200, rel=0.03)
+
+
+def test_a_wave_that_takes_a_place_begins_when_it_is_dispatched() -> None:
+    lines = np.zeros(1, dtype=np.int32)
+    launch = GFX942.cycles("workgroup_launch")
+    for begin, expected in ((0, 4 + launch), (50_000, 50_000)):
+        streams = [
+            WaveStream(lines, simd=0),
+            WaveStream(lines, simd=0, group=1, after=0, begin=begin),
+        ]
+        assert run(program([VECTOR], GFX942), streams)[1].start[0] == expected

@@ -113,3 +113,13 @@ def test_files_are_what_the_loader_reads() -> None:
     for path in (Path(__file__).parents[2] / "arch_specs" / "timing").glob("*.json"):
         assert isinstance(constants_of(path.stem), ClockConstants)
         assert json.loads(path.read_text())["gpu"] == path.stem
+
+
+def test_a_class_of_kernels_has_its_own_error() -> None:
+    assert GFX942.validated("products", "error") == GFX942["validated_products"]
+    assert GFX942.validated("programs", "error") == GFX942["validated_programs"]
+    gfx950 = constants_of("gfx950")
+    assert gfx950.validated("products", "error") == gfx950["validated_error"]
+    assert gfx950.validated("products") is None
+    assert GFX942.ratio("rate_last_level", "rate_write") > 1
+    assert gfx950.ratio("rate_last_level", "rate_write") == 1

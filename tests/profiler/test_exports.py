@@ -68,8 +68,10 @@ def test_speedscope_weights_are_cycles(transpose: Profile, tmp_path: Path) -> No
     deepest = max(zip(profile["weights"], profile["samples"], strict=True))[1]
     names = [frames[at]["name"] for at in deepest]
     assert names[0] == "transpose"
-    assert names[1].startswith("transpose.hip:")
-    assert names[-1] == "waits: scalar load"
+    assert names[1].rpartition(":")[0] in ("transpose.hip", "device_sync.h")
+    assert names[-1].startswith("waits: ")
+    lines = {frames[sample[1]]["name"].rpartition(":")[0] for sample in profile["samples"]}
+    assert "transpose.hip" in lines
 
 
 def test_folder_for_viewers_of_thread_traces(transpose: Profile, tmp_path: Path) -> None:
@@ -91,7 +93,8 @@ def test_folder_for_viewers_of_thread_traces(transpose: Profile, tmp_path: Path)
         assert rows[line]["ISA"] == "s_endpgm"
         assert clock + duration == wave["end"]
         assert sum(cycles for _, cycles in wave["timeline"]) == wave["end"] - wave["begin"]
-        assert (kind, stall) == (9, 0)
+        assert kind == 9
+        assert 0 <= stall <= duration  # a wave ends when its stores have left
     tree = json.loads((folder / "snapshots.json").read_text())
     for part in _SOURCE.parts:
         tree = tree[part]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cklang import forks, knobs
 from cklang.build.bundle import Bundle, Bundled, configured
+from cklang.build.schedules import SCHEDULES
 from cklang.build.stencil_files import StencilFiles
 from cklang.build.store import Entry, Store, digest_of
 from cklang.device.artifact import Artifact
@@ -260,6 +261,7 @@ class Builder:
             "fill": fill.text,
             "fill_headers": headers.identity(fill.text),
             "key": key.to_json(),
+            "schedules": [schedule.name for schedule in SCHEDULES],
         }
         return _Job(
             key=key, source=source, fill=fill, stencil=stencil, kernel=kernel, bundled=bundled
@@ -422,6 +424,7 @@ class Builder:
             return {
                 "seconds": step.seconds,
                 "symbol": job.source.kernel,
+                "schedule": step.schedule,
                 "resources": {f.name: getattr(facts, f.name) for f in fields(Resources)},
             }
 
@@ -455,6 +458,7 @@ def _artifact(entry: Entry, *, cached: bool, steps: Mapping[str, Any]) -> Artifa
         host_shim=entry.file(_HOST),
         source=entry.file(_SOURCE),
         symbol=str(facts["symbol"]),
+        schedule=str(facts["schedule"]),
         resources=Resources(**facts["resources"]),
         seconds=_critical_path(steps),
         cached=cached,

@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cklang.build import code_object
+from cklang.build.schedules import SCHEDULES, Schedule, without_barriers
 from cklang.errors import error
 from cklang.lowering import headers
 from cklang.toolchain.compilers import CkTree, Toolchain, run_tool
@@ -70,6 +71,8 @@ class Step:
     file: Path
     seconds: float
     log: Path
+    schedule: str = ""
+    """Of machine code: the name of a :class:`~cklang.build.schedules.Schedule`."""
 
 
 def identity(toolchain: Toolchain, tree: CkTree) -> str:
@@ -191,22 +194,56 @@ def compile_host(
 def link_fill(stencil: Path, fill: str, arch: str, folder: Path, toolchain: Toolchain) -> Step:
     """Fill a stencil with the C of its epilogue and link the code object: ``kernel.hsaco``.
 
+    A kernel that spills vector registers is scheduled again (:mod:`cklang.build.schedules`).
+
     Raises:
         CkInternalError: B011, the function was not inlined into the kernel.
     """
-    bitcode = _compile_fill(fill, arch, folder, toolchain)
-    unit, output = folder / "kernel.o", folder / "kernel.hsaco"
-    backend = _backend(arch, toolchain)
+    output = folder / "kernel.hsaco"
+    seconds = _run([_compile_fill(fill, arch, folder, toolchain)], output, toolchain).seconds
+    least: int | None = None
+    chosen = SCHEDULES[0]
+    for schedule in SCHEDULES:
+        step = _scheduled(schedule, stencil, arch, folder, toolchain)
+        seconds += step.seconds
+        facts = code_object.read(step.file)
+        if len(facts.functions) != 1:
+            raise error("B011", names=", ".join(facts.functions), log=step.log)
+        spills = sum(kernel.vgpr_spills for kernel in facts.kernels)
+        if least is None or spills < least:
+            least, chosen = spills, schedule
+            step.file.replace(output)
+        if not spills:
+            break
+        step.file.unlink(missing_ok=True)
+    return Step(file=output, seconds=seconds, log=step.log, schedule=chosen.name)
+
+
+def _scheduled(
+    schedule: Schedule, stencil: Path, arch: str, folder: Path, toolchain: Toolchain
+) -> Step:
+    """Turn a stencil and its compiled fill into a code object, ordered by ``schedule``."""
+    backend = [*_backend(arch, toolchain), *schedule.flags]
+    filled = [str(stencil), *_linked(folder)]
+    if schedule.keeps_barriers:
+        return _code_object(backend, filled, folder, toolchain)
+    text = folder / "kernel.ll"
+    ir = _run([[*backend, *filled, "-S", "-emit-llvm", "-o", str(text)]], text, toolchain)
+    text.write_text(without_barriers(text.read_text(encoding="utf-8")), encoding="utf-8")
+    step = _code_object(backend, [str(text)], folder, toolchain)
+    text.unlink()
+    return replace(step, seconds=step.seconds + ir.seconds)
+
+
+def _code_object(
+    backend: Sequence[str], inputs: Sequence[str], folder: Path, toolchain: Toolchain
+) -> Step:
+    unit, output = folder / "kernel.o", folder / "scheduled.hsaco"
     commands = [
-        bitcode,
-        [*backend, str(stencil), *_linked(folder), "-c", "-o", str(unit)],
+        [*backend, *inputs, "-c", "-o", str(unit)],
         toolchain.link_device([unit], output),
     ]
-    step = _run(commands, output, toolchain)
-    facts = code_object.read(output)
-    if len(facts.functions) != 1:
-        raise error("B011", names=", ".join(facts.functions), log=step.log)
-    return step
+    return _run(commands, output, toolchain)
 
 
 def assembly(

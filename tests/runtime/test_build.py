@@ -16,6 +16,7 @@ import pytest
 from cklang.build import builder as building
 from cklang.build import code_object, steps
 from cklang.build.builder import Builder, artifacts_in
+from cklang.build.schedules import SCHEDULES
 from cklang.build.store import Store
 from cklang.device.resources import Resources
 from cklang.errors import CkError, error
@@ -72,7 +73,7 @@ class Steps:
         if self.refuse(text):
             raise error("B010", tool="clang", status=1, log=folder / "log.txt")
         (folder / name).write_text(text)
-        return SimpleNamespace(seconds=0.0)
+        return SimpleNamespace(seconds=0.0, schedule=SCHEDULES[0].name)
 
     def stencil(self, source: str, arch: str, folder: Path, *rest: Any, **options: Any) -> Any:
         self.precompiled.append(options["precompiled"])

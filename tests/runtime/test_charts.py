@@ -8,10 +8,12 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from hypothesis.vendor.pretty import pretty
 
 import cklang as ck
 from cklang.runtime.charts import Mark, Point, roofline, stacked_bars, timeline
 from cklang.runtime.explain import Explanation
+from cklang.testing import Report
 
 SVG = "{http://www.w3.org/2000/svg}"
 M, N, K, B, H, S, D = ck.dims("M N K B H S D")
@@ -100,3 +102,10 @@ def test_the_terms_of_a_chart_are_the_predicted_times() -> None:
         assert sum(terms.values()) <= (kernel.microseconds or 0) + 1e-6
     assert len([e for e in rects(summary._repr_svg_() or "") if e.findtext(f"{SVG}title")]) == 2
     assert "<pre>kernel" in summary._repr_html_()
+
+
+def test_reports_are_shown_as_text() -> None:
+    x = np.ones((5, 7), np.float32)
+    compared = Report(got=x, expected=x, bound=x)
+    for shown in (compared, sums.check(x), sums.check(x[0])):
+        assert pretty(shown) == str(shown)

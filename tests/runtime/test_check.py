@@ -72,7 +72,8 @@ def test_a_call_raises_what_the_check_reports() -> None:
     x, w = np.ones((4, 8), np.float32), np.ones((6, 9), np.float16)
     with pytest.raises(CkError) as caught:
         linear.ir(x, w, [1.0])
-    assert [note[:14] for note in caught.value.notes] == ["also: CK-A025 ", "also: CK-A001 "]
+    starts = ["also: CK-A025 ", "also: CK-A001 ", "in a call of t"]
+    assert [note[:14] for note in caught.value.notes] == starts
 
 
 def test_strides_that_no_kernel_reads() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cklang.build import code_object, steps
+from cklang.build.schedules import SCHEDULES
 from cklang.device.host_shim import LaunchShape
 from cklang.errors import CkBuildError, CkInternalError
 from cklang.families.gemm.host import GemmOperand, GemmProblem, GemmShim
@@ -60,6 +61,49 @@ def test_fill_becomes_a_code_object(tiny: Path, tmp_path: Path) -> None:
     assert facts.kernarg_bytes >= 12
     assert facts.wave_size == 64
     assert step.log.read_text().count("# exit 0") == 3
+
+
+def crowded(values: int) -> str:
+    """A kernel with a hole whose scheduling barrier keeps ``values`` numbers in registers."""
+    indices = range(values)
+    loads = [
+        f"  %p{i} = getelementptr float, ptr addrspace(1) %in, i64 {i * 64}\n"
+        f"  %v{i} = load volatile float, ptr addrspace(1) %p{i}"
+        for i in indices
+    ]
+    sums = [f"  %s{i + 1} = fadd float %s{i}, %v{i}" for i in indices]
+    return f"""
+target triple = "amdgcn-amd-amdhsa"
+declare float @ck_epilogue(float)
+declare void @llvm.amdgcn.sched.barrier(i32 immarg)
+declare i32 @llvm.amdgcn.workitem.id.x()
+define amdgpu_kernel void @crowded(ptr addrspace(1) %out, ptr addrspace(1) %base) #0 {{
+  %lane = call i32 @llvm.amdgcn.workitem.id.x()
+  %in = getelementptr float, ptr addrspace(1) %base, i32 %lane
+  %s0 = call float @ck_epilogue(float 0.0)
+{chr(10).join(loads)}
+  call void @llvm.amdgcn.sched.barrier(i32 0)
+{chr(10).join(sums)}
+  store float %s{values}, ptr addrspace(1) %out
+  ret void
+}}
+attributes #0 = {{ "amdgpu-num-vgpr"="40" "amdgpu-flat-work-group-size"="64,64" }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "schedule"), [(8, SCHEDULES[0].name), (120, SCHEDULES[2].name)], ids=["few", "many"]
+)
+def test_a_kernel_that_spills_is_scheduled_without_barriers(
+    tmp_path: Path, values: int, schedule: str
+) -> None:
+    stencil = tmp_path / "crowded.ll"
+    stencil.write_text(crowded(values))
+    fill = DOUBLE + "{\n    return acc;\n}\n"
+    step = steps.link_fill(stencil, fill, ARCH, tmp_path, find_toolchain())
+    assert step.schedule == schedule
+    assert code_object.read(step.file).kernel("crowded").vgpr_spills == 0
+    assert not (tmp_path / "kernel.ll").exists()
 
 
 def test_assembly_counts(tiny: Path, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from cklang.autodiff.attention_kernels import (
     refusal,
     roles_of,
 )
-from cklang.autodiff.attention_lengths import has_masked_form, with_masked_keys
+from cklang.autodiff.attention_lengths import has_masked_form, masked_by, with_masked_keys
 from cklang.autodiff.attention_pages import gathered, has_pages
 from cklang.autodiff.products import Labelled, common_dtype, product
 from cklang.autodiff.step import Gradients, Rule, Step
@@ -40,7 +40,7 @@ from cklang.ir.attention import (
     INDICES,
     LENGTHS,
     MIN_QUERIES,
-    PAGES,
+    PAGE_STARTS,
     READ_LIMIT,
     SEEDS,
     STARTS,
@@ -58,10 +58,12 @@ _O, _V = ("b", "g", "r", "s", "e"), ("b", "g", "t", "e")
 _FIXES = {
     "dropout": "drop elements outside of the attention, or mend what the reason says",
     "packed sequences": "pad the sequences and mask them, or mend what the reason says",
-    "packed queries with keys in pages": "gather k and v from their pages before the attention",
+    "pages of all sequences in one list": "give the attention a block_table with a row for each "
+    "sequence, without page_starts",
+    "packed sequences beside so many tensors that functions read": "read fewer tensors in score "
+    f"and mask: seqlens_k, min_seqlen_q and these are at most {READ_LIMIT}",
     "lengths of keys beside so many tensors that functions read": "read at most "
     f"{READ_LIMIT - 1} tensors in score and mask",
-    "packed sequences that are skipped": "leave out min_seqlen_q",
     "heads whose numbers are not known": "ask for the gradient with arrays, as a call does, or "
     "annotate the heads as numbers",
 }
@@ -73,14 +75,13 @@ def _expect_differentiable(step: Step) -> None:
     Raises:
         CkUnsupportedError: G025, it has not.
     """
-    names = roles_of(step.operation)
-    what = {
-        "packed queries with keys in pages": PAGES[0] in names and STARTS[0] in names,
-        "packed sequences that are skipped": MIN_QUERIES[0] in names,
-    }
-    for each, is_there in what.items():
-        if is_there:
-            raise _refused(step, each)
+    roles = roles_of(step.operation)
+    # These become tensors that the mask reads.
+    hidden = sum(role in (MIN_QUERIES[0], LENGTHS[0]) for role in roles)
+    if PAGE_STARTS[0] in roles:
+        raise _refused(step, "pages of all sequences in one list")
+    if STARTS[0] in roles and roles.count("read") + hidden > READ_LIMIT:
+        raise _refused(step, "packed sequences beside so many tensors that functions read")
 
 
 def _expect_products(step: Step, why: str, roles: Sequence[str]) -> None:
@@ -395,9 +396,11 @@ def _attention_lse(step: Step) -> Gradients:
 def _of_both(step: Step, by_output: Term | None, by_log_sums: Term | None) -> Gradients:
     """Return the gradients by all operands, from those by o and by the log-sum-exps."""
     _expect_differentiable(step)
+    if MIN_QUERIES[0] in roles_of(step.operation):
+        return _of_skipped(step, by_output, by_log_sums)
     if has_pages(step.operation):
-        whole = gathered(step)
-        return whole.in_pages(_of_both(whole.step, by_output, by_log_sums), step)
+        contiguous = gathered(step)
+        return contiguous.in_pages(_of_both(contiguous.step, by_output, by_log_sums), step)
     why, name = refusal(step), step.operation.result
     if not why:
         return by_kernels(step, by_output, by_log_sums)
@@ -417,6 +420,26 @@ def _of_both(step: Step, by_output: Term | None, by_log_sums: Term | None) -> Gr
     own = replace(step, operation=masked, source=source, needed=needed)
     gradients: list[Term | None] = [None] * len(places)
     for place, gradient in zip(places, _by_products(own, by_output, by_log_sums), strict=True):
+        gradients[place] = gradient
+    return gradients
+
+
+def _of_skipped(step: Step, by_output: Term | None, by_log_sums: Term | None) -> Gradients:
+    """Return the gradients where short sequences are skipped, from those of one that masks them.
+
+    It computes its results itself: what the attention skips is not written.
+    """
+    least = step.operands[roles_of(step.operation).index(MIN_QUERIES[0])]
+    number = step.emitter.number(least.value)
+    masked, places = masked_by(
+        step.operation, MIN_QUERIES[0], None if number is None else int(number)
+    )
+    result = step.emitter.apply(masked.op, masked.operands, dict(masked.attrs))
+    operation = replace(masked, result=result)
+    needed = tuple(step.needed[place] for place in places)
+    own = replace(step, operation=operation, source=None, needed=needed)
+    gradients: list[Term | None] = [None] * len(step.operands)
+    for place, gradient in zip(places, _of_both(own, by_output, by_log_sums), strict=True):
         gradients[place] = gradient
     return gradients
 

@@ -22,10 +22,9 @@ from cklang.autodiff.step import Gradients, Step
 from cklang.autodiff.terms import Term
 from cklang.errors import error
 from cklang.ir.attention import STARTS
-from cklang.ir.attention_gradients import DERIVATIVE, GRADIENTS, SCORES
+from cklang.ir.attention_gradients import DERIVATIVE, GRADIENTS, MOST_HEADS, SCORES
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.views import APART
-from cklang.ops.attention_backward import MOST_HEADS
 from cklang.types import extent_value, f32
 
 __all__ = ["by_kernels", "head_refusal", "log_sums", "read_places", "refusal", "roles_of"]
@@ -61,7 +60,9 @@ def refusal(step: Step) -> str:
 def head_refusal(operation: Operation, numbers: Mapping[str, int]) -> str:
     """Return why the kernels do not take the sizes of heads; empty if they do, or are not known."""
     dtype = operation.operands[0].type.dtype
-    most = MOST_HEADS.get(dtype, max(MOST_HEADS.values()))
+    most = MOST_HEADS.get(dtype)
+    if most is None:
+        return ""
     for value in (operation.operands[0], operation.operands[2]):
         try:
             size = extent_value(value.type.shape[-1], numbers)
@@ -137,14 +138,14 @@ def by_kernels(step: Step, by_output: Term | None, by_log_sums: Term | None) -> 
         return emitter.term(emitter.apply(op, operands, {**attrs, DERIVATIVE: derivative}))
 
     gradients: list[Term | None] = [None] * len(own.operands)
-    slope = by_product(step, score)
+    slope = by_product(step.pull, score)
     for place, op in enumerate(op for op in GRADIENTS if op != SCORES):
         gradients[place] = gradient(op, slope)
     for place in read_places(own):
         read = _read(own, place)
         if step.needed[place] and read is not None:
             # The kernel stores it in the dtype of q.
-            ds = gradient(SCORES, by_read(step, score, read)).cast(dtype).cast(f32)
+            ds = gradient(SCORES, by_read(step.pull, score, read)).cast(dtype).cast(f32)
             gradients[place] = _by_read(ds, read.indices, own.operands[place])
     return gradients
 

@@ -26,6 +26,7 @@ def _take(step: Step) -> Gradients:
         shape=table.type.shape,
         axis=_axis(step),
         in_place=0,
+        unordered=0,
     )
     return (step.emitter.term(value), None)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from cklang.autodiff.step import Step
+from cklang.autodiff.step import Pull
 from cklang.autodiff.terms import Emitter
 from cklang.ir.attention_gradients import DERIVATIVE
 from cklang.ir.builder import Builder, without_unused
@@ -61,17 +61,17 @@ def fits(read: Read, shape: Shape, extents: Mapping[str, object]) -> bool:
     return all(extent in (1, extents[index]) for index, extent in pairs)
 
 
-def by_product(step: Step, score: Function) -> Function:
+def by_product(pull: Pull, score: Function) -> Function:
     """Return the derivative of a score by the scaled product of query and key."""
-    return _derivative(step, score, score.params[0])
+    return _derivative(pull, score, score.params[0])
 
 
-def by_read(step: Step, score: Function, read: Read) -> Function:
+def by_read(pull: Pull, score: Function, read: Read) -> Function:
     """Return the derivative of a score by an element that it reads."""
-    return _derivative(step, score, read.element)
+    return _derivative(pull, score, read.element)
 
 
-def _derivative(step: Step, score: Function, wrt: Value) -> Function:
+def _derivative(pull: Pull, score: Function, wrt: Value) -> Function:
     builder = Builder(DERIVATIVE)
     emitter = Emitter(builder)
     values = {param.name: builder.param(param.name, param.type) for param in score.params}
@@ -85,7 +85,7 @@ def _derivative(step: Step, score: Function, wrt: Value) -> Function:
     name, result = values[wrt.name].name, values[score.results[0].name]
     behind = [operation for operation in body.values() if operation.result.name != name]
     one = emitter.constant(1.0)
-    gradient = step.pull(emitter, behind, {result.name: one}, [name]).get(name)
+    gradient = pull(emitter, behind, {result.name: one}, [name]).get(name)
     if gradient is None:
         gradient = emitter.constant(0.0)
     return without_unused(builder.finish(gradient.value))

@@ -15,6 +15,7 @@ from functools import partial
 from cklang.autodiff.attention_pairs import Pair, attention_pairs
 from cklang.autodiff.rounded import with_shared_rounding
 from cklang.autodiff.rules import ADVICE, ONCE, RULES
+from cklang.autodiff.score_derivatives import by_product
 from cklang.autodiff.shifts import shifts
 from cklang.autodiff.splits import Split, splits
 from cklang.autodiff.step import Context, Rule, Step
@@ -24,9 +25,10 @@ from cklang.errors import error
 from cklang.ir.builder import Builder, without_unused
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS
+from cklang.ir.score_derivative import is_one
 from cklang.types import Kind, f32
 
-__all__ = ["backward", "expect_differentiable_rules"]
+__all__ = ["backward", "expect_differentiable_rules", "score_derivative"]
 
 
 def backward(
@@ -74,6 +76,12 @@ def backward(
     emitter.span = forward.span
     results = _rounded(params, gradients, emitter)
     return without_unused(with_shared_rounding(builder.finish(*results)))
+
+
+def score_derivative(score: Function) -> Function | None:
+    """Return the derivative of an attention's score by the product, a region; None if it is 1."""
+    derivative = by_product(partial(_pulled_back, Context()), score)
+    return None if is_one(derivative) else derivative
 
 
 def _active(forward: Function, wrt: Sequence[str]) -> set[str]:

@@ -54,6 +54,8 @@ class FamilyRow:
     """Whether it puts parts of any program into operations of its own."""
     instead_of: str = ""
     """The family whose kernels it computes where somebody names one of its algorithms."""
+    takes_in: str = ""
+    """The family whose kernels its own may do the work of (:meth:`Family.joined`)."""
 
 
 ROWS: Mapping[str, FamilyRow] = MappingProxyType(
@@ -63,6 +65,7 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
             "gemm.key.Signature",
             "gemm.key.Algorithm",
             anchors=("gemm", "contract", "gemm24", "scaled_gemm"),
+            takes_in="scatter",
         ),
         "conv": FamilyRow(
             "CONV",
@@ -173,7 +176,16 @@ def plan_of(function: Function) -> Plan:
                 program = FAMILIES[name].outline(program, makers, strict)
         return program
 
-    return plan(function, makers, outlined)
+    return _joined(plan(function, makers, outlined))
+
+
+def _joined(plan: Plan) -> Plan:
+    """Return a plan in which kernels do what they can of the work of those behind them."""
+    families = {kernel.family for kernel in plan.kernels}
+    for name, row in ROWS.items():
+        if families.issuperset((name, row.takes_in)):
+            plan = FAMILIES[name].joined(plan)
+    return plan
 
 
 def _makers(function: Function) -> dict[str, Maker]:

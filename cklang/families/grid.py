@@ -42,7 +42,7 @@ class Pattern:
     """The class of the algorithms."""
 
     def accepts(self, algorithm: object) -> bool:
-        """Whether ``algorithm`` has a named value in each field; fields left out are not asked.
+        """Whether each field of ``algorithm`` that the pattern names has one of its values.
 
         Example:
             >>> algorithm = ck.select(ck.problem(8192, 8192, 8192), arch="gfx942").key.algorithm

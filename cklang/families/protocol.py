@@ -28,6 +28,7 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.kernel import Maker
+from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function, Value
 from cklang.keys import AnyKey, KernelSignature, Key
 from cklang.lowering.source import KernelSource
@@ -211,6 +212,14 @@ class Family(Generic[S, A, P]):
                 the anchors of those, and must not read too much then.
         """
         return function
+
+    def joined(self, plan: Plan) -> Plan:
+        """Return a plan in which kernels of the family also do what kernels behind them did.
+
+        Args:
+            plan: A partitioned program, with kernels of the family that ``takes_in`` names.
+        """
+        return plan
 
     def completed_signature(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the JSON form of a signature with the fields that were left out."""

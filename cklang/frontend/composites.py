@@ -74,7 +74,7 @@ def composite(function: Callable[..., Any]) -> Composite:
 
 @composite
 def any(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:  # noqa: A001 - NumPy's names
-    """Whether an element along axes is not zero; false of no element.
+    """Whether an element along axes is not zero; false for no elements.
 
     Example:
         >>> ck.any(np.array([[0.0, 2.0], [0.0, 0.0]]), axis=-1)
@@ -85,7 +85,7 @@ def any(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:  # noqa: A00
 
 @composite
 def all(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:  # noqa: A001
-    """Whether no element along axes is zero; true of no element.
+    """Whether no element along axes is zero; true for no elements.
 
     Example:
         >>> ck.all(np.array([[0.0, 2.0], [1.0, 3.0]]), axis=-1)
@@ -96,7 +96,7 @@ def all(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:  # noqa: A00
 
 @composite
 def var(x: Any, axis: Any = None, *, correction: Any = 0, keepdims: Any = False) -> Any:
-    """The variance along axes: squared distances from the mean, over their number - correction.
+    """The variance along axes: squared distances from the mean, over their number minus correction.
 
     In two passes over the elements: the mean, then the mean of the squared differences.
 
@@ -141,7 +141,7 @@ def logsumexp(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
 
 @composite
 def softmax(x: Any, axis: Any = -1) -> Any:
-    """Exp(x) over its sum along axes, of x minus its maximum.
+    """Exp(x) over its sum along axes, computed from x minus its maximum.
 
     Example:
         >>> ck.softmax(np.log([[1.0, 3.0], [2.0, 2.0]]))

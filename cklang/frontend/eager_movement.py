@@ -18,7 +18,9 @@ from cklang.frontend.ops.movement import (
     read_shape,
 )
 from cklang.frontend.ops.order import read_count
+from cklang.frontend.ops.pooling import read_windows
 from cklang.ir.order import argsorted
+from cklang.ir.pooling import Windows
 from cklang.ir.scatter import scattered, scattered_sum
 
 __all__ = ["eager_movement"]
@@ -79,15 +81,16 @@ def _checked_indices(indices: Any, extent: int, axis: int) -> Any:
     return places
 
 
-def _scatter(x: Any, indices: Any, rows: Any, axis: Any) -> Any:
+def _scatter(x: Any, indices: Any, rows: Any, axis: Any, ordered: Any = True) -> Any:
     array = np.asarray(x)
     along = read_axis(axis, array.ndim)
     places = _checked_indices(indices, array.shape[along], along)
     shape = (*array.shape[:along], *places.shape, *array.shape[along + 1 :])
-    return scattered(places, np.broadcast_to(rows, shape), array, along, 0, array.shape)
+    terms = np.broadcast_to(rows, shape)
+    return scattered(places, terms, array, axis=along, shape=array.shape)
 
 
-def _scatter_add(x: Any, indices: Any, rows: Any, axis: Any) -> Any:
+def _scatter_add(x: Any, indices: Any, rows: Any, axis: Any, ordered: Any = True) -> Any:
     array = np.asarray(x)
     along = read_axis(axis, array.ndim)
     places = _checked_indices(indices, array.shape[along], along)
@@ -95,16 +98,46 @@ def _scatter_add(x: Any, indices: Any, rows: Any, axis: Any) -> Any:
     terms = np.broadcast_to(rows, wanted)
     dtype = np.result_type(array, terms, np.float32 if array.dtype.kind == "f" else np.int32)
     return scattered_sum(
-        places, terms.astype(dtype), array.astype(dtype), axis=along, in_place=0, shape=array.shape
+        places, terms.astype(dtype), array.astype(dtype), axis=along, shape=array.shape
     )
 
 
-def _segment_sum(rows: Any, indices: Any, count: Any, axis: Any) -> Any:
+def _segment_sum(rows: Any, indices: Any, count: Any, axis: Any, ordered: Any = True) -> Any:
     terms, places = np.asarray(rows), np.asarray(indices)
     along = read_axis(axis, terms.ndim - places.ndim + 1)
     (extent,) = (int(str(each)) for each in read_shape(count))
     rest = (*terms.shape[:along], extent, *terms.shape[along + places.ndim :])
     return _scatter_add(np.zeros(rest, terms.dtype), places, terms, along)
+
+
+def _windowed(array: Any, windows: Windows) -> tuple[Any, Any]:
+    """Return the elements of windows along an axis, and which of them there are."""
+    starts = np.arange(int(str(windows.count)))[:, None] * windows.step - windows.before
+    places = starts + np.arange(windows.size)
+    extent = array.shape[windows.axis]
+    elements = np.take(array, np.clip(places, 0, extent - 1), windows.axis)
+    return elements, (places >= 0) & (places < extent)
+
+
+def _max_pool(x: Any, window: Any, stride: Any, padding: Any, layout: Any) -> Any:
+    array = np.asarray(x)
+    for each in read_windows(array.shape, window, stride, padding, layout):
+        elements, _ = _windowed(array, each)
+        array = elements.max(axis=each.axis + 1)
+    return array
+
+
+def _mean_pool(
+    x: Any, window: Any, stride: Any, padding: Any, layout: Any, count_include_pad: Any
+) -> Any:
+    own = _accumulated(x)
+    for each in read_windows(own.shape, window, stride, padding, layout):
+        elements, inside = _windowed(own, each)
+        after = (1,) * (own.ndim - 1 - each.axis)
+        total = (elements * inside.reshape(*inside.shape, *after)).sum(axis=each.axis + 1)
+        counts = np.full(len(inside), each.size) if count_include_pad else inside.sum(axis=1)
+        own = total / counts.reshape(-1, *after).astype(own.dtype)
+    return own
 
 
 def _cumsum(x: Any, axis: Any) -> Any:
@@ -164,6 +197,8 @@ _MOVES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "concat": lambda parts, axis: np.concatenate(parts, axis),
         "permute": _permute,
         "reshape": _reshape,
+        "max_pool": _max_pool,
+        "mean_pool": _mean_pool,
         "scatter": _scatter,
         "scatter_add": _scatter_add,
         "segment_sum": _segment_sum,

@@ -311,6 +311,16 @@ array([3., 2., 1.])
 >>> ck.topk(np.array([3.0, 1.0, 4.0, 4.0]), 2)
 (array([4., 4.]), array([2, 3], dtype=int32))
 """,
+    "max_pool": """
+>>> x = np.arange(6.0).reshape(1, 6, 1)
+>>> ck.max_pool(x, 3, stride=2, padding=1)[0, :, 0]
+array([1., 3., 5.])
+""",
+    "mean_pool": """
+>>> x = np.arange(6.0).reshape(1, 6, 1)
+>>> ck.mean_pool(x, 3, stride=2, padding=1, count_include_pad=False)[0, :, 0]
+array([0.5, 2. , 4. ])
+""",
     "scatter": """
 >>> ck.scatter(np.zeros((3, 2)), np.array([2, 0]), np.array([[1.0, 2.0], [3.0, 4.0]]))
 array([[3., 4.],

@@ -57,8 +57,10 @@ __all__ = [
     "logical_not",
     "logical_or",
     "max",
+    "max_pool",
     "maximum",
     "mean",
+    "mean_pool",
     "min",
     "minimum",
     "mish",
@@ -199,6 +201,8 @@ relu = EagerFunction.of("relu")
 reshape = EagerFunction.of("reshape")
 round = EagerFunction.of("round")  # noqa: A001
 rsqrt = EagerFunction.of("rsqrt")
+max_pool = EagerFunction.of("max_pool")
+mean_pool = EagerFunction.of("mean_pool")
 scatter = EagerFunction.of("scatter")
 scatter_add = EagerFunction.of("scatter_add")
 segment_sum = EagerFunction.of("segment_sum")

@@ -63,7 +63,10 @@ def _pointwise(name: str, *operands: str, form: Form = Form.POINTWISE) -> Intrin
     rows = op.attrs if form is Form.POINTWISE else ()
     parameters = [
         *(_parameter(operand) for operand in operands),
-        *(_parameter(row.name, row.default) for row in rows),
+        *(
+            _parameter(row.name) if row.default is None else _parameter(row.name, row.default)
+            for row in rows
+        ),
     ]
     return Intrinsic(
         name=name,
@@ -74,10 +77,8 @@ def _pointwise(name: str, *operands: str, form: Form = Form.POINTWISE) -> Intrin
     )
 
 
-def _parameter(name: str, default: object = None) -> inspect.Parameter:
-    empty = inspect.Parameter.empty
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Parameter(name, kind, default=empty if default is None else default)
+def _parameter(name: str, default: object = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
 
 
 def _options(**defaults: object) -> list[inspect.Parameter]:
@@ -215,7 +216,9 @@ def _movement(name: str, doc: str, *names: str, **defaults: object) -> Intrinsic
 
 _MOVEMENTS = (
     _movement("arange", "the index of each element along an axis: 0, 1, 2, … as i32", "n"),
-    _movement("broadcast_to", "repetition to a shape, as NumPy repeats", "x", "shape"),
+    _movement(
+        "broadcast_to", "x repeated to a shape by NumPy's rules of broadcasting", "x", "shape"
+    ),
     _movement(
         "argsort",
         "the indices that sort x along an axis; of equal elements the lowest comes first",
@@ -248,16 +251,35 @@ _MOVEMENTS = (
         largest=True,
     ),
     _movement("concat", "tensors one after the other along an axis", "parts", axis=0),
+    _movement(
+        "max_pool",
+        "the largest element of each window of images, in the dtype of x",
+        "x",
+        "window",
+        stride=None,
+        padding=0,
+        layout="",
+    ),
+    _movement(
+        "mean_pool",
+        "the mean of each window of images, in f32",
+        "x",
+        "window",
+        stride=None,
+        padding=0,
+        layout="",
+        count_include_pad=True,
+    ),
     _movement("permute", "the axes in another order: axis i is axis axes[i] of x", "x", "axes"),
     _movement(
         "reshape",
-        "the elements in order in another shape, in which -1 is the extent that is left",
+        "the elements in order in another shape; -1 in it is the extent that is left",
         "x",
         "shape",
     ),
     _movement(
         "split",
-        "parts along an axis: so many equal ones, or a tuple of extents",
+        "parts along an axis: a number of equal ones, or a tuple of extents",
         "x",
         "parts",
         axis=0,
@@ -272,28 +294,32 @@ _MOVEMENTS = (
     ),
     _movement(
         "scatter",
-        "x with rows written at indices of an axis, the last of equal ones",
+        "x with rows written at indices along an axis; of equal indices, the last row stays, or "
+        "any of them unless ordered",
         "x",
         "indices",
         "rows",
         axis=0,
+        ordered=True,
     ),
     _movement(
         "scatter_add",
-        "x to which rows are added at indices of an axis, in order, in f32 (of integers in i32)",
+        "x with rows added at indices along an axis, in order or in any, in f32 (integers in i32)",
         "x",
         "indices",
         "rows",
         axis=0,
+        ordered=True,
     ),
     _movement(
         "segment_sum",
-        "the sums of the rows of each of so many indices of an axis, in order, in f32 (of integers "
-        "in i32)",
+        "the sum of the rows of each index from 0 to count - 1, in order or in any, in f32 "
+        "(integers in i32)",
         "rows",
         "indices",
         "count",
         axis=0,
+        ordered=True,
     ),
     _movement("swapaxes", "two axes exchanged", "x", "axis1", "axis2"),
 )

@@ -10,7 +10,7 @@ from cklang.frontend import emit
 from cklang.frontend.scope import Scope
 from cklang.frontend.signature import concrete
 from cklang.frontend.values import Item, Tensor, describe
-from cklang.types import Dim, Extent, Kind, TensorType, TensorVarType
+from cklang.types import Dim, Extent, Kind, TensorType, TensorVarType, plain_dims
 
 __all__ = ["results_of"]
 
@@ -46,7 +46,10 @@ def _result(scope: Scope, node: ast.Return, item: Item, annotated: TensorType) -
 
 
 def _fits(scope: Scope, item: Tensor, annotated: TensorType) -> bool:
-    """Tell whether a result has the annotated shape; dims of the result alone are names."""
+    """Tell whether a result has the annotated shape; dims of the result alone are names.
+
+    An extent that is computed from dims of parameters is no name: it says what the result has.
+    """
     if len(item.shape) != annotated.rank:
         return False
     known = _dims_of_parameters(scope)
@@ -54,7 +57,7 @@ def _fits(scope: Scope, item: Tensor, annotated: TensorType) -> bool:
     for extent, named in zip(item.shape, annotated.shape, strict=True):
         meaning = scope.environment.extent(named)
         same = meaning is not None and scope.unit.derived.same(extent, meaning)
-        if not same and isinstance(named, Dim) and named not in known:
+        if not same and isinstance(named, Dim) and not known.issuperset(plain_dims(named)):
             same = names.setdefault(named, extent) == extent
         if not same:
             return False
@@ -64,7 +67,7 @@ def _fits(scope: Scope, item: Tensor, annotated: TensorType) -> bool:
 def _dims_of_parameters(scope: Scope) -> frozenset[Dim]:
     types = [parameter.type for parameter in scope.definition.parameters]
     shapes = [each.shape for each in types if isinstance(each, TensorType | TensorVarType)]
-    return frozenset(extent for shape in shapes for extent in shape if isinstance(extent, Dim))
+    return frozenset(dim for shape in shapes for extent in shape for dim in plain_dims(extent))
 
 
 def _shape_error(scope: Scope, node: ast.Return, item: Tensor, annotated: TensorType) -> CkError:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ __all__ = [
     "GRADIENTS",
     "GRADIENT_DTYPE",
     "MORE",
+    "MOST_HEADS",
     "SCORES",
     "check",
     "forward_of",
@@ -76,6 +78,9 @@ DERIVATIVE = "derivative"
 
 MORE = 3
 """Operands after those of the attention: g, l and D."""
+
+MOST_HEADS: Mapping[DType, int | None] = MappingProxyType({f16: None, bf16: None, f32: 128})
+"""The longest head that kernels compute these ops for, by dtype; None for any."""
 
 _SIDES = ("q", "k", "v")
 _FLOATS = (f16, bf16, f32)

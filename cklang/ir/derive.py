@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from cklang.errors import CkError, error
-from cklang.ir import joins, views
+from cklang.ir import joins, reductions, views
 from cklang.ir.convolution import geometry_of
 from cklang.ir.joins import JOINS
 from cklang.ir.nodes import Function, Operation, Value
+from cklang.ir.reductions import NEED_ELEMENTS
 from cklang.ir.views import VIEWS
 from cklang.ir.windows import DIRECTIONS, Relation, Role
 from cklang.types import Dim, Formula, Quotient, TensorType, by_name, extent_value
@@ -32,7 +33,7 @@ def derive(function: Function, dims: Mapping[Dim, int]) -> dict[Dim, int]:
     Raises:
         CkValueError: I033, extents that fit no convolution; I034, an extent that several values
             of would fit; I035, one that is declared or given otherwise; I036 to I039, a view that
-            its operand does not have.
+            its operand does not have; I048, the greatest or the mean of no elements.
     """
     known = dict(dims)
     for value in function.params:
@@ -47,6 +48,8 @@ def derive(function: Function, dims: Mapping[Dim, int]) -> dict[Dim, int]:
             views.check(operation, by_name(known))
         if operation.op in JOINS:
             joins.check(operation, by_name(known))
+        if operation.op in NEED_ELEMENTS:
+            reductions.check(operation, by_name(known))
     return known
 
 

@@ -260,46 +260,48 @@ def _reduction(
 
 
 _REDUCTIONS = (
-    _reduction("reduce_sum", "the sum along axes, in f32 or wrapping i32; 0 of no element"),
+    _reduction("reduce_sum", "the sum along axes, in f32 or wrapping i32; 0 for no elements"),
     _reduction(
         "reduce_mean",
-        "the mean along axes, in f32; nan of no element",
+        "the mean along axes, in f32",
         dtype=reductions.MEAN_DTYPE,
     ),
     _reduction(
         "reduce_max",
-        "the greatest along axes; nan if there is one, -inf (of i32 -2^31) of no element",
+        "the greatest along axes; nan if there is one",
     ),
     _reduction(
         "reduce_min",
-        "the least along axes; nan if there is one, inf (of i32 2^31 - 1) of no element",
+        "the least along axes; nan if there is one",
     ),
-    _reduction("reduce_prod", "the product along axes, in f32 or wrapping i32; 1 of no element"),
+    _reduction("reduce_prod", "the product along axes, in f32 or wrapping i32; 1 for no elements"),
     _reduction(
         "reduce_argmax",
         "the index of the greatest along one axis, the first of several, of the first nan if there "
-        "is one; 0 of no element",
+        "is one",
         shape=reductions.INDEX_SHAPE,
         dtype=reductions.ARG_DTYPE,
     ),
     _reduction(
         "reduce_argmin",
         "the index of the least along one axis, the first of several, of the first nan if there is "
-        "one; 0 of no element",
+        "one",
         shape=reductions.INDEX_SHAPE,
         dtype=reductions.ARG_DTYPE,
     ),
 )
 
-_SCATTER_ATTRS = tuple(AttrRow(name=name, kind=AttrKind.INT) for name in ("axis", scatter.IN_PLACE))
+_SCATTER_ATTRS = tuple(
+    AttrRow(name=name, kind=AttrKind.INT) for name in ("axis", scatter.IN_PLACE, scatter.UNORDERED)
+)
 
 _SCATTERS = (
     Op(
         name=scatter.SCATTER,
         operands=3,
         kind=Kind.ANCHOR,
-        doc="a tensor with rows written at indices of an axis, the last one of equal indices; "
-        "indices outside of the axis write nothing",
+        doc="a tensor with rows written at indices of an axis, the last one of equal indices, or "
+        "any of them with `unordered`; indices outside of the axis write nothing",
         numpy=scatter.scattered,
         attrs=_SCATTER_ATTRS,
         shape=scatter.SCATTER_SHAPE,
@@ -311,8 +313,8 @@ _SCATTERS = (
         operands=2,
         optional=1,
         kind=Kind.ANCHOR,
-        doc="a tensor, or zeros, to which rows are added at indices of an axis, in order, in f32 "
-        "or wrapping i32; indices outside of the axis add nothing",
+        doc="a tensor, or zeros, with rows added at indices along an axis, in f32 or wrapping i32, "
+        "in order or, with `unordered`, in any; indices outside of the axis add nothing",
         numpy=scatter.scattered_sum,
         attrs=_SCATTER_ATTRS,
         shape=scatter.SCATTER_SHAPE,
@@ -691,13 +693,13 @@ _ARITHMETIC = (
         "ck_min(ck_max({0}, {lo}), {hi})",
         attrs=_float_attr("lo") + _float_attr("hi"),
     ),
-    _point("floor", 1, "the integer at or below", np.floor, "ck_floor({0})"),
-    _point("ceil", 1, "the integer at or above", np.ceil, "-ck_floor(-{0})"),
+    _point("floor", 1, "x rounded down to an integer", np.floor, "ck_floor({0})"),
+    _point("ceil", 1, "x rounded up to an integer", np.ceil, "-ck_floor(-{0})"),
     _point("round", 1, "the nearest integer; of two, the even one", np.rint, "ck_rint({0})"),
     _point(
         "trunc",
         1,
-        "the integer at or next to x toward 0",
+        "x rounded toward 0 to an integer",
         np.trunc,
         "ck_copysign(ck_floor(ck_abs({0})), {0})",
     ),
@@ -862,7 +864,7 @@ _CHOICES = (
     _point(
         "logical_and",
         2,
-        "both",
+        "whether both are true",
         np.logical_and,
         "{0} && {1}",
         dtype=rules.LOGICAL_DTYPE,
@@ -871,7 +873,7 @@ _CHOICES = (
     _point(
         "logical_or",
         2,
-        "either",
+        "whether one or both are true",
         np.logical_or,
         "{0} || {1}",
         dtype=rules.LOGICAL_DTYPE,
@@ -886,11 +888,13 @@ _CHOICES = (
         dtype=rules.LOGICAL_DTYPE,
         commutative=True,
     ),
-    _point("logical_not", 1, "not", np.logical_not, "!{0}", dtype=rules.LOGICAL_DTYPE),
+    _point(
+        "logical_not", 1, "whether x is false", np.logical_not, "!{0}", dtype=rules.LOGICAL_DTYPE
+    ),
     _point(
         "where",
         3,
-        "x where the first operand holds, else y",
+        "x where the condition is true, else y",
         np.where,
         "{0} ? {1} : {2}",
         c_i32="{0} ? {1} : {2}",

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from cklang.errors import error
 from cklang.ir.nodes import Attr, Operation
 from cklang.ir.numeric import Array
 from cklang.ir.rules import DTypeRule, Shape, ShapeRule
@@ -20,11 +21,13 @@ __all__ = [
     "MEANINGS",
     "MEAN_DTYPE",
     "MOST_AXES",
+    "NEED_ELEMENTS",
     "REDUCED_SHAPE",
     "REDUCE_DTYPE",
     "REDUCTIONS",
     "ROW_DTYPES",
     "SINGLE_AXIS",
+    "check",
     "read_axes",
     "reduced_axes",
     "reduced_extents",
@@ -44,6 +47,11 @@ REDUCTIONS: Mapping[str, str] = MappingProxyType(
     }
 )
 """The ops by what they do with a row, as NumPy calls it."""
+
+NEED_ELEMENTS = frozenset(
+    ("reduce_max", "reduce_min", "reduce_mean", "reduce_argmax", "reduce_argmin")
+)
+"""The ops that mean nothing where there is no element; a sum is 0 and a product 1."""
 
 SINGLE_AXIS = frozenset(("reduce_argmax", "reduce_argmin"))
 """The ops that reduce one axis, since their result is an index along it."""
@@ -207,6 +215,24 @@ ARG_DTYPE = DTypeRule(
     text="an operand of f16, bf16, f32 or i32; gives i32",
     apply=lambda dtypes, _attrs: i32 if dtypes[0] in (*ROW_DTYPES, i32) else None,
 )
+
+
+def check(operation: Operation, dims: Mapping[str, int]) -> None:
+    """Check that an op of :data:`NEED_ELEMENTS` has an element to reduce.
+
+    Raises:
+        CkValueError: I048, the axes that are reduced have none.
+    """
+    shape = operation.operands[0].type.extents(dims)
+    axes = reduced_axes(operation)
+    if not all(shape[axis] for axis in axes):
+        raise error(
+            "I048",
+            at=operation.span,
+            name=operation.op.removeprefix("reduce_"),
+            axes=", ".join(map(str, axes)),
+            shape=shape,
+        )
 
 
 def reduced_axes(operation: Operation) -> tuple[int, ...]:

@@ -4,7 +4,8 @@
 Operands are the indices, then the rows, whose shape is that of a ``take`` of the result at the
 indices. ``scatter`` has a third, the tensor whose other elements stay; that of ``scatter_add`` may
 be left out, and is 0 then. Rows are taken in order: of equal indices the last row stays, and sums
-are added from the first to the last. An index that is outside of its axis writes nothing.
+are added from the first to the last. Where ``unordered`` is 1, of equal indices any row may stay,
+and sums may be added in any order. An index that is outside of its axis writes nothing.
 
 ``in_place`` is 1 where the result is written into the memory of the third operand, a parameter.
 """
@@ -35,6 +36,7 @@ __all__ = [
     "SCATTER_DTYPE",
     "SCATTER_SHAPE",
     "STORED",
+    "UNORDERED",
     "check",
     "in_place_results",
     "is_scatter",
@@ -47,7 +49,8 @@ SCATTER_ADD = "scatter_add"
 """The names of the ops."""
 
 IN_PLACE = "in_place"
-"""Their attribute."""
+UNORDERED = "unordered"
+"""Their attributes, beside the axis."""
 
 MOST_AXES = 5
 """The axes of a result, at most."""
@@ -76,11 +79,19 @@ def _rows(indices: Array, rows: Array, extent: int, axis: int) -> Iterator[tuple
 
 
 def scattered(
-    indices: Array, rows: Array, base: Array, axis: int, in_place: int, shape: Sequence[int]
+    indices: Array,
+    rows: Array,
+    base: Array,
+    *,
+    axis: int,
+    shape: Sequence[int],
+    in_place: int = 0,
+    unordered: int = 0,
 ) -> Array:
     """Return ``base`` with rows written at indices of an axis, the last of equal ones.
 
-    >>> scattered(np.array([2, 2]), np.array([5, 6]), np.zeros(3, int), 0, 0, (3,)).tolist()
+    >>> rows = np.array([5, 6])
+    >>> scattered(np.array([2, 2]), rows, np.zeros(3, int), axis=0, shape=(3,)).tolist()
     [0, 0, 6]
     """
     result = np.array(base)
@@ -96,14 +107,13 @@ def scattered_sum(
     base: Array | None = None,
     *,
     axis: int,
-    in_place: int,
     shape: Sequence[int],
+    in_place: int = 0,
+    unordered: int = 0,
 ) -> Array:
     """Return ``base``, or zeros, to which rows are added at indices of an axis.
 
-    >>> scattered_sum(
-    ...     np.array([2, 2]), np.array([5.0, 6.0]), axis=0, in_place=0, shape=(3,)
-    ... ).tolist()
+    >>> scattered_sum(np.array([2, 2]), np.array([5.0, 6.0]), axis=0, shape=(3,)).tolist()
     [0.0, 0.0, 11.0]
     """
     result = np.zeros(shape, rows.dtype) if base is None else np.array(base)
@@ -180,9 +190,11 @@ def check(
     types: Sequence[TensorType], attrs: Mapping[str, Attr], at: Span | None
 ) -> Iterator[CkError]:
     """Yield what is wrong with an operation: nothing is in the place of its result."""
-    in_place = attrs[IN_PLACE]
+    in_place, unordered = attrs[IN_PLACE], attrs[UNORDERED]
     if in_place not in (0, 1) or (in_place and len(types) < _OPERANDS):
-        yield error("I046", at=at, got=in_place)
+        yield error("I046", at=at, name=IN_PLACE, got=in_place)
+    if unordered not in (0, 1):
+        yield error("I046", at=at, name=UNORDERED, got=unordered)
 
 
 SCATTER_SHAPE = ShapeRule(

@@ -4,13 +4,13 @@
 With weights p (rows of the softmax), what dropout keeps of them, r (0 or one over the probability
 that keeps), and the gradient g of o:
 
-    dp = g v'         D = sum of g o along the head         ds = p (r dp - D)
+    dp = g v'         D = sum of g o along the head         ds = p (r dp - D) f'
     dq = scale ds k   dk = scale ds' q   dv = (p r)' g      dbias = ds
 
-A score is the product plus something that does not depend on it, so its derivative by the product
-is the scale. Kernels find p again from lse, take o as it was rounded for D, and round p and ds to
-the element type before the sums over queries and keys. What several scores share, a head of keys
-or an element of a bias, has the sum of their gradients, in any order.
+f' is the derivative of the score function by the product, 1 of one that adds to it. Kernels find p
+again from lse, take o as it was rounded for D, and round p and ds to the element type before the
+sums over queries and keys. What several scores share, a head of keys or an element of a bias, has
+the sum of their gradients, in any order.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from cklang.autodiff.transform import score_derivative
 from cklang.errors import error
 from cklang.ir.attention import group_size, one_sequence, sequences
 from cklang.ir.nodes import Function, Operation, Value
@@ -29,6 +30,7 @@ from cklang.reference.attention import (
     WEIGHTS,
     Rows,
     cut,
+    derivative_of,
     factor_of,
     given_of,
     kept_of,
@@ -129,6 +131,11 @@ def _piece(problem: _Problem, first: int) -> list[Known]:
     dp, off, _ = float_sums(g, turned(v))
     dropped = Known(value=keep * dp, error=keep * off + 4 * UNIT * np.abs(keep * dp))
     ds = times(p, Known(value=dropped.value - d.value, error=dropped.error + d.error))
+    score = operation.attr("score")
+    derivative = score_derivative(score) if isinstance(score, Function) else None
+    if derivative is not None:
+        slope = derivative_of(operation, derivative, by_role, problem.dims, first)
+        ds = times(ds, slope)
     used = times(p, Known.exact(keep))
     ds_low, used_low = (narrowed(each, grain, least, step) for each in (ds, used))
     scale = factor_of(operation, q.value.shape[3])

@@ -240,8 +240,8 @@ class Gradient:
         return self.name.replace(" ", "-")
 
 
-def beside(arguments: Arguments, dtype: DType) -> tuple[list[Any], Any]:
-    return arguments(dtype), uniform(1, 2, 70, 64, dtype=dtype)
+def beside(arguments: Arguments, dtype: DType, head: int = 64) -> tuple[list[Any], Any]:
+    return of_heads(arguments(dtype), (head, head)), uniform(1, 2, 70, head, dtype=dtype)
 
 
 IN_ORDER = {"bias": True, "deterministic": True}
@@ -250,7 +250,7 @@ GRADIENTS = [
     Gradient(
         "bias gradient, deterministic",
         biased,
-        partial(beside, with_bias),
+        partial(beside, with_bias, head=32),
         1,
         IN_ORDER,
         SharedBias(param=3, axes=(0, 1, 2)),
@@ -272,4 +272,5 @@ def test_gradients(gradient: Gradient, turn: int, arch: str, covered: Covered) -
     within(gradient.op, args, grad, gradients, gradient.bias)
     covered(f"attention backward: {gradient.name}", dtype.name, arch)
     if arch != "gfx950":  # which has several pipelines
-        covered("attention backward, head sizes 64 and 64", dtype.name, arch)
+        head = args[0].shape[-1]
+        covered(f"attention backward, head sizes {head} and {head}", dtype.name, arch)

@@ -86,13 +86,6 @@ def test_what_has_no_long_heads_is_refused_in_one_sentence(more: dict[str, Any])
     assert "ck.softmax(q @ k.mT * scale) @ v" in reason
 
 
-def test_gradients_are_refused_with_what_to_write() -> None:
-    problem = ck.attention_grad_problem(problem_of(320, 64))
-    with pytest.raises(CkError, match="attention-grad-head-most") as refused:
-        ck.select(problem, arch="gfx942")
-    assert "ck.vjp(op)" in str(refused.value)
-
-
 def test_dropout_of_a_long_head_is_refused_at_the_call() -> None:
     args = [uniform(1, 2, rows, 320) for rows in (3, 5, 5)]
     with pytest.raises(CkError, match="attention-head-most"):
@@ -237,17 +230,6 @@ def test_slices_on_rdna4(covered: Covered) -> None:
 @ck.op
 def half(q: ck.f16[B, H, S, D], k: ck.f16[B, H, N, D], v: ck.f16[B, H, N, E]) -> ck.f16[B, H, S, E]:
     return ck.attention(q, k, v, mask=ck.causal("bottom_right"))
-
-
-@pytest.mark.full
-def test_vjp_has_no_limit_of_heads(covered: Covered) -> None:
-    args = [uniform(1, 2, n, size) for n, size in ((16, 320), (24, 320), (24, 264), (16, 264))]
-    backward = ck.vjp(half)
-    check(backward, args)
-    keys = [launch.key for launch in launches(backward)]
-    (attention,) = (key for key in keys if key.family == "attention")
-    assert attention.algorithm.pipeline.value == "long_head"
-    covered("attention backward, head sizes above 256: ck.vjp", "f16", "gfx942")
 
 
 OTHERS = [

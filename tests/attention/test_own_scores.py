@@ -12,11 +12,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
-from cklang.errors import CkError, error
+from cklang.errors import error
 from cklang.families.attention.key import AttentionKey, ScoreKind
+from cklang.ops.attention_backward import GradientKind
 from cklang.runtime import planner
 from cklang.runtime.op import Op
 from cklang.selection.select import find
+from cklang.tune.task import tasks_of
 from tests.support.arrays import Array
 from tests.support.checks import check, launches
 
@@ -113,13 +115,14 @@ def test_fewer_instructions_than_the_expression() -> None:
     assert with_lse.last.instructions > 1.3 * own
 
 
-def test_it_is_told_and_has_no_gradient() -> None:
+def test_it_is_told_and_its_gradient_takes_the_expression() -> None:
     x = np.ones((1, 2, 8, 64), np.float16)
     said = capped.explain(x, x, x, device=f"emu:{ARCH}")
     assert "the score function is a soft cap; CK Tile's own computes it" in said
     assert "soft_cap" in said
-    with pytest.raises(CkError, match="G006"):
-        ck.attention_grad(capped, x, x, x, grad=x, device=f"emu:{ARCH}")
+    (task,) = tasks_of(capped, {"B": 1, "H": 2, "G": 2, "S": 3, "T": 4, "D": 64}, GradientKind())
+    assert sorted(task.functions) == ["derivative", "score"]
+    assert task.problem.forward.signature.score is ScoreKind.FUNCTION
 
 
 @pytest.mark.usefixtures("compiler")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cklang.arch import all_archs, arch
 from cklang.families.attention.key import AttentionPipeline, AttentionSignature
 from cklang.families.attention.space import attention_algorithms
+from cklang.families.attention_backward.key import GradPipeline
 from cklang.families.attention_backward.space import attention_grad_algorithms
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz
 
@@ -35,8 +36,10 @@ def test_every_head_size_has_a_tiling(spec: object, hdim_q: int, hdim_v: int) ->
     sizes = [a.tile[3] + a.tile[5] for a in whole]
     assert sizes == sorted(sizes)
     back = attention_grad_algorithms(spec, signature(f16), hdim_q, hdim_v)  # type: ignore[arg-type]
-    assert back
-    assert all(a.tile[7] >= hdim_q and a.tile[8] >= hdim_v for a in back)
+    *whole_back, walks_back = back
+    assert walks_back.pipeline is GradPipeline.LONG_HEAD
+    assert whole_back
+    assert all(a.tile[7] >= hdim_q and a.tile[8] >= hdim_v for a in whole_back)
 
 
 def test_tilings_are_multiples_of_their_parts() -> None:
@@ -70,6 +73,10 @@ def test_backward_tilings_keep_the_rules_of_their_pipelines() -> None:
         for row in spec.attention_grad_tiles:
             m0, n0, k0, k1, k2, k3, k4, hdim_q, hdim_v = row.tile
             assert (k1, k3) == (m0, m0)
-            assert (k0, k2) == (hdim_q, hdim_v)
+            if "long_head" in row.pipelines:
+                assert hdim_q == hdim_v
+                assert hdim_q % k0 == hdim_v % k2 == 0
+            else:
+                assert (k0, k2) == (hdim_q, hdim_v)
             assert n0 % k4 == 0
             assert len({w[0] * w[1] * w[2] for w in row.warps}) == 1

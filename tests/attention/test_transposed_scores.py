@@ -136,7 +136,8 @@ def test_soft_caps(algorithm: AttentionAlgorithm, covered: Covered) -> None:
 
 @pytest.mark.full
 def test_packed_sequences_in_v3(covered: Covered) -> None:
-    lengths = [(70, 90), (5, 0), (33, 130), (0, 4), (1, 1)]
+    """Also of keys of exactly two tiles, where CK Tile's waves would not wait for the second."""
+    lengths = [(70, 90), (5, 0), (33, 130), (40, 50), (0, 4), (1, 1)]
     mine, theirs = (np.cumsum([0, *side]).astype(np.int32) for side in zip(*lengths, strict=True))
     shapes = ((mine[-1], 4, 128), (theirs[-1], 2, 128), (theirs[-1], 2, 128))
     check(packed.using(V3), [*(uniform(*shape) for shape in shapes), mine, theirs], ARCH)

@@ -184,9 +184,10 @@ def test_what_is_not_asked_for_needs_no_rule() -> None:
 
 def test_attentions_without_a_rule_say_what_to_write() -> None:
     heads = "ck.f16[M, 2, 8]"
-    lists = "starts: ck.i32[M], lengths: ck.i32[N], table: ck.i32[N, M]"
+    lists = "starts: ck.i32[M], lengths: ck.i32[N], table: ck.i32[K], at: ck.i32[M]"
     params = f"q: {heads}, k: ck.f16[N, 2, 4, 8], {lists}"
-    body = "ck.attention(q, k, k, cu_seqlens_q=starts, seqlens_k=lengths, block_table=table)"
+    keys = "cu_seqlens_q=starts, seqlens_k=lengths, block_table=table, page_starts=at"
+    body = f"ck.attention(q, k, k, {keys})"
     op = written(body, heads, params)
     assert code(ck.vjp(op).program.specialise) == "G025"
 

@@ -92,7 +92,6 @@ REFUSED: dict[str, tuple[Op, Any, int]] = {
         (np.ones((2, 5, 5), "f"),),
         64,
     ),
-    "at most 256 elements, not 320": (ck.vjp(written()), (), 320),
     "at most 128 elements, not 160": (ck.vjp(written(dtype="f32")), (), 160),
 }
 """What products compute, by what the reason says: gradient, more arguments, the size of a head."""

@@ -57,7 +57,7 @@ def test_the_gradient_of_a_scatter_is_a_gather(name: str) -> None:
     # An index outside of the axis adds nothing.
     ids = np.array([2, -1, 2, 9], "i")
     types = {"ids": i32[M], "x": f32[M, N], "base": f32[V, N]}
-    function = built("scatter_add", types, (V, N), axis=0, in_place=0)
+    function = built("scatter_add", types, (V, N), axis=0, in_place=0, unordered=0)
     arrays = [ids, rows(4, 6), np.zeros((5, 6), "f") if name == "x" else rows(5, 6)]
     if name == "base":
         arrays[1] = np.zeros((4, 6), "f")

@@ -31,7 +31,8 @@ from cklang.ir.philox import keep_mask
 from cklang.ir.score_derivative import is_one
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
-from cklang.types import f16
+from cklang.types import DType, bf16, f16
+from tests.support.attention_ops import within
 from tests.support.checks import check, launches
 from tests.support.written_ops import written_op
 
@@ -202,6 +203,7 @@ RUN: list[tuple[str, tuple[int, int, int]]] = [
 ]
 
 
+DROPOUT = ", dropout=0.25, seed=7, offset=2"
 COARSE = {"f16": 0.004, "bf16": 0.03, "f32": 1e-4}
 
 
@@ -212,9 +214,10 @@ def compare(
     gpu: str,
     options: str = CAUSAL,
     algorithm: AttentionGradAlgorithm | None = None,
+    head: int = 64,
 ) -> AttentionGradKey:
     """Check gradients on an emulated GPU, against their bounds and torch; return the kernel."""
-    op = SCORES[name].op(dtype, 64, options)
+    op = SCORES[name].op(dtype, head, options)
     arrays = drawn(op, dict(zip("BST", sizes, strict=True)))
     gradient = ck.vjp(op) if algorithm is None else ck.vjp(op).using(algorithm)
     results = check(gradient, arrays, gpu)
@@ -229,6 +232,23 @@ def compare(
     return key
 
 
+def compare_in(
+    pipeline: GradPipeline,
+    gpu: str,
+    runs: Sequence[tuple[int, int, int]],
+    options: str = "",
+    dtype: DType = f16,
+    head: int = 64,
+) -> None:
+    """Check gradients of a squared product in a pipeline on an emulated GPU."""
+    signature = AttentionSignature(dtype=dtype, dtype_o=dtype, dtype_bias=dtype)
+    legal = attention_grad_algorithms(arch(gpu), signature, head, head)
+    algorithm = next(each for each in legal if each.pipeline is pipeline)
+    for sizes in runs:
+        key = compare("squared", sizes, dtype.name, gpu, options, algorithm, head)
+        assert key.algorithm.pipeline is pipeline
+
+
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("name", "sizes"), RUN)
 def test_gradients_are_within_their_bounds(
@@ -236,6 +256,35 @@ def test_gradients_are_within_their_bounds(
 ) -> None:
     compare(name, sizes, "f16", "gfx942")
     covered("attention backward: any function of the product", "f16", "gfx942")
+
+
+def compare_attention_grad(
+    name: str, sizes: tuple[int, int, int], gpu: str, deterministic: bool
+) -> None:
+    """Check ``ck.attention_grad`` on an emulated GPU, against its bounds and torch."""
+    op = SCORES[name].op("f16", 64)
+    *args, grad = arrays = drawn(op, dict(zip("BST", sizes, strict=True)))
+    results = ck.attention_grad(
+        op, *args, grad=grad, deterministic=deterministic, device=f"emu:{gpu}"
+    )
+    within(op, args, grad, results)
+    for mine, theirs in zip(results[:3], by_torch(SCORES[name], arrays), strict=False):
+        size = max(1.0, float(np.abs(theirs).max()))
+        np.testing.assert_allclose(mine.astype("d"), theirs, atol=COARSE["f16"] * size)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(("name", "sizes"), RUN)
+def test_attention_grad_takes_any_score(name: str, sizes: tuple[int, int, int]) -> None:
+    compare_attention_grad(name, sizes, "gfx942", deterministic=False)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
+def test_attention_grad_adds_in_one_order(gpu: str, covered: Callable[..., None]) -> None:
+    compare_attention_grad("gated by a sigmoid", (1, 70, 150), gpu, deterministic=True)
+    covered("attention backward: any function of the product, deterministic", "f16", gpu)
 
 
 @pytest.mark.full
@@ -258,7 +307,7 @@ def test_gradients_of_f32(covered: Callable[..., None]) -> None:
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
 def test_gradients_with_dropout(covered: Callable[..., None]) -> None:
-    compare("soft cap", (1, 40, 70), "f16", "gfx942", f"{CAUSAL}, dropout=0.25, seed=7, offset=2")
+    compare("soft cap", (1, 40, 70), "f16", "gfx942", CAUSAL + DROPOUT)
     covered("attention backward: any function of the product, dropout", "f16", "gfx942")
 
 
@@ -274,9 +323,28 @@ def test_gradients_with_dropout(covered: Callable[..., None]) -> None:
 def test_gradients_in_other_pipelines(
     gpu: str, pipeline: GradPipeline, sizes: tuple[int, int, int], covered: Callable[..., None]
 ) -> None:
-    signature = AttentionSignature(dtype=f16, dtype_o=f16, dtype_bias=f16)
-    legal = attention_grad_algorithms(arch(gpu), signature, 64, 64)
-    algorithm = next(each for each in legal if each.pipeline is pipeline)
-    key = compare("squared", sizes, "f16", gpu, "", algorithm)
-    assert key.algorithm.pipeline is pipeline
+    compare_in(pipeline, gpu, [sizes])
     covered(f"attention backward: any function of the product, {pipeline.value}", "f16", gpu)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    ("gpu", "head"), [("gfx90a", 128), ("gfx950", 128), ("gfx1100", 64), ("gfx1201", 64)]
+)
+def test_another_pipeline_with_dropout(gpu: str, head: int, covered: Callable[..., None]) -> None:
+    pipeline = GradPipeline.KR_KTR_VR
+    compare_in(pipeline, gpu, [(1, 40, 150), (2, 33, 20)], DROPOUT, head=head)
+    for row in ("", ", dropout", f", {pipeline.value}"):
+        covered(f"attention backward: any function of the product{row}", "f16", gpu)
+    covered(f"attention backward, head sizes {head} and {head}", "f16", gpu)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("gpu", ["gfx942", "gfx950", "gfx1201"])
+def test_short_heads_of_bf16(gpu: str, covered: Callable[..., None]) -> None:
+    runs = ((1, 40, 150), (2, 33, 20))
+    compare_in(GradPipeline.KR_KTR_VR_IGLP, gpu, runs, CAUSAL, bf16, head=32)
+    covered("attention backward: any function of the product", "bf16", gpu)
+    covered("attention backward, head sizes 32 and 32", "bf16", gpu)

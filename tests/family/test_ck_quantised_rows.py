@@ -47,6 +47,23 @@ def added_norm(
 
 
 @ck.op
+def smooth_halves(x: ck.f16[M, K], s: ck.f32[K]) -> tuple[ck.i8[M, K], ck.f32[M]]:
+    y = x * s
+    scale = ck.max(ck.abs(y), axis=-1) / 127.0
+    return (y / scale[:, None]).to(ck.i8), scale
+
+
+@ck.op
+def added_norm_to_integers(
+    x: ck.f16[M, K], residual: ck.f16[M, K], gain: ck.f16[K]
+) -> tuple[ck.f16[M, K], ck.i8[M, K], ck.f32[M, 1]]:
+    h = x + residual
+    y = ck.rms_norm(h, gain, eps=1e-5)
+    scale = ck.max(ck.abs(y), axis=-1, keepdims=True) / 127.0
+    return h, (y / scale).to(ck.i8), scale
+
+
+@ck.op
 def other_divisor(x: ck.f16[M, K], s: ck.f32[K]) -> tuple[ck.fp8_fnuz[M, K], ck.f32[M]]:
     y = x * s
     scale = ck.max(ck.abs(y), axis=-1) / 448.0
@@ -80,51 +97,74 @@ def patches(x: ck.f16[M, H, W, C]) -> ck.f16[M, H / 4, W / 4, 4, 4, C]:
     return x.reshape(M, H // 4, 4, W // 4, 4, C).transpose(0, 1, 3, 2, 4, 5)
 
 
-@pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize(
-    ("op", "algorithm", "shapes", "kernel"),
-    [
-        (smooth, WIDE, ({"M": 5, "K": 4096}, {"M": 1, "K": 8}, {"M": 3, "K": 2056}), "smoothquant"),
-        (smooth_integers, WIDE, ({"M": 5, "K": 4096}, {"M": 3, "K": 2056}), "smoothquant"),
-        (
-            added_norm,
-            WAVE,
-            ({"M": 5, "K": 1024}, {"M": 1, "K": 8}, {"M": 3, "K": 520}),
-            "add_rmsnorm2d_rdquant",
-        ),
-        (pooled, ONE, ({"H": 12, "W": 10, "C": 24}, {"H": 4, "W": 8, "C": 3}), "pool_max"),
-        (summed, ONE, ({"H": 12, "W": 9, "C": 25}, {"H": 6, "W": 6, "C": 100}), "pool_sum"),
-        (
-            patches,
-            ck.CkTileRows(threads=256, vector=4),
-            ({"M": 2, "H": 8, "W": 12, "C": 5}, {"M": 3, "H": 16, "W": 32, "C": 3}),
-            "image_to_column",
-        ),
-    ],
-    ids=lambda each: each.program.name if isinstance(each, Op) else "",
-)
-def test_the_kernels(
+Shapes = tuple[dict[str, int], ...]
+WINDOWS: list[tuple[Op, ck.CkTileRows, Shapes, str]] = [
+    (pooled, ONE, ({"H": 12, "W": 10, "C": 24}, {"H": 4, "W": 8, "C": 3}), "pool_max"),
+    (summed, ONE, ({"H": 12, "W": 9, "C": 25}, {"H": 6, "W": 6, "C": 100}), "pool_sum"),
+    (
+        patches,
+        ck.CkTileRows(threads=256, vector=4),
+        ({"M": 2, "H": 8, "W": 12, "C": 5}, {"M": 3, "H": 16, "W": 32, "C": 3}),
+        "image_to_column",
+    ),
+]
+LONG: Shapes = ({"M": 5, "K": 4096}, {"M": 1, "K": 8}, {"M": 3, "K": 2056})
+SHORT: Shapes = ({"M": 5, "K": 1024}, {"M": 1, "K": 8}, {"M": 3, "K": 520})
+KERNELS = [
+    (smooth, WIDE, LONG, "smoothquant"),
+    (smooth_integers, WIDE, LONG[::2], "smoothquant"),
+    (added_norm, WAVE, SHORT, "add_rmsnorm2d_rdquant"),
+    *WINDOWS,
+]
+ELSEWHERE = [
+    (smooth_halves, WIDE, LONG, "smoothquant"),
+    (smooth_integers, WIDE, LONG[::2], "smoothquant"),
+    (added_norm_to_integers, WAVE, SHORT, "add_rmsnorm2d_rdquant"),
+    *WINDOWS,
+]
+"""Kernels for GPUs without fp8, or with that of OCP."""
+
+
+def name_of(value: object) -> str:
+    return value.program.name if isinstance(value, Op) else value if isinstance(value, str) else ""
+
+
+def check_kernel(
     op: Op,
     algorithm: ck.CkTileRows,
-    shapes: tuple[dict[str, int], ...],
+    shapes: Shapes,
     kernel: str,
+    gpu: str,
     covered: Callable[..., None],
 ) -> None:
+    """Check a kernel of CK Tile's on a GPU, also beside ours, and record it."""
     theirs = op.using(algorithm)
     for sizes in shapes:
         args = drawn(op, sizes)
         # What rounds an inexact value jumps, so quantised elements have no bound.
-        results = check(theirs, args, unchecked=1.0)
-        ours = op(*args, device="emu:gfx942")
+        results = check(theirs, args, gpu, unchecked=1.0)
+        ours = op(*args, device=f"emu:{gpu}")
         pairs = zip(_tuple(results), _tuple(ours), strict=True)
         different = [_share(*pair) for pair in pairs]
         assert max(different) < 0.001
-    theirs(*args, device="emu:gfx942")
+    theirs(*args, device=f"emu:{gpu}")
     (launch,) = launches(theirs)
     signature: Any = launch.key.signature
     assert signature.kernel.value == kernel
     assert launch.resources.spills == 0
-    covered(f"CK Tile's own {kernel}", str(signature.dtype), "gfx942")
+    covered(f"CK Tile's own {kernel}", str(signature.dtype), gpu)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(("op", "algorithm", "shapes", "kernel"), KERNELS, ids=name_of)
+def test_the_kernels(
+    op: Op,
+    algorithm: ck.CkTileRows,
+    shapes: Shapes,
+    kernel: str,
+    covered: Callable[..., None],
+) -> None:
+    check_kernel(op, algorithm, shapes, kernel, "gfx942", covered)
 
 
 def _tuple(results: Any) -> tuple[Any, ...]:
@@ -140,10 +180,16 @@ def _share(one: Any, other: Any) -> float:
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.full
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx950"])
-def test_other_gpus(gpu: str, covered: Callable[..., None]) -> None:
-    check(smooth_integers.using(WIDE), drawn(smooth_integers, {"M": 3, "K": 2056}), gpu)
-    check(pooled.using(ONE), drawn(pooled, {"H": 12, "W": 10, "C": 24}), gpu)
-    covered("CK Tile's own smoothquant", "bf16", gpu)
+@pytest.mark.parametrize(("op", "algorithm", "shapes", "kernel"), ELSEWHERE, ids=name_of)
+def test_other_gpus(
+    op: Op,
+    algorithm: ck.CkTileRows,
+    shapes: Shapes,
+    kernel: str,
+    gpu: str,
+    covered: Callable[..., None],
+) -> None:
+    check_kernel(op, algorithm, shapes, kernel, gpu, covered)
 
 
 @pytest.mark.usefixtures("compiler")

@@ -87,6 +87,18 @@ def quantised(
 
 
 @ck.op
+def quantised_ocp(
+    x: ck.fp8[T, K],
+    sx: ck.f32[T, K / 128],
+    rows: ck.i32[M],
+    w: ck.fp8[N, K],
+    sw: ck.f32[N / 128, K / 128],
+) -> ck.bf16[M, N]:
+    """The same in the fp8 of OCP."""
+    return ck.gemm(x[rows], w.T, scale_a=sx[rows], scale_b=sw.T)
+
+
+@ck.op
 def limited(x: ck.f16[T, K], rows: ck.i32[M], w: ck.f16[N, K], bias: ck.f16[N]) -> ck.f16[M, N]:
     return ck.gelu(x[rows * 1] @ w.T + bias)
 
@@ -305,39 +317,72 @@ def test_the_main_loop_is_that_of_a_plain_product() -> None:
     assert not loads_in_loop(gathered)
 
 
-@pytest.mark.usefixtures("compiler")
-def test_pairs_batches_and_groups(covered: Callable[..., None]) -> None:
-    pair = gated.using(WIDE)
-    check(pair, drawn(gated, **SIZES))
-    (launch,) = launches(pair)
+def pair(gpu: str) -> None:
+    op = gated.using(on_gpu(gpu, WIDE))
+    check(op, drawn(gated, **SIZES), gpu)
+    (launch,) = launches(op)
     assert launch.key.signature.sums == 2
-    covered("rows of A at indices: pair", "f16", "gfx942")
+
+
+def batch(gpu: str) -> None:
     for op in (experts, sequences):
+        own = op.using(on_gpu(gpu, WIDE))
         for sizes in (SIZES, {**SIZES, "E": 1, "C": 1}, {**SIZES, "C": 130, "K": 40}):
-            own = op.using(WIDE)
-            check(own, drawn(op, **sizes))
+            check(own, drawn(op, **sizes), gpu)
             assert len(launches(own)) == 1
-    covered("rows of A at indices: batch", "f16", "gfx942")
-    group = expert.using(replace(WIDE, vector_d=(8,)))
+
+
+def group(gpu: str) -> None:
+    op = expert.using(on_gpu(gpu, replace(WIDE, vector_d=(8,))))
     table, _, _, _ = drawn(expert, **SIZES)
     calls = []
     for seed, count in enumerate((70, 0, 1, 33)):
         _, rows, w, bias = drawn(expert, seed, **{**SIZES, "M": count})
         calls.append((table, rows, w, bias))
-    check_group(group, calls)
-    covered("rows of A at indices: group", "f16", "gfx942")
+    check_group(op, calls, gpu)
 
 
-@pytest.mark.usefixtures("compiler")
-def test_scales_of_blocks(covered: Callable[..., None]) -> None:
-    op = quantised.using(replace(EIGHT_BITS, vector_e=8))
+def block_scales(gpu: str) -> None:
+    own = quantised if gpu == "gfx942" else quantised_ocp
+    op = own.using(on_gpu(gpu, replace(EIGHT_BITS, vector_e=8)))
     for sizes in (SIZES, {**SIZES, "M": 1, "T": 3}, {**SIZES, "M": 131}):
-        check(op, drawn(op, **{**sizes, "K": 256, "N": 128}))
+        check(op, drawn(op, **{**sizes, "K": 256, "N": 128}), gpu)
     scales, product = launches(op)
     assert (scales.key.family, product.key.family) == ("rowwise", "gemm")
     assert product.key.signature.gather == ck.i32
     assert product.resources.spills == 0
+
+
+@pytest.mark.usefixtures("compiler")
+def test_pairs_batches_and_groups(covered: Callable[..., None]) -> None:
+    for check_on in (pair, batch, group):
+        check_on("gfx942")
+        covered(f"rows of A at indices: {check_on.__name__}", "f16", "gfx942")
+
+
+@pytest.mark.usefixtures("compiler")
+def test_scales_of_blocks(covered: Callable[..., None]) -> None:
+    block_scales("gfx942")
     covered("rows of A at indices: block scales", "fp8", "gfx942")
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx950", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("check_on", [pair, batch, group], ids=lambda each: each.__name__)
+def test_pairs_batches_and_groups_on_other_gpus(
+    check_on: Callable[[str], None], gpu: str, covered: Callable[..., None]
+) -> None:
+    check_on(gpu)
+    covered(f"rows of A at indices: {check_on.__name__}", "f16", gpu)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("gpu", ["gfx950", "gfx1201"])
+def test_scales_of_blocks_on_other_gpus(gpu: str, covered: Callable[..., None]) -> None:
+    block_scales(gpu)
+    covered("rows of A at indices: block scales", "fp8", gpu)
 
 
 @pytest.mark.usefixtures("compiler")
@@ -370,3 +415,5 @@ def test_every_pipeline_on_every_gpu(
     assert launch.resources.spills == 0
     assert launch.key.signature.gather == ck.i32
     covered(f"rows of A at indices: {pipeline.value}", "f16", gpu)
+    if pipeline is WIDE.pipeline:
+        covered("rows of A at indices", "f16", gpu)

@@ -85,9 +85,7 @@ def test_lanes_and_waves_of_a_row_join_each_element_once(gpu: str, threads: int)
     np.testing.assert_array_equal(op(x, device=f"emu:{gpu}"), x.sum(axis=-1))
 
 
-def test_rows_without_an_element_load_nothing() -> None:
+def test_lanes_without_an_element_load_nothing() -> None:
     op = distances.using(ck.RowwiseAlgorithm(threads=64, vector=8, chunks=1))
-    for length in (8, 13, 512, 0):
-        x = drawn(op, {"M": 5, "K": length})[0] if length else np.zeros((5, 0), np.float16)
-        check(op, [x], unchecked=1.0)
-    assert not op(np.zeros((5, 0), np.float16), device="emu:gfx942").any()
+    for length in (8, 13, 512):
+        check(op, [drawn(op, {"M": 5, "K": length})[0]], unchecked=1.0)

@@ -413,7 +413,8 @@ PAIRS: Sequence[tuple[Op, DType]] = [(sums4, f16), (maxima4, bf16), (sums4, f32)
 @settings(deadline=None)
 @given(data=st.data())
 def test_any_strides(op: Op, dtype: DType, data: Any) -> None:
-    check(op.using(ONE), [data.draw(tensors(dtype))], unchecked=1)
+    has_result = tensors(dtype).filter(lambda x: op is sums4 or x.shape[-1] > 0)
+    check(op.using(ONE), [data.draw(has_result)], unchecked=1)
 
 
 @pytest.mark.usefixtures("compiler")
@@ -426,7 +427,8 @@ def test_any_strides(op: Op, dtype: DType, data: Any) -> None:
 @given(data=st.data())
 def test_vectors(op: Op, dtype: DType, data: Any) -> None:
     rows = data.draw(st.integers(1, 5))
-    length = data.draw(st.just(0) | st.integers(8, 20) | st.integers(8, 5600))
+    lengths = st.integers(8, 20) | st.integers(8, 5600)
+    length = data.draw(st.just(0) | lengths if op is sums else lengths)
     padded = length + data.draw(st.integers(0, 5))
     storage = normal(rows, padded, dtype=dtype, seed=data.draw(st.integers(0, 9)))
     last = op.using(WIDE)
@@ -449,10 +451,14 @@ def test_vectors_are_loads_of_16_bytes(dtype: DType) -> None:
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("length", [0, 1, 9])
 def test_empty_rows_and_no_rows(length: int) -> None:
-    for op, dtype, empty in ((sums4, f16, 0.0), (maxima4, bf16, -np.inf)):
+    for op, dtype in ((sums4, f16), (maxima4, bf16)):
+        if op is maxima4 and not length:
+            with pytest.raises(CkError, match="the max along axis 3"):
+                op(np.zeros((2, 1, 3, 0), dtype.numpy), device="emu:gfx942")
+            continue
         result = check(op.using(ONE), [np.zeros((2, 1, 3, length), dtype.numpy)])
         if not length:
-            assert (result == np.asarray(empty, dtype.numpy)).all()
+            assert not result.any()
         none = op.using(ONE)(np.zeros((2, 0, 3, length), dtype.numpy), device="emu:gfx942")
         assert none.shape == (2, 0, 3)
 

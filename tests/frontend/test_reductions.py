@@ -331,3 +331,31 @@ def test_a_name_without_ck_is_proposed(run_text):
 
 def test_the_names_of_the_table():
     assert sorted(COMPOSITES) == sorted(composites.__all__)
+
+
+@ck.op
+def greatest(x: ck.f16[M, K]) -> ck.f32[M]:
+    return ck.max(x, 1)
+
+
+@ck.op
+def mean(x: ck.f16[M, K]) -> ck.f32[M]:
+    return ck.mean(x, 1)
+
+
+@ck.op
+def total(x: ck.f16[M, K]) -> ck.f32[M]:
+    return ck.sum(x, 1)
+
+
+@pytest.mark.parametrize("op", [greatest, mean])
+def test_the_greatest_and_the_mean_of_no_elements(op: ck.Op) -> None:
+    with pytest.raises(CkValueError) as caught:
+        op.explain(np.zeros((3, 0), np.float16), device="emu:gfx942")
+    assert caught.value.code == "I048"
+    assert "along axis 1 of a tensor of shape (3, 0)" in caught.value.message
+    assert "I048" not in str(op.check(ck.f16[0, 4]))
+
+
+def test_the_sum_of_no_elements_is_one() -> None:
+    assert "I048" not in str(total.check(ck.f16[3, 0]))

@@ -88,7 +88,7 @@ def test_operands_are_stored() -> None:
         f"  %3: f32[N, H, W, K] = conv(%2, %w) {POINT}\n"
         "  return %3\n}"
     )
-    with pytest.raises(CkError, match="operand A of conv is made by relu") as caught:
+    with pytest.raises(CkError, match="operand A of conv is computed by relu") as caught:
         plan(parse_function(text))
     assert caught.value.code == "X005"
 

@@ -466,4 +466,4 @@ def test_scales_of_blocks_are_read_as_they_are_stored() -> None:
     with pytest.raises(CkUnsupportedError) as caught:
         planned(body, params=params)
     assert caught.value.code == "X005"
-    assert "the first scale of scaled_gemm is made by exp" in caught.value.message
+    assert "the first scale of scaled_gemm is computed by exp" in caught.value.message

@@ -322,7 +322,7 @@ def test_gradients_are_chosen_too() -> None:
     mine.declare(problem.signature, NO_FUNCTIONS, "gfx942", some)
     mine_too = ck.select(problem, registry=mine, arch="gfx942")
     assert mine_too.key.algorithm.pipeline.value == "kr_ktr_vr"
-    long = ck.attention_grad_problem(ck.attention_problem(1, 2, 64, 64, 264))
+    long = ck.attention_grad_problem(ck.attention_problem(1, 2, 64, 64, 264, dtype=f32))
     with pytest.raises(CkError, match="attention-grad-head-most"):
         ck.select(long, arch="gfx942")
     mixed = ck.attention_grad_problem(ck.attention_problem(1, 2, 64, 64, 64, o=f32))
@@ -367,8 +367,8 @@ def test_gradients_are_declared_with_what_they_need() -> None:
     plain.declare(*arrays(), device="emu:gfx942", registry=few, among=one, gradient=True)
     assert len(gradient_keys(few)) == 2
     far = np.zeros(2, np.float32)
-    with pytest.raises(CkError, match="CK-G006"):
-        capped.declare(*arrays(), far, device="emu:gfx942", registry=few, gradient=True)
+    capped.declare(*arrays(), far, device="emu:gfx942", registry=few, gradient=True)
+    assert [key.signature.derivative for key in gradient_keys(few)].count(True) > 0
 
 
 def test_gradients_of_a_bias_are_declared_with_what_they_need() -> None:

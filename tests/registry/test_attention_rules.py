@@ -54,8 +54,18 @@ WHOLE: dict[str, Any] = {
     "warp_tiles": ((16, 16, 32), (16, 16, 16), (16, 16, 16)),
     "pipeline": "trload_qr_qtr_dor",
 }
+LONG_GRAD: dict[str, Any] = {
+    "tile": (32, 64, 64, 32, 64, 32, 32, 256, 256),
+    "pipeline": "long_head",
+}
 TILING = "attention-grad-tiling"
 BOTH = ("attention", "attention_backward")
+
+
+def _long(place: int, value: int) -> dict[str, Any]:
+    """Return the tiling of ``long_head`` with another number at one place."""
+    tile = LONG_GRAD["tile"]
+    return {**LONG_GRAD, "tile": (*tile[:place], value, *tile[place + 1 :])}
 
 
 def signature(dtype: DType = f16, **changes: Any) -> AttentionSignature:
@@ -291,10 +301,16 @@ GRADS: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
     ({"tile": (32, 128, 512, 32, 64, 32, 32, 512, 64)}, {}, "gfx942", "attention-grad-head-limit"),
     ({"tile": (32, 128, 64, 32, 512, 32, 32, 64, 512)}, {}, "gfx942", "attention-grad-head-limit"),
     ({"vector": 16}, {}, "gfx942", "attention-grad-vector"),
+    (LONG_GRAD, {"dropout": True}, "gfx942", "attention-grad-long-drops"),
+    (_long(2, 32), {}, "gfx942", "attention-grad-long-step"),
+    (_long(8, 128), {}, "gfx942", "attention-grad-long-step"),
+    (_long(7, 288), {}, "gfx942", "attention-grad-long-step"),
+    (_long(1, 128), {}, "gfx942", "attention-grad-long-registers"),
+    (LONG_GRAD, {}, "gfx1201", "attention-grad-long-registers"),
 ]
 
 GRAD_PROBLEMS: list[tuple[dict[str, Any], str]] = [
-    ({"hdim_q": 257}, "attention-grad-head-most"),
+    ({"hdim_q": 257, "signature": signature(dropout=True)}, "attention-grad-head-most"),
     ({"hdim_q": 72}, "attention-grad-head-size"),
     ({"hdim_v": 72}, "attention-grad-head-size"),
     ({"o": f32}, "attention-grad-result"),
@@ -313,6 +329,11 @@ GRAD_PROBLEMS: list[tuple[dict[str, Any], str]] = [
         },
         "attention-grad-reads",
     ),
+]
+
+LONG_GRAD_PROBLEMS: list[tuple[dict[str, Any], str]] = [
+    ({"hdim_q": 256}, "attention-grad-long-head"),
+    ({"hdim_v": 2**26}, "attention-grad-long-slices"),
 ]
 
 
@@ -360,6 +381,13 @@ def test_each_rule_of_a_gradients_problem_objects(changes: dict[str, Any], rule:
     assert rule in rejected(GRAD, problem=ck.attention_grad_problem(case(**changes)))
 
 
+@pytest.mark.parametrize(("changes", "rule"), LONG_GRAD_PROBLEMS)
+def test_each_rule_of_a_long_heads_problem_objects(changes: dict[str, Any], rule: str) -> None:
+    algorithm = replace(GRAD, **LONG_GRAD)
+    assert rejected(algorithm, problem=ck.attention_grad_problem(case(hdim_q=320))) == set()
+    assert rule in rejected(algorithm, problem=ck.attention_grad_problem(case(**changes)))
+
+
 @pytest.mark.parametrize("changes", [{"seqlen_q": 33}, {"left": 3}, {"right": 0}])
 def test_all_queries_at_once_are_those_of_one_tile(changes: dict[str, Any]) -> None:
     algorithm, what = replace(GRAD, **WHOLE), grad_signature(mask="function")
@@ -373,7 +401,8 @@ def test_all_queries_at_once_are_those_of_one_tile(changes: dict[str, Any]) -> N
 
 
 def test_there_is_a_row_for_each_rule() -> None:
-    shown = {rule for *_, rule in (*ALGORITHMS, *PROBLEMS, *V3_PROBLEMS, *GRADS, *GRAD_PROBLEMS)}
+    rows = (*ALGORITHMS, *PROBLEMS, *V3_PROBLEMS, *GRADS, *GRAD_PROBLEMS, *LONG_GRAD_PROBLEMS)
+    shown = {rule for *_, rule in rows}
     # The first has a GPU with fewer pipelines, the other problems for gfx950 alone.
     shown |= {"attention-grad-pipeline", "attention-grad-queries"}
     rules = [rule for name in BOTH for rule in FAMILIES[name].rules.rules]

@@ -144,7 +144,14 @@ def test_what_a_registry_has_built_replaces_the_estimate(monkeypatch: pytest.Mon
         (wanted,) = [key for key, _ in kernels if key == before.key]
         files = dict.fromkeys(("folder", "code_object", "host_shim", "source"), Path())
         artifact = Artifact(
-            key=wanted, symbol="", resources=greedy, seconds=0, cached=True, steps={}, **files
+            key=wanted,
+            symbol="",
+            schedule="",
+            resources=greedy,
+            seconds=0,
+            cached=True,
+            steps={},
+            **files,
         )
         result = BuildResult(key=wanted, artifact=artifact, failure=None)
         return BuildSummary(results=(result,), seconds=0)

@@ -227,7 +227,7 @@ def note_operands(maker: KernelMaker, anchor: int) -> list[View]:
         if None in axes:
             name = operand_name(operation, index)
             at = operation.span
-            raise error("X005", at=at, operand=name, anchor=operation.op, op="broadcast")
+            raise error("X005", at=at, operand=name, operation=operation.op, op="broadcast")
         # Packed rows [N, H, D] are one batch of heads and rows.
         if index < _TENSORS and operand.type.rank == 3:
             row, head, element = axes
@@ -291,11 +291,11 @@ def _check_reads(
     for view, role in zip(views, roles, strict=True):
         if role == "read" and view.perm != identity(view.value.type.rank):
             at, op = anchor.span, "transpose"
-            raise error("X005", at=at, operand=view.value, anchor=anchor.op, op=op)
+            raise error("X005", at=at, operand=view.value, operation=anchor.op, op=op)
     for value in tensors:
         if value.type.dtype.encoding:
             dtype = value.type.dtype
-            raise error("X018", at=anchor.span, anchor=anchor.op, operand=value, dtype=dtype)
+            raise error("X018", at=anchor.span, operation=anchor.op, operand=value, dtype=dtype)
 
 
 def _constants(function: Function, seeds: Sequence[Value]) -> tuple[tuple[str, int], ...]:

@@ -68,7 +68,7 @@ class OutputRegion:
             raise error(
                 "X018",
                 at=self._anchor.span,
-                anchor=self._anchor.op,
+                operation=self._anchor.op,
                 operand=value,
                 dtype=value.type.dtype,
             )

@@ -14,15 +14,15 @@ from cklang.families.bounds import at_most
 from cklang.families.rule import Violation
 from cklang.widths import I32_MAX
 
-__all__: list[str] = []
+__all__ = ["MOST_REGISTERS", "MOST_SLICES"]
 
 _rule, _problem = RULES.algorithm, RULES.problem
 
-_MOST_REGISTERS = 128
-"""Those of a lane that o may take: half of the 256 that an instruction addresses; scores, weights
-and the tiles on their way to LDS take the others."""
+MOST_REGISTERS = 128
+"""Those of a lane that sums such as o may take: half of the 256 that an instruction addresses;
+scores, weights and the tiles on their way to LDS take the others."""
 
-_MOST_SLICES = 65535
+MOST_SLICES = 65535
 """Workgroups along the second axis of a grid."""
 
 
@@ -75,7 +75,7 @@ def _registers(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> 
         return None
     lanes = math.prod(a.warps) * spec.wave_size
     registers = math.ceil(a.tile[0] * a.tile[3] / lanes)
-    return at_most("the registers of o in long_head", registers, _MOST_REGISTERS)
+    return at_most("the registers of o in long_head", registers, MOST_REGISTERS)
 
 
 @_rule("attention-long-lds", "a step of V fits LDS", reads=("tile", "pipeline"))
@@ -112,5 +112,5 @@ def _slices(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violatio
     p = c.problem
     tiles = p.batch * p.heads * max(p.splits, 1) * math.ceil(p.seqlen_q / a.tile[0])
     slices = math.ceil(p.hdim_v / a.tile[3])
-    violation = at_most("workgroups that share the columns of v", slices, _MOST_SLICES)
+    violation = at_most("workgroups that share the columns of v", slices, MOST_SLICES)
     return violation or at_most("the number of workgroups", slices * tiles, I32_MAX)

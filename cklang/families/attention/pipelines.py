@@ -103,6 +103,8 @@ class GradPipelineFacts:
     """Whether a workgroup has all queries of a head: one tile of them. It is launched once a head,
     walks over all keys and stores dq alone, whatever order is asked for. It does not move along a
     bias, and leaves the gradients of keys that a window hides unwritten."""
+    any_head: bool = False
+    """Whether it walks over heads in steps, so that its tile limits none."""
 
 
 GRAD_PIPELINE_FACTS: Mapping[GradPipeline, GradPipelineFacts] = MappingProxyType(
@@ -111,6 +113,7 @@ GRAD_PIPELINE_FACTS: Mapping[GradPipeline, GradPipelineFacts] = MappingProxyType
         GradPipeline.KR_KTR_VR_IGLP: GradPipelineFacts(),
         GradPipeline.TRLOAD_KR_KTR_VR: GradPipelineFacts(transposed_loads=True),
         GradPipeline.TRLOAD_QR_QTR_DOR: GradPipelineFacts(transposed_loads=True, all_queries=True),
+        GradPipeline.LONG_HEAD: GradPipelineFacts(any_head=True),
     }
 )
 

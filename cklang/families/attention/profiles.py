@@ -23,7 +23,7 @@ from cklang.families.attention.key import (
     MaskKind,
     ScoreKind,
 )
-from cklang.families.attention.pipelines import PIPELINE_FACTS
+from cklang.families.attention.pipelines import GRAD_PIPELINE_FACTS, PIPELINE_FACTS
 from cklang.families.attention.rules import RULES
 from cklang.families.attention.space import attention_algorithms
 from cklang.families.attention_backward import rules as backward_rules
@@ -219,7 +219,7 @@ def _algorithms(
 def _is_whole(algorithm: AnyAttentionAlgorithm) -> bool:
     """Whether a tile holds a whole head, as the heads of most models are held."""
     if isinstance(algorithm, AttentionGradAlgorithm):
-        return True
+        return not GRAD_PIPELINE_FACTS[algorithm.pipeline].any_head
     return not PIPELINE_FACTS[algorithm.pipeline].any_head
 
 

@@ -472,8 +472,16 @@ def _length_pad(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Viol
     reads=("vector",),
 )
 def _head_vector(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
-    violation = multiple("the head size of q and k", c.problem.hdim_q, a.vector)
-    return violation or multiple("the head size of v", c.problem.hdim_v, a.vector)
+    heads = (
+        ("the head size of q and k", c.problem.hdim_q),
+        ("the head size of v", c.problem.hdim_v),
+    )
+    for what, size in heads:
+        if size % a.vector:
+            padded = math.ceil(size / a.vector) * a.vector
+            bound = f"a multiple of {a.vector}: pad the head to {padded}"
+            return Violation(what=what, value=str(size), bound=bound)
+    return None
 
 
 @_problem("attention-contiguous", "the elements of a head lie side by side", reads=())

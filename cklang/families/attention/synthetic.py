@@ -47,7 +47,7 @@ def attention_problem(
     alignment: int = 16,
     functions: Functions = NO_FUNCTIONS,
 ) -> AttentionCase:
-    """Make the problem of an attention without arrays; all of them packed.
+    """Make the problem of an attention without arrays, as if all were packed.
 
     Args:
         batch: Sequences.

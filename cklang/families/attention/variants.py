@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from cklang.ir.nodes import Function, Operation, Value
 
-__all__ = ["added_bias", "cap_of", "is_additive", "is_identity", "variant_of"]
+__all__ = ["added_bias", "cap_of", "is_identity", "variant_of"]
 
 _ROWS = ("b", "h", "i")
-_ADDING = ("add", "sub")
 
 
 def is_identity(score: Function) -> bool:
@@ -60,22 +59,6 @@ def added_bias(score: Function) -> tuple[str, tuple[str, ...]] | None:
         ):
             return reader.of(more, "element")[0].name, names
     return None
-
-
-def is_additive(score: Function) -> bool:
-    """Whether a score is its first parameter plus something that does not depend on it."""
-    moved = {score.params[0].name}
-    depends = set(moved)
-    for each in score.body:
-        names = [value.name for value in each.operands]
-        if not depends.intersection(names):
-            continue
-        depends.add(each.result.name)
-        first = names[0] in moved and names[1:] and names[1] not in depends
-        second = each.op == "add" and names[1:] and names[1] in moved and names[0] not in depends
-        if each.op in _ADDING and (first or second):
-            moved.add(each.result.name)
-    return score.results[0].name in moved
 
 
 class _Reader:

@@ -14,6 +14,8 @@ dq, dk, dv  sums of parts, an element a thread
 dq is added to by every tile of keys (or, if it is to be the same each time, each stores a part);
 dk and dv are those of a query head, summed over the heads that share keys afterwards. A pipeline
 that holds all queries of a head walks over tiles of keys instead, and stores each gradient once.
+One for heads of any size computes q k' and do v' in every workgroup that shares a head's columns,
+and loads queries and keys in every step.
 """
 
 from __future__ import annotations
@@ -50,6 +52,53 @@ product, and two roundings."""
 _PART_BYTES = 4.0
 _REDUCE_THREADS = 256
 _MEGA = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WorkgroupTile:
+    """What a workgroup has in a step."""
+
+    queries: int
+    keys: int
+    head: int
+    """Elements along a head of q and k, padding included."""
+    head_v: int
+    """Those of v and o."""
+    columns: int
+    """Those of dq and dk that it gives."""
+    columns_v: int
+    """Those of dv."""
+    slices: int = 1
+    """Workgroups that share the columns of a head, each with all scores."""
+    loaded: int
+    """Elements that it loads in a step, padding included."""
+
+    @property
+    def both(self) -> int:
+        """Elements along a head of both."""
+        return self.head + self.head_v
+
+
+def _tile_of(key: AttentionGradKey, shape: AttentionShape) -> _WorkgroupTile:
+    queries, keys, step, *_, columns, columns_v = key.algorithm.tile
+    facts = GRAD_PIPELINE_FACTS[key.algorithm.pipeline]
+    head, head_v, slices = columns, columns_v, 1
+    loaded = (keys if facts.all_queries else queries) * (head + head_v)
+    if facts.any_head:
+        head, head_v = (math.ceil(each / step) * step for each in (shape.head, shape.head_v))
+        slices = math.ceil(max(head, head_v) / columns)
+        own = queries * (columns + columns_v) + keys * columns
+        loaded = (queries + keys) * (head + head_v) + own
+    return _WorkgroupTile(
+        queries=queries,
+        keys=keys,
+        head=head,
+        head_v=head_v,
+        columns=columns,
+        columns_v=columns_v,
+        slices=slices,
+        loaded=loaded,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,27 +142,29 @@ def attention_grad_estimate(
         raise error("K011", name="keys", least=1, got=shape.keys)
     gpu = spec or arch(key.arch)
     c = fitted(gpu).constants
-    tile = key.algorithm.tile
-    queries, keys, head, head_v = tile[0], tile[1], tile[7], tile[8]
+    tile = _tile_of(key, shape)
     groups = shape.batch * shape.heads
     all_queries = GRAD_PIPELINE_FACTS[key.algorithm.pipeline].all_queries
-    workgroups = groups * (1 if all_queries else math.ceil(shape.keys / keys))
-    steps = groups * shape.query_tiles(queries, keys)
+    workgroups = groups * (1 if all_queries else math.ceil(shape.keys / tile.keys)) * tile.slices
+    steps = groups * shape.query_tiles(tile.queries, tile.keys) * tile.slices
     queue = math.ceil(workgroups / gpu.compute_units)
     rounds = math.ceil(queue / key.algorithm.block_per_cu)
     own_steps = steps / workgroups * queue
     # q k' and the two with ds are as wide as q, the two with do as wide as v.
-    step_flops = 2.0 * queries * keys * (3 * head + 2 * head_v)
-    price = _step(key, gpu, c, step_flops)
+    products = tile.both + 2 * tile.columns + tile.columns_v
+    step_flops = 2.0 * tile.queries * tile.keys * products
+    price = _step(key, tile, gpu, c, step_flops)
     busy = own_steps * sum(price.values())
     idle = max(0.0, rounds * own_steps / queue * c.latency_prefetch - busy)
     prologue = rounds * c.prologue
-    stored = (own_steps if all_queries else queue) * keys
-    epilogue = c.epilogue * stored * (head + head_v) * _PART_BYTES / 65536.0
+    stored = (own_steps if all_queries else queue) * tile.keys
+    epilogue = c.epilogue * stored * (tile.columns + tile.columns_v) * _PART_BYTES / 65536.0
     units = busy + idle + prologue + epilogue
-    memory, l2 = _traffic(key, shape, gpu, c, steps)
+    memory, l2 = _traffic(key, tile, shape, gpu, c, steps)
     added = (
-        0.0 if key.signature.deterministic or all_queries else steps * queries * shape.head * _MEGA
+        0.0
+        if key.signature.deterministic or all_queries
+        else steps / tile.slices * tile.queries * shape.head * _MEGA
     )
     terms = {
         "launch": c.launch,
@@ -136,26 +187,24 @@ def attention_grad_estimate(
     )
 
 
-def _step(key: AttentionGradKey, gpu: ArchSpec, c: Constants, flops: float) -> dict[str, float]:
+def _step(
+    key: AttentionGradKey, tile: _WorkgroupTile, gpu: ArchSpec, c: Constants, flops: float
+) -> dict[str, float]:
     """Return the price of one step in µs, by what it is spent on."""
-    s, tile = key.signature.forward, key.algorithm.tile
-    queries, keys, head, head_v = tile[0], tile[1], tile[7], tile[8]
-    scores = queries * keys
+    s = key.signature.forward
+    scores = tile.queries * tile.keys
     facts = GRAD_PIPELINE_FACTS[key.algorithm.pipeline]
-    staged = _walked(key) * (head + head_v) * s.dtype.bytes
-    # What is transposed on its way to LDS lies there both ways.
-    kept = staged * (1 if facts.transposed_loads else 2)
-    warps = [math.prod(each) for each in key.algorithm.warps]
-    # What comes by is read as it is and transposed; ds goes through LDS; k is read for dq.
-    read = staged * (warps[0] + warps[1]) + (2 * scores + keys * head) * s.dtype.bytes
+    staged = tile.loaded * s.dtype.bytes
+    # What is transposed on its way to LDS lies there both ways, or was loaded for it apart.
+    kept = staged * (1 if facts.transposed_loads or facts.any_head else 2)
     work = StepWork(
         matrix_flops=flops,
         vector_flops=scores * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score])
-        + (_joined(key) * JOIN_FLOPS if gpu.repeats_rows else 0.0),
-        lds_bytes=kept + read,
+        + (_joined(key, tile) * JOIN_FLOPS if gpu.repeats_rows else 0.0),
+        lds_bytes=kept + _read(key, tile) * s.dtype.bytes,
         loaded_bytes=staged,
         more_loads=more_loads(
-            _walked(key) * (head + head_v),
+            tile.loaded,
             key.algorithm.vector,
             key.algorithm.warps[0],
             s.dtype,
@@ -165,28 +214,38 @@ def _step(key: AttentionGradKey, gpu: ArchSpec, c: Constants, flops: float) -> d
     return step_prices(work, s.dtype, gpu, c)
 
 
-def _joined(key: AttentionGradKey) -> int:
+def _joined(key: AttentionGradKey, tile: _WorkgroupTile) -> int:
     """Return the elements of operands of a step's five products, each as often as warps hold it."""
-    queries, keys, *_, head, head_v = key.algorithm.tile
-    scores, own, walked, last = queries * keys, *key.algorithm.warps
+    queries, keys, scores = tile.queries, tile.keys, tile.queries * tile.keys
+    own, walked, last = key.algorithm.warps
     products = (
-        (own, queries * head, keys * head),  # q k'
-        (own, queries * head_v, keys * head_v),  # do v'
-        (walked, scores, queries * head_v),  # dv
-        (walked, scores, queries * head),  # dk
-        (last, scores, keys * head),  # dq
+        (own, queries * tile.head, keys * tile.head),  # q k'
+        (own, queries * tile.head_v, keys * tile.head_v),  # do v'
+        (walked, scores, queries * tile.columns_v),  # dv
+        (walked, scores, queries * tile.columns),  # dk
+        (last, scores, keys * tile.columns),  # dq
     )
     return sum(along_n * a + along_m * b for (along_m, along_n, _), a, b in products)
 
 
-def _walked(key: AttentionGradKey) -> int:
-    """Return the rows that a step loads: queries, or keys where a workgroup has all queries."""
-    queries, keys = key.algorithm.tile[:2]
-    return keys if GRAD_PIPELINE_FACTS[key.algorithm.pipeline].all_queries else queries
+def _read(key: AttentionGradKey, tile: _WorkgroupTile) -> int:
+    """Return the elements that a step reads from LDS."""
+    scores = tile.queries * tile.keys
+    if GRAD_PIPELINE_FACTS[key.algorithm.pipeline].any_head:
+        # All operands but the weights of dv and the ds of dk.
+        return _joined(key, tile) - 2 * key.algorithm.warps[1][1] * scores
+    # What comes by is read as it is and transposed; ds goes through LDS; k is read for dq.
+    own, walked, _ = (math.prod(each) for each in key.algorithm.warps)
+    return tile.loaded * (own + walked) + 2 * scores + tile.keys * tile.head
 
 
 def _traffic(
-    key: AttentionGradKey, shape: AttentionShape, gpu: ArchSpec, c: Constants, steps: int
+    key: AttentionGradKey,
+    tile: _WorkgroupTile,
+    shape: AttentionShape,
+    gpu: ArchSpec,
+    c: Constants,
+    steps: int,
 ) -> tuple[float, float]:
     """Return the µs of memory traffic, each tensor once, and of L2 traffic, each tile read."""
     s = key.signature.forward
@@ -197,7 +256,8 @@ def _traffic(
     moved += groups * (parts * shape.queries * shape.head + shape.keys * both) * _PART_BYTES
     squares = (s.score is ScoreKind.BIAS) + key.signature.bias_grad
     moved += groups * shape.visible * s.dtype_bias.bytes * squares
-    l2_reads = steps * _walked(key) * both * s.dtype.bytes * _MEGA
+    # Padding is not read.
+    l2_reads = steps * tile.loaded * both / tile.both * s.dtype.bytes * _MEGA
     return moved_once(moved, gpu, c), l2_reads / c.l2
 
 

@@ -26,6 +26,7 @@ from cklang.families.attention.profiles import profile_algorithms
 from cklang.families.attention.ranking import attention_grad_times, shape_of
 from cklang.families.attention.space import narrowed
 from cklang.families.attention.standalone import contents_of
+from cklang.families.attention_backward import long_head_rules
 from cklang.families.attention_backward.cost import attention_grad_estimate
 from cklang.families.attention_backward.fuse import MAKERS, FusedAttentionGrad
 from cklang.families.attention_backward.key import (
@@ -57,6 +58,9 @@ from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
 
 __all__ = ["ATTENTION_BACKWARD", "AttentionBackward"]
+
+# Importing them fills the rule set.
+_RULES_OF = (long_head_rules,)
 
 _GRAD = "grad"
 

@@ -24,7 +24,7 @@ Triple = tuple[int, int, int]
 
 
 class GradPipeline(Enum):
-    """CK Tile's backward pipelines."""
+    """CK Tile's backward pipelines, and ours."""
 
     KR_KTR_VR = "kr_ktr_vr"
     """Keys, their transpose and values in registers; queries come by."""
@@ -34,6 +34,9 @@ class GradPipeline(Enum):
     """The same with loads that transpose: LDS holds queries once."""
     TRLOAD_QR_QTR_DOR = "trload_qr_qtr_dor"
     """All queries of a head, their transpose and the gradient of o in registers; keys come by."""
+    LONG_HEAD = "long_head"
+    """Ours, for heads of any size: queries and keys through LDS in steps along the head; workgroups
+    share the columns of dq, dk and dv, of which each has as many as its registers take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +51,8 @@ class AttentionGradAlgorithm:
     """
 
     tile: tuple[int, int, int, int, int, int, int, int, int]
-    """Queries, keys, the steps of the five products, and the head sizes of q and of v."""
+    """Queries, keys, the steps of the five products, and the head sizes of q and of v. Of
+    ``long_head`` the columns of the gradients that a workgroup has, in place of head sizes."""
     warps: tuple[Triple, Triple, Triple]
     """Of q k' and do v', of the two that give dv and dk, and of the one that gives dq."""
     warp_tiles: tuple[Triple, Triple, Triple]

@@ -40,6 +40,7 @@ _PIPELINES: Mapping[GradPipeline, PipelineRow] = MappingProxyType(
             ck="BlockFmhaBwdDQDKDVPipelineTrLoadQRQTRDOR",
             header="block_fmha_bwd_dq_dk_dv_pipeline_trload_qr_qtr_dor.hpp",
         ),
+        GradPipeline.LONG_HEAD: PipelineRow(ck="LongHeadsGrad", header="", long_head=True),
     }
 )
 
@@ -74,6 +75,9 @@ def lower_grad(key: AttentionGradKey, functions: Functions) -> KernelSource:
         bias_grad=flag(key.signature.bias_grad),
         deterministic=flag(key.signature.deterministic),
         tile=a.tile,
+        # Of heads of any size, what a step takes of them stands for a head.
+        blocks=(*a.tile[:7], a.tile[2], a.tile[4]) if row.long_head else a.tile,
+        long_head=row.long_head,
         warps=a.warps,
         warp_tiles=a.warp_tiles,
         gemms=_GRAD_PRODUCTS,
@@ -106,11 +110,14 @@ def _holes(key: AttentionGradKey) -> tuple[str, ...]:
 
 
 def _pipeline(key: AttentionGradKey) -> str:
-    """Return CK Tile's pipeline of a kernel's problem, within what of ours goes around it."""
+    """Return the pipeline of a kernel's problem, within what of ours goes around it."""
     row, facts = _PIPELINES[key.algorithm.pipeline], GRAD_PIPELINE_FACTS[key.algorithm.pipeline]
-    text = f"ck_tile::{row.ck}<Problem>"
+    name, arguments = f"ck_tile::{row.ck}", ["Problem"]
+    if row.long_head:
+        name, arguments = f"cklang::{row.ck}", ["Problem", str(key.algorithm.tile[7])]
     if key.signature.derivative:
-        policy = _POLICIES[facts.transposed_loads]
-        with_policy = f"ck_tile::{row.ck}<Problem, cklang::DerivedPolicy<ck_tile::{policy}>>"
-        text = f"cklang::DerivedScores<{with_policy}>"
+        arguments.append(f"cklang::DerivedPolicy<ck_tile::{_POLICIES[facts.transposed_loads]}>")
+    text = f"{name}<{', '.join(arguments)}>"
+    if key.signature.derivative:
+        text = f"cklang::DerivedScores<{text}>"
     return f"cklang::PaddedQueries<{text}>" if arch(key.arch).repeats_rows else text

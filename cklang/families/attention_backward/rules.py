@@ -41,6 +41,14 @@ RULES = RuleSet(
 _rule, _problem = RULES.algorithm, RULES.problem
 
 
+def _walks_over_heads(signature: AttentionGradSignature, spec: ArchSpec) -> bool:
+    """Whether the GPU has a pipeline without a limit of heads for these gradients."""
+    f = signature.forward
+    rows = (row for row in spec.attention_grad_tiles if f.dtype.name in row.dtypes)
+    pipelines = {GradPipeline(name) for row in rows for name in row.pipelines}
+    return not f.dropout and any(GRAD_PIPELINE_FACTS[each].any_head for each in pipelines)
+
+
 @_rule("attention-grad-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())
 def _encoding(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
@@ -202,11 +210,13 @@ def _steps(
 @_rule(
     "attention-grad-head-steps",
     "the products along a head take a whole one in one step",
-    reads=("tile",),
+    reads=("tile", "pipeline"),
 )
 def _head_steps(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
 ) -> Violation | None:
+    if GRAD_PIPELINE_FACTS[a.pipeline].any_head:
+        return None  # attention-grad-long-step
     _, _, k0, _, k2, _, _, hdim_q, hdim_v = a.tile
     for name, step, size in (("q and k", k0, hdim_q), ("v", k2, hdim_v)):
         if step != size:
@@ -227,9 +237,9 @@ def _key_steps(
     reads=("tile", "warps", "warp_tiles"),
 )
 def _tile(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) -> Violation | None:
-    m0, n0, _, _, _, _, _, hdim_q, hdim_v = a.tile
-    # Rows and columns of s = q k', of dv and dk, and of dq.
-    extents = (((m0, n0),), ((n0, hdim_v), (n0, hdim_q)), ((m0, hdim_q),))
+    m0, n0, k0, _, k2, *_ = a.tile
+    # Rows and columns of s = q k', of a step of dv and dk, and of one of dq.
+    extents = (((m0, n0),), ((n0, k2), (n0, k0)), ((m0, k0),))
     for products, warps, tile in zip(extents, a.warps, a.warp_tiles, strict=True):
         for rows, columns in products:
             violation = multiple(
@@ -240,10 +250,16 @@ def _tile(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) 
     return None
 
 
-@_rule("attention-grad-head-limit", "no pipeline holds a longer head", reads=("tile",))
+@_rule(
+    "attention-grad-head-limit",
+    "no pipeline holds a longer head in a tile",
+    reads=("tile", "pipeline"),
+)
 def _head_limit(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
 ) -> Violation | None:
+    if GRAD_PIPELINE_FACTS[a.pipeline].any_head:
+        return None  # attention-grad-long-registers
     violation = at_most("the head size of a tile", a.tile[7], MOST_HEAD)
     return violation or at_most("the head size of v in a tile", a.tile[8], MOST_HEAD)
 
@@ -279,13 +295,17 @@ def _load(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) 
     reads=(),
 )
 def _head_most(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
+    if _walks_over_heads(c.signature, spec):
+        return None
     p = c.forward.problem
     violation = at_most("the head size of q and k", p.hdim_q, MOST_HEAD)
     return violation or at_most("the head size of v", p.hdim_v, MOST_HEAD)
 
 
-@_problem("attention-grad-head-size", "a tile holds a whole head", reads=("tile",))
+@_problem("attention-grad-head-size", "a tile holds a whole head", reads=("tile", "pipeline"))
 def _head_size(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
+    if GRAD_PIPELINE_FACTS[a.pipeline].any_head:
+        return None
     p = c.forward.problem
     violation = at_most("the head size of q and k", p.hdim_q, a.tile[7])
     return violation or at_most("the head size of v", p.hdim_v, a.tile[8])

@@ -9,6 +9,7 @@ from typing import Any
 
 from cklang.arch import ArchSpec, AttentionGradTile
 from cklang.families.attention.key import AttentionSignature
+from cklang.families.attention.pipelines import GRAD_PIPELINE_FACTS
 from cklang.families.attention.space import (
     OCCUPANCIES,
     choices_of_tilings,
@@ -36,7 +37,7 @@ def attention_grad_algorithms(
     rows = [
         row
         for row in _tilings(spec, signature.dtype)
-        if hdim_q <= row.tile[7] and hdim_v <= row.tile[8]
+        if (hdim_q <= row.tile[7] and hdim_v <= row.tile[8]) or _walks_over_heads(row)
     ]
     return tuple(
         AttentionGradAlgorithm(
@@ -52,9 +53,14 @@ def attention_grad_algorithms(
     )
 
 
+def _walks_over_heads(row: AttentionGradTile) -> bool:
+    return any(GRAD_PIPELINE_FACTS[GradPipeline(name)].any_head for name in row.pipelines)
+
+
 def _tilings(spec: ArchSpec, dtype: DType) -> list[AttentionGradTile]:
     rows = [row for row in spec.attention_grad_tiles if dtype.name in row.dtypes]
-    return sorted(rows, key=lambda row: row.tile[7] + row.tile[8])
+    # What holds no head comes after all that do.
+    return sorted(rows, key=lambda row: (_walks_over_heads(row), row.tile[7] + row.tile[8]))
 
 
 def _values(name: str, signature: AttentionGradSignature, spec: ArchSpec) -> Sequence[Any]:

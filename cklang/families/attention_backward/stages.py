@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from cklang.arch import ArchSpec
+from cklang.autodiff.transform import score_derivative
 from cklang.device.arrays import Array, alignment_of
 from cklang.device.host_shim import HostShim
 from cklang.errors import error
@@ -75,6 +76,7 @@ __all__ = [
     "GradientStages",
     "forward_case",
     "grad_case",
+    "gradient_of",
 ]
 
 GRAD = "grad"
@@ -137,7 +139,8 @@ def forward_case(
         layouts: As for :func:`cklang.families.attention.problem.case_of`.
         dims: The extents of the call.
     """
-    placed = insert_head_copies(kernel, layouts)
+    # Backward kernels call the score and its derivative as expressions.
+    placed = insert_head_copies(kernel.as_written, layouts)
     case = case_of(placed.kernel, placed.storage, dims)
     p = case.problem
     return replace(
@@ -168,6 +171,13 @@ def grad_case(
     return AttentionGradCase(
         forward=forward, deterministic=deterministic, bias_grad=bias_grad, derivative=derivative
     )
+
+
+def gradient_of(forward: AttentionCase, kind: GradientKind) -> AttentionGradCase:
+    """Return the problem of the kernel of ``ck.attention_grad``, with the score's derivative."""
+    score = forward.functions.get("score")
+    derivative = None if score is None else score_derivative(score)
+    return grad_case(forward, kind.deterministic, kind.bias, derivative)
 
 
 class GradientStages:
@@ -254,7 +264,7 @@ class GradientStages:
         return self.case.has_scores
 
     def _selected(self) -> SelectionLike:
-        case = grad_case(self.case, self.how.kind.deterministic, self.how.kind.bias)
+        case = gradient_of(self.case, self.how.kind)
         return self.how.gradient(case, case.functions)
 
     def stages(self) -> Iterator[Stage]:

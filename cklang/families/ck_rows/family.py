@@ -10,8 +10,14 @@ from cklang.arch import ArchSpec
 from cklang.codec import encode
 from cklang.device.resources import Resources
 from cklang.errors import error
+from cklang.families.ck_rows.gate import FusedGate, gate_problem, with_gates
 from cklang.families.ck_rows.host import WideLinesShim
-from cklang.families.ck_rows.key import CkTileRows, CkTileRowsKey, CkTileRowsSignature
+from cklang.families.ck_rows.key import (
+    CkTileRows,
+    CkTileRowsKey,
+    CkTileRowsSignature,
+    UpstreamKernel,
+)
 from cklang.families.ck_rows.lower import lower_ck_rows
 from cklang.families.ck_rows.problem import CkTileRowsProblem, problem_of
 from cklang.families.ck_rows.recognise import PATTERNS, matched
@@ -25,6 +31,7 @@ from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
+from cklang.fusion.plan import Plan
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
 
@@ -57,21 +64,32 @@ class _CkTileRowsFamily(Family[CkTileRowsSignature, CkTileRows, CkTileRowsProble
         return lower_ck_rows(key, functions)
 
     def problem(
-        self, kernel: FusedRows, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
+        self,
+        kernel: FusedRows | FusedGate,
+        layouts: Mapping[str, TensorLayout],
+        dims: Mapping[str, int],
     ) -> CkTileRowsProblem | None:
         """Return the problem of a kernel of rows; None if its result has no element.
 
         Raises:
             CkUnsupportedError: X031, CK Tile has no kernel that computes it.
         """
+        if isinstance(kernel, FusedGate):
+            return gate_problem(kernel, layouts, dims)
         match = matched(kernel.body)
         if match is None:
-            known = ", ".join(each.value for each in PATTERNS)
+            known = ", ".join(each.value for each in (*PATTERNS, UpstreamKernel.TOPK_SOFTMAX))
             raise error("X031", name=kernel.name, known=known)
         rows = ROWWISE.problem(kernel, layouts, dims)
         return None if rows is None else problem_of(match, rows)
 
-    def plan(self, kernel: FusedRows, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+    def joined(self, plan: Plan) -> Plan:
+        """Return a plan in which a softmax and its greatest elements are one kernel."""
+        return with_gates(plan)
+
+    def plan(
+        self, kernel: FusedRows | FusedGate, planning: Planning[Sel]
+    ) -> Iterator[Launches[Sel]]:
         """Yield the one launch of a kernel."""
         problem = self.problem(kernel, planning.layouts, planning.dims)
         if problem is None:

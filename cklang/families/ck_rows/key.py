@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, TypeAlias
 
+from cklang.codec import later
 from cklang.keys import Key, make_members, require_positive
 from cklang.types import DType
 
@@ -33,6 +34,8 @@ class UpstreamKernel(Enum):
     """``pooling`` with additions: sums over windows of an image."""
     POOL_MAX = "pool_max"
     """``pooling`` with the maxima of ``reduce_max``."""
+    TOPK_SOFTMAX = "topk_softmax"
+    """The greatest elements of the softmax of each row, and their indices."""
     BATCHED_TRANSPOSE = "batched_transpose"
     """A copy that exchanges the last two axes."""
     IMAGE_TO_COLUMN = "image_to_column"
@@ -68,6 +71,8 @@ class CkTileRowsSignature:
     """Of what is written; of what is quantised, where there is more."""
     functions: str = ""
     """No function of the user's is called."""
+    experts: int = later(default=0)
+    """The elements of the longest row of a gate, a power of two; 0 of other kernels."""
 
     family: ClassVar[str] = "ck_rows"
 
@@ -84,6 +89,7 @@ class CkTileRowsSignature:
         a = algorithm
         shape = f"{a.threads}x{a.vector}x{a.repeats}"
         passes = ["two_pass"] if a.two_pass else []
+        passes += [f"of{self.experts}"] if self.experts else []
         return [self.family, self.kernel.value, str(self.dtype), str(self.result), *passes, shape]
 
 
@@ -104,7 +110,8 @@ class CkTileRows:
     """Elements that one access loads; 1 of a transpose for extents that are no multiples of 64, and
     of every permutation."""
     repeats: int = 1
-    """Vectors of a row that each thread of a norm keeps; elsewhere, that it loads at once."""
+    """Vectors of a row that each thread of a norm keeps; rows that each has of a gate; elsewhere,
+    vectors that it loads at once."""
     two_pass: bool = False
     """Whether a norm reads its row twice, for rows that do not fit."""
 

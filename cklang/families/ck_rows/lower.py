@@ -29,6 +29,7 @@ _TEMPLATES = {
     UpstreamKernel.POOL_SUM: "ck_windows.hip.j2",
     UpstreamKernel.POOL_MAX: "ck_windows.hip.j2",
     UpstreamKernel.IMAGE_TO_COLUMN: "ck_windows.hip.j2",
+    UpstreamKernel.TOPK_SOFTMAX: "ck_gate.hip.j2",
 }
 """The templates of the others."""
 
@@ -59,6 +60,9 @@ def lower_ck_rows(key: CkTileRowsKey, functions: Functions) -> KernelSource:
         header="pooling" if s.kernel.pools else s.kernel.value,
         passes="TwoPass" if a.two_pass else "OnePass",
         two_pass=flag(a.two_pass),
+        experts=s.experts,
+        repeats=a.repeats,
+        rows_of_gate=a.threads * a.repeats // min(max(s.experts, 1), 64),
         padded=flag(a.vector == 1),
     )
     return KernelSource(

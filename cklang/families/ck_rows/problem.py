@@ -43,6 +43,8 @@ class CkTileRowsProblem:
     epsilon: float
     most: float = 0.0
     """What the largest of a row becomes where rows are quantised."""
+    wanted: int = 0
+    """The elements of a row that a gate gives."""
 
     @property
     def tensors(self) -> tuple[RowwiseTensor, ...]:
@@ -97,7 +99,9 @@ class CkTileRowsProblem:
             for address, each in zip(addresses, self.tensors, strict=False)
         )
         (bits,) = struct.unpack("<i", struct.pack("<f", self.epsilon))
-        return LinesRequest(outer=self.rows, inner=self.elements, tensors=tensors, step=bits)
+        return LinesRequest(
+            outer=self.rows, inner=self.elements, tensors=tensors, step=bits, extent=self.wanted
+        )
 
     def __str__(self) -> str:
         rows = "x".join(map(str, self.rows)) or "1"

@@ -18,7 +18,7 @@ from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.types import f32
 
-__all__ = ["Match", "matched"]
+__all__ = ["PATTERNS", "Match", "is_softmax", "matched"]
 
 Expression: TypeAlias = str | float | tuple["Expression", ...]
 """A tensor that is read, a number, or an op with its operands."""
@@ -40,6 +40,8 @@ def _quantised(y: Expression) -> tuple[Expression, Expression]:
     return ("div", y, scale), scale
 
 
+_POWERS = ("exp", ("sub", _X, ("reduce_max", _X)))
+_SOFTMAX = ("div", _POWERS, ("reduce_sum", _POWERS))
 _CENTRED = ("sub", _X, ("reduce_mean", _X))
 _SUMMED = ("add", _X, _Y)
 
@@ -87,11 +89,7 @@ def matched(function: Function) -> Match | None:
         >>> matched(parse_function(f"func @f(%x: f16[8, 9]) -> f32[8] {{ {body} }}")).kernel.value
         'reduce_sum'
     """
-    definitions = function.definitions()
-    written = {
-        each.name: _expression(_unrounded(each, definitions), definitions)
-        for each in function.results
-    }
+    written = _written(function)
     for kernel, patterns in PATTERNS.items():
         if len(patterns) != len(written):
             continue
@@ -101,6 +99,21 @@ def matched(function: Function) -> Match | None:
             if all(_unifies(pattern, written[name], known) for pattern, name in pairs):
                 return _match(kernel, names, known)
     return None
+
+
+def is_softmax(function: Function) -> bool:
+    """Tell whether a program of rows is the softmax of a tensor, and nothing more."""
+    written = list(_written(function).values())
+    return len(written) == 1 and _unifies(_SOFTMAX, written[0], {})
+
+
+def _written(function: Function) -> dict[str, Expression]:
+    """Return the expression of each result, by its name."""
+    definitions = function.definitions()
+    return {
+        each.name: _expression(_unrounded(each, definitions), definitions)
+        for each in function.results
+    }
 
 
 def _match(

@@ -31,6 +31,9 @@ _NORMS = (
 
 _REDUCED = (UpstreamKernel.REDUCE_SUM, UpstreamKernel.REDUCE_MAX)
 
+_SINGLE = (UpstreamKernel.PERMUTE, UpstreamKernel.TOPK_SOFTMAX)
+"""Kernels that load an element at a time."""
+
 _SCALES = 1
 """Which operand of a smooth quantisation is the f32 scales of columns."""
 
@@ -44,6 +47,7 @@ _TYPES: dict[UpstreamKernel, tuple[tuple[DType, ...], tuple[DType, ...]]] = {
         (UpstreamKernel.POOL_SUM, UpstreamKernel.POOL_MAX), ((f16, bf16, f32), (f16, bf16, f32))
     ),
     UpstreamKernel.IMAGE_TO_COLUMN: ((f16, bf16), (f16, bf16)),
+    UpstreamKernel.TOPK_SOFTMAX: ((f16, bf16, f32), (f32,)),
     UpstreamKernel.ELEMENTWISE_ADD: ((f16,), (f16,)),
     UpstreamKernel.BATCHED_TRANSPOSE: ((f16, bf16), (f16, bf16)),
     UpstreamKernel.PERMUTE: ((f16, bf16, f32), (f16, bf16, f32)),
@@ -108,10 +112,11 @@ def _vector(a: CkTileRows, s: CkTileRowsSignature, _spec: ArchSpec) -> Violation
     if s.kernel is UpstreamKernel.ELEMENTWISE_ADD:
         # CK Tile counts 16 bytes of what it computes in.
         return narrow_access("the vector", a.vector, f32)
-    if not (s.kernel.copies or s.kernel.pools) or s.kernel is UpstreamKernel.IMAGE_TO_COLUMN:
+    is_wide = s.kernel is UpstreamKernel.IMAGE_TO_COLUMN
+    if is_wide or not (s.kernel.copies or s.kernel.pools or s.kernel in _SINGLE):
         # The scales of columns have 32 bits, and are read in two accesses if need be.
         return narrow_access("the vector", a.vector, s.dtype)
-    if s.kernel is UpstreamKernel.PERMUTE or s.kernel.pools:
+    if s.kernel in _SINGLE or s.kernel.pools:
         bound = Violation(what="the vector", value=str(a.vector), bound="1")
         return None if a.vector == 1 else bound
     full = ACCESS_BYTES // s.dtype.bytes
@@ -177,8 +182,14 @@ def _steps(p: CkTileRowsProblem, tensors: Iterable[RowwiseTensor], step: int) ->
     return None
 
 
-@RULES.problem("ck-rows-one-stride", "the rows of a sum and of its norm have one stride", reads=())
+@RULES.problem(
+    "ck-rows-one-stride",
+    "the rows of a sum and of its norm have one stride, and those of a gate's results",
+    reads=(),
+)
 def _one_stride(p: CkTileRowsProblem, _a: CkTileRows, _spec: ArchSpec) -> Violation | None:
+    if p.signature.kernel is UpstreamKernel.TOPK_SOFTMAX:
+        return _steps(p, p.results, p.results[0].rows[0])
     if p.signature.kernel is not UpstreamKernel.ADD_RMSNORM2D_RDQUANT:
         return None
     first, *others = p.matrices

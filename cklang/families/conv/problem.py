@@ -188,7 +188,7 @@ class ConvProblem:
 
     @property
     def unique_fraction(self) -> tuple[float, float]:
-        """The stored share of the products' A and B: several taps read the same element.
+        """The share of the products' A and B that is stored: several taps read the same element.
 
         The share is at most 1, also where padding or the stride leaves elements out.
 
@@ -210,7 +210,7 @@ class ConvProblem:
 
     @property
     def products(self) -> int:
-        """How many products it is."""
+        """The number of products."""
         return self.product()[0]
 
     @property
@@ -492,7 +492,7 @@ def conv_problem(
     d: Sequence[tuple[DType, DKind]] = (),
     functions: str = "",
 ) -> ConvProblem:
-    """Make the problem of a convolution without arrays; all of them packed.
+    """Make the problem of a convolution without arrays, as if all were packed.
 
     Args:
         x: Extents of the input, [N, …, C] or with groups apart [N, …, G, C].

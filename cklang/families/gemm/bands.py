@@ -122,6 +122,8 @@ def why_k_is_whole(problem: Problem) -> str | None:
         return "the epilogue has several results, and launches of a chain have one"
     if problem.e.layout.of_blocks:
         return "the epilogue stores log-sum-exps, and launches of a chain store sums"
+    if problem.e.layout.at_indices:
+        return "rows of the result go to indices, and launches of a chain store rows in order"
     if len(problem.d) >= MAX_READS:
         return f"the epilogue reads {len(problem.d)} operands, and partial sums would be one more"
     return None
@@ -192,9 +194,7 @@ def _reaches(problem: Problem) -> list[_Reach]:
     """Return the reach of each input of a problem."""
     reaches = [_of_side(each, problem.a, 0) for each in problem.a.arrays]
     reaches += [_of_side(each, problem.b, 1) for each in problem.b.arrays]
-    e = problem.e
-    columns = COLUMNS if e.layout.of_blocks else 1
-    reaches.append(_Reach(steps=(e.stride, 1, 0), bits=e.dtype.bits, blocks=(1, columns, 1)))
+    reaches += _of_result(problem.e)
     for d in problem.d:
         blocks = (1, d.kind.group or 1, 1)
         reaches.append(_Reach(steps=(d.stride_m, d.stride_n, 0), bits=d.dtype.bits, blocks=blocks))
@@ -204,6 +204,17 @@ def _reaches(problem: Problem) -> list[_Reach]:
             steps, blocks = _on(axis, scale.stride, scale.stride_k), _on(axis, block, block_k, 1)
             reaches.append(_Reach(steps=steps, bits=scale.dtype.bits, blocks=blocks))
     return reaches
+
+
+def _of_result(e: Matrix) -> Iterator[_Reach]:
+    """Yield the reach of E, then of the indices of its rows if it has some."""
+    columns = COLUMNS if e.layout.of_blocks else 1
+    if isinstance(e, GatheredMatrix):
+        # Any band may store to any row of the table.
+        yield _Reach(steps=(0, 1, 0), bits=e.dtype.bits, rest=(e.table - 1) * e.stride + 1)
+        yield _Reach(steps=(e.indices.stride_m, 0, 0), bits=e.indices.dtype.bits)
+        return
+    yield _Reach(steps=(e.stride, 1, 0), bits=e.dtype.bits, blocks=(1, columns, 1))
 
 
 def _of_side(each: Array, side: Matrix | ComputedMatrix, axis: int) -> _Reach:
@@ -316,7 +327,7 @@ def _part(
         for each, reach, move in zip(problem.inputs, reaches, moves, strict=True)
     )
     a, b = (_side(side, parts) for side in (problem.a, problem.b))
-    e: Matrix = next(parts)
+    e = _matrix(parts)
     d = tuple(islice(parts, len(problem.d)))
     scales = [None if each is None else next(parts) for each in (problem.scale_a, problem.scale_b)]
     return replace(
@@ -336,6 +347,11 @@ def _part(
 def _side(side: Matrix | ComputedMatrix, parts: Iterator[Any]) -> Matrix | ComputedMatrix:
     if isinstance(side, ComputedMatrix):
         return replace(side, reads=tuple(islice(parts, len(side.reads))))
+    return _matrix(parts)
+
+
+def _matrix(parts: Iterator[Any]) -> Matrix:
+    """Return the next matrix, with the indices of its rows if it has some."""
     part: Matrix = next(parts)
     return replace(part, indices=next(parts)) if isinstance(part, GatheredMatrix) else part
 

@@ -58,7 +58,7 @@ def _slice(problem: Problem, axis: int, index: int) -> Problem:
         batch=(*problem.batch[:axis], *problem.batch[axis + 1 :]),
         a=_side(problem.a, axis, index),
         b=_side(problem.b, axis, index),
-        e=_without(problem.e, axis, index),
+        e=_matrix(problem.e, axis, index),
         d=tuple(_without(each, axis, index) for each in problem.d),
         scale_a=scale_a,
         scale_b=scale_b,
@@ -66,12 +66,16 @@ def _slice(problem: Problem, axis: int, index: int) -> Problem:
 
 
 def _side(side: Matrix | ComputedMatrix, axis: int, index: int) -> Matrix | ComputedMatrix:
-    if isinstance(side, GatheredMatrix):
-        indices = _without(side.indices, axis, index)
-        return replace(_without(side, axis, index), indices=indices)
     if isinstance(side, Matrix):
-        return _without(side, axis, index)
+        return _matrix(side, axis, index)
     return replace(side, reads=tuple(_without(each, axis, index) for each in side.reads))
+
+
+def _matrix(matrix: Matrix, axis: int, index: int) -> Matrix:
+    if isinstance(matrix, GatheredMatrix):
+        indices = _without(matrix.indices, axis, index)
+        return replace(_without(matrix, axis, index), indices=indices)
+    return _without(matrix, axis, index)
 
 
 def _without(operand: AnyOperand, axis: int, index: int) -> AnyOperand:

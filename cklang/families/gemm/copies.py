@@ -51,7 +51,7 @@ def insert_operand_copies(
             elements overlap.
     """
     unchanged = WithCopies(kernel=kernel, storage=layouts)
-    if 0 in layouts[kernel.result.name].shape:
+    if 0 in layouts[kernel.stored.value.name].shape:
         return unchanged
     summed = summed_axes_of(kernel, layouts, dims)
     sides: list[View | Computed] = []
@@ -104,6 +104,8 @@ def _result(kernel: FusedGemm, layouts: Mapping[str, TensorLayout]) -> _Copied |
     Only a program that has them elsewhere than last asks for that.
     """
     value, column = kernel.result, kernel.axes[-1]
+    if kernel.scatter is not None:
+        return None
     layout = layouts[value.name]
     last = len(layout.shape) - 1
     if column in (None, last) or step_along(layout, column) in (0, 1):

@@ -40,6 +40,7 @@ from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.rules import RULES, algorithm, batch
 from cklang.families.gemm.rules import problem as problem_rules
+from cklang.families.gemm.scattering import scatter_obstacle, scattered_launches, with_scatters
 from cklang.families.gemm.space import GRID
 from cklang.families.gemm.unfuse import product_function
 from cklang.families.gemm.words import algorithm_words
@@ -58,10 +59,11 @@ from cklang.families.protocol import (
 )
 from cklang.families.rowwise.index_arrays import HostIndices
 from cklang.families.rule import RuleSet
+from cklang.families.scatter.family import SCATTER
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
-from cklang.fusion.plan import View
+from cklang.fusion.plan import Plan, View
 from cklang.ir.nodes import Function, Value
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
@@ -209,6 +211,10 @@ class Gemm(ProductFamily[Problem]):
     makers = MAKERS
     rules: RuleSet = RULES
 
+    def joined(self, plan: Plan) -> Plan:
+        """Return a plan in which products store rows at indices as they finish them."""
+        return with_scatters(plan)
+
     def stage(self, problem: Problem, key: GemmKey, functions: Functions, spec: ArchSpec) -> Stage:
         """Return the launch of one kernel for one problem."""
         a = key.algorithm
@@ -238,7 +244,7 @@ class Gemm(ProductFamily[Problem]):
         In a batch of rows at indices each product has indices of its own, which no one op takes.
         """
         s = problem.signature
-        is_known = s.gather is None or not problem.batch
+        is_known = s.scatter is None and (s.gather is None or not problem.batch)
         return is_known and not problem.e.layout.of_blocks and not s.group
 
     def problem(
@@ -247,9 +253,11 @@ class Gemm(ProductFamily[Problem]):
         """Return the product of a kernel, not cut.
 
         None if its result has no element, if it is a pair that takes two products, or if its rows
-        are copied before.
+        are copied before or stored at indices by another kernel.
         """
         if gathered_of(kernel) is not None and obstacle(kernel, layouts) is not None:
+            return None
+        if kernel.scatter is not None and scatter_obstacle(kernel.scatter, layouts) is not None:
             return None
         problem = _problem_of(insert_operand_copies(kernel, layouts, dims), dims)
         return None if isinstance(problem, Apart) else problem
@@ -268,12 +276,19 @@ class Gemm(ProductFamily[Problem]):
         """
         side = gathered_of(kernel)
         if side is None:
+            yield from self._stored(kernel, planning)
+            return
+        yield from gathered_launches(kernel, side, planning, self._stored)
+
+    def _stored(self, kernel: FusedGemm, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+        """Yield the launches of a product as it reads its operands."""
+        if kernel.scatter is None:
             yield from self._planned(kernel, planning)
             return
-        yield from gathered_launches(kernel, side, planning, self._planned)
+        yield from scattered_launches(kernel, kernel.scatter, planning, self._planned)
 
     def _planned(self, kernel: FusedGemm, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
-        """Yield the launches of a product as it reads its operands."""
+        """Yield the launches of a product as it reads its operands and stores its result."""
         placed = insert_operand_copies(kernel, planning.layouts, planning.dims)
         problem = _problem_of(placed, planning.dims)
         if problem is None:
@@ -333,9 +348,9 @@ class Gemm(ProductFamily[Problem]):
                 band=band.number,
             )
 
-    def own_order(self, kernel: FusedGemm) -> Sequence[int]:
+    def own_order(self, kernel: FusedGemm) -> Sequence[int] | None:
         """Return the order in which as many batch axes as can be are rows or columns."""
-        return collapsible_order(kernel)
+        return collapsible_order(kernel) if kernel.scatter is None else None
 
     def reader_order(self, kernel: FusedGemm, value: Value) -> Sequence[int] | None:
         """Return the order in which several summed axes are one."""
@@ -345,7 +360,10 @@ class Gemm(ProductFamily[Problem]):
         self, kernel: FusedGemm, arrays: Mapping[str, Array], dims: Mapping[str, int], place: str
     ) -> HostIndices | None:
         """Return the indices of rows that are in host memory."""
-        return host_indices_of(kernel, arrays, dims, place)
+        own = host_indices_of(kernel, arrays, dims, place)
+        if kernel.scatter is None:
+            return own
+        return HostIndices.joined(own, SCATTER.host_check(kernel.scatter, arrays, dims, place))
 
     def matrices(self, kernel: FusedGemm) -> tuple[Value, ...]:
         """Return the operands that are stored."""

@@ -49,13 +49,13 @@ def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
             sides.append(_view(maker, walk.colour, index, space, of_a=index == 0))
     scales = _scales(maker, walk.colour, space)
     if space.transposed and anchor.op == "gemm24":
-        raise error("X010", at=anchor.span, root=root, anchor=anchor.result)
+        raise error("X010", at=anchor.span, root=root, operation=anchor.result)
     own, group = with_peak(walk.run())
     numbers = frozenset(
         maker.flow.value(use.node).name for use in walk.more if partial_of(maker.flow, use.node)
     )
     if bool(group) != bool(numbers) or (group and walk.is_pair):
-        raise error("X030", at=anchor.span, root=root, anchor=anchor.result)
+        raise error("X030", at=anchor.span, root=root, operation=anchor.result)
     epilogue = joined([own, *functions])
     reads = walk.reads(space.order)
     partner = walk.partner if walk.is_pair else None

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 from cklang.device.arrays import HOST, Array
 from cklang.errors import CkUnsupportedError
-from cklang.families.attention.index_arrays import HostList
 from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.summed_axes import step_along
 from cklang.families.memory_cost import memory_time
@@ -37,6 +36,7 @@ __all__ = [
     "host_indices_of",
     "obstacle",
     "rows_stored",
+    "unnamed",
 ]
 
 GAIN = 0.95
@@ -174,13 +174,13 @@ def _copies(side: Gathered, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
     name = f"rows_of_{side.value.name}"
     function = Function(name=name, params=operands, body=(take,), results=(side.copy.value,))
     program = plan(function, ROWWISE.makers, lambda same, _: ROWWISE.outline(same, {}))
-    own = replace(planning, select=_unnamed(planning.select))
+    own = replace(planning, select=unnamed(planning.select))
     for kernel in program.kernels:
         if isinstance(kernel, FusedRows):
             yield from ROWWISE.plan(kernel, own)
 
 
-def _unnamed(select: Any) -> Any:
+def unnamed(select: Any) -> Any:
     """Return what selects kernels of rows: an algorithm that somebody named is for products."""
 
     def own(problem: Any, functions: Functions, _adapt: Callable[[Any], Any] | None = None) -> Any:
@@ -196,6 +196,5 @@ def host_indices_of(
     side = gathered_of(kernel)
     if side is None or place != HOST or side.indices.value.name not in arrays:
         return None
-    name = side.indices.value.name
-    indices = HostList.of("", name, list(arrays).index(name), arrays[name])
-    return HostIndices(lists=((indices, side.value.type.extents(dims)[side.axis]),))
+    extent = side.value.type.extents(dims)[side.axis]
+    return HostIndices.of(side.indices.value.name, arrays, extent)

@@ -70,11 +70,20 @@ class Layout(Enum):
     """The same with the sum of each block."""
     MAXIMA = "m"
     """The same with its largest element."""
+    WRITTEN = "w"
+    """Of E: rows are written to those of a table at indices."""
+    ADDED = "a"
+    """Of E: rows are added to those of a table at indices, in any order."""
 
     @property
     def of_blocks(self) -> bool:
         """Whether a number is stored for each block of columns in the place of E."""
         return self in PARTS.values()
+
+    @property
+    def at_indices(self) -> bool:
+        """Whether the rows of E go to those of a table."""
+        return self in (Layout.WRITTEN, Layout.ADDED)
 
 
 PARTS: Mapping[str, Layout] = MappingProxyType(
@@ -287,6 +296,8 @@ class Signature:
     """Digest of f and of the functions of A and B; empty in the key of a stencil."""
     gather: DType | None = later(default=None)  # noqa: RUF009 - a field, which cannot change
     """The type of the indices at which the rows of A are read; None if they follow each other."""
+    scatter: DType | None = later(default=None)  # noqa: RUF009 - a field, which cannot change
+    """The type of the indices at which the rows of E are stored; None if they follow each other."""
 
     def __post_init__(self) -> None:
         written = [each.kind.written for each in self.d]
@@ -312,6 +323,7 @@ class Signature:
         computed = "".join(f"{name}{n}" for name, n in counts.items() if n or name == "d")
         sparse = ["sparse"] if self.sparse else []
         gathered = [f"at_{self.gather}"] if self.gather else []
+        gathered += [f"to_{self.scatter}"] if self.scatter else []
         scales = [f"s{s.block[0]}x{s.block[1]}" for s in (self.scale_a, self.scale_b) if s]
         operands = [*sparse, dtypes, self.layouts, *gathered, computed, *scales]
         return [self.kind.value, *operands, a.pipeline.value, a.epilogue.value, *shape]
@@ -325,6 +337,11 @@ class Signature:
     def reads(self) -> tuple[DOperand, ...]:
         """What the epilogue reads."""
         return tuple(each for each in self.d if not each.kind.written)
+
+    @property
+    def operands(self) -> int:
+        """How many arrays the epilogue reads or writes beside E: indices of its rows are one."""
+        return len(self.d) + (self.scatter is not None)
 
     @property
     def group(self) -> int:
@@ -358,6 +375,8 @@ class Signature:
         for name, operands in (("A", self.a), ("B", self.b)):
             text += f", {name} computed from {_listed(operands)}" if operands else ""
         text += f", rows of A at indices of {self.gather}" if self.gather else ""
+        verb = "added" if self.layout_e is Layout.ADDED else "written"
+        text += f", rows of E {verb} at indices of {self.scatter}" if self.scatter else ""
         for name, scale in (("A", self.scale_a), ("B", self.scale_b)):
             text += f", {name} scaled by {scale}" if scale else ""
         return text

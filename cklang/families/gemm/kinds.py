@@ -82,7 +82,7 @@ def kind_names(signature: Signature, algorithm: Algorithm) -> dict[str, str]:
     """Return the row of the signature's kind by field, with its names filled in."""
     row = KINDS[signature.kind]
     words = {
-        "d_names": "".join(f", D{i}" for i in range(len(signature.d))),
+        "d_names": "".join(f", D{i}" for i in range(signature.operands)),
         "persistent": str(algorithm.persistent).lower(),
     }
     return {

@@ -26,7 +26,7 @@ def request_of(problem: Problem, addresses: Sequence[int]) -> GemmProblem:
     a, b = _side(problem.a, rest), _side(problem.b, rest)
     if isinstance(problem, PairProblem):
         b = (*b, _matrix(problem.b2, next(rest)))
-    e = _matrix(problem.e, next(rest))
+    e, *places = _side(problem.e, rest)
     d = tuple(_read(each, next(rest)) for each in problem.d)
     return GemmProblem(
         m=problem.m,
@@ -36,7 +36,7 @@ def request_of(problem: Problem, addresses: Sequence[int]) -> GemmProblem:
         b=(*b, *_scale(problem.scale_b, rest)),
         e=e,
         batch=problem.batch,
-        d=d,
+        d=(*d, *places),
     )
 
 

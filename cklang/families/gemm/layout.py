@@ -30,6 +30,7 @@ from cklang.types import extents_of
 
 if TYPE_CHECKING:
     from cklang.families.gemm.plan import FusedGemm
+    from cklang.families.scatter.fuse import FusedScatter
     from cklang.fusion.plan import BlockScale
 
 __all__ = ["problem_of", "refuse_negative", "refuse_overlap"]
@@ -51,18 +52,18 @@ def problem_of(
     """
     extents = kernel.result.type.extents(dims)
     shape = [1 if axis is None else extents[axis] for axis in kernel.axes]
-    if 0 in shape:
+    if 0 in (*shape, *storage[kernel.stored.value.name].shape):
         return None
     kernel, layouts_a, layouts_b = merge_summed_axes(kernel, storage, dims)
     reads_a, reads_b = kernel.a.reads, kernel.b.reads
     views = [scale.view for scale in (kernel.scale_a, kernel.scale_b) if scale]
-    e = storage[kernel.result.name]
     pairs_a = list(zip(layouts_a, (read.axes for read in reads_a), strict=True))
     pairs_b = list(zip(layouts_b, (read.axes for read in reads_b), strict=True))
     accesses = [(layout, (*axes[:-1], None)) for layout, axes in pairs_a]
     accesses += [(layout, (*axes[:-2], None, axes[-1])) for layout, axes in pairs_b]
     operands = (*kernel.reads, *kernel.more)
-    accesses += [(e, kernel.axes), *((storage[each.value.name], each.axes) for each in operands)]
+    after_e = operands if kernel.places is None else (*operands, kernel.places)
+    accesses += [(storage[each.value.name], each.axes) for each in (kernel.stored, *after_e)]
     scales = [storage[view.value.name] for view in views]
     accesses += zip(scales, _scale_maps(kernel), strict=True)
     plain_b = layouts_b[0] if isinstance(kernel.b, View) else None
@@ -79,7 +80,7 @@ def problem_of(
     steps_b = [step_along(layout, axes[-2]) for layout, axes in pairs_b]
     counts = len(reads_a), len(reads_b)
     last = sum(counts)
-    first = last + 1 + len(operands)
+    first = last + 1 + len(after_e)
     nest = collapse_loops(
         LoopNest(
             batch=tuple(axes[:-2]),
@@ -114,10 +115,10 @@ def problem_of(
         k=k,
         a=_side(kernel.a, (m, k), along_a, Layout.ROW),
         b=_side(kernel.b, (k, n), along_b, Layout.COL),
-        e=_stored(kernel, nest, places[last]),
+        e=_stored(kernel, nest, places[last], places[first - 1]),
         d=tuple(
             _operand(kernel, each, (m, n), place)
-            for each, place in zip(operands, places[last + 1 : first], strict=True)
+            for each, place in zip(operands, places[last + 1 :][: len(operands)], strict=True)
         ),
         functions=functions,
         scale_a=scale_a,
@@ -260,7 +261,6 @@ def _gathered(side: Gathered, shape: tuple[int, int], places: Sequence[_Place]) 
     extent = storage.shape[side.axis]
     if not extent:
         raise error("A072", name=storage.name)
-    step = indices.steps[0] if rows > 1 else 1
     return GatheredMatrix(
         value=side.value.name,
         dtype=storage.dtype,
@@ -271,16 +271,7 @@ def _gathered(side: Gathered, shape: tuple[int, int], places: Sequence[_Place]) 
         columns=columns,
         stride=storage.strides[side.axis] if extent > 1 else columns,
         table=extent,
-        indices=ReadAccess(
-            value=side.indices.value.name,
-            dtype=indices.storage.dtype,
-            alignment=indices.storage.alignment,
-            batch=indices.batch,
-            kind=DKind.COLUMN,
-            stride_m=step,
-            stride_n=0,
-            span=1 + max(rows - 1, 0) * step,
-        ),
+        indices=_indices(side.indices.value.name, rows, indices),
     )
 
 
@@ -407,11 +398,49 @@ def _result(value: str, nest: LoopNest, place: _Place) -> Matrix:
     )
 
 
-def _stored(kernel: FusedGemm, nest: LoopNest, place: _Place) -> Matrix:
+def _stored(kernel: FusedGemm, nest: LoopNest, place: _Place, indices: _Place) -> Matrix:
     """Return the matrix of what a kernel stores in the place of its first result."""
+    if kernel.scatter is not None:
+        return _scattered(kernel.scatter, nest, place, indices)
     if not kernel.parts:
         return _result(kernel.result.name, nest, place)
     return _of_blocks(kernel.result.name, PARTS[kernel.parts], nest, place)
+
+
+def _scattered(
+    scatter: FusedScatter, nest: LoopNest, table: _Place, indices: _Place
+) -> GatheredMatrix:
+    """Return the matrix of a result whose rows go to those of a table at indices."""
+    rows, columns = nest.rows.extent, nest.columns.extent
+    storage, axis = table.storage, scatter.axis
+    refuse_overlap(storage)
+    return GatheredMatrix(
+        value=scatter.result.name,
+        dtype=storage.dtype,
+        alignment=storage.alignment,
+        batch=table.batch,
+        layout=Layout.ADDED if scatter.adds else Layout.WRITTEN,
+        rows=rows,
+        columns=columns,
+        stride=storage.strides[axis] if storage.shape[axis] > 1 else columns,
+        table=storage.shape[axis],
+        indices=_indices(scatter.indices.value.name, rows, indices),
+    )
+
+
+def _indices(name: str, rows: int, place: _Place) -> ReadAccess:
+    """Return the access of the index of each row."""
+    step = place.steps[0] if rows > 1 else 1
+    return ReadAccess(
+        value=name,
+        dtype=place.storage.dtype,
+        alignment=place.storage.alignment,
+        batch=place.batch,
+        kind=DKind.COLUMN,
+        stride_m=step,
+        stride_n=0,
+        span=1 + max(rows - 1, 0) * step,
+    )
 
 
 def _of_blocks(value: str, layout: Layout, nest: LoopNest, place: _Place) -> Matrix:

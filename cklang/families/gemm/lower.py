@@ -48,7 +48,7 @@ _LAYOUTS = {
     Layout.ROW: "Row",
     Layout.COL: "Column",
     Layout.PREPARED: "Column",
-    **dict.fromkeys(PARTS.values(), "Row"),
+    **dict.fromkeys((*PARTS.values(), Layout.WRITTEN, Layout.ADDED), "Row"),
 }
 
 _OF_BLOCKS = {
@@ -208,8 +208,12 @@ def _layouts_b(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
 
 def _layouts_e(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
     s = signature
-    is_one = s.sums == 1 and len(s.reads) == len(s.d) and row.wave_groups == 1 and not s.spatial
-    return (Layout.ROW, *(PARTS.values() if is_one and s.dtype_e == f32 else ()))
+    is_one = s.sums == 1 and len(s.reads) == len(s.d) and not s.spatial
+    if s.scatter is not None:
+        adds = (Layout.ADDED,) if s.dtype_e == f32 else ()
+        return (Layout.WRITTEN, *adds) if is_one else ()
+    has_blocks = is_one and row.wave_groups == 1 and s.dtype_e == f32
+    return (Layout.ROW, *(PARTS.values() if has_blocks else ()))
 
 
 def _policy(signature: Signature, algorithm: Algorithm) -> str:
@@ -339,7 +343,7 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
     s, a = key.signature, key.algorithm
     flags = ("pad_m", "pad_n", "pad_k", "double_buffer", "transpose_c", "persistent")
     exact = s.dtype_a.kind is Kind.INT
-    count = range(len(s.d))
+    count = range(s.operands)
     epilogue = functions["epilogue"]
     reads = len(s.reads) + bool(s.group)
     arguments = [*("acc", "acc1")[: s.sums], *(f"d{i}" for i in range(reads))]
@@ -390,6 +394,8 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         "prepared": _is_prepared(s),
         "packed": s.dtype_b.packed,
         "gather": s.gather.ck if s.gather else "",
+        "scatter": s.scatter.ck if s.scatter else "",
+        "adds": str(s.layout_e is Layout.ADDED).lower(),
         "integer_scale": exact and s.block_k > 0,
         "multiplied_b": "A" if s.dtype_b == i4 else "B",
         "epilogue": a.epilogue.value,
@@ -403,6 +409,7 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         "d_types": _list(f"D{i}::DataType" for i in count),
         "d_layouts": _list("Row" for _ in count),
         "d_names": "".join(f", D{i}" for i in count),
+        "read_names": "".join(f", D{i}" for i in range(len(s.reads))),
         "sides": (
             {
                 **_side("A", s.a, a.vector_a, functions, _rows_of_a(s)),
@@ -418,6 +425,7 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         **kind_names(s, a),
         "spatial": s.spatial,
         "merged": a.groups_merged,
+        "bytes": 8 in (s.dtype_a.bits, s.dtype_b.bits),
         "special": _SPECIAL[a.special],
         "gfx_major": arch(key.arch).version[0],
     }

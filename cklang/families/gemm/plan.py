@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from cklang.families.scatter.fuse import FusedScatter
 from cklang.fusion.explain import function_lines, kernel_lines
 from cklang.fusion.functions import Functions
 from cklang.fusion.parts import split
@@ -49,6 +50,9 @@ class FusedGemm:
     With ``parts`` the result is not stored: its memory has what that op gives of each row and block
     of columns (:mod:`cklang.ir.log_sums`), in rows.
 
+    With ``scatter`` the result is not stored either: its rows are written or added to those of a
+    tensor at indices, as that kernel would do with them.
+
     ``anchor`` is the gemm of the function that this kernel computes (by the name of its result),
     ``op`` its op,
     ``transposed`` whether the kernel computes its transpose, with A and B exchanged.
@@ -63,6 +67,7 @@ class FusedGemm:
     result: Value
     more: tuple[Read, ...] = ()
     parts: str = ""
+    scatter: FusedScatter | None = None
     b2: View | None = None
     group: int = 0
     numbers: frozenset[str] = frozenset()
@@ -82,7 +87,10 @@ class FusedGemm:
         for side in (self.a, self.b, *([] if self.b2 is None else [self.b2])):
             values += (read.value for read in side.reads)
         values += (scale.view.value for scale in (self.scale_a, self.scale_b) if scale)
-        return tuple(dict.fromkeys([*values, *(read.value for read in self.reads)]))
+        values += (read.value for read in self.reads)
+        if self.scatter is not None:
+            values += (each for each in self.scatter.inputs if each != self.result)
+        return tuple(dict.fromkeys(values))
 
     family: ClassVar[str] = "gemm"
 
@@ -99,7 +107,22 @@ class FusedGemm:
     @property
     def results(self) -> tuple[Value, ...]:
         """The values that it writes."""
-        return (self.result, *(each.value for each in self.more))
+        return (self.stored.value, *(each.value for each in self.more))
+
+    @property
+    def stored(self) -> Read:
+        """Where its first result is: the value in memory, and the axes that run with its own."""
+        if self.scatter is None:
+            return Read(value=self.result, axes=self.axes)
+        return Read(value=self.scatter.result, axes=self.scatter.result_axes(self.axes))
+
+    @property
+    def places(self) -> Read | None:
+        """The indices of rows at which its result is stored; None if they follow each other."""
+        if self.scatter is None:
+            return None
+        axes = self.scatter.index_axes(self.axes)
+        return Read(value=self.scatter.indices.value, axes=axes)
 
     def renamed(self, name: str) -> FusedGemm:
         """Return the same kernel with another name."""
@@ -119,6 +142,8 @@ class FusedGemm:
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""
         yield from kernel_lines(self, ["m", "n"], _product_lines(self))
+        if self.scatter is not None:
+            yield f"  its rows go to {self.scatter.place}"
         if self.group:
             function = self.functions["epilogue"]
             peak, largest = function.params[-1], function.results[-1]

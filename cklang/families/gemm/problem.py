@@ -70,7 +70,7 @@ class Matrix(Operand):
             return self.stride
         if self.layout.of_blocks:
             return -(-self.columns // COLUMNS)
-        return self.columns if self.layout is Layout.ROW else self.rows
+        return self.rows if self.layout is Layout.COL else self.columns
 
     @property
     def span(self) -> int:
@@ -104,7 +104,10 @@ class ReadAccess(Operand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatheredMatrix(Matrix):
-    """A [M, K] whose rows are those of a table at indices; ``stride`` is the table's."""
+    """A [M, K] or E [M, N] whose rows are those of a table at indices.
+
+    ``stride`` is the table's.
+    """
 
     table: int
     """The rows of the table."""
@@ -228,7 +231,7 @@ class Problem:
             >>> [matrix.value for matrix in problem.inputs]
             ['A', 'B', 'E']
         """
-        return (*self.a.arrays, *self.b.arrays, self.e, *self.d, *self.scales)
+        return (*self.a.arrays, *self.b.arrays, *self.e.arrays, *self.d, *self.scales)
 
     @property
     def kind(self) -> ProductKind:
@@ -244,7 +247,7 @@ class Problem:
 
     @property
     def sums(self) -> int:
-        """How many sums the epilogue takes for each element: two of a pair.
+        """How many sums the epilogue takes for each element: two for a pair of products.
 
         Example:
             >>> problem.sums
@@ -295,7 +298,8 @@ class Problem:
             scale_a=self.scale_a.scale if self.scale_a else None,
             scale_b=self.scale_b.scale if self.scale_b else None,
             sparse=self.sparse,
-            gather=self.a.indices.dtype if isinstance(self.a, GatheredMatrix) else None,
+            gather=_index_type(self.a),
+            scatter=_index_type(self.e),
             functions=self.functions,
         )
 
@@ -341,6 +345,11 @@ class PairProblem(Problem):
 
     def __str__(self) -> str:
         return f"a pair of {Problem.__str__(self)} second B={self.b2.stride}"
+
+
+def _index_type(matrix: Matrix | ComputedMatrix) -> DType | None:
+    """Return the type of the indices of a matrix's rows; None if they follow each other."""
+    return matrix.indices.dtype if isinstance(matrix, GatheredMatrix) else None
 
 
 def _operands(reads: Sequence[ReadAccess]) -> tuple[DOperand, ...]:

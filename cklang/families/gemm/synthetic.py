@@ -48,6 +48,8 @@ def problem(
     sparse: bool = False,
     prepared: Arrangement | None = None,
     gather: DType | None = None,
+    scatter: DType | None = None,
+    adds: bool = False,
     functions: str = "",
 ) -> Problem:
     """Make a problem without arrays: packed operands, or with leading strides of your own.
@@ -71,6 +73,8 @@ def problem(
         sparse: Whether A is in 2:4 form.
         prepared: The order of B in layout ``p``.
         gather: Type of packed indices at which the rows of A are read, in a table of ``m`` rows.
+        scatter: Type of packed indices to which rows of the result go, in a table of ``m`` rows.
+        adds: Whether they are added to those of the table, not written.
         functions: Digest of the epilogue and of the functions of A and B.
 
     Example:
@@ -84,9 +88,9 @@ def problem(
         if not isinstance(extent, int) or extent < least:
             raise error("K011", name=name, least=least, got=extent)
     # Log-sum-exps are stored of products that fusion has found, with a program around them.
-    blocks = {each.value for each in Layout if each.of_blocks}
-    known = [each.value for each in Layout if each.value not in blocks]
-    if len(layouts) != 3 or blocks & set(layouts):
+    own = {each.value for each in Layout if each.of_blocks or each.at_indices}
+    known = [each.value for each in Layout if each.value not in own]
+    if len(layouts) != 3 or own & set(layouts):
         raise error("K031", got=layouts, known=", ".join(known))
     by = [enum_of(Layout, letter) for letter in layouts]
     types = (a, b or a, e or a)
@@ -111,7 +115,7 @@ def problem(
         k=k,
         a=_computed(a_, reads_a) if gather is None else _gathered(a_, gather),
         b=_computed(b_, reads_b),
-        e=e_,
+        e=e_ if scatter is None else _scattered(e_, scatter, adds=adds),
         d=reads,
         scale_a=_packed_scale("scale of A", scale_a, m, k, alignment),
         scale_b=_packed_scale("scale of B", scale_b, n, k, alignment),
@@ -139,11 +143,16 @@ def _computed(matrix: Matrix, reads: Reads) -> Matrix | ComputedMatrix:
     )
 
 
-def _gathered(matrix: Matrix, indices: DType) -> GatheredMatrix:
+def _gathered(matrix: Matrix, indices: DType, name: str = "indices") -> GatheredMatrix:
     """Return the matrix as rows of a table at packed indices."""
     own = {each.name: getattr(matrix, each.name) for each in fields(Matrix)}
-    rows = _packed_read("indices", indices, DKind.COLUMN, matrix.rows, 1, matrix.alignment)
+    rows = _packed_read(name, indices, DKind.COLUMN, matrix.rows, 1, matrix.alignment)
     return GatheredMatrix(**own, table=matrix.rows, indices=rows)
+
+
+def _scattered(matrix: Matrix, indices: DType, *, adds: bool) -> GatheredMatrix:
+    layout = Layout.ADDED if adds else Layout.WRITTEN
+    return replace(_gathered(matrix, indices, "places"), layout=layout)
 
 
 def _packed_scale(

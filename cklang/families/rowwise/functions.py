@@ -28,7 +28,7 @@ from cklang.families.rowwise.host import MAX_AXES
 from cklang.fusion.functions import Functions
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.lowering.pointwise import c_statement, c_type, c_value, includes_of
-from cklang.types import DType, Kind
+from cklang.types import DType, Kind, bf8, f32
 
 __all__ = ["is_of_row", "named_by_layout", "rowwise_fill", "symbol"]
 
@@ -66,6 +66,9 @@ ck_row_narrowed(long index)
 }
 """
 """An index of 64 bits as one of 32, which is out of every range if the other is."""
+
+_STORED = ("store", "finish")
+"""The functions whose results the stencil rounds to the dtypes that are stored."""
 
 _OF_ROW = "rnb"
 """The letters of what is reduced of a row, of its length, and of reads that are the same for it."""
@@ -158,6 +161,7 @@ class _Writer:
     def __init__(self, hole: str, function: Function, vector: int, row_axes: int) -> None:
         self.hole = hole
         self.function = function
+        self.unrounded = dict(_unrounded(function)) if hole in _STORED else {}
         self.width = 1 if hole == "finish" else vector
         self.row_axes = row_axes
 
@@ -175,15 +179,26 @@ class _Writer:
         for param in self.function.params:
             yield from self._element(param)
         for operation in self.function.body:
+            if operation.result in self.unrounded:
+                continue
             if operation.op == "element":
                 yield self._gathered(operation)
                 continue
             for line in c_statement(operation, self.function):
                 yield line if line.startswith("#") else f"    {line}"
         for place, result in enumerate(self.function.results):
-            word = _word(result.type.dtype, c_value(result, self.function))
+            word = _word(result.type.dtype, self._result(result))
             yield f"        out[{place * self.width} + e] = {word};"
         yield from ("    }", "}", "")
+
+    def _result(self, result: Value) -> str:
+        """Return a result as the stencil takes it, which rounds it to 8 bits if need be."""
+        source = self.unrounded.get(result)
+        if source is None:
+            return c_value(result, self.function)
+        number = c_value(source, self.function)
+        # The conversion may make the largest number of an infinity.
+        return number if result.type.dtype == bf8 else f"ck_no_inf({number})"
 
     def _gathered(self, operation: Operation) -> str:
         """Return the statement that reads an element of a tensor at a computed index."""
@@ -248,6 +263,21 @@ class _Writer:
         else:
             return
         yield f"        const {c_type(dtype)} {param.name} = {value};"
+
+
+def _unrounded(function: Function) -> Iterator[tuple[Value, Value]]:
+    """Yield results that are numbers of f32 rounded to 8 bits, with these numbers.
+
+    Rounding to 8 bits in f32 takes some fifteen instructions, and the stencil converts what is
+    stored in one. Others round once in either place.
+    """
+    read = {value for operation in function.body for value in operation.operands}
+    for operation in function.body:
+        result = operation.result
+        if operation.op == "cast" and result in function.results and result not in read:
+            (source,) = operation.operands
+            if result.type.dtype.encoding and source.type.dtype == f32:
+                yield result, source
 
 
 def _number(param: Value) -> str:

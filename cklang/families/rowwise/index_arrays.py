@@ -26,6 +26,17 @@ class HostIndices:
 
     lists: tuple[tuple[HostList, int], ...]
 
+    @classmethod
+    def of(cls, name: str, arrays: Mapping[str, Array], extent: int) -> HostIndices:
+        """Return one index array of a call's arguments, for an axis of so many elements."""
+        return cls(lists=((HostList.of("", name, list(arrays).index(name), arrays[name]), extent),))
+
+    @classmethod
+    def joined(cls, *parts: HostIndices | None) -> HostIndices | None:
+        """Return the arrays of several; None if there are none."""
+        lists = tuple(each for part in parts if part is not None for each in part.lists)
+        return cls(lists=lists) if lists else None
+
     def check(self, addresses: Sequence[int]) -> None:
         """Check those of a call whose arguments have these addresses.
 

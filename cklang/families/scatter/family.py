@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from cklang.device.arrays import HOST, Array
-from cklang.families.attention.index_arrays import HostList
 from cklang.families.gemm.layout import refuse_overlap
 from cklang.families.lines import LinesRequest, LinesShim, LineTensor, merged
 from cklang.families.protocol import HelperFamily, Launches, Planning, Sel
@@ -25,7 +24,7 @@ from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
 from cklang.types import DType, TensorType, i8, i32
 
-__all__ = ["SCATTER", "ScatterProblem"]
+__all__ = ["SCATTER", "ScatterProblem", "filled"]
 
 _MOST_COMPARED = 1024
 """Rows of which each workgroup looks for equal indices itself; of more, a kernel before it does."""
@@ -140,7 +139,7 @@ class _ScatterFamily(HelperFamily[ScatterSignature, ScatterProblem]):
     def plan(self, kernel: FusedScatter, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
         """Yield the launches of a kernel: what was there before, equal indices, and the rows."""
         problem = self.problem(kernel, planning.layouts, planning.dims)
-        before = () if kernel.in_place else _filled(kernel, planning)
+        before = () if kernel.in_place else filled(kernel, planning)
         if problem is None:
             yield from before
             return
@@ -161,9 +160,7 @@ class _ScatterFamily(HelperFamily[ScatterSignature, ScatterProblem]):
         name = kernel.indices.value.name
         if place != HOST or name not in arrays:
             return None
-        extent = kernel.result.type.extents(dims)[kernel.axis]
-        indices = HostList.of("", name, list(arrays).index(name), arrays[name])
-        return HostIndices(lists=((indices, extent),))
+        return HostIndices.of(name, arrays, kernel.result.type.extents(dims)[kernel.axis])
 
 
 def _strides(read: Read, layouts: Mapping[str, TensorLayout]) -> tuple[int, ...]:
@@ -172,7 +169,7 @@ def _strides(read: Read, layouts: Mapping[str, TensorLayout]) -> tuple[int, ...]
     return tuple(0 if own is None else strides[own] for own in read.axes)
 
 
-def _filled(kernel: FusedScatter, planning: Planning[Sel]) -> tuple[Launches[Sel], ...]:
+def filled(kernel: FusedScatter, planning: Planning[Sel]) -> tuple[Launches[Sel], ...]:
     """Return the launches that make the result what it is without rows: a copy, or zeros."""
     from cklang.fusion.partition import plan
 

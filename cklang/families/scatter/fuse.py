@@ -12,10 +12,10 @@ from cklang.fusion.flow import Flow
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
 from cklang.fusion.plan import Read
-from cklang.fusion.sites import ints
+from cklang.fusion.sites import Axes, ints
 from cklang.ir.nodes import Operation, Value
 from cklang.ir.ops import Kind
-from cklang.ir.scatter import IN_PLACE, SCATTER, SCATTER_ADD
+from cklang.ir.scatter import IN_PLACE, SCATTER, SCATTER_ADD, UNORDERED
 from cklang.source import Span
 from cklang.types import TensorType, bf16, f16, f32
 
@@ -41,6 +41,8 @@ class FusedScatter:
     """The type of the indices, some axes of which memory may lack."""
     axis: int
     adds: bool
+    in_order: bool
+    """Whether equal indices are taken in order, each after those before."""
     in_place: bool
     """Whether the result is in the memory of ``base``, a parameter."""
     spans: tuple[Span, ...] = field(default=(), compare=False)
@@ -67,13 +69,35 @@ class FusedScatter:
         """Return the same kernel with another name."""
         return replace(self, name=name)
 
+    def result_axes(self, rows: Axes) -> Axes:
+        """Return the axes of the result that run with axes of the rows; None for indices."""
+        last = self.axis + self.places.rank
+
+        def own(axis: int | None) -> int | None:
+            if axis is None or self.axis <= axis < last:
+                return None
+            return axis if axis < self.axis else axis - (last - self.axis) + 1
+
+        return tuple(map(own, rows))
+
+    def index_axes(self, rows: Axes) -> Axes:
+        """Return the axes of the stored indices that run with axes of the rows."""
+        places = range(self.axis, self.axis + self.places.rank)
+        own = dict(zip(places, self.indices.axes, strict=True))
+        return tuple(None if axis is None else own.get(axis) for axis in rows)
+
+    @property
+    def place(self) -> str:
+        """Where rows go, in words."""
+        base = "zeros" if self.base is None else str(self.base.value)
+        how = f"{'added to' if self.adds else 'in'} {base}"
+        order = "" if self.in_order else ", in any order"
+        return f"{self.indices.value} of axis {self.axis}, {how}{order}"
+
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""
-        base = "zeros" if self.base is None else str(self.base.value)
-        verb = "with sums of" if self.adds else "with"
         yield f"kernel {self.name}: {self.result.type} {self.result}"
-        place = f"{self.indices.value} of axis {self.axis}"
-        yield f"  {base} {verb} {self.rows.value} at {place}"
+        yield f"  {self.rows.value} at {self.place}"
 
 
 def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedScatter:
@@ -94,6 +118,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedScatter:
         places=anchor.operands[0].type,
         axis=ints(anchor, "axis")[0],
         adds=anchor.op == SCATTER_ADD,
+        in_order=not ints(anchor, UNORDERED)[0],
         in_place=bool(ints(anchor, IN_PLACE)[0]),
         spans=tuple(each for each in (anchor.span,) if each is not None),
     )

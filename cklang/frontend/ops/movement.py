@@ -16,6 +16,7 @@ from cklang.frontend import emit
 from cklang.frontend.ops.axes import read_axis
 from cklang.frontend.ops.indexing import part_along, taken_along
 from cklang.frontend.ops.order import argsort, cumprod, cumsum, sort, topk
+from cklang.frontend.ops.pooling import max_pool, mean_pool
 from cklang.frontend.ops.scatter import scatter, scatter_add, segment_sum
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
@@ -139,7 +140,8 @@ def _arange(scope: Scope, node: Located, n: Item) -> Tensor:
         raise ValueError(
             f"the number of indices is {describe(n)}", "legal: an integer from 0, or a dim"
         )
-    extent = scope.unit.derived.extent(extents[0])
+    # No operand tells a call what was written here: the extent stays what it is.
+    extent = scope.unit.derived.resolve(extents[0])
     for dim in plain_dims(extent):
         emit.number(scope, node, dim)
     value = scope.unit.append(ARANGE, shape=(extent,), span=scope.span(node))
@@ -303,6 +305,8 @@ _MOVES: Mapping[str, Callable[..., Tensor | tuple[Tensor, ...]]] = MappingProxyT
         "concat": _concat,
         "cumprod": cumprod,
         "cumsum": cumsum,
+        "max_pool": max_pool,
+        "mean_pool": mean_pool,
         "permute": _permute,
         "reshape": _reshape,
         "scatter": scatter,

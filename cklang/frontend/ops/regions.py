@@ -91,7 +91,10 @@ def _index(scope: Scope, node: Located, got: str, item: Item) -> Value:
         )
     if isinstance(item, Tensor) and item.dtype == i32 and not item.shape:
         return item.value
-    advice = "an index is an integer made of b, h, i, j, q_len, k_len and integers that are read"
+    advice = (
+        "an index is an integer made of b, h, i, j, q_len, k_len and integers that are read; "
+        "i // 4 is one, i / 4 is not"
+    )
     raise scope.error("F094", node, got=got, problem=describe(item), advice=advice)
 
 

@@ -12,7 +12,7 @@ from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
 from cklang.ir.indices import INDEX_DTYPES
 from cklang.ir.ops import OPS
-from cklang.ir.scatter import IN_PLACE, MOST_AXES, SCATTER, SCATTER_ADD
+from cklang.ir.scatter import IN_PLACE, MOST_AXES, SCATTER, SCATTER_ADD, UNORDERED
 from cklang.types import Dim, Extent, i8, i32, plain_dims
 
 __all__ = ["scatter", "scatter_add", "segment_sum"]
@@ -20,12 +20,15 @@ __all__ = ["scatter", "scatter_add", "segment_sum"]
 _SEGMENTS = "segment_sum"
 
 
-def scatter(scope: Scope, node: Located, x: Item, indices: Item, rows: Item, axis: Item) -> Tensor:
+def scatter(
+    scope: Scope, node: Located, x: Item, indices: Item, rows: Item, axis: Item, ordered: Item
+) -> Tensor:
     """Write rows at indices of an axis of ``x``.
 
     Raises:
         CkTypeError: F066 for indices that are no integers, or tensors of dtypes that differ.
-        CkValueError: F067 for an axis that there is not; F042 for rows of another shape.
+        CkValueError: F067 for an axis that there is not, or an order that is no constant; F042 for
+            rows of another shape.
     """
     base, places = _tensor(scope, node, SCATTER, x), _indices(scope, node, SCATTER, indices)
     along = _axis(axis, len(base.shape))
@@ -34,11 +37,11 @@ def scatter(scope: Scope, node: Located, x: Item, indices: Item, rows: Item, axi
         problem = f"rows of {terms.dtype} are not written into a tensor of {base.dtype}"
         advice = f"cast the rows: rows.to(ck.{base.dtype})"
         raise scope.error("F066", node, op=SCATTER, problem=problem, advice=advice)
-    return _appended(scope, node, SCATTER, (places, terms, base), along, base)
+    return _appended(scope, node, SCATTER, (places, terms, base), along, base, ordered)
 
 
 def scatter_add(
-    scope: Scope, node: Located, x: Item, indices: Item, rows: Item, axis: Item
+    scope: Scope, node: Located, x: Item, indices: Item, rows: Item, axis: Item, ordered: Item
 ) -> Tensor:
     """Add rows at indices of an axis of ``x``; errors as of :func:`scatter`."""
     base = _counted(scope, node, _tensor(scope, node, SCATTER_ADD, x))
@@ -46,11 +49,17 @@ def scatter_add(
     along = _axis(axis, len(base.shape))
     terms = _rows(scope, node, SCATTER_ADD, rows, _taken(base.shape, places, along))
     terms = _counted(scope, node, terms)
-    return _appended(scope, node, SCATTER_ADD, (places, terms, base), along, base)
+    return _appended(scope, node, SCATTER_ADD, (places, terms, base), along, base, ordered)
 
 
 def segment_sum(
-    scope: Scope, node: Located, rows: Item, indices: Item, count: Item, axis: Item
+    scope: Scope,
+    node: Located,
+    rows: Item,
+    indices: Item,
+    count: Item,
+    axis: Item,
+    ordered: Item,
 ) -> Tensor:
     """Sum the rows of each index from 0 to below ``count``; errors as of :func:`scatter`."""
     terms = _counted(scope, node, _tensor(scope, node, _SEGMENTS, rows))
@@ -68,7 +77,7 @@ def segment_sum(
     terms = _rows(scope, node, _SEGMENTS, terms, _taken(shape, places, along))
     origins = ["ck.segment_sum"] * rank
     like = Tensor(value=terms.value, shape=shape, axes=tuple(range(rank)), origins=tuple(origins))
-    return _appended(scope, node, SCATTER_ADD, (places, terms), along, like)
+    return _appended(scope, node, SCATTER_ADD, (places, terms), along, like, ordered)
 
 
 def _extent(scope: Scope, count: Item) -> Extent:
@@ -90,6 +99,12 @@ def _axis(axis: Item, rank: int) -> int:
     if not 1 <= rank <= MOST_AXES:
         raise ValueError(f"the tensor has {rank} axes", f"legal: 1 to {MOST_AXES}")
     return read_axis(axis, rank)
+
+
+def _flag(ordered: Item) -> bool:
+    if isinstance(ordered, bool):
+        return ordered
+    raise ValueError(f"ordered is {describe(ordered)}", "legal: True, False")
 
 
 def _tensor(scope: Scope, node: Located, name: str, item: Item) -> Tensor:
@@ -120,7 +135,13 @@ def _counted(scope: Scope, node: Located, tensor: Tensor) -> Tensor:
 
 
 def _appended(
-    scope: Scope, node: Located, op: str, operands: Sequence[Tensor], axis: int, like: Tensor
+    scope: Scope,
+    node: Located,
+    op: str,
+    operands: Sequence[Tensor],
+    axis: int,
+    like: Tensor,
+    ordered: Item,
 ) -> Tensor:
     dtypes = tuple(each.dtype for each in operands)
     if OPS[op].dtype.apply(dtypes, {}) is None:
@@ -131,7 +152,11 @@ def _appended(
     value = scope.unit.append(
         op,
         *(emit.materialise(scope, node, each) for each in operands),
-        attrs={"axis": axis, IN_PLACE: int(operands[-1].value in scope.unit.in_place)},
+        attrs={
+            "axis": axis,
+            IN_PLACE: int(operands[-1].value in scope.unit.in_place),
+            UNORDERED: int(not _flag(ordered)),
+        },
         shape=tuple(like.shape),
         span=scope.span(node),
     )

@@ -40,7 +40,7 @@ _LEAST_DEPTH = 8
 
 def _vector_fits(name: str, matrix: Matrix | ComputedMatrix, width: int) -> Violation | None:
     """Whether every vector of ``width`` elements ends inside its row and starts aligned."""
-    axis = "columns" if matrix.layout is Layout.ROW else "rows"
+    axis = "rows" if matrix.layout is Layout.COL else "columns"
     violation = multiple(f"the number of {axis} of {name}", matrix.contiguous, width)
     if violation is not None:
         return violation

@@ -2,6 +2,7 @@
 // Key: {"algorithm": {"block_per_cu": 2, "double_buffer": true, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv4", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [64, 64, 128], "transpose_c": false, "vector_a": 4, "vector_b": 4, "vector_d": [], "vector_e": 1, "warp_tile": [16, 16, 16], "warps": [2, 4, 1]}, "arch": "gfx1201", "family": "gemm", "signature": {"a": [], "b": [{"dtype": "bf16", "kind": "full"}], "d": [], "dtype_a": "fp8", "dtype_acc": "f32", "dtype_b": "bf8", "dtype_e": "bf8", "functions": "", "kind": "batched", "layout_a": "c", "layout_b": "c", "layout_e": "r", "scale_a": null, "scale_b": null, "sparse": false, "spatial": 0}, "version": 3}
 
 #include "cklang/batched.hpp"
+#include "cklang/byte_tiles.hpp"
 #include "ck_tile/ops/gemm/block/block_gemm_areg_breg_creg_v1.hpp"
 #include "ck_tile/ops/gemm/block/block_gemm_areg_breg_creg_v1_custom_policy.hpp"
 #include "ck_tile/ops/gemm/pipeline/gemm_pipeline_ag_bg_cr_comp_v4.hpp"

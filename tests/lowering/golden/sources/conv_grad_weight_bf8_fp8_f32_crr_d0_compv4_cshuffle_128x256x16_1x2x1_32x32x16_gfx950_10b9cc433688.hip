@@ -3,6 +3,7 @@
 // Key: {"algorithm": {"block_per_cu": 2, "double_buffer": true, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv4", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [128, 256, 16], "transpose_c": false, "vector_a": 4, "vector_b": 1, "vector_d": [], "vector_e": 1, "warp_tile": [32, 32, 16], "warps": [1, 2, 1]}, "arch": "gfx950", "family": "conv", "signature": {"a": [], "b": [], "d": [], "dtype_a": "bf8", "dtype_acc": "f32", "dtype_b": "fp8", "dtype_e": "f32", "functions": "", "kind": "conv_grad_weight", "layout_a": "c", "layout_b": "r", "layout_e": "r", "scale_a": null, "scale_b": null, "sparse": false, "spatial": 2}, "version": 3}
 
 #include "cklang/conv.hpp"
+#include "cklang/byte_tiles.hpp"
 #include "ck_tile/ops/gemm/block/block_gemm_areg_breg_creg_v1.hpp"
 #include "ck_tile/ops/gemm/block/block_gemm_areg_breg_creg_v1_custom_policy.hpp"
 #include "ck_tile/ops/gemm/pipeline/gemm_pipeline_ag_bg_cr_comp_v4.hpp"

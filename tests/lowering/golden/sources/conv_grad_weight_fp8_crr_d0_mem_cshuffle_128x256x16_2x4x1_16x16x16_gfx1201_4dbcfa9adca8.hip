@@ -3,6 +3,7 @@
 // Key: {"algorithm": {"block_per_cu": 1, "double_buffer": false, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "mem", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [128, 256, 16], "transpose_c": false, "vector_a": 1, "vector_b": 16, "vector_d": [], "vector_e": 16, "warp_tile": [16, 16, 16], "warps": [2, 4, 1]}, "arch": "gfx1201", "family": "conv", "signature": {"a": [], "b": [], "d": [], "dtype_a": "fp8", "dtype_acc": "f32", "dtype_b": "fp8", "dtype_e": "fp8", "functions": "", "kind": "conv_grad_weight", "layout_a": "c", "layout_b": "r", "layout_e": "r", "scale_a": null, "scale_b": null, "sparse": false, "spatial": 3}, "version": 3}
 
 #include "cklang/conv.hpp"
+#include "cklang/byte_tiles.hpp"
 #include "ck_tile/ops/gemm/pipeline/gemm_pipeline_ag_bg_cr_mem.hpp"
 
 using Row    = ck_tile::tensor_layout::gemm::RowMajor;

@@ -4,6 +4,7 @@
 
 #include "cklang/conv.hpp"
 #include "cklang/shared_gemm.hpp"
+#include "cklang/byte_tiles.hpp"
 
 using Row    = ck_tile::tensor_layout::gemm::RowMajor;
 using Column = ck_tile::tensor_layout::gemm::ColumnMajor;

@@ -3,6 +3,7 @@
 
 #include "cklang/gemm.hpp"
 #include "cklang/prepared.hpp"
+#include "cklang/byte_tiles.hpp"
 #include "ck_tile/ops/gemm/block/block_wp_asmem_bsmem_creg_v1.hpp"
 #include "ck_tile/ops/gemm/pipeline/wp_pipeline_agmem_bgmem_creg_v2.hpp"
 

@@ -4,6 +4,7 @@
 #include "cklang/gemm.hpp"
 #include "cklang/shared_gemm.hpp"
 #include "cklang/block_scale_loop.hpp"
+#include "cklang/byte_tiles.hpp"
 
 using Row    = ck_tile::tensor_layout::gemm::RowMajor;
 using Column = ck_tile::tensor_layout::gemm::ColumnMajor;

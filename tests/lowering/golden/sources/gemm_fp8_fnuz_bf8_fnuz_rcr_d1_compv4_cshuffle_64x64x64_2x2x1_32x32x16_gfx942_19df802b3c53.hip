@@ -2,6 +2,7 @@
 // Key: {"algorithm": {"block_per_cu": 1, "double_buffer": true, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv4", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [64, 64, 64], "transpose_c": false, "vector_a": 16, "vector_b": 16, "vector_d": [16], "vector_e": 16, "warp_tile": [32, 32, 16], "warps": [2, 2, 1]}, "arch": "gfx942", "family": "gemm", "signature": {"a": [], "b": [], "d": [{"dtype": "fp8_fnuz", "kind": "full"}], "dtype_a": "fp8_fnuz", "dtype_acc": "f32", "dtype_b": "bf8_fnuz", "dtype_e": "fp8_fnuz", "functions": "", "kind": "gemm", "layout_a": "r", "layout_b": "c", "layout_e": "r", "scale_a": null, "scale_b": null, "sparse": false, "spatial": 0}, "version": 3}
 
 #include "cklang/gemm.hpp"
+#include "cklang/byte_tiles.hpp"
 #include "ck_tile/ops/gemm/block/block_gemm_areg_breg_creg_v1.hpp"
 #include "ck_tile/ops/gemm/block/block_gemm_areg_breg_creg_v1_custom_policy.hpp"
 #include "ck_tile/ops/gemm/pipeline/gemm_pipeline_ag_bg_cr_comp_v4.hpp"

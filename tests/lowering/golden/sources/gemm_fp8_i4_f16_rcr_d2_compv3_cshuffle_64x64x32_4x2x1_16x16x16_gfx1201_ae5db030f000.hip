@@ -3,6 +3,7 @@
 
 #include "cklang/gemm.hpp"
 #include "cklang/packed.hpp"
+#include "cklang/byte_tiles.hpp"
 
 using Row    = ck_tile::tensor_layout::gemm::RowMajor;
 using Column = ck_tile::tensor_layout::gemm::ColumnMajor;

@@ -2,6 +2,7 @@
 // Key: {"algorithm": {"block_per_cu": 1, "double_buffer": false, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv3", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [64, 64, 64], "transpose_c": false, "vector_a": 16, "vector_b": 16, "vector_d": [1, 1, 1], "vector_e": 4, "warp_tile": [16, 16, 32], "warps": [2, 2, 1]}, "arch": "gfx942", "family": "gemm", "signature": {"a": [], "b": [], "d": [{"dtype": "f32", "kind": "scalar"}, {"dtype": "f32", "kind": "scalar"}, {"dtype": "f32", "kind": "scalar"}], "dtype_a": "i8", "dtype_acc": "i32", "dtype_b": "i8", "dtype_e": "i8", "functions": "", "kind": "gemm", "layout_a": "r", "layout_b": "c", "layout_e": "r", "scale_a": null, "scale_b": null, "sparse": false, "spatial": 0}, "version": 3}
 
 #include "cklang/gemm.hpp"
+#include "cklang/byte_tiles.hpp"
 
 using Row    = ck_tile::tensor_layout::gemm::RowMajor;
 using Column = ck_tile::tensor_layout::gemm::ColumnMajor;

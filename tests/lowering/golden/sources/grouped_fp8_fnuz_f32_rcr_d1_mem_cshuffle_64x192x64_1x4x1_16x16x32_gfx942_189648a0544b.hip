@@ -2,6 +2,7 @@
 // Key: {"algorithm": {"block_per_cu": 1, "double_buffer": false, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": true, "pipeline": "mem", "reduction": "none", "scheduler": "interwave", "special": "default", "split_k": 1, "stream_k": false, "tile": [64, 192, 64], "transpose_c": true, "vector_a": 1, "vector_b": 16, "vector_d": [1], "vector_e": 4, "warp_tile": [16, 16, 32], "warps": [1, 4, 1]}, "arch": "gfx942", "family": "gemm", "signature": {"a": [], "b": [], "d": [{"dtype": "f32", "kind": "full"}], "dtype_a": "fp8_fnuz", "dtype_acc": "f32", "dtype_b": "fp8_fnuz", "dtype_e": "f32", "functions": "", "kind": "grouped", "layout_a": "r", "layout_b": "c", "layout_e": "r", "scale_a": null, "scale_b": null, "sparse": false, "spatial": 0}, "version": 3}
 
 #include "cklang/grouped.hpp"
+#include "cklang/byte_tiles.hpp"
 #include "ck_tile/ops/gemm/pipeline/gemm_pipeline_ag_bg_cr_mem.hpp"
 
 using Row    = ck_tile::tensor_layout::gemm::RowMajor;

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from cklang.autodiff.api import vjp
-from cklang.autodiff.program import GradientProgram
 from cklang.errors import error
+from cklang.gradients.api import vjp
+from cklang.gradients.program import GradientProgram
 from cklang.ir.builder import without_unused
 from cklang.ir.infer import infer
 from cklang.ir.nodes import Function, Operation, Value, attr_key

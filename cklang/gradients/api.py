@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
-from cklang.autodiff.program import (
+from cklang.errors import error
+from cklang.gradients.program import (
     GradientProgram,
     default_parameters,
     differentiable,
     expect_floats,
     expect_one_element,
 )
-from cklang.errors import error
 from cklang.runtime.op import Op
 
 __all__ = ["grad", "vjp"]

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""``ck.max_pool`` and ``ck.mean_pool``: the windows of an image, reduced to one number each.
+
+:func:`read_windows` has the rules of their arguments, which calls outside of programs share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cklang.frontend import emit
+from cklang.frontend.ops.convolution import layout_of
+from cklang.frontend.scope import Scope
+from cklang.frontend.text import Located
+from cklang.frontend.values import Item, Tensor, describe
+from cklang.ir.nodes import Attr, Value
+from cklang.ir.pooling import Windows, max_pooled, mean_pooled, window_count
+from cklang.ir.reductions import MOST_AXES
+from cklang.ir.rules import Shape
+from cklang.types import Extent, bf16, f16, f32, plain_dims
+
+__all__ = ["max_pool", "mean_pool", "read_windows"]
+
+_DTYPES = (f16, bf16, f32)
+
+
+def read_windows(
+    shape: Sequence[Extent], window: Item, stride: Item, padding: Item, layout: Item
+) -> list[Windows]:
+    """Return the windows along each axis in space.
+
+    Raises:
+        ValueError: With the problem and what to do about it.
+    """
+    named = layout_of(layout, (len(shape),))
+    rank, least = len(shape), 3
+    if not least <= rank <= MOST_AXES or (named is not None and named.apart):
+        raise ValueError(
+            f"x has {rank} axes", "legal: one to three axes in space beside a batch and channels"
+        )
+    first = 2 if named is not None and named.first else 1
+    axes = range(first, first + rank - 2)
+    sizes = _numbers("window", window, len(axes), 1)
+    steps = sizes if stride is None else _numbers("stride", stride, len(axes), 1)
+    pads = _numbers("padding", padding, len(axes), 0)
+    windows = []
+    for axis, size, step, before in zip(axes, sizes, steps, pads, strict=True):
+        if 2 * before > size:
+            raise ValueError(
+                f"padding {before} is more than half of a window of {size}",
+                "legal: at most half, so that each window has an element",
+            )
+        count = window_count(shape[axis], size, step, before)
+        if isinstance(count, int) and count < 1:
+            raise ValueError(
+                f"a window of {size} is longer than axis {axis} of {shape[axis]}",
+                "make it shorter, or pad by up to half of it",
+            )
+        windows.append(Windows(axis=axis, count=count, size=size, step=step, before=before))
+    return windows
+
+
+def _numbers(name: str, item: Item, count: int, least: int) -> tuple[int, ...]:
+    """Return an integer for each axis; one stands for all."""
+    items = item if isinstance(item, tuple | list) else (item,) * count
+    numbers = tuple(each for each in items if isinstance(each, int) and not isinstance(each, bool))
+    if len(numbers) == len(items) == count and min(numbers) >= least:
+        return numbers
+    raise ValueError(
+        f"{name} is {describe(item)}", f"legal: an integer from {least}, or one for each of {count}"
+    )
+
+
+def max_pool(
+    scope: Scope, node: Located, x: Item, window: Item, stride: Item, padding: Item, layout: Item
+) -> Tensor:
+    """Return the largest element of each window.
+
+    Raises:
+        CkTypeError: F066 for something else than a tensor of f16, bf16 or f32.
+        ValueError: Windows that do not fit, with what to do about it.
+    """
+    pool = _Pool.of(scope, node, "max_pool", x, (window, stride, padding, layout))
+    return pool.result(max_pooled(pool, pool.value, pool.windows))
+
+
+def mean_pool(
+    scope: Scope,
+    node: Located,
+    x: Item,
+    window: Item,
+    stride: Item,
+    padding: Item,
+    layout: Item,
+    count_include_pad: Item,
+) -> Tensor:
+    """Return the mean of each window; errors as of :func:`max_pool`."""
+    if not isinstance(count_include_pad, bool):
+        raise ValueError(  # noqa: TRY004 - becomes a value error of the call
+            f"count_include_pad is {describe(count_include_pad)}", "legal: True, False"
+        )
+    pool = _Pool.of(scope, node, "mean_pool", x, (window, stride, padding, layout))
+    return pool.result(
+        mean_pooled(pool, pool.value, pool.windows, counts_padding=count_include_pad)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """A call: what it reads, and where its operations are appended."""
+
+    scope: Scope
+    node: Located
+    tensor: Tensor
+    value: Value
+    windows: list[Windows]
+
+    @classmethod
+    def of(
+        cls, scope: Scope, node: Located, name: str, x: Item, arguments: tuple[Item, ...]
+    ) -> _Pool:
+        if not isinstance(x, Tensor) or x.dtype not in _DTYPES:
+            problem = f"it takes a tensor of f16, bf16 or f32, not {describe(x)}"
+            raise scope.error(
+                "F066", node, op=name, problem=problem, advice="cast it: x.to(ck.f32)"
+            )
+        windows = read_windows(x.shape, *arguments)
+        for each in windows:
+            for dim in plain_dims(each.count):
+                emit.number(scope, node, dim)
+        return cls(scope, node, x, emit.materialise(scope, node, x), windows)
+
+    def append(self, op: str, *operands: Value, shape: Shape | None = None, **attrs: Attr) -> Value:
+        """Append an operation at the place of the call."""
+        span = self.scope.span(self.node)
+        return self.scope.unit.append(op, *operands, attrs=attrs, shape=shape, span=span)
+
+    def result(self, value: Value) -> Tensor:
+        """Return a result, whose axes come from those of the operand."""
+        return Tensor.plain(value, self.tensor.origins)

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// Tiles of 8-bit elements, loaded from LDS a vector at a time. CK Tile writes what it loads into a
+// lane's registers element by element. The optimiser joins two halves of a register again, but of
+// bytes it keeps each in a register of its own all through the main loop: a tile of 128x128x128
+// took 492 registers of a lane, and one of 256x256x128 spilled 1,745.
+#pragma once
+
+#include "cklang/core.hpp"
+#include "ck_tile/core/tensor/load_tile.hpp"
+#include "ck_tile/core/tensor/tile_window.hpp"
+
+namespace cklang {
+
+/// The places of the elements of a vector in the registers of a lane.
+template <typename Window, typename Traits = typename Window::Base::Traits>
+struct VectorPlaces
+{
+    template <index_t access, index_t element>
+    static constexpr index_t at()
+    {
+        constexpr auto first = Traits::SFC_Ys::get_index(ck_tile::number<access>{});
+        constexpr auto place = ck_tile::generate_tuple(
+            [&](auto axis) {
+                return axis == Traits::VectorDimY ? first[axis] + element : first[axis];
+            },
+            ck_tile::number<Window::Base::NDimY>{});
+        return typename Window::Base::TileDstr{}.get_ys_to_d_descriptor().calculate_offset(place);
+    }
+
+    /// Whether each vector lies side by side, from a multiple of its length on.
+    static constexpr bool side_by_side = [] {
+        bool all = true;
+        ck_tile::static_for<0, Traits::NumAccess, 1>{}([&](auto access) {
+            constexpr index_t first = at<access, 0>();
+            all = all && first % Traits::ScalarPerVector == 0 &&
+                  at<access, Traits::ScalarPerVector - 1>() ==
+                      first + Traits::ScalarPerVector - 1;
+        });
+        return all;
+    }();
+};
+
+/// A window on whole bytes whose vectors can be stored as they are loaded.
+template <typename Window>
+concept WindowOfBytes = requires {
+    typename Window::Base::Traits;
+    typename Window::Base::TileDstr;
+} && sizeof(typename Window::Base::DataType) == 1 && Window::Base::Traits::PackedSize == 1 &&
+    (Window::Base::Traits::ScalarPerVector > 1) && VectorPlaces<Window>::side_by_side;
+
+} // namespace cklang
+
+namespace ck_tile {
+
+/// Load a tile of bytes: where both fit, this one is taken, since it asks for more.
+template <typename Tile, typename Window, index_t access = -1, bool checks_bounds = true>
+    requires cklang::WindowOfBytes<Window>
+CK_TILE_DEVICE auto
+load_tile(Tile& tile, const Window& window, number<access> = {}, bool_constant<checks_bounds> = {})
+{
+    using Base   = typename Window::Base;
+    using Traits = typename Base::Traits;
+    using Vector = typename Traits::vector_t;
+
+    auto coordinates = window.pre_computed_coords_[number<0>{}];
+    auto& in_window  = coordinates.template at<0>();
+    auto& in_memory  = coordinates.template at<1>();
+    static_for<0, Traits::NumAccess, 1>{}([&](auto step) {
+        constexpr index_t place = cklang::VectorPlaces<Window>::template at<step, 0>();
+        tile.get_thread_buffer().template set_as<Vector>(
+            number<place / Traits::ScalarPerVector>{},
+            window.get_bottom_tensor_view().template get_vectorized_elements<Vector>(
+                in_memory, 0, bool_constant<checks_bounds>{}));
+        if constexpr(step != Traits::NumAccess - 1)
+        {
+            constexpr auto no_thread =
+                generate_tuple([](auto) { return number<0>{}; }, number<Base::NDimP>{});
+            window.move_window_adaptor_and_bottom_tensor_thread_coordinate(
+                in_window,
+                in_memory,
+                container_concat(no_thread, Traits::SFC_Ys::get_forward_step(step)));
+        }
+    });
+}
+
+} // namespace ck_tile

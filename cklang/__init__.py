@@ -38,7 +38,6 @@ from cklang.selection.strategy import STRATEGIES, Strategy
 from cklang.types import dims, dtype_var
 
 if TYPE_CHECKING:
-    from cklang.autodiff import grad, vjp, vjp_saving
     from cklang.build.dask_executor import workers_of
     from cklang.debugger.inside import debug
     from cklang.exporting import export
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from cklang.families.gemm.problem import Problem
     from cklang.families.gemm.synthetic import problem
     from cklang.families.rowwise.key import RowwiseAlgorithm
+    from cklang.gradients import grad, vjp, vjp_saving
     from cklang.ops.append_kv import append_kv
     from cklang.ops.attention_backward import attention_grad
     from cklang.ops.dropout_bytes import dropout_bytes
@@ -127,9 +127,9 @@ else:
         i64 = Tensor
 
 _LATE: Mapping[str, str] = {
-    "grad": "autodiff",
-    "vjp": "autodiff",
-    "vjp_saving": "autodiff",
+    "grad": "gradients",
+    "vjp": "gradients",
+    "vjp_saving": "gradients",
     "workers_of": "build.dask_executor",
     "debug": "debugger.inside",
     "AttentionAlgorithm": "families.attention.key",

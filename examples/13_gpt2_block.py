@@ -10,6 +10,7 @@ python examples/13_gpt2_block.py
 from __future__ import annotations
 
 import importlib.util
+from typing import Any
 
 import numpy as np
 
@@ -61,21 +62,18 @@ def arrays(b: int, s: int, h: int, d: int) -> list[np.ndarray]:
     ]
 
 
-def by_torch(args: list[np.ndarray]) -> np.ndarray:
-    """Return the same block by torch on the CPU, in f64."""
-    import torch
+def in_torch(*tensors: Any) -> Any:
+    """Return the same block of torch's tensors."""
     from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_attention
 
-    x, g1, b1, g2, b2, wq, wk, wv, bq, wo, bo, up, b_up, down, b_down = (
-        torch.tensor(each.astype(np.float64)) for each in args
-    )
+    x, g1, b1, g2, b2, wq, wk, wv, bq, wo, bo, up, b_up, down, b_down = tensors
     (b, s, e), (h, d, _) = x.shape, wq.shape
     n = layer_norm(x, (e,), g1, b1)
     q, k, v = (linear(n, w.reshape(e, e)).view(b, s, h, d).transpose(1, 2) for w in (wq, wk, wv))
     o = scaled_dot_product_attention(q + bq, k, v, is_causal=True).transpose(1, 2).reshape(b, s, e)
     y = linear(o, wo.reshape(e, e), bo) + x
     hidden = gelu(linear(layer_norm(y, (e,), g2, b2), up, b_up), approximate="tanh")
-    return (linear(hidden, down, b_down) + y).numpy()
+    return linear(hidden, down, b_down) + y
 
 
 def main() -> None:
@@ -90,7 +88,10 @@ def main() -> None:
     families = [launch.key.family for launch in gpt2_block.last.launches]
     assert sorted(families) == ["attention", *["gemm"] * 6, *["rowwise"] * 2], families
     if importlib.util.find_spec("torch") is not None:
-        distance = np.abs(y.astype(np.float64) - by_torch(args)).max()
+        import torch
+
+        exact = in_torch(*(torch.tensor(each.astype(np.float64)) for each in args)).numpy()
+        distance = np.abs(y.astype(np.float64) - exact).max()
         print(f"largest difference to torch: {distance:.3g}")
         assert distance < 0.03
     print("GPT-2 small, a sequence of 1024 tokens:")

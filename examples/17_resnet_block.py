@@ -56,16 +56,15 @@ def arrays(n: int, h: int, w: int, c: int, k: int, t: int) -> list[np.ndarray]:
     ]
 
 
-def by_torch(args: list[np.ndarray], groups: int) -> Any:
-    """Return the same block by torch on the CPU, in f64."""
-    import torch
+def in_torch(*tensors: Any, groups: int) -> Any:
+    """Return the same block of torch's tensors."""
     from torch.nn.functional import conv2d, group_norm, linear, silu
 
-    x, time, g1, b1, w1, wt, g2, b2, w2, skip = (torch.tensor(a.astype(np.float64)) for a in args)
-    x, w1, w2, skip = (each.permute(0, 3, 1, 2) for each in (x, w1, w2, skip))
+    x, time, g1, b1, w1, wt, g2, b2, w2, skip = tensors
+    x, w1, w2, skip = (each.permute(0, 3, 1, 2).contiguous() for each in (x, w1, w2, skip))
     h = conv2d(silu(group_norm(x, groups, g1, b1)), w1, padding=1)
     h = silu(group_norm(h + linear(silu(time), wt)[:, :, None, None], groups, g2, b2))
-    return (conv2d(h, w2, padding=1) + conv2d(x, skip)).permute(0, 2, 3, 1).numpy()
+    return (conv2d(h, w2, padding=1) + conv2d(x, skip)).permute(0, 2, 3, 1)
 
 
 def main() -> None:
@@ -76,7 +75,10 @@ def main() -> None:
     print(f"largest difference to the reference: {distance:.3g}")
     assert distance < 0.02
     if importlib.util.find_spec("torch") is not None:
-        distance = np.abs(y.astype(np.float64) - by_torch(args, 8)).max()
+        import torch
+
+        wide = (torch.tensor(each.astype(np.float64)) for each in args)
+        distance = np.abs(y.astype(np.float64) - in_torch(*wide, groups=8).numpy()).max()
         print(f"largest difference to torch: {distance:.3g}")
         assert distance < 0.02
     print("Stable Diffusion, 64x64 pixels, 320 to 640 channels:")

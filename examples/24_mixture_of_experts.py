@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """A layer of experts: each token goes to the two of the router's choice, in any numbers.
 
-A grouped launch reads each expert's tokens at their indices and multiplies them by its weights, one
-multiplies back, and a kernel of rows adds both results: python examples/24_mixture_of_experts.py
+A grouped launch reads each expert's tokens at their indices and multiplies them by its weights. A
+product for each expert multiplies back, and adds what it makes of each token, weighed, to the
+token's row as it stores it: python examples/24_mixture_of_experts.py
 """
 
 import importlib.util
@@ -29,25 +30,24 @@ def up(x: ck.f16[S, E], rows: ck.i32[R], w: ck.f16[F, E]) -> ck.f16[R, F]:
 
 
 @ck.op
-def down(hidden: ck.f16[R, F], w: ck.f16[E, F]) -> ck.f16[R, E]:
-    """Return what one expert makes of them."""
-    return hidden @ w.T
-
-
-@ck.op
-def combine(x: ck.f16[S, E], y: ck.f16[R, E], at: ck.i32[S, 2], by: ck.f32[S, 2]) -> ck.f16[S, E]:
-    """Return x plus both rows of each token, weighed."""
-    return x + ck.sum(ck.take(y, at, axis=0) * by[..., None], axis=1)
+def down(
+    y: ck.inout[ck.f32[S, E]], hidden: ck.f16[R, F], w: ck.f16[E, F], rows: ck.i32[R], by: ck.f32[R]
+) -> ck.f32[S, E]:
+    """Add what one expert makes of its tokens, weighed, to their rows of y."""
+    return ck.scatter_add(y, rows, (hidden @ w.T) * by[:, None], ordered=False)
 
 
 def mixture(x: np.ndarray, router: np.ndarray, ups: np.ndarray, downs: np.ndarray) -> Any:
     """Return the layer's result."""
     weights, experts = route(x, router)
     order = np.argsort(experts.ravel(), kind="stable").astype(np.int32)
-    parts = np.split(order // 2, np.cumsum(np.bincount(experts.ravel(), minlength=len(ups)))[:-1])
+    ends = np.cumsum(np.bincount(experts.ravel(), minlength=len(ups)))[:-1]
+    parts, shares = np.split(order // 2, ends), np.split(weights.ravel()[order], ends)
     hidden = up.grouped([(x, rows, w) for rows, w in zip(parts, ups, strict=True)])
-    y = down.grouped(list(zip(hidden, downs, strict=True)))
-    return combine(x, np.concatenate(y), np.argsort(order).astype(np.int32).reshape(-1, 2), weights)
+    y = x.astype(np.float32)
+    for each in zip(hidden, downs, parts, shares, strict=True):
+        down(y, *each)
+    return y
 
 
 if __name__ == "__main__":

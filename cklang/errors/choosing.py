@@ -68,7 +68,8 @@ TABLE: tuple[Rule, ...] = (
         "K101",
         CkUnsupportedError,
         "no kernel serves {problem} on {arch}: the rules reject {what}",
-        "pass arrays that the rules below allow, for instance contiguous copies",
+        "pass arrays that the rules below allow, for instance contiguous copies. If you named an "
+        "algorithm, name none, and cklang chooses a legal one",
     ),
     row(
         "K102",
@@ -183,19 +184,12 @@ TABLE: tuple[Rule, ...] = (
         "ck.attention(..., cu_seqlens_q=, cu_seqlens_k=)",
     ),
     row(
-        "G006",
-        CkUnsupportedError,
-        "the score of @{name} does more with the product than add to it, and ck.attention_grad "
-        "takes the derivative of a score to be 1",
-        "write ck.vjp(op), whose kernel calls the derivative of any score; or return s plus or "
-        "minus an expression without s",
-    ),
-    row(
         "G007",
         CkUnsupportedError,
         "@{name} is not one attention of whole tensors, so it has no gradient here",
         "give ck.attention_grad an op that returns ck.attention(...) of its parameters, packed or "
-        "not; instead of seqlens_k, a mask: lambda b, i, j: j < lengths[b]",
+        "not; instead of seqlens_k, a mask: lambda b, i, j: j < lengths[b]; or write ck.vjp(op), "
+        "which takes any op",
     ),
     row(
         "G008",

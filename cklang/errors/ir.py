@@ -144,10 +144,21 @@ TABLE: tuple[Rule, ...] = (
         "legal: as many query heads as key heads, or a multiple of them",
     ),
     row(
+        "I048",
+        CkValueError,
+        "the {name} along axis {axes} of a tensor of shape {shape}: there are no elements",
+        "legal: axes with elements, as in NumPy; ck.sum, ck.prod, ck.any and ck.all take none",
+    ),
+    row(
         "I047",
         CkValueError,
         "[scatter] {name} is not updated in place",
         "legal: a parameter that nothing else reads, whose update is a result",
     ),
-    row("I046", CkValueError, "[scatter] in_place is {got}", "legal: 0, or 1 with a tensor"),
+    row(
+        "I046",
+        CkValueError,
+        "[scatter] {name} is {got}",
+        "legal: 0 or 1; in_place=1 takes a tensor that is updated",
+    ),
 )

@@ -44,7 +44,8 @@ TABLE: tuple[Rule, ...] = (
     row(
         "X005",
         CkUnsupportedError,
-        "{operand} of {anchor} is made by {op}: kernels read it as it is stored",
+        "{operand} of {operation} is computed by {op}, but kernels read it from memory as it is "
+        "stored",
         "legal: a parameter, what follows the result of another product, or a transpose of these\n"
         "fix: compute it before the call and pass it as an argument",
     ),
@@ -57,21 +58,21 @@ TABLE: tuple[Rule, ...] = (
     row(
         "X007",
         CkUnsupportedError,
-        "{op} has shape [{got}], but the {anchor} it depends on gives [{want}]",
-        "legal: a result of the {anchor}'s own shape, or a transpose of it",
+        "{op} has shape [{got}], but the {operation} it depends on gives [{want}]",
+        "legal: a result of the {operation}'s own shape, or a transpose of it",
     ),
     row(
         "X010",
         CkUnsupportedError,
-        "{root} is the transpose of {anchor}: its kernel would exchange the operands, and only the "
-        "first can be sparse",
+        "{root} is the transpose of {operation}: its kernel would exchange the operands, and only "
+        "the first can be sparse",
         "legal: a result with the product's own rows and columns; transpose it after the call",
     ),
     row(
         "X030",
         CkUnsupportedError,
-        "the kernel of {anchor} cannot compute {root}: it takes the largest of groups of columns, "
-        "and one kernel would have to store a number of each",
+        "the kernel of {operation} cannot compute {root}: it takes the largest of groups of "
+        "columns, and one kernel would have to store a number of each",
         "legal: one product, whose quantised result and whose scales one kernel stores",
     ),
     row(
@@ -89,7 +90,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "X018",
         CkUnsupportedError,
-        "functions of {anchor} cannot read {operand}: it is of {dtype}",
+        "functions of {operation} cannot read {operand}: it is of {dtype}",
         "legal: f16, bf16, f32, i8, i32, bool; convert it before the call",
     ),
     row(
@@ -98,6 +99,13 @@ TABLE: tuple[Rule, ...] = (
         "call {index} of the group multiplies rows at indices, which no kernel reads: {reason}",
         "legal: a table whose rows are contiguous, and a result whose rows are those of the "
         "indices; or give the rows themselves",
+    ),
+    row(
+        "X050",
+        CkUnsupportedError,
+        "call {index} of the group adds or writes rows at indices, and a group has no launch "
+        "before it that fills its result",
+        "make the calls one after the other; with ck.inout they share one result",
     ),
     # L: lowering
     row(

@@ -34,6 +34,7 @@ __all__ = [
     "KernelMaker",
     "Maker",
     "Walk",
+    "decision_of",
     "known_axis",
     "partial_of",
     "spans_of",
@@ -48,6 +49,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "index": "{value} is an index map: no data moves",
         "numbers": "{value} are the indices along an axis: {anchor} loads them from a table",
         "gathered": "{value} is read at indices: {anchor} loads its rows where they lie",
+        "scattered": "{value} is never stored: the epilogue stores its rows at the indices",
         "view": "{value} is a view: {op} reads what is stored with its axes exchanged",
         "load": "{value} is a parameter, loaded once per element by the epilogue of {anchor}",
         "prologue": "{value} follows no product, so no kernel writes it: the prologue of {anchor} "
@@ -98,12 +100,18 @@ _FUSED = frozenset(
         "constant",
         "index",
         "gathered",
+        "scattered",
         "view",
         "recompute",
         "prologue",
         "shared",
     }
 )
+
+
+def decision_of(rule: str, edge: Edge, **words: object) -> Decision:
+    """Return what a rule says about an edge; ``words`` fill its sentence in."""
+    return Decision(edge=edge, fused=rule in _FUSED, rule=rule, reason=RULES[rule].format(**words))
 
 
 class KernelMaker:
@@ -144,20 +152,16 @@ class KernelMaker:
 
     def decide(self, rule: str, edge: Edge, anchor: int | None, other: int | None = None) -> None:
         """Note what ``rule`` says about an edge, for the kernel of ``anchor``."""
-        self.decisions[
-            Decision(
-                edge=edge,
-                fused=rule in _FUSED,
-                rule=rule,
-                reason=RULES[rule].format(
-                    value=self.flow.value(edge.source),
-                    anchor=self._name(anchor),
-                    other=self._name(other),
-                    op=self._op(anchor),
-                    maker=self._op(other),
-                ),
-            )
-        ] = None
+        decision = decision_of(
+            rule,
+            edge,
+            value=self.flow.value(edge.source),
+            anchor=self._name(anchor),
+            other=self._name(other),
+            op=self._op(anchor),
+            maker=self._op(other),
+        )
+        self.decisions[decision] = None
 
     def decide_views(self) -> None:
         """Note the edges to what views are of, and to the parts of joins."""

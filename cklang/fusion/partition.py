@@ -34,7 +34,7 @@ from cklang.fusion.log_sums import with_log_sums
 from cklang.fusion.pairs import pairs_of
 from cklang.fusion.picked import with_picked
 from cklang.fusion.placement import placed
-from cklang.fusion.plan import AnyKernel, Plan
+from cklang.fusion.plan import AnyKernel, Plan, numbered
 from cklang.ir.nodes import Function
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.verifier import verify
@@ -100,7 +100,7 @@ def plan(
     )
     return Plan(
         function=function,
-        kernels=_named(function.name, kernels),
+        kernels=numbered(function.name, kernels),
         decisions=tuple(ordered),
         notes=tuple(maker.notes),
         graph=flow.graph,
@@ -214,12 +214,6 @@ def _in_launch_order(function: Function, kernels: Sequence[AnyKernel]) -> list[A
     return [kernels[place] for place in nx.lexicographical_topological_sort(order)]
 
 
-def _named(name: str, kernels: Sequence[AnyKernel]) -> tuple[AnyKernel, ...]:
-    if len(kernels) == 1:
-        return tuple(kernels)
-    return tuple(kernel.renamed(f"{name}_{i}") for i, kernel in enumerate(kernels))
-
-
 class _Roots:
     """Finds the nodes of a graph that kernels write."""
 
@@ -280,7 +274,7 @@ class _Roots:
             name, at = self.origin(stored)
             operand = maker.operand(operation, index)
             at = at or operation.span
-            raise error("X005", at=at, operand=operand, anchor=operation.op, op=name)
+            raise error("X005", at=at, operand=operand, operation=operation.op, op=name)
 
     def computed(self) -> list[int]:
         """Return what gemms multiply and no kernel writes."""
@@ -323,7 +317,7 @@ class _Roots:
             "X007",
             at=operation.span if operation else self.flow.function.span,
             op=operation.op if operation else "the result",
-            anchor=self.flow.expect_operation(anchor).op,
+            operation=self.flow.expect_operation(anchor).op,
             got=", ".join(str(extent) for extent in got),
             want=", ".join(str(extent) for extent in want),
         )

@@ -35,6 +35,7 @@ __all__ = [
     "View",
     "epilogue_hash",
     "epilogue_text",
+    "numbered",
 ]
 
 MAX_READS = 8
@@ -266,6 +267,13 @@ class Plan:
             for each in self.decisions
         ]
         return to_svg(self.function.name, self.graph, uses)
+
+
+def numbered(name: str, kernels: Sequence[AnyKernel]) -> tuple[AnyKernel, ...]:
+    """Return the kernels of a program under its name, with a number each if there are several."""
+    if len(kernels) == 1:
+        return (kernels[0].renamed(name),)
+    return tuple(kernel.renamed(f"{name}_{i}") for i, kernel in enumerate(kernels))
 
 
 def epilogue_text(epilogue: Function) -> str:

@@ -50,8 +50,8 @@ def to_svg(name: str, graph: nx.MultiDiGraph, uses: Iterable[Use]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
         f'style="max-width: {width:g}px; background: #ffffff" role="img" '
-        f'font-family="monospace" font-size="12"><title>{escape(name)}</title>{_HEAD}'
-        f"{''.join(parts)}</svg>"
+        f'font-family="monospace" font-size="12"><title>fusion graph of {escape(name)}</title>'
+        f"{_HEAD}{''.join(parts)}</svg>"
     )
 
 

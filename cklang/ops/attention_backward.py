@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cklang.arch import ArchSpec
@@ -13,10 +12,9 @@ from cklang.device import arrays, device_array
 from cklang.errors import error
 from cklang.families import family_of
 from cklang.families.attention.key import AttentionAlgorithm
-from cklang.families.attention.pipelines import MOST_HEAD
 from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.problem import AttentionCase, AttentionGradCase
-from cklang.families.attention.variants import added_bias, is_additive
+from cklang.families.attention.variants import added_bias
 from cklang.families.attention_backward.key import AttentionGradAlgorithm
 from cklang.families.attention_backward.stages import (
     GRAD,
@@ -25,7 +23,7 @@ from cklang.families.attention_backward.stages import (
     GradientOptions,
     GradientStages,
     forward_case,
-    grad_case,
+    gradient_of,
 )
 from cklang.families.protocol import SelectionLike
 from cklang.families.reduce.key import reduce_key
@@ -42,10 +40,8 @@ from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
 from cklang.selection.select import AnySelection, Request, find
 from cklang.selection.space import Pattern
-from cklang.types import DType, bf16, f16, f32
 
 __all__ = [
-    "MOST_HEADS",
     "GradientKind",
     "Gradients",
     "PlannedGradients",
@@ -57,14 +53,10 @@ __all__ = [
     "declare_gradients",
     "expect_gradient",
     "gradient_problem",
-    "is_additive",
     "plan_gradients",
     "plan_of_gradients",
     "prepare_gradients",
 ]
-
-MOST_HEADS: Mapping[DType, int] = MappingProxyType({f16: MOST_HEAD, bf16: MOST_HEAD, f32: 128})
-"""The longest head that CK Tile has tilings of the gradients for, by element type."""
 
 
 class Gradients(NamedTuple):
@@ -89,8 +81,7 @@ def attention_grad(
     """Return the gradients of ``sum(grad * o)`` by q, k and v, for an op that is an attention.
 
     Args:
-        op: Made by ``@ck.op`` from one ``ck.attention``; its score may add to the product what it
-            likes, but not multiply or bend it.
+        op: Made by ``@ck.op`` from one ``ck.attention``, with any score and mask.
         *args: As in a call of the op.
         grad: The gradient of o: an array of its shape and dtype.
         deterministic: Whether dq is the same each time: each tile of keys then gives a part of its
@@ -119,9 +110,8 @@ def attention_grad(
               dtype=float16)
 
     Raises:
-        CkUnsupportedError: G006, the score is more than a sum; G007, the op is no attention or has
-            more to it; G008, its score has no bias whose gradient a kernel gives; K102, the GPU
-            has no kernel for it.
+        CkUnsupportedError: G007, the op is no attention or has more to it; G008, its score has no
+            bias whose gradient a kernel gives; K102, the GPU has no kernel for it.
         CkError: What a call raises.
     """
     kind = GradientKind(deterministic=deterministic, bias=bias)
@@ -250,8 +240,7 @@ def gradient_problem(
         dims: The extents of the call.
         kind: What is asked for beside the gradients of q, k and v.
     """
-    forward = forward_case(attention_of(kernel), layouts, dims)
-    return grad_case(forward, kind.deterministic, kind.bias)
+    return gradient_of(forward_case(attention_of(kernel), layouts, dims), kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,7 +324,7 @@ def declare_gradients(
         bias: Whether the gradient of the bias is one of them.
 
     Raises:
-        CkUnsupportedError: G006, G007, it has no gradient; G008, its bias has none.
+        CkUnsupportedError: G007, it has no gradient; G008, its bias has none.
         CkValueError: As :meth:`cklang.Registry.declare`.
     """
     plan = plan_of_gradients(op, binding)
@@ -346,7 +335,7 @@ def declare_gradients(
         bias_of(plan, binding)
     wanted: list[tuple[KernelSignature, Functions]] = [(forward.signature, forward.functions)]
     for deterministic in (False, True):
-        case = grad_case(forward, deterministic, bias)
+        case = gradient_of(forward, GradientKind(deterministic=deterministic, bias=bias))
         wanted.append((case.signature, case.functions))
     new = 0
     for signature, functions in wanted:
@@ -366,15 +355,13 @@ def plan_of_gradients(op: AnyPlannedOp, binding: Binding) -> Plan:
     """Return the plan of an op that has a gradient.
 
     Raises:
-        CkUnsupportedError: G006, G007, it has none.
+        CkUnsupportedError: G007, it has none.
     """
     plan = op.planned(binding)
     kernel = plan.kernels[0]
     is_alone = len(plan.kernels) == 1 and not has_views(plan.function)
     if not is_alone or not isinstance(kernel, FusedAttention) or _is_more(kernel):
         raise error("G007", name=op.program.name)
-    if kernel.score is not None and not is_additive(kernel.score):
-        raise error("G006", name=op.program.name, at=next(iter(kernel.spans), None))
     return plan
 
 
@@ -382,7 +369,7 @@ def expect_gradient(op: AnyPlannedOp, binding: Binding, kind: GradientKind) -> N
     """Check that a bound op has gradients of a kind.
 
     Raises:
-        CkUnsupportedError: G006, G007, it has none; G008, its bias has none.
+        CkUnsupportedError: G007, it has none; G008, its bias has none.
     """
     plan = plan_of_gradients(op, binding)
     if kind.bias:

@@ -162,6 +162,8 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
         slots[plan.function.results[0].name] = result + index
         first += len(names)
         kernel = _product_of(plan)
+        if kernel.scatter is not None:
+            raise error("X050", index=index)
         memory = memory_of(plan, member.binding, [member.out])
         for view in memory.views.values():
             if view.source is not None:

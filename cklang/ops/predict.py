@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from cklang.clock.constants import constants_of
-from cklang.clock.memory import at_footprint
 from cklang.device.device import open_device
 from cklang.errors import error
 from cklang.runtime.charts import Mark, timeline
@@ -28,14 +27,12 @@ class Prediction:
     """Of all kernels together, without launch overhead, at the GPU's highest clock."""
     cycles: float
     error: float | None
-    """Median relative error of the clock on the GPU, held out; None where silicon is silent.
-
-    It is that of loops and issue times in instruction traces, and does not cover what the clock
-    leaves out (``docs/clock.md``)."""
+    """Median relative error of the clock on kernels of these classes (products, others), held out:
+    the mean over the kernels, by their time. None where silicon is silent."""
     kernels: tuple[LaunchTime, ...]
 
     def __str__(self) -> str:
-        error = "not known there" if self.error is None else f"{self.error:.1%} in loops of traces"
+        error = "not known there" if self.error is None else f"{self.error:.0%} for such kernels"
         lines = [f"by the clock: {self.us:.2f} µs ({self.cycles:.0f} cycles; its error: {error})"]
         for kernel in self.kernels:
             stalls = list(kernel.stall.items())[:_STALLS]
@@ -104,15 +101,26 @@ def predict(
     opened = open_device(device)
     if not opened.emulated:
         raise error("K050", what="emulation", name=opened.name, known="emulated devices")
-    footprint = sum(int(getattr(value, "nbytes", 0)) for value in (*args, *kwargs.values()))
-    constants = at_footprint(constants_of(opened.spec.name), footprint)
+    constants = constants_of(opened.spec.name)
     with emulator.timing(workgroups, alone=True) as recording:
-        op(*args, device=opened.name, **kwargs)
-    kernels = tuple(launch_time(launch, opened.spec, constants)[0] for launch in recording.launches)
-    validated = constants.numbers.get("validated_error")
+        result = op(*args, device=opened.name, **kwargs)
+    results = result if isinstance(result, tuple) else (result,)
+    operands = {id(value): value for value in (*args, *kwargs.values(), *results)}.values()
+    footprint = sum(int(getattr(value, "nbytes", 0)) for value in operands)
+    kernels = tuple(
+        launch_time(launch, opened.spec, constants, footprint)[0] for launch in recording.launches
+    )
     return Prediction(
         us=sum(kernel.us for kernel in kernels),
         cycles=sum(kernel.cycles for kernel in kernels),
-        error=None if validated is None else validated.value,
+        error=_mean_error(kernels),
         kernels=kernels,
     )
+
+
+def _mean_error(kernels: Sequence[LaunchTime]) -> float | None:
+    """Return the mean of the kernels' errors by their time; None if one's is not known."""
+    known = [(kernel.error, kernel.us) for kernel in kernels if kernel.error is not None]
+    if not known or len(known) < len(kernels):
+        return None
+    return sum(error * us for error, us in known) / sum(us for _, us in known)

@@ -11,6 +11,7 @@ from typing import Any
 from cklang.codec import dtype_of
 from cklang.device.arrays import HOST, Array, Library
 from cklang.device.device import target_of
+from cklang.display import ShownAsText
 from cklang.errors import CkError, error
 from cklang.runtime.bind import argument_mistakes, assigned, raise_all
 from cklang.runtime.op_protocol import AnyOp
@@ -26,7 +27,7 @@ _ADDRESSES = 1 << 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(ShownAsText):
     """What :meth:`cklang.Op.check` says of a call."""
 
     op: str

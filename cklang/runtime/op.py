@@ -15,7 +15,7 @@ from cklang import knobs
 from cklang.device import arrays
 from cklang.device.arrays import HOST, Library
 from cklang.device.device import open_device
-from cklang.errors import error
+from cklang.errors import CkError, error
 from cklang.frontend.program import Program
 from cklang.memo import BoundedMemo
 from cklang.runtime import call_key
@@ -150,7 +150,11 @@ class Op(PlannedOp):
             CkError: As a call.
         """
         device, about = self._about(None, device)
-        call = call_key.of_call(self._parameters, values, out, about)
+        try:
+            call = call_key.of_call(self._parameters, values, out, about)
+        except CkError as mistake:
+            self._name_in(mistake)
+            raise
         ready = self._memo.get(call.key)
         memoised = ready is not None
         if ready is None:
@@ -162,7 +166,7 @@ class Op(PlannedOp):
         return result if out is not None else one_or_all(result)
 
     def apart(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the op; in another op, so that it has kernels of its own.
+        """Call the op; inside another op, keep it in kernels of its own.
 
         An op that another one calls becomes part of the caller's program: its kernels compute what
         is around them, and others compute parts of it. Called apart, it takes its arguments from
@@ -483,7 +487,7 @@ class Op(PlannedOp):
         strategy: str | Strategy | RankFunction | None = None,
         splits: int | None = None,
     ) -> Op:
-        """Return this op with choices of its own; what is left out stays as it is here.
+        """Return this op with other choices; choices that are left out stay.
 
         Args:
             algorithm: For every kernel of its family; rules still check each problem. An op of

@@ -44,8 +44,8 @@ __all__ = ["PlannedOp"]
 _OPTIONS = ("out", "device")
 _MOST_PLANS = 256
 """Calls of other extents for which a plan is kept that the cost model chose."""
-_OF_TENSORS = ("A082", "A083", "A084", "A085", "A086", "A089")
-"""The errors of tensors that kernels do not read, which say what to pass instead."""
+_OF_ARRAYS = ("A002", "A006", "A020", "A082", "A083", "A084", "A085", "A086", "A089")
+"""The errors of arrays that kernels do not read, which say what to pass instead."""
 _CHANNELS_LAST = (
     "convolutions take channels last: of an NCHW tensor pass x.permute(0, 2, 3, 1), which copies "
     "nothing if it is channels_last, of an array numpy.ascontiguousarray(numpy.moveaxis(x, 1, -1))"
@@ -115,7 +115,7 @@ class PlannedOp:
         return self._fuse(self._bind(self._values(args, kwargs)))
 
     def graph(self, *args: Any, **kwargs: Any) -> nx.MultiDiGraph:
-        """Return the graph that the kernels were computed on; it is frozen, a copy is not.
+        """Return the graph of the fusion; it is frozen, a copy of it is not.
 
         Example:
             >>> linear.graph(x, w).number_of_edges()
@@ -351,9 +351,13 @@ class PlannedOp:
         except CkError as mistake:
             if mistake.code == "A025" and program.has_convolutions:
                 mistake.notes = (*mistake.notes, _CHANNELS_LAST)
-            if mistake.code in _OF_TENSORS:
-                mistake.notes = (*mistake.notes, f"in a call of the op {program.name}")
+            self._name_in(mistake)
             raise
+
+    def _name_in(self, mistake: CkError) -> None:
+        """Let an error of an argument say of which op it is."""
+        if mistake.code in _OF_ARRAYS:
+            mistake.notes = (*mistake.notes, f"in a call of the op {self.program.name}")
 
     def _fuse(self, binding: Binding, device: str | None = None) -> Plan:
         """Return the plan of a bound call: that of the rules, or one that is predicted quicker."""
@@ -371,7 +375,7 @@ class PlannedOp:
         return chosen
 
     def plan_for(self, function: Function) -> Plan:
-        """Return the kernels that the rules make of a function of the program; made once.
+        """Return the plan for a function of the program, which is computed once.
 
         Example:
             >>> function = linear.program.specialise()

@@ -119,6 +119,9 @@ def _plannings(
     """Yield each kernel of a call, copies included, and what plans its launches."""
     requests = _requests(plan, request)
     planning = planning_of(binding, memory, spec, request)
+    for name, wanted in requests.items():
+        if ROWS[name].instead_of and wanted.algorithm is not None:
+            plan = FAMILIES[name].joined(plan)
     for kernel in _with_copies(plan, memory.views):
         family = _family_for(kernel, requests)
         wanted = requests.get(family.name) or request.only(family.algorithm)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from cklang.device.artifact import Artifact
 from cklang.device.resources import Resources
+from cklang.display import ShownAsText
 from cklang.keys import AnyKey
 
 __all__ = ["CallRecord", "LaunchRecord"]
@@ -65,7 +66,7 @@ class LaunchRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallRecord:
+class CallRecord(ShownAsText):
     """The last call of an op."""
 
     op: str

@@ -39,14 +39,16 @@ _modules = sys.modules
 _modes: Callable[[], int] | None = None
 _transform: Callable[[], object]
 _compiling: Any
+_forward: Any
 """What torch's own functions are asked, once torch has been imported."""
 
 
 def is_traced() -> bool:
     """Whether torch traces or transforms the calls that are made now.
 
-    That is so under dynamo, in a dispatch mode such as ``FakeTensorMode``, and inside a transform
-    such as ``vmap``. dynamo does not read this function but runs it, at compile time.
+    That is so under dynamo, in a dispatch mode such as ``FakeTensorMode``, inside a transform such
+    as ``vmap``, and where derivatives are taken in forward mode. dynamo does not read this
+    function but runs it, at compile time.
     """
     # Every call asks this: it enters no other Python function.
     if _modes is None and ("torch" not in _modules or not _find_torch()):
@@ -54,6 +56,7 @@ def is_traced() -> bool:
     return (
         _modes() > 0  # type: ignore[misc]
         or _transform() is not None
+        or _forward._current_level >= 0
         or getattr(_compiling, "tracing_context", None) is not None
     )
 
@@ -64,11 +67,13 @@ vars(is_traced)["_dynamo_marked_constant"] = True
 
 def _find_torch() -> bool:
     """Learn what to ask; return False while torch is being imported, when it traces nothing."""
-    global _modes, _transform, _compiling
+    global _modes, _transform, _compiling, _forward
     torch = _modules["torch"]
-    if "torch._guards" not in _modules or not hasattr(torch, "compile"):
+    is_partial = "torch._guards" not in _modules or not hasattr(torch, "compile")
+    if is_partial or "torch.autograd.forward_ad" not in _modules:
         return False
     _transform = torch._C._functorch.peek_interpreter_stack
     _compiling = torch._guards._TLS
+    _forward = torch.autograd.forward_ad
     _modes = torch._C._len_torch_dispatch_stack
     return True

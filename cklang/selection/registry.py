@@ -82,7 +82,7 @@ class Registry:
         self._derived: BoundedMemo[Hashable, Any] = BoundedMemo(_MOST_DERIVED)
 
     def resources(self, key: AnyKey) -> Resources | None:
-        """Return what a kernel takes of the GPU, if :meth:`build` of this registry has built it.
+        """Return the registers and LDS of a kernel, if :meth:`build` of this registry has built it.
 
         The cost model takes registers and LDS from there, and estimates those of other kernels.
 
@@ -110,7 +110,7 @@ class Registry:
         return key.digest in self._kernels
 
     def same_as(self, other: Registry) -> bool:
-        """Whether both have one name and equal kernels, with their priorities, in one order.
+        """Whether both have the same name, kernels and priorities, in the same order.
 
         ``==`` compares identity: two registries stay two, whatever they come to hold.
 
@@ -357,7 +357,7 @@ class Registry:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Registry:
-        """Return the registry that :meth:`to_json` wrote, or somebody by hand.
+        """Return a registry from JSON that :meth:`to_json` or a person wrote.
 
         Fields that are left out have their defaults: the present version, no name, the family
         ``gemm``, the defaults of the records of keys, a product's own epilogue, priority 0. Of the

@@ -130,7 +130,7 @@ class Selection(Generic[K, P]):
 
     @property
     def rejections(self) -> tuple[Rejection, ...]:
-        """The first violation of each candidate before it that has one.
+        """The first rule that each candidate ranked above it violates.
 
         Example:
             >>> problem = ck.problem(255, 511, 63, alignment=2)

@@ -40,7 +40,7 @@ _INDICES = (i32, i64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A call of an op as plain data, from which its arrays follow.
+    """A call of an op as plain data, from which its arrays are computed.
 
     Example:
         >>> from cklang.testing import Call

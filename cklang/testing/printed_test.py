@@ -112,22 +112,18 @@ def _text(function: Callable[..., Any]) -> str | None:
         text = textwrap.dedent(inspect.getsource(function)).rstrip()
     except (OSError, TypeError):
         return None
-    if name_of(function) != "expected" or not text.startswith(("def", "@")):
-        lambdas = _lambdas(text)
-        if lambdas is not None:
-            return f"expected = {lambdas[0]}" if len(lambdas) == 1 else None
-    return text
+    if getattr(function, "__name__", "") != "<lambda>":
+        return text
+    lambdas = _lambdas(text)
+    return f"expected = {lambdas[0]}" if len(lambdas) == 1 else None
 
 
-def _lambdas(text: str) -> list[str] | None:
-    """Return the lambdas in lines of Python, None if these are a function's definition."""
+def _lambdas(text: str) -> list[str]:
+    """Return the lambdas in lines of Python, which may be a part of a statement."""
     for cut in (text, f"({text.rstrip(',')})", f"f({text.rstrip(',')}"):
         try:
             tree = ast.parse(cut)
         except SyntaxError:
             continue
-        if isinstance(tree.body[0], ast.FunctionDef):
-            return None
-        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
-        return [ast.unparse(node) for node in nodes]
+        return [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
     return []

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cklang.device.arrays import is_scalar, plain, to_numpy
+from cklang.display import ShownAsText
 from cklang.ir.nodes import Function
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.distance import largest_ratio
@@ -20,7 +21,7 @@ __all__ = ["Report", "reference_values", "report", "reports"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(ShownAsText):
     """A result beside its reference.
 
     Example:

@@ -43,6 +43,14 @@ OLDEST_CLANG = 20
 GET_ZIG = "pip install 'ziglang==0.17.0'"
 GET_CK = "pip install --pre 'amd-aiter==0.1.7.post2.dev18'"
 
+# Clang 21 named these two apart from __builtin_elementwise_min and max, which were the same before.
+_BEFORE_CLANG_21 = tuple(
+    f"-D__builtin_elementwise_{name}num=__builtin_elementwise_{name}" for name in ("min", "max")
+)
+
+_ZIG_BEFORE_CLANG_21 = "0.15"
+"""The only release of the ziglang wheel with clang 20."""
+
 _GLIBC_MINOR = 31
 """Host libraries run on every system with glibc 2.31 (2020) or newer."""
 
@@ -140,7 +148,8 @@ class Toolchain:
         """Flags for the HIP headers: ROCm's own before ours, where it is ROCm's compiler."""
         if self.kind is Kind.ROCM:
             return ("-I", str(_rocm() / "include"), "-I", str(ours))
-        return ("-nogpulib", "-nogpuinc", "-I", str(ours))
+        older = _BEFORE_CLANG_21 if self._is_clang_20 else ()
+        return ("-nogpulib", "-nogpuinc", "-I", str(ours), *older)
 
     def link_device(self, objects: Sequence[Path], output: Path) -> list[str]:
         """Return the command that links AMD GPU objects to one code object.
@@ -213,6 +222,12 @@ class Toolchain:
         """Return the environment of tool processes: caches of their own go into our folder."""
         folder = str(cache_root() / "zig")
         return knobs.tool_environment(ZIG_GLOBAL_CACHE_DIR=folder, ZIG_LOCAL_CACHE_DIR=folder)
+
+    @property
+    def _is_clang_20(self) -> bool:
+        if self.kind is Kind.ZIG:
+            return f" {_ZIG_BEFORE_CLANG_21}." in self.version
+        return _major(self.version) == OLDEST_CLANG
 
     @property
     def _cxx_linker(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ this package. ``import cklang`` does not. Autograd calls the ops that :func:`ckl
 
 from __future__ import annotations
 
-from cklang.autodiff import vjp
+from cklang.gradients import vjp
 from cklang.torch.backend import cklang_backend, register, report
 from cklang.torch.gradient import set_backward_of, set_saving_of
 from cklang.torch.library import custom_op_of

@@ -54,7 +54,7 @@ def call(op: AnyOp, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any, de
         else:
             values.append(where)
     if out is None:
-        if not torch.compiler.is_dynamo_compiling() and is_differentiated():
+        if not torch.compiler.is_dynamo_compiling() and is_differentiated(values):
             return differentiated(op, custom, values, device)
         return custom(*values, device=device)
     custom(*values, device=device, **dict(zip(targets, outs, strict=True)))

@@ -7,10 +7,11 @@ gradient is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import torch
+from torch.autograd import forward_ad
 
 from cklang.errors import CkError, error
 from cklang.runtime.op_protocol import AnyOp
@@ -179,10 +180,19 @@ _RECORDED = 4
 """What :class:`_Recorded` takes before the arguments of the op."""
 
 
-def is_differentiated() -> bool:
-    """Whether a transform of ``torch.func`` takes gradients of the calls that are made now."""
-    stack = torch._C._functorch.get_interpreter_stack() or ()
-    return any(each.key() == torch._C._functorch.TransformType.Grad for each in stack)
+def is_differentiated(values: Sequence[Any]) -> bool:
+    """Whether a transform of ``torch.func`` differentiates a call, or it has dual tensors."""
+    kinds = (torch._C._functorch.TransformType.Grad, torch._C._functorch.TransformType.Jvp)
+    stack = torch._C._functorch.get_interpreter_stack()
+    if stack:
+        return any(each.key() in kinds for each in stack)
+    return forward_ad._current_level >= 0 and any(map(_has_tangent, values))
+
+
+def _has_tangent(value: Any) -> bool:
+    if not isinstance(value, torch.Tensor):
+        return False
+    return forward_ad.unpack_dual(value).tangent is not None  # type: ignore[no-untyped-call]
 
 
 def differentiated(op: AnyOp, custom: Any, values: Sequence[Any], device: str | None) -> Any:
@@ -212,10 +222,60 @@ class _Differentiated(torch.autograd.Function):
         results = output if isinstance(output, tuple) else (output,)
         ctx.mark_non_differentiable(*(each for each in results if not each.is_floating_point()))
         _remember(op, ctx, values, ctx.needs_input_grad[_OPTIONS:], device)
+        # The same for both: torch.vmap notes the batch axes of what was saved last.
+        saved = (*(each for each in values if isinstance(each, torch.Tensor)), *results)
+        ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*saved)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         return (*(None,) * _OPTIONS, *_differentiate(ctx, *grads))
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        values, saved = list(ctx.others), ctx.saved_tensors
+        count = len(ctx.tensors)
+        for index, tensor in zip(ctx.tensors, saved, strict=False):
+            values[index] = tensor
+        arguments = dict(zip(ctx.names, values, strict=True))
+        pairs = zip(ctx.names, tangents[_OPTIONS:], strict=True)
+        moving = {name: tangent for name, tangent in pairs if tangent is not None}
+        results = _pushed(ctx.op, arguments, moving, saved[count:], ctx.device)
+        return tuple(results) if len(results) > 1 else results[0]
+
+
+def _pushed(
+    op: AnyOp,
+    arguments: Mapping[str, Any],
+    tangents: Mapping[str, torch.Tensor],
+    results: Sequence[torch.Tensor],
+    device: str | None,
+) -> list[torch.Tensor | None]:
+    """Return the tangent of each result of a call; None of integers.
+
+    The gradient is linear in the gradient dy by the result: it is J' dy. The gradient of that by
+    dy, from the tangents u of the arguments, is J u.
+
+    Args:
+        op: The op.
+        arguments: Those of the call, by name.
+        tangents: Of some of them.
+        results: What the call returns.
+        device: As in the call.
+    """
+    backward = backward_of(op, tuple(tangents))
+    by_results = [each.name for each in backward.program.parameters[len(arguments) :]]
+    forward = backward_of(backward, by_results)
+    by_gradients = forward.program.parameters[len(arguments) + len(by_results) :]
+    zeros = (torch.zeros_like(each) for each in results if each.is_floating_point())
+    values = {
+        **arguments,
+        **dict(zip(by_results, zeros, strict=True)),
+        **{each.name: u for each, u in zip(by_gradients, tangents.values(), strict=True)},
+    }
+    moved = forward(**values, device=device)
+    floats = iter(moved if isinstance(moved, tuple) else (moved,))
+    return [next(floats) if each.is_floating_point() else None for each in results]
 
 
 class Kept(NamedTuple):
@@ -255,13 +315,15 @@ def _differentiate(ctx: Any, *grads: Any) -> tuple[Any, ...]:
     """Return a gradient, or None, for each argument of the op."""
     values = list(ctx.others)
     count = len(ctx.tensors)
-    for index, tensor in zip(ctx.tensors, ctx.saved_tensors[:count], strict=True):
+    # Once: torch.utils.checkpoint computes saved tensors again when they are asked for, and once.
+    saved = ctx.saved_tensors
+    for index, tensor in zip(ctx.tensors, saved[:count], strict=True):
         values[index] = tensor
     floats = [grad for grad in grads if grad is not None and grad.is_floating_point()]
     # A second derivative is one by the arguments, of which saved values know nothing.
     if ctx.pair is not None and not torch.is_grad_enabled():
         own = map(_detached, values)
-        results = ctx.pair.pull(own, ctx.saved_tensors[count:], *floats, device=ctx.device)
+        results = ctx.pair.pull(own, saved[count:], *floats, device=ctx.device)
     else:
         results = _by_backward_op(ctx, values, floats)
     results = results if isinstance(results, tuple) else (results,)

@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from cklang.autodiff import SavingGradient, vjp_saving
 from cklang.errors import CkError
+from cklang.gradients import SavingGradient, vjp_saving
 from cklang.memo import BoundedMemo
 from cklang.runtime.op import Op
 

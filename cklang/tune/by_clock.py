@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from cklang.arch import timing_file
 from cklang.clock.constants import constants_of
-from cklang.clock.memory import at_footprint
 from cklang.device.device import Device
 from cklang.emulator.recording import Recording, is_recording, timing
 from cklang.errors import CkUnsupportedError
@@ -36,10 +35,13 @@ class Clocked:
             return None
         spec = self.device.spec
         try:
-            constants = at_footprint(constants_of(spec.name), self.footprint)
+            constants = constants_of(spec.name)
         except CkUnsupportedError:
             return None
-        times = (launch_time(each, spec, constants)[0] for each in self.recording.launches)
+        times = (
+            launch_time(each, spec, constants, self.footprint)[0]
+            for each in self.recording.launches
+        )
         return sum(time.us for time in times)
 
 

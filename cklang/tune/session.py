@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cklang import knobs
+from cklang.display import ShownAsText
 from cklang.errors import CkUnsupportedError, error
 from cklang.families import family_of
 from cklang.keys import AnyKey
@@ -89,7 +90,7 @@ class TunedProblem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TuningReport:
+class TuningReport(ShownAsText):
     """What a session found, problem by problem."""
 
     problems: tuple[TunedProblem, ...]
@@ -165,7 +166,7 @@ def autotune(
     deterministic: bool = False,
     bias: bool = False,
 ) -> TuningReport:
-    """Measure kernels for calls of ``op``, and store what was found.
+    """Measure kernels for calls of ``op``, and store the times.
 
     Calls in ``with ck.using(strategy="tuned"):`` then take the best kernel of their problem.
 

@@ -129,6 +129,25 @@ ROWS: Mapping[str, tuple[Function, tuple[Tensor, ...]]] = {
         (normal(2, 16, 3, 3), Y[0], Y[1].abs() + 1, Y[2], Y[3]),
     ),
     "means of images": (lambda x: functional.adaptive_avg_pool2d(x, 1) * 2, (normal(2, 16, 3, 5),)),
+    "maxima of windows": (
+        lambda x: functional.max_pool2d(functional.relu(x), 3, 2, 1) * 2,
+        (normal(2, 8, 7, 6),),
+    ),
+    "channels last": (
+        lambda x: functional.max_pool2d(x, (2, 3)) + 1,
+        (normal(2, 8, 7, 6).to(memory_format=torch.channels_last),),
+    ),
+    "means of windows": (
+        lambda x: (
+            functional.avg_pool2d(x, 3, 2, 1)
+            + functional.avg_pool2d(x, (3, 3), (2, 2), (1, 1), count_include_pad=False)
+        ),
+        (normal(2, 8, 7, 6),),
+    ),
+    "means of equal parts": (
+        lambda x: functional.adaptive_avg_pool2d(x, (2, 3)) + 1,
+        (normal(2, 8, 6, 6),),
+    ),
 }
 
 
@@ -351,9 +370,9 @@ REFUSED: Mapping[str, tuple[Function, tuple[Tensor, ...], str]] = {
         "transposed",
     ),
     "aten.max_pool2d_with_indices.default": (
-        lambda x: functional.max_pool2d(x * 2, 2) + 1,
+        lambda x: functional.max_pool2d(x * 2, 2, ceil_mode=True) + 1,
         (IMAGE,),
-        "no kernel",
+        "cut off at the end",
     ),
 }
 

@@ -32,9 +32,16 @@ def pruned(a: ck.f16[M, K], b: ck.f16[K, N]) -> ck.f16[M, N]:
 
 @ck.op
 def paged(
-    q: ck.f16[S, H, 8], k: ck.f16[P, H, 4, 8], starts: ck.i32[K], n: ck.i32[B], table: ck.i32[B, M]
+    q: ck.f16[S, H, 8],
+    k: ck.f16[P, H, 4, 8],
+    starts: ck.i32[K],
+    n: ck.i32[B],
+    table: ck.i32[M],
+    at: ck.i32[K],
 ) -> ck.f16[S, H, 8]:
-    return ck.attention(q, k, k, cu_seqlens_q=starts, seqlens_k=n, block_table=table)
+    return ck.attention(
+        q, k, k, cu_seqlens_q=starts, seqlens_k=n, block_table=table, page_starts=at
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -79,6 +86,7 @@ def test_a_call_names_the_argument_and_what_to_write(name: str) -> None:
     assert caught.value.code == code
     text = str(caught.value)
     assert "y " in text.splitlines()[0]
+    assert "the op scaled" in text
     assert fix in text
 
 
@@ -122,14 +130,15 @@ WITHOUT_RULES: dict[str, tuple[Any, Callable[[], tuple[torch.Tensor, ...]], str]
         ),
         "G020",
     ),
-    "packed queries with keys in pages": (
+    "pages of all sequences in one list": (
         paged,
         lambda: (
             torch.ones(4, 2, 8).half(),
             torch.ones(4, 2, 4, 8).half(),
             torch.tensor([0, 4], dtype=torch.int32),
             torch.ones(1, dtype=torch.int32),
-            torch.zeros(1, 4, dtype=torch.int32),
+            torch.zeros(4, dtype=torch.int32),
+            torch.tensor([0, 4], dtype=torch.int32),
         ),
         "G025",
     ),

@@ -101,6 +101,17 @@ def test_a_cheap_product_is_computed_again_or_saved_by_its_time(called: list[ck.
         assert (own.program.name == up.program.name) == (not pair.saved)
 
 
+@pytest.mark.parametrize("inner", [64, 2048])
+def test_a_checkpoint_makes_the_call_again(called: list[ck.Op], inner: int) -> None:
+    x, w = operands(inner)
+    y = torch.utils.checkpoint.checkpoint(up, x, w, device=DEVICE, use_reentrant=False)
+    got = torch.autograd.grad(y.sum(), (x, w))
+    first, again, backward = called
+    assert first is again is not backward
+    expected = torch.autograd.grad(torch.tanh(x.float() @ w.float().T).sum(), (x, w))
+    torch.testing.assert_close(got, expected, rtol=2e-3, atol=2e-3)
+
+
 def test_calls_alike_share_the_decision(called: list[ck.Op]) -> None:
     before = len(saved_values(up))
     for _ in range(3):

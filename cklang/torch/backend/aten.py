@@ -14,18 +14,19 @@ from cklang.torch.backend.attention import ATTENTION
 from cklang.torch.backend.call import Emission
 from cklang.torch.backend.movement import MOVEMENT, REORDERED, VIEWS
 from cklang.torch.backend.pointwise import POINTWISE
+from cklang.torch.backend.pooling import POOLING
 from cklang.torch.backend.products import PRODUCTS
 from cklang.torch.backend.reductions import REDUCTIONS
 
 __all__ = ["EMISSIONS", "FREE", "ITEM", "KEEP_ORDER"]
 
 EMISSIONS: Mapping[Any, Emission] = MappingProxyType(
-    {**POINTWISE, **MOVEMENT, **REDUCTIONS, **PRODUCTS, **ATTENTION}
+    {**POINTWISE, **MOVEMENT, **REDUCTIONS, **POOLING, **PRODUCTS, **ATTENTION}
 )
 """The emission of each op."""
 
 KEEP_ORDER = frozenset(
-    {*POINTWISE, *REORDERED, torch.ops.aten._native_batch_norm_legit_no_training.default}
+    {*POINTWISE, *POOLING, *REORDERED, torch.ops.aten._native_batch_norm_legit_no_training.default}
 )
 """Ops whose emissions take tensors with axes in another order than torch's."""
 

@@ -17,11 +17,10 @@ from typing import Any
 import torch
 
 from cklang.ir.attention import region_params
-from cklang.ir.attention_gradients import DERIVATIVE, GRADIENTS
+from cklang.ir.attention_gradients import DERIVATIVE, GRADIENTS, MOST_HEADS
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
 from cklang.ir.score_derivative import constant_derivative
-from cklang.ops.attention_backward import MOST_HEADS
 from cklang.torch.backend import attention_formula as formula
 from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import DTYPES, Tensor
@@ -125,8 +124,10 @@ def _backward(ctx: Any, do: torch.Tensor, _: None) -> tuple[torch.Tensor | None,
 def _is_taken(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor | None) -> bool:
     """Tell whether a kernel gives the gradients by q, k, v, and by a bias if it is needed."""
     dtype = DTYPES.get(q.dtype)
-    most = MOST_HEADS.get(dtype, 0) if dtype is not None else 0
-    if q.shape[-1] > most or v.shape[-1] > most:
+    if dtype is None or dtype not in MOST_HEADS:
+        return False
+    most = MOST_HEADS[dtype]
+    if most is not None and max(q.shape[-1], v.shape[-1]) > most:
         return False
     if bias is None:
         return True

@@ -29,6 +29,8 @@ _UNCOUNTED = FREE | {
     aten.cat.default,
     aten.embedding.default,
     aten.index_select.default,
+    aten.index.Tensor,
+    aten.gather.default,
     aten.full.default,
     aten.full_like.default,
     aten.scalar_tensor.default,

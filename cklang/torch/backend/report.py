@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from torch.fx import GraphModule, Node
 
+from cklang.display import ShownAsText
 from cklang.torch.backend.flops import flops
 from cklang.torch.backend.partition import Parts, is_computed, is_free
 from cklang.torch.backend.program import Program
@@ -82,7 +83,7 @@ class GraphReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(ShownAsText):
     """All graphs that were compiled since the last :func:`report` with ``clear``."""
 
     graphs: tuple[GraphReport, ...]

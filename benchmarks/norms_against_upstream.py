@@ -29,7 +29,7 @@ from cklang.runtime.op import Op
 from cklang.testing import reports
 
 LENGTH = 4096
-M, K, H, W, C = ck.dims("M K H W C")
+M, K, H, W, C, T, X = ck.dims("M K H W C T X")
 
 
 @ck.op
@@ -94,6 +94,13 @@ def added_norm_quantised(
 
 
 @ck.op
+def gate(x: ck.f16[T, X]) -> tuple[ck.f32[T, 8], ck.i32[T, 8]]:
+    """The weights of the eight best experts of each token, and which they are."""
+    best, which = ck.topk(ck.softmax(x), 8)
+    return best, which
+
+
+@ck.op
 def pooled(x: ck.f16[H, W, C]) -> ck.f16[H / 2, W / 2, C]:
     """The largest of windows of 2 by 2, side by side."""
     return ck.max(x.reshape(H // 2, 2, W // 2, 2, C), axis=(1, 3))
@@ -105,8 +112,8 @@ def patches(x: ck.f16[H, W, C]) -> ck.f16[H / 4, W / 4, 4, 4, C]:
     return x.reshape(H // 4, 4, W // 4, 4, C).transpose(0, 2, 1, 3, 4)
 
 
-IMAGE = {"H": 64, "W": 64, "C": 64}
-"""The extents of what is pooled or cut into patches."""
+OTHERS = {"H": 64, "W": 64, "C": 64, "T": 1024, "X": 64}
+"""The extents of what is pooled or cut into patches, and of a gate: tokens and experts."""
 
 
 def norm_algorithms(length: int) -> tuple[ck.CkTileRows, ck.RowwiseAlgorithm]:
@@ -128,6 +135,7 @@ ALGORITHMS: dict[Op, tuple[ck.CkTileRows, ck.RowwiseAlgorithm | None]] = {
     added: (ck.CkTileRows(threads=256, vector=4, repeats=2), None),
     smooth_quantised: NORM,
     added_norm_quantised: (ck.CkTileRows(threads=64, vector=8, repeats=8), NORM[1]),
+    gate: (ck.CkTileRows(threads=256, vector=1, repeats=2), None),
     pooled: (ck.CkTileRows(threads=256, vector=1), None),
     patches: (ck.CkTileRows(threads=256, vector=8), None),
 }
@@ -189,7 +197,7 @@ def pairs(gpu: str, rows: int, ops: Sequence[Op] = tuple(ALGORITHMS)) -> Iterato
     """Yield both kernels of each op."""
     for op in ops:
         upstream, own = ALGORITHMS[op]
-        args = arguments(op, {"M": rows, "K": LENGTH, **IMAGE})
+        args = arguments(op, {"M": rows, "K": LENGTH, **OTHERS})
         yield Pair(
             name=op.program.name,
             upstream=measured(op.using(upstream), args, gpu),

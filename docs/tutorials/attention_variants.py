@@ -138,11 +138,13 @@ calls = {
 }
 for op, args in calls.items():
     print(f"{op.program.name:10} {len(op.fusion(*args).kernels)} kernel")
+alibi.fusion(q, k, v, slope)
 #: causal     1 kernel
 #: prefix     1 kernel
 #: documents  1 kernel
 #: alibi      1 kernel
 #: relative   1 kernel
+#: ![fusion graph of alibi](pictures/attention_variants_1.svg)
 
 # %% [markdown]
 # ## More

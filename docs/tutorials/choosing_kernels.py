@@ -98,5 +98,13 @@ except ck.CkError as mistake:
 # %% [markdown]
 # ## Look, then measure
 #
-# `op.explain(...)` prints the terms of the cost model for the chosen kernel and the runner-up; in a notebook it shows them as a chart. The model is fitted to published times; on a
-# GPU of your own `ck.autotune` measures instead ([Tuning](../tuning.md)). [Choosing kernels](../dispatch.md) has strategies, registries and presets.
+# `op.explain(...)` prints the terms of the cost model for the chosen kernel and the runner-up. In a notebook it shows them as a chart.
+
+# %%
+large = np.empty((4096, 4096), np.float16)
+linear.explain(large, large, device="emu:gfx942")
+#: ![linear on AMD Instinct MI300X](pictures/choosing_kernels_1.svg)
+
+# %% [markdown]
+# The model is fitted to published times; on a GPU of your own `ck.autotune` measures instead ([Tuning](../tuning.md)). [Choosing kernels](../dispatch.md) has strategies,
+# registries and presets.

@@ -83,6 +83,7 @@ plan = network.fusion(*args)
 print(scores.shape, len(plan.kernels), "kernels")
 for kernel in plan.kernels:
     print(" ", type(kernel).__name__)
+plan
 #: (2, 10) 7 kernels
 #:   FusedConv
 #:   FusedConv
@@ -91,6 +92,7 @@ for kernel in plan.kernels:
 #:   FusedConv
 #:   FusedRows
 #:   FusedGemm
+#: ![fusion graph of network](pictures/convolution_net_1.svg)
 
 # %% [markdown]
 # ## Images with channels first

@@ -30,9 +30,12 @@ dy = np.ones((64, 48), np.float16)
 backward = ck.vjp(linear_gelu)
 dx, dw, dbias = backward(x, w, bias, dy)
 print(dx.shape, dw.shape, dbias.shape)
-print(len(backward.fusion(x, w, bias, dy).kernels), "kernels")
+plan = backward.fusion(x, w, bias, dy)
+print(len(plan.kernels), "kernels")
+plan
 #: (64, 32) (48, 32) (48,)
 #: 4 kernels
+#: ![fusion graph of linear_gelu_vjp](pictures/gradients_and_torch_1.svg)
 
 # %% [markdown]
 # The forward product is computed again, with the derivative of GELU and `dy` in its epilogue: no value of the forward call is kept. Then come a product for `dx`, one for `dw`, and the sum for `dbias`.

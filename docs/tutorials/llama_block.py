@@ -80,6 +80,7 @@ plan = llama_block.fusion(*args, kv=kv)
 print(y.shape, len(plan.kernels), "kernels")
 for number, kernel in enumerate(plan.kernels):
     print(number, type(kernel).__name__)
+plan
 #: (2, 40, 128) 9 kernels
 #: 0 FusedRows
 #: 1 FusedGemm
@@ -90,6 +91,7 @@ for number, kernel in enumerate(plan.kernels):
 #: 6 FusedRows
 #: 7 FusedGemm
 #: 8 FusedGemm
+#: ![fusion graph of llama_block](pictures/llama_block_1.svg)
 
 # %% [markdown]
 # The rotary embedding of q and of k is a kernel each, since the attention reads its operands from memory. The gate and the up projection are one kernel, which multiplies one A by two
@@ -128,7 +130,9 @@ shapes = [
 large = [np.empty(shape, each.dtype) for shape, each in zip(shapes, args, strict=True)]
 summary = llama_block.summary(*large, kv=kv, device="emu:gfx942")
 print(summary.launches, "launches on", summary.gpu)
+summary
 #: 9 launches on AMD Instinct MI300X
+#: ![Predicted on AMD Instinct MI300X](pictures/llama_block_2.svg)
 
 # %% [markdown]
-# `print(summary)` is a table with the bytes and the predicted time of each launch.
+# The chart has the predicted time of each launch. `print(summary)` is a table, with the bytes as well.

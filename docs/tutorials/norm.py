@@ -61,10 +61,14 @@ def add_norm_quantise(
 h, q, scale = add_norm_quantise(x, x, gain)
 print(len(add_norm_quantise.fusion(x, x, gain).kernels), "kernel")
 print(h.dtype, q.dtype, scale.shape)
+add_norm_quantise.fusion(x, x, gain)  # a notebook draws it
 #: 1 kernel
 #: float16 float8_e4m3fnuz (300, 1)
+#: ![fusion graph of add_norm_quantise](pictures/norm_1.svg)
 
 # %% [markdown]
+# Blue boxes are what kernels compute. The three here are the results of one kernel, which reads its operands along the dashed lines.
+#
 # `.to(ck.f16)` rounds `h`, because it is a result: the norm should read what the next layer will read. Without the cast the norm would take the sum in f32.
 #
 # ## In front of a product
@@ -79,8 +83,11 @@ def norm_linear(x: ck.f16[M, K], gain: ck.f16[K], w: ck.f16[N, K]) -> ck.f16[M, 
 
 
 w = rng.standard_normal((64, 1000)).astype(np.float16)
-print([type(kernel).__name__ for kernel in norm_linear.fusion(x, gain, w).kernels])
+plan = norm_linear.fusion(x, gain, w)
+print([type(kernel).__name__ for kernel in plan.kernels])
+plan
 #: ['FusedRows', 'FusedGemm']
+#: ![fusion graph of norm_linear](pictures/norm_2.svg)
 
 # %% [markdown]
 # ## A test

@@ -80,9 +80,12 @@ def linear_fp8(x: ck.f16[M, K], w: ck.fp8_fnuz[N, K], scale: ck.f32[N]) -> ck.f1
 largest = np.abs(weight).max(axis=1) / 240
 fp8 = (weight / largest[:, None]).astype(ck.fp8_fnuz.numpy)
 print("fp8:", distance(linear_fp8(x, fp8, largest.astype(np.float32))))
-print(len(linear_fp8.fusion(x, fp8, largest.astype(np.float32)).kernels), "kernels")
+plan = linear_fp8.fusion(x, fp8, largest.astype(np.float32))
+print(len(plan.kernels), "kernels")
+plan
 #: fp8: 0.036
 #: 2 kernels
+#: ![fusion graph of linear_fp8](pictures/quantised_weights_1.svg)
 
 # %% [markdown]
 # ## Scales of groups

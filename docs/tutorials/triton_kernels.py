@@ -62,7 +62,9 @@ def softmax(x: ck.f32[M, N]) -> ck.f32[M, N]:
 
 
 print(torch.allclose(softmax(x), out, atol=1e-6))
+softmax
 #: True
+#: ![fusion graph of softmax](pictures/triton_kernels_1.svg)
 
 # %% [markdown]
 # A fault in a kernel is a `CkDeviceError` with the line of the Python source, and `CKLANG_SANITIZE` checks these kernels too (`docs/triton.md`).

@@ -141,7 +141,7 @@ def test_signatures_and_examples_of_the_reference() -> None:
     assert example(function) == ">>> function(1)\n2"
     assert example(links) == ""
     text = (DOCS / "reference.md").read_text()
-    assert f"\n### `cklang.emulator.MEMORY_LINE`\n\nThe number {MEMORY_LINE}.\n" in text
+    assert f"\n### `cklang.emulator.MEMORY_LINE`\n\n{MEMORY_LINE} bytes in a line" in text
 
 
 def test_the_gpus_of_the_concepts_are_those_of_arch_specs() -> None:

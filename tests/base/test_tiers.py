@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import coverage_table as table
-from tests.support.full import Shard, state_of
+from tests.support.full import Shard, day_of, state_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -108,7 +108,7 @@ def test_the_full_run_goes_on_where_it_stopped(run: Run, tmp_path: Path) -> None
     assert counts["passed"] == 1
     rows = [table.Record(**row) for row in json.loads(records.read_text())]
     assert [(row.dtypes, row.tier) for row in rows] == [("bf16", "compile"), ("f16", "full")]
-    assert {row.commit for row in rows} == {state_of(tmp_path / "project").partition("-")[0]}
+    assert {row.day for row in rows} == {day_of("HEAD", tmp_path / "project")}
     assert "checked" in (tmp_path / "project" / "docs" / "coverage.md").read_text()
 
 

@@ -16,6 +16,7 @@ import pytest
 import cklang as ck
 from cklang.errors import TABLE, CkError
 from cklang.types import DTypeVar
+from tests.support.algorithms import ATTENTION
 
 M, N, K = ck.dims("M N K")
 
@@ -54,6 +55,14 @@ def tensors(*shapes: tuple[int, ...]) -> Any:
     return [torch.ones(shape, dtype=torch.float16) for shape in shapes]
 
 
+B, H, S, D = ck.dims("B H S D")
+
+
+@ck.op
+def attend(q: ck.f16[B, H, S, D]) -> ck.f16[B, H, S, D]:
+    return ck.attention(q, q, q)
+
+
 TEXT = "@ck.op\ndef f(x: ck.f16[M]) -> ck.f16[M]:\n    return x\n"
 
 MISTAKES: dict[str, Callable[[], Any]] = {
@@ -73,6 +82,9 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "out whose elements overlap": lambda: linear(X, W, BIAS, out=overlapping()),
     "text that is not there": lambda: exec(TEXT, {"ck": ck, "M": M}),
     "a method of an op": lambda: ck.op(staticmethod(half)),
+    "an algorithm that cannot read the heads": lambda: attend.using(ATTENTION).explain(
+        half(1, 1, 64, 36), device="emu:gfx942"
+    ),
     "library of check": lambda: ck.testing.check(linear, half, library="jax"),
 }
 

@@ -1,15 +1,29 @@
 # SPDX-License-Identifier: MIT
-"""Tutorials print what their pages and notebooks show, without kernels and with them."""
+"""Tutorials show what their pages and notebooks show, without kernels and with them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.by_reference import replace_kernels
-from tests.support.pages.tutorials import ORDER, Tutorial, notebook, page, read, run, with_outputs
+from tests.support.pages.tutorials import (
+    ORDER,
+    TUTORIALS,
+    Output,
+    Tutorial,
+    notebook,
+    page,
+    pictures,
+    read,
+    run,
+    shown,
+    with_outputs,
+)
 
 ALL = {name: read(name) for name in ORDER}
 OF_OPS = [name for name, each in ALL.items() if not {"emulator", "triton"}.intersection(each.needs)]
@@ -20,10 +34,6 @@ OF_PROGRAMS = [name for name, each in ALL.items() if "emulator" in each.needs]
 def _own_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels are chosen as users have them chosen."""
     monkeypatch.delenv("CKLANG_PRESET")
-
-
-def shown(tutorial: Tutorial) -> list[str]:
-    return [cell.output for cell in tutorial.cells if not cell.is_prose]
 
 
 def expect_packages(tutorial: Tutorial) -> None:
@@ -61,10 +71,9 @@ def test_the_tutorial_of_triton_prints_what_it_shows() -> None:
     assert run(ALL["triton_kernels"]) == shown(ALL["triton_kernels"])
 
 
-@pytest.mark.full
 @pytest.mark.usefixtures("_own_choice", "compiler")
 @pytest.mark.parametrize("name", ORDER)
-def test_a_notebook_prints_what_it_shows(name: str) -> None:
+def test_a_notebook_shows_what_its_page_shows(name: str) -> None:
     expect_packages(ALL[name])
     nbclient = pytest.importorskip("nbclient")
     nbformat = pytest.importorskip("nbformat")
@@ -72,32 +81,53 @@ def test_a_notebook_prints_what_it_shows(name: str) -> None:
     nbformat.validate(book)
     folder = str(ALL[name].path.parent)
     nbclient.NotebookClient(book, timeout=600, resources={"metadata": {"path": folder}}).execute()
-    texts = [
-        "".join(out["text"] for out in cell["outputs"] if out.get("name") == "stdout")
-        for cell in book.cells
-        if cell["cell_type"] == "code"
-    ]
-    printed = ["\n".join(line.rstrip() for line in t.rstrip().splitlines()) for t in texts]
-    assert printed == shown(ALL[name])
+    codes = [cell for cell in book.cells if cell["cell_type"] == "code"]
+    assert [of_notebook(cell["outputs"]) for cell in codes] == shown(ALL[name])
+
+
+def of_notebook(outputs: Sequence[Mapping[str, Any]]) -> Output:
+    """Return what a cell of a notebook printed, and its picture."""
+    text = "".join(each["text"] for each in outputs if each.get("name") == "stdout")
+    drawn = (each["data"].get("image/svg+xml", "") for each in outputs if "data" in each)
+    return Output(
+        text="\n".join(line.rstrip() for line in text.rstrip().splitlines()),
+        picture="".join(drawn),
+    )
 
 
 @pytest.mark.parametrize("name", ORDER)
 def test_a_script_is_written_back_as_it_is(name: str) -> None:
-    assert with_outputs(ALL[name], shown(ALL[name])) == ALL[name].path.read_text()
+    outputs = shown(ALL[name])
+    assert with_outputs(ALL[name], outputs) == ALL[name].path.read_text()
+    for file, picture in pictures(ALL[name], outputs).items():
+        assert (TUTORIALS / file).read_text() == picture
+
+
+def test_no_other_file_is_among_the_pictures() -> None:
+    linked = {file for each in ALL.values() for file in pictures(each, shown(each))}
+    assert linked == {f"pictures/{path.name}" for path in (TUTORIALS / "pictures").iterdir()}
 
 
 def test_cells_of_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawing = "class Drawing:\n    _repr_svg_ = lambda self: '<svg><title>A dot</title></svg>'"
     text = (
         "# SPDX\n# needs: torch\n\n# %% [markdown]\n# # Title\n#\n# One\n# line.\n\n"
-        "# %%\nprint(1)\nprint()\nprint(2)\n#: 1\n#:\n#: 2\n\n# %%\nx = 3\n"
+        "# %%\nprint(1)\nprint()\nprint(2)\n#: 1\n#:\n#: 2\n\n# %%\nx = 3\n\n"
+        f"# %%\n{drawing}\n\n\nprint(x)\nDrawing()\n#: 3\n#: ![A dot](pictures/t_1.svg)\n"
     )
     (tmp_path / "t.py").write_text(text)
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "t_1.svg").write_text("<svg><title>A dot</title></svg>\n")
     monkeypatch.setattr("tests.support.pages.tutorials.TUTORIALS", tmp_path)
     tutorial = read("t")
     assert (tutorial.title, tutorial.summary, tutorial.needs) == ("Title", "One line.", ("torch",))
-    assert run(tutorial) == ["1\n\n2", ""] == shown(tutorial)
+    dot = Output(text="3", picture="<svg><title>A dot</title></svg>")
+    assert run(tutorial) == [Output(text="1\n\n2"), Output(), dot] == shown(tutorial)
     assert with_outputs(tutorial, run(tutorial)) == text
+    assert pictures(tutorial, [dot]) == {"pictures/t_1.svg": f"{dot.picture}\n"}
     assert "```text\n1\n\n2\n```" in page(tutorial)
+    assert page(tutorial).endswith("```text\n3\n```\n\n![A dot](pictures/t_1.svg)\n")
     cells = json.loads(notebook(tutorial))["cells"]
-    assert [cell["cell_type"] for cell in cells] == ["markdown", "code", "code"]
+    assert [cell["cell_type"] for cell in cells] == ["markdown", "code", "code", "code"]
     assert cells[1]["outputs"][0]["text"] == "1\n\n2\n"
+    assert cells[3]["outputs"][1]["data"] == {"image/svg+xml": [dot.picture]}

@@ -16,6 +16,7 @@ import pytest
 
 import cklang as ck
 from cklang.device.arrays import Library, maker, read, view
+from cklang.errors import CkError
 from cklang.families.attention_backward.stages import GradientKind
 from cklang.ops.attention_backward import (
     Gradients,
@@ -67,7 +68,11 @@ def bind_calls(tree: ast.AST, names: dict[str, Any]) -> None:
 def _called(op: ck.Op, values: Sequence[Any], out: Any, device: Any) -> Any:
     del device
     # It raises what a call does for an argument that torch is to see.
-    of_call(op.program.parameters, values, None, ())
+    try:
+        of_call(op.program.parameters, values, None, ())
+    except CkError as mistake:
+        op._name_in(mistake)
+        raise
     pairs = dict(zip([each.name for each in op.program.parameters], values, strict=True))
     binding = op.bound((), pairs)
     function = op.ir(**pairs)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support import coverage_table as table
-from tests.support.full import state_of
+from tests.support.full import day_of
 from tests.support.tiers import tier_of
 
 __all__ = ["covered"]
@@ -61,8 +61,7 @@ class _Writer:
             self.records.extend(table.Record(*row) for row in rows)
 
     def pytest_sessionfinish(self) -> None:
-        commit = state_of().partition("-")[0]
-        table.publish([record._replace(commit=commit) for record in self.records])
+        table.publish([record._replace(day=day_of("HEAD")) for record in self.records])
 
 
 def pytest_configure(config: pytest.Config) -> None:

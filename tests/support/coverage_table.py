@@ -2,7 +2,7 @@
 """The table of ``docs/coverage.md``, made of what tests recorded and of what cannot be.
 
 ``data/coverage.json`` holds a row for each (variant, dtype, GPU) that some test checked, with the
-test, its tier and the commit; the fixture ``covered`` refuses what is not in it. The rows are
+test, its tier and the day; the fixture ``covered`` refuses what is not in it. The rows are
 written by ``python -m pytest --full``, and those of the tests that ran by ``--write-coverage``.
 ``data/absent.json`` holds what has no kernel, with the reason.
 """
@@ -56,9 +56,9 @@ Which kernel runs with which element types on which GPU. The tests write this ta
   the reference, within its error bound.
 - *compiles*: a test compiled it and read it back.
 
-A cell names the commit at which its test last ran. {ordinary} of {all} cells are checked again by
-every run of CI (the tests of the tiers *fill* and *compile*); the other {full}, marked *full*, only
-by `python -m pytest --full`, which writes this page.
+A cell names the day of the commit at which its test last ran. {ordinary} of {all} cells are checked
+again by every run of CI (the tests of the tiers *fill* and *compile*); the other {full}, marked
+*full*, only by `python -m pytest --full`, which writes this page.
 
 Element types are those of A and B, that of B left out where it is that of A; of attention those of
 q, k, v and of o. `fp8` and `bf8` are those of the GPU's encoding, fnuz on gfx942 and OCP elsewhere;
@@ -83,12 +83,12 @@ class Record(NamedTuple):
     """The test that saw it, or the reason why there is no kernel."""
     tier: str = ""
     """The tier of that test, see `tests.support.tiers`."""
-    commit: str = ""
-    """Where that test last ran."""
+    day: str = ""
+    """That of the commit at which that test last ran: branches are rebased, days stay."""
 
     @property
     def cell(self) -> tuple[str, ...]:
-        """What it says, without the commit at which it was seen."""
+        """What it says, without the day on which it was seen."""
         return self[:6]
 
 
@@ -118,7 +118,7 @@ def render(records: Sequence[Record], absent: Sequence[Record]) -> str:
         cells = best.setdefault((record.variant, _multiplied(record.dtypes)), {})
         known = cells.get(record.arch, record)
         cells[record.arch] = min(known, record, key=_preference)
-    checked = [record for cells in best.values() for record in cells.values() if record.commit]
+    checked = [record for cells in best.values() for record in cells.values() if record.day]
     full = sum(record.tier == FULL for record in checked)
     head = _HEAD.format(all=len(checked), full=full, ordinary=len(checked) - full)
     archs = sorted({arch for cells in best.values() for arch in cells}, key=_number)
@@ -143,8 +143,8 @@ def _preference(record: Record) -> tuple[int, bool]:
 
 
 def _text(record: Record) -> str:
-    """Return a cell: what was seen, at which commit, and whether only the full run sees it."""
-    parts = [record.status.removeprefix("emulated and "), record.commit[:7]]
+    """Return a cell: what was seen, on which day, and whether only the full run sees it."""
+    parts = [record.status.removeprefix("emulated and "), record.day]
     return " ".join([*filter(None, parts), *(["*full*"] if record.tier == FULL else [])])
 
 

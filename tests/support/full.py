@@ -28,7 +28,7 @@ import pytest
 
 from tests.support import coverage_table as table
 
-__all__ = ["Shard", "main", "state_of"]
+__all__ = ["Shard", "day_of", "main", "state_of"]
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / ".full"
@@ -63,12 +63,18 @@ class Shard:
 def state_of(root: Path = ROOT) -> str:
     """Return the commit, and where files differ from it a digest of the differences."""
 
-    def git(*words: str) -> bytes:
-        return subprocess.run(["git", *words], cwd=root, capture_output=True, check=True).stdout
-
-    commit = git("rev-parse", "--short=12", "HEAD").decode().strip()
-    changes = git("diff", "HEAD") + git("ls-files", "--others", "--exclude-standard")
+    commit = _git(root, "rev-parse", "--short=12", "HEAD").decode().strip()
+    changes = _git(root, "diff", "HEAD") + _git(root, "ls-files", "--others", "--exclude-standard")
     return f"{commit}-{hashlib.sha256(changes).hexdigest()[:8]}" if changes else commit
+
+
+def day_of(commit: str, root: Path = ROOT) -> str:
+    """Return the day of a commit, as ``2026-11-23``."""
+    return _git(root, "show", "--no-patch", "--format=%cs", commit).decode().strip()
+
+
+def _git(root: Path, *words: str) -> bytes:
+    return subprocess.run(["git", *words], cwd=root, capture_output=True, check=True).stdout
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -155,7 +161,7 @@ def _rows(files: Iterable[Path]) -> Iterator[dict[str, Any]]:
 
 
 def publish(files: Iterable[Path]) -> None:
-    """Write the coverage table from files of results: each row with the commit of its file.
+    """Write the coverage table from files of results: each row with the day of its file's commit.
 
     Raises:
         ValueError: The files are of several states.
@@ -164,9 +170,9 @@ def publish(files: Iterable[Path]) -> None:
     states = {file.name.partition(".")[0] for file in files}
     if len(states) != 1:
         raise ValueError(f"results of several states: {', '.join(sorted(states)) or 'none'}")
-    commit = states.pop().partition("-")[0]
+    day = day_of(states.pop().partition("-")[0])
     cells = (table.Record(*cell) for row in _rows(files) for cell in row["rows"])
-    table.publish([cell._replace(commit=commit) for cell in cells])
+    table.publish([cell._replace(day=day) for cell in cells])
 
 
 def main(words: list[str] | None = None) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 import cklang as ck
 from cklang.errors import CkError
 from cklang.testing import Call, calls, check, check_call
+from cklang.testing.printed_test import printed_test
 from cklang.testing.strategies import Layout, Values
 from tests.support.algorithms import DEEP, narrow
 from tests.support.by_reference import replace_kernels
@@ -232,6 +233,15 @@ def test_a_call_is_printed_as_it_is_made() -> None:
     assert "bias" not in arguments
     for name, value in again.arguments().items():
         np.testing.assert_array_equal(value, arguments[name])
+
+
+def test_a_lambda_on_the_line_of_a_function_is_printed_alone() -> None:
+    text = "def test(): return lambda x, scale: 2 * x * scale\n"
+    linecache.cache["<line>"] = (len(text), None, [text], "<line>")
+    names: dict[str, Any] = {}
+    exec(compile(text, "<line>", "exec"), names)
+    printed = printed_test(Call(op=scaled, dims={"M": 1, "N": 1}), names["test"](), "")
+    assert "\nexpected = lambda x, scale: 2 * x * scale\n" in printed
 
 
 @ck.op

@@ -123,9 +123,14 @@ def test_the_gradient_of_a_bias_is_another_question() -> None:
         tasks_of(distant, SMALL, GradientKind(bias=True))
 
 
-def test_what_has_no_gradient_or_no_score_is_not_measured() -> None:
-    with pytest.raises(CkError, match="CK-G006"):
-        gradient_tasks(capped, B=1, H=2, S=3, T=4, D=64)
+def test_the_derivative_of_a_score_is_a_part_of_the_question() -> None:
+    (task, _) = gradient_tasks(capped, B=1, H=2, S=3, T=4, D=64)
+    assert sorted(task.functions) == ["derivative", "score"]
+    assert task.problem.signature.derivative
+    assert '"derivative":true' in problem_text(task.problem).replace(" ", "")
+
+
+def test_what_has_no_score_is_not_measured() -> None:
     assert gradient_tasks(distant, **{**SMALL, "T": 0}) == []
 
 

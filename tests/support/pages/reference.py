@@ -119,9 +119,13 @@ def signature(value: Any) -> str:
     return f"({', '.join(parts)})"
 
 
+CONSTANTS = {"cklang.emulator.MEMORY_LINE": "bytes in a line of the caches in front of memory"}
+"""What the public numbers are: the docstring of an int is that of its type."""
+
+
 def _entry(name: str, value: Any, level: str) -> Iterator[str]:
-    if isinstance(value, int):  # a constant, whose docstring is that of its type
-        yield f"\n{level} `{name}`\n\nThe number {value}.\n"
+    if name in CONSTANTS:
+        yield f"\n{level} `{name}`\n\n{value} {CONSTANTS[name]}.\n"
         return
     is_called = callable(value) and name not in FROM_CALLS
     shown = signature(value) if is_called else ""

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-__all__ = ["on_files", "on_page_markdown", "with_links"]
+__all__ = ["VERSION", "on_config", "on_files", "on_page_markdown", "with_links"]
+
+VERSION = "MIKE_DOCS_VERSION"
+"""The environment variable in which mike says that it builds one version among several."""
 
 _PLOTS = Path(__file__).parents[3] / "benchmarks" / "data" / "plots"
 _FROM_DOCS = "../benchmarks/data/plots/"
@@ -24,6 +28,13 @@ def with_links(text: str, pages: Collection[str], folder: str = "") -> str:
         return f"[{match[0]}]({folder}{match[1]})" if match[1] in pages else match[0]
 
     return re.sub(r"`docs/([\w/-]+\.\w+)`", link, text).replace(_FROM_DOCS, "plots/")
+
+
+def on_config(config: Any) -> Any:
+    """Show a selector of versions on pages that mike builds."""
+    if VERSION in os.environ:
+        config.extra["version"] = {"provider": "mike"}
+    return config
 
 
 def on_files(files: Any, *, config: Any) -> Any:

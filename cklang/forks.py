@@ -7,12 +7,16 @@ here are open in every child; what they guard is small tables that each use leav
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 from weakref import WeakSet
 
-__all__ = ["gpu_is_lost", "lock", "reentrant_lock"]
+__all__ = ["cached_property", "gpu_is_lost", "lock", "reentrant_lock"]
+
+T = TypeVar("T")
 
 gpu_is_lost = False
 """Whether this process was forked from one that used a real GPU, which only that one can use."""
@@ -38,6 +42,28 @@ def reentrant_lock() -> threading.RLock:
     new = threading.RLock()
     _locks.add(new)
     return new
+
+
+class cached_property(functools.cached_property[T]):  # noqa: N801 - it stands for that of functools
+    """``functools.cached_property``, whose lock is open in a forked process.
+
+    Before Python 3.12 one lock guards the property in all instances of its class.
+
+    Example:
+        >>> from cklang import forks
+        >>> class Tile:
+        ...     @forks.cached_property
+        ...     def area(self) -> int:
+        ...         return 64 * 64
+        >>> Tile().area
+        4096
+    """
+
+    def __init__(self, func: Callable[[Any], T]) -> None:
+        super().__init__(func)
+        guard = getattr(self, "lock", None)
+        if guard is not None:
+            _locks.add(guard)
 
 
 def _open_all() -> None:

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 from cklang.codec import canonical_digest, encode, enum_of
 from cklang.errors import error
+from cklang.forks import cached_property
 
 __all__ = [
     "SCHEMA_VERSION",

@@ -26,10 +26,11 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cklang.errors import error
+from cklang.forks import cached_property
 from cklang.optional_type import AllowsNone
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from cklang.autodiff.attention_kernels import (
     by_kernels,
@@ -36,6 +35,7 @@ from cklang.autodiff.step import Gradients, Rule, Step
 from cklang.autodiff.structure import inverse
 from cklang.autodiff.terms import Emitter, Number, Term, where
 from cklang.errors import CkError, error
+from cklang.forks import cached_property
 from cklang.ir.attention import (
     INDICES,
     LENGTHS,

@@ -17,7 +17,7 @@ import json
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from cklang.build.stencil_files import StencilFiles
 from cklang.codec import expect_fields
 from cklang.errors import CkBuildError, error
 from cklang.families import key_from_json
+from cklang.forks import cached_property
 from cklang.keys import AnyKey, KernelSignature, opened
 from cklang.toolchain.prebuilt import STENCILS, prebuilt
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from cklang.arch import arch
 from cklang.debugger.wire import ControlledLaunch, Words
 from cklang.emulator.library import disassemble
 from cklang.emulator.recording import LANES, RecordedLaunch
+from cklang.forks import cached_property
 from cklang.lowering.places import FILL_NAME
 from cklang.profiler.names import readable
 from cklang.profiler.source import Place

@@ -8,9 +8,9 @@ functions are regions of the IR with canonical text, so equal functions have equ
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 
 from cklang.codec import canonical_digest
+from cklang.forks import cached_property
 from cklang.ir.nodes import Function, print_function
 
 __all__ = ["NO_FUNCTIONS", "Functions"]

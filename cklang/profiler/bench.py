@@ -13,7 +13,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from cklang.device.device_array import to_device
 from cklang.display import ShownAsText
 from cklang.emulator.recording import RecordedLaunch, timing
 from cklang.errors import error
+from cklang.forks import cached_property
 from cklang.ops.predict import predict
 from cklang.profiler.model import launch_profile
 from cklang.runtime.op import Op

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -15,6 +14,7 @@ from cklang.clock.constants import ClockConstants, constants_of
 from cklang.clock.kernel import LaunchDetail, cycles_without, launch_detail, time_of
 from cklang.clock.native import REASONS
 from cklang.emulator.recording import RecordedLaunch
+from cklang.forks import cached_property
 from cklang.profiler.counters import Counter, counters_of
 from cklang.profiler.facts import LaunchFacts, distinct_bytes, facts_of, scale_of
 from cklang.profiler.memory import CacheRequests, cache_requests

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 
 from cklang.emulator.recording import RecordedLaunch, timing
 from cklang.errors import error
+from cklang.forks import cached_property
 from cklang.profiler import att, html, perfetto, speedscope, tables, text
 from cklang.profiler.advice import Advice, advice_of
 from cklang.profiler.model import KernelRow, LaunchProfile, kernel_rows, launch_profile

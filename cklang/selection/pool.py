@@ -9,7 +9,6 @@ questions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -23,6 +22,7 @@ from cklang.families import AnyFamily, family_of
 from cklang.families.cost_constants import fitted
 from cklang.families.protocol import CostModel, Times
 from cklang.families.rule import ProblemRule, Rejection
+from cklang.forks import cached_property
 from cklang.keys import AnyKey
 
 __all__ = ["AnyPool", "Legal", "Pool", "Times"]

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
@@ -38,19 +41,26 @@ def call(m: int) -> np.ndarray:
 
 
 def in_child(work: Callable[[], bool]) -> bool:
-    """Whether a forked process ends in time and ``work`` is true there."""
+    """Whether a forked process ends in time and ``work`` is true there; stderr says why not."""
     child = os.fork()
     if child == 0:
+        faulthandler.dump_traceback_later(SECONDS / 2, file=sys.__stderr__)
         try:
             os._exit(0 if work() else 1)
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(2)
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
-            return os.waitstatus_to_exitcode(status) == 0
+            code = os.waitstatus_to_exitcode(status)
+            if code:
+                print(f"the child ended with {code}", file=sys.stderr)
+            return code == 0
         time.sleep(0.01)
+    print(f"the child did not end in {SECONDS} s", file=sys.stderr)
     os.kill(child, 9)
     os.waitpid(child, 0)
     return False
@@ -103,6 +113,25 @@ def test_a_process_may_fork_while_its_threads_run_kernels() -> None:
         for thread in threads:
             thread.join()
     np.testing.assert_array_equal(call(80), expected[80])
+
+
+def test_a_property_that_another_thread_computes_is_computed_in_a_child() -> None:
+    begun, done = threading.Event(), threading.Event()
+
+    class Slow:
+        @forks.cached_property
+        def value(self) -> int:
+            if threading.current_thread() is not threading.main_thread():
+                begun.set()
+                done.wait(SECONDS)
+            return 1
+
+    other = threading.Thread(target=lambda: Slow().value)
+    other.start()
+    begun.wait()
+    assert in_child(lambda: Slow().value == 1)
+    done.set()
+    other.join()
 
 
 @pytest.mark.parametrize("make", [forks.lock, forks.reentrant_lock])

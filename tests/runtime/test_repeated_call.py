@@ -198,10 +198,12 @@ def test_a_machine_without_a_compiler_makes_launches_one_by_one(
 def test_a_repeated_call_reads_one_variable_without_the_environments_own_functions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Launch, "__call__", inspect.unwrap(Launch.__call__))
+    for kind in (Launch, LaunchSequence):
+        monkeypatch.setattr(kind, "__call__", inspect.unwrap(kind.__call__))
     op, arrays = one.using(PLAIN), values(1)
     monkeypatch.setenv("CKLANG_DEVICE", GPU)
-    op(*arrays)
+    for _ in range(_REPEATED):
+        op(*arrays)
     codes = entered(lambda: op(*arrays))
     package = str(Path(ck.__file__).parent)
     others = [code.co_name for code in codes if not code.co_filename.startswith(package)]

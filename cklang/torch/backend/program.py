@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -13,6 +12,7 @@ from torch.fx import Node
 from torch.fx.node import map_aggregate
 
 from cklang.errors import CkError
+from cklang.forks import cached_property
 from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function, Value
 from cklang.ir.rewrite import needed_operations

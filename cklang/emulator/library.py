@@ -22,6 +22,7 @@ __all__ = [
     "KernelFacts",
     "LineRow",
     "Stats",
+    "blocking_launches",
     "census",
     "debug_request",
     "disassemble",
@@ -130,6 +131,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_fault": (ctypes.c_char_p, (ctypes.c_int,)),
     "ckemu_get_stats": (ctypes.c_int, (ctypes.c_int, ctypes.c_uint, ctypes.POINTER(_Stats))),
     "ckemu_promise_to_wait": (None, (ctypes.c_int,)),
+    "ckemu_let_launches_wait": (ctypes.c_int, (ctypes.c_int,)),
     "ckemu_fidelity": (ctypes.c_int, (ctypes.c_int, _FIDELITY, ctypes.c_void_p)),
     "ckemu_get_kernel": (ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(_KernelFacts))),
     "ckemu_census": (
@@ -343,6 +345,21 @@ def promise_to_wait() -> Callable[[int], None]:
     """
     promise: Callable[[int], None] = load().ckemu_promise_to_wait
     return promise
+
+
+@contextmanager
+def blocking_launches() -> Iterator[None]:
+    """Let launches return when their kernels are done, as with ``HIP_LAUNCH_BLOCKING=1``.
+
+    For host programs that read memory of their own, which a kernel writes, right after a launch.
+    It holds for all threads, inside of the ``with`` statement.
+    """
+    library = load()
+    before = library.ckemu_let_launches_wait(1)
+    try:
+        yield
+    finally:
+        library.ckemu_let_launches_wait(before)
 
 
 def stats(device: int, launches: int = 1) -> Stats:

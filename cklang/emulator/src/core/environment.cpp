@@ -69,6 +69,12 @@ u64 milliseconds_of(const char* name) {
   return static_cast<u64>(seconds) * 1000;
 }
 
+/// Variables of ROCm: anything but 0 is on.
+bool is_on(const char* name) {
+  const char* text = text_of(name);
+  return text != nullptr && std::string_view(text) != "0";
+}
+
 /// Names of GPUs; `gfx942*8` is eight of a kind.
 std::vector<std::string> gpus_of(const char* name) {
   std::vector<std::string> gpus;
@@ -115,8 +121,8 @@ Environment read() {
     const bool abort = number_of("CKLANG_FAULT", words_of(text).front(), kFaults) == 0;
     found.fault = abort ? AfterFault::Abort : AfterFault::Report;
   }
-  const char* xnack = text_of("HSA_XNACK");
-  found.xnack = xnack != nullptr && std::string_view(xnack) != "0";
+  found.xnack = is_on("HSA_XNACK");
+  found.launches_wait = is_on("HIP_LAUNCH_BLOCKING");
   found.schedule = number_of("CKLANG_SCHEDULE");
   found.timeout = milliseconds_of("CKLANG_TIMEOUT");
   const std::pair<const char*, std::string*> paths[] = {{"CKLANG_REPORTS", &found.reports},

@@ -24,6 +24,7 @@ struct Environment {
   u64 timeout = 0;                     // CKLANG_TIMEOUT in milliseconds; 0: none
   AfterFault fault = AfterFault::Abort;  // CKLANG_FAULT
   bool xnack = false;                  // HSA_XNACK: kernels may reach memory that only the host knows
+  bool launches_wait = false;          // HIP_LAUNCH_BLOCKING: a launch returns when its kernel is done
   std::string reports;                 // CKLANG_REPORTS: where reports of checks are written
   std::string suppressions;            // CKLANG_SUPPRESSIONS: which of them are ignored
   std::vector<std::string> gpus;       // CKLANG_GPUS: empty if it does not say

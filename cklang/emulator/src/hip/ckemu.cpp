@@ -82,6 +82,12 @@ CKEMU_EXPORT int ckemu_get_stats(int number, unsigned launches, ::ckemu_stats* s
 
 CKEMU_EXPORT void ckemu_promise_to_wait(int promised) { promise_to_wait(promised != 0); }
 
+CKEMU_EXPORT int ckemu_let_launches_wait(int wait) {
+  const bool before = launches_wait();
+  let_launches_wait(wait != 0);
+  return before;
+}
+
 CKEMU_EXPORT int ckemu_fidelity(int number, void (*emit)(void*, const char*, uint64_t), void* context) {
   std::map<std::string, u64> counts;
   Device* gpu = device(number);

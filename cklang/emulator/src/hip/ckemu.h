@@ -44,6 +44,10 @@ int ckemu_get_stats(int device, unsigned launches, struct ckemu_stats* stats);
  * until its next wait. */
 void ckemu_promise_to_wait(int promised);
 
+/* Whether launches from now on, of any thread, return when their kernels are done (1) or at once (0). Returns what held
+ * before; at first HIP_LAUNCH_BLOCKING says. */
+int ckemu_let_launches_wait(int wait);
+
 /* Calls `emit` with each distinct operation of the last launch and how often waves executed it. */
 int ckemu_fidelity(int device, void (*emit)(void* context, const char* operation, uint64_t count),
                    void* context);

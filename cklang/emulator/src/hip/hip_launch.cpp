@@ -60,8 +60,10 @@ hipError_t launch_at(const Place& place, Function& function, const LaunchShape& 
     if (const hipError_t error = record_event(place.start, place.stream); error != hipSuccess) return error;
   }
   const hipError_t error = submit(queue, {NodeKind::Kernel, [ready] { run_prepared(*ready); }, false, false, &function});
-  if (error != hipSuccess || place.stop == nullptr) return error;
-  return record_event(place.stop, place.stream);
+  if (error != hipSuccess) return error;
+  const hipError_t recorded = place.stop == nullptr ? hipSuccess : record_event(place.stop, place.stream);
+  if (launches_wait()) await(point_of(queue));
+  return recorded;
 }
 
 hipError_t launch_module(const Place& place, void* handle, const LaunchShape& shape, void** parameters, void** extra) {

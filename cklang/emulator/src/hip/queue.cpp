@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/environment.h"
 #include "core/immortal.h"
 #include "core/pool.h"
 #include "core/progress.h"
@@ -257,6 +258,10 @@ class Machine {
 
 namespace {
 Machine& machine() { return immortal<Machine>(); }
+bool& waits_for_launches() {
+  static bool wait = environment().launches_wait;
+  return wait;
+}
 }  // namespace
 
 Ref<Queue> open_queue(Device& gpu, bool blocking, u32 flags, int priority) {
@@ -266,6 +271,8 @@ void close_queue(const Ref<Queue>& queue) { machine().close(queue); }
 Ref<Queue> null_queue(Device& gpu) { return machine().null(gpu); }
 Point enqueue(const Ref<Queue>& queue, Command&& command) { return machine().add(queue, static_cast<Command&&>(command)); }
 void promise_to_wait(bool promised) { machine().promise_to_wait(promised); }
+void let_launches_wait(bool wait) { __atomic_store_n(&waits_for_launches(), wait, __ATOMIC_RELAXED); }
+bool launches_wait() { return __atomic_load_n(&waits_for_launches(), __ATOMIC_RELAXED); }
 Point point_of(const Ref<Queue>& queue) { return machine().now(queue); }
 bool reached(const Point& point) { return machine().reached(point); }
 void await(const Point& point) { machine().await(point); }

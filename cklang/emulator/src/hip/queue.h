@@ -65,6 +65,9 @@ Point enqueue(const Ref<Queue>& queue, Command&& command);
 /// The calling thread says that it waits for what it enqueues from now on, or no longer says so. It runs these
 /// commands itself while it waits, so no thread is woken for them; the word holds until its next wait.
 void promise_to_wait(bool promised);
+/// Whether launches from now on return when their kernels are done; at first HIP_LAUNCH_BLOCKING says so.
+void let_launches_wait(bool wait);
+bool launches_wait();
 /// Where `queue` is now: all that was enqueued so far.
 Point point_of(const Ref<Queue>& queue);
 bool reached(const Point& point);

@@ -50,4 +50,10 @@ TABLE: tuple[Rule, ...] = (
         "Triton is not installed, whose compiler makes the kernels",
         "pip install triton",
     ),
+    row(
+        "E007",
+        CkUnsupportedError,
+        "FlyDSL is not installed, whose compiler makes the kernels",
+        "pip install flydsl",
+    ),
 )

@@ -18,11 +18,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 
 from cklang import knobs
 from cklang.errors import error
+from cklang.forks import cached_property
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root
 
@@ -157,7 +158,7 @@ class Toolchain:
         A symbol that is left undefined is an error: an epilogue that was not filled in.
         """
         flags = ["-shared", "--no-undefined", *map(str, objects), "-o", str(output)]
-        return [*self._linker, *flags]
+        return [*self.linker, *flags]
 
     def compile_cxx(
         self, source: Path, output: Path, *, flags: Sequence[str] = ("-O3",)
@@ -205,7 +206,7 @@ class Toolchain:
         process that loads the library.
         """
         if self.kind is Kind.ZIG:
-            start = [*self._linker, "-shared", "--gc-sections"]
+            start = [*self.linker, "-shared", "--gc-sections"]
         else:
             start = [*self.clang, "-shared", "-Wl,--gc-sections"]
         return [*start, *map(str, objects), "-o", str(output)]
@@ -237,7 +238,8 @@ class Toolchain:
         return (str(self.program), "--driver-mode=g++", "-static-libstdc++")
 
     @property
-    def _linker(self) -> tuple[str, ...]:
+    def linker(self) -> tuple[str, ...]:
+        """The command that is ``ld.lld``."""
         if self.kind is Kind.ZIG:
             return (str(self.program), "ld.lld")
         return (str(self._beside("ld.lld", f"ld.lld-{_major(self.version)}")),)

@@ -55,6 +55,7 @@ LAYERS = (
     "gradients",
     "torch",
     "triton",
+    "flydsl",
     "tune",
     "profiler",
     "debugger",

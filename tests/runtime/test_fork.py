@@ -44,7 +44,7 @@ def in_child(work: Callable[[], bool]) -> bool:
     """Whether a forked process ends in time and ``work`` is true there; stderr says why not."""
     child = os.fork()
     if child == 0:
-        faulthandler.dump_traceback_later(SECONDS / 2, file=sys.__stderr__)
+        faulthandler.dump_traceback_later(SECONDS / 2, file=2)
         try:
             os._exit(0 if work() else 1)
         except BaseException:

@@ -3,11 +3,13 @@
 
 The table (``silicon/conv_forward_gfx950.csv`` below ``CKLANG_DATA_DIR``) has 30 kernels of CK
 Tile's tile engine, named by tile and pipeline, on an MI355X. Their warps are those of the default
-rule set of CK Tile's dispatcher, which has the same ten tiles (:data:`WARPS`). The cost model
-prices these kernels and chooses one; the choice is scored by its measured time, and the speed of
+rule set of CK Tile's dispatcher, which has the same ten tiles (:data:`WARPS`). Their times are
+those of channels and features rounded up to multiples of 16 (:data:`GRANULE`), so that is what the
+cost model prices. It chooses a kernel; the choice is scored by its measured time, and the speed of
 the quickest kernel is the oracle's. Rows named *catalogue* choose among the timed kernels that
-cklang's preset has. Prints Markdown; ``--fit`` also fits the constants of convolutions to all rows
-and stores them; ``--folds`` scores the fit in cross-validation. Both need scipy and autograd.
+cklang's preset has, those named *select* price the preset's own kernels on the problem as a call
+has it. Prints Markdown; ``--fit`` also fits the constants of convolutions to all rows and stores
+them; ``--folds`` scores the fit in cross-validation. Both need scipy and autograd.
 
     python benchmarks/conv_choice.py --folds
 """
@@ -17,8 +19,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,13 +34,26 @@ from cklang.families.conv.problem import ConvProblem, conv_problem
 from cklang.families.cost_constants import PRODUCTS, Constants, FittedSet, fitted, fitted_sets
 from cklang.families.gemm.cost.model import CostModel
 from cklang.families.gemm.cost.terms import costs, geometry, step_time, times
-from cklang.families.gemm.cost.traits import Columns, Traits, matrix_rate
+from cklang.families.gemm.cost.traits import Columns, Traits, matrix_rate, traits_of
 from cklang.families.gemm.key import GemmKey, Pipeline
 from cklang.families.gemm.pipelines import PIPELINES
 from cklang.selection.select import select
 from cklang.types import bf16
 
-__all__ = ["TABLE", "Measured", "Score", "out_of_fold", "predicted", "score"]
+__all__ = [
+    "TABLE",
+    "Measured",
+    "Predictions",
+    "Score",
+    "out_of_fold",
+    "predicted",
+    "predictions",
+    "score",
+    "scores",
+    "selected",
+    "shares",
+    "time_errors",
+]
 
 TABLE = "silicon/conv_forward_gfx950.csv"
 GPU = "gfx950"
@@ -59,16 +73,27 @@ WARPS = {
 """Warps of the timed kernels, by rows and columns of the tile (CK Tile,
 ``dispatcher/codegen/unified_grouped_conv_codegen.py``)."""
 WIDTHS = (4, 8)
-"""Elements that one access to the image and to the weight moves at most, from the same rules."""
+"""Elements that one access to the image and to the weight moves, from the same rules."""
+GRANULE = 16
+"""Channels and features of the timed problems are rounded up to a multiple of it: what every kernel
+takes for 3 or 24 channels is what 16 or 32 cost, not what single elements would."""
+NOT_FITTED = Pipeline.COMPV4
+"""Its kernels take the same time for all columns and depths of a tile, so the table's names are
+not what was timed."""
 
 FITTED = (
     *("launch", "matrix", "lds", "load", "issue", "latency_prefetch", "serial_prefetch"),
-    *("load_issue", "prologue", "fill", "epilogue", "epilogue_latency"),
-    *("last_level", "memory_warm", "l2"),
+    *("beyond_k", "prologue", "fill", "epilogue", "epilogue_latency", "tail"),
+    *("last_level", "memory_warm", "memory_cold", "l2"),
 )
-"""The constants that forward convolutions can tell; the others stay those of products."""
-_RIDGE = 0.03
+"""The constants that forward convolutions can tell; the others stay those of products. All accesses
+were wide, so the table cannot tell what each of them costs (``load_issue``)."""
+_START = {"beyond_k": 0.5}
+"""Where those begin that products have as 0."""
+_RIDGE = 2e-3
 """Weight of the distance from the constants of products, in squared logarithms."""
+_FAR = 4.0
+"""The most that a constant may differ from that of products, as a logarithm."""
 _TEMPERATURE = 0.04
 """Relative time over which the fit shares a choice among kernels."""
 _REGRET = 20.0
@@ -88,6 +113,8 @@ class Measured:
     columns: tuple[str, ...]
     """Kernels; those with the shortest loops first, which win where times are predicted equal."""
     problems: tuple[ConvProblem, ...]
+    timed: tuple[ConvProblem, ...]
+    """The problems with the channels and features that were computed."""
     us: Floats
     """Measured, [problems, columns]."""
     filters: tuple[tuple[str, ...], ...]
@@ -108,7 +135,8 @@ class Measured:
         columns.sort(key=lambda name: PIPELINES[_pipeline(name)].least)
         return cls(
             columns=tuple(columns),
-            problems=tuple(map(_problem, rows)),
+            problems=tuple(_problem(row) for row in rows),
+            timed=tuple(_problem(row, GRANULE) for row in rows),
             us=np.array([[float(row[name]) for name in columns] for row in rows]),
             filters=tuple((row["K"], row["C"], row["Y"], row["X"]) for row in rows),
         )
@@ -128,14 +156,19 @@ class Measured:
     @cached_property
     def folds(self) -> npt.NDArray[np.intp]:
         """The fold of each problem."""
+        return self.partition(0)
+
+    def partition(self, seed: int) -> npt.NDArray[np.intp]:
+        """Return the fold of each problem, drawn anew for each seed."""
         distinct = sorted(set(self.filters))
-        order = np.random.RandomState(0).permutation(len(distinct))
+        order = np.random.RandomState(seed).permutation(len(distinct))
         fold = {distinct[place]: i % FOLDS for i, place in enumerate(order)}
         return np.array([fold[each] for each in self.filters], np.intp)
 
 
-def _problem(row: dict[str, str]) -> ConvProblem:
-    n, c, k, h, w, y, x = (int(row[name]) for name in ("N", "C", "K", "Hi", "Wi", "Y", "X"))
+def _problem(row: dict[str, str], granule: int = 1) -> ConvProblem:
+    n, h, w, y, x = (int(row[name]) for name in ("N", "Hi", "Wi", "Y", "X"))
+    c, k = (-(-int(row[name]) // granule) * granule for name in ("C", "K"))
     return conv_problem(
         (n, h, w, c),
         (k, y, x, c),
@@ -163,10 +196,10 @@ def _column(key: GemmKey) -> str:
     return f"{'x'.join(map(str, a.tile))}_{a.pipeline.value}" if same else ""
 
 
-def timed(table: Measured, column: str, channels: int = max(WIDTHS)) -> Traits:
-    """Return a timed kernel as the cost model sees it, on an image of so many channels."""
+def traits(table: Measured, column: str) -> Traits:
+    """Return a timed kernel as the cost model sees it."""
     tile, row = _tile(column), PIPELINES[_pipeline(column)]
-    of_a, of_b = (math.gcd(channels, width) * bf16.bytes for width in WIDTHS)
+    of_a, of_b = (width * bf16.bytes for width in WIDTHS)
     return Traits.of(
         table.spec,
         tile=tile,
@@ -185,18 +218,29 @@ def timed(table: Measured, column: str, channels: int = max(WIDTHS)) -> Traits:
 
 def predicted(table: Measured, constants: Constants, rows: npt.NDArray[np.intp]) -> Floats:
     """Return the predicted time of each timed kernel, [rows, columns]."""
-    problems = [table.problems[row] for row in rows]
-    models = {
-        width: CostModel(
-            [timed(table, column, width) for column in table.columns], table.spec, constants
-        )
-        for width in {_width(problem) for problem in problems}
-    }
-    return np.stack([models[_width(problem)].times_of(problem) for problem in problems])
+    kernels = [traits(table, column) for column in table.columns]
+    model = CostModel(kernels, table.spec, constants)
+    return np.stack([model.times_of(table.timed[row]) for row in rows])
 
 
-def _width(problem: ConvProblem) -> int:
-    return math.gcd(problem.channels, max(WIDTHS))
+def selected(table: Measured, constants: Constants, rows: npt.NDArray[np.intp]) -> Floats:
+    """Return the predicted time of cklang's kernels where one was timed, else infinity.
+
+    These are the kernels of the preset that can compute the problem as it is published, with their
+    own widths of access: what a call chooses among. [rows, columns]
+    """
+    pool = select(table.problems[0], arch=GPU, preset="catalogue").pool
+    place = {name: i for i, name in enumerate(table.columns)}
+    column = np.array([place.get(_column(key), -1) for key in pool.keys])
+    kernels = np.flatnonzero(column >= 0)
+    keys = [pool.keys[kernel] for kernel in kernels]
+    model = CostModel([traits_of(key, table.spec) for key in keys], table.spec, constants)
+    result = np.full((len(rows), len(table.columns)), np.inf)
+    for us, row in zip(result, rows, strict=True):
+        problem = table.problems[row]
+        legal = pool.legal(problem)[kernels]
+        np.minimum.at(us, column[kernels][legal], model.times_of(problem)[legal])
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +254,16 @@ class Score:
     best: float
     """How often the choice is the oracle's."""
 
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} | {self.median:.3f} | {self.tenth:.3f} | {self.best:.1%}"
 
-def score(table: Measured, us: Floats) -> Score:
-    """Score the choice of the least of ``us``, [problems, columns]."""
-    chosen = table.us[np.arange(len(us)), us.argmin(1)]
-    share = table.us.min(1) / chosen
+
+def score(table: Measured, us: Floats, best: Floats | None = None) -> Score:
+    """Score the choice of the least of ``us``, [problems, columns].
+
+    ``best`` is the oracle's time of each problem if that of the table's columns is not.
+    """
+    share = shares(table, us, best)
     return Score(
         mean=float(share.mean()),
         median=float(np.median(share)),
@@ -223,31 +272,37 @@ def score(table: Measured, us: Floats) -> Score:
     )
 
 
+def shares(table: Measured, us: Floats, best: Floats | None = None) -> Floats:
+    """Return the speed of each choice as a part of the oracle's, [problems]."""
+    chosen = table.us[np.arange(len(us)), us.argmin(1)]
+    share: Floats = (table.us.min(1) if best is None else best) / chosen
+    return share
+
+
 def fit(table: Measured, rows: npt.NDArray[np.intp]) -> Constants:
     """Return the constants with the least expected regret of the choice, and error of the times.
 
     A choice is shared among kernels by their predicted times; its regret is the logarithm of the
-    measured time over the least. Kernels are priced with their widest accesses, so rows whose
-    channels allow no wide ones do not count.
+    measured time over the least. Kernels of :data:`NOT_FITTED` do not count.
     """
     import autograd.numpy as tracing
     from autograd import value_and_grad
     from scipy.optimize import minimize
 
-    wide = np.array([table.problems[row].channels % 8 == 0 for row in rows])
-    rows = rows[wide]
-    columns = Columns.stack([timed(table, column) for column in table.columns])
-    log_us = np.log(table.us[rows])
+    kept = np.array([_pipeline(column) is not NOT_FITTED for column in table.columns])
+    names = [column for column, counts in zip(table.columns, kept, strict=True) if counts]
+    columns = Columns.stack([traits(table, name) for name in names])
+    log_us = np.log(table.us[rows][:, kept])
     regret = log_us - log_us.min(1)[:, None]
     m, n, k, products, *unique = np.array(
         [
             (each.m, each.n, each.k, each.products, *each.unique_fraction)
-            for each in (table.problems[row] for row in rows)
+            for each in (table.timed[row] for row in rows)
         ]
     ).T[:, :, None]
     fraction: Any = tuple(unique)
     counts = geometry(columns, table.spec, m, n, k, products, fraction)
-    start = asdict(fitted(table.spec).constants)
+    start = asdict(fitted(table.spec, PRODUCTS).constants) | _START
 
     def constants(theta: Floats) -> Constants:
         moved = {name: start[name] * tracing.exp(theta[i]) for i, name in enumerate(FITTED)}
@@ -268,19 +323,39 @@ def fit(table: Measured, rows: npt.NDArray[np.intp]) -> Constants:
         return total
 
     zeros = np.zeros(len(FITTED))
-    bounds = [(-2.0, 2.0)] * len(FITTED)
+    bounds = [(-_FAR, _FAR)] * len(FITTED)
     minimum = minimize(value_and_grad(loss), zeros, jac=True, method="L-BFGS-B", bounds=bounds)
     return Constants(
         **{name: float(f"{v:.5g}") for name, v in asdict(constants(minimum.x)).items()}
     )
 
 
-def out_of_fold(table: Measured) -> Floats:
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """Predicted times of all problems by one set of constants, [problems, columns]."""
+
+    timed: Floats
+    """Of the kernels as they were timed."""
+    own: Floats
+    """Of cklang's kernels on the problems as published: :func:`selected`."""
+
+
+def in_sample(table: Measured, constants: Constants) -> Predictions:
+    """Return predictions of all problems by one set of constants."""
+    every = np.arange(len(table.problems))
+    return Predictions(
+        timed=predicted(table, constants, every), own=selected(table, constants, every)
+    )
+
+
+def out_of_fold(table: Measured) -> Predictions:
     """Return predictions by constants fitted without the weights of the predicted rows."""
-    result = np.empty_like(table.us)
+    result = Predictions(timed=np.empty_like(table.us), own=np.empty_like(table.us))
     for fold in range(FOLDS):
         rows = np.flatnonzero(table.folds == fold)
-        result[rows] = predicted(table, fit(table, np.flatnonzero(table.folds != fold)), rows)
+        constants = fit(table, np.flatnonzero(table.folds != fold))
+        result.timed[rows] = predicted(table, constants, rows)
+        result.own[rows] = selected(table, constants, rows)
     return result
 
 
@@ -289,33 +364,52 @@ def _only(table: Measured, us: Floats, columns: Sequence[str]) -> Floats:
     return np.where(kept, us, np.inf)
 
 
-def scores(table: Measured, with_fit: bool) -> dict[str, Score]:
-    """Return the rows of the table of results."""
-    every = np.arange(len(table.problems))
-    by_products = predicted(table, fitted(table.spec, PRODUCTS).constants, every)
-    by_convolutions = predicted(table, fitted(table.spec, "conv").constants, every)
+def predictions(table: Measured, *, with_fit: bool) -> dict[str, Predictions]:
+    """Return the predictions to be judged, by how they came about."""
+    result = {
+        "constants of products": in_sample(table, fitted(table.spec, PRODUCTS).constants),
+        "in sample": in_sample(table, fitted(table.spec, "conv").constants),
+    }
+    if with_fit:
+        result["out of fold"] = out_of_fold(table)
+    return result
+
+
+def scores(table: Measured, by_name: Mapping[str, Predictions]) -> dict[str, Score]:
+    """Return the rows of the table of choices."""
+    by_products = by_name["constants of products"].timed
     result = {
         "the better of two tiles, always": score(table, _only(table, table.us, TWO_TILES)),
         "two tiles, constants of products": score(table, _only(table, by_products, TWO_TILES)),
-        "30 kernels, constants of products": score(table, by_products),
-        "30 kernels, constants of convolutions, in sample": score(table, by_convolutions),
         "catalogue, the best": score(table, _only(table, table.us, table.known)),
-        "catalogue, constants of convolutions, in sample": score(
-            table, _only(table, by_convolutions, table.known)
-        ),
     }
-    if with_fit:
-        held_out = out_of_fold(table)
-        result["30 kernels, constants of convolutions, out of fold"] = score(table, held_out)
-        result["catalogue, constants of convolutions, out of fold"] = score(
-            table, _only(table, held_out, table.known)
-        )
+    for name, each in by_name.items():
+        result[f"30 kernels, {name}"] = score(table, each.timed)
+        result[f"catalogue, {name}"] = score(table, _only(table, each.timed, table.known))
+        result[f"select, {name}"] = score(table, each.own)
     return result
+
+
+def time_errors(table: Measured, us: Floats) -> dict[str, tuple[float, float, float]]:
+    """Return the median, mean and 90th percentile of the relative error of times, by kernels."""
+    error = np.abs(us / table.us - 1.0)
+    winners = table.us == table.us.min(1)[:, None]
+    without = [_pipeline(column) is not NOT_FITTED for column in table.columns]
+    kinds = {
+        "the best kernel": error[winners],
+        "catalogue": error[:, np.isin(table.columns, table.known)],
+        "without compv4": error[:, without],
+        "30 kernels": error,
+    }
+    return {
+        name: (float(np.median(e)), float(e.mean()), float(np.quantile(e, 0.9)))
+        for name, e in kinds.items()
+    }
 
 
 def fitted_set(table: Measured) -> FittedSet:
     """Fit to all rows; the error is that of the choice, out of fold."""
-    us = out_of_fold(table)
+    us = out_of_fold(table).timed
     held_out = score(table, us)
     winner = table.us == table.us.min(1)[:, None]
     error = np.abs(us / table.us - 1.0)[winner & np.isfinite(us)]
@@ -351,13 +445,18 @@ def main() -> None:
         path = CONSTANTS / f"{GPU}_{table.spec.compute_units}_conv.json"
         path.write_text(json.dumps(fitted_set(table).to_json(), indent=2) + "\n")
         fitted_sets.cache_clear()
+    by_name = predictions(table, with_fit=options.folds)
     print(f"{len(table.problems)} problems, {len(table.columns)} kernels\n")
     print("| share of the best kernel's speed | mean | median | 10th percentile | best |")
     print("| --- | ---: | ---: | ---: | ---: |")
-    for name, each in scores(table, with_fit=options.folds).items():
-        print(
-            f"| {name} | {each.mean:.3f} | {each.median:.3f} | {each.tenth:.3f} | {each.best:.1%} |"
-        )
+    for name, each in scores(table, by_name).items():
+        print(f"| {name} | {each} |")
+    print("\n| relative error of a time | median | mean | 90th percentile |")
+    print("| --- | ---: | ---: | ---: |")
+    for name, prediction in by_name.items():
+        for kernels, errors in time_errors(table, prediction.timed).items():
+            cells = " | ".join(f"{error:.1%}" for error in errors)
+            print(f"| {kernels}, {name} | {cells} |")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import autograd.numpy as tracing
@@ -46,6 +46,7 @@ START = Constants(
     serial_single=0.7,
     serial_prefetch=0.2,
     load_issue=0.02,
+    beyond_k=0.0,
     prologue=1.0,
     fill=0.3,
     epilogue=2.0,
@@ -58,7 +59,8 @@ START = Constants(
     split=1.5,
     split_atomics=1.0,
 )
-NAMES = [f.name for f in fields(Constants)]
+NAMES = [f.name for f in fields(Constants) if getattr(START, f.name)]
+"""Those that are fitted: K of the tables is a multiple of the tiles' but in few rows."""
 # What the shipped constants of a GPU are fitted to. Its families disagree, for they come from
 # other sessions and kernels: fitted to all four together, gfx950 chooses much worse.
 SHIPPED = {
@@ -168,7 +170,7 @@ def log_times(s: Sample, c: Constants) -> Floats:
 def loss(theta: Floats, samples: Sequence[Sample], start: Floats) -> float:
     """Return what the fit makes small: time error, choice likelihood, distance from the start."""
     values = tracing.exp(theta)
-    c = Constants(**{name: values[i] for i, name in enumerate(NAMES)})
+    c = replace(START, **{name: values[i] for i, name in enumerate(NAMES)})
     total = _RIDGE * tracing.sum((theta - start) ** 2)
     for s in samples:
         predicted = log_times(s, c)
@@ -196,8 +198,8 @@ def fit(tables: Sequence[Table], start: Constants | None = None, steps: int = 25
     minimum = minimize(
         gradient, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps}
     )
-    return Constants(
-        **{n: float(f"{v:.5g}") for n, v in zip(NAMES, np.exp(minimum.x[:-1]), strict=True)}
+    return replace(
+        START, **{n: float(f"{v:.5g}") for n, v in zip(NAMES, np.exp(minimum.x[:-1]), strict=True)}
     )
 
 
@@ -215,8 +217,9 @@ def fold_constants(tables: Sequence[Table], full_fit: Constants, count: int = 5)
     """Return the constants of each fold, fitted without the (N, K) of that fold."""
     assigned = [folds(table, count) for table in tables]
     # Half-way between the common start and the fit on everything: near, yet not the answer.
-    start = Constants(
-        **{n: float(np.sqrt(getattr(START, n) * max(getattr(full_fit, n), 1e-6))) for n in NAMES}
+    start = replace(
+        START,
+        **{n: float(np.sqrt(getattr(START, n) * max(getattr(full_fit, n), 1e-6))) for n in NAMES},
     )
     constants = []
     for fold in range(count):

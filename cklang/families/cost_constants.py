@@ -24,7 +24,7 @@ __all__ = [
     "read_set",
 ]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 PRODUCTS = "gemm"
 """The family whose constants serve all that were not measured themselves."""
 _FOLDER = Path(__file__).parent / "fitted"
@@ -61,6 +61,8 @@ class Constants:
     serial_prefetch: float
     load_issue: float
     """Latency that each load of a thread (16 bytes, or fewer if it must) adds to a K step."""
+    beyond_k: float
+    """Part of a K step that elements beyond K spare: nobody fetches them."""
     prologue: float
     fill: float
     """K steps of latency before a prefetching pipeline is full."""

@@ -124,6 +124,7 @@ class Totals:
 
     def __init__(self, t: Columns, spec: ArchSpec, cost: Costs, c: Constants) -> None:
         self._t, self._c = t, c
+        self._beyond_k = c.beyond_k
         self._units, self._chiplets = float(spec.compute_units), float(spec.chiplets)
         self._cache = cache_bytes(spec) * _MEGA
         most = int(t.occupancy.max())
@@ -174,7 +175,10 @@ class Totals:
         last = (queue - rounds * t.occupancy).astype(np.intp)
         per_step = rounds * self._full + self._steps[last, self._index]
         per_step += self._tail * (1.0 - 1.0 / queue)
-        units = steps * per_step + (rounds + (last > 0)) * self._prologue + queue * self._epilogue
+        needed = steps
+        if self._beyond_k:
+            needed = steps - self._beyond_k * (steps - k / self._step_k)
+        units = needed * per_step + (rounds + (last > 0)) * self._prologue + queue * self._epilogue
 
         together = np.minimum(workgroups, self._resident)
         own = together / self._chiplets

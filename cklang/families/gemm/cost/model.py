@@ -14,7 +14,14 @@ from cklang.arch import ArchSpec, arch
 from cklang.errors import error
 from cklang.families.cost_constants import Constants, fitted
 from cklang.families.gemm.cost.fast import WHOLE, Mixed
-from cklang.families.gemm.cost.terms import costs, geometry, loop_steps, step_time, times
+from cklang.families.gemm.cost.terms import (
+    costs,
+    geometry,
+    loop_steps,
+    needed_steps,
+    step_time,
+    times,
+)
 from cklang.families.gemm.cost.traits import Columns, Floats, Resources, Traits, traits_of
 from cklang.families.gemm.key import GemmKey
 
@@ -168,7 +175,8 @@ class CostModel:
         full = step_time(c, t.occupancy)
         last = step_time(c, g.last)
         p = times(t, g, c, self.constants, full, last)
-        served = g.steps * (g.rounds * t.occupancy + g.partial * g.last)
+        needed = needed_steps(g, self.constants)
+        served = needed * (g.rounds * t.occupancy + g.partial * g.last)
         terms = {"launch": p.launch, "split_k": p.split}
         for name in ("matrix", "lds", "vector", "load", "issue"):
             terms[name] = served * getattr(c, name)

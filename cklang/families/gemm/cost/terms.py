@@ -26,6 +26,7 @@ __all__ = [
     "costs",
     "geometry",
     "loop_steps",
+    "needed_steps",
     "shared_out",
     "step_time",
     "times",
@@ -46,6 +47,8 @@ class Geometry:
 
     steps: Array
     """K steps of one workgroup."""
+    beyond: Array
+    """How many of them, in parts too, are of elements beyond K."""
     workgroups: Array
     queue: Array
     """Workgroups that the busiest compute unit runs."""
@@ -119,11 +122,11 @@ def geometry(
     """
     units, chiplets = float(spec.compute_units), float(spec.chiplets)
     rows, columns = products * np.ceil(m / t.tile_m), np.ceil(n / t.tile_n)
-    workgroups, k_tiles = shared_out(t, units, rows * columns, np.ceil(k / t.tile_k))
+    workgroups, share = shared_out(t, units, rows * columns, np.ceil(k / t.tile_k))
     queue = np.ceil(workgroups / units)
     rounds = np.floor(queue / t.occupancy)
     last = queue - rounds * t.occupancy
-    steps = loop_steps(t, k_tiles)
+    steps = loop_steps(t, np.ceil(share))
     together = np.minimum(workgroups, units * t.occupancy)
     # Consecutive workgroups go to consecutive chiplets and walk down a group of rows first, so
     # that the tiles of one chiplet lie in few rows and in many columns.
@@ -137,6 +140,7 @@ def geometry(
     cache = cache_bytes(spec) * _MEGA
     return Geometry(
         steps=steps,
+        beyond=steps - share * k / (t.tile_k * np.ceil(k / t.tile_k)),
         workgroups=workgroups,
         queue=queue,
         rounds=rounds,
@@ -152,7 +156,7 @@ def geometry(
 
 
 def shared_out(t: Columns, units: float, tiles: Array, k_tiles: Array) -> tuple[Array, Array]:
-    """Return the workgroups of a launch, and the K tiles of the one that has most.
+    """Return the workgroups of a launch, and the K tiles of each, in parts too.
 
     Split-K gives each tile so many; stream-K gives all steps of all tiles to as many workgroups as
     run at once.
@@ -160,7 +164,7 @@ def shared_out(t: Columns, units: float, tiles: Array, k_tiles: Array) -> tuple[
     streams = np.minimum(np.maximum(t.stream, 1.0) * units, np.maximum(tiles * k_tiles, 1.0))
     workgroups = np.where(t.stream > 0, streams, tiles * t.split_k)
     share = np.where(t.stream > 0, tiles * k_tiles / streams, k_tiles / t.split_k)
-    return workgroups, np.ceil(share)
+    return workgroups, share
 
 
 def added(t: Columns, m: Array, n: Array, workgroups: Array) -> Array:
@@ -241,6 +245,11 @@ def step_time(cost: Costs, residents: Array) -> Array:
     return cost.latency * (1.0 + ratio**_SHARPNESS) ** (1.0 / _SHARPNESS)
 
 
+def needed_steps(g: Geometry, c: Constants) -> Array:
+    """Return the K steps of one workgroup as far as they take time: less for those beyond K."""
+    return g.steps - c.beyond_k * g.beyond
+
+
 def times(
     t: Columns, g: Geometry, cost: Costs, c: Constants, full_step: Array, last_step: Array
 ) -> Times:
@@ -254,10 +263,11 @@ def times(
         full_step: A K step with all the workgroups that fit.
         last_step: A K step of the last, partial round.
     """
-    steps = g.steps * (g.rounds * full_step + g.partial * last_step)
+    needed = needed_steps(g, c)
+    steps = needed * (g.rounds * full_step + g.partial * last_step)
     prologues = (g.rounds + g.partial) * cost.prologue
     epilogues = g.queue * g.finished * cost.epilogue
-    tail = c.tail * (1.0 - 1.0 / g.queue) * g.steps * t.occupancy * cost.work
+    tail = c.tail * (1.0 - 1.0 / g.queue) * needed * t.occupancy * cost.work
     units = steps + prologues + epilogues + tail
     cold = 1.0 - g.warm
     memory = g.last_level / c.last_level

@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import cklang as ck
+from cklang.arch import arch
 from cklang.errors import CkError
 from cklang.families import key_from_json
 from cklang.families.conv.problem import ConvProblem, conv_problem
@@ -29,8 +32,6 @@ DIRECTIONS = ("conv", "conv_grad_input", "conv_grad_weight")
 
 
 def refusing(problem: ConvProblem, algorithm: Algorithm, gpu: str = "gfx942") -> set[str]:
-    from cklang.arch import arch
-
     rejections = violations(algorithm, problem.signature, arch(gpu), problem)
     return {rejection.rule for rejection in rejections}
 
@@ -93,6 +94,52 @@ def test_specials_are_what_the_problem_is(
     for each in ConvSpecial:
         refused = "conv-special" in refusing(problem, replace(NARROW, special=each))
         assert refused == (each not in problem.specials)
+
+
+@given(
+    groups=st.sampled_from((1, 2, 16)),
+    features=st.sampled_from((1, 8, 12, 32)),
+    channels=st.sampled_from((1, 2, 8, 12, 32, 1 << 12)),
+    side=st.sampled_from((3, 8, 1 << 9)),
+    stride=st.integers(1, 2),
+    alignment=st.sampled_from((2, 4, 16)),
+    direction=st.sampled_from(DIRECTIONS),
+)
+@settings(max_examples=40)
+def test_short_cuts_of_rules_give_the_rules_answers(
+    groups: int,
+    features: int,
+    channels: int,
+    side: int,
+    stride: int,
+    alignment: int,
+    direction: str,
+) -> None:
+    problem = conv_problem(
+        (2, side, side, groups * channels),
+        (groups * features, 3, 3, channels),
+        groups=groups,
+        stride=stride,
+        alignment=alignment,
+        direction=direction,
+    )
+    spec = arch("gfx942")
+    algorithms = [
+        replace(each, groups_merged=merged, pad_m=padded, pad_n=padded, pad_k=padded, split_k=split)
+        for each in (NARROW, WIDE)
+        for merged in (1, 2, 16)
+        for padded in (True, False)
+        for split in (1, 4)
+        if groups % merged == 0
+    ]
+    for rule in RULES.problems:
+        answers: dict[object, set[bool]] = {}
+        for algorithm in algorithms:
+            refused = rule.check(problem, algorithm, spec) is not None
+            answers.setdefault(rule.decision_key(algorithm), set()).add(refused)
+        assert all(len(each) == 1 for each in answers.values()), rule.id
+        if rule.always_satisfied(problem, spec):
+            assert set().union(*answers.values()) == {False}, rule.id
 
 
 INPUT: dict[str, Any] = {"direction": "conv_grad_input"}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import pairwise
 
 from cklang.arch import ArchSpec
@@ -14,7 +14,7 @@ from cklang.families.gemm.key import Algorithm, ConvSpecial, DKind, ProductKind
 from cklang.families.gemm.rules import RULES as GEMM_RULES
 from cklang.families.rule import RuleSet, Violation
 from cklang.ir.windows import Role
-from cklang.widths import BUFFER_BYTES, DWORD_BYTES
+from cklang.widths import ACCESS_BYTES, BUFFER_BYTES, DWORD_BYTES
 
 __all__ = ["RULES"]
 
@@ -107,10 +107,16 @@ def _taps(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | N
     return _at_most("taps times channels of a product", math.prod(p.window) * channels, _MOST)
 
 
+def _all_in_a_buffer(p: ConvProblem, spec: ArchSpec) -> bool:
+    """Tell whether whole tensors fit a descriptor; groups that a tile merges may reach further."""
+    return p.groups == 1 and all(t.span * t.dtype.bytes <= BUFFER_BYTES for t in p.inputs)
+
+
 @RULES.problem(
     "conv-size",
     "a buffer descriptor counts bytes in 32 bits: of the images, rows and groups of a product",
     reads=("groups_merged", "special"),
+    always_satisfied=_all_in_a_buffer,
 )
 def _size(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     for name, role, tensor in _named(p):
@@ -124,7 +130,7 @@ def _size(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | N
 
 def _named(p: ConvProblem) -> list[tuple[str, Role, ConvTensor]]:
     """Return each operand with its name, and the role whose axes it has."""
-    named = [(name, role, p.tensors[role]) for name, role in zip("ABE", p.roles, strict=True)]
+    named = list(zip("ABE", p.roles, p.inputs[:3], strict=True))
     return named + [(f"D{i}", p.result, d) for i, d in enumerate(p.d)]
 
 
@@ -261,16 +267,21 @@ def _vector_rule(letter: str) -> None:
     field = f"vector_{letter.lower()}"
     place = "ABE".index(letter)
 
+    def fits(p: ConvProblem, width: int, merged: int) -> Violation | None:
+        return _vector_fits(letter, p.roles[place], p.inputs[place], p, width, merged)
+
     def check(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-        role = p.roles[place]
-        width = getattr(algorithm, field)
-        tensor = p.tensors[role]
-        return _vector_fits(letter, role, tensor, p, width, algorithm.groups_merged)
+        return fits(p, getattr(algorithm, field), algorithm.groups_merged)
+
+    def widest_fits(p: ConvProblem, spec: ArchSpec) -> bool:
+        """Tell whether the widest access does: then all do, and those of merged groups too."""
+        return fits(p, ACCESS_BYTES // p.inputs[place].dtype.bytes, 1) is None
 
     RULES.problem(
         f"conv-vector-{letter.lower()}",
         f"each vector access of {letter} is aligned and stays in its channels",
         reads=(field, "groups_merged"),
+        always_satisfied=widest_fits,
     )(check)
 
 
@@ -309,10 +320,16 @@ def _pad_rule(axis: str, place: int) -> None:
         unit = algorithm.tile[place] * (algorithm.split_k if axis == "K" else 1)
         return multiple(axis, p.product(algorithm.groups_merged)[1 + place], unit)
 
+    def decides(algorithm: Algorithm) -> Hashable:
+        if getattr(algorithm, field):
+            return True
+        return algorithm.tile[place], algorithm.groups_merged, algorithm.split_k
+
     RULES.problem(
         f"conv-pad-{axis.lower()}",
         f"without padding along {axis} the extent must be whole tiles",
         reads=(field, "tile", "groups_merged", "split_k"),
+        decision_key=decides,
     )(check)
 
 

@@ -42,13 +42,15 @@ _DRAWS = 2000
 
 def of_likelihood(share: Floats, regret: Floats) -> Floats:
     """Return the gradient of the winner's negative logarithmic likelihood."""
-    return share - (regret == 0.0)
+    slope: Floats = share - (regret == 0.0)
+    return slope
 
 
 def of_regret(share: Floats, regret: Floats) -> Floats:
     """Return the gradient of the expected regret, in units of the regret that counts as one."""
     expected = (share * regret).sum(1, keepdims=True)
-    return share * (regret - expected) / _REGRET_SCALE
+    slope: Floats = share * (regret - expected) / _REGRET_SCALE
+    return slope
 
 
 _REGRET_SCALE = 0.05

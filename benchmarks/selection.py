@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What choosing a kernel costs: a new problem and a known one, among 500 registered kernels.
+"""What choosing a kernel costs: a new problem and a known one.
+
+Products are chosen among 500 registered kernels, convolutions among those of the default preset.
 
 python benchmarks/selection.py
 """
@@ -8,8 +10,12 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
+from typing import Any
 
+from cklang.families.conv.problem import conv_problem
 from cklang.families.gemm.key import GemmKey
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.synthetic import problem
@@ -43,20 +49,41 @@ def registry() -> Registry:
     return kernels
 
 
+def spent_on(queries: Sequence[Any], choose: Callable[[Any], object]) -> float:
+    """Return the median time of a choice in microseconds."""
+    spent = []
+    for query in queries:
+        start = time.perf_counter()
+        choose(query)
+        spent.append(time.perf_counter() - start)
+    return statistics.median(spent) * 1e6
+
+
+def convolutions() -> None:
+    """Print the medians of convolutions."""
+    sizes = ((8 + i % 37, 8 * (1 + i % 41), 64 + i) for i in range(PROBLEMS))
+    problems = [
+        conv_problem((2, side, side, channels), (features, 3, 3, channels))
+        for side, channels, features in sizes
+    ]
+    choose = partial(select, arch=ARCH, preset="catalogue", strategy="heuristic")
+    count = choose(conv_problem((1, 9, 9, 8), (8, 3, 3, 8))).candidates
+    for name in ("new problem", "known problem"):
+        median = spent_on(problems, choose)
+        print(f"heuristic, {name}, convolution, {count} kernels: {median:.1f} µs")
+
+
 def main() -> None:
     """Print medians in microseconds."""
     kernels = registry()
     problems = [made(64 + 8 * i, 64 + 8 * (i % 37), 64 + 8 * (i % 101)) for i in range(PROBLEMS)]
     for strategy in ("first_fit", "heuristic"):
-        select(made(1, 1, 1), registry=kernels, arch=ARCH, strategy=strategy)
+        choose = partial(select, registry=kernels, arch=ARCH, strategy=strategy)
+        choose(made(1, 1, 1))
         for name in ("new problem", "known problem"):
-            spent = []
-            for query in problems:
-                start = time.perf_counter()
-                select(query, registry=kernels, arch=ARCH, strategy=strategy)
-                spent.append(time.perf_counter() - start)
-            median = statistics.median(spent) * 1e6
+            median = spent_on(problems, choose)
             print(f"{strategy}, {name}, {len(kernels)} kernels: {median:.1f} µs")
+    convolutions()
 
 
 if __name__ == "__main__":

@@ -7,23 +7,21 @@ import math
 
 from cklang.arch import ArchSpec
 from cklang.families.attention.key import AttentionAlgorithm, AttentionSignature, ScoreKind
-from cklang.families.attention.pipelines import MOST_HEAD, PIPELINE_FACTS
+from cklang.families.attention.long_heads import (
+    refuse_dropout,
+    refuse_registers,
+    refuse_short_heads,
+    refuse_slices,
+)
+from cklang.families.attention.pipelines import PIPELINE_FACTS
 from cklang.families.attention.problem import AttentionCase
 from cklang.families.attention.rules import RULES
 from cklang.families.bounds import at_most
 from cklang.families.rule import Violation
-from cklang.widths import I32_MAX
 
-__all__ = ["MOST_REGISTERS", "MOST_SLICES"]
+__all__: list[str] = []
 
 _rule, _problem = RULES.algorithm, RULES.problem
-
-MOST_REGISTERS = 128
-"""Those of a lane that sums such as o may take: half of the 256 that an instruction addresses;
-scores, weights and the tiles on their way to LDS take the others."""
-
-MOST_SLICES = 65535
-"""Workgroups along the second axis of a grid."""
 
 
 def _is_long(a: AttentionAlgorithm) -> bool:
@@ -32,9 +30,7 @@ def _is_long(a: AttentionAlgorithm) -> bool:
 
 @_rule("attention-long-drops", "long_head drops no weights", reads=("pipeline",))
 def _drops(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    if not (s.dropout and _is_long(a)):
-        return None
-    return Violation(what="dropout in long_head", value="true", bound="false")
+    return refuse_dropout(bool(s.dropout) and _is_long(a))
 
 
 _SCORES = (ScoreKind.NONE, ScoreKind.SOFT_CAP, ScoreKind.FUNCTION)
@@ -73,9 +69,7 @@ def _step(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Viola
 def _registers(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     if not _is_long(a):
         return None
-    lanes = math.prod(a.warps) * spec.wave_size
-    registers = math.ceil(a.tile[0] * a.tile[3] / lanes)
-    return at_most("the registers of o in long_head", registers, MOST_REGISTERS)
+    return refuse_registers("o", a.tile[0] * a.tile[3], a.warps, spec)
 
 
 @_rule("attention-long-lds", "a step of V fits LDS", reads=("tile", "pipeline"))
@@ -94,11 +88,7 @@ def _lds(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violat
     reads=("pipeline",),
 )
 def _head(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
-    longest = max(c.problem.hdim_q, c.problem.hdim_v)
-    if not _is_long(a) or longest > MOST_HEAD:
-        return None
-    what = "the longer of the head sizes"
-    return Violation(what=what, value=str(longest), bound=f"above {MOST_HEAD}")
+    return refuse_short_heads(c.problem.hdim_q, c.problem.hdim_v) if _is_long(a) else None
 
 
 @_problem(
@@ -111,6 +101,4 @@ def _slices(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violatio
         return None
     p = c.problem
     tiles = p.batch * p.heads * max(p.splits, 1) * math.ceil(p.seqlen_q / a.tile[0])
-    slices = math.ceil(p.hdim_v / a.tile[3])
-    violation = at_most("workgroups that share the columns of v", slices, MOST_SLICES)
-    return violation or at_most("the number of workgroups", slices * tiles, I32_MAX)
+    return refuse_slices("v", math.ceil(p.hdim_v / a.tile[3]), tiles)

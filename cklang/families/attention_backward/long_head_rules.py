@@ -6,14 +6,18 @@ from __future__ import annotations
 import math
 
 from cklang.arch import ArchSpec
-from cklang.families.attention.long_head_rules import MOST_REGISTERS, MOST_SLICES
-from cklang.families.attention.pipelines import GRAD_PIPELINE_FACTS, MOST_HEAD
+from cklang.families.attention.long_heads import (
+    refuse_dropout,
+    refuse_registers,
+    refuse_short_heads,
+    refuse_slices,
+)
+from cklang.families.attention.pipelines import GRAD_PIPELINE_FACTS
 from cklang.families.attention.problem import AttentionGradCase
 from cklang.families.attention_backward.key import AttentionGradAlgorithm, AttentionGradSignature
 from cklang.families.attention_backward.rules import RULES
-from cklang.families.bounds import at_most, multiple
+from cklang.families.bounds import multiple
 from cklang.families.rule import Violation
-from cklang.widths import I32_MAX
 
 __all__: list[str] = []
 
@@ -28,9 +32,7 @@ def _is_long(a: AttentionGradAlgorithm) -> bool:
 def _drops(
     a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
 ) -> Violation | None:
-    if not (s.forward.dropout and _is_long(a)):
-        return None
-    return Violation(what="dropout in long_head", value="true", bound="false")
+    return refuse_dropout(bool(s.forward.dropout) and _is_long(a))
 
 
 @_rule(
@@ -59,9 +61,7 @@ def _registers(
     if not _is_long(a):
         return None
     _, keys, *_, columns, columns_v = a.tile
-    lanes = math.prod(a.warps[0]) * spec.wave_size
-    registers = math.ceil(keys * (columns + columns_v) / lanes)
-    return at_most("the registers of dk and dv in long_head", registers, MOST_REGISTERS)
+    return refuse_registers("dk and dv", keys * (columns + columns_v), a.warps[0], spec)
 
 
 @_problem(
@@ -70,11 +70,8 @@ def _registers(
     reads=("pipeline",),
 )
 def _head(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
-    longest = max(c.forward.problem.hdim_q, c.forward.problem.hdim_v)
-    if not _is_long(a) or longest > MOST_HEAD:
-        return None
-    what = "the longer of the head sizes"
-    return Violation(what=what, value=str(longest), bound=f"above {MOST_HEAD}")
+    p = c.forward.problem
+    return refuse_short_heads(p.hdim_q, p.hdim_v) if _is_long(a) else None
 
 
 @_problem(
@@ -88,5 +85,4 @@ def _slices(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> 
     p = c.forward.problem
     tiles = p.batch * p.heads * math.ceil(p.seqlen_k / a.tile[1])
     slices = math.ceil(max(p.hdim_q, p.hdim_v) / a.tile[7])
-    violation = at_most("workgroups that share the columns of a head", slices, MOST_SLICES)
-    return violation or at_most("the number of workgroups", slices * tiles, I32_MAX)
+    return refuse_slices("a head", slices, tiles)

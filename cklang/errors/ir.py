@@ -41,7 +41,7 @@ TABLE: tuple[Rule, ...] = (
         "I017",
         CkTypeError,
         "[attrs] {name} of {op} must be {want}, not {got}",
-        "write {name} = {want}; cklang/ir/ops.py lists the attributes of each op",
+        "write {name} = {want}; cklang/ir/ops.py and pointwise_ops.py have each op's attributes",
     ),
     row("I018", CkTypeError, "[dtype] {op} of {got} is not legal", "legal: {want}"),
     row("I019", CkValueError, "[shape] {op} of {got} is not legal", "legal: {want}"),

@@ -8,7 +8,7 @@ warnings: infinities and nan are values here, not accidents.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
@@ -34,6 +34,7 @@ __all__ = [
     "sigmoid",
     "silu",
     "softplus",
+    "wrapping",
 ]
 
 Array: TypeAlias = NDArray[Any]
@@ -198,3 +199,13 @@ def cast(x: Array, to: DType) -> Array:
     if x.dtype.kind != "f":
         x = np.asarray(x.astype(np.float32), np.float64)
     return round_float(x, to)
+
+
+def wrapping(numpy: Callable[..., Array]) -> Callable[..., Array]:
+    """Return a function whose integer arithmetic wraps at 32 bits; floats pass."""
+
+    def wrapped(*operands: Array) -> Array:
+        result = numpy(*operands)
+        return result if result.dtype.kind == "f" else result.astype(np.int32).astype(np.int64)
+
+    return wrapped

@@ -37,6 +37,7 @@ __all__ = [
     "PRESET",
     "PROFILE",
     "REPORTS",
+    "RESIDENT",
     "ROCM_PATH",
     "SANITIZE",
     "SCHEDULE",
@@ -240,6 +241,13 @@ SUPPRESSIONS: Knob[Path | None] = Knob(
     doc="a file that says which reports of the emulator's checks are ignored: on each line a "
     "check, or *, and a pattern of kernels or of FILE:LINE",
 )
+RESIDENT: Knob[int] = Knob(
+    name="CKLANG_RESIDENT",
+    default=0,
+    parse=_number,
+    doc="how many workgroups of a launch the emulator has under way at a time, for kernels whose "
+    "workgroups do not wait for each other; 0: as many as the GPU holds",
+)
 SCHEDULE: Knob[int] = Knob(
     name="CKLANG_SCHEDULE",
     default=0,
@@ -265,7 +273,7 @@ TRANSLATE: Knob[str] = Knob(
     default="hot",
     parse=_one_of("off", "hot", "all"),
     doc="what the emulator translates to host code: off (nothing), hot (what is executed often), "
-    "all (what is executed); on CPUs with AVX-512",
+    "all (what is executed)",
 )
 PRESET: Knob[str] = Knob(
     name="CKLANG_PRESET",
@@ -348,6 +356,7 @@ ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
     SANITIZE,
     REPORTS,
     SUPPRESSIONS,
+    RESIDENT,
     SCHEDULE,
     LOG,
     NUMERICS,

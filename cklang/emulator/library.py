@@ -38,6 +38,7 @@ __all__ = [
     "packed_records",
     "patience",
     "promise_to_wait",
+    "resident",
     "sanitize",
     "schedule",
     "stats",
@@ -153,6 +154,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     ),
     "ckemu_embed": (None, ()),
     "ckemu_set_timeout": (None, (ctypes.c_uint64,)),
+    "ckemu_set_resident": (None, (ctypes.c_uint64,)),
     "ckemu_last_numerics": (ctypes.c_int, (ctypes.c_int,)),
     "ckemu_lines": (
         ctypes.c_int,
@@ -180,6 +182,7 @@ def load() -> ctypes.CDLL:
     # Before the library reads them itself: a word that it does not know ends the process.
     checks, rounding, seconds = knobs.SANITIZE.get(), knobs.NUMERICS.get(), knobs.TIMEOUT.get()
     translated, order = knobs.TRANSLATE.get(), knobs.SCHEDULE.get()
+    at_a_time = knobs.RESIDENT.get()
     try:
         library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     except OSError as problem:
@@ -195,6 +198,7 @@ def load() -> ctypes.CDLL:
     library.ckemu_set_timeout(1000 * (seconds or 0))
     library.ckemu_set_translation(TRANSLATIONS.index(translated))
     library.ckemu_set_schedule(order)
+    library.ckemu_set_resident(at_a_time)
     return library
 
 
@@ -235,6 +239,27 @@ def timeout(seconds: int) -> None:
     load().ckemu_set_timeout(1000 * seconds)
 
 
+def resident(workgroups: int) -> None:
+    """Set how many workgroups of a launch are under way at a time; 0: as many as the GPU holds.
+
+    A workgroup that is under way keeps its registers and its LDS, so fewer of them take less memory
+    and stay in the caches. A kernel whose workgroups wait for each other needs as many as wait; it
+    ends as a deadlock with fewer. Cooperative launches are not limited.
+
+    Raises:
+        CkValueError: Z001, the number is negative.
+    """
+    if workgroups < 0:
+        raise error(
+            "Z001",
+            name="resident",
+            got=workgroups,
+            problem="must be 0 or more",
+            doc=knobs.RESIDENT.doc,
+        )
+    load().ckemu_set_resident(workgroups)
+
+
 def schedule(number: int) -> None:
     """Set in which order launches from now on execute; 0 is the usual one.
 
@@ -256,8 +281,7 @@ def schedule(number: int) -> None:
 def translation(what: str) -> None:
     """Set what launches from now on translate to host code: ``off``, ``hot`` or ``all``.
 
-    Results are the same bit for bit. Checks (:func:`sanitize`) interpret, and so do CPUs without
-    AVX-512.
+    Results are the same bit for bit.
 
     Raises:
         CkValueError: Z001, the word is none of the three.
@@ -271,7 +295,7 @@ def translation(what: str) -> None:
 def vectors(bits: int) -> None:
     """Set what launches from now on compute with: AVX2 (256) or AVX-512 (512, the default).
 
-    Results are the same bit for bit. With 256 nothing is translated to host code.
+    Results are the same bit for bit.
 
     Raises:
         CkValueError: Z001, the CPU has no such vectors.

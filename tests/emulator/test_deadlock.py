@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cklang import emulator
+from cklang.errors import CkValueError
 from tests.support.assembly import Module, assemble, hip, ok
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -106,6 +107,23 @@ def test_a_grid_barrier_of_more_workgroups_than_fit_is_reported(module: Module) 
     text = emulator.fault(0)
     assert "392 of 1000 have no room to start beside the 608 that wait" in text
     assert "more waves" in text
+
+
+def test_fewer_workgroups_under_way_leave_others_no_room(module: Module) -> None:
+    """``emulator.resident`` is for kernels whose workgroups do not wait for each other."""
+    emulator.patience(64)
+    emulator.resident(8)
+    try:
+        assert module.launch("grid_small", *arrays(), grid=600) == "hipErrorLaunchTimeOut"
+        assert "592 of 600 have no room to start beside the 8 that wait" in emulator.fault(0)
+        ok(hip().hipDeviceReset())
+        source, output = arrays()
+        assert module.launch("ended", source, output, grid=600, block=256) == "hipSuccess"
+        assert output[0] == 7
+    finally:
+        emulator.resident(0)
+    with pytest.raises(CkValueError, match="0 or more"):
+        emulator.resident(-1)
 
 
 def test_workgroups_that_wait_for_each_other_in_turn_end(module: Module) -> None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Translated code gives what the interpreter gives, bit by bit: random programs, run both ways.
 
+Where the CPU has AVX-512, they run as code for it and as code for AVX2; else as the latter alone.
+
 A program is a loop of random vector, scalar and LDS instructions over a few registers, in which
 masks of lanes come and go; all registers are its result.
 """
@@ -55,6 +57,7 @@ PAIRS = (
     *("v_pk_min_u16", "v_pk_max_u16", "v_pk_min_i16", "v_pk_max_i16", "v_pk_lshlrev_b16"),
     *("v_pk_lshrrev_b16", "v_pk_ashrrev_i16", "v_pk_add_f16", "v_pk_mul_f16"),
 )
+ATOMICS = ("add_u32", "sub_u32", "and_b32", "or_b32", "xor_b32", "max_u32")
 HALVES = ("v_add_f16", "v_sub_f16", "v_subrev_f16", "v_mul_f16")
 CONDITIONS = ("lt", "eq", "le", "gt", "ge")
 FLOAT_CONDITIONS = (
@@ -200,6 +203,18 @@ class Writer:
             )
         )
 
+    def division(self) -> str:
+        """The three helpers of a quotient."""
+        a, b = self.vector(), self.vector()
+        scaled = self.random.choice((a, b))
+        return self.random.choice(
+            (
+                f"v_div_scale_f32 {self.vector()}, {self.mask()}, {scaled}, {a}, {b}",
+                f"v_div_fmas_f32 {self.vector()}, {a}, {b}, {self.vector()}",
+                f"v_div_fixup_f32 {self.vector()}, {self.source()}, {a}, {b}",
+            )
+        )
+
     def masked(self) -> str:
         a, b = self.sources(2)
         carry = self.random.choice(("add", "sub", "subrev"))
@@ -216,7 +231,8 @@ class Writer:
     def compare(self) -> str:
         kind = self.random.choice(("f32", "f32", "i32", "u32", "i64", "u64", "class"))
         if kind == "class":
-            return f"v_cmp_class_f32_e64 {self.mask()}, {self.vector()}, {self.vector()}"
+            source = self.signed(self.vector())
+            return f"v_cmp_class_f32_e64 {self.mask()}, {source}, {self.source()}"
         if kind == "f32":
             name = self.random.choice(FLOAT_CONDITIONS)
             a, b = (self.signed(s) for s in self.sources(2))
@@ -277,7 +293,10 @@ class Writer:
                 f"ds_write_b32 {address}, {self.vector()}{offset}",
                 f"ds_write_b64 {address}, {self.pair()}",
                 f"ds_write2_b32 {address}, {self.vector()}, {self.vector()} offset0:3 offset1:64",
-                f"ds_add_u32 {address}, {self.vector()}",
+                f"ds_write_b128 {address}, v[{read}:{read + 3}]{offset}",
+                f"ds_write2st64_b32 {address}, {self.vector()}, {self.vector()} offset1:2",
+                f"ds_{self.random.choice(ATOMICS)} {address}, {self.vector()}{offset}",
+                f"ds_add_rtn_u32 {self.vector()}, {address}, {self.vector()}",
                 f"ds_read_u8 {self.vector()}, {address}{offset}",
             )
         )
@@ -298,6 +317,9 @@ class Writer:
                 f"global_load_dword {self.vector()}, {address}, s[4:5]",
                 f"global_load_dwordx2 {self.pair()}, {address}, s[4:5]",
                 f"global_load_dwordx4 v[{read}:{read + 3}], {address}, s[4:5]",
+                f"global_load_dwordx4 v[{read}:{read + 3}], {far}, off offset:32",
+                f"global_store_dwordx4 {address}, v[{read}:{read + 3}], s[4:5]",
+                f"global_store_dwordx4 {far}, v[{read}:{read + 3}], off",
                 f"global_load_ubyte {self.vector()}, {address}, s[4:5]",
             )
         )
@@ -305,9 +327,22 @@ class Writer:
     def moved(self) -> str:
         """Lanes exchanged on the way."""
         control = self.random.choice(
-            ("quad_perm:[1,0,3,2]", "row_shr:3", "row_bcast:15", "row_ror:5")
+            (
+                *("quad_perm:[1,0,3,2]", "row_shr:3", "row_shl:1", "row_ror:5", "row_mirror"),
+                *("row_half_mirror", "row_newbcast:6", "row_bcast:15", "wave_shr:1"),
+            )
         )
-        return f"v_add_f32_dpp {self.vector()}, {self.vector()}, {self.vector()} {control}"
+        masks = self.random.choice(
+            ("", " bound_ctrl:0", " row_mask:0xa", " bank_mask:0x6", " bank_mask:0x3 bound_ctrl:0")
+        )
+        name = self.random.choice(
+            ("v_add_f32", "v_max_f32", "v_mov_b32", "v_and_b32", "v_add_u32", "v_fmac_f32")
+        )
+        if name == "v_mov_b32":
+            return f"{name}_dpp {self.vector()}, {self.vector()} {control}{masks}"
+        first = self.vector()
+        first = self.random.choice((first, f"-{first}")) if name == "v_add_f32" else first
+        return f"{name}_dpp {self.vector()}, {first}, {self.vector()} {control}{masks}"
 
     def parts(self) -> str:
         """Bytes and halves of lanes."""
@@ -330,7 +365,7 @@ class Writer:
             *(self.floating, self.floating, self.integer, self.integer, self.wide, self.packed),
             *(self.masked, self.compare, self.scalar_operation, self.scalar_operation),
             *(self.lanes, self.local, self.memory, self.moved, self.parts),
-            *(self.halves, self.halves),
+            *(self.halves, self.halves, self.division),
         )
         lines = []
         for number in range(LENGTH):
@@ -416,45 +451,68 @@ def data(seed: int) -> np.ndarray:
     return np.asarray(np.choose(rng.integers(0, 4, shape), kinds), np.uint32)
 
 
+def _widths() -> tuple[int, ...]:
+    """Bits of the vectors that the CPU has, the widest last."""
+    try:
+        emulator.vectors(512)
+    except CkValueError:
+        return (256,)
+    return (256, 512)
+
+
+@pytest.fixture
+def widths() -> Iterator[tuple[int, ...]]:
+    """Bits of vectors to translate for."""
+    found = _widths()
+    yield found
+    emulator.vectors(found[-1])
+
+
 @pytest.fixture(autouse=True)
 def _restored() -> Iterator[None]:
     yield
     emulator.translation("hot")
 
 
-def both(module: Module, name: str, source: np.ndarray, block: int = 64) -> list[np.ndarray]:
-    """What a kernel leaves in its memory, interpreted and translated."""
+def each_way(
+    module: Module, name: str, source: np.ndarray, widths: tuple[int, ...]
+) -> list[np.ndarray]:
+    """What a kernel leaves in its memory, interpreted, and translated for each width."""
     results = []
     output, memory = np.empty((64, 32), np.uint32), np.empty_like(source)  # addresses are data too
-    for what in ("off", "all"):
+    for what, bits in (("off", widths[-1]), *(("all", bits) for bits in widths)):
         emulator.translation(what)
+        emulator.vectors(bits)
         output.fill(0)
         np.copyto(memory, source)
-        status = module.launch(name, memory, output, block=block)
+        status = module.launch(name, memory, output)
         assert status == "hipSuccess", emulator.fault(module.device)
         results.append(np.concatenate((output, memory.reshape(64, -1)), 1))
     return results
 
 
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
-def test_random_programs(gpu: str, tmp_path: Path) -> None:
+def test_random_programs(gpu: str, tmp_path: Path, widths: tuple[int, ...]) -> None:
     seeds = range(PROGRAMS)
     texts = {f"p{seed}": program(seed) for seed in seeds}
     module = Module(assemble(tmp_path, texts, arch=gpu, lds=LDS), gpu)
     for seed in seeds:
         for case in range(3):
-            interpreted, translated = both(module, f"p{seed}", data(100 * seed + case))
-            np.testing.assert_array_equal(translated, interpreted, err_msg=f"{seed}, {case}")
+            found = each_way(module, f"p{seed}", data(100 * seed + case), widths)
+            for bits, translated in zip(widths, found[1:], strict=True):
+                what = f"{seed}, {case}, {bits} bits"
+                np.testing.assert_array_equal(translated, found[0], err_msg=what)
 
 
-def test_the_counts_of_instructions_are_the_same(tmp_path: Path) -> None:
+def test_the_counts_of_instructions_are_the_same(tmp_path: Path, widths: tuple[int, ...]) -> None:
     module = Module(assemble(tmp_path, {"p1": program(1)}, lds=LDS))
     counts = []
-    for what in ("off", "all"):
+    for what, bits in (("off", widths[-1]), *(("all", bits) for bits in widths)):
         emulator.translation(what)
+        emulator.vectors(bits)
         assert module.launch("p1", data(1), np.zeros((64, 32), np.uint32)) == "hipSuccess"
         counts.append((emulator.fidelity(0), emulator.stats(0).instructions))
-    assert counts[0] == counts[1]
+    assert all(count == counts[0] for count in counts)
 
 
 FAULTS = {
@@ -463,12 +521,17 @@ FAULTS = {
     "apart": ("global_load_dword v3, v1, s[4:5]", 3, 19),
     "pairs": ("global_load_dwordx2 v[2:3], v1, s[4:5]", 3, 18),
     "stored": ("global_store_dword v1, v2, s[4:5]", 2, 37),
+    "quads": ("global_load_dwordx4 v[4:7], v1, s[4:5]", 4, 9),
+    "quads_apart": ("global_load_dwordx4 v[4:7], v1, s[4:5]", 5, 5),
+    "quads_stored": ("global_store_dwordx4 v1, v[4:7], s[4:5]", 4, 9),
     "stored_apart": ("global_store_dwordx2 v1, v[2:3], s[4:5]", 5, 5),
 }
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_a_fault_in_translated_code_names_instruction_and_lane(case: str, tmp_path: Path) -> None:
+def test_a_fault_in_translated_code_names_instruction_and_lane(
+    case: str, tmp_path: Path, widths: tuple[int, ...]
+) -> None:
     access, shift, lane = FAULTS[case]
     body = f"""
   s_load_dwordx2 s[4:5], s[0:1], 0x0
@@ -482,10 +545,11 @@ def test_a_fault_in_translated_code_names_instruction_and_lane(case: str, tmp_pa
   v_add_u32 v2, 1, v1
 """
     reports = []
-    for what in ("off", "all"):
+    for what, bits in (("off", widths[-1]), *(("all", bits) for bits in widths)):
         module = Module(assemble(tmp_path, {"faults": body}))
         pages = int(ok(hip().hipMalloc(4096)))
         emulator.translation(what)
+        emulator.vectors(bits)
         status = module.launch("faults", _At(pages), _At(pages))  # type: ignore[arg-type]
         assert status == "hipErrorIllegalAddress"
         text = emulator.fault(0)
@@ -493,7 +557,7 @@ def test_a_fault_in_translated_code_names_instruction_and_lane(case: str, tmp_pa
         assert f"lane {lane}" in text
         assert access in text
         ok(hip().hipDeviceReset())
-    assert reports[0] == reports[1]
+    assert all(report == reports[0] for report in reports)
 
 
 def test_a_kernel_of_one_or_two_instructions_ends(tmp_path: Path) -> None:

@@ -46,6 +46,13 @@ struct AddressRange {
 template <size_t Capacity>
 class Text {
  public:
+  Text() { text_[0] = '\0'; }
+  Text(const Text& other) { *this = other; }
+  Text& operator=(const Text& other) {  // most are empty
+    length_ = other.length_;
+    std::memmove(text_, other.text_, length_ + 1);
+    return *this;
+  }
   Text& add(const char* format, ...) __attribute__((format(printf, 2, 3))) {
     va_list arguments;
     va_start(arguments, format);
@@ -67,7 +74,7 @@ class Text {
   const char* c_str() const { return text_; }
 
  private:
-  char text_[Capacity] = {};
+  char text_[Capacity];
   size_t length_ = 0;
 };
 

@@ -124,6 +124,7 @@ Environment read() {
   found.xnack = is_on("HSA_XNACK");
   found.launches_wait = is_on("HIP_LAUNCH_BLOCKING");
   found.schedule = number_of("CKLANG_SCHEDULE");
+  found.resident = number_of("CKLANG_RESIDENT");
   found.timeout = milliseconds_of("CKLANG_TIMEOUT");
   const std::pair<const char*, std::string*> paths[] = {{"CKLANG_REPORTS", &found.reports},
                                                         {"CKLANG_SUPPRESSIONS", &found.suppressions},
@@ -140,6 +141,7 @@ struct Choices {
   bool embedded = false;
   AfterFault fault = environment().fault;
   u64 timeout = environment().timeout;
+  u64 resident = environment().resident;
 };
 Choices& choices() { return immortal<Choices>(); }
 
@@ -167,5 +169,8 @@ bool host_memory_reachable() { return embedded() || environment().xnack; }
 
 u64 timeout() { return __atomic_load_n(&choices().timeout, __ATOMIC_RELAXED); }
 void set_timeout(u64 milliseconds) { __atomic_store_n(&choices().timeout, milliseconds, __ATOMIC_RELAXED); }
+
+u64 resident_limit() { return __atomic_load_n(&choices().resident, __ATOMIC_RELAXED); }
+void set_resident_limit(u64 workgroups) { __atomic_store_n(&choices().resident, workgroups, __ATOMIC_RELAXED); }
 
 }  // namespace ckemu

@@ -31,6 +31,7 @@ struct Environment {
   std::string profile;                 // CKLANG_PROFILE: a folder for what launches execute; empty: nothing
   u32 profiled = 0;                    // and how many workgroups of each launch
   std::string debugger;                // CKLANG_DEBUGGER: the socket of a debugger; empty: none
+  u64 resident = 0;                    // CKLANG_RESIDENT: workgroups under way at a time; 0: as the GPU has
   u64 schedule = 0;                    // CKLANG_SCHEDULE: the number of an order (core/schedule.h)
   u8 translate = 1;                    // CKLANG_TRANSLATE: a Translate
 };
@@ -52,5 +53,9 @@ bool host_memory_reachable();
 /// Milliseconds that a launch may take; 0: any number.
 u64 timeout();
 void set_timeout(u64 milliseconds);
+
+/// Workgroups of a launch that may be under way at a time; 0: as many as the GPU holds.
+u64 resident_limit();
+void set_resident_limit(u64 workgroups);
 
 }  // namespace ckemu

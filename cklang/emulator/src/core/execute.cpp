@@ -118,7 +118,7 @@ bool arrives(const Wave& w) {
 template <bool checked>
 void run_translating(Wave& w) {
   u64* executed = w.counters->executed;
-  Translation& translation = w.program->translation(checked);
+  Translation& translation = w.program->translation(checked, w.counters->lanes_at_hand);
   const Translate how = w.counters->eager ? Translate::All : Translate::Hot;
   const auto piece_at = [&](const Code& code) -> const void* {
     if (checked && w.checks->covers(code)) return nullptr;

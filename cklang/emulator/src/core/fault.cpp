@@ -49,6 +49,13 @@ i32 faulting_lane(Wave& wave, bool mapped_range, u64 address) {
   return static_cast<i32>(wave.lanes_from / 4);
 }
 
+/// Whether lanes behind the one that is noted may be accessed together with it: four dwords of four lanes at a time.
+bool accesses_four(const Wave& wave) {
+  const Inst* inst = wave.current != nullptr ? wave.current->inst : nullptr;
+  const bool wide = inst != nullptr && (inst->op == Op::global_load_dwordx4 || inst->op == Op::global_store_dwordx4);
+  return wide && wave.lane >= 0 && wave.lanes_from == kNoLanes;
+}
+
 void on_signal(int signal, siginfo_t* info, void* context) {
   if (t_refuge != nullptr) siglongjmp(*t_refuge, 1);
   FaultFrame* frame = t_frame;
@@ -60,6 +67,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   frame->wave = nullptr;  // a fault while reporting goes to the previous handler
   const u64 address = reinterpret_cast<u64>(info->si_addr);
   const bool known = info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR;  // else it is not canonical
+  if (accesses_four(wave)) wave.lanes_from = 4 * static_cast<u32>(wave.lane);
   if (wave.lanes_from != kNoLanes) wave.lane = faulting_lane(wave, known, address);
   if (wave.group_bytes != 0 && address > wave.group_address) {
     wave.lane += static_cast<i32>(std::min<u64>((address - wave.group_address) / wave.group_bytes, 7));

@@ -36,6 +36,7 @@ struct Launch {
   size_t kernarg_bytes = 0;
   DispatchPacket packet;
   u32 resident = 1;             // workgroups that the device holds at a time
+  bool together = false;        // all workgroups must be under way at a time: a cooperative launch
   Hostcall* hostcall = nullptr; // where the kernel asks the host for services, if it does
   Numerics numerics = current_numerics();
   u32 checks = checks_asked();

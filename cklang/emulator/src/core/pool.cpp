@@ -12,59 +12,55 @@
 
 namespace ckemu {
 
-namespace {
-
-struct Job {
-  void (*work)(void*);
-  void* context;
-  u64 wanted;      // helpers that may still come
-  u32 inside = 0;  // helpers at work
-};
-
 class Pool {
  public:
   Pool() {
     pthread_atfork([] { immortal<Pool>().lock_.lock(); }, [] { immortal<Pool>().lock_.unlock(); },
                    [] { immortal<Pool>().after_fork(); });
   }
-  void run(Job& job) {
-    if (job.wanted == 0) {
-      job.work(job.context);
-      return;
-    }
-    {
-      const Guard guard(lock_);
-      jobs_.push_back(&job);
-      for (u64 n = std::min<u64>(job.wanted, idle_); n != 0; --n) changed_.wake_one();
-      for (u64 n = idle_; n < job.wanted && threads_ + 1 < worker_count() && start_thread(enter, this); ++n) ++threads_;
-    }
-    job.work(job.context);
+  void invite(SharedWork& work, u64 helpers) {
     const Guard guard(lock_);
-    std::erase(jobs_, &job);
-    while (job.inside != 0) left_.wait(lock_);
+    work.wanted_ = helpers;
+    works_.push_back(&work);
+    call();
+  }
+  void end(SharedWork& work) {
+    const Guard guard(lock_);
+    std::erase(works_, &work);
+    while (work.inside_ != 0) left_.wait(lock_);
   }
 
  private:
-  Job* pick() const {
-    const auto found = std::find_if(jobs_.begin(), jobs_.end(), [](const Job* job) { return job->wanted != 0; });
-    return found != jobs_.end() ? *found : nullptr;
+  SharedWork* pick() const {
+    const auto found = std::find_if(works_.begin(), works_.end(), [](const SharedWork* work) { return work->wanted_ != 0; });
+    return found != works_.end() ? *found : nullptr;
+  }
+  /// Gets another thread if there is work for one; that one calls the next. Called locked.
+  void call() {
+    if (pick() == nullptr) return;
+    if (idle_ != 0) {
+      changed_.wake_one();
+    } else if (threads_ + 1 < worker_count() && start_thread(enter, this)) {
+      ++threads_;
+    }
   }
   void serve() {
     const Guard guard(lock_);
     for (;;) {
-      Job* job = pick();
-      if (job == nullptr) {
+      SharedWork* work = pick();
+      if (work == nullptr) {
         ++idle_;
         changed_.wait(lock_);
         --idle_;
         continue;
       }
-      --job->wanted;
-      ++job->inside;
+      --work->wanted_;
+      ++work->inside_;
+      call();
       lock_.unlock();
-      job->work(job->context);
+      work->work_(work->context_);
       lock_.lock();
-      if (--job->inside == 0) left_.wake_all();
+      if (--work->inside_ == 0) left_.wake_all();
     }
   }
   static void* enter(void* pool) {
@@ -75,17 +71,15 @@ class Pool {
     threads_ = idle_ = 0;
     changed_.reset();
     left_.reset();
-    jobs_.clear();
+    works_.clear();
     lock_.unlock();
   }
 
   Mutex lock_;
   Condition changed_, left_;
-  std::vector<Job*> jobs_;
+  std::vector<SharedWork*> works_;
   u32 threads_ = 0, idle_ = 0;
 };
-
-}  // namespace
 
 u32 worker_count() {
   cpu_set_t set;
@@ -95,9 +89,12 @@ u32 worker_count() {
 
 void prepare_to_share() { immortal<Pool>(); }
 
-void run_shared(void (*work)(void*), void* context, u64 helpers) {
-  Job job{work, context, helpers};
-  immortal<Pool>().run(job);
+void SharedWork::invite(u64 helpers) {
+  invited_ = true;
+  immortal<Pool>().invite(*this, helpers);
+}
+SharedWork::~SharedWork() {
+  if (invited_) immortal<Pool>().end(*this);
 }
 
 }  // namespace ckemu

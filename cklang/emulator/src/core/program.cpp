@@ -31,6 +31,11 @@ void refused(Wave& w, const Code& c) {
 /// Joins a run to code that was decoded before.
 void go_on(Wave& w, const Code& c) { w.next = c.link; }
 
+u64 next_serial() {
+  static u64 last = 0;
+  return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+}
+
 bool is_mixed(Op op) {
   return op == Op::v_fma_mix_f32 || op == Op::v_fma_mixlo_f16 || op == Op::v_fma_mixhi_f16;
 }
@@ -46,9 +51,14 @@ bool ends_run(Op op) {
 }
 
 Program::Program(Ref<CodeObject> object, const Kernel& kernel, Family family)
-    : object_(std::move(object)), kernel_(kernel), family_(family), base_(static_cast<u32>(object_->text_begin())) {
+    : serial_(next_serial()), object_(std::move(object)), kernel_(kernel), family_(family), base_(static_cast<u32>(object_->text_begin())) {
   index_.resize((object_->text_end() - object_->text_begin()) / 4);
-  for (const bool checked : {false, true}) translations_[checked] = std::make_unique<Translation>(*this, checked);
+  for (const u32 lanes : {16u, 8u}) {
+    for (const bool checked : {false, true}) {
+      const PieceKind kind{checked, lanes};
+      translations_[kind.number()] = std::make_unique<Translation>(*this, kind);
+    }
+  }
   stretches_ = std::make_unique<Stretches>(index_.size());
   hazard_histories_ = std::make_unique<HazardHistories>();
 }

@@ -38,8 +38,9 @@ struct Code {
   const Inst* inst = nullptr;
   const void* detail = nullptr;        // handler's own table row
   mutable const Code* link = nullptr;  // branch target, or the plain form of a modified instruction
-  mutable const void* translated[2] = {};  // the piece of host code that begins here: as it is, and with checks
-  mutable u32 heat[2] = {};                // how often control has jumped here
+  mutable const void* translated[4] = {};  // the piece of host code that begins here, by PieceKind::number
+  mutable bool crowded = false;            // it needs more registers than AVX2 has
+  mutable u32 heat[4] = {};                // how often control has jumped here
 };
 
 struct ModifierPlan;
@@ -62,6 +63,12 @@ class Program {
   const Code* at_address(u64 address);
   const Code* entry() { return at(kernel_.entry); }
 
+  /// A number that no other program of the process has.
+  u64 serial() const { return serial_; }
+  /// Nanoseconds that a workgroup took in the last launch; 0 before the first.
+  u64 cost() const { return __atomic_load_n(&cost_, __ATOMIC_RELAXED); }
+  void note_cost(u64 nanoseconds) { __atomic_store_n(&cost_, nanoseconds, __ATOMIC_RELAXED); }
+
   const Kernel& kernel() const { return kernel_; }
   const CodeObject& object() const { return *object_; }
   Family family() const { return family_; }
@@ -72,8 +79,8 @@ class Program {
   u32 named_rows() const { return __atomic_load_n(&named_rows_, __ATOMIC_ACQUIRE); }
   const Code* decoded(size_t slot) const { return index_[slot]; }
   u32 base() const { return base_; }
-  /// What is translated, as it is or with checks.
-  Translation& translation(bool checked) { return *translations_[checked]; }
+  /// What is translated, as it is or with checks, for so many lanes at a time.
+  Translation& translation(bool checked, u32 lanes) { return *translations_[2 * (lanes != 16) + checked]; }
   Stretches& stretches() { return *stretches_; }
   HazardHistories& hazard_histories() { return *hazard_histories_; }
 
@@ -89,6 +96,8 @@ class Program {
   const u32* constant(u64 bits);
   void refuse(Code& code, const char* format, ...) __attribute__((format(printf, 3, 4)));
 
+  const u64 serial_;
+  u64 cost_ = 0;
   Ref<CodeObject> object_;
   const Kernel& kernel_;
   Family family_;
@@ -103,7 +112,7 @@ class Program {
   std::map<u64, u32*> constants_;
   std::vector<std::unique_ptr<ModifierPlan>> plans_;
   std::vector<std::unique_ptr<Text<320>>> refusals_;
-  std::unique_ptr<Translation> translations_[2];
+  std::unique_ptr<Translation> translations_[4];
   std::unique_ptr<Stretches> stretches_;
   std::unique_ptr<HazardHistories> hazard_histories_;
 };

@@ -9,6 +9,7 @@
 
 #include <immintrin.h>
 
+#include "core/cpu.h"
 #include "core/environment.h"
 #include "core/launch.h"
 #include "core/pool.h"
@@ -23,6 +24,14 @@ namespace ckemu {
 namespace {
 
 constexpr u64 kLeastPatience = 16;  // slices of each workgroup, however many there are
+// A launch that is over sooner runs on one thread: waking another takes as long.
+constexpr u64 kBrief = 20000;  // nanoseconds
+
+/// Workgroups under way at a time: as many as the GPU holds, or fewer if that is asked for.
+u64 under_way(const Launch& launch) {
+  const u64 limit = resident_limit();
+  return limit == 0 || launch.together ? launch.resident : std::min<u64>(limit, launch.resident);
+}
 
 u64 now() {
   timespec time;
@@ -32,7 +41,18 @@ u64 now() {
 
 class Scheduler {
  public:
-  Scheduler(const Launch& launch, LaunchResult& result) : launch_(launch), result_(result) {}
+  Scheduler(const Launch& launch, LaunchResult& result)
+      // Another order is one that can be repeated: one thread.
+      : launch_(launch), result_(result), alone_(launch.schedule != 0 || launch.total() == 1) {}
+
+  /// Runs the launch, on this thread and those that help.
+  void run() {
+    SharedWork shared(enter, this);
+    shared_ = &shared;
+    const u64 cost = launch_.program->cost();
+    if (!alone_ && (cost == 0 || cost * launch_.total() > kBrief)) invite();
+    work();
+  }
 
   /// What each participating thread does until the launch is over.
   void work() {
@@ -41,7 +61,8 @@ class Scheduler {
     Broadcasts spread;
     std::vector<u64> executed(launch_.program->dwords());
     counters.executed = executed.data();
-    Translation& translated = launch_.program->translation(launch_.checked());
+    counters.lanes_at_hand = lanes_;
+    Translation& translated = launch_.program->translation(launch_.checked(), lanes_);
     std::vector<u64> segments(how_ != Translate::Off ? translated.capacity() : 0);
     if (how_ != Translate::Off) counters.segments = segments.data();
     counters.eager = how_ == Translate::All;
@@ -62,6 +83,7 @@ class Scheduler {
       }
       if (fine && !group->done) note_time();
       give_back(static_cast<std::unique_ptr<Workgroup>&&>(group), fine, frame);
+      if (!alone_ && !invited_ && now() - start_ > kBrief) invite();
     }
     translated.spread(segments, executed);
     for (size_t n = 0; n < executed.size(); ++n) result_.executed[n] += executed[n];
@@ -72,19 +94,29 @@ class Scheduler {
   }
   /// Completes the report once no thread runs any more.
   void finish() {
+    if (result_.fault.kind == FaultKind::None) {
+      launch_.program->note_cost((now() - start_) * (invited_ ? helpers_ + 1 : 1) / launch_.total() + 1);
+    }
+    for (std::unique_ptr<Workgroup>& group : spare_) keep_spare(static_cast<std::unique_ptr<Workgroup>&&>(group));
     if (result_.fault.kind != FaultKind::Deadlock || !result_.fault.message.empty()) return;
     if (late_) return describe_timeout(live_, limit_, result_.fault.message);
     describe_deadlock(live_, launch_.total() - started_, result_.fault.message);
   }
 
  private:
+  static void enter(void* scheduler) { static_cast<Scheduler*>(scheduler)->work(); }
+  void invite() {
+    invited_ = true;
+    helpers_ = std::min<u64>(worker_count(), launch_.total()) - 1;
+    if (helpers_ != 0) shared_->invite(helpers_);
+  }
   /// The next workgroup to run, or null when there is nothing left to do. Called locked.
   std::unique_ptr<Workgroup> take() {
     for (;;) {
       if (result_.fault.kind != FaultKind::None) return nullptr;
       if (launch_.record != nullptr) started_ = next_to_run(started_, launch_.total());
       const bool more = started_ < launch_.total();
-      if (more && running_ + waiting_.size() < launch_.resident) {
+      if (more && running_ + waiting_.size() < resident_) {
         std::unique_ptr<Workgroup> group = fresh();
         group->begin(launch_, started_++);
         live_.push_back(group.get());
@@ -104,7 +136,10 @@ class Scheduler {
     }
   }
   std::unique_ptr<Workgroup> fresh() {
-    if (spare_.empty()) return std::make_unique<Workgroup>();
+    if (spare_.empty()) {
+      std::unique_ptr<Workgroup> kept = take_spare(*launch_.program);
+      return kept != nullptr ? static_cast<std::unique_ptr<Workgroup>&&>(kept) : std::make_unique<Workgroup>();
+    }
     std::unique_ptr<Workgroup> group = static_cast<std::unique_ptr<Workgroup>&&>(spare_.back());
     spare_.pop_back();
     return group;
@@ -128,7 +163,7 @@ class Scheduler {
   /// groups meanwhile, but without progress of theirs so far, which a stuck group would need.
   void note_silence(Workgroup& group) {
     group.silence.note(group, progress());
-    const bool full = started_ == launch_.total() || live_.size() >= launch_.resident;
+    const bool full = started_ == launch_.total() || live_.size() >= resident_;
     const u64 slices = std::max(kLeastPatience, patience() / live_.size());
     if (!full || host_work_runs() || result_.fault.kind != FaultKind::None || !group.silence.stuck(progress(), slices)) return;
     for (const Workgroup* other : live_) {
@@ -151,8 +186,14 @@ class Scheduler {
 
   const Launch& launch_;
   LaunchResult& result_;
+  const u64 resident_ = under_way(launch_);
+  const bool alone_;      // no other thread may help
+  bool invited_ = false;  // others may; until then this one is alone
+  u64 helpers_ = 0;
+  SharedWork* shared_ = nullptr;
   const u64 start_ = now(), limit_ = timeout();  // nanoseconds, milliseconds
   const Translate how_ = translation();
+  const u32 lanes_ = vector_bits() / 32;
   Dice dice_{launch_.schedule, ~u64{0}};
   bool late_ = false;
   Mutex lock_;
@@ -164,8 +205,6 @@ class Scheduler {
   std::vector<std::unique_ptr<Workgroup>> spare_;
 };
 
-void enter(void* scheduler) { static_cast<Scheduler*>(scheduler)->work(); }
-
 }  // namespace
 
 void run_launch(const Launch& launch, LaunchResult& result) {
@@ -175,9 +214,7 @@ void run_launch(const Launch& launch, LaunchResult& result) {
   result.executed.resize(launch.program->dwords());
   {
     Scheduler scheduler(launch, result);
-    // Another order is one that can be repeated: one thread.
-    const u64 helpers = launch.schedule != 0 ? 0 : std::min<u64>(worker_count(), launch.total()) - 1;
-    run_shared(enter, &scheduler, helpers);
+    scheduler.run();
     scheduler.finish();
   }
   result.nanoseconds = now() - start;

@@ -34,6 +34,7 @@ struct Counters {
   u64 lds_bytes = 0;
   u64 progress = 0;  // memory changes and finished waves; standing still means spinning
   u64* segments = nullptr;  // by translated segment; null: everything is interpreted
+  u32 lanes_at_hand = 16;   // that translated code computes at a time
   bool eager = false;       // translate what control reaches for the first time
   const u64* ticks = nullptr;  // what clocks show in place of the time, where a launch must repeat itself
 };
@@ -80,7 +81,6 @@ struct alignas(64) Wave {
   u32 scratch_bytes = 0;      // per lane
   bool yielded = false;       // s_sleep: let others run first
   u64 signalled = kNoPhase;   // phase of the split barrier at which the wave has arrived last
-  alignas(64) u32 places[16] = {};  // in local memory, of the lanes at hand of translated code
   u32 lanes_from = kNoLanes;  // 4 times the first of the lanes that translated code accesses at once
   u64 group_address = 0;      // of `lane`, while several lanes are accessed at once
   u32 group_bytes = 0;        // of each of them; 0 otherwise

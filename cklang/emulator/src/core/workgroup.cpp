@@ -5,6 +5,8 @@
 #include <new>
 
 #include "core/execute.h"
+#include "core/immortal.h"
+#include "core/mutex.h"
 
 namespace ckemu {
 
@@ -19,6 +21,16 @@ enum Property : u32 {
   kPrivateSegmentBuffer = 1 << 0, kDispatchPtr = 1 << 1, kQueuePtr = 1 << 2, kKernargPtr = 1 << 3,
   kDispatchId = 1 << 4, kFlatScratchInit = 1 << 5, kPrivateSegmentSize = 1 << 6,
 };
+
+// What is kept of workgroups of launches that are over.
+constexpr size_t kMostSpares = 64, kMostSpareBytes = size_t{32} << 20;
+
+struct Spares {
+  Mutex lock;
+  std::vector<std::unique_ptr<Workgroup>> groups;
+  size_t bytes = 0;
+};
+Spares& spares() { return immortal<Spares>(); }
 
 size_t padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -78,10 +90,55 @@ u8* Arena::reserve(size_t bytes, bool& fresh) {
   return memory_;
 }
 
+std::unique_ptr<Workgroup> take_spare(const Program& program) {
+  Spares& all = spares();
+  const Guard guard(all.lock);
+  if (all.groups.empty()) return nullptr;
+  const auto same = [&](const std::unique_ptr<Workgroup>& group) { return group->layout.program == program.serial(); };
+  auto found = std::find_if(all.groups.begin(), all.groups.end(), same);
+  if (found == all.groups.end()) found = all.groups.end() - 1;
+  std::swap(*found, all.groups.back());
+  std::unique_ptr<Workgroup> group = static_cast<std::unique_ptr<Workgroup>&&>(all.groups.back());
+  all.groups.pop_back();
+  all.bytes -= group->arena.size();
+  return group;
+}
+
+void keep_spare(std::unique_ptr<Workgroup>&& group) {
+  if (!group->checks.empty()) return;  // they know the launch
+  Spares& all = spares();
+  const Guard guard(all.lock);
+  if (all.groups.size() == kMostSpares || all.bytes + group->arena.size() > kMostSpareBytes) return;
+  all.bytes += group->arena.size();
+  all.groups.push_back(static_cast<std::unique_ptr<Workgroup>&&>(group));
+}
+
 void Workgroup::place(u64 number) {
   id[0] = static_cast<u32>(number % launch->groups[0]);
   id[1] = static_cast<u32>(number / launch->groups[0] % launch->groups[1]);
   id[2] = static_cast<u32>(number / launch->groups[0] / launch->groups[1]);
+}
+
+/// Zeros. Of a workgroup of the same program before, what no instruction names has stayed zero.
+u8* Workgroup::cleared_memory(const Layout& wanted) {
+  const size_t wave = wanted.registers + wanted.scratch, bytes = wanted.lds + wanted.waves * wave + 64;
+  bool fresh = false;
+  u8* memory = arena.reserve(bytes, fresh);
+  const bool same = wanted == layout;
+  layout = wanted;
+  if (fresh) return memory;
+  if (!same) {
+    std::memset(memory, 0, bytes);
+    return memory;
+  }
+  std::memset(memory, 0, wanted.lds);
+  const size_t named = sizeof(Row64) * launch->program->named_rows(), spare = sizeof(Row64) * kSpareRows;
+  for (u32 n = 0; n < wanted.waves; ++n) {
+    u8* own = memory + wanted.lds + n * wave;
+    std::memset(own, 0, named);
+    std::memset(own + wanted.registers - spare, 0, spare + wanted.scratch);
+  }
+  return memory;
 }
 
 void Workgroup::begin(const Launch& what, u64 number) {
@@ -92,9 +149,7 @@ void Workgroup::begin(const Launch& what, u64 number) {
   const size_t registers = sizeof(Row64) * (kernel.register_rows + kSpareRows);
   const size_t scratch = padded(size_t{what.scratch_bytes} * kLanes);
   const size_t lds = padded(what.lds_bytes);
-  bool fresh = false;
-  u8* memory = arena.reserve(lds + count * (registers + scratch) + 64, fresh);
-  if (!fresh) std::memset(memory, 0, lds);
+  u8* memory = cleared_memory({what.program->serial(), lds, registers, scratch, count});
   waves.assign(count, Wave{});
   done = false;
   phase = arrived = 0;
@@ -103,11 +158,6 @@ void Workgroup::begin(const Launch& what, u64 number) {
     wave.lds = memory;
     wave.lds_bytes = what.lds_bytes;
     u8* own = memory + lds + n * (registers + scratch);
-    if (!fresh) {  // of the same launch before: what no instruction names has stayed zero
-      const size_t named = sizeof(Row64) * what.program->named_rows(), spare = sizeof(Row64) * kSpareRows;
-      std::memset(own, 0, named);
-      std::memset(own + registers - spare, 0, spare + scratch);
-    }
     start_wave(n, own, own + registers);
   }
   begin_checks(number);
@@ -178,12 +228,12 @@ void Workgroup::start_wave(u32 number, u8* registers, u8* scratch) {
   if (kernel.group_info && !in_traps) sgprs.put(static_cast<u32>(waves.size()));
   const bool architected = launch->program->family() != Family::Cdna2;
   if (kernel.private_segment && !architected) sgprs.put(0);  // each wave has a resource of its own
+  if (launch->block[0] == launch->threads()) {
+    for (u32 l = 0; l < count; ++l) wave.v[0][l] = first + l;
+    return;
+  }
   for (u32 l = 0; l < count; ++l) {
     const u32 item = first + l;
-    if (launch->block[0] == launch->threads()) {
-      wave.v[0][l] = item;
-      continue;
-    }
     const u32 x = item % launch->block[0], y = item / launch->block[0] % launch->block[1];
     const u32 z = item / launch->block[0] / launch->block[1];
     wave.v[0][l] = x | (kernel.item_id_dims > 0 ? y << 10 : 0) | (kernel.item_id_dims > 1 ? z << 20 : 0);

@@ -22,10 +22,19 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
   /// At least `bytes` bytes, aligned to 64: zeros if they are new, else as they were.
   u8* reserve(size_t bytes, bool& fresh);
+  size_t size() const { return size_; }
 
  private:
   u8* memory_ = nullptr;
   size_t size_ = 0;
+};
+
+/// Whose registers, local memory and scratch lie where in a workgroup's memory.
+struct Layout {
+  u64 program = 0;  // its serial number
+  size_t lds = 0, registers = 0, scratch = 0;
+  u32 waves = 0;
+  bool operator==(const Layout&) const = default;
 };
 
 struct Workgroup {
@@ -37,6 +46,7 @@ struct Workgroup {
   LocalChecks local_checks;
   GlobalAccesses accesses;
   Arena arena;
+  Layout layout;
   Silence silence;
   bool done = false;
   u64 phase = 0;    // of the split barrier: how often all waves have arrived
@@ -64,7 +74,15 @@ struct Workgroup {
   void complete_phase();
   void release_waiting();
 
+  u8* cleared_memory(const Layout& wanted);
+
   Dice dice_;  // of the launch's order
 };
+
+/// A workgroup that a launch has left, of this program if there is one: its memory need not be asked for
+/// again. Null if there is none.
+std::unique_ptr<Workgroup> take_spare(const Program& program);
+/// Keeps a workgroup for launches to come, as long as there is room.
+void keep_spare(std::unique_ptr<Workgroup>&& group);
 
 }  // namespace ckemu

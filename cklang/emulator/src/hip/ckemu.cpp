@@ -123,6 +123,8 @@ CKEMU_EXPORT void ckemu_embed() { embed(); }
 
 CKEMU_EXPORT void ckemu_set_timeout(uint64_t milliseconds) { set_timeout(milliseconds); }
 
+CKEMU_EXPORT void ckemu_set_resident(uint64_t workgroups) { set_resident_limit(workgroups); }
+
 CKEMU_EXPORT int ckemu_last_numerics(int number) {
   Device* gpu = device(number);
   if (gpu == nullptr) return -1;

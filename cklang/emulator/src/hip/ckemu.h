@@ -78,6 +78,10 @@ void ckemu_embed(void);
 /* How many milliseconds a launch may take before it ends with where its waves stand; 0: any number. */
 void ckemu_set_timeout(uint64_t milliseconds);
 
+/* How many workgroups of a launch may be under way at a time; 0: as many as the GPU holds. Kernels whose
+   workgroups wait for each other need those. */
+void ckemu_set_resident(uint64_t workgroups);
+
 /* The numerics of the device's last launch; -1 if it has launched nothing. */
 int ckemu_last_numerics(int device);
 

@@ -130,6 +130,7 @@ hipError_t fill_launch(const Function& function, const LaunchShape& shape, Launc
   const u32 per_unit = blocks_per_unit(spec, kernel, launch.threads(), shape.dynamic_lds);
   launch.resident = per_unit * spec.compute_units;
   const bool together = launch.total() <= launch.resident;
+  launch.together = shape.cooperative;
   last_message().clear();
   if (per_unit == 0) {
     last_message().add("a block of %u threads of kernel %s takes more registers than a compute unit has", launch.threads(),

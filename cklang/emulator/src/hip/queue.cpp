@@ -19,6 +19,15 @@ constexpr u32 kMostThreads = 64;
 // How long a thread without work sleeps while commands come: most are run by the thread that waits for them
 // before it looks again, and waking it would take longer than a small kernel.
 constexpr long kNap = 100;  // microseconds
+// A thread without work takes what nobody has begun for so long: a caller that waits will have, and would
+// have to be woken by this thread.
+constexpr u64 kPatience = 20000;  // nanoseconds
+
+u64 now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<u64>(time.tv_sec) * 1000000000 + static_cast<u64>(time.tv_nsec);
+}
 
 int g_host_work = 0;
 
@@ -60,6 +69,7 @@ class Machine {
   Point add(const Ref<Queue>& queue, Command&& command) {
     const Guard guard(lock_);
     put_legacy_order(*queue, command);
+    command.since = ckemu::now();
     queue->commands_.push_back(static_cast<Command&&>(command));
     ++queue->enqueued_;
     ++added_;
@@ -153,11 +163,11 @@ class Machine {
     if (!queue.closed_ || queue.done_ != queue.enqueued_) return;
     std::erase_if(open_, [&](const Ref<Queue>& other) { return other.get() == &queue; });
   }
-  /// The queue to work on next; none if no queue can go on.
-  Ref<Queue> pick() const {
+  /// The queue to work on next, of those whose next command is from before `until`; none if none can go on.
+  Ref<Queue> pick(u64 until = ~u64{0}) const {
     Ref<Queue> best;
     for (const Ref<Queue>& queue : busy_) {
-      if (ready(*queue) && (!best || queue->priority < best->priority)) best = queue;
+      if (ready(*queue) && queue->commands_.front().since <= until && (!best || queue->priority < best->priority)) best = queue;
     }
     return best;
   }
@@ -197,16 +207,18 @@ class Machine {
   }
   void serve() {
     const Guard guard(lock_);
+    bool working = false;  // what is there has to wait no longer
     for (;;) {
-      const Ref<Queue> queue = pick();
+      const Ref<Queue> queue = pick(working ? ~u64{0} : ckemu::now() - kPatience);
+      working = static_cast<bool>(queue);
       if (queue) {
         queue->running_ = true;  // so that the next one picks another
         call_for_help();
         run_one(queue);
-      } else if (napping_ == 0 && added_ != looked_) {
+      } else if (napping_ == 0 && (added_ != looked_ || pick())) {
         looked_ = added_;
         ++napping_;
-        work_.wait_for(lock_, kNap);
+        work_.wait_for(lock_, pick() ? static_cast<long>(kPatience / 1000) : kNap);
         --napping_;
       } else {
         ++idle_;

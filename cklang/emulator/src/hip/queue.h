@@ -32,6 +32,7 @@ struct Command {
   Action action;
   std::vector<Point> after;
   bool always = false;  // even if the device has failed
+  u64 since = 0;        // when it was enqueued, in nanoseconds
 };
 
 class Queue {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/lanes.h"
+#include "ops/division.h"
 #include "ops/handlers.h"
 #include "ops/rounding.h"
 
@@ -160,6 +161,18 @@ void fixup_f32(Wave& w, const Code& c) {
   });
 }
 
+/// `what` of each enabled lane; which lanes are flagged.
+template <class What>
+u32 by_lane(u32 enabled, What what) {
+  u32 flags = 0;
+  for (; enabled != 0; enabled &= enabled - 1) {
+    const u32 lane = static_cast<u32>(__builtin_ctz(enabled));
+    flags |= u32{what(lane)} << lane;
+  }
+  return flags;
+}
+float number(const u32* row, u32 lane) { return bits_as<float>(row[lane]); }
+
 template <class T>
 void scale_handler(Wave& w, const Code& c) {
   const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1), *e = source_row(w, c, 2);
@@ -202,6 +215,26 @@ constexpr HandlerRow kRows[] = {
 };
 
 }  // namespace
+
+u32 scale_lanes(u32* result, const u32* a, const u32* b, const u32* c, u32 enabled, u32) {
+  return by_lane(enabled, [&](u32 l) {
+    const Scaled<float> scaled = div_scale(number(a, l), number(b, l), number(c, l));
+    result[l] = raw(scaled.value);
+    return scaled.flag;
+  });
+}
+u32 fuse_lanes(u32* result, const u32* a, const u32* b, const u32* c, u32 enabled, u32 scaled) {
+  return by_lane(enabled, [&](u32 l) {
+    result[l] = raw(div_fmas(number(a, l), number(b, l), number(c, l), (scaled >> l & 1) != 0));
+    return false;
+  });
+}
+u32 fix_lanes(u32* result, const u32* a, const u32* b, const u32* c, u32 enabled, u32) {
+  return by_lane(enabled, [&](u32 l) {
+    result[l] = raw(div_fixup(number(a, l), number(b, l), number(c, l)));
+    return false;
+  });
+}
 
 HandlerRows division_handlers() { return kRows; }
 

@@ -63,25 +63,6 @@ bool selects_itself(Op op) {
   return false;
 }
 
-/// The lane that a DPP control reads for lane `l`, or -1.
-int dpp_source(u32 ctrl, int l) {
-  const int row = l & ~15, in_row = l & 15, n = static_cast<int>(ctrl & 15);
-  if (ctrl < 0x100) return (l & ~3) | (ctrl >> (2 * (l & 3)) & 3);
-  if (ctrl <= 0x10f) return in_row + n < 16 ? l + n : -1;
-  if (ctrl <= 0x11f) return in_row >= n ? l - n : -1;
-  if (ctrl <= 0x12f) return row | ((in_row - n) & 15);
-  switch (ctrl) {
-    case 0x130: return l + 1 < kLanes ? l + 1 : -1;
-    case 0x134: return (l + 1) % kLanes;
-    case 0x138: return l - 1;
-    case 0x13c: return (l + kLanes - 1) % kLanes;
-    case 0x140: return row | (15 - in_row);
-    case 0x141: return (l & ~7) | (7 - (l & 7));
-    case 0x142: return row - 1;
-    case 0x143: return l >= 32 ? 31 : -1;
-    default: return row | (ctrl < 0x160 ? n : in_row ^ n);  // row_newbcast or row_share; row_xmask
-  }
-}
 bool dpp_known(u32 ctrl) {
   return ctrl < 0x100 || (ctrl > 0x100 && ctrl <= 0x12f && (ctrl & 15) != 0) || ctrl == 0x130 ||
          ctrl == 0x134 || ctrl == 0x138 || ctrl == 0x13c || (ctrl >= 0x140 && ctrl <= 0x143) ||
@@ -186,6 +167,25 @@ void deliver(const Wave& w, const Inst& inst, const u32* result, u32* row) {
 }
 
 }  // namespace
+
+int dpp_source(u32 ctrl, int l) {
+  const int row = l & ~15, in_row = l & 15, n = static_cast<int>(ctrl & 15);
+  if (ctrl < 0x100) return (l & ~3) | (ctrl >> (2 * (l & 3)) & 3);
+  if (ctrl <= 0x10f) return in_row + n < 16 ? l + n : -1;
+  if (ctrl <= 0x11f) return in_row >= n ? l - n : -1;
+  if (ctrl <= 0x12f) return row | ((in_row - n) & 15);
+  switch (ctrl) {
+    case 0x130: return l + 1 < kLanes ? l + 1 : -1;
+    case 0x134: return (l + 1) % kLanes;
+    case 0x138: return l - 1;
+    case 0x13c: return (l + kLanes - 1) % kLanes;
+    case 0x140: return row | (15 - in_row);
+    case 0x141: return (l & ~7) | (7 - (l & 7));
+    case 0x142: return row - 1;
+    case 0x143: return l >= 32 ? 31 : -1;
+    default: return row | (ctrl < 0x160 ? n : in_row ^ n);  // row_newbcast or row_share; row_xmask
+  }
+}
 
 ModifierPlan plan_modifiers(const Inst& inst) {
   ModifierPlan plan;

@@ -18,6 +18,9 @@ struct ModifierPlan {
 
 ModifierPlan plan_modifiers(const Inst& inst);
 
+/// The lane that a DPP control reads for lane `l`, or -1.
+int dpp_source(u32 ctrl, int l);
+
 /// The handler of a modified instruction; its `link` is the plain form.
 void modified(Wave& wave, const Code& code);
 

@@ -3,6 +3,8 @@
 
 namespace ckemu::x86 {
 
+constexpr Evex kMoveAnywhere{1, 2, 0x6f, 0};
+
 void Assembler::dword(u32 value) {
   for (int n = 0; n < 4; ++n) byte(value >> 8 * n & 0xff);
 }
@@ -25,6 +27,12 @@ i32 Assembler::constant(u32 value) {
   }
   constants_.push_back(value);
   return static_cast<i32>(constants_.size()) - 1;
+}
+
+i32 Assembler::table(const u32 (&values)[16]) {
+  const i32 first = static_cast<i32>(constants_.size());
+  for (const u32 value : values) constants_.push_back(value);
+  return first;
 }
 
 i32 Assembler::table(u32 (*value)(u32)) {
@@ -175,6 +183,11 @@ void Assembler::alu(u8 what, Mem to, i32 with, bool wide) {
   modrm(what, to, 1);
   dword(static_cast<u32>(with));
 }
+void Assembler::alu(u8 what, Mem to, Reg with, bool wide) {
+  rex(wide, with, to);
+  byte(8u * what + 1);
+  modrm(with, to, 1);
+}
 void Assembler::test(Reg a, Reg b, bool wide) {
   rex(wide, b, a);
   byte(0x85);
@@ -259,31 +272,37 @@ void Assembler::add_to(Mem to, Reg from) {
 // Masks -------------------------------------------------------------------------------------------
 
 void Assembler::mask_load(u8 k, Mem from) {
+  if (!wide()) return mask_load8(k, from);
   vex(1, 0, false, false, k, 0, from.index != kNoIndex && from.index >= 8, from.base >= 8);
   byte(0x90);
   modrm(k, from, 1);
 }
 void Assembler::mask_store(Mem to, u8 k) {
+  if (!wide()) return mask_store8(to, k);
   vex(1, 0, false, false, k, 0, to.index != kNoIndex && to.index >= 8, to.base >= 8);
   byte(0x91);
   modrm(k, to, 1);
 }
 void Assembler::mask_not(u8 to, u8 from) {
+  if (!wide()) return mask_two8(0, to, from, from);
   vex(1, 0, false, false, to, 0, false, false);
   byte(0x44);
   modrm(to, static_cast<Reg>(from));
 }
 void Assembler::mask_and(u8 to, u8 a, u8 b) {
+  if (!wide()) return mask_two8(0xdb, to, a, b);
   vex(1, 0, false, true, to, a, false, false);
   byte(0x41);
   modrm(to, static_cast<Reg>(b));
 }
 void Assembler::mask_or(u8 to, u8 a, u8 b) {
+  if (!wide()) return mask_two8(0xeb, to, a, b);
   vex(1, 0, false, true, to, a, false, false);
   byte(0x45);
   modrm(to, static_cast<Reg>(b));
 }
 void Assembler::mask_xor(u8 to, u8 a, u8 b) {
+  if (!wide()) return mask_two8(0xef, to, a, b);
   vex(1, 0, false, true, to, a, false, false);
   byte(0x47);
   modrm(to, static_cast<Reg>(b));
@@ -299,12 +318,44 @@ void Assembler::mask_test(u8 k) {
   byte(0x98);
   modrm(k, static_cast<Reg>(k));
 }
+void Assembler::jump_if_any(u8 k, Label to) {
+  if (wide()) mask_test(k);
+  else mask_bits8(r8, k), test(r8, r8, false);
+  jump_if(kNonZero, to);
+}
+void Assembler::jump_if_none(u8 k, Label to) {
+  if (wide()) mask_test(k);
+  else mask_bits8(r8, k), test(r8, r8, false);
+  jump_if(kZero, to);
+}
+void Assembler::jump_unless_all(u8 k, Label to) {
+  if (wide()) mask_test(k);  // the carry flag: all ones
+  else mask_bits8(r8, k), alu(7, r8, 0xff, false);
+  jump_if(wide() ? kAboveEqual : kNonZero, to);
+}
+void Assembler::jump_unless_bit(Reg reg, u8 bit, Label to) {
+  rex(false, 0, reg);
+  byte(0x0f);
+  byte(0xba);
+  modrm(4, reg);
+  byte(bit);
+  jump_if(kAboveEqual, to);
+}
 void Assembler::mask_move(Reg to, u8 k) {
+  if (!wide()) return mask_bits8(to, k);
   vex(1, 0, false, false, to, 0, false, false);
   byte(0x93);
   modrm(to, static_cast<Reg>(k));
 }
 
+void Assembler::mask_odd(u8 k) {
+  if (!wide()) {
+    plain8(kMoveAnywhere, kMaskVector, 0, Mem{.constant = table([](u32 n) { return n % 2 != 0 ? ~0u : 0u; })});
+    return store_mask8(k, kMaskVector, 0);
+  }
+  move(rax, 0xaaaa);
+  mask_from(k, rax);
+}
 void Assembler::mask_from(u8 k, Reg from) {
   vex(1, 0, false, false, k, 0, false, from >= 8);
   byte(0x92);
@@ -314,19 +365,23 @@ void Assembler::mask_from(u8 k, Reg from) {
 // Vectors -----------------------------------------------------------------------------------------
 
 void Assembler::vector(Evex op, u8 to, u8 a, u8 b, u8 k) {
+  if (!wide()) return vector8(op, to, a, b, k);
   evex(op, to, a, k, false, (b & 16) != 0, (b & 8) != 0);
   modrm(to, static_cast<Reg>(b & 15));
 }
 void Assembler::vector(Evex op, u8 to, u8 a, Mem b, u8 k, bool broadcast) {
+  if (!wide()) return vector8(op, to, a, b, k);
   const bool splats = op.map == kBroadcast.map && op.opcode == kBroadcast.opcode;
   evex(op, to, a, k, broadcast, b.index != kNoIndex && b.index >= 8, b.constant < 0 && b.base >= 8);
   modrm(to, b, broadcast || splats ? 4 : 64);
 }
 void Assembler::vector_store(Mem to, u8 from) {
+  if (!wide()) return plain8({1, 2, 0x7f, 0}, from, 0, to);
   evex({1, 1, 0x7f, 0}, from, 0, 0, false, to.index != kNoIndex && to.index >= 8, to.base >= 8);
   modrm(from, to, 64);
 }
 void Assembler::vector_immediate(Evex op, u8 to, u8 a, u8 b, u8 immediate, u8 k) {
+  if (!wide()) return immediate8(op, to, a, b, immediate, k);
   vector(op, to, a, b, k);
   byte(immediate);
 }
@@ -340,6 +395,11 @@ void Assembler::vector_shift_q(u8 what, u8 to, u8 from, u8 by) {
 }
 
 void Assembler::vector_first(Reg to, u8 from) {
+  if (!wide()) {
+    vex(1, 1, false, false, from, 0, false, to >= 8);
+    byte(0x7e);
+    return modrm(from, to);
+  }
   byte(0x62);
   byte(u32{(from & 8) == 0} << 7 | 1u << 6 | u32{to < 8} << 5 | u32{(from & 16) == 0} << 4 | 1);
   byte(15u << 3 | 4 | 1);
@@ -356,6 +416,15 @@ void Assembler::insert_quarter(u8 to, Mem from, u8 quarter) {
   evex({3, 1, 0x38, 0}, to, to, 0, false, from.index != kNoIndex && from.index >= 8, from.base >= 8);
   modrm(to, from, 16);
   byte(quarter);
+}
+void Assembler::store_quarter(Mem to, u8 from, u8 quarter) {
+  evex({3, 1, 0x39, 0}, from, 0, 0, false, to.index != kNoIndex && to.index >= 8, to.base >= 8);
+  modrm(from, to, 16);
+  byte(quarter);
+}
+void Assembler::gather(u8 to, Reg base, u8 index, i32 disp, u8 k) {
+  if (wide()) return indexed(0x90, to, base, index, disp, k);
+  gather8(to, base, index, disp, k);
 }
 void Assembler::indexed(u8 opcode, u8 reg, Reg base, u8 index, i32 disp, u8 k, bool wide) {
   evex({2, 1, opcode, wide}, reg, index & 16, k, false, (index & 8) != 0, base >= 8);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Writes x86-64 machine code: the few scalar instructions, the mask instructions and the vector
-// instructions of AVX-512 that translated code is made of. Vector registers are of 512 bits.
+// instructions that translated code is made of. They are those of AVX-512, for 16 lanes at a time; for
+// 8 lanes each becomes what AVX2 has for it (avx2.cpp), and masks are vectors in memory.
 #pragma once
 
 #include <utility>
@@ -43,8 +44,22 @@ constexpr Evex kAddPs{1, 0, 0x58, 0}, kMulPs{1, 0, 0x59, 0}, kSubPs{1, 0, 0x5c, 
     kCvtF2U{1, 0, 0x78, 0}, kShlQ{1, 1, 0x73, 1}, kShlVQ{2, 1, 0x47, 1}, kUnpackLow{1, 1, 0x62, 0},
     kPopcount{2, 1, 0x55, 0}, kLeadingZeros{2, 1, 0x44, 0};
 
+// Shared with avx2.cpp, which knows what AVX2 has in their place.
+constexpr Evex kComparePs{1, 0, 0xc2, 0}, kCompareI{3, 1, 0x1f, 0}, kCompareU{3, 1, 0x1e, 0}, kRange{3, 1, 0x50, 0},
+    kTestNone{2, 2, 0x27, 0}, kTestDwords{2, 1, 0x27, 0}, kTestBytes{2, 1, 0x26, 0}, kCompareBytes{3, 1, 0x3e, 0},
+    kMoveBytes{1, 3, 0x6f, 0}, kWords{2, 2, 0x33, 0};
+
+/// The stack frame of translated code: masks of 8 lanes each, and four vectors for whatever an instruction needs.
+constexpr i32 kFrameMasks = 8 * 32, kFrameVectors = 4 * 64;
+
 class Assembler {
  public:
+  /// For vectors of 16 lanes, or of 8.
+  explicit Assembler(u32 lanes = 16) : lanes_(lanes) {}
+  u32 lanes() const { return lanes_; }
+  bool wide() const { return lanes_ == 16; }
+  /// Vector registers that may be used.
+  u8 registers() const { return wide() ? 32 : 13; }
   const std::vector<u8>& code() const { return bytes_; }
   Label label() {
     labels_.push_back(-1);
@@ -57,6 +72,8 @@ class Assembler {
   void patch(size_t at, u32 value) { std::memcpy(&bytes_[at], &value, 4); }
   /// The number of the first of 16 constants, `value(0)` to `value(15)`.
   i32 table(u32 (*value)(u32 number));
+  /// The number of the first of 16 constants.
+  i32 table(const u32 (&values)[16]);
   /// The number of a 32-bit constant, for Mem::constant.
   i32 constant(u32 value);
 
@@ -81,6 +98,7 @@ class Assembler {
   void alu(u8 what, Reg to, Reg with, bool wide);
   void alu(u8 what, Reg to, i32 with, bool wide);
   void alu(u8 what, Mem to, i32 with, bool wide);
+  void alu(u8 what, Mem to, Reg with, bool wide);
   void test(Reg a, Reg b, bool wide);
   void bit_not(Reg reg, bool wide);
   void negate(Reg reg, bool wide);
@@ -105,9 +123,14 @@ class Assembler {
   void mask_or(u8 to, u8 a, u8 b);
   void mask_xor(u8 to, u8 a, u8 b);
   void mask_shift_right(u8 to, u8 from, u8 by);
-  void mask_test(u8 k);  // ZF: none is set
+  void jump_if_any(u8 k, Label to);
+  void jump_if_none(u8 k, Label to);
+  void jump_unless_all(u8 k, Label to);
+  void mask_odd(u8 k);  // every other lane, from the second on
+  /// Goes to `to` unless a bit is set.
+  void jump_unless_bit(Reg reg, u8 bit, Label to);
   void mask_move(Reg to, u8 k);
-  void mask_from(u8 k, Reg from);
+  void mask_from(u8 k, Reg from);  // of 16 lanes
 
   // Vectors. `k` masks with merging if it is not 0
   void vector(Evex op, u8 to, u8 a, u8 b, u8 k = 0);
@@ -124,14 +147,17 @@ class Assembler {
   void vector_first(Reg to, u8 from);
   void vector_load_anywhere(u8 to, Mem from) { vector({1, 2, 0x6f, 0}, to, 0, from); }
   void vector_store_anywhere(Mem to, u8 from) { vector({1, 2, 0x7f, 0}, from, 0, to); }
+  /// Quarters of eight lanes in the order that two bits each of `order` give. AVX2 alone.
+  void order_quarters(u8 to, u8 from, u8 order);
   /// 128 bits into the lowest quarter, and into another one.
   void load_quarter(u8 to, Mem from);
   void insert_quarter(u8 to, Mem from, u8 quarter);
+  void store_quarter(Mem to, u8 from, u8 quarter);
   /// Eight lanes of dwords (or, if wide, quadwords) at base + 64-bit index + disp.
   void gather_far(u8 to, Reg base, u8 index, i32 disp, u8 k) { indexed(0x91, to, base, index, disp, k); }
   void scatter_far(Reg base, u8 index, i32 disp, u8 from, u8 k, bool wide) { indexed(0xa1, from, base, index, disp, k, wide); }
   /// Dwords at base + index + disp of the lanes of `k`, which is cleared.
-  void gather(u8 to, Reg base, u8 index, i32 disp, u8 k) { indexed(0x90, to, base, index, disp, k); }
+  void gather(u8 to, Reg base, u8 index, i32 disp, u8 k);
   void scatter(Reg base, u8 index, i32 disp, u8 from, u8 k) { indexed(0xa0, from, base, index, disp, k); }
 
  private:
@@ -145,6 +171,28 @@ class Assembler {
   void evex(Evex op, u8 reg, u8 a, u8 k, bool broadcast, bool x, bool b);
   void vex(u8 map, u8 prefix, bool wide, bool large, u8 reg, u8 a, bool x, bool b);
 
+  void mask_test(u8 k);  // of 16 lanes; ZF: none is set, CF: all are
+
+  // For 8 lanes (avx2.cpp)
+  static constexpr u8 kTemporary = 13, kTemporary2 = 14, kMaskVector = 15;  // that nobody else may use
+  void plain8(Evex op, u8 to, u8 a, u8 b);
+  void plain8(Evex op, u8 to, u8 a, Mem b);
+  void vector8(Evex op, u8 to, u8 a, u8 b, u8 k);
+  void vector8(Evex op, u8 to, u8 a, Mem b, u8 k);
+  void immediate8(Evex op, u8 to, u8 a, u8 b, u8 immediate, u8 k);
+  void blend8(u8 to, u8 no, u8 yes, u8 k);
+  void compare8(u8 k, u8 a, u8 b, u8 condition, bool is_unsigned, bool bytes, u8 within);
+  void words8(u8 to, u8 from);
+  void test8(Evex op, u8 k, u8 a, u8 b, u8 within);
+  void invert8(u8 value);
+  void store_mask8(u8 k, u8 value, u8 within);
+  void load_mask8(u8 value, u8 k);
+  void mask_bits8(Reg to, u8 k);
+  void mask_load8(u8 k, Mem from);
+  void mask_store8(Mem to, u8 k);
+  void mask_two8(u8 opcode, u8 to, u8 a, u8 b);
+  void gather8(u8 to, Reg base, u8 index, i32 disp, u8 k);
+
   struct Fixup {
     size_t at;
     Label to;
@@ -153,6 +201,7 @@ class Assembler {
     size_t at;
     i32 constant;
   };
+  const u32 lanes_;
   std::vector<u8> bytes_;
   std::vector<i64> labels_;
   std::vector<Fixup> fixups_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Loads and stores of global memory for 16 lanes: by vector accesses where they lie side by side, by one
-// where they are all the same, else by gathers and scatters. A fault finds its lane by the address.
+// Loads and stores of global memory for the lanes at hand: by vector accesses where they lie side by side, by one
+// where they are all the same, else by gathers and scatters, or lane by lane. A fault finds its lane by the address.
 #include <cstddef>
 
 #include "translate/section.h"
@@ -14,12 +14,13 @@ namespace {
 
 constexpr u8 kAlike = 2, kHalf = 3;
 constexpr u8 kEqual = 0;
-constexpr Evex kCompareU{3, 1, 0x1e, 0}, kWiden{2, 1, 0x35, 0}, kUpper{3, 1, 0x3b, 1}, kJoin{3, 1, 0x3a, 1}, kPermuteQ{2, 1, 0x36, 1},
+constexpr Evex kWiden{2, 1, 0x35, 0}, kUpper{3, 1, 0x3b, 1}, kJoin{3, 1, 0x3a, 1}, kPermuteQ{2, 1, 0x36, 1},
     kShuffle{1, 0, 0xc6, 0}, kUnpackHigh{1, 1, 0x6a, 0}, kOrQ{1, 1, 0xeb, 1};
 constexpr u8 kEven = 0x88, kOdds = 0xdd;
 
 u32 step4(u32 n) { return 4 * n; }
 u32 step8(u32 n) { return 8 * n; }
+u32 step16(u32 n) { return 16 * n; }
 /// Quadwords 0, 2, 4, 6, 1, 3, 5, 7, and the other way round.
 u32 from_pairs(u32 n) { return n % 2 != 0 ? 0 : n < 8 ? n : n - 7; }
 u32 to_pairs(u32 n) { return n % 2 != 0 ? 0 : n % 4 == 0 ? n / 4 : n / 4 + 4; }
@@ -53,7 +54,7 @@ Places places(Lanes& l) {
   return {low, high, far, code.offset};
 }
 
-/// Goes to `to` unless all 16 lanes are enabled and at the distances of `steps` from the first, without a carry.
+/// Goes to `to` unless all lanes at hand are enabled and at the distances of `steps` from the first, without a carry.
 /// Behind a branch no register may be taken up: `t` is one to use.
 void unless(Lanes& l, const Places& at, u8 steps, u32 reach, u8 t, Label to) {
   l.a.vector(kBroadcast, t, 0, at.low);
@@ -63,8 +64,7 @@ void unless(Lanes& l, const Places& at, u8 steps, u32 reach, u8 t, Label to) {
     l.a.vector(kBroadcast, t, 0, at.high);
     l.a.vector_immediate(kCompareU, kAlike, at.high, t, kEqual, kAlike);
   }
-  l.a.mask_test(kAlike);
-  l.a.jump_if(kAboveEqual, to);  // the carry flag: all ones
+  l.a.jump_unless_all(kAlike, to);
   if (reach == 0) return;
   l.a.alu(7, rax, static_cast<i32>(~0u - reach), false);
   l.a.jump_if(kAbove, to);
@@ -86,7 +86,100 @@ void eight_addresses(Lanes& l, const Places& at, int half, u8 r, u8 high) {
 }
 void enabled_half(Lanes& l, int half) { l.a.mask_shift_right(kHalf, kEnabled, half != 0 ? 8 : 0); }
 
+/// Calls `access(lane)` for each enabled lane, one after the other; its address is rcx + rax + offset. The first two
+/// vectors of the frame are in use.
+template <class Access>
+void each_enabled(Lanes& l, const Places& at, Access access) {
+  l.a.vector_store_anywhere(scratch_at(0), at.low);
+  if (at.far) l.a.vector_store_anywhere(scratch_at(1), at.high);
+  l.a.mask_move(rsi, kEnabled);
+  for (u32 lane = 0; lane < l.a.lanes(); ++lane) {
+    const Label skip = l.a.label();
+    l.a.jump_unless_bit(rsi, static_cast<u8>(lane), skip);
+    l.a.load(rax, scratch_at(0, lane), false);
+    if (at.far) {
+      l.a.load(rcx, scratch_at(1, lane), false);
+      l.a.shift(4, rcx, 32, true);
+    }
+    access(lane);
+    l.a.bind(skip);
+  }
+}
+
+// With AVX2 ----------------------------------------------------------------------------------------
+
+/// The order of the quarters 0, 2, 1, 3.
+constexpr u8 kCrossed = 0xd8;
+
+void load8(Lanes& l, u32 dwords) {
+  const Places at = places(l);
+  const u8 r = l.fresh(), r2 = l.fresh(), steps = l.fresh(), t = l.fresh();
+  const Label apart = l.a.label(), each = l.a.label(), done = l.a.label();
+  l.a.vector_load_anywhere(steps, Mem{.constant = l.a.table(dwords == 1 ? step4 : step8)});
+  unless(l, at, steps, 32 * dwords, t, apart);
+  l.a.vector_load_anywhere(r, at.first());
+  if (dwords == 2) {
+    l.a.vector_load_anywhere(steps, at.first(32));
+    l.a.vector_immediate(kShuffle, r2, r, steps, kOdds);
+    l.a.vector_immediate(kShuffle, r, r, steps, kEven);
+    l.a.order_quarters(r, r, kCrossed);
+    l.a.order_quarters(r2, r2, kCrossed);
+  }
+  l.a.jump(done);
+  l.a.bind(apart);
+  l.a.vector(kXor, steps, steps, steps);
+  unless(l, at, steps, 0, t, each);
+  l.a.vector(kBroadcast, r, 0, at.first());
+  if (dwords == 2) l.a.vector(kBroadcast, r2, 0, at.first(4));
+  l.a.jump(done);
+  l.a.bind(each);
+  each_enabled(l, at, [&](u32 lane) {
+    for (u32 n = 0; n < dwords; ++n) {
+      l.a.load(rdx, at.first(static_cast<i32>(4 * n)), false);
+      l.a.store(scratch_at(2 + n, lane), rdx, false);
+    }
+  });
+  l.a.vector_load_anywhere(r, scratch_at(2));
+  if (dwords == 2) l.a.vector_load_anywhere(r2, scratch_at(3));
+  l.a.bind(done);
+  l.result(r);
+  if (dwords == 2) l.result(r2, 1);
+}
+
+void store8(Lanes& l, u32 dwords) {
+  const u8 value = l.plain_source(2), value2 = dwords == 2 ? l.plain_source(2, 1) : value;
+  const Places at = places(l);
+  const u8 t = l.fresh(), t2 = l.fresh(), steps = l.fresh();
+  const Label apart = l.a.label(), done = l.a.label();
+  l.a.vector_load_anywhere(steps, Mem{.constant = l.a.table(dwords == 1 ? step4 : step8)});
+  unless(l, at, steps, 32 * dwords, t, apart);
+  if (dwords == 1) {
+    l.a.vector_store_anywhere(at.first(), value);
+  } else {
+    l.a.order_quarters(t, value, kCrossed);
+    l.a.order_quarters(t2, value2, kCrossed);
+    l.a.vector(kUnpackLow, steps, t, t2);
+    l.a.vector(kUnpackHigh, t, t, t2);
+    l.a.vector_store_anywhere(at.first(), steps);
+    l.a.vector_store_anywhere(at.first(32), t);
+  }
+  l.a.jump(done);
+  l.a.bind(apart);
+  l.a.vector_store_anywhere(scratch_at(2), value);
+  if (dwords == 2) l.a.vector_store_anywhere(scratch_at(3), value2);
+  each_enabled(l, at, [&](u32 lane) {
+    for (u32 n = 0; n < dwords; ++n) {
+      l.a.load(rdx, scratch_at(2 + n, lane), false);
+      l.a.store(at.first(static_cast<i32>(4 * n)), rdx, false);
+    }
+  });
+  l.a.bind(done);
+}
+
+// With AVX-512 -------------------------------------------------------------------------------------
+
 void load(Lanes& l, u32 dwords) {
+  if (!l.a.wide()) return load8(l, dwords);
   const Places at = places(l);
   const u8 r = l.fresh(), r2 = l.fresh(), steps = l.fresh(), address = l.fresh(), t = l.fresh();
   const Label apart = l.a.label(), gather = l.a.label(), done = l.a.label();
@@ -125,6 +218,7 @@ void load(Lanes& l, u32 dwords) {
 }
 
 void store(Lanes& l, u32 dwords) {
+  if (!l.a.wide()) return store8(l, dwords);
   const u8 value = l.plain_source(2), value2 = dwords == 2 ? l.plain_source(2, 1) : value;
   const Places at = places(l);
   const u8 t = l.fresh(), t2 = l.fresh(), steps = l.fresh(), address = l.fresh();
@@ -166,7 +260,44 @@ void store(Lanes& l, u32 dwords) {
   l.a.bind(done);
 }
 
+void load_four(Lanes& l, u32) {
+  const Places at = places(l);
+  u8 rows[4], free[4];
+  for (u8* some : {rows, free}) {
+    for (int n = 0; n < 4; ++n) some[n] = l.fresh();
+  }
+  const Label apart = l.a.label(), done = l.a.label();
+  l.a.vector_load_anywhere(rows[0], Mem{.constant = l.a.table(step16)});
+  unless(l, at, rows[0], 256, rows[1], apart);
+  for (int n = 0; n < 4; ++n) l.a.vector_load_anywhere(rows[n], at.first(64 * n));
+  l.a.jump(done);
+  l.a.bind(apart);
+  for (const u8 row : rows) l.a.vector(kXor, row, row, row);
+  each_enabled(l, at, [&](u32 lane) { l.a.insert_quarter(rows[lane / 4], at.first(), static_cast<u8>(lane % 4)); });
+  l.a.bind(done);
+  rows_of_lanes(l, rows, free);
+  for (u32 n = 0; n < 4; ++n) l.result(rows[n], n);
+}
+
+void store_four(Lanes& l, u32) {
+  u8 rows[4];
+  for (u32 n = 0; n < 4; ++n) rows[n] = l.plain_source(2, n);
+  const Places at = places(l);
+  const Quads quads = lanes_of_rows(l, rows);
+  const u8 steps = l.fresh(), t = l.fresh();
+  const Label apart = l.a.label(), done = l.a.label();
+  l.a.vector_load_anywhere(steps, Mem{.constant = l.a.table(step16)});
+  unless(l, at, steps, 256, t, apart);
+  for (int n = 0; n < 4; ++n) l.a.vector_store_anywhere(at.first(64 * n), quads.of_lanes[n]);
+  l.a.jump(done);
+  l.a.bind(apart);
+  each_enabled(l, at, [&](u32 lane) { l.a.store_quarter(at.first(), quads.of_lanes[lane / 4], static_cast<u8>(lane % 4)); });
+  l.a.bind(done);
+}
+
 constexpr VectorRow kRows[] = {
+    {.op = Op::global_load_dwordx4, .emit = load_four, .global = 1, .bytes = 16, .wide = true},
+    {.op = Op::global_store_dwordx4, .emit = store_four, .global = 2, .bytes = 16, .wide = true},
     {.op = Op::global_load_dword, .emit = load, .detail = 1, .global = 1, .bytes = 4},
     {.op = Op::global_load_dwordx2, .emit = load, .detail = 2, .global = 1, .bytes = 8},
     {.op = Op::global_store_dword, .emit = store, .detail = 1, .global = 2, .bytes = 4},

@@ -57,10 +57,10 @@ Way scalar_way(const Code& code) {
 
 }  // namespace
 
-Way way_of(const Code& code) {
+Way way_of(const Code& code, u32 lanes) {
   if (code.inst == nullptr) return Way::Interpret;
   if (does_nothing(code)) return Way::Nothing;
-  if (vector_row(code) != nullptr) return Way::Vector;
+  if (vector_row(code, lanes) != nullptr) return Way::Vector;
   const Op op = code.inst->op;
   const bool usual = code.fn == handler_of(op);
   switch (code.inst->enc) {
@@ -87,19 +87,19 @@ Mem member(T offset) { return {kWave, kNoIndex, static_cast<i32>(offset)}; }
 
 }  // namespace
 
-Piece::Piece(Program& program, const Code& leader, bool checked, const u8* leave, size_t first_segment, size_t capacity)
-    : program_(program), leader_(leader), checked_(checked), leave_(leave), first_segment_(first_segment), capacity_(capacity),
-      section_(a_, rare_, program.kernel().wave_size), start_(a_.label()), next_(&leader) {}
+Piece::Piece(Program& program, const Code& leader, PieceKind kind, const u8* leave, size_t first_segment, size_t capacity)
+    : program_(program), leader_(leader), kind_(kind), leave_(leave), first_segment_(first_segment), capacity_(capacity),
+      a_(kind.lanes), section_(a_, rare_, program.kernel().wave_size), start_(a_.label()), next_(&leader) {}
 
 bool Piece::write() {
-  if (full() || way_of(leader_) == Way::Interpret) return false;
+  if (full() || way_of(leader_, kind_.lanes) == Way::Interpret) return false;
   a_.bind(start_);
   a_.alu(7, member(offsetof(Wave, budget)), 0, true);
   a_.jump_if(kLessEqual, exit_to(leader_));
   open_segment();
   while (write_one(*next_)) {
   }
-  if (length_ == 0) return false;  // control would go round in it
+  if (length_ == 0 || section_.too_few()) return false;  // control would go round in an empty one
   close_segment();
   for (const Rare& rare : rare_) {
     a_.bind(rare.enter);
@@ -121,20 +121,20 @@ bool Piece::write_one(const Code& code) {
       return true;
     }
   }
-  const Way way = way_of(*next_);
+  const Way way = way_of(*next_, kind_.lanes);
   if (way == Way::Interpret || length_ >= kMost || full()) {
     section_.flush();
     a_.jump(exit_to(*next_));
     return false;
   }
   const Code& now = *next_;
-  if (checked_) write_check(now, way);
+  if (kind_.checked) write_check(now, way);
   ++segments_.back().count;
   ++length_;
   next_ = &now + 1;
   switch (way) {
     case Way::Nothing: return true;
-    case Way::Vector: section_.add(now, *vector_row(now)); return true;
+    case Way::Vector: section_.add(now, *vector_row(now, kind_.lanes)); return true;
     case Way::Scalar: write_scalar(now); return true;
     case Way::Branch: return write_branch(now);
     case Way::FirstLane: write_first_lane(now); return true;
@@ -153,7 +153,7 @@ bool Piece::write_one(const Code& code) {
 u32 Piece::stretch_of(const Code& code) const {
   const u32 longest = std::min(program_.stretches().from(code).count, kMost - length_);
   u32 count = 1;
-  while (count < longest && way_of((&code)[count]) != Way::Interpret) ++count;
+  while (count < longest && way_of((&code)[count], kind_.lanes) != Way::Interpret) ++count;
   return count;
 }
 
@@ -275,7 +275,7 @@ void Piece::write_exits() {
     const Label leave = a_.label();
     a_.bind(exit.label);
     if (exit.target != &leader_) {
-      a_.move(rax, reinterpret_cast<u64>(&exit.target->translated[checked_]));
+      a_.move(rax, reinterpret_cast<u64>(&exit.target->translated[kind_.number()]));
       a_.load(rax, {rax}, true);
       a_.test(rax, rax, true);
       a_.jump_if(kZero, leave);

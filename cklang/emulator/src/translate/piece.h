@@ -19,7 +19,7 @@ enum class Way : u8 {
   Stop,        // the handler, after which the wave has stopped
   Interpret,   // what changes the control flow or the mode in its own way: the piece ends before it
 };
-Way way_of(const Code& code);
+Way way_of(const Code& code, u32 lanes);
 
 }  // namespace ckemu::translate
 
@@ -27,9 +27,11 @@ namespace ckemu {
 
 class Piece {
  public:
-  Piece(Program& program, const Code& leader, bool checked, const u8* leave, size_t first_segment, size_t capacity);
-  /// False if it would be empty, or the program has too many segments.
+  Piece(Program& program, const Code& leader, PieceKind kind, const u8* leave, size_t first_segment, size_t capacity);
+  /// False if it would be empty, the program has too many segments, or the CPU too few registers.
   bool write();
+  /// Whether that was for too few registers: another attempt knows which instructions need more.
+  bool too_few() const { return section_.too_few(); }
   const std::vector<u8>& code() const { return a_.code(); }
   const std::vector<Segment>& segments() const { return segments_; }
 
@@ -54,7 +56,7 @@ class Piece {
 
   Program& program_;
   const Code& leader_;
-  const bool checked_;
+  const PieceKind kind_;
   const u8* leave_;
   const size_t first_segment_, capacity_;
   x86::Assembler a_;

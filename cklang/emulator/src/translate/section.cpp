@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "translate/section.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "ops/float_ops.h"
+#include "ops/modifiers.h"
 
 namespace ckemu::translate {
 
@@ -13,8 +15,9 @@ namespace {
 
 static_assert(offsetof(Wave, s) == 0);
 constexpr u8 kSpare = 1;  // the mask that anything may use
+constexpr u8 kSpare2 = 2;
+constexpr Evex kPermute{2, 1, 0x36, 0}, kSpread{2, 2, 0x38, 0}, kGather{2, 2, 0x39, 0};  // vpermd; between masks and vectors
 constexpr u8 kUnordered = 3, kOrdered = 7;
-constexpr Evex kComparePs{1, 0, 0xc2, 0};
 constexpr u32 kSign = 0x80000000u;
 
 void default_nan(Assembler& a, const u8* r) {
@@ -25,15 +28,20 @@ void default_nan(Assembler& a, const u8* r) {
 }  // namespace
 
 u8 Lanes::fresh() {
-  u8 best = 32;
-  for (u8 n = 0; n < 32; ++n) {
+  const u8 none = a.registers();
+  u8 best = none;
+  for (u8 n = 0; n < none; ++n) {
     const Holding& held = held_[n];
     if (held.pinned) continue;
     if (held.kind == Holding::Kind::Nothing) {
       best = n;
       break;
     }
-    if (best == 32 || held.stamp < held_[best].stamp) best = n;
+    if (best == none || held.stamp < held_[best].stamp) best = n;
+  }
+  if (best == none) {  // nothing of this is executed; the next attempt calls the handler
+    code_->crowded = too_few_ = true;
+    best = 0;
   }
   if (held_[best].dirty) write_back(best);
   held_[best] = {Holding::Kind::Temporary, false, true, 0, ++clock_};
@@ -41,7 +49,7 @@ u8 Lanes::fresh() {
 }
 
 u8 Lanes::hold(Holding::Kind kind, u32 key) {
-  for (u8 n = 0; n < 32; ++n) {
+  for (u8 n = 0; n < a.registers(); ++n) {
     if (held_[n].kind != kind || held_[n].key != key) continue;
     held_[n].pinned = true;
     held_[n].stamp = ++clock_;
@@ -58,6 +66,7 @@ u8 Lanes::hold(Holding::Kind kind, u32 key) {
 
 u8 Lanes::plain_source(int slot, u32 part) {
   const Source& source = code_->src[slot];
+  if (slot == 0 && code_->inst->form == Form::Dpp) return moved(row(source.index + part));
   if (source.kind == Kind::Vgpr) return row(source.index + part);
   if (source.kind == Kind::Constant) return constant(source.row[part * kLanes]);
   return hold(Holding::Kind::Scalar, source.index + part);
@@ -77,6 +86,50 @@ u8 Lanes::source(int slot, u32 part) {
   return value;
 }
 
+bool moves_in_rows(const Inst& inst) {
+  if (inst.form != Form::Dpp || inst.row_mask != 15) return false;
+  for (int l = 0; l < kLanes; ++l) {
+    const int from = dpp_source(inst.dpp_ctrl, l), first = dpp_source(inst.dpp_ctrl, l % 16);
+    if (from < 0 ? first >= 0 : from / 16 != l / 16 || from % 16 != first) return false;
+  }
+  return true;
+}
+
+/// The values of the lanes that DPP picks, which are a row. Which lanes the instruction is executed for is kept in the
+/// frame: not those whose source is no lane of the row, or disabled, unless they read 0.
+u8 Lanes::moved(u8 value) {
+  const Inst& inst = *code_->inst;
+  u32 from[16], valid = 0, banks = 0;
+  for (int l = 0; l < 16; ++l) {
+    const int source = dpp_source(inst.dpp_ctrl, l);
+    from[l] = static_cast<u32>(std::max(source, 0));
+    valid |= u32{source >= 0} << l;
+    banks |= (inst.bank_mask >> l / 4 & 1u) << l;
+  }
+  const u8 order = fresh(), r = fresh(), enabled = fresh();
+  a.vector_load_anywhere(order, Mem{.constant = a.table(from)});
+  a.vector(kPermute, r, order, value);
+  a.move(rax, valid);
+  a.mask_from(kSpare, rax);
+  if (!inst.fetch_inactive) {
+    a.vector(kSpread, enabled, 0, kEnabled);
+    a.vector(kPermute, enabled, order, enabled);
+    a.vector(kGather, kSpare2, 0, enabled);
+    a.mask_and(kSpare, kSpare, kSpare2);
+  }
+  a.move(rax, banks);
+  a.mask_from(kSpare2, rax);
+  if (inst.bound_ctrl) {
+    a.vector(kXor, enabled, enabled, enabled);
+    a.vector(kBlendD, r, enabled, r, kSpare);
+    a.mask_store(scratch_at(3), kSpare2);
+  } else {
+    a.mask_and(kSpare, kSpare, kSpare2);
+    a.mask_store(scratch_at(3), kSpare);
+  }
+  return r;
+}
+
 /// A byte or a half of each lane, as SDWA's selector says.
 u8 Lanes::part_of(u8 value, u8 select, bool sign) {
   const u8 bits = select < 4 ? 8 : 16, low = static_cast<u8>(select < 4 ? 8 * select : 16 * (select - 4));
@@ -88,6 +141,12 @@ u8 Lanes::part_of(u8 value, u8 select, bool sign) {
 
 void Lanes::result(u8 value, u32 part) {
   const u32 key = code_->dst + part;
+  if (code_->inst->form == Form::Dpp) {
+    const u8 kept = old(part), chosen = fresh();
+    a.mask_load(kSpare, scratch_at(3));
+    a.vector(kBlendD, chosen, kept, value, kSpare);
+    value = chosen;
+  }
   if (held_[value].kind != Holding::Kind::Temporary) {
     const u8 copy = fresh();
     a.vector(kMove, copy, 0, value);
@@ -115,7 +174,7 @@ void Lanes::float_result(u8 value, u32 part) {
 }
 
 void Lanes::settle_source(int slot, u32 part) {
-  for (u8 n = 0; n < 32; ++n) {
+  for (u8 n = 0; n < a.registers(); ++n) {
     if (held_[n].dirty && held_[n].key == code_->src[slot].index + part) write_back(n);
   }
 }
@@ -129,8 +188,7 @@ void Lanes::mask_result(u8 k, u16 scalar) {
 
 void Lanes::rarely(u8 k, void (*emit)(Assembler&, const u8*), u8 r0, u8 r1, u8 r2, u8 r3, u8 r4) {
   const Rare rare{emit, {r0, r1, r2, r3, r4}, a.label(), a.label()};
-  a.mask_test(k);
-  a.jump_if(kNonZero, rare.enter);
+  a.jump_if_any(k, rare.enter);
   a.bind(rare.back);
   rare_.push_back(rare);
 }
@@ -155,7 +213,7 @@ void Lanes::end() {
 }
 
 void Lanes::write_all() {
-  for (u8 n = 0; n < 32; ++n) {
+  for (u8 n = 0; n < a.registers(); ++n) {
     if (held_[n].dirty) write_back(n);
   }
 }
@@ -171,6 +229,7 @@ void Section::add(const Code& code, const VectorRow& row) {
     if (slot == row.mask_source) masks.add(source.index, width);
     else reads.add(source.index, source.dwords > 1 ? 2 : 1);
   }
+  if (row.reads_vcc) masks.add(kVcc, 2);
   if (row.mask_result != 0) results.add(row.mask_result == 1 ? code.dst : code.dst2, width);
   // A mask is read and written 16 lanes at a time, so in the order of the instructions.
   ScalarSet both = scalars_;
@@ -181,10 +240,15 @@ void Section::add(const Code& code, const VectorRow& row) {
   local_ |= row.local;
   global_ |= row.global;
   (row.global == 2 ? stored_ : loaded_) += row.bytes;
-  items_.push_back({&code, &row});
+  items_.push_back({&code, row.emit, &row});
   scalars_.join(reads);
   masks_.join(masks);
   results_.join(results);
+  if (row.then == nullptr) return;
+  flush();
+  local_ = row.local;
+  scalars_.join(reads);
+  items_.push_back({&code, row.then, &row});
 }
 
 bool Section::waits(const ScalarSet& reads, const ScalarSet& writes) const {
@@ -220,20 +284,20 @@ void Section::flush() {
   a_.bind(repeat);
   a_.mask_load(kEnabled, mask_at(kExec));
   if (!writes_masks) {
-    a_.mask_test(kEnabled);
-    a_.jump_if(kZero, next);
+    a_.jump_if_none(kEnabled, next);
   }
   a_.mask_not(kDisabled, kEnabled);
   Lanes lanes(a_, rare_);
   for (const Item& item : items_) {
     lanes.begin(*item.code);
-    item.row->emit(lanes, item.row->detail);
+    item.emit(lanes, item.row->detail);
     lanes.end();
   }
   lanes.write_all();
+  too_few_ |= lanes.too_few();
   a_.bind(next);
-  a_.alu(0, kLaneBytes, 64, false);
-  a_.alu(0, kMaskBytes, 2, false);
+  a_.alu(0, kLaneBytes, static_cast<i32>(4 * a_.lanes()), false);
+  a_.alu(0, kMaskBytes, static_cast<i32>(a_.lanes() / 8), false);
   a_.alu(7, kLaneBytes, static_cast<i32>(4 * wave_lanes_), false);
   a_.jump_if(kNonZero, repeat);
   if (global_ != 0) count_bytes();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A run of vector instructions, translated together: a loop over 16 lanes at a time in whose body a
+// A run of vector instructions, translated together: a loop over 16 or 8 lanes at a time in whose body a
 // register is read from memory once, and written once. Scalar instructions that have nothing to do with
 // them are executed before.
 #pragma once
@@ -42,9 +42,13 @@ struct VectorRow {
   u8 local = 0;              // 1: reads local memory, 2: writes it
   u8 global = 0;             // the same of global memory
   u8 bytes = 0;              // of a lane, for the counts of global memory
+  VectorEmit then = nullptr; // what follows, once all lanes have done the first
+  bool reads_vcc = false;    // as a mask, without an operand that says so
+  bool wide = false;         // only 16 lanes at a time: AVX2 lacks what it takes
 };
 
 /// The rows of operations on local memory, and of those on parts of dwords.
+std::span<const VectorRow> division_rows();
 std::span<const VectorRow> local_rows();
 std::span<const VectorRow> narrow_rows();
 std::span<const VectorRow> global_rows();
@@ -52,10 +56,13 @@ std::span<const VectorRow> global_rows();
 /// Whether the addresses and data of an access to global memory are in vector registers.
 bool global_fits(const Code& code);
 
-/// The row of an instruction that can be translated; else null.
-const VectorRow* vector_row(const Code& code);
+/// Whether a DPP instruction moves values within rows of 16 lanes, of all rows alike.
+bool moves_in_rows(const Inst& inst);
 
-/// Where a value of 16 lanes comes from.
+/// The row of an instruction that can be translated for so many lanes at a time; else null.
+const VectorRow* vector_row(const Code& code, u32 lanes);
+
+/// Where a value of the lanes at hand comes from.
 struct Holding {
   enum class Kind : u8 { Nothing, Temporary, Row, Scalar, Constant };
   Kind kind = Kind::Nothing;
@@ -82,6 +89,8 @@ class Lanes {
   /// The destination's old value.
   u8 old(u32 part = 0) { return row(code_->dst + part); }
   u8 fresh();
+  /// The value is not needed any more by this instruction.
+  void let_go(u8 value) { held_[value].pinned = false; }
   u8 constant(u32 value) { return hold(Holding::Kind::Constant, value); }
   /// `value` becomes dword `part` of the destination.
   void result(u8 value, u32 part = 0);
@@ -105,10 +114,13 @@ class Lanes {
   void begin(const Code& code) { code_ = &code; }
   void end();
   void write_all();
+  /// Whether an instruction needed more registers than there are.
+  bool too_few() const { return too_few_; }
 
   x86::Assembler& a;
 
  private:
+  u8 moved(u8 value);
   u8 part_of(u8 value, u8 select, bool sign);
   u8 row(u32 number) { return hold(Holding::Kind::Row, number); }
   u8 hold(Holding::Kind kind, u32 key);
@@ -118,7 +130,17 @@ class Lanes {
   const Code* code_ = nullptr;
   Holding held_[32];
   u32 clock_ = 0;
+  bool too_few_ = false;
 };
+
+/// Four dwords of each of 16 lanes, in the lanes' order.
+struct Quads {
+  u8 of_lanes[4];
+};
+/// Turns rows to the lanes' dwords side by side, in fresh registers.
+Quads lanes_of_rows(Lanes& lanes, const u8 (&rows)[4]);
+/// Turns what lanes have side by side in `quads` to rows there; `free` are registers to use.
+void rows_of_lanes(Lanes& lanes, const u8 (&quads)[4], const u8 (&free)[4]);
 
 /// The instructions that are to be translated next.
 class Section {
@@ -133,10 +155,13 @@ class Section {
   bool stores_globally() const { return (global_ & 2) != 0; }
   /// Writes the loop.
   void flush();
+  /// Whether an instruction needed more registers than there are: what is written must not be executed.
+  bool too_few() const { return too_few_; }
 
  private:
   struct Item {
     const Code* code;
+    VectorEmit emit;
     const VectorRow* row;
   };
   x86::Assembler& a_;
@@ -148,6 +173,7 @@ class Section {
   void count_bytes();
 
   ScalarSet scalars_, masks_, results_;
+  bool too_few_ = false;
   u8 local_ = 0, global_ = 0;       // accesses: 1 reads, 2 writes
   u32 loaded_ = 0, stored_ = 0;     // bytes of a lane
 };
@@ -156,6 +182,10 @@ class Section {
 constexpr x86::Reg kWave = x86::rbx, kVectors = x86::r12, kSegments = x86::r13, kLaneBytes = x86::r14, kMaskBytes = x86::r15;
 constexpr u8 kEnabled = 7, kDisabled = 6;  // masks
 
+/// Vector `number` of those that an instruction may use as it likes, or dword `lane` of it.
+inline x86::Mem scratch_at(u32 number, u32 lane = 0) {
+  return {x86::rsp, x86::kNoIndex, x86::kFrameMasks + static_cast<i32>(64 * number + 4 * lane)};
+}
 inline x86::Mem scalar_at(u32 index) { return {kWave, x86::kNoIndex, static_cast<i32>(4 * index)}; }
 inline x86::Mem mask_at(u32 index) { return {kWave, kMaskBytes, static_cast<i32>(4 * index)}; }
 inline x86::Mem row_at(u32 row) { return {kVectors, kLaneBytes, static_cast<i32>(256 * row)}; }

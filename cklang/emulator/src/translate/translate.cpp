@@ -3,9 +3,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 
-#include "core/cpu.h"
 #include "core/environment.h"
 #include "core/immortal.h"
 #include "core/mutex.h"
@@ -26,17 +26,23 @@ struct Choice {
 };
 Choice& choice() { return immortal<Choice>(); }
 
+struct Lock {
+  explicit Lock(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
+  ~Lock() { pthread_mutex_unlock(&mutex_); }
+  pthread_mutex_t& mutex_;
+};
+
 constexpr Reg kSaved[] = {rbp, rbx, r12, r13, r14, r15};
 
 }  // namespace
 
 Translate translation() {
-  return vector_bits() == 512 ? static_cast<Translate>(__atomic_load_n(&choice().value, __ATOMIC_RELAXED)) : Translate::Off;
+  return static_cast<Translate>(__atomic_load_n(&choice().value, __ATOMIC_RELAXED));
 }
 void set_translation(Translate how) { __atomic_store_n(&choice().value, static_cast<u8>(how), __ATOMIC_RELAXED); }
 
 // Two more than instructions: the shortest program has an open segment, and one that may follow.
-Translation::Translation(Program& program, bool checked) : program_(program), checked_(checked), capacity_(program.dwords() + 2) {}
+Translation::Translation(Program& program, PieceKind kind) : program_(program), kind_(kind), capacity_(program.dwords() + 2) {}
 
 Translation::~Translation() {
   for (u8* chunk : chunks_) munmap(chunk, kChunk);
@@ -58,34 +64,31 @@ const u8* Translation::publish(const std::vector<u8>& bytes) {
 }
 
 void Translation::reach(const Code& code, Translate how) {
-  const u32 heat = __atomic_load_n(&code.heat[checked_], __ATOMIC_RELAXED), hot = how == Translate::All ? 1 : kHot;
+  const u32 heat = __atomic_load_n(&code.heat[kind_.number()], __ATOMIC_RELAXED), hot = how == Translate::All ? 1 : kHot;
   if (heat >= hot) return;
-  __atomic_store_n(&code.heat[checked_], heat + 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&code.heat[kind_.number()], heat + 1, __ATOMIC_RELAXED);
   if (heat + 1 == hot) translate(code);
 }
 
 /// Writes how translated code is entered and left.
 static void write_frame(Assembler& enter, Assembler& leave) {
+  constexpr i32 frame = 8 + kFrameMasks + kFrameVectors;
   for (const Reg reg : kSaved) enter.push(reg);
-  enter.alu(5, rsp, 8, true);
+  enter.alu(5, rsp, frame, true);
   enter.move(kWave, rdi);
   enter.load(kVectors, {kWave, kNoIndex, offsetof(Wave, v)}, true);
   enter.load(rax, {kWave, kNoIndex, offsetof(Wave, counters)}, true);
   enter.load(kSegments, {rax, kNoIndex, offsetof(Counters, segments)}, true);
   enter.jump_register(rsi);
   leave.vzeroupper();
-  leave.alu(0, rsp, 8, true);
+  leave.alu(0, rsp, frame, true);
   for (int n = 5; n >= 0; --n) leave.pop(kSaved[n]);
   leave.ret();
 }
 
 void Translation::translate(const Code& code) {
-  struct Lock {
-    explicit Lock(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
-    ~Lock() { pthread_mutex_unlock(&mutex_); }
-    pthread_mutex_t& mutex_;
-  } const lock(lock_);
-  if (code.translated[checked_] != nullptr) return;
+  const Lock lock(lock_);
+  if (code.translated[kind_.number()] != nullptr) return;
   if (enter_ == nullptr) {
     Assembler enter, leave;
     write_frame(enter, leave);
@@ -94,16 +97,20 @@ void Translation::translate(const Code& code) {
     if (entry == nullptr || leave_ == nullptr) return;
     enter_ = reinterpret_cast<Enter>(const_cast<u8*>(entry));
   }
-  Piece piece(program_, code, checked_, leave_, segments_.size(), capacity_);
-  if (!piece.write()) return;
-  const u8* place = publish(piece.code());
-  if (place == nullptr) return;
-  for (const Segment& segment : piece.segments()) segments_.push_back(segment);
-  __atomic_store_n(&code.translated[checked_], place, __ATOMIC_RELEASE);
+  for (bool again = true; again;) {
+    Piece piece(program_, code, kind_, leave_, segments_.size(), capacity_);
+    const bool written = piece.write();
+    again = !written && piece.too_few();
+    const u8* place = written ? publish(piece.code()) : nullptr;
+    if (place == nullptr) continue;
+    for (const Segment& segment : piece.segments()) segments_.push_back(segment);
+    __atomic_store_n(&code.translated[kind_.number()], place, __ATOMIC_RELEASE);
+  }
 }
 
-void Translation::spread(const std::vector<u64>& counts, std::vector<u64>& executed) const {
-  for (size_t n = 0; n < counts.size(); ++n) {
+void Translation::spread(const std::vector<u64>& counts, std::vector<u64>& executed) {
+  const Lock lock(lock_);  // another launch may translate
+  for (size_t n = 0; n < std::min(counts.size(), segments_.size()); ++n) {
     if (counts[n] == 0) continue;
     const Segment& segment = segments_[n];
     for (u32 k = 0; k < segment.count; ++k) executed[segment.first[k].slot] += counts[n];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Translation of hot code to x86-64 with AVX-512. A piece begins where control has often arrived and
+// Translation of hot code to x86-64 with AVX-512 or AVX2. A piece begins where control has often arrived and
 // follows the code, past conditional branches that fall through, to where it ends for good. Instructions
 // that the translator does not know call the interpreter's handlers. Registers, scc and exec are as
 // the interpreter keeps them at every call and at every end of a piece, so that the two may take turns
@@ -27,6 +27,14 @@ constexpr const char* kTranslateNames[] = {"off", "hot", "all"};
 Translate translation();
 void set_translation(Translate choice);
 
+/// What a piece is for: vectors of 16 or 8 lanes, with checks or without.
+struct PieceKind {
+  bool checked;
+  u32 lanes;
+  /// Where Code keeps what there is of this kind.
+  u32 number() const { return (lanes == 16 ? 0u : 2u) + u32{checked}; }
+};
+
 /// Instructions that a piece executes one after the other, counted together.
 struct Segment {
   const Code* first;
@@ -36,8 +44,8 @@ struct Segment {
 /// The translated pieces of a program.
 class Translation {
  public:
-  /// With `checked` pieces call the checks (checks/checks.h) before each stretch.
-  Translation(Program& program, bool checked);
+  /// `checked` ones call the checks (checks/checks.h) before each stretch.
+  Translation(Program& program, PieceKind kind);
   ~Translation();
   Translation(const Translation&) = delete;
   Translation& operator=(const Translation&) = delete;
@@ -45,11 +53,11 @@ class Translation {
   /// Notes that control has reached `code`, and translates what begins there once it is worth while.
   void reach(const Code& code, Translate how);
   /// What begins at `code`; null if that is not translated.
-  const void* at(const Code& code) const { return __atomic_load_n(&code.translated[checked_], __ATOMIC_ACQUIRE); }
+  const void* at(const Code& code) const { return __atomic_load_n(&code.translated[kind_.number()], __ATOMIC_ACQUIRE); }
   /// Runs a piece, and those that follow it.
   void run(Wave& wave, const void* piece) const { enter_(&wave, piece); }
   /// Adds how often segments were executed to the counts of their instructions.
-  void spread(const std::vector<u64>& segments, std::vector<u64>& executed) const;
+  void spread(const std::vector<u64>& segments, std::vector<u64>& executed);
   /// Segments there are at most.
   size_t capacity() const { return capacity_; }
 
@@ -61,7 +69,7 @@ class Translation {
 
   using Enter = void (*)(Wave*, const void*);
   Program& program_;
-  const bool checked_;
+  const PieceKind kind_;
   const size_t capacity_;
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
   std::vector<Segment> segments_;

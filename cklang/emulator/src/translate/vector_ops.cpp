@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Vector operations as AVX-512 instructions, with the results of the interpreter's handlers in ops/.
+// Vector operations as instructions of AVX-512, or of AVX2 (avx2.cpp), with the results of the interpreter's handlers in ops/.
 #include <algorithm>
 
 #include "ops/float_ops.h"
@@ -14,8 +14,7 @@ using namespace x86;
 
 namespace {
 
-constexpr Evex kComparePs{1, 0, 0xc2, 0}, kCompareI{3, 1, 0x1f, 0}, kCompareU{3, 1, 0x1e, 0}, kRange{3, 1, 0x50, 0},
-    kRound{3, 1, 0x08, 0}, kTestNone{2, 2, 0x27, 0};
+constexpr Evex kRound{3, 1, 0x08, 0};
 constexpr u8 kSpare = 1, kMask = 2, kMask2 = 3, kMask3 = 4, kOdd = 5;
 constexpr u8 kLess = 1, kEqual = 0, kUnordered = 3;
 
@@ -166,8 +165,7 @@ void shift_add_wide(Lanes& l, u32) {
 /// The 64-bit products of lanes.
 Pair product(Lanes& l, Evex op, u8 a, u8 b) {
   const u8 even = apply(l, op, a, b), odd_a = l.fresh(), odd_b = l.fresh(), high = l.fresh();
-  l.a.move(rax, 0xaaaa);
-  l.a.mask_from(kOdd, rax);
+  l.a.mask_odd(kOdd);
   l.a.vector_shift_q(2, odd_a, a, 32);
   l.a.vector_shift_q(2, odd_b, b, 32);
   l.a.vector(op, odd_a, odd_a, odd_b);
@@ -257,6 +255,29 @@ void compare_wide(Lanes& l, u32 detail) {
   l.a.vector_immediate(kCompareU, kMask, a.low, b.low, kIntegerPredicate[condition], kMask);
   l.a.vector_immediate(high, kMask2, a.high, b.high, kIntegerPredicate[strict]);
   l.a.mask_or(kMask, kMask, kMask2);
+  l.mask_result(kMask, l.code().dst);
+}
+
+/// Where classes of f32 begin, by magnitude, and which bit v_cmp_class has for each, four bits a class.
+constexpr u32 kFirstOfClass[] = {1, 0x00800000, 0x7f800000, 0x7f800001, 0x7fc00000};
+constexpr u32 kPositiveClasses = 0x109876, kNegativeClasses = 0x102345;
+void compare_class(Lanes& l, u32) {
+  const u8 x = l.source(0), wanted = l.plain_source(1), magnitude = apply(l, kAnd, x, l.constant(0x7fffffff));
+  const u8 step = l.constant(static_cast<u32>(-4)), number = l.fresh();
+  l.a.vector(kXor, number, number, number);
+  for (const u32 first : kFirstOfClass) {
+    const u8 least = l.constant(first);
+    l.a.vector_immediate(kCompareU, kMask, magnitude, least, 5);  // not below
+    l.a.vector(kSubD, number, number, step, kMask);
+    l.let_go(least);
+  }
+  const u8 bit = l.fresh();
+  l.a.vector_immediate(kCompareU, kMask, x, magnitude, 4);  // not equal: negative
+  l.a.vector(kBlendD, bit, l.constant(kPositiveClasses), l.constant(kNegativeClasses), kMask);
+  l.a.vector(kShrV, bit, bit, number);
+  l.a.vector(kAnd, bit, bit, l.constant(15));
+  l.a.vector(kShrV, bit, wanted, bit);
+  l.a.vector(kTestDwords, kMask, bit, l.constant(1));
   l.mask_result(kMask, l.code().dst);
 }
 
@@ -428,6 +449,7 @@ constexpr VectorRow kRows[] = {
     {.op = Op::v_subb_co_u32, .emit = carrying, .detail = 3, .mask_source = 2, .mask_result = 2},
     {.op = Op::v_subbrev_co_u32, .emit = carrying, .detail = 7, .mask_source = 2, .mask_result = 2},
     FLOAT_CONDITIONS(COMPARE_F32)
+    {.op = Op::v_cmp_class_f32, .emit = compare_class, .floating = true, .mask_result = 1},
     INTEGER_CONDITIONS(COMPARE_INTEGERS)
     {Op::v_add_f32, add_float, 0, true}, {Op::v_sub_f32, subtract_float, 0, true}, {Op::v_subrev_f32, subtract_float, 1, true},
     {Op::v_mul_f32, multiply_float, 0, true}, {Op::v_fma_f32, fuse, 0, true}, {Op::v_fmac_f32, fuse, 1, true},
@@ -436,17 +458,17 @@ constexpr VectorRow kRows[] = {
     {Op::v_min_f32, extreme2, 0, true}, {Op::v_max_f32, extreme2, 1, true}, {Op::v_min3_f32, extreme3, 0, true}, {Op::v_max3_f32, extreme3, 1, true},
     {Op::v_rndne_f32, round_float, 0, true}, {Op::v_floor_f32, round_float, 1, true}, {Op::v_ceil_f32, round_float, 2, true}, {Op::v_trunc_f32, round_float, 3, true},
     {Op::v_rcp_f32, reciprocal, 0, true}, {Op::v_rcp_iflag_f32, reciprocal, 0, true}, {Op::v_sqrt_f32, root, 0, true},
-    {Op::v_cvt_f32_i32, float_from_integer, 0, true}, {Op::v_cvt_f32_u32, float_from_integer, 1, true},
+    {Op::v_cvt_f32_i32, float_from_integer, 0, true}, {.op = Op::v_cvt_f32_u32, .emit = float_from_integer, .detail = 1, .floating = true, .wide = true},
     {Op::v_cvt_f32_ubyte0, float_from_byte, 0, true}, {Op::v_cvt_f32_ubyte1, float_from_byte, 1, true},
     {Op::v_cvt_f32_ubyte2, float_from_byte, 2, true}, {Op::v_cvt_f32_ubyte3, float_from_byte, 3, true},
-    {Op::v_cvt_u32_f32, unsigned_from_float, 0, true}, {Op::v_cvt_i32_f32, signed_from_float, 0, true},
+    {.op = Op::v_cvt_u32_f32, .emit = unsigned_from_float, .floating = true, .wide = true}, {Op::v_cvt_i32_f32, signed_from_float, 0, true},
     {Op::v_pk_add_f32, pair_float, 0}, {Op::v_pk_mul_f32, pair_float, 1}, {Op::v_pk_fma_f32, pair_float, 2},
 };
 
 const VectorRow* row_of(Op op) {
   static const VectorRow** const index = [] {
     const VectorRow** rows = new const VectorRow*[static_cast<size_t>(Op::kCount)]();
-    for (const std::span<const VectorRow> some : {std::span<const VectorRow>(kRows), local_rows(), narrow_rows(), global_rows()}) {
+    for (const std::span<const VectorRow> some : {std::span<const VectorRow>(kRows), division_rows(), local_rows(), narrow_rows(), global_rows()}) {
       for (const VectorRow& row : some) rows[static_cast<size_t>(row.op)] = &row;
     }
     return rows;
@@ -480,18 +502,20 @@ bool overwrites_scalar(const Code& code, const VectorRow& row) {
 
 }  // namespace
 
-const VectorRow* vector_row(const Code& code) {
+const VectorRow* vector_row(const Code& code, u32 lanes) {
   const Inst* inst = code.inst;
   if (inst == nullptr || inst->op_y != Op::none) return nullptr;
   const VectorRow* row = row_of(plain_name(inst->op));
   if (row != nullptr && row->local != 0 && (inst->gds || code.src[0].kind != Kind::Vgpr)) return nullptr;
   if (row != nullptr && row->global != 0 && !global_fits(code)) return nullptr;
-  if (row == nullptr || !operands_fit(code, *row)) return nullptr;
+  if (row == nullptr || (lanes != 16 && (row->wide || code.crowded)) || !operands_fit(code, *row)) return nullptr;
   if (row->mask_result == 1 && !mask_register(code.dst_kind, code.dst)) return nullptr;
   if (row->mask_result == 2 && !mask_register(inst->dst[1].kind, code.dst2)) return nullptr;
   if (row->mask_result != 0 && overwrites_scalar(code, *row)) return nullptr;
   if (code.fn == handler_of(inst->op)) return row;
-  const bool usual_form = inst->form == Form::Plain || (inst->form == Form::Sdwa && inst->dst_sel == 6 && row->mask_result != 2);
+  const bool moves = lanes == 16 && moves_in_rows(*inst) && inst->enc != Encoding::VOP3P && row->mask_result == 0 &&
+                     !(inst->bound_ctrl && ((inst->neg | inst->abs) & 1) != 0);
+  const bool usual_form = inst->form == Form::Plain || moves || (inst->form == Form::Sdwa && inst->dst_sel == 6 && row->mask_result != 2);
   const bool whole = inst->op_sel == 0 && !inst->dst[0].half;
   const bool signs = row->floating || (inst->neg | inst->abs) == 0;
   const bool finishes = inst->omod == 0 && !inst->clamp;

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+//
+// The helpers of f32 division: the usual case in place, lanes in which something special happens by a call.
+#include "ops/division.h"
+
+#include "translate/section.h"
+
+namespace ckemu::translate {
+
+using namespace x86;
+
+namespace {
+
+constexpr u8 kSpare = 1, kMask = 2;
+constexpr u8 kAbove = 6, kUnordered = 3;
+
+u8 apply(Lanes& l, Evex op, u8 a, u8 b) {
+  const u8 r = l.fresh();
+  l.a.vector(op, r, a, b);
+  return r;
+}
+u8 exponents(Lanes& l, u8 x) {
+  const u8 r = l.fresh(), bits = l.constant(255);
+  l.a.vector_shift(2, r, x, 23);
+  l.a.vector(kAnd, r, r, bits);
+  l.let_go(bits);
+  return r;
+}
+
+/// Adds to kSpare the lanes whose `x` is not in [least, most]; `x` may be negative.
+void note_outside(Lanes& l, u8 x, i32 least, u32 most, bool first) {
+  const u8 from = l.constant(static_cast<u32>(least)), length = l.constant(most - static_cast<u32>(least));
+  const u8 distance = apply(l, kSubD, x, from);
+  l.a.vector_immediate(kCompareU, first ? kSpare : kMask, distance, length, kAbove, kEnabled);
+  if (!first) l.a.mask_or(kSpare, kSpare, kMask);
+  for (const u8 done : {from, length, distance}) l.let_go(done);
+}
+
+using Helper = u32 (*)(u32*, const u32*, const u32*, const u32*, u32, u32);
+
+/// Calls a helper with the registers in memory: r[0] becomes the result, and the flags the first dword of the frame's
+/// first vector, which has had the mask.
+template <Helper helper>
+void call(Assembler& a, const u8* r) {
+  const i32 bytes = static_cast<i32>(4 * a.lanes()), room = a.registers() * bytes;
+  constexpr Reg places[] = {rdi, rsi, rdx, rcx};
+  a.load(r9, scratch_at(0), false);
+  a.mask_move(r8, kEnabled);
+  a.alu(5, rsp, room, true);
+  for (u8 n = 0; n < a.registers(); ++n) a.vector_store_anywhere({rsp, kNoIndex, n * bytes}, n);
+  for (int n = 0; n < 4; ++n) {
+    a.move(places[n], rsp);
+    a.alu(0, places[n], r[n] * bytes, true);
+  }
+  a.move(rax, reinterpret_cast<u64>(helper));
+  a.call(rax);
+  for (u8 n = 0; n < a.registers(); ++n) a.vector_load_anywhere(n, {rsp, kNoIndex, n * bytes});
+  a.alu(0, rsp, room, true);
+  a.store(scratch_at(0), rax, false);
+  a.mask_load(kEnabled, mask_at(kExec));
+  a.mask_not(kDisabled, kEnabled);
+}
+
+void scale(Lanes& l, u32) {
+  const u8 a = l.source(0), b = l.source(1), c = l.source(2), r = l.fresh();
+  const u8 d = exponents(l, b), n = exponents(l, c), between = apply(l, kSubD, n, d);
+  l.a.vector(kMove, r, 0, a);
+  note_outside(l, d, 1, 252, true);
+  note_outside(l, n, 24, 254, false);
+  note_outside(l, between, -125, 95, false);
+  l.a.store(scratch_at(0), 0u, false);
+  l.rarely(kSpare, call<scale_lanes>, r, a, b, c);
+  l.a.mask_load(kMask, scratch_at(0));
+  l.mask_result(kMask, l.code().dst2);
+  l.result(r);
+}
+void fuse(Lanes& l, u32) {
+  const u8 a = l.source(0), b = l.source(1), c = l.source(2), r = l.fresh();
+  l.a.vector(kMove, r, 0, c);
+  l.a.vector(kFma231, r, a, b);
+  l.a.mask_load(kMask, mask_at(kVcc));
+  l.a.mask_move(rax, kMask);
+  l.a.store(scratch_at(0), rax, false);
+  l.a.mask_and(kMask, kMask, kEnabled);
+  l.a.vector_immediate(kComparePs, kSpare, r, r, kUnordered, kEnabled);
+  l.a.mask_or(kSpare, kSpare, kMask);
+  l.rarely(kSpare, call<fuse_lanes>, r, a, b, c);
+  l.result(r);
+}
+void fix(Lanes& l, u32) {
+  const u8 a = l.source(0), b = l.source(1), c = l.source(2), r = l.fresh();
+  const u8 d = exponents(l, b), n = exponents(l, c), between = apply(l, kSubD, n, d);
+  note_outside(l, d, 1, 254, true);
+  note_outside(l, n, 1, 254, false);
+  note_outside(l, between, -150, 1000, false);
+  l.a.vector_immediate(kComparePs, kMask, a, a, kUnordered, kEnabled);
+  l.a.mask_or(kSpare, kSpare, kMask);
+  const u8 sign = l.constant(0x80000000), signs = apply(l, kXor, b, c);
+  l.a.vector(kAnd, signs, signs, sign);
+  l.a.vector(kAndNot, r, sign, a);
+  l.a.vector(kOr, r, r, signs);
+  l.rarely(kSpare, call<fix_lanes>, r, a, b, c);
+  l.result(r);
+}
+
+constexpr VectorRow kRows[] = {
+    {.op = Op::v_div_scale_f32, .emit = scale, .mask_result = 2},
+    {.op = Op::v_div_fmas_f32, .emit = fuse, .reads_vcc = true},
+    {.op = Op::v_div_fixup_f32, .emit = fix},
+};
+
+}  // namespace
+
+std::span<const VectorRow> division_rows() { return kRows; }
+
+}  // namespace ckemu::translate

@@ -2,35 +2,42 @@
 """The emulator's speed on this machine: products, attention, copies, small kernels, its own build.
 
     python benchmarks/emulator.py [--only NAME ...] [--quick] [--profile]
+    python benchmarks/emulator.py --scaling [--only NAME ...] [--pairs N]
 
 Prints the Markdown table of docs/emulator.md; all of it takes a few minutes. Run it on an idle
 machine. ``--quick`` measures each thing once, to see that it runs; ``--profile`` prints behind each
-kernel what it executes, by operation.
+kernel what it executes, by operation. ``--scaling`` runs products and plain kernels on one core and
+on all, in turn, and prints the processor time of all threads beside the time that passes: what
+cores share costs processor time, also on a machine with other work.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
+import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from plain_kernels import CASES, measured, run
+from plain_kernels import CASES, measured, run, spread
 from programs import flops, half, linear
 from rich.console import Console
 from rich.table import Table
 
 from cklang import emulator, knobs
 from cklang.families.gemm.key import Algorithm
+from cklang.toolchain.compilers import find_toolchain, run_tool
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Module, assemble, hip, ok
 from tests.support.ck_units import Attention
 
 #: A tile whose warps multiply 32 × 32 × 8 at a time: what the selection prefers for a large GPU
@@ -172,6 +179,44 @@ def latency() -> Row:
     return Row(what="launch to done", value=seconds * 1e6, unit="µs", least=50, note=note)
 
 
+def _loop(folder: Path) -> ctypes.CDLL:
+    """Compile the loop of launches."""
+    toolchain, source = find_toolchain(), Path(__file__).parent / "data" / "launches.cpp"
+    item, library = folder / "launches.o", folder / "launches.so"
+    for command in (toolchain.compile_cxx(source, item), toolchain.link_plain([item], library)):
+        run_tool(command, log=folder / "launches.log", environment=toolchain.environment())
+    loaded = ctypes.CDLL(str(library))
+    loaded.launches.restype = ctypes.c_double
+    return loaded
+
+
+def latency_from_c(groups: int) -> Callable[[], Row]:
+    """Measure the two calls that a launch takes, from C, with so many workgroups."""
+
+    def measure() -> Row:
+        with tempfile.TemporaryDirectory() as folder:
+            module = Module(assemble(Path(folder), {"small": "  s_nop 0\n"}))
+            loop = _loop(Path(folder))
+        function = ok(hip().hipModuleGetFunction(module.handle, b"small"))
+        data, size = np.zeros(64, np.uint32), ctypes.c_size_t(32)
+        words = (ctypes.c_uint64 * 4)(data.ctypes.data, data.ctypes.data)
+        extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(words), 2, ctypes.addressof(size), 3)
+        library = emulator.load()
+        calls = [
+            ctypes.cast(call, ctypes.c_void_p)
+            for call in (library.hipModuleLaunchKernel, library.hipDeviceSynchronize)
+        ]
+        kernel = ctypes.c_void_p(int(function))
+        rounds = 1 if "--quick" in sys.argv else 20
+        times = [loop.launches(*calls, kernel, groups, extra, 500) for _ in range(rounds)]
+        if min(times) < 0:
+            raise SystemExit(emulator.last_error())
+        what = f"launch to done from C, {groups} workgroup{'s' if groups > 1 else ''}"
+        return Row(what=what, value=1e6 * min(times), unit="µs", least=10, note="two calls")
+
+    return measure
+
+
 def build() -> Row:
     """Compile the library with an empty cache."""
     from cklang.emulator.build import library_path
@@ -188,9 +233,52 @@ BENCHMARKS: dict[str, tuple[Callable[[], Row], ...]] = {
     "attention": (attention,),
     "copy": (copy,),
     "plain": tuple(plain(name) for name in CASES),
-    "latency": (latency,),
+    "latency": (latency, latency_from_c(1), latency_from_c(4)),
     "build": (build,),
 }
+
+
+def _multiply(size: int) -> Callable[[], object]:
+    rng = np.random.default_rng(0)
+    x, w, tiled = half(rng, size, size), half(rng, size, size), linear.using(TILE)
+    return lambda: tiled(x, w)
+
+
+def _launch(name: str) -> Callable[[], object]:
+    case = CASES[name]()
+    return lambda: run(name, case)
+
+
+SCALED: dict[str, Callable[[], Callable[[], object]]] = {
+    "gemm": partial(_multiply, 1024),
+    "gemm2048": partial(_multiply, 2048),
+    **{name: partial(_launch, name) for name in CASES},
+}
+"""What ``--scaling`` runs."""
+
+
+def scaling(names: list[str], pairs: int) -> None:
+    """Print what runs take on one core, each in its turn, and on all."""
+    every = os.sched_getaffinity(0)
+    print(f"| kernel | CPU ms, one core | CPU ms, {len(every)} cores | wall ms, one | all | |")
+    print("|---|---|---|---|---|---|")
+    for name in names:
+        work = SCALED[name]()
+        work()
+        found: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
+        for turn in range(2 * pairs):
+            alone = turn % 2 == 0
+            core = sorted(every)[turn // 2 % len(every)]
+            os.sched_setaffinity(0, {core} if alone else every)
+            processor, wall = time.process_time(), time.perf_counter()
+            work()
+            wall, processor = time.perf_counter() - wall, time.process_time() - processor
+            found[alone].append((1e3 * processor, 1e3 * wall))
+        os.sched_setaffinity(0, every)
+        columns = [[pair[n] for pair in found[alone]] for n in range(2) for alone in (True, False)]
+        ratio = statistics.median(columns[2]) / statistics.median(columns[3])
+        cells = (name, *(spread(column, ".1f") for column in columns), f"{ratio:.2f} ×")
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def profile() -> Table:
@@ -209,14 +297,19 @@ def profile() -> Table:
 def main() -> None:
     """Measure what the command line names, or everything, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=list(BENCHMARKS))
+    parser.add_argument("--only", nargs="+", choices={*BENCHMARKS, *SCALED})
+    parser.add_argument("--scaling", action="store_true", help="one core and all, in turn")
+    parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--quick", action="store_true", help="measure once")
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
     emulator.load()
+    if options.scaling:
+        scaling(options.only or list(SCALED), options.pairs)
+        return
     print(f"| what ({os.cpu_count()} cores) | value | limit | | note |\n|---|---|---|---|---|")
-    for name in options.only:
-        for measure in BENCHMARKS[name]:
+    for name in options.only or BENCHMARKS:
+        for measure in BENCHMARKS.get(name, ()):
             row = measure()
             print(row.line(), flush=True)
             if options.profile and measure in {product, attention, copy}:

@@ -3,9 +3,9 @@
 
     python benchmarks/plain_kernels.py [--pairs N] [--only NAME ...]
 
-Each pair runs a kernel once with ``emulator.translation("off")`` and once with ``"hot"``. Printed
-are medians and ranges of the processor time of all threads, which other processes on the machine
-disturb less than the time that passes, and of the speed of both.
+Each round runs a kernel once with ``emulator.translation("off")`` and once with ``"hot"`` for each
+width of vectors that the CPU has. Printed are medians and ranges of the processor time of all
+threads, which other processes on the machine disturb less than the time that passes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from cklang import emulator
+from cklang.errors import CkValueError
 from cklang.hipcc import driver, fat_binary
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -159,29 +160,45 @@ def spread(values: list[float], digits: str) -> str:
     return f"{middle:{digits}} ({low:{digits}}-{high:{digits}})"
 
 
+def _widths() -> tuple[int, ...]:
+    """Bits of the vectors that the CPU has, the widest first."""
+    try:
+        emulator.vectors(512)
+    except CkValueError:
+        return (256,)
+    return (512, 256)
+
+
 def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES))
     options = parser.parse_args()
-    print("| kernel | interpreted, CPU ms | translated, CPU ms | | speed of a core |")
-    print("|---|---|---|---|---|")
+    widths = _widths()
+    ways = (("off", widths[0]), *(("hot", bits) for bits in widths))
+    heads = [f"{bits} bits, CPU ms | | speed of a core" for bits in widths]
+    print(f"| kernel | interpreted, CPU ms | {' | '.join(heads)} |")
+    print("|---" * (2 + 3 * len(widths)) + "|")
     for name in options.only:
         case = CASES[name]()
         run(name, case)
-        times: dict[str, list[float]] = {"off": [], "hot": []}
+        times: dict[tuple[str, int], list[float]] = {way: [] for way in ways}
         for _ in range(options.pairs):
-            for what, seconds in times.items():
+            for (what, bits), seconds in times.items():
                 emulator.translation(what)
+                emulator.vectors(bits)
                 seconds.append(measured(name, case)[0])
         if not case.correct():
             raise SystemExit(f"{name} is wrong")
-        ms = {what: [1e3 * value for value in seconds] for what, seconds in times.items()}
-        ratio = statistics.median(ms["off"]) / statistics.median(ms["hot"])
-        rate = case.work / statistics.median(times["hot"]) / 1e9
-        row = (name, spread(ms["off"], ".1f"), spread(ms["hot"], ".1f"))
-        print(f"| {' | '.join(row)} | {ratio:.1f} × | {rate:.2f} {case.unit} |", flush=True)
+        middle = {way: statistics.median(seconds) for way, seconds in times.items()}
+        cells = [name]
+        for way, seconds in times.items():
+            cells.append(spread([1e3 * value for value in seconds], ".1f"))
+            if way[0] != "off":
+                cells.append(f"{middle[ways[0]] / middle[way]:.1f} ×")
+                cells.append(f"{case.work / middle[way] / 1e9:.2f} {case.unit}")
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

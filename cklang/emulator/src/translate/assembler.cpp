@@ -348,6 +348,20 @@ void Assembler::mask_move(Reg to, u8 k) {
   modrm(to, static_cast<Reg>(k));
 }
 
+void Assembler::jump_if_nan(u8 value, u8 k, u8 within, Label to) {
+  constexpr u8 unordered = 3;
+  if (wide()) {
+    vector_immediate(kComparePs, k, value, value, unordered, within);
+    return jump_if_any(k, to);
+  }
+  plain8(kComparePs, kTemporary, value, value);
+  byte(unordered);
+  plain8({2, 1, 0x0e, 0}, kTemporary, 0, slot8(within));  // vtestps
+  jump_if(kNonZero, to);
+}
+void Assembler::note_nan(u8 k, u8 within) {
+  if (!wide()) store_mask8(k, kTemporary, within);
+}
 void Assembler::mask_odd(u8 k) {
   if (!wide()) {
     plain8(kMoveAnywhere, kMaskVector, 0, Mem{.constant = table([](u32 n) { return n % 2 != 0 ? ~0u : 0u; })});

@@ -49,8 +49,8 @@ constexpr Evex kComparePs{1, 0, 0xc2, 0}, kCompareI{3, 1, 0x1f, 0}, kCompareU{3,
     kTestNone{2, 2, 0x27, 0}, kTestDwords{2, 1, 0x27, 0}, kTestBytes{2, 1, 0x26, 0}, kCompareBytes{3, 1, 0x3e, 0},
     kMoveBytes{1, 3, 0x6f, 0}, kWords{2, 2, 0x33, 0};
 
-/// The stack frame of translated code: masks of 8 lanes each, and four vectors for whatever an instruction needs.
-constexpr i32 kFrameMasks = 8 * 32, kFrameVectors = 4 * 64;
+/// The stack frame of translated code: masks of 8 lanes each, and vectors for whatever an instruction needs.
+constexpr i32 kFrameMasks = 8 * 32, kFrameVectors = 6 * 64;
 
 class Assembler {
  public:
@@ -126,6 +126,9 @@ class Assembler {
   void jump_if_any(u8 k, Label to);
   void jump_if_none(u8 k, Label to);
   void jump_unless_all(u8 k, Label to);
+  /// Where a lane of `within` has a NaN; `k` may be clobbered. There `note_nan` makes the lanes with one the mask.
+  void jump_if_nan(u8 value, u8 k, u8 within, Label to);
+  void note_nan(u8 k, u8 within);
   void mask_odd(u8 k);  // every other lane, from the second on
   /// Goes to `to` unless a bit is set.
   void jump_unless_bit(Reg reg, u8 bit, Label to);
@@ -175,6 +178,7 @@ class Assembler {
 
   // For 8 lanes (avx2.cpp)
   static constexpr u8 kTemporary = 13, kTemporary2 = 14, kMaskVector = 15;  // that nobody else may use
+  static Mem slot8(u8 k) { return {rsp, kNoIndex, 32 * k}; }
   void plain8(Evex op, u8 to, u8 a, u8 b);
   void plain8(Evex op, u8 to, u8 a, Mem b);
   void vector8(Evex op, u8 to, u8 a, u8 b, u8 k);

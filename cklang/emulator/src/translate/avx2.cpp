@@ -12,7 +12,6 @@ constexpr Evex kLoad{1, 2, 0x6f, 0}, kStore{1, 2, 0x7f, 0}, kEqualD{1, 1, 0x76, 
     kPackWords{2, 1, 0x2b, 0};
 constexpr u8 kWithin = 0, kRangeMax = 5;
 
-Mem slot(u8 k) { return {rsp, kNoIndex, 32 * k}; }
 bool same(Evex a, Evex b) { return a.map == b.map && a.prefix == b.prefix && a.opcode == b.opcode; }
 u32 lane_bit(u32 n) { return 1u << n % 8; }
 
@@ -31,11 +30,11 @@ void Assembler::plain8(Evex op, u8 to, u8 a, Mem b) {
 
 // Masks -------------------------------------------------------------------------------------------
 
-void Assembler::load_mask8(u8 value, u8 k) { plain8(kLoad, value, 0, slot(k)); }
+void Assembler::load_mask8(u8 value, u8 k) { plain8(kLoad, value, 0, slot8(k)); }
 /// `within` is a mask whose other lanes become zero; 0: none.
 void Assembler::store_mask8(u8 k, u8 value, u8 within) {
-  if (within != kWithin) plain8(kAnd, value, value, slot(within));
-  plain8(kStore, value, 0, slot(k));
+  if (within != kWithin) plain8(kAnd, value, value, slot8(within));
+  plain8(kStore, value, 0, slot8(k));
 }
 void Assembler::mask_bits8(Reg to, u8 k) {
   load_mask8(kMaskVector, k);
@@ -59,7 +58,7 @@ void Assembler::mask_store8(Mem to, u8 k) {
 /// `opcode` is that of the vector instruction; 0: the other lanes of `a`.
 void Assembler::mask_two8(u8 opcode, u8 to, u8 a, u8 b) {
   load_mask8(kMaskVector, a);
-  if (opcode != 0) plain8({1, 1, opcode, 0}, kMaskVector, kMaskVector, slot(b));
+  if (opcode != 0) plain8({1, 1, opcode, 0}, kMaskVector, kMaskVector, slot8(b));
   else invert8(kMaskVector);
   store_mask8(to, kMaskVector, kWithin);
 }

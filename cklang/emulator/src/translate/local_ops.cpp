@@ -24,15 +24,17 @@ struct Places {
 
 Places places(Lanes& l, u32 offset, u32 bytes) {
   const u8 address = l.source(0), place = l.fresh(), room = l.fresh(), distance = l.fresh();
-  l.a.vector(kAddD, place, address, l.constant(offset));
+  const u8 from = l.constant(offset), size = l.constant(bytes);
+  l.a.vector(kAddD, place, address, from);
   l.a.vector(kBroadcast, room, 0, member(offsetof(Wave, lds_bytes)));
-  l.a.vector_immediate(kCompareU, kInside, room, l.constant(bytes), kNotLess, kEnabled);
-  l.a.vector(kSubD, room, room, l.constant(bytes));
+  l.a.vector_immediate(kCompareU, kInside, room, size, kNotLess, kEnabled);
+  l.a.vector(kSubD, room, room, size);
   l.a.vector_immediate(kCompareU, kInside, place, room, kNotAbove, kInside);
   l.a.vector(kBroadcast, distance, 0, place);
   l.a.vector(kSubD, distance, place, distance);
   l.a.vector_first(rax, place);
   l.a.load(rcx, member(offsetof(Wave, lds)), true);
+  for (const u8 done : {room, from, size}) l.let_go(done);
   return {place, distance};
 }
 
@@ -58,6 +60,7 @@ u8 read_dword(Lanes& l, u32 offset) {
   l.a.vector(kMove, r, 0, zero);
   l.a.gather(r, rcx, at.place, 0, kInside);
   l.a.bind(done);
+  for (const u8 ended : {steps, at.place, at.distance}) l.let_go(ended);
   return r;
 }
 
@@ -69,8 +72,45 @@ void read_two(Lanes& l, u32 unit) {
   l.result(second, 1);
 }
 
-/// Two to four dwords of each lane: the same for all, or 16 bytes lane by lane and then turned to rows.
+/// Calls `access(lane)` for each lane in range, one after the other, with its place in rax and the base in rcx.
+template <class Access>
+void each_inside(Lanes& l, u8 place, Access access) {
+  l.a.vector_store_anywhere(scratch_at(0), place);
+  l.a.mask_move(rsi, kInside);
+  for (u32 lane = 0; lane < l.a.lanes(); ++lane) {
+    const Label skip = l.a.label();
+    l.a.jump_unless_bit(rsi, static_cast<u8>(lane), skip);
+    l.a.load(rax, scratch_at(0, lane), false);
+    access(lane);
+    l.a.bind(skip);
+  }
+}
+/// Two to four dwords of each lane: the same for all, or one lane after the other.
+void read_wide8(Lanes& l, u32 dwords) {
+  const Places at = places(l, static_cast<u32>(l.code().offset), 4 * dwords);
+  u8 r[4];
+  for (u32 n = 0; n < dwords; ++n) r[n] = l.fresh();
+  const u8 zero = l.constant(0);
+  const Label apart = l.a.label(), done = l.a.label();
+  unless(l, at, zero, apart);
+  for (u32 n = 0; n < dwords; ++n) l.a.vector(kBroadcast, r[n], 0, Mem{rcx, rax, static_cast<i32>(4 * n)});
+  l.a.jump(done);
+  l.a.bind(apart);
+  for (u32 n = 0; n < dwords; ++n) l.a.vector_store_anywhere(scratch_at(1 + n), zero);
+  each_inside(l, at.place, [&](u32 lane) {
+    for (u32 n = 0; n < dwords; ++n) {
+      l.a.load(rdx, Mem{rcx, rax, static_cast<i32>(4 * n)}, false);
+      l.a.store(scratch_at(1 + n, lane), rdx, false);
+    }
+  });
+  for (u32 n = 0; n < dwords; ++n) l.a.vector_load_anywhere(r[n], scratch_at(1 + n));
+  l.a.bind(done);
+  for (u32 n = 0; n < dwords; ++n) l.result(r[n], n);
+}
+
+/// The same by 16 lanes: the same for all, or 16 bytes lane by lane and then turned to rows.
 void read_wide(Lanes& l, u32 dwords) {
+  if (!l.a.wide()) return read_wide8(l, dwords);
   const Places at = places(l, static_cast<u32>(l.code().offset), 4 * dwords);
   u8 r[4], t[4];
   for (u8& one : r) one = l.fresh();
@@ -98,19 +138,6 @@ void read_wide(Lanes& l, u32 dwords) {
   for (u32 n = 0; n < dwords; ++n) l.result(r[n], n);
 }
 
-/// Calls `access(lane)` for each lane in range, one after the other, with its place in rax and the base in rcx.
-template <class Access>
-void each_inside(Lanes& l, u8 place, Access access) {
-  l.a.vector_store_anywhere(scratch_at(0), place);
-  l.a.mask_move(rsi, kInside);
-  for (u32 lane = 0; lane < l.a.lanes(); ++lane) {
-    const Label skip = l.a.label();
-    l.a.jump_unless_bit(rsi, static_cast<u8>(lane), skip);
-    l.a.load(rax, scratch_at(0, lane), false);
-    access(lane);
-    l.a.bind(skip);
-  }
-}
 void note_progress(Lanes& l) {
   l.a.load(rax, member(offsetof(Wave, counters)), true);
   l.a.increment({rax, kNoIndex, offsetof(Counters, progress)});
@@ -191,9 +218,9 @@ void update(Lanes& l, u32 alu) {
 
 constexpr VectorRow kRows[] = {
     {.op = Op::ds_read_b32, .emit = read, .local = 1},
-    {.op = Op::ds_read_b64, .emit = read_wide, .detail = 2, .local = 1, .wide = true},
-    {.op = Op::ds_read_b96, .emit = read_wide, .detail = 3, .local = 1, .wide = true},
-    {.op = Op::ds_read_b128, .emit = read_wide, .detail = 4, .local = 1, .wide = true},
+    {.op = Op::ds_read_b64, .emit = read_wide, .detail = 2, .local = 1},
+    {.op = Op::ds_read_b96, .emit = read_wide, .detail = 3, .local = 1},
+    {.op = Op::ds_read_b128, .emit = read_wide, .detail = 4, .local = 1},
     {.op = Op::ds_read2_b32, .emit = read_two, .detail = 4, .local = 1},
     {.op = Op::ds_read2st64_b32, .emit = read_two, .detail = 256, .local = 1},
     {.op = Op::ds_write_b32, .emit = write, .local = 2},

@@ -17,10 +17,11 @@ static_assert(offsetof(Wave, s) == 0);
 constexpr u8 kSpare = 1;  // the mask that anything may use
 constexpr u8 kSpare2 = 2;
 constexpr Evex kPermute{2, 1, 0x36, 0}, kSpread{2, 2, 0x38, 0}, kGather{2, 2, 0x39, 0};  // vpermd; between masks and vectors
-constexpr u8 kUnordered = 3, kOrdered = 7;
+constexpr u8 kOrdered = 7;
 constexpr u32 kSign = 0x80000000u;
 
 void default_nan(Assembler& a, const u8* r) {
+  a.note_nan(kSpare, kEnabled);
   for (int n = 1; n < 4; ++n) a.vector_immediate(kComparePs, kSpare, r[n], r[n], kOrdered, kSpare);
   a.vector(kBroadcast, r[0], 0, Mem{.constant = a.constant(kQuietNan)}, kSpare);
 }
@@ -194,8 +195,10 @@ void Lanes::rarely(u8 k, void (*emit)(Assembler&, const u8*), u8 r0, u8 r1, u8 r
 }
 
 void Lanes::settle(u8 value, u8 s0, u8 s1, u8 s2) {
-  a.vector_immediate(kComparePs, kSpare, value, value, kUnordered, kEnabled);
-  rarely(kSpare, default_nan, value, s0, s1, s2);
+  const Rare rare{default_nan, {value, s0, s1, s2}, a.label(), a.label()};
+  a.jump_if_nan(value, kSpare, kEnabled, rare.enter);
+  a.bind(rare.back);
+  rare_.push_back(rare);
 }
 
 void Lanes::write_back(u8 number) {

@@ -127,15 +127,14 @@ bool GlobalChecks::fine(u64 begin, u64 end) {
   return false;
 }
 
-void GlobalChecks::before(Wave& w, const Code& c, const GlobalAccesses* accesses) {
-  if (accesses == nullptr) return;
+void GlobalChecks::before(Wave& w, const Code& c, const GlobalAccesses& accesses) {
   if (bounds_) {
     check_alignment(w, c);
     base_ = base_of(w, c);
   }
-  const auto ranges = accesses->ranges();
+  const auto ranges = accesses.ranges();
   if (std::all_of(ranges.begin(), ranges.end(), [this](const auto& range) { return fine(range.begin, range.end); })) return;
-  accesses->each([&](const GlobalPiece& piece) {
+  accesses.each([&](const GlobalPiece& piece) {
     check(w, c, piece.lane, piece.at, piece.bytes);
     return true;
   });

@@ -19,8 +19,8 @@ class GlobalChecks {
   /// With `bounds` accesses behind the end of an allocation are reported too.
   GlobalChecks(const Launch& launch, bool bounds) : launch_(launch), bounds_(bounds) {}
 
-  /// Checks what `code` accesses in global memory; `accesses` is null if it does not.
-  void before(Wave& wave, const Code& code, const GlobalAccesses* accesses);
+  /// Checks what `code` accesses in global memory.
+  void before(Wave& wave, const Code& code, const GlobalAccesses& accesses);
 
  private:
   void check(Wave& wave, const Code& code, int lane, u64 at, u32 bytes);

@@ -28,7 +28,7 @@ namespace {
 /// Calls `look`, which may raise; where reports do not end a launch, the wave goes on behind it.
 template <class Look>
 void guarded(Wave& w, const Code& c, Look look) {
-  if (!reports_may_pass()) [[likely]] return look();
+  if (!w.checks->may_pass) [[likely]] return look();
   FaultFrame& frame = *fault_frame();
   sigjmp_buf outer;
   std::memcpy(&outer, &frame.landing, sizeof outer);
@@ -63,7 +63,7 @@ void Checks::check_plain(Wave& w, const Stretch& stretch) {
 void Checks::check_one(Wave& w, const Stretch& one) {
   const char*& name = fault_frame()->check;
   name = "waits";
-  if (waits) waits->before(w, *one.first, one.registers);
+  if (waits) waits->before(w, one);
   name = "hazards";
   if (hazards && !hazards->pass(one)) hazards->before(w, *one.first);
   name = "";
@@ -72,26 +72,40 @@ void Checks::check_one(Wave& w, const Stretch& one) {
 /// One instruction that may access memory.
 void Checks::check(Wave& w, const Stretch& one) {
   const Code& c = *one.first;
+  const u32 concerns = one.concerns & w.asks;
+  const bool global_access = (concerns & kGlobalMemory) != 0;
   const char*& name = fault_frame()->check;
-  if (order != nullptr) order->before(w, c);
-  const bool global_access = accesses != nullptr && accesses_global(*c.inst);
+  if ((concerns & kOrdering) != 0) order->before(w, c, one.counting);
   name = "waits";
-  if (waits) waits->before(w, c, one.registers);
+  if (waits) waits->before(w, one);
   name = "races";
-  if (local != nullptr) local->before(w, c);
+  if ((concerns & kLocalMemory) != 0) local->before(w, c);
   name = "memory";
   if (global_access) accesses->collect(w, c);
-  if (global) global->before(w, c, global_access ? accesses : nullptr);
+  if (global_access && global) global->before(w, c, *accesses);
   name = "hazards";
   if (hazards && !hazards->pass(one)) hazards->before(w, c);
   name = "global_races";
-  if (between != nullptr) between->before(w, c, global_access ? accesses : nullptr);
+  if ((concerns & kFences) != 0) between->fence(w, c);
+  if (global_access && between != nullptr) between->before(w, c, *accesses);
   name = "range";
   if (range) check_range(w, c);
   name = "uninitialized";
-  if (written && global_access) check_written(w, c, *accesses);
+  if (global_access && written) check_written(w, c, *accesses);
   name = "";
   if (journal != nullptr) note_writes(*journal, w, c);
+}
+
+u8 Checks::asked() const {
+  u32 concerns = 0;
+  const auto ask = [&concerns](bool asked, u32 concern) { concerns |= asked ? concern : 0; };
+  ask(waits || hazards, kRegisters);
+  ask(order != nullptr, kOrdering);
+  ask(local != nullptr, kLocalMemory);
+  ask(accesses != nullptr, kGlobalMemory);
+  ask(between != nullptr, kFences);
+  ask(range || journal != nullptr, kAnyMemory);
+  return static_cast<u8>(concerns);
 }
 
 void Checks::check_values(Wave& w, const Code& c) {
@@ -103,7 +117,9 @@ void Checks::check_values(Wave& w, const Code& c) {
 }
 
 void Checks::before(Wave& w, const Stretch& stretch) {
+  if ((stretch.concerns & w.asks) == 0) return;
   if (stretch.plain && stretch.count > 1) return check_plain(w, stretch);
+  if (!may_pass) [[likely]] return stretch.plain ? check_one(w, stretch) : check(w, stretch);
   guarded(w, *stretch.first, [&] { stretch.plain ? check_one(w, stretch) : check(w, stretch); });
 }
 

@@ -68,6 +68,7 @@ struct Checks {
   bool written = false;            // whether reads of device memory come after writes
   bool stepwise = false;           // whether each instruction is checked where it is executed
   GlobalAccesses* accesses = nullptr;  // of the whole workgroup: room for those of one instruction
+  bool may_pass = false;           // whether a kernel goes on behind a report
 
   /// Called before each instruction that is interpreted; raises what is found, unless the kernel may go on
   /// (checks/reports.h).
@@ -76,6 +77,8 @@ struct Checks {
   void before(Wave& wave, const Stretch& stretch);
   /// Whether `code` is executed later.
   bool put_off(Wave& wave, const Code& code) const { return late && late->before(wave, code); }
+  /// The Concerns (checks/stretch.h) of instructions that somebody looks at.
+  u8 asked() const;
   /// Whether something looks at each instruction by itself.
   bool by_instruction() const { return stepwise || late || record != nullptr || numeric; }
   /// Whether `code` has been checked with what came before it.

@@ -3,6 +3,7 @@
 
 #include "checks/global_access.h"
 #include "core/fault.h"
+#include "core/immortal.h"
 #include "core/launch.h"
 #include "core/workgroup.h"
 #include "hip/memory.h"
@@ -130,11 +131,34 @@ u32 GlobalRaces::number_of(const Wave& w) const {
   return id[0] + launch_.groups[0] * (id[1] + launch_.groups[1] * id[2]) + 1;
 }
 
+std::unique_ptr<GlobalRaces::Page> GlobalRaces::empty_page() {
+  std::unique_ptr<Page> page;
+  {
+    IdlePages& idle = immortal<IdlePages>();
+    const Guard guard(idle.lock);
+    if (!idle.pages.empty()) {
+      page = static_cast<std::unique_ptr<Page>&&>(idle.pages.back());
+      idle.pages.pop_back();
+    }
+  }
+  if (page == nullptr) page.reset(new Page);
+  std::fill(page->state, page->state + kDwords, 0);
+  return page;
+}
+
+GlobalRaces::~GlobalRaces() {
+  IdlePages& idle = immortal<IdlePages>();
+  const Guard guard(idle.lock);
+  for (auto& [number, page] : pages_) {
+    if (idle.pages.size() < IdlePages::kMost) idle.pages.push_back(static_cast<std::unique_ptr<Page>&&>(page));
+  }
+}
+
 GlobalRaces::Page& GlobalRaces::page_at(u64 address) {
   const u64 number = address / 4 / kDwords;
   if (last_page_ == nullptr || number != last_number_) {
     std::unique_ptr<Page>& page = pages_[number];
-    if (page == nullptr) page = std::make_unique<Page>();
+    if (page == nullptr) page = empty_page();
     last_page_ = page.get();
     last_number_ = number;
   }
@@ -146,23 +170,27 @@ u32 GlobalRaces::add(const State& state) {
   return static_cast<u32>(states_.size() - 1);
 }
 
-/// Numbers the states anew that some dword has.
+/// Numbers the states anew that some dword has, in their order.
 void GlobalRaces::forget_unused() {
-  std::vector<u32> numbers(states_.size());
-  std::vector<State> used(1, State{});
-  for (auto& [number, page] : pages_) {
-    for (u32& state : page->state) {
-      if (state == 0) continue;
-      if (numbers[state] == 0) {
-        numbers[state] = static_cast<u32>(used.size());
-        used.push_back(states_[state]);
-      }
-      state = numbers[state];
+  numbers_.assign(states_.size(), 0);
+  const auto each = [this](auto visit) {
+    for (auto& [number, page] : pages_) {
+      for (u32& state : page->state) visit(state);
     }
+  };
+  each([this](const u32& state) { numbers_[state] = 1; });
+  numbers_[0] = 0;
+  u32 used = 1;
+  for (u32 n = 1; n < states_.size(); ++n) {
+    if (numbers_[n] == 0) continue;
+    states_[used] = states_[n];
+    numbers_[n] = used++;
   }
-  states_.swap(used);
+  states_.resize(used);
+  each([this](u32& state) { state = numbers_[state]; });
   // As much is to be done again only after as many dwords have changed.
   most_states_ = std::max({kFewStates, 2 * states_.size(), pages_.size() * kDwords / 4});
+  states_.reserve(most_states_ + kMoreStates);
 }
 
 bool GlobalRaces::ordered(const Group& group, u32 number, const Moment& other) {
@@ -171,9 +199,11 @@ bool GlobalRaces::ordered(const Group& group, u32 number, const Moment& other) {
   return known != group.clock.end() && known->second >= other.fence;
 }
 
-void GlobalRaces::fences(Wave& w, const Code& c, u32 number) {
+bool GlobalRaces::fences(const Inst& inst, Family family) { return releases(inst, family) || acquires(inst); }
+
+void GlobalRaces::fence(Wave& w, const Code& c) {
   const bool release = releases(*c.inst, w.program->family()), acquire = acquires(*c.inst);
-  if (!release && !acquire) return;
+  const u32 number = number_of(w);
   const Guard guard(mutex_);
   Group& group = groups_[number];
   if (release && group.wrote) {
@@ -449,14 +479,13 @@ void GlobalRaces::report(Wave& w, const Code& c, const GlobalPiece& piece, Kind 
         other / width % height, other / width / height, conflict.wrote ? "written" : "read", earlier.c_str(), place.c_str());
 }
 
-void GlobalRaces::before(Wave& w, const Code& c, const GlobalAccesses* accesses) {
-  fences(w, c, number_of(w));
-  if (accesses == nullptr || accesses->empty()) return;
+void GlobalRaces::before(Wave& w, const Code& c, const GlobalAccesses& accesses) {
+  if (accesses.empty()) return;
   const Kind plain = kind_of(c, w.program->family());
   const Kind kind = plain == Kind::Read && is_guess(w, c) ? Kind::AtomicRead : plain;
-  const Visit result = visit(w, c, kind, *accesses);
+  const Visit result = visit(w, c, kind, accesses);
   if (result.conflict.other.group == 0) return;
-  accesses->each([&](const GlobalPiece& piece) {
+  accesses.each([&](const GlobalPiece& piece) {
     if (result.place >= piece.at / 4 * 4 && result.place < piece.at + piece.bytes) report(w, c, piece, kind, result.conflict);
     return true;
   });

@@ -37,10 +37,14 @@ struct Launch;
 class GlobalRaces {
  public:
   explicit GlobalRaces(const Launch& launch);
+  ~GlobalRaces();
 
-  /// Checks and notes what `code` does; called by all threads of a launch. `accesses` is null if it accesses no
-  /// global memory.
-  void before(Wave& wave, const Code& code, const GlobalAccesses* accesses);
+  /// Checks and notes what `code` does; called by all threads of a launch.
+  void before(Wave& wave, const Code& code, const GlobalAccesses& accesses);
+  /// Notes the fence that `code` is.
+  void fence(Wave& wave, const Code& code);
+  /// Whether an instruction is one.
+  static bool fences(const Inst& inst, Family family);
 
  private:
   class Stored;
@@ -65,12 +69,18 @@ class GlobalRaces {
     WaveAccess wave_write, wave_read;
   };
   static constexpr u32 kDwords = 1024;
-  static constexpr size_t kFewStates = 1 << 14;
+  static constexpr size_t kFewStates = 1 << 14, kMoreStates = 1 << 8;
   static constexpr u32 kMostWaves = 32;  // of a workgroup
   /// Neighbouring dwords. Few states are different, so that a dword has the number of one.
   struct Page {
-    u32 state[kDwords] = {};
-    u32 value[kDwords] = {};  // what the last write wrote, as far as it is known
+    u32 state[kDwords];
+    u32 value[kDwords];  // what the last write wrote, as far as it is known
+  };
+  /// Pages that no launch uses: new memory would cost more than the checks that it is for.
+  struct IdlePages {
+    static constexpr size_t kMost = 4096;
+    Mutex lock;
+    std::vector<std::unique_ptr<Page>> pages;
   };
   using Clock = std::map<u32, u32>;  // fences of other workgroups that come before
   struct Group {
@@ -92,7 +102,6 @@ class GlobalRaces {
   static Kind kind_of(const Code& code, Family family);
   static bool is_atomic(Kind kind) { return kind >= Kind::Atomic; }
   static bool reads(Kind kind) { return kind == Kind::Read || kind == Kind::AtomicRead; }
-  void fences(Wave& wave, const Code& code, u32 number);
   void synchronise(const GlobalPiece& piece, Kind kind, Group& group, u32 number);
   /// What an instruction does, and what that makes of states: it is found out once for each.
   struct Visit {
@@ -130,6 +139,7 @@ class GlobalRaces {
   static bool ordered(const Group& group, u32 number, const Moment& other);
   [[noreturn]] void report(Wave& wave, const Code& code, const GlobalPiece& piece, Kind kind, const Conflict& conflict);
   Page& page_at(u64 address);
+  static std::unique_ptr<Page> empty_page();
   u32 number_of(const Wave& wave) const;
 
   const Launch& launch_;
@@ -141,6 +151,7 @@ class GlobalRaces {
   std::map<u32, Group> groups_;
   std::vector<u8> guesses_;  // by dword of the code: 0 is not known yet, 1 no, 2 yes
   std::vector<State> states_{State{}};  // the first is that of what nobody has accessed
+  std::vector<u32> numbers_;            // room for forget_unused
   size_t most_states_ = kFewStates;
 };
 

@@ -35,6 +35,12 @@ InFlight::Counts InFlight::counts_of(const Inst& inst, Family family) {
   }
 }
 
+InFlight::Counting InFlight::counting_of(const Code& c, Family family) {
+  Counting counting{counts_of(*c.inst, family), limits_of(c, family)};
+  for (const u32 left : counting.limits.left) counting.waits |= left != kAny;
+  return counting;
+}
+
 const char* InFlight::name_of(Counter counter, Family family) {
   static constexpr const char* names[kCounters] = {"s_wait_loadcnt", "s_wait_dscnt", "s_wait_kmcnt", "s_wait_storecnt"};
   if (family == Family::Rdna4) return names[counter];

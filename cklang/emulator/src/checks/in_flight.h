@@ -21,6 +21,8 @@
 namespace ckemu {
 
 class InFlight {
+  static constexpr u32 kAny = ~0u;
+
  public:
   enum Counter : u32 { kMemory, kLocal, kScalar, kStore, kCounters };
   /// The counters of an operation, a bit each, and whether it finishes in order in them.
@@ -35,16 +37,26 @@ class InFlight {
     bool twice;  // in two counters
   };
 
+  /// How many operations a wait leaves, by counter.
+  struct Limits {
+    u32 left[kCounters] = {kAny, kAny, kAny, kAny};
+  };
+  /// What an instruction does to counters.
+  struct Counting {
+    Counts counts;
+    Limits limits;
+    bool waits = false;
+  };
   static Counts counts_of(const Inst& inst, Family family);
+  static Counting counting_of(const Code& code, Family family);
   /// The instruction that waits for a counter, for reports.
   static const char* name_of(Counter counter, Family family);
   /// Of several counters the one that a report names.
   static Counter reported(u32 counters) { return static_cast<Counter>(__builtin_ctz(counters)); }
 
-  /// Ends what `code` waits for; calls `finished(operation)` with what no counter counts any longer.
+  /// Ends what an instruction waits for; calls `finished(operation)` with what no counter counts any longer.
   template <class Finished>
-  void wait_for(const Code& code, Family family, Finished finished) {
-    const Limits limits = limits_of(code, family);
+  void wait_for(const Limits& limits, Finished finished) {
     for (u32 n = 0; n < kCounters; ++n) wait(static_cast<Counter>(n), limits.left[n], finished);
   }
   /// Adds an operation, which may have to wait for the oldest one; its number.
@@ -52,11 +64,10 @@ class InFlight {
   u64 start(const Code& code, const Counts& counts, Finished finished) {
     const bool twice = (counts.counters & (counts.counters - 1)) != 0;
     const Operation operation{&code, ++issued_, counts.ordered, twice};
-    for (u32 n = 0; n < kCounters; ++n) {
-      if ((counts.counters >> n & 1) == 0) continue;
+    for (u32 left = counts.counters; left != 0; left &= left - 1) {
+      const u32 n = static_cast<u32>(__builtin_ctz(left));
       if (n != kLocal && n != kScalar) wait(static_cast<Counter>(n), kMostOperations - 1, finished);
-      queues_[n].operations.push_back(operation);
-      queues_[n].unordered += !counts.ordered;
+      queues_[n].add(operation);
       ++begun_.count[n];
     }
     return operation.number;
@@ -72,20 +83,21 @@ class InFlight {
 
  private:
   static constexpr u32 kMostOperations = 63;  // of memory: the counters go no further; issuing waits
-  static constexpr u32 kAny = ~0u;
-  /// How many operations a wait leaves, by counter.
-  struct Limits {
-    u32 left[kCounters] = {kAny, kAny, kAny, kAny};
-  };
   static Limits limits_of(const Code& code, Family family);
   struct Queue {
     std::vector<Operation> operations;
     size_t first = 0;      // of those that are under way
+    size_t size = 0;       // of these
     size_t unordered = 0;  // of these
 
-    size_t size() const { return operations.size() - first; }
+    void add(const Operation& operation) {
+      operations.push_back(operation);
+      unordered += !operation.ordered;
+      ++size;
+    }
     Operation take() {
       const Operation operation = operations[first++];
+      --size;
       unordered -= !operation.ordered;
       if (first == operations.size() || first > kMostOperations) {
         operations.erase(operations.begin(), operations.begin() + static_cast<i64>(first));
@@ -98,9 +110,9 @@ class InFlight {
   template <class Finished>
   void wait(Counter counter, u32 left, Finished finished) {
     Queue& queue = queues_[counter];
-    if (queue.size() <= left) return;
+    if (queue.size <= left) return;
     if (left != 0 && queue.unordered != 0) return;
-    while (queue.size() > left) {
+    while (queue.size > left) {
       const Operation operation = queue.take();
       ++ended_.count[counter];
       if (!operation.twice || !under_way(operation.number)) finished(operation);

@@ -78,7 +78,9 @@ void LocalChecks::begin(u32 bytes, const WaveOrder* order, bool uninitialized, b
   bounds_ = bounds;
   dwords_.assign(order != nullptr || uninitialized ? (bytes + 3) / 4 : 0, 0);
   bytes_.clear();
-  states_.assign(1, State{});
+  states_.assign({State{}, State{.writers = 1}});
+  settled_end_ = kSettled + 1;
+  passed_by_all_ = 0;
   most_states_ = kFewStates;
   ++instruction_;
 }
@@ -131,32 +133,226 @@ bool LocalChecks::all_aligned(const Wave& w, const u32* address, const Access& a
   return dwords && highest + access.at + access.bytes <= size_;
 }
 
+namespace {
+
+constexpr u32 kGroup = 8;  // lanes that are looked at together
+
+/// 16 or 8 bytes of memory in half or a quarter of a vector.
+U8v join_halves(const u8* a, const u8* b) {
+  return __builtin_bit_cast(U8v, _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(b), reinterpret_cast<const __m128i*>(a)));
+}
+U8v join_quarters(const u8* memory, const u32* place) {
+  using Quads = u64 __attribute__((ext_vector_type(4)));
+  const Quads four = {load_as<u64>(memory + place[0]), load_as<u64>(memory + place[1]), load_as<u64>(memory + place[2]), load_as<u64>(memory + place[3])};
+  return __builtin_bit_cast(U8v, four);
+}
+
+/// The dwords at 8 places, `count` of each, lane after lane.
+template <u32 count>
+CKEMU_INLINE void load_places(U8v* to, const u8* memory, const u32* place, bool neighbours) {
+  if (neighbours) {
+    for (u32 k = 0; k < count; ++k) to[k] = load_as<U8v>(memory + place[0] + 32 * k);
+  } else if constexpr (count == 4) {
+    for (u32 k = 0; k < count; ++k) to[k] = join_halves(memory + place[2 * k], memory + place[2 * k + 1]);
+  } else if constexpr (count == 2) {
+    for (u32 k = 0; k < count; ++k) to[k] = join_quarters(memory, place + 4 * k);
+  } else {
+    for (u32 l = 0; l < kGroup; ++l) to[0][l] = load_as<u32>(memory + place[l]);
+  }
+}
+
+/// 8 lanes of `count` registers, lane after lane.
+template <u32 count>
+CKEMU_INLINE void load_registers(U8v* to, const u32* rows) {
+  const U8v a = load_as<U8v>(rows);
+  if constexpr (count == 1) {
+    to[0] = a;
+    return;
+  }
+  const U8v b = load_as<U8v>(rows + kLanes);
+  if constexpr (count == 2) {
+    to[0] = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+    to[1] = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+  } else if constexpr (count == 4) {
+    const U8v c = load_as<U8v>(rows + 2 * kLanes), d = load_as<U8v>(rows + 3 * kLanes);
+    const U8v ab = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13), cd = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13);
+    const U8v ab2 = __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15), cd2 = __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
+    to[0] = __builtin_shufflevector(ab, cd, 0, 1, 8, 9, 2, 3, 10, 11);
+    to[1] = __builtin_shufflevector(ab2, cd2, 0, 1, 8, 9, 2, 3, 10, 11);
+    to[2] = __builtin_shufflevector(ab, cd, 4, 5, 12, 13, 6, 7, 14, 15);
+    to[3] = __builtin_shufflevector(ab2, cd2, 4, 5, 12, 13, 6, 7, 14, 15);
+  }
+}
+
+}  // namespace
+
+/// What 8 lanes access, `count` dwords each: vectors have them lane after lane.
+template <u32 count>
+struct LocalChecks::Group {
+  u32 first;                      // lane
+  bool neighbours;                // whether the lanes lie side by side
+  alignas(32) u32 place[kGroup];  // in memory; the states lie as far from the first
+  U8v from[count], to[count];     // states
+  I8v same[count];                // which are written as they are
+  /// Where a dword is.
+  u32 at(u32 number) const { return place[number / count] + 4 * (number % count); }
+};
+
+/// What an instruction has made of the states of earlier lanes: of the settled ones, and of another one.
+struct LocalChecks::Recent {
+  u32 settled = kApart;  // not known
+  u32 from = kApart, to = kApart, to_same = kApart;
+};
+
+namespace {
+
+template <u32 count>
+CKEMU_INLINE bool none(const I8v* masks) {
+  I8v all = masks[0];
+  for (u32 k = 1; k < count; ++k) all |= masks[k];
+  return _mm256_testz_si256(__builtin_bit_cast(__m256i, all), __builtin_bit_cast(__m256i, all)) != 0;
+}
+
+}  // namespace
+
+/// Accesses of whole dwords, of 8 lanes at a time.
 template <u32 count>
 void LocalChecks::note_aligned(Wave& w, const Code& c, const u32* address, const Access& all) {
   Access access = all;
+  Recent recent;
+  const u64 exec = w.exec();
   const bool by_value = compares(all);
-  const auto note_apart = [&](int l, u32 n, u32 at, bool same) {
-    access.lane = static_cast<u32>(l);
-    access.at = at - 4 * n;
-    note_dword(w, c, access, at, same);
+  const U8v offset = static_cast<u32>(all.at), steps = {0, 4 * count, 8 * count, 12 * count, 16 * count, 20 * count, 24 * count, 28 * count};
+  u8* const states = reinterpret_cast<u8*>(dwords_.data());
+  for (u32 first = 0; first < static_cast<u32>(kLanes); first += kGroup) {
+    const u32 enabled = exec >> first & 0xff;
+    if (enabled == 0) continue;
+    const U8v at = load_as<U8v>(address + first) + offset;
+    Group<count> group;
+    group.first = first;
+    store8(group.place, 0, at);
+    if (enabled != 0xff) {
+      note_apart<count>(w, c, access, group, enabled);
+      continue;
+    }
+    group.neighbours = mask_bits(at - at[0] == steps) == 0xff;
+    load_places<count>(group.from, states, group.place, group.neighbours);
+    for (u32 k = 0; k < count; ++k) group.same[k] = 0;
+    if (by_value) {
+      U8v data[count], memory[count];
+      load_registers<count>(data, all.data + first);
+      load_places<count>(memory, w.lds, group.place, group.neighbours);
+      for (u32 k = 0; k < count; ++k) group.same[k] = data[k] == memory[k];
+    }
+    if (!follow<count>(group, recent)) [[unlikely]] {
+      Group<count> other = group;  // a copy, so that the group itself may be in registers
+      if (!resolve<count>(w, c, access, other, recent)) {
+        note_apart<count>(w, c, access, other, enabled);
+        continue;
+      }
+      group = other;
+    }
+    put<count>(states, group, by_value);
+  }
+}
+
+/// Finds the states after an access from what is known of the same instruction; false if that is not enough.
+template <u32 count>
+CKEMU_INLINE bool LocalChecks::follow(Group<count>& group, const Recent& recent) const {
+  I8v missing[count];
+  const bool any_settled = recent.settled != kApart;
+  for (u32 k = 0; k < count; ++k) {
+    const U8v from = group.from[k];
+    const I8v old = from - kSettled < settled_end_ - kSettled, known = from == recent.from, same = group.same[k];
+    const U8v next = choose(same, U8v(recent.to_same), U8v(recent.to));
+    group.to[k] = choose(known, next, choose(old & ~same, U8v(recent.settled), from));
+    missing[k] = (~known & ~old) | (known & I8v(next == kApart)) | (any_settled ? I8v(0) : old & ~same);
+  }
+  return none<count>(missing);
+}
+
+/// The same where something is not known yet, and notes it; false, and nothing is noted, if a dword's bytes have
+/// states of their own.
+template <u32 count>
+bool LocalChecks::resolve(Wave& w, const Code& c, Access& access, Group<count>& group, Recent& recent) {
+  u32 fresh = 0, same = 0, apart = 0;
+  for (u32 k = 0; k < count; ++k) {
+    fresh |= mask_bits(I8v(group.from[k] - kSettled >= settled_end_ - kSettled)) << 8 * k;
+    apart |= mask_bits(I8v(group.from[k] == kApart));
+    same |= mask_bits(group.same[k]) << 8 * k;
+    group.to[k] = group.from[k];
+  }
+  if (apart != 0) return false;
+  const auto put = [&](u32 which, u32 state) {
+    for (u32 k = 0; k < count; ++k) group.to[k] = choose(spread_mask(which >> 8 * k & 0xff), U8v(state), group.to[k]);
   };
-  each_lane(w, [&](int l) __attribute__((always_inline)) {
-    const u32 begin = address[l] + static_cast<u32>(all.at);
-    u32* states = &dwords_[begin / 4];
-    bool alike = !by_value;
-    for (u32 n = 1; n < count; ++n) alike &= states[n] == states[0];
-    if (const Step& step = step_of(states[0], false); alike && known(step, states[0])) [[likely]] {
-      for (u32 n = 0; n < count; ++n) states[n] = step.to;
-      return;
-    }
-    for (u32 n = 0; n < count; ++n) {
-      const u32 at = begin + 4 * n;
-      const bool same = by_value && load_as<u32>(w.lds + at) == all.data[n * kLanes + l];
-      const Step& step = step_of(states[n], same);
-      if (known(step, states[n])) states[n] = step.to;
-      else note_apart(l, n, at, same);
-    }
-  });
+  const auto after_first = [&](u32 which, u32 state, bool as_it_is) {
+    const u32 number = static_cast<u32>(__builtin_ctz(which));
+    access.lane = group.first + number / count;
+    access.at = group.place[number / count];
+    return next(w, c, access, state, group.at(number), as_it_is);
+  };
+  constexpr u32 every = static_cast<u32>((u64{1} << (kGroup * count)) - 1);
+  if (const u32 old = every & ~fresh & ~same; old != 0) put(old, recent.settled = after_first(old, kSettled, false));
+  for (u32 left = fresh; left != 0;) {
+    const u32 number = static_cast<u32>(__builtin_ctz(left)), state = group.from[number / 8][number % 8];
+    const bool as_it_is = (same >> number & 1) != 0;
+    u32 alike = 0;
+    for (u32 k = 0; k < count; ++k) alike |= mask_bits(I8v(group.from[k] == state)) << 8 * k;
+    alike &= as_it_is ? same : ~same;
+    const u32 to = after_first(alike, state, as_it_is);
+    put(alike, to);
+    if (state != recent.from) recent.to = recent.to_same = kApart;
+    recent.from = state;
+    (as_it_is ? recent.to_same : recent.to) = to;
+    left &= ~alike;
+  }
+  return true;
+}
+
+/// Puts the states after an access in their places.
+template <u32 count>
+CKEMU_INLINE void LocalChecks::put(u8* states, const Group<count>& group, bool by_value) {
+  I8v changed[count];
+  for (u32 k = 0; k < count; ++k) changed[k] = group.to[k] != group.from[k];
+  if (none<count>(changed)) return;
+  if (group.neighbours) {
+    for (u32 k = 0; k < count; ++k) std::memcpy(states + group.place[0] + 32 * k, &group.to[k], 32);
+    return;
+  }
+  alignas(32) u32 word[kGroup * count];
+  for (u32 k = 0; k < count; ++k) store8(word, static_cast<int>(k), group.to[k]);
+  for (u32 l = 0; l < kGroup; ++l) std::memcpy(states + group.place[l], word + l * count, 4 * count);
+  if (!by_value || none<count>(group.same)) return;
+  // Of lanes with one place the last may leave it as it is: it counts that another does not.
+  U8v now[count];
+  load_places<count>(now, states, group.place, false);
+  for (u32 k = 0; k < count; ++k) changed[k] &= ~group.same[k] & I8v(now[k] != group.to[k]);
+  if (none<count>(changed)) [[likely]] return;
+  for (u32 number = 0; number < kGroup * count; ++number) {
+    if (changed[number / 8][number % 8] != 0) std::memcpy(states + group.at(number), &word[number], 4);
+  }
+}
+
+/// The same lane by lane.
+template <u32 count>
+void LocalChecks::note_apart(Wave& w, const Code& c, Access& access, const Group<count>& group, u32 enabled) {
+  for (u32 left = enabled; left != 0; left &= left - 1) {
+    const u32 l = static_cast<u32>(__builtin_ctz(left));
+    access.lane = group.first + l;
+    access.at = group.place[l];
+    note_lane<count>(w, c, access);
+  }
+}
+
+/// Whole dwords of one lane.
+template <u32 count>
+void LocalChecks::note_lane(Wave& w, const Code& c, const Access& access) {
+  const u32 place = static_cast<u32>(access.at);
+  for (u32 n = 0; n < count; ++n) {
+    const bool same = compares(access) && load_as<u32>(w.lds + place + 4 * n) == access.data[n * kLanes + access.lane];
+    note_dword(w, c, access, place + 4 * n, same);
+  }
 }
 
 /// The same for one dword as a whole, which somebody may have accessed by parts.
@@ -168,16 +364,17 @@ void LocalChecks::note_dword(Wave& w, const Code& c, const Access& access, u32 a
   }
   u32* bytes = bytes_of(at / 4);
   for (u32 n = 0; n < 4; ++n) bytes[n] = next(w, c, access, bytes[n], at + n, same(w, access, at + n, 1));
+  if (std::all_of(bytes, bytes + 4, [bytes](u32 one) { return one == bytes[0]; })) state = bytes[0];
 }
 
 void LocalChecks::load_to_local(Wave& w, const Code& c) {
   const char* name = mnemonic(c.inst->op);
   const u32 bytes = has(name, "dwordx4") ? 16 : has(name, "dwordx3") ? 12 : 4;
   const u64 base = u64{lds_base(w)} + static_cast<u32>(c.offset);
+  alignas(64) u32 distance[kLanes];
+  for (u32 l = 0; l < static_cast<u32>(kLanes); ++l) distance[l] = bytes * l;
   begin_instruction(w);
-  each_lane(w, [&](int l) {
-    note(w, c, {static_cast<u32>(l), base + u64{bytes} * static_cast<u32>(l), bytes, Kind::Write});
-  });
+  note_lanes(w, c, distance, {0, base, bytes, Kind::Write});
 }
 
 void LocalChecks::note(Wave& w, const Code& c, const Access& access) {
@@ -215,6 +412,7 @@ u32* LocalChecks::bytes_of(u32 dword) {
 
 void LocalChecks::begin_instruction(const Wave& w) {
   if (states_.size() > most_states_) forget_unused();
+  if (order_ != nullptr && order_->passed_by_all() != passed_by_all_) settle();
   ++instruction_;
   written_ = 0;
   now_ = order_ != nullptr ? order_->now(w) : WaveMoment{};
@@ -222,20 +420,31 @@ void LocalChecks::begin_instruction(const Wave& w) {
 
 u32 LocalChecks::add(const State& state) {
   states_.push_back(state);
-  return static_cast<u32>(states_.size() - 1);
+  return static_cast<u32>(states_.size() - 1) | (state.writers == 0 ? kNeverWritten : 0);
+}
+
+/// Finds the states that come before all that follows.
+void LocalChecks::settle() {
+  passed_by_all_ = order_->passed_by_all();
+  const auto over = [this](const State& state) {
+    return (state.writers == 0 || order_->over(state.write)) && (state.readers == 0 || state.read.arrived < passed_by_all_);
+  };
+  while (settled_end_ < states_.size() && over(states_[settled_end_])) ++settled_end_;
 }
 
 /// Numbers the states anew that some byte has.
 void LocalChecks::forget_unused() {
   std::vector<u32> numbers(states_.size());
-  std::vector<State> used(1, State{});
+  std::vector<State> used{states_[kUntouched], states_[kSettled]};
   const auto renumber = [&](u32& state) {
-    if (state == 0 || state == kApart) return;
-    if (numbers[state] == 0) {
-      numbers[state] = static_cast<u32>(used.size());
-      used.push_back(states_[state]);
+    if (settled(state)) state = kSettled;
+    if (state <= kSettled || state == kApart) return;
+    u32& number = numbers[state & ~kNeverWritten];
+    if (number == 0) {
+      number = static_cast<u32>(used.size()) | (state & kNeverWritten);
+      used.push_back(state_of(state));
     }
-    state = numbers[state];
+    state = number;
   };
   for (size_t n = 0; n < dwords_.size(); ++n) {
     const bool apart = dwords_[n] == kApart;
@@ -243,15 +452,17 @@ void LocalChecks::forget_unused() {
     for (size_t byte = 4 * n; apart && byte < 4 * n + 4; ++byte) renumber(bytes_[byte]);
   }
   states_.swap(used);
+  settled_end_ = kSettled + 1;
   most_states_ = std::max(kFewStates, 2 * states_.size());
 }
 
 /// The state after an access; `same` if it writes what is in memory already, which is no write where somebody has
 /// written before.
-inline u32 LocalChecks::next(Wave& w, const Code& c, const Access& access, u32 state, u32 at, bool same) {
+inline u32 LocalChecks::next(Wave& w, const Code& c, const Access& access, u32 number, u32 at, bool same) {
+  const u32 state = settled(number) ? kSettled : number;
   Step& step = step_of(state, same);
   if (!known(step, state)) [[unlikely]] {
-    const u32 to = same && states_[state].writers != 0 ? joined(w, state) : after(w, c, access, state, at);
+    const u32 to = same && state_of(state).writers != 0 ? joined(w, state) : after(w, c, access, state, at);
     step = {instruction_, state, to};
   }
   return step.to;
@@ -259,19 +470,23 @@ inline u32 LocalChecks::next(Wave& w, const Code& c, const Access& access, u32 s
 
 /// The state after a write of what is there already.
 u32 LocalChecks::joined(const Wave& w, u32 state) {
-  if ((states_[state].writers >> w.id & 1) != 0) return state;
-  State joint = states_[state];
+  if (state == kSettled || (state_of(state).writers >> w.id & 1) != 0) return state;
+  State joint = state_of(state);
   joint.writers |= 1u << w.id;
   return add(joint);
 }
 
 u32 LocalChecks::after(Wave& w, const Code& c, const Access& access, u32 state, u32 at) {
-  check_order(w, c, access, states_[state], at);
-  return access.kind == Kind::Read ? after_read(w, c, state) : after_write(w, c, access.kind, state);
+  check_order(w, c, access, state_of(state), at);
+  return access.kind == Kind::Read ? after_read(w, c, state) : after_write(w, c, access.kind);
 }
 
 u32 LocalChecks::after_read(const Wave& w, const Code& c, u32 state) {
-  State read = states_[state];
+  if (order_ == nullptr) return state;
+  State read = state_of(state);
+  // Who conflicts with the read conflicts with the wave's own write before it.
+  const bool own = read.writers == 1u << w.id && !read.atomic && read.write.arrived == now_.arrived;
+  if (own && read.readers == 0) return state;
   if (read.read.arrived != now_.arrived) read.readers = 0;
   if ((read.readers >> w.id & 1) != 0) return state;
   read.read = now_;
@@ -280,9 +495,9 @@ u32 LocalChecks::after_read(const Wave& w, const Code& c, u32 state) {
   return add(read);
 }
 
-/// All bytes that an instruction writes have the same state then.
-u32 LocalChecks::after_write(const Wave& w, const Code& c, Kind kind, u32 state) {
-  if (order_ == nullptr && states_[state].writers != 0) return state;
+/// All bytes that an instruction writes have the same state then; without order all that are written have.
+u32 LocalChecks::after_write(const Wave& w, const Code& c, Kind kind) {
+  if (order_ == nullptr) return kSettled;
   if (written_ == 0) {
     written_ = add({.write = now_, .writers = 1u << w.id, .write_pc = c.pc, .atomic = kind == Kind::Atomic});
   }

@@ -4,7 +4,9 @@
 //
 // For each dword, or each byte of one whose bytes are accessed by themselves, it is known who wrote it last and
 // who has read it since; what a barrier orders is in checks/wave_order.h. Few of these states are different, so
-// that a dword has the number of one, and an access is checked once for all dwords that have the same. Atomic
+// that a dword has the number of one, and an access is checked once for all dwords that have the same. States are
+// numbered in the order of time, and those from before a barrier that all waves have passed, whatever they were,
+// mean the same to all that follows: they are told by a comparison, for many dwords at once. Atomic
 // operations do not race with each other, and writing what is there already is no write: waves that share a value
 // often all store it. Accesses through flat addresses are not seen.
 #pragma once
@@ -26,7 +28,9 @@ class LocalChecks {
 
  private:
   static constexpr u32 kSteps = 256;
-  static constexpr u32 kApart = ~u32{0};
+  // Numbers of states: of what nobody has accessed; of what was written before all that follows; of a dword whose
+  // bytes have states of their own. The bit marks those of what was read and never written.
+  static constexpr u32 kUntouched = 0, kSettled = 1, kApart = ~u32{0}, kNeverWritten = u32{1} << 31;
   enum class Kind : u8 { Read, Write, Atomic };
   /// The last accesses to a byte, or to all of a dword.
   struct State {
@@ -55,6 +59,19 @@ class LocalChecks {
   void note_lanes(Wave& wave, const Code& code, const u32* address, Access access);
   template <u32 count>
   void note_aligned(Wave& wave, const Code& code, const u32* address, const Access& access);
+  template <u32 count>
+  struct Group;
+  struct Recent;
+  template <u32 count>
+  bool follow(Group<count>& group, const Recent& recent) const;
+  template <u32 count>
+  bool resolve(Wave& wave, const Code& code, Access& access, Group<count>& group, Recent& recent);
+  template <u32 count>
+  void put(u8* states, const Group<count>& group, bool by_value);
+  template <u32 count>
+  void note_apart(Wave& wave, const Code& code, Access& access, const Group<count>& group, u32 enabled);
+  template <u32 count>
+  void note_lane(Wave& wave, const Code& code, const Access& access);
   void note_dword(Wave& wave, const Code& code, const Access& access, u32 at, bool same);
   bool all_aligned(const Wave& wave, const u32* address, const Access& access) const;
   /// Whether writes are told apart by what is in memory.
@@ -64,10 +81,13 @@ class LocalChecks {
   u32 next(Wave& wave, const Code& code, const Access& access, u32 state, u32 at, bool same);
   u32 after(Wave& wave, const Code& code, const Access& access, u32 state, u32 at);
   u32 after_read(const Wave& wave, const Code& code, u32 state);
-  u32 after_write(const Wave& wave, const Code& code, Kind kind, u32 state);
+  u32 after_write(const Wave& wave, const Code& code, Kind kind);
   u32 joined(const Wave& wave, u32 state);
   u32 add(const State& state);
   void begin_instruction(const Wave& wave);
+  void settle();
+  bool settled(u32 state) const { return state - kSettled < settled_end_ - kSettled; }
+  const State& state_of(u32 number) const { return states_[number & ~kNeverWritten]; }
   void forget_unused();
   u32* bytes_of(u32 dword);
   bool same(const Wave& wave, const Access& access, u32 at, u32 count) const;
@@ -84,7 +104,9 @@ class LocalChecks {
   // Of the bytes of a dword that have always been accessed together one state is kept; of others one each, where
   // the dword's is kApart.
   std::vector<u32> dwords_, bytes_;
-  std::vector<State> states_;  // the first is that of what nobody has accessed
+  std::vector<State> states_;
+  u32 settled_end_ = kSettled + 1;  // states from kSettled to before this one are settled
+  u32 passed_by_all_ = 0;           // barriers, when that was found
   size_t most_states_ = 0;
   const WaveOrder* order_ = nullptr;
   bool uninitialized_ = false, bounds_ = false;

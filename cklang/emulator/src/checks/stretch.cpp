@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "checks/global_access.h"
+#include "checks/global_races.h"
 #include "core/immortal.h"
 #include "decode/decode.h"
 
@@ -53,6 +55,21 @@ void add(RegisterSet& set, Kind kind, u32 first, u32 dwords) {
 
 }  // namespace
 
+namespace {
+
+/// What matters of an instruction that does not just compute.
+u8 concerns_of(const Inst& inst, const InFlight::Counting& counting, Family family) {
+  u32 concerns = kRegisters | kAnyMemory;
+  const bool barrier = std::strstr(mnemonic(inst.op), "barrier") != nullptr;
+  if (barrier || counting.waits || counting.counts.counters != 0) concerns |= kOrdering;
+  if (inst.enc == Encoding::DS || inst.lds || global_op(inst.op).to_local) concerns |= kLocalMemory;
+  if (accesses_global(inst)) concerns |= kGlobalMemory;
+  if (GlobalRaces::fences(inst, family)) concerns |= kFences;
+  return static_cast<u8>(concerns);
+}
+
+}  // namespace
+
 u32 Stretches::length_of(const Code& code) {
   u32 count = 0;
   while (count < kLongest && code.inst != nullptr && (&code)[count].inst != nullptr && computes(*(&code)[count].inst)) ++count;
@@ -64,6 +81,10 @@ const Stretch& Stretches::add(const Code& code, u32 count) {
   stretch->first = &code;
   stretch->count = count;
   stretch->plain = computes(*code.inst);
+  if (!stretch->plain) {
+    stretch->counting = InFlight::counting_of(code, family_);
+    stretch->concerns = concerns_of(*code.inst, stretch->counting, family_);
+  }
   for (u32 n = 0; n < count; ++n) {
     const Code& c = (&code)[n];
     for (const Source& source : c.src) ckemu::add(stretch->registers, source.kind, source.index, source.dwords);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "checks/in_flight.h"
 #include "core/mutex.h"
 #include "core/program.h"
 
@@ -37,10 +38,22 @@ struct HazardSteps {
   mutable u64 at[kCount] = {};
 };
 
+/// What matters of an instruction, and whether anybody asks for it, a bit each.
+enum Concern : u8 {
+  kRegisters = 1,  // of every instruction, and its time
+  kOrdering = 2,   // counters and barriers
+  kLocalMemory = 4,
+  kGlobalMemory = 8,
+  kFences = 16,
+  kAnyMemory = 32,  // of all that does not just compute
+};
+
 struct Stretch {
   const Code* first = nullptr;
   u32 count = 0;
   bool plain = false;     // nothing of it matters but its registers and its time
+  u8 concerns = kRegisters;
+  InFlight::Counting counting;  // of one instruction
   RegisterSet registers;  // read or written
   HazardSteps hazards;
 };
@@ -48,7 +61,7 @@ struct Stretch {
 /// The stretches of a program.
 class Stretches {
  public:
-  explicit Stretches(size_t dwords) : longest_(dwords), single_(dwords) {}
+  Stretches(size_t dwords, Family family) : family_(family), longest_(dwords), single_(dwords) {}
   /// The longest one from an instruction on.
   const Stretch& from(const Code& code) { return find(longest_, code, length_of(code)); }
   /// The instruction alone.
@@ -62,6 +75,7 @@ class Stretches {
   const Stretch& find(Places& places, const Code& code, u32 count);
   const Stretch& add(const Code& code, u32 count);
 
+  const Family family_;
   Mutex lock_;
   Places longest_, single_;
   std::vector<std::unique_ptr<Stretch>> all_;

@@ -122,15 +122,14 @@ void Waits::finish(const Operation& operation) {
   });
 }
 
-void Waits::before(Wave& w, const Code& c, const RegisterSet& registers) {
-  const Family family = w.program->family();
-  if (concern(registers)) {
+void Waits::before(Wave& w, const Stretch& one) {
+  const Code& c = *one.first;
+  if (concern(one.registers)) {
     check_reads(w, c);
     check_writes(w, c);
   }
-  under_way_.wait_for(c, family, [this](const Operation& operation) { finish(operation); });
-  const Counts counts = InFlight::counts_of(*c.inst, family);
-  if (counts.counters != 0) start(w, c, counts);
+  if (one.counting.waits) under_way_.wait_for(one.counting.limits, [this](const Operation& operation) { finish(operation); });
+  if (one.counting.counts.counters != 0) start(w, c, one.counting.counts);
 }
 
 }  // namespace ckemu

@@ -21,9 +21,9 @@ class Waits {
   /// Whether a load will still write one of the registers.
   bool concern(const RegisterSet& registers) const { return pending_.meets(registers); }
 
-  /// Checks what `code`, with these registers, reads and writes, and notes what it starts or waits for. Called
-  /// before each instruction but those whose registers are of no concern; raises where a wait is missing.
-  void before(Wave& wave, const Code& code, const RegisterSet& registers);
+  /// Checks what an instruction reads and writes, and notes what it starts or waits for. Called before each but
+  /// those whose registers are of no concern; raises where a wait is missing.
+  void before(Wave& wave, const Stretch& one);
 
  private:
   using Counts = InFlight::Counts;

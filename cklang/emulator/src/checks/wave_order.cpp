@@ -1,30 +1,36 @@
 // SPDX-License-Identifier: MIT
 #include "checks/wave_order.h"
 
+#include <algorithm>
+
 #include "core/workgroup.h"
 
 namespace ckemu {
 
-void WaveOrder::before(const Wave& w, const Code& c) {
+void WaveOrder::pass(One& one) {
+  one.passed = static_cast<u32>(one.arrivals.size());
+  const auto fewer = [](const One& a, const One& b) { return a.passed < b.passed; };
+  passed_by_all_ = std::min_element(waves_.begin(), waves_.end(), fewer)->passed;
+}
+
+void WaveOrder::before(const Wave& w, const Code& c, const InFlight::Counting& counting) {
   One& one = waves_[w.id];
   switch (c.inst->op) {
     case Op::s_barrier:
       one.arrivals.push_back(one.under_way.ended());
-      one.passed = static_cast<u32>(one.arrivals.size());
-      return;
+      return pass(one);
     case Op::s_barrier_signal:
     case Op::s_barrier_signal_isfirst: one.arrivals.push_back(one.under_way.ended()); return;
     case Op::s_barrier_wait:  // comes again if it has to wait
-      if (w.group->phase != w.signalled) one.passed = static_cast<u32>(one.arrivals.size());
+      if (w.group->phase != w.signalled) pass(one);
       return;
     default: break;
   }
   const auto finished = [](const InFlight::Operation&) {};
-  one.under_way.wait_for(c, family_, finished);
-  const InFlight::Counts counts = InFlight::counts_of(*c.inst, family_);
-  if (counts.counters == 0) return;
-  one.under_way.start(c, counts, finished);
-  one.counter = InFlight::reported(counts.counters);
+  if (counting.waits) one.under_way.wait_for(counting.limits, finished);
+  if (counting.counts.counters == 0) return;
+  one.under_way.start(c, counting.counts, finished);
+  one.counter = InFlight::reported(counting.counts.counters);
 }
 
 WaveMoment WaveOrder::now(const Wave& w) const {
@@ -39,6 +45,11 @@ WaveOrder::Order WaveOrder::order(const WaveMoment& earlier, u8 wave) const {
   const One& other = waves_[earlier.wave];
   if (passed > other.arrivals.size()) return Order::Before;  // it had ended by then
   return other.arrivals[passed - 1].count[earlier.counter] >= earlier.number ? Order::Before : Order::NotWaited;
+}
+
+bool WaveOrder::over(const WaveMoment& earlier) const {
+  if (earlier.arrived >= passed_by_all_) return false;
+  return waves_[earlier.wave].arrivals[passed_by_all_ - 1].count[earlier.counter] >= earlier.number;
 }
 
 void WaveOrder::describe(Order order, const WaveMoment& earlier, Text<128>& out) const {

@@ -24,8 +24,8 @@ class WaveOrder {
  public:
   WaveOrder(u32 waves, Family family) : waves_(waves), family_(family) {}
 
-  /// Notes the barriers, waits and memory operations of a wave. Called before each instruction.
-  void before(const Wave& wave, const Code& code);
+  /// Notes the barrier, the wait or the memory operation of a wave. Called before each of them.
+  void before(const Wave& wave, const Code& code, const InFlight::Counting& counting);
 
   /// The current instruction of a wave.
   WaveMoment now(const Wave& wave) const;
@@ -37,6 +37,10 @@ class WaveOrder {
   };
   /// What is between an earlier operation and what `wave` does now.
   Order order(const WaveMoment& earlier, u8 wave) const;
+  /// How many barriers all waves have passed.
+  u32 passed_by_all() const { return passed_by_all_; }
+  /// Whether an operation comes before whatever any other wave does from now on.
+  bool over(const WaveMoment& earlier) const;
   /// How a report ends: what is missing between the two.
   void describe(Order order, const WaveMoment& earlier, Text<128>& out) const;
 
@@ -48,7 +52,10 @@ class WaveOrder {
     u8 counter = 0;  // of the last operation
   };
 
+  void pass(One& one);
+
   std::vector<One> waves_;
+  u32 passed_by_all_ = 0;
   const Family family_;
 };
 

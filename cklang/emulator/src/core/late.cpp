@@ -163,16 +163,15 @@ void Late::read_all(Wave& w) {
 }
 
 bool Late::before(Wave& w, const Code& c) {
-  const Family family = w.program->family();
+  const InFlight::Counting counting = InFlight::counting_of(c, w.program->family());
   const auto finished = [&](const InFlight::Operation& operation) { finish(w, operation.number); };
-  under_way_.wait_for(c, family, finished);
+  under_way_.wait_for(counting.limits, finished);
   if (is_barrier(c.inst->op)) read_all(w);
   if (c.inst->op == Op::s_endpgm) {
     for (Queue& queue : queues_) empty(w, queue);
   }
-  const InFlight::Counts counts = InFlight::counts_of(*c.inst, family);
-  if (counts.counters == 0 || !is_memory(*c.inst)) return false;
-  const u64 number = under_way_.start(c, counts, finished);
+  if (counting.counts.counters == 0 || !is_memory(*c.inst)) return false;
+  const u64 number = under_way_.start(c, counting.counts, finished);
   queues_[queue_of(*c.inst)].push_back(snapshot(w, c, number));
   if (!always_ && dice_.below(2) != 0) finish(w, number);
   return true;

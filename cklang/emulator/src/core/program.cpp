@@ -59,7 +59,7 @@ Program::Program(Ref<CodeObject> object, const Kernel& kernel, Family family)
       translations_[kind.number()] = std::make_unique<Translation>(*this, kind);
     }
   }
-  stretches_ = std::make_unique<Stretches>(index_.size());
+  stretches_ = std::make_unique<Stretches>(index_.size(), family);
   hazard_histories_ = std::make_unique<HazardHistories>();
 }
 

@@ -73,6 +73,7 @@ struct alignas(64) Wave {
   Workgroup* group = nullptr;
   Program* program = nullptr;
   Checks* checks = nullptr;  // looks for mistakes; null if that is not asked for
+  u8 asks = 0;               // what of instructions the checks look at: Concerns (checks/stretch.h)
   Counters* counters = nullptr;
   Broadcasts* spread = nullptr;
   u8* lds = nullptr;

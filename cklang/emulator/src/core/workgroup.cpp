@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <new>
 
+#include "checks/reports.h"
 #include "core/execute.h"
 #include "core/immortal.h"
 #include "core/mutex.h"
@@ -198,6 +199,8 @@ void Workgroup::begin_checks(u64 number) {
       checks[n].global = std::make_unique<GlobalChecks>(*launch, (asked & kCheckMemory) != 0);
     }
     if (record) checks[n].record = record_wave(*launch->record, number, n);
+    checks[n].may_pass = reports_may_pass();
+    waves[n].asks = checks[n].asked();
     waves[n].checks = &checks[n];
   }
 }

@@ -166,10 +166,15 @@ void Piece::write_check(const Code& code, Way way) {
   const Stretch& stretch = program_.stretches().part(code, stretch_of(code));
   behind_check_ = stretch.count - 1;
   if (!stretch.plain && way != Way::Nothing) section_.flush();
+  const Label unasked = a_.label();
+  a_.load_byte(rax, member(offsetof(Wave, asks)));
+  a_.alu(4, rax, stretch.concerns, false);
+  a_.jump_if(kZero, unasked);
   a_.move(rsi, reinterpret_cast<u64>(&stretch));
   a_.move(rdi, kWave);
   a_.move(rax, reinterpret_cast<u64>(check_stretch));
   a_.call(rax);
+  a_.bind(unasked);
 }
 
 void Piece::write_scalar(const Code& code) {

@@ -1,19 +1,29 @@
 # SPDX-License-Identifier: MIT
 """How much longer programs take under each of the emulator's checks.
 
-    python benchmarks/sanitizer_cost.py [--gpu gfx942] [--only WORD ...] [--runs 3]
-                                        [--check NAME ...]
+    python benchmarks/sanitizer_cost.py [--gpu gfx942] [--only WORD ...] [--rounds 2]
+                                        [--seconds 0.5] [--check NAME ...] [--against FOLDER]
 
-Prints one table of small programs and one of large ones: milliseconds of the emulator's engine
-without checks, and how many times as long each check takes, and all of ``all`` together. Times are
-the least of some runs of one call. Hot code is translated, with checks too; a column says what it
-costs to interpret everything, as ``numeric`` and ``schedule`` do.
+Prints one table of small programs and one of large ones: milliseconds of processor time without
+checks, and how many times as long each check takes, and all of ``all`` together. Processor time is
+that of the emulator's threads, so that other work on the machine disturbs little; of the calls in
+some rounds the least counts. Hot code is translated, with checks too; a column says what it costs
+to interpret everything, as ``numeric`` and ``schedule`` do.
+
+``--against`` names the folder of another cklang, such as a checkout of an earlier commit. Both are
+measured in turns, and each cell has the other's figure and ours.
 """
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
 
 from ck_mutants import OPS, CkOp
 
@@ -31,61 +41,103 @@ _LARGE = {
 }
 """Larger shapes for ops of the mutation study; that study's own are the small ones."""
 
+_SIZES = {
+    "small": {name: OPS[name] for name in _LARGE},
+    "large": {
+        name: CkOp(function=OPS[name].function, shapes=shapes) for name, shapes in _LARGE.items()
+    },
+}
 _CHECKS = (*knobs.SANITIZERS, "all")
+_FEWEST = 3
+"""Calls that are measured, at least, once three have translated what is hot."""
+
+Times = dict[str, dict[str, dict[str, float]]]
+"""Seconds by size, program and column: "", "interpreted", or a check."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
-    """Seconds of one call, by what was asked for."""
-
-    plain: float
-    interpreted: float
-    checked: dict[str, float]
-
-    @property
-    def ratios(self) -> list[float]:
-        """How many times as long as without checks: interpreted, then each check."""
-        return [seconds / self.plain for seconds in (self.interpreted, *self.checked.values())]
-
-
-def seconds(op: CkOp, gpu: str, runs: int, *checks: str) -> float:
-    """The least time of some calls in the emulator's engine."""
-    device = open_device(f"emu:{gpu}").index
+def seconds(op: CkOp, gpu: str, least: float, *checks: str) -> float:
+    """The least time of the calls in so many seconds."""
+    device = open_device(f"emu:{gpu}")
     emulator.sanitize(*checks)
     with knobs.scope(CKLANG_DEVICE=f"emu:{gpu}"):
         function, arguments = ck.op(op.function), op.arguments(gpu)
-        times = []
-        for _ in range(runs + 1):  # the first call translates
+        times: list[float] = []
+        end = time.monotonic() + least
+        while len(times) < 3 + _FEWEST or time.monotonic() < end:
+            start = _of_other_threads()
             function(*arguments)
-            open_device(f"emu:{gpu}").synchronize()
-            times.append(emulator.stats(device).nanoseconds / 1e9)
+            device.synchronize()
+            times.append(_of_other_threads() - start)
     emulator.sanitize()
-    return min(times[1:])
+    return min(times[3:])
 
 
-def measured(op: CkOp, gpu: str, runs: int, checks: list[str]) -> Times:
+def _of_other_threads() -> float:
+    return time.process_time() - time.thread_time()
+
+
+def measured(op: CkOp, gpu: str, least: float, checks: list[str]) -> dict[str, float]:
     """Measure one op."""
-    plain = seconds(op, gpu, runs)
+    times = {"": seconds(op, gpu, least)}
     emulator.translation("off")
-    interpreted = seconds(op, gpu, runs)
+    times["interpreted"] = seconds(op, gpu, least)
     emulator.translation("hot")
-    by_check = {check: seconds(op, gpu, runs, check) for check in checks}
-    return Times(plain=plain, interpreted=interpreted, checked=by_check)
+    return times | {check: seconds(op, gpu, least, check) for check in checks}
 
 
-def table(title: str, rows: dict[str, Times], checks: list[str]) -> str:
-    """The rows in Markdown, and the ratio of their sums."""
-    head = [title, "ms", "interpreted", *checks]
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    total = Times(
-        plain=sum(times.plain for times in rows.values()),
-        interpreted=sum(times.interpreted for times in rows.values()),
-        checked={check: sum(times.checked[check] for times in rows.values()) for check in checks},
-    )
-    for name, times in {**rows, "together": total}.items():
-        cells = [name, f"{times.plain * 1e3:.2f}", *(f"{ratio:.1f}" for ratio in times.ratios)]
-        lines.append(f"| {' | '.join(cells)} |")
+def all_measured(options: argparse.Namespace) -> Times:
+    """Measure all programs with the cklang that is imported."""
+    emulator.load()
+    return {
+        size: {
+            name: measured(op, options.gpu, options.seconds, options.check)
+            for name, op in ops.items()
+            if not options.only or any(word in name for word in options.only)
+        }
+        for size, ops in _SIZES.items()
+    }
+
+
+def rounds(options: argparse.Namespace, folders: list[Path]) -> Iterator[tuple[int, Times]]:
+    """Measure each cklang in turns, in processes of their own; yields its number and the times."""
+    command = [sys.executable, __file__, *sys.argv[1:], "--json"]
+    for _ in range(options.rounds):
+        for number, folder in enumerate(folders):
+            environment = {**os.environ, "PYTHONPATH": str(folder)}
+            done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
+            yield number, json.loads(done.stdout)
+
+
+def least(some: Times, other: Times) -> Times:
+    """The shorter times."""
+    return {
+        size: {
+            name: {column: min(own, other[size][name][column]) for column, own in times.items()}
+            for name, times in programs.items()
+        }
+        for size, programs in some.items()
+    }
+
+
+def table(size: str, versions: list[Times]) -> str:
+    """The rows of one size in Markdown, and the ratio of their sums."""
+    of_size = [_with_sums(times[size]) for times in versions]
+    columns = [column for column in of_size[0]["together"] if column]
+    lines = [f"| {' | '.join([size, 'ms', *columns])} |", f"|{'---|' * (len(columns) + 2)}"]
+    for name in of_size[0]:
+        rows = [programs[name] for programs in of_size]
+        cells = [" / ".join(f"{times[''] * 1e3:.2f}" for times in rows)]
+        cells += [
+            " / ".join(f"{times[column] / times['']:.1f}" for times in rows) for column in columns
+        ]
+        lines.append(f"| {' | '.join([name, *cells])} |")
     return "\n".join(lines)
+
+
+def _with_sums(programs: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    columns = next(iter(programs.values()))
+    sums = {column: sum(times[column] for times in programs.values()) for column in columns}
+    return {**programs, "together": sums}
 
 
 def main() -> None:
@@ -93,21 +145,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gpu", default="gfx942")
     parser.add_argument("--only", nargs="+", default=[])
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=0.5, help="of each program and check")
     parser.add_argument("--check", nargs="+", default=list(_CHECKS), choices=_CHECKS)
+    parser.add_argument("--against", type=Path, help="the folder of another cklang")
+    parser.add_argument("--json", action="store_true", help="print the times of one round")
     options = parser.parse_args()
-    emulator.load()
-    small = {name: OPS[name] for name in _LARGE}
-    large = {
-        name: CkOp(function=OPS[name].function, shapes=shapes) for name, shapes in _LARGE.items()
-    }
-    for title, ops in (("small", small), ("large", large)):
-        rows = {
-            name: measured(op, options.gpu, options.runs, options.check)
-            for name, op in ops.items()
-            if not options.only or any(word in name for word in options.only)
-        }
-        print(f"{table(title, rows, options.check)}\n", flush=True)
+    if options.json:
+        print(json.dumps(all_measured(options)))
+        return
+    own = Path(ck.__file__).parents[1]
+    folders = [*([options.against] if options.against else []), own]
+    versions: list[Times] = [{}] * len(folders)
+    for number, times in rounds(options, folders):
+        versions[number] = least(versions[number], times) if versions[number] else times
+    for size in _SIZES:
+        print(f"{table(size, versions)}\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "checks/in_flight.h"
 
+#include "decode/decode.h"
+
 namespace ckemu {
 
 namespace {
@@ -37,6 +39,7 @@ InFlight::Counts InFlight::counts_of(const Inst& inst, Family family) {
 
 InFlight::Counting InFlight::counting_of(const Code& c, Family family) {
   Counting counting{counts_of(*c.inst, family), limits_of(c, family)};
+  counting.barrier = std::strstr(mnemonic(c.inst->op), "barrier") != nullptr;
   for (const u32 left : counting.limits.left) counting.waits |= left != kAny;
   return counting;
 }

@@ -41,11 +41,11 @@ class InFlight {
   struct Limits {
     u32 left[kCounters] = {kAny, kAny, kAny, kAny};
   };
-  /// What an instruction does to counters.
+  /// What an instruction does to counters, and whether it is a barrier.
   struct Counting {
     Counts counts;
     Limits limits;
-    bool waits = false;
+    bool waits = false, barrier = false;
   };
   static Counts counts_of(const Inst& inst, Family family);
   static Counting counting_of(const Code& code, Family family);

@@ -60,8 +60,7 @@ namespace {
 /// What matters of an instruction that does not just compute.
 u8 concerns_of(const Inst& inst, const InFlight::Counting& counting, Family family) {
   u32 concerns = kRegisters | kAnyMemory;
-  const bool barrier = std::strstr(mnemonic(inst.op), "barrier") != nullptr;
-  if (barrier || counting.waits || counting.counts.counters != 0) concerns |= kOrdering;
+  if (counting.barrier || counting.waits || counting.counts.counters != 0) concerns |= kOrdering;
   if (inst.enc == Encoding::DS || inst.lds || global_op(inst.op).to_local) concerns |= kLocalMemory;
   if (accesses_global(inst)) concerns |= kGlobalMemory;
   if (GlobalRaces::fences(inst, family)) concerns |= kFences;

@@ -13,9 +13,9 @@ void WaveOrder::pass(One& one) {
   passed_by_all_ = std::min_element(waves_.begin(), waves_.end(), fewer)->passed;
 }
 
-void WaveOrder::before(const Wave& w, const Code& c, const InFlight::Counting& counting) {
+void WaveOrder::arrive(const Wave& w, Op barrier) {
   One& one = waves_[w.id];
-  switch (c.inst->op) {
+  switch (barrier) {
     case Op::s_barrier:
       one.arrivals.push_back(one.under_way.ended());
       return pass(one);
@@ -24,8 +24,13 @@ void WaveOrder::before(const Wave& w, const Code& c, const InFlight::Counting& c
     case Op::s_barrier_wait:  // comes again if it has to wait
       if (w.group->phase != w.signalled) pass(one);
       return;
-    default: break;
+    default: return;
   }
+}
+
+void WaveOrder::before(const Wave& w, const Code& c, const InFlight::Counting& counting) {
+  if (counting.barrier) return arrive(w, c.inst->op);
+  One& one = waves_[w.id];
   const auto finished = [](const InFlight::Operation&) {};
   if (counting.waits) one.under_way.wait_for(counting.limits, finished);
   if (counting.counts.counters == 0) return;

@@ -52,6 +52,7 @@ class WaveOrder {
     u8 counter = 0;  // of the last operation
   };
 
+  void arrive(const Wave& wave, Op barrier);
   void pass(One& one);
 
   std::vector<One> waves_;

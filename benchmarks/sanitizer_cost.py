@@ -4,11 +4,12 @@
     python benchmarks/sanitizer_cost.py [--gpu gfx942] [--only WORD ...] [--rounds 2]
                                         [--seconds 0.5] [--check NAME ...] [--against FOLDER]
 
-Prints one table of small programs and one of large ones: milliseconds of processor time without
-checks, and how many times as long each check takes, and all of ``all`` together. Processor time is
-that of the emulator's threads, so that other work on the machine disturbs little; of the calls in
-some rounds the least counts. Hot code is translated, with checks too; a column says what it costs
-to interpret everything, as ``numeric`` and ``schedule`` do.
+Prints one table of small programs and one of large ones: milliseconds of processor time of a call
+without checks, and how many times as long it takes under each check, and under all of ``all``. That
+is the time of all threads of the process, so that other work on the machine disturbs little, with
+the tenth of a millisecond that Python has in it; of the calls in some rounds the least counts. Hot
+code is translated, with checks too; a column says what it costs to interpret everything, as
+``numeric`` and ``schedule`` do.
 
 ``--against`` names the folder of another cklang, such as a checkout of an earlier commit. Both are
 measured in turns, and each cell has the other's figure and ours.
@@ -64,16 +65,12 @@ def seconds(op: CkOp, gpu: str, least: float, *checks: str) -> float:
         times: list[float] = []
         end = time.monotonic() + least
         while len(times) < 3 + _FEWEST or time.monotonic() < end:
-            start = _of_other_threads()
+            start = time.process_time()
             function(*arguments)
             device.synchronize()
-            times.append(_of_other_threads() - start)
+            times.append(time.process_time() - start)
     emulator.sanitize()
     return min(times[3:])
-
-
-def _of_other_threads() -> float:
-    return time.process_time() - time.thread_time()
 
 
 def measured(op: CkOp, gpu: str, least: float, checks: list[str]) -> dict[str, float]:

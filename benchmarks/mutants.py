@@ -360,8 +360,8 @@ MUTANTS = (
     _mutant(
         "a wait leaves one operation more",
         "checks/in_flight.h",
-        "while (queue.size() > left) {",
-        "while (queue.size() > left + 1) {",
+        "while (queue.size > left) {",
+        "while (queue.size > left + 1) {",
         "waits",
     ),
     _mutant(

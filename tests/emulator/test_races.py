@@ -34,6 +34,10 @@ SEND, TAKE = "ds_write_b32 v1, v9", "ds_read_b32 v3, v2"
 CHANGE = "v_not_b32 v9, v9"
 OWN = "ds_read_b32 v3, v1"
 HALF = "s_mov_b64 exec, 0xff"
+_TWICE = ("v_mov_b32 v8, 3", "v_lshlrev_b32 v5, 1, v1", "v_lshlrev_b32 v6, 1, v2")
+SEND_TWO, TAKE_TWO = "ds_write_b64 v5, v[8:9]", "ds_read_b64 v[2:3], v6"
+CHANGE_FEW = "v_max_u32 v9, 9, v9"
+"""Of the first two lanes of the first wave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +66,37 @@ RACES = {
     "a value that waves share": clean(
         "v_mov_b32 v5, 0", "v_mov_b32 v6, 7", "ds_write_b32 v5, v6", "ds_read_b32 v3, v5"
     ),
+    "nothing new behind the barrier": clean(SEND, "{wait}", "{barrier}", SEND, TAKE),
+    "no two new": clean(*_TWICE, SEND_TWO, "{wait}", "{barrier}", SEND_TWO, TAKE_TWO),
+    "dwords of bytes": clean(
+        "v_lshrrev_b32 v4, 2, v1",
+        "ds_write_b8 v4, v9",
+        "{wait}",
+        "{barrier}",
+        SEND,
+        "{wait}",
+        "{barrier}",
+        TAKE,
+    ),
     "beyond the end": clean("v_mov_b32 v2, 0x8000", "ds_write_b32 v2, v9", "ds_read_b32 v3, v2"),
     "read after write": raced(SEND, "{wait}", TAKE),
     "write after read": raced(TAKE, "{wait}", SEND),
     "both write": raced(SEND, "ds_write_b32 v2, v9"),
     "the barrier comes too early": raced("{barrier}", SEND, TAKE),
     "reused too soon": raced(SEND, "{wait}", "{barrier}", TAKE, CHANGE, SEND),
+    "few are new": raced(SEND, "{wait}", "{barrier}", CHANGE_FEW, SEND, TAKE),
+    "few of two are new": raced(
+        *_TWICE, SEND_TWO, "{wait}", "{barrier}", CHANGE_FEW, SEND_TWO, TAKE_TWO
+    ),
+    "of lanes at one place the last stores what is there": raced(
+        SEND,
+        "{wait}",
+        "{barrier}",
+        "v_and_b32 v5, -8, v1",
+        "v_xor_b32 v6, 4, v9",
+        "ds_write_b32 v5, v6",
+        TAKE,
+    ),
     "an atomic operation and a read": raced("ds_add_u32 v1, v9", "{wait}", TAKE),
     "the second place of two": raced(
         SEND, "v_mov_b32 v5, 0", "ds_read2_b32 v[6:7], v5 offset0:0 offset1:100"

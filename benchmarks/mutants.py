@@ -379,6 +379,13 @@ MUTANTS = (
         "races",
     ),
     _mutant(
+        "stores under way at a barrier have ended",
+        "checks/wave_order",
+        "arrivals[passed_by_all_ - 1].count[earlier.counter] >= earlier.number",
+        "arrivals[passed_by_all_ - 1].count[earlier.counter] >= 0",
+        "barrier_waits",
+    ),
+    _mutant(
         "readers are forgotten",
         "checks/races",
         "read.readers |= 1u << w.id;",

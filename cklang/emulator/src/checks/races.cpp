@@ -106,10 +106,11 @@ void LocalChecks::local_operation(Wave& w, const Code& c) {
 void LocalChecks::note_lanes(Wave& w, const Code& c, const u32* address, Access access) {
   if (all_aligned(w, address, access)) {
     if (dwords_.empty()) return;
+    const bool by_value = compares(access);
     switch (access.bytes) {
-      case 4: return note_aligned<1>(w, c, address, access);
-      case 8: return note_aligned<2>(w, c, address, access);
-      case 16: return note_aligned<4>(w, c, address, access);
+      case 4: return by_value ? note_aligned<1, true>(w, c, address, access) : note_aligned<1, false>(w, c, address, access);
+      case 8: return by_value ? note_aligned<2, true>(w, c, address, access) : note_aligned<2, false>(w, c, address, access);
+      case 16: return by_value ? note_aligned<4, true>(w, c, address, access) : note_aligned<4, false>(w, c, address, access);
       default: break;
     }
   }
@@ -215,13 +216,12 @@ CKEMU_INLINE bool none(const I8v* masks) {
 
 }  // namespace
 
-/// Accesses of whole dwords, of 8 lanes at a time.
-template <u32 count>
+/// Accesses of whole dwords, of 8 lanes at a time; stores `by_value` if it matters what is there.
+template <u32 count, bool by_value>
 void LocalChecks::note_aligned(Wave& w, const Code& c, const u32* address, const Access& all) {
   Access access = all;
   Recent recent;
   const u64 exec = w.exec();
-  const bool by_value = compares(all);
   const U8v offset = static_cast<u32>(all.at), steps = {0, 4 * count, 8 * count, 12 * count, 16 * count, 20 * count, 24 * count, 28 * count};
   u8* const states = reinterpret_cast<u8*>(dwords_.data());
   for (u32 first = 0; first < static_cast<u32>(kLanes); first += kGroup) {
@@ -238,7 +238,7 @@ void LocalChecks::note_aligned(Wave& w, const Code& c, const u32* address, const
     group.neighbours = mask_bits(at - at[0] == steps) == 0xff;
     load_places<count>(group.from, states, group.place, group.neighbours);
     for (u32 k = 0; k < count; ++k) group.same[k] = 0;
-    if (by_value) {
+    if constexpr (by_value) {
       U8v data[count], memory[count];
       load_registers<count>(data, all.data + first);
       load_places<count>(memory, w.lds, group.place, group.neighbours);
@@ -252,7 +252,7 @@ void LocalChecks::note_aligned(Wave& w, const Code& c, const u32* address, const
       }
       group = other;
     }
-    put<count>(states, group, by_value);
+    put<count, by_value>(states, group);
   }
 }
 
@@ -311,8 +311,8 @@ bool LocalChecks::resolve(Wave& w, const Code& c, Access& access, Group<count>& 
 }
 
 /// Puts the states after an access in their places.
-template <u32 count>
-CKEMU_INLINE void LocalChecks::put(u8* states, const Group<count>& group, bool by_value) {
+template <u32 count, bool by_value>
+CKEMU_INLINE void LocalChecks::put(u8* states, const Group<count>& group) {
   I8v changed[count];
   for (u32 k = 0; k < count; ++k) changed[k] = group.to[k] != group.from[k];
   if (none<count>(changed)) return;
@@ -323,7 +323,8 @@ CKEMU_INLINE void LocalChecks::put(u8* states, const Group<count>& group, bool b
   alignas(32) u32 word[kGroup * count];
   for (u32 k = 0; k < count; ++k) store8(word, static_cast<int>(k), group.to[k]);
   for (u32 l = 0; l < kGroup; ++l) std::memcpy(states + group.place[l], word + l * count, 4 * count);
-  if (!by_value || none<count>(group.same)) return;
+  if constexpr (!by_value) return;
+  if (none<count>(group.same)) return;
   // Of lanes with one place the last may leave it as it is: it counts that another does not.
   U8v now[count];
   load_places<count>(now, states, group.place, false);

@@ -57,7 +57,7 @@ class LocalChecks {
     u32 from = 0, to = 0;
   };
   void note_lanes(Wave& wave, const Code& code, const u32* address, Access access);
-  template <u32 count>
+  template <u32 count, bool by_value>
   void note_aligned(Wave& wave, const Code& code, const u32* address, const Access& access);
   template <u32 count>
   struct Group;
@@ -66,8 +66,8 @@ class LocalChecks {
   bool follow(Group<count>& group, const Recent& recent) const;
   template <u32 count>
   bool resolve(Wave& wave, const Code& code, Access& access, Group<count>& group, Recent& recent);
-  template <u32 count>
-  void put(u8* states, const Group<count>& group, bool by_value);
+  template <u32 count, bool by_value>
+  void put(u8* states, const Group<count>& group);
   template <u32 count>
   void note_apart(Wave& wave, const Code& code, Access& access, const Group<count>& group, u32 enabled);
   template <u32 count>

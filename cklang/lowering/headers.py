@@ -11,6 +11,7 @@ from pathlib import Path
 __all__ = [
     "PRECOMPILED",
     "PRECOMPILED_ATTENTION",
+    "PRECOMPILED_MASKED",
     "folder",
     "identity",
     "identity_of_all",
@@ -23,6 +24,9 @@ PRECOMPILED = "precompiled.hip"
 PRECOMPILED_ATTENTION = "precompiled_attention.hip"
 """The same for attention."""
 
+PRECOMPILED_MASKED = "precompiled_masked.hip"
+"""The same for products whose masked loads are moved out of range."""
+
 
 def folder() -> Path:
     """Return the include folder: it holds ``hip/`` and ``cklang/``."""
@@ -30,7 +34,7 @@ def folder() -> Path:
 
 
 def precompiled_text(name: str) -> str:
-    """Return the text of :data:`PRECOMPILED` or :data:`PRECOMPILED_ATTENTION`."""
+    """Return the text of :data:`PRECOMPILED` or one of the others."""
     return (folder().parent / name).read_text("utf-8")
 
 

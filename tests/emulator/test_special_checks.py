@@ -37,6 +37,23 @@ CASES = {
         "range",
         "buffer_store_dword accesses byte 256 of a buffer",
     ),
+    "masked lanes": (
+        """v_cmp_lt_u32 vcc, 31, v0
+  v_mov_b32 v2, 0x80000000
+  s_nop 0
+  v_cndmask_b32 v2, 0, v2, vcc
+  v_add_u32 v2, v1, v2
+  buffer_load_dword v3, v2, s[8:11], 0 offen""",
+        "range",
+        "",
+    ),
+    "lanes that come round": (
+        """s_mov_b32 s10, 0x80000001
+  v_or_b32 v2, 0x80000000, v1
+  buffer_load_dword v3, v2, s[8:11], 0 offen""",
+        "range",
+        "buffer_load_dword accesses byte 2147483648 of a buffer",
+    ),
     "a sum": (_LOAD + "v_add_f32 v4, v3, v3", "numeric", ""),
     "a quotient by 0": (
         _LOAD + "v_sub_f32 v4, v3, v3\n  v_rcp_f32 v5, v4\n  s_nop 1\n  v_add_f32 v6, v5, v5",

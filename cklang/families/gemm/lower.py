@@ -24,10 +24,12 @@ from cklang.families.gemm.key import (
     accumulator,
 )
 from cklang.families.gemm.kinds import KINDS, kind_names
+from cklang.families.gemm.masked import moves_masked
 from cklang.families.gemm.pipelines import PIPELINES, PipelineRow
 from cklang.fusion.functions import Functions
 from cklang.ir.log_sums import COLUMNS
 from cklang.ir.nodes import Function
+from cklang.lowering.headers import PRECOMPILED, PRECOMPILED_MASKED
 from cklang.lowering.pointwise import c_functions, c_result, c_type, results_struct
 from cklang.lowering.render import key_json, template
 from cklang.lowering.source import KernelSource
@@ -83,12 +85,14 @@ def lower(key: GemmKey, functions: Functions, source_lines: Sequence[str] = ()) 
     """
     _check(key, functions)
     kernel = _kernel_name(key)
+    is_masked = moves_masked(key.signature, key.algorithm)
     text = template(KINDS[key.signature.kind].template).render(_context(key, functions, kernel))
     return KernelSource(
         stencil=text,
         fill=c_functions({HOLES[hole]: each for hole, each in functions.items()}, source_lines),
         hole=HOLES["epilogue"],
         kernel=kernel,
+        precompiled=PRECOMPILED_MASKED if is_masked else PRECOMPILED,
     )
 
 
@@ -383,6 +387,9 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         "warp_tile_k": a.warp_tile[2],
         **{name: str(getattr(a, name)).lower() for name in flags},
         **_pipeline(a, s),
+        "masked": moves_masked(s, a),
+        "tile_k": a.tile[2],
+        "described": _described(s, a),
         "sparse": s.sparse,
         "blocks": COLUMNS if s.layout_e.of_blocks else 0,
         "blocks_epilogue": _OF_BLOCKS.get(s.layout_e, ("", ""))[0],
@@ -451,6 +458,14 @@ def _pipeline(algorithm: Algorithm, signature: Signature) -> dict[str, object]:
         "step": row.step or 1,
         "loop_lds": lds,
     }
+
+
+def _described(signature: Signature, algorithm: Algorithm) -> str:
+    """Return what C++ calls the description of a launch before that of what is special about it."""
+    if algorithm.reduction is Reduction.TREE:
+        return "Counted"
+    layout = signature.layout_e
+    return "Stored" if layout.of_blocks or layout.at_indices else "Single"
 
 
 def _stored(dtype: DType) -> str:

@@ -11,6 +11,7 @@ from cklang.families.bounds import multiple
 from cklang.families.gemm.bands import most_bytes, why_k_is_whole
 from cklang.families.gemm.key import Algorithm, DOperand, Layout
 from cklang.families.gemm.lower import read_width
+from cklang.families.gemm.masked import may_move, moves_masked, reached_k
 from cklang.families.gemm.problem import (
     Array,
     ComputedMatrix,
@@ -24,7 +25,7 @@ from cklang.families.gemm.problem import (
 from cklang.families.gemm.rules import RULES
 from cklang.families.gemm.rules.resources import warps_of
 from cklang.families.rule import Violation
-from cklang.widths import DWORD_BYTES, I32_MAX
+from cklang.widths import BUFFER_BYTES, DWORD_BYTES, I32_MAX
 
 __all__ = ["arrays_of", "launchable", "most_tiles", "tiles_of"]
 
@@ -36,6 +37,8 @@ _LONGEST_SIDE = 512
 """More than the sides of all tiles."""
 _LEAST_DEPTH = 8
 """Less than K of all tiles."""
+_DEEPEST = 512
+"""More than K of all tiles."""
 
 
 def _vector_fits(name: str, matrix: Matrix | ComputedMatrix, width: int) -> Violation | None:
@@ -101,6 +104,43 @@ def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Vio
             why = why_k_is_whole(problem)
             bound = f"below {most_bytes()}" + (f", as K cannot be cut: {why}" if why else "")
             return Violation(what=what, value=str(bytes_), bound=bound)
+    return None
+
+
+def _reached_bytes(problem: Problem, tile_k: int) -> Iterator[tuple[str, int]]:
+    """Yield A and B, if they are stored, and the bytes of each with what is loaded beyond K."""
+    k, last = problem.k, reached_k(problem.k, tile_k)
+    sides = (
+        ("A", problem.a, problem.m, problem.a.layout is Layout.ROW),
+        ("B", problem.b, problem.n, problem.b.layout is Layout.COL),
+    )
+    for name, matrix, others, k_is_inner in sides:
+        if isinstance(matrix, Matrix):
+            outer, inner = (others, last) if k_is_inner else (last, others)
+            # An axis of one index takes no step: the host shim gives it the stride of packed rows.
+            steps = others if k_is_inner else k
+            stride = inner if steps < 2 else matrix.stride
+            yield name, ((outer - 1) * stride + inner) * matrix.dtype.bytes
+
+
+def _never_comes_round(problem: Problem, spec: ArchSpec) -> bool:
+    return all(bytes_ <= BUFFER_BYTES for _, bytes_ in _reached_bytes(problem, _DEEPEST))
+
+
+@RULES.problem(
+    "masked-span",
+    "loads beyond K are moved by 2 GiB, and must not come round to where the matrix begins",
+    reads=("tile", "pipeline"),
+    decision_key=lambda a: a.tile[2] if may_move(a) else 0,
+    always_satisfied=_never_comes_round,
+)
+def _masked_span(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
+    if not may_move(algorithm) or not moves_masked(problem.signature, algorithm):
+        return None
+    for name, bytes_ in _reached_bytes(problem, algorithm.tile[2]):
+        if bytes_ > BUFFER_BYTES:
+            what = f"the span of {name} in bytes, with the tiles loaded beyond K,"
+            return Violation(what=what, value=str(bytes_), bound=f"at most {BUFFER_BYTES}")
     return None
 
 

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""Loads beyond K that are replaced by zeros, and loads that are moved out of the buffer's range.
+
+Compiles products of 4096 x 4096 x 4096 with each tile both ways (cklang/families/gemm/masked.py),
+and prints registers, spills, the schedule that was taken, and the time by the clock
+(docs/clock.md):
+
+    python benchmarks/masked_loads.py [--gpu gfx942] [--types f16 fp8] [--tiles 256x256x64 ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from unittest import mock
+
+import cklang as ck
+from cklang.arch import arch
+from cklang.build.builder import shared_builder
+from cklang.families.gemm.key import Algorithm
+from cklang.prebuilding.essentials import EssentialCall, linear, linear_of_8_bits
+from cklang.selection.candidates import candidates
+
+EDGE = {"M": 4096, "N": 4096, "K": 4096}
+
+
+def call_of(dtype: str, gpu: str) -> EssentialCall:
+    """Return the call of a product of one type of elements."""
+    if dtype == "fp8":
+        eight = {"ocp": ck.fp8, "fnuz": ck.fp8_fnuz}[arch(gpu).fp8]
+        return EssentialCall(op=linear_of_8_bits, names={**EDGE, "F8": eight})
+    return EssentialCall(op=linear, names={**EDGE, "X": getattr(ck, dtype)})
+
+
+def algorithms(call: EssentialCall, gpu: str, tiles: list[str]) -> Iterator[tuple[str, Algorithm]]:
+    """Yield the algorithms of the tiles, or of all that are as large as some whose loads move."""
+    ((key, _),) = call.op.kernels(**call.arguments(), device=f"emu:{gpu}")
+    found: dict[str, Algorithm] = {}
+    for each in candidates(key.signature, gpu, "catalogue"):
+        found.setdefault("x".join(map(str, each.tile)), each)
+    for tile, algorithm in found.items():
+        if tile in tiles or (not tiles and algorithm.tile[0] * algorithm.tile[1] >= 128 * 64):
+            yield tile, algorithm
+
+
+def measured(call: EssentialCall, gpu: str, algorithm: Algorithm, *, moved: bool) -> str:
+    """Return registers, spills, schedule and the time in µs of a kernel, as cells of a row."""
+    device, op = f"emu:{gpu}", call.op.using(algorithm)
+    with mock.patch("cklang.families.gemm.lower.moves_masked", return_value=moved):
+        ((key, functions),) = op.kernels(**call.arguments(), device=device)
+        us = ck.predict(op, **call.arguments(), device=device).us
+        artifact = shared_builder().find(key, functions)
+    assert artifact is not None
+    used = artifact.resources
+    return f"{used.vgprs} | {used.vgpr_spills} | {artifact.schedule} | {us:.0f}"
+
+
+def main() -> None:
+    """Print a row for each tile, type and way."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gpu", default="gfx942")
+    parser.add_argument("--types", nargs="+", default=["f16", "fp8"])
+    parser.add_argument("--tiles", nargs="+", default=[])
+    asked = parser.parse_args()
+    print("| type | tile | beyond K | VGPRs | spills | scheduled | µs by the clock |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    for dtype in asked.types:
+        call = call_of(dtype, asked.gpu)
+        for tile, algorithm in algorithms(call, asked.gpu, asked.tiles):
+            for moved, word in ((False, "zeros instead"), (True, "moved")):
+                row = measured(call, asked.gpu, algorithm, moved=moved)
+                print(f"| {dtype} | {tile} | {word} | {row} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""How loads of A and B give zeros beyond the end of K: by a choice of values, or of addresses.
+
+CK Tile loads whatever is there and replaces it by zeros afterwards, or moves the address by 2 GiB,
+out of the range of the buffer's descriptor, where loads give zeros. The first way works for every
+matrix that a descriptor covers. But each load has to be waited for at once, and what was loaded
+ahead takes registers twice; large tiles have neither time nor registers for that.
+"""
+
+from __future__ import annotations
+
+from cklang.families.gemm.key import Algorithm, Layout, Pipeline, ProductKind, Signature
+
+__all__ = ["may_move", "moves_masked", "reached_k"]
+
+_KINDS = (ProductKind.GEMM, ProductKind.BATCHED)
+_LARGE = 128 * 128
+"""Elements of E in the smallest tile whose loads are moved (``benchmarks/masked_loads.py``)."""
+
+
+def may_move(algorithm: Algorithm) -> bool:
+    """Whether kernels of an algorithm move the addresses of loads beyond K, if A and B allow it."""
+    m, n, _ = algorithm.tile
+    return algorithm.pipeline is Pipeline.COMPV3 and m * n >= _LARGE
+
+
+def moves_masked(signature: Signature, algorithm: Algorithm) -> bool:
+    """Whether a kernel moves the addresses of loads beyond K: A and B are plain matrices."""
+    s = signature
+    is_plain = not (s.a or s.b or s.gather or s.block_k or s.sparse)
+    has_elements = not (s.dtype_a.packed or s.dtype_b.packed or s.layout_b is Layout.PREPARED)
+    return s.kind in _KINDS and is_plain and has_elements and may_move(algorithm)
+
+
+def reached_k(k: int, tile_k: int) -> int:
+    """Return how far along K a kernel of the pipeline compv3 loads at most.
+
+    The loop begins with two tiles, runs at least once, and loads one more each time. A workgroup
+    that shares K with others may have the last tile alone.
+
+    Example:
+        >>> reached_k(100, 64), reached_k(0, 64)
+        (256, 192)
+    """
+    return (max(-(-k // tile_k), 1) + 2) * tile_k

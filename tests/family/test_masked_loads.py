@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT
+"""Large products move the addresses of loads beyond K; small ones replace what they load.
+
+Both have the same bits, whatever stands beyond the ends of the matrices in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cklang as ck
+from cklang.arch import arch
+from cklang.build.builder import shared_builder
+from cklang.device.device_array import DeviceArray
+from cklang.errors import CkError
+from cklang.families.gemm.host import GemmOperand, GemmProblem, GemmShim
+from cklang.families.gemm.key import Algorithm
+from cklang.families.gemm.masked import moves_masked, reached_k
+from cklang.families.gemm.problem import Matrix, Problem
+from cklang.families.gemm.rules import RULES
+from cklang.runtime.op import Op
+from cklang.widths import BUFFER_BYTES
+from tests.support.algorithms import NARROW, on_gpu
+from tests.support.arrays import Array, eighths, normal
+from tests.support.checks import compare
+from tests.support.legal_kernels import source
+from tests.support.typed import only
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+M, N, K = ck.dims("M N K")
+TILE_K = 32
+SMALL = replace(NARROW, tile=(64, 64, TILE_K), warp_tile=(16, 16, 32))
+"""What other tests compile. Matrix instructions and their order along K are those of `LARGE`."""
+LARGE = replace(SMALL, tile=(128, 128, TILE_K))
+SMALL_RDNA = replace(on_gpu("gfx1201", NARROW), vector_a=8, vector_b=8, vector_e=8)
+LARGE_RDNA = replace(SMALL_RDNA, tile=(128, 128, TILE_K))
+
+
+@ck.op
+def rows(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+    return x @ w.T
+
+
+@ck.op
+def columns(x: ck.f16[K, M], w: ck.f16[K, N]) -> ck.f16[M, N]:
+    return x.T @ w
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """An op whose K axis is the inner or the outer one of both operands, and its algorithms."""
+
+    op: Op
+    gpu: str
+    small: Algorithm
+    large: Algorithm
+    k_is_inner: bool
+
+    def shape(self, others: int, k: int) -> tuple[int, int]:
+        return (others, k) if self.k_is_inner else (k, others)
+
+    def problem(self, *args: Any) -> Problem:
+        return only(Problem, self.op.problems(*args))
+
+
+WAYS = {
+    "gfx942": Way(rows, "gfx942", SMALL, LARGE, k_is_inner=True),
+    "gfx1201": Way(columns, "gfx1201", SMALL_RDNA, LARGE_RDNA, k_is_inner=False),
+}
+
+
+def within(values: Array, beyond: float) -> Array:
+    """The values inside a larger array that is filled with something else."""
+    outer, inner = values.shape
+    whole = np.full((outer + 160, inner + 168), beyond, values.dtype)
+    part = whole[:outer, :inner]
+    part[...] = values
+    return part
+
+
+def is_moved(op: Op, gpu: str, *args: Any) -> bool:
+    ((key, _),) = op.kernels(*args, device=f"emu:{gpu}")
+    return "OFFSET_TRICK" in source(key).stencil
+
+
+@pytest.mark.parametrize("gpu", WAYS)
+@pytest.mark.parametrize("beyond", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("k", [0, 1, 33, 64, 200])
+def test_both_ways_have_the_same_bits(gpu: str, beyond: float, k: int) -> None:
+    way = WAYS[gpu]
+    for m, n in ((128, 128), (136, 264), (8, 72)):
+        x, w = (within(normal(*way.shape(each, k), seed=m + k), beyond) for each in (m, n))
+        results = []
+        for algorithm, moved in ((way.small, False), (way.large, True)):
+            op = way.op.using(algorithm)
+            assert is_moved(op, gpu, x, w) is moved
+            results.append(op(x, w, device=f"emu:{gpu}"))
+        assert results[0].tobytes() == results[1].tobytes()
+        compare(way.op, (x, w), results[1])
+
+
+def farthest(way: Way, others: int, k: int) -> int:
+    """The largest even stride with which all that is loaded ends within 2 GiB."""
+    elements = BUFFER_BYTES // 2
+    last = reached_k(k, TILE_K)
+    outer, inner = (others, last) if way.k_is_inner else (last, others)
+    return (elements - inner) // (outer - 1) // 8 * 8
+
+
+def placed(memory: Array, values: Array, stride: int, gpu: str) -> DeviceArray:
+    """A matrix with a huge stride, of which the emulated GPU's memory holds what is touched."""
+    apart = np.lib.stride_tricks.as_strided(memory, values.shape, (2 * stride, 2))
+    apart[...] = values
+    pointer, device = memory.ctypes.data, f"emu:{gpu}"
+    return DeviceArray(
+        pointer, values.shape, ck.f16, strides=(stride, 1), device=device, owner=memory
+    )
+
+
+@pytest.mark.parametrize("gpu", WAYS)
+def test_a_matrix_may_span_almost_2_gib(gpu: str) -> None:
+    way, (m, n, k) = WAYS[gpu], (8, 24, 40)
+    x, w = (eighths(*way.shape(each, k), seed=each) for each in (m, n))
+    memory = np.zeros(BUFFER_BYTES // 2, np.float16)  # pages that nothing touches are not there
+    far = placed(memory, x, farthest(way, m, k), gpu)
+    near = placed(np.zeros(w.size, np.float16), w, w.shape[1], gpu)
+    got = way.op.using(way.large)(far, near, device=f"emu:{gpu}")
+    assert np.array_equal(ck.to_host(got), way.op.using(way.small)(x, w, device=f"emu:{gpu}"))
+
+
+def refused(way: Way, problem: Problem) -> bool:
+    violations = RULES.rejections(way.large, problem.signature, arch(way.gpu), problem)
+    names = [each.rule for each in violations]
+    assert names in ([], ["masked-span"])
+    return bool(names)
+
+
+def asked_of_shim(problem: Problem, a: Matrix, b: Matrix) -> GemmProblem:
+    operands = [(GemmOperand(pointer=4096, outer=each.stride, inner=1),) for each in (a, b)]
+    e = GemmOperand(pointer=4096, outer=problem.n, inner=1)
+    return GemmProblem(m=problem.m, n=problem.n, k=problem.k, a=operands[0], b=operands[1], e=e)
+
+
+def lengthened(matrix: Matrix, k: int) -> Matrix:
+    """A or B with another K, which is its inner or its outer axis."""
+    return replace(matrix, columns=k) if matrix.value == "x" else replace(matrix, rows=k)
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+@pytest.mark.parametrize("gpu", WAYS)
+def test_rule_and_shim_refuse_what_would_come_round(gpu: str, name: str) -> None:
+    way, others = WAYS[gpu], {"a": 8, "b": 24}
+    x, w = (eighths(*way.shape(each, 40)) for each in others.values())
+    wanted = way.op.using(way.large).kernels(x, w, device=f"emu:{gpu}")
+    shim = GemmShim(shared_builder().build_all(wanted)[0].host_shim)
+    base = way.problem(x, w)
+    for k, more in product((1, 40, 64), (0, 8)):
+        stride = farthest(way, others[name], k) + more
+        sides = {each: lengthened(getattr(base, each), k) for each in others}
+        sides[name] = replace(sides[name], stride=stride)
+        problem = replace(base, k=k, a=sides["a"], b=sides["b"])
+        # One row takes no step.
+        comes_round = more > 0 and (way.k_is_inner or k > 1)
+        assert refused(way, problem) is comes_round
+        answer = shim.describe(asked_of_shim(problem, sides["a"], sides["b"]))
+        assert isinstance(answer, str) is comes_round, answer
+        if isinstance(answer, str):
+            assert answer.startswith(f"{name.upper()} spans more than 2^31 bytes with")
+
+
+def test_a_call_that_would_come_round_takes_another_kernel() -> None:
+    way, shape_of_w = WAYS["gfx1201"], (40, 24)
+    memory = np.zeros(64, np.float16)
+    far, near = (
+        DeviceArray(memory.ctypes.data, shape, ck.f16, strides=(stride, 1), device="emu:gfx1201")
+        for shape, stride in (((40, 8), farthest(way, 8, 40) + 8), (shape_of_w, 24))
+    )
+    with pytest.raises(CkError, match="with the tiles loaded beyond K"):
+        way.op.using(way.large).kernels(far, near, device="emu:gfx1201")
+    ((key, _),) = way.op.kernels(far, near, device="emu:gfx1201")
+    assert not moves_masked(key.signature, key.algorithm)

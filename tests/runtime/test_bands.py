@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cklang as ck
-from cklang.families.gemm import bands
+from cklang.device.device_array import DeviceArray
+from cklang.families.gemm import bands, stores
 from cklang.families.gemm.bands import bands_of
 from cklang.families.gemm.key import Algorithm, DKind, Reduction
 from cklang.families.gemm.problem import Matrix, Problem, ReadAccess
@@ -21,8 +23,9 @@ from cklang.families.gemm.synthetic import problem
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
+from tests.support.arrays import eighths
 from tests.support.gemm_ops import many_reads
-from tests.support.typed import instance
+from tests.support.typed import instance, last
 
 M, N, K, G = ck.dims("M N K G")
 LIMIT = 6000
@@ -141,6 +144,24 @@ def test_bands_cover_the_product_once_and_are_short(gemm: Problem, limit: int) -
     assert len(parts) == math.prod(map(len, sizes))
 
 
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 40), st.sampled_from((1, 2, 4, 8)))
+def test_no_store_beyond_a_result_hits_an_element(m: int, n: int, more: int, tile: int) -> None:
+    # Buffers of 64 elements of a byte, and offsets below 128.
+    stride, most = n + more, 64
+    span = (m - 1) * stride + n
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stores, "BUFFER_BYTES", most)
+        refused = stores.comes_round(m, n, (stride, 1), (tile, 4), 1)
+    step = n if m == 1 else stride
+    beyond = [
+        (i * step + j + most * (j >= n)) % (2 * most)
+        for i, j in product(range(-(-m // tile) * tile), range(-(-n // 4) * 4))
+        if i >= m or j >= n
+    ]
+    # Those right of the last column alone may hit nothing, and be refused.
+    assert refused or span > most or all(offset >= span for offset in beyond)
+
+
 @pytest.mark.parametrize(
     ("extents", "rows", "columns"),
     [
@@ -148,6 +169,8 @@ def test_bands_cover_the_product_once_and_are_short(gemm: Problem, limit: int) -
         ((16384, 128256, 4096), [8192, 8192], [128256]),
         # A weight of 4 GiB: one band of its rows would span 2 GiB exactly.
         ((64, 1 << 18, 8192), [64], [88064, 88064, 86016]),
+        # The result spans 2 GiB but for 400 KB, and what is stored beyond it more.
+        ((32700, 32830, 64), [11264, 11264, 10172], [32830]),
     ],
 )
 def test_bands_are_few_equal_and_whole_tiles(
@@ -158,6 +181,26 @@ def test_bands_are_few_equal_and_whole_tiles(
 
 
 # --- calls
+
+
+@pytest.mark.usefixtures("stencils")
+@pytest.mark.parametrize(("m", "stride", "launches"), [(100, 10737418, 4), (2, 1 << 29, 2)])
+def test_rows_beyond_a_far_result_hit_none_of_its_own(m: int, stride: int, launches: int) -> None:
+    x, w = eighths(m, 40), eighths(40, 40)
+    memory = np.zeros(1 << 30, np.float16)  # pages that nothing touches are not there
+    far = DeviceArray(
+        memory.ctypes.data, (m, 40), ck.f16, strides=(stride, 1), device="emu:gfx942", owner=memory
+    )
+    inputs = (
+        DeviceArray(each.ctypes.data, each.shape, ck.f16, device="emu:gfx942", owner=each)
+        for each in (x, w)
+    )
+    op = linear.using(single())
+    op(*inputs, out=far, device="emu:gfx942")
+    ck.synchronize("emu:gfx942")
+    got = np.lib.stride_tricks.as_strided(memory, (m, 40), (2 * stride, 2))
+    assert np.array_equal(got, linear.using(single())(x, w, device="emu:gfx942"))
+    assert len(last(op).launches) == launches
 
 
 @pytest.mark.usefixtures("compiler")

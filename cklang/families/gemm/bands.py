@@ -25,6 +25,7 @@ from cklang.families.gemm.problem import (
     Problem,
     ScaleAccess,
 )
+from cklang.families.gemm.stores import comes_round
 from cklang.fusion.plan import MAX_READS
 from cklang.ir.log_sums import COLUMNS
 from cklang.types import f32
@@ -35,6 +36,9 @@ __all__ = ["MOST_BYTES", "WHOLE", "Band", "Extents", "bands_of", "most_bytes", "
 MOST_BYTES = BUFFER_BYTES
 """Every operand of a product spans fewer bytes: buffer instructions take 32-bit byte offsets, of
 which CK Tile uses the lower half."""
+
+_TILES = (256, 64, 16)
+"""The most rows and columns of a tile, and fewer rows."""
 
 _GRAIN = 1024
 """Bands are multiples of the largest power of two up to this: whole tiles and whole vectors."""
@@ -136,7 +140,7 @@ def bands_of(problem: Problem) -> Iterator[tuple[Problem, Band]]:
     Then the rule ``operand-size`` refuses it.
     """
     reaches = _reaches(problem)
-    largest = _largest(problem, reaches)
+    largest = _clear_of_start(problem, _largest(problem, reaches))
     if largest is None:
         yield problem, WHOLE
         return
@@ -262,6 +266,27 @@ def _largest(problem: Problem, reaches: Sequence[_Reach]) -> Extents | None:
     # Partial sums stand in f32 or i32, packed, and are no longer than other operands.
     sums = _Reach(steps=(largest[1], 1, 0), bits=f32.bits)
     return _cut(largest, [*reaches, sums], grains, axes)
+
+
+def _clear_of_start(problem: Problem, largest: Extents | None) -> Extents | None:
+    """Return fewer rows for bands of which stores beyond the last row would come round.
+
+    With no tile does any of them then, or else with small tiles.
+    """
+    e, columns = problem.e, problem.n
+    if e.layout.of_blocks or e.layout.at_indices:
+        return largest
+    m, n, k = largest or (problem.m, columns, problem.k)
+    for tile in _TILES:
+        rows = m
+        while comes_round(rows, n, (e.stride, 1), (tile, _TILES[0]), e.dtype.bytes):
+            rows = _in_units(m, rows // 2, tile)
+            if not rows:
+                break
+        else:
+            return largest if rows == m else (rows, n, k)
+    # One row takes no step. Of many rows that are so far apart the rule speaks.
+    return (1, n, k) if m <= _TILES[-1] else largest
 
 
 def _cut(

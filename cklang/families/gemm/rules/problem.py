@@ -24,6 +24,7 @@ from cklang.families.gemm.problem import (
 )
 from cklang.families.gemm.rules import RULES
 from cklang.families.gemm.rules.resources import warps_of
+from cklang.families.gemm.stores import stored_bytes
 from cklang.families.rule import Violation
 from cklang.widths import BUFFER_BYTES, DWORD_BYTES, I32_MAX
 
@@ -142,6 +143,43 @@ def _masked_span(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Viol
             what = f"the span of {name} in bytes, with the tiles loaded beyond K,"
             return Violation(what=what, value=str(bytes_), bound=f"at most {BUFFER_BYTES}")
     return None
+
+
+def _stored(problem: Problem) -> Iterator[tuple[str, int, tuple[int, int], int]]:
+    """Yield what a kernel stores in whole tiles: its name, rows, strides and bytes of an element.
+
+    Numbers of blocks and groups of columns are not.
+    """
+    e = problem.e
+    if not e.layout.of_blocks:
+        rows = e.table if isinstance(e, GatheredMatrix) else problem.m
+        yield "E", rows, (e.stride, 1), e.dtype.bytes
+    for index, d in enumerate(problem.d):
+        if d.kind.written and not d.kind.group:
+            yield f"D{index}", problem.m, (d.stride_m, d.stride_n), d.dtype.bytes
+
+
+def _too_long(problem: Problem, tile: tuple[int, int]) -> Violation | None:
+    """Object to a result of which elements are overwritten by what is beyond its end."""
+    for name, rows, strides, bytes_ in _stored(problem):
+        # Rows that go to a table's are rows of the table.
+        own = (1, tile[1]) if isinstance(problem.e, GatheredMatrix) and name == "E" else tile
+        reached, most = stored_bytes(rows, problem.n, strides, own, bytes_)
+        if reached > most:
+            what = f"the span of {name} in bytes, in whole tiles of {own[0]}x{own[1]},"
+            return Violation(what=what, value=str(reached), bound=f"at most {most}")
+    return None
+
+
+@RULES.problem(
+    "store-span",
+    "whole tiles are stored, and what is beyond a result must not come round to its start",
+    reads=("tile",),
+    decision_key=lambda a: a.tile[:2],
+    always_satisfied=lambda p, gpu: _too_long(p, (_LONGEST_SIDE, _LONGEST_SIDE)) is None,
+)
+def _store_span(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
+    return _too_long(problem, (algorithm.tile[0], columns_of(problem, algorithm)))
 
 
 def tiles_of(problem: Problem, algorithm: Algorithm) -> int:

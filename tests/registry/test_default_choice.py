@@ -52,6 +52,12 @@ def test_a_large_product_gets_a_large_tile(gpu: str, n: int, tile: tuple[int, in
     assert tile_of(ck.problem(n, n, n, a=ck.bf16), gpu, "essential")[:2] == (old, old)
 
 
+@pytest.mark.parametrize(("gpu", "dtype"), [("gfx942", ck.fp8_fnuz), ("gfx950", ck.fp8)])
+def test_no_kernel_that_spills_is_chosen_for_8_bits(gpu: str, dtype: ck.DType) -> None:
+    problem = ck.problem(4096, 4096, 4096, a=dtype, b=dtype, e=ck.bf16)
+    assert tile_of(problem, gpu) == (256, 256, 64)
+
+
 def test_few_rows_get_few_rows() -> None:
     assert tile_of(ck.problem(8, 4096, 7168, a=ck.bf16), "gfx950")[0] == 16
 

@@ -21,9 +21,16 @@ from cklang.families.conv.problem import ConvProblem, conv_problem
 from cklang.families.cost_constants import FittedSet, fitted, fitted_sets, read_set
 from cklang.families.gemm.cost.model import CostModel, GemmShape, Ranker, estimate, rank
 from cklang.families.gemm.cost.terms import costs, geometry, step_time, times
-from cklang.families.gemm.cost.traits import Columns, Resources, Traits, matrix_rate, traits_of
+from cklang.families.gemm.cost.traits import (
+    Columns,
+    Resources,
+    Traits,
+    matrix_rate,
+    spilled_registers,
+    traits_of,
+)
 from cklang.families.gemm.key import Algorithm, DKind, DOperand, GemmKey
-from cklang.types import bf16, f16, f32, i8, i32
+from cklang.types import DType, bf16, f16, f32, fp8, i8, i32
 from tests.support.algorithms import wide
 from tests.support.gemm_keys import OPEN
 
@@ -245,6 +252,32 @@ def test_resources_of_a_built_kernel_decide_its_occupancy() -> None:
     lean = estimate(key(), shape, resources=Resources(vgprs=128, lds_bytes=16384))
     fat = estimate(key(), shape, resources=Resources(vgprs=512, lds_bytes=65536))
     assert (lean.occupancy, fat.occupancy) == (4, 1)
+
+
+def test_spills_of_a_built_kernel_cost_time() -> None:
+    shape = GemmShape(m=4096, n=4096, k=4096)
+    none, some = (
+        estimate(key(), shape, resources=Resources(vgprs=512, lds_bytes=65536, spills=spills))
+        for spills in (0, 50)
+    )
+    assert 1.3 * none.us < some.us < 2 * none.us
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tile", "spills"),
+    [
+        (f16, (256, 256, 64), False),
+        (fp8, (256, 256, 64), False),
+        (fp8, (256, 256, 128), True),
+        (i8, (256, 256, 128), True),
+        (fp8, (256, 128, 128), False),
+    ],
+)
+def test_tiles_that_spill_are_known(dtype: DType, tile: tuple[int, int, int], spills: bool) -> None:
+    signature = replace(OPEN, dtype_a=dtype, dtype_b=dtype)
+    for gpu in ("gfx942", "gfx950"):
+        algorithm = replace(wide(tile=tile), warps=(2, 2, 1), warp_tile=(32, 32, 16))
+        assert (spilled_registers(signature, algorithm, arch(gpu)) > 0) is spills
 
 
 def test_a_variant_has_its_own_compute_units_and_constants() -> None:

@@ -96,7 +96,9 @@ class ProductCost:
         self, keys: Sequence[GemmKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]
     ) -> None:
         used = {
-            key: traits.Resources(vgprs=each.vgprs, lds_bytes=each.lds_bytes)
+            key: traits.Resources(
+                vgprs=each.vgprs, lds_bytes=each.lds_bytes, spills=each.vgpr_spills
+            )
             for key, each in built.items()
         }
         self.ranker = Ranker(keys=tuple(keys), spec=spec, resources=used)

@@ -7,6 +7,7 @@ The cost model sees nothing else, so kernels of any origin can be compared: thos
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,14 @@ import numpy.typing as npt
 
 from cklang.arch import ArchSpec
 from cklang.errors import error
-from cklang.families.gemm.key import DKind, GemmKey, Pipeline, ProductKind, Signature
+from cklang.families.gemm.key import (
+    Algorithm,
+    DKind,
+    GemmKey,
+    Pipeline,
+    ProductKind,
+    Signature,
+)
 from cklang.families.gemm.pipelines import loop_of
 from cklang.ir.log_sums import COLUMNS
 from cklang.types import DType, Kind
@@ -32,6 +40,7 @@ __all__ = [
     "Traits",
     "matrix_rate",
     "registers_wanted",
+    "spilled_registers",
     "traits_of",
 ]
 
@@ -39,6 +48,10 @@ Floats = npt.NDArray[np.float64]
 
 # Registers of a lane that hold neither accumulators nor tiles: addresses, descriptors, counters.
 _OTHER_REGISTERS = 40
+# Registers that fragments of 8-bit elements take for each that the elements fill, as compiled for
+# gfx942 (benchmarks/masked_loads.py): with it a tile of 256x256x128 wants 565 (512 and 55 spills),
+# 256x256x64 430 (482), 256x128x128 369 (347), 128x128x128 239 (216).
+_BYTE_FRAGMENTS = 1.6
 _MATRICES = (DKind.FULL, DKind.STRIDED)
 """Operands of the epilogue with an element for each of the result."""
 _PREFETCHES = dict.fromkeys(Pipeline, True)
@@ -52,6 +65,8 @@ class Resources:
     vgprs: int
     """Vector registers of a lane, accumulation registers included."""
     lds_bytes: int
+    spills: int = 0
+    """Those that live in memory because a lane has no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +111,8 @@ class Traits:
     """Workgroups that fit on a compute unit together."""
     registers: float
     """Vector registers of a lane that the kernel would like to have."""
+    spills: float
+    """Those of them that live in memory because a lane has no more; 0 where nobody knows."""
 
     @classmethod
     def of(
@@ -120,6 +137,7 @@ class Traits:
         merges_out: bool = False,
         scale_k: int = 0,
         blocks_per_cu: int = 1,
+        spills: float = 0.0,
         resources: Resources | None = None,
     ) -> Self:
         """Derive registers, LDS and occupancy; ``resources`` of a built kernel overrule them.
@@ -144,7 +162,7 @@ class Traits:
         allocated = min(wanted, per_simd / (waves_per_simd * blocks_per_cu))
         if resources is not None:
             wanted = allocated = float(resources.vgprs)
-            lds = float(resources.lds_bytes)
+            lds, spills = float(resources.lds_bytes), float(resources.spills)
         return cls(
             tile_m=m,
             tile_n=n,
@@ -170,6 +188,7 @@ class Traits:
             matrix_rate=rate,
             occupancy=_occupancy(spec, allocated, lds, count),
             registers=wanted,
+            spills=spills,
         )
 
 
@@ -181,18 +200,42 @@ def registers_wanted(
     bytes_a: float,
     bytes_b: float,
     accumulators: int = 1,
+    packing: float = 1.0,
 ) -> float:
     """Return the vector registers that a lane would like to have.
 
     Accumulators (one f32 each, ``accumulators`` times), the loads of the next tile in flight, and
-    the fragments of the present one, all of K at once.
+    the fragments of the present one, all of K at once, in ``packing`` times as many as they fill.
     """
     m, n, k = tile
     threads = waves[0] * waves[1] * waves[2] * wave_size
     sums = m * n / threads * waves[2] * accumulators
     loads = (m * bytes_a + n * bytes_b) * k / 4 / threads
     fragments = (m / waves[0] * bytes_a + n / waves[1] * bytes_b) * k / waves[2]
-    return sums + loads + fragments / 4 / wave_size + _OTHER_REGISTERS
+    return sums + loads + packing * fragments / 4 / wave_size + _OTHER_REGISTERS
+
+
+def spilled_registers(signature: Signature, algorithm: Algorithm, spec: ArchSpec) -> float:
+    """Return how many registers more than a lane has a kernel of ours would like to have.
+
+    Compiled kernels agree: those that are predicted to spill do (``tests/prebuilding``). Of other
+    types than 8-bit ones, the rule ``registers`` refuses kernels that do not fit.
+    """
+    s, a = signature, algorithm
+    if not s.dtype_a.bits == s.dtype_b.bits == 8:
+        return 0.0
+    wanted = registers_wanted(
+        tile=a.tile,
+        waves=a.warps,
+        wave_size=spec.wave_size,
+        bytes_a=1,
+        bytes_b=1,
+        accumulators=2 if s.block_k else 1,
+        packing=_BYTE_FRAGMENTS,
+    )
+    waves = -(-math.prod(a.warps) * a.block_per_cu // spec.simds_per_cu)
+    limit = min(spec.vgprs_per_simd_lane // waves, spec.max_vgprs_per_wave)
+    return max(0.0, wanted - limit)
 
 
 def _occupancy(spec: ArchSpec, registers: float, lds: float, waves: int) -> float:
@@ -230,6 +273,7 @@ class Columns:
     matrix_rate: Floats
     occupancy: Floats
     registers: Floats
+    spills: Floats
 
     @classmethod
     def stack(cls, rows: Sequence[Traits]) -> Self:
@@ -297,5 +341,6 @@ def traits_of(key: GemmKey, spec: ArchSpec, resources: Resources | None = None) 
         merges_out=s.kind is ProductKind.CONV_GRAD_WEIGHT,
         scale_k=s.block_k,
         blocks_per_cu=a.block_per_cu,
+        spills=spilled_registers(s, a, spec),
         resources=resources,
     )

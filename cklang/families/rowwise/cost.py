@@ -36,6 +36,9 @@ _ISSUED = 100
 _OF_ELEMENT = 4
 """Instructions of a lane for each element in each pass."""
 
+_OVERLAP = 1.5
+"""The exponent of the smooth maximum of memory and latency."""
+
 _LINE = 64
 """Bytes that memory moves at least."""
 
@@ -52,13 +55,18 @@ class _Terms:
     instructions of the waves that share a SIMD."""
 
     @property
+    def together(self) -> float:
+        """Memory and latency, which overlap in part: a smooth maximum, as in products."""
+        return float((self.memory**_OVERLAP + self.latency**_OVERLAP) ** (1 / _OVERLAP))
+
+    @property
     def total(self) -> float:
-        return self.launch + max(self.memory, self.latency)
+        return self.launch + self.together
 
     def __str__(self) -> str:
         return (
-            f"{self.total:.2f} µs = launch {self.launch:.2f} + the longer of memory "
-            f"{self.memory:.2f} and latency {self.latency:.2f}"
+            f"{self.total:.2f} µs = launch {self.launch:.2f} + {self.together:.2f}, in which "
+            f"memory {self.memory:.2f} and latency {self.latency:.2f} overlap"
         )
 
 
@@ -79,12 +87,12 @@ class RowwiseCost:
         return [f"    {key.label}: {self._terms(key, problem)}" for key in keys]
 
     def terms(self, place: int, problem: RowwiseProblem) -> Mapping[str, float]:
-        """Return what makes up the time of a kernel, in µs: latency as far as memory hides none."""
+        """Return what makes up the time of a kernel, in µs: latency that memory does not hide."""
         t = self._terms(self._keys[place], problem)
         return {
             "launch": t.launch,
             "memory": t.memory,
-            "latency": max(0.0, t.latency - t.memory),
+            "latency": t.together - t.memory,
         }
 
     def _terms(self, key: RowwiseKey, problem: RowwiseProblem) -> _Terms:
@@ -115,24 +123,34 @@ class RowwiseCost:
         )
 
     def _issue(self, key: RowwiseKey, workgroups: int, vectors: int, passes: int) -> float:
-        """Return how long the busiest SIMD issues: idle lanes take as long as others."""
+        """Return how long the busiest SIMD issues: idle lanes take as long as others.
+
+        Of two kernels that are busy for the same time, the one with fewer instructions is better.
+        So the mean of all SIMDs counts too.
+        """
         a, spec = key.algorithm, self._spec
         block = max(a.threads, BLOCK)
         groups = math.ceil(workgroups / spec.compute_units)
         waves = math.ceil(block / spec.wave_size / spec.simds_per_cu)
+        mean = workgroups / spec.compute_units * block / spec.wave_size / spec.simds_per_cu
         instructions = _ISSUED + vectors * a.vector * _OF_ELEMENT * passes
-        return groups * waves * instructions / spec.clock_hz * _MICROSECONDS
+        return (groups * waves + mean) * instructions / spec.clock_hz * _MICROSECONDS
 
     def _waste(self, problem: RowwiseProblem, algorithm: RowwiseAlgorithm) -> float:
         """Return how many bytes memory moves for each that is needed: lines are used in part.
 
-        Neighbouring lanes are neighbours along a row or, with one thread a row, along rows.
+        Neighbouring lanes are neighbours along a row or, with one thread a row, along rows. Where
+        neighbours along rows are neighbours in memory, the rows of a workgroup share lines.
         """
+        rows = max(BLOCK // algorithm.threads, 1)
         used = []
         for each in problem.tensors:
             steps = each.rows if algorithm.threads == 1 else each.elements
             step = abs(steps[-1]) if steps else 0
             wide = algorithm.vector if each.access == "c" else 1
+            if algorithm.threads > 1 and each.rows and abs(each.rows[-1]) == 1:
+                wide = max(wide, min(rows, problem.rows[-1]))
             size = each.dtype.bytes
-            used.append(min(_LINE, max(step * size, size)) / size / wide if step > wide else 1.0)
+            line = min(_LINE, max(step * size, size)) / size
+            used.append(max(line / wide, 1.0) if step > wide else 1.0)
         return max(used, default=1.0)

@@ -36,8 +36,14 @@ _ISSUED = 100
 _OF_ELEMENT = 4
 """Instructions of a lane for each element in each pass."""
 
-_OVERLAP = 1.5
-"""The exponent of the smooth maximum of memory and latency."""
+_HIDDEN = 0.125
+"""How much of the longer of memory and latency hides the other, in kernels that reduce nothing."""
+
+_SHOWN = 0.67
+"""What the rest of the other adds."""
+
+_QUIET = 0.25
+"""Workgroups for each compute unit that are not in each other's way, in such a kernel."""
 
 _LINE = 64
 """Bytes that memory moves at least."""
@@ -54,10 +60,14 @@ class _Terms:
     """The rounds of workgroups, each a chain of loads and of exchanges between lanes, and the
     instructions of the waves that share a SIMD."""
 
+    hidden: float
+    """The part of the longer one that hides the other."""
+
     @property
     def together(self) -> float:
-        """Memory and latency, which overlap in part: a smooth maximum, as in products."""
-        return float((self.memory**_OVERLAP + self.latency**_OVERLAP) ** (1 / _OVERLAP))
+        """Memory and latency, which overlap."""
+        long, short = max(self.memory, self.latency), min(self.memory, self.latency)
+        return long + _SHOWN * max(0.0, short - self.hidden * long)
 
     @property
     def total(self) -> float:
@@ -92,7 +102,7 @@ class RowwiseCost:
         return {
             "launch": t.launch,
             "memory": t.memory,
-            "latency": t.together - t.memory,
+            "latency": max(0.0, t.together - t.memory),
         }
 
     def _terms(self, key: RowwiseKey, problem: RowwiseProblem) -> _Terms:
@@ -103,7 +113,7 @@ class RowwiseCost:
         count, length = problem.count, problem.length
         # Threads of a workgroup beyond the last row are idle.
         groups, shares = math.ceil(count * a.threads / block), 1
-        if not s.reductions and not s.rows:
+        if s.is_map:
             shares = max(1, min(math.ceil(length / (a.threads * a.vector)), resident // groups))
         rounds = math.ceil(groups * shares / max(resident, 1))
         vectors = math.ceil(length / (a.threads * a.vector * shares))
@@ -120,19 +130,21 @@ class RowwiseCost:
             memory=(memory + again) * self._waste(problem, a),
             latency=rounds * (chain + exchanges)
             + self._issue(key, groups * shares, vectors, passes),
+            hidden=_HIDDEN if s.is_map else 1.0,
         )
 
     def _issue(self, key: RowwiseKey, workgroups: int, vectors: int, passes: int) -> float:
         """Return how long the busiest SIMD issues: idle lanes take as long as others.
 
         Of two kernels that are busy for the same time, the one with fewer instructions is better.
-        So the mean of all SIMDs counts too.
+        So the mean of all SIMDs counts too, where there are many workgroups.
         """
         a, spec = key.algorithm, self._spec
         block = max(a.threads, BLOCK)
         groups = math.ceil(workgroups / spec.compute_units)
         waves = math.ceil(block / spec.wave_size / spec.simds_per_cu)
-        mean = workgroups / spec.compute_units * block / spec.wave_size / spec.simds_per_cu
+        crowd = max(0.0, workgroups / spec.compute_units - _QUIET) if key.signature.is_map else 0.0
+        mean = crowd * block / spec.wave_size / spec.simds_per_cu
         instructions = _ISSUED + vectors * a.vector * _OF_ELEMENT * passes
         return (groups * waves + mean) * instructions / spec.clock_hz * _MICROSECONDS
 
@@ -140,15 +152,17 @@ class RowwiseCost:
         """Return how many bytes memory moves for each that is needed: lines are used in part.
 
         Neighbouring lanes are neighbours along a row or, with one thread a row, along rows. Where
-        neighbours along rows are neighbours in memory, the rows of a workgroup share lines.
+        neighbours along rows are neighbours in memory, the rows of a workgroup share lines; that is
+        counted where nothing is reduced.
         """
         rows = max(BLOCK // algorithm.threads, 1)
+        shared = algorithm.threads > 1 and problem.signature.is_map
         used = []
         for each in problem.tensors:
             steps = each.rows if algorithm.threads == 1 else each.elements
             step = abs(steps[-1]) if steps else 0
             wide = algorithm.vector if each.access == "c" else 1
-            if algorithm.threads > 1 and each.rows and abs(each.rows[-1]) == 1:
+            if shared and each.rows and abs(each.rows[-1]) == 1:
                 wide = max(wide, min(rows, problem.rows[-1]))
             size = each.dtype.bytes
             line = min(_LINE, max(step * size, size)) / size

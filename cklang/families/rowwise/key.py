@@ -53,6 +53,11 @@ class RowwiseSignature:
     family: ClassVar[str] = "rowwise"
 
     @property
+    def is_map(self) -> bool:
+        """Whether each element is computed by itself, and nothing of a row."""
+        return not self.reductions and not self.rows
+
+    @property
     def words(self) -> str:
         """What is computed, for messages."""
         stages = [" and ".join(each.value for each in stage) for stage in self.reductions]

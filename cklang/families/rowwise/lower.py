@@ -41,7 +41,7 @@ def lower_rowwise(key: RowwiseKey, functions: Functions) -> KernelSource:
         axes=s.row_axes,
         element_count=len(s.elements),
         goes_on=flag(bool(s.common and a.chunks)),
-        is_map=flag(not s.reductions and not s.rows),
+        is_map=flag(s.is_map),
         elements=", ".join(dtype.ck for dtype in s.elements),
         rows=", ".join(dtype.ck for dtype in s.rows),
         stages=[", ".join(stage) for stage in _stages(key)],

@@ -372,18 +372,19 @@ class Builder:
         if host and not job.source.host_headers:
             return None
 
+        # The host executes no loads, however they are masked.
+        name = headers.PRECOMPILED if host else job.source.precompiled
+
         def build(folder: Path) -> Mapping[str, Any]:
-            step = compile_headers(
-                job.key.arch, folder, self.toolchain, self.tree, job.source.precompiled, host=host
-            )
+            step = compile_headers(job.key.arch, folder, self.toolchain, self.tree, name, host=host)
             return {"seconds": step.seconds}
 
         # A precompiled header names the files that went into it by their places.
         places = [str(self.tree.include), str(headers.folder()), str(self.toolchain.program)]
         target = "host" if host else job.key.arch
         inputs = {"arch": target, "tools": job.stencil["tools"], "places": places}
-        text = headers.precompiled_text(job.source.precompiled)
-        inputs |= {"of": job.source.precompiled, "headers": headers.identity(text)}
+        text = headers.precompiled_text(name)
+        inputs |= {"of": name, "headers": headers.identity(text)}
         try:
             entry, _ = self.store.get_or_build("headers", inputs, build)
             return entry.file("headers.pch")

@@ -158,7 +158,6 @@ def test_no_store_beyond_a_result_hits_an_element(m: int, n: int, more: int, til
         for i, j in product(range(-(-m // tile) * tile), range(-(-n // 4) * 4))
         if i >= m or j >= n
     ]
-    # Those right of the last column alone may hit nothing, and be refused.
     assert refused or span > most or all(offset >= span for offset in beyond)
 
 

@@ -16,8 +16,8 @@ __all__ = ["comes_round", "stored_bytes"]
 
 def stored_bytes(
     rows: int, columns: int, strides: tuple[int, int], tile: tuple[int, int], bytes_: int
-) -> tuple[int, int]:
-    """Return the bytes from the start of a result to the end of its tiles, and how many may be.
+) -> int:
+    """Return the bytes from the start of a result to the end of its tiles.
 
     Args:
         rows: Of the result.
@@ -31,9 +31,7 @@ def stored_bytes(
     )
     # One row takes no step: the host shim gives it the stride of packed rows.
     along_m = columns if rows == 1 else strides[0]
-    reached = (whole_rows - 1) * along_m + (whole_columns - 1) * strides[1] + 1
-    most = BUFFER_BYTES if whole_columns > columns else 2 * BUFFER_BYTES
-    return reached * bytes_, most
+    return ((whole_rows - 1) * along_m + (whole_columns - 1) * strides[1] + 1) * bytes_
 
 
 def comes_round(
@@ -42,8 +40,7 @@ def comes_round(
     """Whether a store beyond the last row or column may hit an element; as :func:`stored_bytes`.
 
     Example:
-        >>> [comes_round(rows, 32830, (32830, 1), (64, 64), 2) for rows in (32640, 32700)]
+        >>> [comes_round(rows, 32830, (32830, 1), (256, 256), 2) for rows in (32512, 32700)]
         [False, True]
     """
-    reached, most = stored_bytes(rows, columns, strides, tile, bytes_)
-    return reached > most
+    return stored_bytes(rows, columns, strides, tile, bytes_) > BUFFER_BYTES

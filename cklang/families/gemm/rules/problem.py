@@ -164,10 +164,10 @@ def _too_long(problem: Problem, tile: tuple[int, int]) -> Violation | None:
     for name, rows, strides, bytes_ in _stored(problem):
         # Rows that go to a table's are rows of the table.
         own = (1, tile[1]) if isinstance(problem.e, GatheredMatrix) and name == "E" else tile
-        reached, most = stored_bytes(rows, problem.n, strides, own, bytes_)
-        if reached > most:
+        reached = stored_bytes(rows, problem.n, strides, own, bytes_)
+        if reached > BUFFER_BYTES:
             what = f"the span of {name} in bytes, in whole tiles of {own[0]}x{own[1]},"
-            return Violation(what=what, value=str(reached), bound=f"at most {most}")
+            return Violation(what=what, value=str(reached), bound=f"at most {BUFFER_BYTES}")
     return None
 
 

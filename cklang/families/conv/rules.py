@@ -23,6 +23,8 @@ RULES = RuleSet(placeholder=GEMM_RULES.placeholder, algorithms=GEMM_RULES.algori
 
 _MOST = (1 << 30) - 1
 """Sums of two coordinates stay in 32 bits."""
+_LONGEST_SIDE = 512
+"""More than the sides of all tiles."""
 _LONGEST_STRIDE = 46340
 """The square of a stride stays in 32 bits."""
 
@@ -145,6 +147,78 @@ def _span_of_tile(p: ConvProblem, role: Role, tensor: ConvTensor, algorithm: Alg
     if role is not Role.WEIGHT:
         extents[:4] = _piece(p, role, algorithm)
     return 1 + sum((n - 1) * step for n, step in zip(extents, tensor.strides, strict=True))
+
+
+def _images_of_piece(p: ConvProblem) -> int:
+    """Return the images of each of as few equal pieces of a batch as can be addressed."""
+
+    def fits(images: int) -> bool:
+        return all(
+            _elements((images, *p.extents(role)[1:]), tensor) * tensor.dtype.bytes <= BUFFER_BYTES
+            for _, role, tensor in _named(p)
+            if role is not Role.WEIGHT
+        )
+
+    if fits(p.images):
+        return p.images
+    parts = (p.images // n for n in range(2, p.images + 1) if p.images % n == 0)
+    return next((images for images in parts if fits(images)), 1)
+
+
+def _elements(extents: Sequence[int], tensor: ConvTensor) -> int:
+    return 1 + sum((n - 1) * step for n, step in zip(extents, tensor.strides, strict=True))
+
+
+def _stored_bytes(p: ConvProblem, tile: tuple[int, int], merged: int) -> int:
+    """Return the bytes from the start of a product's result to the end of its tiles."""
+    role, e = p.result, p.tensors[p.result]
+    extents = list(p.extents(role))
+    extents[_group_axis(role)] = merged
+    axes: tuple[int, ...] = (1,)
+    rows = p.features * merged
+    if role is not Role.WEIGHT:
+        axes, extents[0] = (0, 1, 2, 3), _images_of_piece(p)
+        rows = math.prod(extents[:4])
+    beyond = -rows % tile[0]
+    if p.kind is ProductKind.CONV_GRAD_INPUT:
+        # Each phase of the stride is a product of some of the pixels.
+        beyond = tile[0] * math.prod(p.stride)
+    reached = _elements(extents, e)
+    if beyond:
+        # The rest of a row is what the last one spans.
+        inner = [1 if axis in axes else n for axis, n in enumerate(extents)]
+        last = _offset_of(rows + beyond - 1, [(extents[axis], e.strides[axis]) for axis in axes])
+        reached = max(reached, last + _elements(inner, e))
+    columns_beyond = -p.product(merged)[2] % tile[1]
+    return (reached + columns_beyond * max(e.strides[4:])) * e.dtype.bytes
+
+
+def _offset_of(row: int, axes: Sequence[tuple[int, int]]) -> int:
+    """Return the offset of a row, counted along axes of (extent, stride), on beyond the first."""
+    place = 0
+    for extent, stride in reversed(axes[1:]):
+        row, index = divmod(row, extent)
+        place += index * stride
+    return place + row * axes[0][1]
+
+
+def _is_near(p: ConvProblem, spec: ArchSpec) -> bool:
+    """Whether a result ends far below 2 GiB, whatever the tile."""
+    e = p.tensors[p.result]
+    beyond = _LONGEST_SIDE * (e.strides[0] + e.strides[1] + max(e.strides[4:]))
+    return (_elements(p.extents(p.result), e) + beyond) * e.dtype.bytes <= BUFFER_BYTES
+
+
+@RULES.problem(
+    "conv-store-span",
+    "whole tiles are stored, and what is beyond a result must not come round to its start",
+    reads=("tile", "groups_merged"),
+    always_satisfied=_is_near,
+)
+def _store_span(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
+    m, n, _ = algorithm.tile
+    what = f"the span of E in bytes, in whole tiles of {m}x{n},"
+    return _at_most(what, _stored_bytes(p, (m, n), algorithm.groups_merged), BUFFER_BYTES)
 
 
 @RULES.problem(

@@ -36,6 +36,9 @@ _ISSUED = 100
 _OF_ELEMENT = 4
 """Instructions of a lane for each element in each pass."""
 
+_OF_MAP_ELEMENT = 2
+"""The same where nothing is reduced."""
+
 _HIDDEN = 0.125
 """How much of the longer of memory and latency hides the other, in kernels that reduce nothing."""
 
@@ -145,7 +148,8 @@ class RowwiseCost:
         waves = math.ceil(block / spec.wave_size / spec.simds_per_cu)
         crowd = max(0.0, workgroups / spec.compute_units - _QUIET) if key.signature.is_map else 0.0
         mean = crowd * block / spec.wave_size / spec.simds_per_cu
-        instructions = _ISSUED + vectors * a.vector * _OF_ELEMENT * passes
+        of_element = _OF_MAP_ELEMENT if key.signature.is_map else _OF_ELEMENT
+        instructions = _ISSUED + vectors * a.vector * of_element * passes
         return (groups * waves + mean) * instructions / spec.clock_hz * _MICROSECONDS
 
     def _waste(self, problem: RowwiseProblem, algorithm: RowwiseAlgorithm) -> float:
@@ -167,4 +171,9 @@ class RowwiseCost:
             size = each.dtype.bytes
             line = min(_LINE, max(step * size, size)) / size
             used.append(max(line / wide, 1.0) if step > wide else 1.0)
-        return max(used, default=1.0)
+        waste = max(used, default=1.0)
+        if not problem.signature.is_map:
+            return waste
+        # What of the lines is not used at once is used later, as far as the L2 cache holds them.
+        lost = (problem.bytes / self._spec.l2_bytes) ** 4
+        return 1.0 + (waste - 1.0) * lost / (1.0 + lost)

@@ -1,80 +1,274 @@
 # SPDX-License-Identifier: MIT
-"""Compare the clock's times of CK Tile's products with times on an MI300X class GPU.
+"""Compare the clock's times of CK Tile's products with times on an MI300X and an MI355X.
 
-Reads ``silicon/ck_tile_gemm_16bit_gfx942*.csv`` of ``CKLANG_DATA_DIR``: f16, one kernel a shape.
-Each kernel is compiled with the tiling that the table names; prints Markdown, with the times of
-the analytic cost model beside. Each kernel is held out: the overhead of a launch is that which fits
-the others' times below 10 µs.
+Reads ``silicon/ck_tile_gemm_16bit_gfx942*.csv`` (f16, one kernel a shape) and
+``silicon/ck_tile_gemm_fp8_gfx950*.csv`` (of each shape the quickest kernel, and the one that AMD's
+model takes) of ``CKLANG_DATA_DIR``. A kernel is upstream's own unit (``upstream_unit.py``), as CK
+Tile's tile engine writes it, for the tiling that the table names, built by the compiler that cklang
+uses; persistent ones are left out. Prints Markdown, with the times of the analytic cost model
+beside. Each kernel is held out: the overhead of a launch is that which fits the times of its GPU's
+other kernels below 10 µs.
 
-python benchmarks/clock_products.py [--only s_64x64_k64_mem] [--points]
+python benchmarks/clock_products.py [--gpu gfx950] [--only 3A,3B] [--keep folder] [--points]
+    [--one-wait]
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import ctypes
+import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import upstream_unit
 from data.silicon import folder
 
 import cklang as ck
-from cklang.families.gemm.key import Algorithm, Pipeline, Scheduler
+from cklang import emulator
+from cklang.arch import arch
+from cklang.clock.constants import constants_of
+from cklang.clock.kernel import LaunchDetail, cycles_without, launch_detail
+from cklang.device.device import open_device
+from cklang.emulator.recording import RecordedLaunch, timing
+from cklang.errors import CkError
+from cklang.families.gemm.key import Algorithm, EpilogueKind, Pipeline, Scheduler
+from cklang.hipcc import driver
+from cklang.toolchain.compilers import find_ck_tree
 
 _SMALL = 10.0
 """µs, below which a time is mostly that of the launch."""
-_DEFAULT = "s_64x64_k64_mem,s_64x64_k128_v3"
+_MOST_BYTES = 1 << 30
 _PIPELINES = {"mem": Pipeline.MEM, "compv3": Pipeline.COMPV3, "compv4": Pipeline.COMPV4}
+_FLAGS = ("-std=c++20", "-DNDEBUG", "-w", "-O3", "-mllvm", "-enable-noalias-to-md-conversion=0")
+_UNIT = """#include <stdexcept>
+#include "ck_tile/host.hpp"
+#include "{header}"
+extern "C" int run(int m, int n, int k, const void* a, const void* b, void* e)
+{{
+    const ck_tile::GemmHostArgs args(a, b, e, 1, m, n, k, k, k, n);
+    try {{ SelectedKernel::launch(args, ck_tile::stream_config{{nullptr, false}}); }}
+    catch(const std::exception&) {{ return 1; }}
+    return 0;
+}}
+"""
+_SPLIT = ("if(args.k_batch == 1) {", "if constexpr(true) {")
+"""Leaves out the kernels that share K among workgroups, none of which was timed."""
 
 M, N, K = ck.dims("M N K")
+Extents = tuple[int, int, int]
 
 
 @ck.op
-def product(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+def product_of_16_bits(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
     """Multiply as the table's kernels do."""
     return x @ w.T
 
 
-def algorithms(path: Path) -> dict[str, Algorithm]:
-    """Return the kernels of the table."""
-    with (path / "ck_tile_gemm_16bit_gfx942_kernels.csv").open(newline="") as file:
-        return {row["kernel"]: _algorithm(row) for row in csv.DictReader(file)}
+@ck.op
+def product_of_8_bits(x: ck.fp8[M, K], w: ck.fp8[N, K]) -> ck.f16[M, N]:
+    """Multiply as the table's kernels do."""
+    return x @ w.T
 
 
-def _algorithm(row: dict[str, str]) -> Algorithm:
-    warp_m, warp_n, warp_k = (int(part) for part in row["warp_tile"].split("x"))
-    along_m, along_n, along_k = (int(part) for part in row["waves_mnk"].split("x"))
-    return Algorithm(
-        tile=(int(row["tile_m"]), int(row["tile_n"]), int(row["tile_k"])),
-        warps=(along_m, along_n, along_k),
-        warp_tile=(warp_m, warp_n, warp_k),
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Published times of a GPU."""
+
+    gpu: str
+    dtype: str
+    """As upstream's generator names it."""
+    op: Any
+    file: str
+    code: str
+    """The column of a kernel's name in the list of kernels."""
+    columns: tuple[str, str, str]
+    """Of tile, warps and warp tile; the first one in three columns if it ends in an underscore."""
+    pads: str
+    """Of M, N and K. Those of the 16-bit kernels are the defaults of the dispatcher's Python
+    configuration, by which the sweep built them; rows with N = 80 confirm it."""
+    points: Callable[[dict[str, str]], Sequence[tuple[str, float]]]
+    """From a row to the kernels that were timed, and µs."""
+    default: str
+
+
+def _flops(row: dict[str, str]) -> float:
+    return 2 * int(row["m"]) * int(row["n"]) * int(row["k"])
+
+
+def _points_16(row: dict[str, str]) -> list[tuple[str, float]]:
+    return [(row["kernel"], float(row["us"]))] if row["dtype"] == "fp16" else []
+
+
+def _points_8(row: dict[str, str]) -> list[tuple[str, float]]:
+    named = {row[f"{who}_kernel"]: float(row[f"{who}_tflops"]) for who in ("pick", "oracle")}
+    return [(name, _flops(row) / tflops / 1e6) for name, tflops in named.items()]
+
+
+TABLES = {
+    "gfx942": Table(
+        "gfx942",
+        "fp16",
+        product_of_16_bits,
+        "ck_tile_gemm_16bit_gfx942",
+        "kernel",
+        ("tile_", "waves_mnk", "warp_tile"),
+        "True_True_True",
+        _points_16,
+        "s_64x64_k64_mem,s_64x64_k128_v3,s_64x64_k64_v4",
+    ),
+    "gfx950": Table(
+        "gfx950",
+        "fp8",
+        product_of_8_bits,
+        "ck_tile_gemm_fp8_gfx950",
+        "code",
+        ("tile_mnk", "waves_mnk", "warp_tile_mnk"),
+        "False_False_False",
+        _points_8,
+        "3A,3B,3I,3L",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel of a table."""
+
+    algorithm: Algorithm
+    tile: str
+    """As upstream's generator takes them: tile, warps and warp tile,"""
+    traits: str
+    """and pipeline, epilogue, scheduler, padding, persistence."""
+
+
+def kernels(path: Path, table: Table) -> dict[str, Kernel]:
+    """Return the kernels of a table that are not persistent."""
+    with (path / f"{table.file}_kernels.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row.get("flag4", "0") == "0"]
+    return {row[table.code]: _kernel(row, table) for row in rows}
+
+
+def _kernel(row: dict[str, str], table: Table) -> Kernel:
+    shapes = [
+        row[name] if not name.endswith("_") else "x".join(row[name + axis] for axis in "mnk")
+        for name in table.columns
+    ]
+    tile, warps, warp_tile = (_triple(shape) for shape in shapes)
+    bytes_of = ck.fp8.bytes if table.dtype == "fp8" else ck.f16.bytes
+    words = (row["pipeline"], row["epilogue"], row["scheduler"], table.pads, "False")
+    algorithm = Algorithm(
+        tile=tile,
+        warps=warps,
+        warp_tile=warp_tile,
         pipeline=_PIPELINES[row["pipeline"]],
         scheduler=Scheduler(row["scheduler"]),
+        epilogue=EpilogueKind(row["epilogue"]),
         double_buffer=row["pipeline"] == "compv4",
-        vector_a=8,
-        vector_b=8,
+        vector_a=16 // bytes_of,
+        vector_b=16 // bytes_of,
         vector_e=8,
     )
+    return Kernel(algorithm, "_".join(shapes), "_".join(words))
 
 
-def points(path: Path, name: str) -> list[tuple[tuple[int, int, int], float]]:
-    """Return the extents and µs of a kernel's f16 rows, where rows are multiples of 16 bytes."""
-    with (path / "ck_tile_gemm_16bit_gfx942.csv").open(newline="") as file:
-        rows = [r for r in csv.DictReader(file) if r["kernel"] == name and r["dtype"] == "fp16"]
-    every = [((int(r["m"]), int(r["n"]), int(r["k"])), float(r["us"])) for r in rows]
-    return [(mnk, us) for mnk, us in every if mnk[1] % 8 == 0 and mnk[2] % 8 == 0]
+def _triple(shape: str) -> Extents:
+    m, n, k = map(int, shape.split("x"))
+    return m, n, k
 
 
-def times(algorithm: Algorithm, extents: tuple[int, int, int]) -> tuple[float, float]:
-    """Return the µs by the clock, without the overhead of a launch, and by the cost model."""
+def points(path: Path, table: Table, name: str) -> list[tuple[Extents, float]]:
+    """Return the extents and µs of a kernel's rows."""
+    with (path / f"{table.file}.csv").open(newline="") as file:
+        return [
+            ((int(row["m"]), int(row["n"]), int(row["k"])), us)
+            for row in csv.DictReader(file)
+            for kernel, us in table.points(row)
+            if kernel == name
+        ]
+
+
+class Unit:
+    """Upstream's unit of a kernel on the emulated GPU."""
+
+    def __init__(self, table: Table, kernel: Kernel, where: Path) -> None:
+        where.mkdir(parents=True, exist_ok=True)
+        library = where / "unit.so"
+        if not library.is_file():
+            root = find_ck_tree().include.parent
+            names = {"arch": table.gpu, "dtype": table.dtype}
+            upstream_unit.generate(where, root, **names, tile=kernel.tile, traits=kernel.traits)
+            (header,) = where.glob("*.hpp")
+            header.write_text(header.read_text("utf-8").replace(*_SPLIT), "utf-8")
+            source = where / "unit.hip"
+            source.write_text(_UNIT.format(header=header.name), "utf-8")
+            words = (*_FLAGS, f"--offload-arch={table.gpu}", "-I", where, "-fPIC", "-shared")
+            driver.build([*map(str, (*words, source)), "-o", str(library)], print)
+        self._run = ctypes.CDLL(str(library)).run
+
+    def record(self, extents: Extents, memory: Sequence[int]) -> RecordedLaunch | None:
+        """Run one workgroup; return what it executed, or None if the kernel refuses the shape."""
+        with timing(1, alone=True) as recording:
+            refused = self._run(*extents, *map(ctypes.c_void_p, memory))
+            _ok(_hip().hipDeviceSynchronize())
+        return None if refused else recording.launches[0]
+
+
+def _hip() -> Any:
+    emulator.load()
+    from hip import hip
+
+    return hip
+
+
+def _ok(answer: Any) -> Any:
+    status, *values = answer
+    if status.value:
+        raise RuntimeError(status.name)
+    return values[0] if values else None
+
+
+def one_wait(detail: LaunchDetail) -> float:
+    """Return the cycles of a launch whose loads of a K tile are waited for together.
+
+    Where a mask is applied to what a load brings, our compiler issues loads one after another, each
+    behind the wait for the one before. Here only the last wait of such a row holds the wave.
+    """
+    ops = [each.op for each in detail.listing]
+    executed = sorted({int(line) for stream in detail.streams for line in stream.line})
+    between = [
+        line
+        for place, line in enumerate(executed)
+        if "vmcnt" in detail.listing[line].remark
+        and _next(ops, executed[place + 1 :], ("buffer_load", "ds_write", "s_cbranch")) == 0
+    ]
+    return cycles_without(detail, ["load"], between)
+
+
+def _next(ops: Sequence[str], lines: Sequence[int], kinds: Sequence[str]) -> int:
+    """Return which of some kinds of operations comes first; -1 if none comes."""
+    for line in lines:
+        for place, kind in enumerate(kinds):
+            if ops[line].startswith(kind):
+                return place
+    return -1
+
+
+def model_us(table: Table, kernel: Kernel, extents: Extents) -> float:
+    """Return the µs by the cost model; not a number if cklang has no such kernel."""
     m, n, k = extents
-    x, w = np.empty((m, k), np.float16), np.empty((n, k), np.float16)
-    op = product.using(algorithm)
-    clock = ck.predict(op, x, w, device="emu:gfx942").us
-    model = op.summary(x, w, device="emu:gfx942").microseconds
-    return clock, model or float("nan")
+    dtype = np.dtype(ck.fp8.numpy if table.dtype == "fp8" else np.float16)
+    x, w = (np.zeros(shape, dtype) for shape in ((m, k), (n, k)))
+    try:
+        op = table.op.using(kernel.algorithm)
+        return op.summary(x, w, device=f"emu:{table.gpu}").microseconds or float("nan")
+    except CkError:
+        return float("nan")
 
 
 Floats = npt.NDArray[np.float64]
@@ -86,13 +280,41 @@ class Compared:
 
     kernel: npt.NDArray[np.str_]
     """[point]"""
-    extents: tuple[tuple[int, int, int], ...]
+    extents: tuple[tuple[int, ...], ...]
     gpu: Floats
     """µs on the GPU, [point]."""
     clock: Floats
     """µs by the clock, without the overhead of a launch, [point]."""
     model: Floats
     """µs by the cost model, [point]."""
+
+
+def compare(
+    path: Path,
+    table: Table,
+    names: Sequence[str],
+    keep: Path,
+    cycles: Callable[[LaunchDetail], float] = lambda detail: detail.cycles,
+) -> Compared:
+    """Time the points of some kernels."""
+    known, spec, constants = kernels(path, table), arch(table.gpu), constants_of(table.gpu)
+    hip = _hip()
+    _ok(hip.hipSetDevice(open_device(f"emu:{table.gpu}").index))
+    memory = [int(_ok(hip.hipMalloc(_MOST_BYTES))) for _ in range(3)]
+    each = ck.fp8.bytes if table.dtype == "fp8" else ck.f16.bytes
+    rows = []
+    for name in names:
+        unit = Unit(table, known[name], keep / name)
+        for extents, us in points(path, table, name):
+            if (recorded := unit.record(extents, memory)) is None:
+                continue
+            m, n, k = extents
+            footprint = each * (m + n) * k + ck.f16.bytes * m * n
+            detail = launch_detail(recorded, spec, constants, footprint)
+            clock = cycles(detail) / spec.clock_hz * 1e6
+            rows.append((name, extents, us, clock, model_us(table, known[name], extents)))
+    column, extents_of, gpu, times, model = zip(*rows, strict=True)
+    return Compared(np.array(column), extents_of, np.array(gpu), np.array(times), np.array(model))
 
 
 def with_overhead(compared: Compared) -> Floats:
@@ -109,7 +331,7 @@ def with_overhead(compared: Compared) -> Floats:
 def rows_of(compared: Compared) -> list[str]:
     """Return a row of Markdown for each kernel and range of times, and for all kernels."""
     lines = [
-        "| products | points | clock: median error, median of sizes | cost model |",
+        "| kernels | points | clock: median error, median of sizes | cost model |",
         "|---|---|---|---|",
     ]
     clock = with_overhead(compared) / compared.gpu - 1
@@ -127,34 +349,41 @@ def rows_of(compared: Compared) -> list[str]:
 
 
 def _errors(relative: Floats) -> str:
-    return f"{np.median(relative):+.0%}, {np.median(np.abs(relative)):.0%}"
+    known = relative[np.isfinite(relative)]
+    if not known.size:
+        return "-"
+    return f"{np.median(known):+.0%}, {np.median(np.abs(known)):.0%}"
+
+
+def print_table(compared: Compared, *, points: bool) -> None:
+    """Print the rows, and before them each point if asked."""
+    if points:
+        columns = (compared.gpu, with_overhead(compared), compared.model)
+        for name, extents, gpu, clock, model in zip(
+            compared.kernel, compared.extents, *columns, strict=True
+        ):
+            print(f"{name} {extents}: {gpu:.2f}, clock {clock:.2f}, model {model:.2f}")
+    print("\n".join(rows_of(compared)))
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default=_DEFAULT, help="kernels, separated by commas")
+    parser.add_argument("--gpu", default="gfx942", choices=TABLES)
+    parser.add_argument("--only", help="kernels, separated by commas")
+    parser.add_argument("--keep", type=Path, help="a folder in which built kernels stay")
     parser.add_argument("--points", action="store_true", help="print each point")
+    parser.add_argument("--one-wait", action="store_true", help="loads of a K tile wait together")
     options = parser.parse_args()
-    path = folder()
+    path, table = folder(), TABLES[options.gpu]
     if path is None:
         print("no folder 'silicon' in CKLANG_DATA_DIR: nothing to compare the clock with")
         return
-    known = algorithms(path)
-    rows = [(name, *row) for name in options.only.split(",") for row in points(path, name)]
-    ours = np.array([times(known[name], extents) for name, extents, _ in rows])
-    compared = Compared(
-        np.array([row[0] for row in rows]),
-        tuple(row[1] for row in rows),
-        np.array([row[2] for row in rows]),
-        ours[:, 0],
-        ours[:, 1],
-    )
-    if options.points:
-        shown = zip(rows, with_overhead(compared), compared.model, strict=True)
-        for (name, extents, us), clock, model in shown:
-            print(f"{name} {extents}: {us:.2f}, clock {clock:.2f}, model {model:.2f}")
-    print("\n".join(rows_of(compared)))
+    names = (options.only or table.default).split(",")
+    cycles = {"cycles": one_wait} if options.one_wait else {}
+    with tempfile.TemporaryDirectory() as name:
+        compared = compare(path, table, names, options.keep or Path(name), **cycles)
+        print_table(compared, points=options.points)
 
 
 if __name__ == "__main__":

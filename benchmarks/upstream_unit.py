@@ -24,18 +24,26 @@ float run(const ck_tile::GemmHostArgs& args, const ck_tile::stream_config& strea
 """
 
 
-def generate(folder: Path, root: Path) -> str:
+def generate(
+    folder: Path,
+    root: Path,
+    *,
+    arch: str = ARCH,
+    dtype: str = "fp16",
+    tile: str = TILE,
+    traits: str = TRAITS,
+) -> str:
     """Write upstream's header into ``folder``; return a unit that uses all of it."""
     engine = root / "tile_engine" / "ops" / "gemm"
     command = [sys.executable, str(engine / "gemm_instance_builder.py")]
     options = {
         "--working_path": folder,
-        "--gpu_target": ARCH,
-        "--datatype": "fp16",
+        "--gpu_target": arch,
+        "--datatype": dtype,
         "--layout": "rcr",
         "--kernel_name": "gemm",
-        "--tile_config": TILE,
-        "--trait_combo": TRAITS,
+        "--tile_config": tile,
+        "--trait_combo": traits,
         "--config_json": engine / "configs" / "default_config.json",
     }
     words = [str(word) for pair in options.items() for word in pair]

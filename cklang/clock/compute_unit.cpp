@@ -62,6 +62,7 @@ struct Machine {
   i32 fetch_bytes;    // of instructions that come together; 0: fetching takes no time
   i32 fetch_cycles;   // between two such blocks
   i32 fetch_branch;   // from a branch to the block behind
+  i32 burst;          // cycles by which a compute unit that has not used its share may be ahead of it
   i32 adjust[kUnits][kUnits];  // [producer][consumer]: cycles beside the producer's latency; -1: no interlock
   i32 idle[kUnits];   // whether a unit's operands are waited for before the attempt (1) or after (0)
 };
@@ -239,12 +240,14 @@ struct Core {
     }
   }
 
-  // When the lines of an access that are not in the L1 have come, but for the latency.
+  // When the lines of an access that are not in the L1 have come, but for the latency. Compute units
+  // begin together, so none is ahead of its share at first.
   i64 behind(const Wave& w, const Running& r, i64 now) {
     const i32 parts = w.path != nullptr ? w.path[r.place] : 0;
     if (parts == 0) return now;
-    path_free = later(path_free, now * kParts) + parts;
-    return path_free / kParts;
+    const i64 ahead = machine.burst * kParts;
+    path_free = later(path_free == 0 ? now * kParts + ahead : path_free, now * kParts) + parts;
+    return later(now, path_free / kParts - machine.burst);
   }
 
   void occupy(Wave& w, Running& r, const Op& op, i64 t) {

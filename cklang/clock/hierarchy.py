@@ -114,7 +114,7 @@ class Levels:
     scalar_lines: int
     """Lines of ``SEGMENT_BYTES`` in the scalar cache."""
     l2_lines: float
-    """Of the chiplet's L2, for each compute unit that runs."""
+    """Of the chiplet's L2, for each compute unit that runs; those that several share count once."""
     far_share: float
     """Share of the lines new to this compute unit that are not in the L2: no other has brought them
     there, nor has the launch before."""
@@ -171,7 +171,7 @@ def levels_of(
         line_bytes=line,
         l1_lines=constants.cycles("l1_bytes") // line,
         scalar_lines=constants.cycles("scalar_cache_bytes") // SEGMENT_BYTES,
-        l2_lines=spec.l2_bytes / line / active,
+        l2_lines=spec.l2_bytes / line / active * together,
         far_share=cold / together,
         cold_share=cold,
         latency_l1=constants["chase_l1"] - issue,

@@ -150,16 +150,20 @@ def instruction_of(text: str, address: int = 0) -> Instruction:
 def listing_of(launch: RecordedLaunch, gpu: str) -> tuple[list[str], npt.NDArray[np.int32]]:
     """Return the text of each instruction of the code, and the line of each dword.
 
-    A dword inside of an instruction has the line -1.
+    A dword inside of an instruction has the line -1. Decoding ends at the fill between two kernels;
+    it goes on at the next instruction that was executed.
     """
     texts: list[str] = []
     line_of = np.full(len(launch.code) // _WORD, -1, np.int32)
-    for row in disassemble(gpu, launch.code).splitlines():
-        offset, _, text = row.partition(":")
-        place = int(offset, 16)
-        if place % _WORD == 0 and place // _WORD < len(line_of):
-            line_of[place // _WORD] = len(texts)
-            texts.append(text.strip())
+    executed = np.unique(np.concatenate([np.zeros(1, np.uint32), *(w.line for w in launch.waves)]))
+    while (left := executed[line_of[executed] < 0]).size:
+        begin = int(left[0])
+        for row in disassemble(gpu, launch.code[begin * _WORD :]).splitlines():
+            offset, _, text = row.partition(":")
+            place = begin + int(offset, 16) // _WORD
+            if place < len(line_of):
+                line_of[place] = len(texts)
+                texts.append(text.strip())
     return texts, line_of
 
 

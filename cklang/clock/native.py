@@ -84,6 +84,7 @@ class CMachine(ctypes.Structure):
         ("fetch_bytes", ctypes.c_int32),
         ("fetch_cycles", ctypes.c_int32),
         ("fetch_branch", ctypes.c_int32),
+        ("burst", ctypes.c_int32),
         ("adjust", (ctypes.c_int32 * len(UNITS)) * len(UNITS)),
         ("idle", ctypes.c_int32 * len(UNITS)),
     )

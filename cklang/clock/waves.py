@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from cklang.arch import arch
 from cklang.clock.constants import ClockConstants
 from cklang.clock.instruction import Instruction, timed
 from cklang.clock.native import REASONS, UNITS, CMachine, COp, CWave, compute_unit
@@ -130,6 +131,7 @@ def machine(constants: ClockConstants) -> CMachine:
     result = CMachine(**{field: constants.cycles(name) for field, name in _FIELDS.items()})
     result.store_256 = round(constants["store_cycles_256"] * _SCALE)
     result.return_256 = round(constants["return_cycles_256"] * _SCALE)
+    result.burst = _burst(constants)
     result.write_256 = round(constants.ratio("rate_last_level", "rate_write") * 256)
     for producer in range(len(UNITS)):
         result.adjust[producer][:] = [-1] * len(UNITS)
@@ -138,6 +140,19 @@ def machine(constants: ClockConstants) -> CMachine:
         result.adjust[UNITS.index(row.producer)][UNITS.index(row.consumer)] = cycles
     result.idle[:] = [int(unit in _WAITS_BEFORE_ATTEMPT) for unit in UNITS]
     return result
+
+
+def _burst(constants: ClockConstants) -> int:
+    """Return the cycles by which a compute unit may be ahead of its share of the paths to memory.
+
+    Loads come in bursts, and other compute units have theirs at other times. Ahead is as much as a
+    compute unit may have on its way, at its share of the L2's rate.
+    """
+    if "rate_l2" not in constants.numbers:
+        return 0
+    spec = arch(constants.gpu)
+    share = constants["rate_l2"] * spec.chiplets / spec.compute_units
+    return round(constants["vmem_outstanding_bytes"] / share)
 
 
 def with_cold_scalars(prog: Program, streams: Sequence[WaveStream]) -> list[WaveStream]:

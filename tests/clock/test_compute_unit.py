@@ -125,6 +125,23 @@ def test_loads_share_the_way_behind_the_l1() -> None:
     assert end_of_loads(1, 20 * SCALE) == end_of_loads(1, 0) + 20
 
 
+def test_a_compute_unit_may_be_ahead_of_its_share_after_a_pause() -> None:
+    pause = Instruction("s_sleep", (), "100")
+    burst = [*[0] * 20, 1]
+    lines = np.array([*burst, 2, *burst], dtype=np.int32)
+    stream = WaveStream(
+        lines,
+        simd=0,
+        latency=np.full(len(lines), 200, np.int32),
+        path=np.full(len(lines), 20 * SCALE, np.int32),
+    )
+    (wave,) = run(program([LOAD, LOAD_WAIT, pause], GFX942), [stream])
+    ends = wave.start + wave.duration
+    first, second = ends[20] - wave.start[0], ends[-1] - wave.start[-21]
+    assert first == pytest.approx(200 + 20 * 20, abs=30)
+    assert second < 200 + 20 * 20 / 2
+
+
 def test_stores_take_the_way_longer_where_writes_are_slower() -> None:
     store = Instruction("global_store_dword", ("v[2:3]", "v30"))
     ratio = GFX942.ratio("rate_last_level", "rate_write")

@@ -215,18 +215,20 @@ class Unit:
         """Run one workgroup; return what it executed, or None if the kernel refuses the shape."""
         with timing(1, alone=True) as recording:
             refused = self._run(*extents, *map(ctypes.c_void_p, memory))
-            _ok(_hip().hipDeviceSynchronize())
+            ok(hip_module().hipDeviceSynchronize())
         return None if refused else recording.launches[0]
 
 
-def _hip() -> Any:
+def hip_module() -> Any:
+    """Return the module of HIP's functions, of the emulated GPUs."""
     emulator.load()
     from hip import hip
 
     return hip
 
 
-def _ok(answer: Any) -> Any:
+def ok(answer: Any) -> Any:
+    """Return the value that a HIP function gives."""
     status, *values = answer
     if status.value:
         raise RuntimeError(status.name)
@@ -298,9 +300,9 @@ def compare(
 ) -> Compared:
     """Time the points of some kernels."""
     known, spec, constants = kernels(path, table), arch(table.gpu), constants_of(table.gpu)
-    hip = _hip()
-    _ok(hip.hipSetDevice(open_device(f"emu:{table.gpu}").index))
-    memory = [int(_ok(hip.hipMalloc(_MOST_BYTES))) for _ in range(3)]
+    hip = hip_module()
+    ok(hip.hipSetDevice(open_device(f"emu:{table.gpu}").index))
+    memory = [int(ok(hip.hipMalloc(_MOST_BYTES))) for _ in range(3)]
     each = ck.fp8.bytes if table.dtype == "fp8" else ck.f16.bytes
     rows = []
     for name in names:

@@ -142,6 +142,7 @@ def levels_of(
     each: float,
     written: float,
     footprint: float,
+    warm: bool = True,
 ) -> Levels:
     """Return the levels during a launch on a GPU whose rates are known.
 
@@ -153,18 +154,18 @@ def levels_of(
         each: Bytes that a workgroup loads.
         written: Bytes that the launch stores.
         footprint: Bytes of its operands.
-
-    The launch is one of many in a row on the same operands: what fits into the L2 is there.
+        warm: Whether the launch is one of many in a row on the same operands, so that what fits
+            into the caches is there; else all of them come from memory.
     """
     line = constants.cycles("l1_line_bytes")
     units = spec.compute_units / spec.chiplets
     active = max(1.0, min(units, workgroups / spec.chiplets))
-    hit = retained(footprint / spec.last_level_cache_bytes)
+    hit = retained(footprint / spec.last_level_cache_bytes) if warm else 0.0
     missed = max(1 / constants["rate_last_level"], (1 - hit) / constants["rate_memory"])
     far = hit * constants["chase_last_level"] + (1 - hit) * constants["chase_memory"]
     distinct = max(footprint - written, each)
     of_chiplet = min(distinct, each * workgroups / spec.chiplets) + written / spec.chiplets
-    cold = 1 - retained(of_chiplet / spec.l2_bytes)
+    cold = 1 - retained(of_chiplet / spec.l2_bytes) if warm else 1.0
     issue = constants["turn"] + constants["wait_exit"] + constants["turn"]
     together = sharers(each, distinct, workgroups, spec.chiplets, ceil(active * resident))
     return Levels(

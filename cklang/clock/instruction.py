@@ -24,7 +24,8 @@ class Instruction:
     registers: tuple[str, ...]
     """As assemblers write them, destinations first."""
     remark: str = ""
-    """Wait counts and numbers of ``s_nop``, ``s_setprio`` and ``s_sleep``."""
+    """Wait counts and numbers of ``s_nop``, ``s_setprio`` and ``s_sleep``; of matrix instructions
+    that take several formats, ``cbsz`` and ``blgp``."""
     address: int = 0
     """Of the instruction, in bytes."""
 
@@ -176,7 +177,7 @@ def _unit_cycles(instruction: Instruction, row: OperationRow, constants: ClockCo
     if row.busy:
         return row.busy
     if row.unit == "matrix":
-        shape = matrix_shape(instruction.op)
+        shape = matrix_shape(instruction.op, instruction.remark)
         cycles = None if shape is None else matrix_cycles(shape, constants.matrix)
         return 0 if cycles is None else cycles
     if row.unit in ("vmem", "store"):

@@ -54,6 +54,7 @@ _REGISTER = re.compile(
     r"\b(?:(?:ttmp|[vsa])(?:\d+|\[\d+:\d+\])|(?:vcc|exec)(?:_lo|_hi)?|m0|scc)(?![\w(])"
 )
 _REMARKED = re.compile(r"s_wait|s_nop|s_setprio|s_sleep")
+_FORMATS = re.compile(r"\b(?:cbsz|blgp):\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ def instruction_of(text: str, address: int = 0) -> Instruction:
         'vmcnt(0)'
     """
     op, _, rest = text.strip().partition(" ")
-    remark = rest.strip() if _REMARKED.match(op) else ""
+    remark = rest.strip() if _REMARKED.match(op) else " ".join(_FORMATS.findall(rest))
     return Instruction(op, tuple(_REGISTER.findall(rest)), remark, address)
 
 
@@ -283,7 +284,12 @@ class LaunchDetail:
 
 
 def launch_detail(
-    launch: RecordedLaunch, spec: ArchSpec, constants: ClockConstants, footprint: int | None = None
+    launch: RecordedLaunch,
+    spec: ArchSpec,
+    constants: ClockConstants,
+    footprint: int | None = None,
+    *,
+    warm: bool = True,
 ) -> LaunchDetail:
     """Time some workgroups of a launch on one compute unit.
 
@@ -292,6 +298,7 @@ def launch_detail(
         spec: The GPU.
         constants: Of the GPU.
         footprint: Bytes of the launch's operands; by default, as many as if workgroups shared none.
+        warm: Whether a launch before has left them in the caches.
     """
     texts, line_of = listing_of(launch, spec.name)
     addresses = np.flatnonzero(line_of >= 0) * _WORD
@@ -312,7 +319,7 @@ def launch_detail(
         _on_one_unit(_recorded(groups, lines, uses), detailed, resident, spec.simds_per_cu),
         _accesses(launch, groups, lines, listing),
         spec,
-        LaunchExtent(prod(launch.groups), resident, detailed, footprint),
+        LaunchExtent(prod(launch.groups), resident, detailed, footprint, warm),
     )
     unit = run_unit(prog, streams)
     return LaunchDetail(

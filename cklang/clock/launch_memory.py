@@ -34,6 +34,8 @@ class LaunchExtent:
     """Workgroups of one compute unit that are timed."""
     footprint: int
     """Bytes of its operands."""
+    warm: bool = True
+    """Whether the launch before has left its operands in the caches."""
 
 
 def with_memory(
@@ -65,6 +67,7 @@ def with_memory(
         each=bytes_of(groups, "load", line),
         written=bytes_of(groups, "store", line) * extent.workgroups,
         footprint=extent.footprint,
+        warm=extent.warm,
     )
     costs = memory_costs(groups, levels, extent.detailed, extent.resident)
     units = min(spec.compute_units, extent.workgroups) / spec.chiplets

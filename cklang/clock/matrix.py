@@ -59,14 +59,26 @@ def _blocks(m: int, k: int, dtype: str) -> int:
     return _BLOCKS[m] if _BLOCK_DEPTH.get(dtype) == k else 1
 
 
-def matrix_shape(name: str) -> MatrixShape | None:
+_FORMATS = re.compile(r"(?:cbsz|blgp):[2-4]")
+_SEVERAL = "f8f6f4"
+_NARROW = "f6f4"
+
+
+def matrix_shape(name: str, formats: str = "") -> MatrixShape | None:
     """Return what an instruction multiplies, or None for one that is no matrix instruction.
+
+    Args:
+        name: Of the instruction.
+        formats: Its modifiers ``cbsz`` and ``blgp``. Instructions that take elements of 8, 6 and 4
+            bits are quicker where neither operand has 8.
 
     Example:
         >>> matrix_shape("v_mfma_f32_16x16x16_bf16").multiplies
         4096
         >>> matrix_shape("v_mfma_f32_32x32x1f32").blocks
         2
+        >>> matrix_shape("v_mfma_f32_16x16x128_f8f6f4", "cbsz:4 blgp:4").dtype
+        'f6f4'
     """
     match = _NAME.match(name)
     if match is None:
@@ -74,6 +86,8 @@ def matrix_shape(name: str) -> MatrixShape | None:
     m, n, k = (int(match[axis]) for axis in "mnk")
     long_form = match["types"].endswith("_1k")
     dtype = match["types"].split("_")[0] + ("_1k" if long_form else "")
+    if dtype == _SEVERAL and len(_FORMATS.findall(formats)) > 1:
+        dtype = _NARROW
     several = match["kind"] == "mfma"
     stated = match["blocks"]
     blocks = int(stated) if stated else _blocks(m, k, dtype) if several else 1

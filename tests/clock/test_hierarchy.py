@@ -108,10 +108,10 @@ def test_workgroups_share_the_lines_that_all_of_them_access() -> None:
     assert bytes_of(groups, "store", 128) == 0
 
 
-def levels(workgroups: int, footprint: float, each: float = 1024.0) -> Levels:
+def levels(workgroups: int, footprint: float, each: float = 1024.0, *, warm: bool = True) -> Levels:
     return levels_of(
         GFX942, MI300X, workgroups=workgroups, resident=1, each=each, written=0.0,
-        footprint=footprint,
+        footprint=footprint, warm=warm,
     )  # fmt: skip
 
 
@@ -129,6 +129,18 @@ def test_small_operands_stay_in_the_l2_and_large_ones_do_not() -> None:
     assert levels(64, 64 << 10).far_share == 0
     assert levels(1 << 20, 1 << 30).far_share == pytest.approx(1)
     assert levels(64, 64 << 10).latency_far < levels(1 << 20, 8 << 30).latency_far
+
+
+def test_operands_of_a_cold_launch_are_in_memory() -> None:
+    warm, cold = levels(64, 64 << 10), levels(64, 64 << 10, warm=False)
+    assert (warm.far_share, cold.far_share) == (0, 1)
+    assert cold.cycles_far > warm.cycles_far
+    assert cold.latency_far > GFX942["chase_last_level"]
+
+
+def test_workgroups_that_share_lines_keep_more_of_them() -> None:
+    apart, together = levels(4096, 4096 << 16, 1 << 16), levels(4096, 1 << 20, 1 << 16)
+    assert together.l2_lines > apart.l2_lines
 
 
 def test_less_is_retained_the_more_is_accessed_between() -> None:

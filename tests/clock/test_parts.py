@@ -71,6 +71,17 @@ def matrix_names(gpu: str) -> list[str]:
     return [n for n in names if n.startswith(("v_mfma_", "v_smfmac_", "v_wmma_", "v_swmmac_"))]
 
 
+def test_operands_of_8_bits_take_the_matrix_unit_longer() -> None:
+    gfx950 = constants_of("gfx950")
+    registers = ("v[0:3]", "v[4:11]", "v[12:19]", "v[0:3]")
+    cycles = []
+    for formats in ("", "cbsz:4", "cbsz:4 blgp:4"):
+        op = timed(Instruction("v_mfma_f32_16x16x128_f8f6f4", registers, formats), gfx950)
+        assert op is not None
+        cycles.append(op.busy)
+    assert cycles == [32, 32, 16]
+
+
 def test_counters_before_and_since_gfx12() -> None:
     assert waits(Instruction("s_waitcnt", (), "vmcnt(3)")) == {"load": 3}
     assert waits(Instruction("s_wait_kmcnt", (), "0x0")) == {"scalar": 0}

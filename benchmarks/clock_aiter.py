@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""Compare the clock's times of AITER's fp4 products with times on an MI355X: the very binaries.
+
+Reads ``silicon/other_gemm_tuned.csv.gz`` of ``CKLANG_DATA_DIR``: the winners of AITER's tuning that
+are code objects of the package ``amd-aiter`` (``lib`` asm, ``gemm_a4w4_blockscale``). Times are
+those of the kernels alone, with operands that change from run to run, so the clock takes it that no
+cache holds them. Prints Markdown. Each kernel is held out: the time before the first and after the
+last instruction is that which fits the others' times below 10 µs.
+
+python benchmarks/clock_aiter.py [--tile 256x256] [--every 10] [--points]
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import ctypes
+import gzip
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from clock_products import Compared, hip_module, ok, print_table
+from data.silicon import folder
+
+from cklang.arch import arch
+from cklang.clock.constants import constants_of
+from cklang.clock.kernel import launch_detail
+from cklang.device.device import open_device
+from cklang.emulator.recording import RecordedLaunch, timing
+
+GPU = "gfx950"
+_TILES = "256x256,32x128,128x128,64x128"
+_MOST_BYTES = 1 << 30
+_MOST_K = 17_000
+_THREADS = 256
+_BLOCK = 32
+"""Elements that share a scale."""
+_K_STEP = 256
+_ARGUMENTS = 384
+"""Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A product that was timed."""
+
+    kernel: str
+    extents: tuple[int, int, int]
+    log2_parts: int
+    """Of K."""
+    us: float
+
+    @property
+    def file(self) -> str:
+        """The name of the code object."""
+        return self.kernel[self.kernel.index("f4gemm") : -1]
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns."""
+        m, n = map(int, self.file.rpartition("_")[2].split("x"))
+        return m, n
+
+    @property
+    def bytes(self) -> int:
+        """Of operands, scales and the result."""
+        m, n, k = self.extents
+        return (m + n) * (k // 2 + k // _BLOCK) + 2 * m * n
+
+
+def points(path: Path, tiles: list[str]) -> list[Point]:
+    """Return the points of kernels with some tiles."""
+    with gzip.open(path / "other_gemm_tuned.csv.gz", "rt", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if (row["lib"], row["dtype"]) == ("asm", "fp4")]
+    every = [
+        Point(
+            row["kernel"],
+            (int(row["M"]), int(row["N"]), int(row["K"])),
+            int(row["split_k"]),
+            float(row["us"]),
+        )
+        for row in rows
+    ]
+    ends = tuple(f"_BpreShuffle_{tile}" for tile in tiles)
+    return [p for p in every if p.file.endswith(ends) and p.extents[2] < _MOST_K]
+
+
+class Kernels:
+    """The package's code objects on the emulated GPU."""
+
+    def __init__(self) -> None:
+        self._hip: Any = hip_module()
+        ok(self._hip.hipSetDevice(open_device(f"emu:{GPU}").index))
+        self._memory = [int(ok(self._hip.hipMalloc(_MOST_BYTES))) for _ in range(5)]
+        spec = importlib.util.find_spec("aiter_meta")
+        if spec is None or not spec.submodule_search_locations:
+            raise FileNotFoundError("the package amd-aiter is not installed")
+        self._folder = Path(spec.submodule_search_locations[0]) / "hsa" / GPU / "f4gemm"
+        self._functions: dict[str, Any] = {}
+
+    def _function(self, point: Point) -> Any:
+        if point.kernel not in self._functions:
+            image = (self._folder / f"{point.file}.co").read_bytes()
+            module = ok(self._hip.hipModuleLoadData(image))
+            name = point.kernel.encode()
+            self._functions[point.kernel] = ok(self._hip.hipModuleGetFunction(module, name))
+        return self._functions[point.kernel]
+
+    def record(self, point: Point) -> RecordedLaunch:
+        """Run one workgroup; return what it executed."""
+        (m, n, k), parts = point.extents, 1 << point.log2_parts
+        result, a, b, scale_a, scale_b = self._memory
+        scales = -(-k // _BLOCK // 8) * 8
+        # Of 16 bytes each: pointers, factors, strides, extents, scales and their strides.
+        values: list[int | float] = [result, 0, a, b, 1.0, 0.0]
+        values += [n, 0, n, 0, k, 0, k, 0, m, n, k]
+        values += [scale_a, scale_b, scales, 0, scales, 0, point.log2_parts]
+        packed = np.zeros(_ARGUMENTS // 16, "V16")
+        for place, value in enumerate(values):
+            dtype = np.float32 if isinstance(value, float) else np.uint64
+            packed[place : place + 1].view(dtype)[0] = value
+        each = -(-k // parts // _K_STEP) * _K_STEP
+        tile_m, tile_n = point.tile
+        groups = (-(-n // tile_n), -(-m // tile_m), -(-k // each))
+        size = ctypes.c_size_t(packed.nbytes)
+        extra = (ctypes.c_void_p * 5)(1, packed.ctypes.data, 2, ctypes.addressof(size), 3)
+        shape = (*groups, _THREADS, 1, 1, 0, None, None, extra)
+        with timing(1, alone=True) as recording:
+            ok(self._hip.hipModuleLaunchKernel(self._function(point), *shape))
+            ok(self._hip.hipDeviceSynchronize())
+        return recording.launches[0]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tile", default=_TILES, help="tiles, separated by commas")
+    parser.add_argument("--every", type=int, default=10, help="of so many points one")
+    parser.add_argument("--points", action="store_true", help="print each point")
+    options = parser.parse_args()
+    path = folder()
+    if path is None:
+        print("no folder 'silicon' in CKLANG_DATA_DIR: nothing to compare the clock with")
+        return
+    kernels, spec, constants = Kernels(), arch(GPU), constants_of(GPU)
+    chosen, clock = [], []
+    for tile in options.tile.split(","):
+        for point in points(path, [tile])[:: options.every]:
+            recorded = kernels.record(point)
+            detail = launch_detail(recorded, spec, constants, point.bytes, warm=False)
+            chosen.append(point)
+            clock.append(detail.cycles / spec.clock_hz * 1e6)
+    compared = Compared(
+        np.array([point.file.rpartition("_")[2] for point in chosen]),
+        tuple(point.extents for point in chosen),
+        np.array([point.us for point in chosen]),
+        np.array(clock),
+        np.full(len(chosen), np.nan),
+    )
+    print_table(compared, points=options.points)
+
+
+if __name__ == "__main__":
+    main()

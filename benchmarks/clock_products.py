@@ -10,7 +10,7 @@ beside. Each kernel is held out: the overhead of a launch is that which fits the
 other kernels below 10 µs.
 
 python benchmarks/clock_products.py [--gpu gfx950] [--only 3A,3B] [--keep folder] [--points]
-    [--one-wait]
+    [--one-wait] [--unpadded]
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import csv
 import ctypes
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -306,7 +306,7 @@ def compare(
     each = ck.fp8.bytes if table.dtype == "fp8" else ck.f16.bytes
     rows = []
     for name in names:
-        unit = Unit(table, known[name], keep / name)
+        unit = Unit(table, known[name], keep / f"{name}_{table.pads}")
         for extents, us in points(path, table, name):
             if (recorded := unit.record(extents, memory)) is None:
                 continue
@@ -376,8 +376,11 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="a folder in which built kernels stay")
     parser.add_argument("--points", action="store_true", help="print each point")
     parser.add_argument("--one-wait", action="store_true", help="loads of a K tile wait together")
+    parser.add_argument("--unpadded", action="store_true", help="kernels without padding")
     options = parser.parse_args()
     path, table = folder(), TABLES[options.gpu]
+    if options.unpadded:
+        table = replace(table, pads="False_False_False")
     if path is None:
         print("no folder 'silicon' in CKLANG_DATA_DIR: nothing to compare the clock with")
         return

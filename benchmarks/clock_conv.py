@@ -29,7 +29,7 @@ from cklang.families.conv.problem import ConvProblem
 from cklang.families.cost_constants import PRODUCTS, fitted
 from cklang.families.gemm.key import Algorithm, Pipeline
 
-_DEFAULT = "64x64x64_compv3,64x128x64_compv3,128x128x64_compv3,16x64x64_compv3"
+_DEFAULT = "64x64x64_compv3,128x128x64_compv3,16x64x64_compv3"
 _WARP_TILES = {
     (16, 64): (16, 16, 32),
     (32, 64): (16, 16, 32),

@@ -90,9 +90,17 @@ def of_mi355(path: Path) -> list[Point]:
         for row in csv.DictReader(file):
             kind = (row["gpu"], row["op"], row["implementation"], row["latest"])
             if kind == ("MI355X", "attention_fwd", "CK Tile", "1"):
-                names = ("batch", "heads_q", "heads_kv", "seqlen", "head_dim")
-                numbers = [int(row[name]) for name in names]
-                points.append(Point("gfx950", row["causal"] == "1", *numbers, float(row["us"])))
+                point = Point(
+                    gpu="gfx950",
+                    causal=row["causal"] == "1",
+                    batch=int(row["batch"]),
+                    heads=int(row["heads_q"]),
+                    heads_kv=int(row["heads_kv"]),
+                    length=int(row["seqlen"]),
+                    width=int(row["head_dim"]),
+                    us=float(row["us"]),
+                )
+                points.append(point)
     return [point for point in points if point.bytes <= _MOST_BYTES]
 
 

@@ -16,6 +16,7 @@ python benchmarks/clock_conv.py [--only 64x64x64_compv3] [--every 3] [--points]
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 import ml_dtypes
 import numpy as np
@@ -77,13 +78,16 @@ def algorithm(column: str) -> Algorithm:
 
 def clock_us(problem: ConvProblem, column: str) -> float:
     """Return the µs by the clock, without the overhead of a launch."""
-    plane = slice(-problem.spatial, None)
-    image = (problem.images, *problem.input[plane], problem.channels)
-    weight = (problem.features, *problem.window[plane], problem.channels)
+    image = (problem.images, *_plane(problem.input), problem.channels)
+    weight = (problem.features, *_plane(problem.window), problem.channels)
     x, w = (np.empty(shape, ml_dtypes.bfloat16) for shape in (image, weight))
     op = convolution.using(algorithm(column))
-    numbers = (*problem.stride[plane], *problem.before[plane])
+    numbers = (*_plane(problem.stride), *_plane(problem.before))
     return ck.predict(op, x, w, *numbers, device=f"emu:{GPU}").us
+
+
+def _plane(extents: Sequence[int]) -> tuple[int, ...]:
+    return tuple(extents[-2:])
 
 
 def _whole(problem: ConvProblem) -> bool:
@@ -95,7 +99,7 @@ def compare(table: Measured, columns: list[str], every: int) -> dict[str, Compar
     """Time some kernels; return the comparison with each set of constants of the cost model."""
     whole = [row for row, problem in enumerate(table.problems) if _whole(problem)]
     rows: npt.NDArray[np.intp] = np.array(whole[::every], np.intp)
-    places = [table.columns.index(column) for column in columns]
+    places = np.array([table.columns.index(column) for column in columns], np.intp)
     problems = [table.problems[row] for row in rows]
     clock = np.array([clock_us(problem, column) for column in columns for problem in problems])
     result = {}

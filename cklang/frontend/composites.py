@@ -7,6 +7,7 @@ compute on NumPy arrays as the other functions do.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cklang.frontend import functions as ck
-from cklang.frontend.helper import Fn
+from cklang.frontend.helper import Definition, Fn
 from cklang.types import bool_, f32, i32
 
 __all__ = [
@@ -38,10 +39,19 @@ class Composite(Fn):
 
     is_composite = True
 
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        functools.update_wrapper(self, function)
+
+    @functools.cached_property
+    def definition(self) -> Definition:  # type: ignore[override]
+        """Its text, read when somebody asks: every process imports it, and few ask."""
+        return Definition.read(self._function, op=False, is_composite=True)
+
     @property
     def name(self) -> str:
         """Its name in the language."""
-        return self.definition.name
+        return self._function.__name__
 
     @property
     def doc(self) -> str:
@@ -61,7 +71,7 @@ class Composite(Fn):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute on NumPy arrays; infinities and nan are values, not accidents."""
         with np.errstate(all="ignore"):
-            return super().__call__(*args, **kwargs)
+            return self._function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"ck.{self.name}{self.signature}"

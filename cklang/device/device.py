@@ -14,6 +14,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -397,9 +399,19 @@ def _failure(device: Device | None, call: str, status: Any) -> CkError:
 @cache
 def hip_library() -> Any:
     """Return hip-python's module of HIP; which library it uses must have been chosen."""
-    from hip import hip
+    return import_module(_bindings())
 
-    return hip
+
+def _bindings() -> str:
+    """Return the name of hip-python's module of HIP.
+
+    From release 10 on it is in ``rocm.bindings``. The package ``hip``, where it was before, loads
+    other bindings too: a quarter of what a process needs to its first launch.
+    """
+    package = find_spec("hip")
+    place = Path(package.origin).parents[1] if package is not None and package.origin else None
+    beside = place is not None and (place / "rocm" / "bindings").is_dir()
+    return "rocm.bindings.hip" if beside else "hip.hip"
 
 
 def _choose(wanted: str | None) -> str:

@@ -4,8 +4,11 @@
 A library that is in the wheel, or in the folder ``CKLANG_PREBUILT``, is taken as it is: it runs on
 every CPU with AVX2 and uses AVX-512 where it is there. Otherwise the library is compiled for this
 CPU. It then lies in the cache under a key of everything it is made of: the C++ sources, the
-instruction tables, the GPUs' facts, the compiler, its flags and the CPU's features. The object of
-each source lies beside it under its own key, so that a changed file alone is compiled again. Both
+instruction tables, the GPUs' facts, the compiler, its flags and the CPU's features.
+
+Files are compiled in units: a folder whose files read the same headers is one, or two, so that
+headers are read and templates instantiated once; every other file is a unit. The object of each
+unit lies beside the library under its own key, so that changed units alone are compiled again. Both
 are compared with what was built before they are used: a library that is cut short ends the process.
 """
 
@@ -17,16 +20,17 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from cklang import knobs
 from cklang.arch import ArchSpec, all_archs
-from cklang.emulator.isa.tables import generate
 from cklang.errors import error
 from cklang.toolchain.built_library import intact, problem_of_library, seal
 from cklang.toolchain.compilers import Kind, Toolchain, find_toolchain, run_tool
+from cklang.toolchain.installed import stamps
 from cklang.toolchain.integrity import file_digest
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root
@@ -39,6 +43,7 @@ LIBRARY = "libamdhip64.so"
 
 _HERE = Path(__file__).parent
 _SOURCES = _HERE / "src"
+_TABLES = _HERE / "isa"
 _NEEDED = ("avx2", "fma", "f16c")
 _NEEDED_OF_PORTABLE = (*_NEEDED, "bmi1", "bmi2", "abm", "movbe")
 """What x86-64-v3 is, by Linux's names for it."""
@@ -62,8 +67,22 @@ _FLAGS = (
 # The parts of the C library that it calls. It names them: a program need not have loaded any.
 _NEEDED_LIBRARIES = ("libm.so.6", "libpthread.so.0", "libdl.so.2", "libc.so.6")
 _EXPORTS = "{ global: hip*; __hip*; ckemu_*; local: *; };\n"
+_JOINED = {
+    "hip_calls": "hip/hip_*.cpp",
+    "hip": "hip/*.cpp",
+    "checks": "checks/*.cpp",
+    "core": "core/*.cpp",
+    "decode": "decode/*.cpp",
+    "debug": "debug/*.cpp",
+}
+"""Files that are compiled as one: the first pattern that fits a file says its unit."""
+_WITHOUT_PRECOMPILED = "hip_calls"
+"""The unit that is compiled while the headers are: they would leave the other core idle."""
 # What takes longest is compiled first, so that the cores finish together.
-_SLOW_FIRST = ("buffer", "compare", "lds_atomic", "flat", "lds", "packed", "decode")
+_SLOW_FIRST = (
+    *_JOINED,
+    *("flat", "buffer", "packed", "compare", "convert_scaled", "buffer_format", "lds", "half"),
+)
 
 
 def library_path() -> Path:
@@ -126,11 +145,46 @@ def _compiled(cpu: str) -> Path:
     return intact(cache_root() / "emulator" / _key(toolchain, cpu), build) / LIBRARY
 
 
-def _sources() -> list[Path]:
-    def order(path: Path) -> tuple[bool, str]:
-        return (path.stem not in _SLOW_FIRST, path.name)
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Sources that are compiled as one."""
 
-    return sorted(_SOURCES.rglob("*.cpp"), key=order)
+    name: str
+    sources: tuple[Path, ...]
+
+    @property
+    def text(self) -> str:
+        """What is compiled."""
+        included = (path.relative_to(_SOURCES).as_posix() for path in self.sources)
+        return "".join(f'#include "{path}"\n' for path in included)
+
+
+def _unit_of(source: Path) -> str:
+    """Return the name of the unit that a source is in.
+
+    Example:
+        >>> _unit_of(_SOURCES / "hip" / "hip_event.cpp"), _unit_of(_SOURCES / "ops" / "flat.cpp")
+        ('hip_calls', 'flat')
+    """
+    joined = (name for name, pattern in _JOINED.items() if source.match(pattern))
+    return next(joined, source.stem)
+
+
+def _units() -> list[_Unit]:
+    """Return all units, those first that take longest."""
+    gathered: dict[str, list[Path]] = {}
+    for source in _sources():
+        gathered.setdefault(_unit_of(source), []).append(source)
+
+    def order(unit: _Unit) -> tuple[int, str]:
+        slow = unit.name in _SLOW_FIRST
+        return (_SLOW_FIRST.index(unit.name) if slow else len(_SLOW_FIRST), unit.name)
+
+    return sorted((_Unit(name, tuple(paths)) for name, paths in gathered.items()), key=order)
+
+
+def _sources() -> list[Path]:
+    return sorted(_SOURCES.rglob("*.cpp"))
 
 
 def _headers() -> list[Path]:
@@ -144,13 +198,36 @@ def _named(path: Path) -> bytes:
 
 @cache
 def _sources_key() -> str:
-    """SHA-256 of what a library is made of, but for the compiler and the CPU."""
+    """SHA-256 of what a library is made of, but for the compiler and the CPU.
+
+    Reading all files takes longer than loading the library. So it is kept in the cache, at what
+    tells whether a file has changed.
+    """
+    known = cache_root() / "emulator_sources" / _sources_stamp()
+    if known.is_file():
+        return known.read_text()
     digest = hashlib.sha256()
-    tables = [*(_HERE / "isa").glob("*.json"), *(_HERE / "isa").glob("*.py")]
+    tables = [*_TABLES.glob("*.json"), *_TABLES.glob("*.py")]
     for path in sorted([*_sources(), *_headers(), *tables]):
         digest.update(_named(path))
-    digest.update("\0".join((_devices(), *_FLAGS, *_NEEDED_LIBRARIES, _EXPORTS)).encode())
-    return digest.hexdigest()
+    digest.update(_without_files().encode())
+    key = digest.hexdigest()
+    with suppress(OSError):  # a cache that cannot be written
+        known.parent.mkdir(parents=True, exist_ok=True)
+        fresh = known.with_suffix(f".{os.getpid()}")
+        fresh.write_text(key)
+        fresh.replace(known)
+    return key
+
+
+def _sources_stamp() -> str:
+    """SHA-256 of the sizes and times of the files that a library is made of, and of the rest."""
+    files = (*stamps(str(_SOURCES), (".cpp", ".h")), *stamps(str(_TABLES), (".json", ".py")))
+    return hashlib.sha256("\0".join([*sorted(files), _without_files()]).encode()).hexdigest()
+
+
+def _without_files() -> str:
+    return "\0".join((_devices(), *_FLAGS, *_NEEDED_LIBRARIES, _EXPORTS))
 
 
 def _key(toolchain: Toolchain, cpu: str) -> str:
@@ -229,6 +306,8 @@ def _device(spec: ArchSpec) -> str:
 
 def _build(toolchain: Toolchain, cpu: str, folder: Path) -> None:
     """Compile and link in a temporary folder, then publish it under its final name."""
+    from cklang.emulator.isa.tables import generate
+
     work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     try:
         generate(work)
@@ -248,33 +327,40 @@ def _build(toolchain: Toolchain, cpu: str, folder: Path) -> None:
 
 
 def _compile(toolchain: Toolchain, cpu: str, work: Path) -> list[Path]:
-    sources, headers = _sources(), work / "common.pch"
+    units = _units()
     flags = (*_FLAGS, f"-march={cpu}", "-I", str(work), "-I", str(_SOURCES))
+    kept = cache_root() / "emulator" / "objects"
+    kept.mkdir(parents=True, exist_ok=True)
+    shared = _shared_digest(toolchain, cpu, work)
+    names = {unit: _object_name(shared, unit) for unit in units}
+    known = {unit: kept_object(kept, name) for unit, name in names.items()}
+    missing = {unit.name for unit, path in known.items() if path is None}
 
     def run(source: Path, output: Path, more: tuple[str, ...]) -> Path:
         command = toolchain.compile_cxx(source, output, flags=(*flags, *more))
         run_tool(command, log=work / f"{output.stem}.log", environment=toolchain.environment())
         return output
 
-    shared = _shared_digest(toolchain, cpu, work)
-    kept = cache_root() / "emulator" / "objects"
-    kept.mkdir(parents=True, exist_ok=True)
-    names = {source: _object_name(shared, source) for source in sources}
-    known = {source: kept_object(kept, name) for source, name in names.items()}
-    if None in known.values():
-        run(_SOURCES / "core" / "common.h", headers, ("-x", "c++-header"))
+    def precompile() -> Path:
+        more = ("-x", "c++-header", "-fpch-instantiate-templates")
+        return run(_SOURCES / "core" / "common.h", work / "common.pch", more)
 
-    def one(source: Path) -> Path:
-        published = known[source]
+    def one(unit: _Unit) -> Path:
+        published = known[unit]
         if published is None:
-            output = run(source, work / f"{source.stem}.o", ("-include-pch", str(headers)))
-            published = kept / f"{names[source]}-{file_digest(output)[:32]}.o"
+            joint = headers if unit.name != _WITHOUT_PRECOMPILED else None
+            more = ("-include-pch", str(joint.result())) if joint is not None else ()
+            source = work / f"{unit.name}.cpp"
+            source.write_text(unit.text)
+            output = run(source, work / f"{unit.name}.o", more)
+            published = kept / f"{names[unit]}-{file_digest(output)[:32]}.o"
             output.rename(published)
         return published
 
     jobs = knobs.JOBS.get() or os.cpu_count() or 1
-    with ThreadPoolExecutor(jobs) as pool, _progress(len(sources)) as advance:
-        running = [pool.submit(one, source) for source in sources]
+    with ThreadPoolExecutor(jobs) as pool, _progress(len(units)) as advance:
+        headers = pool.submit(precompile) if missing - {_WITHOUT_PRECOMPILED} else None
+        running = [pool.submit(one, unit) for unit in units]
         try:
             for done in as_completed(running):
                 done.result()
@@ -285,10 +371,12 @@ def _compile(toolchain: Toolchain, cpu: str, work: Path) -> list[Path]:
     return [done.result() for done in running]
 
 
-def _object_name(shared: bytes, source: Path) -> str:
-    """Return the name of what a source is compiled to, without that of its contents."""
-    digest = hashlib.sha256(shared + source.read_bytes()).hexdigest()[:32]
-    return f"{source.stem}-{digest}"
+def _object_name(shared: bytes, unit: _Unit) -> str:
+    """Return the name of what a unit is compiled to, without that of its contents."""
+    digest = hashlib.sha256(shared)
+    for source in unit.sources:
+        digest.update(_named(source))
+    return f"{unit.name}-{digest.hexdigest()[:32]}"
 
 
 def kept_object(kept: Path, name: str) -> Path | None:
@@ -338,9 +426,7 @@ def _gather_logs(work: Path) -> None:
     """Join the logs of all steps, and drop what only the build needed."""
     logs = sorted(work.glob("*.log"))
     text = "".join(path.read_text(encoding="utf-8") for path in logs)
-    steps = (
-        path for kind in ("*.o", "*.pch", "isa_tables.*", "empty.cpp") for path in work.glob(kind)
-    )
+    steps = (path for kind in ("*.o", "*.pch", "isa_tables.*", "*.cpp") for path in work.glob(kind))
     for path in [*logs, *steps]:
         path.unlink()
     shutil.rmtree(work / "stand-ins", ignore_errors=True)

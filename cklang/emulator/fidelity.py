@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from cklang.display import ShownAsText
-from cklang.emulator.isa.schema import FAMILIES, load
 from cklang.emulator.library import fidelity, last_numerics
 
 __all__ = ["FidelityReport", "OperationFidelity", "fidelity_report"]
@@ -77,6 +76,8 @@ def _verified() -> dict[str, tuple[str, ...]]:
 @cache
 def _results() -> dict[str, str]:
     """The type of each matrix operation's result."""
+    from cklang.emulator.isa.schema import FAMILIES, load
+
     rows = (row for family in FAMILIES for row in load(family).rows)
     return {row.name: row.matrix.d for row in rows if row.matrix is not None}
 

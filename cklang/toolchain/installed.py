@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-__all__ = ["fingerprint"]
+__all__ = ["fingerprint", "stamps"]
 
 _SOURCES = (".py", ".json", ".toml", ".lark", ".hpp", ".hip", ".h", ".j2")
 """How the names of the files end that decide what is planned and built."""
@@ -23,15 +23,21 @@ def fingerprint() -> str:
         >>> len(fingerprint())
         64
     """
-    lines = sorted(_stamps(str(Path(__file__).parents[1])))
+    lines = sorted(stamps(str(Path(__file__).parents[1]), _SOURCES))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _stamps(folder: str) -> Iterator[str]:
+def stamps(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
+    """Yield a line for each file of a folder and those in it: its path, its size, its time.
+
+    Args:
+        folder: Where to look.
+        endings: How the names of the files end.
+    """
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir():
-                yield from _stamps(entry.path)
-            elif entry.name.endswith(_SOURCES):
+                yield from stamps(entry.path, endings)
+            elif entry.name.endswith(endings):
                 stat = entry.stat()
                 yield f"{entry.path} {stat.st_size} {stat.st_mtime_ns}"

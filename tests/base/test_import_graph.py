@@ -38,11 +38,12 @@ START_UP: Table = {
     ),
     "cklang.cli.specs": ("cklang.build.steps",),
     "cklang.cli.warm": ("cklang.prebuilding",),
-    "cklang.device.device": (
-        "cklang.emulator",
-        "hip",
+    "cklang.device.device": ("cklang.emulator",),
+    "cklang.emulator.build": (
+        "cklang.emulator.isa.tables",
+        "rich",
     ),
-    "cklang.emulator.build": ("rich",),
+    "cklang.emulator.fidelity": ("cklang.emulator.isa.schema",),
     "cklang.families": ("cklang.fusion.partition",),
     "cklang.families.gemm.family": (
         "cklang.families.gemm.launch_operands",

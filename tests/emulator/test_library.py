@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from cklang import emulator
+from cklang.emulator import build as emulator_build
 from cklang.emulator.build import LIBRARY, kept_object
 from cklang.toolchain.built_library import intact, problem_of_library, seal
 from cklang.toolchain.integrity import file_digest
@@ -129,3 +130,13 @@ def test_damaged_objects_are_not_linked(tmp_path: Path) -> None:
     path.write_bytes(b"an obj")
     assert kept_object(tmp_path, "flat-key") is None
     assert not path.exists()
+
+
+def test_each_source_is_in_one_unit() -> None:
+    units = emulator_build._units()
+    together = [source for unit in units for source in unit.sources]
+    assert sorted(together) == emulator_build._sources()
+    names = [unit.name for unit in units]
+    assert len(names) == len(set(names))
+    assert names[: len(emulator_build._SLOW_FIRST)] == list(emulator_build._SLOW_FIRST)
+    assert names[0] == emulator_build._WITHOUT_PRECOMPILED

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "checks/global_access.h"
 
+#include "checks/names.h"
 #include "core/immortal.h"
 
 namespace ckemu {
 
 namespace {
-
-bool has(const char* name, const char* part) { return std::strstr(name, part) != nullptr; }
-
-template <size_t count>
-bool has_any(const char* name, const char* const (&parts)[count]) {
-  for (const char* part : parts) {
-    if (has(name, part)) return true;
-  }
-  return false;
-}
 
 /// In names of what shares an encoding with loads and stores, and accesses nothing or what its lanes do not name.
 constexpr const char* kNoAddress[] = {"_inv", "_wb", "prefetch", "block", "addtid", "ordered", "dcache", "memtime", "memrealtime", "scratch", "probe"};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "checks/hazard_kinds.h"
 
+#include "checks/names.h"
 #include "core/immortal.h"
 #include "decode/decode.h"
 
@@ -9,7 +10,6 @@ namespace ckemu {
 namespace {
 
 bool begins(const char* name, const char* start) { return std::strncmp(name, start, std::strlen(start)) == 0; }
-bool has(const char* name, const char* part) { return std::strstr(name, part) != nullptr; }
 
 struct NamedKind {
   const char* start;  // of the operation's name

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "checks/global_access.h"
+#include "checks/names.h"
 #include "core/fault.h"
 #include "core/immortal.h"
 #include "core/workgroup.h"
@@ -15,15 +16,10 @@ namespace ckemu {
 
 namespace {
 
-bool has(const char* name, const char* part) { return std::strstr(name, part) != nullptr; }
-
 /// What shares the encoding of LDS operations and touches no memory, or memory of another kind.
 bool touches_nothing(const char* name) {
   static constexpr const char* parts[] = {"permute", "swizzle", "nop", "gws", "append", "consume", "ordered", "addtid"};
-  for (const char* part : parts) {
-    if (has(name, part)) return true;
-  }
-  return false;
+  return has_any(name, parts);
 }
 
 constexpr u64 kDroppedOnPurpose = u64{1} << 31;

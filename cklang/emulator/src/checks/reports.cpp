@@ -26,7 +26,7 @@ struct Suppression {
   std::string check, pattern;
 };
 
-struct Place {
+struct SourcePlace {
   std::string kernel, file;
   u32 line = 0;
   u64 pc = 0;
@@ -65,9 +65,9 @@ std::string decimal(u64 number) {
   return text.c_str();
 }
 
-std::string text_of_line(const Place& place) { return place.file + ":" + decimal(place.line); }
+std::string text_of_line(const SourcePlace& place) { return place.file + ":" + decimal(place.line); }
 
-bool suppressed(const Fault& fault, const Place& place) {
+bool suppressed(const Fault& fault, const SourcePlace& place) {
   for (const auto& [check, pattern] : reports().suppressions) {
     if (check != "*" && check != fault.check) continue;
     if (matches(pattern, place.kernel) || (!place.file.empty() && matches(pattern, text_of_line(place)))) return true;
@@ -91,8 +91,8 @@ std::string quoted(const char* text) {
   return out + "\"";
 }
 
-Place place_of(const Program& program, const Code* code) {
-  Place place{program.kernel().name, "", 0, 0};
+SourcePlace place_of(const Program& program, const Code* code) {
+  SourcePlace place{program.kernel().name, "", 0, 0};
   SourceLine line;
   if (code == nullptr) return place;
   place.pc = code->pc - program.kernel().entry;
@@ -104,7 +104,7 @@ Place place_of(const Program& program, const Code* code) {
 }
 
 /// A line for each cause: a check at an instruction of a kernel.
-void write_line(const Fault& fault, const Place& place) {
+void write_line(const Fault& fault, const SourcePlace& place) {
   const Guard guard(reports().lock);
   const std::string cause = std::string(fault.check) + ' ' + place.kernel + ' ' + decimal(place.pc);
   if (!reports().written.insert(cause).second) return;
@@ -119,7 +119,7 @@ void write_line(const Fault& fault, const Place& place) {
   close(file);
 }
 
-bool passes_at(const Fault& fault, const Place& place) {
+bool passes_at(const Fault& fault, const SourcePlace& place) {
   if (*fault.check == '\0') return false;  // memory that is not there ends every kernel
   if (suppressed(fault, place)) return true;
   if (environment().reports.empty()) return false;
@@ -142,7 +142,7 @@ bool passes(const Fault& fault, const Wave& wave, const Code& code) {
 
 bool passes(const Fault& fault, const Program& program) { return passes_at(fault, place_of(program, nullptr)); }
 
-bool passes(const Fault& fault) { return passes_at(fault, Place{"(host)", "", 0, 0}); }
+bool passes(const Fault& fault) { return passes_at(fault, SourcePlace{"(host)", "", 0, 0}); }
 
 void write_down(const Fault& fault, const Program& program) {
   if (environment().reports.empty()) return;

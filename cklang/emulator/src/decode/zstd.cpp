@@ -7,13 +7,13 @@ namespace ckemu {
 
 namespace {
 
-constexpr u32 kMagic = 0xfd2fb528;
+constexpr u32 kFrameMagic = 0xfd2fb528;
 constexpr size_t kBlock = 128 << 10;
 constexpr u32 kMostWeights = 256, kMostBits = 11;
 
 /// Bits of a stream in either direction: `at` counts from the low bit of the first byte. Places outside
 /// of the stream read as 0.
-struct Bits {
+struct BitReader {
   Input in;
   i64 at = 0;
 
@@ -87,7 +87,7 @@ struct Fse {
   }
   /// Reads the description in front of `in`; its bytes, or 0 if it is damaged.
   size_t read(Input in, u32 most_symbols, u32 most_log) {
-    Bits bits{in};
+    BitReader bits{in};
     i16 probabilities[256] = {};
     const u32 accuracy = bits.forward(4) + 5;
     if (accuracy > most_log) return 0;
@@ -111,7 +111,7 @@ struct Fse {
 
  private:
   /// Of the numbers up to `left` + 1 the small ones take a bit less.
-  static i32 read_probability(Bits& bits, u32 left) {
+  static i32 read_probability(BitReader& bits, u32 left) {
     const u32 number = log2_of(left + 1) + 1, low = (1u << (number - 1)) - 1;
     const u32 threshold = (1u << number) - 1 - (left + 1);
     u32 value = bits.forward(number);
@@ -129,9 +129,9 @@ struct Fse {
 struct State {
   const Fse* code;
   u32 now = 0;
-  void start(Bits& bits) { now = bits.backward(code->log); }
+  void start(BitReader& bits) { now = bits.backward(code->log); }
   u8 symbol() const { return code->cells[now].symbol; }
-  void step(Bits& bits) { now = code->cells[now].baseline + bits.backward(code->cells[now].bits); }
+  void step(BitReader& bits) { now = code->cells[now].baseline + bits.backward(code->cells[now].bits); }
 };
 
 /// The Huffman code of literals.
@@ -156,7 +156,7 @@ struct Huffman {
   }
   /// Decodes exactly `size` symbols from a whole stream.
   bool decode(Input in, u8* out, size_t size) const {
-    Bits stream{in};
+    BitReader stream{in};
     if (!stream.from_end()) return false;
     for (size_t n = 0; n < size; ++n) {
       const u64 code = stream.peek(stream.at - bits, bits);
@@ -172,7 +172,7 @@ struct Huffman {
     Fse code;
     const size_t head = code.read(in, kMostWeights, 6);
     if (head == 0) return 0;
-    Bits bits{{in.data + head, in.size - head}};
+    BitReader bits{{in.data + head, in.size - head}};
     if (!bits.from_end()) return 0;
     State states[2] = {{&code}, {&code}};
     states[0].start(bits);
@@ -243,9 +243,9 @@ struct CodeKind {
 };
 constexpr CodeKind kCodes[3] = {{kUsualLiteralLengths, 36, 6, 36, 9}, {kUsualOffsets, 29, 5, 32, 8}, {kUsualMatchLengths, 53, 6, 53, 9}};
 
-class Decoder {
+class FrameDecoder {
  public:
-  Decoder(u8* out, size_t size) : out_(out), size_(size) {}
+  FrameDecoder(u8* out, size_t size) : out_(out), size_(size) {}
 
   bool frame(Input in) {
     if (!header(in)) return false;
@@ -267,7 +267,7 @@ class Decoder {
   }
   /// Skips the frame's header; dictionaries are not known.
   static bool header(Input& in) {
-    if (in.size < 6 || load_as<u32>(in.data) != kMagic) return false;
+    if (in.size < 6 || load_as<u32>(in.data) != kFrameMagic) return false;
     const u32 flags = in.data[4], length = flags >> 6;
     const bool single = (flags & 32) != 0;
     if ((flags & 11) != 0) return false;  // reserved, or a dictionary
@@ -385,7 +385,7 @@ class Decoder {
   }
   bool run(Input in, u32 left) {
     if (!read_codes(in)) return false;
-    Bits bits{in};
+    BitReader bits{in};
     if (!bits.from_end()) return false;
     State literal{&codes_[0]}, offset{&codes_[1]}, match{&codes_[2]};
     literal.start(bits);
@@ -442,6 +442,6 @@ class Decoder {
 
 }  // namespace
 
-bool unzstd(Input in, u8* out, size_t size) { return Decoder(out, size).frame(in); }
+bool unzstd(Input in, u8* out, size_t size) { return FrameDecoder(out, size).frame(in); }
 
 }  // namespace ckemu

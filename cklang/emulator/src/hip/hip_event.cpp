@@ -32,7 +32,7 @@ u64 now() {
   return static_cast<u64>(time.tv_sec) * 1000000000 + static_cast<u64>(time.tv_nsec);
 }
 
-hipError_t create(void** handle, u32 flags) {
+hipError_t create_event(void** handle, u32 flags) {
   if (handle == nullptr || (flags & ~kKnownFlags) != 0) return hipErrorInvalidValue;
   auto event = std::make_unique<Event>();
   event->device = &current_device();
@@ -48,7 +48,7 @@ bool last_point(Event& event, Point& point) {
   return !event.captured.capture;
 }
 
-hipError_t query(void* handle) {
+hipError_t query_event(void* handle) {
   Event* event = events().find(handle);
   Point point;
   if (event == nullptr) return hipErrorInvalidHandle;
@@ -123,8 +123,8 @@ hipError_t record_event(void* handle, void* stream) {
   return hipSuccess;
 }
 
-CKEMU_EXPORT hipError_t hipEventCreateWithFlags(void** event, u32 flags) { return finish(create(event, flags)); }
-CKEMU_EXPORT hipError_t hipEventCreate(void** event) { return finish(create(event, 0)); }
+CKEMU_EXPORT hipError_t hipEventCreateWithFlags(void** event, u32 flags) { return finish(create_event(event, flags)); }
+CKEMU_EXPORT hipError_t hipEventCreate(void** event) { return finish(create_event(event, 0)); }
 CKEMU_EXPORT hipError_t hipEventDestroy(void* event) {
   return finish(events().remove(event) != nullptr ? hipSuccess : hipErrorInvalidHandle);
 }
@@ -133,7 +133,7 @@ CKEMU_EXPORT hipError_t hipEventRecordWithFlags(void* event, void* stream, u32 f
   return finish(flags > 1 ? hipErrorInvalidValue : record_event(event, stream));
 }
 CKEMU_EXPORT hipError_t hipEventSynchronize(void* event) { return finish(synchronize(event)); }
-CKEMU_EXPORT hipError_t hipEventQuery(void* event) { return finish(query(event)); }
+CKEMU_EXPORT hipError_t hipEventQuery(void* event) { return finish(query_event(event)); }
 CKEMU_EXPORT hipError_t hipEventElapsedTime(float* milliseconds, void* start, void* stop) {
   return finish(elapsed(milliseconds, start, stop));
 }

@@ -31,7 +31,7 @@ Handles<Executable>& executables() { return immortal<Handles<Executable>>(); }
 
 Graph* own(std::unique_ptr<Graph>&& graph) { return graphs().add(static_cast<std::unique_ptr<Graph>&&>(graph)); }
 
-hipError_t create(void** handle, u32 flags) {
+hipError_t create_graph(void** handle, u32 flags) {
   if (handle == nullptr || flags != 0) return hipErrorInvalidValue;
   *handle = own(std::make_unique<Graph>());
   return hipSuccess;
@@ -295,7 +295,7 @@ CKEMU_EXPORT hipError_t hipThreadExchangeStreamCaptureMode(int* mode) {
   return hipSuccess;
 }
 
-CKEMU_EXPORT hipError_t hipGraphCreate(void** graph, u32 flags) { return finish(create(graph, flags)); }
+CKEMU_EXPORT hipError_t hipGraphCreate(void** graph, u32 flags) { return finish(create_graph(graph, flags)); }
 CKEMU_EXPORT hipError_t hipGraphDestroy(void* graph) {
   return finish(graphs().remove(graph) != nullptr ? hipSuccess : hipErrorInvalidValue);
 }

@@ -15,17 +15,17 @@ hipError_t refuse(const char* call) {
 }
 
 /// hipIpcMemHandle_t and hipIpcEventHandle_t.
-struct Handle {
+struct IpcHandle {
   char reserved[64];
 };
 
 }  // namespace
 
-CKEMU_EXPORT hipError_t hipIpcGetMemHandle(Handle*, void*) { return refuse("hipIpcGetMemHandle"); }
-CKEMU_EXPORT hipError_t hipIpcOpenMemHandle(void**, Handle, u32) { return refuse("hipIpcOpenMemHandle"); }
+CKEMU_EXPORT hipError_t hipIpcGetMemHandle(IpcHandle*, void*) { return refuse("hipIpcGetMemHandle"); }
+CKEMU_EXPORT hipError_t hipIpcOpenMemHandle(void**, IpcHandle, u32) { return refuse("hipIpcOpenMemHandle"); }
 CKEMU_EXPORT hipError_t hipIpcCloseMemHandle(void*) { return refuse("hipIpcCloseMemHandle"); }
-CKEMU_EXPORT hipError_t hipIpcGetEventHandle(Handle*, void*) { return refuse("hipIpcGetEventHandle"); }
-CKEMU_EXPORT hipError_t hipIpcOpenEventHandle(void**, Handle) { return refuse("hipIpcOpenEventHandle"); }
+CKEMU_EXPORT hipError_t hipIpcGetEventHandle(IpcHandle*, void*) { return refuse("hipIpcGetEventHandle"); }
+CKEMU_EXPORT hipError_t hipIpcOpenEventHandle(void**, IpcHandle) { return refuse("hipIpcOpenEventHandle"); }
 CKEMU_EXPORT hipError_t hipMemExportToShareableHandle(void*, void*, int, u64) { return refuse("hipMemExportToShareableHandle"); }
 CKEMU_EXPORT hipError_t hipMemImportFromShareableHandle(void**, void*, int) { return refuse("hipMemImportFromShareableHandle"); }
 

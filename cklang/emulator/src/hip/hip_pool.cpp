@@ -105,7 +105,7 @@ hipError_t choose(int number, void* handle) {
 
 hipError_t known(void* handle) { return pools().made.find(handle) != nullptr ? hipSuccess : hipErrorInvalidValue; }
 
-constexpr int kReadWrite = 3;  // hipMemAccessFlagsProtReadWrite
+constexpr int kPoolReadWrite = 3;  // hipMemAccessFlagsProtReadWrite
 
 }  // namespace
 
@@ -131,7 +131,7 @@ CKEMU_EXPORT hipError_t hipMemPoolGetAttribute(void* pool, int attribute, void* 
 CKEMU_EXPORT hipError_t hipMemPoolSetAccess(void* pool, const void*, size_t) { return finish(known(pool)); }
 CKEMU_EXPORT hipError_t hipMemPoolGetAccess(int* flags, void* pool, void*) {
   if (flags == nullptr) return finish(hipErrorInvalidValue);
-  *flags = kReadWrite;
+  *flags = kPoolReadWrite;
   return finish(known(pool));
 }
 

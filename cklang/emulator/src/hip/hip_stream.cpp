@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kLeastPriority = 1, kGreatestPriority = -1;
 
-hipError_t query(void* stream) {
+hipError_t query_stream(void* stream) {
   const Ref<Queue> queue = queue_of(stream);
   if (!queue) return hipErrorInvalidHandle;
   if (is_captured(*queue)) return refuse_capture(*queue);
@@ -109,7 +109,7 @@ CKEMU_EXPORT hipError_t hipExtStreamCreateWithCUMask(void** stream, u32 words, c
 }
 CKEMU_EXPORT hipError_t hipStreamDestroy(void* stream) { return finish(destroy_stream(stream)); }
 CKEMU_EXPORT hipError_t hipStreamSynchronize(void* stream) { return finish(wait_for_stream(stream)); }
-CKEMU_EXPORT hipError_t hipStreamQuery(void* stream) { return finish(query(stream)); }
+CKEMU_EXPORT hipError_t hipStreamQuery(void* stream) { return finish(query_stream(stream)); }
 CKEMU_EXPORT hipError_t hipStreamGetFlags(void* stream, u32* flags) {
   return finish(ask(stream, flags, [](const Queue& queue) { return queue.flags; }));
 }

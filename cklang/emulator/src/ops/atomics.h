@@ -87,7 +87,7 @@ inline void check_alignment(Wave& w, const u8* place, size_t size) {
 template <class T, bool bounded, class Find, class Exchange>
 CKEMU_INLINE void exchange_lanes(Wave& w, const Code& c, u32* result, Find place_of, Exchange exchange) {
   bool changed = false;
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     w.lane = l;
     u8* place = place_of(l);
     T old = 0;

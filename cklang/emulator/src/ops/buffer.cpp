@@ -51,7 +51,7 @@ template <Access access, class Found>
 template <Access access, class Found>
 [[gnu::noinline]] void each_element(Wave& w, const Buffer& buffer, Found found) {
   constexpr u32 unit = access.bytes < 4 ? access.bytes : 4;
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     w.lane = l;
     if (buffer.split(l, unit)) [[unlikely]] return each_byte<access>(buffer, l, found);
     u8* places[access.dwords()];
@@ -73,6 +73,11 @@ template <Access access>
 CKEMU_INLINE void count_element_store(Wave& w) {
   w.counters->bytes_stored += kElement<access>.bytes;
 }
+
+alignas(64) constexpr u32 kNoOffsets[kLanes] = {};
+
+/// The lanes' offsets: zeros where the instruction has none.
+CKEMU_INLINE const u32* offsets_of(const Buffer& buffer) { return buffer.offset != nullptr ? buffer.offset : kNoOffsets; }
 
 template <Access access>
 void load_to_lds(Wave& w, const Code& c) {
@@ -107,11 +112,9 @@ void load(Wave& w, const Code& c) {
   if (all_inside(w, buffer, access.bytes)) [[likely]] {
     count_load(w, access.bytes);
     const u8* base = reinterpret_cast<u8*>(buffer.resource.base + buffer.scalar + buffer.immediate);
-    const u32* offset = buffer.offset;
-    if (offset != nullptr && (access.bytes == 4 || access.bytes == 8)) {
+    const u32* offset = offsets_of(buffer);
+    if constexpr (access.bytes == 4 || access.bytes == 8) {
       load_lanes_at<access>(w, rows, {offset, nullptr, reinterpret_cast<u64>(base)});
-    } else if (offset == nullptr) {
-      load_lanes<access>(w, rows, [&](int) { return base; });
     } else {
       load_lanes<access>(w, rows, [&](int l) { return base + offset[l]; });
     }
@@ -134,11 +137,9 @@ void store(Wave& w, const Code& c) {
   if (all_inside(w, buffer, access.bytes)) [[likely]] {
     count_store(w, access.bytes);
     u8* base = reinterpret_cast<u8*>(buffer.resource.base + buffer.scalar + buffer.immediate);
-    const u32* offset = buffer.offset;
-    if (offset != nullptr && (access.bytes == 4 || access.bytes == 8)) {
+    const u32* offset = offsets_of(buffer);
+    if constexpr (access.bytes == 4 || access.bytes == 8) {
       store_lanes_at<access>(w, rows, {offset, nullptr, reinterpret_cast<u64>(base)});
-    } else if (offset == nullptr) {
-      store_lanes<access>(w, rows, [&](int) { return base; });
     } else {
       store_lanes<access>(w, rows, [&](int l) { return base + offset[l]; });
     }

@@ -40,18 +40,22 @@ CKEMU_INLINE I8v compare8(U8v a, U8v b) {
   if constexpr (type == Lanes::I16) return holds<condition, U8v, I8v>(a << 16 ^ 1u << 31, b << 16 ^ 1u << 31);
 }
 
-template <Lanes type, u32 condition, bool into_exec>
-void compare(Wave& w, const Code& c) {
+template <Lanes type, u32 condition>
+[[gnu::noinline]] u64 compared(Wave& w, const Code& c) {
   const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1);
   u64 mask = 0;
   for (int g = 0; g < 8; ++g) {
     mask |= u64{mask_bits(compare8<type, condition>(load8(a, g), load8(b, g)))} << (8 * g);
   }
-  deliver(w, c, mask, into_exec);
+  return mask;
+}
+template <Lanes type, u32 condition, bool into_exec>
+void compare(Wave& w, const Code& c) {
+  deliver(w, c, compared<type, condition>(w, c), into_exec);
 }
 
-template <class T, u32 condition, bool into_exec>
-void compare_wide(Wave& w, const Code& c) {
+template <class T, u32 condition>
+[[gnu::noinline]] u64 compared_wide(Wave& w, const Code& c) {
   const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1);
   u64 mask = 0;
   each_lane(w, [&](int l) {
@@ -61,7 +65,11 @@ void compare_wide(Wave& w, const Code& c) {
                     ((condition & kUnordered) != 0 && (x != x || y != y));
     mask |= u64{is} << l;
   });
-  deliver(w, c, mask, into_exec);
+  return mask;
+}
+template <class T, u32 condition, bool into_exec>
+void compare_wide(Wave& w, const Code& c) {
+  deliver(w, c, compared_wide<T, condition>(w, c), into_exec);
 }
 
 /// Ten classes: signalling, quiet NaN, -inf, -normal, -denormal, -0, +0, +denormal, +normal, +inf.
@@ -79,7 +87,7 @@ template <class Bits, int exponent_bits, int mantissa_bits, bool into_exec>
 void compare_class(Wave& w, const Code& c) {
   const u32 *a = source_row(w, c, 0), *wanted = source_row(w, c, 1);
   u64 mask = 0;
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     const u32 found = class_of(get_lane<Bits>(a, l), exponent_bits, mantissa_bits);
     mask |= u64{(found & wanted[l]) != 0} << l;
   });

@@ -42,7 +42,7 @@ void scratch_load(Wave& w, const Code& c) {
     }
     return;
   }
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     load_from<access>(rows, l, scratch_place(w, l, at(l), access.bytes));
   });
   w.lane = -1;
@@ -57,7 +57,7 @@ void scratch_store(Wave& w, const Code& c) {
     }
     return;
   }
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     store_to<access>(rows, l, scratch_place(w, l, at(l), access.bytes));
   });
   w.lane = -1;
@@ -67,7 +67,7 @@ template <Access access>
 void flat_load(Wave& w, const Code& c) {
   const Addresses at = addresses_of(w, c);
   u32* rows = w.v[c.dst];
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     load_from<access>(rows, l, flat_place(w, l, at(l), access.bytes));
   });
   w.lane = -1;
@@ -77,7 +77,7 @@ template <Access access>
 void flat_store(Wave& w, const Code& c) {
   const Addresses at = addresses_of(w, c);
   const u32* rows = source_row(w, c, 2);
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     store_to<access>(rows, l, flat_place(w, l, at(l), access.bytes));
   });
   w.lane = -1;
@@ -90,7 +90,7 @@ template <Access access>
 void global_load_lds(Wave& w, const Code& c) {
   const Addresses at = addresses_of(w, c);
   const u64 base = u64{lds_base(w)} + static_cast<u64>(static_cast<i64>(c.offset));
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     w.lane = l;
     u32 value[access.bytes >= 4 ? access.bytes / 4 * kLanes : kLanes];
     load_lane<access>(value, 0, reinterpret_cast<const u8*>(at(l)));
@@ -107,7 +107,7 @@ template <Access access>
 void scratch_load_lds(Wave& w, const Code& c) {
   const ScratchOffsets at = scratch_offsets(w, c);
   const u64 base = u64{lds_base(w)} + static_cast<u64>(static_cast<i64>(c.offset));
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     u32 value[kLanes];
     load_from<access>(value, 0, scratch_place(w, l, at(l), access.bytes));
     const u64 place = base + 4 * static_cast<u64>(l);

@@ -9,9 +9,23 @@ namespace ckemu {
 
 namespace {
 
-/// Whether every enabled lane's T is aligned and in the allocation.
-bool all_within(const Wave& w, const u32* address, u32 offset, u32 bytes) {
-  if (w.lds_bytes < bytes + offset || offset > w.lds_bytes) return false;
+/// The enabled lanes before one that is not aligned, if there is one, whose bytes lie in the allocation.
+struct Served {
+  u64 lanes;
+  int unaligned = -1;
+};
+[[gnu::noinline]] Served served_one_by_one(const Wave& w, const u32* address, u32 offset, u32 bytes) {
+  Served served{0};
+  for (u64 left = w.exec(); left != 0; left &= left - 1) {
+    const int l = __builtin_ctzll(left);
+    const u64 place = address[l] + offset;  // wraps around as 32 bits do
+    if (place % bytes != 0) return {served.lanes, l};
+    if (place + bytes <= w.lds_bytes) served.lanes |= u64{1} << l;
+  }
+  return served;
+}
+[[gnu::noinline]] Served served(const Wave& w, const u32* address, u32 offset, u32 bytes) {
+  if (w.lds_bytes < bytes + offset || offset > w.lds_bytes) return served_one_by_one(w, address, offset, bytes);
   U8v highest = 0, bits = 0;
   const u64 exec = w.exec();
   for (int g = 0; g < 8; ++g) {
@@ -19,27 +33,27 @@ bool all_within(const Wave& w, const u32* address, u32 offset, u32 bytes) {
     highest = __builtin_elementwise_max(highest, at);
     bits |= (at + offset) & enabled;
   }
-  return __builtin_reduce_max(highest) <= w.lds_bytes - bytes - offset && __builtin_reduce_or(bits) % bytes == 0;
+  const bool all = __builtin_reduce_max(highest) <= w.lds_bytes - bytes - offset && __builtin_reduce_or(bits) % bytes == 0;
+  return all ? Served{exec} : served_one_by_one(w, address, offset, bytes);
+}
+
+[[gnu::noinline]] void refuse_unaligned(Wave& w, int lane, u32 place, u32 bytes) {
+  w.lane = lane;
+  raise(w, FaultKind::Address, "LDS atomic at byte %u, which is not aligned to %u", place, bytes);
 }
 
 /// Runs `body(lane, place)` for enabled lanes whose T lies in the allocation, in lane order.
 template <class T, class Body>
-void each_place(Wave& w, const Code& c, u32 offset, Body body) {
+CKEMU_INLINE void each_place(Wave& w, const Code& c, u32 offset, Body body) {
   if (c.inst->gds) raise(w, FaultKind::Instruction, "global data share (gds) is not emulated");
   const u32* address = source_row(w, c, 0);
-  if (all_within(w, address, offset, sizeof(T))) [[likely]] {
-    each_lane(w, [&](int l) { body(l, w.lds + (address[l] + offset)); });
-    return;
+  const auto [lanes, unaligned] = served(w, address, offset, sizeof(T));
+#pragma clang loop unroll(disable)
+  for (u64 left = lanes; left != 0; left &= left - 1) {
+    const int l = __builtin_ctzll(left);
+    body(l, w.lds + (address[l] + offset));
   }
-  each_lane(w, [&](int l) {
-    const u64 place = address[l] + offset;  // wraps around as 32 bits do
-    if (place % sizeof(T) != 0) {
-      w.lane = l;
-      raise(w, FaultKind::Address, "LDS atomic at byte %llu, which is not aligned to %zu",
-            static_cast<unsigned long long>(place), sizeof(T));
-    }
-    if (place + sizeof(T) <= w.lds_bytes) body(l, w.lds + place);
-  });
+  if (unaligned >= 0) refuse_unaligned(w, unaligned, address[unaligned] + offset, sizeof(T));
 }
 
 template <class T, auto op, bool returns>
@@ -89,6 +103,7 @@ void exchange2(Wave& w, const Code& c) {
   constexpr u32 scale = sizeof(T) * unit;
   alignas(64) u32 old[2 * words][kLanes] = {};
   const u32 offsets[2] = {static_cast<u32>(c.offset) * scale, c.inst->offset1 * scale};
+#pragma clang loop unroll(disable)
   for (int n = 0; n < 2; ++n) {
     const u32* data = source_row(w, c, 1 + n);
     each_place<T>(w, c, offsets[n], [&](int l, u8* place) {
@@ -97,7 +112,7 @@ void exchange2(Wave& w, const Code& c) {
       std::memcpy(place, &value, sizeof(T));
     });
   }
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     for (int n = 0; n < 2 * words; ++n) w.v[c.dst + n][l] = old[n][l];
   });
   w.counters->progress++;
@@ -107,7 +122,7 @@ void exchange2(Wave& w, const Code& c) {
 void exchange_conditionally(Wave& w, const Code& c) {
   const u32 *address = source_row(w, c, 0), *data = source_row(w, c, 1);
   if (c.inst->gds) raise(w, FaultKind::Instruction, "global data share (gds) is not emulated");
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     const u32 place = (address[l] + static_cast<u32>(c.offset)) & 0xfff8;
     const u64 value = get_lane<u64>(data, l);
     u64 old = 0;

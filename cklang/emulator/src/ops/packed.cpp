@@ -214,6 +214,7 @@ void dot(Wave& w, const Code& c) {
   u32* d = w.v[c.dst];
   alignas(32) u32 x[8], y[8];
   const bool whole = c.inst->row->allowed.op_sel_hi == 0;  // RDNA's integer forms have no op_sel
+#pragma clang loop unroll(disable)
   for (int g = 0; g < 8; ++g) {
     store8(x, 0, whole ? load8(a, g) : pick_halves(c, 0, load8(a, g)));
     store8(y, 0, whole ? load8(b, g) : pick_halves(c, 1, load8(b, g)));

@@ -128,12 +128,17 @@ class DType(AllowsNone):
         """What matrix instructions call it, which is the same for both 8-bit encodings."""
         return self.name.removesuffix("_fnuz")
 
+    @property
+    def is_extended(self) -> bool:
+        """Whether NumPy has it from the package ml_dtypes."""
+        return self.numpy_name.startswith(("bfloat", "float8", "float4", "int4"))
+
     @cached_property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy dtype that holds it (from ml_dtypes where NumPy has none)."""
         import numpy as np
 
-        if self.numpy_name.startswith(("bfloat", "float8", "float4", "int4")):
+        if self.is_extended:
             import ml_dtypes
 
             extended: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self.numpy_name))

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -229,7 +228,7 @@ class Store:
 
     def sweep(self) -> list[Path]:
         """Remove temporary folders whose writer is gone; return them."""
-        host, now, gone = socket.gethostname(), time.time(), []
+        host, now, gone = os.uname().nodename, time.time(), []
         for folder in self._children(self.base / "tmp"):
             owner, _, rest = folder.name.partition("~")
             pid = rest.partition("~")[0]
@@ -307,7 +306,7 @@ class Store:
         return self._publish(kind, digest, temporary, record)
 
     def _temporary(self) -> Path:
-        name = f"{socket.gethostname()}~{os.getpid()}~{uuid.uuid4().hex}"
+        name = f"{os.uname().nodename}~{os.getpid()}~{uuid.uuid4().hex}"
         folder = self.base / "tmp" / name
         with writing(self.root):
             folder.mkdir(parents=True)
@@ -353,7 +352,7 @@ class Store:
 
     def _discard(self, folder: Path) -> None:
         """Take a folder away at once, so that nobody sees it half removed."""
-        grave = self.base / "tmp" / f"{socket.gethostname()}~{os.getpid()}~{uuid.uuid4().hex}"
+        grave = self.base / "tmp" / f"{os.uname().nodename}~{os.getpid()}~{uuid.uuid4().hex}"
         grave.parent.mkdir(parents=True, exist_ok=True)
         try:
             folder.rename(grave)

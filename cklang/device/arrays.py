@@ -112,9 +112,14 @@ def alignment_of(pointer: int) -> int:
     return 4 if pointer % 4 == 0 else pointer & -pointer
 
 
-@cache
 def _numpy_dtypes() -> dict[np.dtype[Any], DType]:
-    return {dtype.numpy: dtype for dtype in DTYPES.values()}
+    """Return the dtypes by NumPy's; no array has one of ml_dtypes before that is imported."""
+    return _numpy_dtypes_with(extended="ml_dtypes" in sys.modules)
+
+
+@cache
+def _numpy_dtypes_with(*, extended: bool) -> dict[np.dtype[Any], DType]:
+    return {dtype.numpy: dtype for dtype in DTYPES.values() if extended or not dtype.is_extended}
 
 
 def torch_module() -> Any:

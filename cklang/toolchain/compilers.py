@@ -10,7 +10,6 @@ either wheel: their files are found through their metadata.
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import platform
 import re
 import subprocess
@@ -26,6 +25,7 @@ from cklang.errors import error
 from cklang.forks import cached_property
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root
+from cklang.toolchain.wheels import installed_wheel
 
 __all__ = [
     "CkTree",
@@ -328,20 +328,19 @@ def _clangs_on(path: tuple[Path, ...]) -> list[Path]:
 
 
 def _zig_wheel() -> Toolchain | None:
-    try:
-        wheel = importlib.metadata.distribution("ziglang")
-    except importlib.metadata.PackageNotFoundError:
+    wheel = installed_wheel("ziglang")
+    if wheel is None:
         return None
-    program = Path(str(wheel.locate_file("ziglang/zig")))
+    program = wheel.folder / "ziglang" / "zig"
     if not program.is_file():
         return None
     # The wheel's own record has the digest of the program, so 185 MB need not be read.
-    recorded = re.search(r"\nziglang/zig,sha256=([^,]+),", "\n" + (wheel.read_text("RECORD") or ""))
+    _, _, recorded = (b"\n" + wheel.record()).partition(b"\nziglang/zig,sha256=")
     return Toolchain(
         kind=Kind.ZIG,
         program=program,
         version=f"ziglang {wheel.version}",
-        fingerprint=recorded.group(1) if recorded else _stamp(program),
+        fingerprint=recorded[: recorded.index(b",")].decode() if recorded else _stamp(program),
     )
 
 
@@ -370,20 +369,19 @@ def _find_ck_tree(chosen: Path | None, rocm: Path) -> CkTree:
 
 
 def _aiter_wheel() -> CkTree | None:
-    try:
-        wheel = importlib.metadata.distribution("amd-aiter")
-    except importlib.metadata.PackageNotFoundError:
+    wheel = installed_wheel("amd-aiter")
+    if wheel is None:
         return None
-    record = wheel.read_text("RECORD") or ""
     # Of tens of thousands of lines; an expression for the whole text takes five times as long.
-    some = "\n".join(line for line in record.splitlines() if "/include/ck_tile/" in line)
-    lines = re.findall(r"^(.*/include)/(ck_tile/[^,\n]*),sha256=([^,]+),", some, re.M)
+    some = [line for line in wheel.record().splitlines() if b"/include/ck_tile/" in line]
+    pattern = r"^(.*/include)/(ck_tile/[^,\n]*),sha256=([^,]+),"
+    lines = re.findall(pattern, b"\n".join(some).decode(), re.M)
     root = next((root for root, name, _ in lines if name == "ck_tile/core.hpp"), None)
     if root is None:
         return None
     content = "\n".join(f"{name} {sha}" for r, name, sha in sorted(lines) if r == root)
     return CkTree(
-        include=Path(str(wheel.locate_file(root))),
+        include=wheel.folder / root,
         source=f"amd-aiter {wheel.version}",
         fingerprint=hashlib.sha256(content.encode()).hexdigest(),
     )

@@ -227,7 +227,8 @@ def _sources_stamp() -> str:
 
 
 def _without_files() -> str:
-    return "\0".join((_devices(), *_FLAGS, *_NEEDED_LIBRARIES, _EXPORTS))
+    units = (f"{name} {pattern}" for name, pattern in _JOINED.items())
+    return "\0".join((_devices(), *_FLAGS, *_NEEDED_LIBRARIES, _EXPORTS, *units))
 
 
 def _key(toolchain: Toolchain, cpu: str) -> str:

@@ -207,15 +207,15 @@ void load(Wave& w, const Code& c) {
   alignas(64) u32 straight[kLanes];  // what goes to LDS
   u32* rows = c.inst->lds ? straight : w.v[c.dst];
   Element elements[kLanes] = {};  // read before the registers, which may hold the addresses
-  each_lane_once(w, [&](int l) {
+  each_lane(w, [&](int l) {
     w.lane = l;
     if (const u8* place = buffer.place(l, 0, bytes)) std::memcpy(&elements[l], place, bytes);
   });
   w.lane = -1;
-  each_lane_once(w, [&](int l) { put<registers>(rows, l, format, elements[l]); });
+  each_lane(w, [&](int l) { put<registers>(rows, l, format, elements[l]); });
   count_load(w, static_cast<int>(bytes));
   if (!c.inst->lds) return;
-  each_lane_once(w, [&](int l) {
+  each_lane(w, [&](int l) {
     const u64 to = u64{lds_base(w)} + static_cast<u32>(c.offset) + 4 * static_cast<u64>(l);
     if (to + 4 <= w.lds_bytes) std::memcpy(w.lds + to, &straight[l], 4);
   });
@@ -243,7 +243,7 @@ void store(Wave& w, const Code& c) {
   const u32 bytes = format.layout.bytes();
   int source[4];
   sources_of(w, format, registers.components, source);
-  each_lane_once(w, [&](int l) {
+  each_lane(w, [&](int l) {
     w.lane = l;
     Element element = 0;
     for (int n = 0, at = 0; n < format.layout.components(); at += format.layout.bits[n++]) {

@@ -87,7 +87,7 @@ template <class Bits, int exponent_bits, int mantissa_bits, bool into_exec>
 void compare_class(Wave& w, const Code& c) {
   const u32 *a = source_row(w, c, 0), *wanted = source_row(w, c, 1);
   u64 mask = 0;
-  each_lane_once(w, [&](int l) {
+  each_lane(w, [&](int l) {
     const u32 found = class_of(get_lane<Bits>(a, l), exponent_bits, mantissa_bits);
     mask |= u64{(found & wanted[l]) != 0} << l;
   });

@@ -96,7 +96,7 @@ CKEMU_INLINE void each_lane(const Wave& w, Body body) {
   for (u64 left = exec; left != 0; left &= left - 1) body(__builtin_ctzll(left));
 }
 
-/// The same with the body once in the code, not twice and unrolled: for long bodies that do not vectorise.
+/// The same with the body once in the code, not twice and unrolled: for bodies that take longer than the loop.
 template <class Body>
 CKEMU_INLINE void each_lane_once(const Wave& w, Body body) {
 #pragma clang loop unroll(disable)

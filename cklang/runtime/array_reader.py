@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A C function that reads what a call's key needs of an array.
+"""C functions that read what a call's key needs of an array, or compare arrays with a known key.
 
 An array's attributes take Python a microsecond; ``array_reader.cpp`` reads NumPy's own struct, and
 what torch exports of a tensor for DLPack. It is compiled once a machine, when a call is repeated
@@ -9,7 +9,7 @@ for the first time; without a compiler :mod:`cklang.runtime.call_key` reads the 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -22,10 +22,14 @@ from cklang.toolchain.built_library import compiled_library
 from cklang.toolchain.log import logger
 from cklang.toolchain.python_function import python_function, words, words_of_python
 
-__all__ = ["ArrayReader", "array_reader"]
+__all__ = ["ArrayComparer", "ArrayReader", "array_comparer", "array_reader"]
 
 ArrayReader = Callable[[object, list[Any], list[int]], bool]
 """Takes a value, the key so far and the addresses so far; False: Python must look at the value."""
+
+ArrayComparer = Callable[[tuple[Any, ...], int, Sequence[object]], list[int] | None]
+"""Takes a known key, the place in it where arguments begin, and the values of a call; returns their
+addresses, or None where the key does not say, or not only, what they are."""
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
 _FLAGS = ("-O2", "-fno-exceptions", "-fno-rtti", "-Wall", "-Wextra")
@@ -46,6 +50,12 @@ _PYTHON = (
     "PyObject_GetAttr",
     "PyObject_CallNoArgs",
     "PyErr_Clear",
+    "PyObject_Size",
+    "PySequence_GetItem",
+    "PyTuple_GetItem",
+    "PyLong_AsLongLong",
+    "PyObject_RichCompareBool",
+    "PyList_New",
 )
 """The functions of ``ck_python``, in its order."""
 _NAMES = ("requires_grad", "is_neg", "dtype", "device")
@@ -61,11 +71,17 @@ def array_reader(torch: ModuleType | None) -> ArrayReader | None:
     library = _library()
     if library is None:
         return None
-    python = words(*words_of_python(*_PYTHON), id(True), id(False))
+    python = words(*words_of_python(*_PYTHON), id(True), id(False), id(None))
     classes = words(object.__basicsize__, id(np.ndarray), *_words_of_torch(torch), *map(id, _NAMES))
     library.ck_learn(python, classes)
     reader = _function(library)
     return reader if _agrees(reader) else None
+
+
+def array_comparer() -> ArrayComparer | None:
+    """Return the C function that compares a call with a known key, once there is a reader."""
+    library = _library()
+    return None if library is None else _comparing_function(library)
 
 
 def _words_of_torch(torch: ModuleType | None) -> tuple[int | None, ...]:
@@ -97,6 +113,11 @@ def _library() -> ctypes.CDLL | None:
 @cache
 def _function(library: ctypes.CDLL) -> ArrayReader:
     return python_function(library, "ck_read")
+
+
+@cache
+def _comparing_function(library: ctypes.CDLL) -> ArrayComparer:
+    return python_function(library, "ck_compare")
 
 
 _kept: list[object] = []

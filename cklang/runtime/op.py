@@ -83,6 +83,8 @@ class Op(PlannedOp):
             functools.update_wrapper(self, program.function)
         super().__init__(program, request)
         self._memo: BoundedMemo[object, Ready] = BoundedMemo(_MEMO_LIMIT)
+        self._repeated: tuple[tuple[Any, ...], Ready] | None = None
+        """The key of the last call that was known, and what such calls need."""
         self.serial = new_serial(self)
         self._last: tuple[CallPlan, LaunchCounters | None, int, bool, CallTimer | None] | None = (
             None
@@ -133,9 +135,10 @@ class Op(PlannedOp):
         return self._traced(args, kwargs, out, device)
 
     def _traced(self, args: Any, kwargs: Any, out: Any, device: str | None) -> Any:
-        from cklang.torch import dispatch
+        # dynamo guards each module on the way to the function: it reads the shortest one.
+        from cklang.torch.dispatch import call
 
-        return dispatch.call(self, args, kwargs, out, device)
+        return call(self, args, kwargs, out, device)
 
     def called(self, values: Sequence[Any], out: Any, device: str | None) -> Any:
         """Run it, whoever traces: what the custom op of torch does.
@@ -150,6 +153,11 @@ class Op(PlannedOp):
             CkError: As a call.
         """
         device, about = self._about(None, device)
+        last = self._repeated
+        if last is not None and out is None:
+            again = call_key.repeated(last[0], about, values)
+            if again is not None:
+                return one_or_all(self._run(last[1], again, values, None, True))
         try:
             call = call_key.of_call(self._parameters, values, out, about)
         except CkError as mistake:
@@ -160,8 +168,11 @@ class Op(PlannedOp):
         if ready is None:
             ready = self._prepare(values, out, device)
             self._memo.put(call.key, ready)
-        elif not call_key.reads_in_c:
-            call_key.read_in_c()
+        else:
+            if not call_key.reads_in_c:
+                call_key.read_in_c()
+            if out is None and not call.numbers:
+                self._repeated = call.key, ready
         result = self._run(ready, call, values, out, memoised)
         return result if out is not None else one_or_all(result)
 
@@ -354,9 +365,9 @@ class Op(PlannedOp):
         return results
 
     def _traced_group(self, calls: Sequence[Sequence[Any]], device: str | None) -> list[Any]:
-        from cklang.torch import dispatch
+        from cklang.torch.dispatch import call_group
 
-        return dispatch.call_group(self, calls, device)
+        return call_group(self, calls, device)
 
     def _prepare_group(self, calls: Sequence[Sequence[Any]], device_name: str | None) -> Ready:
         from cklang.build.builder import shared_builder

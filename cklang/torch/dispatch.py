@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.compiler import is_dynamo_compiling
 
 from cklang.errors import CkError, error
 from cklang.frontend.signature import Parameter
@@ -28,6 +29,10 @@ _ARG, _NAME, _VALUE = "arg", "name", "value"
 
 _TENSOR, _NUMBER, _TEXT, _NONE = "a tensor", "a number", "a string", "None"
 
+_CUSTOM_OPS = getattr(torch.ops, NAMESPACE)
+_Tensor = torch.Tensor
+"""dynamo guards each attribute that :func:`call` reads, at every call: these are one each."""
+
 
 def call(op: AnyOp, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any, device: Any) -> Any:
     """Return the result of a call as its custom op gives it; arguments as of a call.
@@ -44,7 +49,7 @@ def call(op: AnyOp, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any, de
         tuple([(word, _kind(value)) for word, value in kwargs.items()]),
         len(outs),
     )
-    custom = getattr(getattr(getattr(torch.ops, NAMESPACE), name), overload)
+    custom = getattr(getattr(_CUSTOM_OPS, name), overload)
     values = []
     for source, where in sources:
         if source == "arg":
@@ -54,7 +59,7 @@ def call(op: AnyOp, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any, de
         else:
             values.append(where)
     if out is None:
-        if not torch.compiler.is_dynamo_compiling() and is_differentiated(values):
+        if not is_dynamo_compiling() and is_differentiated(values):
             return differentiated(op, custom, values, device)
         return custom(*values, device=device)
     custom(*values, device=device, **dict(zip(targets, outs, strict=True)))
@@ -67,7 +72,7 @@ def call_group(op: AnyOp, calls: Sequence[Sequence[Any]], device: Any) -> list[A
 
 
 def _kind(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, _Tensor):
         return "a tensor"
     if value is None:
         return "None"

@@ -24,7 +24,15 @@ from cklang.torch.fake import fake_results
 from cklang.torch.gradient import autograd_kernel
 from cklang.torch.schema import Form, schema_of
 
-__all__ = ["LIBRARY", "NAMESPACE", "TAGS", "custom_op_of", "name_of", "refuse_gradients"]
+__all__ = [
+    "LIBRARY",
+    "NAMESPACE",
+    "TAGS",
+    "custom_op_of",
+    "kernel_of",
+    "name_of",
+    "refuse_gradients",
+]
 
 NAMESPACE = "cklang"
 LIBRARY: Any = torch.library.Library(NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]
@@ -45,6 +53,8 @@ class _Registered:
     """Its overloads by how they are called."""
 
 
+_kernels: dict[Any, Callable[..., Any]] = {}
+"""What computes each overload that returns new tensors."""
 _registered: WeakKeyDictionary[AnyOp, _Registered] = WeakKeyDictionary()
 _names: set[str] = set()
 
@@ -91,6 +101,14 @@ def name_of(overload: Any) -> tuple[str, str]:
     return overload._opname, overload._overloadname
 
 
+def kernel_of(overload: object) -> Callable[..., Any] | None:
+    """Return what computes a custom op of an op, below autograd; None of anything else.
+
+    It takes what the overload takes, and goes through no dispatcher.
+    """
+    return _kernels.get(overload)
+
+
 def _register(op: AnyOp, name: str, form: Form) -> Any:
     results = len(op.program.signature.results)
     LIBRARY.define(schema_of(name, op.program.parameters, results, form), tags=TAGS)
@@ -104,6 +122,7 @@ def _register(op: AnyOp, name: str, form: Form) -> Any:
     if form.is_out:
         refuse_gradients(op.program.name, overload, overloaded)
     else:
+        _kernels[overload] = kernel
         autograd = autograd_kernel(op, overload, kernel)
         LIBRARY.impl(overloaded, autograd, "Autograd", with_keyset=True)
         register_batching(op, overload, qualname, LIBRARY)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cklang.errors import CkError
 from cklang.frontend.signature import Parameter
 from cklang.runtime import call_key
-from cklang.runtime.array_reader import ArrayReader, array_reader
+from cklang.runtime.array_reader import ArrayReader, array_comparer, array_reader
 from cklang.runtime.tracing import TracedArgumentError
 from cklang.source import Source, Span
 from cklang.types import dims, f16
@@ -80,6 +80,61 @@ def test_tensors_have_the_same_key(reader: ArrayReader, data: st.DataObject) -> 
     by_python, by_c = keys(reader, tensor, out=tensor)
     assert by_python == by_c
     assert by_c[1] == [tensor.data_ptr()] * 2
+
+
+@given(st.data(), st.booleans())
+def test_a_known_key_tells_which_calls_are_like_its_own(
+    reader: ArrayReader, data: st.DataObject, is_torch: bool
+) -> None:
+    comparer = array_comparer()
+    assert comparer is not None
+    dtypes = st.sampled_from((np.float16, np.float32, np.int8))
+    calls = [[data.draw(dtypes.flatmap(views)) for _ in range(2)] for _ in range(2)]
+    # Also two that differ in one array alone, or not at all.
+    calls.append([calls[0][0].copy(order="K"), calls[data.draw(st.integers(0, 1))][1]])
+    if is_torch:
+        calls = [[torch.from_numpy(x.copy()).t_() if x.ndim == 2 else x for x in c] for c in calls]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(call_key, "_reader", reader)
+        patch.setattr(call_key, "_comparer", comparer)
+        about = ("about", None)
+        known, *others = [
+            call_key.of_call([PARAMETER] * 2, call, None, about) for call in (calls[0], *calls)
+        ]
+        for call, other in zip(calls, others, strict=True):
+            again = call_key.repeated(known.key, about, call)
+            assert (again is not None) == (known.key == other.key)
+            if again is not None:
+                assert (again.key, again.addresses) == (other.key, other.addresses)
+            assert call_key.repeated(known.key, ("another", None), call) is None
+            assert call_key.repeated(known.key, about, call[:1]) is None
+            assert call_key.repeated(known.key, about, [*call, None]) is None
+
+
+def test_optional_arguments_are_compared_and_numbers_are_not(reader: ArrayReader) -> None:
+    comparer = array_comparer()
+    assert comparer is not None
+    array = np.zeros((2, 3), np.float16)
+    key: list[Any] = ["about", None]
+    assert reader(array, key, [])
+    assert comparer(tuple(key), 1, (None, array)) == [array.ctypes.data]
+    assert comparer(tuple(key), 1, (array, None)) is None
+    assert comparer(tuple(key), 1, (0, array)) is None
+    assert comparer((*key, float), 1, (None, array, 1.0)) is None
+    assert comparer(tuple(key), 1, 3) is None  # type: ignore[arg-type]
+
+
+def test_a_tensor_that_wants_a_gradient_is_not_like_one_that_does_not(
+    reader: ArrayReader,
+) -> None:
+    comparer = array_comparer()
+    assert comparer is not None
+    weight = torch.nn.Parameter(torch.zeros(3, 4))
+    key: list[Any] = []
+    with torch.no_grad():
+        assert reader(weight, key, [])
+        assert comparer(tuple(key), 0, (weight,)) == [weight.data_ptr()]
+    assert comparer(tuple(key), 0, (weight,)) is None
 
 
 def test_an_array_that_cannot_be_written_has_another_key_as_out(reader: ArrayReader) -> None:

@@ -162,6 +162,25 @@ def test_launches_of_a_call_made_again_and_again_are_one_call_into_c(
 
 
 @pytest.mark.usefixtures("stencils")
+def test_a_call_like_the_last_one_makes_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    op, arrays = one.using(PLAIN), values(1)
+    for _ in range(3):
+        op(*arrays, device=GPU)
+    others, smaller = values(1, seed=3), values(1, seed=4)
+    smaller[0] = smaller[0][:5]
+    op(*smaller, device=GPU)
+    np.testing.assert_array_equal(op(*others, device=GPU), expected(others))
+
+    def forbidden(*_: Any) -> Any:
+        raise AssertionError("the arrays are compared with the key of the last call")
+
+    monkeypatch.setattr(call_key, "of_call", forbidden)
+    np.testing.assert_array_equal(op(*others, device=GPU), expected(others))
+    with pytest.raises(AssertionError, match="are compared"):
+        op(*smaller, device=GPU)
+
+
+@pytest.mark.usefixtures("stencils")
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_calls_are_known_again_once_c_reads_their_arrays(
     library: str, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -91,13 +92,41 @@ def test_the_activation_is_in_the_epilogue_though_torch_reshapes_in_between() ->
     assert "reshape" not in str(program.function)
 
 
-def test_inputs_and_copies_of_them_are_results_too() -> None:
+@pytest.mark.parametrize("grad", [False, True])
+def test_inputs_and_copies_of_them_are_results_too(grad: bool) -> None:
     def model(x: Tensor) -> tuple[Tensor, ...]:
         return x, x.clone(), x.view(-1), x * 2, (x * 2).t()
 
     x = torch.randn(3, 4)
-    for got, want in zip(compiled(model)(x), model(x), strict=True):
+    with torch.set_grad_enabled(grad):
+        results = compiled(model)(x)
+    for got, want in zip(results, model(x), strict=True):
         torch.testing.assert_close(got, want)
+    assert results[0] is x
+    assert results[2]._base is x
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_a_graph_that_computes_alone_is_called_without_the_wrapper_of_gradients(grad: bool) -> None:
+    def model(x: Tensor) -> Tensor:
+        return functional.relu(x) * 2
+
+    x = torch.randn(3, 4)
+    files: set[str] = set()
+
+    def note(frame: Any, event: str, _: object) -> None:
+        files.add(frame.f_code.co_name if event == "call" else "")
+
+    with torch.set_grad_enabled(grad):
+        run = compiled(model, fullgraph=True)
+        run(x)
+        sys.setprofile(note)
+        try:
+            got = run(x)
+        finally:
+            sys.setprofile(None)
+    torch.testing.assert_close(got, model(x))
+    assert ("runtime_wrapper" in files) == grad
 
 
 def test_mutated_inputs() -> None:

@@ -87,6 +87,28 @@ def test_torch_finds_nothing_wrong_with_results_that_the_caller_passes() -> None
     assert same(outs, normed(x, gain))
 
 
+@pytest.mark.parametrize("grad", [False, True])
+def test_the_backend_calls_an_op_without_the_dispatcher(
+    grad: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    called = type(linear).called
+
+    def noting(op: Any, values: Any, out: Any, device: Any) -> Any:
+        frame = sys._getframe(2)
+        calls.append(frame.f_code.co_filename.rpartition("/")[2])
+        return called(op, values, out, device)
+
+    monkeypatch.setattr(type(linear), "called", noting)
+    run = torch.compile(lambda x, w: linear(x, w), backend="cklang", fullgraph=True)
+    args = half(5, 7), half(6, 7)
+    with torch.set_grad_enabled(grad):
+        assert same(run(*args), linear(*args)), "torch still traces when it calls first"
+        calls.clear()
+        assert same(run(*args), linear(*args))
+    assert calls[0] == "run.py" != calls[1]
+
+
 @pytest.mark.parametrize("name", sorted(CASES.keys() - {"numbers"}))
 def test_one_graph_serves_all_sizes(name: str) -> None:
     op, values = CASES[name]

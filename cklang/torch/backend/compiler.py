@@ -51,7 +51,7 @@ def cklang_backend(
     def lowered(part: GraphModule) -> tuple[Program, ...]:
         return divided(part, "saved", choices)[1]
 
-    def compile_part(part: GraphModule, what: str) -> GraphModule:
+    def compile_part(part: GraphModule, what: str) -> Callable[..., Any]:
         return compiled(part, what, choices, "; ".join(reasons))
 
     divide = divided_by(choices.saved, lowered, choices.device, reasons.append)
@@ -81,7 +81,9 @@ def options_of(options: Mapping[str, Any]) -> Options:
     return choices
 
 
-def compiled(graph: GraphModule, what: str, options: Options, saved: str = "") -> GraphModule:
+def compiled(
+    graph: GraphModule, what: str, options: Options, saved: str = ""
+) -> Callable[..., Any]:
     """Return a graph of aten ops with programs in the places of the nodes that they compute.
 
     Args:

@@ -6,18 +6,20 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from cklang.device.arrays import to_numpy
+from cklang.device.arrays import to_numpy, torch_dtype
 from cklang.ir.nodes import Value
 from cklang.reference.evaluate import evaluate
+from cklang.runtime.tracing import is_traced
 from cklang.torch.backend.partition import Parts, is_free
 from cklang.torch.backend.program import Output, Program
 from cklang.torch.backend.weights import converted, prepared
+from cklang.torch.library import kernel_of
 from cklang.types import Dim, bf16, extent_value
 
 __all__ = ["Options", "assembled"]
@@ -35,11 +37,10 @@ class Options:
     """What a forward graph saves for its backward graph: a key of ``saved.SAVED``."""
 
 
-class _Runner(torch.nn.Module):
-    """Runs one program."""
+class _Runner:
+    """Runs one program: a plain function, since each module on the way costs a microsecond."""
 
     def __init__(self, program: Program, parameters: frozenset[str], options: Options) -> None:
-        super().__init__()
         self.op = program.op
         self.options = options
         function = program.function
@@ -51,24 +52,36 @@ class _Runner(torch.nn.Module):
         )
         self._dims = _axes_of_dims(function.params)
         self._finish = tuple(
-            _finish(value, output)
-            for value, output in zip(function.results, program.outputs, strict=True)
+            (index, finish)
+            for index, (value, output) in enumerate(
+                zip(function.results, program.outputs, strict=True)
+            )
+            if (finish := _finish(value, output)) is not None
         )
 
-    def forward(self, *args: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def run(self, *args: torch.Tensor) -> Sequence[torch.Tensor]:
         """Return the results, in torch's shapes and dtypes."""
         # Kernels read what is in memory; torch negates some views only when it reads them.
         tensors = [each.resolve_neg() if each.is_neg() else each for each in args]
         for place in self._weights:
             tensors[place] = prepared(args[place])
         results = self._reference(tensors) if self.options.reference else self._launch(tensors)
+        if not self._finish:
+            return results
+        finished = list(results)
         dims = {name: args[place].shape[axis] for name, (place, axis) in self._dims.items()}
-        pairs = zip(self._finish, results, strict=True)
-        return tuple(finish(result, dims) for finish, result in pairs)
+        for index, finish in self._finish:
+            finished[index] = finish(finished[index], dims)
+        return finished
 
     def _launch(self, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
-        with torch.no_grad():
-            result = self.op(*tensors, device=self.options.device)
+        device = self.options.device
+        if is_traced() or torch.is_grad_enabled():
+            with torch.no_grad():
+                result = self.op(*tensors, device=device)
+        else:
+            # What a call does when nobody traces it.
+            result = self.op.called(tensors, None, device)
         return result if isinstance(result, tuple) else (result,)
 
     def _reference(self, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
@@ -96,12 +109,19 @@ def _axes_of_dims(params: Sequence[Value]) -> Mapping[str, tuple[int, int]]:
     }
 
 
-def _finish(
-    value: Value, output: Output
-) -> Callable[[torch.Tensor, Mapping[str, int]], torch.Tensor]:
-    """Return what gives a result of a program the shape and the dtype that torch expects."""
+_Finish: TypeAlias = Callable[[torch.Tensor, Mapping[str, int]], torch.Tensor]
+"""Takes a result and the extents of dims."""
+
+
+def _finish(value: Value, output: Output) -> _Finish | None:
+    """Return what gives a result of a program the shape and the dtype that torch expects.
+
+    None: it has them.
+    """
     is_reshaped = value.type.shape != output.shape
     dtype = output.fake.dtype
+    if not is_reshaped and not output.order and torch_dtype(value.type.dtype) == dtype:
+        return None
 
     def finish(result: torch.Tensor, dims: Mapping[str, int]) -> torch.Tensor:
         if is_reshaped:
@@ -119,8 +139,8 @@ def assembled(
     programs: Sequence[Program],
     parameters: frozenset[str],
     options: Options,
-) -> GraphModule:
-    """Return the graph with a call for each program.
+) -> Callable[..., Any]:
+    """Return the graph with a call for each program, as a function.
 
     Args:
         graph: Of aten ops.
@@ -153,12 +173,30 @@ def assembled(
     for _, _, step in sorted(steps, key=lambda step: step[:2]):
         if isinstance(step, Node):
             copies[step] = result.node_copy(step, lambda each: _copied(result, copies, each))
+            copies[step].target = _direct(step.target)
         else:
-            _add_program(result, root, copies, step, _Runner(step, parameters, options))
+            _add_program(result, copies, step, _Runner(step, parameters, options))
     (output,) = graph.graph.find_nodes(op="output")
     result.node_copy(output, lambda each: _copied(result, copies, each))
     result.lint()
-    return GraphModule(root, result)
+    # The method itself: called as a module, it is five functions away.
+    return GraphModule(root, result).forward
+
+
+def _direct(target: Any) -> Any:
+    """Return what computes a custom op of cklang without torch's dispatcher; others as they are.
+
+    The nodes of a compiled graph are below autograd.
+    """
+    kernel = kernel_of(target)
+    if kernel is None:
+        return target
+
+    def run(*values: Any, **options: Any) -> Any:
+        return (target if is_traced() else kernel)(*values, **options)
+
+    run.__name__ = target._opname
+    return run
 
 
 def _is_size(node: Node, parts: Parts) -> bool:
@@ -179,13 +217,12 @@ def _copied(result: Graph, copies: dict[Node, Node], node: Node) -> Node:
 
 
 def _add_program(
-    result: Graph, root: torch.nn.Module, copies: dict[Node, Node], program: Program, run: _Runner
+    result: Graph, copies: dict[Node, Node], program: Program, runner: _Runner
 ) -> None:
     """Add the call of a program, and a node for each of its results."""
     name = program.op.program.name
     inputs = tuple(_copied(result, copies, node) for node in program.inputs)
-    root.add_module(name, run)
-    call = result.call_module(name, inputs)
+    call = result.create_node("call_function", runner.run, inputs, name=name)
     several: dict[Node, dict[int, Node]] = {}
     for place, output in enumerate(program.outputs):
         item = result.call_function(operator.getitem, (call, place))

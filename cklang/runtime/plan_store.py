@@ -49,15 +49,20 @@ __all__ = [
     "StoredLaunch",
     "StoredPlan",
     "address_of",
+    "address_of_check",
     "call_plan",
     "find",
+    "is_right",
     "keep",
+    "note_right",
 ]
 
 MOST = 64
 """How many plans a process looks for and keeps: the first ones, for which a user waits."""
 
 _KIND, _FILE = "plan", "plan.pickle"
+_RIGHT = "right"
+"""Calls in which a check found no mistake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +98,8 @@ class KeptPlan:
 
 _asked = itertools.count()
 """The plans that this process has looked for."""
+_checked = itertools.count()
+"""The checks that it has."""
 
 
 def address_of(
@@ -101,6 +108,7 @@ def address_of(
     outs: Sequence[Array] | None,
     device: str | None,
     request: Request,
+    asked: Iterator[int] | None = None,
 ) -> Mapping[str, Any] | None:
     """Return what the launches of a call depend on; None if they are planned in each process.
 
@@ -110,6 +118,7 @@ def address_of(
         outs: The arrays that take its results; None for new ones.
         device: Where, as in a call.
         request: What somebody asked for.
+        asked: Counts what this process has looked for; None: plans.
 
     Raises:
         CkBuildError: B001, B004, there is nothing to build kernels with.
@@ -124,7 +133,7 @@ def address_of(
         or strategy != Heuristic()
         or knobs.BUNDLE.get()
     )
-    if own or not knobs.PLANS.get() or next(_asked) >= MOST:
+    if own or not knobs.PLANS.get() or next(asked or _asked) >= MOST:
         return None
     spec = target_of(device_named(device, defaults)).spec
     layouts = [TensorLayout.of(name, array) for name, array in binding.arrays.items()]
@@ -190,6 +199,33 @@ def keep(
         builder.store.get_or_build(_KIND, address, write)
     except (CkError, OSError):
         return  # the kernels were built: the call itself needs no more room
+
+
+def address_of_check(
+    function: Function, binding: Binding, device: str | None, request: Request
+) -> Mapping[str, Any] | None:
+    """Return what a check of a call without ``out`` depends on; None if it is made anew."""
+    try:
+        return address_of(function, binding, None, device, request, _checked)
+    except CkError:
+        return None  # nothing builds kernels here, and nothing keeps what they are made of
+
+
+def is_right(address: Mapping[str, Any] | None) -> bool:
+    """Whether an earlier process found no mistake in a call."""
+    if address is None:
+        return False
+    return shared_builder().store.find(_RIGHT, digest_of(_RIGHT, address)) is not None
+
+
+def note_right(address: Mapping[str, Any] | None) -> None:
+    """Keep that a call has no mistake; not where the cache cannot be written."""
+    if address is None:
+        return
+    try:
+        shared_builder().store.get_or_build(_RIGHT, address, lambda _: {})
+    except (CkError, OSError):
+        return
 
 
 def _stored(step: Step, builder: Builder) -> StoredLaunch:

@@ -75,6 +75,7 @@ START_UP: Table = {
         "cklang.ir.parser",
         "cklang.ir.verifier",
     ),
+    "cklang.runtime.check": ("cklang.runtime.plan_store",),
     "cklang.runtime.op": (
         "cklang.build.builder",
         "cklang.runtime.plan_store",

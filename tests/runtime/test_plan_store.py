@@ -28,12 +28,17 @@ from tests.support.kept_plans import as_in_a_new_process, kept_plans, run_kept
 from tests.support.typed import last
 
 B, M, N, K = ck.dims("B M N K")
-GPU = "emu:gfx942"
+GPU, OLD = "emu:gfx942", "emu:gfx90a"
 PLAIN = narrow(0, warp_tile=DEEP)
 
 
 @ck.op
 def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
+    return x @ w.T
+
+
+@ck.op
+def eighths(x: ck.fp8[M, K], w: ck.fp8[N, K]) -> ck.f16[M, N]:
     return x @ w.T
 
 
@@ -216,6 +221,39 @@ def test_a_cache_that_cannot_be_written_keeps_nothing(monkeypatch: pytest.Monkey
         monkeypatch.undo()
         as_in_a_new_process(linear)(*args, device=GPU)
         assert not plans.read
+
+
+def test_a_check_that_found_no_mistake_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, w, wide = ck.f16[70, 64], ck.f16[64, 64], ck.f16[71, 64]
+    real = np.ones((70, 64), np.float16)
+
+    def forbidden(*_: Any) -> Any:
+        raise AssertionError("it is planned again")
+
+    def ok(op: Op, *args: Any, device: str = GPU) -> bool:
+        return as_in_a_new_process(op).check(*args, device=device).ok
+
+    with kept_plans():
+        assert ok(linear, x, w)
+        assert ok(linear, wide, w), "other sizes are checked"
+        monkeypatch.setattr(Op, "planned", forbidden)
+        assert ok(linear, x, w)
+        for op, args, device in (
+            (linear, (x, w), "emu:gfx950"),
+            (linear, (real, w), GPU),
+            (linear.using(PLAIN), (x, w), GPU),
+            (linear, (x, ((64, 64), "f16", (1, 64))), GPU),
+        ):
+            with pytest.raises(AssertionError, match="planned again"):
+                ok(op, *args, device=device)
+
+
+def test_a_check_that_found_a_mistake_is_made_again() -> None:
+    # No kernel of this GPU multiplies 8-bit floats.
+    args = ck.fp8[70, 64], ck.fp8[64, 64]
+    with kept_plans():
+        reports = [as_in_a_new_process(eighths).check(*args, device=OLD) for _ in range(2)]
+        assert [[each.code for each in report.mistakes] for report in reports] == [["K102"]] * 2
 
 
 NEW_PROCESS = """

@@ -45,15 +45,19 @@ def kept_plans() -> Iterator[Plans]:
         return plan
 
     with pytest.MonkeyPatch.context() as patch, knobs.scope(CKLANG_PLANS="1"):
-        kind = f"plan-{uuid.uuid4().hex[:8]}"
-        patch.setattr(plan_store, "_KIND", kind)
-        patch.setattr(plan_store, "_asked", itertools.count())
+        own = uuid.uuid4().hex[:8]
+        kinds = {"_KIND": f"plan-{own}", "_RIGHT": f"right-{own}"}
+        for name, kind in kinds.items():
+            patch.setattr(plan_store, name, kind)
+        for name in ("_asked", "_checked"):
+            patch.setattr(plan_store, name, itertools.count())
         patch.setattr(plan_store, "keep", noted)
         patch.setattr(plan_store, "find", read)
         try:
             yield plans
         finally:
-            shutil.rmtree(shared_builder().store.base / kind, ignore_errors=True)
+            for kind in kinds.values():
+                shutil.rmtree(shared_builder().store.base / kind, ignore_errors=True)
 
 
 def as_in_a_new_process(op: Op) -> Op:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, in_kernel_invocation_manager
 
 from cklang.device.arrays import (
     Array,
@@ -29,7 +29,7 @@ from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.result_orders import with_result_orders
 
-__all__ = ["bound", "fake_results"]
+__all__ = ["bound", "fake_results", "fake_rule"]
 
 _MEMO_LIMIT = 256
 _Memo: TypeAlias = BoundedMemo[object, tuple[ResultLayout, ...]]
@@ -77,6 +77,35 @@ def fake_results(op: AnyOp, values: Sequence[Any]) -> list[torch.Tensor]:
     tensors = [value for value in values if isinstance(value, torch.Tensor)]
     empty = _empty_like(tensors[0] if tensors else torch.empty(()))
     return [_result(layout, empty) for layout in _layouts_of(op, values)]
+
+
+def fake_rule(fake: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what a fake mode calls for a custom op: ``fake`` at once where that is all there is.
+
+    Its own way hashes all arguments for a cache which custom ops are then not looked up in, and
+    takes them apart and together again: three quarters of a fake call.
+    """
+
+    def run(mode: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if not _is_fake_alone(mode, args):
+            return mode.__torch_dispatch__(func, types, args, kwargs)
+        with mode:
+            return fake(*args)
+
+    return run
+
+
+def _is_fake_alone(mode: FakeTensorMode, values: Sequence[Any]) -> bool:
+    """Whether tensors are fakes of a mode, which knows no values of theirs."""
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    return (
+        bool(tensors)
+        and not mode.propagate_real_tensors
+        and all(
+            type(each) is FakeTensor and each.fake_mode is mode and each.constant is None
+            for each in tensors
+        )
+    )
 
 
 def _layouts_of(op: AnyOp, values: Sequence[Any]) -> tuple[ResultLayout, ...]:

@@ -14,13 +14,14 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from cklang.errors import error
 from cklang.frontend.program import Program
 from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.tracing import TracedArgumentError
 from cklang.torch.batching import register_batching
-from cklang.torch.fake import fake_results
+from cklang.torch.fake import fake_results, fake_rule
 from cklang.torch.gradient import autograd_kernel
 from cklang.torch.schema import Form, schema_of
 
@@ -118,7 +119,11 @@ def _register(op: AnyOp, name: str, form: Form) -> Any:
     for device in DEVICES:
         LIBRARY.impl(overloaded, kernel, device)
     overload = getattr(getattr(getattr(torch.ops, NAMESPACE), name), form.overload)
-    torch.library.register_fake(qualname, _fake(op, form), lib=LIBRARY)
+    fake = _fake(op, form)
+    torch.library.register_fake(qualname, fake, lib=LIBRARY)
+    if not form.is_out:
+        rule = fake_rule(fake)
+        torch.library.register_torch_dispatch(qualname, FakeTensorMode, rule, lib=LIBRARY)
     if form.is_out:
         refuse_gradients(op.program.name, overload, overloaded)
     else:

@@ -2,13 +2,14 @@
 """Host time of ops in torch, in microseconds: eager, compiled, and while torch traces.
 
 ``python benchmarks/torch_overhead.py [rounds] [backend]`` prints a table. Calls are of a product of
-64x64x32, without the time that the emulator's engine reports for its kernel. "A custom op without
-cklang" computes nothing: its times, compiled and not, are what torch takes. Fake calls launch
-nothing: an op of one product, one of four parameters, and a block of Llama of eleven, with sizes
-that are numbers and with symbolic ones. The last row is the first call of a Llama block through
-``torch.compile(backend="cklang")`` less the second: torch's tracing, the backend, and kernels,
-which are read from the cache if the script ran before. Another model was compiled before it, so
-that torch is imported.
+64x64x32, without the time that the emulator's engine reports for its kernel; those "without a
+launch" have none, as their result has no rows. "A custom op without cklang" computes nothing: its
+times, compiled and not, are what torch takes, and so is "an empty function, compiled". Fake calls
+launch nothing: an op of one product, one of four parameters, and a block of Llama of eleven, with
+sizes that are numbers and with symbolic ones. The last row is the first call of a Llama block
+through ``torch.compile(backend="cklang")`` less the second: torch's tracing, the backend, and
+kernels, which are read from the cache if the script ran before. Another model was compiled before
+it, so that torch is imported.
 """
 
 from __future__ import annotations
@@ -94,6 +95,37 @@ def calls_of(op: Op, backend: str) -> dict[str, Callable[[], object]]:
         "node of a graph": lambda: graph.forward(x, w),
         "compiled": lambda: compiled(x, w),
     }
+
+
+def without_launch(op: Op) -> dict[str, Callable[[], object]]:
+    """Return ways to call an op whose result has no rows: all that the host does but launch.
+
+    After an emulated kernel the caches of the CPU are cold, which a GPU's kernel does not do.
+    """
+    x, w = torch.empty(0, 32).half(), torch.randn(64, 32).half()
+    plain = plain_custom_op()
+
+    def nothing(graph: Any, examples: Any) -> Callable[..., Any]:
+        del graph, examples
+        return lambda *_: (w,)
+
+    compiled: dict[str, tuple[Callable[..., Any], Any]] = {
+        "an empty function, compiled": (lambda a, b: a @ b.T, nothing),
+        "a custom op that computes nothing, compiled (aot_eager)": (plain, "aot_eager"),
+        "compiled (aot_eager)": (op, "aot_eager"),
+        "compiled (inductor)": (op, "inductor"),
+        "compiled (cklang)": (op, "cklang"),
+    }
+
+    def bind(function: Callable[..., Any], backend: Any) -> Callable[[], object]:
+        run = torch.compile(lambda a, b: function(a, b), backend=backend, fullgraph=True)
+        return lambda: run(x, w)
+
+    ways: dict[str, Callable[[], object]] = {
+        "bound plan": lambda: op.called((x, w), None, None),
+        "eager call": lambda: op(x, w),
+    }
+    return ways | {name: bind(*pair) for name, pair in compiled.items()}
 
 
 def fakes_of(symbolic: bool) -> dict[str, Callable[[], object]]:
@@ -205,6 +237,10 @@ def lines(rounds: int, backend: str) -> Iterator[str]:
         times[f"{name}, above the bound plan"] = [each - bound for each in times[name]]
     for name, each in times.items():
         yield f"| {name} | {shown(each)} | {ASKED.get(name, '')} |"
+    still = without_launch(linear)
+    for name, run in still.items():
+        each = rounds_of(run, None, rounds)
+        yield f"| without a launch: {name} | {shown(each)} | |"
     for symbolic in (False, True):
         for name, run in fakes_of(symbolic).items():
             words = "symbolic sizes" if symbolic else "numbers"

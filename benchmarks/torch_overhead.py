@@ -109,16 +109,22 @@ def without_launch(op: Op) -> dict[str, Callable[[], object]]:
         del graph, examples
         return lambda *_: (w,)
 
-    compiled: dict[str, tuple[Callable[..., Any], Any]] = {
+    unguarded = {"guard_filter_fn": torch.compiler.skip_all_guards_unsafe}
+    compiled: dict[str, tuple[Any, ...]] = {
         "an empty function, compiled": (lambda a, b: a @ b.T, nothing),
+        "an empty function, compiled without guards": (lambda a, b: a @ b.T, nothing, unguarded),
         "a custom op that computes nothing, compiled (aot_eager)": (plain, "aot_eager"),
         "compiled (aot_eager)": (op, "aot_eager"),
         "compiled (inductor)": (op, "inductor"),
         "compiled (cklang)": (op, "cklang"),
     }
 
-    def bind(function: Callable[..., Any], backend: Any) -> Callable[[], object]:
-        run = torch.compile(lambda a, b: function(a, b), backend=backend, fullgraph=True)
+    def bind(
+        function: Callable[..., Any], backend: Any, options: dict[str, Any] | None = None
+    ) -> Callable[[], object]:
+        run = torch.compile(
+            lambda a, b: function(a, b), backend=backend, fullgraph=True, options=options
+        )
         return lambda: run(x, w)
 
     ways: dict[str, Callable[[], object]] = {

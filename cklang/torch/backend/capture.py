@@ -81,7 +81,7 @@ def captured(
         partition_fn=divide,
     )
     wrapped = backend(kept(graph), examples)
-    return _without_wrapper(*alone, wrapped) if alone else wrapped
+    return _without_wrapper(alone[0], wrapped) if len(alone) == 1 else wrapped
 
 
 def _without_wrapper(run: Callable[..., Any], wrapped: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ would. Those that a compute unit executes beyond a few rounds take the time of t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, prod
 
@@ -34,6 +34,7 @@ from cklang.clock.waves import (
 )
 from cklang.emulator.library import disassemble
 from cklang.emulator.recording import DISABLED, RecordedLaunch, RecordedWave
+from cklang.memo import BoundedMemo
 
 __all__ = [
     "LaunchDetail",
@@ -45,6 +46,7 @@ __all__ = [
     "launch_time",
     "lds_uses",
     "time_of",
+    "unknown_shares",
 ]
 
 _ROUNDS = 3
@@ -147,20 +149,60 @@ def instruction_of(text: str, address: int = 0) -> Instruction:
     return Instruction(op, tuple(_REGISTER.findall(rest)), remark, address)
 
 
-def listing_of(launch: RecordedLaunch, gpu: str) -> tuple[list[str], npt.NDArray[np.int32]]:
-    """Return the text of each instruction of the code, and the line of each dword.
+@dataclass(frozen=True, slots=True)
+class CodeListing:
+    """The instructions of a code object's text section."""
 
-    A dword inside of an instruction has the line -1.
-    """
+    texts: Sequence[str]
+    instructions: Sequence[Instruction]
+    line_of: npt.NDArray[np.int32]
+    """The line of each dword of the code; -1 inside of an instruction."""
+
+
+def listing_of(code: bytes, gpu: str) -> CodeListing:
+    """Return the instructions of a text section; those of the last few are kept."""
+    known = _LISTINGS.get((gpu, code))
+    if known is None:
+        known = _read_listing(code, gpu)
+        _LISTINGS.put((gpu, code), known)
+    return known
+
+
+def _read_listing(code: bytes, gpu: str) -> CodeListing:
     texts: list[str] = []
-    line_of = np.full(len(launch.code) // _WORD, -1, np.int32)
-    for row in disassemble(gpu, launch.code).splitlines():
+    instructions: list[Instruction] = []
+    line_of = np.full(len(code) // _WORD, -1, np.int32)
+    for row in disassemble(gpu, code).splitlines():
         offset, _, text = row.partition(":")
         place = int(offset, 16)
         if place % _WORD == 0 and place // _WORD < len(line_of):
             line_of[place // _WORD] = len(texts)
             texts.append(text.strip())
-    return texts, line_of
+            instructions.append(instruction_of(text, place))
+    return CodeListing(tuple(texts), tuple(instructions), line_of)
+
+
+_LISTINGS: BoundedMemo[tuple[str, bytes], CodeListing] = BoundedMemo(8)
+_PROGRAMS: BoundedMemo[Hashable, tuple[ClockConstants, Program]] = BoundedMemo(8)
+
+
+def _program_of(
+    launch: RecordedLaunch, code: CodeListing, constants: ClockConstants, footprint: int
+) -> Program:
+    """Return the costs of the instructions that a launch executes; the last few are kept."""
+    dwords = len(code.line_of)
+    reached = np.zeros(dwords, dtype=bool)
+    reached[: len(launch.executed)] = launch.executed[:dwords] > 0
+    for wave in launch.waves:
+        reached[wave.line] = True
+    executed = code.line_of[reached & (code.line_of >= 0)]
+    key = (launch.gpu, launch.code, footprint, executed.tobytes())
+    known = _PROGRAMS.get(key)
+    if known is not None and known[0] is constants:
+        return known[1]
+    prog = program(code.instructions, at_footprint(constants, footprint), executed)
+    _PROGRAMS.put(key, (constants, prog))
+    return prog
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,14 +258,14 @@ def _lds_cycles(
     """Return cycles and conflicts of LDS operations, [operation], from their lanes' addresses."""
     cycles = np.zeros(len(line), np.int64)
     conflicts = np.zeros(len(line), np.int64)
+    enabled = np.count_nonzero(address != DISABLED, axis=1)
     for number in np.unique(line):
-        rows = line == number
+        rows = np.flatnonzero(line == number)
         op = listing[number].op
         direction = "write" if re.match(r"ds_(write|store)", op) else "read"
         width = width_of(prog.constants, direction, lane_bytes(op))
-        enabled = address[rows] != DISABLED
-        passes = pass_counts(width, address[rows].astype(np.int64), enabled).sum(1)
-        phases = np.ceil(enabled.sum(1) / width.lanes).astype(np.int64)
+        passes = pass_counts(width, address, rows).sum(1)
+        phases = -(-enabled[rows] // width.lanes)
         conflicts[rows] = np.maximum(0, passes - phases)
         cycles[rows] = prog.ops[number].busy + conflicts[rows]
     return cycles, conflicts
@@ -289,16 +331,13 @@ def launch_detail(
         constants: Of the GPU.
         footprint: Bytes of the launch's operands; by default, as many as if workgroups shared none.
     """
-    texts, line_of = listing_of(launch, spec.name)
-    addresses = np.flatnonzero(line_of >= 0) * _WORD
-    listing = [
-        instruction_of(text, int(address)) for text, address in zip(texts, addresses, strict=True)
-    ]
+    code = listing_of(launch.code, spec.name)
+    line_of, listing = code.line_of, code.instructions
     groups = waves_of_groups(launch)
     if footprint is None:
         footprint = launch.memory_bytes * prod(launch.groups) // max(1, len(groups))
-    prog = program(listing, at_footprint(constants, footprint))
     lines = [line_of[wave.line] for wave in launch.waves]
+    prog = _program_of(launch, code, constants, footprint)
     uses = lds_uses(launch.waves, lines, prog, listing)
     each = ceil(prod(launch.groups) / spec.compute_units)
     resident = min(each, max(1, launch.resident // spec.compute_units))
@@ -312,7 +351,18 @@ def launch_detail(
     )
     unit = run_unit(prog, streams)
     return LaunchDetail(
-        launch, spec, prog, listing, texts, line_of, uses, streams, unit, detailed, resident, each
+        launch,
+        spec,
+        prog,
+        listing,
+        code.texts,
+        line_of,
+        uses,
+        streams,
+        unit,
+        detailed,
+        resident,
+        each,
     )
 
 
@@ -334,11 +384,11 @@ def _accesses(
     lines: Sequence[npt.NDArray[np.int32]],
     listing: Sequence[Instruction],
 ) -> list[list[Accesses]]:
-    ops = [instruction.op for instruction in listing]
-    return [
-        [accesses_of(launch.waves[at], [ops[line] for line in lines[at].tolist()]) for at in group]
-        for group in groups
-    ]
+    def ops(at: int) -> list[str]:
+        places = launch.waves[at].memory[:, 0]
+        return [listing[line].op for line in lines[at][places].tolist()]
+
+    return [[accesses_of(launch.waves[at], ops(at)) for at in group] for group in groups]
 
 
 def waves_of_groups(launch: RecordedLaunch) -> list[list[int]]:
@@ -426,7 +476,7 @@ def time_of(detail: LaunchDetail) -> LaunchTime:
         prod(detail.launch.groups),
         detail.resident,
         _stall_shares(detail.listing, detail.streams, detail.unit.waves),
-        _unknown_shares(detail.prog, detail.listing, detail.streams),
+        unknown_shares(detail),
         detail.error,
         tuple(
             spans_of([detail.listing[line].op for line in stream.line], wave)
@@ -442,7 +492,7 @@ def _stall_shares(
     stall = np.zeros(len(listing))
     cycles = 0
     for stream, wave in zip(streams, waves, strict=True):
-        np.add.at(stall, stream.line, wave.stall)
+        stall += np.bincount(stream.line, wave.stall, len(listing))
         cycles += wave.end - int(wave.start[0])
     by_op: dict[str, float] = {}
     for number in np.flatnonzero(stall):
@@ -451,14 +501,14 @@ def _stall_shares(
     return dict(sorted(by_op.items(), key=lambda item: -item[1]))
 
 
-def _unknown_shares(
-    prog: Program, listing: Sequence[Instruction], streams: Sequence[WaveStream]
-) -> dict[str, float]:
+def unknown_shares(detail: LaunchDetail) -> dict[str, float]:
+    """Return the share of the timed instructions for which the clock has no cost, by operation."""
+    listing = detail.listing
     executed = np.zeros(len(listing))
-    for stream in streams:
-        np.add.at(executed, stream.line, 1)
+    for stream in detail.streams:
+        executed += np.bincount(stream.line, minlength=len(listing))
     shares: dict[str, float] = {}
-    for line in prog.unknown:
+    for line in detail.prog.unknown:
         if executed[line]:
             op = listing[line].op
             shares[op] = shares.get(op, 0.0) + float(executed[line] / executed.sum())

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -88,12 +88,23 @@ class Program:
     """Lines that the clock has no cost for."""
 
 
-def program(listing: Sequence[Instruction], constants: ClockConstants) -> Program:
-    """Return a listing with the costs of its instructions."""
+def program(
+    listing: Sequence[Instruction],
+    constants: ClockConstants,
+    executed: Iterable[int] | None = None,
+) -> Program:
+    """Return a listing with the costs of its instructions.
+
+    Args:
+        listing: The instructions.
+        constants: Of the GPU.
+        executed: The lines that waves execute; all by default. The others get no cost.
+    """
     ops = (COp * len(listing))()
     unknown = []
-    for place, instruction in enumerate(listing):
-        op = timed(instruction, constants)
+    for line in range(len(listing)) if executed is None else executed:
+        place = int(line)
+        op = timed(listing[place], constants)
         if op is None:
             unknown.append(place)
             op = COp(unit=UNITS.index("internal"), issue=constants.cycles("turn"), priority=-1)

@@ -214,17 +214,17 @@ def launch_facts(reader: Reader) -> RecordedLaunch:
 
 
 def _counts(reader: Reader) -> Counts:
-    return reader.array(np.uint64).astype(np.uint64)
+    return reader.array(np.uint64).astype(np.uint64, copy=False)
 
 
 def _words(reader: Reader) -> Words:
-    return reader.array(np.uint32).astype(np.uint32)
+    return reader.array(np.uint32).astype(np.uint32, copy=False)
 
 
 def _rows(reader: Reader, columns: int) -> Words:
     """Structs of so many words; an array of them begins with how many there are."""
     count = reader.number()
-    return reader.array(np.uint32, count * columns).astype(np.uint32).reshape(-1, columns)
+    return reader.array(np.uint32, count * columns).astype(np.uint32, copy=False).reshape(-1, columns)
 
 
 def _wave(reader: Reader) -> RecordedWave:
@@ -232,7 +232,7 @@ def _wave(reader: Reader) -> RecordedWave:
         workgroup=reader.number(),
         wave=reader.number(),
         line=_words(reader),
-        lanes=reader.array(np.uint8).astype(np.uint8),
+        lanes=reader.array(np.uint8).astype(np.uint8, copy=False),
         lds_address=_words(reader).reshape(-1, LANES),
         memory=_rows(reader, 3),
         segments=_counts(reader),

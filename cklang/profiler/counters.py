@@ -166,11 +166,13 @@ def counters_of(
 
 
 def _of_instructions(facts: LaunchFacts, ops: list[str]) -> list[Counter]:
-    counters = []
-    for name, counts in _EXECUTED.items():
-        chosen = np.array([counts(op) for op in ops], dtype=bool)
-        counters.append(Counter(name, float(facts.executed[chosen].sum()), "executed"))
-    return counters
+    by_op: dict[str, float] = {}
+    for line in np.flatnonzero(facts.executed).tolist():
+        by_op[ops[line]] = by_op.get(ops[line], 0.0) + float(facts.executed[line])
+    return [
+        Counter(name, float(sum(by_op[op] for op in by_op if counts(op))), "executed")
+        for name, counts in _EXECUTED.items()
+    ]
 
 
 def _of_matrices(facts: LaunchFacts, ops: list[str]) -> list[Counter]:

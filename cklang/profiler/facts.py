@@ -13,7 +13,14 @@ from cklang.clock.kernel import LaunchDetail, LdsUse
 from cklang.clock.native import UNITS
 from cklang.emulator.recording import SEGMENT_BYTES, RecordedLaunch, RecordedWave
 
-__all__ = ["LaunchFacts", "distinct_bytes", "facts_of", "scale_of"]
+__all__ = [
+    "LaunchFacts",
+    "UnknownCost",
+    "distinct_bytes",
+    "facts_of",
+    "scale_of",
+    "unknown_costs",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -83,8 +90,8 @@ def facts_of(detail: LaunchDetail) -> LaunchFacts:
         _add_wave(sums, detail, wave, use)
     duration, stall = np.zeros(count), np.zeros(count)
     for stream, timed in zip(detail.streams, detail.unit.waves, strict=True):
-        np.add.at(duration, stream.line, timed.duration)
-        np.add.at(stall, stream.line, timed.stall)
+        duration += np.bincount(stream.line, timed.duration, count)
+        stall += np.bincount(stream.line, timed.stall, count)
     return LaunchFacts(
         detail=detail,
         executed=_executed(detail),
@@ -116,18 +123,54 @@ def _add_wave(
     sums: dict[str, Floats], detail: LaunchDetail, wave: RecordedWave, use: LdsUse | None
 ) -> None:
     line = detail.line_of[wave.line]
-    np.add.at(sums["sampled"], line, 1)
-    np.add.at(sums["lanes"], line, wave.lanes)
+
+    def add(name: str, at: npt.NDArray[np.int32], values: npt.NDArray[np.generic]) -> None:
+        sums[name] += np.bincount(at, values, len(detail.listing))
+
+    sums["sampled"] += np.bincount(line, minlength=len(detail.listing))
+    add("lanes", line, wave.lanes)
     at = line[wave.memory[:, 0]]
-    np.add.at(sums["accesses"], at, 1)
-    np.add.at(sums["bytes"], at, wave.memory[:, 1])
-    np.add.at(sums["segments"], at, wave.memory[:, 2])
+    sums["accesses"] += np.bincount(at, minlength=len(detail.listing))
+    add("bytes", at, wave.memory[:, 1])
+    add("segments", at, wave.memory[:, 2])
     if use is not None:
-        np.add.at(sums["conflicts"], line[use.place], use.conflicts)
-        np.add.at(sums["lds_cycles"], line[use.place], use.cycles)
+        add("conflicts", line[use.place], use.conflicts)
+        add("lds_cycles", line[use.place], use.cycles)
 
 
 def distinct_bytes(launch: RecordedLaunch) -> int:
     """Return the bytes of the segments that the recorded waves accessed, each counted once."""
     segments = [wave.segments for wave in launch.waves if len(wave.segments)]
     return SEGMENT_BYTES * len(np.unique(np.concatenate(segments))) if segments else 0
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownCost:
+    """An operation for which the clock has no cost: it takes an issue slot and no unit."""
+
+    op: str
+    instructions: float
+    """Share of the executed instructions of the timed waves."""
+    cycles: float
+    """Share of the cycles of the timed waves that they spend at it nevertheless."""
+
+
+def unknown_costs(facts: LaunchFacts) -> tuple[UnknownCost, ...]:
+    """Return the operations that waves execute and the clock has no cost for."""
+    detail, count = facts.detail, len(facts.detail.listing)
+    executed = np.zeros(count)
+    for stream in detail.streams:
+        executed += np.bincount(stream.line, minlength=count)
+    lines: dict[str, list[int]] = {}
+    for line in detail.prog.unknown:
+        if executed[line]:
+            lines.setdefault(detail.listing[line].op, []).append(line)
+    rows = [
+        UnknownCost(
+            op,
+            float(executed[chosen].sum() / executed.sum()),
+            float(facts.duration[chosen].sum() / (facts.wave_cycles or 1.0)),
+        )
+        for op, chosen in lines.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.cycles, row.op)))

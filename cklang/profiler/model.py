@@ -12,11 +12,18 @@ import numpy as np
 
 from cklang.arch import ArchSpec, arch
 from cklang.clock.constants import ClockConstants, constants_of
-from cklang.clock.kernel import LaunchDetail, cycles_without, launch_detail, time_of
+from cklang.clock.kernel import LaunchDetail, cycles_without, launch_detail
 from cklang.clock.native import REASONS
 from cklang.emulator.recording import RecordedLaunch
 from cklang.profiler.counters import Counter, counters_of
-from cklang.profiler.facts import LaunchFacts, distinct_bytes, facts_of, scale_of
+from cklang.profiler.facts import (
+    LaunchFacts,
+    UnknownCost,
+    distinct_bytes,
+    facts_of,
+    scale_of,
+    unknown_costs,
+)
 from cklang.profiler.memory import CacheRequests, cache_requests
 from cklang.profiler.names import readable
 from cklang.profiler.occupancy import Occupancy, occupancy_of
@@ -111,8 +118,8 @@ class LaunchProfile:
     roofline: Roofline
     limits: tuple[Limit, ...]
     requests: CacheRequests | None
-    unknown: Mapping[str, float]
-    """Share of the executed instructions for which the clock has no cost, by operation."""
+    unknown: tuple[UnknownCost, ...]
+    """Operations for which the clock has no cost, that with the most cycles first."""
 
     @property
     def gpu(self) -> str:
@@ -239,23 +246,24 @@ def launch_profile(number: int, launch: RecordedLaunch) -> LaunchProfile:
     constants: ClockConstants = constants_of(spec.name)
     detail = launch_detail(launch, spec, constants, footprint)
     facts = facts_of(detail)
-    timed = time_of(detail)
+    cycles = detail.cycles
+    us = cycles / spec.clock_hz * 1e6
     requests = cache_requests(detail, constants)
-    roofline = roofline_of(facts, requests, timed.us)
+    roofline = roofline_of(facts, requests, us)
     return LaunchProfile(
         number=number,
         kernel=readable(launch.kernel),
         detail=detail,
         facts=facts,
-        cycles=timed.cycles,
-        us=timed.us,
+        cycles=cycles,
+        us=us,
         error=detail.error,
-        counters=counters_of(facts, requests, timed.cycles),
+        counters=counters_of(facts, requests, cycles),
         occupancy=occupancy_of(launch, spec),
         roofline=roofline,
-        limits=limits_of(facts, roofline, timed.cycles),
+        limits=limits_of(facts, roofline, cycles),
         requests=requests,
-        unknown=timed.unknown,
+        unknown=unknown_costs(facts),
     )
 
 

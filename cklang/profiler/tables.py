@@ -59,7 +59,7 @@ def launch_record(launch: LaunchProfile) -> dict[str, Any]:
         | {"bound": roofline.bound, "share": roofline.share, "intensity": roofline.intensity},
         "limits": {limit.name: limit.share for limit in launch.limits},
         "lost": launch.lost,
-        "unknown": dict(launch.unknown),
+        "unknown": [asdict(row) for row in launch.unknown],
         "counters": {c.name: {"value": c.value, "origin": c.origin} for c in launch.counters},
         "sources": [
             asdict(row) | {"place": str(row.place), "lost": dict(row.lost)}

@@ -11,7 +11,6 @@ using i32 = int32_t;
 using i64 = int64_t;
 using u32 = uint32_t;
 using u64 = uint64_t;
-using u8 = uint8_t;
 
 constexpr i32 kLanes = 64, kWord = 4, kBanks = 128, kTable = 1024;
 constexpr u32 kDisabled = ~0u;
@@ -40,22 +39,6 @@ struct Busiest {
   }
 };
 
-// Whether all lanes access what they did before, as far apart.
-bool moved(const u32* now, const u32* before, u32 aligned) {
-  u32 shift = 0, differs = 0;
-  for (i32 lane = 0; lane < kLanes; ++lane) {
-    if (now[lane] != kDisabled) {
-      shift = now[lane] - before[lane];
-      break;
-    }
-  }
-  for (i32 lane = 0; lane < kLanes; ++lane) {
-    const u32 expected = before[lane] == kDisabled ? kDisabled : before[lane] + shift;
-    differs |= now[lane] ^ expected;
-  }
-  return differs == 0 && shift % aligned == 0;
-}
-
 void count_passes(Busiest& busiest, const u32* address, const i32* phase, i32 phases, i32 banks, i32 words, i64* passes) {
   const u32 aligned = static_cast<u32>(words * kWord);
   for (i32 each = 0; each < phases; ++each) {
@@ -76,22 +59,11 @@ void count_passes(Busiest& busiest, const u32* address, const i32* phase, i32 ph
 
 }  // namespace
 
-/// The passes of LDS instructions, [row, phase], as `pass_counts` of `lds.py` describes them.
-/// `address` is [instruction, lane]; `rows` names the instructions that are counted.
-extern "C" void ck_lds_passes(const u32* address, const i64* rows, i64 count, const i32* phase, i32 phases, i32 banks,
-                              i32 words, i64* passes) {
+/// The passes of LDS instructions, [instruction, phase], as `pass_counts` of `lds.py` describes them.
+/// `address` is [instruction, lane].
+extern "C" void ck_lds_passes(const u32* address, i64 count, const i32* phase, i32 phases, i32 banks, i32 words, i64* passes) {
   Busiest busiest;
-  const u32* before = nullptr;
-  for (i64 n = 0; n < count; ++n) {
-    const u32* now = address + kLanes * rows[n];
-    i64* result = passes + phases * n;
-    if (before != nullptr && moved(now, before, static_cast<u32>(words * kWord))) {
-      memcpy(result, result - phases, static_cast<size_t>(phases) * sizeof(i64));
-    } else {
-      count_passes(busiest, now, phase, phases, banks, words, result);
-    }
-    before = now;
-  }
+  for (i64 n = 0; n < count; ++n) count_passes(busiest, address + kLanes * n, phase, phases, banks, words, passes + phases * n);
 }
 
 /// Lines that are not in a cache which drops the line used longest ago. Access n reads the lines of

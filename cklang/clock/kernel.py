@@ -33,7 +33,7 @@ from cklang.clock.waves import (
     without,
 )
 from cklang.emulator.library import disassemble
-from cklang.emulator.recording import DISABLED, RecordedLaunch, RecordedWave
+from cklang.emulator.recording import DISABLED, RecordedLaunch, RecordedWave, shifted
 from cklang.memo import BoundedMemo
 
 __all__ = [
@@ -233,14 +233,20 @@ def lds_uses(
     """
     is_lds = np.array([instruction.op.startswith("ds_") for instruction in listing])
     places = [np.flatnonzero(is_lds[line]) for line in lines]
-    counted = [len(p) == len(wave.lds_address) for p, wave in zip(places, waves, strict=True)]
-    kept = [at for at, known in enumerate(counted) if known]
-    if not kept:
-        return [None] * len(waves)
-    line = np.concatenate([lines[at][places[at]] for at in kept])
-    address = np.concatenate([waves[at].lds_address for at in kept])
-    cycles, conflicts = _lds_cycles(line, address, prog, listing)
+    kept = [
+        at
+        for at, (place, wave) in enumerate(zip(places, waves, strict=True))
+        if len(place) == len(wave.lds)
+    ]
     uses: list[LdsUse | None] = [None] * len(waves)
+    if not kept:
+        return uses
+    line = np.concatenate([lines[at][places[at]] for at in kept])
+    sizes = [len(waves[at].patterns) for at in kept]
+    before = np.repeat(np.cumsum(sizes) - sizes, [len(places[at]) for at in kept])
+    lds = np.concatenate([waves[at].lds for at in kept])
+    patterns = np.concatenate([waves[at].patterns for at in kept])
+    cycles, conflicts = _lds_cycles(line, lds[:, 0] + before, lds[:, 1], patterns, prog, listing)
     begin = 0
     for at in kept:
         end = begin + len(places[at])
@@ -251,22 +257,30 @@ def lds_uses(
 
 def _lds_cycles(
     line: npt.NDArray[np.int32],
-    address: npt.NDArray[np.uint32],
+    pattern: npt.NDArray[np.int64],
+    shift: npt.NDArray[np.uint32],
+    patterns: npt.NDArray[np.uint32],
     prog: Program,
     listing: Sequence[Instruction],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return cycles and conflicts of LDS operations, [operation], from their lanes' addresses."""
+    """Return cycles and conflicts of LDS operations, [operation], from their lanes' addresses.
+
+    Lanes that access the same pattern, a multiple of the access's width further on, take as long.
+    """
     cycles = np.zeros(len(line), np.int64)
     conflicts = np.zeros(len(line), np.int64)
-    enabled = np.count_nonzero(address != DISABLED, axis=1)
+    enabled = np.count_nonzero(patterns != DISABLED, axis=1)
     for number in np.unique(line):
         rows = np.flatnonzero(line == number)
         op = listing[number].op
         direction = "write" if re.match(r"ds_(write|store)", op) else "read"
         width = width_of(prog.constants, direction, lane_bytes(op))
-        passes = pass_counts(width, address, rows).sum(1)
-        phases = -(-enabled[rows] // width.lanes)
-        conflicts[rows] = np.maximum(0, passes - phases)
+        apart = max(1, width.bytes // _WORD) * _WORD
+        kinds, kind = np.unique(pattern[rows] * apart + shift[rows] % apart, return_inverse=True)
+        which, further = kinds // apart, (kinds % apart).astype(np.uint32)
+        passes = pass_counts(width, shifted(patterns[which], further)).sum(1)
+        phases = -(-enabled[which] // width.lanes)
+        conflicts[rows] = np.maximum(0, passes - phases)[kind]
         cycles[rows] = prog.ops[number].busy + conflicts[rows]
     return cycles, conflicts
 

@@ -116,18 +116,14 @@ def _of_one(width: LdsWidth, address: Integers, active: Integers | None) -> Inte
     return counts
 
 
-def pass_counts(
-    width: LdsWidth, address: npt.NDArray[np.uint32], rows: Integers | None = None
-) -> Integers:
-    """Return the passes of each phase of many instructions, [row, phase].
+def pass_counts(width: LdsWidth, address: npt.NDArray[np.uint32]) -> Integers:
+    """Return the passes of each phase of many instructions, [instruction, phase].
 
     A lane at an address that is no multiple of its width conflicts with none (gfx950's counter).
 
     Args:
         width: How their accesses are served.
         address: In bytes, of each lane; ``DISABLED`` where it takes no part, [instruction, lane].
-        rows: Numbers of the instructions that are counted, in order; all by default.
     """
     phase = phase_of_lane(width).astype(np.int32)
-    every = np.arange(len(address)) if rows is None else rows
-    return lds_passes(address, every, phase, width.banks, max(1, width.bytes // _WORD))
+    return lds_passes(address, phase, width.banks, max(1, width.bytes // _WORD))

@@ -152,24 +152,21 @@ def compute_unit(
     return attempts
 
 
-def lds_passes(
-    address: npt.NDArray[np.uint32], rows: Integers, phase: Phases, banks: int, words: int
-) -> Integers:
-    """Return the passes of instructions of the LDS, [row, phase]; ``lds.py`` says what they are.
+def lds_passes(address: npt.NDArray[np.uint32], phase: Phases, banks: int, words: int) -> Integers:
+    """Return the passes of instructions of the LDS, [instruction, phase], as ``lds.py`` says.
 
     Args:
         address: In bytes, of each lane; ``DISABLED`` where it takes no part, [instruction, lane].
-        rows: The instructions that are counted.
         phase: In which each lane is served, [lane].
         banks: Of the LDS, for such accesses.
         words: That each lane accesses.
     """
     phases = int(phase.max()) + 1
-    result = np.zeros((len(rows), phases), np.int64)
-    address, rows = np.ascontiguousarray(address), np.ascontiguousarray(rows, dtype=np.int64)
+    result = np.zeros((len(address), phases), np.int64)
+    address = np.ascontiguousarray(address)
     phase = np.ascontiguousarray(phase, dtype=np.int32)
     _library("addresses").ck_lds_passes(
-        _pointer(address), _pointer(rows), ctypes.c_int64(len(rows)), _pointer(phase),
+        _pointer(address), ctypes.c_int64(len(address)), _pointer(phase),
         phases, banks, words, _pointer(result),
     )  # fmt: skip
     return result

@@ -95,14 +95,13 @@ void Checks::check(Wave& w, const Stretch& one) {
 }
 
 void Checks::check_values(Wave& w, const Code& c) {
-  if (record != nullptr) record->before(w, c);
-  if (!numeric) return;
   fault_frame()->check = "numeric";
   guarded(w, c, [&] { numeric->before(w, c); });
   fault_frame()->check = "";
 }
 
 void Checks::before(Wave& w, const Stretch& stretch) {
+  if (record != nullptr) record->before(w, stretch);
   if (stretch.plain && stretch.count > 1) return check_plain(w, stretch);
   guarded(w, *stretch.first, [&] { stretch.plain ? check_one(w, stretch) : check(w, stretch); });
 }
@@ -117,7 +116,7 @@ void Checks::before(Wave& w, const Code& c) {
     covered_end_ = &c + stretch.count;
     before(w, stretch);
   }
-  if (numeric || record != nullptr) check_values(w, c);
+  if (numeric) check_values(w, c);
 }
 
 void check_stretch(Wave* w, const Stretch* stretch) {

@@ -77,7 +77,7 @@ struct Checks {
   /// Whether `code` is executed later.
   bool put_off(Wave& wave, const Code& code) const { return late && late->before(wave, code); }
   /// Whether something looks at each instruction by itself.
-  bool by_instruction() const { return stepwise || late || record != nullptr || numeric; }
+  bool by_instruction() const { return stepwise || late || numeric; }
   /// Whether `code` has been checked with what came before it.
   bool covers(const Code& code) const { return &code == covered_ && covered_ != covered_end_; }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Instructions that are checked together, before the first of them: neighbours that access no memory, wait for
-// nothing and leave control where it is. What matters of them is known before they run. Each of the others is
-// a stretch of its own.
+// nothing, leave control where it is, and are executed by the same lanes. What matters of them is known before
+// they run. Each of the others is a stretch of its own.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,9 @@
 #include "core/program.h"
 
 namespace ckemu {
+
+/// Whether an instruction changes which lanes are enabled: it is the last of its stretch.
+bool writes_exec(const Code& code);
 
 /// Vector registers and scalar ones.
 struct RegisterSet {

@@ -41,8 +41,10 @@ class Scheduler {
     Broadcasts spread;
     std::vector<u64> executed(launch_.program->dwords());
     counters.executed = executed.data();
-    Translation& translated = launch_.program->translation(launch_.checked());
-    std::vector<u64> segments(how_ != Translate::Off ? translated.capacity() : 0);
+    const Translation& plain = launch_.program->translation(false);
+    const Translation& checked = launch_.program->translation(true);  // of recorded waves, too
+    const bool both = launch_.checked() || launch_.record != nullptr;
+    std::vector<u64> segments(how_ != Translate::Off ? (both ? 2 : 1) * plain.capacity() : 0);
     if (how_ != Translate::Off) counters.segments = segments.data();
     counters.eager = how_ == Translate::All;
     fault_frame() = &frame;
@@ -63,7 +65,8 @@ class Scheduler {
       if (fine && !group->done) note_time();
       give_back(static_cast<std::unique_ptr<Workgroup>&&>(group), fine, frame);
     }
-    translated.spread(segments, executed);
+    if (how_ != Translate::Off) plain.spread(segments, executed);
+    if (how_ != Translate::Off && both) checked.spread(segments, executed);
     for (size_t n = 0; n < executed.size(); ++n) result_.executed[n] += executed[n];
     result_.bytes_loaded += counters.bytes_loaded;
     result_.bytes_stored += counters.bytes_stored;

@@ -65,13 +65,14 @@ void Translation::reach(const Code& code, Translate how) {
 }
 
 /// Writes how translated code is entered and left.
-static void write_frame(Assembler& enter, Assembler& leave) {
+static void write_frame(Assembler& enter, Assembler& leave, size_t first_segment) {
   for (const Reg reg : kSaved) enter.push(reg);
   enter.alu(5, rsp, 8, true);
   enter.move(kWave, rdi);
   enter.load(kVectors, {kWave, kNoIndex, offsetof(Wave, v)}, true);
   enter.load(rax, {kWave, kNoIndex, offsetof(Wave, counters)}, true);
   enter.load(kSegments, {rax, kNoIndex, offsetof(Counters, segments)}, true);
+  if (first_segment != 0) enter.alu(0, kSegments, static_cast<i32>(8 * first_segment), true);
   enter.jump_register(rsi);
   leave.vzeroupper();
   leave.alu(0, rsp, 8, true);
@@ -88,7 +89,7 @@ void Translation::translate(const Code& code) {
   if (code.translated[checked_] != nullptr) return;
   if (enter_ == nullptr) {
     Assembler enter, leave;
-    write_frame(enter, leave);
+    write_frame(enter, leave, checked_ ? capacity_ : 0);
     const u8* entry = publish(enter.code());
     leave_ = publish(leave.code());
     if (entry == nullptr || leave_ == nullptr) return;
@@ -103,10 +104,11 @@ void Translation::translate(const Code& code) {
 }
 
 void Translation::spread(const std::vector<u64>& counts, std::vector<u64>& executed) const {
-  for (size_t n = 0; n < counts.size(); ++n) {
-    if (counts[n] == 0) continue;
+  const u64* own = counts.data() + (checked_ ? capacity_ : 0);
+  for (size_t n = 0; n < capacity_; ++n) {
+    if (own[n] == 0) continue;
     const Segment& segment = segments_[n];
-    for (u32 k = 0; k < segment.count; ++k) executed[segment.first[k].slot] += counts[n];
+    for (u32 k = 0; k < segment.count; ++k) executed[segment.first[k].slot] += own[n];
   }
 }
 

@@ -48,7 +48,8 @@ class Translation {
   const void* at(const Code& code) const { return __atomic_load_n(&code.translated[checked_], __ATOMIC_ACQUIRE); }
   /// Runs a piece, and those that follow it.
   void run(Wave& wave, const void* piece) const { enter_(&wave, piece); }
-  /// Adds how often segments were executed to the counts of their instructions.
+  /// Adds how often segments were executed to the counts of their instructions. The segments with checks come
+  /// behind those without.
   void spread(const std::vector<u64>& segments, std::vector<u64>& executed) const;
   /// Segments there are at most.
   size_t capacity() const { return capacity_; }

@@ -193,8 +193,9 @@ def _program_of(
     dwords = len(code.line_of)
     reached = np.zeros(dwords, dtype=bool)
     reached[: len(launch.executed)] = launch.executed[:dwords] > 0
-    for wave in launch.waves:
-        reached[wave.line] = True
+    if not reached.any():
+        for wave in launch.waves:
+            reached[wave.line] = True
     executed = code.line_of[reached & (code.line_of >= 0)]
     key = (launch.gpu, launch.code, footprint, executed.tobytes())
     known = _PROGRAMS.get(key)

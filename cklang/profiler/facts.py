@@ -127,8 +127,12 @@ def _add_wave(
     def add(name: str, at: npt.NDArray[np.int32], values: npt.NDArray[np.generic]) -> None:
         sums[name] += np.bincount(at, values, len(detail.listing))
 
-    sums["sampled"] += np.bincount(line, minlength=len(detail.listing))
-    add("lanes", line, wave.lanes)
+    sampled = np.bincount(line, minlength=len(detail.listing))
+    sums["sampled"] += sampled
+    if len(line) and wave.lanes.min() == wave.lanes.max():
+        sums["lanes"] += sampled * float(wave.lanes[0])
+    else:
+        add("lanes", line, wave.lanes)
     at = line[wave.memory[:, 0]]
     sums["accesses"] += np.bincount(at, minlength=len(detail.listing))
     add("bytes", at, wave.memory[:, 1])

@@ -232,7 +232,8 @@ class LaunchProfile:
 
 
 def _by_reason(lost: np.ndarray[tuple[int], np.dtype[np.int64]]) -> dict[str, int]:
-    return {REASONS[at]: int(lost[at]) for at in np.argsort(-lost, kind="stable") if lost[at]}
+    cycles = [(-count, at) for at, count in enumerate(lost.tolist()) if count]
+    return {REASONS[at]: -count for count, at in sorted(cycles)}
 
 
 def launch_profile(number: int, launch: RecordedLaunch) -> LaunchProfile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -24,6 +25,7 @@ _PACKED = (
 )
 
 
+@cache
 def flops_of_lane(op: str) -> int:
     """Return the floating-point operations of one lane of a vector instruction.
 

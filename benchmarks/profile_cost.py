@@ -3,9 +3,10 @@
 
     python benchmarks/profile_cost.py [--runs 5] [--only WORD ...] [--workgroups 8]
 
-Each program runs on the emulated gfx942 without a profile, with one of which the counters are read,
-and with one of which source lines and instructions are read, in turn. All three begin before the
-launch and end when the results and the numbers are there. Printed are medians and ranges of the
+Each program runs on the emulated gfx942 without a profile, with one of which the counters are read
+that are counted, with one of which those by the clock are read too, and with one of which source
+lines, instructions and stages are read, in turn. All begin before the launch and end when the
+results and the numbers are there. Printed are medians and ranges of the
 time that passes and of the processor time of all threads, in milliseconds, and the ratios of the
 medians. ``--phases`` prints where the time of a profile goes.
 """
@@ -87,17 +88,24 @@ PROGRAMS: dict[str, Callable[[], Work]] = {
 }
 
 
+def counted(profile: Profile) -> None:
+    """Read the counters of every launch that need no clock."""
+    for launch in profile.launches:
+        if not launch.counted:
+            raise SystemExit("a launch has no counters")
+
+
 def counters(profile: Profile) -> None:
-    """Read the counters of every launch."""
+    """Read all counters of every launch."""
     for launch in profile.launches:
         if not launch.counters:
             raise SystemExit("a launch has no counters")
 
 
 def lines(profile: Profile) -> None:
-    """Read the source lines and instructions of every launch."""
+    """Read the stages, source lines and instructions of every launch."""
     for launch in profile.launches:
-        if not launch.instructions or launch.sources is None:
+        if not launch.instructions or not launch.stages or launch.sources is None:
             raise SystemExit("a launch has no instructions")
 
 
@@ -134,7 +142,7 @@ def main() -> None:
     parser.add_argument("--phases", action="store_true")
     options = parser.parse_args()
     emulator.load()
-    kinds = ("plain", "counters", "lines")
+    kinds = ("plain", "counters", "and timed", "lines")
     head = ["program", *(f"{kind}, ms" for kind in kinds), *(f"{kind}, CPU ms" for kind in kinds)]
     print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
     with knobs.scope(CKLANG_DEVICE="emu:gfx942"):
@@ -144,7 +152,8 @@ def main() -> None:
             work = make()
             works = {
                 "plain": work,
-                "counters": profiled(work, counters, options.workgroups),
+                "counters": profiled(work, counted, options.workgroups),
+                "and timed": profiled(work, counters, options.workgroups),
                 "lines": profiled(work, lines, options.workgroups),
             }
             for each in works.values():  # the first run compiles and translates

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import ceil, prod
 
 import numpy as np
@@ -243,7 +244,7 @@ def lds_uses(
     if not kept:
         return uses
     line = np.concatenate([lines[at][places[at]] for at in kept])
-    sizes = [len(waves[at].patterns) for at in kept]
+    sizes = np.array([len(waves[at].patterns) for at in kept], np.int64)
     before = np.repeat(np.cumsum(sizes) - sizes, [len(places[at]) for at in kept])
     lds = np.concatenate([waves[at].lds for at in kept])
     patterns = np.concatenate([waves[at].patterns for at in kept])
@@ -295,9 +296,9 @@ def _in_stream(use: LdsUse | None, count: int) -> npt.NDArray[np.int32] | None:
     return cycles
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class LaunchDetail:
-    """A launch and the compute unit on which some of its workgroups were timed."""
+    """A launch and the compute unit on which some of its workgroups are timed, when asked for."""
 
     launch: RecordedLaunch
     spec: ArchSpec
@@ -307,16 +308,40 @@ class LaunchDetail:
     """The assembly text of each line."""
     line_of: npt.NDArray[np.int32]
     """The line of each dword of the code; -1 inside of an instruction."""
+    lines: Sequence[npt.NDArray[np.int32]]
+    """The lines that each recorded wave executed."""
     lds: Sequence[LdsUse | None]
     """What the LDS does for each recorded wave."""
-    streams: Sequence[WaveStream]
-    unit: TimedUnit
+    footprint: int
+    """Bytes of the launch's operands."""
     detailed: int
-    """Workgroups that were timed."""
+    """Workgroups that are timed."""
     resident: int
     """Workgroups of a compute unit at a time."""
     each: int
     """Workgroups that a compute unit executes."""
+
+    @cached_property
+    def streams(self) -> Sequence[WaveStream]:
+        """The waves of the compute unit."""
+        groups = waves_of_groups(self.launch)
+        return with_memory(
+            self.prog,
+            _on_one_unit(
+                _recorded(groups, self.lines, self.lds),
+                self.detailed,
+                self.resident,
+                self.spec.simds_per_cu,
+            ),
+            _accesses(self.launch, groups, self.lines, self.listing),
+            self.spec,
+            LaunchExtent(prod(self.launch.groups), self.resident, self.detailed, self.footprint),
+        )
+
+    @cached_property
+    def unit(self) -> TimedUnit:
+        """When they execute what."""
+        return run_unit(self.prog, self.streams)
 
     @property
     def cycles(self) -> float:
@@ -338,7 +363,7 @@ class LaunchDetail:
 def launch_detail(
     launch: RecordedLaunch, spec: ArchSpec, constants: ClockConstants, footprint: int | None = None
 ) -> LaunchDetail:
-    """Time some workgroups of a launch on one compute unit.
+    """Put some workgroups of a launch on one compute unit.
 
     Args:
         launch: What was recorded.
@@ -348,36 +373,26 @@ def launch_detail(
     """
     code = listing_of(launch.code, spec.name)
     line_of, listing = code.line_of, code.instructions
-    groups = waves_of_groups(launch)
     if footprint is None:
-        footprint = launch.memory_bytes * prod(launch.groups) // max(1, len(groups))
+        recorded = max(1, len(waves_of_groups(launch)))
+        footprint = launch.memory_bytes * prod(launch.groups) // recorded
     lines = [line_of[wave.line] for wave in launch.waves]
     prog = _program_of(launch, code, constants, footprint)
-    uses = lds_uses(launch.waves, lines, prog, listing)
     each = ceil(prod(launch.groups) / spec.compute_units)
     resident = min(each, max(1, launch.resident // spec.compute_units))
-    detailed = min(each, _ROUNDS * resident)
-    streams = with_memory(
-        prog,
-        _on_one_unit(_recorded(groups, lines, uses), detailed, resident, spec.simds_per_cu),
-        _accesses(launch, groups, lines, listing),
-        spec,
-        LaunchExtent(prod(launch.groups), resident, detailed, footprint),
-    )
-    unit = run_unit(prog, streams)
     return LaunchDetail(
-        launch,
-        spec,
-        prog,
-        listing,
-        code.texts,
-        line_of,
-        uses,
-        streams,
-        unit,
-        detailed,
-        resident,
-        each,
+        launch=launch,
+        spec=spec,
+        prog=prog,
+        listing=listing,
+        texts=code.texts,
+        line_of=line_of,
+        lines=lines,
+        lds=lds_uses(launch.waves, lines, prog, listing),
+        footprint=footprint,
+        detailed=min(each, _ROUNDS * resident),
+        resident=resident,
+        each=each,
     )
 
 

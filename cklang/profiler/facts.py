@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -25,7 +26,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LaunchFacts:
     """A launch by line of its listing; every array is [line].
 
@@ -49,10 +50,24 @@ class LaunchFacts:
     conflicts: Floats
     """Passes of the LDS beyond one a phase."""
     lds_cycles: Floats
-    duration: Floats
-    stall: Floats
     scale: float
     """Workgroups of the launch over recorded ones."""
+
+    @cached_property
+    def duration(self) -> Floats:
+        """Cycles from the first attempt to issue until the wave goes on."""
+        return self._of_timed("duration")
+
+    @cached_property
+    def stall(self) -> Floats:
+        """Of them, until it is issued."""
+        return self._of_timed("stall")
+
+    def _of_timed(self, column: str) -> Floats:
+        total = np.zeros(len(self.detail.listing))
+        for stream, timed in zip(self.detail.streams, self.detail.unit.waves, strict=True):
+            total += np.bincount(stream.line, getattr(timed, column), len(total))
+        return total
 
     @property
     def complete(self) -> bool:
@@ -86,18 +101,12 @@ def facts_of(detail: LaunchDetail) -> LaunchFacts:
     """Return what a launch did, by line of its listing."""
     count = len(detail.listing)
     sums = {name: np.zeros(count) for name in _SAMPLED}
-    for wave, use in zip(detail.launch.waves, detail.lds, strict=True):
-        _add_wave(sums, detail, wave, use)
-    duration, stall = np.zeros(count), np.zeros(count)
-    for stream, timed in zip(detail.streams, detail.unit.waves, strict=True):
-        duration += np.bincount(stream.line, timed.duration, count)
-        stall += np.bincount(stream.line, timed.stall, count)
+    for wave, line, use in zip(detail.launch.waves, detail.lines, detail.lds, strict=True):
+        _add_wave(sums, line, wave, use)
     return LaunchFacts(
         detail=detail,
         executed=_executed(detail),
         **sums,
-        duration=duration,
-        stall=stall,
         scale=scale_of(detail.launch),
     )
 
@@ -120,21 +129,21 @@ def _executed(detail: LaunchDetail) -> Floats:
 
 
 def _add_wave(
-    sums: dict[str, Floats], detail: LaunchDetail, wave: RecordedWave, use: LdsUse | None
+    sums: dict[str, Floats], line: npt.NDArray[np.int32], wave: RecordedWave, use: LdsUse | None
 ) -> None:
-    line = detail.line_of[wave.line]
+    count = len(sums["sampled"])
 
     def add(name: str, at: npt.NDArray[np.int32], values: npt.NDArray[np.generic]) -> None:
-        sums[name] += np.bincount(at, values, len(detail.listing))
+        sums[name] += np.bincount(at, values, count)
 
-    sampled = np.bincount(line, minlength=len(detail.listing))
+    sampled = np.bincount(line, minlength=count)
     sums["sampled"] += sampled
     if len(line) and wave.lanes.min() == wave.lanes.max():
         sums["lanes"] += sampled * float(wave.lanes[0])
     else:
         add("lanes", line, wave.lanes)
     at = line[wave.memory[:, 0]]
-    sums["accesses"] += np.bincount(at, minlength=len(detail.listing))
+    sums["accesses"] += np.bincount(at, minlength=count)
     add("bytes", at, wave.memory[:, 1])
     add("segments", at, wave.memory[:, 2])
     if use is not None:

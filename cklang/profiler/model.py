@@ -15,7 +15,7 @@ from cklang.clock.constants import ClockConstants, constants_of
 from cklang.clock.kernel import LaunchDetail, cycles_without, launch_detail
 from cklang.clock.native import REASONS
 from cklang.emulator.recording import RecordedLaunch
-from cklang.profiler.counters import Counter, counters_of
+from cklang.profiler.counters import Counter, counted, timed
 from cklang.profiler.facts import (
     LaunchFacts,
     UnknownCost,
@@ -29,12 +29,14 @@ from cklang.profiler.names import readable
 from cklang.profiler.occupancy import Occupancy, occupancy_of
 from cklang.profiler.roofline import Limit, Roofline, limits_of, roofline_of
 from cklang.profiler.source import Place, phases_of, places_of
+from cklang.profiler.stages import stages_of
 
 __all__ = [
     "InstructionProfile",
     "KernelRow",
     "LaunchProfile",
     "SourceProfile",
+    "StageProfile",
     "grid_text",
     "kernel_rows",
     "launch_profile",
@@ -51,6 +53,8 @@ class InstructionProfile:
     place: Place | None
     phase: str
     """``before``, ``loop`` or ``after`` the loops of the kernel; ``straight`` without any."""
+    stage: str
+    """Of the pipeline: one of ``cklang.profiler.stages.STAGES``."""
     hits: int
     """Executions by waves, of the whole launch."""
     cycles: int
@@ -70,10 +74,25 @@ class InstructionProfile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageProfile:
+    """One stage of the pipeline: the sums over its instructions."""
+
+    stage: str
+    hits: int
+    cycles: int
+    stall: int
+    lost: Mapping[str, int]
+    share: float
+    """Of the cycles of all waves that were timed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceProfile:
     """One source line: the sums over its instructions."""
 
     place: Place
+    stage: str
+    """Of most of its cycles."""
     hits: int
     cycles: int
     stall: int
@@ -108,18 +127,57 @@ class LaunchProfile:
     """Its name without parameters."""
     detail: LaunchDetail = field(repr=False)
     facts: LaunchFacts = field(repr=False)
-    cycles: float
-    us: float
-    """At the GPU's highest clock, without the overhead of a launch."""
-    error: float | None
-    """Median relative error of the clock on kernels of its class; None where silicon is silent."""
-    counters: tuple[Counter, ...] = field(repr=False)
-    occupancy: Occupancy
-    roofline: Roofline
-    limits: tuple[Limit, ...]
-    requests: CacheRequests | None
-    unknown: tuple[UnknownCost, ...]
-    """Operations for which the clock has no cost, that with the most cycles first."""
+    constants: ClockConstants = field(repr=False)
+
+    @cached_property
+    def cycles(self) -> float:
+        """From the first workgroup's start to the last one's end, by the clock."""
+        return self.detail.cycles
+
+    @property
+    def us(self) -> float:
+        """At the GPU's highest clock, without the overhead of a launch."""
+        return self.cycles / self.detail.spec.clock_hz * 1e6
+
+    @property
+    def error(self) -> float | None:
+        """Median relative error of the clock on kernels of its class; None without silicon."""
+        return self.detail.error
+
+    @cached_property
+    def requests(self) -> CacheRequests | None:
+        """Of the L1 caches."""
+        return cache_requests(self.detail, self.constants)
+
+    @cached_property
+    def counted(self) -> tuple[Counter, ...]:
+        """The counters that need no clock."""
+        return counted(self.facts, self.requests)
+
+    @cached_property
+    def counters(self) -> tuple[Counter, ...]:
+        """All counters."""
+        return (*timed(self.facts, self.cycles), *self.counted)
+
+    @cached_property
+    def occupancy(self) -> Occupancy:
+        """Waves of a compute unit, and what limits them."""
+        return occupancy_of(self.detail.launch, self.detail.spec)
+
+    @cached_property
+    def roofline(self) -> Roofline:
+        """Its place in the roofline of the GPU."""
+        return roofline_of(self.facts, self.requests, self.us)
+
+    @cached_property
+    def limits(self) -> tuple[Limit, ...]:
+        """How busy the units are."""
+        return limits_of(self.facts, self.roofline, self.cycles)
+
+    @cached_property
+    def unknown(self) -> tuple[UnknownCost, ...]:
+        """Operations for which the clock has no cost, that with the most cycles first."""
+        return unknown_costs(self.facts)
 
     @property
     def gpu(self) -> str:
@@ -142,12 +200,15 @@ class LaunchProfile:
         return self.facts.waves
 
     def counter(self, name: str) -> float:
-        """Return the value of a counter.
+        """Return the value of a counter; the clock runs only where it gives it.
 
         Raises:
             KeyError: The model does not have it.
         """
-        return next(row.value for row in self.counters if row.name == name)
+        values = {row.name: row.value for row in self.counted}
+        if name not in values:
+            values = {row.name: row.value for row in self.counters}
+        return values[name]
 
     @cached_property
     def lost(self) -> dict[str, float]:
@@ -161,6 +222,31 @@ class LaunchProfile:
     def places(self) -> tuple[Place | None, ...]:
         """The source line of each line of the listing."""
         return tuple(places_of(self.detail))
+
+    @cached_property
+    def stage_of_line(self) -> tuple[str, ...]:
+        """The stage of each line of the listing."""
+        return stages_of(self.detail)
+
+    @cached_property
+    def stages(self) -> tuple[StageProfile, ...]:
+        """The stages of the pipeline, that with the most cycles first."""
+        facts = self.facts
+        lines: dict[str, list[int]] = {}
+        for at in np.flatnonzero(facts.executed).tolist():
+            lines.setdefault(self.stage_of_line[at], []).append(at)
+        rows = [
+            StageProfile(
+                stage=stage,
+                hits=int(facts.executed[chosen].sum()),
+                cycles=int(facts.duration[chosen].sum()),
+                stall=int(facts.stall[chosen].sum()),
+                lost=_by_reason(self.detail.unit.lost[chosen].sum(0)),
+                share=float(facts.duration[chosen].sum()) / (facts.wave_cycles or 1.0),
+            )
+            for stage, chosen in lines.items()
+        ]
+        return tuple(sorted(rows, key=lambda row: (-row.cycles, row.stage)))
 
     @cached_property
     def instructions(self) -> tuple[InstructionProfile, ...]:
@@ -179,6 +265,7 @@ class LaunchProfile:
                 text=self.detail.texts[at],
                 place=self.places[at],
                 phase=phases[at],
+                stage=self.stage_of_line[at],
                 hits=int(facts.executed[at]),
                 cycles=int(facts.duration[at]),
                 stall=int(facts.stall[at]),
@@ -205,6 +292,7 @@ class LaunchProfile:
         cycles = float(facts.duration[chosen].sum())
         return SourceProfile(
             place=place,
+            stage=self._main_stage(chosen),
             hits=int(facts.executed[chosen].sum()),
             cycles=int(cycles),
             stall=int(facts.stall[chosen].sum()),
@@ -213,6 +301,13 @@ class LaunchProfile:
             conflicts=float(facts.conflicts[chosen].sum()) * facts.scale,
             share=cycles / (facts.wave_cycles or 1.0),
         )
+
+    def _main_stage(self, lines: Sequence[int]) -> str:
+        cycles: dict[str, float] = {}
+        for at in lines:
+            stage = self.stage_of_line[at]
+            cycles[stage] = cycles.get(stage, 0.0) + float(self.facts.duration[at])
+        return max(cycles, key=lambda stage: cycles[stage])
 
     def us_without(
         self, *reasons: str, lines: Sequence[int] | None = None, conflicts: bool = True
@@ -246,25 +341,12 @@ def launch_profile(number: int, launch: RecordedLaunch) -> LaunchProfile:
     footprint = round(distinct_bytes(launch) * scale_of(launch))
     constants: ClockConstants = constants_of(spec.name)
     detail = launch_detail(launch, spec, constants, footprint)
-    facts = facts_of(detail)
-    cycles = detail.cycles
-    us = cycles / spec.clock_hz * 1e6
-    requests = cache_requests(detail, constants)
-    roofline = roofline_of(facts, requests, us)
     return LaunchProfile(
         number=number,
         kernel=readable(launch.kernel),
         detail=detail,
-        facts=facts,
-        cycles=cycles,
-        us=us,
-        error=detail.error,
-        counters=counters_of(facts, requests, cycles),
-        occupancy=occupancy_of(launch, spec),
-        roofline=roofline,
-        limits=limits_of(facts, roofline, cycles),
-        requests=requests,
-        unknown=unknown_costs(facts),
+        facts=facts_of(detail),
+        constants=constants,
     )
 
 

@@ -17,8 +17,8 @@ from cklang.profiler.model import InstructionProfile, LaunchProfile, kernel_rows
 __all__ = ["as_csv", "as_json", "launch_record"]
 
 _COLUMNS = (
-    "launch", "kernel", "address", "instruction", "file", "line", "phase", "hits", "cycles",
-    "stall", "reason", "lanes", "bytes", "efficiency", "conflicts",
+    "launch", "kernel", "address", "instruction", "file", "line", "phase", "stage", "hits",
+    "cycles", "stall", "reason", "lanes", "bytes", "efficiency", "conflicts",
 )  # fmt: skip
 
 
@@ -61,6 +61,7 @@ def launch_record(launch: LaunchProfile) -> dict[str, Any]:
         "lost": launch.lost,
         "unknown": [asdict(row) for row in launch.unknown],
         "counters": {c.name: {"value": c.value, "origin": c.origin} for c in launch.counters},
+        "stages": [asdict(row) | {"lost": dict(row.lost)} for row in launch.stages],
         "sources": [
             asdict(row) | {"place": str(row.place), "lost": dict(row.lost)}
             for row in launch.sources
@@ -79,6 +80,7 @@ def _instruction(row: InstructionProfile) -> dict[str, Any]:
         "file": None if row.place is None else row.place.file,
         "line": None if row.place is None else row.place.line,
         "phase": row.phase,
+        "stage": row.stage,
         "hits": row.hits,
         "cycles": row.cycles,
         "stall": row.stall,

@@ -73,7 +73,7 @@ def _spans(detail: LaunchDetail, number: int) -> Iterator[Span]:
         strict=True,
     ):
         if stall:
-            yield Span(start, stall, line, REASONS[reason])
+            yield Span(start, stall, line, REASONS[reason] if reason else "")
         if duration > stall:
             yield Span(start + stall, duration - stall, line, "")
 

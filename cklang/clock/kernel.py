@@ -355,8 +355,7 @@ class LaunchDetail:
         Classes are kernels with matrix instructions and those without; where no whole kernels were
         compared, it is that of instruction traces; None where silicon is silent.
         """
-        matrix = UNITS.index("matrix")
-        products = any(op.unit == matrix for op in self.prog.ops)
+        products = bool((self.prog.unit == UNITS.index("matrix")).any())
         return self.prog.constants.validated("products" if products else "programs", "error")
 
 

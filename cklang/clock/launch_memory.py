@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from cklang.arch import ArchSpec
 from cklang.clock.hierarchy import (
@@ -70,36 +69,21 @@ def with_memory(
     costs = memory_costs(groups, levels, extent.detailed, extent.resident)
     units = min(spec.compute_units, extent.workgroups) / spec.chiplets
     between = units * prog.constants["workgroup_dispatch"]
-    ops = _MemoryOps(
-        np.array([op.unit != UNITS.index("smem") for op in prog.ops], dtype=bool),
-        np.array([op.busy for op in prog.ops], np.int32),
-    )
     return [
-        replace(_with_costs(ops, stream, cost, levels), begin=round((stream.group + 1) * between))
+        replace(_with_costs(prog, stream, cost, levels), begin=round((stream.group + 1) * between))
         for stream, cost in zip(streams, (row for rows in costs for row in rows), strict=True)
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _MemoryOps:
-    """Instructions by line of the listing."""
-
-    vector: npt.NDArray[np.bool_]
-    """Whether an access is no scalar one."""
-    busy: npt.NDArray[np.int32]
-
-
-def _with_costs(
-    ops: _MemoryOps, stream: WaveStream, cost: MemoryCosts, levels: Levels
-) -> WaveStream:
+def _with_costs(prog: Program, stream: WaveStream, cost: MemoryCosts, levels: Levels) -> WaveStream:
     count = len(stream.line)
     cycles = np.full(count, -1, np.int32) if stream.cycles is None else stream.cycles.copy()
     # Loads all lanes of which are out of bounds access nothing.
     latency = np.full(count, round(levels.latency_l1), np.int32)
     path = np.zeros(count, np.int32)
-    vector = ops.vector[stream.line[cost.place]]
+    vector = prog.unit[stream.line[cost.place]] != UNITS.index("smem")
     places = cost.place[vector]
-    cycles[places] = np.maximum(ops.busy[stream.line[places]], cost.cycles[vector])
+    cycles[places] = np.maximum(prog.busy[stream.line[places]], cost.cycles[vector])
     latency[cost.place] = cost.latency
     path[cost.place] = cost.path
     return replace(stream, cycles=cycles, latency=latency, path=path)

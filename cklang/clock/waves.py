@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -78,14 +79,29 @@ class TimedUnit:
     """Cycles that waves did not issue, [line of the listing, reason]."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Program:
-    """A listing with the costs of its instructions."""
+    """A listing with the costs of its instructions; arrays are [line]."""
 
     constants: ClockConstants
     ops: ctypes.Array[COp]
     unknown: tuple[int, ...]
     """Lines that the clock has no cost for."""
+
+    @cached_property
+    def unit(self) -> Words:
+        """The unit of each instruction, an index of ``UNITS``."""
+        return np.array([op.unit for op in self.ops], np.int32)
+
+    @cached_property
+    def busy(self) -> Words:
+        """Cycles of the unit, where the addresses of lanes are neighbours."""
+        return np.array([op.busy for op in self.ops], np.int32)
+
+    @cached_property
+    def issue(self) -> Words:
+        """Cycles until the wave may try its next instruction."""
+        return np.array([op.issue for op in self.ops], np.int32)
 
 
 def program(

@@ -193,7 +193,7 @@ def _of_matrices(facts: LaunchFacts, ops: list[str]) -> list[Counter]:
         kind = shape.dtype.upper().removesuffix("_1K").replace("FP8", "F8").replace("BF8", "F8")
         if kind in flops:
             flops[kind] += 2 * shape.multiplies * facts.executed[line]
-        busy += facts.detail.prog.ops[int(line)].busy * facts.executed[line]
+        busy += float(facts.detail.prog.busy[line]) * facts.executed[line]
     return [
         *(
             Counter(f"SQ_INSTS_VALU_MFMA_MOPS_{kind}", value / _MATRIX_OPERATIONS, "executed")
@@ -224,12 +224,12 @@ def _count(facts: LaunchFacts, *units: str) -> float:
 
 
 def _issued(facts: LaunchFacts, *units: str) -> float:
-    issue = np.array([max(1.0, op.issue / _QUAD) for op in facts.detail.prog.ops])
+    issue = np.maximum(1.0, facts.detail.prog.issue / _QUAD)
     return float((issue * facts.executed)[facts.of_units(*units)].sum())
 
 
 def _thread_cycles(facts: LaunchFacts) -> float:
-    issue = np.array([max(1.0, op.issue / _QUAD) for op in facts.detail.prog.ops])
+    issue = np.maximum(1.0, facts.detail.prog.issue / _QUAD)
     vector = facts.of_units("valu", "trans", "matrix")
     return float((issue * facts.lanes)[vector].sum()) * facts.scale
 

@@ -93,8 +93,7 @@ class LaunchFacts:
         Args:
             *names: Of ``cklang.clock.native.UNITS``.
         """
-        wanted = {UNITS.index(name) for name in names}
-        return np.array([op.unit in wanted for op in self.detail.prog.ops], dtype=bool)
+        return np.isin(self.detail.prog.unit, [UNITS.index(name) for name in names])
 
 
 def facts_of(detail: LaunchDetail) -> LaunchFacts:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +67,7 @@ def cache_requests(detail: LaunchDetail, constants: ClockConstants) -> CacheRequ
 _SCALAR, _ATOMIC, _WRITE, _READ = range(4)
 
 
+@cache
 def _kind(op: str) -> int:
     if op.startswith("s_"):
         return _SCALAR

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
 from cklang.clock.kernel import LaunchDetail
-from cklang.emulator.recording import RecordedLaunch
 from cklang.memo import BoundedMemo
-from cklang.profiler.inlining import InlinedCall, calls_of_sections
+from cklang.profiler.inlining import calls_of_sections
 
 __all__ = ["STAGES", "stage_of", "stages_of"]
 
@@ -119,6 +119,7 @@ def _plain(function: str) -> str:
     return function.partition("<")[0]
 
 
+@cache
 def _of_function(name: str, op: str = "") -> str:
     if _CHOICE.match(op) and _ACCESS.fullmatch(name):
         return _BOUNDS
@@ -126,13 +127,27 @@ def _of_function(name: str, op: str = "") -> str:
 
 
 def stages_of(detail: LaunchDetail) -> tuple[str, ...]:
-    """Return the stage of each line of a listing."""
+    """Return the stage of each line of a listing; those of the last few codes are kept."""
+    launch = detail.launch
+    key = (launch.gpu, launch.code, launch.debug.get(".debug_info", b""))
+    known = _KNOWN.get(key)
+    if known is None:
+        known = _stages(detail)
+        _KNOWN.put(key, known)
+    return known
+
+
+_KNOWN: BoundedMemo[tuple[str, bytes, bytes], tuple[str, ...]] = BoundedMemo(8)
+
+
+def _stages(detail: LaunchDetail) -> tuple[str, ...]:
     launch = detail.launch
     dwords = len(detail.line_of)
     owner = np.full(dwords, -1, np.int64)
     epilogue = np.zeros(dwords, dtype=bool)
     names: list[str] = []
-    for call in _calls(launch):
+    calls = calls_of_sections(launch.debug, launch.base)
+    for call in sorted(calls, key=lambda call: call.depth):
         name = _plain(call.function)
         code = slice(max(0, call.begin // 4), max(0, call.end // 4))
         if _EPILOGUE_FUNCTION.fullmatch(name) or _EPILOGUE_FILE.match(call.file):
@@ -149,17 +164,3 @@ def stages_of(detail: LaunchDetail) -> tuple[str, ...]:
         functions = names[at : at + 1] if at >= 0 else []
         stages[line] = stage_of(detail.listing[line].op, functions, epilogue=bool(epilogue[dword]))
     return tuple(stages)
-
-
-_CALLS: BoundedMemo[tuple[bytes, int], tuple[InlinedCall, ...]] = BoundedMemo(8)
-
-
-def _calls(launch: RecordedLaunch) -> tuple[InlinedCall, ...]:
-    """Return the inlined calls of a launch's code, outer ones first; the last few are kept."""
-    key = (launch.debug.get(".debug_info", b""), launch.base)
-    known = _CALLS.get(key)
-    if known is None:
-        calls = calls_of_sections(launch.debug, launch.base)
-        known = tuple(sorted(calls, key=lambda call: call.depth))
-        _CALLS.put(key, known)
-    return known

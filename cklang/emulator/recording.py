@@ -139,8 +139,7 @@ def timing(workgroups: int = 1, *, alone: bool = False) -> Iterator[Recording]:
         alone: Run these workgroups only. A large launch then takes the time of a few workgroups,
             but its results are incomplete.
 
-    Launches inside must have ended when the ``with`` statement does; workgroups that are recorded
-    run in the interpreter.
+    Launches inside must have ended when the ``with`` statement does.
 
     Raises:
         CkValueError: A131, launches are being recorded already.

@@ -11,7 +11,7 @@ from cklang.profiler.advice import advice_of
 from cklang.profiler.counters import ABSENT
 from cklang.profiler.model import InstructionProfile, LaunchProfile, grid_text, kernel_rows
 from cklang.profiler.style import COLOURS
-from cklang.profiler.text import error_text, unknown_text
+from cklang.profiler.text import error_text, load_text, unknown_text
 
 __all__ = ["embedded", "report"]
 
@@ -89,6 +89,8 @@ def _launch(launch: LaunchProfile) -> Iterator[str]:
     yield f'<p class="note">Error of the clock: {escape(error_text(launch))}.</p>'
     if launch.unknown:
         yield f"<p>No cost known: {escape(unknown_text(launch))}.</p>"
+    if launch.under_load is not None:
+        yield f"<p>Under load: {escape(load_text(launch.under_load))}.</p>"
     yield "<h3>Advice</h3><ul>"
     yield "".join(f"<li>{escape(str(row))}</li>" for row in advice_of(launch)) or "<li>None.</li>"
     yield "</ul><h3>Roofline</h3>"

@@ -14,6 +14,7 @@ from cklang.arch import ArchSpec, arch
 from cklang.clock.constants import ClockConstants, constants_of
 from cklang.clock.kernel import LaunchDetail, cycles_without, launch_detail
 from cklang.clock.native import REASONS
+from cklang.clock.power import clock_under_load
 from cklang.emulator.recording import RecordedLaunch
 from cklang.profiler.counters import Counter, counted, timed
 from cklang.profiler.facts import (
@@ -37,6 +38,7 @@ __all__ = [
     "LaunchProfile",
     "SourceProfile",
     "StageProfile",
+    "UnderLoad",
     "grid_text",
     "kernel_rows",
     "launch_profile",
@@ -118,6 +120,16 @@ class KernelRow:
     """Of the time of all kernels."""
 
 
+@dataclass(frozen=True, slots=True)
+class UnderLoad:
+    """A launch, one of many that keep the whole GPU busy, where power limits the clock."""
+
+    clock_hz: float
+    us: float
+    error: float
+    """Median error of the clock on the kernel that was measured, held out."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LaunchProfile:
     """One launch of a kernel on an emulated GPU."""
@@ -138,6 +150,29 @@ class LaunchProfile:
     def us(self) -> float:
         """At the GPU's highest clock, without the overhead of a launch."""
         return self.cycles / self.detail.spec.clock_hz * 1e6
+
+    @property
+    def under_load(self) -> UnderLoad | None:
+        """The time at the clock that power leaves; None where no such kernel was measured.
+
+        Kernels of vector instructions were, on gfx942. A launch that leaves compute units idle
+        needs less power than they.
+        """
+        error = self.constants.validated("load_clock")
+        if error is None or self.counter("SQ_INSTS_MFMA") or self.occupancy.grid < 1:
+            return None
+        by_memory = self.roofline.bound == "memory"
+        clock = clock_under_load(
+            self.constants,
+            self.detail.spec,
+            self.roofline.bytes_per_second,
+            self.roofline.flops_per_second,
+            bound_by_memory=by_memory,
+        )
+        if not clock:
+            return None
+        us = self.us if by_memory else self.cycles / clock * 1e6
+        return UnderLoad(clock, us, error)
 
     @property
     def error(self) -> float | None:

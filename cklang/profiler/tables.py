@@ -44,6 +44,7 @@ def launch_record(launch: LaunchProfile) -> dict[str, Any]:
         "us": launch.us,
         "cycles": launch.cycles,
         "error": launch.error,
+        "under_load": None if launch.under_load is None else asdict(launch.under_load),
         "groups": launch.groups,
         "block": launch.block,
         "waves": launch.waves,

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cklang.profiler.advice import advice_of
-from cklang.profiler.model import LaunchProfile, grid_text, kernel_rows
+from cklang.profiler.model import LaunchProfile, UnderLoad, grid_text, kernel_rows
 
 __all__ = [
     "error_text",
     "kernel_table",
     "launch_text",
     "listing_text",
+    "load_text",
     "profile_text",
     "table",
     "unknown_text",
@@ -65,6 +66,8 @@ def _sections(launch: LaunchProfile) -> Iterator[str]:
     yield f"error of the clock: {error_text(launch)}"
     if launch.unknown:
         yield f"no cost known: {unknown_text(launch)}"
+    if launch.under_load is not None:
+        yield f"under load: {load_text(launch.under_load)}"
     yield f"occupancy: {launch.occupancy}"
     yield (
         f"roofline: {roofline.flops_per_second / 1e12:.3g} TFLOP/s, "
@@ -83,6 +86,14 @@ def error_text(launch: LaunchProfile) -> str:
     if launch.error is None:
         return f"not known, no measurement of {launch.gpu} was compared"
     return f"median {launch.error:.0%} on kernels of this class that were held out"
+
+
+def load_text(load: UnderLoad) -> str:
+    """Return the time at the clock that power leaves, in words."""
+    return (
+        f"{load.us:.2f} µs at {load.clock_hz / 1e6:.0f} MHz, if many such launches keep the GPU at "
+        f"its limit of power (median error of the clock {load.error:.0%}, on one kernel)"
+    )
 
 
 def unknown_text(launch: LaunchProfile) -> str:

@@ -59,6 +59,21 @@ def test_what_is_counted_needs_no_clock(copies: dict[str, Profile]) -> None:
     assert "unit" in vars(launch.detail)
 
 
+def test_power_limits_the_clock_of_a_launch_that_fills_the_gpu(
+    copies: dict[str, Profile], transpose: Profile
+) -> None:
+    (launch,) = copies["gfx942"].launches
+    load = launch.under_load
+    assert load is not None
+    assert load.clock_hz < launch.detail.spec.clock_hz
+    assert load.us == launch.us  # memory has a clock of its own
+    assert "at its limit of power" in str(copies["gfx942"])
+    (small,) = transpose.launches
+    assert small.under_load is None
+    (other,) = copies["gfx90a"].launches
+    assert other.under_load is None
+
+
 def test_lanes_of_one_bank_conflict(transpose: Profile) -> None:
     (launch,) = transpose.launches
     # 1,024 reads of columns: in each half of a wave 32 lanes are at one bank.

@@ -103,7 +103,8 @@ def test_a_loop_is_recorded_as_it_is_executed(module: Module) -> None:
 
 
 def test_translated_waves_are_recorded_as_interpreted_ones(module: Module) -> None:
-    launches, outputs = [], []
+    launches: list[emulator.RecordedLaunch] = []
+    outputs = []
     output = np.zeros(256, np.uint32)
     for how in ("off", "all"):
         emulator.translation(how)

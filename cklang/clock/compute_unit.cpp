@@ -108,6 +108,7 @@ struct Core {
   i32 count;
   Running* run;
   i64* lost;  // cycles by line and reason; null: not asked for
+  i64* when;  // of each wave, its next attempt
   i64 port[kSimds], unit_free[kSimds][kUnits], lds_free, ta_free, return_free, store_free, path_free, write_free;
   i64 lds_started[kSimds][kQueue], vmem_started[kSimds][kQueue], lds_bus[kSimds], returned[kLoads];
   i32 lds_sent[kSimds], vmem_sent[kSimds], load_bytes[kLoads];
@@ -465,21 +466,42 @@ struct Core {
     return x.priority > y.priority;
   }
 
+  // When a wave tries to issue; `kNever` if it has ended, waits for others or has no place yet.
+  i64 attempt(i32 index) const {
+    const Running& r = run[index];
+    return r.over || r.waiting ? kNever : r.now;
+  }
+
+  // The waves from `first` on; `last` is behind those that have a place.
+  void note_attempts(i32& first, i32& last) {
+    for (i32 i = 0; i < count; ++i) when[i] = attempt(i);
+    while (first < count && run[first].over) ++first;
+    last = count;
+    while (last > first && when[last - 1] >= kNever) --last;
+  }
+
   i64 all() {
     i64 executed = 0;
+    i32 first = 0, last = 0;
+    note_attempts(first, last);
     for (;;) {
       i32 best = -1;
-      for (i32 i = 0; i < count; ++i) {
-        const Running& r = run[i];
-        if (r.over || r.waiting || r.now >= kNever) continue;
-        if (best < 0 || goes_first(i, best)) best = i;
+      i64 earliest = kNever;
+      for (i32 i = first; i < last; ++i) {
+        if (when[i] > earliest || when[i] >= kNever) continue;
+        if (when[i] == earliest && !goes_first(i, best)) continue;
+        best = i;
+        earliest = when[i];
       }
       if (best < 0) break;
       next_simd = waves[best].simd + 1;
+      const bool alone = ops[waves[best].line[run[best].place]].unit != Barrier;
       step(best);
       if (run[best].over) {
         for (i32 i = 0; i < count; ++i) begin(i);
       }
+      if (alone && !run[best].over) when[best] = attempt(best);
+      else note_attempts(first, last);
       ++executed;
     }
     return executed;
@@ -493,8 +515,13 @@ struct Core {
 /// @return the number of attempts to issue, or -1 if there is no memory.
 extern "C" i64 ck_compute_unit(const Machine* machine, const Op* ops, Wave* waves, i32 count, i64* lost) {
   auto* run = static_cast<Running*>(calloc(static_cast<size_t>(count), sizeof(Running)));
-  if (run == nullptr) return -1;
-  Core core{*machine, ops, waves, count, run, lost};
+  auto* when = static_cast<i64*>(calloc(static_cast<size_t>(count), sizeof(i64)));
+  if (run == nullptr || when == nullptr) {
+    free(run);
+    free(when);
+    return -1;
+  }
+  Core core{*machine, ops, waves, count, run, lost, when};
   for (i32 i = 0; i < count; ++i) {
     run[i].now = waves[i].after < 0 ? waves[i].begin : kNever;
     if (waves[i].count == 0) {
@@ -504,5 +531,6 @@ extern "C" i64 ck_compute_unit(const Machine* machine, const Op* ops, Wave* wave
   }
   const i64 attempts = core.all();
   free(run);
+  free(when);
   return attempts;
 }

@@ -260,7 +260,7 @@ def accesses_of(wave: RecordedWave, ops: Sequence[str]) -> Accesses:
 
     Args:
         wave: The wave.
-        ops: The operation of each executed instruction.
+        ops: The operation of each access.
     """
     places = wave.memory[:, 0].astype(np.int64)
     ends = np.cumsum(wave.memory[:, 2]).tolist()
@@ -268,7 +268,7 @@ def accesses_of(wave: RecordedWave, ops: Sequence[str]) -> Accesses:
     begins = [0, *ends[:-1]] if ends else []
     return Accesses(
         places,
-        [_kind(ops[place]) for place in places.tolist()],
+        [_kind(op) for op in ops],
         [segments[begin:end] for begin, end in zip(begins, ends, strict=True)],
     )
 

@@ -8,7 +8,7 @@ would. Those that a compute unit executes beyond a few rounds take the time of t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, prod
 
@@ -33,7 +33,9 @@ from cklang.clock.waves import (
     without,
 )
 from cklang.emulator.library import disassemble
-from cklang.emulator.recording import DISABLED, RecordedLaunch, RecordedWave
+from cklang.emulator.recording import DISABLED, RecordedLaunch, RecordedWave, shifted
+from cklang.forks import cached_property
+from cklang.memo import BoundedMemo
 
 __all__ = [
     "LaunchDetail",
@@ -45,6 +47,7 @@ __all__ = [
     "launch_time",
     "lds_uses",
     "time_of",
+    "unknown_shares",
 ]
 
 _ROUNDS = 3
@@ -148,24 +151,83 @@ def instruction_of(text: str, address: int = 0) -> Instruction:
     return Instruction(op, tuple(_REGISTER.findall(rest)), remark, address)
 
 
-def listing_of(launch: RecordedLaunch, gpu: str) -> tuple[list[str], npt.NDArray[np.int32]]:
-    """Return the text of each instruction of the code, and the line of each dword.
+@dataclass(frozen=True, slots=True)
+class CodeListing:
+    """The instructions of a code object's text section."""
 
-    A dword inside of an instruction has the line -1. Decoding ends at the fill between two kernels;
-    it goes on at the next instruction that was executed.
+    texts: Sequence[str]
+    instructions: Sequence[Instruction]
+    line_of: npt.NDArray[np.int32]
+    """The line of each dword of the code; -1 inside of an instruction."""
+
+
+def listing_of(launch: RecordedLaunch, gpu: str) -> CodeListing:
+    """Return the instructions of a launch's text section; those of the last few are kept.
+
+    Decoding ends at the fill between two kernels; it goes on at the next instruction that this
+    launch, or one before it, executed.
     """
-    texts: list[str] = []
-    line_of = np.full(len(launch.code) // _WORD, -1, np.int32)
-    executed = np.unique(np.concatenate([np.zeros(1, np.uint32), *(w.line for w in launch.waves)]))
-    while (left := executed[line_of[executed] < 0]).size:
-        begin = int(left[0])
-        for row in disassemble(gpu, launch.code[begin * _WORD :]).splitlines():
+    key = (gpu, launch.code)
+    known = _LISTINGS.get(key)
+    begins = _reached(launch)
+    if known is not None and not (begins & (known.line_of < 0)).any():
+        return known
+    if known is not None:
+        begins |= known.line_of >= 0
+    fresh = _read_listing(launch.code, gpu, begins)
+    _LISTINGS.put(key, fresh)
+    return fresh
+
+
+def _reached(launch: RecordedLaunch) -> npt.NDArray[np.bool_]:
+    """Return which dwords of the code begin an instruction that was executed."""
+    reached = np.zeros(len(launch.code) // _WORD, dtype=bool)
+    reached[: len(launch.executed)] = launch.executed[: len(reached)] > 0
+    if not reached.any():
+        for wave in launch.waves:
+            reached[wave.line] = True
+    return reached
+
+
+def _read_listing(code: bytes, gpu: str, begins: npt.NDArray[np.bool_]) -> CodeListing:
+    texts: dict[int, str] = {}
+    left = begins.copy()
+    left[:1] = True
+    while left.any():
+        begin = int(left.argmax())
+        for row in disassemble(gpu, code[begin * _WORD :]).splitlines():
             offset, _, text = row.partition(":")
             place = begin + int(offset, 16) // _WORD
-            if place < len(line_of):
-                line_of[place] = len(texts)
-                texts.append(text.strip())
-    return texts, line_of
+            if place < len(left):
+                texts[place] = text.strip()
+                left[place] = False
+        left[begin] = False
+    places = sorted(texts)
+    line_of = np.full(len(left), -1, np.int32)
+    line_of[places] = np.arange(len(places))
+    return CodeListing(
+        tuple(texts[place] for place in places),
+        tuple(instruction_of(texts[place], place * _WORD) for place in places),
+        line_of,
+    )
+
+
+_LISTINGS: BoundedMemo[tuple[str, bytes], CodeListing] = BoundedMemo(8)
+_PROGRAMS: BoundedMemo[Hashable, tuple[ClockConstants, CodeListing, Program]] = BoundedMemo(8)
+
+
+def _program_of(
+    launch: RecordedLaunch, code: CodeListing, constants: ClockConstants, footprint: int
+) -> Program:
+    """Return the costs of the instructions that a launch executes; the last few are kept."""
+    executed = code.line_of[_reached(launch) & (code.line_of >= 0)]
+    key = (launch.gpu, launch.code, footprint, executed.tobytes())
+    known = _PROGRAMS.get(key)
+    if known is not None and known[0] is constants and known[1] is code:
+        return known[2]
+    prog = program(code.instructions, at_footprint(constants, footprint), executed)
+    _PROGRAMS.put(key, (constants, code, prog))
+    return prog
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +258,20 @@ def lds_uses(
     """
     is_lds = np.array([instruction.op.startswith("ds_") for instruction in listing])
     places = [np.flatnonzero(is_lds[line]) for line in lines]
-    counted = [len(p) == len(wave.lds_address) for p, wave in zip(places, waves, strict=True)]
-    kept = [at for at, known in enumerate(counted) if known]
-    if not kept:
-        return [None] * len(waves)
-    line = np.concatenate([lines[at][places[at]] for at in kept])
-    address = np.concatenate([waves[at].lds_address for at in kept])
-    cycles, conflicts = _lds_cycles(line, address, prog, listing)
+    kept = [
+        at
+        for at, (place, wave) in enumerate(zip(places, waves, strict=True))
+        if len(place) == len(wave.lds)
+    ]
     uses: list[LdsUse | None] = [None] * len(waves)
+    if not kept:
+        return uses
+    line = np.concatenate([lines[at][places[at]] for at in kept])
+    sizes = np.array([len(waves[at].patterns) for at in kept], np.int64)
+    before = np.repeat(np.cumsum(sizes) - sizes, [len(places[at]) for at in kept])
+    lds = np.concatenate([waves[at].lds for at in kept])
+    patterns = np.concatenate([waves[at].patterns for at in kept])
+    cycles, conflicts = _lds_cycles(line, lds[:, 0] + before, lds[:, 1], patterns, prog, listing)
     begin = 0
     for at in kept:
         end = begin + len(places[at])
@@ -214,22 +282,30 @@ def lds_uses(
 
 def _lds_cycles(
     line: npt.NDArray[np.int32],
-    address: npt.NDArray[np.uint32],
+    pattern: npt.NDArray[np.int64],
+    shift: npt.NDArray[np.uint32],
+    patterns: npt.NDArray[np.uint32],
     prog: Program,
     listing: Sequence[Instruction],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return cycles and conflicts of LDS operations, [operation], from their lanes' addresses."""
+    """Return cycles and conflicts of LDS operations, [operation], from their lanes' addresses.
+
+    Lanes that access the same pattern, a multiple of the access's width further on, take as long.
+    """
     cycles = np.zeros(len(line), np.int64)
     conflicts = np.zeros(len(line), np.int64)
+    enabled = np.count_nonzero(patterns != DISABLED, axis=1)
     for number in np.unique(line):
-        rows = line == number
+        rows = np.flatnonzero(line == number)
         op = listing[number].op
         direction = "write" if re.match(r"ds_(write|store)", op) else "read"
         width = width_of(prog.constants, direction, lane_bytes(op))
-        enabled = address[rows] != DISABLED
-        passes = pass_counts(width, address[rows].astype(np.int64), enabled).sum(1)
-        phases = np.ceil(enabled.sum(1) / width.lanes).astype(np.int64)
-        conflicts[rows] = np.maximum(0, passes - phases)
+        apart = max(1, width.bytes // _WORD) * _WORD
+        kinds, kind = np.unique(pattern[rows] * apart + shift[rows] % apart, return_inverse=True)
+        which, further = kinds // apart, (kinds % apart).astype(np.uint32)
+        passes = pass_counts(width, shifted(patterns[which], further)).sum(1)
+        phases = -(-enabled[which] // width.lanes)
+        conflicts[rows] = np.maximum(0, passes - phases)[kind]
         cycles[rows] = prog.ops[number].busy + conflicts[rows]
     return cycles, conflicts
 
@@ -243,9 +319,9 @@ def _in_stream(use: LdsUse | None, count: int) -> npt.NDArray[np.int32] | None:
     return cycles
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class LaunchDetail:
-    """A launch and the compute unit on which some of its workgroups were timed."""
+    """A launch and the compute unit on which some of its workgroups are timed, when asked for."""
 
     launch: RecordedLaunch
     spec: ArchSpec
@@ -255,16 +331,44 @@ class LaunchDetail:
     """The assembly text of each line."""
     line_of: npt.NDArray[np.int32]
     """The line of each dword of the code; -1 inside of an instruction."""
+    lines: Sequence[npt.NDArray[np.int32]]
+    """The lines that each recorded wave executed."""
     lds: Sequence[LdsUse | None]
     """What the LDS does for each recorded wave."""
-    streams: Sequence[WaveStream]
-    unit: TimedUnit
+    footprint: int
+    """Bytes of the launch's operands."""
     detailed: int
-    """Workgroups that were timed."""
+    """Workgroups that are timed."""
     resident: int
     """Workgroups of a compute unit at a time."""
     each: int
     """Workgroups that a compute unit executes."""
+    warm: bool
+    """Whether a launch before has left the operands in the caches."""
+
+    @cached_property
+    def streams(self) -> Sequence[WaveStream]:
+        """The waves of the compute unit."""
+        groups = waves_of_groups(self.launch)
+        return with_memory(
+            self.prog,
+            _on_one_unit(
+                _recorded(groups, self.lines, self.lds),
+                self.detailed,
+                self.resident,
+                self.spec.simds_per_cu,
+            ),
+            _accesses(self.launch, groups, self.lines, self.listing),
+            self.spec,
+            LaunchExtent(
+                prod(self.launch.groups), self.resident, self.detailed, self.footprint, self.warm
+            ),
+        )
+
+    @cached_property
+    def unit(self) -> TimedUnit:
+        """When they execute what."""
+        return run_unit(self.prog, self.streams)
 
     @property
     def cycles(self) -> float:
@@ -278,8 +382,7 @@ class LaunchDetail:
         Classes are kernels with matrix instructions and those without; where no whole kernels were
         compared, it is that of instruction traces; None where silicon is silent.
         """
-        matrix = UNITS.index("matrix")
-        products = any(op.unit == matrix for op in self.prog.ops)
+        products = bool((self.prog.unit == UNITS.index("matrix")).any())
         return self.prog.constants.validated("products" if products else "programs", "error")
 
 
@@ -291,7 +394,7 @@ def launch_detail(
     *,
     warm: bool = True,
 ) -> LaunchDetail:
-    """Time some workgroups of a launch on one compute unit.
+    """Put some workgroups of a launch on one compute unit.
 
     Args:
         launch: What was recorded.
@@ -300,30 +403,29 @@ def launch_detail(
         footprint: Bytes of the launch's operands; by default, as many as if workgroups shared none.
         warm: Whether a launch before has left them in the caches.
     """
-    texts, line_of = listing_of(launch, spec.name)
-    addresses = np.flatnonzero(line_of >= 0) * _WORD
-    listing = [
-        instruction_of(text, int(address)) for text, address in zip(texts, addresses, strict=True)
-    ]
-    groups = waves_of_groups(launch)
+    code = listing_of(launch, spec.name)
+    line_of, listing = code.line_of, code.instructions
     if footprint is None:
-        footprint = launch.memory_bytes * prod(launch.groups) // max(1, len(groups))
-    prog = program(listing, at_footprint(constants, footprint))
+        recorded = max(1, len(waves_of_groups(launch)))
+        footprint = launch.memory_bytes * prod(launch.groups) // recorded
     lines = [line_of[wave.line] for wave in launch.waves]
-    uses = lds_uses(launch.waves, lines, prog, listing)
+    prog = _program_of(launch, code, constants, footprint)
     each = ceil(prod(launch.groups) / spec.compute_units)
     resident = min(each, max(1, launch.resident // spec.compute_units))
-    detailed = min(each, _ROUNDS * resident)
-    streams = with_memory(
-        prog,
-        _on_one_unit(_recorded(groups, lines, uses), detailed, resident, spec.simds_per_cu),
-        _accesses(launch, groups, lines, listing),
-        spec,
-        LaunchExtent(prod(launch.groups), resident, detailed, footprint, warm),
-    )
-    unit = run_unit(prog, streams)
     return LaunchDetail(
-        launch, spec, prog, listing, texts, line_of, uses, streams, unit, detailed, resident, each
+        launch=launch,
+        spec=spec,
+        prog=prog,
+        listing=listing,
+        texts=code.texts,
+        line_of=line_of,
+        lines=lines,
+        lds=lds_uses(launch.waves, lines, prog, listing),
+        footprint=footprint,
+        detailed=min(each, _ROUNDS * resident),
+        resident=resident,
+        each=each,
+        warm=warm,
     )
 
 
@@ -345,11 +447,11 @@ def _accesses(
     lines: Sequence[npt.NDArray[np.int32]],
     listing: Sequence[Instruction],
 ) -> list[list[Accesses]]:
-    ops = [instruction.op for instruction in listing]
-    return [
-        [accesses_of(launch.waves[at], [ops[line] for line in lines[at].tolist()]) for at in group]
-        for group in groups
-    ]
+    def ops(at: int) -> list[str]:
+        places = launch.waves[at].memory[:, 0]
+        return [listing[line].op for line in lines[at][places].tolist()]
+
+    return [[accesses_of(launch.waves[at], ops(at)) for at in group] for group in groups]
 
 
 def waves_of_groups(launch: RecordedLaunch) -> list[list[int]]:
@@ -437,7 +539,7 @@ def time_of(detail: LaunchDetail) -> LaunchTime:
         prod(detail.launch.groups),
         detail.resident,
         _stall_shares(detail.listing, detail.streams, detail.unit.waves),
-        _unknown_shares(detail.prog, detail.listing, detail.streams),
+        unknown_shares(detail),
         detail.error,
         tuple(
             spans_of([detail.listing[line].op for line in stream.line], wave)
@@ -453,7 +555,7 @@ def _stall_shares(
     stall = np.zeros(len(listing))
     cycles = 0
     for stream, wave in zip(streams, waves, strict=True):
-        np.add.at(stall, stream.line, wave.stall)
+        stall += np.bincount(stream.line, wave.stall, len(listing))
         cycles += wave.end - int(wave.start[0])
     by_op: dict[str, float] = {}
     for number in np.flatnonzero(stall):
@@ -462,14 +564,14 @@ def _stall_shares(
     return dict(sorted(by_op.items(), key=lambda item: -item[1]))
 
 
-def _unknown_shares(
-    prog: Program, listing: Sequence[Instruction], streams: Sequence[WaveStream]
-) -> dict[str, float]:
+def unknown_shares(detail: LaunchDetail) -> dict[str, float]:
+    """Return the share of the timed instructions for which the clock has no cost, by operation."""
+    listing = detail.listing
     executed = np.zeros(len(listing))
-    for stream in streams:
-        np.add.at(executed, stream.line, 1)
+    for stream in detail.streams:
+        executed += np.bincount(stream.line, minlength=len(listing))
     shares: dict[str, float] = {}
-    for line in prog.unknown:
+    for line in detail.prog.unknown:
         if executed[line]:
             op = listing[line].op
             shares[op] = shares.get(op, 0.0) + float(executed[line] / executed.sum())

@@ -84,11 +84,9 @@ def _with_costs(prog: Program, stream: WaveStream, cost: MemoryCosts, levels: Le
     # Loads all lanes of which are out of bounds access nothing.
     latency = np.full(count, round(levels.latency_l1), np.int32)
     path = np.zeros(count, np.int32)
-    unit = np.array([op.unit for op in prog.ops])
-    busy = np.array([op.busy for op in prog.ops], np.int32)
-    vector = unit[stream.line[cost.place]] != UNITS.index("smem")
+    vector = prog.unit[stream.line[cost.place]] != UNITS.index("smem")
     places = cost.place[vector]
-    cycles[places] = np.maximum(busy[stream.line[places]], cost.cycles[vector])
+    cycles[places] = np.maximum(prog.busy[stream.line[places]], cost.cycles[vector])
     latency[cost.place] = cost.latency
     path[cost.place] = cost.path
     return replace(stream, cycles=cycles, latency=latency, path=path)

@@ -13,17 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.clock.constants import ClockConstants, LdsWidth
+from cklang.clock.native import lds_passes
+from cklang.emulator.recording import DISABLED
 
 __all__ = ["PHASES", "conflicts", "pass_counts", "passes", "phase_of_lane", "width_of"]
 
 Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 LANES = 64
 _HALF = 32
 _QUAD = 4
 _WORD = 4
-_WORDS = 1 << 32
-"""More than there are words of the LDS: a factor that keeps two numbers apart in one."""
 
 
 def _in_order(lane: Integers, lanes: int) -> Integers:
@@ -110,34 +109,21 @@ def conflicts(width: LdsWidth, address: Integers, active: Integers | None = None
 
 
 def _of_one(width: LdsWidth, address: Integers, active: Integers | None) -> Integers:
-    enabled = np.ones(LANES, dtype=bool)
-    if active is not None:
-        enabled = np.isin(np.arange(LANES), active)
-    counts: Integers = pass_counts(width, address[None], enabled[None])[0]
+    row = np.full(LANES, DISABLED, np.uint32)
+    lanes = np.arange(LANES) if active is None else active
+    row[lanes] = address[lanes]
+    counts: Integers = pass_counts(width, row[None])[0]
     return counts
 
 
-def pass_counts(width: LdsWidth, address: Integers, enabled: Flags) -> Integers:
+def pass_counts(width: LdsWidth, address: npt.NDArray[np.uint32]) -> Integers:
     """Return the passes of each phase of many instructions, [instruction, phase].
 
     A lane at an address that is no multiple of its width conflicts with none (gfx950's counter).
 
     Args:
         width: How their accesses are served.
-        address: Byte address of each lane, [instruction, lane].
-        enabled: The lanes that take part, [instruction, lane].
+        address: In bytes, of each lane; ``DISABLED`` where it takes no part, [instruction, lane].
     """
-    phase = phase_of_lane(width)
-    count, words_of_lane = len(address), max(1, width.bytes // _WORD)
-    result = np.zeros((count, int(phase.max()) + 1), dtype=np.int64)
-    word = address[..., None] // _WORD + np.arange(words_of_lane)
-    counted = enabled & (address % (words_of_lane * _WORD) == 0)
-    number = np.broadcast_to(np.arange(count)[:, None, None], word.shape)
-    for each in range(result.shape[1]):
-        lanes = phase == each
-        chosen = np.broadcast_to((counted & lanes)[..., None], word.shape)
-        accessed = np.unique(number[chosen] * _WORDS + word[chosen])
-        at = accessed // _WORDS * width.banks + accessed % _WORDS % width.banks
-        busiest = np.bincount(at, minlength=count * width.banks).reshape(count, -1).max(1)
-        result[:, each] = np.maximum(busiest, (enabled & lanes).any(1))
-    return result
+    phase = phase_of_lane(width).astype(np.int32)
+    return lds_passes(address, phase, width.banks, max(1, width.bytes // _WORD))

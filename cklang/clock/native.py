@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The C++ part of the clock, compiled once a machine, and its structs."""
+"""The C++ parts of the clock, compiled once a machine, and their structs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,26 @@ import ctypes
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from cklang.toolchain.built_library import compiled_library
 
-__all__ = ["COUNTERS", "RANGES", "REASONS", "UNITS", "CMachine", "COp", "CWave", "compute_unit"]
+__all__ = [
+    "COUNTERS",
+    "RANGES",
+    "REASONS",
+    "UNITS",
+    "CMachine",
+    "COp",
+    "CWave",
+    "compute_unit",
+    "lds_passes",
+    "missed_lines",
+]
+
+Integers = npt.NDArray[np.int64]
+Phases = npt.NDArray[np.int32]
 
 UNITS = (
     "valu", "trans", "matrix", "salu", "smem", "vmem", "lds",
@@ -27,7 +44,7 @@ REASONS = (
 RANGES = 10
 """Ranges of registers that an instruction names at most."""
 
-_SOURCE = Path(__file__).with_name("compute_unit.cpp")
+_FOLDER = Path(__file__).parent
 _FLAGS = (
     "-O2",
     "-fno-exceptions",
@@ -128,14 +145,73 @@ def compute_unit(
     Raises:
         MemoryError: There is no memory for the state of the waves.
     """
-    attempts = int(_library()(ctypes.byref(machine), ops, waves, len(waves), ctypes.c_void_p(lost)))
+    run = _library("compute_unit").ck_compute_unit
+    run.restype = ctypes.c_int64
+    attempts = int(run(ctypes.byref(machine), ops, waves, len(waves), ctypes.c_void_p(lost)))
     if attempts < 0:
         raise MemoryError("the clock has no memory for the state of its waves")
     return attempts
 
 
-@cache
-def _library() -> ctypes._NamedFuncPointer:
-    run = ctypes.CDLL(str(compiled_library(_SOURCE, _FLAGS))).ck_compute_unit
+def lds_passes(address: npt.NDArray[np.uint32], phase: Phases, banks: int, words: int) -> Integers:
+    """Return the passes of instructions of the LDS, [instruction, phase], as ``lds.py`` says.
+
+    Args:
+        address: In bytes, of each lane; ``DISABLED`` where it takes no part, [instruction, lane].
+        phase: In which each lane is served, [lane].
+        banks: Of the LDS, for such accesses.
+        words: That each lane accesses.
+    """
+    phases = int(phase.max()) + 1
+    result = np.zeros((len(address), phases), np.int64)
+    address = np.ascontiguousarray(address)
+    phase = np.ascontiguousarray(phase, dtype=np.int32)
+    _library("addresses").ck_lds_passes(
+        _pointer(address), ctypes.c_int64(len(address)), _pointer(phase),
+        phases, banks, words, _pointer(result),
+    )  # fmt: skip
+    return result
+
+
+def missed_lines(
+    segments: npt.NDArray[np.uint64], begin: Integers, count: Integers, per_line: int, capacity: int
+) -> int:
+    """Return how many lines are not in a cache that drops the one used longest ago.
+
+    Args:
+        segments: Numbers of the pieces that are accessed.
+        begin: Of each access, its first one in ``segments``, [access].
+        count: Of each access, [access].
+        per_line: Pieces of a line.
+        capacity: Lines of the cache.
+
+    Raises:
+        MemoryError: There is no memory for the cache.
+
+    Example:
+        >>> lines = np.array([1, 2, 1, 3, 2], np.uint64)
+        >>> missed_lines(lines, np.arange(5), np.ones(5, np.int64), per_line=1, capacity=2)
+        4
+    """
+    segments, begin = np.ascontiguousarray(segments), np.ascontiguousarray(begin, dtype=np.int64)
+    count = np.ascontiguousarray(count, dtype=np.int64)
+    run = _library("addresses").ck_missed_lines
     run.restype = ctypes.c_int64
-    return run
+    missed = int(
+        run(
+            _pointer(segments), _pointer(begin), _pointer(count),
+            *map(ctypes.c_int64, (len(begin), per_line, capacity)),
+        )
+    )  # fmt: skip
+    if missed < 0:
+        raise MemoryError("the clock has no memory for the lines of a cache")
+    return missed
+
+
+def _pointer(values: npt.NDArray[np.generic]) -> ctypes.c_void_p:
+    return ctypes.c_void_p(values.ctypes.data)
+
+
+@cache
+def _library(name: str) -> ctypes.CDLL:
+    return ctypes.CDLL(str(compiled_library(_FOLDER / f"{name}.cpp", _FLAGS)))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from cklang.arch import arch
 from cklang.clock.constants import ClockConstants
 from cklang.clock.instruction import Instruction, timed
 from cklang.clock.native import REASONS, UNITS, CMachine, COp, CWave, compute_unit
+from cklang.forks import cached_property
 
 __all__ = [
     "Program",
@@ -79,22 +80,48 @@ class TimedUnit:
     """Cycles that waves did not issue, [line of the listing, reason]."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Program:
-    """A listing with the costs of its instructions."""
+    """A listing with the costs of its instructions; arrays are [line]."""
 
     constants: ClockConstants
     ops: ctypes.Array[COp]
     unknown: tuple[int, ...]
     """Lines that the clock has no cost for."""
 
+    @cached_property
+    def unit(self) -> Words:
+        """The unit of each instruction, an index of ``UNITS``."""
+        return np.array([op.unit for op in self.ops], np.int32)
 
-def program(listing: Sequence[Instruction], constants: ClockConstants) -> Program:
-    """Return a listing with the costs of its instructions."""
+    @cached_property
+    def busy(self) -> Words:
+        """Cycles of the unit, where the addresses of lanes are neighbours."""
+        return np.array([op.busy for op in self.ops], np.int32)
+
+    @cached_property
+    def issue(self) -> Words:
+        """Cycles until the wave may try its next instruction."""
+        return np.array([op.issue for op in self.ops], np.int32)
+
+
+def program(
+    listing: Sequence[Instruction],
+    constants: ClockConstants,
+    executed: Iterable[int] | None = None,
+) -> Program:
+    """Return a listing with the costs of its instructions.
+
+    Args:
+        listing: The instructions.
+        constants: Of the GPU.
+        executed: The lines that waves execute; all by default. The others get no cost.
+    """
     ops = (COp * len(listing))()
     unknown = []
-    for place, instruction in enumerate(listing):
-        op = timed(instruction, constants)
+    for line in range(len(listing)) if executed is None else executed:
+        place = int(line)
+        op = timed(listing[place], constants)
         if op is None:
             unknown.append(place)
             op = COp(unit=UNITS.index("internal"), issue=constants.cycles("turn"), priority=-1)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -22,6 +22,7 @@ __all__ = [
     "is_recording",
     "launch_facts",
     "recorded_launches",
+    "shifted",
     "timing",
 ]
 
@@ -32,6 +33,8 @@ DISABLED = 0xFFFFFFFF
 """The address of a lane that takes no part."""
 SEGMENT_BYTES = 64
 """Addresses of global memory are recorded in pieces of so many bytes."""
+_ALIGNED = 8
+"""Bytes of which texts and arrays in a recording take a multiple."""
 Words = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.uint64]
 
@@ -47,13 +50,34 @@ class RecordedWave:
     """Dwords from the start of the code, of each executed instruction, [instruction]."""
     lanes: npt.NDArray[np.uint8]
     """Enabled lanes, [instruction]."""
-    lds_address: Words
-    """Byte addresses of each LDS operation that has some; ``DISABLED`` for lanes that take no part,
-    [operation, lane]."""
+    lds: Words
+    """LDS operations that have addresses: their pattern, and how many bytes further on they are,
+    [operation, (pattern, shift)]."""
+    patterns: Words
+    """Byte addresses of lanes; ``DISABLED`` for those that take no part, [pattern, lane]."""
     memory: Words
     """Accesses to global memory, [access, (place in ``line``, bytes, segments)]."""
     segments: Counts
     """Addresses of the segments of all accesses, one after the other, over ``SEGMENT_BYTES``."""
+
+    @property
+    def lds_address(self) -> Words:
+        """Byte addresses of each LDS operation, as those of patterns, [operation, lane]."""
+        return shifted(self.patterns[self.lds[:, 0]], self.lds[:, 1])
+
+
+def shifted(address: Words, shift: Words) -> Words:
+    """Return addresses of lanes so many bytes further on; lanes that take no part still take none.
+
+    Args:
+        address: [operation, lane].
+        shift: [operation].
+
+    Example:
+        >>> shifted(np.array([[8, DISABLED]], np.uint32), np.array([4], np.uint32)).tolist()
+        [[12, 4294967295]]
+    """
+    return np.where(address == DISABLED, address, address + shift[:, None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +108,10 @@ class RecordedLaunch:
     sources: Words
     """The line table of the code, [row, (first dword, end, file, line)]."""
     waves: tuple[RecordedWave, ...]
+    base: int = 0
+    """The address at which debug information has the code."""
+    debug: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """Sections of the code object with its debug information, by name."""
 
     @property
     def memory_bytes(self) -> int:
@@ -111,8 +139,7 @@ def timing(workgroups: int = 1, *, alone: bool = False) -> Iterator[Recording]:
         alone: Run these workgroups only. A large launch then takes the time of a few workgroups,
             but its results are incomplete.
 
-    Launches inside must have ended when the ``with`` statement does; workgroups that are recorded
-    run in the interpreter.
+    Launches inside must have ended when the ``with`` statement does.
 
     Raises:
         CkValueError: A131, launches are being recorded already.
@@ -165,7 +192,7 @@ class Reader:
         """Read values behind their number, if ``count`` does not say it."""
         size = self.number() if count is None else count
         values = np.frombuffer(self._data, dtype, size, self._at)
-        self._at += values.nbytes
+        self._at += -(-values.nbytes // _ALIGNED) * _ALIGNED
         return values
 
 
@@ -173,16 +200,29 @@ def recorded_launches(data: bytes) -> tuple[RecordedLaunch, ...]:
     """Return the launches in the bytes of a recording.
 
     Example:
-        >>> recorded_launches(bytes(8))
+        >>> recorded_launches(bytes(16))
         ()
     """
     reader = Reader(data)
-    return tuple(_launch(reader) for _ in range(reader.number()))
+    debug = [{name: reader.raw() for name in _DEBUG_SECTIONS} for _ in range(reader.number())]
+    return tuple(_launch(reader, debug) for _ in range(reader.number()))
 
 
-def _launch(reader: Reader) -> RecordedLaunch:
+_DEBUG_SECTIONS = (
+    ".debug_info", ".debug_abbrev", ".debug_addr", ".debug_rnglists", ".debug_line",
+    ".debug_line_str", ".debug_str", ".debug_str_offsets",
+)  # fmt: skip
+"""In the order of ``DebugInformation`` in ``checks/recording.h``."""
+
+
+def _launch(reader: Reader, debug: Sequence[Mapping[str, bytes]]) -> RecordedLaunch:
     facts = launch_facts(reader)
-    return replace(facts, waves=tuple(_wave(reader) for _ in range(reader.number())))
+    return replace(
+        facts,
+        base=reader.number(),
+        debug=debug[reader.number()],
+        waves=tuple(_wave(reader) for _ in range(reader.number())),
+    )
 
 
 def _three(numbers: list[int]) -> tuple[int, int, int]:
@@ -214,17 +254,19 @@ def launch_facts(reader: Reader) -> RecordedLaunch:
 
 
 def _counts(reader: Reader) -> Counts:
-    return reader.array(np.uint64).astype(np.uint64)
+    return reader.array(np.uint64).astype(np.uint64, copy=False)
 
 
 def _words(reader: Reader) -> Words:
-    return reader.array(np.uint32).astype(np.uint32)
+    return reader.array(np.uint32).astype(np.uint32, copy=False)
 
 
 def _rows(reader: Reader, columns: int) -> Words:
     """Structs of so many words; an array of them begins with how many there are."""
     count = reader.number()
-    return reader.array(np.uint32, count * columns).astype(np.uint32).reshape(-1, columns)
+    return (
+        reader.array(np.uint32, count * columns).astype(np.uint32, copy=False).reshape(-1, columns)
+    )
 
 
 def _wave(reader: Reader) -> RecordedWave:
@@ -232,8 +274,9 @@ def _wave(reader: Reader) -> RecordedWave:
         workgroup=reader.number(),
         wave=reader.number(),
         line=_words(reader),
-        lanes=reader.array(np.uint8).astype(np.uint8),
-        lds_address=_words(reader).reshape(-1, LANES),
+        lanes=reader.array(np.uint8).astype(np.uint8, copy=False),
+        lds=_rows(reader, 2),
+        patterns=_words(reader).reshape(-1, LANES),
         memory=_rows(reader, 3),
         segments=_counts(reader),
     )

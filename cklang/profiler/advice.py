@@ -208,10 +208,13 @@ def _scratch(launch: LaunchProfile) -> Iterator[Advice]:
 
 
 def _unknown(launch: LaunchProfile) -> Iterator[Advice]:
-    for op, share in launch.unknown.items():
+    for row in launch.unknown:
         yield Advice(
-            what=f"The clock has no cost for {op}: trust this profile less.",
-            evidence=f"{share:.1%} of the executed instructions",
+            what=f"The clock has no cost for {row.op}: trust this profile less.",
+            evidence=(
+                f"{row.instructions:.1%} of the executed instructions, which take "
+                f"{row.cycles:.1%} of the waves' cycles as if each took a turn to issue"
+            ),
             us=None,
             gain=None,
         )

@@ -15,7 +15,7 @@ from cklang.clock.native import REASONS
 from cklang.profiler.facts import LaunchFacts
 from cklang.profiler.memory import CacheRequests
 
-__all__ = ["ABSENT", "Counter", "counters_of"]
+__all__ = ["ABSENT", "Counter", "counted", "timed"]
 
 _QUAD = 4
 """CDNA's counters of wave cycles count in fours."""
@@ -139,25 +139,23 @@ ABSENT: dict[str, str] = {
 """Counters that people ask for and that the model does not have, with the reason."""
 
 
-def counters_of(
-    facts: LaunchFacts, requests: CacheRequests | None, cycles: float
-) -> tuple[Counter, ...]:
-    """Return the counters of a launch.
+def counted(facts: LaunchFacts, requests: CacheRequests | None) -> tuple[Counter, ...]:
+    """Return the counters of a launch that need no clock.
 
     Args:
         facts: What it did.
         requests: Of its L1 caches.
-        cycles: That it takes.
     """
     ops = [instruction.op for instruction in facts.detail.listing]
     launch = facts.detail.launch
     counters = [
-        Counter("GRBM_GUI_ACTIVE", cycles, "timed"),
         Counter("SQ_WAVES", facts.waves, "executed"),
         Counter("SQ_ITEMS", prod(launch.groups) * prod(launch.block), "executed"),
         *_of_instructions(facts, ops),
         *_of_matrices(facts, ops),
-        *_of_cycles(facts),
+        Counter("SQ_ACTIVE_INST_VALU", _issued(facts, "valu", "trans", "matrix"), "executed"),
+        Counter("SQ_ACTIVE_INST_SCA", _count(facts, "salu", "smem"), "executed"),
+        Counter("SQ_THREAD_CYCLES_VALU", _thread_cycles(facts), "recorded"),
         *_of_lds(facts),
     ]
     if requests is not None:
@@ -165,12 +163,24 @@ def counters_of(
     return tuple(counters)
 
 
+def timed(facts: LaunchFacts, cycles: float) -> tuple[Counter, ...]:
+    """Return the counters of a launch that the clock gives.
+
+    Args:
+        facts: What it did.
+        cycles: That it takes.
+    """
+    return (Counter("GRBM_GUI_ACTIVE", cycles, "timed"), *_of_cycles(facts))
+
+
 def _of_instructions(facts: LaunchFacts, ops: list[str]) -> list[Counter]:
-    counters = []
-    for name, counts in _EXECUTED.items():
-        chosen = np.array([counts(op) for op in ops], dtype=bool)
-        counters.append(Counter(name, float(facts.executed[chosen].sum()), "executed"))
-    return counters
+    by_op: dict[str, float] = {}
+    for line in np.flatnonzero(facts.executed).tolist():
+        by_op[ops[line]] = by_op.get(ops[line], 0.0) + float(facts.executed[line])
+    return [
+        Counter(name, float(sum(by_op[op] for op in by_op if counts(op))), "executed")
+        for name, counts in _EXECUTED.items()
+    ]
 
 
 def _of_matrices(facts: LaunchFacts, ops: list[str]) -> list[Counter]:
@@ -183,7 +193,7 @@ def _of_matrices(facts: LaunchFacts, ops: list[str]) -> list[Counter]:
         kind = shape.dtype.upper().removesuffix("_1K").replace("FP8", "F8").replace("BF8", "F8")
         if kind in flops:
             flops[kind] += 2 * shape.multiplies * facts.executed[line]
-        busy += facts.detail.prog.ops[int(line)].busy * facts.executed[line]
+        busy += float(facts.detail.prog.busy[line]) * facts.executed[line]
     return [
         *(
             Counter(f"SQ_INSTS_VALU_MFMA_MOPS_{kind}", value / _MATRIX_OPERATIONS, "executed")
@@ -194,8 +204,8 @@ def _of_matrices(facts: LaunchFacts, ops: list[str]) -> list[Counter]:
 
 
 def _of_cycles(facts: LaunchFacts) -> list[Counter]:
-    timed = sum(len(wave.start) > 0 for wave in facts.detail.unit.waves)
-    each = facts.waves / max(timed, 1) / _QUAD
+    waves = sum(len(wave.start) > 0 for wave in facts.detail.unit.waves)
+    each = facts.waves / max(waves, 1) / _QUAD
     lost = facts.detail.unit.lost.sum(0)
 
     def lost_for(*reasons: str) -> float:
@@ -206,9 +216,6 @@ def _of_cycles(facts: LaunchFacts) -> list[Counter]:
         Counter("SQ_WAIT_ANY", lost_for(*_WAITS), "timed"),
         Counter("SQ_WAIT_INST_ANY", lost_for(*_ISSUE), "timed"),
         Counter("SQ_WAIT_INST_LDS", lost_for("LDS queue full"), "timed"),
-        Counter("SQ_ACTIVE_INST_VALU", _issued(facts, "valu", "trans", "matrix"), "executed"),
-        Counter("SQ_ACTIVE_INST_SCA", _count(facts, "salu", "smem"), "executed"),
-        Counter("SQ_THREAD_CYCLES_VALU", _thread_cycles(facts), "recorded"),
     ]
 
 
@@ -217,12 +224,12 @@ def _count(facts: LaunchFacts, *units: str) -> float:
 
 
 def _issued(facts: LaunchFacts, *units: str) -> float:
-    issue = np.array([max(1.0, op.issue / _QUAD) for op in facts.detail.prog.ops])
+    issue = np.maximum(1.0, facts.detail.prog.issue / _QUAD)
     return float((issue * facts.executed)[facts.of_units(*units)].sum())
 
 
 def _thread_cycles(facts: LaunchFacts) -> float:
-    issue = np.array([max(1.0, op.issue / _QUAD) for op in facts.detail.prog.ops])
+    issue = np.maximum(1.0, facts.detail.prog.issue / _QUAD)
     vector = facts.of_units("valu", "trans", "matrix")
     return float((issue * facts.lanes)[vector].sum()) * facts.scale
 

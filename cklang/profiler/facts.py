@@ -12,13 +12,21 @@ import numpy.typing as npt
 from cklang.clock.kernel import LaunchDetail, LdsUse
 from cklang.clock.native import UNITS
 from cklang.emulator.recording import SEGMENT_BYTES, RecordedLaunch, RecordedWave
+from cklang.forks import cached_property
 
-__all__ = ["LaunchFacts", "distinct_bytes", "facts_of", "scale_of"]
+__all__ = [
+    "LaunchFacts",
+    "UnknownCost",
+    "distinct_bytes",
+    "facts_of",
+    "scale_of",
+    "unknown_costs",
+]
 
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LaunchFacts:
     """A launch by line of its listing; every array is [line].
 
@@ -42,10 +50,24 @@ class LaunchFacts:
     conflicts: Floats
     """Passes of the LDS beyond one a phase."""
     lds_cycles: Floats
-    duration: Floats
-    stall: Floats
     scale: float
     """Workgroups of the launch over recorded ones."""
+
+    @cached_property
+    def duration(self) -> Floats:
+        """Cycles from the first attempt to issue until the wave goes on."""
+        return self._of_timed("duration")
+
+    @cached_property
+    def stall(self) -> Floats:
+        """Of them, until it is issued."""
+        return self._of_timed("stall")
+
+    def _of_timed(self, column: str) -> Floats:
+        total = np.zeros(len(self.detail.listing))
+        for stream, timed in zip(self.detail.streams, self.detail.unit.waves, strict=True):
+            total += np.bincount(stream.line, getattr(timed, column), len(total))
+        return total
 
     @property
     def complete(self) -> bool:
@@ -71,26 +93,19 @@ class LaunchFacts:
         Args:
             *names: Of ``cklang.clock.native.UNITS``.
         """
-        wanted = {UNITS.index(name) for name in names}
-        return np.array([op.unit in wanted for op in self.detail.prog.ops], dtype=bool)
+        return np.isin(self.detail.prog.unit, [UNITS.index(name) for name in names])
 
 
 def facts_of(detail: LaunchDetail) -> LaunchFacts:
     """Return what a launch did, by line of its listing."""
     count = len(detail.listing)
     sums = {name: np.zeros(count) for name in _SAMPLED}
-    for wave, use in zip(detail.launch.waves, detail.lds, strict=True):
-        _add_wave(sums, detail, wave, use)
-    duration, stall = np.zeros(count), np.zeros(count)
-    for stream, timed in zip(detail.streams, detail.unit.waves, strict=True):
-        np.add.at(duration, stream.line, timed.duration)
-        np.add.at(stall, stream.line, timed.stall)
+    for wave, line, use in zip(detail.launch.waves, detail.lines, detail.lds, strict=True):
+        _add_wave(sums, line, wave, use)
     return LaunchFacts(
         detail=detail,
         executed=_executed(detail),
         **sums,
-        duration=duration,
-        stall=stall,
         scale=scale_of(detail.launch),
     )
 
@@ -113,21 +128,61 @@ def _executed(detail: LaunchDetail) -> Floats:
 
 
 def _add_wave(
-    sums: dict[str, Floats], detail: LaunchDetail, wave: RecordedWave, use: LdsUse | None
+    sums: dict[str, Floats], line: npt.NDArray[np.int32], wave: RecordedWave, use: LdsUse | None
 ) -> None:
-    line = detail.line_of[wave.line]
-    np.add.at(sums["sampled"], line, 1)
-    np.add.at(sums["lanes"], line, wave.lanes)
+    count = len(sums["sampled"])
+
+    def add(name: str, at: npt.NDArray[np.int32], values: npt.NDArray[np.generic]) -> None:
+        sums[name] += np.bincount(at, values, count)
+
+    sampled = np.bincount(line, minlength=count)
+    sums["sampled"] += sampled
+    if len(line) and wave.lanes.min() == wave.lanes.max():
+        sums["lanes"] += sampled * float(wave.lanes[0])
+    else:
+        add("lanes", line, wave.lanes)
     at = line[wave.memory[:, 0]]
-    np.add.at(sums["accesses"], at, 1)
-    np.add.at(sums["bytes"], at, wave.memory[:, 1])
-    np.add.at(sums["segments"], at, wave.memory[:, 2])
+    sums["accesses"] += np.bincount(at, minlength=count)
+    add("bytes", at, wave.memory[:, 1])
+    add("segments", at, wave.memory[:, 2])
     if use is not None:
-        np.add.at(sums["conflicts"], line[use.place], use.conflicts)
-        np.add.at(sums["lds_cycles"], line[use.place], use.cycles)
+        add("conflicts", line[use.place], use.conflicts)
+        add("lds_cycles", line[use.place], use.cycles)
 
 
 def distinct_bytes(launch: RecordedLaunch) -> int:
     """Return the bytes of the segments that the recorded waves accessed, each counted once."""
     segments = [wave.segments for wave in launch.waves if len(wave.segments)]
     return SEGMENT_BYTES * len(np.unique(np.concatenate(segments))) if segments else 0
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownCost:
+    """An operation for which the clock has no cost: it takes an issue slot and no unit."""
+
+    op: str
+    instructions: float
+    """Share of the executed instructions of the timed waves."""
+    cycles: float
+    """Share of the cycles of the timed waves that they spend at it nevertheless."""
+
+
+def unknown_costs(facts: LaunchFacts) -> tuple[UnknownCost, ...]:
+    """Return the operations that waves execute and the clock has no cost for."""
+    detail, count = facts.detail, len(facts.detail.listing)
+    executed = np.zeros(count)
+    for stream in detail.streams:
+        executed += np.bincount(stream.line, minlength=count)
+    lines: dict[str, list[int]] = {}
+    for line in detail.prog.unknown:
+        if executed[line]:
+            lines.setdefault(detail.listing[line].op, []).append(line)
+    rows = [
+        UnknownCost(
+            op,
+            float(executed[chosen].sum() / executed.sum()),
+            float(facts.duration[chosen].sum() / (facts.wave_cycles or 1.0)),
+        )
+        for op, chosen in lines.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.cycles, row.op)))

@@ -11,6 +11,7 @@ from cklang.profiler.advice import advice_of
 from cklang.profiler.counters import ABSENT
 from cklang.profiler.model import InstructionProfile, LaunchProfile, grid_text, kernel_rows
 from cklang.profiler.style import COLOURS
+from cklang.profiler.text import error_text, load_text, unknown_text
 
 __all__ = ["embedded", "report"]
 
@@ -80,14 +81,16 @@ def _launches(launches: Sequence[LaunchProfile]) -> Iterator[str]:
 
 
 def _launch(launch: LaunchProfile) -> Iterator[str]:
-    error = ""
-    if launch.error is not None:
-        error = f"; median error of the clock on such kernels {launch.error:.0%}"
     yield f"<h2>{escape(launch.kernel)}</h2>"
     yield (
-        f"<p>{launch.us:.2f} µs on {launch.gpu} ({launch.cycles:.0f} cycles{error}), "
+        f"<p>{launch.us:.2f} µs on {launch.gpu} ({launch.cycles:.0f} cycles), "
         f"{grid_text(launch.groups)} workgroups of {grid_text(launch.block)} threads</p>"
     )
+    yield f'<p class="note">Error of the clock: {escape(error_text(launch))}.</p>'
+    if launch.unknown:
+        yield f"<p>No cost known: {escape(unknown_text(launch))}.</p>"
+    if launch.under_load is not None:
+        yield f"<p>Under load: {escape(load_text(launch.under_load))}.</p>"
     yield "<h3>Advice</h3><ul>"
     yield "".join(f"<li>{escape(str(row))}</li>" for row in advice_of(launch)) or "<li>None.</li>"
     yield "</ul><h3>Roofline</h3>"
@@ -115,12 +118,22 @@ def _key(launch: LaunchProfile) -> str:
 
 
 def _tables(launch: LaunchProfile) -> Iterator[str]:
+    yield "<h3>Stages of the pipeline</h3>"
+    yield plots.bars([(row.stage, row.share, "#30638e") for row in launch.stages], "Stages")
+    yield _table(
+        ("stage", "cycles", "hits", "stall", "mostly for"),
+        [
+            (row.stage, f"{row.share:.1%}", row.hits, row.stall, next(iter(row.lost), ""))
+            for row in launch.stages
+        ],
+    )
     yield "<h3>Source lines</h3>"
     yield _table(
-        ("source", "cycles", "hits", "stall", "mostly for", "bytes", "LDS conflicts"),
+        ("source", "stage", "cycles", "hits", "stall", "mostly for", "bytes", "LDS conflicts"),
         [
             (
-                f"{row.place.short}  {row.place.text}", f"{row.share:.1%}", row.hits, row.stall,
+                f"{row.place.short}  {row.place.text}", row.stage, f"{row.share:.1%}", row.hits,
+                row.stall,
                 next(iter(row.lost), ""), f"{row.bytes:.0f}", f"{row.conflicts:.0f}",
             )
             for row in launch.sources[:_MOST_LINES]
@@ -137,13 +150,14 @@ def _tables(launch: LaunchProfile) -> Iterator[str]:
 
 def _listing(rows: Sequence[InstructionProfile]) -> str:
     most = max((row.cycles for row in rows), default=0) or 1
-    head = ("instruction", "hits", "cycles", "stall", "mostly for", "lanes", "bytes", "conflicts",
-            "source")  # fmt: skip
+    head = ("instruction", "stage", "hits", "cycles", "stall", "mostly for", "lanes", "bytes",
+            "conflicts", "source")  # fmt: skip
     lines = []
     for row in rows:
         heat = f"background:rgba(209,73,91,{0.5 * row.cycles / most:.3f})"
         cells = (
-            row.hits, row.cycles, row.stall, next(iter(row.lost), ""), f"{row.lanes:.0f}",
+            row.stage, row.hits, row.cycles, row.stall, next(iter(row.lost), ""),
+            f"{row.lanes:.0f}",
             f"{row.bytes:.0f}" if row.bytes else "",
             f"{row.conflicts:.1f}" if row.conflicts else "",
             "" if row.place is None else row.place.short,

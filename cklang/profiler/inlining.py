@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-__all__ = ["InlinedCall", "inlined_calls"]
+__all__ = ["InlinedCall", "calls_of_sections", "inlined_calls"]
 
 _COMPILE_UNIT, _INLINED = 0x11, 0x1D
 _STMT_LIST, _LOW, _HIGH, _RANGES = 0x10, 0x11, 0x12, 0x55
 _CALL_FILE, _CALL_LINE, _ADDR_BASE, _LISTS_BASE = 0x58, 0x59, 0x73, 0x74
+_NAME, _ORIGIN, _STRINGS_BASE = 0x03, 0x31, 0x72
+_SUBPROGRAM = 0x2E
 _PATH, _FOLDER = 1, 2
 _IMPLICIT, _ADDRESS = 0x21, 0x01
 _INDEXED_ADDRESS = (0x1B, 0x29, 0x2A, 0x2B, 0x2C)
+_INDEXED_STRING = (0x1A, 0x25, 0x26, 0x27, 0x28)
+_STRING, _STRING_AT = 0x08, 0x0E
+_PLACE = 0x10
+"""The form of places in the whole section; others count from the unit's start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +39,8 @@ class InlinedCall:
     line: int
     depth: int
     """How many calls it is inside of, itself too."""
+    function: str
+    """The function that is called, with template arguments; '' where the name is not known."""
 
 
 @dataclass(slots=True)
@@ -103,6 +111,25 @@ class _Unit:
     addresses: int
     lists: int
     files: list[str] = field(default_factory=list)
+    strings: int = 0
+    start: int = 0
+
+    def place(self, value: tuple[int, int | str]) -> int:
+        """Return where an entry is that another one names, by the name's form and value."""
+        form, at = value
+        return int(at) + (0 if form == _PLACE else self.start)
+
+    def text(self, value: tuple[int, int | str]) -> str:
+        """Return a string of the unit, by its form and value."""
+        form, at = value
+        if form == _STRING:
+            return str(at)
+        if form in _INDEXED_STRING:
+            offsets = self.sections.get(".debug_str_offsets", b"")
+            at = _Reader(offsets, self.strings + 4 * int(at)).number(4)
+        elif form != _STRING_AT:
+            return ""
+        return _Reader(self.sections.get(".debug_str", b""), int(at)).string()
 
     def address(self, index: int) -> int:
         return _Reader(self.sections[".debug_addr"], self.addresses + 8 * index).number(8)
@@ -135,30 +162,48 @@ def inlined_calls(image: bytes) -> list[InlinedCall]:
     """Return the inlined calls of a code object; none if it has no DWARF 5 debug information."""
     places = _sections(image)
     text = places.get(".text", (0, b""))[0]
-    sections = {name: data for name, (_, data) in places.items()}
-    calls: list[InlinedCall] = []
+    return calls_of_sections({name: data for name, (_, data) in places.items()}, text)
+
+
+def calls_of_sections(sections: Mapping[str, bytes], text: int) -> list[InlinedCall]:
+    """Return the inlined calls that debug information names.
+
+    Args:
+        sections: Those of the debug information, by name.
+        text: The address of the text section.
+
+    Example:
+        >>> calls_of_sections({}, 0)
+        []
+    """
+    names: dict[int, str] = {}
+    calls: list[tuple[InlinedCall, int]] = []
     reader = _Reader(sections.get(".debug_info", b""))
     while reader.at < len(reader.data):
+        begin = reader.at
         end = reader.number(4) + reader.at
         version, kind, _ = (reader.number(size) for size in (2, 1, 1))
         if version != 5 or kind != 1:
             break
         abbreviations = _abbreviations(sections[".debug_abbrev"], reader.number(4))
-        calls += _calls_of_unit(reader, end, abbreviations, sections, text)
+        unit = _Unit(sections, 0, 0, 0, start=begin)
+        calls += _calls_of_unit(reader, end, abbreviations, unit, text, names)
         reader.at = end
-    return calls
+    return [replace(call, function=names.get(origin, "")) for call, origin in calls]
 
 
 def _calls_of_unit(
     reader: _Reader,
     end: int,
     abbreviations: Mapping[int, _Abbreviation],
-    sections: Mapping[str, bytes],
+    unit: _Unit,
     text: int,
-) -> Iterator[InlinedCall]:
-    unit = _Unit(sections, 0, 0, 0)
+    names: dict[int, str],
+) -> Iterator[tuple[InlinedCall, int]]:
+    """Yield the calls of a unit with the places of what they call; add its names by place."""
     inlined: list[bool] = []
     while reader.at < end:
+        place = reader.at
         code = reader.uleb()
         if code == 0:
             if inlined:
@@ -167,17 +212,26 @@ def _calls_of_unit(
         entry = abbreviations[code]
         values = dict(_values(reader, entry))
         if entry.tag == _COMPILE_UNIT:
-            unit = _unit(values, sections)
+            unit = _unit(values, unit)
+        elif entry.tag == _SUBPROGRAM and _NAME in values:
+            names[place] = unit.text(values[_NAME])
         elif entry.tag == _INLINED:
-            file, line = _plain(values, _CALL_FILE), _plain(values, _CALL_LINE)
-            name = unit.files[file] if file < len(unit.files) else ""
-            depth = 1 + sum(inlined)
-            for begin, stop in _code(values, unit):
-                yield InlinedCall(
-                    begin=begin - text, end=stop - text, file=name, line=line, depth=depth
-                )
+            origin = unit.place(values.get(_ORIGIN, (0, 0)))
+            for row in _inlined_call(values, unit, 1 + sum(inlined), text):
+                yield row, origin
         if entry.children:
             inlined.append(entry.tag == _INLINED)
+
+
+def _inlined_call(
+    values: Mapping[int, tuple[int, int | str]], unit: _Unit, depth: int, text: int
+) -> Iterator[InlinedCall]:
+    file, line = _plain(values, _CALL_FILE), _plain(values, _CALL_LINE)
+    name = unit.files[file] if file < len(unit.files) else ""
+    for begin, stop in _code(values, unit):
+        yield InlinedCall(
+            begin=begin - text, end=stop - text, file=name, line=line, depth=depth, function=""
+        )
 
 
 def _values(reader: _Reader, entry: _Abbreviation) -> Iterator[tuple[int, tuple[int, int | str]]]:
@@ -192,12 +246,17 @@ def _plain(values: Mapping[int, tuple[int, int | str]], attribute: int) -> int:
     return int(value)
 
 
-def _unit(values: Mapping[int, tuple[int, int | str]], sections: Mapping[str, bytes]) -> _Unit:
+def _unit(values: Mapping[int, tuple[int, int | str]], unit: _Unit) -> _Unit:
+    """Return a unit with what its first entry says."""
     number = partial(_plain, values)
-    files = _files(sections, number(_STMT_LIST)) if _STMT_LIST in values else []
-    unit = _Unit(sections, 0, number(_ADDR_BASE), number(_LISTS_BASE), files)
-    low = _address(values[_LOW], unit) if _LOW in values else 0
-    return _Unit(sections, low, unit.addresses, unit.lists, files)
+    known = replace(
+        unit,
+        addresses=number(_ADDR_BASE),
+        lists=number(_LISTS_BASE),
+        files=_files(unit.sections, number(_STMT_LIST)) if _STMT_LIST in values else [],
+        strings=number(_STRINGS_BASE),
+    )
+    return replace(known, low=_address(values[_LOW], known) if _LOW in values else 0)
 
 
 def _address(value: tuple[int, int | str], unit: _Unit) -> int:

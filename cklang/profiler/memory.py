@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
 from cklang.clock.constants import ClockConstants
-from cklang.clock.hierarchy import RecentLines
 from cklang.clock.kernel import LaunchDetail
+from cklang.clock.native import missed_lines
 from cklang.emulator.recording import SEGMENT_BYTES, RecordedWave
 
 __all__ = ["CacheRequests", "cache_requests"]
+
+Words = npt.NDArray[np.uint32]
+Integers = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,34 +43,57 @@ def cache_requests(detail: LaunchDetail, constants: ClockConstants) -> CacheRequ
     if "l1_line_bytes" not in constants.numbers:
         return None
     line_bytes, capacity = constants.cycles("l1_line_bytes"), constants.cycles("l1_bytes")
+    kind = np.array([_kind(instruction.op) for instruction in detail.listing])
     groups: dict[int, list[RecordedWave]] = {}
     for wave in detail.launch.waves:
         groups.setdefault(wave.workgroup, []).append(wave)
     reads = writes = atomics = 0
     for waves in groups.values():
-        cache = RecentLines(capacity // line_bytes)
-        for op, segments in _in_turns(detail, waves):
-            if op.startswith("s_"):
-                continue
-            if "atomic" in op:
-                atomics += len(segments)
-            elif "store" in op:
-                writes += len(segments)
-            else:
-                lines = np.unique(segments // (line_bytes // SEGMENT_BYTES))
-                reads += sum(not cache.hit(line) for line in lines.tolist())
+        accesses = _in_turns(waves)
+        kinds = kind[detail.line_of[accesses.dword]]
+        writes += int(accesses.count[kinds == _WRITE].sum())
+        atomics += int(accesses.count[kinds == _ATOMIC].sum())
+        chosen = kinds == _READ
+        reads += missed_lines(
+            accesses.segments,
+            accesses.begin[chosen],
+            accesses.count[chosen],
+            line_bytes // SEGMENT_BYTES,
+            capacity // line_bytes,
+        )
     return CacheRequests(reads, reads * line_bytes, writes, atomics)
 
 
-def _in_turns(
-    detail: LaunchDetail, waves: list[RecordedWave]
-) -> Iterator[tuple[str, np.ndarray[tuple[int], np.dtype[np.uint64]]]]:
-    """Yield the operation and segments of each access: the first of each wave, then the second."""
-    ends = [np.cumsum(wave.memory[:, 2]) for wave in waves]
-    for number in range(max((len(wave.memory) for wave in waves), default=0)):
-        for wave, end in zip(waves, ends, strict=True):
-            if number >= len(wave.memory):
-                continue
-            place, _, count = wave.memory[number]
-            op = detail.listing[int(detail.line_of[wave.line[place]])].op
-            yield op, wave.segments[int(end[number]) - int(count) : int(end[number])]
+_SCALAR, _ATOMIC, _WRITE, _READ = range(4)
+
+
+@cache
+def _kind(op: str) -> int:
+    if op.startswith("s_"):
+        return _SCALAR
+    return _ATOMIC if "atomic" in op else _WRITE if "store" in op else _READ
+
+
+@dataclass(frozen=True, slots=True)
+class _Accesses:
+    """What the waves of a workgroup access: the first of each wave, then the second."""
+
+    dword: Words
+    """Of the code, [access]."""
+    begin: Integers
+    """The first piece of each in ``segments``, [access]."""
+    count: Integers
+    segments: Counts
+
+
+def _in_turns(waves: list[RecordedWave]) -> _Accesses:
+    counts = [wave.memory[:, 2].astype(np.int64) for wave in waves]
+    count = np.concatenate(counts)
+    turn = np.concatenate([np.arange(len(each)) for each in counts])
+    order = np.argsort(turn, kind="stable")
+    return _Accesses(
+        np.concatenate([wave.line[wave.memory[:, 0]] for wave in waves])[order],
+        (np.cumsum(count) - count)[order],
+        count[order],
+        np.concatenate([wave.segments for wave in waves]),
+    )

@@ -11,23 +11,34 @@ import numpy as np
 
 from cklang.arch import ArchSpec, arch
 from cklang.clock.constants import ClockConstants, constants_of
-from cklang.clock.kernel import LaunchDetail, cycles_without, launch_detail, time_of
+from cklang.clock.kernel import LaunchDetail, cycles_without, launch_detail
 from cklang.clock.native import REASONS
+from cklang.clock.power import clock_under_load
 from cklang.emulator.recording import RecordedLaunch
 from cklang.forks import cached_property
-from cklang.profiler.counters import Counter, counters_of
-from cklang.profiler.facts import LaunchFacts, distinct_bytes, facts_of, scale_of
+from cklang.profiler.counters import Counter, counted, timed
+from cklang.profiler.facts import (
+    LaunchFacts,
+    UnknownCost,
+    distinct_bytes,
+    facts_of,
+    scale_of,
+    unknown_costs,
+)
 from cklang.profiler.memory import CacheRequests, cache_requests
 from cklang.profiler.names import readable
 from cklang.profiler.occupancy import Occupancy, occupancy_of
 from cklang.profiler.roofline import Limit, Roofline, limits_of, roofline_of
 from cklang.profiler.source import Place, phases_of, places_of
+from cklang.profiler.stages import stages_of
 
 __all__ = [
     "InstructionProfile",
     "KernelRow",
     "LaunchProfile",
     "SourceProfile",
+    "StageProfile",
+    "UnderLoad",
     "grid_text",
     "kernel_rows",
     "launch_profile",
@@ -44,6 +55,8 @@ class InstructionProfile:
     place: Place | None
     phase: str
     """``before``, ``loop`` or ``after`` the loops of the kernel; ``straight`` without any."""
+    stage: str
+    """Of the pipeline: one of ``cklang.profiler.stages.STAGES``."""
     hits: int
     """Executions by waves, of the whole launch."""
     cycles: int
@@ -63,10 +76,25 @@ class InstructionProfile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageProfile:
+    """One stage of the pipeline: the sums over its instructions."""
+
+    stage: str
+    hits: int
+    cycles: int
+    stall: int
+    lost: Mapping[str, int]
+    share: float
+    """Of the cycles of all waves that were timed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceProfile:
     """One source line: the sums over its instructions."""
 
     place: Place
+    stage: str
+    """Of most of its cycles."""
     hits: int
     cycles: int
     stall: int
@@ -92,6 +120,16 @@ class KernelRow:
     """Of the time of all kernels."""
 
 
+@dataclass(frozen=True, slots=True)
+class UnderLoad:
+    """A launch, one of many that keep the whole GPU busy, where power limits the clock."""
+
+    clock_hz: float
+    us: float
+    error: float
+    """Median error of the clock on the kernel that was measured, held out."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LaunchProfile:
     """One launch of a kernel on an emulated GPU."""
@@ -101,18 +139,80 @@ class LaunchProfile:
     """Its name without parameters."""
     detail: LaunchDetail = field(repr=False)
     facts: LaunchFacts = field(repr=False)
-    cycles: float
-    us: float
-    """At the GPU's highest clock, without the overhead of a launch."""
-    error: float | None
-    """Median relative error of the clock on kernels of its class; None where silicon is silent."""
-    counters: tuple[Counter, ...] = field(repr=False)
-    occupancy: Occupancy
-    roofline: Roofline
-    limits: tuple[Limit, ...]
-    requests: CacheRequests | None
-    unknown: Mapping[str, float]
-    """Share of the executed instructions for which the clock has no cost, by operation."""
+    constants: ClockConstants = field(repr=False)
+
+    @cached_property
+    def cycles(self) -> float:
+        """From the first workgroup's start to the last one's end, by the clock."""
+        return self.detail.cycles
+
+    @property
+    def us(self) -> float:
+        """At the GPU's highest clock, without the overhead of a launch."""
+        return self.cycles / self.detail.spec.clock_hz * 1e6
+
+    @property
+    def under_load(self) -> UnderLoad | None:
+        """The time at the clock that power leaves; None where no such kernel was measured.
+
+        Kernels of vector instructions were, on gfx942. A launch that leaves compute units idle
+        needs less power than they.
+        """
+        error = self.constants.validated("load_clock")
+        if error is None or self.counter("SQ_INSTS_MFMA") or self.occupancy.grid < 1:
+            return None
+        by_memory = self.roofline.bound == "memory"
+        clock = clock_under_load(
+            self.constants,
+            self.detail.spec,
+            self.roofline.bytes_per_second,
+            self.roofline.flops_per_second,
+            bound_by_memory=by_memory,
+        )
+        if not clock:
+            return None
+        us = self.us if by_memory else self.cycles / clock * 1e6
+        return UnderLoad(clock, us, error)
+
+    @property
+    def error(self) -> float | None:
+        """Median relative error of the clock on kernels of its class; None without silicon."""
+        return self.detail.error
+
+    @cached_property
+    def requests(self) -> CacheRequests | None:
+        """Of the L1 caches."""
+        return cache_requests(self.detail, self.constants)
+
+    @cached_property
+    def counted(self) -> tuple[Counter, ...]:
+        """The counters that need no clock."""
+        return counted(self.facts, self.requests)
+
+    @cached_property
+    def counters(self) -> tuple[Counter, ...]:
+        """All counters."""
+        return (*timed(self.facts, self.cycles), *self.counted)
+
+    @cached_property
+    def occupancy(self) -> Occupancy:
+        """Waves of a compute unit, and what limits them."""
+        return occupancy_of(self.detail.launch, self.detail.spec)
+
+    @cached_property
+    def roofline(self) -> Roofline:
+        """Its place in the roofline of the GPU."""
+        return roofline_of(self.facts, self.requests, self.us)
+
+    @cached_property
+    def limits(self) -> tuple[Limit, ...]:
+        """How busy the units are."""
+        return limits_of(self.facts, self.roofline, self.cycles)
+
+    @cached_property
+    def unknown(self) -> tuple[UnknownCost, ...]:
+        """Operations for which the clock has no cost, that with the most cycles first."""
+        return unknown_costs(self.facts)
 
     @property
     def gpu(self) -> str:
@@ -135,12 +235,15 @@ class LaunchProfile:
         return self.facts.waves
 
     def counter(self, name: str) -> float:
-        """Return the value of a counter.
+        """Return the value of a counter; the clock runs only where it gives it.
 
         Raises:
             KeyError: The model does not have it.
         """
-        return next(row.value for row in self.counters if row.name == name)
+        values = {row.name: row.value for row in self.counted}
+        if name not in values:
+            values = {row.name: row.value for row in self.counters}
+        return values[name]
 
     @cached_property
     def lost(self) -> dict[str, float]:
@@ -154,6 +257,31 @@ class LaunchProfile:
     def places(self) -> tuple[Place | None, ...]:
         """The source line of each line of the listing."""
         return tuple(places_of(self.detail))
+
+    @cached_property
+    def stage_of_line(self) -> tuple[str, ...]:
+        """The stage of each line of the listing."""
+        return stages_of(self.detail)
+
+    @cached_property
+    def stages(self) -> tuple[StageProfile, ...]:
+        """The stages of the pipeline, that with the most cycles first."""
+        facts = self.facts
+        lines: dict[str, list[int]] = {}
+        for at in np.flatnonzero(facts.executed).tolist():
+            lines.setdefault(self.stage_of_line[at], []).append(at)
+        rows = [
+            StageProfile(
+                stage=stage,
+                hits=int(facts.executed[chosen].sum()),
+                cycles=int(facts.duration[chosen].sum()),
+                stall=int(facts.stall[chosen].sum()),
+                lost=_by_reason(self.detail.unit.lost[chosen].sum(0)),
+                share=float(facts.duration[chosen].sum()) / (facts.wave_cycles or 1.0),
+            )
+            for stage, chosen in lines.items()
+        ]
+        return tuple(sorted(rows, key=lambda row: (-row.cycles, row.stage)))
 
     @cached_property
     def instructions(self) -> tuple[InstructionProfile, ...]:
@@ -172,6 +300,7 @@ class LaunchProfile:
                 text=self.detail.texts[at],
                 place=self.places[at],
                 phase=phases[at],
+                stage=self.stage_of_line[at],
                 hits=int(facts.executed[at]),
                 cycles=int(facts.duration[at]),
                 stall=int(facts.stall[at]),
@@ -198,6 +327,7 @@ class LaunchProfile:
         cycles = float(facts.duration[chosen].sum())
         return SourceProfile(
             place=place,
+            stage=self._main_stage(chosen),
             hits=int(facts.executed[chosen].sum()),
             cycles=int(cycles),
             stall=int(facts.stall[chosen].sum()),
@@ -206,6 +336,13 @@ class LaunchProfile:
             conflicts=float(facts.conflicts[chosen].sum()) * facts.scale,
             share=cycles / (facts.wave_cycles or 1.0),
         )
+
+    def _main_stage(self, lines: Sequence[int]) -> str:
+        cycles: dict[str, float] = {}
+        for at in lines:
+            stage = self.stage_of_line[at]
+            cycles[stage] = cycles.get(stage, 0.0) + float(self.facts.duration[at])
+        return max(cycles, key=lambda stage: cycles[stage])
 
     def us_without(
         self, *reasons: str, lines: Sequence[int] | None = None, conflicts: bool = True
@@ -225,7 +362,8 @@ class LaunchProfile:
 
 
 def _by_reason(lost: np.ndarray[tuple[int], np.dtype[np.int64]]) -> dict[str, int]:
-    return {REASONS[at]: int(lost[at]) for at in np.argsort(-lost, kind="stable") if lost[at]}
+    cycles = [(-count, at) for at, count in enumerate(lost.tolist()) if count]
+    return {REASONS[at]: -count for count, at in sorted(cycles)}
 
 
 def launch_profile(number: int, launch: RecordedLaunch) -> LaunchProfile:
@@ -238,24 +376,12 @@ def launch_profile(number: int, launch: RecordedLaunch) -> LaunchProfile:
     footprint = round(distinct_bytes(launch) * scale_of(launch))
     constants: ClockConstants = constants_of(spec.name)
     detail = launch_detail(launch, spec, constants, footprint)
-    facts = facts_of(detail)
-    timed = time_of(detail)
-    requests = cache_requests(detail, constants)
-    roofline = roofline_of(facts, requests, timed.us)
     return LaunchProfile(
         number=number,
         kernel=readable(launch.kernel),
         detail=detail,
-        facts=facts,
-        cycles=timed.cycles,
-        us=timed.us,
-        error=detail.error,
-        counters=counters_of(facts, requests, timed.cycles),
-        occupancy=occupancy_of(launch, spec),
-        roofline=roofline,
-        limits=limits_of(facts, roofline, timed.cycles),
-        requests=requests,
-        unknown=timed.unknown,
+        facts=facts_of(detail),
+        constants=constants,
     )
 
 

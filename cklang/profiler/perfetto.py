@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from math import ceil
 from typing import Any
 
 from cklang.profiler.model import LaunchProfile
@@ -19,18 +20,20 @@ _UNITS = ("LDS", "memory")
 def trace(launches: Sequence[LaunchProfile]) -> str:
     """Return the timeline of launches, one process each, as JSON text.
 
-    A launch begins where the one before ends. Times are microseconds at the GPU's highest clock;
-    the arguments of each event have its cycles.
+    A launch begins where the one before ends. A microsecond of the viewer is a cycle: Perfetto
+    keeps whole nanoseconds, of which a cycle is half a one, and drops events that overlap.
     """
     events: list[Event] = []
-    begin = 0.0
+    begin = 0
     for launch in launches:
         events += _launch(launch, begin)
-        begin += launch.us
-    return json.dumps({"displayTimeUnit": "ns", "traceEvents": events}) + "\n"
+        begin += ceil(max(launch.cycles, *(wave.end for wave in launch.detail.unit.waves)))
+    about = {"a microsecond of the viewer": "a cycle of the shader clock"}
+    data = {"displayTimeUnit": "ns", "otherData": about, "traceEvents": events}
+    return json.dumps(data) + "\n"
 
 
-def _launch(launch: LaunchProfile, begin: float) -> Iterator[Event]:
+def _launch(launch: LaunchProfile, begin: int) -> Iterator[Event]:
     process = launch.number + 1
     name = f"{launch.kernel}, a compute unit of {launch.gpu}"
     yield {"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}}
@@ -52,8 +55,7 @@ def _track(process: int, thread: int, name: str) -> Event:
     return {"ph": "M", "name": "thread_name", **about, "args": {"name": name}}
 
 
-def _event(launch: LaunchProfile, begin: float, process: int, thread: int, span: Span) -> Event:
-    mhz = launch.detail.spec.clock_hz / 1e6
+def _event(launch: LaunchProfile, begin: int, process: int, thread: int, span: Span) -> Event:
     text, place = launch.detail.texts[span.line], launch.places[span.line]
     return {
         "ph": "X",
@@ -61,10 +63,11 @@ def _event(launch: LaunchProfile, begin: float, process: int, thread: int, span:
         "cat": "stall" if span.reason else "issue",
         "pid": process,
         "tid": thread,
-        "ts": round(begin + span.begin / mhz, 4),
-        "dur": round(span.cycles / mhz, 4),
+        "ts": begin + span.begin,
+        "dur": span.cycles,
         "args": {
             "instruction": text,
+            "stage": launch.stage_of_line[span.line],
             "source": "" if place is None else str(place),
             "cycle": span.begin,
             "cycles": span.cycles,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -24,6 +25,7 @@ _PACKED = (
 )
 
 
+@cache
 def flops_of_lane(op: str) -> int:
     """Return the floating-point operations of one lane of a vector instruction.
 
@@ -110,7 +112,7 @@ def roofline_of(facts: LaunchFacts, requests: CacheRequests | None, us: float) -
     matrix = float((by_matrix * facts.executed).sum())
     peak = spec.vector_flops_per_clock * spec.compute_units * spec.clock_hz
     if matrix:
-        busy = np.array([op.busy for op in facts.detail.prog.ops])
+        busy = facts.detail.prog.busy
         cycles = float((busy * facts.executed * (by_matrix > 0)).sum())
         peak = matrix / cycles * spec.simds_per_cu * spec.compute_units * spec.clock_hz
     beyond = _bytes_beyond(facts, requests)
@@ -136,7 +138,7 @@ def limits_of(facts: LaunchFacts, roofline: Roofline, cycles: float) -> tuple[Li
     """Return how busy each unit is over the whole GPU, the busiest first."""
     detail = facts.detail
     spec = detail.spec
-    busy = np.array([op.busy for op in detail.prog.ops], dtype=np.float64)
+    busy = detail.prog.busy.astype(np.float64)
     units = spec.compute_units * max(cycles, 1.0)
     simds = units * spec.simds_per_cu
 

@@ -126,9 +126,9 @@ FORMATS = {
 def profile(workgroups: int = 8) -> Iterator[Profile]:
     """Profile the launches of a ``with`` statement on emulated GPUs.
 
-    Calls run as ever, and their results are complete. Some workgroups of each launch are
-    interpreted and recorded instruction by instruction, and the clock times those
-    (``docs/clock.md``). Counts of instructions are those of all workgroups.
+    Calls run as ever, and their results are complete. Some workgroups of each launch are recorded
+    instruction by instruction, and the clock times those (``docs/clock.md``) when a number needs
+    it. Counts of instructions are those of all workgroups.
 
     Args:
         workgroups: How many of each launch are recorded, evenly spaced over its grid.

@@ -18,6 +18,8 @@ from cklang.toolchain.compilers import find_ck_tree
 
 __all__ = ["Place", "here", "phases_of", "places_of", "user_place"]
 
+_FILL = "ck_fill_"
+"""Part of the names of fills, which most lines do not come from."""
 _HOT = 2
 """An instruction that waves execute more often than this, on average, is in a loop."""
 
@@ -72,6 +74,8 @@ def _translated(file: str, line: int) -> Place:
 
 def user_place(file: str, line: int) -> Place | None:
     """Return the user's place of a line of a fill; None of any other line."""
+    if _FILL not in file:
+        return None
     text = user_places.translate(f"{file}:{line}").partition(" or ")[0]
     path, _, number = text.rpartition(":")
     return Place(path, int(number)) if number.isdigit() and path != file else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Cycles by kernel, source line and instruction as a file for speedscope.app."""
+"""Cycles by kernel, stage, source line and instruction as a file for speedscope.app."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def document(launches: Sequence[LaunchProfile]) -> str:
 def _profile(launch: LaunchProfile, frame: Any) -> dict[str, Any]:
     samples, weights = [], []
     for row in launch.instructions:
-        stack = [frame(launch.kernel)]
+        stack = [frame(launch.kernel), frame(row.stage)]
         if row.place is not None:
             stack.append(frame(row.place.short, row.place.file, row.place.line))
         stack.append(frame(row.text))

@@ -17,8 +17,8 @@ from cklang.profiler.model import InstructionProfile, LaunchProfile, kernel_rows
 __all__ = ["as_csv", "as_json", "launch_record"]
 
 _COLUMNS = (
-    "launch", "kernel", "address", "instruction", "file", "line", "phase", "hits", "cycles",
-    "stall", "reason", "lanes", "bytes", "efficiency", "conflicts",
+    "launch", "kernel", "address", "instruction", "file", "line", "phase", "stage", "hits",
+    "cycles", "stall", "reason", "lanes", "bytes", "efficiency", "conflicts",
 )  # fmt: skip
 
 
@@ -44,6 +44,7 @@ def launch_record(launch: LaunchProfile) -> dict[str, Any]:
         "us": launch.us,
         "cycles": launch.cycles,
         "error": launch.error,
+        "under_load": None if launch.under_load is None else asdict(launch.under_load),
         "groups": launch.groups,
         "block": launch.block,
         "waves": launch.waves,
@@ -59,8 +60,9 @@ def launch_record(launch: LaunchProfile) -> dict[str, Any]:
         | {"bound": roofline.bound, "share": roofline.share, "intensity": roofline.intensity},
         "limits": {limit.name: limit.share for limit in launch.limits},
         "lost": launch.lost,
-        "unknown": dict(launch.unknown),
+        "unknown": [asdict(row) for row in launch.unknown],
         "counters": {c.name: {"value": c.value, "origin": c.origin} for c in launch.counters},
+        "stages": [asdict(row) | {"lost": dict(row.lost)} for row in launch.stages],
         "sources": [
             asdict(row) | {"place": str(row.place), "lost": dict(row.lost)}
             for row in launch.sources
@@ -79,6 +81,7 @@ def _instruction(row: InstructionProfile) -> dict[str, Any]:
         "file": None if row.place is None else row.place.file,
         "line": None if row.place is None else row.place.line,
         "phase": row.phase,
+        "stage": row.stage,
         "hits": row.hits,
         "cycles": row.cycles,
         "stall": row.stall,

@@ -6,9 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cklang.profiler.advice import advice_of
-from cklang.profiler.model import LaunchProfile, grid_text, kernel_rows
+from cklang.profiler.model import LaunchProfile, UnderLoad, grid_text, kernel_rows
 
-__all__ = ["kernel_table", "launch_text", "listing_text", "profile_text", "table"]
+__all__ = [
+    "error_text",
+    "kernel_table",
+    "launch_text",
+    "listing_text",
+    "load_text",
+    "profile_text",
+    "table",
+    "unknown_text",
+]
 
 _LINES = 10
 _TEXT_WIDTH = 56
@@ -54,6 +63,11 @@ def _sections(launch: LaunchProfile) -> Iterator[str]:
         f"({launch.cycles:.0f} cycles), {grid_text(launch.groups)} workgroups of "
         f"{grid_text(launch.block)} threads"
     )
+    yield f"error of the clock: {error_text(launch)}"
+    if launch.unknown:
+        yield f"no cost known: {unknown_text(launch)}"
+    if launch.under_load is not None:
+        yield f"under load: {load_text(launch.under_load)}"
     yield f"occupancy: {launch.occupancy}"
     yield (
         f"roofline: {roofline.flops_per_second / 1e12:.3g} TFLOP/s, "
@@ -64,13 +78,45 @@ def _sections(launch: LaunchProfile) -> Iterator[str]:
     yield f"busy: {units}"
     reasons = ", ".join(f"{name} {share:.1%}" for name, share in launch.lost.items())
     yield f"waves wait for: {reasons or 'nothing'}"
-    yield from ("", *_source_table(launch), "", *_advice(launch))
+    yield from ("", *_stage_table(launch), "", *_source_table(launch), "", *_advice(launch))
+
+
+def error_text(launch: LaunchProfile) -> str:
+    """Return how far the clock is off on kernels of a launch's class, in words."""
+    if launch.error is None:
+        return f"not known, no measurement of {launch.gpu} was compared"
+    return f"median {launch.error:.0%} on kernels of this class that were held out"
+
+
+def load_text(load: UnderLoad) -> str:
+    """Return the time at the clock that power leaves, in words."""
+    return (
+        f"{load.us:.2f} µs at {load.clock_hz / 1e6:.0f} MHz, if many such launches keep the GPU at "
+        f"its limit of power (median error of the clock {load.error:.0%}, on one kernel)"
+    )
+
+
+def unknown_text(launch: LaunchProfile) -> str:
+    """Return the operations that the clock has no cost for, with their shares."""
+    return ", ".join(
+        f"{row.op} ({row.instructions:.1%} of the instructions, {row.cycles:.1%} of the cycles)"
+        for row in launch.unknown
+    )
+
+
+def _stage_table(launch: LaunchProfile) -> list[str]:
+    rows = [
+        [row.stage, f"{row.share:.1%}", str(row.hits), str(row.stall), next(iter(row.lost), "")]
+        for row in launch.stages
+    ]
+    return table(["stage", "cycles", "hits", "stall", "mostly for"], rows)
 
 
 def _source_table(launch: LaunchProfile) -> list[str]:
     rows = [
         [
             row.place.short,
+            row.stage,
             f"{row.share:.1%}",
             str(row.hits),
             str(row.stall),
@@ -80,7 +126,8 @@ def _source_table(launch: LaunchProfile) -> list[str]:
         ]
         for row in launch.sources[:_LINES]
     ]
-    head = ["source line", "cycles", "hits", "stall", "mostly for", "bytes", "LDS conflicts"]
+    head = ["source line", "stage", "cycles", "hits", "stall", "mostly for", "bytes",
+            "LDS conflicts"]  # fmt: skip
     return table(head, rows) if rows else ["the code object has no line table"]
 
 
@@ -94,6 +141,7 @@ def listing_text(launch: LaunchProfile) -> str:
     rows = [
         [
             f"{row.address:06x} {row.text[:_TEXT_WIDTH]}",
+            row.stage,
             str(row.hits),
             str(row.cycles),
             str(row.stall),
@@ -105,8 +153,8 @@ def listing_text(launch: LaunchProfile) -> str:
         ]
         for row in launch.instructions
     ]
-    head = ["instruction", "hits", "cycles", "stall", "mostly for", "lanes", "bytes", "conflicts",
-            "source"]  # fmt: skip
+    head = ["instruction", "stage", "hits", "cycles", "stall", "mostly for", "lanes", "bytes",
+            "conflicts", "source"]  # fmt: skip
     return "\n".join(table(head, rows))
 
 

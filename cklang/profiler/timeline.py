@@ -73,7 +73,7 @@ def _spans(detail: LaunchDetail, number: int) -> Iterator[Span]:
         strict=True,
     ):
         if stall:
-            yield Span(start, stall, line, REASONS[reason])
+            yield Span(start, stall, line, REASONS[reason] if reason else "")
         if duration > stall:
             yield Span(start + stall, duration - stall, line, "")
 
@@ -93,9 +93,9 @@ def unit_spans(launch: LaunchProfile, name: str, most: int = MOST) -> list[Span]
     wanted = {UNITS.index(unit) for unit in _QUEUES[name]}
     rows = []
     for stream, wave in zip(detail.streams, detail.unit.waves, strict=True):
-        units = np.array([op.unit for op in detail.prog.ops])[stream.line]
+        units = detail.prog.unit[stream.line]
         at = np.flatnonzero(np.isin(units, list(wanted)))
-        busy = np.array([op.busy for op in detail.prog.ops])[stream.line[at]]
+        busy = detail.prog.busy[stream.line[at]]
         cycles = busy if stream.cycles is None else stream.cycles[at]
         cycles = np.where(cycles < 0, busy, cycles)
         rows.append(np.stack([wave.start[at] + wave.stall[at], cycles, stream.line[at]], axis=1))

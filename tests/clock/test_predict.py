@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cklang as ck
-from cklang.clock.kernel import listing_of
+from cklang.clock.kernel import CodeListing, listing_of
 from cklang.emulator.recording import RecordedLaunch, RecordedWave
 from cklang.errors import CkUnsupportedError
 from cklang.ops import predict as module
@@ -48,11 +48,45 @@ def test_a_listing_goes_on_behind_the_fill_between_two_kernels() -> None:
     code = np.array([end, *[fill] * 63, nop, end], np.uint32)
     none = np.zeros(0, np.uint32)
     wave = RecordedWave(
-        0, 0, np.array([64, 65], np.uint32), none.astype(np.uint8), none, none, none.astype("u8")
+        0,
+        0,
+        line=np.array([64, 65], np.uint32),
+        lanes=none.astype(np.uint8),
+        lds=none.reshape(0, 2),
+        patterns=none.reshape(0, 64),
+        memory=none.reshape(0, 3),
+        segments=none.astype(np.uint64),
     )
-    launch = cast("RecordedLaunch", SimpleNamespace(code=code.tobytes(), waves=(wave,)))
-    texts, line_of = listing_of(launch, "gfx942")
-    assert [texts[line] for line in line_of[wave.line]] == ["s_nop 0", "s_endpgm"]
+    launch = cast(
+        "RecordedLaunch",
+        SimpleNamespace(code=code.tobytes(), waves=(wave,), executed=np.zeros(0, np.uint64)),
+    )
+    listing = listing_of(launch, "gfx942")
+    lines = listing.line_of[wave.line]
+    assert [listing.texts[line] for line in lines] == ["s_nop 0", "s_endpgm"]
+    assert [listing.instructions[line].address for line in lines] == [256, 260]
+    assert listing_of(launch, "gfx942") is listing
+
+
+def test_a_kept_listing_grows_with_what_later_launches_execute() -> None:
+    end, nop, fill = 0xBF810000, 0xBF800000, 0
+    code = np.array([end, *[fill] * 63, nop, end, *[fill] * 62, nop, nop, end], np.uint32)
+
+    def of_launch(*dwords: int) -> CodeListing:
+        executed = np.zeros(len(code), np.uint64)
+        executed[list(dwords)] = 1
+        launch = SimpleNamespace(code=code.tobytes(), waves=(), executed=executed)
+        return listing_of(cast("RecordedLaunch", launch), "gfx950")
+
+    last = of_launch(128, 129, 130)
+    assert last.line_of[64] < 0
+    both = of_launch(64, 65)
+    places = np.flatnonzero(both.line_of >= 0)
+    assert {0, 64, 65, 128, 129, 130} <= set(places.tolist())
+    assert both.line_of[places].tolist() == list(range(len(both.texts)))
+    assert [each.address // 4 for each in both.instructions] == places.tolist()
+    assert of_launch(128, 129, 130) is both
+    assert of_launch(0) is both
 
 
 def test_a_real_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

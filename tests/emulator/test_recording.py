@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +16,7 @@ from cklang.clock.constants import constants_of
 from cklang.clock.kernel import launch_time
 from cklang.emulator.library import packed_records
 from cklang.emulator.recording import SEGMENT_BYTES, recorded_launches
+from cklang.errors import CkValueError
 from tests.support.assembly import Module, assemble
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -37,6 +40,37 @@ again:
 """
 
 
+_LANES = """
+  s_load_dwordx4 s[4:7], s[0:1], 0x0
+  v_lshlrev_b32 v1, 2, v0
+  v_mov_b32 v4, 1
+  s_mov_b32 s3, 40
+  s_mov_b64 s[10:11], exec
+  s_waitcnt lgkmcnt(0)
+turn:
+  v_cmp_gt_u32 vcc, s3, v0
+  s_and_saveexec_b64 s[8:9], vcc
+  v_add_u32 v4, v4, v0
+  v_add_u32 v5, v4, v4
+  ds_write_b32 v1, v4
+  s_mov_b64 exec, s[8:9]
+  v_xor_b32 v6, 4, v1
+  s_waitcnt lgkmcnt(0)
+  ds_read_b32 v7, v6
+  v_cmpx_ne_u32 vcc, s3, v0
+  v_add_u32 v5, 1, v5
+  s_waitcnt lgkmcnt(0)
+  global_store_dword v1, v7, s[6:7]
+  s_mov_b64 exec, s[10:11]
+  v_add_u32 v1, 4, v1
+  v_and_b32 v1, 0x1fc, v1
+  s_sub_u32 s3, s3, 1
+  s_cmp_lg_u32 s3, 0
+  s_cbranch_scc1 turn
+"""
+"""A loop that enables other lanes within what is otherwise straight code."""
+
+
 def _reads(stride: int) -> str:
     reads = "\n".join(["  ds_read_b32 v2, v1"] * 8)
     return f"  v_mul_u32_u24 v1, {stride}, v0\n{reads}\n  s_waitcnt lgkmcnt(0)"
@@ -44,7 +78,13 @@ def _reads(stride: int) -> str:
 
 @pytest.fixture(scope="module")
 def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
-    bodies = {"store": _STORE, "loop": _LOOP, "apart": _reads(4), "one_bank": _reads(128)}
+    bodies = {
+        "store": _STORE,
+        "loop": _LOOP,
+        "lanes": _LANES,
+        "apart": _reads(4),
+        "one_bank": _reads(128),
+    }
     return Module(assemble(tmp_path_factory.mktemp("recording"), bodies, lds=8192))
 
 
@@ -63,6 +103,52 @@ def test_a_loop_is_recorded_as_it_is_executed(module: Module) -> None:
     (wave,) = launch.waves
     assert len(wave.line) == 1 + 3 * 5 + 1
     assert np.bincount(wave.line)[wave.line[1]] == 5
+
+
+@pytest.fixture
+def ordinary() -> Iterator[None]:
+    """Puts back how launches run."""
+    yield
+    emulator.sanitize()
+    emulator.translation("hot")
+    with suppress(CkValueError):
+        emulator.vectors(512)
+
+
+@pytest.mark.usefixtures("ordinary")
+@pytest.mark.parametrize("checks", [(), ("hazards",), ("waits", "races", "memory", "hazards")])
+@pytest.mark.parametrize("bits", [256, 512])
+def test_translated_waves_are_recorded_as_interpreted_ones(
+    bits: int, checks: tuple[str, ...], module: Module
+) -> None:
+    try:
+        emulator.vectors(bits)
+    except CkValueError:
+        pytest.skip("the CPU has no such vectors")
+    emulator.sanitize(*checks)
+    launches: list[emulator.RecordedLaunch] = []
+    outputs = []
+    output = np.zeros(256, np.uint32)
+    for how in ("off", "all"):
+        emulator.translation(how)
+        output[:] = 0
+        with emulator.timing(2) as recording:
+            assert module.launch("lanes", output, output, grid=4) == "hipSuccess"
+        launches += recording.launches
+        outputs.append(output.copy())
+    interpreted, translated = launches
+    assert (outputs[0] == outputs[1]).all()
+    assert (interpreted.executed == translated.executed).all()
+    assert [wave.workgroup for wave in translated.waves] == [0, 2]
+    first, again = interpreted.waves[0], translated.waves[0]
+    assert np.unique(first.lanes).tolist() == [*range(1, 41), 63, 64]
+    assert len(first.lds) == 80
+    assert len(first.patterns) > 2
+    scalar = int(first.memory[0, 2])  # pieces of the arguments, which are elsewhere each time
+    for column in ("line", "lanes", "lds_address"):
+        assert np.array_equal(getattr(first, column), getattr(again, column)), column
+    assert np.array_equal(first.memory[1:], again.memory[1:])
+    assert np.array_equal(first.segments[scalar:], again.segments[int(again.memory[0, 2]) :])
 
 
 def test_some_workgroups_are_recorded_and_all_run(module: Module) -> None:

@@ -16,9 +16,10 @@ from cklang.profiler.session import Profile
 HERE = Path(__file__).parent
 
 
-def built(source: str, folder: Path) -> Path:
+def built(source: str, folder: Path, *gpus: str) -> Path:
     program = folder / Path(source).stem
-    words = ["--offload-arch=gfx942", "--offload-arch=gfx90a", str(HERE / source)]
+    words = [f"--offload-arch={gpu}" for gpu in gpus or ("gfx942", "gfx90a")]
+    words.append(str(HERE / source))
     driver.build([*words, "-o", str(program)], print)
     return program
 

@@ -48,8 +48,8 @@ def test_report_is_readable_and_complete(report: Path, browser: Any, scheme: str
         assert min(view.contrasts("h1, h2, p, li, td, th, summary")) >= READABLE
         assert min(view.contrasts("svg text")) >= READABLE
         pictures = view.page.locator("svg")
-        assert pictures.count() == 5
-        assert all(pictures.nth(at).bounding_box()["height"] > 20 for at in range(5))
+        assert pictures.count() == 6
+        assert all(pictures.nth(at).bounding_box()["height"] > 20 for at in range(6))
         assert view.outside() == []
         assert view.errors == []
         assert view.requests == [report.as_uri()]

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from cklang.profiler.counters import ABSENT
+from cklang.profiler.model import launch_profile
 from cklang.profiler.session import Profile
 from tests.support.shared_data import required
 
@@ -45,8 +46,32 @@ def test_what_the_model_lacks_is_named(copies: dict[str, Profile]) -> None:
     (launch,) = copies["gfx942"].launches
     names = {counter.name for counter in launch.counters}
     assert not names & set(ABSENT)
-    with pytest.raises(StopIteration):
+    with pytest.raises(KeyError):
         launch.counter("TCC_HIT_sum")
+
+
+def test_what_is_counted_needs_no_clock(copies: dict[str, Profile]) -> None:
+    launch = launch_profile(0, copies["gfx942"].recorded[0])
+    assert launch.counter("SQ_INSTS_VMEM_RD") > 0
+    assert launch.counter("SQ_LDS_BANK_CONFLICT") == 0
+    assert "unit" not in vars(launch.detail)
+    assert launch.counter("GRBM_GUI_ACTIVE") == launch.cycles
+    assert "unit" in vars(launch.detail)
+
+
+def test_power_limits_the_clock_of_a_launch_that_fills_the_gpu(
+    copies: dict[str, Profile], transpose: Profile
+) -> None:
+    (launch,) = copies["gfx942"].launches
+    load = launch.under_load
+    assert load is not None
+    assert load.clock_hz < launch.detail.spec.clock_hz
+    assert load.us == launch.us  # memory has a clock of its own
+    assert "at its limit of power" in str(copies["gfx942"])
+    (small,) = transpose.launches
+    assert small.under_load is None
+    (other,) = copies["gfx90a"].launches
+    assert other.under_load is None
 
 
 def test_lanes_of_one_bank_conflict(transpose: Profile) -> None:

@@ -11,11 +11,13 @@ from collections import defaultdict
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cklang.errors import CkValueError
 from cklang.profiler.session import Profile
+from cklang.profiler.stages import STAGES
 
 _SOURCE = Path(__file__).parent / "transpose.hip"
 _VOID = {"meta"}
@@ -28,6 +30,9 @@ def test_json_has_everything(transpose: Profile, tmp_path: Path) -> None:
     assert launch["us"] == ours.us
     assert launch["counters"]["SQ_LDS_BANK_CONFLICT"] == {"value": 63488, "origin": "recorded"}
     assert len(launch["instructions"]) == len(ours.instructions)
+    assert launch["error"] == ours.error
+    assert {row["stage"] for row in launch["stages"]} <= set(STAGES)
+    assert sum(row["hits"] for row in launch["stages"]) == ours.counter("SQ_INSTS")
     assert launch["sources"][0]["place"] == str(ours.sources[0].place)
     assert data["kernels"][0]["share"] == 1
     assert "TCC_HIT_sum" in data["absent_counters"]
@@ -54,9 +59,23 @@ def test_timeline_has_a_track_for_each_wave_and_unit(transpose: Profile, tmp_pat
     for events in spans.values():
         for one, other in pairwise(events):
             assert one["cycle"] + one["cycles"] <= other["cycle"]
+    _overlaps_nowhere(data["traceEvents"])
     assert sum(e["cycles"] for e in spans["LDS"]) == sum(
         int(use.cycles.sum()) for use in launch.detail.lds[: len(launch.detail.streams)] if use
     )
+
+
+def _overlaps_nowhere(events: list[dict[str, Any]]) -> None:
+    """Perfetto takes nanoseconds, rounded or cut off, and drops events that overlap others."""
+    tracks = defaultdict(list)
+    for event in events:
+        if event["ph"] == "X":
+            tracks[event["pid"], event["tid"]].append((event["ts"], event["dur"]))
+    for spans in tracks.values():
+        for whole in (int, round):
+            times = sorted((whole(1000.0 * at), whole(1000.0 * length)) for at, length in spans)
+            assert all(length > 0 for _, length in times)
+            assert all(one + length <= other for (one, length), (other, _) in pairwise(times))
 
 
 def test_speedscope_weights_are_cycles(transpose: Profile, tmp_path: Path) -> None:
@@ -68,9 +87,10 @@ def test_speedscope_weights_are_cycles(transpose: Profile, tmp_path: Path) -> No
     deepest = max(zip(profile["weights"], profile["samples"], strict=True))[1]
     names = [frames[at]["name"] for at in deepest]
     assert names[0] == "transpose"
-    assert names[1].rpartition(":")[0] in ("transpose.hip", "device_sync.h")
+    assert names[1] in STAGES
+    assert names[2].rpartition(":")[0] in ("transpose.hip", "device_sync.h")
     assert names[-1].startswith("waits: ")
-    lines = {frames[sample[1]]["name"].rpartition(":")[0] for sample in profile["samples"]}
+    lines = {frames[sample[2]]["name"].rpartition(":")[0] for sample in profile["samples"]}
     assert "transpose.hip" in lines
 
 
@@ -84,6 +104,10 @@ def test_folder_for_viewers_of_thread_traces(transpose: Profile, tmp_path: Path)
     assert [row["LineNumber"] for row in rows] == list(range(len(rows)))
     assert sum(row["Stall"] for row in rows) == launch.facts.stall.sum()
     names = json.loads((folder / "filenames.json").read_text())
+    assert names["thread_trace"]
+    assert not names["pc_sampling"]
+    events = json.loads((folder / "occupancy.json").read_text())["0"]
+    assert all(0 <= number < 256 for event in events for number in event[1:4])  # of 8 bits there
     waves = [name for simds in names["wave_filenames"]["0"].values() for name in simds.values()]
     files = [folder / wave["0"][0] for wave in waves]
     assert len(files) == len(launch.detail.unit.waves)
@@ -128,7 +152,7 @@ def test_report_is_one_file_with_plots(transpose: Profile, tmp_path: Path) -> No
     checker = Checker()
     checker.feed(page)
     assert checker.open == []
-    assert checker.pictures == 5
+    assert checker.pictures == 6
     for start in (at for at in range(len(page)) if page.startswith("<svg", at)):
         end = page.index("</svg>", start) + len("</svg>")
         assert float(ET.fromstring(page[start:end]).attrib["width"]) > 0

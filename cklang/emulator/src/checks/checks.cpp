@@ -105,12 +105,11 @@ u8 Checks::asked() const {
   ask(accesses != nullptr, kGlobalMemory);
   ask(between != nullptr, kFences);
   ask(range || journal != nullptr, kAnyMemory);
+  ask(record != nullptr, kRecording);
   return static_cast<u8>(concerns);
 }
 
 void Checks::check_values(Wave& w, const Code& c) {
-  if (record != nullptr) record->before(w, c);
-  if (!numeric) return;
   fault_frame()->check = "numeric";
   guarded(w, c, [&] { numeric->before(w, c); });
   fault_frame()->check = "";
@@ -118,6 +117,8 @@ void Checks::check_values(Wave& w, const Code& c) {
 
 void Checks::before(Wave& w, const Stretch& stretch) {
   if ((stretch.concerns & w.asks) == 0) return;
+  if (record != nullptr) record->before(w, stretch);
+  if ((stretch.concerns & w.asks & ~u32{kRecording}) == 0) return;
   if (stretch.plain && stretch.count > 1) return check_plain(w, stretch);
   if (!may_pass) [[likely]] return stretch.plain ? check_one(w, stretch) : check(w, stretch);
   guarded(w, *stretch.first, [&] { stretch.plain ? check_one(w, stretch) : check(w, stretch); });
@@ -133,7 +134,7 @@ void Checks::before(Wave& w, const Code& c) {
     covered_end_ = &c + stretch.count;
     before(w, stretch);
   }
-  if (numeric || record != nullptr) check_values(w, c);
+  if (numeric) check_values(w, c);
 }
 
 void check_stretch(Wave* w, const Stretch* stretch) {

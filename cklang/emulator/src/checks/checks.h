@@ -80,7 +80,7 @@ struct Checks {
   /// The Concerns (checks/stretch.h) of instructions that somebody looks at.
   u8 asked() const;
   /// Whether something looks at each instruction by itself.
-  bool by_instruction() const { return stepwise || late || record != nullptr || numeric; }
+  bool by_instruction() const { return stepwise || late || numeric; }
   /// Whether `code` has been checked with what came before it.
   bool covers(const Code& code) const { return &code == covered_ && covered_ != covered_end_; }
 

@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <map>
 
 #include "checks/global_access.h"
+#include "checks/stretch.h"
 #include "core/environment.h"
 #include "core/immortal.h"
 #include "core/launch.h"
@@ -21,12 +23,14 @@ namespace ckemu {
 namespace {
 
 constexpr int kSegmentShift = 6;  // 64 bytes
+constexpr u32 kDisabledLane = ~u32{0};
 
 struct Recordings {
   Mutex lock;
   u32 workgroups = environment().profiled;
   bool alone = false;
   std::vector<std::unique_ptr<LaunchRecord>> launches;
+  std::vector<std::unique_ptr<DebugInformation>> debug;  // of their code objects, each once
   pid_t process = getpid();
 };
 
@@ -47,14 +51,48 @@ void read_sources(const Program& program, LaunchRecord& record) {
   });
 }
 
+bool is_of(const DebugInformation& known, const CodeObject& object) {
+  for (size_t n = 0; n < std::size(known.sections); ++n) {
+    const CodeObject::Section section = object.section(DebugInformation::kSections[n]);
+    const std::vector<u8>& bytes = known.sections[n];
+    if (bytes.size() != section.size || (section.size != 0 && std::memcmp(bytes.data(), section.data, section.size) != 0)) return false;
+  }
+  return true;
+}
+
+/// The number of a code object's debug information; it is taken over the first time. Called locked.
+u32 number_of_debug(std::vector<std::unique_ptr<DebugInformation>>& all, const CodeObject& object) {
+  for (size_t n = 0; n < all.size(); ++n) {
+    if (is_of(*all[n], object)) return static_cast<u32>(n);
+  }
+  auto fresh = std::make_unique<DebugInformation>();
+  for (size_t n = 0; n < std::size(fresh->sections); ++n) {
+    const CodeObject::Section section = object.section(DebugInformation::kSections[n]);
+    if (section.size != 0) fresh->sections[n].assign(section.data, section.data + section.size);
+  }
+  all.push_back(static_cast<std::unique_ptr<DebugInformation>&&>(fresh));
+  return static_cast<u32>(all.size() - 1);
+}
+
 void pack(const WaveRecord& wave, Packer& out) {
   out.number(wave.workgroup);
   out.number(wave.wave);
   out.array(wave.lines);
   out.array(wave.lanes);
-  out.array(wave.address);
+  out.array(wave.local);
+  out.array(wave.patterns);
   out.array(wave.memory);
   out.array(wave.segments);
+}
+
+/// About as many as a record takes.
+size_t bytes_of(const LaunchRecord& launch) {
+  size_t bytes = launch.code.size() + 8 * launch.executed.size() + 16 * launch.sources.size() + (64 << 10);
+  for (const auto& wave : launch.waves) {
+    bytes += 5 * wave->lines.size() + 12 * wave->memory.size() + 8 * wave->segments.size();
+    bytes += 8 * wave->local.size() + 4 * wave->patterns.size() + 64;
+  }
+  return bytes;
 }
 
 /// When the process ends; a fork of it has nothing of its own to write.
@@ -92,26 +130,49 @@ void pack_facts(const LaunchRecord& launch, Packer& out) {
   out.array(launch.sources);
 }
 
-void WaveRecord::before(Wave& w, const Code& c) {
-  const u64 exec = w.exec();
+void WaveRecord::before(Wave& w, const Stretch& stretch) {
   const u32 place = static_cast<u32>(lines.size());
-  lines.push_back(c.slot);
-  lanes.push_back(static_cast<u8>(__builtin_popcountll(exec)));
+  lines.resize(place + stretch.count);
+  for (u32 n = 0; n < stretch.count; ++n) lines[place + n] = stretch.first[n].slot;
+  lanes.resize(place + stretch.count, static_cast<u8>(__builtin_popcountll(w.exec())));
+  if (stretch.plain) return;
+  note_global(w, *stretch.first, place);
+  note_local(w, *stretch.first);
+}
+
+void WaveRecord::note_global(Wave& w, const Code& c, u32 place) {
   const size_t first = segments.size();
   u32 bytes = 0;
   each_global_piece(w, c, [&](const GlobalPiece& piece) {
     bytes += piece.bytes;
     for (u64 at = piece.at >> kSegmentShift; at <= (piece.at + piece.bytes - 1) >> kSegmentShift; ++at) {
+      if (segments.size() > first && segments.back() == at) continue;
       const auto begin = segments.begin() + static_cast<i64>(first);
       if (std::find(begin, segments.end(), at) == segments.end()) segments.push_back(at);
     }
   });
   if (bytes != 0) memory.push_back({place, bytes, static_cast<u32>(segments.size() - first)});
+}
+
+void WaveRecord::note_local(const Wave& w, const Code& c) {
   if (c.inst->enc != Encoding::DS || c.inst->gds || c.src[0].kind != Kind::Vgpr) return;
+  const u64 exec = w.exec();
   const u32* row = w.v[c.src[0].index];
+  u32 address[kLanes];
   for (u32 lane = 0; lane < kLanes; ++lane) {
-    address.push_back((exec >> lane & 1) != 0 ? row[lane] + static_cast<u32>(c.offset) : ~0u);
+    address[lane] = (exec >> lane & 1) != 0 ? row[lane] + static_cast<u32>(c.offset) : kDisabledLane;
   }
+  const auto [known, fresh] = newest_.try_emplace(c.slot, static_cast<u32>(patterns.size() / kLanes));
+  if (!fresh) {
+    const u32* pattern = &patterns[kLanes * known->second];
+    const u32 lane = exec == 0 ? 0 : static_cast<u32>(__builtin_ctzll(exec)), shift = address[lane] - pattern[lane];
+    u32 differs = 0;
+    for (u32 l = 0; l < kLanes; ++l) differs |= address[l] ^ (pattern[l] == kDisabledLane ? kDisabledLane : pattern[l] + shift);
+    if (differs == 0) return local.push_back({known->second, shift});
+    known->second = static_cast<u32>(patterns.size() / kLanes);
+  }
+  local.push_back({known->second, 0});
+  patterns.insert(patterns.end(), address, address + kLanes);
 }
 
 void LaunchRecord::finish(const LaunchResult& result) {
@@ -124,6 +185,7 @@ void record_launches(u32 workgroups, bool alone) {
   Recordings& all = recordings();
   const Guard guard(all.lock);
   all.launches.clear();
+  all.debug.clear();
   all.alone = alone;
   __atomic_store_n(&all.workgroups, workgroups, __ATOMIC_RELAXED);
 }
@@ -147,6 +209,7 @@ std::unique_ptr<LaunchRecord> describe_launch(const Launch& launch, const char* 
   record->scratch_bytes = launch.scratch_bytes;
   record->lanes = program.kernel().wave_size;
   record->resident = launch.resident;
+  record->base = program.base();
   read_sources(program, *record);
   return record;
 }
@@ -155,6 +218,7 @@ LaunchRecord* record_launch(const Launch& launch, const char* gpu) {
   std::unique_ptr<LaunchRecord> record = describe_launch(launch, gpu);
   Recordings& all = recordings();
   const Guard guard(all.lock);
+  record->debug = number_of_debug(all.debug, launch.program->object());
   all.launches.push_back(static_cast<std::unique_ptr<LaunchRecord>&&>(record));
   return all.launches.back().get();
 }
@@ -185,9 +249,21 @@ std::vector<u8> packed_records() {
   Recordings& all = recordings();
   const Guard guard(all.lock);
   Packer out;
+  size_t most = 0;
+  for (const auto& launch : all.launches) most += bytes_of(*launch);
+  for (const auto& debug : all.debug) {
+    for (const std::vector<u8>& section : debug->sections) most += section.size() + 16;
+  }
+  out.bytes.reserve(most);
+  out.number(all.debug.size());
+  for (const auto& debug : all.debug) {
+    for (const std::vector<u8>& section : debug->sections) out.array(section);
+  }
   out.number(all.launches.size());
   for (const auto& launch : all.launches) {
     pack_facts(*launch, out);
+    out.number(launch->base);
+    out.number(launch->debug);
     out.number(launch->waves.size());
     for (const auto& wave : launch->waves) pack(*wave, out);
   }

@@ -5,6 +5,8 @@
 // each instruction. The other workgroups run as ever, or not at all.
 #pragma once
 
+#include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,17 +25,38 @@ struct MemoryRecord {
   u32 segments;  // pieces of 64 bytes that they are in, each counted once
 };
 
+/// The addresses of one operation of the LDS: those of a row of `WaveRecord::patterns`, so many bytes on.
+struct LocalRecord {
+  u32 pattern, shift;
+};
+
+struct Stretch;
+
 /// One wave of a recorded workgroup.
 struct WaveRecord {
   u32 wave = 0;
   u64 workgroup = 0;
   std::vector<u32> lines;    // dwords from the start of the code, of each executed instruction
   std::vector<u8> lanes;     // that are enabled, of each executed instruction
-  std::vector<u32> address;  // of each LDS operation with addresses: 64 lanes, ~0 where a lane is disabled
+  std::vector<LocalRecord> local;  // of each LDS operation with addresses
+  std::vector<u32> patterns;       // rows of 64 addresses, ~0 where a lane is disabled
   std::vector<MemoryRecord> memory;
   std::vector<u64> segments;  // of all of `memory`, one after the other: addresses over 64
 
-  void before(Wave& wave, const Code& code);
+  /// Notes a stretch that is about to be executed, whole.
+  void before(Wave& wave, const Stretch& stretch);
+
+ private:
+  void note_global(Wave& wave, const Code& code, u32 place);
+  void note_local(const Wave& wave, const Code& code);
+  std::map<u32, u32> newest_;  // pattern of each instruction of the LDS, by its slot
+};
+
+/// What is kept of a code object for its inlined calls: some sections.
+struct DebugInformation {
+  static constexpr const char* kSections[] = {".debug_info",     ".debug_abbrev", ".debug_addr",       ".debug_rnglists", ".debug_line",
+                                              ".debug_line_str", ".debug_str",    ".debug_str_offsets"};
+  std::vector<u8> sections[std::size(kSections)];
 };
 
 /// One launch while recordings are taken.
@@ -51,6 +74,8 @@ struct LaunchRecord {
   std::vector<Source> sources;  // the line table of the code
   std::vector<u64> executed;    // by dword of the code, of the whole launch
   u64 bytes_loaded = 0, bytes_stored = 0;
+  u64 base = 0;   // address of the text section, to which debug information refers
+  u32 debug = 0;  // number of the debug information among those of all records
 
   /// Takes over what the launch as a whole executed.
   void finish(const LaunchResult& result);

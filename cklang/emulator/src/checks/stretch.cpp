@@ -53,13 +53,24 @@ void add(RegisterSet& set, Kind kind, u32 first, u32 dwords) {
   for (u32 n = first; n < end; ++n) set.add(scalar, n);
 }
 
-}  // namespace
+bool covers_exec(Kind kind, u32 first, u32 dwords) {
+  return kind == Kind::Sgpr && first <= kExec + 1 && first + std::max<u32>(1, dwords) > kExec;
+}
 
-namespace {
+/// Operations that write exec without naming it.
+struct ExecOps {
+  bool of[static_cast<size_t>(Op::kCount)] = {};
+  ExecOps() {
+    for (size_t n = 0; n < static_cast<size_t>(Op::kCount); ++n) {
+      const char* name = mnemonic(static_cast<Op>(n));
+      for (const char* part : {"saveexec", "wrexec", "v_cmpx"}) of[n] |= std::strstr(name, part) != nullptr;
+    }
+  }
+};
 
 /// What matters of an instruction that does not just compute.
 u8 concerns_of(const Inst& inst, const InFlight::Counting& counting, Family family) {
-  u32 concerns = kRegisters | kAnyMemory;
+  u32 concerns = kRegisters | kAnyMemory | kRecording;
   if (counting.barrier || counting.waits || counting.counts.counters != 0) concerns |= kOrdering;
   if (inst.enc == Encoding::DS || inst.lds || global_op(inst.op).to_local) concerns |= kLocalMemory;
   if (accesses_global(inst)) concerns |= kGlobalMemory;
@@ -69,9 +80,17 @@ u8 concerns_of(const Inst& inst, const InFlight::Counting& counting, Family fami
 
 }  // namespace
 
+bool writes_exec(const Code& code) {
+  return covers_exec(code.dst_kind, code.dst, code.dst_dwords) ||
+         covers_exec(code.inst->dst[1].kind, code.dst2, code.inst->dst[1].dwords) ||
+         immortal<ExecOps>().of[static_cast<size_t>(code.inst->op)];
+}
+
 u32 Stretches::length_of(const Code& code) {
   u32 count = 0;
-  while (count < kLongest && code.inst != nullptr && (&code)[count].inst != nullptr && computes(*(&code)[count].inst)) ++count;
+  while (count < kLongest && code.inst != nullptr && (&code)[count].inst != nullptr && computes(*(&code)[count].inst)) {
+    if (writes_exec((&code)[count++])) break;
+  }
   return std::max<u32>(1, count);
 }
 

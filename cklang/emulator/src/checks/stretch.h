@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Instructions that are checked together, before the first of them: neighbours that access no memory, wait for
-// nothing and leave control where it is. What matters of them is known before they run. Each of the others is
-// a stretch of its own.
+// nothing, leave control where it is, and are executed by the same lanes. What matters of them is known before
+// they run. Each of the others is a stretch of its own.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,9 @@
 #include "core/program.h"
 
 namespace ckemu {
+
+/// Whether an instruction changes which lanes are enabled: it is the last of its stretch.
+bool writes_exec(const Code& code);
 
 /// Vector registers and scalar ones.
 struct RegisterSet {
@@ -46,13 +49,14 @@ enum Concern : u8 {
   kGlobalMemory = 8,
   kFences = 16,
   kAnyMemory = 32,  // of all that does not just compute
+  kRecording = 64,  // that it is executed: of every instruction
 };
 
 struct Stretch {
   const Code* first = nullptr;
   u32 count = 0;
   bool plain = false;     // nothing of it matters but its registers and its time
-  u8 concerns = kRegisters;
+  u8 concerns = kRegisters | kRecording;
   InFlight::Counting counting;  // of one instruction
   RegisterSet registers;  // read or written
   HazardSteps hazards;

@@ -10,23 +10,26 @@
 
 namespace ckemu {
 
-/// Bytes one after the other, as the machine has them.
+/// Bytes one after the other, as the machine has them. Texts and arrays end at a multiple of 8.
 class Packer {
  public:
   void number(u64 value) { raw(&value, sizeof value); }
   void text(const std::string& value) {
     number(value.size());
     raw(value.data(), value.size());
+    pad();
   }
   template <class T>
   void array(const std::vector<T>& values) {
     number(values.size());
     raw(values.data(), values.size() * sizeof(T));
+    pad();
   }
   void raw(const void* data, size_t size) {
     const u8* from = static_cast<const u8*>(data);
     bytes.insert(bytes.end(), from, from + size);
   }
+  void pad() { bytes.resize((bytes.size() + 7) / 8 * 8); }
   std::vector<u8> bytes;
 };
 

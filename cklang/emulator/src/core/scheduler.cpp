@@ -62,8 +62,10 @@ class Scheduler {
     std::vector<u64> executed(launch_.program->dwords());
     counters.executed = executed.data();
     counters.lanes_at_hand = lanes_;
-    Translation& translated = launch_.program->translation(launch_.checked(), lanes_);
-    std::vector<u64> segments(how_ != Translate::Off ? translated.capacity() : 0);
+    Translation& plain = launch_.program->translation(false, lanes_);
+    Translation& checked = launch_.program->translation(true, lanes_);  // of recorded waves, too
+    const bool both = launch_.checked() || launch_.record != nullptr;
+    std::vector<u64> segments(how_ != Translate::Off ? (both ? 2 : 1) * plain.capacity() : 0);
     if (how_ != Translate::Off) counters.segments = segments.data();
     counters.eager = how_ == Translate::All;
     fault_frame() = &frame;
@@ -85,7 +87,8 @@ class Scheduler {
       give_back(static_cast<std::unique_ptr<Workgroup>&&>(group), fine, frame);
       if (!alone_ && !invited_ && now() - start_ > kBrief) invite();
     }
-    translated.spread(segments, executed);
+    plain.spread(segments, executed);
+    checked.spread(segments, executed);
     for (size_t n = 0; n < executed.size(); ++n) result_.executed[n] += executed[n];
     result_.bytes_loaded += counters.bytes_loaded;
     result_.bytes_stored += counters.bytes_stored;

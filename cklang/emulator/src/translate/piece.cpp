@@ -129,6 +129,7 @@ bool Piece::write_one(const Code& code) {
   }
   const Code& now = *next_;
   if (kind_.checked) write_check(now, way);
+  other_lanes_ = kind_.checked && writes_exec(now);
   ++segments_.back().count;
   ++length_;
   next_ = &now + 1;
@@ -165,7 +166,7 @@ void Piece::write_check(const Code& code, Way way) {
   }
   const Stretch& stretch = program_.stretches().part(code, stretch_of(code));
   behind_check_ = stretch.count - 1;
-  if (!stretch.plain && way != Way::Nothing) section_.flush();
+  if (other_lanes_ || (!stretch.plain && way != Way::Nothing)) section_.flush();
   const Label unasked = a_.label();
   a_.load_byte(rax, member(offsetof(Wave, asks)));
   a_.alu(4, rax, stretch.concerns, false);

@@ -69,6 +69,7 @@ class Piece {
   size_t open_at_ = 0;  // where the budget's immediate is
   bool open_ = false;
   u32 length_ = 0;
+  bool other_lanes_ = false;  // the instruction before says which lanes are enabled
   u32 behind_check_ = 0;  // instructions that the last check covers
 };
 

@@ -71,7 +71,7 @@ void Translation::reach(const Code& code, Translate how) {
 }
 
 /// Writes how translated code is entered and left.
-static void write_frame(Assembler& enter, Assembler& leave) {
+static void write_frame(Assembler& enter, Assembler& leave, size_t first_segment) {
   constexpr i32 frame = 8 + kFrameMasks + kFrameVectors;
   for (const Reg reg : kSaved) enter.push(reg);
   enter.alu(5, rsp, frame, true);
@@ -79,6 +79,7 @@ static void write_frame(Assembler& enter, Assembler& leave) {
   enter.load(kVectors, {kWave, kNoIndex, offsetof(Wave, v)}, true);
   enter.load(rax, {kWave, kNoIndex, offsetof(Wave, counters)}, true);
   enter.load(kSegments, {rax, kNoIndex, offsetof(Counters, segments)}, true);
+  if (first_segment != 0) enter.alu(0, kSegments, static_cast<i32>(8 * first_segment), true);
   enter.jump_register(rsi);
   leave.vzeroupper();
   leave.alu(0, rsp, frame, true);
@@ -91,7 +92,7 @@ void Translation::translate(const Code& code) {
   if (code.translated[kind_.number()] != nullptr) return;
   if (enter_ == nullptr) {
     Assembler enter, leave;
-    write_frame(enter, leave);
+    write_frame(enter, leave, first_segment());
     const u8* entry = publish(enter.code());
     leave_ = publish(leave.code());
     if (entry == nullptr || leave_ == nullptr) return;
@@ -109,11 +110,13 @@ void Translation::translate(const Code& code) {
 }
 
 void Translation::spread(const std::vector<u64>& counts, std::vector<u64>& executed) {
+  const size_t first = first_segment();
   const Lock lock(lock_);  // another launch may translate
-  for (size_t n = 0; n < std::min(counts.size(), segments_.size()); ++n) {
-    if (counts[n] == 0) continue;
+  for (size_t n = 0; n < segments_.size() && first + n < counts.size(); ++n) {
+    const u64 count = counts[first + n];
+    if (count == 0) continue;
     const Segment& segment = segments_[n];
-    for (u32 k = 0; k < segment.count; ++k) executed[segment.first[k].slot] += counts[n];
+    for (u32 k = 0; k < segment.count; ++k) executed[segment.first[k].slot] += count;
   }
 }
 

@@ -56,13 +56,16 @@ class Translation {
   const void* at(const Code& code) const { return __atomic_load_n(&code.translated[kind_.number()], __ATOMIC_ACQUIRE); }
   /// Runs a piece, and those that follow it.
   void run(Wave& wave, const void* piece) const { enter_(&wave, piece); }
-  /// Adds how often segments were executed to the counts of their instructions.
+  /// Adds how often segments were executed to the counts of their instructions. The segments with checks come
+  /// behind those without.
   void spread(const std::vector<u64>& segments, std::vector<u64>& executed);
   /// Segments there are at most.
   size_t capacity() const { return capacity_; }
 
  private:
   friend class Piece;
+  /// Where the counts of its segments begin: as many are of the pieces without checks.
+  size_t first_segment() const { return kind_.checked ? capacity_ : 0; }
   void translate(const Code& code);
   /// Where the bytes lie that shall be executed; null if there is no memory for them.
   const u8* publish(const std::vector<u8>& bytes);

@@ -161,7 +161,10 @@ def test_launch_arguments_just_below_the_limits(tmp_path: Any) -> None:
         return described_stage(artifact, GEMM.stage(gemm, key, passing(f16), spec)).shape
 
     tile_m, tile_n, _ = algorithm.tile
-    for m, n, k in (((1 << 29) - 1, 1, 1), (1, (1 << 29) - 1, 1), (1, 1, (1 << 30) - 1)):
+    # Whole tiles are stored, of one column too, and of one row, whose others lie its columns apart.
+    elements = (1 << 31) // 4
+    rows, columns = elements - tile_n, elements // tile_m - tile_n
+    for m, n, k in ((rows, 1, 1), (1, columns, 1), (1, 1, (1 << 30) - 1)):
         gemm = plain_problem(f16, m, n, k)
         assert list(violations(algorithm, key.signature, arch("gfx942"), gemm)) == []
         grid = launch_shape(gemm).grid

@@ -246,7 +246,7 @@ def test_what_a_large_product_gets_by_default_computes_a_small_one() -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_what_a_convolution_gets_by_default_computes_it() -> None:
-    x, w = half(2, 14, 14, 64), half(64, 3, 3, 64)
+    x, w = half(2, 56, 56, 64), half(64, 3, 3, 64)
     with ck.using(arch="gfx950", preset="catalogue"):
         check(convolution, (x, w), "gfx950")
         chosen = ck.select(convolution.problems(x, w)[0])

@@ -27,7 +27,7 @@ from data.silicon import folder
 from cklang import emulator
 from cklang.arch import ArchSpec, arch
 from cklang.clock.constants import constants_of
-from cklang.clock.kernel import launch_detail
+from cklang.clock.kernel import all_rounds, launch_detail
 from cklang.clock.waves import run_unit
 from cklang.emulator.recording import RecordedLaunch, timing
 from cklang.hipcc import driver
@@ -213,10 +213,10 @@ def clock_us(recorded: RecordedLaunch, launch: Launch, spec: ArchSpec) -> list[f
     constants = constants_of("gfx942").with_numbers({"workgroup_dispatch": 1.0})
     detail = launch_detail(scaled, spec, constants, sum(launch.bytes))
     times = []
-    for cycles in _DISPATCH:
-        streams = [replace(wave, begin=round(wave.begin * cycles)) for wave in detail.streams]
-        timed = replace(detail, unit=run_unit(detail.prog, streams))
-        times.append(timed.cycles / spec.clock_hz * 1e6)
+    for dispatch in _DISPATCH:
+        streams = [replace(wave, begin=round(wave.begin * dispatch)) for wave in detail.streams]
+        cycles = all_rounds(detail, run_unit(detail.prog, streams))
+        times.append(cycles / spec.clock_hz * 1e6)
     return times
 
 

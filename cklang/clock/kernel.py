@@ -41,6 +41,7 @@ __all__ = [
     "LaunchDetail",
     "LaunchTime",
     "LdsUse",
+    "all_rounds",
     "cycles_without",
     "instruction_of",
     "launch_detail",
@@ -373,7 +374,7 @@ class LaunchDetail:
     @property
     def cycles(self) -> float:
         """From the first workgroup's start to the last one's end."""
-        return _all_rounds(self, self.unit)
+        return all_rounds(self, self.unit)
 
     @property
     def error(self) -> float | None:
@@ -484,7 +485,7 @@ def cycles_without(
     streams = detail.streams
     if not conflicts:
         streams = [_without_conflicts(stream, detail.listing) for stream in streams]
-    return _all_rounds(detail, run_unit(prog, streams))
+    return all_rounds(detail, run_unit(prog, streams))
 
 
 def _without_conflicts(stream: WaveStream, listing: Sequence[Instruction]) -> WaveStream:
@@ -494,7 +495,13 @@ def _without_conflicts(stream: WaveStream, listing: Sequence[Instruction]) -> Wa
     return replace(stream, cycles=np.where(is_lds[stream.line], -1, stream.cycles).astype(np.int32))
 
 
-def _all_rounds(detail: LaunchDetail, unit: TimedUnit) -> float:
+def all_rounds(detail: LaunchDetail, unit: TimedUnit) -> float:
+    """Return the cycles of a launch, from the times of its waves on one compute unit.
+
+    Args:
+        detail: The launch.
+        unit: When the waves of ``detail.streams`` execute what.
+    """
     ends = np.zeros(detail.detailed)
     for stream, wave in zip(detail.streams, unit.waves, strict=True):
         ends[stream.group] = max(ends[stream.group], wave.end)

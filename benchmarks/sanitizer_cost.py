@@ -7,7 +7,7 @@
 Prints one table of small programs and one of large ones: milliseconds of processor time of a call
 without checks, and how many times as long it takes under each check, and under all of ``all``. That
 is the time of all threads of the process, so that other work on the machine disturbs little, with
-the tenth of a millisecond that Python has in it; of the calls in some rounds the least counts. Hot
+the tenth of a millisecond that Python has in it; the least mean of a window of calls counts. Hot
 code is translated, with checks too; a column says what it costs to interpret everything, as
 ``numeric`` and ``schedule`` do.
 
@@ -50,6 +50,7 @@ _SIZES = {
 }
 _CHECKS = (*knobs.SANITIZERS, "all")
 _FEWEST = 3
+_WINDOWS = 3
 """Calls that are measured, at least, once three have translated what is hot."""
 
 Times = dict[str, dict[str, dict[str, float]]]
@@ -57,20 +58,25 @@ Times = dict[str, dict[str, dict[str, float]]]
 
 
 def seconds(op: CkOp, gpu: str, least: float, *checks: str) -> float:
-    """The least time of the calls in so many seconds."""
+    """The least mean time of the calls in some windows of so many seconds together."""
     device = open_device(f"emu:{gpu}")
     emulator.sanitize(*checks)
     with knobs.scope(CKLANG_DEVICE=f"emu:{gpu}"):
         function, arguments = ck.op(op.function), op.arguments(gpu)
-        times: list[float] = []
-        end = time.monotonic() + least
-        while len(times) < 3 + _FEWEST or time.monotonic() < end:
-            start = time.process_time()
-            function(*arguments)
-            device.synchronize()
-            times.append(time.process_time() - start)
+
+        def window(calls: int, most: float) -> float:
+            # The time of threads that run on other cores is added up late: one call says nothing.
+            start, end, done = time.process_time(), time.monotonic() + most, 0
+            while done < calls or time.monotonic() < end:
+                function(*arguments)
+                device.synchronize()
+                done += 1
+            return (time.process_time() - start) / done
+
+        window(3, 0.0)
+        times = [window(_FEWEST, least / _WINDOWS) for _ in range(_WINDOWS)]
     emulator.sanitize()
-    return min(times[3:])
+    return min(times)
 
 
 def measured(op: CkOp, gpu: str, least: float, checks: list[str]) -> dict[str, float]:

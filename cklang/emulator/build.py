@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
@@ -28,7 +27,7 @@ from pathlib import Path
 from cklang import knobs
 from cklang.arch import ArchSpec, all_archs
 from cklang.errors import error
-from cklang.toolchain.built_library import intact, problem_of_library, seal
+from cklang.toolchain.built_library import intact, problem_of_library, put_in_place
 from cklang.toolchain.compilers import Kind, Toolchain, find_toolchain, run_tool
 from cklang.toolchain.installed import stamps
 from cklang.toolchain.integrity import file_digest
@@ -309,22 +308,18 @@ def _build(toolchain: Toolchain, cpu: str, folder: Path) -> None:
     """Compile and link in a temporary folder, then publish it under its final name."""
     from cklang.emulator.isa.tables import generate
 
-    work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
-    try:
-        generate(work)
-        (work / "devices.inc").write_text(_devices())
-        objects = _compile(toolchain, cpu, work)
-        _link(toolchain, objects, work)
-        _gather_logs(work)
-        seal(work, LIBRARY)
-        shutil.rmtree(folder, ignore_errors=True)
-        work.rename(folder)
-    except BaseException:
-        if any(work.glob("*.log")):
+    with put_in_place(folder, LIBRARY) as work:
+        try:
+            generate(work)
+            (work / "devices.inc").write_text(_devices())
+            objects = _compile(toolchain, cpu, work)
+            _link(toolchain, objects, work)
             _gather_logs(work)
-            shutil.copy(work / "build.log", f"{folder}.failed.log")
-        shutil.rmtree(work, ignore_errors=True)
-        raise
+        except BaseException:
+            if any(work.glob("*.log")):
+                _gather_logs(work)
+                shutil.copy(work / "build.log", f"{folder}.failed.log")
+            raise
 
 
 def _compile(toolchain: Toolchain, cpu: str, work: Path) -> list[Path]:

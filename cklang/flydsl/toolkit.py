@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-import shutil
-import tempfile
 from pathlib import Path
 
 from cklang.lowering import headers
-from cklang.toolchain.built_library import intact, seal
+from cklang.toolchain.built_library import intact, put_in_place
 from cklang.toolchain.compilers import Toolchain, find_toolchain, run_tool
 from cklang.toolchain.paths import cache_root
 
@@ -57,17 +55,11 @@ def toolkit(gpu: str) -> Path:
     key = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
 
     def build(folder: Path) -> None:
-        work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
-        try:
+        with put_in_place(folder, HIP_7) as work:
             _write_linker(work / _LINKER, toolchain)
             for name in _SOURCES:
                 _compile(_source(name), work, gpu, toolchain, ours)
             _link_hip(work, toolchain)
-            seal(work, HIP_7)
-            shutil.rmtree(folder, ignore_errors=True)
-            work.rename(folder)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
 
     return intact(cache_root() / "flydsl" / key, build)
 

@@ -11,14 +11,15 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from cklang.toolchain.integrity import RECORD, files_in, problem_of, read_record, sealed
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root, writing
 
-__all__ = ["compiled_library", "intact", "problem_of_library", "seal"]
+__all__ = ["compiled_library", "intact", "problem_of_library", "put_in_place", "seal"]
 
 
 def intact(folder: Path, build: Callable[[Path], None]) -> Path:
@@ -62,21 +63,28 @@ def compiled_library(source: Path, flags: Sequence[str]) -> Path:
     key = hashlib.sha256(facts.encode()).hexdigest()[:32]
 
     def build(folder: Path) -> None:
-        work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
-        try:
+        with put_in_place(folder, name) as work:
             compiled, log = work / f"{source.stem}.o", work / "build.log"
             environment = toolchain.environment()
             command = toolchain.compile_cxx(source, compiled, flags=flags)
             run_tool(command, log=log, environment=environment)
             command = toolchain.link_plain([compiled], work / name)
             run_tool(command, log=log, environment=environment)
-            seal(work, name)
-            shutil.rmtree(folder, ignore_errors=True)
-            work.rename(folder)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
 
     return intact(cache_root() / source.stem / key, build) / name
+
+
+@contextmanager
+def put_in_place(folder: Path, library: str) -> Iterator[Path]:
+    """Yield a new folder that takes the place of ``folder``, sealed, if the block succeeds."""
+    work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    try:
+        yield work
+        seal(work, library)
+        shutil.rmtree(folder, ignore_errors=True)
+        work.rename(folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def seal(folder: Path, library: str) -> None:

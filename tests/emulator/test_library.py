@@ -140,3 +140,27 @@ def test_each_source_is_in_one_unit() -> None:
     assert len(names) == len(set(names))
     assert names[: len(emulator_build._SLOW_FIRST)] == list(emulator_build._SLOW_FIRST)
     assert names[0] == emulator_build._WITHOUT_PRECOMPILED
+
+
+@pytest.mark.usefixtures("emulator")
+@pytest.mark.parametrize(("text", "waits"), [(None, 0), ("0", 0), ("1", 1)])
+def test_launches_wait_where_rocms_variable_says_so(text: str | None, waits: int) -> None:
+    others = {key: value for key, value in os.environ.items() if key != "HIP_LAUNCH_BLOCKING"}
+    own = {} if text is None else {"HIP_LAUNCH_BLOCKING": text}
+    asked = "from cklang import emulator; print(emulator.load().ckemu_let_launches_wait(0))"
+    done = subprocess.run(
+        [sys.executable, "-c", asked], env=others | own, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [str(waits)]
+
+
+@pytest.mark.usefixtures("emulator")
+def test_blocking_launches_end_with_their_block() -> None:
+    library = emulator.load()
+    before = library.ckemu_let_launches_wait(0)
+    try:
+        with emulator.blocking_launches():
+            assert library.ckemu_let_launches_wait(1) == 1
+        assert library.ckemu_let_launches_wait(0) == 0
+    finally:
+        library.ckemu_let_launches_wait(before)

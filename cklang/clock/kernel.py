@@ -292,6 +292,8 @@ def _lds_cycles(
     """Return cycles and conflicts of LDS operations, [operation], from their lanes' addresses.
 
     Lanes that access the same pattern, a multiple of the access's width further on, take as long.
+    What is read returns while the banks serve the next phase, so passes of a read cost what they
+    take longer than the return; those of writes and atomics come on top.
     """
     cycles = np.zeros(len(line), np.int64)
     conflicts = np.zeros(len(line), np.int64)
@@ -306,8 +308,12 @@ def _lds_cycles(
         which, further = kinds // apart, (kinds % apart).astype(np.uint32)
         passes = pass_counts(width, shifted(patterns[which], further)).sum(1)
         phases = -(-enabled[which] // width.lanes)
-        conflicts[rows] = np.maximum(0, passes - phases)[kind]
-        cycles[rows] = prog.ops[number].busy + conflicts[rows]
+        further_passes = np.maximum(0, passes - phases)
+        busy = prog.ops[number].busy
+        returned = np.maximum(busy, phases + further_passes)
+        conflicts[rows] = further_passes[kind]
+        is_read = re.match(r"ds_(read|load)", op)
+        cycles[rows] = (returned if is_read else busy + further_passes)[kind]
     return cycles, conflicts
 
 

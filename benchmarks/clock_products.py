@@ -10,7 +10,7 @@ beside. Each kernel is held out: the overhead of a launch is that which fits the
 other kernels below 10 µs.
 
 python benchmarks/clock_products.py [--gpu gfx950] [--only 3A,3B] [--keep folder] [--points]
-    [--one-wait] [--unpadded]
+    [--unpadded]
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from data.silicon import folder
 import cklang as ck
 from cklang import emulator
 from cklang.arch import arch
+from cklang.build.schedules import FROM_THE_END
 from cklang.clock.constants import constants_of
-from cklang.clock.kernel import LaunchDetail, cycles_without, launch_detail
+from cklang.clock.kernel import launch_detail
 from cklang.device.device import open_device
 from cklang.emulator.recording import RecordedLaunch, timing
 from cklang.errors import CkError
@@ -46,6 +47,9 @@ _SMALL = 10.0
 _MOST_BYTES = 1 << 30
 _PIPELINES = {"mem": Pipeline.MEM, "compv3": Pipeline.COMPV3, "compv4": Pipeline.COMPV4}
 _FLAGS = ("-std=c++20", "-DNDEBUG", "-w", "-O3", "-mllvm", "-enable-noalias-to-md-conversion=0")
+_SCHEDULE = FROM_THE_END.flags
+"""clang 22 otherwise waits for each masked load of the pipeline mem before it issues the next, as
+clang 20, of which ROCm 7's compiler is made, does not."""
 _UNIT = """#include <stdexcept>
 #include "ck_tile/host.hpp"
 #include "{header}"
@@ -120,7 +124,7 @@ TABLES = {
         ("tile_", "waves_mnk", "warp_tile"),
         "True_True_True",
         _points_16,
-        "s_64x64_k64_mem,s_64x64_k128_v3,s_64x64_k64_v4",
+        "s_64x64_k64_mem,s_64x64_k128_mem,s_64x64_k128_v3,s_64x64_k64_v4,s_64x64_k32_v4",
     ),
     "gfx950": Table(
         "gfx950",
@@ -207,7 +211,8 @@ class Unit:
             header.write_text(header.read_text("utf-8").replace(*_SPLIT), "utf-8")
             source = where / "unit.hip"
             source.write_text(_UNIT.format(header=header.name), "utf-8")
-            words = (*_FLAGS, f"--offload-arch={table.gpu}", "-I", where, "-fPIC", "-shared")
+            flags = (*_FLAGS, *_SCHEDULE, f"--offload-arch={table.gpu}")
+            words = (*flags, "-I", where, "-fPIC", "-shared")
             driver.build([*map(str, (*words, source)), "-o", str(library)], print)
         self._run = ctypes.CDLL(str(library)).run
 
@@ -233,32 +238,6 @@ def ok(answer: Any) -> Any:
     if status.value:
         raise RuntimeError(status.name)
     return values[0] if values else None
-
-
-def one_wait(detail: LaunchDetail) -> float:
-    """Return the cycles of a launch whose loads of a K tile are waited for together.
-
-    Where a mask is applied to what a load brings, our compiler issues loads one after another, each
-    behind the wait for the one before. Here only the last wait of such a row holds the wave.
-    """
-    ops = [each.op for each in detail.listing]
-    executed = sorted({int(line) for stream in detail.streams for line in stream.line})
-    between = [
-        line
-        for place, line in enumerate(executed)
-        if "vmcnt" in detail.listing[line].remark
-        and _next(ops, executed[place + 1 :], ("buffer_load", "ds_write", "s_cbranch")) == 0
-    ]
-    return cycles_without(detail, ["load"], between)
-
-
-def _next(ops: Sequence[str], lines: Sequence[int], kinds: Sequence[str]) -> int:
-    """Return which of some kinds of operations comes first; -1 if none comes."""
-    for line in lines:
-        for place, kind in enumerate(kinds):
-            if ops[line].startswith(kind):
-                return place
-    return -1
 
 
 def model_us(table: Table, kernel: Kernel, extents: Extents) -> float:
@@ -296,7 +275,6 @@ def compare(
     table: Table,
     names: Sequence[str],
     keep: Path,
-    cycles: Callable[[LaunchDetail], float] = lambda detail: detail.cycles,
 ) -> Compared:
     """Time the points of some kernels."""
     known, spec, constants = kernels(path, table), arch(table.gpu), constants_of(table.gpu)
@@ -313,7 +291,7 @@ def compare(
             m, n, k = extents
             footprint = each * (m + n) * k + ck.f16.bytes * m * n
             detail = launch_detail(recorded, spec, constants, footprint)
-            clock = cycles(detail) / spec.clock_hz * 1e6
+            clock = detail.cycles / spec.clock_hz * 1e6
             rows.append((name, extents, us, clock, model_us(table, known[name], extents)))
     column, extents_of, gpu, times, model = zip(*rows, strict=True)
     return Compared(np.array(column), extents_of, np.array(gpu), np.array(times), np.array(model))
@@ -375,7 +353,6 @@ def main() -> None:
     parser.add_argument("--only", help="kernels, separated by commas")
     parser.add_argument("--keep", type=Path, help="a folder in which built kernels stay")
     parser.add_argument("--points", action="store_true", help="print each point")
-    parser.add_argument("--one-wait", action="store_true", help="loads of a K tile wait together")
     parser.add_argument("--unpadded", action="store_true", help="kernels without padding")
     options = parser.parse_args()
     path, table = folder(), TABLES[options.gpu]
@@ -385,9 +362,8 @@ def main() -> None:
         print("no folder 'silicon' in CKLANG_DATA_DIR: nothing to compare the clock with")
         return
     names = (options.only or table.default).split(",")
-    cycles = {"cycles": one_wait} if options.one_wait else {}
     with tempfile.TemporaryDirectory() as name:
-        compared = compare(path, table, names, options.keep or Path(name), **cycles)
+        compared = compare(path, table, names, options.keep or Path(name))
         print_table(compared, points=options.points)
 
 

@@ -148,7 +148,7 @@ class Attention:
         """Compile it further with more flags; return the code object, and what clang said."""
         folder = Path(tempfile.mkdtemp(dir=self.folder))
         only = (replace(SCHEDULES[0], flags=flags),)
-        with mock.patch("cklang.build.steps.SCHEDULES", only):
+        with mock.patch("cklang.build.schedules.SCHEDULES", only):
             step = link_fill(
                 self.stencil.bitcode, _MASK, "gfx950", folder, shared_builder().toolchain
             )

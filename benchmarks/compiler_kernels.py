@@ -162,10 +162,7 @@ def _after_passes(kernel: Watched, limit: int) -> tuple[float, Artifact]:
     """Return the largest error of a kernel after ``limit`` optional passes, and the kernel."""
     flags = ("-mllvm", f"-opt-bisect-limit={limit}")
     only = (replace(SCHEDULES[0], name=f"after {limit} optional passes", flags=flags),)
-    with (
-        mock.patch("cklang.build.steps.SCHEDULES", only),
-        mock.patch("cklang.build.builder.SCHEDULES", only),
-    ):
+    with mock.patch("cklang.build.schedules.SCHEDULES", only):
         ratio, _, artifact = result_of(kernel)
     return ratio, artifact
 

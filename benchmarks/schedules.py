@@ -2,7 +2,7 @@
 """What each schedule of :mod:`cklang.build.schedules` makes of kernels that fill the registers.
 
 Prints registers, spills and time by the clock of large products and of causal attention, compiled
-under each schedule alone:
+under each schedule alone, and of products of the pipeline mem, whose loads are masked:
 
     python benchmarks/schedules.py gfx942
 """
@@ -18,7 +18,8 @@ from unittest import mock
 import cklang as ck
 from cklang.arch import arch
 from cklang.build.builder import shared_builder
-from cklang.build.schedules import SCHEDULES, Schedule
+from cklang.build.schedules import FROM_THE_END, SCHEDULES, Schedule
+from cklang.families.gemm.key import Algorithm, Pipeline
 from cklang.prebuilding.essentials import (
     EssentialCall,
     causal_attention,
@@ -27,6 +28,16 @@ from cklang.prebuilding.essentials import (
 )
 
 LARGE = {"M": 4096, "N": 4096, "K": 4096}
+MASKED = ({"M": 1024, "N": 1024, "K": 2048}, {"M": 16, "N": 11008, "K": 11008})
+_MEM = Algorithm(
+    tile=(64, 64, 64),
+    warps=(2, 2, 1),
+    warp_tile=(16, 16, 16),
+    pipeline=Pipeline.MEM,
+    vector_a=8,
+    vector_b=8,
+    vector_e=8,
+)
 
 
 def calls(gpu: str) -> Iterator[EssentialCall]:
@@ -67,14 +78,24 @@ def main(arguments: list[str]) -> None:
             subprocess.run(
                 [sys.executable, __file__, asked.gpu, f"--schedule={number}"], check=True
             )
+        print_masked(asked.gpu)
         return
     only = (SCHEDULES[asked.schedule],)
-    with (
-        mock.patch("cklang.build.steps.SCHEDULES", only),
-        mock.patch("cklang.build.builder.SCHEDULES", only),
-    ):
+    with mock.patch("cklang.build.schedules.SCHEDULES", only):
         for call in calls(asked.gpu):
             print(row(call, asked.gpu, *only), flush=True)
+
+
+def print_masked(gpu: str) -> None:
+    """Print the rows of products of the pipeline mem."""
+    print("| M x N x K | scheduled | VGPRs | spills | µs by the clock |")
+    print("|---|---|---|---|---|", flush=True)
+    for extents in MASKED:
+        call = EssentialCall(op=linear.using(_MEM), names={**extents, "X": ck.f16})
+        for schedule in (SCHEDULES[0], FROM_THE_END):
+            with mock.patch("cklang.build.schedules.FROM_THE_END", schedule):
+                cells = row(call, gpu, schedule).split(" | ")[2:]
+            print(" | ".join(["| " + "x".join(map(str, extents.values())), *cells]), flush=True)
 
 
 if __name__ == "__main__":

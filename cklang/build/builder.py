@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cklang import forks, knobs
 from cklang.build.bundle import Bundle, Bundled, configured
-from cklang.build.schedules import SCHEDULES
+from cklang.build.schedules import schedules
 from cklang.build.stencil_files import StencilFiles
 from cklang.build.store import Entry, Store, digest_of
 from cklang.device.artifact import Artifact
@@ -261,7 +261,7 @@ class Builder:
             "fill": fill.text,
             "fill_headers": headers.identity(fill.text),
             "key": key.to_json(),
-            "schedules": [schedule.name for schedule in SCHEDULES],
+            "schedules": [each.name for each in schedules(from_the_end=source.from_the_end)],
         }
         return _Job(
             key=key, source=source, fill=fill, stencil=stencil, kernel=kernel, bundled=bundled
@@ -417,7 +417,14 @@ class Builder:
 
             bitcode = stencil[0].file(_STENCIL)
             step = _in_users_lines(
-                lambda: link_fill(bitcode, job.fill.text, job.key.arch, folder, self.toolchain)
+                lambda: link_fill(
+                    bitcode,
+                    job.fill.text,
+                    job.key.arch,
+                    folder,
+                    self.toolchain,
+                    from_the_end=job.source.from_the_end,
+                )
             )
             _share(host[0].file(_HOST), folder / _HOST)
             (folder / _SOURCE).write_text(job.source.inline)

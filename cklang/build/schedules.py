@@ -7,6 +7,10 @@ lane, the compiler can keep that order only by spilling, and a spill in the main
 than the order gains: 4096 x 4096 x 4096 in f16 with a tile of 256 x 256 x 64 takes 450 microseconds
 on an MI300X by the clock with 118 spills, and 278 in another order, with 3. So a kernel that spills
 is scheduled again, more freely.
+
+The pipeline *mem* asks for no order. Its loads are masked, and clang 22 leaves each mask behind its
+load, so that each load is waited for before the next one is issued; ordered from the end of each
+block, as clang 20 does by itself, they are issued together (``benchmarks/schedules.py``).
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["SCHEDULES", "Schedule", "without_barriers"]
+__all__ = ["FROM_THE_END", "SCHEDULES", "Schedule", "schedules", "without_barriers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,20 +32,47 @@ class Schedule:
     """
     keeps_barriers: bool
     """Whether CK Tile's scheduling barriers hold."""
+    why: str = ""
+    """What ``explain`` says after the name."""
     flags: tuple[str, ...] = ()
     """What the compiler is told beside what it is always told."""
 
 
+_SPILLS = ", with which it spills more"
+
 SCHEDULES: tuple[Schedule, ...] = (
     Schedule(name="as CK Tile asks", keeps_barriers=True),
-    Schedule(name="without CK Tile's scheduling barriers", keeps_barriers=False),
+    Schedule(
+        name="without CK Tile's scheduling barriers",
+        keeps_barriers=False,
+        why=_SPILLS,
+    ),
     Schedule(
         name="without CK Tile's scheduling barriers, for few registers",
         keeps_barriers=False,
+        why=_SPILLS,
         flags=("-mllvm", "-amdgpu-sched-strategy=iterative-minreg"),
     ),
 )
 """What is tried in order until nothing spills; else the one with the fewest spills is taken."""
+
+FROM_THE_END = Schedule(
+    name="from the end of each block",
+    keeps_barriers=True,
+    why=", so that masked loads are waited for together",
+    flags=("-mllvm", "-misched-prera-direction=bottomup"),
+)
+
+
+def schedules(*, from_the_end: bool) -> tuple[Schedule, ...]:
+    """Return what is tried in order, for kernels that are ordered from the end or not.
+
+    Example:
+        >>> schedules(from_the_end=True)[0].name
+        'from the end of each block'
+    """
+    return (FROM_THE_END, *SCHEDULES) if from_the_end else SCHEDULES
+
 
 _BARRIER = re.compile(r"^.*call void @llvm\.amdgcn\.sched\.(?:group\.)?barrier\(.*\n", re.MULTILINE)
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cklang.build import code_object
-from cklang.build.schedules import SCHEDULES, Schedule, without_barriers
+from cklang.build.schedules import Schedule, schedules, without_barriers
 from cklang.errors import error
 from cklang.lowering import headers
 from cklang.toolchain.compilers import CkTree, Toolchain, run_tool
@@ -191,7 +191,15 @@ def compile_host(
     return _run([command, toolchain.link_plain([unit], output)], output, toolchain)
 
 
-def link_fill(stencil: Path, fill: str, arch: str, folder: Path, toolchain: Toolchain) -> Step:
+def link_fill(
+    stencil: Path,
+    fill: str,
+    arch: str,
+    folder: Path,
+    toolchain: Toolchain,
+    *,
+    from_the_end: bool = False,
+) -> Step:
     """Fill a stencil with the C of its epilogue and link the code object: ``kernel.hsaco``.
 
     A kernel that spills vector registers is scheduled again (:mod:`cklang.build.schedules`).
@@ -202,8 +210,9 @@ def link_fill(stencil: Path, fill: str, arch: str, folder: Path, toolchain: Tool
     output = folder / "kernel.hsaco"
     seconds = _run([_compile_fill(fill, arch, folder, toolchain)], output, toolchain).seconds
     least: int | None = None
-    chosen = SCHEDULES[0]
-    for schedule in SCHEDULES:
+    tried = schedules(from_the_end=from_the_end)
+    chosen = tried[0]
+    for schedule in tried:
         step = _scheduled(schedule, stencil, arch, folder, toolchain)
         seconds += step.seconds
         facts = code_object.read(step.file)

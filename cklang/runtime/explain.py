@@ -10,7 +10,7 @@ from html import escape
 import numpy as np
 
 from cklang.build.builder import shared_builder
-from cklang.build.schedules import SCHEDULES
+from cklang.build.schedules import FROM_THE_END, SCHEDULES
 from cklang.device.arrays import Array
 from cklang.device.device import Target, target_of
 from cklang.errors import CkUnsupportedError
@@ -132,8 +132,8 @@ def _kernel(index: int, choice: Choice) -> str:
     else:
         lines.append(f"  built      {artifact.code_object}")
         lines.append(f"  resources  {artifact.resources}")
-        if artifact.schedule != SCHEDULES[0].name:
-            lines.append(f"  scheduled  {artifact.schedule}, with which it spills more")
+        why = {each.name: each.why for each in (*SCHEDULES, FROM_THE_END)}.get(artifact.schedule)
+        lines += [f"  scheduled  {artifact.schedule}{why}"] if why else []
     return "\n".join(lines)
 
 

@@ -131,6 +131,8 @@ class Levels:
     cycles_l2: float
     """Between two lines from the L2, at this compute unit's share of the rate."""
     cycles_far: float
+    cycles_stored: float
+    """Of the L1, for a line that a store fills only in part."""
 
 
 def levels_of(
@@ -182,6 +184,7 @@ def levels_of(
         latency_cold=constants["smem_cold_latency"],
         cycles_l2=line * active / constants["rate_l2"],
         cycles_far=line * active * missed,
+        cycles_stored=line / 256 * constants["store_cycles_256"],
     )
 
 
@@ -286,7 +289,7 @@ class MemoryCosts:
     place: Integers
     """Of each among the instructions that the wave executed."""
     cycles: Words
-    """Of the L1, for its addresses."""
+    """Of the L1, for its addresses; of a store, for lines that it fills in part."""
     latency: Words
     """-1: as the instruction's."""
     path: Words
@@ -417,20 +420,39 @@ def memory_costs(
                 if turn < len(wave.kind):
                     row.append(unit.cost(wave.kind[turn], wave.segments[turn], number))
         each = iter(zip(rows, waves, strict=True))
-        costs += [[_costs(*next(each)) for _ in groups[number % len(groups)]] for number in numbers]
+        costs += [
+            [_costs(*next(each), levels) for _ in groups[number % len(groups)]]
+            for number in numbers
+        ]
     return costs
 
 
-def _costs(row: Sequence[tuple[float, float]], wave: tuple[int, Accesses]) -> MemoryCosts:
+def _costs(
+    row: Sequence[tuple[float, float]], wave: tuple[int, Accesses], levels: Levels
+) -> MemoryCosts:
     accesses = wave[1]
     table = np.array(row, dtype=np.float64).reshape(-1, 2)
-    segments = [
-        0 if kind == "scalar" else len(each)
+    cycles = [
+        _address_cycles(kind, each, levels)
         for kind, each in zip(accesses.kind, accesses.segments, strict=True)
     ]
     return MemoryCosts(
         accesses.place,
-        np.array(segments, np.int32),
+        np.array(cycles, np.int32),
         table[:, 0].round().astype(np.int32),
         (table[:, 1] * SCALE).round().astype(np.int32),
     )
+
+
+def _address_cycles(kind: str, segments: Sequence[int], levels: Levels) -> int:
+    """Return the cycles of an access for its addresses.
+
+    A store that leaves parts of its lines out takes as long as if it filled them.
+    """
+    if kind == "scalar":
+        return 0
+    per_line = levels.line_bytes // SEGMENT_BYTES
+    lines = len({segment // per_line for segment in segments}) if kind == "store" else 0
+    if lines * per_line == len(segments):
+        return len(segments)
+    return max(len(segments), round(lines * levels.cycles_stored))

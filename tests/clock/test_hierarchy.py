@@ -39,6 +39,7 @@ LEVELS = Levels(
     latency_cold=900.0,
     cycles_l2=5.0,
     cycles_far=15.0,
+    cycles_stored=8.0,
 )
 
 
@@ -56,6 +57,12 @@ def test_a_line_is_fetched_once_and_then_in_the_l1() -> None:
     assert cost.latency.tolist() == [500, 100, 500]
     assert cost.path.tolist() == [15 * SCALE, 0, 15 * SCALE]
     assert cost.cycles.tolist() == [2, 1, 2]
+
+
+def test_a_store_takes_as_long_as_if_it_filled_its_lines() -> None:
+    stored = accesses((0, 1, 2, 3), (0, 2), (0, 1, 2), kind="store")
+    assert costs(stored).cycles.tolist() == [4, 16, 16]
+    assert costs(accesses((0, 2))).cycles.tolist() == [2]
 
 
 def test_lines_beyond_the_l1_come_from_the_l2() -> None:

@@ -6,11 +6,16 @@
 Reads ``silicon/microbench.csv`` of ``CKLANG_DATA_DIR``: an f32 stream with more and more arithmetic
 on an MI300X at its limit of power, with bandwidth, rate and clock of each. The law is the one of
 ``cklang/clock/power.py``. Each stretch of five neighbouring points is predicted from all others.
+
+Products: instruction traces of an MI325X have the cycles of a whole launch, and their authors its
+microseconds without the trace; each product is predicted from the others.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
+import json
 from collections import defaultdict
 from pathlib import Path
 
@@ -18,9 +23,12 @@ import numpy as np
 import numpy.typing as npt
 from data.silicon import folder
 
+from cklang.arch import arch
+
 _WHAT = "fp32 stream with arithmetic: "
 _COLUMNS = ("bandwidth", "fp32 rate", "clock under load")
 _STRETCH = 5
+_MEGA = 1e6
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,6 +58,45 @@ def predicted(numbers: Floats, table: Floats) -> Floats:
     return result
 
 
+def products(path: Path) -> dict[str, tuple[float, float]]:
+    """Return MHz and, at the highest clock, TFLOP/s of the traced products whose time is known."""
+    highest = arch("gfx942").clock_hz / _MEGA
+    found = {}
+    for file in sorted(path.glob("att_gfx942_*.json.gz")):
+        trace = json.loads(gzip.decompress(file.read_bytes()))
+        us = trace["kernel_us_without_trace"]
+        if us is None:
+            continue
+        times = [row[0] for rows in trace["occupancy"].values() for row in rows]
+        mhz = (max(times) - min(times)) / us
+        rate = 2 * trace["M"] * trace["N"] * trace["K"] / us / _MEGA
+        found[trace["kernel"]] = (mhz, rate * highest / mhz)
+    return found
+
+
+def slowdown(table: Floats) -> float:
+    """Return how much longer a cycle is for each TFLOP/s, as a share: the median of products."""
+    highest = arch("gfx942").clock_hz / _MEGA
+    return float(np.median((highest / table[:, 0] - 1) / table[:, 1]))
+
+
+def print_products(path: Path) -> None:
+    """Print the clock of each product, and that which the others predict."""
+    found = products(path)
+    table = np.array(list(found.values()))
+    highest = arch("gfx942").clock_hz / _MEGA
+    errors = []
+    for place, (name, (mhz, rate)) in enumerate(found.items()):
+        others = slowdown(np.delete(table, place, axis=0))
+        clock = highest / (1 + others * rate)
+        errors.append(abs(clock / mhz - 1))
+        print(
+            f"{name}: {mhz:.0f} MHz, by the others {clock:.0f}, {rate:.0f} TFLOP/s at {highest:.0f}"
+        )
+    print(f"load_clock_matrix {slowdown(table):.3e} for a TFLOP/s, {len(table)} products, ", end="")
+    print(f"held out: median {np.median(errors):.1%}, largest {max(errors):.1%}")
+
+
 def main() -> None:
     """Print the numbers and the errors."""
     path = folder()
@@ -68,6 +115,7 @@ def main() -> None:
         errors[held] = np.abs(clock / table[held, 2] - 1)
     print(f"held out: median {np.median(errors):.1%}, mean {errors.mean():.1%}, ", end="")
     print(f"largest {errors.max():.1%}")
+    print_products(path)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,13 @@ uses; persistent ones are left out. Prints Markdown, with the times of the analy
 beside. Each kernel is held out: the overhead of a launch is that which fits the times of its GPU's
 other kernels below 10 µs.
 
+clang 22 waits for each masked load of the pipeline mem before it issues the next one, as clang 20,
+of which ROCm 7's compiler is made, does not; so instructions are ordered from the end of each block
+here, as in cklang's own kernels of that pipeline (``cklang/build/schedules.py``), unless
+``--own-order`` is given. ``CKLANG_CLANG`` names another compiler.
+
 python benchmarks/clock_products.py [--gpu gfx950] [--only 3A,3B] [--keep folder] [--points]
-    [--unpadded]
+    [--own-order] [--unpadded]
 """
 
 from __future__ import annotations
@@ -47,9 +52,6 @@ _SMALL = 10.0
 _MOST_BYTES = 1 << 30
 _PIPELINES = {"mem": Pipeline.MEM, "compv3": Pipeline.COMPV3, "compv4": Pipeline.COMPV4}
 _FLAGS = ("-std=c++20", "-DNDEBUG", "-w", "-O3", "-mllvm", "-enable-noalias-to-md-conversion=0")
-_SCHEDULE = FROM_THE_END.flags
-"""clang 22 otherwise waits for each masked load of the pipeline mem before it issues the next, as
-clang 20, of which ROCm 7's compiler is made, does not."""
 _UNIT = """#include <stdexcept>
 #include "ck_tile/host.hpp"
 #include "{header}"
@@ -200,7 +202,7 @@ def points(path: Path, table: Table, name: str) -> list[tuple[Extents, float]]:
 class Unit:
     """Upstream's unit of a kernel on the emulated GPU."""
 
-    def __init__(self, table: Table, kernel: Kernel, where: Path) -> None:
+    def __init__(self, table: Table, kernel: Kernel, where: Path, order: Sequence[str]) -> None:
         where.mkdir(parents=True, exist_ok=True)
         library = where / "unit.so"
         if not library.is_file():
@@ -211,7 +213,7 @@ class Unit:
             header.write_text(header.read_text("utf-8").replace(*_SPLIT), "utf-8")
             source = where / "unit.hip"
             source.write_text(_UNIT.format(header=header.name), "utf-8")
-            flags = (*_FLAGS, *_SCHEDULE, f"--offload-arch={table.gpu}")
+            flags = (*_FLAGS, *order, f"--offload-arch={table.gpu}")
             words = (*flags, "-I", where, "-fPIC", "-shared")
             driver.build([*map(str, (*words, source)), "-o", str(library)], print)
         self._run = ctypes.CDLL(str(library)).run
@@ -275,8 +277,9 @@ def compare(
     table: Table,
     names: Sequence[str],
     keep: Path,
+    order: Sequence[str] = FROM_THE_END.flags,
 ) -> Compared:
-    """Time the points of some kernels."""
+    """Time the points of some kernels; ``order`` is what the compiler is told about schedules."""
     known, spec, constants = kernels(path, table), arch(table.gpu), constants_of(table.gpu)
     hip = hip_module()
     ok(hip.hipSetDevice(open_device(f"emu:{table.gpu}").index))
@@ -284,7 +287,7 @@ def compare(
     each = ck.fp8.bytes if table.dtype == "fp8" else ck.f16.bytes
     rows = []
     for name in names:
-        unit = Unit(table, known[name], keep / f"{name}_{table.pads}")
+        unit = Unit(table, known[name], keep / f"{name}_{table.pads}", order)
         for extents, us in points(path, table, name):
             if (recorded := unit.record(extents, memory)) is None:
                 continue
@@ -353,6 +356,7 @@ def main() -> None:
     parser.add_argument("--only", help="kernels, separated by commas")
     parser.add_argument("--keep", type=Path, help="a folder in which built kernels stay")
     parser.add_argument("--points", action="store_true", help="print each point")
+    parser.add_argument("--own-order", action="store_true", help="as the compiler orders by itself")
     parser.add_argument("--unpadded", action="store_true", help="kernels without padding")
     options = parser.parse_args()
     path, table = folder(), TABLES[options.gpu]
@@ -362,8 +366,9 @@ def main() -> None:
         print("no folder 'silicon' in CKLANG_DATA_DIR: nothing to compare the clock with")
         return
     names = (options.only or table.default).split(",")
+    order = () if options.own_order else FROM_THE_END.flags
     with tempfile.TemporaryDirectory() as name:
-        compared = compare(path, table, names, options.keep or Path(name))
+        compared = compare(path, table, names, options.keep or Path(name), order)
         print_table(compared, points=options.points)
 
 

@@ -2,9 +2,10 @@
 """The clock frequency that a GPU keeps under load, where power limits it.
 
 A GPU runs at its highest clock as long as it needs less power than it may. Bytes from memory and
-arithmetic cost power; what they leave is for the clock. The law is linear, fitted to one kernel on
-one GPU (``benchmarks/clock_load.py``), and ends at the lowest clock that was measured. Cycles do
-not depend on it.
+arithmetic cost power; what they leave is for the clock. The law for vector instructions is linear,
+fitted to one kernel on one GPU (``benchmarks/clock_load.py``), and ends at the lowest clock that
+was measured; that for matrix instructions of 16 bits has one constant, fitted to five products that
+take milliseconds. Cycles do not depend on either.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from __future__ import annotations
 from cklang.arch import ArchSpec
 from cklang.clock.constants import ClockConstants
 
-__all__ = ["clock_under_load"]
+__all__ = ["clock_of_products", "clock_under_load"]
 
-_GIGA = 1e9
+_GIGA, _TERA = 1e9, 1e12
 
 
 def clock_under_load(
@@ -52,3 +53,25 @@ def clock_under_load(
     # Rates that follow the clock cost less the lower it is.
     mhz = free - lost if bound_by_memory else free / (1 + lost / highest)
     return min(highest, max(constants["load_clock_least"], mhz)) * 1e6
+
+
+def clock_of_products(
+    constants: ClockConstants, spec: ArchSpec, flops_per_second: float
+) -> float | None:
+    """Return the frequency in Hz under matrix instructions on 16 bits; None if not known.
+
+    Args:
+        constants: Of the GPU.
+        spec: The GPU.
+        flops_per_second: Of matrix instructions, at the highest clock.
+
+    Example:
+        >>> from cklang.arch import arch
+        >>> from cklang.clock.constants import constants_of
+        >>> gpu = constants_of("gfx942"), arch("gfx942")
+        >>> round(clock_of_products(*gpu, 763e12) / 1e6), round(clock_of_products(*gpu, 1e12) / 1e6)
+        (1672, 2099)
+    """
+    if "load_clock_matrix" not in constants.numbers:
+        return None
+    return spec.clock_hz / (1 + constants["load_clock_matrix"] * flops_per_second / _TERA)

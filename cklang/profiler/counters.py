@@ -15,7 +15,7 @@ from cklang.clock.native import REASONS
 from cklang.profiler.facts import LaunchFacts
 from cklang.profiler.memory import CacheRequests
 
-__all__ = ["ABSENT", "Counter", "counted", "timed"]
+__all__ = ["ABSENT", "MATRIX_TYPES", "Counter", "counted", "timed"]
 
 _QUAD = 4
 """CDNA's counters of wave cycles count in fours."""
@@ -108,7 +108,8 @@ _EXECUTED: dict[str, Callable[[str], bool]] = {
 }  # fmt: skip
 """Counters of instructions, with which operations each counts."""
 
-_MATRIX_TYPES = ("F16", "BF16", "F32", "F64", "I8", "F8")
+MATRIX_TYPES = ("F16", "BF16", "F32", "F64", "I8", "F8")
+"""Of the counters of matrix operations."""
 
 _WAITS = ("load", "store", "LDS", "scalar load", "other counter", "barrier")
 _ISSUE = (
@@ -184,7 +185,7 @@ def _of_instructions(facts: LaunchFacts, ops: list[str]) -> list[Counter]:
 
 
 def _of_matrices(facts: LaunchFacts, ops: list[str]) -> list[Counter]:
-    flops = dict.fromkeys(_MATRIX_TYPES, 0.0)
+    flops = dict.fromkeys(MATRIX_TYPES, 0.0)
     busy = 0.0
     for line in np.flatnonzero(facts.executed):
         shape = matrix_shape(ops[line])

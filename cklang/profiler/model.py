@@ -13,10 +13,10 @@ from cklang.arch import ArchSpec, arch
 from cklang.clock.constants import ClockConstants, constants_of
 from cklang.clock.kernel import LaunchDetail, cycles_without, launch_detail
 from cklang.clock.native import REASONS
-from cklang.clock.power import clock_under_load
+from cklang.clock.power import clock_of_products, clock_under_load
 from cklang.emulator.recording import RecordedLaunch
 from cklang.forks import cached_property
-from cklang.profiler.counters import Counter, counted, timed
+from cklang.profiler.counters import MATRIX_TYPES, Counter, counted, timed
 from cklang.profiler.facts import (
     LaunchFacts,
     UnknownCost,
@@ -155,11 +155,15 @@ class LaunchProfile:
     def under_load(self) -> UnderLoad | None:
         """The time at the clock that power leaves; None where no such kernel was measured.
 
-        Kernels of vector instructions were, on gfx942. A launch that leaves compute units idle
-        needs less power than they.
+        Kernels of vector instructions were, on gfx942, and products of 16 bits. A launch that
+        leaves compute units idle needs less power than they.
         """
+        if self.occupancy.grid < 1:
+            return None
+        if self.counter("SQ_INSTS_MFMA"):
+            return self._product_under_load()
         error = self.constants.validated("load_clock")
-        if error is None or self.counter("SQ_INSTS_MFMA") or self.occupancy.grid < 1:
+        if error is None:
             return None
         by_memory = self.roofline.bound == "memory"
         clock = clock_under_load(
@@ -173,6 +177,18 @@ class LaunchProfile:
             return None
         us = self.us if by_memory else self.cycles / clock * 1e6
         return UnderLoad(clock, us, error)
+
+    def _product_under_load(self) -> UnderLoad | None:
+        """The time of a kernel all of whose matrix instructions multiply elements of 16 bits."""
+        prefix = "SQ_INSTS_VALU_MFMA_MOPS_"
+        counted = {row.name.removeprefix(prefix): row.value for row in self.counted}
+        executed = sum(counted[kind] for kind in ("F16", "BF16"))
+        others = sum(counted[kind] for kind in MATRIX_TYPES) - executed
+        clock = clock_of_products(self.constants, self.detail.spec, self.roofline.flops_per_second)
+        error = self.constants.validated("load_clock_matrix")
+        if clock is None or error is None or others or not executed:
+            return None
+        return UnderLoad(clock, self.cycles / clock * 1e6, error)
 
     @property
     def error(self) -> float | None:

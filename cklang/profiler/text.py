@@ -92,7 +92,7 @@ def load_text(load: UnderLoad) -> str:
     """Return the time at the clock that power leaves, in words."""
     return (
         f"{load.us:.2f} µs at {load.clock_hz / 1e6:.0f} MHz, if many such launches keep the GPU at "
-        f"its limit of power (median error of the clock {load.error:.0%}, on one kernel)"
+        f"its limit of power (median error of the clock {load.error:.0%}, on few kernels)"
     )
 
 

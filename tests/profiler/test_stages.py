@@ -35,6 +35,23 @@ def test_stages_of_a_hip_program_follow_from_the_kinds_of_instructions(transpose
 
 
 @pytest.mark.usefixtures("compiler")
+def test_power_limits_the_clock_of_a_product_that_fills_the_gpu() -> None:
+    few, many = (np.ones((rows, 256), np.float16) for rows in (256, 16384))
+    w, bias = np.ones((256, 256), np.float16), np.ones(256, np.float16)
+    ((key, _),) = fused.kernels(few, w, bias, few, device="emu:gfx942")
+    with ck.profile() as p:
+        for x in (few, many):
+            fused.using(key.algorithm)(x, w, bias, x, device="emu:gfx942")
+    small, large = p.launches
+    assert small.under_load is None
+    load, rate = large.under_load, large.roofline.flops_per_second / 1e12
+    assert load is not None
+    share = constants_of("gfx942")["load_clock_matrix"]
+    assert load.clock_hz == pytest.approx(2.1e9 / (1 + share * rate))
+    assert load.us == pytest.approx(large.us * 2.1e9 / load.clock_hz)
+
+
+@pytest.mark.usefixtures("compiler")
 def test_stages_of_a_product_follow_from_the_functions_of_ck_tile() -> None:
     rng = np.random.default_rng(0)
     x, w, res = (rng.standard_normal((256, 256)).astype(np.float16) for _ in range(3))

@@ -11,8 +11,8 @@ other kernels below 10 µs.
 
 clang 22 waits for each masked load of the pipeline mem before it issues the next one, as clang 20,
 of which ROCm 7's compiler is made, does not; so instructions are ordered from the end of each block
-here, as in cklang's own kernels of that pipeline (``cklang/build/schedules.py``), unless
-``--own-order`` is given. ``CKLANG_CLANG`` names another compiler.
+here, which is nearest to what clang 20 makes, unless ``--own-order`` is given. ``CKLANG_CLANG``
+names another compiler.
 
 python benchmarks/clock_products.py [--gpu gfx950] [--only 3A,3B] [--keep folder] [--points]
     [--own-order] [--unpadded]
@@ -37,7 +37,6 @@ from data.silicon import folder
 import cklang as ck
 from cklang import emulator
 from cklang.arch import arch
-from cklang.build.schedules import FROM_THE_END
 from cklang.clock.constants import constants_of
 from cklang.clock.kernel import launch_detail
 from cklang.device.device import open_device
@@ -52,6 +51,7 @@ _SMALL = 10.0
 _MOST_BYTES = 1 << 30
 _PIPELINES = {"mem": Pipeline.MEM, "compv3": Pipeline.COMPV3, "compv4": Pipeline.COMPV4}
 _FLAGS = ("-std=c++20", "-DNDEBUG", "-w", "-O3", "-mllvm", "-enable-noalias-to-md-conversion=0")
+_ORDER = ("-mllvm", "-misched-prera-direction=bottomup")
 _UNIT = """#include <stdexcept>
 #include "ck_tile/host.hpp"
 #include "{header}"
@@ -277,7 +277,7 @@ def compare(
     table: Table,
     names: Sequence[str],
     keep: Path,
-    order: Sequence[str] = FROM_THE_END.flags,
+    order: Sequence[str] = _ORDER,
 ) -> Compared:
     """Time the points of some kernels; ``order`` is what the compiler is told about schedules."""
     known, spec, constants = kernels(path, table), arch(table.gpu), constants_of(table.gpu)
@@ -366,7 +366,7 @@ def main() -> None:
         print("no folder 'silicon' in CKLANG_DATA_DIR: nothing to compare the clock with")
         return
     names = (options.only or table.default).split(",")
-    order = () if options.own_order else FROM_THE_END.flags
+    order = () if options.own_order else _ORDER
     with tempfile.TemporaryDirectory() as name:
         compared = compare(path, table, names, options.keep or Path(name), order)
         print_table(compared, points=options.points)

@@ -18,7 +18,7 @@ from unittest import mock
 import cklang as ck
 from cklang.arch import arch
 from cklang.build.builder import shared_builder
-from cklang.build.schedules import FROM_THE_END, SCHEDULES, Schedule
+from cklang.build.schedules import OVERLAPPED, SCHEDULES, Schedule
 from cklang.families.gemm.key import Algorithm, Pipeline
 from cklang.prebuilding.essentials import (
     EssentialCall,
@@ -70,15 +70,17 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("gpu", nargs="?", default="gfx942")
     parser.add_argument("--schedule", type=int, help="only this one, by number")
+    parser.add_argument("--masked", type=int, help="only masked loads, in this order, by number")
     asked = parser.parse_args(arguments)
+    if asked.masked is not None:
+        print_masked(asked.gpu, (SCHEDULES[0], OVERLAPPED)[asked.masked])
+        return
     if asked.schedule is None:
         print("| op | tile | scheduled | VGPRs | spills | µs by the clock |")
         print("|---|---|---|---|---|---|", flush=True)
-        for number in range(len(SCHEDULES)):
-            subprocess.run(
-                [sys.executable, __file__, asked.gpu, f"--schedule={number}"], check=True
-            )
-        print_masked(asked.gpu)
+        each = [f"--schedule={number}" for number in range(len(SCHEDULES))]
+        for word in (*each, "--masked=0", "--masked=1"):
+            subprocess.run([sys.executable, __file__, asked.gpu, word], check=True)
         return
     only = (SCHEDULES[asked.schedule],)
     with mock.patch("cklang.build.schedules.SCHEDULES", only):
@@ -86,16 +88,13 @@ def main(arguments: list[str]) -> None:
             print(row(call, asked.gpu, *only), flush=True)
 
 
-def print_masked(gpu: str) -> None:
-    """Print the rows of products of the pipeline mem."""
-    print("| M x N x K | scheduled | VGPRs | spills | µs by the clock |")
-    print("|---|---|---|---|---|", flush=True)
+def print_masked(gpu: str, schedule: Schedule) -> None:
+    """Print the rows of products of the pipeline mem under a schedule."""
     for extents in MASKED:
         call = EssentialCall(op=linear.using(_MEM), names={**extents, "X": ck.f16})
-        for schedule in (SCHEDULES[0], FROM_THE_END):
-            with mock.patch("cklang.build.schedules.FROM_THE_END", schedule):
-                cells = row(call, gpu, schedule).split(" | ")[2:]
-            print(" | ".join(["| " + "x".join(map(str, extents.values())), *cells]), flush=True)
+        with mock.patch("cklang.build.schedules.OVERLAPPED", schedule):
+            cells = row(call, gpu, schedule).split(" | ")[1:]
+        print(" | ".join(["| mem, " + "x".join(map(str, extents.values())), *cells]), flush=True)
 
 
 if __name__ == "__main__":

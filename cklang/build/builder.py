@@ -261,7 +261,7 @@ class Builder:
             "fill": fill.text,
             "fill_headers": headers.identity(fill.text),
             "key": key.to_json(),
-            "schedules": [each.name for each in schedules(from_the_end=source.from_the_end)],
+            "schedules": [each.name for each in schedules(overlapped=source.overlapped)],
         }
         return _Job(
             key=key, source=source, fill=fill, stencil=stencil, kernel=kernel, bundled=bundled
@@ -423,7 +423,7 @@ class Builder:
                     job.key.arch,
                     folder,
                     self.toolchain,
-                    from_the_end=job.source.from_the_end,
+                    overlapped=job.source.overlapped,
                 )
             )
             _share(host[0].file(_HOST), folder / _HOST)

@@ -9,8 +9,8 @@ on an MI300X by the clock with 118 spills, and 278 in another order, with 3. So 
 is scheduled again, more freely.
 
 The pipeline *mem* asks for no order. Its loads are masked, and clang 22 leaves each mask behind its
-load, so that each load is waited for before the next one is issued; ordered from the end of each
-block, as clang 20 does by itself, they are issued together (``benchmarks/schedules.py``).
+load, so that each load is waited for before the next one is issued. clang 20 issues them together
+by itself, clang 22 where it is told to overlap instructions (``benchmarks/schedules.py``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["FROM_THE_END", "SCHEDULES", "Schedule", "schedules", "without_barriers"]
+__all__ = ["OVERLAPPED", "SCHEDULES", "Schedule", "schedules", "without_barriers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,22 +56,22 @@ SCHEDULES: tuple[Schedule, ...] = (
 )
 """What is tried in order until nothing spills; else the one with the fewest spills is taken."""
 
-FROM_THE_END = Schedule(
-    name="from the end of each block",
+OVERLAPPED = Schedule(
+    name="to overlap instructions",
     keeps_barriers=True,
     why=", so that masked loads are waited for together",
-    flags=("-mllvm", "-misched-prera-direction=bottomup"),
+    flags=("-mllvm", "-amdgpu-sched-strategy=max-ilp"),
 )
 
 
-def schedules(*, from_the_end: bool) -> tuple[Schedule, ...]:
-    """Return what is tried in order, for kernels that are ordered from the end or not.
+def schedules(*, overlapped: bool) -> tuple[Schedule, ...]:
+    """Return what is tried in order, for kernels whose instructions shall overlap or not.
 
     Example:
-        >>> schedules(from_the_end=True)[0].name
-        'from the end of each block'
+        >>> schedules(overlapped=True)[0].name
+        'to overlap instructions'
     """
-    return (FROM_THE_END, *SCHEDULES) if from_the_end else SCHEDULES
+    return (OVERLAPPED, *SCHEDULES) if overlapped else SCHEDULES
 
 
 _BARRIER = re.compile(r"^.*call void @llvm\.amdgcn\.sched\.(?:group\.)?barrier\(.*\n", re.MULTILINE)

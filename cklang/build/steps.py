@@ -198,7 +198,7 @@ def link_fill(
     folder: Path,
     toolchain: Toolchain,
     *,
-    from_the_end: bool = False,
+    overlapped: bool = False,
 ) -> Step:
     """Fill a stencil with the C of its epilogue and link the code object: ``kernel.hsaco``.
 
@@ -210,7 +210,7 @@ def link_fill(
     output = folder / "kernel.hsaco"
     seconds = _run([_compile_fill(fill, arch, folder, toolchain)], output, toolchain).seconds
     least: int | None = None
-    tried = schedules(from_the_end=from_the_end)
+    tried = schedules(overlapped=overlapped)
     chosen = tried[0]
     for schedule in tried:
         step = _scheduled(schedule, stencil, arch, folder, toolchain)

@@ -30,9 +30,8 @@ class KernelSource:
     """The file of :mod:`cklang.lowering.headers` that holds all CK Tile headers it includes."""
     host_headers: bool = True
     """Whether the host shim includes them too."""
-    from_the_end: bool = False
-    """Whether instructions are ordered from the end of each block
-    (:mod:`cklang.build.schedules`)."""
+    overlapped: bool = False
+    """Whether the compiler is told to overlap instructions (:mod:`cklang.build.schedules`)."""
 
     @property
     def placed(self) -> PlacedFill:

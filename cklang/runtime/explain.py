@@ -10,7 +10,7 @@ from html import escape
 import numpy as np
 
 from cklang.build.builder import shared_builder
-from cklang.build.schedules import FROM_THE_END, SCHEDULES
+from cklang.build.schedules import OVERLAPPED, SCHEDULES
 from cklang.device.arrays import Array
 from cklang.device.device import Target, target_of
 from cklang.errors import CkUnsupportedError
@@ -132,7 +132,7 @@ def _kernel(index: int, choice: Choice) -> str:
     else:
         lines.append(f"  built      {artifact.code_object}")
         lines.append(f"  resources  {artifact.resources}")
-        why = {each.name: each.why for each in (*SCHEDULES, FROM_THE_END)}.get(artifact.schedule)
+        why = {each.name: each.why for each in (*SCHEDULES, OVERLAPPED)}.get(artifact.schedule)
         lines += [f"  scheduled  {artifact.schedule}{why}"] if why else []
     return "\n".join(lines)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cklang.build import code_object, steps
-from cklang.build.schedules import FROM_THE_END, SCHEDULES
+from cklang.build.schedules import OVERLAPPED, SCHEDULES
 from cklang.device.host_shim import LaunchShape
 from cklang.errors import CkBuildError, CkInternalError
 from cklang.families.gemm.host import GemmOperand, GemmProblem, GemmShim
@@ -106,12 +106,12 @@ def test_a_kernel_that_spills_is_scheduled_without_barriers(
     assert not (tmp_path / "kernel.ll").exists()
 
 
-def test_kernels_of_the_pipeline_mem_are_ordered_from_the_end(tmp_path: Path) -> None:
+def test_a_kernel_whose_instructions_shall_overlap_is_scheduled_so(tmp_path: Path) -> None:
     stencil = tmp_path / "crowded.ll"
     stencil.write_text(crowded(8))
     fill = DOUBLE + "{\n    return acc;\n}\n"
-    step = steps.link_fill(stencil, fill, ARCH, tmp_path, find_toolchain(), from_the_end=True)
-    assert step.schedule == FROM_THE_END.name
+    step = steps.link_fill(stencil, fill, ARCH, tmp_path, find_toolchain(), overlapped=True)
+    assert step.schedule == OVERLAPPED.name
 
 
 def test_assembly_counts(tiny: Path, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def lower(key: GemmKey, functions: Functions, source_lines: Sequence[str] = ()) 
         hole=HOLES["epilogue"],
         kernel=kernel,
         precompiled=PRECOMPILED_MASKED if is_masked else PRECOMPILED,
-        from_the_end=key.algorithm.pipeline is Pipeline.MEM,
+        overlapped=key.algorithm.pipeline is Pipeline.MEM,
     )
 
 

@@ -26,8 +26,8 @@ from cklang.clock.constants import ClockConstants, constants_of
 from cklang.clock.hierarchy import stream_rate
 from cklang.clock.lds import LANES, conflicts, width_of
 from cklang.clock.matrix import matrix_cycles, matrix_shape
-from cklang.clock.memory import chase_latency
-from cklang.clock.waves import TimedWave, program, run, with_cold_scalars
+from cklang.clock.memory import chase_latency, of_launch
+from cklang.clock.waves import TimedWave, program, run
 
 Floats = npt.NDArray[np.float64]
 Point = dict[str, float]
@@ -79,8 +79,7 @@ def matrix_rows(path: Path) -> list[str]:
 
 def timed(trace: Trace, constants: ClockConstants) -> list[TimedWave]:
     """Run the waves of a trace on the model."""
-    prog = program(trace.listing, constants)
-    return run(prog, with_cold_scalars(prog, trace.streams))
+    return run(program(trace.listing, of_launch(constants, alone=trace.alone)), trace.streams)
 
 
 def iteration(line: npt.NDArray[np.int32], issue: npt.NDArray[np.int64]) -> float:

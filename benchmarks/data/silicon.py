@@ -8,6 +8,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ class Trace:
     """The executed instruction of each packet, [packet]."""
     stall: tuple[npt.NDArray[np.int64], ...]
     """Cycles between attempt and issue, where the trace has them, [packet]."""
+    alone: bool = False
+    """Whether the launch had one workgroup."""
 
 
 def folder() -> Path | None:
@@ -124,7 +127,8 @@ def _packet_trace(gpu: str, name: str, kernel: dict[str, Any], engine: dict[str,
         place.append(places)
     begin = min((stream.begin for stream in streams), default=0)
     shifted = tuple(replace(stream, begin=stream.begin - begin) for stream in streams)
-    return Trace(name, gpu, listing, shifted, tuple(issue), tuple(place), ())
+    alone = prod(kernel["workgroups"] or (0,)) == 1
+    return Trace(name, gpu, listing, shifted, tuple(issue), tuple(place), (), alone)
 
 
 def _executed(lines: list[int]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:

@@ -24,6 +24,7 @@ enum Reason : i32 {
 };
 constexpr i32 kCounters = 6, kRanges = 10, kRegisters = 1280, kSimds = 4, kQueue = 64, kLoads = 1024;
 constexpr i64 kNever = INT64_MAX / 4, kParts = 16;  // parts of a cycle
+constexpr i32 kSlot = 2;  // the widest vector instruction: it has a slot beside none but the narrowest
 
 struct Op {
   i32 unit;
@@ -38,6 +39,7 @@ struct Op {
   i32 wait[kCounters];  // -1: none
   i32 first[kRanges], count[kRanges], writes[kRanges];
   i32 without;  // a bit for each reason that this instruction never waits for
+  i32 width;    // of a vector instruction: what it takes of an issue slot that two share; -1: all
 };
 
 struct Machine {
@@ -62,6 +64,7 @@ struct Machine {
   i32 fetch_bytes;    // of instructions that come together; 0: fetching takes no time
   i32 fetch_cycles;   // between two such blocks
   i32 fetch_branch;   // from a branch to the block behind
+  i32 smem_cold;      // latency of the first scalar load by a base register
   i32 burst;          // cycles by which a compute unit that has not used its share may be ahead of it
   i32 adjust[kUnits][kUnits];  // [producer][consumer]: cycles beside the producer's latency; -1: no interlock
   i32 idle[kUnits];   // whether a unit's operands are waited for before the attempt (1) or after (0)
@@ -109,11 +112,12 @@ struct Core {
   Running* run;
   i64* lost;  // cycles by line and reason; null: not asked for
   i64* when;  // of each wave, its next attempt
+  i64 came[kRegisters];  // by base register, when the data of its first scalar load come; 0: not loaded
   i64 port[kSimds], unit_free[kSimds][kUnits], lds_free, ta_free, return_free, store_free, path_free, write_free;
   i64 lds_started[kSimds][kQueue], vmem_started[kSimds][kQueue], lds_bus[kSimds], returned[kLoads];
   i32 lds_sent[kSimds], vmem_sent[kSimds], load_bytes[kLoads];
   i64 loads, oldest_load, flying;
-  i32 next_simd;
+  i32 next_simd, slot_left[kSimds];  // room for a second vector instruction beside that of `port`
 
   static bool waits_for(const Op& op, i32 reason) { return (op.without >> reason & 1) == 0; }
 
@@ -218,11 +222,14 @@ struct Core {
     flying += bytes;
   }
 
+  // Whether a vector instruction may issue in the slot of another wave's.
+  bool beside(const Op& op, i32 simd) const { return op.width >= 0 && op.width <= slot_left[simd]; }
+
   // The earliest time at which the unit takes the instruction.
   i64 unit_time(const Wave& w, const Op& op, i64 now) const {
     const i32 s = w.simd;
     switch (op.unit) {
-      case Valu: return later(now, port[s]);
+      case Valu: return now >= port[s] || beside(op, s) ? now : port[s];
       case Trans:
       case Matrix: return later(later(now, machine.valu_shared != 0 ? port[s] : 0), unit_free[s][op.unit]);
       case Salu:
@@ -251,17 +258,36 @@ struct Core {
     return later(now, path_free / kParts - machine.burst);
   }
 
+  // When the data of a scalar load without an address come: loads by one base register are taken to be
+  // of one structure, which the first of them, by any wave, brings into the scalar cache.
+  i64 scalar_data(const Op& op, i64 t) {
+    i32 n = 0;
+    while (n < op.ranges && op.writes[n] != 0) ++n;
+    i64& there = came[n < op.ranges ? op.first[n] : 0];
+    if (there == 0) there = t + machine.smem_cold;
+    return later(t + machine.smem_latency, there);
+  }
+
   void occupy(Wave& w, Running& r, const Op& op, i64 t) {
     const i32 s = w.simd;
     const i32 cycles = w.cycles != nullptr && w.cycles[r.place] >= 0 ? w.cycles[r.place] : op.busy;
     const i32 given = w.latency != nullptr ? w.latency[r.place] : -1;
     switch (op.unit) {
-      case Valu: port[s] = t + op.busy; break;
+      case Valu:
+        if (t < port[s]) {
+          slot_left[s] = -1;
+          break;
+        }
+        port[s] = t + op.busy;
+        slot_left[s] = op.width == 0 ? kSlot : op.width == 1 ? 1 : -1;
+        break;
       case Trans:
+        slot_left[s] = -1;
         port[s] = t + (machine.valu_shared != 0 ? op.issue : 1);
         unit_free[s][Trans] = t + op.busy;
         break;
       case Matrix:
+        slot_left[s] = -1;
         port[s] = t + machine.matrix_port;
         unit_free[s][Matrix] = t + op.busy;
         break;
@@ -269,7 +295,7 @@ struct Core {
       case Branch: unit_free[s][op.unit] = t + machine.turn; break;
       case Smem:
         unit_free[s][Smem] = t + machine.turn;
-        count_up(r, op.counter, t + (given >= 0 ? given : machine.smem_latency), kScalarLoad);
+        count_up(r, op.counter, given >= 0 ? t + given : scalar_data(op, t), kScalarLoad);
         break;
       case Lds: {
         unit_free[s][Lds] = t + op.issue;
@@ -522,6 +548,7 @@ extern "C" i64 ck_compute_unit(const Machine* machine, const Op* ops, Wave* wave
     return -1;
   }
   Core core{*machine, ops, waves, count, run, lost, when};
+  for (i32& left : core.slot_left) left = -1;
   for (i32 i = 0; i < count; ++i) {
     run[i].now = waves[i].after < 0 ? waves[i].begin : kNever;
     if (waves[i].count == 0) {

@@ -17,6 +17,7 @@ from cklang.arch import all_archs, timing_file
 from cklang.errors import error
 
 __all__ = [
+    "SLOTS",
     "ClockConstants",
     "Interlock",
     "LdsWidth",
@@ -28,6 +29,11 @@ __all__ = [
 
 SOURCES = ("measured", "published", "manual", "fitted", "chosen", "assumed")
 """The first word of each source."""
+
+SLOTS = ("light", "plain", "wide")
+"""What vector instructions of two waves take of an issue slot that they may share: beside a light
+one of the older wave any of these, beside a plain one a light or a plain one, beside a wide one
+none. Others take the whole slot (``whole``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +87,8 @@ class OperationRow:
     latency: int
     """Cycles until the result may be read; 0: computed."""
     source: str
+    slot: str = "whole"
+    """What a vector instruction takes of an issue slot: a name of ``SLOTS``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from cklang.arch import arch
-from cklang.clock.constants import ClockConstants, OperationRow
+from cklang.clock.constants import SLOTS, ClockConstants, OperationRow
 from cklang.clock.matrix import matrix_cycles, matrix_shape
 from cklang.clock.native import COUNTERS, RANGES, UNITS, COp
 
@@ -214,6 +214,7 @@ def timed(instruction: Instruction, constants: ClockConstants) -> COp | None:
         bytes=lane_bytes(instruction.op) * arch(constants.gpu).wave_size,
         place=instruction.address,
         priority=int(instruction.remark or "0", 0) if instruction.op == "s_setprio" else -1,
+        width=SLOTS.index(row.slot) if row.slot in SLOTS else -1,
     )
     asked = waits(instruction) if row.unit == "wait" else {}
     result.wait[:] = [asked.get(name, -1) for name in COUNTERS]

@@ -21,7 +21,7 @@ from cklang.clock.hierarchy import Accesses, accesses_of
 from cklang.clock.instruction import Instruction, lane_bytes
 from cklang.clock.launch_memory import LaunchExtent, with_memory
 from cklang.clock.lds import pass_counts, width_of
-from cklang.clock.memory import at_footprint
+from cklang.clock.memory import of_launch
 from cklang.clock.native import UNITS
 from cklang.clock.waves import (
     Program,
@@ -222,11 +222,13 @@ def _program_of(
 ) -> Program:
     """Return the costs of the instructions that a launch executes; the last few are kept."""
     executed = code.line_of[_reached(launch) & (code.line_of >= 0)]
-    key = (launch.gpu, launch.code, footprint, executed.tobytes())
+    alone = prod(launch.groups) == 1
+    key = (launch.gpu, launch.code, footprint, alone, executed.tobytes())
     known = _PROGRAMS.get(key)
     if known is not None and known[0] is constants and known[1] is code:
         return known[2]
-    prog = program(code.instructions, at_footprint(constants, footprint), executed)
+    costs = of_launch(constants, footprint, alone=alone)
+    prog = program(code.instructions, costs, executed)
     _PROGRAMS.put(key, (constants, code, prog))
     return prog
 

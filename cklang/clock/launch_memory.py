@@ -18,7 +18,7 @@ from cklang.clock.hierarchy import (
     memory_costs,
 )
 from cklang.clock.native import UNITS
-from cklang.clock.waves import Program, WaveStream, with_cold_scalars
+from cklang.clock.waves import Program, WaveStream
 
 __all__ = ["LaunchExtent", "with_memory"]
 
@@ -57,7 +57,7 @@ def with_memory(
     Where the levels of memory of a GPU are not known, loads take the latency of the program.
     """
     if "rate_l2" not in prog.constants.numbers:
-        return with_cold_scalars(prog, streams)
+        return list(streams)
     line = prog.constants.cycles("l1_line_bytes")
     levels = levels_of(
         prog.constants,

@@ -10,7 +10,7 @@ from cklang.arch import all_archs, arch, timing_file
 from cklang.clock.constants import ClockConstants, constants_of
 from cklang.errors import error
 
-__all__ = ["at_footprint", "chase_latency", "translation"]
+__all__ = ["chase_latency", "of_launch", "translation"]
 
 Floats = npt.NDArray[np.float64]
 _LEVELS = ("l1", "l2", "last_level")
@@ -61,17 +61,28 @@ def translation(constants: ClockConstants, footprint: npt.ArrayLike) -> Floats:
     return constants["chase_translation"] * np.clip(doublings, 0, _DOUBLINGS)
 
 
-def at_footprint(constants: ClockConstants, footprint: int) -> ClockConstants:
-    """Return the constants with the latency of memory for data that caches hold.
+def of_launch(
+    constants: ClockConstants, footprint: int | None = None, *, alone: bool
+) -> ClockConstants:
+    """Return the constants with the latency of memory that loads of a launch have.
 
-    The fitted latency is that of products which keep memory busy; a smaller one is assumed to be
-    what a walk over as many bytes shows.
+    The fitted latency is that of kernels which keep memory busy. Data that caches hold come as fast
+    as a walk over as many bytes shows, and the loads of a workgroup that is alone on the GPU wait
+    for no others.
 
     Args:
         constants: Of the GPU.
-        footprint: Bytes that a kernel touches.
+        footprint: Bytes that the launch touches; None: more than caches hold.
+        alone: Whether it has one workgroup.
+
+    Example:
+        >>> gfx1100 = constants_of("gfx1100")
+        >>> [of_launch(gfx1100, alone=alone).cycles("vmem_latency") for alone in (False, True)]
+        [1500, 810]
     """
-    if "chase_l1" not in constants.numbers:
-        return constants
-    latency = min(constants["vmem_latency"], float(chase_latency(constants, footprint)))
+    latency = constants["vmem_latency"]
+    if alone and "vmem_alone" in constants.numbers:
+        latency *= constants["vmem_alone"]
+    if footprint is not None and "chase_l1" in constants.numbers:
+        latency = min(latency, float(chase_latency(constants, footprint)))
     return constants.with_numbers({"vmem_latency": latency})

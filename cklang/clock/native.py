@@ -73,6 +73,7 @@ class COp(ctypes.Structure):
         ("count", ctypes.c_int32 * RANGES),
         ("writes", ctypes.c_int32 * RANGES),
         ("without", ctypes.c_int32),
+        ("width", ctypes.c_int32),
     )
 
 
@@ -101,6 +102,7 @@ class CMachine(ctypes.Structure):
         ("fetch_bytes", ctypes.c_int32),
         ("fetch_cycles", ctypes.c_int32),
         ("fetch_branch", ctypes.c_int32),
+        ("smem_cold", ctypes.c_int32),
         ("burst", ctypes.c_int32),
         ("adjust", (ctypes.c_int32 * len(UNITS)) * len(UNITS)),
         ("idle", ctypes.c_int32 * len(UNITS)),

@@ -24,7 +24,6 @@ __all__ = [
     "program",
     "run",
     "run_unit",
-    "with_cold_scalars",
     "without",
 ]
 
@@ -139,6 +138,7 @@ _FIELDS = {
     "vmem_latency": "vmem_latency",
     "vmem_depth": "vmem_depth",
     "smem_latency": "smem_latency",
+    "smem_cold": "smem_cold_latency",
     "store_latency": "store_latency",
     "matrix_port": "matrix_port",
     "valu_shared": "valu_shared",
@@ -180,29 +180,6 @@ def _burst(constants: ClockConstants) -> int:
     spec = arch(constants.gpu)
     share = constants["rate_l2"] * spec.chiplets / spec.compute_units
     return round(constants["vmem_outstanding_bytes"] / share)
-
-
-def with_cold_scalars(prog: Program, streams: Sequence[WaveStream]) -> list[WaveStream]:
-    """Return the waves with the latency of their scalar loads.
-
-    Without addresses the model takes it that a wave which is there from the start misses the
-    scalar cache at its first execution of each load, and that all other loads hit.
-    """
-    smem = UNITS.index("smem")
-    loads = np.array([op.unit == smem for op in prog.ops], dtype=bool)
-    cold = prog.constants.cycles("smem_cold_latency")
-    return [_cold_scalars(stream, loads, cold) for stream in streams]
-
-
-def _cold_scalars(stream: WaveStream, loads: npt.NDArray[np.bool_], cold: int) -> WaveStream:
-    latency = (
-        np.full(len(stream.line), -1, np.int32) if stream.latency is None else stream.latency.copy()
-    )
-    places = np.flatnonzero(loads[stream.line])
-    _, first = np.unique(stream.line[places], return_index=True)
-    if stream.after < 0:
-        latency[places[first]] = cold
-    return replace(stream, latency=latency)
 
 
 def _pointer(values: npt.NDArray[np.generic] | None) -> int | None:

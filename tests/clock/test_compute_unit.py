@@ -55,6 +55,57 @@ def test_the_older_wave_goes_first_and_the_priority_before_it() -> None:
     assert younger.end < older.end
 
 
+LIGHT, PLAIN, WIDE = (
+    Instruction("v_mul_f32_e32", ("v20", "v21", "v22")),
+    Instruction("v_xor_b32_e32", ("v23", "v24", "v25")),
+    Instruction("v_mad_u64_u32", ("v[26:27]", "vcc", "v28", "v29", "v[30:31]")),
+)
+
+
+@pytest.mark.parametrize(
+    ("older", "younger", "together"),
+    [
+        (LIGHT, LIGHT, True), (LIGHT, PLAIN, True), (LIGHT, WIDE, True),
+        (PLAIN, LIGHT, True), (PLAIN, PLAIN, True), (PLAIN, WIDE, False),
+        (WIDE, LIGHT, False), (WIDE, PLAIN, False), (WIDE, WIDE, False),
+    ],
+)  # fmt: skip
+def test_vector_instructions_of_two_waves_share_a_slot_on_gfx950(
+    older: Instruction, younger: Instruction, together: bool
+) -> None:
+    """Which pairs issue at one cycle in the traces; a third wave, and the same wave, never do."""
+    one, two, three = simulate(
+        [older, younger, LIGHT], [0] * 4, [1] * 4, [2] * 4, simds=(0,), gpu="gfx950"
+    )
+    assert (one.start + one.stall).tolist() == [0, 4, 8, 12]
+    assert (two.start[0] + two.stall[0] == 0) == together
+    if older is not WIDE:
+        beside = two if together else three
+        assert (beside.start + beside.stall).tolist() == [0, 4, 8, 12]
+    slots = np.concatenate([wave.start + wave.stall for wave in (one, two, three)])
+    assert np.unique(slots, return_counts=True)[1].max() <= 2
+
+
+def test_loads_by_one_base_register_are_cold_once() -> None:
+    """Scalar loads without addresses: other waves and later loads find what the first brought."""
+    load = Instruction("s_load_dword", ("s4", "s[0:1]"))
+    other = Instruction("s_load_dword", ("s5", "s[2:3]"))
+    wait = Instruction("s_waitcnt", (), "lgkmcnt(0)")
+    first, late = run(
+        program([load, wait, other], GFX942),
+        [
+            WaveStream(np.array([0, 1, 0, 1, 2, 1], np.int32), simd=0),
+            WaveStream(np.array([0, 1], np.int32), simd=1, begin=5000),
+        ],
+    )
+    cold, warm = GFX942.cycles("smem_cold_latency"), GFX942.cycles("smem_latency")
+    waited = first.duration[1::2]
+    assert abs(waited[0] - cold) < 30
+    assert waited[1] < warm + 30
+    assert waited[2] >= cold - 8
+    assert late.end - 5000 < warm + 30
+
+
 def test_a_barrier_waits_for_the_last_wave() -> None:
     fast, slow = simulate([VECTOR, BARRIER], [1, 0], [0, 0, 0, 1, 0])
     assert fast.start[1] == slow.start[4] == 12 + GFX942.cycles("barrier")

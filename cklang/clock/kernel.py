@@ -186,7 +186,7 @@ def _reached(launch: RecordedLaunch) -> npt.NDArray[np.bool_]:
     reached[: len(launch.executed)] = launch.executed[: len(reached)] > 0
     if not reached.any():
         for wave in launch.waves:
-            reached[wave.line] = True
+            reached[wave.slots] = True
     return reached
 
 
@@ -237,8 +237,10 @@ def _program_of(
 class LdsUse:
     """The LDS operations of a wave that have addresses."""
 
-    place: npt.NDArray[np.intp]
+    place: npt.NDArray[np.int64]
     """Of each among the instructions that the wave executed, [operation]."""
+    line: npt.NDArray[np.int32]
+    """Of the listing, [operation]."""
     cycles: npt.NDArray[np.int64]
     """Of the LDS, with conflicts, [operation]."""
     conflicts: npt.NDArray[np.int64]
@@ -247,7 +249,7 @@ class LdsUse:
 
 def lds_uses(
     waves: Sequence[RecordedWave],
-    lines: Sequence[npt.NDArray[np.int32]],
+    line_of: npt.NDArray[np.int32],
     prog: Program,
     listing: Sequence[Instruction],
 ) -> list[LdsUse | None]:
@@ -255,12 +257,14 @@ def lds_uses(
 
     Args:
         waves: What was recorded.
-        lines: Their instructions, as lines of the listing.
+        line_of: The line of the listing of each dword of the code.
         prog: The costs.
         listing: The instructions.
     """
     is_lds = np.array([instruction.op.startswith("ds_") for instruction in listing])
-    places = [np.flatnonzero(is_lds[line]) for line in lines]
+    first = [line_of[wave.first_slots] for wave in waves]
+    runs = [np.flatnonzero(is_lds[line]) for line in first]
+    places = [wave.starts[run] for wave, run in zip(waves, runs, strict=True)]
     kept = [
         at
         for at, (place, wave) in enumerate(zip(places, waves, strict=True))
@@ -269,7 +273,7 @@ def lds_uses(
     uses: list[LdsUse | None] = [None] * len(waves)
     if not kept:
         return uses
-    line = np.concatenate([lines[at][places[at]] for at in kept])
+    line = np.concatenate([first[at][runs[at]] for at in kept])
     sizes = np.array([len(waves[at].patterns) for at in kept], np.int64)
     before = np.repeat(np.cumsum(sizes) - sizes, [len(places[at]) for at in kept])
     lds = np.concatenate([waves[at].lds for at in kept])
@@ -278,7 +282,7 @@ def lds_uses(
     begin = 0
     for at in kept:
         end = begin + len(places[at])
-        uses[at] = LdsUse(places[at], cycles[begin:end], conflicts[begin:end])
+        uses[at] = LdsUse(places[at], line[begin:end], cycles[begin:end], conflicts[begin:end])
         begin = end
     return uses
 
@@ -340,8 +344,6 @@ class LaunchDetail:
     """The assembly text of each line."""
     line_of: npt.NDArray[np.int32]
     """The line of each dword of the code; -1 inside of an instruction."""
-    lines: Sequence[npt.NDArray[np.int32]]
-    """The lines that each recorded wave executed."""
     lds: Sequence[LdsUse | None]
     """What the LDS does for each recorded wave."""
     footprint: int
@@ -362,12 +364,12 @@ class LaunchDetail:
         return with_memory(
             self.prog,
             _on_one_unit(
-                _recorded(groups, self.lines, self.lds),
+                _recorded(self.launch, groups[: self.detailed], self.line_of, self.lds),
                 self.detailed,
                 self.resident,
                 self.spec.simds_per_cu,
             ),
-            _accesses(self.launch, groups, self.lines, self.listing),
+            _accesses(self.launch, groups, self.line_of, self.listing),
             self.spec,
             LaunchExtent(
                 prod(self.launch.groups), self.resident, self.detailed, self.footprint, self.warm
@@ -417,7 +419,6 @@ def launch_detail(
     if footprint is None:
         recorded = max(1, len(waves_of_groups(launch)))
         footprint = launch.memory_bytes * prod(launch.groups) // recorded
-    lines = [line_of[wave.line] for wave in launch.waves]
     prog = _program_of(launch, code, constants, footprint)
     each = ceil(prod(launch.groups) / spec.compute_units)
     resident = min(each, max(1, launch.resident // spec.compute_units))
@@ -428,8 +429,7 @@ def launch_detail(
         listing=listing,
         texts=code.texts,
         line_of=line_of,
-        lines=lines,
-        lds=lds_uses(launch.waves, lines, prog, listing),
+        lds=lds_uses(launch.waves, line_of, prog, listing),
         footprint=footprint,
         detailed=min(each, _ROUNDS * resident),
         resident=resident,
@@ -439,26 +439,29 @@ def launch_detail(
 
 
 def _recorded(
+    launch: RecordedLaunch,
     groups: Sequence[Sequence[int]],
-    lines: Sequence[npt.NDArray[np.int32]],
+    line_of: npt.NDArray[np.int32],
     uses: Sequence[LdsUse | None],
 ) -> list[list[WaveStream]]:
-    """Return the waves of each recorded workgroup, both in order."""
-    return [
-        [WaveStream(lines[at], 0, cycles=_in_stream(uses[at], len(lines[at]))) for at in group]
-        for group in groups
-    ]
+    """Return the waves of some recorded workgroups, both in order."""
+
+    def stream(at: int) -> WaveStream:
+        line = line_of[launch.waves[at].line]
+        return WaveStream(line, 0, cycles=_in_stream(uses[at], len(line)))
+
+    return [[stream(at) for at in group] for group in groups]
 
 
 def _accesses(
     launch: RecordedLaunch,
     groups: Sequence[Sequence[int]],
-    lines: Sequence[npt.NDArray[np.int32]],
+    line_of: npt.NDArray[np.int32],
     listing: Sequence[Instruction],
 ) -> list[list[Accesses]]:
     def ops(at: int) -> list[str]:
-        places = launch.waves[at].memory[:, 0]
-        return [listing[line].op for line in lines[at][places].tolist()]
+        wave = launch.waves[at]
+        return [listing[line].op for line in line_of[wave.slot_at(wave.memory[:, 0])].tolist()]
 
     return [[accesses_of(launch.waves[at], ops(at)) for at in group] for group in groups]
 

@@ -12,8 +12,10 @@ import numpy.typing as npt
 
 from cklang.emulator.library import load, packed_records
 from cklang.errors import error
+from cklang.forks import cached_property
 
 __all__ = [
+    "LANE_PIECE",
     "MEMORY_LINE",
     "Reader",
     "RecordedLaunch",
@@ -35,30 +37,103 @@ SEGMENT_BYTES = 64
 """Addresses of global memory are recorded in pieces of so many bytes."""
 _ALIGNED = 8
 """Bytes of which texts and arrays in a recording take a multiple."""
+LANE_PIECE = np.dtype(
+    [("access", "u4"), ("lane", "u4"), ("at", "u8"), ("bytes", "u4"), ("skip", "u4")]
+)
+"""``LaneRecord`` of ``checks/recording.h``: the number of an access, the lane, its address, how many
+bytes, and how many bytes of the lane's registers come before them."""
 Words = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.uint64]
+LanePieces = npt.NDArray[np.void]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordedWave:
-    """What one wave executed."""
+    """What one wave executed: stretches of instructions, one after the other.
+
+    Example:
+        >>> words, twice = (lambda *row: np.array(row, np.uint32)), np.array([64, 64], np.uint8)
+        >>> none = words()
+        >>> wave = RecordedWave(
+        ...     0, 0, stretches=words(1, 0), enabled=twice, begins=words(0, 2), slots=words(0, 1, 8),
+        ...     lds=none, patterns=none, memory=none, segments=none.astype(np.uint64))
+        >>> wave.line.tolist(), wave.slot_at(words(0, 2)).tolist()
+        ([8, 0, 1], [8, 1])
+    """
 
     workgroup: int
     wave: int
     """Its number in the workgroup."""
-    line: Words
-    """Dwords from the start of the code, of each executed instruction, [instruction]."""
-    lanes: npt.NDArray[np.uint8]
-    """Enabled lanes, [instruction]."""
+    stretches: Words
+    """Numbers of the stretches that it executed, [execution]."""
+    enabled: npt.NDArray[np.uint8]
+    """Lanes that take part, [execution]."""
+    begins: Words
+    """The first instruction of each stretch, an index of ``slots``, [stretch]."""
+    slots: Words
+    """Dwords from the start of the code of the instructions of all stretches."""
     lds: Words
     """LDS operations that have addresses: their pattern, and how many bytes further on they are,
     [operation, (pattern, shift)]."""
     patterns: Words
     """Byte addresses of lanes; ``DISABLED`` for those that take no part, [pattern, lane]."""
     memory: Words
-    """Accesses to global memory, [access, (place in ``line``, bytes, segments)]."""
+    """Accesses to global memory, [access, (place among the executed instructions, bytes,
+    segments)]."""
     segments: Counts
     """Addresses of the segments of all accesses, one after the other, over ``SEGMENT_BYTES``."""
+    shown: LanePieces = field(default_factory=lambda: np.zeros(0, LANE_PIECE))
+    """What each lane accesses, of the first execution of each instruction of global memory."""
+
+    @cached_property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Instructions of each stretch, [stretch]."""
+        return np.diff(self.begins, append=len(self.slots)).astype(np.int64)
+
+    @cached_property
+    def starts(self) -> npt.NDArray[np.int64]:
+        """The place of each executed stretch's first instruction, [execution]."""
+        lengths = self.lengths[self.stretches]
+        return np.cumsum(lengths) - lengths
+
+    @cached_property
+    def executed(self) -> int:
+        """Instructions."""
+        return int(self.lengths[self.stretches].sum())
+
+    @cached_property
+    def line(self) -> Words:
+        """Dwords from the start of the code, of each executed instruction, [instruction]."""
+        lengths = self.lengths[self.stretches]
+        within = np.arange(self.executed) - np.repeat(self.starts, lengths)
+        return self.slots[np.repeat(self.begins[self.stretches], lengths) + within]
+
+    @cached_property
+    def lanes(self) -> npt.NDArray[np.uint8]:
+        """Enabled lanes, [instruction]."""
+        return np.repeat(self.enabled, self.lengths[self.stretches])
+
+    @property
+    def first_slots(self) -> Words:
+        """Dwords from the start of the code of each executed stretch's first instruction.
+
+        An instruction that accesses memory is a stretch of its own.
+        """
+        return self.slots[self.begins][self.stretches]
+
+    def slot_at(self, place: npt.NDArray[np.integer]) -> Words:
+        """Return the dwords from the start of the code of some executed instructions."""
+        run = np.searchsorted(self.starts, place, side="right") - 1
+        return self.slots[self.begins[self.stretches[run]] + (place - self.starts[run])]
+
+    def sums(self, weights: npt.NDArray[np.generic] | None = None) -> npt.NDArray[np.float64]:
+        """Return how often each instruction of ``slots`` was executed, or the sum of weights.
+
+        Args:
+            weights: Of each execution of a stretch, [execution].
+        """
+        each = np.bincount(self.stretches, weights, len(self.begins))
+        return np.repeat(each, self.lengths)
 
     @property
     def lds_address(self) -> Words:
@@ -273,10 +348,18 @@ def _wave(reader: Reader) -> RecordedWave:
     return RecordedWave(
         workgroup=reader.number(),
         wave=reader.number(),
-        line=_words(reader),
-        lanes=reader.array(np.uint8).astype(np.uint8, copy=False),
+        stretches=_words(reader),
+        enabled=reader.array(np.uint8).astype(np.uint8, copy=False),
+        begins=_words(reader),
+        slots=_words(reader),
         lds=_rows(reader, 2),
         patterns=_words(reader).reshape(-1, LANES),
         memory=_rows(reader, 3),
         segments=_counts(reader),
+        shown=_pieces(reader),
     )
+
+
+def _pieces(reader: Reader) -> LanePieces:
+    words = reader.array(np.uint64, LANE_PIECE.itemsize // _ALIGNED * reader.number())
+    return words.view(LANE_PIECE)

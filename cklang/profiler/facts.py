@@ -100,8 +100,8 @@ def facts_of(detail: LaunchDetail) -> LaunchFacts:
     """Return what a launch did, by line of its listing."""
     count = len(detail.listing)
     sums = {name: np.zeros(count) for name in _SAMPLED}
-    for wave, line, use in zip(detail.launch.waves, detail.lines, detail.lds, strict=True):
-        _add_wave(sums, line, wave, use)
+    for wave, use in zip(detail.launch.waves, detail.lds, strict=True):
+        _add_wave(sums, detail.line_of, wave, use)
     return LaunchFacts(
         detail=detail,
         executed=_executed(detail),
@@ -128,26 +128,28 @@ def _executed(detail: LaunchDetail) -> Floats:
 
 
 def _add_wave(
-    sums: dict[str, Floats], line: npt.NDArray[np.int32], wave: RecordedWave, use: LdsUse | None
+    sums: dict[str, Floats],
+    line_of: npt.NDArray[np.int32],
+    wave: RecordedWave,
+    use: LdsUse | None,
 ) -> None:
     count = len(sums["sampled"])
 
-    def add(name: str, at: npt.NDArray[np.int32], values: npt.NDArray[np.generic]) -> None:
+    def add(
+        name: str, at: npt.NDArray[np.int32], values: npt.NDArray[np.generic] | None = None
+    ) -> None:
         sums[name] += np.bincount(at, values, count)
 
-    sampled = np.bincount(line, minlength=count)
-    sums["sampled"] += sampled
-    if len(line) and wave.lanes.min() == wave.lanes.max():
-        sums["lanes"] += sampled * float(wave.lanes[0])
-    else:
-        add("lanes", line, wave.lanes)
-    at = line[wave.memory[:, 0]]
-    sums["accesses"] += np.bincount(at, minlength=count)
+    line = line_of[wave.slots]
+    add("sampled", line, wave.sums())
+    add("lanes", line, wave.sums(wave.enabled))
+    at = line_of[wave.slot_at(wave.memory[:, 0])]
+    add("accesses", at)
     add("bytes", at, wave.memory[:, 1])
     add("segments", at, wave.memory[:, 2])
     if use is not None:
-        add("conflicts", line[use.place], use.conflicts)
-        add("lds_cycles", line[use.place], use.cycles)
+        add("conflicts", use.line, use.conflicts)
+        add("lds_cycles", use.line, use.cycles)
 
 
 def distinct_bytes(launch: RecordedLaunch) -> int:

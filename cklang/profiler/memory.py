@@ -92,7 +92,7 @@ def _in_turns(waves: list[RecordedWave]) -> _Accesses:
     turn = np.concatenate([np.arange(len(each)) for each in counts])
     order = np.argsort(turn, kind="stable")
     return _Accesses(
-        np.concatenate([wave.line[wave.memory[:, 0]] for wave in waves])[order],
+        np.concatenate([wave.slot_at(wave.memory[:, 0]) for wave in waves])[order],
         (np.cumsum(count) - count)[order],
         count[order],
         np.concatenate([wave.segments for wave in waves]),

@@ -6,14 +6,19 @@
 ``--ck-emulate`` lets everything that would run on a GPU run on an emulated one, in processes that
 tests start too. ``--ck-sanitize`` checks every kernel; a test that launches one with a mistake
 fails with the report, though it may not have looked at its results, and the device works again for
-the next test. The fixture ``ck_device`` is the name of the device.
+the next test. The fixture ``ck_device`` is the name of the device. ``--ck-profile FOLDER`` profiles
+the launches of each test's process on emulated GPUs: the folder gets a report for each test that
+launches a kernel, and a table of all kernels comes at the end.
 """
 
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +28,9 @@ from cklang.device.device import target_of
 
 __all__ = ["ck_device"]
 
-_EMULATE, _SANITIZE = "--ck-emulate", "--ck-sanitize"
+_EMULATE, _SANITIZE, _PROFILE = "--ck-emulate", "--ck-sanitize", "--ck-profile"
+_KERNELS = "cklang kernels"
+"""The property of a test's report that holds its kernels."""
 _BEFORE = pytest.StashKey[dict[str, str | None]]()
 
 
@@ -38,6 +45,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="CHECKS",
         help="check every kernel on emulated GPUs: all, or words of "
         f"{', '.join((*knobs.SANITIZERS, *knobs.SPECIAL_SANITIZERS))} separated by commas",
+    )
+    group.addoption(
+        _PROFILE,
+        metavar="FOLDER",
+        type=Path,
+        help="profile the kernels of each test on emulated GPUs: a report for each test, and a "
+        "table at the end",
     )
 
 
@@ -72,7 +86,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Fail a test that leaves a failed device behind, and let the device work again."""
     before = _faults(item.config)
     try:
-        outcome = yield
+        with _profiled(item):
+            outcome = yield
     finally:
         after = _faults(item.config)
         _reset(after)
@@ -80,6 +95,52 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     if new:
         pytest.fail("\n".join(["a kernel has failed:", *new]), pytrace=False)
     return outcome
+
+
+@contextmanager
+def _profiled(item: pytest.Item) -> Iterator[None]:
+    """Profile what a test launches, if that was asked for."""
+    folder: Path | None = item.config.getoption(_PROFILE)
+    if folder is None:
+        yield
+        return
+    from cklang.profiler.session import profile
+
+    with profile() as profiled:
+        yield
+    if len(profiled):
+        folder.mkdir(parents=True, exist_ok=True)
+        name = re.sub(r"[^\w.-]+", "_", item.nodeid.rpartition("/")[2])
+        profiled.save(folder / f"{name}.html")
+        rows = [(row.kernel, row.gpu, row.launches, row.us) for row in profiled.kernels]
+        item.user_properties.append((_KERNELS, rows))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the kernels of all tests, those that take longest first."""
+    folder: Path | None = terminalreporter.config.getoption(_PROFILE)
+    if folder is None:
+        return
+    from cklang.profiler.text import table
+
+    sums: dict[tuple[str, str], tuple[int, float, str, float]] = {}
+    for report in terminalreporter.getreports("passed"):
+        for name, rows in report.user_properties:
+            for kernel, gpu, launches, us in rows if name == _KERNELS else ():
+                count, total, longest, most = sums.get((kernel, gpu), (0, 0.0, "", 0.0))
+                if us > most:
+                    longest, most = report.nodeid, us
+                sums[kernel, gpu] = (count + launches, total + us, longest, most)
+    ordered = sorted(sums.items(), key=lambda each: -each[1][1])
+    every = sum(row[1] for row in sums.values()) or 1.0
+    terminalreporter.section(f"kernels by the clock; reports in {folder}")
+    head = ["kernel", "GPU", "launches", "µs", "share", "longest in"]
+    rows = [
+        [kernel, gpu, str(count), f"{us:.2f}", f"{us / every:.1%}", longest]
+        for (kernel, gpu), (count, us, longest, _) in ordered
+    ]
+    for line in table(head, rows) if rows else ["no test launched a kernel on an emulated GPU"]:
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture

@@ -50,8 +50,10 @@ def test_a_listing_goes_on_behind_the_fill_between_two_kernels() -> None:
     wave = RecordedWave(
         0,
         0,
-        line=np.array([64, 65], np.uint32),
-        lanes=none.astype(np.uint8),
+        stretches=np.array([0], np.uint32),
+        enabled=np.array([64], np.uint8),
+        begins=np.array([0], np.uint32),
+        slots=np.array([64, 65], np.uint32),
         lds=none.reshape(0, 2),
         patterns=none.reshape(0, 64),
         memory=none.reshape(0, 3),

@@ -122,3 +122,19 @@ def test_a_mistake_fails_the_test_that_made_it(pytester: pytest.Pytester) -> Non
     checked = run(pytester, "--ck-sanitize", "waits")
     checked.assert_outcomes(passed=1, failed=1)
     checked.stdout.fnmatch_lines(["*a kernel has failed:", "*missing wait: global_store_dword*"])
+
+
+@pytest.mark.usefixtures("emulator")
+def test_each_test_is_profiled(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(_KERNELS + "\ndef test_c_nothing():\n    pass\n")
+    result = run(pytester, "--ck-profile", "profiles")
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(
+        ["kernel * GPU * launches * longest in", "early * gfx* 1 *test_a_early"]
+    )
+    reports = sorted(path.name for path in (pytester.path / "profiles").iterdir())
+    assert [name.partition("py_")[2] for name in reports] == [
+        "test_a_early.html",
+        "test_b_right.html",
+    ]
+    assert "<h2>early</h2>" in (pytester.path / "profiles" / reports[0]).read_text()

@@ -77,20 +77,23 @@ u32 number_of_debug(std::vector<std::unique_ptr<DebugInformation>>& all, const C
 void pack(const WaveRecord& wave, Packer& out) {
   out.number(wave.workgroup);
   out.number(wave.wave);
-  out.array(wave.lines);
+  out.array(wave.stretches);
   out.array(wave.lanes);
+  out.array(wave.begins);
+  out.array(wave.slots);
   out.array(wave.local);
   out.array(wave.patterns);
   out.array(wave.memory);
   out.array(wave.segments);
+  out.array(wave.shown);
 }
 
 /// About as many as a record takes.
 size_t bytes_of(const LaunchRecord& launch) {
   size_t bytes = launch.code.size() + 8 * launch.executed.size() + 16 * launch.sources.size() + (64 << 10);
   for (const auto& wave : launch.waves) {
-    bytes += 5 * wave->lines.size() + 12 * wave->memory.size() + 8 * wave->segments.size();
-    bytes += 8 * wave->local.size() + 4 * wave->patterns.size() + 64;
+    bytes += 5 * wave->stretches.size() + 4 * (wave->begins.size() + wave->slots.size()) + 24 * wave->shown.size() + 12 * wave->memory.size() + 8 * wave->segments.size();
+    bytes += 8 * wave->local.size() + 4 * wave->patterns.size() + 128;
   }
   return bytes;
 }
@@ -130,11 +133,25 @@ void pack_facts(const LaunchRecord& launch, Packer& out) {
   out.array(launch.sources);
 }
 
+u32 WaveRecord::number_of(const Stretch& stretch) {
+  const u32 slot = stretch.first->slot;
+  if (slot >= newest_stretch_.size()) newest_stretch_.resize(slot + 1);
+  Number& newest = newest_stretch_[slot];
+  if (newest.stretch == &stretch) return newest.number;
+  const auto [known, fresh] = numbers_.try_emplace(&stretch, static_cast<u32>(begins.size()));
+  if (fresh) {
+    begins.push_back(static_cast<u32>(slots.size()));
+    for (u32 n = 0; n < stretch.count; ++n) slots.push_back(stretch.first[n].slot);
+  }
+  newest = {&stretch, known->second};
+  return known->second;
+}
+
 void WaveRecord::before(Wave& w, const Stretch& stretch) {
-  const u32 place = static_cast<u32>(lines.size());
-  lines.resize(place + stretch.count);
-  for (u32 n = 0; n < stretch.count; ++n) lines[place + n] = stretch.first[n].slot;
-  lanes.resize(place + stretch.count, static_cast<u8>(__builtin_popcountll(w.exec())));
+  stretches.push_back(number_of(stretch));
+  lanes.push_back(static_cast<u8>(__builtin_popcountll(w.exec())));
+  const u32 place = executed_;
+  executed_ += stretch.count;
   if (stretch.plain) return;
   note_global(w, *stretch.first, place);
   note_local(w, *stretch.first);
@@ -143,8 +160,11 @@ void WaveRecord::before(Wave& w, const Stretch& stretch) {
 void WaveRecord::note_global(Wave& w, const Code& c, u32 place) {
   const size_t first = segments.size();
   u32 bytes = 0;
+  const bool show = accesses_global(*c.inst) && slots_shown_.insert(c.slot).second;
+  const u32 number = static_cast<u32>(memory.size());
   each_global_piece(w, c, [&](const GlobalPiece& piece) {
     bytes += piece.bytes;
+    if (show && piece.lane >= 0) shown.push_back({number, static_cast<u32>(piece.lane), piece.at, piece.bytes, piece.skip});
     for (u64 at = piece.at >> kSegmentShift; at <= (piece.at + piece.bytes - 1) >> kSegmentShift; ++at) {
       if (segments.size() > first && segments.back() == at) continue;
       const auto begin = segments.begin() + static_cast<i64>(first);

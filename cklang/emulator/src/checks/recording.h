@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,14 @@ struct MemoryRecord {
   u32 segments;  // pieces of 64 bytes that they are in, each counted once
 };
 
+/// What one lane of a vector access accesses.
+struct LaneRecord {
+  u32 access;  // its number in `WaveRecord::memory`
+  u32 lane;
+  u64 at;
+  u32 bytes, skip;  // skip: bytes before it in the lane's registers
+};
+
 /// The addresses of one operation of the LDS: those of a row of `WaveRecord::patterns`, so many bytes on.
 struct LocalRecord {
   u32 pattern, shift;
@@ -36,19 +45,31 @@ struct Stretch;
 struct WaveRecord {
   u32 wave = 0;
   u64 workgroup = 0;
-  std::vector<u32> lines;    // dwords from the start of the code, of each executed instruction
-  std::vector<u8> lanes;     // that are enabled, of each executed instruction
+  std::vector<u32> stretches;  // that were executed, one after the other: numbers in `begins`
+  std::vector<u8> lanes;       // that were enabled, of each executed stretch
+  std::vector<u32> begins;     // of each stretch, its first instruction in `slots`
+  std::vector<u32> slots;      // dwords from the start of the code, of the instructions of each stretch
   std::vector<LocalRecord> local;  // of each LDS operation with addresses
   std::vector<u32> patterns;       // rows of 64 addresses, ~0 where a lane is disabled
   std::vector<MemoryRecord> memory;
   std::vector<u64> segments;  // of all of `memory`, one after the other: addresses over 64
+  std::vector<LaneRecord> shown;  // of the first execution of each instruction
 
   /// Notes a stretch that is about to be executed, whole.
   void before(Wave& wave, const Stretch& stretch);
 
  private:
+  struct Number {
+    const Stretch* stretch = nullptr;
+    u32 number = 0;
+  };
+  u32 number_of(const Stretch& stretch);
   void note_global(Wave& wave, const Code& code, u32 place);
   void note_local(const Wave& wave, const Code& code);
+  u32 executed_ = 0;           // instructions
+  std::vector<Number> newest_stretch_;  // by the slot of its first instruction
+  std::map<const Stretch*, u32> numbers_;
+  std::set<u32> slots_shown_;  // of instructions whose lanes are in `shown`
   std::map<u32, u32> newest_;  // pattern of each instruction of the LDS, by its slot
 };
 

@@ -261,7 +261,7 @@ def lds_uses(
         prog: The costs.
         listing: The instructions.
     """
-    is_lds = np.array([instruction.op.startswith("ds_") for instruction in listing])
+    is_lds = prog.unit == UNITS.index("lds")
     first = [line_of[wave.first_slots] for wave in waves]
     runs = [np.flatnonzero(is_lds[line]) for line in first]
     places = [wave.starts[run] for wave, run in zip(waves, runs, strict=True)]
@@ -297,30 +297,38 @@ def _lds_cycles(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return cycles and conflicts of LDS operations, [operation], from their lanes' addresses.
 
-    Lanes that access the same pattern, a multiple of the access's width further on, take as long.
-    What is read returns while the banks serve the next phase, so passes of a read cost what they
-    take longer than the return; those of writes and atomics come on top.
+    A pattern belongs to one instruction. Lanes that access it a multiple of the access's width
+    further on take as long. What is read returns while the banks serve the next phase, so passes
+    of a read cost what they take longer than the return; those of writes and atomics come on top.
     """
-    cycles = np.zeros(len(line), np.int64)
-    conflicts = np.zeros(len(line), np.int64)
+    key = pattern * _SHIFTS + shift % _SHIFTS
+    cycles = np.zeros(len(patterns) * _SHIFTS, np.int64)
+    conflicts = np.zeros(len(cycles), np.int64)
+    cycles[key] = 1
+    kinds = np.flatnonzero(cycles)
+    line_of_pattern = np.zeros(len(patterns), np.int32)
+    line_of_pattern[pattern] = line
+    line_of_kind = line_of_pattern[kinds // _SHIFTS]
     enabled = np.count_nonzero(patterns != DISABLED, axis=1)
-    for number in np.unique(line):
-        rows = np.flatnonzero(line == number)
+    for number in np.unique(line_of_kind):
+        of_line = kinds[line_of_kind == number]
+        which, further = of_line // _SHIFTS, (of_line % _SHIFTS).astype(np.uint32)
         op = listing[number].op
         direction = "write" if re.match(r"ds_(write|store)", op) else "read"
         width = width_of(prog.constants, direction, lane_bytes(op))
-        apart = max(1, width.bytes // _WORD) * _WORD
-        kinds, kind = np.unique(pattern[rows] * apart + shift[rows] % apart, return_inverse=True)
-        which, further = kinds // apart, (kinds % apart).astype(np.uint32)
         passes = pass_counts(width, shifted(patterns[which], further)).sum(1)
         phases = -(-enabled[which] // width.lanes)
         further_passes = np.maximum(0, passes - phases)
         busy = prog.ops[number].busy
         returned = np.maximum(busy, phases + further_passes)
-        conflicts[rows] = further_passes[kind]
         is_read = re.match(r"ds_(read|load)", op)
-        cycles[rows] = (returned if is_read else busy + further_passes)[kind]
-    return cycles, conflicts
+        conflicts[of_line] = further_passes
+        cycles[of_line] = returned if is_read else busy + further_passes
+    return cycles[key], conflicts[key]
+
+
+_SHIFTS = 48
+"""A multiple of the width of each access to the LDS, in bytes."""
 
 
 def _in_stream(use: LdsUse | None, count: int) -> npt.NDArray[np.int32] | None:

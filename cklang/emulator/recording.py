@@ -40,8 +40,8 @@ _ALIGNED = 8
 LANE_PIECE = np.dtype(
     [("access", "u4"), ("lane", "u4"), ("at", "u8"), ("bytes", "u4"), ("skip", "u4")]
 )
-"""``LaneRecord`` of ``checks/recording.h``: the number of an access, the lane, its address, how many
-bytes, and how many bytes of the lane's registers come before them."""
+"""``LaneRecord`` of ``checks/recording.h``: the number of an access, the lane, its address, how
+many bytes, and how many bytes of the lane's registers come before them."""
 Words = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.uint64]
 LanePieces = npt.NDArray[np.void]
@@ -55,8 +55,9 @@ class RecordedWave:
         >>> words, twice = (lambda *row: np.array(row, np.uint32)), np.array([64, 64], np.uint8)
         >>> none = words()
         >>> wave = RecordedWave(
-        ...     0, 0, stretches=words(1, 0), enabled=twice, begins=words(0, 2), slots=words(0, 1, 8),
-        ...     lds=none, patterns=none, memory=none, segments=none.astype(np.uint64))
+        ...     0, 0, stretches=words(1, 0), enabled=twice, begins=words(0, 2),
+        ...     slots=words(0, 1, 8), lds=none, patterns=none, memory=none,
+        ...     segments=none.astype(np.uint64))
         >>> wave.line.tolist(), wave.slot_at(words(0, 2)).tolist()
         ([8, 0, 1], [8, 1])
     """

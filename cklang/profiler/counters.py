@@ -147,7 +147,8 @@ def counted(facts: LaunchFacts, requests: CacheRequests | None) -> tuple[Counter
         facts: What it did.
         requests: Of its L1 caches.
     """
-    ops = [instruction.op for instruction in facts.detail.listing]
+    executed = np.flatnonzero(facts.executed).tolist()
+    ops = {line: facts.detail.listing[line].op for line in executed}
     launch = facts.detail.launch
     counters = [
         Counter("SQ_WAVES", facts.waves, "executed"),
@@ -174,21 +175,21 @@ def timed(facts: LaunchFacts, cycles: float) -> tuple[Counter, ...]:
     return (Counter("GRBM_GUI_ACTIVE", cycles, "timed"), *_of_cycles(facts))
 
 
-def _of_instructions(facts: LaunchFacts, ops: list[str]) -> list[Counter]:
+def _of_instructions(facts: LaunchFacts, ops: dict[int, str]) -> list[Counter]:
     by_op: dict[str, float] = {}
-    for line in np.flatnonzero(facts.executed).tolist():
-        by_op[ops[line]] = by_op.get(ops[line], 0.0) + float(facts.executed[line])
+    for line, op in ops.items():
+        by_op[op] = by_op.get(op, 0.0) + float(facts.executed[line])
     return [
         Counter(name, float(sum(by_op[op] for op in by_op if counts(op))), "executed")
         for name, counts in _EXECUTED.items()
     ]
 
 
-def _of_matrices(facts: LaunchFacts, ops: list[str]) -> list[Counter]:
+def _of_matrices(facts: LaunchFacts, ops: dict[int, str]) -> list[Counter]:
     flops = dict.fromkeys(MATRIX_TYPES, 0.0)
     busy = 0.0
-    for line in np.flatnonzero(facts.executed):
-        shape = matrix_shape(ops[line])
+    for line, op in ops.items():
+        shape = matrix_shape(op)
         if shape is None:
             continue
         kind = shape.dtype.upper().removesuffix("_1K").replace("FP8", "F8").replace("BF8", "F8")

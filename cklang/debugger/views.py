@@ -14,9 +14,9 @@ from cklang.debugger.breakpoints import parse_breakpoint
 from cklang.debugger.code import Code
 from cklang.debugger.expressions import Reader, Registers
 from cklang.debugger.session import Session
-from cklang.debugger.tiles import Fragment, MatrixInstruction, holder, matrix_instruction
 from cklang.debugger.values import decoded, format_of, tensor_text
 from cklang.debugger.wire import Reason, Stop, WaveState
+from cklang.emulator.fragments import Fragment, MatrixInstruction, holder, matrix_instruction
 from cklang.emulator.recording import RecordedLaunch
 from cklang.errors import error
 from cklang.profiler.source import Place

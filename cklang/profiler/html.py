@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A profile as one HTML file: text, tables and plots, without scripts and without the network."""
+"""A profile as one HTML file: text, tables and plots, without the network."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from cklang.profiler.counters import ABSENT
 from cklang.profiler.model import InstructionProfile, LaunchProfile, grid_text, kernel_rows
 from cklang.profiler.style import COLOURS
 from cklang.profiler.text import error_text, load_text, unknown_text
+from cklang.profiler.tile_pictures import legend, picture
+from cklang.profiler.tiles import text_of, tile_steps
 
 __all__ = ["embedded", "report"]
 
@@ -29,9 +31,17 @@ code,td.text{font-family:ui-monospace,monospace;font-size:12px}
 svg{max-width:100%;height:auto;font:11px system-ui,sans-serif;fill:currentColor}
 .roof{stroke:var(--roof);stroke-width:2}.axis{stroke:var(--note)}.point{fill:var(--mark)}
 .key span{display:inline-block;width:10px;height:10px;margin:0 4px 0 12px}
-.note{color:var(--note)}details{margin:8px 0}
+.note{color:var(--note)}details{margin:8px 0}figure{margin:8px 0}figcaption{margin-bottom:6px}
+.tiles input{width:420px;max-width:100%}
 """
 )
+_SCRIPT = """
+document.querySelectorAll('.tiles').forEach(box => {
+  const slider = box.querySelector('input'), steps = box.querySelectorAll('figure');
+  slider.oninput = () => steps.forEach((step, at) => { step.hidden = at !== +slider.value; });
+});
+"""
+"""Shows the step of the slider; without scripts the first one stands there."""
 _MOST_LINES = 40
 
 
@@ -62,7 +72,7 @@ def report(launches: Sequence[LaunchProfile]) -> str:
         ]
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Profile</title>'
-        f"<style>{_STYLE}</style></head><body>{''.join(body)}</body></html>\n"
+        f"<style>{_STYLE}</style></head><body>{''.join(body)}<script>{_SCRIPT}</script></body></html>\n"
     )
 
 
@@ -97,6 +107,8 @@ def _launch(launch: LaunchProfile) -> Iterator[str]:
     yield plots.roofline([launch])
     yield "<h3>Busy share of each unit</h3>"
     yield plots.bars([(e.name, e.share, "#30638e") for e in launch.limits], "Busy units")
+    yield "<h3>Memory chart</h3>"
+    yield plots.memory_chart(launch)
     yield "<h3>Why waves do not issue</h3>"
     rows = [(name, share, plots.COLOURS[name]) for name, share in launch.lost.items()]
     yield plots.bars(rows, "Cycles without issue")
@@ -105,7 +117,23 @@ def _launch(launch: LaunchProfile) -> Iterator[str]:
     yield "<h3>Timeline of a compute unit</h3>"
     yield _key(launch)
     yield plots.timeline(launch)
+    yield from _tiles(launch)
     yield from _tables(launch)
+
+
+def _tiles(launch: LaunchProfile) -> Iterator[str]:
+    steps = tile_steps(launch)
+    yield "<h3>Who holds what</h3>"
+    if not steps:
+        yield "<p>No lane accesses memory.</p>"
+        return
+    yield legend(steps)
+    yield '<div class="tiles"><label>Step <input type="range" min="0" value="0" '
+    yield f'max="{len(steps) - 1}"></label>'
+    for at, step in enumerate(steps):
+        yield f"<figure{' hidden' if at else ''}><figcaption><code>{escape(text_of(step))}</code>"
+        yield f"</figcaption>{picture(step)}</figure>"
+    yield "</div>"
 
 
 def _key(launch: LaunchProfile) -> str:

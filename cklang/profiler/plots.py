@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from cklang.profiler.model import LaunchProfile
 from cklang.profiler.timeline import Span, unit_spans, wave_tracks
 
-__all__ = ["COLOURS", "bars", "occupancy", "roofline", "timeline"]
+__all__ = ["COLOURS", "bars", "memory_chart", "occupancy", "roofline", "timeline"]
 
 COLOURS = {
     "": "#4c8c4a",
@@ -157,6 +158,73 @@ def _merged(spans: Sequence[Span], scale: float) -> Iterator[tuple[float, float,
         cycles[span.reason] = cycles.get(span.reason, 0) + span.cycles
     if cycles:
         yield begin, max(end - begin, 0.5), max(cycles, key=lambda name: cycles[name])
+
+
+@dataclass(frozen=True, slots=True)
+class _Flow:
+    """What moves between two levels of memory."""
+
+    level: str
+    reads: str
+    writes: str
+
+
+def _size(count: float) -> str:
+    """Return bytes with their unit.
+
+    Example:
+        >>> _size(1536), _size(0)
+        ('1.5 KB', '0 B')
+    """
+    power = min(int(math.log(count, 1024)), 4) if count >= 1 else 0
+    return f"{count / 1024**power:.4g} {('B', 'KB', 'MB', 'GB', 'TB')[power]}"
+
+
+def memory_chart(launch: LaunchProfile) -> str:
+    """Return what moves between the lanes of a launch, the LDS, the L1, the L2 and memory."""
+    recorded, requests, facts = launch.detail.launch, launch.requests, launch.facts
+    width, y, box = _WIDTH * 1.4, 30, 100
+
+    def boxed(x: float, top: float, *lines: str) -> list[str]:
+        frame = (
+            f'<rect x="{x:.0f}" y="{top:.0f}" width="{box}" height="44" fill="none" class="axis"/>'
+        )
+        texts = [
+            _text(x + box / 2, top + 18 + 15 * at, line, "middle") for at, line in enumerate(lines)
+        ]
+        return [frame, *texts]
+
+    lds = [launch.counter("SQ_INSTS_LDS"), launch.counter("SQ_LDS_BANK_CONFLICT")]
+    flows = [_Flow("L1", _size(recorded.bytes_loaded), _size(recorded.bytes_stored))]
+    if requests is not None:
+        reads = requests.read_bytes * facts.scale
+        writes = 64 * (requests.writes + requests.atomics) * facts.scale
+        flows.append(_Flow("L2", _size(reads), _size(writes)))
+    total = launch.roofline.bytes
+    behind = _Flow("memory", f"{_size(total)} in all", "")
+    parts = boxed(0, y, "waves", f"{launch.waves}")
+    step = (width - box) / (len(flows) + 1)
+    for at, flow in enumerate((*flows, behind), 1):
+        left, x = (at - 1) * step + box, at * step
+        parts += [
+            *boxed(x, y, flow.level),
+            _line(left + 4, y + 15, x - 4, y + 15, "axis"),
+            _text(
+                (left + x) / 2, y + 10, f"← {flow.reads}" if flow.writes else flow.reads, "middle"
+            ),
+        ]
+        if flow.writes:
+            parts.append(_line(left + 4, y + 30, x - 4, y + 30, "axis"))
+            parts.append(_text((left + x) / 2, y + 44, f"→ {flow.writes}", "middle"))
+    low = y + 100
+    parts += [
+        *boxed(step, low, "LDS", _size(recorded.lds_bytes)),
+        _line(box / 2, y + 48, box / 2, low + 22, "axis"),
+        _line(box / 2, low + 22, step - 4, low + 22, "axis"),
+        _text((box / 2 + step) / 2, low + 16, f"{lds[0]:.0f} instructions", "middle"),
+        _text((box / 2 + step) / 2, low + 38, f"{lds[1]:.0f} conflicts", "middle"),
+    ]
+    return _svg(width, low + 56, parts, "Memory chart")
 
 
 def bars(rows: Sequence[tuple[str, float, str]], title: str) -> str:

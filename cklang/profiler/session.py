@@ -10,9 +10,10 @@ from pathlib import Path
 from cklang.emulator.recording import RecordedLaunch, timing
 from cklang.errors import error
 from cklang.forks import cached_property
-from cklang.profiler import att, html, perfetto, speedscope, tables, text
+from cklang.profiler import att, html, perfetto, speedscope, tables, text, tile_pictures
 from cklang.profiler.advice import Advice, advice_of
 from cklang.profiler.model import KernelRow, LaunchProfile, kernel_rows, launch_profile
+from cklang.profiler.tiles import TileStep, tile_steps
 
 __all__ = ["FORMATS", "Profile", "profile"]
 
@@ -64,6 +65,10 @@ class Profile:
             chosen.append(max(same, key=lambda each: each.us))
         return tuple(chosen)
 
+    def tiles(self, number: int = 0) -> tuple[TileStep, ...]:
+        """Return who holds what in a launch: its accesses and matrix instructions, step by step."""
+        return tile_steps(self.launches[number])
+
     def listing(self, number: int = 0) -> str:
         """Return the instructions of a launch with their numbers, as text."""
         return text.listing_text(self.launches[number])
@@ -77,6 +82,7 @@ class Profile:
         ``.csv``               the instructions
         ``.perfetto.json``     a timeline for ui.perfetto.dev and chrome://tracing
         ``.speedscope.json``   cycles by source line for speedscope.app
+        ``.svg``               who holds what: lanes, registers and bytes, step by step
         ``.txt``               the text of ``print``
         a name without an end  a folder for the viewers of rocprofv3's thread traces
         =====================  ========================================================
@@ -111,12 +117,18 @@ class Profile:
         return iter(self.launches)
 
 
+def _pictures(launches: Sequence[LaunchProfile]) -> str:
+    """Return the tiles of the longest launch."""
+    return tile_pictures.sheet(tile_steps(max(launches, key=lambda launch: launch.us)))
+
+
 FORMATS = {
     ".perfetto.json": perfetto.trace,
     ".speedscope.json": speedscope.document,
     ".json": tables.as_json,
     ".csv": tables.as_csv,
     ".html": html.report,
+    ".svg": _pictures,
     ".txt": text.profile_text,
 }
 """What writes each kind of file; the folder of rocprofv3 has no ending."""

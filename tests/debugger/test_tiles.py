@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from cklang.debugger.tiles import fragment, holder, matrix_instruction
+from cklang.emulator.fragments import fragment, holder, matrix_instruction
 from cklang.errors import CkValueError
 from tests.support.layouts import DATA, Instruction, instructions, layout
 

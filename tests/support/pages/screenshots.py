@@ -54,9 +54,18 @@ class Shot:
     """What is done to the page before."""
 
 
-def _timeline(page: Any) -> None:
-    page.locator("h3", has_text="Timeline of a compute unit").scroll_into_view_if_needed()
-    page.evaluate("() => scrollBy(0, 700)")
+def _stages(page: Any) -> None:
+    page.evaluate("""() => [...document.querySelectorAll('h3')]
+      .find(each => each.innerText === 'Stages of the pipeline').scrollIntoView()""")
+
+
+def _tiles(page: Any) -> None:
+    slider = page.locator(".tiles input")
+    slider.focus()
+    slider.press("ArrowRight")
+    slider.press("ArrowRight")
+    page.evaluate("""() => [...document.querySelectorAll('h3')]
+      .find(each => each.innerText === 'Who holds what').scrollIntoView()""")
 
 
 def _pick(page: Any) -> None:
@@ -77,7 +86,14 @@ SHOTS = (
         page="report.html",
         scheme="dark",
         size=(1200, 900),
-        look=_timeline,
+        look=_stages,
+    ),
+    Shot(
+        picture="profile_tiles",
+        page="report.html",
+        scheme="light",
+        size=(920, 640),
+        look=_tiles,
     ),
     Shot(picture="inspect", page="inspect.html", scheme="dark", size=(1400, 700), look=_pick),
 )

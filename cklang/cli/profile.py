@@ -16,7 +16,7 @@ from pathlib import Path
 from cklang import knobs
 from cklang.emulator.recording import recorded_launches
 from cklang.errors import error
-from cklang.profiler.session import FORMATS, Profile
+from cklang.profiler.session import FORMATS, Profile, ending_of
 
 __all__ = ["add", "run"]
 
@@ -58,6 +58,8 @@ def run(options: argparse.Namespace) -> int:
         raise error("Z010", name="profile", problem="it needs a program to run")
     if options.workgroups < 1:
         raise error("A130", got=options.workgroups)
+    for path in options.output:
+        ending_of(path)  # before the program runs
     with tempfile.TemporaryDirectory() as folder:
         status = _run(options.program, f"{options.workgroups}:{folder}")
         files = sorted(Path(folder).glob("*.records"))

@@ -74,6 +74,16 @@ def advice_of(launch: LaunchProfile) -> tuple[Advice, ...]:
     return tuple(sorted(rows, key=lambda row: -(row.gain or 0.0)))
 
 
+def _count(number: int, what: str) -> str:
+    """Return a number of things.
+
+    Example:
+        >>> _count(1, "workgroup"), _count(2, "workgroup")
+        ('1 workgroup', '2 workgroups')
+    """
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 def _gain(launch: LaunchProfile, us: float) -> float:
     return 1 - us / launch.us if launch.us else 0.0
 
@@ -109,6 +119,8 @@ def _conflicts(launch: LaunchProfile) -> Iterator[Advice]:
         return
     worst = max(launch.instructions, key=lambda row: row.conflicts * row.hits)
     us = launch.us_without(conflicts=False)
+    if _gain(launch, us) < _LEAST_GAIN:
+        return
     yield Advice(
         what=(
             "Lanes conflict in the banks of the LDS: pad the rows, or swizzle the addresses, so "
@@ -139,6 +151,7 @@ def _coalescing(launch: LaunchProfile) -> Iterator[Advice]:
     if not poor:
         return
     worst = max(poor, key=lambda row: row.hits * row.bytes / (row.efficiency or 1.0))
+    timed = "rate_l2" in launch.constants.numbers  # by the addresses of each access
     yield Advice(
         what=(
             "Neighbouring lanes access memory far apart: let them access neighbours, through the "
@@ -146,8 +159,13 @@ def _coalescing(launch: LaunchProfile) -> Iterator[Advice]:
         ),
         evidence=(
             f"{worst.text!r}{_at(worst)} uses {worst.efficiency:.0%} of the 64-byte pieces that it "
-            f"touches (in {len(poor)} such instructions); the clock takes each access as one of "
-            "neighbours, so that its time is too short"
+            f"touches (in {_count(len(poor), 'such instruction')})"
+            + (
+                ""
+                if timed
+                else "; the clock takes each access as one of neighbours, so that its "
+                "time is too short"
+            )
         ),
         us=None,
         gain=None,
@@ -178,7 +196,7 @@ def _grid(launch: LaunchProfile) -> Iterator[Advice]:
     if total < units:
         yield Advice(
             what="The grid is smaller than the GPU: use smaller tiles, or split the work further.",
-            evidence=f"{total} workgroups for {units} compute units",
+            evidence=f"{_count(total, 'workgroup')} for {units} compute units",
             us=None,
             gain=None,
         )

@@ -15,7 +15,7 @@ from cklang.profiler.advice import Advice, advice_of
 from cklang.profiler.model import KernelRow, LaunchProfile, kernel_rows, launch_profile
 from cklang.profiler.tiles import TileStep, tile_steps
 
-__all__ = ["FORMATS", "Profile", "profile"]
+__all__ = ["FORMATS", "Profile", "ending_of", "profile"]
 
 
 class Profile:
@@ -91,9 +91,7 @@ class Profile:
             CkValueError: D020, the name ends otherwise; D021, nothing was launched.
         """
         target = Path(path)
-        ending = next((end for end in FORMATS if target.name.endswith(end)), "")
-        if not ending and target.suffix:
-            raise error("D020", path=str(path), known=", ".join(FORMATS))
+        ending = ending_of(target)
         if not self.recorded:
             raise error("D021")
         if not ending:
@@ -115,6 +113,22 @@ class Profile:
 
     def __iter__(self) -> Iterator[LaunchProfile]:
         return iter(self.launches)
+
+
+def ending_of(path: Path) -> str:
+    """Return the ending that says how a profile is written; empty: as a folder.
+
+    Example:
+        >>> ending_of(Path("t.perfetto.json")), ending_of(Path("folder"))
+        ('.perfetto.json', '')
+
+    Raises:
+        CkValueError: D020, no profile is written to a file of such a name.
+    """
+    ending = next((end for end in FORMATS if path.name.endswith(end)), "")
+    if not ending and path.suffix:
+        raise error("D020", path=str(path), known=", ".join(FORMATS))
+    return ending
 
 
 def _pictures(launches: Sequence[LaunchProfile]) -> str:

@@ -73,6 +73,7 @@ def _sections(launch: LaunchProfile) -> Iterator[str]:
         f"roofline: {roofline.flops_per_second / 1e12:.3g} TFLOP/s, "
         f"{roofline.bytes_per_second / 1e9:.4g} GB/s, {roofline.intensity:.3g} FLOP/byte: "
         f"{roofline.share:.1%} of the {roofline.bound} roof"
+        + (" (the caches behind the L1 serve what memory could not)" if roofline.share > 1 else "")
     )
     units = ", ".join(f"{limit.name} {limit.share:.1%}" for limit in launch.limits)
     yield f"busy: {units}"

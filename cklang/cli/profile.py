@@ -16,6 +16,7 @@ from pathlib import Path
 from cklang import knobs
 from cklang.emulator.recording import recorded_launches
 from cklang.errors import error
+from cklang.lowering import user_places
 from cklang.profiler.session import FORMATS, Profile, ending_of
 
 __all__ = ["add", "run"]
@@ -60,9 +61,12 @@ def run(options: argparse.Namespace) -> int:
         raise error("A130", got=options.workgroups)
     for path in options.output:
         ending_of(path)  # before the program runs
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "records"
+        folder.mkdir()
         status = _run(options.program, f"{options.workgroups}:{folder}")
-        files = sorted(Path(folder).glob("*.records"))
+        user_places.read(user_places.notes_of(str(folder)))
+        files = sorted(folder.glob("*.records"))
         launches = [each for file in files for each in recorded_launches(file.read_bytes())]
     profile = Profile(launches)
     sys.stderr.write(f"{str(profile).rstrip()}\n")

@@ -125,7 +125,8 @@ class RecordedWave:
     def slot_at(self, place: npt.NDArray[np.integer]) -> Words:
         """Return the dwords from the start of the code of some executed instructions."""
         run = np.searchsorted(self.starts, place, side="right") - 1
-        return self.slots[self.begins[self.stretches[run]] + (place - self.starts[run])]
+        slots: Words = self.slots[self.begins[self.stretches[run]] + (place - self.starts[run])]
+        return slots
 
     def sums(self, weights: npt.NDArray[np.generic] | None = None) -> npt.NDArray[np.float64]:
         """Return how often each instruction of ``slots`` was executed, or the sum of weights.

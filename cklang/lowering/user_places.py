@@ -14,7 +14,7 @@ from pathlib import Path
 from cklang import forks, knobs
 from cklang.lowering.places import FILL_NAME
 
-__all__ = ["known", "latest", "note", "notes_of", "translate"]
+__all__ = ["known", "latest", "note", "notes_of", "read", "translate"]
 
 _MOST = 4
 """How many ops with one fill are remembered: the last ones."""
@@ -32,22 +32,35 @@ def note(name: str, places: tuple[str, ...]) -> None:
     """
     if latest(name) == places:
         return
-    if (debugger := knobs.DEBUGGER.get()) is not None:
-        with notes_of(debugger).open("a", encoding="utf-8") as file:
+    profile = knobs.PROFILE.get()
+    asking = (knobs.DEBUGGER.get(), None if profile is None else profile.partition(":")[2])
+    for other in filter(None, asking):
+        with notes_of(other).open("a", encoding="utf-8") as file:
             file.write(f"{json.dumps([name, places])}\n")
     with _lock:
         others = tuple(each for each in _known.get(name, ()) if each != places)
         _known[name] = (*others, places)[-_MOST:]
 
 
-def notes_of(socket: str) -> Path:
-    """Return the file in which the processes of a debugger note places, a line of JSON each.
+def notes_of(other: str) -> Path:
+    """Return the file in which processes note places for another one, a line of JSON each.
+
+    Args:
+        other: The socket of a debugger, or the folder of the records of a profile.
 
     Example:
         >>> notes_of("/tmp/debug/socket").name
         'socket.places'
     """
-    return Path(f"{socket}.places")
+    return Path(f"{other}.places")
+
+
+def read(file: Path) -> None:
+    """Remember the places that other processes have noted."""
+    if file.is_file():
+        for line in file.read_text(encoding="utf-8").splitlines():
+            name, places = json.loads(line)
+            note(name, tuple(places))
 
 
 def latest(name: str) -> tuple[str, ...]:

@@ -22,7 +22,11 @@ Table: TypeAlias = Mapping[str, tuple[str, ...]]
 """For each module those that it imports in functions."""
 
 START_UP: Table = {
-    "cklang.testing.pytest_plugin": ("cklang.emulator",),
+    "cklang.testing.pytest_plugin": (
+        "cklang.emulator",
+        "cklang.profiler.session",
+        "cklang.profiler.text",
+    ),
     "cklang.build.builder": (
         "cklang.build.code_object",
         "cklang.build.steps",

@@ -14,6 +14,7 @@ import cklang as ck
 from cklang.cli.main import main
 from cklang.clock.native import REASONS
 from cklang.errors import CkValueError
+from cklang.lowering import user_places
 from cklang.profiler.advice import advice_of
 from cklang.profiler.memory import CacheRequests
 from cklang.profiler.session import Profile
@@ -114,6 +115,18 @@ def test_the_command_profiles_a_program(
     assert "s_endpgm" in captured.err
     (launch,) = json.loads(report.read_text())["launches"]
     assert (launch["kernel"], launch["groups"]) == ("transpose", [2, 2, 1])
+
+
+def test_lines_of_an_op_in_another_process_are_the_users(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A process that is profiled leaves the places of its fills to the one that prints them."""
+    name, place = "ck_fill_00c0ffee00c0ffee", "model.py:12"
+    script = f"from cklang.lowering import user_places; user_places.note({name!r}, ({place!r},))"
+    assert user_places.translate(f"{name}:1") == f"{name}:1"
+    assert main(["profile", sys.executable, "-c", script]) == 0
+    assert "nothing was launched" in capsys.readouterr().err
+    assert user_places.translate(f"{name}:1") == place
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,8 @@ class RecordedWave:
         """Dwords from the start of the code, of each executed instruction, [instruction]."""
         lengths = self.lengths[self.stretches]
         within = np.arange(self.executed) - np.repeat(self.starts, lengths)
-        return self.slots[np.repeat(self.begins[self.stretches], lengths) + within]
+        line: Words = self.slots[np.repeat(self.begins[self.stretches], lengths) + within]
+        return line
 
     @cached_property
     def lanes(self) -> npt.NDArray[np.uint8]:

@@ -14,14 +14,12 @@ from __future__ import annotations
 
 import argparse
 import csv
-import ctypes
 import gzip
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from aiter_binary import Binary, binaries
 from clock_products import Compared, hip_module, ok, print_table
 from data.silicon import folder
 
@@ -29,7 +27,7 @@ from cklang.arch import arch
 from cklang.clock.constants import constants_of
 from cklang.clock.kernel import launch_detail
 from cklang.device.device import open_device
-from cklang.emulator.recording import RecordedLaunch, timing
+from cklang.emulator.recording import RecordedLaunch
 
 GPU = "gfx950"
 _TILES = "256x256,32x128,128x128,64x128"
@@ -92,46 +90,30 @@ class Kernels:
     """The package's code objects on the emulated GPU."""
 
     def __init__(self) -> None:
-        self._hip: Any = hip_module()
-        ok(self._hip.hipSetDevice(open_device(f"emu:{GPU}").index))
-        self._memory = [int(ok(self._hip.hipMalloc(_MOST_BYTES))) for _ in range(5)]
-        spec = importlib.util.find_spec("aiter_meta")
-        if spec is None or not spec.submodule_search_locations:
-            raise FileNotFoundError("the package amd-aiter is not installed")
-        self._folder = Path(spec.submodule_search_locations[0]) / "hsa" / GPU / "f4gemm"
-        self._functions: dict[str, Any] = {}
+        hip = hip_module()
+        ok(hip.hipSetDevice(open_device(f"emu:{GPU}").index))
+        self._memory = [int(ok(hip.hipMalloc(_MOST_BYTES))) for _ in range(5)]
+        self._folder = binaries(GPU) / "f4gemm"
+        self._known: dict[str, Binary] = {}
 
-    def _function(self, point: Point) -> Any:
-        if point.kernel not in self._functions:
-            image = (self._folder / f"{point.file}.co").read_bytes()
-            module = ok(self._hip.hipModuleLoadData(image))
-            name = point.kernel.encode()
-            self._functions[point.kernel] = ok(self._hip.hipModuleGetFunction(module, name))
-        return self._functions[point.kernel]
+    def _kernel(self, point: Point) -> Binary:
+        if point.kernel not in self._known:
+            self._known[point.kernel] = Binary(self._folder / f"{point.file}.co", point.kernel)
+        return self._known[point.kernel]
 
     def record(self, point: Point) -> RecordedLaunch:
         """Run one workgroup; return what it executed."""
         (m, n, k), parts = point.extents, 1 << point.log2_parts
         result, a, b, scale_a, scale_b = self._memory
         scales = -(-k // _BLOCK // 8) * 8
-        # Of 16 bytes each: pointers, factors, strides, extents, scales and their strides.
+        # Pointers, factors, strides, extents, scales and their strides.
         values: list[int | float] = [result, 0, a, b, 1.0, 0.0]
         values += [n, 0, n, 0, k, 0, k, 0, m, n, k]
         values += [scale_a, scale_b, scales, 0, scales, 0, point.log2_parts]
-        packed = np.zeros(_ARGUMENTS // 16, "V16")
-        for place, value in enumerate(values):
-            dtype = np.float32 if isinstance(value, float) else np.uint64
-            packed[place : place + 1].view(dtype)[0] = value
         each = -(-k // parts // _K_STEP) * _K_STEP
         tile_m, tile_n = point.tile
         groups = (-(-n // tile_n), -(-m // tile_m), -(-k // each))
-        size = ctypes.c_size_t(packed.nbytes)
-        extra = (ctypes.c_void_p * 5)(1, packed.ctypes.data, 2, ctypes.addressof(size), 3)
-        shape = (*groups, _THREADS, 1, 1, 0, None, None, extra)
-        with timing(1, alone=True) as recording:
-            ok(self._hip.hipModuleLaunchKernel(self._function(point), *shape))
-            ok(self._hip.hipDeviceSynchronize())
-        return recording.launches[0]
+        return self._kernel(point).record(groups, _THREADS, values, size=_ARGUMENTS)
 
 
 def main() -> None:

@@ -1,32 +1,57 @@
 # SPDX-License-Identifier: MIT
-"""Compare the clock's time of CK Tile's dense attention with times on an MI300X and an MI355X.
+"""Compare the clock's times of attention with times on an MI300X and an MI355X.
 
 Reads ``silicon/ck_tile_attention_mi300.csv`` (f16, batch 2, 16 heads, 8192 queries and keys of 128)
-and, of ``silicon/kernel_times.csv``, what CK Tile's example takes on an MI355X (bf16, batch 16) of
-``CKLANG_DATA_DIR``. The kernel is the one that cklang chooses; prints Markdown.
+and, of ``silicon/kernel_times.csv``, CK Tile's example and AITER on an MI355X (bf16, batch 16),
+both of ``CKLANG_DATA_DIR``. CK Tile's kernels are cklang's own with the tile and the pipeline that
+CK Tile's example takes for these shapes; AITER's are the code objects of its package. Prints
+Markdown.
 
-python benchmarks/clock_attention.py [--gpu gfx950]
+A GPU under such a load does not keep its highest clock. The second column of errors is at the clock
+that fits the times of the other groups of its GPU best; a group has one kernel.
+
+python benchmarks/clock_attention.py [--only "CK Tile forward"] [--points]
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
+from aiter_binary import Binary, binaries
+from clock_products import hip_module, ok
 from data.silicon import folder
 
 import cklang as ck
+from cklang.arch import arch
+from cklang.clock.constants import constants_of
+from cklang.clock.kernel import launch_time
+from cklang.device.device import open_device
+from cklang.emulator.recording import RecordedLaunch, timing
+from cklang.families.attention.key import AttentionAlgorithm, AttentionPipeline
 
-_BATCH, _HEADS, _LENGTH, _WIDTH = 2, 16, 8192, 128
 _MOST_BYTES = 1 << 30
-"""Of q, k, v and the result: longer points take long to copy."""
-_WORKGROUPS = 8
-"""Recorded of a causal launch, whose workgroups differ."""
+"""Of q, k, v and the result: longer calls run as quickly, and take long to time."""
+_WORKGROUPS = 17
+"""Recorded of a causal launch, whose workgroups differ: a prime number, which divides no extent of
+the grid over which they are evenly spaced."""
+_FORWARD, _BACKWARD, _ASSEMBLY = "CK Tile forward", "CK Tile backward", "AITER forward"
+
+_OPERANDS = 5
+_QUERIES = 256
+"""Of a workgroup of AITER's; causal ones take two such tiles."""
+_THREADS = 512
+_ARGUMENTS = 512
+"""Bytes."""
+_TUNING = 5
+"""What AITER passes for up to 16384 queries of a multiple of 8 heads."""
 
 B, H, G, S, D = ck.dims("B H G S D")
 T: Any = ck.dtype_var("T")
@@ -44,35 +69,72 @@ def causal(q: T[B, H, S, D], k: T[B, G, S, D], v: T[B, G, S, D]) -> T[B, H, S, D
     return ck.attention(q, k, v, mask=ck.causal())
 
 
+def _algorithm(tile: tuple[int, ...], pipeline: AttentionPipeline, *, pads: bool) -> Any:
+    return AttentionAlgorithm(
+        tile=tile,
+        warps=(4, 1, 1),
+        warp_tile=(32, 32, 16),
+        pipeline=pipeline,
+        pad_q=pads,
+        pad_k=False,
+        pad_d=pads,
+        pad_dv=pads,
+        vector=8,
+        block_per_cu=2,
+    )
+
+
+_ALGORITHMS = {
+    # Of the example's kernels the first whose conditions hold.
+    ("gfx942", 128): _algorithm(
+        (128, 128, 32, 128, 32, 128), AttentionPipeline.QR_ASYNC, pads=True
+    ),
+    ("gfx950", 64): _algorithm((128, 64, 32, 64, 32, 64), AttentionPipeline.QR_ASYNC, pads=True),
+    ("gfx950", 128): _algorithm(
+        (128, 64, 32, 128, 16, 128), AttentionPipeline.QR_ASYNC_TRLOAD, pads=False
+    ),
+}
+"""By GPU and size of heads. Of gradients cklang chooses the example's kernel by itself."""
+
+
 @dataclass(frozen=True, slots=True)
-class Point:
-    """A call that was timed."""
+class Call:
+    """An attention."""
 
     gpu: str
+    dtype: Any
     causal: bool
     batch: int
     heads: int
     heads_kv: int
     length: int
     width: int
-    us: float
+
+    @property
+    def shapes(self) -> list[tuple[int, int, int, int]]:
+        """Of q, k and v."""
+        heads = (self.heads, self.heads_kv, self.heads_kv)
+        return [(self.batch, each, self.length, self.width) for each in heads]
 
     @property
     def bytes(self) -> int:
-        """Of the operands, in 16-bit elements."""
-        each = self.batch * self.length * self.width
-        return 2 * 2 * each * (self.heads + self.heads_kv)
+        """Of q, k, v and the result."""
+        return 2 * 2 * self.batch * self.length * self.width * (self.heads + self.heads_kv)
 
-    def clock_us(self) -> float:
-        """Return the µs by the clock, without the overhead of a launch."""
-        dtype = ml_dtypes.bfloat16 if self.gpu == "gfx950" else np.float16
-        shapes = [
-            (self.batch, heads, self.length, self.width)
-            for heads in (self.heads, self.heads_kv, self.heads_kv)
-        ]
-        args = [np.zeros(shape, dtype) for shape in shapes]
-        op, count = (causal, _WORKGROUPS) if self.causal else (attention, 1)
-        return ck.predict(op, *args, device=f"emu:{self.gpu}", workgroups=count).us
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A call that was timed."""
+
+    kind: str
+    call: Call
+    us: float
+
+    @property
+    def group(self) -> str:
+        """What shares a kernel, in words."""
+        words = "causal" if self.call.causal else "not causal"
+        return f"{self.call.gpu}, {self.kind}, {self.call.width}, {words}"
 
 
 def of_mi300(path: Path) -> list[Point]:
@@ -80,57 +142,180 @@ def of_mi300(path: Path) -> list[Point]:
     with (path / "ck_tile_attention_mi300.csv").open(newline="") as file:
         (row,) = (row for row in csv.DictReader(file) if row["curve"] == "fmha_dense")
     us = float(np.median([float(us) for name, us in row.items() if name.startswith("us_")]))
-    return [Point("gfx942", False, _BATCH, _HEADS, _HEADS, _LENGTH, _WIDTH, us)]
+    return [Point(_FORWARD, Call("gfx942", np.float16, False, 2, 16, 16, 8192, 128), us)]
 
 
 def of_mi355(path: Path) -> list[Point]:
-    """Return the forward points of CK Tile's example that are not too large."""
+    """Return the points of CK Tile's example and of AITER's forward kernels of 128."""
     points = []
     with (path / "kernel_times.csv").open(newline="") as file:
         for row in csv.DictReader(file):
-            kind = (row["gpu"], row["op"], row["implementation"], row["latest"])
-            if kind == ("MI355X", "attention_fwd", "CK Tile", "1"):
-                point = Point(
-                    gpu="gfx950",
-                    causal=row["causal"] == "1",
-                    batch=int(row["batch"]),
-                    heads=int(row["heads_q"]),
-                    heads_kv=int(row["heads_kv"]),
-                    length=int(row["seqlen"]),
-                    width=int(row["head_dim"]),
-                    us=float(row["us"]),
-                )
-                points.append(point)
-    return [point for point in points if point.bytes <= _MOST_BYTES]
+            kind = (row["implementation"], row["op"])
+            if (row["gpu"], row["latest"]) != ("MI355X", "1") or kind not in _KINDS:
+                continue
+            call = Call(
+                gpu="gfx950",
+                dtype=ml_dtypes.bfloat16,
+                causal=row["causal"] == "1",
+                batch=int(row["batch"]),
+                heads=int(row["heads_q"]),
+                heads_kv=int(row["heads_kv"]),
+                length=int(row["seqlen"]),
+                width=int(row["head_dim"]),
+            )
+            points.append(Point(_KINDS[kind], call, float(row["us"])))
+    return [
+        point
+        for point in points
+        if point.call.bytes <= _MOST_BYTES
+        and (point.kind != _ASSEMBLY or point.call.width == _WIDTH)
+    ]
 
 
-_READERS = {"gfx942": of_mi300, "gfx950": of_mi355}
+_WIDTH = 128
+"""Of heads, of AITER's code objects."""
+_KINDS = {
+    ("CK Tile", "attention_fwd"): _FORWARD,
+    ("CK Tile", "attention_bwd"): _BACKWARD,
+    ("AITER", "attention_fwd"): _ASSEMBLY,
+}
+
+
+def assembly(call: Call, workgroups: int) -> tuple[RecordedLaunch, ...]:
+    """Run some workgroups of AITER's kernel; return what they executed."""
+    hip = hip_module()
+    ok(hip.hipSetDevice(open_device(f"emu:{call.gpu}").index))
+    memory = [int(ok(hip.hipMalloc(call.bytes))) for _ in range(_OPERANDS)]
+    name = "fmha_fwd_hd128_bf16" + ("_causal" if call.causal else "")
+    file = binaries(call.gpu) / "fmha_v3_fwd" / f"{name.removeprefix('fmha_')}.co"
+    kernel = Binary(file, f"_ZN5aiter{len(name)}{name}E")
+    out, q, k, v, sums = memory
+    row, row_kv = (2 * heads * call.width for heads in (call.heads, call.heads_kv))
+    head, length = 2 * call.width, call.length
+    values: list[int | float] = [out, q, k, v, sums, call.width**-0.5, length]
+    values += [row, _QUERIES * row, head, length * row, call.heads // call.heads_kv]
+    values += [row_kv, head, length * row_kv, _TUNING, 0, length, call.width, call.width]
+    values += [call.heads, row_kv, head, length * row_kv, row, head, length * row]
+    values += [0, 0, 4 * length, 0, 0]
+    tiles = -(-length // _QUERIES)
+    groups = (-(-tiles // 2) if call.causal else tiles, call.heads, call.batch)
+    launch = kernel.record(groups, _THREADS, values, size=_ARGUMENTS, workgroups=workgroups)
+    for each in memory:
+        ok(hip.hipFree(each))
+    return (launch,)
+
+
+def ck_tile(call: Call, workgroups: int) -> tuple[RecordedLaunch, ...]:
+    """Run some workgroups of the kernel that CK Tile's example takes."""
+    args = [np.zeros(shape, call.dtype) for shape in call.shapes]
+    op = (causal if call.causal else attention).using(_ALGORITHMS[call.gpu, call.width])
+    with timing(workgroups, alone=True) as recording:
+        op(*args, device=f"emu:{call.gpu}")
+    return recording.launches
+
+
+def ck_tile_backward(call: Call, workgroups: int) -> tuple[RecordedLaunch, ...]:
+    """Run some workgroups of the kernel of gradients.
+
+    The forward kernel is no part of the times; what sums before and after the gradients is
+    cklang's own.
+    """
+    args = [np.zeros(shape, call.dtype) for shape in call.shapes]
+    op, grad = causal if call.causal else attention, np.zeros(call.shapes[0], call.dtype)
+    with timing(workgroups, alone=True) as recording:
+        ck.attention_grad(op, *args, grad=grad, device=f"emu:{call.gpu}")
+    return tuple(each for each in recording.launches if each.kernel.startswith(_OF_GRADIENTS))
+
+
+_OF_GRADIENTS = "ck_attention_grad"
+"""How the name of the kernel begins."""
+
+
+def clock_us(point: Point) -> float:
+    """Return the µs by the clock at the highest frequency, without the overhead of launches."""
+    call, count = point.call, _WORKGROUPS if point.call.causal else 1
+    run = {_ASSEMBLY: assembly, _FORWARD: ck_tile, _BACKWARD: ck_tile_backward}[point.kind]
+    spec, constants = arch(call.gpu), constants_of(call.gpu)
+    return sum(launch_time(each, spec, constants, call.bytes)[0].us for each in run(call, count))
+
+
+Floats = npt.NDArray[np.float64]
+
+
+def held_out(points: Sequence[Point], clock: Floats) -> Floats:
+    """Return the µs at the clock that fits the other groups of a GPU best; nan without others."""
+    groups = np.array([point.group for point in points])
+    gpus = np.array([point.call.gpu for point in points])
+    us = np.array([point.us for point in points])
+    times = np.full(len(points), np.nan)
+    for name in set(groups.tolist()):
+        of = groups == name
+        others = sorted(set(groups[(gpus == gpus[of][0]) & ~of].tolist()))
+        ratios = [float(np.median((us / clock)[groups == other])) for other in others]
+        if ratios:
+            times[of] = clock[of] * np.median(ratios)
+    return times
+
+
+def rows_of(points: Sequence[Point], clock: Floats) -> list[str]:
+    """Return a row of Markdown for each group, kind and GPU."""
+    us = np.array([point.us for point in points])
+    errors = (clock / us - 1, held_out(points, clock) / us - 1)
+    groups = [{"group": p.group, "kind": f"{p.call.gpu}, {p.kind}, all"} for p in points]
+    columns = ("attention", "points", "at the highest clock: median error, median of sizes")
+    lines = [f"| {' | '.join(columns)} | at the clock that fits the others |", "|---|---|---|---|"]
+    for key in ("group", "kind"):
+        for name in dict.fromkeys(each[key] for each in groups):
+            of = np.array([each[key] == name for each in groups])
+            cells = [_cell(error[of]) for error in errors]
+            lines.append(f"| {name} | {of.sum()} | {' | '.join(cells)} |")
+    of = np.array([p.call.gpu == "gfx950" for p in points])
+    if of.any():
+        cells = [_cell(error[of]) for error in errors]
+        lines.append(f"| gfx950, all | {of.sum()} | {' | '.join(cells)} |")
+    return lines
+
+
+def _cell(error: Floats) -> str:
+    if np.isnan(error).all():
+        return ""
+    return f"{np.median(error):+.0%}, {np.median(np.abs(error)):.0%}"
+
+
+def print_points(points: Sequence[Point], clock: Floats) -> None:
+    """Print each point."""
+    print("| group | batch | heads | length | GPU, µs | clock, µs | error | GPU, TFLOP/s |")
+    print("|---|---|---|---|---|---|---|---|")
+    for point, us in zip(points, clock.tolist(), strict=True):
+        call = point.call
+        flops = (
+            (10.0 if point.kind == _BACKWARD else 4.0) * call.batch * call.heads * call.length**2
+        )
+        flops *= call.width / (2.0 if call.causal else 1.0)
+        words = (point.group, call.batch, f"{call.heads} / {call.heads_kv}", call.length)
+        numbers = f"{point.us:.0f} | {us:.0f} | {us / point.us - 1:+.0%}"
+        rate = f"{flops / point.us * 1e-6:.0f}"
+        print("| " + " | ".join(map(str, words)) + f" | {numbers} | {rate} |")
+    print()
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--gpu", default=",".join(_READERS), help="GPUs, separated by commas")
+    parser.add_argument("--only", help="kinds, separated by commas")
+    parser.add_argument("--points", action="store_true", help="print each point")
     options = parser.parse_args()
     path = folder()
     if path is None:
         print("no folder 'silicon' in CKLANG_DATA_DIR: nothing to compare the clock with")
         return
-    print("| GPU | causal | batch | heads | length | width | GPU, µs | clock, µs | error |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    errors: dict[str, list[float]] = {}
-    for gpu in options.gpu.split(","):
-        for p in _READERS[gpu](path):
-            clock = p.clock_us()
-            errors.setdefault(gpu, []).append(clock / p.us - 1)
-            heads = f"{p.heads} / {p.heads_kv}"
-            words = (gpu, "yes" if p.causal else "no", p.batch, heads, p.length, p.width)
-            numbers = f"{p.us:.0f} | {clock:.0f} | {clock / p.us - 1:+.0%}"
-            print("| " + " | ".join(map(str, words)) + f" | {numbers} |", flush=True)
-    for gpu, each in errors.items():
-        print(
-            f"{gpu}: median {np.median(each):+.0%}, median of sizes {np.median(np.abs(each)):.0%}"
-        )
+    points = [*of_mi300(path), *of_mi355(path)]
+    if options.only is not None:
+        points = [point for point in points if point.kind in options.only.split(",")]
+    clock = np.array([clock_us(point) for point in points])
+    if options.points:
+        print_points(points, clock)
+    print("\n".join(rows_of(points, clock)))
 
 
 if __name__ == "__main__":

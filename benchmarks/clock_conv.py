@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from math import prod
 
 import ml_dtypes
 import numpy as np
@@ -26,6 +27,7 @@ from conv_choice import GPU, WARPS, WIDTHS, Measured, predicted
 from data.silicon import folder
 
 import cklang as ck
+from cklang.arch import arch
 from cklang.families.conv.problem import ConvProblem
 from cklang.families.cost_constants import PRODUCTS, fitted
 from cklang.families.gemm.key import Algorithm, Pipeline
@@ -40,8 +42,8 @@ _WARP_TILES = {
     (128, 64): (16, 16, 32),
     (128, 128): (32, 32, 16),
 }
-_STORED = {(32, 128): 8, (64, 128): 8, (128, 128): 8}
-"""Elements that one store moves, where cklang allows so many; elsewhere 2."""
+_STORED = 8
+"""Elements that one store moves by CK Tile's rules."""
 _MULTIPLES = (8, 16)
 """Of the channels of input and output."""
 
@@ -72,8 +74,21 @@ def algorithm(column: str) -> Algorithm:
         pipeline=Pipeline(pipeline),
         vector_a=WIDTHS[0],
         vector_b=WIDTHS[1],
-        vector_e=_STORED.get((m, n), 2),
+        vector_e=min(_STORED, elements_of_thread(column)),
     )
+
+
+def elements_of_thread(column: str) -> int:
+    """Return how many results a thread holds of what is shuffled at a time.
+
+    It is one warp tile of each warp. CK Tile's stores are no wider, whatever its rules ask for.
+
+    Example:
+        >>> elements_of_thread("16x64x64_compv3"), elements_of_thread("128x128x64_compv3")
+        (4, 16)
+    """
+    m, n, _ = map(int, column.partition("_")[0].split("x"))
+    return prod(_WARP_TILES[m, n][:2]) // arch(GPU).wave_size
 
 
 def clock_us(problem: ConvProblem, column: str) -> float:

@@ -364,11 +364,15 @@ class LaunchDetail:
     """Workgroups that a compute unit executes."""
     warm: bool
     """Whether a launch before has left the operands in the caches."""
+    differ: bool = False
+    """Whether some recorded workgroups do more than others, as those of causal attention."""
 
     @cached_property
     def streams(self) -> Sequence[WaveStream]:
         """The waves of the compute unit."""
         groups = waves_of_groups(self.launch)
+        if self.differ:
+            groups = _spread(groups, _executed(groups, self.lines), self.detailed)
         return with_memory(
             self.prog,
             _on_one_unit(
@@ -430,6 +434,10 @@ def launch_detail(
     prog = _program_of(launch, code, constants, footprint)
     each = ceil(prod(launch.groups) / spec.compute_units)
     resident = min(each, max(1, launch.resident // spec.compute_units))
+    groups = waves_of_groups(launch)
+    executed = _executed(groups, lines)
+    differ = bool(executed) and max(executed) > _MUCH_MORE * min(executed)
+    rounds = max(_ROUNDS * resident, len(groups) if differ else 0)
     return LaunchDetail(
         launch=launch,
         spec=spec,
@@ -439,11 +447,34 @@ def launch_detail(
         line_of=line_of,
         lds=lds_uses(launch.waves, line_of, prog, listing),
         footprint=footprint,
-        detailed=min(each, _ROUNDS * resident),
+        detailed=min(each, rounds),
         resident=resident,
         each=each,
         warm=warm,
+        differ=differ,
     )
+
+
+_MUCH_MORE = 1.2
+"""Instructions of the longest recorded workgroup over those of the shortest."""
+
+
+def _executed(
+    groups: Sequence[Sequence[int]], lines: Sequence[npt.NDArray[np.int32]]
+) -> list[int]:
+    """Return how many instructions the waves of each workgroup executed."""
+    return [sum(len(lines[at]) for at in group) for group in groups]
+
+
+def _spread(groups: Sequence[list[int]], executed: Sequence[int], count: int) -> list[list[int]]:
+    """Return ``count`` of some workgroups, in order and evenly spaced.
+
+    A compute unit gets workgroups from all over the grid, in its order. If each gets a single one,
+    the launch ends with the longest.
+    """
+    if count == 1:
+        return [groups[int(np.argmax(executed))]]
+    return [groups[(2 * place + 1) * len(groups) // (2 * count)] for place in range(count)]
 
 
 def _recorded(
@@ -526,6 +557,8 @@ def all_rounds(detail: LaunchDetail, unit: TimedUnit) -> float:
         ends[stream.group] = max(ends[stream.group], wave.end)
     cycles = float(ends.max())
     rest = detail.each - detail.detailed
+    if detail.differ:
+        return cycles * detail.each / detail.detailed
     if rest > 0:
         later = (cycles - ends[: detail.resident].max()) / (detail.detailed - detail.resident)
         cycles += later * rest

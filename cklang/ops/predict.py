@@ -80,7 +80,9 @@ def predict(
         op: What is called.
         *args: Its arguments.
         device: As in a call; it must be an emulated one.
-        workgroups: How many of each launch are executed, evenly spaced over the grid.
+        workgroups: How many of each launch are executed, evenly spaced over the grid. Where
+            workgroups differ, as those of causal attention, take some, and a prime number of them:
+            one that divides an extent of the grid meets the same places of an axis again and again.
         **kwargs: Further arguments of the op.
 
     Example:

@@ -15,7 +15,18 @@ from cklang.clock.kernel import CodeListing, listing_of
 from cklang.emulator.recording import RecordedLaunch, RecordedWave
 from cklang.errors import CkUnsupportedError
 from cklang.ops import predict as module
+from tests.support.algorithms import ATTENTION
 from tests.support.gemm_ops import fused
+
+B, H, S, D = ck.dims("B H S D")
+
+
+@ck.op
+def masked(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, H, S, D], v: ck.f16[B, H, S, D]
+) -> ck.f16[B, H, S, D]:
+    return ck.attention(q, k, v, mask=ck.causal())
+
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -41,6 +52,23 @@ def test_a_product_is_timed_by_one_workgroup() -> None:
     result = fused(x, w, bias, res, device="emu:gfx942")
     assert np.isfinite(result).all()
     assert np.count_nonzero(result) > 256 * 255
+
+
+def test_workgroups_that_differ_all_count() -> None:
+    """Those of causal attention do from one to sixteen steps here, the first of them all."""
+    heads = [np.zeros((16, 16, 1024, 64), np.float16)] * 3
+    causal, longest = (
+        ck.predict(masked.using(ATTENTION, splits=1), *heads, device="emu:gfx942", workgroups=count)
+        for count in (11, 1)
+    )
+    assert 0.45 * longest.us < causal.us < 0.8 * longest.us
+    # A compute unit that gets one workgroup: the launch takes as long as the longest.
+    few = [each[:1] for each in heads]
+    sampled, alone = (
+        ck.predict(masked.using(ATTENTION, splits=1), *few, device="emu:gfx942", workgroups=count)
+        for count in (11, 1)
+    )
+    assert sampled.us == pytest.approx(alone.us, rel=0.1)
 
 
 def test_a_listing_goes_on_behind_the_fill_between_two_kernels() -> None:

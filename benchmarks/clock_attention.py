@@ -7,8 +7,7 @@ both of ``CKLANG_DATA_DIR``. CK Tile's kernels are cklang's own with the tile an
 CK Tile's example takes for these shapes; AITER's are the code objects of its package. Prints
 Markdown.
 
-A GPU under such a load does not keep its highest clock. The second column of errors is at the clock
-that fits the times of the other groups of its GPU best; a group has one kernel.
+Times are at the highest clock, which a GPU under such a load does not keep.
 
 python benchmarks/clock_attention.py [--only "CK Tile forward"] [--points]
 """
@@ -242,43 +241,20 @@ def clock_us(point: Point) -> float:
 Floats = npt.NDArray[np.float64]
 
 
-def held_out(points: Sequence[Point], clock: Floats) -> Floats:
-    """Return the µs at the clock that fits the other groups of a GPU best; nan without others."""
-    groups = np.array([point.group for point in points])
-    gpus = np.array([point.call.gpu for point in points])
-    us = np.array([point.us for point in points])
-    times = np.full(len(points), np.nan)
-    for name in set(groups.tolist()):
-        of = groups == name
-        others = sorted(set(groups[(gpus == gpus[of][0]) & ~of].tolist()))
-        ratios = [float(np.median((us / clock)[groups == other])) for other in others]
-        if ratios:
-            times[of] = clock[of] * np.median(ratios)
-    return times
-
-
 def rows_of(points: Sequence[Point], clock: Floats) -> list[str]:
     """Return a row of Markdown for each group, kind and GPU."""
     us = np.array([point.us for point in points])
-    errors = (clock / us - 1, held_out(points, clock) / us - 1)
+    error = clock / us - 1
     groups = [{"group": p.group, "kind": f"{p.call.gpu}, {p.kind}, all"} for p in points]
-    columns = ("attention", "points", "at the highest clock: median error, median of sizes")
-    lines = [f"| {' | '.join(columns)} | at the clock that fits the others |", "|---|---|---|---|"]
+    lines = ["| attention | points | median error, median of sizes |", "|---|---|---|"]
     for key in ("group", "kind"):
         for name in dict.fromkeys(each[key] for each in groups):
             of = np.array([each[key] == name for each in groups])
-            cells = [_cell(error[of]) for error in errors]
-            lines.append(f"| {name} | {of.sum()} | {' | '.join(cells)} |")
-    of = np.array([p.call.gpu == "gfx950" for p in points])
-    if of.any():
-        cells = [_cell(error[of]) for error in errors]
-        lines.append(f"| gfx950, all | {of.sum()} | {' | '.join(cells)} |")
+            lines.append(f"| {name} | {of.sum()} | {_cell(error[of])} |")
     return lines
 
 
 def _cell(error: Floats) -> str:
-    if np.isnan(error).all():
-        return ""
     return f"{np.median(error):+.0%}, {np.median(np.abs(error)):.0%}"
 
 

@@ -459,9 +459,7 @@ _MUCH_MORE = 1.2
 """Instructions of the longest recorded workgroup over those of the shortest."""
 
 
-def _executed(
-    groups: Sequence[Sequence[int]], lines: Sequence[npt.NDArray[np.int32]]
-) -> list[int]:
+def _executed(groups: Sequence[Sequence[int]], lines: Sequence[npt.NDArray[np.int32]]) -> list[int]:
     """Return how many instructions the waves of each workgroup executed."""
     return [sum(len(lines[at]) for at in group) for group in groups]
 

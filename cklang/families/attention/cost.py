@@ -5,7 +5,8 @@ A workgroup holds a tile of queries of one head and walks over the key tiles tha
 Each is one step: the product with the keys, the softmax of the scores, the product with the values.
 Rates, bandwidths and latencies are those of the GPU and of the constants fitted for its GEMMs
 (:mod:`cklang.families.cost_constants`); no attention kernel was measured, so the order of
-candidates is more to be trusted than the µs.
+candidates, set beside the clock's by ``benchmarks/attention_choice.py``, is more to be trusted than
+the µs.
 """
 
 from __future__ import annotations
@@ -44,7 +45,13 @@ __all__ = [
 
 _SOFTMAX_FLOPS = 8.0
 """Vector operations on a score: scale, maximum, subtraction, sum, rounding; and the exponential,
-which takes the time of four."""
+which takes the time of four. What more there is hides behind the products of other workgroups."""
+_SOFTMAX_ALONE = 60.0
+"""The same where groups of waves take turns and nothing else hides what one of them does: fifteen
+instructions, each of which takes the time of four operations (counted on the emulated GPU)."""
+_TURNED_FLOPS = 2.0
+"""Vector operations on an element of v that is transposed in registers on its way to LDS: for each
+pair a permutation."""
 SCORE_FLOPS: Mapping[ScoreKind, float] = {
     ScoreKind.NONE: 0.0,
     ScoreKind.BIAS: 2.0,
@@ -245,6 +252,9 @@ def _step(
 ) -> dict[str, float]:
     """Return the price of one key tile in µs, by what it is spent on."""
     s, a = key.signature, key.algorithm
+    facts = PIPELINE_FACTS[a.pipeline]
+    softmax = _SOFTMAX_ALONE if facts.wave_groups else _SOFTMAX_FLOPS
+    turned = 0 if facts.transposed else tile.keys * tile.columns
     moved = tile.keys * (tile.head + tile.columns)
     staged, again = moved * s.dtype.bytes, tile.reread * s.dtype.bytes
     # Queries and weights, in registers, are joined; keys and values are read from LDS twice.
@@ -252,15 +262,16 @@ def _step(
     readers = math.prod(a.warps) * (2 if gpu.repeats_rows else 1)
     work = StepWork(
         matrix_flops=flops,
-        vector_flops=tile.queries * tile.keys * (_SOFTMAX_FLOPS + SCORE_FLOPS[s.score])
-        + joined * JOIN_FLOPS,
+        vector_flops=tile.queries * tile.keys * (softmax + SCORE_FLOPS[s.score])
+        + joined * JOIN_FLOPS
+        + turned * _TURNED_FLOPS,
         # All warps read all of K and V, and each its own rows of Q.
         lds_bytes=staged + staged * readers + 2 * again,
         loaded_bytes=staged + again,
         more_loads=more_loads(moved + tile.reread, a.vector, a.warps, s.dtype, gpu),
     )
     price = step_prices(work, s.dtype, gpu, c)
-    return _alternated(price) if PIPELINE_FACTS[a.pipeline].wave_groups else price
+    return _alternated(price) if facts.wave_groups else price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

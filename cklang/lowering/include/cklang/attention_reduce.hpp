@@ -35,7 +35,24 @@ struct DotKernel
         const T* a = row_of<const T>(args.a, batch, head, row);
         const T* b = row_of<const T>(args.b, batch, head, row);
         float sum  = 0;
-        for(int32_t e = 0; e < args.width; ++e)
+        int32_t e  = 0;
+        // Lanes are rows apart, so each load costs as much for one element as for 16 bytes.
+        constexpr int32_t chunk = 16 / sizeof(T);
+        struct alignas(16) Chunk
+        {
+            T element[chunk];
+        };
+        if((reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b)) % sizeof(Chunk) == 0)
+            for(; e + chunk <= args.width; e += chunk)
+            {
+                const Chunk x = *reinterpret_cast<const Chunk*>(a + e);
+                const Chunk y = *reinterpret_cast<const Chunk*>(b + e);
+#pragma unroll
+                for(int32_t i = 0; i < chunk; ++i)
+                    sum += ck_tile::type_convert<float>(x.element[i]) *
+                           ck_tile::type_convert<float>(y.element[i]);
+            }
+        for(; e < args.width; ++e)
             sum += ck_tile::type_convert<float>(a[e]) * ck_tile::type_convert<float>(b[e]);
         *row_of<float>(args.result, batch, head, row) = args.factor * sum;
     }

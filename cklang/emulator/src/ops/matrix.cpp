@@ -8,6 +8,7 @@
 #include "core/fault.h"
 #include "core/lanes.h"
 #include "ops/matrix_kernels.h"
+#include "ops/matrix_run.h"
 
 namespace ckemu {
 
@@ -91,7 +92,8 @@ void mfma(Wave& w, const Code& c) {
   if (!integer && numerics_of(w) != Numerics::Fma) [[unlikely]] {
     return multiply_otherwise(w, *c.inst, a, b, shape.k, nullptr, acc);
   }
-  multiply_for<integer>(shape.m)(a, b, shape.k, shape.blocks, acc);
+  const Step step{a.element, b.element};
+  multiply_for<integer>(shape.m)(&step, 1, shape.k, shape.blocks, acc);
 }
 
 bool known_input(Type type) {
@@ -102,10 +104,47 @@ bool known_input(Type type) {
 }  // namespace
 
 void multiply_f32(int m, const Panel& a, const Panel& b, int depth, int blocks, const Accumulator& acc) {
-  multiply_for<false>(m)(a, b, depth, blocks, acc);
+  const Step step{a.element, b.element};
+  multiply_for<false>(m)(&step, 1, depth, blocks, acc);
 }
 void multiply_i32(int m, const Panel& a, const Panel& b, int depth, int blocks, const Accumulator& acc) {
-  multiply_for<true>(m)(a, b, depth, blocks, acc);
+  const Step step{a.element, b.element};
+  multiply_for<true>(m)(&step, 1, depth, blocks, acc);
+}
+
+bool joins_run(const Code& code) {
+  const Inst* inst = code.inst;
+  if (inst == nullptr || inst->matrix == nullptr || (code.fn != mfma<false> && code.fn != mfma<true>)) return false;
+  const MatrixShape& shape = *inst->matrix;
+  const Source &a = code.src[0], &b = code.src[1], &c = code.src[2];
+  const bool plain = shape.blocks == 1 && inst->blgp == 0 && inst->cbsz == 0;
+  const bool adds = c.kind == Kind::Constant || (c.kind == Kind::Vgpr && (c.index == code.dst || c.index + c.dwords <= code.dst ||
+                                                                         code.dst + code.dst_dwords <= c.index));
+  return plain && adds && a.kind == Kind::Vgpr && b.kind == Kind::Vgpr;
+}
+
+void execute_run(Wave& w, const MatrixRun& run) {
+  if (numerics_of(w) != Numerics::Fma) [[unlikely]] {
+    for (const Code* code : run.codes) {
+      w.current = code;
+      code->fn(w, *code);
+    }
+    return;
+  }
+  alignas(64) u32 panels[kMostOfRun];
+  const PanelShape shape{run.size, run.depth, 1};
+  for (const RunOperand& operand : run.operands) {
+    unpack_operand(w, operand.type, w.v[operand.row], shape, *reinterpret_cast<Panel*>(panels + operand.at));
+  }
+  const Multiply multiply = run.integer ? multiply_for<true>(run.size) : multiply_for<false>(run.size);
+  for (const RunChain& chain : run.chains) {
+    Step steps[kMostSteps];
+    const int count = static_cast<int>(chain.steps.size());
+    for (int n = 0; n < count; ++n) steps[n] = {panels + chain.steps[n].a, panels + chain.steps[n].b};
+    const bool constant = chain.c.kind == Kind::Constant;
+    const u32* c = constant ? chain.c.row : w.v[chain.c.index];
+    multiply(steps, count, run.depth, 1, {w.v[chain.d], c, constant ? size_t{0} : size_t{kLanes}});
+  }
 }
 
 Handler matrix_handler(const Inst& inst) {

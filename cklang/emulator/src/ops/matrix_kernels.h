@@ -27,7 +27,7 @@ CKEMU_INLINE Lanes<T, width> step(Lanes<T, width> a, Lanes<T, width> b, Lanes<T,
 
 /// Rows [i, i + rows) of D, all N columns, in registers.
 template <class T, int width, int M, int N, int rows>
-CKEMU_INLINE void multiply_rows(const T* a, const T* b, int depth, int block, int i, const Accumulator& acc) {
+CKEMU_INLINE void multiply_rows(const Step* steps, int count, int depth, int block, int i, const Accumulator& acc) {
   using Vector = Lanes<T, width>;
   constexpr int columns = N / width;
   Vector sum[rows][columns];
@@ -37,14 +37,19 @@ CKEMU_INLINE void multiply_rows(const T* a, const T* b, int depth, int block, in
     std::memcpy(sum[r], acc.c + at.reg * acc.c_stride + at.lane, sizeof sum[r]);
   }
 #pragma clang loop unroll(disable)
-  for (int k = 0; k < depth; ++k) {
-    Vector right[columns];
-    std::memcpy(right, b + k * N, sizeof right);
+  for (const Step* step_at = steps; step_at != steps + count; ++step_at) {
+    const auto* a = reinterpret_cast<const T*>(step_at->a) + block * depth * M + i;
+    const auto* b = reinterpret_cast<const T*>(step_at->b) + block * depth * N;
+#pragma clang loop unroll(disable)
+    for (int k = 0; k < depth; ++k) {
+      Vector right[columns];
+      std::memcpy(right, b + k * N, sizeof right);
 #pragma clang loop unroll(full)
-    for (int r = 0; r < rows; ++r) {
-      const Vector left = Vector(a[k * M + i + r]);
+      for (int r = 0; r < rows; ++r) {
+        const Vector left = Vector(a[k * M + r]);
 #pragma clang loop unroll(full)
-      for (int n = 0; n < columns; ++n) sum[r][n] = step<T, width>(left, right[n], sum[r][n]);
+        for (int n = 0; n < columns; ++n) sum[r][n] = step<T, width>(left, right[n], sum[r][n]);
+      }
     }
   }
 #pragma clang loop unroll(full)
@@ -56,12 +61,10 @@ CKEMU_INLINE void multiply_rows(const T* a, const T* b, int depth, int block, in
 
 /// Sixteen accumulators of the widest vectors, or eight of others, hide the latency of FMA.
 template <class T, int width, int M>
-void multiply(const Panel& a, const Panel& b, int depth, int blocks, const Accumulator& acc) {
+void multiply(const Step* steps, int count, int depth, int blocks, const Accumulator& acc) {
   constexpr int sums = width == 16 ? 16 : 8, each = sums / (M / width), rows = each < M ? each : M;
   for (int block = 0; block < blocks; ++block) {
-    const auto* left = reinterpret_cast<const T*>(a.element) + block * depth * M;
-    const auto* right = reinterpret_cast<const T*>(b.element) + block * depth * M;
-    for (int i = 0; i < M; i += rows) multiply_rows<T, width, M, M, rows>(left, right, depth, block, i, acc);
+    for (int i = 0; i < M; i += rows) multiply_rows<T, width, M, M, rows>(steps, count, depth, block, i, acc);
   }
 }
 

@@ -15,7 +15,12 @@ struct Accumulator {
   size_t c_stride;  // 0 if C is a constant
 };
 
-using Multiply = void (*)(const Panel& a, const Panel& b, int depth, int blocks, const Accumulator& acc);
+/// The panels of one product, of several that are added to an accumulator one after the other.
+struct Step {
+  const u32 *a, *b;
+};
+
+using Multiply = void (*)(const Step* steps, int count, int depth, int blocks, const Accumulator& acc);
 
 /// The loops for one width of vectors, by whether blocks are of 32 rather than 16.
 struct MatrixKernels {

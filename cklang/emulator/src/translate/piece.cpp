@@ -61,6 +61,7 @@ Way way_of(const Code& code, u32 lanes) {
   if (code.inst == nullptr) return Way::Interpret;
   if (does_nothing(code)) return Way::Nothing;
   if (vector_row(code, lanes) != nullptr) return Way::Vector;
+  if (joins_run(code)) return Way::Product;
   const Op op = code.inst->op;
   const bool usual = code.fn == handler_of(op);
   switch (code.inst->enc) {
@@ -123,7 +124,7 @@ bool Piece::write_one(const Code& code) {
   }
   const Way way = way_of(*next_, kind_.lanes);
   if (way == Way::Interpret || length_ >= kMost || full()) {
-    section_.flush();
+    settle();
     a_.jump(exit_to(*next_));
     return false;
   }
@@ -135,7 +136,11 @@ bool Piece::write_one(const Code& code) {
   next_ = &now + 1;
   switch (way) {
     case Way::Nothing: return true;
-    case Way::Vector: section_.add(now, *vector_row(now, kind_.lanes)); return true;
+    case Way::Vector:
+      if (products_.meets(now)) settle();
+      section_.add(now, *vector_row(now, kind_.lanes));
+      return true;
+    case Way::Product: write_product(now); return true;
     case Way::Scalar: write_scalar(now); return true;
     case Way::Branch: return write_branch(now);
     case Way::FirstLane: write_first_lane(now); return true;
@@ -166,7 +171,7 @@ void Piece::write_check(const Code& code, Way way) {
   }
   const Stretch& stretch = program_.stretches().part(code, stretch_of(code));
   behind_check_ = stretch.count - 1;
-  if (other_lanes_ || (!stretch.plain && way != Way::Nothing)) section_.flush();
+  if (other_lanes_ || (!stretch.plain && way != Way::Nothing)) settle();
   const Label unasked = a_.label();
   a_.load_byte(rax, member(offsetof(Wave, asks)));
   a_.alu(4, rax, stretch.concerns, false);
@@ -193,7 +198,7 @@ void Piece::write_scalar(const Code& code) {
 }
 
 void Piece::write_call(const Code& code) {
-  section_.flush();
+  settle();
   call_handler(code);
 }
 
@@ -210,6 +215,7 @@ void Piece::write_first_lane(const Code& code) {
   const Source& source = code.src[0];
   if (source.kind != Kind::Vgpr) return write_call(code);
   section_.flush();
+  if (products_.meets(code)) write_products();
   a_.load(rax, scalar_at(kExec), true);
   a_.alu(6, rcx, rcx, false);
   a_.count_zeros(rdx, rax, true);
@@ -220,9 +226,24 @@ void Piece::write_first_lane(const Code& code) {
   a_.store(scalar_at(code.dst), rax, false);
 }
 
+void Piece::write_product(const Code& code) {
+  if (products_.add(code)) return;
+  settle();
+  products_.add(code);
+}
+
+void Piece::write_products() {
+  if (products_.empty()) return;
+  runs_.push_back(products_.take());
+  a_.move(rsi, reinterpret_cast<u64>(runs_.back().get()));
+  a_.move(rdi, kWave);
+  a_.move(rax, reinterpret_cast<u64>(execute_run));
+  a_.call(rax);
+}
+
 /// Writes a branch; false if control never falls through.
 bool Piece::write_branch(const Code& code) {
-  section_.flush();
+  settle();
   const i64 offset = i64{code.pc} + 4 + i64{4} * code.offset;
   const Code* target = program_.at_address(program_.image() + static_cast<u64>(offset));
   const Op op = code.inst->op;

@@ -3,6 +3,7 @@
 // The translation of one piece of code: a run of instructions with one entry and several exits.
 #pragma once
 
+#include "translate/products.h"
 #include "translate/section.h"
 #include "translate/translate.h"
 
@@ -14,6 +15,7 @@ enum class Way : u8 {
   Vector,      // in a section
   Scalar,      // as x86 instructions, or a call that touches scalar registers alone
   FirstLane,   // v_readfirstlane
+  Product,     // of matrices, together with others
   Call,        // the interpreter's handler
   Branch,      // always or on a condition
   Stop,        // the handler, after which the wave has stopped
@@ -34,6 +36,8 @@ class Piece {
   bool too_few() const { return section_.too_few(); }
   const std::vector<u8>& code() const { return a_.code(); }
   const std::vector<Segment>& segments() const { return segments_; }
+  /// What the code refers to: it must live as long.
+  std::vector<std::unique_ptr<MatrixRun>>& runs() { return runs_; }
 
  private:
   struct Exit {
@@ -47,6 +51,13 @@ class Piece {
   void write_call(const Code& code);
   void call_handler(const Code& code);
   void write_first_lane(const Code& code);
+  void write_product(const Code& code);
+  void write_products();
+  /// Writes all that waits, in the order in which it may be executed.
+  void settle() {
+    section_.flush();
+    write_products();
+  }
   bool write_branch(const Code& code);
   void write_exits();
   void open_segment();
@@ -62,6 +73,8 @@ class Piece {
   x86::Assembler a_;
   std::vector<translate::Rare> rare_;
   translate::Section section_;
+  translate::Products products_;  // that are executed behind the section
+  std::vector<std::unique_ptr<MatrixRun>> runs_;
   std::vector<Segment> segments_;
   std::vector<Exit> exits_;
   x86::Label start_;

@@ -105,6 +105,7 @@ void Translation::translate(const Code& code) {
     const u8* place = written ? publish(piece.code()) : nullptr;
     if (place == nullptr) continue;
     for (const Segment& segment : piece.segments()) segments_.push_back(segment);
+    for (std::unique_ptr<MatrixRun>& run : piece.runs()) runs_.push_back(static_cast<std::unique_ptr<MatrixRun>&&>(run));
     __atomic_store_n(&code.translated[kind_.number()], place, __ATOMIC_RELEASE);
   }
 }

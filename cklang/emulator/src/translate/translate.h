@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/program.h"
+#include "ops/matrix_run.h"
 
 namespace ckemu {
 
@@ -77,6 +78,7 @@ class Translation {
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
   std::vector<Segment> segments_;
   std::vector<u8*> chunks_;
+  std::vector<std::unique_ptr<MatrixRun>> runs_;  // that pieces execute
   size_t used_ = 0;
   Enter enter_ = nullptr;
   const u8* leave_ = nullptr;

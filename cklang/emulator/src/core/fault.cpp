@@ -10,6 +10,7 @@
 #include "core/workgroup.h"
 #include "decode/disasm.h"
 #include "decode/lines.h"
+#include "ops/buffer.h"
 #include "ops/flat_address.h"
 
 namespace ckemu {
@@ -36,11 +37,19 @@ void chain(int signal, siginfo_t* info, void* context) {
 
 bool canonical(u64 address) { return static_cast<u64>(static_cast<i64>(address << 16) >> 16) == address; }
 
-/// The first enabled lane of a global access whose bytes the fault is in.
+/// The lanes' addresses of an access to global memory, or to a raw buffer.
+Addresses accessed(Wave& wave, const Code& code) {
+  if (code.inst->enc != Encoding::MUBUF) return addresses_of(wave, code);
+  const Buffer buffer = buffer_of(wave, code);
+  return {buffer.offset, nullptr, buffer.resource.base + buffer.scalar + buffer.immediate};
+}
+
+/// The first enabled lane of such an access whose bytes the fault is in.
 i32 faulting_lane(Wave& wave, bool mapped_range, u64 address) {
   const Code& code = *wave.current;
-  const u64 bytes = 4 * std::max<u64>(code.dst_dwords, code.src[2].dwords);
-  const Addresses at = addresses_of(wave, code);
+  const u64 data = code.src[code.inst->enc == Encoding::MUBUF ? 3 : 2].dwords;
+  const u64 bytes = 4 * std::max<u64>(code.dst_dwords, data);
+  const Addresses at = accessed(wave, code);
   for (u32 l = wave.lanes_from / 4; l < wave.lanes; ++l) {
     const u64 from = at(static_cast<int>(l));
     const bool here = mapped_range ? address - from < bytes : !canonical(from);
@@ -52,7 +61,8 @@ i32 faulting_lane(Wave& wave, bool mapped_range, u64 address) {
 /// Whether lanes behind the one that is noted may be accessed together with it: four dwords of four lanes at a time.
 bool accesses_four(const Wave& wave) {
   const Inst* inst = wave.current != nullptr ? wave.current->inst : nullptr;
-  const bool wide = inst != nullptr && (inst->op == Op::global_load_dwordx4 || inst->op == Op::global_store_dwordx4);
+  const bool buffer = inst != nullptr && (inst->op == Op::buffer_load_dwordx4 || inst->op == Op::buffer_store_dwordx4) && inst->offen && !inst->idxen;
+  const bool wide = buffer || (inst != nullptr && (inst->op == Op::global_load_dwordx4 || inst->op == Op::global_store_dwordx4));
   return wide && wave.lane >= 0 && wave.lanes_from == kNoLanes;
 }
 

@@ -4,6 +4,7 @@
 // compute in double and round once, so results are correctly rounded but for rare ties.
 #include <cmath>
 
+#include "ops/exp2_series.h"
 #include "ops/float_ops.h"
 #include "ops/handlers.h"
 #include "ops/rounding.h"
@@ -49,15 +50,11 @@ constexpr auto inverse_root8 = [](U8v x) {
 constexpr auto exp2_8 = [](U8v x) {
   using D8v = double __attribute__((ext_vector_type(8)));
   using I8l = i64 __attribute__((ext_vector_type(8)));
-  constexpr double series[] = {  // ln(2)^n / n!, the last one first
-      0x1.816193166d0f9p-40, 0x1.c3bd650fc2986p-36, 0x1.e8cac7351bb25p-32, 0x1.e4cf5158b8ecap-28, 0x1.b5253d395e7c4p-24,
-      0x1.62c0223a5c824p-20, 0x1.ffcbfc588b0c7p-17, 0x1.430912f86c787p-13, 0x1.5d87fe78a6731p-10, 0x1.3b2ab6fba4e77p-7,
-      0x1.c6b08d704a0cp-5,   0x1.ebfbdff82c58fp-3,  0x1.62e42fefa39efp-1,  1.0};
   const F8v within = __builtin_elementwise_min(__builtin_elementwise_max(f(x), F8v(-200)), F8v(200));
   const F8v turns = __builtin_elementwise_roundeven(within);
   const D8v part = __builtin_convertvector(within - turns, D8v);  // exact
-  D8v sum = series[0];
-  for (size_t n = 1; n < sizeof series / sizeof series[0]; ++n) sum = __builtin_elementwise_fma(sum, part, D8v(series[n]));
+  D8v sum = kExp2Series[0];
+  for (u32 n = 1; n < kExp2Terms; ++n) sum = __builtin_elementwise_fma(sum, part, D8v(kExp2Series[n]));
   const I8l exponent = __builtin_convertvector(__builtin_convertvector(turns, I8v), I8l);
   const D8v scaled = __builtin_bit_cast(D8v, __builtin_bit_cast(I8l, sum) + (exponent << 52));
   const U8v result = u(__builtin_convertvector(scaled, F8v));

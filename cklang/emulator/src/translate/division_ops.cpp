@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The helpers of f32 division: the usual case in place, lanes in which something special happens by a call.
+// The helpers of f32 division: the usual case in place, lanes in which something special happens by a call. And
+// powers of two, in double as the handler computes them.
 #include "ops/division.h"
+#include "ops/exp2_series.h"
 
 #include "translate/section.h"
 
@@ -103,7 +105,50 @@ void fix(Lanes& l, u32) {
   l.result(r);
 }
 
+// Powers of two -----------------------------------------------------------------------------------
+
+constexpr Evex kRound{3, 1, 0x08, 0}, kToDouble{1, 0, 0x5a, 0}, kToFloat{1, 1, 0x5a, 1}, kFma213Double{2, 1, 0xa8, 1},
+    kWidenSigned{2, 1, 0x25, 0}, kAddQ{1, 1, 0xd4, 1}, kUpperHalf{3, 1, 0x3b, 1}, kJoinHalves{3, 1, 0x3a, 1},
+    kBroadcastDouble{2, 1, 0x19, 1};
+u32 series_dword(u32 n) {
+  const u64 bits = n / 2 < kExp2Terms ? __builtin_bit_cast(u64, kExp2Series[n / 2]) : 0;
+  return static_cast<u32>(bits >> (n % 2 * 32));
+}
+u32 first_terms(u32 n) { return series_dword(n); }
+u32 other_terms(u32 n) { return series_dword(16 + n); }
+
+/// exp2_8 of ops/transcendental.cpp, step by step.
+void power_of_two(Lanes& l, u32) {
+  const u8 x = l.source(0), least = l.constant(0xc3480000), most = l.constant(0x43480000);  // -200, 200
+  const u8 turns = apply(l, kMaxPs, x, least), part = l.fresh(), sum = l.fresh(), t = l.fresh(), r = l.fresh();
+  const i32 terms[2] = {l.a.table(first_terms), l.a.table(other_terms)};
+  const auto term = [&](u32 n) { return Mem{.constant = terms[n / 8] + static_cast<i32>(2 * (n % 8))}; };
+  l.a.vector(kMinPs, part, turns, most);
+  l.a.vector_immediate(kRound, turns, 0, part, 8);
+  l.a.vector(kSubPs, part, part, turns);
+  l.a.vector(kCvtF2I, turns, 0, turns);
+  for (int half = 0; half < 2; ++half) {
+    if (half != 0) l.a.vector_immediate(kUpperHalf, part, 0, part, 1);
+    l.a.vector(kToDouble, t, 0, part);
+    l.a.vector(kBroadcastDouble, sum, 0, term(0));
+    for (u32 n = 1; n < kExp2Terms; ++n) l.a.vector(kFma213Double, sum, t, term(n), 0, true);
+    if (half != 0) l.a.vector_immediate(kUpperHalf, turns, 0, turns, 1);
+    l.a.vector(kWidenSigned, t, 0, turns);
+    l.a.vector_shift_q(6, t, t, 52);
+    l.a.vector(kAddQ, sum, sum, t);
+    l.a.vector(kToFloat, half == 0 ? r : t, 0, sum);
+  }
+  l.a.vector_immediate(kJoinHalves, r, r, t, 1);
+  l.a.vector(kMove, t, 0, l.constant(0x00400000));
+  l.a.vector(kOr, t, t, x);
+  l.a.vector_immediate(kComparePs, kMask, x, x, kUnordered);
+  l.a.vector(kMove, r, 0, t, kMask);
+  l.float_result(r);
+}
+
 constexpr VectorRow kRows[] = {
+    {.op = Op::v_exp_f32, .emit = power_of_two, .floating = true, .wide = true},
+    {.op = Op::v_exp_legacy_f32, .emit = power_of_two, .floating = true, .wide = true},
     {.op = Op::v_div_scale_f32, .emit = scale, .mask_result = 2},
     {.op = Op::v_div_fmas_f32, .emit = fuse, .reads_vcc = true},
     {.op = Op::v_div_fixup_f32, .emit = fix},

@@ -90,7 +90,7 @@ Mem member(T offset) { return {kWave, kNoIndex, static_cast<i32>(offset)}; }
 
 Piece::Piece(Program& program, const Code& leader, PieceKind kind, const u8* leave, size_t first_segment, size_t capacity)
     : program_(program), leader_(leader), kind_(kind), leave_(leave), first_segment_(first_segment), capacity_(capacity),
-      a_(kind.lanes), section_(a_, rare_, program.kernel().wave_size), start_(a_.label()), next_(&leader) {}
+      a_(kind.lanes), section_(a_, rare_, program.kernel().wave_size, program.family()), start_(a_.label()), next_(&leader) {}
 
 bool Piece::write() {
   if (full() || way_of(leader_, kind_.lanes) == Way::Interpret) return false;
@@ -106,6 +106,11 @@ bool Piece::write() {
     a_.bind(rare.enter);
     rare.emit(a_, rare.registers);
     a_.jump(rare.back);
+  }
+  for (const Unusual& unusual : section_.unusual()) {
+    a_.bind(unusual.enter);
+    for (const Code* code : unusual.codes) call_handler(*code);
+    a_.jump(unusual.back);
   }
   write_exits();
   a_.finish();

@@ -194,6 +194,13 @@ void Lanes::rarely(u8 k, void (*emit)(Assembler&, const u8*), u8 r0, u8 r1, u8 r
   rare_.push_back(rare);
 }
 
+void Lanes::instead(u8 k, void (*emit)(Assembler&, const u8*), const u8 (&registers)[5], Label back) {
+  Rare rare{emit, {}, a.label(), back};
+  std::memcpy(rare.registers, registers, sizeof registers);
+  a.jump_if_any(k, rare.enter);
+  rare_.push_back(rare);
+}
+
 void Lanes::settle(u8 value, u8 s0, u8 s1, u8 s2) {
   const Rare rare{default_nan, {value, s0, s1, s2}, a.label(), a.label()};
   a.jump_if_nan(value, kSpare, kEnabled, rare.enter);
@@ -230,7 +237,7 @@ void Section::add(const Code& code, const VectorRow& row) {
     const Source& source = code.src[slot];
     if (source.kind != Kind::Sgpr) continue;
     if (slot == row.mask_source) masks.add(source.index, width);
-    else reads.add(source.index, source.dwords > 1 ? 2 : 1);
+    else reads.add(source.index, std::max<u32>(source.dwords, 1));
   }
   if (row.reads_vcc) masks.add(kVcc, 2);
   if (row.mask_result != 0) results.add(row.mask_result == 1 ? code.dst : code.dst2, width);
@@ -277,8 +284,23 @@ void Section::count_bytes() {
   if (stored_ != 0) a_.increment({rdx, kNoIndex, offsetof(Counters, progress)});
 }
 
+/// Goes to where handlers do it all, unless everything is as the translation takes it.
+void Section::write_guards(Label done) {
+  Unusual unusual{{}, a_.label(), done};
+  bool guarded = false;
+  for (const Item& item : items_) {
+    unusual.codes.push_back(item.code);
+    if (item.row->guard == nullptr) continue;
+    item.row->guard(a_, *item.code, family_, unusual.enter);
+    guarded = true;
+  }
+  if (guarded) unusual_.push_back(unusual);
+}
+
 void Section::flush() {
   if (items_.empty()) return;
+  const Label done = a_.label();
+  write_guards(done);
   bool writes_masks = false;
   for (const Item& item : items_) writes_masks |= item.row->mask_result != 0;
   const Label repeat = a_.label(), next = a_.label();
@@ -290,7 +312,7 @@ void Section::flush() {
     a_.jump_if_none(kEnabled, next);
   }
   a_.mask_not(kDisabled, kEnabled);
-  Lanes lanes(a_, rare_);
+  Lanes lanes(a_, rare_, family_);
   for (const Item& item : items_) {
     lanes.begin(*item.code);
     item.emit(lanes, item.row->detail);
@@ -304,6 +326,7 @@ void Section::flush() {
   a_.alu(7, kLaneBytes, static_cast<i32>(4 * wave_lanes_), false);
   a_.jump_if(kNonZero, repeat);
   if (global_ != 0) count_bytes();
+  a_.bind(done);
   items_.clear();
   scalars_ = masks_ = results_ = ScalarSet{};
   local_ = global_ = 0;

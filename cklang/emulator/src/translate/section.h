@@ -29,6 +29,8 @@ struct ScalarSet {
 
 class Lanes;
 using VectorEmit = void (*)(Lanes& lanes, u32 detail);
+/// Writes what goes to `unusual` where the handler must do, before any lanes are computed.
+using Guard = void (*)(x86::Assembler& a, const Code& code, Family family, x86::Label unusual);
 
 /// How an operation is translated, and which of its operands are masks of lanes.
 struct VectorRow {
@@ -45,6 +47,7 @@ struct VectorRow {
   VectorEmit then = nullptr; // what follows, once all lanes have done the first
   bool reads_vcc = false;    // as a mask, without an operand that says so
   bool wide = false;         // only 16 lanes at a time: AVX2 lacks what it takes
+  Guard guard = nullptr;
 };
 
 /// The rows of operations on local memory, and of those on parts of dwords.
@@ -52,9 +55,13 @@ std::span<const VectorRow> division_rows();
 std::span<const VectorRow> local_rows();
 std::span<const VectorRow> narrow_rows();
 std::span<const VectorRow> global_rows();
+std::span<const VectorRow> buffer_rows();
 
 /// Whether the addresses and data of an access to global memory are in vector registers.
 bool global_fits(const Code& code);
+/// Whether an access to a buffer, or to scratch, has one offset for each lane, or for all.
+bool buffer_fits(const Code& code);
+bool scratch_fits(const Code& code);
 
 /// Whether a DPP instruction moves values within rows of 16 lanes, of all rows alike.
 bool moves_in_rows(const Inst& inst);
@@ -70,6 +77,12 @@ struct Holding {
   u32 key = 0, stamp = 0;
 };
 
+/// Instructions that their handlers execute, where a guard has said so.
+struct Unusual {
+  std::vector<const Code*> codes;
+  x86::Label enter, back;
+};
+
 /// Code that is needed rarely, behind the rest.
 struct Rare {
   void (*emit)(x86::Assembler& a, const u8* registers);
@@ -80,7 +93,7 @@ struct Rare {
 /// What a translation of one instruction is written with: the values of the lanes at hand.
 class Lanes {
  public:
-  Lanes(x86::Assembler& assembler, std::vector<Rare>& rare) : a(assembler), rare_(rare) {}
+  Lanes(x86::Assembler& assembler, std::vector<Rare>& rare, Family of) : a(assembler), family(of), rare_(rare) {}
 
   /// A register with dword `part` of source `slot`, its sign changed as the instruction says.
   u8 source(int slot, u32 part = 0);
@@ -104,6 +117,8 @@ class Lanes {
   void mask_result(u8 k, u16 scalar);
   /// What is done where a lane of `k` is set is written behind.
   void rarely(u8 k, void (*emit)(x86::Assembler&, const u8*), u8 r0, u8 r1, u8 r2, u8 r3, u8 r4 = 0);
+  /// Where a lane of `k` is set, that is done in the place of what follows up to `back`, which the caller binds.
+  void instead(u8 k, void (*emit)(x86::Assembler&, const u8*), const u8 (&registers)[5], x86::Label back);
   /// A NaN of `value` that comes from no operand becomes the GPU's.
   void settle(u8 value, u8 s0, u8 s1, u8 s2);
 
@@ -118,6 +133,7 @@ class Lanes {
   bool too_few() const { return too_few_; }
 
   x86::Assembler& a;
+  const Family family;
 
  private:
   u8 moved(u8 value);
@@ -145,8 +161,8 @@ void rows_of_lanes(Lanes& lanes, const u8 (&quads)[4], const u8 (&free)[4]);
 /// The instructions that are to be translated next.
 class Section {
  public:
-  Section(x86::Assembler& assembler, std::vector<Rare>& rare, u32 wave_lanes)
-      : a_(assembler), rare_(rare), wave_lanes_(wave_lanes) {}
+  Section(x86::Assembler& assembler, std::vector<Rare>& rare, u32 wave_lanes, Family family)
+      : a_(assembler), rare_(rare), wave_lanes_(wave_lanes), family_(family) {}
   /// Takes an instruction up.
   void add(const Code& code, const VectorRow& row);
   /// Whether a scalar instruction must wait for those taken up.
@@ -157,6 +173,7 @@ class Section {
   void flush();
   /// Whether an instruction needed more registers than there are: what is written must not be executed.
   bool too_few() const { return too_few_; }
+  const std::vector<Unusual>& unusual() const { return unusual_; }
 
  private:
   struct Item {
@@ -167,10 +184,13 @@ class Section {
   x86::Assembler& a_;
   std::vector<Rare>& rare_;
   const u32 wave_lanes_;
+  const Family family_;
   std::vector<Item> items_;
+  std::vector<Unusual> unusual_;
   /// Whether what comes next must wait for the section to be written.
   bool conflicts(u8 access, u8 before) const { return (before & 2) != 0 ? access != 0 : access == 2 && before != 0; }
   void count_bytes();
+  void write_guards(x86::Label done);
 
   ScalarSet scalars_, masks_, results_;
   bool too_few_ = false;

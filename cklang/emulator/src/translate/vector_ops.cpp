@@ -468,7 +468,7 @@ constexpr VectorRow kRows[] = {
 const VectorRow* row_of(Op op) {
   static const VectorRow** const index = [] {
     const VectorRow** rows = new const VectorRow*[static_cast<size_t>(Op::kCount)]();
-    for (const std::span<const VectorRow> some : {std::span<const VectorRow>(kRows), division_rows(), local_rows(), narrow_rows(), global_rows()}) {
+    for (const std::span<const VectorRow> some : {std::span<const VectorRow>(kRows), division_rows(), local_rows(), narrow_rows(), global_rows(), buffer_rows()}) {
       for (const VectorRow& row : some) rows[static_cast<size_t>(row.op)] = &row;
     }
     return rows;
@@ -507,7 +507,9 @@ const VectorRow* vector_row(const Code& code, u32 lanes) {
   if (inst == nullptr || inst->op_y != Op::none) return nullptr;
   const VectorRow* row = row_of(plain_name(inst->op));
   if (row != nullptr && row->local != 0 && (inst->gds || code.src[0].kind != Kind::Vgpr)) return nullptr;
-  if (row != nullptr && row->global != 0 && !global_fits(code)) return nullptr;
+  if (row != nullptr && inst->enc == Encoding::MUBUF && !buffer_fits(code)) return nullptr;
+  if (row != nullptr && inst->enc != Encoding::MUBUF && row->global != 0 && !global_fits(code)) return nullptr;
+  if (row != nullptr && row->guard != nullptr && inst->enc != Encoding::MUBUF && !scratch_fits(code)) return nullptr;
   if (row == nullptr || (lanes != 16 && (row->wide || code.crowded)) || !operands_fit(code, *row)) return nullptr;
   if (row->mask_result == 1 && !mask_register(code.dst_kind, code.dst)) return nullptr;
   if (row->mask_result == 2 && !mask_register(inst->dst[1].kind, code.dst2)) return nullptr;

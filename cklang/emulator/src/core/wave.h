@@ -39,9 +39,13 @@ struct Counters {
   const u64* ticks = nullptr;  // what clocks show in place of the time, where a launch must repeat itself
 };
 
-/// Where scalar and constant operands are spread over lanes before use.
+constexpr u32 kMostOfRun = 6144;  // elements of panels: with an accumulator they stay in a first-level cache
+
+/// Where scalar and constant operands are spread over lanes before use, and the panels of products that translated code
+/// executes together.
 struct alignas(64) Broadcasts {
   Row64 row[4][4];
+  u32 panels[kMostOfRun];
 };
 
 /// MODE bit: vector register numbers are indexed by m0.

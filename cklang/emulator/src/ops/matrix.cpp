@@ -24,14 +24,18 @@ Multiply multiply_for(int m) {
   return (integer ? kernels().i32 : kernels().f32)[m == 32];
 }
 
-/// The 256 values of each 8-bit float format.
-struct Fp8Values {
-  alignas(64) float value[2][2][256];  // [ocp][wide exponent]
-  Fp8Values() {
+/// The tables of the 8-bit float formats: [ocp][wide exponent].
+struct Fp8Tables {
+  Fp8Table table[2][2];
+  Fp8Tables() {
     for (int ocp = 0; ocp < 2; ++ocp) {
       for (int wide = 0; wide < 2; ++wide) {
         const Fp8Kind kind{.wide_exponent = wide != 0, .ocp = ocp != 0, .saturate = false};
-        for (u32 code = 0; code < 256; ++code) value[ocp][wide][code] = from_fp8(code, kind);
+        for (u32 code = 0; code < 256; ++code) {
+          const float value = from_fp8(code, kind);
+          table[ocp][wide].value[code] = value;
+          table[ocp][wide].upper[code] = static_cast<u16>(bits_as<u32>(value) >> 16);
+        }
       }
     }
   }
@@ -40,12 +44,11 @@ struct Fp8Values {
 }  // namespace
 
 void unpack_operand(const Wave& w, Type type, const u32* rows, const PanelShape& shape, Panel& panel) {
-  if (type != Type::FP8 && type != Type::BF8) {
-    return shape.size == 4 ? kNarrow.unpack(type, rows, shape, panel) : kernels().unpack(type, rows, shape, panel);
-  }
-  static const Fp8Values values;
+  const MatrixKernels& some = shape.size == 4 ? kNarrow : kernels();
+  if (type != Type::FP8 && type != Type::BF8) return some.unpack(type, rows, shape, panel);
+  static const Fp8Tables tables;
   const bool ocp = w.program->family() >= Family::Cdna4;
-  unpack_fp8(rows, shape, values.value[ocp][type == Type::BF8], panel);
+  some.unpack_fp8(rows, shape, tables.table[ocp][type == Type::BF8], panel);
 }
 
 namespace {
@@ -123,20 +126,27 @@ bool joins_run(const Code& code) {
   return plain && adds && a.kind == Kind::Vgpr && b.kind == Kind::Vgpr;
 }
 
-void execute_run(Wave& w, const MatrixRun& run) {
-  if (numerics_of(w) != Numerics::Fma) [[unlikely]] {
-    for (const Code* code : run.codes) {
-      w.current = code;
-      code->fn(w, *code);
+void begin_part(Wave& w, const MatrixRun& run, u32 number) {
+  const RunPart& part = run.parts[number];
+  if (numerics_of(w) != Numerics::Fma) [[unlikely]] {  // then they are executed at once
+    for (u32 n = part.codes[0]; n < part.codes[1]; ++n) {
+      w.current = run.codes[n];
+      w.current->fn(w, *w.current);
     }
     return;
   }
-  alignas(64) u32 panels[kMostOfRun];
   const PanelShape shape{run.size, run.depth, 1};
-  for (const RunOperand& operand : run.operands) {
-    unpack_operand(w, operand.type, w.v[operand.row], shape, *reinterpret_cast<Panel*>(panels + operand.at));
+  for (u32 n = part.operands[0]; n < part.operands[1]; ++n) {
+    const RunOperand& operand = run.operands[n];
+    unpack_operand(w, operand.type, w.v[operand.row], shape, *reinterpret_cast<Panel*>(w.spread->panels + operand.at));
   }
+}
+
+void execute_run(Wave& w, const MatrixRun& run) {
+  begin_part(w, run, static_cast<u32>(run.parts.size()) - 1);
+  if (numerics_of(w) != Numerics::Fma) [[unlikely]] return;
   const Multiply multiply = run.integer ? multiply_for<true>(run.size) : multiply_for<false>(run.size);
+  const u32* panels = w.spread->panels;
   for (const RunChain& chain : run.chains) {
     Step steps[kMostSteps];
     const int count = static_cast<int>(chain.steps.size());

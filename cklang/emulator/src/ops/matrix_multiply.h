@@ -26,6 +26,7 @@ using Multiply = void (*)(const Step* steps, int count, int depth, int blocks, c
 struct MatrixKernels {
   void (*unpack)(Type type, const u32* rows, const PanelShape& shape, Panel& panel);
   Multiply f32[2], i32[2];
+  void (*unpack_fp8)(const u32* rows, const PanelShape& shape, const Fp8Table& table, Panel& panel);
 };
 /// Those for AVX-512.
 const MatrixKernels& wide_matrix_kernels();

@@ -10,7 +10,6 @@
 
 namespace ckemu {
 
-constexpr u32 kMostOfRun = 6144;  // elements of its panels: with an accumulator they stay in a first-level cache
 constexpr u32 kMostSteps = 32;    // products on one accumulator
 
 /// An operand, and where its panel lies among the run's.
@@ -30,6 +29,11 @@ struct RunChain {
   std::vector<RunStep> steps;
 };
 
+/// Operands and products that are seen to at once, each from the one to before the other.
+struct RunPart {
+  u32 operands[2], codes[2];
+};
+
 /// Products of one shape. No operand is written by one of them, and no accumulator of a chain is another's.
 struct MatrixRun {
   int size = 0, depth = 0;
@@ -37,10 +41,14 @@ struct MatrixRun {
   std::vector<RunOperand> operands;
   std::vector<RunChain> chains;
   std::vector<const Code*> codes;  // the products, as the program has them
+  std::vector<RunPart> parts;
 };
 
 /// Whether an instruction is a product that a run may have.
 bool joins_run(const Code& code);
+/// Turns the operands of a part to panels, before their registers are overwritten.
+void begin_part(Wave& wave, const MatrixRun& run, u32 part);
+/// Begins the last part, and multiplies.
 void execute_run(Wave& wave, const MatrixRun& run);
 
 }  // namespace ckemu

@@ -35,12 +35,18 @@ CKEMU_INLINE u32* chunk_place(Panel& panel, const PanelShape& shape, int chunk) 
   return panel.element + (block * shape.depth + shape.per_lane() * group) * shape.size;
 }
 
+/// The 256 values of an 8-bit float format, and their upper halves: the lower ones are 0.
+struct Fp8Table {
+  alignas(64) float value[256];
+  alignas(64) u16 upper[256];
+};
+
 /// 8-bit floats, through the table of their 256 values.
-inline void unpack_fp8(const u32* rows, const PanelShape& shape, const float* values, Panel& panel) {
+inline void unpack_fp8(const u32* rows, const PanelShape& shape, const Fp8Table& table, Panel& panel) {
   for (int j = 0; j < shape.per_lane(); ++j) {
     for (int g = 0; g < 8; ++g) {
       const U8v code = load8(rows + j / 4 * kLanes, g) >> (8 * (j % 4)) & 0xff;
-      const __m256 found = _mm256_i32gather_ps(values, __builtin_bit_cast(__m256i, code), 4);
+      const __m256 found = _mm256_i32gather_ps(table.value, __builtin_bit_cast(__m256i, code), 4);
       const int lane = 8 * g;
       u32* to = chunk_place(panel, shape, lane / shape.size) + j * shape.size + lane % shape.size;
       std::memcpy(to, &found, sizeof found);

@@ -81,4 +81,35 @@ void unpack(const u32* rows, const PanelShape& shape, Panel& panel) {
   if constexpr (width <= 8) return unpack_sized<type, 4, width>(rows, shape, panel);
 }
 
+/// The upper halves of the values of 32 codes, each in 16 bits.
+template <int>
+CKEMU_INLINE __m512i upper_halves(__m512i codes, const __m512i (&table)[8]) {
+  __m512i found[4];
+  for (int n = 0; n < 4; ++n) found[n] = _mm512_permutex2var_epi16(table[2 * n], codes, table[2 * n + 1]);
+  const __mmask32 second = _mm512_test_epi16_mask(codes, _mm512_set1_epi16(0x40));
+  const __m512i low = _mm512_mask_blend_epi16(second, found[0], found[1]), high = _mm512_mask_blend_epi16(second, found[2], found[3]);
+  return _mm512_mask_blend_epi16(_mm512_test_epi16_mask(codes, _mm512_set1_epi16(0x80)), low, high);
+}
+
+/// 8-bit floats of 16 lanes at a time.
+template <int width>
+void unpack_wide_fp8(const u32* rows, const PanelShape& shape, const Fp8Table& values, Panel& panel) {
+  __m512i table[8];
+  for (int n = 0; n < 8; ++n) table[n] = _mm512_load_si512(values.upper + 32 * n);
+  const __m512i bytes = _mm512_set1_epi32(0x00ff00ff), upper = _mm512_set1_epi32(static_cast<i32>(0xffff0000));
+  for (int lane = 0; lane < kLanes; lane += width) {
+    u32* to = chunk_place(panel, shape, lane / shape.size) + lane % shape.size;
+    for (int d = 0; d < shape.per_lane() / 4; ++d) {
+      const __m512i codes = _mm512_loadu_si512(rows + d * kLanes + lane);
+      const __m512i even = upper_halves<width>(_mm512_and_si512(codes, bytes), table);
+      const __m512i odd = upper_halves<width>(_mm512_and_si512(_mm512_srli_epi32(codes, 8), bytes), table);
+      u32* place = to + 4 * d * shape.size;
+      _mm512_storeu_si512(place, _mm512_slli_epi32(even, 16));
+      _mm512_storeu_si512(place + shape.size, _mm512_slli_epi32(odd, 16));
+      _mm512_storeu_si512(place + 2 * shape.size, _mm512_and_si512(even, upper));
+      _mm512_storeu_si512(place + 3 * shape.size, _mm512_and_si512(odd, upper));
+    }
+  }
+}
+
 }  // namespace ckemu

@@ -248,6 +248,12 @@ void Assembler::increment(Mem what) {
   byte(0xff);
   modrm(0, what, 1);
 }
+void Assembler::prefetch(Mem what) {
+  rex(false, 0, what);
+  byte(0x0f);
+  byte(0x18);
+  modrm(1, what, 1);
+}
 void Assembler::count_zeros(Reg to, Reg from, bool wide) {
   byte(0xf3);
   rex(wide, to, from);
@@ -332,6 +338,11 @@ void Assembler::jump_unless_all(u8 k, Label to) {
   if (wide()) mask_test(k);  // the carry flag: all ones
   else mask_bits8(r8, k), alu(7, r8, 0xff, false);
   jump_if(wide() ? kAboveEqual : kNonZero, to);
+}
+void Assembler::jump_if_all(u8 k, Label to) {
+  if (wide()) mask_test(k);
+  else mask_bits8(r8, k), alu(7, r8, 0xff, false);
+  jump_if(wide() ? kBelow : kZero, to);
 }
 void Assembler::jump_unless_bit(Reg reg, u8 bit, Label to) {
   rex(false, 0, reg);

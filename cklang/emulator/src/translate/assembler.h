@@ -111,6 +111,7 @@ class Assembler {
   void load_byte(Reg to, Mem from);
   void sign_extend(Reg to, Reg from);  // of 32 bits
   void increment(Mem what);
+  void prefetch(Mem what);
   void count_zeros(Reg to, Reg from, bool wide);
   void count_ones(Reg to, Mem from);  // of 64 bits
   void add_to(Mem to, Reg from);      // 64 bits
@@ -126,6 +127,7 @@ class Assembler {
   void jump_if_any(u8 k, Label to);
   void jump_if_none(u8 k, Label to);
   void jump_unless_all(u8 k, Label to);
+  void jump_if_all(u8 k, Label to);
   /// Where a lane of `within` has a NaN; `k` may be clobbered. There `note_nan` makes the lanes with one the mask.
   void jump_if_nan(u8 value, u8 k, u8 within, Label to);
   void note_nan(u8 k, u8 within);

@@ -44,9 +44,14 @@ u64 move_dwords(Wave& w, const Saved& saved, u32 dwords) {
   buffer.offset = saved.row(0) - first;
   w.lanes_from = kNoLanes;  // faults find the lane where it is noted
   u64 bytes = 0;
+  const i64 room = buffer.raw() ? i64{buffer.resource.records} - static_cast<i64>(buffer.scalar + buffer.immediate) : 0;
   for (u32 n = 0; n < saved.lanes; ++n) {
     const int lane = static_cast<int>(first + n);
     if ((w.exec() >> lane & 1) == 0) continue;
+    if (buffer.raw() && i64{saved.row(0)[n]} >= room) {  // all of it is out of range
+      for (u32 d = 0; loads && d < dwords; ++d) saved.row(1 + d)[n] = 0;
+      continue;
+    }
     w.lane = lane;
     const u32 unit = buffer.split(lane, 4) ? 1 : 4;
     for (u32 d = 0; d < dwords; ++d) {
@@ -207,6 +212,7 @@ void load_four(Lanes& l, u32) {
   for (u32 n = 0; n < 4; ++n) {
     l.a.load(rax, scratch_at(0, 4 * n), false);
     l.a.vector_load_anywhere(rows[n], {rcx, rax, at.immediate});
+    l.a.prefetch({rcx, rax, at.immediate + 64});  // a loop along rows goes on there
   }
   l.a.jump(turn);
   l.a.bind(apart);

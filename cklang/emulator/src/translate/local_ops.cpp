@@ -126,13 +126,13 @@ void read_wide(Lanes& l, u32 dwords) {
   l.a.vector_store_anywhere(scratch_at(0), t[0]);
   for (u32 lane = 0; lane < 16; ++lane) {
     l.a.load(rax, scratch_at(0, lane), false);
-    if (lane % 4 == 0) l.a.load_quarter(t[lane / 4], {rcx, rax});
-    else l.a.insert_quarter(t[lane / 4], {rcx, rax}, static_cast<u8>(lane % 4));
+    if (lane % 4 == 0) l.a.load_quarter(r[lane / 4], {rcx, rax});
+    else l.a.insert_quarter(r[lane / 4], {rcx, rax}, static_cast<u8>(lane % 4));
   }
-  rows_of_lanes(l, t, r);
+  rows_of_lanes(l, r, t);
+  l.a.jump_if_all(kInside, done);
   for (u32 n = dwords; n-- > 0;) {
-    l.a.vector(kMove, r[n], 0, zero);
-    l.a.vector(kMove, r[n], 0, t[n], kInside);
+    l.a.vector(kBlendD, r[n], zero, r[n], kInside);
   }
   l.a.bind(done);
   for (u32 n = 0; n < dwords; ++n) l.result(r[n], n);
@@ -186,7 +186,18 @@ void write_four(Lanes& l, u32) {
   for (u32 n = 0; n < 4; ++n) rows[n] = l.plain_source(1, n);
   const Places at = places(l, static_cast<u32>(l.code().offset), 16);
   const Quads quads = lanes_of_rows(l, rows);
-  each_inside(l, at.place, [&](u32 lane) { l.a.store_quarter({rcx, rax}, quads.of_lanes[lane / 4], static_cast<u8>(lane % 4)); });
+  const auto write = [&](u32 lane) { l.a.store_quarter({rcx, rax}, quads.of_lanes[lane / 4], static_cast<u8>(lane % 4)); };
+  const Label some = l.a.label(), done = l.a.label();
+  l.a.jump_unless_all(kInside, some);
+  l.a.vector_store_anywhere(scratch_at(0), at.place);
+  for (u32 lane = 0; lane < 16; ++lane) {
+    l.a.load(rax, scratch_at(0, lane), false);
+    write(lane);
+  }
+  l.a.jump(done);
+  l.a.bind(some);
+  each_inside(l, at.place, write);
+  l.a.bind(done);
   note_progress(l);
 }
 

@@ -142,7 +142,7 @@ bool Piece::write_one(const Code& code) {
   switch (way) {
     case Way::Nothing: return true;
     case Way::Vector:
-      if (products_.meets(now)) settle();
+      meet_products(now);
       section_.add(now, *vector_row(now, kind_.lanes));
       return true;
     case Way::Product: write_product(now); return true;
@@ -220,7 +220,7 @@ void Piece::write_first_lane(const Code& code) {
   const Source& source = code.src[0];
   if (source.kind != Kind::Vgpr) return write_call(code);
   section_.flush();
-  if (products_.meets(code)) write_products();
+  if (products_.meeting(code) != Meeting::Nothing) write_products();
   a_.load(rax, scalar_at(kExec), true);
   a_.alu(6, rcx, rcx, false);
   a_.count_zeros(rdx, rax, true);
@@ -235,6 +235,21 @@ void Piece::write_product(const Code& code) {
   if (products_.add(code)) return;
   settle();
   products_.add(code);
+}
+
+/// Lets an instruction go before the products that wait, as far as it has nothing to do with them.
+void Piece::meet_products(const Code& code) {
+  const Meeting meeting = products_.meeting(code);
+  if (meeting == Meeting::Needs) settle();
+  if (meeting == Meeting::Overwrites) {
+    section_.flush();
+    a_.move(rdx, products_.end_part());
+    a_.move(rsi, reinterpret_cast<u64>(&products_.run()));
+    a_.move(rdi, kWave);
+    a_.move(rax, reinterpret_cast<u64>(begin_part));
+    a_.call(rax);
+  }
+  products_.pass(code);
 }
 
 void Piece::write_products() {

@@ -53,6 +53,7 @@ class Piece {
   void write_first_lane(const Code& code);
   void write_product(const Code& code);
   void write_products();
+  void meet_products(const Code& code);
   /// Writes all that waits, in the order in which it may be executed.
   void settle() {
     section_.flush();

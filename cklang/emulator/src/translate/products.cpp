@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "translate/products.h"
 
+#include <algorithm>
+
 namespace ckemu::translate {
 
 namespace {
@@ -22,23 +24,31 @@ void join(RegisterSet& set, const RegisterSet& other) {
 
 }  // namespace
 
-bool Products::meets(const Code& code) const {
-  if (empty()) return false;
+Meeting Products::meeting(const Code& code) const {
+  if (empty()) return Meeting::Nothing;
   const RegisterSet results = results_of(code);
-  if (results.meets(operands_) || results.meets(added_) || results.meets(written_)) return true;
+  if (results.meets(added_) || results.meets(written_)) return Meeting::Needs;
   for (const Source& source : code.src) {
-    if (rows_of(source).meets(written_)) return true;
+    if (rows_of(source).meets(written_)) return Meeting::Needs;
   }
-  return false;
+  return results.meets(operands_) ? Meeting::Overwrites : Meeting::Nothing;
+}
+
+void Products::pass(const Code& code) {
+  if (empty()) return;
+  const RegisterSet results = results_of(code);
+  std::erase_if(known_, [&](const Known& known) { return rows_of(known.row, known.dwords).meets(results); });
 }
 
 u32 Products::panel_of(const Source& source, Type type) {
-  for (const RunOperand& known : run_->operands) {
+  for (const Known& known : known_) {
     if (known.row == source.index && known.type == type) return known.at;
   }
   const u32 at = elements_;
   elements_ += static_cast<u32>(run_->size * run_->depth);
   run_->operands.push_back({source.index, type, at});
+  known_.push_back({source.index, source.dwords, type, at});
+  join(operands_, rows_of(source));
   return at;
 }
 
@@ -73,14 +83,22 @@ bool Products::add(const Code& code) {
   const u32 left = panel_of(code.src[0], shape.a), right = panel_of(code.src[1], shape.b);
   chain->steps.push_back({left, right});
   run_->codes.push_back(&code);
-  join(operands_, a);
-  join(operands_, b);
   join(written_, d);
   return true;
 }
 
+u32 Products::end_part() {
+  const RunPart before = run_->parts.empty() ? RunPart{} : run_->parts.back();
+  const u32 operands = static_cast<u32>(run_->operands.size()), codes = static_cast<u32>(run_->codes.size());
+  run_->parts.push_back({{before.operands[1], operands}, {before.codes[1], codes}});
+  operands_ = RegisterSet{};
+  return static_cast<u32>(run_->parts.size()) - 1;
+}
+
 std::unique_ptr<MatrixRun> Products::take() {
-  operands_ = added_ = written_ = RegisterSet{};
+  end_part();
+  added_ = written_ = RegisterSet{};
+  known_.clear();
   elements_ = 0;
   return static_cast<std::unique_ptr<MatrixRun>&&>(run_);
 }

@@ -10,6 +10,7 @@ masks of lanes come and go; all registers are its result.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -22,7 +23,7 @@ from tests.support.assembly import Module, assemble, hip, ok
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
-LENGTH, PROGRAMS, LDS = 48, 40, 1024
+LENGTH, PROGRAMS, LDS, SCRATCH = 48, 40, 1024, 80
 ROUNDS = 3
 REGISTERS = range(2, 14)
 SCALARS = range(16, 32)
@@ -57,6 +58,13 @@ PAIRS = (
     *("v_pk_min_u16", "v_pk_max_u16", "v_pk_min_i16", "v_pk_max_i16", "v_pk_lshlrev_b16"),
     *("v_pk_lshrrev_b16", "v_pk_ashrrev_i16", "v_pk_add_f16", "v_pk_mul_f16"),
 )
+FOURS, SIXTEENS = ("v[46:49]", "v[50:53]", "v[60:63]"), ("v[46:61]", "v[62:77]")
+MATRIX = (
+    *(("16x16x16_f16", 2, FOURS), ("16x16x16_bf16", 2, FOURS), ("16x16x32_fp8_bf8", 2, FOURS)),
+    *(("16x16x4_f32", 1, FOURS), ("32x32x8_f16", 2, SIXTEENS), ("32x32x16_bf8_bf8", 2, SIXTEENS)),
+    ("16x16x16_f16", 2, FOURS),
+)
+"""Products: dwords of an operand, and where they add up."""
 ATOMICS = ("add_u32", "sub_u32", "and_b32", "or_b32", "xor_b32", "max_u32")
 HALVES = ("v_add_f16", "v_sub_f16", "v_subrev_f16", "v_mul_f16")
 CONDITIONS = ("lt", "eq", "le", "gt", "ge")
@@ -91,8 +99,8 @@ INLINE = ("0", "1", "7", "31", "32", "64", "-1", "-16", "1.0", "-0.5", "4.0")
 class Writer:
     """Writes random instructions."""
 
-    def __init__(self, seed: int) -> None:
-        self.seed, self.random = seed, Random(seed)
+    def __init__(self, seed: int, products: bool = False) -> None:
+        self.seed, self.random, self.products = seed, Random(seed), products
 
     def vector(self) -> str:
         return f"v{self.random.choice(REGISTERS)}"
@@ -324,6 +332,46 @@ class Writer:
             )
         )
 
+    def exponential(self) -> str:
+        end = self.random.choice(("", " clamp", " mul:4"))
+        return f"v_exp_f32_e64 {self.vector()}, {self.signed(self.source())}{end}"
+
+    def buffer(self) -> str:
+        """A raw buffer with its end among the lanes, one with a stride, scratch."""
+        first = self.random.choice(REGISTERS[:-3:2])
+        address = self.random.choice(("v14", "v15", "v16", "v17", "v36", self.vector()))
+        data, four = self.vector(), f"v[{first}:{first + 3}]"
+        buffer = self.random.choice(("s[36:39]", "s[36:39]", "s[36:39]", "s[40:43]"))
+        end = self.random.choice(("0 offen", "s44 offen offset:24", "0 offen offset:8"))
+        place = self.random.choice(("off", "off offset:16", "s44 offset:4", "off offset:60"))
+        return self.random.choice(
+            (
+                f"buffer_load_dword {data}, {address}, {buffer}, {end}",
+                f"buffer_load_dwordx4 {four}, {address}, {buffer}, {end}",
+                f"buffer_store_dword {data}, {address}, {buffer}, {end}",
+                f"buffer_store_dwordx4 {four}, {address}, {buffer}, {end}",
+                f"buffer_load_dwordx2 {self.pair()}, {address}, {buffer}, {end}",
+                f"scratch_load_dword {data}, off, {place}",
+                f"scratch_load_dwordx4 {four}, off, {place}",
+                f"scratch_store_dword off, {data}, {place}",
+                f"scratch_store_dwordx4 off, {four}, {place}",
+            )
+        )
+
+    def product(self) -> str:
+        """A product of matrices, whose operands others write, and whose results they read."""
+        name, size, places = self.random.choice(MATRIX)
+        a, b = (self.operand(size) for _ in range(2))
+        to = self.random.choice(places)
+        add = self.random.choice((to, to, to, to, places[0], "0"))
+        some = f"v{self.random.randrange(46, 78)}"
+        moved = f"v_add_f32 {self.vector()}, {some}, {self.vector()}"
+        changed = f"v_xor_b32 {some}, 1, {self.vector()}"
+        return self.random.choice((*(f"v_mfma_f32_{name} {to}, {a}, {b}, {add}",) * 6, moved, changed))
+
+    def operand(self, size: int) -> str:
+        return self.pair() if size == 2 else self.vector()
+
     def moved(self) -> str:
         """Lanes exchanged on the way."""
         control = self.random.choice(
@@ -367,6 +415,12 @@ class Writer:
             *(self.lanes, self.local, self.memory, self.moved, self.parts),
             *(self.halves, self.halves, self.division),
         )
+        if self.products:
+            kinds = (
+                *(self.floating, self.integer, self.exponential, self.packed, self.masked),
+                *(self.scalar_operation, self.lanes, self.local, self.memory, self.halves),
+                *((self.buffer,) * 4 + (self.product,) * 6),
+            )
         lines = []
         for number in range(LENGTH):
             if number % 12 == 11:  # a branch over an instruction
@@ -403,6 +457,13 @@ _BEFORE = """
   s_mov_b32 vcc_lo, 0x0f0f3355
   s_mov_b32 vcc_hi, 0x00ff00ff
   s_movk_i32 s33, {rounds}
+  s_mov_b64 s[36:37], s[4:5]
+  s_movk_i32 s38, 2900
+  s_mov_b32 s39, 0x00020000
+  s_mov_b64 s[40:41], s[4:5]
+  s_or_b32 s41, s41, 0x00100000
+  s_mov_b64 s[42:43], s[38:39]
+  s_movk_i32 s44, 16
   s_waitcnt vmcnt(0) lgkmcnt(0)
 again_{name}:
 """
@@ -423,18 +484,25 @@ _AFTER = """
   global_store_dwordx4 v1, v[24:27], s[6:7] offset:72
   global_store_dwordx4 v1, v[28:31], s[6:7] offset:88
   global_store_dwordx4 v1, v[32:35], s[6:7] offset:104
+  v_mul_u32_u24 v1, 128, v0
+  v_add_u32 v1, 0x2000, v1
+{sums}
 """
 
 
-def program(seed: int) -> str:
-    """A kernel that reads [64, 12] dwords and writes [64, 32]."""
+def program(seed: int, products: bool = False) -> str:
+    """A kernel that reads [64, 12] dwords and writes [64, 32] twice."""
     scalars = "\n".join(f"  v_mov_b32 v{20 + n}, s{s}" for n, s in enumerate(SCALARS))
+    sums = "\n".join(
+        f"  global_store_dwordx4 v1, v[{46 + 4 * n}:{49 + 4 * n}], s[6:7] offset:{16 * n}"
+        for n in range(8)
+    )
     name = f"p{seed}"
     before, after = (
         _BEFORE.format(rounds=ROUNDS, name=name),
-        _AFTER.format(name=name, scalars=scalars),
+        _AFTER.format(name=name, scalars=scalars, sums=sums),
     )
-    return before + Writer(seed).program() + after
+    return before + Writer(seed, products).program() + after
 
 
 def data(seed: int) -> np.ndarray:
@@ -479,7 +547,7 @@ def each_way(
 ) -> list[np.ndarray]:
     """What a kernel leaves in its memory, interpreted, and translated for each width."""
     results = []
-    output, memory = np.empty((64, 32), np.uint32), np.empty_like(source)  # addresses are data too
+    output, memory = np.empty((128, 32), np.uint32), np.empty_like(source)  # addresses are data too
     for what, bits in (("off", widths[-1]), *(("all", bits) for bits in widths)):
         emulator.translation(what)
         emulator.vectors(bits)
@@ -487,15 +555,19 @@ def each_way(
         np.copyto(memory, source)
         status = module.launch(name, memory, output)
         assert status == "hipSuccess", emulator.fault(module.device)
-        results.append(np.concatenate((output, memory.reshape(64, -1)), 1))
+        results.append(np.concatenate((output.reshape(64, -1), memory.reshape(64, -1)), 1))
     return results
 
 
+@pytest.mark.parametrize("products", [False, True])
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
-def test_random_programs(gpu: str, tmp_path: Path, widths: tuple[int, ...]) -> None:
+def test_random_programs(
+    gpu: str, products: bool, tmp_path: Path, widths: tuple[int, ...]
+) -> None:
+    """With products of matrices, and accesses to buffers and scratch among them, or without."""
     seeds = range(PROGRAMS)
-    texts = {f"p{seed}": program(seed) for seed in seeds}
-    module = Module(assemble(tmp_path, texts, arch=gpu, lds=LDS), gpu)
+    texts = {f"p{seed}": program(seed, products) for seed in seeds}
+    module = Module(assemble(tmp_path, texts, arch=gpu, lds=LDS, scratch=SCRATCH), gpu)
     for seed in seeds:
         for case in range(3):
             found = each_way(module, f"p{seed}", data(100 * seed + case), widths)
@@ -504,14 +576,18 @@ def test_random_programs(gpu: str, tmp_path: Path, widths: tuple[int, ...]) -> N
                 np.testing.assert_array_equal(translated, found[0], err_msg=what)
 
 
-def test_the_counts_of_instructions_are_the_same(tmp_path: Path, widths: tuple[int, ...]) -> None:
-    module = Module(assemble(tmp_path, {"p1": program(1)}, lds=LDS))
+@pytest.mark.parametrize("products", [False, True])
+def test_the_counts_of_instructions_are_the_same(
+    products: bool, tmp_path: Path, widths: tuple[int, ...]
+) -> None:
+    module = Module(assemble(tmp_path, {"p1": program(1, products)}, lds=LDS, scratch=SCRATCH))
     counts = []
     for what, bits in (("off", widths[-1]), *(("all", bits) for bits in widths)):
         emulator.translation(what)
         emulator.vectors(bits)
-        assert module.launch("p1", data(1), np.zeros((64, 32), np.uint32)) == "hipSuccess"
-        counts.append((emulator.fidelity(0), emulator.stats(0).instructions))
+        assert module.launch("p1", data(1), np.zeros((128, 32), np.uint32)) == "hipSuccess"
+        stats = emulator.stats(0)
+        counts.append((emulator.fidelity(0), replace(stats, nanoseconds=0)))
     assert all(count == counts[0] for count in counts)
 
 
@@ -524,6 +600,10 @@ FAULTS = {
     "quads": ("global_load_dwordx4 v[4:7], v1, s[4:5]", 4, 9),
     "quads_apart": ("global_load_dwordx4 v[4:7], v1, s[4:5]", 5, 5),
     "quads_stored": ("global_store_dwordx4 v1, v[4:7], s[4:5]", 4, 9),
+    "bytes": ("global_load_ubyte v3, v1, s[4:5]", 3, 19),
+    "buffer": ("buffer_load_dword v3, v1, s[4:7], 0 offen", 2, 37),
+    "buffer_quads": ("buffer_load_dwordx4 v[4:7], v1, s[4:7], 0 offen", 4, 9),
+    "buffer_stored": ("buffer_store_dwordx4 v[8:11], v1, s[4:7], 0 offen", 5, 5),
     "stored_apart": ("global_store_dwordx2 v1, v[2:3], s[4:5]", 5, 5),
 }
 
@@ -539,6 +619,8 @@ def test_a_fault_in_translated_code_names_instruction_and_lane(
   s_waitcnt lgkmcnt(0)
   s_add_u32 s4, s4, 0xf6c
   s_addc_u32 s5, s5, 0
+  s_movk_i32 s6, 0x4000
+  s_mov_b32 s7, 0x00020000
   v_add_u32 v2, 1, v1
   v_add_u32 v2, 1, v2
   {access}
@@ -558,6 +640,19 @@ def test_a_fault_in_translated_code_names_instruction_and_lane(
         assert access in text
         ok(hip().hipDeviceReset())
     assert all(report == reports[0] for report in reports)
+
+
+def test_products_of_other_numerics(tmp_path: Path, widths: tuple[int, ...]) -> None:
+    """They are not executed together, but at the same places."""
+    texts = {f"p{seed}": program(seed, products=True) for seed in range(6)}
+    module = Module(assemble(tmp_path, texts, lds=LDS, scratch=SCRATCH))
+    emulator.numerics("exact")
+    try:
+        for name in texts:
+            found = each_way(module, name, data(7), widths)
+            assert all(np.array_equal(translated, found[0]) for translated in found[1:]), name
+    finally:
+        emulator.numerics("fma")
 
 
 def test_a_kernel_of_one_or_two_instructions_ends(tmp_path: Path) -> None:

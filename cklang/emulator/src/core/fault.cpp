@@ -48,7 +48,7 @@ Addresses accessed(Wave& wave, const Code& code) {
 i32 faulting_lane(Wave& wave, bool mapped_range, u64 address) {
   const Code& code = *wave.current;
   const u64 data = code.src[code.inst->enc == Encoding::MUBUF ? 3 : 2].dwords;
-  const u64 bytes = 4 * std::max<u64>(code.dst_dwords, data);
+  const u64 bytes = code.inst->op == Op::global_load_ubyte ? 1 : 4 * std::max<u64>(code.dst_dwords, data);
   const Addresses at = accessed(wave, code);
   for (u32 l = wave.lanes_from / 4; l < wave.lanes; ++l) {
     const u64 from = at(static_cast<int>(l));

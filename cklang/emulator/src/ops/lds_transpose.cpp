@@ -3,6 +3,8 @@
 // Transposed reads of local memory (gfx950). Each block of 16 lanes reads a tile whose rows of 16
 // elements lie along M in memory, and every lane gets the column of "its" M: consecutive elements of
 // K. One row is read by 16 / n lanes of n elements each, in order of lanes.
+#include <type_traits>
+
 #include "core/fault.h"
 #include "ops/access.h"
 #include "ops/handlers.h"
@@ -27,6 +29,29 @@ void check_sources(Wave& w, int per_lane, int lanes_a_row) {
   });
 }
 
+/// The same where all lanes are enabled and elements are of 8 or 16 bits: a block's tile is what its lanes read, one
+/// after the other.
+template <class T>
+void transpose_blocks(Wave& w, const u32* address, u32 offset, u32* rows) {
+  constexpr int bytes = 8, bits = 8 * sizeof(T), in_dword = 32 / bits;
+  T tile[kLanes / kBlock][bytes / sizeof(T)][kBlock];  // all is read before the first is written
+  for (int l = 0; l < kLanes; ++l) {
+    const u64 place = address[l] + offset;  // wraps around as 32 bits do
+    u64 value = 0;
+    if (place + bytes <= w.lds_bytes) std::memcpy(&value, w.lds + place, bytes);
+    std::memcpy(reinterpret_cast<u8*>(tile) + bytes * l, &value, bytes);
+  }
+  for (int block = 0; block < kLanes / kBlock; ++block) {
+    for (int d = 0; d < bytes / 4; ++d) {
+      for (int column = 0; column < kBlock; ++column) {
+        u32 value = 0;
+        for (int n = 0; n < in_dword; ++n) value |= u32{tile[block][in_dword * d + n][column]} << (bits * n);
+        rows[d * kLanes + kBlock * block + column] = value;
+      }
+    }
+  }
+}
+
 template <int bits, int bytes>
 void read_transposed(Wave& w, const Code& c) {
   constexpr int per_lane = bytes * 8 / bits, lanes_a_row = kBlock / per_lane;
@@ -34,6 +59,10 @@ void read_transposed(Wave& w, const Code& c) {
   if (c.inst->gds) raise(w, FaultKind::Instruction, "global data share (gds) is not emulated");
   if (w.exec() != ~u64{0}) check_sources(w, per_lane, lanes_a_row);
   const u32* address = source_row(w, c, 0);
+  if constexpr (bits == 8 || bits == 16) {
+    using Element = std::conditional_t<bits == 8, u8, u16>;
+    if (w.exec() == ~u64{0}) return transpose_blocks<Element>(w, address, static_cast<u32>(c.offset), w.v[c.dst]);
+  }
   unsigned __int128 loaded[kLanes] = {};
   each_lane(w, [&](int l) {
     const u64 place = address[l] + static_cast<u32>(c.offset);  // wraps around as 32 bits do

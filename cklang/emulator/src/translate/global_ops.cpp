@@ -15,7 +15,7 @@ namespace {
 constexpr u8 kAlike = 2, kHalf = 3;
 constexpr u8 kEqual = 0;
 constexpr Evex kWiden{2, 1, 0x35, 0}, kUpper{3, 1, 0x3b, 1}, kJoin{3, 1, 0x3a, 1}, kPermuteQ{2, 1, 0x36, 1},
-    kShuffle{1, 0, 0xc6, 0}, kUnpackHigh{1, 1, 0x6a, 0}, kOrQ{1, 1, 0xeb, 1};
+    kShuffle{1, 0, 0xc6, 0}, kUnpackHigh{1, 1, 0x6a, 0}, kOrQ{1, 1, 0xeb, 1}, kWidenBytes{2, 1, 0x31, 0};
 constexpr u8 kEven = 0x88, kOdds = 0xdd;
 
 u32 step4(u32 n) { return 4 * n; }
@@ -279,6 +279,27 @@ void load_four(Lanes& l, u32) {
   for (u32 n = 0; n < 4; ++n) l.result(rows[n], n);
 }
 
+void load_byte(Lanes& l, u32) {
+  const Places at = places(l);
+  const u8 r = l.fresh(), steps = l.fresh(), t = l.fresh();
+  const Label apart = l.a.label(), done = l.a.label();
+  l.a.vector_load_anywhere(steps, Mem{.constant = l.a.table([](u32 n) { return n; })});
+  unless(l, at, steps, 16, t, apart);
+  l.a.alu(0, rax, at.offset, true);
+  l.a.vector(kWidenBytes, r, 0, Mem{rcx, rax});
+  l.a.jump(done);
+  l.a.bind(apart);
+  l.a.vector(kXor, r, r, r);
+  l.a.vector_store_anywhere(scratch_at(2), r);
+  each_enabled(l, at, [&](u32 lane) {
+    l.a.load_byte(rdx, at.first());
+    l.a.store(scratch_at(2, lane), rdx, false);
+  });
+  l.a.vector_load_anywhere(r, scratch_at(2));
+  l.a.bind(done);
+  l.result(r);
+}
+
 void store_four(Lanes& l, u32) {
   u8 rows[4];
   for (u32 n = 0; n < 4; ++n) rows[n] = l.plain_source(2, n);
@@ -298,6 +319,7 @@ void store_four(Lanes& l, u32) {
 constexpr VectorRow kRows[] = {
     {.op = Op::global_load_dwordx4, .emit = load_four, .global = 1, .bytes = 16, .wide = true},
     {.op = Op::global_store_dwordx4, .emit = store_four, .global = 2, .bytes = 16, .wide = true},
+    {.op = Op::global_load_ubyte, .emit = load_byte, .global = 1, .bytes = 1, .wide = true},
     {.op = Op::global_load_dword, .emit = load, .detail = 1, .global = 1, .bytes = 4},
     {.op = Op::global_load_dwordx2, .emit = load, .detail = 2, .global = 1, .bytes = 8},
     {.op = Op::global_store_dword, .emit = store, .detail = 1, .global = 2, .bytes = 4},

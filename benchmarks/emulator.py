@@ -3,20 +3,25 @@
 
     python benchmarks/emulator.py [--only NAME ...] [--quick] [--profile]
     python benchmarks/emulator.py --scaling [--only NAME ...] [--pairs N]
+    python benchmarks/emulator.py --against TREE [--only NAME ...] [--pairs N]
 
 Prints the Markdown table of docs/emulator.md; all of it takes a few minutes. Run it on an idle
 machine. ``--quick`` measures each thing once, to see that it runs; ``--profile`` prints behind each
 kernel what it executes, by operation. ``--scaling`` runs products and plain kernels on one core and
 on all, in turn, and prints the processor time of all threads beside the time that passes: what
-cores share costs processor time, also on a machine with other work.
+cores share costs processor time, also on a machine with other work. ``--against`` does that for the
+matrix kernels with the emulator of another tree and with this one's, a process each, in turn: of
+each the least of 20 runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -25,6 +30,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 from plain_kernels import CASES, measured, run, spread
 from programs import flops, half, linear
@@ -39,6 +45,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.assembly import Module, assemble, hip, ok
 from tests.support.ck_units import Attention
+from tests.support.triton_kernels import run as run_triton
 
 #: A tile whose warps multiply 32 × 32 × 8 at a time: what the selection prefers for a large GPU
 #: is a small tile, which says less of the engine and more of what surrounds it.
@@ -121,15 +128,37 @@ def numpy_product() -> Row:
     return Row(what="numpy f32 gemm", value=speed, unit="GFLOP/s")
 
 
-def attention() -> Row:
-    """Run CK Tile's forward attention, 1 × 8 heads × 1024 × 128 in f16, on gfx942."""
+def _attention() -> Callable[[], object]:
     with tempfile.TemporaryDirectory() as folder:
         unit = Attention("gfx942", Path(folder), "half_t", masked=False)
-        rng = np.random.default_rng(0)
-        q, k, v = rng.normal(size=(3, 1, 8, 1024, 128)).astype(np.float16)
-        seconds = best(5, lambda: unit.run(q, k, v, causal=False))
+    q, k, v = np.random.default_rng(0).normal(size=(3, 1, 8, 1024, 128)).astype(np.float16)
+    return lambda: unit.run(q, k, v, causal=False)
+
+
+def attention() -> Row:
+    """Run CK Tile's forward attention, 1 × 8 heads × 1024 × 128 in f16, on gfx942."""
+    seconds = best(5, _attention())
     note = f"{4 * 8 * 1024 * 1024 * 128 / seconds / 1e9:.0f} GFLOP/s"
     return Row(what="attention", value=seconds, unit="s", least=2, note=note)
+
+
+def _fp8() -> Callable[[], object]:
+    """What runs Triton's fp8 product of 1024 × 1024 matrices on gfx950, in tiles of 64 × 64."""
+    rng, size = np.random.default_rng(0), 1024
+    a, b = (rng.normal(size=(size, size)).astype(ml_dtypes.float8_e4m3fn) for _ in range(2))
+    c, grid = np.zeros((size, size), np.float32), (size // 64, size // 64)
+    launch = partial(run_triton, "gfx950", "gemm_fp8", grid, a, b, c, size, size, size)
+    launch()
+    if not np.allclose(c, a.astype(np.float32) @ b.astype(np.float32), atol=1e-2):
+        raise SystemExit("the product is wrong")
+    return launch
+
+
+def fp8() -> Row:
+    """Multiply fp8 matrices with the kernel that Triton compiled."""
+    seconds = best(10, _fp8())
+    note = f"{flops(1024, 1024, 1024) / seconds / 1e9:.0f} GFLOP/s"
+    return Row(what="fp8 gemm, Triton, gfx950", value=seconds, unit="s", least=0.06, note=note)
 
 
 def copy() -> Row:
@@ -231,6 +260,7 @@ def build() -> Row:
 BENCHMARKS: dict[str, tuple[Callable[[], Row], ...]] = {
     "gemm": (product, numpy_product),
     "attention": (attention,),
+    "fp8": (fp8,),
     "copy": (copy,),
     "plain": tuple(plain(name) for name in CASES),
     "latency": (latency, latency_from_c(1), latency_from_c(4)),
@@ -252,6 +282,8 @@ def _launch(name: str) -> Callable[[], object]:
 SCALED: dict[str, Callable[[], Callable[[], object]]] = {
     "gemm": partial(_multiply, 1024),
     "gemm2048": partial(_multiply, 2048),
+    "attention": _attention,
+    "fp8": _fp8,
     **{name: partial(_launch, name) for name in CASES},
 }
 """What ``--scaling`` runs."""
@@ -281,6 +313,36 @@ def scaling(names: list[str], pairs: int) -> None:
         print(f"| {' | '.join(cells)} |", flush=True)
 
 
+def processor(names: list[str], runs: int) -> None:
+    """Print the processor time of each of some runs, in milliseconds, as JSON."""
+    found: dict[str, list[float]] = {}
+    for name in names:
+        work = SCALED[name]()
+        for _ in range(runs + 1):  # the first one translates
+            start = time.process_time()
+            work()
+            found.setdefault(name, []).append(1e3 * (time.process_time() - start))
+    print(json.dumps({name: times[1:] for name, times in found.items()}))
+
+
+def against(tree: str, names: list[str], pairs: int) -> None:
+    """Print the processor time of runs in another tree and in this one, in turn."""
+    here = str(Path(__file__).parents[1])
+    least: dict[str, dict[str, list[float]]] = {tree: {}, here: {}}
+    for _ in range(pairs):
+        for of, found in least.items():
+            command = (sys.executable, __file__, "--processor", "--only", *names)
+            environment = os.environ | {"PYTHONPATH": of}
+            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+            for name, times in json.loads(done.stdout.splitlines()[-1]).items():
+                found.setdefault(name, []).append(min(times))
+    print("| kernel | before, CPU ms | after, CPU ms | after / before |\n|---|---|---|---|")
+    for name in names:
+        before, after = least[tree][name], least[here][name]
+        ratio = statistics.median(a / b for a, b in zip(after, before, strict=True))
+        print(f"| {name} | {spread(before, '.1f')} | {spread(after, '.1f')} | {ratio:.2f} |")
+
+
 def profile() -> Table:
     """What the last launch on gfx942 executed, most frequent first."""
     counts = emulator.fidelity(0)
@@ -299,11 +361,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--only", nargs="+", choices={*BENCHMARKS, *SCALED})
     parser.add_argument("--scaling", action="store_true", help="one core and all, in turn")
+    parser.add_argument("--against", metavar="TREE", help="compare processor times with TREE's")
+    parser.add_argument("--processor", action="store_true", help="processor times, as JSON")
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--quick", action="store_true", help="measure once")
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
+    if options.against is not None:
+        against(options.against, options.only or ["gemm", "attention", "fp8"], options.pairs)
+        return
     emulator.load()
+    if options.processor:
+        processor(options.only or list(SCALED), 20)
+        return
     if options.scaling:
         scaling(options.only or list(SCALED), options.pairs)
         return

@@ -367,7 +367,8 @@ class Writer:
         some = f"v{self.random.randrange(46, 78)}"
         moved = f"v_add_f32 {self.vector()}, {some}, {self.vector()}"
         changed = f"v_xor_b32 {some}, 1, {self.vector()}"
-        return self.random.choice((*(f"v_mfma_f32_{name} {to}, {a}, {b}, {add}",) * 6, moved, changed))
+        product = f"v_mfma_f32_{name} {to}, {a}, {b}, {add}"
+        return self.random.choice((*(product,) * 6, moved, changed))
 
     def operand(self, size: int) -> str:
         return self.pair() if size == 2 else self.vector()
@@ -561,9 +562,7 @@ def each_way(
 
 @pytest.mark.parametrize("products", [False, True])
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
-def test_random_programs(
-    gpu: str, products: bool, tmp_path: Path, widths: tuple[int, ...]
-) -> None:
+def test_random_programs(gpu: str, products: bool, tmp_path: Path, widths: tuple[int, ...]) -> None:
     """With products of matrices, and accesses to buffers and scratch among them, or without."""
     seeds = range(PROGRAMS)
     texts = {f"p{seed}": program(seed, products) for seed in seeds}

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from unittest import mock
 
 import cklang as ck
+from cklang import knobs
 from cklang.arch import arch
 from cklang.build.builder import shared_builder
 from cklang.build.schedules import OVERLAPPED, SCHEDULES, Schedule
@@ -83,7 +84,11 @@ def main(arguments: list[str]) -> None:
             subprocess.run([sys.executable, __file__, asked.gpu, word], check=True)
         return
     only = (SCHEDULES[asked.schedule],)
-    with mock.patch("cklang.build.schedules.SCHEDULES", only):
+    with (
+        # Kept launches would be those of the kernel that is kept, whatever it is compiled for here.
+        knobs.scope(CKLANG_PLANS="0"),
+        mock.patch("cklang.build.schedules.SCHEDULES", only),
+    ):
         for call in calls(asked.gpu):
             print(row(call, asked.gpu, *only), flush=True)
 
@@ -92,7 +97,10 @@ def print_masked(gpu: str, schedule: Schedule) -> None:
     """Print the rows of products of the pipeline mem under a schedule."""
     for extents in MASKED:
         call = EssentialCall(op=linear.using(_MEM), names={**extents, "X": ck.f16})
-        with mock.patch("cklang.build.schedules.OVERLAPPED", schedule):
+        with (
+            knobs.scope(CKLANG_PLANS="0"),
+            mock.patch("cklang.build.schedules.OVERLAPPED", schedule),
+        ):
             cells = row(call, gpu, schedule).split(" | ")[1:]
         print(" | ".join(["| mem, " + "x".join(map(str, extents.values())), *cells]), flush=True)
 

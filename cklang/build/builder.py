@@ -263,6 +263,9 @@ class Builder:
             "key": key.to_json(),
             "schedules": [each.name for each in schedules(overlapped=source.overlapped)],
         }
+        flags = steps.fill_flags(fill.text)
+        if flags:
+            kernel["fill_flags"] = list(flags)
         return _Job(
             key=key, source=source, fill=fill, stencil=stencil, kernel=kernel, bundled=bundled
         )

@@ -4,9 +4,8 @@
 CK Tile asks for an order: scheduling barriers in its main loops keep loads, LDS accesses and matrix
 instructions interleaved as its authors timed them. Where a tile nearly fills the registers of a
 lane, the compiler can keep that order only by spilling, and a spill in the main loop costs more
-than the order gains: 4096 x 4096 x 4096 in f16 with a tile of 256 x 256 x 64 takes 450 microseconds
-on an MI300X by the clock with 118 spills, and 278 in another order, with 3. So a kernel that spills
-is scheduled again, more freely.
+than the order gains (docs/benchmarks.md, *Spills and schedules*). So a kernel that spills is
+scheduled again, more freely.
 
 The pipeline *mem* asks for no order. Its loads are masked, and clang 22 leaves each mask behind its
 load, so that each load is waited for before the next one is issued. clang 20 issues them together
@@ -39,6 +38,7 @@ class Schedule:
 
 
 _SPILLS = ", with which it spills more"
+_MANY_WAVES = ("-mllvm", "-amdgpu-sched-strategy=iterative-maxocc")
 
 SCHEDULES: tuple[Schedule, ...] = (
     Schedule(name="as CK Tile asks", keeps_barriers=True),
@@ -52,6 +52,19 @@ SCHEDULES: tuple[Schedule, ...] = (
         keeps_barriers=False,
         why=_SPILLS,
         flags=("-mllvm", "-amdgpu-sched-strategy=iterative-minreg"),
+    ),
+    Schedule(
+        name="without CK Tile's scheduling barriers, for many waves",
+        keeps_barriers=False,
+        why=_SPILLS,
+        flags=_MANY_WAVES,
+    ),
+    # An address for each access, instead of variables of the loop that hold sums of others.
+    Schedule(
+        name="without CK Tile's scheduling barriers, for many waves, with few loop variables",
+        keeps_barriers=False,
+        why=_SPILLS,
+        flags=(*_MANY_WAVES, "-mllvm", "-disable-lsr"),
     ),
 )
 """What is tried in order until nothing spills; else the one with the fewest spills is taken."""

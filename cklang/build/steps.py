@@ -41,6 +41,7 @@ __all__ = [
     "compile_inline",
     "compile_stencil",
     "device_assembly",
+    "fill_flags",
     "identity",
     "link_fill",
 ]
@@ -62,6 +63,10 @@ _HALF = ("-fgpu-rdc",)
 _HOST = ("--cuda-host-only", "-O1", "-fPIC", "-fvisibility=hidden")
 _SECTIONS = ("-ffunction-sections", "-fdata-sections")
 _FILL = ("-x", "c", "-std=c23", "-O1", "-ffp-contract=fast-honor-pragmas", "-gline-tables-only")
+# Lanes of a wave rarely agree which side of a condition they take, so both are executed anyway. To
+# select saves the branches, in the kernel and for the compiler: each adds blocks, for each element.
+_SELECTED = ("-mllvm", "-two-entry-phi-node-folding-threshold=16")
+_TWO_SIDED = ("ck_erf(", "ck_expm1(")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +167,7 @@ def compile_inline(
     file = _write(folder, "kernel.hip", source)
     unit, output = folder / "kernel.o", folder / "kernel.hsaco"
     bitcode = folder / "kernel.bc"
-    device = _device_command(arch, folder, toolchain, tree)
+    device = [*_device_command(arch, folder, toolchain, tree), *fill_flags(source)]
     commands = [
         [*device, "-emit-llvm", "-c", str(file), "-o", str(bitcode)],
         [*_backend(arch, toolchain), str(bitcode), "-c", "-o", str(unit)],
@@ -225,6 +230,7 @@ def link_fill(
         if not spills:
             break
         step.file.unlink(missing_ok=True)
+    (folder / "kernel.ll").unlink(missing_ok=True)
     return Step(file=output, seconds=seconds, log=step.log, schedule=chosen.name)
 
 
@@ -232,16 +238,18 @@ def _scheduled(
     schedule: Schedule, stencil: Path, arch: str, folder: Path, toolchain: Toolchain
 ) -> Step:
     """Turn a stencil and its compiled fill into a code object, ordered by ``schedule``."""
-    backend = [*_backend(arch, toolchain), *schedule.flags]
+    backend = _backend(arch, toolchain)
     filled = [str(stencil), *_linked(folder)]
     if schedule.keeps_barriers:
-        return _code_object(backend, filled, folder, toolchain)
+        return _code_object([*backend, *schedule.flags], filled, folder, toolchain)
     text = folder / "kernel.ll"
-    ir = _run([[*backend, *filled, "-S", "-emit-llvm", "-o", str(text)]], text, toolchain)
-    text.write_text(without_barriers(text.read_text(encoding="utf-8")), encoding="utf-8")
-    step = _code_object(backend, [str(text)], folder, toolchain)
-    text.unlink()
-    return replace(step, seconds=step.seconds + ir.seconds)
+    seconds = 0.0
+    if not text.exists():
+        ir = _run([[*backend, *filled, "-S", "-emit-llvm", "-o", str(text)]], text, toolchain)
+        seconds = ir.seconds
+        text.write_text(without_barriers(text.read_text(encoding="utf-8")), encoding="utf-8")
+    step = _code_object([*backend, *schedule.flags], [str(text)], folder, toolchain)
+    return replace(step, seconds=step.seconds + seconds)
 
 
 def _code_object(
@@ -278,6 +286,20 @@ def device_assembly(
     return output.read_text()
 
 
+def fill_flags(fill: str) -> tuple[str, ...]:
+    """Return what the compiler of a fill is told beside what it is always told.
+
+    They are no part of :func:`identity`, on which stencils depend too.
+
+    Example:
+        >>> fill_flags("return ck_exp(acc);")
+        ()
+        >>> fill_flags("return ck_erf(acc);")
+        ('-mllvm', '-two-entry-phi-node-folding-threshold=16')
+    """
+    return _SELECTED if any(name in fill for name in _TWO_SIDED) else ()
+
+
 def _compile_fill(fill: str, arch: str, folder: Path, toolchain: Toolchain) -> list[str]:
     # Plain C, not HIP: there the function would be internal to its file and the link would do
     # nothing, without a word.
@@ -285,7 +307,7 @@ def _compile_fill(fill: str, arch: str, folder: Path, toolchain: Toolchain) -> l
     target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-nogpulib")
     include = ("-I", str(headers.folder()), f"-ffile-prefix-map={folder}/=")
     output = ("-emit-llvm", "-c", str(file), "-o", str(folder / "fill.bc"))
-    return [*toolchain.clang, *target, *_FILL, *include, *output]
+    return [*toolchain.clang, *target, *_FILL, *fill_flags(fill), *include, *output]
 
 
 def _linked(folder: Path) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -135,6 +136,15 @@ def test_another_epilogue_takes_the_same_stencil(tmp_path: Path, fake_steps: Ste
     artifacts = builder(tmp_path).build_all([wanted("relu"), wanted("exp"), wanted("tanh")])
     assert len({artifact.folder for artifact in artifacts}) == 3
     assert fake_steps.count == {**ONE_OF_EACH, "kernel.hsaco": 3}
+
+
+@pytest.mark.parametrize(("function", "flagged"), [("erf", True), ("exp", False)])
+def test_flags_of_a_fill_are_part_of_its_address(
+    tmp_path: Path, fake_steps: Steps, function: str, flagged: bool
+) -> None:
+    (artifact,) = builder(tmp_path).build_all([wanted(function)])
+    inputs = json.loads((artifact.folder / "record.json").read_text())["inputs"]
+    assert ("fill_flags" in inputs) == flagged
 
 
 def test_another_tile_or_another_compiler_takes_another(tmp_path: Path, fake_steps: Steps) -> None:

@@ -123,6 +123,22 @@ def test_assembly_counts(tiny: Path, tmp_path: Path) -> None:
     assert not any("swappc" in name for name in counts)
 
 
+@pytest.mark.parametrize("function", ["ck_erf", "ck_expm1"])
+def test_a_fill_computes_both_sides_of_a_condition(
+    tiny: Path, tmp_path: Path, function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill = DOUBLE + f"{{\n    return {function}(acc);\n}}\n"
+
+    def branches() -> bool:
+        step = steps.assembly(tiny, fill, ARCH, tmp_path, find_toolchain())
+        counts = code_object.count_instructions(step.file.read_text())
+        return any(name.startswith("s_cbranch") for name in counts)
+
+    assert not branches()
+    monkeypatch.setattr(steps, "fill_flags", lambda fill: ())
+    assert branches()
+
+
 def test_call_that_is_left_over_is_an_error(tiny: Path, tmp_path: Path) -> None:
     fill = DOUBLE.replace("CK_FUNCTION", "__attribute__((noinline))") + "{ return acc * 2; }"
     with pytest.raises(CkInternalError) as caught:

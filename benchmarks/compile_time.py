@@ -1,31 +1,50 @@
 # SPDX-License-Identifier: MIT
 """Where compile time goes: each build step, beside upstream's own unit for one kernel.
 
+    python benchmarks/compile_time.py [--rows | --fills]
+
 Everything is compiled by the same clang with the same HIP headers, in one run on this machine.
 Wall seconds and processor seconds are both printed: on a busy machine compare the latter.
+``--rows`` measures kernels of rows alone: RMSNorm, LayerNorm and softmax of 4096 x 4096 in f16.
+``--fills`` compiles the product's epilogue eight times with branches and without in turn
+(:func:`cklang.build.steps.fill_flags`) and prints medians of processor seconds, with the range.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import upstream_unit
 
+import cklang as ck
+from cklang.build.builder import shared_builder, source_of
 from cklang.build.steps import (
     compile_headers,
     compile_host,
     compile_stencil,
+    fill_flags,
     link_fill,
 )
 from cklang.families.gemm.key import DKind, DOperand, GemmKey, Layout, Signature
 from cklang.families.gemm.lower import lower
 from cklang.fusion.functions import Functions
 from cklang.ir.parser import parse_function
+from cklang.lowering.source import KernelSource
+from cklang.prebuilding.essentials import (
+    EssentialCall,
+    layer_normalised,
+    normalised,
+    probabilities,
+)
 from cklang.selection.candidates import candidates
 from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 from cklang.types import f16, f32
@@ -67,47 +86,120 @@ def timed(step: Callable[[], object]) -> tuple[float, float]:
     return wall, used - before.children_user - before.children_system
 
 
+def compare_fills() -> None:
+    """Print what a new epilogue takes with branches and without."""
+    toolchain, source = find_toolchain(), lower(_key(), EPILOGUE)
+    stencil = shared_builder().stencil_files((_key(), EPILOGUE)).bitcode
+
+    def fill(folder: str) -> None:
+        link_fill(stencil, source.fill, ARCH, Path(folder), toolchain)
+
+    ways = {"with branches": lambda text: (), "without": fill_flags}
+    spent: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(8):
+        for way, flags in ways.items():
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                mock.patch("cklang.build.steps.fill_flags", flags),
+            ):
+                spent[way].append(timed(partial(fill, folder))[1])
+    for way, seconds in spent.items():
+        middle = statistics.median(seconds)
+        print(f"{way:16}{middle:6.2f} ({min(seconds):.2f}-{max(seconds):.2f})")
+
+
+def row_steps(folder: Path, precompiled: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield what compiles the stencil of each kernel of rows, and what fills it."""
+    toolchain, tree = find_toolchain(), find_ck_tree()
+    for op in (normalised, layer_normalised, probabilities):
+        call = EssentialCall(op=op, names={"M": 4096, "K": 4096, "X": ck.f16})
+        ((key, functions),) = op.kernels(**call.arguments(), device=f"emu:{ARCH}")
+        source = source_of(key, functions)
+        place = folder / op.program.name
+        place.mkdir()
+
+        def stencil(source: KernelSource = source, place: Path = place) -> None:
+            compile_stencil(
+                source.stencil,
+                ARCH,
+                place,
+                toolchain,
+                tree,
+                precompiled=precompiled,
+                halves=source.halves,
+            )
+
+        def fill(source: KernelSource = source, place: Path = place) -> None:
+            link_fill(place / "stencil.bc", source.fill, ARCH, place, toolchain)
+
+        yield f"stencil of {op.program.name}", stencil
+        yield "its functions", fill
+
+
 def main() -> None:
     """Print the table."""
-    toolchain, tree = find_toolchain(), find_ck_tree()
-    source = lower(_key(), EPILOGUE)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", action="store_true", help="kernels of rows alone")
+    parser.add_argument("--fills", action="store_true", help="an epilogue in two ways")
+    asked = parser.parse_args()
+    if asked.fills:
+        compare_fills()
+        return
+    print(f"{'what':34}{'wall s':>9}{'cpu s':>9}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        device, host = folder / "device", folder / "host"
-        for place in (device, host):
-            place.mkdir()
+        if not asked.rows:
+            measure_products(folder)
+        place = folder / "rows"
+        place.mkdir()
+        compile_headers(ARCH, place, find_toolchain(), find_ck_tree())
+        for label, step in row_steps(folder, place / "headers.pch"):
+            show(label, step)
 
-        def headers(place: Path) -> None:
-            compile_headers(ARCH, place, toolchain, tree, host=place is host)
 
-        def face(*, precompiled: bool) -> None:
-            header = host / "headers.pch" if precompiled else None
-            compile_host(source.stencil, ARCH, folder, toolchain, tree, precompiled=header)
+def show(label: str, step: Callable[[], object]) -> None:
+    """Print the row of a step."""
+    wall, used = timed(step)
+    print(f"{label:34}{wall:9.2f}{used:9.2f}", flush=True)
 
-        def first(*, precompiled: bool) -> None:
-            header = device / "headers.pch" if precompiled else None
-            with ThreadPoolExecutor(2) as pool:
-                beside = pool.submit(face, precompiled=precompiled)
-                compile_stencil(source.stencil, ARCH, folder, toolchain, tree, precompiled=header)
-                beside.result()
-            fill()
 
-        def fill() -> None:
-            link_fill(folder / "stencil.bc", source.fill, ARCH, folder, toolchain)
+def measure_products(folder: Path) -> None:
+    """Print the rows of a product, and of upstream's unit."""
+    toolchain, tree = find_toolchain(), find_ck_tree()
+    source = lower(_key(), EPILOGUE)
+    device, host = folder / "device", folder / "host"
+    for place in (device, host):
+        place.mkdir()
 
-        rows = {
-            "headers, once per GPU": lambda: headers(device),
-            "headers, once for the host": lambda: headers(host),
-            "first kernel of a tile": lambda: first(precompiled=False),
-            "the same, headers precompiled": lambda: first(precompiled=True),
-            "host shim alone": lambda: face(precompiled=True),
-            "new epilogue on a stencil": fill,
-            "upstream's unit for one kernel": upstream_unit.measure,
-        }
-        print(f"{'':34}{'wall s':>9}{'cpu s':>9}")
-        for label, step in rows.items():
-            wall, used = timed(step)
-            print(f"{label:34}{wall:9.2f}{used:9.2f}", flush=True)
+    def headers(place: Path) -> None:
+        compile_headers(ARCH, place, toolchain, tree, host=place is host)
+
+    def face(*, precompiled: bool) -> None:
+        header = host / "headers.pch" if precompiled else None
+        compile_host(source.stencil, ARCH, folder, toolchain, tree, precompiled=header)
+
+    def first(*, precompiled: bool) -> None:
+        header = device / "headers.pch" if precompiled else None
+        with ThreadPoolExecutor(2) as pool:
+            beside = pool.submit(face, precompiled=precompiled)
+            compile_stencil(source.stencil, ARCH, folder, toolchain, tree, precompiled=header)
+            beside.result()
+        fill()
+
+    def fill() -> None:
+        link_fill(folder / "stencil.bc", source.fill, ARCH, folder, toolchain)
+
+    rows = {
+        "headers, once per GPU": lambda: headers(device),
+        "headers, once for the host": lambda: headers(host),
+        "first kernel of a tile": lambda: first(precompiled=False),
+        "the same, headers precompiled": lambda: first(precompiled=True),
+        "host shim alone": lambda: face(precompiled=True),
+        "new epilogue on a stencil": fill,
+        "upstream's unit for one kernel": upstream_unit.measure,
+    }
+    for label, step in rows.items():
+        show(label, step)
 
 
 if __name__ == "__main__":

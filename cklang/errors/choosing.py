@@ -230,6 +230,30 @@ TABLE: tuple[Rule, ...] = (
         "pass one at least: ck.export(op, [{{'M': 256, 'N': 512, 'K': 64}}], ['gfx942'], 'folder')",
     ),
     row(
+        "K073",
+        CkUnsupportedError,
+        "{what} cannot be left free in an exported call: {why} needs the numbers themselves",
+        "list the extents, one problem for each: [{{'M': rows, 'N': 512}} for rows in (1, 16, 256)]",
+    ),
+    row(
+        "K074",
+        CkValueError,
+        "the free extents of {name} are {got}, which has none from 1 to 2147483647",
+        "write for instance {name!r}: range(1, 8193), or {name!r}: ... for any",
+    ),
+    row(
+        "K075",
+        CkUnsupportedError,
+        "the plan for free extents is not the one for {dims}",
+        "list the extents, one problem for each, and report this op: it should not happen",
+    ),
+    row(
+        "K076",
+        CkValueError,
+        "the extent of {name} cannot be free: no argument has {name} as an axis",
+        "leave dims free that are axes of arguments, and give the others a number",
+    ),
+    row(
         "G009",
         CkUnsupportedError,
         "@{name} is no attention of a batch that drops weights, so there are no random bytes",

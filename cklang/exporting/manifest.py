@@ -6,54 +6,88 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from cklang.exporting.calls import ExportedCall, ExportedTensor
+from cklang.exporting.free import FreeCall
+from cklang.exporting.variants import number_range
 from cklang.runtime.launch import PlannedLaunch
 
-__all__ = ["VERSION", "manifest_of", "manifest_text"]
+__all__ = ["VERSION", "KernelFile", "manifest_of", "manifest_text"]
 
-VERSION = 1
+VERSION = 2
 """Of the layout of the JSON file; the Python launcher refuses another one."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelFile:
+    """A kernel in the folder."""
+
+    file: str
+    symbol: str
+    gpu: str
+    shim: str | None = None
+    """The library that says how to launch it; None if no call with free extents does."""
+    describe: str | None = None
+    """The function in it."""
+
+
 def manifest_of(
-    name: str, calls: Sequence[ExportedCall], files: Mapping[Path, str]
+    name: str,
+    calls: Sequence[ExportedCall],
+    free: Sequence[tuple[FreeCall, Sequence[Path]]],
+    files: Mapping[Path, KernelFile],
 ) -> dict[str, Any]:
     """Return exported calls as plain data.
 
     Args:
         name: The prefix of the files.
         calls: Of any GPUs.
-        files: The name of each code object in the folder, by its place in the kernel cache.
+        free: Those with free extents, each with the code objects of its kernels.
+        files: Each code object in the folder, by its place in the kernel cache.
     """
-    kernels = {
-        files[artifact.code_object]: {
-            "file": files[artifact.code_object],
-            "symbol": artifact.symbol,
-            "gpu": call.gpu,
-        }
-        for call in calls
-        for artifact in call.kernels
-    }
-    places = {file: place for place, file in enumerate(kernels)}
+    places = {path: place for place, path in enumerate(files)}
+    own = [_free(call, [places[each] for each in kernels]) for call, kernels in free]
+    tensors, results = (
+        (len(calls[0].tensors), calls[0].results)
+        if calls
+        else (len(own[0]["tensors"]), own[0]["results"])
+    )
     return {
         "version": VERSION,
         "name": name,
-        "arguments": len(calls[0].tensors) - calls[0].results,
-        "results": calls[0].results,
-        "kernels": list(kernels.values()),
+        "dtype": calls[0].tensors[0].dtype if calls else own[0]["tensors"][0]["dtype"],
+        "arguments": tensors - results,
+        "results": results,
+        "kernels": [asdict(each) for each in files.values()],
         "calls": [
-            _call(call, [places[files[kernel.code_object]] for kernel in call.kernels])
-            for call in calls
+            _call(call, [places[kernel.code_object] for kernel in call.kernels]) for call in calls
         ],
+        "free": own,
     }
 
 
 def manifest_text(manifest: Mapping[str, Any]) -> str:
     """Return the JSON text of a manifest."""
+    if manifest["free"]:
+        return json.dumps(manifest, separators=(",", ":")) + "\n"
     return json.dumps(manifest, indent=1) + "\n"
+
+
+def _free(call: FreeCall, kernels: Sequence[int]) -> dict[str, Any]:
+    """Return a call with free extents, whose launches name kernels by their place in the folder."""
+    variants = [
+        {
+            **variant,
+            "launches": [
+                {**launch, "kernel": kernels[launch["kernel"]]} for launch in variant["launches"]
+            ],
+        }
+        for variant in call.data["variants"]
+    ]
+    return {**call.data, "variants": variants}
 
 
 def _call(call: ExportedCall, kernels: Sequence[int]) -> dict[str, Any]:
@@ -86,7 +120,7 @@ def _launch(launch: PlannedLaunch, kernel: int) -> dict[str, Any]:
         "words": [list(pair) for pair in _words(launch)],
         "patches": [list(patch) for patch in launch.patches],
         "moves": [list(move) for move in launch.moves],
-        "constants": [[word, *_numbers(content)] for word, content in launch.constants],
+        "constants": [[word, *number_range(content)] for word, content in launch.constants],
         "clears": [list(clear) for clear in launch.clears],
     }
 
@@ -99,10 +133,3 @@ def _words(launch: PlannedLaunch) -> Iterator[tuple[int, int]]:
     for index, (word,) in enumerate(struct.iter_unpack("<Q", padded)):
         if word and index not in taken:
             yield index, word
-
-
-def _numbers(content: int | range) -> tuple[int, int]:
-    """Return the first number and how many 32-bit ones follow from it; 0 for one of 64 bits."""
-    if isinstance(content, range):
-        return content.start, max(content.stop, 1) - content.start
-    return content, 0

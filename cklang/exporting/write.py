@@ -9,6 +9,7 @@ file               what it is
 ``<name>.py``      the same for Python, with ctypes: NumPy arrays, torch tensors, any device memory
 ``<name>.json``    the calls in numbers, which the Python module reads
 ``*.hsaco``        the code objects, one for each kernel and GPU
+``*.so``           of calls with free extents: what computes the grid and argument of each kernel
 =================  ===============================================================================
 """
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 import keyword
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ from cklang.build.builder import shared_builder
 from cklang.device.artifact import Artifact
 from cklang.errors import error
 from cklang.exporting.calls import ExportedCall, exported_call
-from cklang.exporting.manifest import manifest_of, manifest_text
+from cklang.exporting.free import FreeCall, free_call, free_dims
+from cklang.exporting.manifest import KernelFile, manifest_of, manifest_text
 from cklang.exporting.sources import header_text, launcher_text
 from cklang.runtime.op import Op
 
@@ -41,6 +43,9 @@ class Exported:
     folder: Path
     name: str
     calls: tuple[ExportedCall, ...]
+    """Those whose extents were listed."""
+    free: tuple[FreeCall, ...]
+    """Those with free extents."""
     code_objects: tuple[Path, ...]
 
     @property
@@ -49,12 +54,14 @@ class Exported:
         return sum(path.stat().st_size for path in self.code_objects)
 
     def __str__(self) -> str:
-        gpus = ", ".join(dict.fromkeys(call.gpu for call in self.calls))
+        names = [*(call.gpu for call in self.calls), *(call.gpu for call in self.free)]
+        gpus = ", ".join(dict.fromkeys(names))
         kernels = len(self.code_objects)
-        return (
-            f"{self.folder}: {len(self.calls)} calls of {self.name} on {gpus}, {kernels} kernels, "
-            f"{self.bytes:,} bytes"
-        )
+        calls = [f"{len(self.calls)} calls"] if self.calls else []
+        calls += ["calls of free extents"] if self.free else []
+        what = f"{' and '.join(calls)} of {self.name} on {gpus}"
+        line = f"{self.folder}: {what}, {kernels} kernels, {self.bytes:,} bytes"
+        return "\n".join((line, *map(str, self.free)))
 
 
 def export(
@@ -71,6 +78,7 @@ def export(
         op: What is called.
         problems: One for each call: the extents of its dims by name, with dtype variables and
             constants, for packed arguments; or example arguments, for their shapes and strides.
+            An extent that is a range or ``...`` is free: the launchers take any of them.
         gpus: The GPUs, as in ``["gfx942", "gfx950"]``; none of them need be in this machine.
         folder: Where; it is made if it is not there, and files of the same names are replaced.
         name: The prefix of files and of C functions; the op's name if left out.
@@ -89,7 +97,8 @@ def export(
 
     Raises:
         CkValueError: K071, the name is no identifier; K072, nothing is to be exported; K004, there
-            is no such GPU; CkUnsupportedError: K070, an argument is a prepared weight;
+            is no such GPU; K074, K076, extents cannot be free; CkUnsupportedError: K070, an
+            argument is a prepared weight; K073, K075, a family needs the extents;
             CkBuildError: B rows, a kernel cannot be built; CkError: what planning a call raises.
     """
     prefix = op.program.name if name is None else name
@@ -99,13 +108,24 @@ def export(
         if not values:
             raise error("K072", what=what)
     builder = shared_builder()
-    calls = [exported_call(op, problem, gpu, builder) for gpu in gpus for problem in problems]
+    listed = [each for each in problems if not _is_free(each)]
+    calls = [exported_call(op, problem, gpu, builder) for gpu in gpus for problem in listed]
+    free = [
+        free_call(op, dict(problem), gpu)
+        for gpu in gpus
+        for problem in problems
+        if isinstance(problem, Mapping) and _is_free(problem)
+    ]
+    built = [builder.build_all(call.kernels) for call in free]
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    files = _files(prefix, calls)
-    for artifact, file in files.items():
-        shutil.copyfile(artifact, target / file)
-    manifest = manifest_of(prefix, calls, files)
+    files = _files(prefix, calls, free, built)
+    for path, kernel in files.items():
+        shutil.copyfile(path, target / kernel.file)
+    for artifact in (each for own in built for each in own):
+        shutil.copyfile(artifact.host_shim, target / str(files[artifact.code_object].shim))
+    places = [[each.code_object for each in own] for own in built]
+    manifest = manifest_of(prefix, calls, list(zip(free, places, strict=True)), files)
     (target / f"{prefix}.json").write_text(manifest_text(manifest))
     (target / f"{prefix}.h").write_text(header_text(manifest))
     (target / f"{prefix}.cpp").write_text(launcher_text(manifest))
@@ -114,18 +134,35 @@ def export(
         folder=target,
         name=prefix,
         calls=tuple(calls),
-        code_objects=tuple(target / file for file in files.values()),
+        free=tuple(free),
+        code_objects=tuple(target / kernel.file for kernel in files.values()),
     )
 
 
-def _files(prefix: str, calls: Sequence[ExportedCall]) -> dict[Path, str]:
-    """Return the name of each code object in the folder, by its place in the kernel cache."""
-    files: dict[Path, str] = {}
-    for call in calls:
-        for artifact in call.kernels:
-            files.setdefault(artifact.code_object, _file(prefix, artifact, len(files)))
+def _is_free(problem: Mapping[str, Any] | Sequence[Any]) -> bool:
+    return isinstance(problem, Mapping) and bool(free_dims(problem))
+
+
+def _files(
+    prefix: str,
+    calls: Sequence[ExportedCall],
+    free: Sequence[FreeCall],
+    built: Sequence[Sequence[Artifact]],
+) -> dict[Path, KernelFile]:
+    """Return each code object of the folder, by its place in the kernel cache."""
+    files: dict[Path, KernelFile] = {}
+    for artifact in (artifact for call in calls for artifact in call.kernels):
+        files.setdefault(artifact.code_object, _file(prefix, artifact, len(files)))
+    for call, artifacts in zip(free, built, strict=True):
+        for artifact, symbol in zip(artifacts, call.symbols, strict=True):
+            kernel = files.get(artifact.code_object) or _file(prefix, artifact, len(files))
+            shim = kernel.file.removesuffix(".hsaco") + ".so"
+            files[artifact.code_object] = replace(kernel, shim=shim, describe=symbol)
     return files
 
 
-def _file(prefix: str, artifact: Artifact, number: int) -> str:
-    return f"{prefix}_{artifact.key.family}_{number}_{artifact.key.arch}.hsaco"
+def _file(prefix: str, artifact: Artifact, number: int) -> KernelFile:
+    gpu = artifact.key.arch
+    return KernelFile(
+        file=f"{prefix}_{artifact.key.family}_{number}_{gpu}.hsaco", symbol=artifact.symbol, gpu=gpu
+    )

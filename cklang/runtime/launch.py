@@ -19,7 +19,7 @@ from cklang.device.module_cache import load_shim
 from cklang.errors import error
 from cklang.families.stage import Stage
 
-__all__ = ["Described", "PlannedLaunch", "describe", "described_stage", "planned_launch"]
+__all__ = ["Described", "PlannedLaunch", "describe", "described_stage", "planned_launch", "sentinel"]
 
 _WORD = 8
 # Multiples of a page far above any address that a process has, and with no bit pattern of a size.
@@ -39,7 +39,7 @@ class Described:
         Raises:
             CkInternalError: D008, none does.
         """
-        text = struct.pack("<Q", _sentinel(index))
+        text = struct.pack("<Q", sentinel(index))
         kernarg = self.shape.kernarg
         places = range(0, len(kernarg) - _WORD + 1, _WORD)
         words = tuple(at // _WORD for at in places if kernarg[at : at + _WORD] == text)
@@ -48,7 +48,8 @@ class Described:
         return words
 
 
-def _sentinel(index: int) -> int:
+def sentinel(index: int) -> int:
+    """Return the number that stands for address ``index`` until it is known."""
     return _SENTINEL + index * _SENTINEL_STEP
 
 
@@ -72,7 +73,7 @@ def describe(
         CkUnsupportedError: D007, CK Tile's own check or ours refuses the problem.
     """
     host = load_shim(artifact, shim)
-    shape = host.describe(request([_sentinel(index) for index in range(count)]))
+    shape = host.describe(request([sentinel(index) for index in range(count)]))
     if isinstance(shape, str):
         raise error("D007", label=artifact.key.label, problem=problem, verdict=shape)
     return Described(artifact=artifact, shape=shape)

@@ -47,6 +47,7 @@ __all__ = [
     "CallMemory",
     "CallStages",
     "Choice",
+    "Selecting",
     "access_ranges",
     "build_choices",
     "call_plan",
@@ -58,12 +59,16 @@ __all__ = [
     "planned_launches",
     "planning_of",
     "prepare",
+    "selecting_of",
     "stages_of",
     "with_numbers",
 ]
 
 Choice: TypeAlias = Launches[AnySelection]
 """A kernel of a call that was selected, with its launches."""
+
+Selecting: TypeAlias = Callable[[ArchSpec, Request], Select[AnySelection]]
+"""Returns what selects kernels on a GPU as somebody asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +82,22 @@ class CallMemory:
 
 
 def choices_of(
-    plan: Plan, binding: Binding, memory: CallMemory, spec: ArchSpec, request: Request
+    plan: Plan,
+    binding: Binding,
+    memory: CallMemory,
+    spec: ArchSpec,
+    request: Request,
+    selecting: Selecting | None = None,
 ) -> list[Choice]:
     """Return the launches of each kernel whose result has an element, in order.
+
+    Args:
+        plan: The kernels of the program.
+        binding: The call.
+        memory: Where its values lie.
+        spec: The GPU.
+        request: What somebody asked for.
+        selecting: What selects kernels in the place of :mod:`cklang.selection`.
 
     Raises:
         CkValueError: A and I rows, arrays that no kernel takes; K022, the algorithm asked for is of
@@ -88,7 +106,7 @@ def choices_of(
     """
     choices: list[Choice] = []
     copied: set[str] = set()
-    for kernel, planned in _plannings(plan, binding, memory, spec, request):
+    for kernel, planned in _plannings(plan, binding, memory, spec, request, selecting):
         for choice in planned():
             # What two kernels read in another order is copied once.
             before = tuple(stage for stage in choice.before if not stage.written <= copied)
@@ -114,7 +132,12 @@ def kernel_mistakes(
 
 
 def _plannings(
-    plan: Plan, binding: Binding, memory: CallMemory, spec: ArchSpec, request: Request
+    plan: Plan,
+    binding: Binding,
+    memory: CallMemory,
+    spec: ArchSpec,
+    request: Request,
+    selecting: Selecting | None = None,
 ) -> Iterator[tuple[AnyKernel, Callable[[], Iterator[Choice]]]]:
     """Yield each kernel of a call, copies included, and what plans its launches."""
     requests = _requests(plan, request)
@@ -125,7 +148,7 @@ def _plannings(
     for kernel in _with_copies(plan, memory.views):
         family = _family_for(kernel, requests)
         wanted = requests.get(family.name) or request.only(family.algorithm)
-        own = replace(planning, select=_selecting(spec, wanted))
+        own = replace(planning, select=(selecting or selecting_of)(spec, wanted))
         yield kernel, partial(family.plan, kernel, own)
 
 
@@ -179,7 +202,7 @@ def planning_of(
         layouts=memory.layouts,
         dims=binding.dims,
         spec=spec,
-        select=_selecting(spec, request),
+        select=selecting_of(spec, request),
         fixed=only_kernel,
     )
 
@@ -203,7 +226,7 @@ def _requests(plan: Plan, request: Request) -> dict[str, Request]:
     return {family.name: request.only(family.algorithm) for family in families}
 
 
-def _selecting(spec: ArchSpec, request: Request) -> Select[AnySelection]:
+def selecting_of(spec: ArchSpec, request: Request) -> Select[AnySelection]:
     """Return what selects kernels on a GPU as somebody asked."""
 
     def select(
@@ -329,15 +352,20 @@ class CallStages:
 
 
 def stages_of(
-    plan: Plan, binding: Binding, outs: Sequence[Array], spec: ArchSpec, request: Request
+    plan: Plan,
+    binding: Binding,
+    outs: Sequence[Array],
+    spec: ArchSpec,
+    request: Request,
+    selecting: Selecting | None = None,
 ) -> CallStages:
-    """Return what a call launches on a GPU.
+    """Return what a call launches on a GPU; ``selecting`` is as for :func:`choices_of`.
 
     Raises:
         CkUnsupportedError: K101, K102, no kernel serves a problem.
     """
     memory = memory_of(plan, binding, outs)
-    choices = choices_of(plan, binding, memory, spec, request)
+    choices = choices_of(plan, binding, memory, spec, request, selecting)
     names = [*binding.arrays, *(value.name for value in plan.function.results)]
     sizes = {
         value.name: value.type.bytes(binding.dims)

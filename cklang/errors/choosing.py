@@ -248,12 +248,6 @@ TABLE: tuple[Rule, ...] = (
         "list the extents, one problem for each, and report this op: it should not happen",
     ),
     row(
-        "K076",
-        CkValueError,
-        "the extent of {name} cannot be free: no argument has {name} as an axis",
-        "leave dims free that are axes of arguments, and give the others a number",
-    ),
-    row(
         "G009",
         CkUnsupportedError,
         "@{name} is no attention of a batch that drops weights, so there are no random bytes",

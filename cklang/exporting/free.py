@@ -38,6 +38,7 @@ from cklang.exporting.variants import (
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
 from cklang.runtime.op import Op
+from cklang.runtime.placeholder_arguments import packed_arguments
 from cklang.types import Dim, TensorType, TensorVarType
 
 __all__ = ["ANY", "FreeCall", "free_call", "free_dims"]
@@ -110,8 +111,7 @@ def free_call(op: Op, problem: Mapping[str, Any], gpu: str) -> FreeCall:
     """Plan a call at many of its extents for a GPU.
 
     Raises:
-        CkError: What planning raises if no extents can be planned; K073, none can be left free;
-            K076, a dim is no axis of an argument.
+        CkError: What planning raises if no extents can be planned; K073, none can be left free.
     """
     explorer = _explorer(op, problem, arch(gpu))
     tables = explorer.tables()
@@ -360,6 +360,9 @@ class _Explorer:
 
 def _explorer(op: Op, problem: Mapping[str, Any], spec: ArchSpec) -> _Explorer:
     free = free_dims(problem)
+    # Names and numbers are checked as those of a listed problem.
+    least = {name: extents[0] for name, extents in free.items()}
+    packed_arguments(op.program.signature, {**problem, **least})
     places = {name: _place(op, name, problem) for name in free}
     rest = {name: value for name, value in problem.items() if name not in free}
     dims = {name: value for name, value in rest.items() if type(value) is int}
@@ -389,22 +392,19 @@ def _explorer(op: Op, problem: Mapping[str, Any], spec: ArchSpec) -> _Explorer:
 
 
 def _place(op: Op, dim: str, problem: Mapping[str, Any]) -> tuple[int, int]:
-    """Return an argument and its axis that have a dim's extent.
-
-    Raises:
-        CkValueError: K076, there is none.
-    """
-    place = 0
-    for parameter in op.program.signature.parameters:
-        type_ = parameter.type
-        is_absent = parameter.optional and problem.get(parameter.name, ...) is None
-        if is_absent or not isinstance(type_, TensorType | TensorVarType):
-            continue
-        for axis, extent in enumerate(type_.shape):
-            if type(extent) is Dim and extent.name == dim:
-                return place, axis
-        place += 1
-    raise error("K076", name=dim)
+    """Return an argument and its axis that have a dim's extent; each dim has one."""
+    types = [
+        each.type
+        for each in op.program.signature.parameters
+        if isinstance(each.type, TensorType | TensorVarType)
+        and not (each.optional and problem.get(each.name, ...) is None)
+    ]
+    return next(
+        (place, axis)
+        for place, type_ in enumerate(types)
+        for axis, extent in enumerate(type_.shape)
+        if type(extent) is Dim and extent.name == dim
+    )
 
 
 def _facts_of(variant: Variant) -> dict[str, Any]:

@@ -149,6 +149,24 @@ def _asking() -> str:
     return name.removeprefix("cklang.").removeprefix("families.")
 
 
+def _is_of_costs() -> bool:
+    return _asking().rpartition(".")[2] in _COSTS
+
+
+@dataclass(frozen=True, slots=True)
+class _Ratio:
+    """A quotient that is rounded at once, as by ``math.ceil``."""
+
+    over: int | Traced
+    under: int | Traced
+
+    def __ceil__(self) -> Any:
+        return -_quotient(-self.over, self.under)
+
+    def __floor__(self) -> Any:
+        return _quotient(self.over, self.under)
+
+
 def polynomial_of(value: int | Traced) -> Polynomial:
     """Return a number as a polynomial."""
     if isinstance(value, Traced):
@@ -262,11 +280,15 @@ class Traced:
 
     __rand__ = __and__
 
-    def __truediv__(self, other: object) -> float:
-        return float(self) / float(other)  # type: ignore[arg-type]
+    def __truediv__(self, other: object) -> Any:
+        if _is_of_costs() or not isinstance(other, int | Traced):
+            return float(self) / float(other)  # type: ignore[arg-type]
+        return _Ratio(self, other)
 
-    def __rtruediv__(self, other: object) -> float:
-        return float(other) / float(self)  # type: ignore[arg-type]
+    def __rtruediv__(self, other: object) -> Any:
+        if _is_of_costs() or not isinstance(other, int):
+            return float(other) / float(self)  # type: ignore[arg-type]
+        return _Ratio(other, self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, int | Traced):
@@ -305,7 +327,7 @@ class Traced:
 
     def __float__(self) -> float:
         # The time that a kernel takes chooses one; what it is told does not depend on it.
-        if _asking().rpartition(".")[2] in _COSTS:
+        if _is_of_costs():
             return float(self.hint)
         raise self._refusal()
 

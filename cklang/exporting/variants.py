@@ -29,7 +29,7 @@ from cklang.exporting.traced import (
     mapped,
     polynomial_of,
 )
-from cklang.families import family_of
+from cklang.families import AnyFamily, family_of
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import packed_strides
 from cklang.fusion.functions import Functions
@@ -60,6 +60,7 @@ FURTHEST = 1 << 40
 """Elements from one row to the next, at most."""
 
 _WORD = 8
+_MOST_SPLITS = 32
 _APART = 64
 """Elements between rows that do not follow each other, in the calls that are planned."""
 _MARKS = (0x3A5C_1F00_0000_0000, 0x2B17_6E00_0000_0000)
@@ -357,8 +358,7 @@ def _traced(
     """Return a selection for the traced problem, in the variant that was chosen."""
     family = family_of(problem.signature)
     key = selection.key
-    offers = [problem, *family.variants(problem, request.splits)]
-    offers += [family.clamped(each, key.algorithm) for each in offers]
+    offers = _offers(family, problem, key.algorithm, request)
     own = next((each for each in offers if hinted(each) == selection.problem), None)
     if own is None:
         raise error("K073", what=f"the family {family.name}", why="its variants")
@@ -367,6 +367,17 @@ def _traced(
         with trace.asked_by(f"{rule.id}: {rule.sentence}"):
             rule.check(own, key.algorithm, spec)
     return replace(selection, problem=own)
+
+
+def _offers(family: AnyFamily, problem: Any, algorithm: Any, request: Request) -> Iterator[Any]:
+    """Yield the variants of a problem that may have been chosen."""
+    yield problem
+    yield family.clamped(problem, algorithm)
+    counts = range(1, _MOST_SPLITS + 1) if request.splits is None else (request.splits,)
+    for count in counts:
+        for each in family.variants(problem, count):
+            yield each
+            yield family.clamped(each, algorithm)
 
 
 def _tensors(call: PlannedCall) -> Iterator[FreeTensor]:

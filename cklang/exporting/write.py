@@ -97,7 +97,7 @@ def export(
 
     Raises:
         CkValueError: K071, the name is no identifier; K072, nothing is to be exported; K004, there
-            is no such GPU; K074, K076, extents cannot be free; CkUnsupportedError: K070, an
+            is no such GPU; K074, extents cannot be free; CkUnsupportedError: K070, an
             argument is a prepared weight; K073, K075, a family needs the extents;
             CkBuildError: B rows, a kernel cannot be built; CkError: what planning a call raises.
     """

@@ -23,6 +23,7 @@ __all__ = ["Calls", "HipError", "load"]
 
 _VERSION = 2
 _MOST_BYTES_OF_ARGUMENT = 4096
+_STRIDES = "the strides of"
 _ALIGNMENT = 256  # of what lies in the workspace
 _HOST_TO_DEVICE = 1
 _NAMES = {
@@ -165,7 +166,8 @@ class Calls:
                 if not isinstance(call, str):
                     return call
                 refusal = call
-            reason = reason or refusal
+            if not reason or reason.startswith(_STRIDES):  # another variant may take them
+                reason = refusal
         named = ", ".join(
             f"{dim['name']}={extent}" for dim, extent in zip(free["dims"], extents, strict=True)
         )
@@ -367,7 +369,7 @@ def refusal_of(
         strides = [registers[each] for each in own["strides"]]
         axes = zip(shape, tensor["strides"], strides, strict=True)
         if any(extent > 1 and mine != other for extent, mine, other in axes):
-            return f"the strides of {known['name']} are {list(tensor['strides'])}, not {strides}"
+            return f"{_STRIDES} {known['name']} are {list(tensor['strides'])}, not {strides}"
     for relation, register, reason in variant["conditions"]:
         if not _HOLDS[relation](registers[register]):
             return str(free["reasons"][reason])

@@ -148,6 +148,7 @@ int main(int count, char** arguments) {
     if (chain_find(calls, tensors) != -1) return 4;
     if (strstr(chain_reason(), "M=301 is not one of 1 to 300") == NULL) return 6;
     x_shape[0] = rows;
+    if (rows == 1) continue; /* one row has no step */
     strides[0] = 65;
     if (chain_find(calls, tensors) != -1 || strstr(chain_reason(), "vector-a") == NULL) return 13;
   }

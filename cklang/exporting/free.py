@@ -23,6 +23,7 @@ from typing import Any
 from cklang.arch import ArchSpec, arch
 from cklang.errors import CkError, error
 from cklang.exporting import loader
+from cklang.exporting.fewer import with_fewer_kernels
 from cklang.exporting.registers import variant_data
 from cklang.exporting.variants import (
     FURTHEST,
@@ -52,6 +53,9 @@ _WHOLE, _WHOLE_BYTES = 8, 16
 _STEPS = ((512, 8), (4096, 64), (1 << 15, 512))
 """With one free dim: up to where it is planned in which steps."""
 
+_ALL = 65
+"""Below which it is planned at every extent."""
+
 _TWO = (8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192, 16384)
 """Where it is planned along each of two free dims."""
 
@@ -59,6 +63,9 @@ _MORE = (16, 64, 256, 1024, 4096)
 """Along each of three or more."""
 
 _DRAWS = 64
+_JUDGED = 100
+"""At how many extents fewer kernels are judged."""
+
 _MOST_DRAWN = 1 << 14
 
 
@@ -81,7 +88,7 @@ class FreeCall:
         same, total = self.agreement
         return (
             f"  {self.gpu}: any {dims}, {len(self.kernels)} kernels; of {total} drawn extents, "
-            f"{same} take the kernels that cklang chooses"
+            f"{same} take the kernels that cklang chooses among them"
         )
 
 
@@ -107,14 +114,23 @@ def free_dims(problem: Mapping[str, Any]) -> dict[str, range]:
     return free
 
 
-def free_call(op: Op, problem: Mapping[str, Any], gpu: str) -> FreeCall:
+def free_call(op: Op, problem: Mapping[str, Any], gpu: str, kernels: int | None = None) -> FreeCall:
     """Plan a call at many of its extents for a GPU.
+
+    Args:
+        op: What is called.
+        problem: Its extents, of which some are free, dtypes and constants.
+        gpu: ``gfx942``.
+        kernels: How many kernels to choose among; None: all that cklang would choose.
 
     Raises:
         CkError: What planning raises if no extents can be planned; K073, none can be left free.
     """
     explorer = _explorer(op, problem, arch(gpu))
     tables = explorer.tables()
+    if kernels is not None and len(explorer.kernels) > kernels:
+        explorer = explorer.fewer(kernels)
+        tables = explorer.tables()
     if not explorer.variants:
         raise explorer.failures[0]
     orders = explorer.orders()
@@ -184,6 +200,22 @@ class _Explorer:
         tables = [self._table(each[::-1] if self.facts["each"] else each) for each in classes]
         self.facts["reasons"] = list(self._reasons)
         return tables
+
+    def fewer(self, most: int) -> _Explorer:
+        """Return one that chooses among fewer of the kernels that were found, and knows nothing."""
+        known = sorted(self._chosen)
+        places = known[:: max(len(known) // _JUDGED, 1)]
+        calls = [{**self.fixed, **dict(zip(self.free, each, strict=True))} for each in places]
+        kernels = list(self.kernels.values())
+        op = with_fewer_kernels(self.op, calls, self.others, self.spec, kernels, most)
+        return _Explorer(
+            op=op,
+            fixed=self.fixed,
+            free=self.free,
+            others=self.others,
+            spec=self.spec,
+            facts={**self.facts, "tensors": [], "reasons": []},
+        )
 
     def _table(self, whole: Sequence[bool]) -> tuple[list[list[int]], list[int | None]]:
         pairs = zip(self.free.values(), whole, strict=True)
@@ -423,6 +455,7 @@ def _facts_of(variant: Variant) -> dict[str, Any]:
 
 def _line() -> Iterator[int]:
     """Yield the extents at which a single free dim is planned, if they are whole."""
+    yield from range(1, _ALL)
     low = 0
     for high, step in _STEPS:
         yield from range(low + step, high + 1, step)

@@ -71,6 +71,7 @@ def export(
     folder: str | Path,
     *,
     name: str | None = None,
+    kernels: int | None = None,
 ) -> Exported:
     """Write calls of an op as files that run without cklang and without a compiler for GPUs.
 
@@ -82,6 +83,8 @@ def export(
         gpus: The GPUs, as in ``["gfx942", "gfx950"]``; none of them need be in this machine.
         folder: Where; it is made if it is not there, and files of the same names are replaced.
         name: The prefix of files and of C functions; the op's name if left out.
+        kernels: Among how many kernels a GPU chooses for a problem with free extents: those that
+            lose least by the cost model. None: all that cklang would choose.
 
     Returns:
         What was written.
@@ -111,7 +114,7 @@ def export(
     listed = [each for each in problems if not _is_free(each)]
     calls = [exported_call(op, problem, gpu, builder) for gpu in gpus for problem in listed]
     free = [
-        free_call(op, dict(problem), gpu)
+        free_call(op, dict(problem), gpu, kernels)
         for gpu in gpus
         for problem in problems
         if isinstance(problem, Mapping) and _is_free(problem)

@@ -23,15 +23,34 @@ from cklang.toolchain.compilers import find_toolchain
 from tests.exporting.test_export import chain, linear, loaded, mean_norm
 from tests.support.arrays import drawn
 
-M, N, K = ck.dims("M N K")
+B, C, D, H, P, Q, S, T, X, Y, K = ck.dims("B C D H P Q S T X Y K")
 GPU = "gfx942"
 ROWS = range(1, 301)
-EXTENTS = (1, 2, 16, 33, 64, 65, 100, 129, 255, 300)
-OPS = {"linear": linear, "chain": chain, "mean_norm": mean_norm}
+EXTENTS = (1, 2, 5, 16, 33, 64, 65, 100, 129, 255, 300)
 
 
-def problem_of(op: Op, rows: Any) -> dict[str, Any]:
-    return {"M": rows, "K": 64} if op is mean_norm else {"M": rows, "N": 64, "K": 64}
+@ck.op
+def attend(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, H, T, D], v: ck.f16[B, H, T, D]
+) -> ck.f16[B, H, S, D]:
+    return ck.attention(q, k, v)
+
+
+@ck.op
+def convolve(x: ck.f16[B, Y, X, C], w: ck.f16[K, 3, 3, C]) -> ck.f16[B, Q, P, K]:
+    return ck.conv(x, w, padding=1)
+
+
+SQUARE = {"N": 64, "K": 64}
+OPS: dict[str, tuple[Op, dict[str, int], str, range]] = {
+    "linear": (linear, SQUARE, "M", ROWS),
+    "chain": (chain, SQUARE, "M", ROWS),
+    "mean_norm": (mean_norm, {"K": 64}, "M", ROWS),
+    "queries": (attend, {"B": 1, "H": 2, "T": 100, "D": 64}, "S", ROWS),
+    "keys": (attend, {"B": 1, "H": 2, "S": 33, "D": 64}, "T", ROWS),
+    "images": (convolve, {"Y": 6, "X": 7, "C": 64, "K": 64}, "B", range(1, 9)),
+}
+"""Ops with the extents that are given, and the dim that is free."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +58,8 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[P
     @cache
     def of(name: str) -> tuple[Path, Any]:
         folder = tmp_path_factory.mktemp(name)
-        written = ck.export(OPS[name], [problem_of(OPS[name], ROWS)], [GPU], folder)
+        op, fixed, free, extents = OPS[name]
+        written = ck.export(op, [{**fixed, free: extents}], [GPU], folder)
         return folder, loaded(written)
 
     return of
@@ -61,24 +81,24 @@ def apart(array: Any) -> Any:
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("name", OPS)
-def test_any_rows_are_as_the_op(name: str, exports: Callable[[str], tuple[Path, Any]]) -> None:
-    op, (_, calls) = OPS[name], exports(name)
-    for rows in EXTENTS:
-        args = drawn(op, problem_of(op, rows), seed=rows)
+def test_any_extents_are_as_the_op(name: str, exports: Callable[[str], tuple[Path, Any]]) -> None:
+    (op, fixed, free, extents), (_, calls) = OPS[name], exports(name)
+    for extent in (each for each in EXTENTS if each in extents):
+        args = drawn(op, {**fixed, free: extent}, seed=extent)
         want = wanted(op, args)
         outs = tuple(np.zeros_like(each) for each in want)
         workspace = np.zeros(max(calls.workspace_bytes(*args, out=outs), 1), np.uint8)
         calls(*args, out=outs, workspace=workspace)
         calls.synchronize()
         for one, other in zip(outs, want, strict=True):
-            assert np.array_equal(one, other, equal_nan=True), rows
+            assert np.array_equal(one, other, equal_nan=True), extent
 
 
 @pytest.mark.usefixtures("compiler")
 def test_rows_that_are_apart(exports: Callable[[str], tuple[Path, Any]]) -> None:
     calls = exports("linear")[1]
     for rows in (2, 65, 130):
-        args = [apart(each) for each in drawn(linear, problem_of(linear, rows))]
+        args = [apart(each) for each in drawn(linear, {**SQUARE, "M": rows})]
         (want,) = wanted(linear, args)
         out = apart(np.zeros_like(want))
         calls(*args, out=out)
@@ -163,7 +183,7 @@ def test_a_c_program_takes_any_rows(exports: Callable[[str], tuple[Path, Any]]) 
     folder, _ = exports("chain")
     library = emulator.library_path()
     (folder / "main.c").write_text(C_PROGRAM)
-    args = drawn(chain, problem_of(chain, max(EXTENTS)))
+    args = drawn(chain, {**SQUARE, "M": max(EXTENTS)})
     for name, array in zip("xwv", args, strict=True):
         array.tofile(folder / name)
     zig = find_toolchain().program
@@ -194,6 +214,14 @@ def test_several_free_extents_are_planned_as_cklang_does() -> None:
     same, total = call.agreement
     assert same == total == 64
     assert "any M, N, K" in str(call)
+
+
+def test_fewer_kernels_are_those_that_lose_least() -> None:
+    problem = {"M": range(1, 8193), "N": 4096, "K": 4096}
+    every, few = (free_call(linear, problem, GPU, count) for count in (None, 1))
+    assert len(every.kernels) > len(few.kernels) == 1
+    assert set(few.kernels) <= set(every.kernels)
+    assert every.agreement == few.agreement == (64, 64)
 
 
 @pytest.mark.parametrize(

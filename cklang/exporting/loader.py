@@ -142,10 +142,11 @@ class Calls:
                 if not isinstance(found, str):
                     return found
                 reasons.append(found)
-        reasons += [f"exported: {_words(call['tensors'])}" for call in calls]
+        if calls:
+            reasons.insert(0, f"only with {'; '.join(_words(call['tensors']) for call in calls)}")
         raise ValueError(
             f"no call of {self._manifest['name']} with {_words(tensors)} was exported for "
-            f"{self.gpu}; {'; '.join(reasons)}"
+            f"{self.gpu}, {'; '.join(reasons)}"
         )
 
     def _prepared(

@@ -222,14 +222,14 @@ class Traced:
 
     def __add__(self, other: object) -> Any:
         if not isinstance(other, int | Traced):
-            return NotImplemented
+            return float(self) + other if isinstance(other, float) else NotImplemented
         return self._new(_sum(self.polynomial, polynomial_of(other)), self.hint + _hint(other))
 
     __radd__ = __add__
 
     def __sub__(self, other: object) -> Any:
         if not isinstance(other, int | Traced):
-            return NotImplemented
+            return float(self) - other if isinstance(other, float) else NotImplemented
         return self._new(_sum(self.polynomial, polynomial_of(other), -1), self.hint - _hint(other))
 
     def __rsub__(self, other: object) -> Any:
@@ -237,7 +237,7 @@ class Traced:
 
     def __mul__(self, other: object) -> Any:
         if not isinstance(other, int | Traced):
-            return NotImplemented
+            return float(self) * other if isinstance(other, float) else NotImplemented
         return self._new(_product(self.polynomial, polynomial_of(other)), self.hint * _hint(other))
 
     __rmul__ = __mul__
@@ -292,7 +292,7 @@ class Traced:
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, int | Traced):
-            return NotImplemented
+            return float(self) == other if isinstance(other, float) else NotImplemented
         return self._is_zero(_sum(self.polynomial, polynomial_of(other), -1), _hint(other))
 
     def __ne__(self, other: object) -> bool:

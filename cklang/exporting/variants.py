@@ -434,7 +434,10 @@ def _template(stage: Stage, stages: CallStages) -> LaunchTemplate:
         def number(each: Traced) -> int:
             return mark + numbers[each.polynomial] * _MARK_STEP
 
-        return _bytes(stage.shim.to_c(mapped(request, number)))
+        try:
+            return _bytes(stage.shim.to_c(mapped(request, number)))
+        except TypeError as mistake:  # a traced number that no field of a record is
+            raise _untraceable(stage) from mistake
 
     first, second = map(marked, _MARKS)
     words = [struct.unpack(f"<{len(each) // _WORD}Q", each) for each in (first, second)]

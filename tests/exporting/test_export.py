@@ -17,6 +17,7 @@ import pytest
 
 import cklang as ck
 from cklang import emulator
+from cklang.device.device import open_device
 from cklang.errors import CkError
 from cklang.exporting import Exported
 from cklang.runtime.op import Op
@@ -75,7 +76,7 @@ def module_of(written: Exported) -> ModuleType:
 
 
 def loaded(written: Exported) -> Any:
-    emulator.load()
+    open_device("emu:gfx942").activate()  # another test may have used another GPU
     return module_of(written).load(str(emulator.library_path()))
 
 

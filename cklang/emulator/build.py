@@ -68,10 +68,10 @@ _NEEDED_LIBRARIES = ("libm.so.6", "libpthread.so.0", "libdl.so.2", "libc.so.6")
 _EXPORTS = "{ global: hip*; __hip*; ckemu_*; local: *; };\n"
 _JOINED = {
     "hip_calls": "hip/hip_*.cpp",
-    "hip": "hip/*.cpp",
     "checks": "checks/*.cpp",
-    "core": "core/*.cpp",
     "decode": "decode/*.cpp",
+    "hip": "hip/*.cpp",
+    "core": "core/*.cpp",
     "debug": "debug/*.cpp",
 }
 """Files that are compiled as one: the first pattern that fits a file says its unit."""
@@ -80,7 +80,8 @@ _WITHOUT_PRECOMPILED = "hip_calls"
 # What takes longest is compiled first, so that the cores finish together.
 _SLOW_FIRST = (
     *_JOINED,
-    *("flat", "buffer", "packed", "compare", "convert_scaled", "buffer_format", "lds", "half"),
+    *("flat", "packed", "buffer", "convert_scaled", "compare", "buffer_format", "rdna_vector"),
+    *("lds", "lds_atomic", "integer", "matrix", "half", "matrix_avx512", "convert", "saturating"),
 )
 
 

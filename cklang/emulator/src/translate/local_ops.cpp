@@ -220,10 +220,21 @@ void update(Lanes& l, u32 alu) {
   l.a.vector_immediate(kCompareU, kAlike, odd, zero, kNotEqual, kEnabled);
   l.rarely(kAlike, misaligned, 0, 0, 0, 0);
   l.a.vector_store_anywhere(scratch_at(1), data);
-  each_inside(l, at.place, [&](u32 lane) {
+  const auto change = [&](u32 lane) {
     l.a.load(rdx, scratch_at(1, lane), false);
     l.a.alu(static_cast<u8>(alu), Mem{rcx, rax}, rdx, false);
-  });
+  };
+  const Label some = l.a.label(), done = l.a.label();
+  l.a.jump_unless_all(kInside, some);
+  l.a.vector_store_anywhere(scratch_at(0), at.place);
+  for (u32 lane = 0; lane < l.a.lanes(); ++lane) {
+    l.a.load(rax, scratch_at(0, lane), false);
+    change(lane);
+  }
+  l.a.jump(done);
+  l.a.bind(some);
+  each_inside(l, at.place, change);
+  l.a.bind(done);
   note_progress(l);
 }
 

@@ -210,7 +210,7 @@ void Lanes::settle(u8 value, u8 s0, u8 s1, u8 s2) {
 
 void Lanes::write_back(u8 number) {
   Holding& held = held_[number];
-  a.vector(kBlendD, number, number, row_at(held.key), kDisabled);
+  if (!all_enabled_) a.vector(kBlendD, number, number, row_at(held.key), kDisabled);
   a.vector_store(row_at(held.key), number);
   held.dirty = false;
 }
@@ -303,16 +303,35 @@ void Section::flush() {
   write_guards(done);
   bool writes_masks = false;
   for (const Item& item : items_) writes_masks |= item.row->mask_result != 0;
+  const bool wide_waves = wave_lanes_ == kLanes;
+  const Label some = a_.label(), computed = a_.label();
+  a_.alu(7, scalar_at(kExec), -1, wide_waves);
+  a_.jump_if(kNonZero, some);
+  write_loop(true, writes_masks);
+  a_.jump(computed);
+  a_.bind(some);
+  write_loop(false, writes_masks);
+  a_.bind(computed);
+  if (global_ != 0) count_bytes();
+  a_.bind(done);
+  items_.clear();
+  scalars_ = masks_ = results_ = ScalarSet{};
+  local_ = global_ = 0;
+  loaded_ = stored_ = 0;
+}
+
+/// Writes the loop over the lanes, for waves all of whose lanes are enabled or for others.
+void Section::write_loop(bool all_enabled, bool writes_masks) {
   const Label repeat = a_.label(), next = a_.label();
   a_.alu(6, kLaneBytes, kLaneBytes, false);
   a_.alu(6, kMaskBytes, kMaskBytes, false);
   a_.bind(repeat);
   a_.mask_load(kEnabled, mask_at(kExec));
-  if (!writes_masks) {
-    a_.jump_if_none(kEnabled, next);
+  if (!all_enabled) {
+    if (!writes_masks) a_.jump_if_none(kEnabled, next);
+    a_.mask_not(kDisabled, kEnabled);
   }
-  a_.mask_not(kDisabled, kEnabled);
-  Lanes lanes(a_, rare_, family_);
+  Lanes lanes(a_, rare_, family_, all_enabled);
   for (const Item& item : items_) {
     lanes.begin(*item.code);
     item.emit(lanes, item.row->detail);
@@ -325,12 +344,6 @@ void Section::flush() {
   a_.alu(0, kMaskBytes, static_cast<i32>(a_.lanes() / 8), false);
   a_.alu(7, kLaneBytes, static_cast<i32>(4 * wave_lanes_), false);
   a_.jump_if(kNonZero, repeat);
-  if (global_ != 0) count_bytes();
-  a_.bind(done);
-  items_.clear();
-  scalars_ = masks_ = results_ = ScalarSet{};
-  local_ = global_ = 0;
-  loaded_ = stored_ = 0;
 }
 
 }  // namespace ckemu::translate

@@ -93,7 +93,9 @@ struct Rare {
 /// What a translation of one instruction is written with: the values of the lanes at hand.
 class Lanes {
  public:
-  Lanes(x86::Assembler& assembler, std::vector<Rare>& rare, Family of) : a(assembler), family(of), rare_(rare) {}
+  /// `all_enabled`: exec has all lanes.
+  Lanes(x86::Assembler& assembler, std::vector<Rare>& rare, Family of, bool all_enabled)
+      : a(assembler), family(of), rare_(rare), all_enabled_(all_enabled) {}
 
   /// A register with dword `part` of source `slot`, its sign changed as the instruction says.
   u8 source(int slot, u32 part = 0);
@@ -143,6 +145,7 @@ class Lanes {
   void write_back(u8 number);
 
   std::vector<Rare>& rare_;
+  const bool all_enabled_;
   const Code* code_ = nullptr;
   Holding held_[32];
   u32 clock_ = 0;
@@ -189,6 +192,7 @@ class Section {
   std::vector<Unusual> unusual_;
   /// Whether what comes next must wait for the section to be written.
   bool conflicts(u8 access, u8 before) const { return (before & 2) != 0 ? access != 0 : access == 2 && before != 0; }
+  void write_loop(bool all_enabled, bool writes_masks);
   void count_bytes();
   void write_guards(x86::Label done);
 

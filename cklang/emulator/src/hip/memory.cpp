@@ -22,6 +22,8 @@ constexpr size_t kRedZone = size_t{1} << 16, kWideRedZone = size_t{1} << 26;
 // Freed ranges stay reserved and untouchable for a while, so that using one is an error and not luck.
 constexpr size_t kQuarantined = 1024;
 constexpr u64 kQuarantinedBytes = u64{1} << 42;
+// From so many bytes on, memory comes in pages of 2 MB: the first touch of a page of 4 KB takes longer than writing it.
+constexpr size_t kHuge = size_t{4} << 20;
 
 struct Registry {
   Mutex lock;
@@ -118,6 +120,7 @@ hipError_t allocate(void** pointer, size_t size, MemoryType type, u32 flags) {
   void* memory = static_cast<u8*>(ground) + zone;
   const u64 base = reinterpret_cast<u64>(memory);
   mprotect(memory, pages, PROT_READ | PROT_WRITE);
+  if (pages >= kHuge) madvise(memory, pages, MADV_HUGEPAGE);
   const Guard guard(registry().lock);
   if (gpu.allocated + size > gpu.spec->memory_bytes) {
     munmap(ground, mapped);

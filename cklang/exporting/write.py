@@ -29,6 +29,7 @@ from cklang.exporting.calls import ExportedCall, exported_call
 from cklang.exporting.free import FreeCall, free_call, free_dims
 from cklang.exporting.manifest import KernelFile, manifest_of, manifest_text
 from cklang.exporting.sources import header_text, launcher_text
+from cklang.exporting.stripped import without_debug_information
 from cklang.runtime.op import Op
 
 __all__ = ["Exported", "export"]
@@ -124,7 +125,7 @@ def export(
     target.mkdir(parents=True, exist_ok=True)
     files = _files(prefix, calls, free, built)
     for path, kernel in files.items():
-        shutil.copyfile(path, target / kernel.file)
+        (target / kernel.file).write_bytes(without_debug_information(path.read_bytes()))
     for artifact in (each for own in built for each in own):
         shutil.copyfile(artifact.host_shim, target / str(files[artifact.code_object].shim))
     places = [[each.code_object for each in own] for own in built]

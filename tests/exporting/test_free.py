@@ -222,6 +222,7 @@ def test_all_extents_are_free(tmp_path: Path) -> None:
     written = ck.export(linear, [free], [GPU], tmp_path)
     assert written.free[0].agreement == (64, 64)
     assert "any M, N, K" in str(written)
+    assert written.bytes < 20_000, "debug information is left out"
     calls, draw = loaded(written), random.Random(1)
     for seed in range(12):
         args = drawn(linear, {name: draw.choice(each) for name, each in free.items()}, seed=seed)

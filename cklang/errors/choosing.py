@@ -233,7 +233,7 @@ TABLE: tuple[Rule, ...] = (
         "K073",
         CkUnsupportedError,
         "{what} cannot be left free in an exported call: {why} needs the numbers themselves",
-        "list the extents, one problem for each: [{{'M': rows, 'N': 512}} for rows in (1, 16, 256)]",
+        "list the extents, one problem for each: [{{'M': rows, 'N': 512}} for rows in (1, 64)]",
     ),
     row(
         "K074",

@@ -19,7 +19,14 @@ from cklang.device.module_cache import load_shim
 from cklang.errors import error
 from cklang.families.stage import Stage
 
-__all__ = ["Described", "PlannedLaunch", "describe", "described_stage", "planned_launch", "sentinel"]
+__all__ = [
+    "Described",
+    "PlannedLaunch",
+    "describe",
+    "described_stage",
+    "planned_launch",
+    "sentinel",
+]
 
 _WORD = 8
 # Multiples of a page far above any address that a process has, and with no bit pattern of a size.

@@ -101,7 +101,9 @@ def fake_steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
     monkeypatch.setattr(
         steps,
         "link_fill",
-        lambda stencil, fill, arch, folder, *rest: fake.make("kernel.hsaco", folder, fill),
+        lambda stencil, fill, arch, folder, *rest, **options: fake.make(
+            "kernel.hsaco", folder, fill
+        ),
     )
     read = SimpleNamespace(kernel=lambda name: RESOURCES)
     monkeypatch.setattr(code_object, "read", lambda path: read)

@@ -289,8 +289,10 @@ def speed_rows(path: Path) -> list[str]:
         executed / min(_seconds(work) for _ in range(_REPEATED)) / 1e6 for work in (issue, whole)
     ]
     return [
-        f"| speed of the compute unit, one core | {rates[0]:.1f} M wave instructions a second; "
-        f"with the costs of the listings {rates[1]:.1f} M |"
+        (
+            f"| speed of the compute unit, one core | {rates[0]:.1f} M wave instructions a second; "
+            f"with the costs of the listings {rates[1]:.1f} M |"
+        )
     ]
 
 

@@ -52,6 +52,7 @@ _ARGUMENTS = 512
 _TUNING = 5
 """What AITER passes for up to 16384 queries of a multiple of 8 heads."""
 
+Tile = tuple[int, int, int, int, int, int]
 B, H, G, S, D = ck.dims("B H G S D")
 T: Any = ck.dtype_var("T")
 
@@ -68,7 +69,7 @@ def causal(q: T[B, H, S, D], k: T[B, G, S, D], v: T[B, G, S, D]) -> T[B, H, S, D
     return ck.attention(q, k, v, mask=ck.causal())
 
 
-def _algorithm(tile: tuple[int, ...], pipeline: AttentionPipeline, *, pads: bool) -> Any:
+def _algorithm(tile: Tile, pipeline: AttentionPipeline, *, pads: bool) -> AttentionAlgorithm:
     return AttentionAlgorithm(
         tile=tile,
         warps=(4, 1, 1),

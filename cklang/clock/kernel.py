@@ -372,7 +372,7 @@ class LaunchDetail:
         """The waves of the compute unit."""
         groups = waves_of_groups(self.launch)
         if self.differ:
-            groups = _spread(groups, _executed(groups, self.lines), self.detailed)
+            groups = _spread(groups, _executed(groups, self.launch.waves), self.detailed)
         return with_memory(
             self.prog,
             _on_one_unit(
@@ -435,7 +435,7 @@ def launch_detail(
     each = ceil(prod(launch.groups) / spec.compute_units)
     resident = min(each, max(1, launch.resident // spec.compute_units))
     groups = waves_of_groups(launch)
-    executed = _executed(groups, lines)
+    executed = _executed(groups, launch.waves)
     differ = bool(executed) and max(executed) > _MUCH_MORE * min(executed)
     rounds = max(_ROUNDS * resident, len(groups) if differ else 0)
     return LaunchDetail(
@@ -459,9 +459,9 @@ _MUCH_MORE = 1.2
 """Instructions of the longest recorded workgroup over those of the shortest."""
 
 
-def _executed(groups: Sequence[Sequence[int]], lines: Sequence[npt.NDArray[np.int32]]) -> list[int]:
+def _executed(groups: Sequence[Sequence[int]], waves: Sequence[RecordedWave]) -> list[int]:
     """Return how many instructions the waves of each workgroup executed."""
-    return [sum(len(lines[at]) for at in group) for group in groups]
+    return [sum(waves[at].executed for at in group) for group in groups]
 
 
 def _spread(groups: Sequence[list[int]], executed: Sequence[int], count: int) -> list[list[int]]:

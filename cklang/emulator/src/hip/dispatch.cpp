@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <cstdlib>
 
 #include "checks/orders.h"
 #include "checks/reports.h"

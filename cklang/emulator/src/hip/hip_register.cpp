@@ -2,6 +2,7 @@
 //
 // HIP: the calls that clang puts into the host part of a HIP program: what runs before main, and the
 // two halves of a <<<>>> launch.
+#include <cstdlib>
 #include <vector>
 
 #include "checks/checks.h"

@@ -2,6 +2,7 @@
 #include "hip/registered.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/immortal.h"
 #include "hip/memory.h"

@@ -321,15 +321,22 @@ def _record(kind: Any, data: object, file: str, place: str) -> Any:
     """Return the ``kind`` that ``data`` describes; optional fields are those with a default."""
     if not isinstance(data, dict):
         raise error("K005", name=file, problem=f"{place} must be an object")
-    known = {f.name: f for f in fields(kind)}
+    known, required = _fields(kind)
     for name in data:
         if name not in known:
             raise error("K005", name=file, problem=f"{place}{name!r} is not a field")
-    for name, f in known.items():
-        if name not in data and f.default is MISSING:
+    for name in required:
+        if name not in data:
             raise error("K005", name=file, problem=f"{place}{name!r} is missing")
     values = {name: _value(name, value, file, place) for name, value in data.items()}
     return kind(**values)
+
+
+@cache
+def _fields(kind: Any) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the names of a record's fields, and of those that have no default."""
+    known = frozenset(f.name for f in fields(kind))
+    return known, tuple(f.name for f in fields(kind) if f.default is MISSING)
 
 
 def _value(name: str, value: object, file: str, place: str) -> object:

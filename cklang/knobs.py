@@ -400,6 +400,11 @@ def export(values: dict[str, str | None]) -> dict[str, str | None]:
     return before
 
 
+def user_cache() -> Path:
+    """Return the folder in which programs of this user keep what they can make again."""
+    return Path(os.environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache").expanduser()
+
+
 def executable_path() -> list[Path]:
     """Return the folders in which programs are looked for (PATH)."""
     return [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part]

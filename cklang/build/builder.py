@@ -7,17 +7,15 @@ Each step comes from the cache if it is there. Nothing here touches a GPU.
 from __future__ import annotations
 
 import os
-import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cklang import forks, knobs
-from cklang.build.bundle import Bundle, Bundled, configured
+from cklang.build.bundle import Bundle, Bundled, Files, bundles_in, configured_files
 from cklang.build.schedules import schedules
 from cklang.build.stencil_files import StencilFiles
 from cklang.build.store import Entry, Store, digest_of
@@ -29,11 +27,15 @@ from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
 from cklang.lowering import user_places as places
 from cklang.lowering.places import name_of_fill
+from cklang.toolchain.folders import linked
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root
 from cklang.toolchain.progress import Steps
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
     from cklang.lowering.places import PlacedFill
     from cklang.lowering.source import KernelSource
     from cklang.toolchain.compilers import CkTree, Toolchain
@@ -52,6 +54,9 @@ Wanted = tuple[AnyKey, Functions]
 """A kernel to build: its key and what fills it."""
 
 Built = TypeVar("Built")
+
+_Part = Future[tuple[Entry, bool]]
+"""A stencil or a host shim that is being made, and whether it was there already."""
 
 _SOURCE = "kernel.hip.txt"
 _CODE = "kernel.hsaco"
@@ -88,7 +93,8 @@ class Builder:
         store: Where everything that is built is kept.
         toolchain: The compiler.
         tree: CK Tile's headers; None where there are none, and only ``bundles`` give stencils.
-        bundles: Files of stencils that were compiled elsewhere, the first one first.
+        files: Bundles of stencils that were compiled elsewhere, the first one first, each with its
+            time. They are read when a kernel is built: what is in the cache needs none.
     """
 
     def __init__(
@@ -96,14 +102,23 @@ class Builder:
         store: Store,
         toolchain: Toolchain,
         tree: CkTree | None,
-        bundles: Sequence[Bundle] = (),
+        files: Files = (),
     ) -> None:
         self.store = store
         self.toolchain = toolchain
         self._tree = tree
-        self.bundles = tuple(bundles)
+        self._files = files
         self._known: dict[str, Artifact] = {}
         self._lock = forks.lock()
+
+    @property
+    def bundles(self) -> tuple[Bundle, ...]:
+        """Stencils that were compiled elsewhere.
+
+        Raises:
+            CkValueError: B040, K003, a file is no bundle, or one of another version.
+        """
+        return bundles_in(self._files)
 
     @property
     def tree(self) -> CkTree:
@@ -139,8 +154,10 @@ class Builder:
     @property
     def identity(self) -> str:
         """Text for cache keys: equal for equal compilers and headers, or else bundles."""
-        bundles = " ".join(each.identity for each in self.bundles)
-        tree = bundles if self._tree is None and self.bundles else self.tree.identity
+        if self._tree is None and self._files:
+            tree = " ".join(each.identity for each in self.bundles)
+        else:
+            tree = self.tree.identity
         return f"{self.toolchain.identity} {tree}"
 
     def is_compiled(self, key: AnyKey, functions: Functions) -> bool:
@@ -307,25 +324,34 @@ class Builder:
         return BuildResult(key=job.key, artifact=artifact, failure=failure)
 
     def _build(self, jobs: Sequence[_Job], pool: Executor, steps: Steps) -> dict[int, CkError]:
-        """Build every job; several that share a stencil wait for one of it."""
-        stencils: dict[str, Future[tuple[Entry, bool]]] = {}
-        hosts: dict[str, Future[tuple[Entry, bool]]] = {}
-        for job in jobs:
-            address = digest_of("stencil", job.stencil)
-            if address not in stencils:
-                # The longer one first.
-                stencils[address] = pool.submit(self._step, steps, "stencil", job, self._stencil)
-                hosts[address] = pool.submit(self._step, steps, "host", job, self._host)
+        """Build every job; several that share a stencil wait for one of it.
+
+        The longest stencils come first, and its functions are linked into each as soon as it is
+        there, so that no worker idles while there is something to do.
+        """
+        sharing: dict[str, list[_Job]] = {}
+        for job in sorted(jobs, key=lambda job: -FAMILIES[job.key.family].compile_seconds):
+            sharing.setdefault(digest_of("stencil", job.stencil), []).append(job)
+        parts: dict[str, tuple[_Part, _Part]] = {}
+        for address, (job, *_) in sharing.items():
+            # The longer one first.
+            stencil = pool.submit(self._step, steps, "stencil", job, self._stencil)
+            host = pool.submit(self._step, steps, "host", job, self._host)
+            parts[address] = stencil, host
         fills: list[tuple[_Job, Future[Artifact]]] = []
         failures: dict[int, CkError] = {}
-        for job in jobs:
-            address = digest_of("stencil", job.stencil)
-            try:
-                parts = stencils[address].result(), hosts[address].result()
-            except CkError as failure:
-                failures[id(job)] = failure
+        addresses = {part: address for address, both in parts.items() for part in both}
+        for part in as_completed(addresses):
+            address = addresses[part]
+            if not all(each.done() for each in parts[address]):
                 continue
-            fills.append((job, pool.submit(self._fill, steps, job, *parts)))
+            for job in sharing.pop(address, ()):  # nothing if both were done at once
+                try:
+                    entries = [each.result() for each in parts[address]]
+                except CkError as failure:
+                    failures[id(job)] = failure
+                    continue
+                fills.append((job, pool.submit(self._fill, steps, job, *entries)))
         for job, fill in fills:
             try:
                 self._remember(fill.result())
@@ -429,7 +455,7 @@ class Builder:
                     overlapped=job.source.overlapped,
                 )
             )
-            _share(host[0].file(_HOST), folder / _HOST)
+            linked(host[0].file(_HOST), folder / _HOST)
             (folder / _SOURCE).write_text(job.source.inline)
             facts = code_object.read(folder / _CODE).kernel(job.source.kernel)
             return {
@@ -504,32 +530,22 @@ def _in_users_lines(step: Callable[[], Built]) -> Built:
         raise
 
 
-def _share(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
-class _Borrowed:
-    """An executor that its owner shuts down."""
-
-    def __init__(self, executor: Executor) -> None:
-        self._executor = executor
-
-    def __enter__(self) -> Executor:
-        return self._executor
-
-    def __exit__(self, *problem: object) -> None:
-        return None
-
-
-def _pool(executor: Executor | None, max_workers: int | None) -> Executor | _Borrowed:
+@contextmanager
+def _pool(executor: Executor | None, max_workers: int | None) -> Iterator[Executor]:
+    """Yield an executor, which its owner shuts down, or else one of our own."""
     if executor is not None:
-        return _Borrowed(executor)
+        yield executor
+        return
     # Two even on one core: a step may wait for another process's lock.
     usual = max(2, knobs.JOBS.get() or os.cpu_count() or 2)
-    return ThreadPoolExecutor(max_workers or usual, "cklang-build")
+    own = ThreadPoolExecutor(max_workers or usual, "cklang-build")
+    try:
+        yield own
+    except BaseException:
+        # Whoever interrupts it waits for the steps that run, not for those that have not begun.
+        own.shutdown(wait=True, cancel_futures=True)
+        raise
+    own.shutdown(wait=True)
 
 
 def failures_together(results: Sequence[BuildResult]) -> CkError:
@@ -547,18 +563,16 @@ def shared_builder() -> Builder:
     """Return this process's builder for the current cache folder and toolchain."""
     from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 
-    bundles = configured()
+    files = configured_files()
     try:
         tree = find_ck_tree()
     except CkBuildError:
-        if not bundles:
+        if not files:
             raise
         tree = None
-    return _shared(cache_root(), find_toolchain(), tree, bundles)
+    return _shared(cache_root(), find_toolchain(), tree, files)
 
 
 @cache
-def _shared(
-    root: Path, toolchain: Toolchain, tree: CkTree | None, bundles: tuple[Bundle, ...]
-) -> Builder:
-    return Builder(Store(root), toolchain, tree, bundles)
+def _shared(root: Path, toolchain: Toolchain, tree: CkTree | None, files: Files) -> Builder:
+    return Builder(Store(root), toolchain, tree, files)

@@ -14,15 +14,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zipfile
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cklang import knobs
-from cklang.build.stencil_files import StencilFiles
 from cklang.codec import expect_fields
 from cklang.errors import CkBuildError, error
 from cklang.families import key_from_json
@@ -30,9 +27,29 @@ from cklang.forks import cached_property
 from cklang.keys import AnyKey, KernelSignature, opened
 from cklang.toolchain.prebuilt import STENCILS, prebuilt
 
-__all__ = ["SCHEMA_VERSION", "Bundle", "Bundled", "configured", "read", "sole_source", "write"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cklang.build.stencil_files import StencilFiles
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Bundle",
+    "Bundled",
+    "Files",
+    "bundles_in",
+    "configured",
+    "configured_files",
+    "read",
+    "sole_source",
+    "write",
+]
 
 SCHEMA_VERSION = 3
+
+Files = tuple[tuple[Path, int], ...]
+"""Files of bundles, each with the time of its last change."""
+
 _INDEX = "bundle.json"
 _PARTS = ("version", "compiler", "headers", "stencils")
 _ROW = ("key", "member", "source", "digest")
@@ -51,6 +68,8 @@ class Bundled:
 
     def copy(self, name: str, folder: Path) -> Path:
         """Write file ``name`` of it into ``folder``."""
+        import zipfile
+
         with zipfile.ZipFile(self.path) as archive:
             data = archive.read(f"{self.member}/{name}")
         target = folder / name
@@ -115,25 +134,26 @@ def write(path: Path, files: Iterable[StencilFiles], *, compiler: str, headers: 
         compiler: Identity of the compiler that made them.
         headers: Identity of the CK Tile tree.
     """
+    import zipfile
+
+    def put(name: str, data: bytes) -> None:
+        archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
+
     rows: list[dict[str, Any]] = []
     temporary = path.with_name(f".{path.name}.part")
     with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         for stencil in {f.key.digest: f for f in files}.values():
             bitcode, host = stencil.bitcode.read_bytes(), stencil.host_shim.read_bytes()
             for name, data in (("stencil.bc", bitcode), ("host.so", host)):
-                _put(archive, f"{stencil.key.digest}/{name}", data)
+                put(f"{stencil.key.digest}/{name}", data)
             source = _sha(stencil.source.encode())
             digest = _sha(bitcode, host)
             row = (stencil.key.to_json(), stencil.key.digest, source, digest)
             rows.append(dict(zip(_ROW, row, strict=True)))
         index = dict(zip(_PARTS, (SCHEMA_VERSION, compiler, headers, rows), strict=True))
-        _put(archive, _INDEX, json.dumps(index, indent=1).encode())
+        put(_INDEX, json.dumps(index, indent=1).encode())
     temporary.replace(path)
     return len(rows)
-
-
-def _put(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
 
 
 def read(path: Path) -> Bundle:
@@ -142,6 +162,8 @@ def read(path: Path) -> Bundle:
     Raises:
         CkValueError: B040, it is no bundle; K003, it is one of another version.
     """
+    import zipfile
+
     try:
         with zipfile.ZipFile(path) as archive:
             data = json.loads(archive.read(_INDEX))
@@ -162,7 +184,21 @@ def read(path: Path) -> Bundle:
 
 def configured() -> tuple[Bundle, ...]:
     """Return the bundles that ``CKLANG_BUNDLE`` names, in order, and that which was prebuilt."""
-    return tuple(_read(path, path.stat().st_mtime_ns) for path in _existing())
+    return bundles_in(configured_files())
+
+
+def configured_files() -> Files:
+    """Return the files of these bundles and their times, without reading them.
+
+    Raises:
+        CkValueError: B040, there is no such file.
+    """
+    return tuple((path, path.stat().st_mtime_ns) for path in _existing())
+
+
+def bundles_in(files: Files) -> tuple[Bundle, ...]:
+    """Return the bundles in files, each of which is read once until it changes."""
+    return tuple(_read(path, changed) for path, changed in files)
 
 
 def sole_source() -> tuple[Bundle, ...] | None:

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cklang.keys import AnyKey
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cklang.keys import AnyKey
 
 __all__ = ["StencilFiles"]
 

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from cklang.codec import canonical_digest
 from cklang.errors import CkError, error
+from cklang.toolchain import folders
 from cklang.toolchain.integrity import RECORD, files_in, problem_of, read_record, sealed
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root, writing
@@ -94,6 +93,11 @@ class Damage:
 def digest_of(kind: str, inputs: Inputs) -> str:
     """Return the address of the build of ``kind`` from ``inputs`` (plain JSON data)."""
     return canonical_digest({"schema": SCHEMA_VERSION, "kind": kind, "inputs": inputs})
+
+
+def _new_name() -> str:
+    """Return a name that says whose folder it is, and that no other folder has."""
+    return f"{os.uname().nodename}~{os.getpid()}~{os.urandom(16).hex()}"
 
 
 class Store:
@@ -191,10 +195,10 @@ class Store:
             ):
                 problem = "it was made from other inputs"
         except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
+            folders.remove(temporary)
             raise
         if entry is None or problem is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
+            folders.remove(temporary)
             raise error("C003", kind=kind, digest=digest, problem=problem)
         return self._publish(kind, digest, temporary, entry.record)
 
@@ -208,7 +212,7 @@ class Store:
             return
         for folder in self.root.iterdir():
             if folder.is_dir() and folder.name.startswith("v"):
-                shutil.rmtree(folder, ignore_errors=True)
+                folders.remove(folder)
 
     def trim(self, limit: int) -> tuple[int, int]:
         """Remove the entries that were used least recently until ``limit`` bytes are left.
@@ -237,7 +241,7 @@ class Store:
             except FileNotFoundError:
                 continue
             if old or (owner == host and pid.isdigit() and not _alive(int(pid))):
-                shutil.rmtree(folder, ignore_errors=True)
+                folders.remove(folder)
                 gone.append(folder)
         return gone
 
@@ -301,13 +305,12 @@ class Store:
         except CkError as failure:
             raise self._keep_failure(kind, digest, temporary, failure) from failure
         except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
+            folders.remove(temporary)
             raise
         return self._publish(kind, digest, temporary, record)
 
     def _temporary(self) -> Path:
-        name = f"{os.uname().nodename}~{os.getpid()}~{uuid.uuid4().hex}"
-        folder = self.base / "tmp" / name
+        folder = self.base / "tmp" / _new_name()
         with writing(self.root):
             folder.mkdir(parents=True)
         return folder
@@ -345,20 +348,20 @@ class Store:
                 # Somebody else published it first, or a damaged entry stands there.
                 entry = self.find(kind, digest)
                 if entry is not None:
-                    shutil.rmtree(temporary, ignore_errors=True)
+                    folders.remove(temporary)
                     return entry
                 self._discard(folder)
         raise error("C001", folder=folder, problem="it cannot be replaced")
 
     def _discard(self, folder: Path) -> None:
         """Take a folder away at once, so that nobody sees it half removed."""
-        grave = self.base / "tmp" / f"{os.uname().nodename}~{os.getpid()}~{uuid.uuid4().hex}"
+        grave = self.base / "tmp" / _new_name()
         grave.parent.mkdir(parents=True, exist_ok=True)
         try:
             folder.rename(grave)
         except FileNotFoundError:
             return
-        shutil.rmtree(grave, ignore_errors=True)
+        folders.remove(grave)
 
     def _keep_failure(self, kind: str, digest: str, temporary: Path, failure: CkError) -> CkError:
         kept = self.base / "failed" / f"{kind}-{digest}"
@@ -369,7 +372,7 @@ class Store:
             temporary.rename(kept)
         except OSError:
             # Another process kept the same failure in this moment; its log says the same.
-            shutil.rmtree(temporary, ignore_errors=True)
+            folders.remove(temporary)
         return _moved(failure, str(temporary), str(kept))
 
 

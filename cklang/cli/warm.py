@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from cklang import knobs
 from cklang.arch import all_archs, arch
 from cklang.device.device import target_of
 from cklang.errors import error
@@ -52,9 +53,14 @@ def run(options: argparse.Namespace) -> int:
     words = [word for gpu in gpus for word in ("--gpu", gpu)]
     command = [sys.executable, "-m", f"{__package__}.main", "warm", "--wait", *words]
     with log.open("wb") as output:
-        # It goes on when this process and its terminal are gone.
+        # It goes on when this process and its terminal are gone, and logs each step.
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            env=knobs.tool_environment(CKLANG_LOG="info"),
         )
     sys.stdout.write(
         f"process {process.pid} compiles kernels for {', '.join(gpus)}; it writes {log}\n"

@@ -14,13 +14,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cklang.device.preshuffle import Arrangement
 from cklang.errors import error
 from cklang.types import DTYPES, DType
+
+if TYPE_CHECKING:
+    from cklang.device.preshuffle import Arrangement
 
 __all__ = [
     "HOST",

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cklang.device.resources import Resources
-from cklang.keys import AnyKey
+if TYPE_CHECKING:
+    from cklang.device.resources import Resources
+    from cklang.keys import AnyKey
 
 __all__ = ["Artifact"]
 

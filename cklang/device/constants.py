@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary, finalize
 
 import numpy as np
 
 from cklang import forks
-from cklang.device.device import Device
+
+if TYPE_CHECKING:
+    from cklang.device.device import Device
 
 __all__ = ["Cell", "cell"]
 

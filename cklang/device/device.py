@@ -50,6 +50,8 @@ _KERNEL_DRIVER = Path("/dev/kfd")
 
 # From hip_runtime_api.h: the argument buffer of a launch, its size, and the end of that list.
 _BUFFER_POINTER, _BUFFER_SIZE, _BUFFER_END = 1, 2, 3
+_PROPERTIES_BYTES, _TARGET_AT = 4096, 1160
+"""Room for a ``hipDeviceProp_t``, and where its ``gcnArchName`` is."""
 _HOST_TO_DEVICE, _DEVICE_TO_HOST = "hipMemcpyHostToDevice", "hipMemcpyDeviceToHost"
 
 PAST_LAUNCHES = 8
@@ -110,13 +112,15 @@ class Device:
         Raises:
             CkDeviceError: D003, the device refuses the code object; E rows from the emulator.
         """
-        hip = hip_library()
         self.activate()
-        module = check(self, "hipModuleLoadData", hip.hipModuleLoadData(code))
-        handle = check(
-            self, "hipModuleGetFunction", hip.hipModuleGetFunction(module, symbol.encode())
-        )
-        return Function(device=self, handle=handle, module=module, symbol=symbol)
+        calls, module, handle = hip_calls(), ctypes.c_void_p(), ctypes.c_void_p()
+        status = calls.load_module(ctypes.byref(module), code)
+        if status:
+            raise refused(self, "hipModuleLoadData", status)
+        status = calls.find_function(ctypes.byref(handle), module, symbol.encode())
+        if status:
+            raise refused(self, "hipModuleGetFunction", status)
+        return Function(device=self, handle=handle.value, module=module.value, symbol=symbol)
 
     def activate(self) -> None:
         """Make it the device of this thread.
@@ -369,7 +373,7 @@ def _ignore(_promised: int) -> None:
     """Hear a promise to wait: a real GPU starts what it is given anyway."""
 
 
-def refused(device: Device, call: str, status: int) -> CkError:
+def refused(device: Device | None, call: str, status: int) -> CkError:
     """Return the error for a HIP call whose status is not 0."""
     return _failure(device, call, hip_library().hipError_t(status))
 
@@ -461,16 +465,16 @@ def _real_gpus() -> int:
 
 @cache
 def _devices(mode: str) -> tuple[Device, ...]:
-    hip = hip_library()
-    count = check(None, "hipGetDeviceCount", hip.hipGetDeviceCount())
-    return tuple(_device(mode, index) for index in range(count))
+    count = ctypes.c_int()
+    status = hip_calls().count_devices(ctypes.byref(count))
+    if status:
+        raise refused(None, "hipGetDeviceCount", status)
+    return tuple(_device(mode, index) for index in range(count.value))
 
 
 def _device(mode: str, index: int) -> Device:
-    properties = check(None, "hipGetDeviceProperties", hip_library().hipGetDeviceProperties(index))
-    name = properties.gcnArchName
-    spec = arch(name.decode() if isinstance(name, bytes) else str(name))
     emulated = mode == _EMULATED
+    spec = arch(_emulated_target(index) if emulated else _real_target(index))
     return Device(
         name=f"{_EMULATED}:{spec.name}" if emulated else f"{_REAL}:{index}",
         index=index,
@@ -478,6 +482,21 @@ def _device(mode: str, index: int) -> Device:
         emulated=emulated,
         host_memory=emulated,
     )
+
+
+def _real_target(index: int) -> str:
+    properties = check(None, "hipGetDeviceProperties", hip_library().hipGetDeviceProperties(index))
+    name = properties.gcnArchName
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def _emulated_target(index: int) -> str:
+    """Return the target of a device of the emulator, whose structures are known here."""
+    properties = ctypes.create_string_buffer(_PROPERTIES_BYTES)
+    status = hip_calls().properties(properties, index)
+    if status:
+        raise refused(None, "hipGetDeviceProperties", status)
+    return ctypes.string_at(ctypes.addressof(properties) + _TARGET_AT).decode()
 
 
 def devices() -> tuple[Device, ...]:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The HIP calls of a repeated call, bound once.
+"""The HIP calls of a new process up to its first result, and those of a repeated call, bound once.
 
 hip-python wraps the arguments and the answer of each call in new objects, which takes longer than
 the call itself. Its C interface has the same functions bare; :mod:`ctypes` calls these with
 arguments that are prepared once, and they return a status: 0, or the number of a ``hipError_t``.
+hip-python's own functions need its classes too: 170 enumerations, whose import takes 20 ms.
 """
 
 from __future__ import annotations
@@ -30,6 +31,14 @@ class HipCalls(NamedTuple):
     """hipGraphLaunch, pointers as :mod:`ctypes` objects."""
     synchronize: Call
     """hipStreamSynchronize(None or a ``c_void_p``)."""
+    count_devices: Call
+    """hipGetDeviceCount, with where the number goes."""
+    properties: Call
+    """hipGetDeviceProperties, with where they go and the device's number."""
+    load_module: Call
+    """hipModuleLoadData, with where the module goes and the code object."""
+    find_function: Call
+    """hipModuleGetFunction, with where the function goes, the module and the name."""
 
 
 @cache
@@ -42,6 +51,10 @@ def hip_calls() -> HipCalls:
         launch=_bound(capsules["hipModuleLaunchKernel"]),
         launch_graph=_bound(capsules["hipGraphLaunch"]),
         synchronize=_bound(capsules["hipStreamSynchronize"]),
+        count_devices=_bound(capsules["hipGetDeviceCount"]),
+        properties=_bound(capsules["hipGetDeviceProperties"]),
+        load_module=_bound(capsules["hipModuleLoadData"]),
+        find_function=_bound(capsules["hipModuleGetFunction"]),
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from cklang import forks
-from cklang.device.artifact import Artifact
-from cklang.device.device import Device, Function
 from cklang.device.host_shim import HostShim
+
+if TYPE_CHECKING:
+    from cklang.device.artifact import Artifact
+    from cklang.device.device import Device, Function
 
 __all__ = ["load_function", "load_shim"]
 

@@ -12,10 +12,12 @@ import ctypes
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cklang import forks
-from cklang.device.device import Device
+
+if TYPE_CHECKING:
+    from cklang.device.device import Device
 
 __all__ = ["PinnedBuffer", "PinnedBufferPool", "Upload"]
 

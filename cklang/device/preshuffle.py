@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cklang.arch import ArchSpec
+if TYPE_CHECKING:
+    from cklang.arch import ArchSpec
 
 __all__ = ["Arrangement", "arrangement_of"]
 

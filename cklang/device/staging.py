@@ -7,9 +7,12 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from cklang.device.device import Device
 from cklang.toolchain.log import say_once
+
+if TYPE_CHECKING:
+    from cklang.device.device import Device
 
 __all__ = ["HostRegion", "placed", "staged"]
 

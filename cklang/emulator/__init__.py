@@ -8,8 +8,11 @@ functions tell what HIP has no call for.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from cklang.emulator.build import library_path
-from cklang.emulator.fidelity import FidelityReport, OperationFidelity, fidelity_report
 from cklang.emulator.library import (
     Census,
     KernelFacts,
@@ -36,13 +39,20 @@ from cklang.emulator.library import (
     translation,
     vectors,
 )
-from cklang.emulator.recording import (
-    MEMORY_LINE,
-    RecordedLaunch,
-    RecordedWave,
-    Recording,
-    timing,
-)
+
+if TYPE_CHECKING:
+    from cklang.emulator.operation_fidelity import (
+        FidelityReport,
+        OperationFidelity,
+        fidelity_report,
+    )
+    from cklang.emulator.recording import (
+        MEMORY_LINE,
+        RecordedLaunch,
+        RecordedWave,
+        Recording,
+        timing,
+    )
 
 __all__ = [
     "MEMORY_LINE",
@@ -79,3 +89,23 @@ __all__ = [
     "translation",
     "vectors",
 ]
+
+_LATE: Mapping[str, str] = {
+    "FidelityReport": "operation_fidelity",
+    "OperationFidelity": "operation_fidelity",
+    "fidelity_report": "operation_fidelity",
+    "MEMORY_LINE": "recording",
+    "RecordedLaunch": "recording",
+    "RecordedWave": "recording",
+    "Recording": "recording",
+    "timing": "recording",
+}
+"""Names whose modules are imported when they are first asked for: no launch needs them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
+    globals()[name] = value
+    return value

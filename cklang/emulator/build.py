@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
@@ -27,6 +26,7 @@ from pathlib import Path
 from cklang import knobs
 from cklang.arch import ArchSpec, all_archs
 from cklang.errors import error
+from cklang.toolchain import folders
 from cklang.toolchain.built_library import intact, problem_of_library, put_in_place
 from cklang.toolchain.compilers import Kind, Toolchain, find_toolchain, run_tool
 from cklang.toolchain.installed import stamps
@@ -109,7 +109,7 @@ def portable_library() -> Path:
 
 def copy_library(library: Path, folder: Path) -> None:
     """Make ``folder`` one in which :func:`library_path` finds a library of these sources."""
-    shutil.copytree(library.parent, folder, ignore=shutil.ignore_patterns("*.log", "*.inc"))
+    folders.copy_folder(library.parent, folder, "*.log", "*.inc")
     (folder / _SOURCES_FILE).write_text(_sources_key())
 
 
@@ -319,7 +319,8 @@ def _build(toolchain: Toolchain, cpu: str, folder: Path) -> None:
         except BaseException:
             if any(work.glob("*.log")):
                 _gather_logs(work)
-                shutil.copy(work / "build.log", f"{folder}.failed.log")
+                failed = folder.with_name(f"{folder.name}.failed.log")
+                failed.write_bytes((work / "build.log").read_bytes())
             raise
 
 
@@ -426,7 +427,7 @@ def _gather_logs(work: Path) -> None:
     steps = (path for kind in ("*.o", "*.pch", "isa_tables.*", "*.cpp") for path in work.glob(kind))
     for path in [*logs, *steps]:
         path.unlink()
-    shutil.rmtree(work / "stand-ins", ignore_errors=True)
+    folders.remove(work / "stand-ins")
     (work / "build.log").write_text(text, encoding="utf-8")
 
 

@@ -17,7 +17,8 @@ from cklang.keys import AnyKey
 from cklang.runtime.op import Op
 from cklang.runtime.planner import selecting_of
 from cklang.selection.registry import Registry
-from cklang.selection.select import AnySelection, Request
+from cklang.selection.request import Request
+from cklang.selection.select import AnySelection
 
 __all__ = ["with_fewer_kernels"]
 

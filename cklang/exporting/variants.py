@@ -40,7 +40,8 @@ from cklang.runtime.op import Op
 from cklang.runtime.planner import CallStages, Selecting, selecting_of, stages_of
 from cklang.runtime.result_orders import with_result_orders
 from cklang.runtime.results import planned_results
-from cklang.selection.select import AnySelection, Request
+from cklang.selection.request import Request
+from cklang.selection.select import AnySelection
 from cklang.types import ConstType, DType, TensorType, TensorVarType, extent_value
 
 __all__ = [

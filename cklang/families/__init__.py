@@ -12,17 +12,17 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cklang.codec import decode, expect_fields, unknown, with_defaults
 from cklang.errors import error
-from cklang.families.protocol import Family
-from cklang.fusion.plan import Plan
-from cklang.ir.nodes import Function
 from cklang.keys import SCHEMA_VERSION, AnyKey, KernelSignature, Key
 
 if TYPE_CHECKING:
+    from cklang.families.protocol import Family
     from cklang.fusion.kernel import Maker
+    from cklang.fusion.plan import Plan
+    from cklang.ir.nodes import Function
 
 __all__ = [
     "FAMILIES",
@@ -35,7 +35,7 @@ __all__ = [
     "stand_ins",
 ]
 
-AnyFamily = Family[Any, Any, Any]
+AnyFamily: TypeAlias = "Family[Any, Any, Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
 """The families by name. A new family is a line here."""
 
 
-class _Families(Mapping[str, AnyFamily]):
+class _Families(Mapping[str, "AnyFamily"]):
     """The instances of the families, each imported at its first use."""
 
     def __init__(self) -> None:

@@ -196,6 +196,8 @@ class Family(Generic[S, A, P]):
     """None of a family that has one kernel for each signature."""
     algorithm_text: ClassVar[str] = ""
     """How messages name an algorithm of the family."""
+    compile_seconds: ClassVar[float] = 3.0
+    """About how long a stencil takes to compile: the longest of a build are begun first."""
 
     makers: Mapping[str, Maker] = MappingProxyType({})
     """The ops of the IR that it computes, its anchors, and how fusion makes their kernels."""

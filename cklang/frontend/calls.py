@@ -16,19 +16,13 @@ from cklang.frontend.helper import Definition, Fn
 from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, Form, Intrinsic
 from cklang.frontend.names import is_python
 from cklang.frontend.op_calls import fitted
-from cklang.frontend.ops.attention import attention, window
-from cklang.frontend.ops.convolution import convolution
-from cklang.frontend.ops.einsum import einsum
-from cklang.frontend.ops.movement import METHODS, movement, permutation_of_method
-from cklang.frontend.ops.reduction import reduction
-from cklang.frontend.ops.scaled import scaled_gemm
 from cklang.frontend.scope import ITERATIONS, Closure, Scope
 from cklang.frontend.signature import Parameter
 from cklang.frontend.values import Apart, Item, OpProgram, Tensor, describe, has_tensor, is_number
 from cklang.ir.nodes import Attr
 from cklang.types import ConstType, Dim, DType, Kind, TensorType, TensorVarType, f32
 
-__all__ = ["METHODS", "call", "cast_method", "movement_method"]
+__all__ = ["call", "cast_method", "movement_method"]
 
 _Call = tuple[tuple[Item, ...], Mapping[str, Item]]
 
@@ -65,6 +59,8 @@ def call(
             F062 for a Python function on tensors, F095 for a lambda that is no score or mask.
     """
     if isinstance(callee, Intrinsic) and callee.form is Form.ATTENTION:
+        from cklang.frontend.ops.attention import attention
+
         bound = _bind(scope, node, "ck.attention", callee.signature, (positional, named))
         return attention(scope, node, bound)
     for item in (*positional, *named.values()):
@@ -114,6 +110,8 @@ def movement_method(scope: Scope, node: ast.Call, name: str, owner: Tensor, call
     """Return ``x.permute(0, 2, 1)`` and its like: axes and extents may stand without a tuple."""
     positional, named = call
     if name == "transpose":
+        from cklang.frontend.ops.movement import movement
+
         rank = len(owner.shape)
         axes = (*positional, *named.values())
         return movement(
@@ -128,6 +126,8 @@ _VARIADIC = ("broadcast_to", "permute", "reshape")
 
 
 def _order(scope: Scope, node: ast.Call, axes: tuple[Item, ...], rank: int) -> tuple[int, ...]:
+    from cklang.frontend.ops.movement import permutation_of_method
+
     try:
         return permutation_of_method(axes, rank)
     except ValueError as refusal:
@@ -140,20 +140,32 @@ def _intrinsic(scope: Scope, node: ast.Call, function: Intrinsic, call: _Call) -
     items = list(bound.values())
     match function.form:
         case Form.GEMM:
+            from cklang.frontend.ops.scaled import scaled_gemm
+
             return scaled_gemm(scope, node, **bound)
         case Form.EINSUM:
+            from cklang.frontend.ops.einsum import einsum
+
             return einsum(scope, node, *items)
         case Form.CONV:
+            from cklang.frontend.ops.convolution import convolution
+
             return convolution(scope, node, function.name, bound)
         case Form.MOVEMENT:
+            from cklang.frontend.ops.movement import movement
+
             return movement(scope, node, function.name, bound)
         case Form.REDUCTION:
+            from cklang.frontend.ops.reduction import reduction
+
             return reduction(scope, node, function.name, *items)
         case Form.CAST:
             return emit.cast(scope, node, *items)
         case Form.CLAMP:
             return _clamp(scope, node, *items)
         case Form.MASK:
+            from cklang.frontend.ops.attention import window
+
             return window(scope, node, function, bound)
     attrs = {
         name: _attribute(scope, node, function, name, bound[name]) for name in function.attributes

@@ -11,9 +11,8 @@ from typing import Any
 
 from cklang.frontend import calls, composites, emit
 from cklang.frontend.helper import Fn
-from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, Intrinsic
+from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, METHODS, Intrinsic
 from cklang.frontend.names import nearest
-from cklang.frontend.ops import indexing, regions
 from cklang.frontend.ops.gemm import gemm
 from cklang.frontend.ops.masks import Joined, Mask
 from cklang.frontend.scope import Captured, Closure, Scope
@@ -152,7 +151,7 @@ _REDUCED: dict[str, Intrinsic | Fn] = {
     "all": composites.all,
 }
 """The functions that are methods of tensors too."""
-_CALLED = {"to": "ck.f16", **dict.fromkeys(_REDUCED, "-1"), **dict.fromkeys(calls.METHODS, "...")}
+_CALLED = {"to": "ck.f16", **dict.fromkeys(_REDUCED, "-1"), **dict.fromkeys(METHODS, "...")}
 """The methods of tensors, with arguments for an example."""
 _PROPERTIES: dict[str, Callable[[Scope, ast.expr, Tensor], Item]] = {
     "T": emit.transpose,
@@ -188,6 +187,8 @@ def _name(scope: Scope, node: ast.Name) -> Item:
         raise scope.error("F051", node, name=node.id)
     item = scope.locals[node.id]
     if isinstance(item, Captured) and not item.tensor.shape:
+        from cklang.frontend.ops import regions
+
         return regions.read(scope, node, item, ())
     return item
 
@@ -328,12 +329,12 @@ def _choice(scope: Scope, node: ast.IfExp) -> Item:
 def _call(scope: Scope, node: ast.Call) -> Item:
     function = node.func
     method = isinstance(function, ast.Attribute) and function not in scope.definition.names
-    methods = ("to", *_REDUCED, *calls.METHODS)
+    methods = ("to", *_REDUCED, *METHODS)
     if method and isinstance(function, ast.Attribute) and function.attr in methods:
         owner = emit.number(scope, function.value, evaluate(scope, function.value))
         if isinstance(owner, Tensor):
             positional, named = _arguments(scope, node)
-            if function.attr in calls.METHODS:
+            if function.attr in METHODS:
                 call = positional, named
                 return calls.movement_method(scope, node, function.attr, owner, call)
             if function.attr == "to":
@@ -353,8 +354,12 @@ def _arguments(scope: Scope, node: ast.Call) -> tuple[tuple[Item, ...], dict[str
 def _subscript(scope: Scope, node: ast.Subscript) -> Item:
     item = evaluate(scope, node.value)
     if isinstance(item, Tensor):
+        from cklang.frontend.ops import indexing
+
         return indexing.view(scope, node, item)
     if isinstance(item, Captured):
+        from cklang.frontend.ops import regions
+
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         return regions.read(scope, node, item, tuple(evaluate(scope, part) for part in parts))
     return _compute(scope, node, operator.getitem, item, evaluate(scope, node.slice))

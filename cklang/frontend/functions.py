@@ -12,7 +12,6 @@ import inspect
 from textwrap import indent
 from typing import Any
 
-from cklang.frontend.eager import compute
 from cklang.frontend.examples import EXAMPLES
 from cklang.frontend.intrinsics import INTRINSICS, Intrinsic
 
@@ -130,6 +129,8 @@ class EagerFunction(Intrinsic):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the op on NumPy arrays; a program being compiled never makes this call."""
+        from cklang.frontend.eager import compute
+
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return compute(self, bound.arguments)

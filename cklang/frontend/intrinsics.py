@@ -17,7 +17,23 @@ from cklang.ir.ops import OPS
 from cklang.ir.reductions import REDUCTIONS
 from cklang.ir.windows import DIRECTIONS
 
-__all__ = ["COMPOSITES", "INTRINSICS", "Form", "Intrinsic"]
+__all__ = ["COMPOSITES", "INTRINSICS", "METHODS", "Form", "Intrinsic"]
+
+METHODS = (
+    *(
+        "argsort",
+        "broadcast_to",
+        "cumprod",
+        "cumsum",
+        "permute",
+        "reshape",
+        "sort",
+        "split",
+        "swapaxes",
+    ),
+    *("topk", "transpose"),
+)
+"""The functions that are methods of tensors too."""
 
 
 class Form(Enum):

@@ -38,7 +38,8 @@ from cklang.runtime.op_protocol import AnyOp, AnyPlannedOp
 from cklang.runtime.planner import call_plan, memory_of, numbers_of
 from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
-from cklang.selection.select import AnySelection, Request, find
+from cklang.selection.request import Request
+from cklang.selection.select import AnySelection, find
 from cklang.selection.space import Pattern
 
 __all__ = [

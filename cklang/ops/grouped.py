@@ -40,8 +40,9 @@ from cklang.runtime.launch import PlannedLaunch, describe
 from cklang.runtime.planner import host_checks, memory_of, numbers_of
 from cklang.runtime.workspace import Temporary, planned_workspace
 from cklang.selection.candidates import candidates
+from cklang.selection.request import Request
 from cklang.selection.rules import violations
-from cklang.selection.select import Request, find
+from cklang.selection.select import find
 
 __all__ = ["Member", "group_checks", "prepare_group"]
 

@@ -2,8 +2,9 @@
 """The calls whose kernels are compiled before anybody asks for them.
 
 A stencil serves every function of operands of the same kinds, so a few programs stand for many: a
-product, alone and with a row and a matrix in its epilogue, a convolution, attention with a mask,
-and the kernels of rows that a transformer has.
+product, alone and with a row and a matrix in its epilogue, a convolution, attention with and
+without a mask and with a score, and the kernels of rows that a transformer has. Which stencil is
+best depends on extents, so each program is called with some.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from cklang.arch import ArchSpec
 from cklang.runtime.placeholder_arguments import packed_arguments
 from cklang.types import DType
 
-__all__ = ["EssentialCall", "essential_calls"]
+__all__ = ["FP8", "EssentialCall", "essential_calls"]
 
 B, C, D, E, H, K, M, N, S, W = ck.dims("B C D E H K M N S W")
 X: Any = ck.dtype_var("X", ck.f16, ck.bf16)
@@ -49,9 +50,23 @@ def convolution(x: X[B, S, W, C], w: X[E, 3, 3, C]) -> X[B, S, W, E]:
 
 
 @ck.op
-def causal_attention(q: X[B, S, H, D], k: X[B, S, H, D], v: X[B, S, H, D]) -> X[B, S, H, D]:
+def causal_attention(q: X[B, H, S, D], k: X[B, H, S, D], v: X[B, H, S, D]) -> X[B, H, S, D]:
     """Attention to what came before."""
     return ck.attention(q, k, v, mask=ck.causal())
+
+
+@ck.op
+def full_attention(q: X[B, H, S, D], k: X[B, H, S, D], v: X[B, H, S, D]) -> X[B, H, S, D]:
+    """Attention to everything."""
+    return ck.attention(q, k, v)
+
+
+@ck.op
+def biased_attention(
+    q: X[B, H, S, D], k: X[B, H, S, D], v: X[B, H, S, D], slopes: ck.f32[H]
+) -> X[B, H, S, D]:
+    """Attention with a score of its own."""
+    return ck.attention(q, k, v, score=lambda s, h, i, j: s + slopes[h] * (j - i))
 
 
 @ck.op
@@ -72,6 +87,14 @@ def probabilities(x: X[M, K]) -> X[M, K]:
     return ck.softmax(x)
 
 
+@ck.op
+def biased_causal_attention(
+    q: X[B, H, S, D], k: X[B, H, S, D], v: X[B, H, S, D], slopes: ck.f32[H]
+) -> X[B, H, S, D]:
+    """Attention to what came before, with a score of its own."""
+    return ck.attention(q, k, v, mask=ck.causal(), score=lambda s, h, i, j: s + slopes[h] * (j - i))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EssentialCall:
     """A call of an op, whose kernels are compiled for a GPU."""
@@ -89,20 +112,43 @@ def _extents(dims_of_them: str, *values: tuple[int, ...]) -> tuple[dict[str, int
     return tuple(dict(zip(dims_of_them.split(), each, strict=True)) for each in values)
 
 
-_PRODUCTS = _extents("M N K", (384, 512, 256), (4096, 4096, 4096), (33, 20, 20))
-_ROWS = _extents("M K", (64, 1024), (2048, 4096))
+# Chosen so that calls of most other extents take the same stencils, on all GPUs together:
+# `benchmarks/prebuilt_coverage.py --pick 6` says which extents add most.
+_PRODUCTS = _extents(
+    "M N K",
+    *((384, 512, 256), (4096, 4096, 4096), (33, 20, 20), (1, 256, 256), (64, 256, 512)),
+    *((64, 4096, 4096), (64, 8192, 256), (200, 2048, 512), (200, 2048, 2048), (200, 3072, 1024)),
+    *((200, 8192, 256), (384, 8192, 2048)),
+)
+_IMAGES = _extents(
+    "B S W C E",
+    *((2, 8, 8, 64, 64), (2, 56, 56, 128, 128), (1, 7, 7, 256, 64), (1, 14, 14, 64, 64)),
+    *((1, 14, 14, 64, 256), (1, 28, 28, 64, 512), (1, 32, 32, 256, 512), (2, 56, 56, 128, 256)),
+)
+_HEADS = _extents(
+    "B H S D",
+    *((2, 8, 256, 64), (2, 8, 256, 128), (1, 8, 1, 64), (1, 8, 1, 128)),
+    *((1, 32, 4096, 64), (1, 32, 4096, 128)),
+)
+_ROWS = _extents(
+    "M K",
+    *((64, 1024), (2048, 4096), (1, 256), (200, 512), (200, 768), (200, 2048), (1, 8192)),
+)
 _OF_EXTENTS: tuple[tuple[ck.Op, tuple[dict[str, int], ...]], ...] = (
     (linear_gelu, _PRODUCTS),
     (linear, _PRODUCTS),
-    (convolution, _extents("B S W C E", (2, 8, 8, 64, 64), (2, 56, 56, 128, 128))),
-    (causal_attention, _extents("B S H D", (2, 256, 8, 64), (2, 256, 8, 128))),
+    (convolution, _IMAGES),
+    (causal_attention, _HEADS),
+    (full_attention, _HEADS),
+    (biased_attention, _HEADS),
+    (biased_causal_attention, _HEADS),
     (normalised, _ROWS),
     (layer_normalised, _ROWS),
     (probabilities, _ROWS),
 )
 """Ops, and extents that differ in the kernels that are chosen for them."""
 
-_FP8 = {"ocp": ck.fp8, "fnuz": ck.fp8_fnuz}
+FP8 = {"ocp": ck.fp8, "fnuz": ck.fp8_fnuz}
 """The 8-bit float of matrix instructions by the name of its encoding."""
 
 
@@ -113,11 +159,11 @@ def essential_calls(spec: ArchSpec) -> Iterator[EssentialCall]:
         >>> from cklang.arch import arch
         >>> calls = list(essential_calls(arch("gfx942")))
         >>> len({call.op.program.name for call in calls})
-        8
+        11
     """
     for dtype in (ck.f16, ck.bf16):
         for each, extents in _OF_EXTENTS:
             yield from (EssentialCall(op=each, names={**some, "X": dtype}) for some in extents)
-    if spec.fp8 in _FP8:
+    if spec.fp8 in FP8:
         for some in _PRODUCTS:
-            yield EssentialCall(op=linear_of_8_bits, names={**some, "F8": _FP8[spec.fp8]})
+            yield EssentialCall(op=linear_of_8_bits, names={**some, "F8": FP8[spec.fp8]})

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from cklang.frontend.captured import Capture
-from cklang.frontend.program import Signature
-from cklang.frontend.signature import Parameter
-from cklang.ir.nodes import Function
-from cklang.types import DType
+if TYPE_CHECKING:
+    from cklang.frontend.captured import Capture
+    from cklang.frontend.program import Signature
+    from cklang.frontend.signature import Parameter
+    from cklang.ir.nodes import Function
+    from cklang.types import DType
 
 __all__ = ["Annotated", "AnyProgram"]
 

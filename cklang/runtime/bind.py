@@ -9,14 +9,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cklang.device import arrays
 from cklang.device.arrays import HOST, Array, Library
 from cklang.errors import CkError, error
-from cklang.frontend.signature import Annotation, Parameter
 from cklang.ir.derive import derive
 from cklang.ir.nodes import Function
 from cklang.types import (
@@ -31,6 +30,9 @@ from cklang.types import (
     extents_of,
     plain_dims,
 )
+
+if TYPE_CHECKING:
+    from cklang.frontend.signature import Annotation, Parameter
 
 __all__ = [
     "Binding",

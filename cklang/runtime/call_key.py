@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cklang.device import arrays
 from cklang.device.arrays import Array, torch_module
-from cklang.frontend.signature import Parameter
-from cklang.runtime.array_reader import (
-    ArrayComparer,
-    ArrayReader,
-    array_comparer,
-    array_reader,
-)
 from cklang.runtime.tracing import TracedArgumentError
+
+if TYPE_CHECKING:
+    from cklang.frontend.signature import Parameter
+    from cklang.runtime.array_reader import ArrayComparer, ArrayReader
 
 __all__ = ["CallKey", "add", "address", "face_of", "joined", "of_call", "read_in_c", "repeated"]
 
@@ -150,6 +147,8 @@ def read_in_c() -> None:
     It says the same of an array as this module does, in a quarter of the time.
     """
     global reads_in_c, _reader, _comparer
+    from cklang.runtime.array_reader import array_comparer, array_reader
+
     reads_in_c = True
     _reader = array_reader(None if _Tensor is None else torch_module())
     _comparer = None if _reader is None else array_comparer()

@@ -11,24 +11,29 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from cklang import forks, knobs
 from cklang.device.arrays import HOST, Array
-from cklang.device.artifact import Artifact
 from cklang.device.constants import Cell, cell
 from cklang.device.device import PAST_LAUNCHES, Device, Launch, LaunchCounters
 from cklang.device.launch_sequence import LaunchSequence, Patch, launch_sequence
 from cklang.device.module_cache import load_function
-from cklang.device.pinned_buffers import Upload
 from cklang.device.staging import HostRegion, staged
 from cklang.errors import CkDeviceError
-from cklang.keys import AnyKey
-from cklang.runtime.fault_places import Region, Tensor, tensor_at
-from cklang.runtime.launch import PlannedLaunch
+from cklang.runtime.fault_places import Region, Tensor, first_uses, tensor_at
 from cklang.runtime.record import LaunchRecord
-from cklang.runtime.workspace import Workspace
 
-__all__ = ["AccessRange", "CallPlan", "Step", "access_range", "step_on"]
+if TYPE_CHECKING:
+    from cklang.device.artifact import Artifact
+    from cklang.device.pinned_buffers import Upload
+    from cklang.ir.nodes import Function
+    from cklang.keys import AnyKey
+    from cklang.runtime.bind import Binding
+    from cklang.runtime.launch import PlannedLaunch
+    from cklang.runtime.workspace import Workspace
+
+__all__ = ["AccessRange", "CallPlan", "Step", "access_range", "access_ranges", "step_on"]
 
 _REPEATED = 3
 """A call's launches become one sequence when the call is made for the third time."""
@@ -347,3 +352,23 @@ def access_range(array: Array, *, written: bool, tensor: Tensor | None = None) -
     """Return what a call touches of ``array``, which is ``tensor`` to the user."""
     low, high = array.extent
     return AccessRange(low=low, high=high, written=written, tensor=tensor)
+
+
+def access_ranges(function: Function, binding: Binding, outs: Sequence[Array]) -> list[AccessRange]:
+    """Return what a call touches of its arguments and then of its results.
+
+    Args:
+        function: The program.
+        binding: The call.
+        outs: The arrays that take its results.
+    """
+    spans = first_uses(function)
+    pieces = [
+        access_range(array, written=False, tensor=Tensor.of(name, array, spans.get(name)))
+        for name, array in binding.arrays.items()
+    ]
+    pieces += [
+        access_range(out, written=True, tensor=Tensor.of(value.name, out, spans.get(value.name)))
+        for out, value in zip(outs, function.results, strict=True)
+    ]
+    return pieces

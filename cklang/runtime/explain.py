@@ -21,7 +21,8 @@ from cklang.fusion.plan import Plan
 from cklang.runtime.bind import Binding
 from cklang.runtime.charts import stacked_bars
 from cklang.runtime.planner import Choice, choices_of, memory_of
-from cklang.selection.select import AnySelection, Request
+from cklang.selection.request import Request
+from cklang.selection.select import AnySelection
 
 __all__ = ["Explanation", "explain", "inspect"]
 

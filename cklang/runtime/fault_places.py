@@ -6,11 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from cklang.device.arrays import Array
 from cklang.errors import CkDeviceError
-from cklang.ir.nodes import Function
-from cklang.source import Span
+
+if TYPE_CHECKING:
+    from cklang.device.arrays import Array
+    from cklang.ir.nodes import Function
+    from cklang.source import Span
 
 __all__ = ["Region", "Tensor", "first_uses", "tensor_at"]
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cklang.device.artifact import Artifact
-from cklang.device.host_shim import HostShim, LaunchShape
 from cklang.device.module_cache import load_shim
 from cklang.errors import error
-from cklang.families.stage import Stage
+
+if TYPE_CHECKING:
+    from cklang.device.artifact import Artifact
+    from cklang.device.host_shim import HostShim, LaunchShape
+    from cklang.families.stage import Stage
 
 __all__ = [
     "Described",

@@ -8,7 +8,6 @@ device. A known one goes straight to the launch; otherwise it is bound, planned 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cklang import knobs
@@ -19,34 +18,30 @@ from cklang.errors import CkError, error
 from cklang.frontend.program import Program
 from cklang.memo import BoundedMemo
 from cklang.runtime import call_key
-from cklang.runtime.any_program import AnyProgram
-from cklang.runtime.bind import Binding, ResultLayout
-from cklang.runtime.call_key import CallKey
-from cklang.runtime.captured_call import CapturedCall, expect_on_gpu
-from cklang.runtime.check import Report, check_call
 from cklang.runtime.in_place import in_place_of, with_updated
 from cklang.runtime.planned_op import PlannedOp
-from cklang.runtime.planner import (
-    host_checks,
-    prepare,
-)
 from cklang.runtime.ready import Ready, dtypes_of, put_numbers, put_results, ready_of
 from cklang.runtime.record import CallRecord
-from cklang.runtime.requests import request_of
-from cklang.runtime.result_orders import with_orders, with_result_orders
-from cklang.runtime.results import one_or_all, planned_results, targets_of
+from cklang.runtime.results import one_or_all, planned_results, targets_of, with_orders
 from cklang.runtime.tracing import TracedArgumentError, is_traced, new_serial
 from cklang.selection.context import current, device_named
-from cklang.selection.registry import Registry
-from cklang.selection.select import Request
-from cklang.selection.strategy import RankFunction, Strategy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
     from cklang.device.device import LaunchCounters
     from cklang.families.protocol import HostCheck
+    from cklang.runtime.any_program import AnyProgram
+    from cklang.runtime.bind import Binding, ResultLayout
+    from cklang.runtime.call_key import CallKey
     from cklang.runtime.call_plan import CallPlan
+    from cklang.runtime.captured_call import CapturedCall
+    from cklang.runtime.check import Report
     from cklang.runtime.explain import Explanation
     from cklang.runtime.timed_call import CallTimer
+    from cklang.selection.registry import Registry
+    from cklang.selection.request import Request
+    from cklang.selection.strategy import RankFunction, Strategy
 
 __all__ = ["Op", "op"]
 
@@ -227,6 +222,8 @@ class Op(PlannedOp):
                 checks nothing there.
             CkError: What the call raises.
         """
+        from cklang.runtime.captured_call import CapturedCall, expect_on_gpu
+
         values = self._values(args, kwargs)
         expect_on_gpu(self.program.name, self._bind(values))
         device, about = self._about(None, device)
@@ -468,6 +465,8 @@ class Op(PlannedOp):
     ) -> Ready:
         """Return what a call needs that is planned here."""
         from cklang.build.builder import shared_builder
+        from cklang.runtime.planner import prepare
+        from cklang.runtime.result_orders import with_result_orders
 
         fused = self._fuse(binding, device_name)
         binding = with_result_orders(fused, binding)
@@ -485,6 +484,8 @@ class Op(PlannedOp):
         Raises:
             CkValueError: A056, an element of an index array in host memory is out of its range.
         """
+        from cklang.runtime.planner import host_checks
+
         lists = host_checks(self._fuse(binding, device), binding)
         if lists is not None:
             lists.check([array.pointer for array in binding.arrays.values()])
@@ -517,6 +518,8 @@ class Op(PlannedOp):
             CkValueError: K001, there is no such strategy; K011, K022, K025, ``splits``, the
                 algorithm or the registry is of another type.
         """
+        from cklang.runtime.requests import request_of
+
         changed = request_of(self.request, algorithm, registry, strategy, splits)
         return Op(self.program, changed)
 
@@ -539,6 +542,8 @@ class Op(PlannedOp):
             linear: 2 mistakes
             ...
         """
+        from cklang.runtime.check import check_call
+
         return check_call(self, args, kwargs, out, device)
 
     @property

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import copyreg
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cklang.frontend.pickling import Reference, reference_to
 from cklang.frontend.program import Program
 from cklang.runtime.op import Op
-from cklang.selection.select import Request
+
+if TYPE_CHECKING:
+    from cklang.selection.request import Request
 
 __all__ = ["reduced_op"]
 

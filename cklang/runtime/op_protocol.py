@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from cklang.fusion.plan import Plan
-from cklang.runtime.any_program import AnyProgram
-from cklang.runtime.bind import Binding, ResultLayout
-from cklang.runtime.call_plan import CallPlan
-from cklang.selection.select import Request
+if TYPE_CHECKING:
+    from cklang.fusion.plan import Plan
+    from cklang.runtime.any_program import AnyProgram
+    from cklang.runtime.bind import Binding, ResultLayout
+    from cklang.runtime.call_plan import CallPlan
+    from cklang.selection.request import Request
 
 __all__ = ["AnyOp", "AnyPlannedOp"]
 

@@ -21,27 +21,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cklang import knobs
 from cklang.build.builder import Builder, shared_builder
 from cklang.build.store import digest_of
 from cklang.device.arrays import HOST, Array
-from cklang.device.artifact import Artifact
 from cklang.device.device import Device, target_of
 from cklang.errors import CkError
 from cklang.families.tensor_layout import TensorLayout
 from cklang.ir.nodes import Function, print_function
 from cklang.lowering import user_places
-from cklang.runtime.bind import Binding
-from cklang.runtime.call_plan import CallPlan, Step, step_on
-from cklang.runtime.launch import PlannedLaunch
-from cklang.runtime.planner import access_ranges
-from cklang.runtime.workspace import Workspace
+from cklang.runtime.call_plan import CallPlan, Step, access_ranges, step_on
 from cklang.selection.context import current, device_named
-from cklang.selection.select import Request
 from cklang.selection.strategy import Heuristic
 from cklang.toolchain.installed import fingerprint
+
+if TYPE_CHECKING:
+    from cklang.device.artifact import Artifact
+    from cklang.runtime.bind import Binding
+    from cklang.runtime.launch import PlannedLaunch
+    from cklang.runtime.workspace import Workspace
+    from cklang.selection.request import Request
 
 __all__ = [
     "MOST",

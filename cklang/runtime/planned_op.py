@@ -6,38 +6,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cklang import forks
-from cklang.device import arrays
-from cklang.device.artifact import Artifact
 from cklang.device.device import target_of
 from cklang.errors import CkError, error
 from cklang.families import plan_of
 from cklang.frontend.captured import expect_unchanged
-from cklang.ir.nodes import Function
 from cklang.memo import BoundedMemo
 from cklang.runtime.any_program import Annotated, AnyProgram
 from cklang.runtime.bind import Binding, assign, bind
-from cklang.runtime.planner import Choice, build_choices, choices_of, declare, kernels_of, memory_of
 from cklang.runtime.results import targets_of
-from cklang.runtime.sharing import options_of, quickest_plan
 from cklang.selection.context import current, device_named
-from cklang.selection.registry import Registry
-from cklang.selection.select import Request
-from cklang.selection.space import Pattern
+from cklang.selection.request import Request
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+    from concurrent.futures import Executor
+
     import networkx as nx
 
+    from cklang.device import arrays
+    from cklang.device.artifact import Artifact
+    from cklang.families.grid import Pattern
     from cklang.fusion.functions import Functions
     from cklang.fusion.plan import Plan
+    from cklang.ir.nodes import Function
     from cklang.keys import AnyKey
     from cklang.runtime.explain import Explanation
+    from cklang.runtime.planner import Choice
     from cklang.runtime.summary import Summary
+    from cklang.selection.registry import Registry
 
 __all__ = ["PlannedOp"]
 
@@ -207,6 +207,8 @@ class PlannedOp:
         Raises:
             CkError: What the call raises; CkBuildError: B rows, a compiler failed.
         """
+        from cklang.runtime.planner import build_choices
+
         return build_choices(self._choices(args, kwargs, out, device), executor)
 
     def kernels(
@@ -225,6 +227,8 @@ class PlannedOp:
             >>> key.family, list(functions)
             ('gemm', ['epilogue'])
         """
+        from cklang.runtime.planner import kernels_of
+
         return tuple(kernels_of(self._choices(args, kwargs, out, device)))
 
     def problems(self, *args: Any, out: Any = None, **kwargs: Any) -> tuple[Any, ...]:
@@ -283,6 +287,8 @@ class PlannedOp:
             kwargs["bias"], bias = bias, False
         if gradient or bias:
             return self._declare_gradients(args, kwargs, target, device, among, priority, bias)
+        from cklang.runtime.planner import declare
+
         choices = self._choices(args, kwargs, out, device)
         return sum(declare(target, choice, among, priority) for choice in choices)
 
@@ -325,6 +331,8 @@ class PlannedOp:
     def _choices(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, device: str | None
     ) -> Sequence[Choice]:
+        from cklang.runtime.planner import choices_of, memory_of
+
         binding, outs = self._offered(args, kwargs, out)
         spec = target_of(device_named(device, current())).spec
         plan = self._fuse(binding, device)
@@ -361,6 +369,8 @@ class PlannedOp:
 
     def _fuse(self, binding: Binding, device: str | None = None) -> Plan:
         """Return the plan of a bound call: that of the rules, or one that is predicted quicker."""
+        from cklang.runtime.sharing import options_of, quickest_plan
+
         function = self.program.specialise(binding.dtypes, binding.consts, binding.dims)
         plan = self.plan_for(function)
         options = options_of(function, plan, binding, self.request)

@@ -28,12 +28,12 @@ from cklang.ir.ops import Kind as OpKind
 from cklang.ir.scatter import in_place_results
 from cklang.keys import AnyKey
 from cklang.runtime.bind import Binding
-from cklang.runtime.call_plan import AccessRange, CallPlan, access_range, step_on
-from cklang.runtime.fault_places import Tensor, first_uses
+from cklang.runtime.call_plan import AccessRange, CallPlan, access_ranges, step_on
 from cklang.runtime.launch import Described, PlannedLaunch, described_stage, planned_launch
 from cklang.runtime.result_orders import result_orders
 from cklang.runtime.workspace import Temporary, Workspace, planned_workspace
-from cklang.selection.select import AnySelection, Request, find, only_kernel
+from cklang.selection.request import Request
+from cklang.selection.select import AnySelection, find, only_kernel
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -48,7 +48,6 @@ __all__ = [
     "CallStages",
     "Choice",
     "Selecting",
-    "access_ranges",
     "build_choices",
     "call_plan",
     "choices_of",
@@ -318,26 +317,6 @@ def prepare(
         len(outs),
         same,
     )
-
-
-def access_ranges(function: Function, binding: Binding, outs: Sequence[Array]) -> list[AccessRange]:
-    """Return what a call touches of its arguments and then of its results.
-
-    Args:
-        function: The program.
-        binding: The call.
-        outs: The arrays that take its results.
-    """
-    spans = first_uses(function)
-    pieces = [
-        access_range(array, written=False, tensor=Tensor.of(name, array, spans.get(name)))
-        for name, array in binding.arrays.items()
-    ]
-    pieces += [
-        access_range(out, written=True, tensor=Tensor.of(value.name, out, spans.get(value.name)))
-        for out, value in zip(outs, function.results, strict=True)
-    ]
-    return pieces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

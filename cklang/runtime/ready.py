@@ -17,13 +17,13 @@ from cklang.device.arrays import HOST, Library
 from cklang.device.pinned_buffers import PinnedBuffer, PinnedBufferPool
 from cklang.errors import error
 from cklang.runtime import call_key
-from cklang.runtime.bind import Binding, ResultLayout
-from cklang.runtime.call_key import CallKey
-from cklang.runtime.in_place import InPlace
 
 if TYPE_CHECKING:
     from cklang.families.protocol import HostCheck
+    from cklang.runtime.bind import Binding, ResultLayout
+    from cklang.runtime.call_key import CallKey
     from cklang.runtime.call_plan import CallPlan
+    from cklang.runtime.in_place import InPlace
 
 __all__ = ["Ready", "dtypes_of", "put_numbers", "put_results", "ready_of"]
 

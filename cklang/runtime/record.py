@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from cklang.device.artifact import Artifact
-from cklang.device.resources import Resources
 from cklang.display import ShownAsText
-from cklang.keys import AnyKey
+
+if TYPE_CHECKING:
+    from cklang.device.artifact import Artifact
+    from cklang.device.resources import Resources
+    from cklang.keys import AnyKey
 
 __all__ = ["CallRecord", "LaunchRecord"]
 

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cklang.device.arrays import plain
 from cklang.errors import error
 from cklang.families import FAMILIES
 from cklang.selection.registry import Registry
-from cklang.selection.select import Request
 from cklang.selection.strategy import RankFunction, Strategy, strategy_of
+
+if TYPE_CHECKING:
+    from cklang.selection.request import Request
 
 __all__ = ["request_of"]
 

@@ -6,18 +6,19 @@ As in torch, the result of a convolution of a channels_last tensor is channels_l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from cklang.device.arrays import Array
 from cklang.families import FAMILIES
-from cklang.fusion.plan import Plan
-from cklang.ir.nodes import Value
-from cklang.runtime.bind import Binding
+from cklang.runtime.results import Order, with_orders
 
-__all__ = ["result_orders", "with_orders", "with_result_orders"]
+if TYPE_CHECKING:
+    from cklang.device.arrays import Array
+    from cklang.fusion.plan import Plan
+    from cklang.ir.nodes import Value
+    from cklang.runtime.bind import Binding
 
-Order = tuple[int, ...]
+__all__ = ["result_orders", "with_result_orders"]
 
 
 def result_orders(plan: Plan, arguments: Mapping[str, Array]) -> dict[str, Order]:
@@ -44,14 +45,6 @@ def with_result_orders(plan: Plan, binding: Binding) -> Binding:
     """Return a bound call whose new results lie in the order that their operands have."""
     orders = result_orders(plan, binding.arrays)
     return with_orders(binding, [orders.get(value.name, ()) for value in plan.function.results])
-
-
-def with_orders(binding: Binding, orders: Sequence[Order]) -> Binding:
-    """Return a bound call whose new results have these orders of axes."""
-    results = tuple(
-        replace(layout, order=order) for layout, order in zip(binding.results, orders, strict=True)
-    )
-    return replace(binding, results=results)
 
 
 def _order(array: Array) -> Order | None:

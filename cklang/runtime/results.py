@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from cklang.device import arrays
 from cklang.errors import error
 from cklang.runtime.bind import Binding, ResultLayout, check_out
 
-__all__ = ["one_or_all", "planned_results", "targets_of"]
+__all__ = ["Order", "one_or_all", "planned_results", "targets_of", "with_orders"]
+
+Order = tuple[int, ...]
+"""The axes of a result, outermost in memory first; none if they lie as it is shaped."""
 
 
 def planned_results(layouts: Sequence[ResultLayout], binding: Binding) -> tuple[arrays.Array, ...]:
@@ -19,6 +23,14 @@ def planned_results(layouts: Sequence[ResultLayout], binding: Binding) -> tuple[
         arrays.planned(layout.shape, layout.dtype, binding.library, binding.place, layout.order)
         for layout in layouts
     )
+
+
+def with_orders(binding: Binding, orders: Sequence[Order]) -> Binding:
+    """Return a bound call whose new results have these orders of axes."""
+    results = tuple(
+        replace(layout, order=order) for layout, order in zip(binding.results, orders, strict=True)
+    )
+    return replace(binding, results=results)
 
 
 def one_or_all(results: Sequence[Any]) -> Any:

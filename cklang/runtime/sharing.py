@@ -20,7 +20,7 @@ from cklang.ir.nodes import Function
 from cklang.runtime.bind import Binding
 from cklang.runtime.planner import choices_of, memory_of
 from cklang.runtime.predicted import predicted_time
-from cklang.selection.select import Request
+from cklang.selection.request import Request
 from cklang.selection.strategy import Heuristic
 
 __all__ = ["GAIN", "LEAST", "options_of", "quickest_plan"]

@@ -16,7 +16,7 @@ from cklang.runtime.charts import stacked_bars
 from cklang.runtime.planner import CallMemory, Choice, choices_of, memory_of
 from cklang.runtime.predicted import layout_bytes, moved_bytes, time_of_choice, touched_bytes
 from cklang.runtime.workspace import byte_size
-from cklang.selection.select import Request
+from cklang.selection.request import Request
 
 __all__ = ["KernelSummary", "Summary", "summarise"]
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from cklang.device.device import Device
 from cklang.errors import CkDeviceError, CkError, error
+
+if TYPE_CHECKING:
+    from cklang.device.device import Device
 
 __all__ = ["Temporary", "Workspace", "byte_size", "planned_workspace"]
 

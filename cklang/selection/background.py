@@ -7,16 +7,17 @@ import contextvars
 import os
 import threading
 import weakref
-from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from cklang.errors import CkError
-from cklang.selection.registry import Registry
 from cklang.toolchain.log import logger
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cklang.build.builder import Wanted
+    from cklang.selection.registry import Registry
 
 __all__ = ["build_later", "wait"]
 

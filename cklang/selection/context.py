@@ -17,7 +17,6 @@ from cklang import knobs
 from cklang.arch import ArchSpec
 from cklang.arch import arch as arch_of
 from cklang.errors import error
-from cklang.families.presets import parts
 from cklang.selection.registry import Registry
 from cklang.selection.strategy import Heuristic, RankFunction, Strategy, strategy_of
 
@@ -85,6 +84,8 @@ def using(
     """
     before = _current.get()
     if preset is not None:
+        from cklang.families.presets import parts
+
         parts(preset)  # refuses an unknown one
     changed = replace(
         before,

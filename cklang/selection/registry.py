@@ -12,8 +12,6 @@ higher priority stays; at equal priority the one that was there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,14 +22,16 @@ from cklang.codec import decode, expect_fields, expect_object, unknown
 from cklang.errors import error
 from cklang.families import FAMILIES, completed_key, family_of, key_from_json, key_of
 from cklang.fusion.functions import Functions
-from cklang.keys import AnyKey, KernelSignature
 from cklang.memo import BoundedMemo
-from cklang.selection.candidates import candidates
-from cklang.selection.space import Pattern, enumerate_legal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Executor
+
     from cklang.build.parallel import BuildSummary
     from cklang.device.resources import Resources
+    from cklang.families.grid import Pattern
+    from cklang.keys import AnyKey, KernelSignature
 
 __all__ = ["SCHEMA_VERSION", "Kernel", "Registry"]
 
@@ -210,6 +210,9 @@ class Registry:
             CkValueError: K001, there is no such preset; K023, the pattern is for another family;
                 K008, no algorithm of the set is legal.
         """
+        from cklang.selection.candidates import candidates
+        from cklang.selection.space import Pattern, enumerate_legal
+
         if isinstance(among, Pattern):
             algorithms: Iterable[Any] = enumerate_legal(signature, gpu, among)
         else:

@@ -29,41 +29,14 @@ from cklang.selection.background import build_later
 from cklang.selection.context import current
 from cklang.selection.pool import AnyPool, Pool
 from cklang.selection.registry import Registry
+from cklang.selection.request import Request
 from cklang.selection.space import enumerate_legal, satisfiable
 from cklang.selection.strategy import RankFunction, Strategy, strategy_of
 
-__all__ = ["AnySelection", "Request", "Selection", "find", "only_kernel", "select"]
+__all__ = ["AnySelection", "Selection", "find", "only_kernel", "select"]
 
 _REASONS = 8
 """How many different reasons a refusal prints."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What somebody asked of a selection; None: what the context says."""
-
-    algorithm: Any = None
-    others: tuple[Any, ...] = ()
-    """Further algorithms, of other families."""
-    registry: Registry | None = None
-    strategy: Strategy | None = None
-    splits: int | None = None
-    """Of an attention: among how many workgroups the keys of a tile of queries are shared."""
-
-    @property
-    def algorithms(self) -> tuple[Any, ...]:
-        """All that were named."""
-        return () if self.algorithm is None else (self.algorithm, *self.others)
-
-    def with_algorithm(self, algorithm: Any) -> Request:
-        """Return the request with one more, in the place of another one of the same class."""
-        others = tuple(each for each in self.algorithms if type(each) is not type(algorithm))
-        return replace(self, algorithm=algorithm, others=others)
-
-    def only(self, of: type[Any] | None) -> Request:
-        """Return the request with the algorithm of a class, or none, and no others."""
-        mine = (each for each in self.algorithms if of is not None and isinstance(each, of))
-        return replace(self, algorithm=next(mine, None), others=())
 
 
 K = TypeVar("K", bound=AnyKey)

@@ -15,15 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from cklang.codec import unknown
 from cklang.errors import CkUnsupportedError
-from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
-from cklang.selection.pool import AnyPool, Legal, Times
+
+if TYPE_CHECKING:
+    from cklang.fusion.functions import Functions
+    from cklang.selection.pool import AnyPool, Legal, Times
 
 __all__ = [
     "NEAR",

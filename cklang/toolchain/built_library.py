@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from cklang.toolchain import folders
 from cklang.toolchain.integrity import RECORD, files_in, problem_of, read_record, sealed
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root, writing
@@ -77,14 +76,16 @@ def compiled_library(source: Path, flags: Sequence[str]) -> Path:
 @contextmanager
 def put_in_place(folder: Path, library: str) -> Iterator[Path]:
     """Yield a new folder that takes the place of ``folder``, sealed, if the block succeeds."""
+    import tempfile
+
     work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     try:
         yield work
         seal(work, library)
-        shutil.rmtree(folder, ignore_errors=True)
+        folders.remove(folder)
         work.rename(folder)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        folders.remove(work)
 
 
 def seal(folder: Path, library: str) -> None:

@@ -12,13 +12,12 @@ from __future__ import annotations
 import hashlib
 import platform
 import re
-import subprocess
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cklang import knobs
 from cklang.errors import error
@@ -26,6 +25,9 @@ from cklang.forks import cached_property
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root
 from cklang.toolchain.wheels import installed_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = [
     "CkTree",
@@ -335,12 +337,14 @@ def _zig_wheel() -> Toolchain | None:
     if not program.is_file():
         return None
     # The wheel's own record has the digest of the program, so 185 MB need not be read.
-    _, _, recorded = (b"\n" + wheel.record()).partition(b"\nziglang/zig,sha256=")
+    record, row = wheel.record(), b"ziglang/zig,sha256="
+    begin = record.find(row) + len(row)
+    known = record[begin : record.index(b",", begin)].decode() if begin >= len(row) else ""
     return Toolchain(
         kind=Kind.ZIG,
         program=program,
         version=f"ziglang {wheel.version}",
-        fingerprint=recorded[: recorded.index(b",")].decode() if recorded else _stamp(program),
+        fingerprint=known or _stamp(program),
     )
 
 
@@ -372,8 +376,11 @@ def _aiter_wheel() -> CkTree | None:
     wheel = installed_wheel("amd-aiter")
     if wheel is None:
         return None
-    # Of tens of thousands of lines; an expression for the whole text takes five times as long.
-    some = [line for line in wheel.record().splitlines() if b"/include/ck_tile/" in line]
+    # A few hundred neighbours of ten thousand lines: an expression for all takes ten times as long.
+    record, part = wheel.record(), b"/include/ck_tile/"
+    begin = record.rfind(b"\n", 0, record.find(part)) + 1
+    rows = record[begin : record.find(b"\n", record.rfind(part))].splitlines()
+    some = [row for row in rows if part in row]
     pattern = r"^(.*/include)/(ck_tile/[^,\n]*),sha256=([^,]+),"
     lines = re.findall(pattern, b"\n".join(some).decode(), re.M)
     root = next((root for root, name, _ in lines if name == "ck_tile/core.hpp"), None)
@@ -409,6 +416,8 @@ def run_tool(
     Raises:
         CkBuildError: B010, the tool failed; the message has its first real error.
     """
+    import subprocess
+
     start = time.perf_counter()
     done = subprocess.run(
         list(command),
@@ -463,6 +472,8 @@ def _tool_name(command: Sequence[str]) -> str:
 
 
 def _first_line(command: list[str]) -> str:
+    import subprocess
+
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0 or not done.stdout.strip():
         problem = f"{' '.join(command)} fails"

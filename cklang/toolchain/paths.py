@@ -28,9 +28,7 @@ def cache_root() -> Path:
     chosen = knobs.CACHE_DIR.get()
     if chosen is not None:
         return chosen
-    import platformdirs
-
-    return platformdirs.user_cache_path("cklang", appauthor=False)
+    return knobs.user_cache() / "cklang"
 
 
 @contextmanager

@@ -52,9 +52,10 @@ class Steps:
         """Tell that one step is done."""
         with self._lock:
             self._done += 1
+            done = self._done
             if self._bar is not None and self._task is not None:
                 self._bar.update(self._task, completed=self._done)
-        logger("build").info("%s: %.2f s", name, seconds)
+        logger("build").info("%d of %d, %s: %.2f s", done, self._total, name, seconds)
 
     def _speak(self) -> None:
         with self._lock:

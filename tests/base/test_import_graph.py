@@ -22,17 +22,16 @@ Table: TypeAlias = Mapping[str, tuple[str, ...]]
 """For each module those that it imports in functions."""
 
 START_UP: Table = {
-    "cklang.testing.pytest_plugin": (
-        "cklang.emulator",
-        "cklang.profiler.session",
-        "cklang.profiler.text",
-    ),
     "cklang.build.builder": (
         "cklang.build.code_object",
         "cklang.build.steps",
+        "cklang.lowering.headers",
         "cklang.toolchain.compilers",
     ),
-    "cklang.build.bundle": ("cklang.toolchain.compilers",),
+    "cklang.build.bundle": (
+        "cklang.toolchain.compilers",
+        "zipfile",
+    ),
     "cklang.build.store": ("filelock",),
     "cklang.cli.bench": ("cklang.cli.plot",),
     "cklang.cli.disasm": ("cklang.emulator",),
@@ -47,22 +46,36 @@ START_UP: Table = {
         "cklang.emulator.isa.tables",
         "rich",
     ),
-    "cklang.emulator.fidelity": ("cklang.emulator.isa.schema",),
+    "cklang.emulator.operation_fidelity": ("cklang.emulator.isa.schema",),
     "cklang.families": ("cklang.fusion.partition",),
+    "cklang.families.conv.problem": ("cklang.frontend.ops.convolution",),
     "cklang.families.gemm.family": (
         "cklang.families.gemm.launch_operands",
         "cklang.families.gemm.learned",
         "cklang.families.gemm.sampled_rows",
         "cklang.families.gemm.spelling",
     ),
+    "cklang.families.gemm.gathering": ("cklang.fusion.partition",),
     "cklang.families.protocol": (
         "cklang.reference.bounds",
         "cklang.reference.distance",
     ),
-    "cklang.families.rowwise.outline": ("networkx",),
-    "cklang.families.gemm.gathering": ("cklang.fusion.partition",),
     "cklang.families.rowwise.long_rows": ("cklang.fusion.partition",),
+    "cklang.families.rowwise.outline": ("networkx",),
     "cklang.families.scatter.family": ("cklang.fusion.partition",),
+    "cklang.frontend.calls": (
+        "cklang.frontend.ops.attention",
+        "cklang.frontend.ops.convolution",
+        "cklang.frontend.ops.einsum",
+        "cklang.frontend.ops.movement",
+        "cklang.frontend.ops.reduction",
+        "cklang.frontend.ops.scaled",
+    ),
+    "cklang.frontend.expressions": (
+        "cklang.frontend.ops.indexing",
+        "cklang.frontend.ops.regions",
+    ),
+    "cklang.frontend.functions": ("cklang.frontend.eager",),
     "cklang.fusion.flow": ("networkx",),
     "cklang.fusion.functions": ("cklang.ir.parser",),
     "cklang.fusion.graph": ("networkx",),
@@ -75,30 +88,53 @@ START_UP: Table = {
     "cklang.ops.append_kv": ("cklang.build.builder",),
     "cklang.ops.attention_backward": ("cklang.build.builder",),
     "cklang.ops.dropout_bytes": ("cklang.build.builder",),
+    "cklang.ops.predict": (
+        "cklang.clock.kernel",
+        "cklang.emulator",
+    ),
+    "cklang.runtime.call_key": ("cklang.runtime.array_reader",),
+    "cklang.runtime.check": ("cklang.runtime.plan_store",),
     "cklang.runtime.ir_text": (
         "cklang.ir.parser",
         "cklang.ir.verifier",
     ),
-    "cklang.runtime.check": ("cklang.runtime.plan_store",),
     "cklang.runtime.op": (
         "cklang.build.builder",
+        "cklang.runtime.captured_call",
+        "cklang.runtime.check",
         "cklang.runtime.plan_store",
+        "cklang.runtime.planner",
+        "cklang.runtime.requests",
+        "cklang.runtime.result_orders",
         "cklang.runtime.timed_call",
     ),
     "cklang.runtime.planned_op": (
         "cklang.runtime.explain",
+        "cklang.runtime.planner",
+        "cklang.runtime.sharing",
         "cklang.runtime.summary",
     ),
     "cklang.runtime.planner": ("cklang.build.parallel",),
     "cklang.selection.background": ("cklang.build.builder",),
-    "cklang.selection.registry": ("cklang.build.parallel",),
+    "cklang.selection.context": ("cklang.families.presets",),
+    "cklang.selection.registry": (
+        "cklang.build.parallel",
+        "cklang.selection.candidates",
+        "cklang.selection.space",
+    ),
     "cklang.selection.tiered": ("cklang.build.builder",),
-    "cklang.tune.strategies": ("cklang.tune.database",),
+    "cklang.testing.pytest_plugin": (
+        "cklang.emulator",
+        "cklang.profiler.session",
+        "cklang.profiler.text",
+    ),
     "cklang.toolchain.built_library": (
         "cklang.toolchain.compilers",
         "filelock",
+        "tempfile",
     ),
-    "cklang.toolchain.paths": ("platformdirs",),
+    "cklang.toolchain.compilers": ("subprocess",),
+    "cklang.toolchain.folders": ("shutil",),
     "cklang.toolchain.progress": ("rich",),
     "cklang.tune.by_clock": ("cklang.clock.kernel",),
     "cklang.tune.called": (
@@ -119,13 +155,14 @@ START_UP: Table = {
         "cklang.build.dask_executor",
         "cklang.build.parallel",
         "cklang.build.steps",
+        "cklang.lowering.headers",
         "cklang.tune.database",
         "cklang.tune.measure",
         "cklang.tune.worker",
     ),
+    "cklang.tune.strategies": ("cklang.tune.database",),
     "cklang.tune.task": ("cklang.ir.parser",),
     "cklang.types": ("ml_dtypes",),
-    "cklang.ops.predict": ("cklang.clock.kernel", "cklang.emulator"),
 }
 """Imports in functions that save start-up time: ``import cklang`` does not load these modules."""
 
@@ -139,12 +176,10 @@ OPTIONAL: Table = {
 """Imports in functions of packages that are optional."""
 
 NEEDLESS: Table = {
-    "cklang.build.builder": ("cklang.lowering.headers",),
     "cklang.cli.doctor": (
         "cklang.arch",
         "cklang.device.device",
     ),
-    "cklang.families.conv.problem": ("cklang.frontend.ops.convolution",),
     "cklang.ops.append_kv": ("cklang.device.device",),
     "cklang.ops.attention_backward": ("cklang.device.device",),
     "cklang.ops.dropout_bytes": ("cklang.device.device",),
@@ -152,10 +187,7 @@ NEEDLESS: Table = {
     "cklang.selection.context": ("cklang.device.device",),
     "cklang.selection.select": ("cklang.device.device",),
     "cklang.tune.measure": ("dataclasses",),
-    "cklang.tune.session": (
-        "cklang.device.device",
-        "cklang.lowering.headers",
-    ),
+    "cklang.tune.session": ("cklang.device.device",),
     "cklang.types": ("numpy",),
 }
 """Imports in functions that save nothing, since ``import cklang`` loads the module anyway.

@@ -10,6 +10,7 @@ import pytest
 
 from cklang import emulator
 from cklang.arch import arch
+from cklang.device import device
 from tests.support.assembly import DEVICES, Module, assemble, device_properties, hip, ok
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -29,7 +30,9 @@ def test_properties_are_those_of_the_arch(name: str) -> None:
     api, spec, index = hip(), arch(name), DEVICES.index(name)
     properties = ok(device_properties(index))
     target = properties.gcnArchName
-    assert (target.decode() if isinstance(target, bytes) else target).split(":")[0] == name
+    text = target.decode() if isinstance(target, bytes) else target
+    assert text.split(":")[0] == name
+    assert device._emulated_target(index) == text, "read where HIP has it in its structure"
     units = spec.compute_units // spec.compute_units_per_multiprocessor
     assert properties.multiProcessorCount == units
     assert properties.sharedMemPerBlock == spec.lds_bytes

@@ -123,7 +123,7 @@ def test_declared_copies_are_bundled_and_made_without_headers(tmp_path: Path) ->
     builder, path = shared_builder(), tmp_path / "nchw.ckb"
     stencil = builder.stencil_files((copy_keys[0], NO_FUNCTIONS))
     bundle.write(path, [stencil], compiler=builder.toolchain.identity, headers="a tree")
-    lacking = Builder(Store(tmp_path / "cache"), builder.toolchain, None, (bundle.read(path),))
+    lacking = Builder(Store(tmp_path / "cache"), builder.toolchain, None, ((path, 0),))
     (artifact,) = lacking.build_all([(copy_keys[0], NO_FUNCTIONS)])
     assert artifact.key == copy_keys[0]
     assert artifact.code_object.stat().st_size > 0

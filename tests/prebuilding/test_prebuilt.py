@@ -142,12 +142,14 @@ def test_warming_goes_on_in_a_process_of_its_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     commands: list[list[str]] = []
+    logged: list[str] = []
 
     class Started:
         pid = 7
 
-        def __init__(self, command: list[str], **_: Any) -> None:
+        def __init__(self, command: list[str], env: dict[str, str], **_: Any) -> None:
             commands.append(command)
+            logged.append(env["CKLANG_LOG"])
 
     monkeypatch.setattr("subprocess.Popen", Started)
     with knobs.scope(CKLANG_CACHE_DIR=str(tmp_path)):
@@ -157,6 +159,7 @@ def test_warming_goes_on_in_a_process_of_its_own(
         *("--gpu", "gfx942", "--gpu", "gfx1100"),
     ]
     assert "process 7" in capsys.readouterr().out
+    assert logged == ["info"], "each step is a line of its log"
 
 
 @pytest.mark.usefixtures("compiler")

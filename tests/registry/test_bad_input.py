@@ -25,8 +25,9 @@ from cklang.ops.grouped import _key, _Product
 from cklang.ops.self_test import passing, plain_key, plain_problem
 from cklang.runtime.launch import described_stage
 from cklang.selection.registry import Registry
+from cklang.selection.request import Request
 from cklang.selection.rules import violations
-from cklang.selection.select import Request, Selection, select
+from cklang.selection.select import Selection, select
 from cklang.types import bf16, f16, f32, fp8_fnuz
 from tests.support.algorithms import DEEP, narrow
 from tests.support.gemm_keys import RELU, shape

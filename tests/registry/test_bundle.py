@@ -189,7 +189,7 @@ def test_a_missing_stencil_says_what_the_bundle_lacks(tmp_path: Path, no_headers
 
     path = written(tmp_path, files(tmp_path / "a"))
     tools = compilers.find_toolchain()
-    lacking = Builder(Store(tmp_path / "cache"), tools, None, (bundle.read(path),))
+    lacking = Builder(Store(tmp_path / "cache"), tools, None, ((path, 0),))
     with pytest.raises(CkBuildError) as caught:
         lacking.build_all([(key(region=epilogue("exp")), epilogue("exp"))])
     assert caught.value.code == "B004"

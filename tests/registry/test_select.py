@@ -25,8 +25,9 @@ from cklang.families.gemm.key import GemmKey
 from cklang.families.gemm.problem import Problem
 from cklang.selection.pool import Pool
 from cklang.selection.registry import Registry
+from cklang.selection.request import Request
 from cklang.selection.rules import violations
-from cklang.selection.select import Request, find, select
+from cklang.selection.select import find, select
 from cklang.selection.space import enumerate_legal, pattern
 from cklang.tune.on_device import Costs
 from cklang.tune.strategies import Autotune

@@ -24,7 +24,9 @@ from cklang.errors import CkError, error
 from cklang.families.gemm.key import GemmKey
 from cklang.fusion.functions import Functions
 from cklang.ir.nodes import Function, Operation, Value
-from cklang.types import TensorType, f32
+from cklang.prebuilding.essentials import EssentialCall, normalised
+from cklang.prebuilding.folder import essential_kernels
+from cklang.types import TensorType, f16, f32
 from tests.support.algorithms import BASE
 from tests.support.gemm_keys import OPEN
 
@@ -57,11 +59,15 @@ def wanted(op: str, **changes: Any) -> tuple[GemmKey, Functions]:
     return GemmKey(signature, replace(BASE, **changes), "gfx942"), epilogue(op)
 
 
+ROWS = EssentialCall(op=normalised, names={"M": 64, "K": 1024, "X": f16})
+
+
 class Steps:
     """Stands for the compiler: writes the files a step makes, and counts."""
 
     def __init__(self) -> None:
         self.count = {"headers.pch": 0, "stencil.bc": 0, "host.so": 0, "kernel.hsaco": 0}
+        self.sources: list[str] = []
         self.precompiled: list[Path | None] = []
         self.precompiled_host: list[Path | None] = []
         self.refuse: Callable[[str], bool] = lambda text: False
@@ -77,6 +83,7 @@ class Steps:
         return SimpleNamespace(seconds=0.0, schedule=SCHEDULES[0].name)
 
     def stencil(self, source: str, arch: str, folder: Path, *rest: Any, **options: Any) -> Any:
+        self.sources.append(source)
         self.precompiled.append(options["precompiled"])
         return self.make("stencil.bc", folder, source)
 
@@ -204,6 +211,47 @@ def test_without_precompiled_headers_the_rest_goes_on(
         assert len(builder(tmp_path).build_all([wanted("relu")])) == 1
     assert fake_steps.precompiled == fake_steps.precompiled_host == [None]
     assert "headers are not precompiled" in caplog.text
+
+
+TILES = [(64, 64, 32), (64, 64, 64), (128, 64, 64), (128, 128, 32), (256, 128, 32)]
+
+
+def test_the_longest_stencils_are_begun_first(tmp_path: Path, fake_steps: Steps) -> None:
+    (row,) = essential_kernels(["gfx942"], [ROWS])
+    results = builder(tmp_path).build_many([row, wanted("relu")], max_workers=1)
+    assert [result.key.family for result in results] == ["rowwise", "gemm"]
+    assert ["CK Tile GEMM" in source for source in fake_steps.sources] == [True, False]
+
+
+def test_a_kernel_is_linked_while_another_stencil_is_compiled(
+    tmp_path: Path, fake_steps: Steps
+) -> None:
+    linked = threading.Event()
+
+    def refuse(text: str) -> bool:
+        if "CK Tile GEMM" not in text:  # a fill
+            linked.set()
+        return "128, 128" in text and not linked.wait(30)
+
+    fake_steps.refuse = refuse
+    kernels = [wanted("relu", tile=(128, 128, 32)), wanted("relu", tile=(64, 64, 32))]
+    results = builder(tmp_path).build_many(kernels, max_workers=2)
+    assert all(result.failure is None for result in results)
+
+
+def test_what_has_not_begun_is_not_begun_after_an_interruption(
+    tmp_path: Path, fake_steps: Steps
+) -> None:
+    def refuse(text: str) -> bool:
+        if "CK Tile GEMM" in text:
+            raise KeyboardInterrupt
+        return False
+
+    fake_steps.refuse = refuse
+    with pytest.raises(KeyboardInterrupt):
+        builder(tmp_path).build_many([wanted("relu", tile=t) for t in TILES], max_workers=1)
+    assert fake_steps.count["stencil.bc"] + fake_steps.count["host.so"] < len(TILES)
+    assert not list(artifacts_in(Store(tmp_path)))
 
 
 def test_any_executor_will_do(tmp_path: Path, fake_steps: Steps) -> None:

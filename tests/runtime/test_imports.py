@@ -6,7 +6,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = ("networkx", "lark", "jinja2", "rich", "hip", "torch", "platformdirs", "filelock")
+HEAVY = ("networkx", "lark", "jinja2", "rich", "hip", "torch", "filelock")
 
 
 def test_heavy_packages_are_not_imported() -> None:

@@ -267,9 +267,15 @@ def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
     return x @ w.T
 
 linear(np.ones((70, 64), np.float16), np.ones((64, 64), np.float16), device="emu:gfx942")
-print(*sorted(name for name in sys.modules if name in (
-    "networkx", "jinja2", "cklang.fusion.partition", "cklang.families.gemm.family")))
+print(*sys.modules)
 """
+PLANNING = (
+    *("networkx", "jinja2", "rocm.bindings.hip", "subprocess", "shutil"),
+    *("cklang.fusion.partition", "cklang.fusion.plan", "cklang.families.gemm.family"),
+    *("cklang.families.protocol", "cklang.runtime.planner", "cklang.selection.select"),
+    *("cklang.frontend.eager", "cklang.frontend.ops.movement", "cklang.emulator.recording"),
+)
+"""What only planning, building and other ops need: imports are most of a new process."""
 
 
 @pytest.mark.usefixtures("compiler")
@@ -288,4 +294,5 @@ def test_a_new_process_imports_nothing_that_plans(tmp_path: Path) -> None:
         ).stdout.split()
         for _ in range(2)
     ]
-    assert outputs[-1] == []
+    assert "cklang.runtime.plan_store" in outputs[-1]
+    assert set(PLANNING).isdisjoint(outputs[-1])

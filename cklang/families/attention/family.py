@@ -98,6 +98,7 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
     """Attention forwards; its variants share the keys of a tile of queries among workgroups."""
 
     name = "attention"
+    compile_seconds = 10.0
     signature = AttentionSignature
     algorithm = AttentionAlgorithm
     algorithm_text: ClassVar[str] = "a cklang.AttentionAlgorithm for an attention"

@@ -92,6 +92,7 @@ class AttentionBackward(Family[AttentionGradSignature, AttentionGradAlgorithm, A
     """Kernels that give the parts of the gradients of q, k and v."""
 
     name = "attention_backward"
+    compile_seconds = 20.0
     signature = AttentionGradSignature
     algorithm = AttentionGradAlgorithm
     algorithm_text: ClassVar[str] = (

@@ -37,6 +37,7 @@ class Conv(ProductFamily[ConvProblem]):
     """Convolutions, with copies around a kernel where memory has the channels elsewhere."""
 
     name = "conv"
+    compile_seconds = 6.0
     makers = MAKERS
     rules: RuleSet = rules.RULES
 

@@ -210,6 +210,7 @@ class Gemm(ProductFamily[Problem]):
     """Matrix products with fused prologues and epilogues, batched or not."""
 
     name = "gemm"
+    compile_seconds = 5.0
     makers = MAKERS
     rules: RuleSet = RULES
 

@@ -27,7 +27,6 @@ from cklang.ir.views import RESHAPE
 from cklang.types import Dim, Extent, extent_over, plain_dims
 
 __all__ = [
-    "METHODS",
     "full_shape",
     "movement",
     "permutation_of_method",
@@ -36,22 +35,6 @@ __all__ = [
     "read_permutation",
     "read_shape",
 ]
-
-METHODS = (
-    *(
-        "argsort",
-        "broadcast_to",
-        "cumprod",
-        "cumsum",
-        "permute",
-        "reshape",
-        "sort",
-        "split",
-        "swapaxes",
-    ),
-    *("topk", "transpose"),
-)
-"""The functions that are methods of tensors too."""
 
 
 def read_permutation(axes: object, rank: int) -> tuple[int, ...]:

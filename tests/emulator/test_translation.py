@@ -94,13 +94,29 @@ SPECIAL = (
 )
 """Zeros, infinities, NaN of both kinds, denormals, the largest and the smallest, 2^31."""
 INLINE = ("0", "1", "7", "31", "32", "64", "-1", "-16", "1.0", "-0.5", "4.0")
+MIXES: dict[str, tuple[str, ...]] = {
+    "usual": (
+        *("floating", "floating", "integer", "integer", "wide", "packed", "masked", "compare"),
+        *("scalar_operation", "scalar_operation", "lanes", "local", "memory", "moved", "parts"),
+        *("halves", "halves", "division"),
+    ),
+    "products": (
+        *("floating", "integer", "exponential", "packed", "masked", "scalar_operation", "lanes"),
+        *("local", "memory", "halves", *("buffer",) * 4, *("product",) * 6),
+    ),
+    "quotients": (
+        *(*("division",) * 4, *("root",) * 2, *("exponential",) * 2, *("classes",) * 2),
+        *("floating", "floating", "masked", "compare", "scalar_operation", "lanes"),
+    ),
+}
+"""Kinds of instructions that a program draws: the methods of Writer."""
 
 
 class Writer:
     """Writes random instructions."""
 
-    def __init__(self, seed: int, products: bool = False) -> None:
-        self.seed, self.random, self.products = seed, Random(seed), products
+    def __init__(self, seed: int, mix: str = "usual") -> None:
+        self.seed, self.random, self.mix = seed, Random(seed), mix
 
     def vector(self) -> str:
         return f"v{self.random.choice(REGISTERS)}"
@@ -223,6 +239,17 @@ class Writer:
             )
         )
 
+    def root(self) -> str:
+        """Reciprocal roots most, of literals too."""
+        name = self.random.choice(("v_rsq_f32", "v_rsq_f32", "v_sqrt_f32", "v_rcp_f32"))
+        if self.random.random() < 0.2:
+            return f"{name}_e32 {self.vector()}, {self.random.choice(SPECIAL):#x}"
+        end = self.random.choice(("", " clamp", " mul:2"))
+        return f"{name}_e64 {self.vector()}, {self.signed(self.source())}{end}"
+
+    def classes(self) -> str:
+        return f"v_cmp_class_f32_e64 {self.mask()}, {self.signed(self.vector())}, {self.source()}"
+
     def masked(self) -> str:
         a, b = self.sources(2)
         carry = self.random.choice(("add", "sub", "subrev"))
@@ -239,8 +266,7 @@ class Writer:
     def compare(self) -> str:
         kind = self.random.choice(("f32", "f32", "i32", "u32", "i64", "u64", "class"))
         if kind == "class":
-            source = self.signed(self.vector())
-            return f"v_cmp_class_f32_e64 {self.mask()}, {source}, {self.source()}"
+            return self.classes()
         if kind == "f32":
             name = self.random.choice(FLOAT_CONDITIONS)
             a, b = (self.signed(s) for s in self.sources(2))
@@ -410,18 +436,7 @@ class Writer:
         return f"{name}_sdwa {self.vector()}, {first}, {self.vector()} {select}"
 
     def program(self) -> str:
-        kinds = (
-            *(self.floating, self.floating, self.integer, self.integer, self.wide, self.packed),
-            *(self.masked, self.compare, self.scalar_operation, self.scalar_operation),
-            *(self.lanes, self.local, self.memory, self.moved, self.parts),
-            *(self.halves, self.halves, self.division),
-        )
-        if self.products:
-            kinds = (
-                *(self.floating, self.integer, self.exponential, self.packed, self.masked),
-                *(self.scalar_operation, self.lanes, self.local, self.memory, self.halves),
-                *((self.buffer,) * 4 + (self.product,) * 6),
-            )
+        kinds = [getattr(self, kind) for kind in MIXES[self.mix]]
         lines = []
         for number in range(LENGTH):
             if number % 12 == 11:  # a branch over an instruction
@@ -491,7 +506,7 @@ _AFTER = """
 """
 
 
-def program(seed: int, products: bool = False) -> str:
+def program(seed: int, mix: str = "usual") -> str:
     """A kernel that reads [64, 12] dwords and writes [64, 32] twice."""
     scalars = "\n".join(f"  v_mov_b32 v{20 + n}, s{s}" for n, s in enumerate(SCALARS))
     sums = "\n".join(
@@ -503,7 +518,7 @@ def program(seed: int, products: bool = False) -> str:
         _BEFORE.format(rounds=ROUNDS, name=name),
         _AFTER.format(name=name, scalars=scalars, sums=sums),
     )
-    return before + Writer(seed, products).program() + after
+    return before + Writer(seed, mix).program() + after
 
 
 def data(seed: int) -> np.ndarray:
@@ -560,12 +575,12 @@ def each_way(
     return results
 
 
-@pytest.mark.parametrize("products", [False, True])
+@pytest.mark.parametrize("mix", MIXES)
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
-def test_random_programs(gpu: str, products: bool, tmp_path: Path, widths: tuple[int, ...]) -> None:
-    """With products of matrices, and accesses to buffers and scratch among them, or without."""
+def test_random_programs(gpu: str, mix: str, tmp_path: Path, widths: tuple[int, ...]) -> None:
+    """Of most instructions, of products of matrices with buffers and scratch, or of quotients."""
     seeds = range(PROGRAMS)
-    texts = {f"p{seed}": program(seed, products) for seed in seeds}
+    texts = {f"p{seed}": program(seed, mix) for seed in seeds}
     module = Module(assemble(tmp_path, texts, arch=gpu, lds=LDS, scratch=SCRATCH), gpu)
     for seed in seeds:
         for case in range(3):
@@ -575,11 +590,11 @@ def test_random_programs(gpu: str, products: bool, tmp_path: Path, widths: tuple
                 np.testing.assert_array_equal(translated, found[0], err_msg=what)
 
 
-@pytest.mark.parametrize("products", [False, True])
+@pytest.mark.parametrize("mix", MIXES)
 def test_the_counts_of_instructions_are_the_same(
-    products: bool, tmp_path: Path, widths: tuple[int, ...]
+    mix: str, tmp_path: Path, widths: tuple[int, ...]
 ) -> None:
-    module = Module(assemble(tmp_path, {"p1": program(1, products)}, lds=LDS, scratch=SCRATCH))
+    module = Module(assemble(tmp_path, {"p1": program(1, mix)}, lds=LDS, scratch=SCRATCH))
     counts = []
     for what, bits in (("off", widths[-1]), *(("all", bits) for bits in widths)):
         emulator.translation(what)
@@ -643,7 +658,7 @@ def test_a_fault_in_translated_code_names_instruction_and_lane(
 
 def test_products_of_other_numerics(tmp_path: Path, widths: tuple[int, ...]) -> None:
     """They are not executed together, but at the same places."""
-    texts = {f"p{seed}": program(seed, products=True) for seed in range(6)}
+    texts = {f"p{seed}": program(seed, "products") for seed in range(6)}
     module = Module(assemble(tmp_path, texts, lds=LDS, scratch=SCRATCH))
     emulator.numerics("exact")
     try:

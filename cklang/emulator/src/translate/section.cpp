@@ -33,7 +33,7 @@ u8 Lanes::fresh() {
   u8 best = none;
   for (u8 n = 0; n < none; ++n) {
     const Holding& held = held_[n];
-    if (held.pinned) continue;
+    if (held.pins != 0) continue;
     if (held.kind == Holding::Kind::Nothing) {
       best = n;
       break;
@@ -45,14 +45,14 @@ u8 Lanes::fresh() {
     best = 0;
   }
   if (held_[best].dirty) write_back(best);
-  held_[best] = {Holding::Kind::Temporary, false, true, 0, ++clock_};
+  held_[best] = {Holding::Kind::Temporary, false, 1, 0, ++clock_};
   return best;
 }
 
 u8 Lanes::hold(Holding::Kind kind, u32 key) {
   for (u8 n = 0; n < a.registers(); ++n) {
     if (held_[n].kind != kind || held_[n].key != key) continue;
-    held_[n].pinned = true;
+    ++held_[n].pins;
     held_[n].stamp = ++clock_;
     return n;
   }
@@ -217,7 +217,7 @@ void Lanes::write_back(u8 number) {
 
 void Lanes::end() {
   for (Holding& held : held_) {
-    held.pinned = false;
+    held.pins = 0;
     if (held.kind == Holding::Kind::Temporary) held.kind = Holding::Kind::Nothing;
   }
 }

@@ -73,7 +73,8 @@ const VectorRow* vector_row(const Code& code, u32 lanes);
 struct Holding {
   enum class Kind : u8 { Nothing, Temporary, Row, Scalar, Constant };
   Kind kind = Kind::Nothing;
-  bool dirty = false, pinned = false;
+  bool dirty = false;
+  u32 pins = 0;  // how often the instruction at hand has asked for it: an operand may also be one of its constants
   u32 key = 0, stamp = 0;
 };
 
@@ -104,8 +105,8 @@ class Lanes {
   /// The destination's old value.
   u8 old(u32 part = 0) { return row(code_->dst + part); }
   u8 fresh();
-  /// The value is not needed any more by this instruction.
-  void let_go(u8 value) { held_[value].pinned = false; }
+  /// Who asked for the value does not need it any more in this instruction.
+  void let_go(u8 value) { held_[value].pins -= held_[value].pins != 0 ? 1 : 0; }
   u8 constant(u32 value) { return hold(Holding::Kind::Constant, value); }
   /// `value` becomes dword `part` of the destination.
   void result(u8 value, u32 part = 0);

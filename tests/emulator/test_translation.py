@@ -656,6 +656,38 @@ def test_a_fault_in_translated_code_names_instruction_and_lane(
     assert all(report == reports[0] for report in reports)
 
 
+@pytest.mark.parametrize("wave", [32, 64])
+def test_disabled_lanes_that_are_fetched(
+    wave: int, tmp_path: Path, widths: tuple[int, ...]
+) -> None:
+    """They have their registers' values, not what translated code computes in all lanes."""
+    enable = "s_mov_b32 exec_lo," if wave == 32 else "s_mov_b64 exec,"
+    body = f"""
+  s_load_b128 s[4:7], s[0:1], 0x0
+  v_and_b32 v0, 0x3ff, v0
+  v_lshlrev_b32 v1, 2, v0
+  s_waitcnt lgkmcnt(0)
+  global_load_b32 v2, v1, s[4:5]
+  v_mov_b32 v3, 0
+  s_movk_i32 s33, {ROUNDS}
+  s_waitcnt vmcnt(0)
+again:
+  {enable} 0x5a5a3c3c
+  v_add_nc_u32 v2, 7, v2
+  v_add_nc_u32_dpp v3, v2, v3 row_ror:1 row_mask:0xf bank_mask:0xf fi:1
+  {enable} -1
+  s_sub_u32 s33, s33, 1
+  s_cmp_lg_u32 s33, 0
+  s_cbranch_scc1 again
+  global_store_b32 v1, v3, s[6:7]
+"""
+    arch = "gfx1100"
+    module = Module(assemble(tmp_path, {"fetches": body}, arch=arch, wave=wave), arch)
+    found = each_way(module, "fetches", data(3), widths)
+    assert found[0].any()
+    assert all(np.array_equal(translated, found[0]) for translated in found[1:])
+
+
 def test_products_of_other_numerics(tmp_path: Path, widths: tuple[int, ...]) -> None:
     """They are not executed together, but at the same places."""
     texts = {f"p{seed}": program(seed, "products") for seed in range(6)}

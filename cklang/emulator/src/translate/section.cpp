@@ -100,6 +100,7 @@ bool moves_in_rows(const Inst& inst) {
 /// frame: not those whose source is no lane of the row, or disabled, unless they read 0.
 u8 Lanes::moved(u8 value) {
   const Inst& inst = *code_->inst;
+  if (inst.fetch_inactive && !all_enabled_ && held_[value].dirty) write_back(value);  // disabled lanes are read too
   u32 from[16], valid = 0, banks = 0;
   for (int l = 0; l < 16; ++l) {
     const int source = dpp_source(inst.dpp_ctrl, l);

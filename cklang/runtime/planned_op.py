@@ -196,7 +196,8 @@ class PlannedOp:
             *args: As in a call.
             out: As in a call.
             device: As in a call; only its GPU matters.
-            executor: Builds instead of this machine's compilers, as in :meth:`Registry.build`.
+            executor: Builds instead of this machine's compilers, as in
+                :meth:`cklang.Registry.build`.
             **kwargs: As in a call.
 
         Example:

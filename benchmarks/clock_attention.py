@@ -12,7 +12,7 @@ timed through PyTorch: to its times under load the clock adds what such a call t
 kernel, from products in the same table, and to gradients the bytes of the kernels before and after
 the main one at the rate of memory.
 
-python benchmarks/clock_attention.py [--only "CK Tile forward"] [--points]
+python benchmarks/clock_attention.py [--only "CK Tile forward"] [--points] [--what-if latency]
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from data.silicon import folder
 
 import cklang as ck
 from cklang.arch import arch
-from cklang.clock.constants import constants_of
+from cklang.clock.constants import ClockConstants, constants_of
 from cklang.clock.kernel import launch_detail
 from cklang.clock.power import board_of, us_under_load
 from cklang.device.device import open_device
@@ -307,15 +307,16 @@ _RUNS = {
 _BOARDS = {"gfx942": "MI300X", "gfx950": "MI355X"}
 
 
-def clock_us(point: Point, overhead: float) -> tuple[float, float]:
+def clock_us(point: Point, overhead: float, what_if: str | None = None) -> tuple[float, float]:
     """Return the µs by the clock at the highest frequency, and those under load.
 
     Args:
         point: What was timed.
         overhead: Of a call through PyTorch, in µs.
+        what_if: A question of ``WHAT_IF``.
     """
     call, count = point.call, _WORKGROUPS if point.call.causal else 1
-    spec, constants = arch(call.gpu), constants_of(call.gpu)
+    spec, constants = arch(call.gpu), altered(constants_of(call.gpu), what_if)
     board = board_of(constants, _BOARDS[call.gpu])
     highest = load = 0.0
     for launch in _RUNS[point.kind](call, count):
@@ -332,6 +333,26 @@ def clock_us(point: Point, overhead: float) -> tuple[float, float]:
         load += streamed / rate * 1e6
     return highest, load
 
+
+def altered(constants: ClockConstants, what_if: str | None) -> ClockConstants:
+    """Return the constants of the clock as a question of ``WHAT_IF`` has them."""
+    if what_if == "latency":
+        return constants.with_numbers({"lds_latency": constants["lds_latency"] + _LATER})
+    if what_if == "transposed":
+        row = constants.operation(_TRANSPOSED)
+        assert row is not None
+        slower = replace(row, pattern=_TRANSPOSED, busy=2 * row.busy)
+        return replace(constants, operations=(slower, *constants.operations))
+    return constants
+
+
+WHAT_IF = {
+    "latency": "the LDS answered 64 cycles later",
+    "transposed": "reads of the LDS that transpose took twice as long",
+    "older": "CK Tile's example took the pipeline that it has for other GPUs, for heads of 128",
+}
+_LATER = 64
+_TRANSPOSED = "ds_read_b64_tr_b16"
 
 Floats = npt.NDArray[np.float64]
 
@@ -387,6 +408,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", help="kinds, separated by commas")
     parser.add_argument("--points", action="store_true", help="print each point")
+    parser.add_argument("--what-if", choices=WHAT_IF, help="instead of the clock as it is")
     options = parser.parse_args()
     path = folder()
     if path is None:
@@ -395,8 +417,12 @@ def main() -> None:
     points = [*of_mi300(path), *of_mi355(path)]
     if options.only is not None:
         points = [point for point in points if point.kind in options.only.split(",")]
+    if options.what_if is not None:
+        print(f"If {WHAT_IF[options.what_if]}:\n")
+    if options.what_if == "older":
+        _ALGORITHMS["gfx950", 128] = _ALGORITHMS["gfx942", 128]
     overhead = call_overhead(path)
-    clock = np.array([clock_us(point, overhead) for point in points])
+    clock = np.array([clock_us(point, overhead, options.what_if) for point in points])
     if options.points:
         print_points(points, clock)
     print("\n".join(rows_of(points, clock)))

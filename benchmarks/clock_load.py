@@ -137,17 +137,17 @@ def busy(kind: str) -> float:
     return float(np.mean(shares))
 
 
-def attained(path: Path, dtype: str) -> float:
-    """Return the TFLOP/s of the largest products on an MI355X, the median of some libraries."""
+def attained(path: Path, dtype: str, gpu: str = "MI355X") -> Floats:
+    """Return the TFLOP/s of the largest products by some libraries."""
     with (path / "kernel_times.csv").open(newline="") as file:
         rates = [
             float(row["tflops"])
             for row in csv.DictReader(file)
             if (row["gpu"], row["op"], row["dtype"], row["M"], row["latest"])
-            == ("MI355X", "gemm", dtype, _LENGTH, "1")
+            == (gpu, "gemm", dtype, _LENGTH, "1")
             and row["implementation"] in _LIMITED[dtype]
         ]
-    return float(np.median(rates))
+    return np.array(rates)
 
 
 def fp4_products(path: Path) -> Floats:
@@ -165,18 +165,26 @@ def fp4_products(path: Path) -> Floats:
 
 
 def print_boards(path: Path) -> None:
-    """Print the costs of each board."""
+    """Print what products attain, and the costs of each board."""
+    for dtype in _LIMITED:
+        for gpu in ("MI350X", "MI355X"):
+            rates = ", ".join(f"{rate:.0f}" for rate in sorted(attained(path, dtype, gpu)))
+            print(f"{gpu}, {dtype}, products of {_LENGTH}: {rates} TFLOP/s")
     for board in ("MI300X", "MI325X"):
         print(f"{board}: free 0, " + ", ".join(f"{k} {c:.3g}" for k, c in costs(board).items()))
     spec = arch("gfx950")
     peaks = {entry.dtype: entry.flops_per_clock for entry in spec.matrix_rates}
     unit = spec.compute_units * spec.clock_hz / _TERA
     wide, narrow = (peaks[_PEAKS[kind]] * unit * busy(kind) for kind in ("bf16", "f8"))
-    slow = longer(narrow, attained(path, "fp8"))
+    slow = longer(narrow, float(np.median(attained(path, "fp8"))))
     free = slow / (narrow / _NOT_SLOWED - 1)
     fp4 = fp4_products(path)
+    print(
+        "MI355X, fp4, TFLOP/s and those by the clock: "
+        + ", ".join(f"{a:.0f} {b:.0f}" for a, b in fp4)
+    )
     four = float(np.median((fp4[:, 1] / fp4[:, 0] - 1 + free) / fp4[:, 1]))
-    cost = (longer(wide, attained(path, "bf16")) + free) / wide
+    cost = (longer(wide, float(np.median(attained(path, "bf16")))) + free) / wide
     older = costs("MI300X")
     print(
         f"MI355X: free {free:.3g}, f16 {cost * older[_F16] / older['bf16']:.3g}, bf16 {cost:.3g}, "

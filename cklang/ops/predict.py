@@ -15,6 +15,7 @@ from cklang.runtime.charts import Mark, timeline
 
 if TYPE_CHECKING:
     from cklang.clock.kernel import LaunchTime
+    from cklang.emulator.recording import RecordedLaunch
 
 __all__ = ["Prediction", "predict"]
 
@@ -68,21 +69,23 @@ def predict(
     op: Callable[..., Any],
     *args: Any,
     device: str | None = None,
-    workgroups: int = 1,
+    workgroups: int | None = None,
     **kwargs: Any,
 ) -> Prediction:
     """Return how long a call takes on the GPU that ``device`` emulates.
 
     A few workgroups of each kernel are executed, and no others, so results of the call are
-    incomplete and are dropped. A program that changes its arguments changes them.
+    incomplete and are dropped. A program that changes its arguments changes them, maybe twice.
 
     Args:
         op: What is called.
         *args: Its arguments.
         device: As in a call; it must be an emulated one.
-        workgroups: How many of each launch are executed, evenly spaced over the grid. Where
-            workgroups differ, as those of causal attention, take some, and a prime number of them:
-            one that divides an extent of the grid meets the same places of an axis again and again.
+        workgroups: How many of each launch are executed, evenly spaced over the grid, and timed.
+            By default three or a few more; where they execute different numbers of instructions,
+            as those of causal attention, the call is repeated with eleven, which are timed, else
+            the first one is. A number that divides an extent of the grid meets the same places of
+            an axis again and again.
         **kwargs: Further arguments of the op.
 
     Example:
@@ -99,18 +102,26 @@ def predict(
     """
     from cklang import emulator
     from cklang.clock.kernel import launch_time
+    from cklang.clock.sampling import recorded_with
 
     opened = open_device(device)
     if not opened.emulated:
         raise error("K050", what="emulation", name=opened.name, known="emulated devices")
     constants = constants_of(opened.spec.name)
-    with emulator.timing(workgroups, alone=True) as recording:
-        result = op(*args, device=opened.name, **kwargs)
-    results = result if isinstance(result, tuple) else (result,)
-    operands = {id(value): value for value in (*args, *kwargs.values(), *results)}.values()
-    footprint = sum(int(getattr(value, "nbytes", 0)) for value in operands)
+    footprint = 0
+
+    def record(count: int) -> Sequence[RecordedLaunch]:
+        nonlocal footprint
+        with emulator.timing(count, alone=True) as recording:
+            result = op(*args, device=opened.name, **kwargs)
+        results = result if isinstance(result, tuple) else (result,)
+        operands = {id(value): value for value in (*args, *kwargs.values(), *results)}.values()
+        footprint = sum(int(getattr(value, "nbytes", 0)) for value in operands)
+        return recording.launches
+
+    launches = recorded_with(record) if workgroups is None else record(workgroups)
     kernels = tuple(
-        launch_time(launch, opened.spec, constants, footprint)[0] for launch in recording.launches
+        launch_time(launch, opened.spec, constants, footprint)[0] for launch in launches
     )
     return Prediction(
         us=sum(kernel.us for kernel in kernels),

@@ -69,14 +69,14 @@ def test_workgroups_that_differ_all_count() -> None:
     heads = [np.zeros((16, 16, 1024, 64), np.float16)] * 3
     causal, longest = (
         ck.predict(masked.using(ATTENTION, splits=1), *heads, device="emu:gfx942", workgroups=count)
-        for count in (11, 1)
+        for count in (None, 1)
     )
     assert 0.45 * longest.us < causal.us < 0.8 * longest.us
     # A compute unit that gets one workgroup: the launch takes as long as the longest.
     few = [each[:1] for each in heads]
     sampled, alone = (
         ck.predict(masked.using(ATTENTION, splits=1), *few, device="emu:gfx942", workgroups=count)
-        for count in (11, 1)
+        for count in (None, 1)
     )
     assert sampled.us == pytest.approx(alone.us, rel=0.1)
 

@@ -14,13 +14,13 @@ from cklang.clock.constants import ClockConstants, constants_of
 from cklang.clock.kernel import LaunchDetail, cycles_without, launch_detail
 from cklang.clock.native import REASONS
 from cklang.clock.power import clock_of_products, clock_under_load
+from cklang.clock.records import distinct_bytes, heads_of
 from cklang.emulator.recording import RecordedLaunch
 from cklang.forks import cached_property
 from cklang.profiler.counters import MATRIX_TYPES, Counter, counted, timed
 from cklang.profiler.facts import (
     LaunchFacts,
     UnknownCost,
-    distinct_bytes,
     facts_of,
     scale_of,
     unknown_costs,
@@ -389,7 +389,8 @@ def launch_profile(number: int, launch: RecordedLaunch) -> LaunchProfile:
         CkUnsupportedError: K050, the clock has no constants for the GPU.
     """
     spec: ArchSpec = arch(launch.gpu)
-    footprint = round(distinct_bytes(launch) * scale_of(launch))
+    scale = scale_of(launch, heads_of(launch.waves))
+    footprint = round(distinct_bytes(launch.waves) * scale)
     constants: ClockConstants = constants_of(spec.name)
     detail = launch_detail(launch, spec, constants, footprint)
     return LaunchProfile(

@@ -10,7 +10,8 @@ from functools import cache
 import numpy as np
 
 from cklang.clock.matrix import matrix_shape
-from cklang.profiler.facts import LaunchFacts, distinct_bytes
+from cklang.clock.records import distinct_bytes
+from cklang.profiler.facts import LaunchFacts
 from cklang.profiler.memory import CacheRequests
 
 __all__ = ["Limit", "Roofline", "flops_of_lane", "limits_of", "roofline_of"]
@@ -128,7 +129,7 @@ def roofline_of(facts: LaunchFacts, requests: CacheRequests | None, us: float) -
 
 def _bytes_beyond(facts: LaunchFacts, requests: CacheRequests | None) -> float:
     if facts.complete:
-        return float(distinct_bytes(facts.detail.launch))
+        return float(distinct_bytes(facts.detail.launch.waves))
     if requests is None:
         return float(facts.segments.sum()) * 64
     return float(requests.read_bytes + 64 * (requests.writes + requests.atomics))

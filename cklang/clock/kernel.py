@@ -427,6 +427,7 @@ def cycles_without(
     lines: Sequence[int] | None = None,
     *,
     conflicts: bool = True,
+    neighbours: Sequence[int] = (),
 ) -> float:
     """Return the cycles of a launch whose waves never wait for some reasons.
 
@@ -435,19 +436,24 @@ def cycles_without(
         reasons: Of ``cklang.clock.native.REASONS``.
         lines: Of the listing, at which they do not wait; all by default.
         conflicts: Whether lanes conflict in the LDS.
+        neighbours: Lines at which the L1 takes as long as for addresses side by side.
     """
     prog = without(detail.prog, reasons, lines)
-    streams = detail.streams
+    usual = np.zeros(len(detail.listing), dtype=bool)
+    usual[list(neighbours)] = True
     if not conflicts:
-        streams = [_without_conflicts(stream, detail.listing) for stream in streams]
+        usual |= np.array([instruction.op.startswith("ds_") for instruction in detail.listing])
+    streams = detail.streams
+    if usual.any():
+        streams = [_with_usual_cycles(stream, usual) for stream in streams]
     return all_rounds(detail, run_unit(prog, streams))
 
 
-def _without_conflicts(stream: WaveStream, listing: Sequence[Instruction]) -> WaveStream:
+def _with_usual_cycles(stream: WaveStream, usual: npt.NDArray[np.bool_]) -> WaveStream:
+    """Return a wave some of whose lines take what the listing says, whatever their addresses."""
     if stream.cycles is None:
         return stream
-    is_lds = np.array([instruction.op.startswith("ds_") for instruction in listing])
-    return replace(stream, cycles=np.where(is_lds[stream.line], -1, stream.cycles).astype(np.int32))
+    return replace(stream, cycles=np.where(usual[stream.line], -1, stream.cycles).astype(np.int32))
 
 
 def all_rounds(detail: LaunchDetail, unit: TimedUnit) -> float:

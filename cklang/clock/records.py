@@ -131,8 +131,17 @@ def sums_of(waves: PackedWaves, heads: WaveHeads, line_of: Words, prog: Program)
             pointer(sums), pointer(access_lines),
         )
     )  # fmt: skip
-    columns: list[Floats] = list(sums)
-    return RecordSums(*columns, access_lines=access_lines)
+    sampled, lanes, accesses, moved, segments, conflicts, lds_cycles = sums
+    return RecordSums(
+        sampled=sampled,
+        lanes=lanes,
+        accesses=accesses,
+        bytes=moved,
+        segments=segments,
+        conflicts=conflicts,
+        lds_cycles=lds_cycles,
+        access_lines=access_lines,
+    )
 
 
 def stream_of(
@@ -215,7 +224,17 @@ def request_counts(
             pointer(kinds), *map(ctypes.c_int64, line), pointer(counts), pointer(again),
         )
     )  # fmt: skip
-    return RequestCounts(*counts.tolist(), again)
+    reads, writes, atomics, new_read, new_written, new_changed, written = counts.tolist()
+    return RequestCounts(
+        reads=reads,
+        writes=writes,
+        atomics=atomics,
+        new_read=new_read,
+        new_written=new_written,
+        new_changed=new_changed,
+        written=written,
+        again=again,
+    )
 
 
 def distinct_bytes(waves: PackedWaves) -> int:

@@ -444,7 +444,7 @@ def kernel_facts(function: int) -> KernelFacts:
     return KernelFacts(**{field.name: getattr(raw, field.name) for field in fields(KernelFacts)})
 
 
-def packed_records() -> ctypes.Array[ctypes.c_uint8]:
+def packed_records() -> memoryview:
     """Return what launches since ``ckemu_record`` have recorded, as bytes.
 
     They are the library's own memory, which it gets back when nothing refers to them any more.
@@ -453,7 +453,7 @@ def packed_records() -> ctypes.Array[ctypes.c_uint8]:
     records = library.ckemu_records(ctypes.byref(begin), ctypes.byref(size))
     memory = (ctypes.c_uint8 * size.value).from_address(begin.value or 0)
     weakref.finalize(memory, library.ckemu_free_records, records).atexit = False
-    return memory
+    return memoryview(memory)
 
 
 @contextmanager

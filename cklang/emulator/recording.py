@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from ctypes import Array, c_uint8
 from dataclasses import dataclass, field
 from typing import Any, overload
 
@@ -47,7 +46,7 @@ LANE_PIECE = np.dtype(
 """``LaneRecord`` of ``checks/recording.h``: the number of an access, the lane, its address, how
 many bytes, and how many bytes of the lane's registers come before them."""
 Bytes = npt.NDArray[np.uint8]
-Buffer = bytes | Bytes | Array[c_uint8]
+Buffer = bytes | memoryview | Bytes
 Words = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.uint64]
 LanePieces = npt.NDArray[np.void]
@@ -283,7 +282,7 @@ class Reader:
     """Numbers, texts and arrays one after the other, as ``core/packer.h`` writes them."""
 
     def __init__(self, data: Buffer) -> None:
-        self._data, self._at = memoryview(data), 0
+        self._data, self._at = data, 0
 
     def number(self) -> int:
         """Read a number of 8 bytes."""

@@ -87,7 +87,7 @@ class LaunchFacts:
         threads = prod(launch.block)
         return prod(launch.groups) * -(-threads // launch.lanes)
 
-    @property
+    @cached_property
     def wave_cycles(self) -> float:
         """Cycles of the timed waves, from the first to the last of each."""
         waves = self.detail.unit.waves

@@ -361,7 +361,11 @@ class LaunchProfile:
         return max(cycles, key=lambda stage: cycles[stage])
 
     def us_without(
-        self, *reasons: str, lines: Sequence[int] | None = None, conflicts: bool = True
+        self,
+        *reasons: str,
+        lines: Sequence[int] | None = None,
+        conflicts: bool = True,
+        neighbours: Sequence[int] = (),
     ) -> float:
         """Return the time in µs if waves never waited for some reasons.
 
@@ -372,8 +376,12 @@ class LaunchProfile:
             *reasons: Of ``cklang.clock.native.REASONS``.
             lines: Of the listing, at which they do not wait; all by default.
             conflicts: Whether lanes conflict in the LDS.
+            neighbours: Lines of the listing at which the L1 takes as long as for lanes that access
+                memory side by side. The bytes that come from the L2 stay as they are.
         """
-        cycles = cycles_without(self.detail, reasons, lines, conflicts=conflicts)
+        cycles = cycles_without(
+            self.detail, reasons, lines, conflicts=conflicts, neighbours=neighbours
+        )
         return cycles / self.detail.spec.clock_hz * 1e6
 
 

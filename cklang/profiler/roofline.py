@@ -135,6 +135,15 @@ def _bytes_beyond(facts: LaunchFacts, requests: CacheRequests | None) -> float:
     return float(requests.read_bytes + 64 * (requests.writes + requests.atomics))
 
 
+def _address_cycles(facts: LaunchFacts) -> float:
+    """Return the cycles of the L1 for addresses: a piece of 64 bytes each, where they are known."""
+    vector = facts.of_units("vmem", "store")
+    cycles = facts.detail.prog.busy * facts.executed
+    if "rate_l2" in facts.detail.prog.constants.numbers:
+        cycles = np.maximum(cycles, facts.segments * facts.scale)
+    return float(cycles[vector].sum())
+
+
 def limits_of(facts: LaunchFacts, roofline: Roofline, cycles: float) -> tuple[Limit, ...]:
     """Return how busy each unit is over the whole GPU, the busiest first."""
     detail = facts.detail
@@ -153,9 +162,7 @@ def limits_of(facts: LaunchFacts, roofline: Roofline, cycles: float) -> tuple[Li
         Limit(
             name="LDS", used=float(facts.lds_cycles.sum()) * facts.scale, peak=units, unit="cycles"
         ),
-        Limit(
-            name="L1 addresses", used=cycles_of("vmem", "store"), peak=units, unit="cycles"
-        ),
+        Limit(name="L1 addresses", used=_address_cycles(facts), peak=units, unit="cycles"),
         Limit(
             name="memory",
             used=roofline.bytes_per_second / 1e9,

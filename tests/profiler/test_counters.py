@@ -81,19 +81,19 @@ def test_requests_to_the_l2_are_those_counted_by_hand(
         "TCC_READ_sum", "TCC_WRITE_sum", "TCC_ATOMIC_sum", "TCC_REQ_sum", "TCC_HIT_sum",
         "TCC_MISS_sum", "TCC_EA0_RDREQ_sum", "TCC_EA0_WRREQ_sum", "FETCH_SIZE",
     )  # fmt: skip
-    counted = {each.kernel: tuple(each.counter(name) for name in names) for each in launches}
+    counted = {each.kernel: [each.counter(name) for name in names] for each in launches}
     # A wave writes 4 pieces of 64 bytes in 2 lines; the second piece of a line hits.
     written, new = 16 * 4, 16 * 2
     lines = 16 * 64
-    assert counted["strided"] == (
+    assert counted["strided"] == [
         lines, written, 0, lines + written, written - new, lines + new, lines, written, lines / 8,
-    )  # fmt: skip
+    ]  # fmt: skip
     # 2 lines a workgroup; the first one of each of 8 chiplets brings them there.
-    assert counted["same"] == (
+    assert counted["same"] == [
         32, written, 0, 32 + written, 16 + written - new, 16 + new, 16, written, 2,
-    )  # fmt: skip
+    ]  # fmt: skip
     # Atomics fetch the 2 lines of each chiplet, which writes 4 pieces back.
-    assert counted["count"] == (0, 0, written, written, written - 16, 16, 16, 8 * 4, 2)
+    assert counted["count"] == [0, 0, written, written, written - 16, 16, 16, 8 * 4, 2]
 
 
 def test_waves_that_are_not_full_are_counted(transpose: Profile) -> None:

@@ -7,7 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
-from cklang.emulator.recording import RecordedLaunch, RecordedWave
+import numpy as np
+
+from cklang.clock.records import WaveHeads, heads_of, some_of
+from cklang.emulator.recording import RecordedLaunch
 
 __all__ = ["SAMPLES", "differ", "executed_of", "recorded_with", "representative", "waves_of_groups"]
 
@@ -23,18 +26,15 @@ _MUCH_MORE = 1.2
 
 def waves_of_groups(launch: RecordedLaunch) -> list[list[int]]:
     """Return the numbers of the waves of each recorded workgroup, both in order."""
-    order = sorted(
-        range(len(launch.waves)), key=lambda at: (launch.waves[at].workgroup, launch.waves[at].wave)
-    )
-    groups: dict[int, list[int]] = {}
-    for at in order:
-        groups.setdefault(launch.waves[at].workgroup, []).append(at)
-    return list(groups.values())
+    heads = heads_of(launch.waves)
+    return [heads.number[group].tolist() for group in heads.groups]
 
 
-def executed_of(groups: Sequence[Sequence[int]], waves: Sequence[RecordedWave]) -> list[int]:
+def executed_of(heads: WaveHeads) -> list[int]:
     """Return how many instructions the waves of each workgroup executed."""
-    return [sum(waves[at].executed for at in group) for group in groups]
+    total = np.cumsum(heads.executed)[heads.ends - 1]
+    executed: list[int] = np.diff(total, prepend=0).tolist()
+    return executed
 
 
 def differ(executed: Sequence[int]) -> bool:
@@ -48,15 +48,15 @@ def differ(executed: Sequence[int]) -> bool:
 
 
 def _differs(launch: RecordedLaunch) -> bool:
-    return differ(executed_of(waves_of_groups(launch), launch.waves))
+    return differ(executed_of(heads_of(launch.waves)))
 
 
 def representative(launch: RecordedLaunch) -> RecordedLaunch:
     """Return a launch with the first of its recorded workgroups alone, unless they differ."""
-    groups = waves_of_groups(launch)
-    if len(groups) < 2 or differ(executed_of(groups, launch.waves)):
+    heads = heads_of(launch.waves)
+    if len(heads.ends) < 2 or differ(executed_of(heads)):
         return launch
-    return replace(launch, waves=tuple(launch.waves[at] for at in groups[0]))
+    return replace(launch, waves=some_of(launch.waves, heads, slice(heads.ends[0])))
 
 
 def recorded_with(

@@ -19,10 +19,11 @@ from cklang.arch import ArchSpec
 from cklang.clock.constants import ClockConstants
 from cklang.clock.hierarchy import Accesses, accesses_of
 from cklang.clock.instruction import Instruction, lane_bytes
-from cklang.clock.launch_memory import LaunchExtent, with_memory
+from cklang.clock.launch_memory import LaunchExtent, MemoryTraffic, with_memory
 from cklang.clock.lds import pass_counts, width_of
 from cklang.clock.memory import of_launch
 from cklang.clock.native import UNITS
+from cklang.clock.sampling import differ, executed_of, waves_of_groups
 from cklang.clock.waves import (
     Program,
     TimedUnit,
@@ -370,9 +371,38 @@ class LaunchDetail:
     @cached_property
     def streams(self) -> Sequence[WaveStream]:
         """The waves of the compute unit."""
+        return self._settled[0]
+
+    @cached_property
+    def unit(self) -> TimedUnit:
+        """When they execute what."""
+        return self._settled[1]
+
+    @cached_property
+    def _settled(self) -> tuple[Sequence[WaveStream], TimedUnit]:
+        """The waves and their times, while memory is as busy as they keep it.
+
+        The longer loads wait, the less busy is memory. Sought is the load that leads to itself,
+        between one that leads to more (none) and one that leads to less (that of no queue).
+        """
+        traffic = self._traffic()
+        streams = traffic.streams
+        unit = run_unit(self.prog, streams)
+        low, high = 0.0, traffic.load(_end(unit))
+        while traffic.waits(high) - traffic.waits(low) > _SHORT_WAIT:
+            tried = (low + high) / 2 if low else _FIRST_GUESS * high
+            streams = traffic.busy(tried)
+            unit = run_unit(self.prog, streams)
+            reached = traffic.load(_end(unit))
+            if abs(reached - tried) < _NEAR:
+                break
+            low, high = (tried, high) if reached > tried else (low, tried)
+        return streams, unit
+
+    def _traffic(self) -> MemoryTraffic:
         groups = waves_of_groups(self.launch)
         if self.differ:
-            groups = _spread(groups, _executed(groups, self.launch.waves), self.detailed)
+            groups = _spread(groups, executed_of(groups, self.launch.waves), self.detailed)
         return with_memory(
             self.prog,
             _on_one_unit(
@@ -387,11 +417,6 @@ class LaunchDetail:
                 prod(self.launch.groups), self.resident, self.detailed, self.footprint, self.warm
             ),
         )
-
-    @cached_property
-    def unit(self) -> TimedUnit:
-        """When they execute what."""
-        return run_unit(self.prog, self.streams)
 
     @property
     def cycles(self) -> float:
@@ -435,9 +460,8 @@ def launch_detail(
     each = ceil(prod(launch.groups) / spec.compute_units)
     resident = min(each, max(1, launch.resident // spec.compute_units))
     groups = waves_of_groups(launch)
-    executed = _executed(groups, launch.waves)
-    differ = bool(executed) and max(executed) > _MUCH_MORE * min(executed)
-    rounds = max(_ROUNDS * resident, len(groups) if differ else 0)
+    unequal = differ(executed_of(groups, launch.waves))
+    rounds = max(_ROUNDS * resident, len(groups) if unequal else 0)
     return LaunchDetail(
         launch=launch,
         spec=spec,
@@ -451,17 +475,20 @@ def launch_detail(
         resident=resident,
         each=each,
         warm=warm,
-        differ=differ,
+        differ=unequal,
     )
 
 
-_MUCH_MORE = 1.2
-"""Instructions of the longest recorded workgroup over those of the shortest."""
+_SHORT_WAIT = 20.0
+"""Cycles in the queue before memory that change little."""
+_NEAR = 0.02
+"""How near a load of memory is to that which leads to itself."""
+_FIRST_GUESS = 0.75
+"""Of memory's load without a queue, that with one."""
 
 
-def _executed(groups: Sequence[Sequence[int]], waves: Sequence[RecordedWave]) -> list[int]:
-    """Return how many instructions the waves of each workgroup executed."""
-    return [sum(waves[at].executed for at in group) for group in groups]
+def _end(unit: TimedUnit) -> int:
+    return max(wave.end for wave in unit.waves)
 
 
 def _spread(groups: Sequence[list[int]], executed: Sequence[int], count: int) -> list[list[int]]:
@@ -501,17 +528,6 @@ def _accesses(
         return [listing[line].op for line in line_of[wave.slot_at(wave.memory[:, 0])].tolist()]
 
     return [[accesses_of(launch.waves[at], ops(at)) for at in group] for group in groups]
-
-
-def waves_of_groups(launch: RecordedLaunch) -> list[list[int]]:
-    """Return the numbers of the waves of each recorded workgroup, both in order."""
-    order = sorted(
-        range(len(launch.waves)), key=lambda at: (launch.waves[at].workgroup, launch.waves[at].wave)
-    )
-    groups: dict[int, list[int]] = {}
-    for at in order:
-        groups.setdefault(launch.waves[at].workgroup, []).append(at)
-    return list(groups.values())
 
 
 def cycles_without(

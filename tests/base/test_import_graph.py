@@ -108,6 +108,8 @@ START_UP: Table = {
     ),
     "cklang.ops.predict": (
         "cklang.clock.kernel",
+        "cklang.clock.power",
+        "cklang.clock.sampling",
         "cklang.emulator",
     ),
     "cklang.ops.prepare": ("cklang.device.device",),

@@ -8,6 +8,7 @@ from typing import cast
 from xml.etree import ElementTree as ET
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import cklang as ck
@@ -62,6 +63,22 @@ def test_a_product_is_timed_by_one_workgroup() -> None:
     result = fused(x, w, bias, res, device="emu:gfx942")
     assert np.isfinite(result).all()
     assert np.count_nonzero(result) > 256 * 255
+
+
+def test_host_arrays_lie_as_in_the_memory_of_a_gpu() -> None:
+    """NumPy's large arrays begin 16 bytes behind a line; tiles are then in more lines."""
+
+    def at(offset: int) -> npt.NDArray[np.float16]:
+        memory = np.zeros(2 * 256 * 256 + 4096, np.uint8)
+        begin = -memory.ctypes.data % 2048 + offset
+        return memory[begin : begin + 2 * 256 * 256].view(np.float16).reshape(256, 256)
+
+    bias = np.zeros(256, np.float16)
+    aligned, behind = (
+        ck.predict(fused, at(offset), at(offset), bias, at(offset), device="emu:gfx942")
+        for offset in (0, 64)
+    )
+    assert behind.cycles == aligned.cycles
 
 
 def test_workgroups_that_differ_all_count() -> None:

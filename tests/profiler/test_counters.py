@@ -94,6 +94,13 @@ def test_lanes_far_apart_have_a_time(requests: Profile) -> None:
     assert cycles[0] - cycles[1] == pytest.approx(16 * (64 - 4))  # 64 pieces a wave instead of 4
 
 
+def test_stores_at_the_end_are_not_waited_for_before(copies: dict[str, Profile]) -> None:
+    (launch,) = copies["gfx942"].launches
+    (advice,) = (row for row in advice_of(launch) if row.what.startswith("Stores"))
+    assert "when waves end" in advice.what
+    assert "'s_endpgm'" in advice.evidence
+
+
 def test_requests_to_the_l2_are_those_counted_by_hand(requests: Profile) -> None:
     launches = requests.launches
     names = (

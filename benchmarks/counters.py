@@ -46,7 +46,7 @@ M, N, K = ck.dims("M N K")
 
 
 @ck.op
-def product(x: ck.fp8[M, K], w: ck.fp8[N, K]) -> ck.bf16[M, N]:
+def product(x: ck.fp8_fnuz[M, K], w: ck.fp8_fnuz[N, K]) -> ck.bf16[M, N]:
     """A product of 8-bit floats."""
     return x @ w.T
 
@@ -73,7 +73,7 @@ def copied(gpu: str) -> LaunchProfile:
 
 def multiplied() -> LaunchProfile:
     """Profile some workgroups of a product."""
-    x, w = (np.zeros((_SIZE, _SIZE), ck.fp8.numpy) for _ in range(2))
+    x, w = (np.zeros((_SIZE, _SIZE), ck.fp8_fnuz.numpy) for _ in range(2))
     with knobs.scope(CKLANG_DEVICE="emu:gfx942"), timing(8, alone=True) as recording:
         product.using(_ALGORITHM)(x, w)
     (launch,) = Profile(recording.launches).launches

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cklang.profiler.advice import advice_of
 from cklang.profiler.counters import absent
 from cklang.profiler.model import launch_profile
 from cklang.profiler.session import Profile
@@ -71,12 +72,37 @@ def test_the_l2_of_a_copy_has_the_counters_of_the_gpu(copy_program: Path, tmp_pa
     assert (launch.counter("FETCH_SIZE"), launch.counter("WRITE_SIZE")) == (8 << 10, 8 << 10)
 
 
-def test_requests_to_the_l2_are_those_counted_by_hand(
-    tmp_path_factory: pytest.TempPathFactory, emulator: None
-) -> None:
+@pytest.fixture(scope="module")
+def requests(tmp_path_factory: pytest.TempPathFactory, emulator: None) -> Profile:
+    """Launches of one wave a workgroup, all of which are recorded."""
     folder = tmp_path_factory.mktemp("requests")
     program = built("requests.hip", folder, "gfx942")
-    launches = profiled(program, folder / "records", "gfx942", workgroups=16).launches
+    return profiled(program, folder / "records", "gfx942", workgroups=16)
+
+
+def test_lanes_far_apart_have_a_time(requests: Profile) -> None:
+    strided, same, _ = requests.launches
+    (advice,) = (row for row in advice_of(strided) if "far apart" in row.what)
+    assert "global_load" in advice.evidence
+    assert advice.us is not None
+    assert advice.us < strided.us
+    assert not any("far apart" in row.what for row in advice_of(same))
+    cycles = [
+        next(limit.used for limit in launch.limits if limit.name == "L1 addresses")
+        for launch in (strided, same)
+    ]
+    assert cycles[0] - cycles[1] == pytest.approx(16 * (64 - 4))  # 64 pieces a wave instead of 4
+
+
+def test_stores_at_the_end_are_not_waited_for_before(copies: dict[str, Profile]) -> None:
+    (launch,) = copies["gfx942"].launches
+    (advice,) = (row for row in advice_of(launch) if row.what.startswith("Stores"))
+    assert "when waves end" in advice.what
+    assert "'s_endpgm'" in advice.evidence
+
+
+def test_requests_to_the_l2_are_those_counted_by_hand(requests: Profile) -> None:
+    launches = requests.launches
     names = (
         "TCC_READ_sum", "TCC_WRITE_sum", "TCC_ATOMIC_sum", "TCC_REQ_sum", "TCC_HIT_sum",
         "TCC_MISS_sum", "TCC_EA0_RDREQ_sum", "TCC_EA0_WRREQ_sum", "FETCH_SIZE",

@@ -7,9 +7,10 @@ CPU. It then lies in the cache under a key of everything it is made of: the C++ 
 instruction tables, the GPUs' facts, the compiler, its flags and the CPU's features.
 
 Files are compiled in units: files that read the same headers, most of them a folder, are one, so
-that headers are read and templates instantiated once; every other file is a unit. The object of each
-unit lies beside the library under its own key, so that changed units alone are compiled again. Both
-are compared with what was built before they are used: a library that is cut short ends the process.
+that headers are read and templates instantiated once; every other file is a unit. The object of
+each unit lies beside the library under its own key, so that changed units alone are compiled again.
+Both are compared with what was built before they are used: a library that is cut short ends the
+process.
 """
 
 from __future__ import annotations
@@ -69,44 +70,44 @@ _FLAGS_OF_COLD = ("-O1", "-Xclang", "-fno-validate-pch")
 _NEEDED_LIBRARIES = ("libm.so.6", "libpthread.so.0", "libdl.so.2", "libc.so.6")
 _EXPORTS = "{ global: hip*; __hip*; ckemu_*; local: *; };\n"
 _JOINED = {
-    "hip_calls": ("hip/hip_*.cpp",),
-    "checks": ("checks/*.cpp",),
-    "decode": ("decode/*.cpp",),
-    "hip": ("hip/*.cpp",),
-    "core": ("core/*.cpp",),
-    "debug": ("debug/*.cpp",),
-    "translate": tuple(
-        f"translate/{part}.cpp"
-        for part in ("assembler", "avx2", "piece", "products", "quads", "section", "translate")
+    "hip_calls": ("hip/hip_*",),
+    "checks": ("checks/*",),
+    "decode": ("decode/*",),
+    "hip": ("hip/*",),
+    "core": ("core/*",),
+    "debug": ("debug/*",),
+    "translate": (
+        *("translate/assembler", "translate/avx2", "translate/piece", "translate/products"),
+        *("translate/quads", "translate/section", "translate/translate"),
     ),
-    "rdna": tuple(
-        f"ops/rdna_{part}.cpp"
-        for part in ("block", "control", "cross_lane", "memory", "scalar_float", "vector")
+    "rdna": (
+        *("ops/rdna_block", "ops/rdna_control", "ops/rdna_cross_lane", "ops/rdna_memory"),
+        *("ops/rdna_scalar_float", "ops/rdna_vector"),
     ),
-    "matrix": tuple(
-        f"ops/matrix{part}.cpp" for part in ("", "_double", "_scaled", "_sparse", "_wave")
+    "matrix": (
+        *("ops/matrix", "ops/matrix_double", "ops/matrix_scaled", "ops/matrix_sparse"),
+        "ops/matrix_wave",
     ),
-    "lds": ("ops/lds*.cpp",),
-    "scalar": ("ops/control*.cpp", "ops/scalar.cpp", "ops/scalar_bit.cpp"),
-    "small": tuple(
-        f"ops/{part}.cpp"
-        for part in (
-            *("cross_lane", "dual", "half_flush", "handlers", "modifiers"),
-            *("numerics", "rdna_names", "refusals", "trig_preop"),
-        )
+    "lds": ("ops/lds*",),
+    "scalar": ("ops/control*", "ops/scalar", "ops/scalar_bit"),
+    "small": (
+        *("ops/cross_lane", "ops/dual", "ops/half_flush", "ops/handlers", "ops/modifiers"),
+        *("ops/numerics", "ops/rdna_names", "ops/refusals", "ops/trig_preop"),
     ),
 }
-"""Files that are compiled as one: the first unit of which a pattern fits a file has it."""
+"""Files that are compiled as one; a file is in the first unit of which a pattern fits it."""
 _WITHOUT_PRECOMPILED = "decode"
 """The unit that is compiled while the headers are: they would leave the other core idle."""
 _COLD = ("hip_calls", "debug")
 """Units that kernels do not run in: the compiler spends less on them."""
+_EVERY_FLAG = (*_FLAGS, *_COLD, *_FLAGS_OF_COLD)
 # What takes longest is compiled first, so that the cores finish together.
 _SLOW_FIRST = (
     *(_WITHOUT_PRECOMPILED, "checks", "hip", "hip_calls", "core", "translate", "rdna", "lds"),
     *("matrix", "flat", "debug", "buffer", "packed", "buffer_format", "convert_scaled", "compare"),
     *("small", "integer", "half", "scalar", "matrix_avx512", "convert", "matrix_numerics"),
 )
+
 
 def library_path() -> Path:
     """Return the emulator's library, compiled now if this machine does not have it yet.
@@ -189,7 +190,8 @@ def _unit_of(source: Path) -> str:
         >>> _unit_of(_SOURCES / "hip" / "hip_event.cpp"), _unit_of(_SOURCES / "ops" / "flat.cpp")
         ('hip_calls', 'flat')
     """
-    joined = (name for name, patterns in _JOINED.items() if any(map(source.match, patterns)))
+    path = source.with_suffix("")
+    joined = (name for name, patterns in _JOINED.items() if any(map(path.match, patterns)))
     return next(joined, source.stem)
 
 
@@ -251,8 +253,7 @@ def _sources_stamp() -> str:
 
 def _without_files() -> str:
     units = (f"{name} {' '.join(patterns)}" for name, patterns in _JOINED.items())
-    cold = (*_COLD, *_FLAGS_OF_COLD)
-    return "\0".join((_devices(), *_FLAGS, *cold, *_NEEDED_LIBRARIES, _EXPORTS, *units))
+    return "\0".join((_devices(), *_EVERY_FLAG, *_NEEDED_LIBRARIES, _EXPORTS, *units))
 
 
 def _key(toolchain: Toolchain, cpu: str) -> str:
@@ -273,7 +274,7 @@ def _shared_digest(toolchain: Toolchain, cpu: str, work: Path) -> bytes:
         digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
     for path in _headers():
         digest.update(_named(path))
-    facts = (toolchain.identity, *_FLAGS, *_cpu_facts(cpu))
+    facts = (toolchain.identity, *_EVERY_FLAG, *_cpu_facts(cpu))
     digest.update("\0".join(facts).encode())
     return digest.digest()
 
@@ -371,11 +372,11 @@ def _compile(toolchain: Toolchain, cpu: str, work: Path) -> list[Path]:
         published = known[unit]
         if published is None:
             joint = headers if unit.name != _WITHOUT_PRECOMPILED else None
-            more = ("-include-pch", str(joint.result())) if joint is not None else ()
-            more += _FLAGS_OF_COLD if unit.name in _COLD else ()
+            read = ("-include-pch", str(joint.result())) if joint is not None else ()
+            cold = _FLAGS_OF_COLD if unit.name in _COLD else ()
             source = work / f"{unit.name}.cpp"
             source.write_text(unit.text)
-            output = run(source, work / f"{unit.name}.o", more)
+            output = run(source, work / f"{unit.name}.o", (*read, *cold))
             published = kept / f"{names[unit]}-{file_digest(output)[:32]}.o"
             output.rename(published)
         return published

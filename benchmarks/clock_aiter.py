@@ -4,8 +4,10 @@
 Reads ``silicon/other_gemm_tuned.csv.gz`` of ``CKLANG_DATA_DIR``: the winners of AITER's tuning that
 are code objects of the package ``amd-aiter`` (``lib`` asm, ``gemm_a4w4_blockscale``). Times are
 those of the kernels alone, with operands that change from run to run, so the clock takes it that no
-cache holds them. Prints Markdown. Each kernel is held out: the time before the first and after the
-last instruction is that which fits the others' times below 10 µs.
+cache holds them. Prints Markdown, at the highest clock and at that which power leaves, which knows
+products with a longer K of one of these kernels (``clock_load.py``). Each kernel is held out: the
+time before the first and after the last instruction is that which fits the others' times below
+10 µs.
 
 python benchmarks/clock_aiter.py [--tile 256x256] [--every 10] [--points]
 """
@@ -15,7 +17,7 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,13 +28,15 @@ from data.silicon import folder
 from cklang.arch import arch
 from cklang.clock.constants import constants_of
 from cklang.clock.kernel import launch_detail
+from cklang.clock.power import board_of, us_under_load
 from cklang.device.device import open_device
 from cklang.emulator.recording import RecordedLaunch
 
 GPU = "gfx950"
 _TILES = "256x256,32x128,128x128,64x128"
 _MOST_BYTES = 1 << 30
-_MOST_K = 17_000
+MOST_K = 17_000
+"""Of the products that are compared."""
 _THREADS = 256
 _BLOCK = 32
 """Elements that share a scale."""
@@ -69,8 +73,8 @@ class Point:
         return (m + n) * (k // 2 + k // _BLOCK) + 2 * m * n
 
 
-def points(path: Path, tiles: list[str]) -> list[Point]:
-    """Return the points of kernels with some tiles."""
+def points(path: Path, tiles: list[str], *, longer: bool = False) -> list[Point]:
+    """Return the points of kernels with some tiles, or those whose K is longer than ``MOST_K``."""
     with gzip.open(path / "other_gemm_tuned.csv.gz", "rt", newline="") as file:
         rows = [row for row in csv.DictReader(file) if (row["lib"], row["dtype"]) == ("asm", "fp4")]
     every = [
@@ -83,7 +87,7 @@ def points(path: Path, tiles: list[str]) -> list[Point]:
         for row in rows
     ]
     ends = tuple(f"_BpreShuffle_{tile}" for tile in tiles)
-    return [p for p in every if p.file.endswith(ends) and p.extents[2] < _MOST_K]
+    return [p for p in every if p.file.endswith(ends) and (p.extents[2] >= MOST_K) == longer]
 
 
 class Kernels:
@@ -128,13 +132,16 @@ def main() -> None:
         print("no folder 'silicon' in CKLANG_DATA_DIR: nothing to compare the clock with")
         return
     kernels, spec, constants = Kernels(), arch(GPU), constants_of(GPU)
-    chosen, clock = [], []
+    board = board_of(constants, "MI355X")
+    chosen, clock, load = [], [], []
     for tile in options.tile.split(","):
         for point in points(path, [tile])[:: options.every]:
             recorded = kernels.record(point)
             detail = launch_detail(recorded, spec, constants, point.bytes, warm=False)
             chosen.append(point)
             clock.append(detail.cycles / spec.clock_hz * 1e6)
+            slower = None if board is None else us_under_load(detail, board)
+            load.append(clock[-1] if slower is None else slower)
     compared = Compared(
         np.array([point.file.rpartition("_")[2] for point in chosen]),
         tuple(point.extents for point in chosen),
@@ -143,6 +150,8 @@ def main() -> None:
         np.full(len(chosen), np.nan),
     )
     print_table(compared, points=options.points)
+    print("\nUnder load:\n")
+    print_table(replace(compared, clock=np.array(load)), points=options.points)
 
 
 if __name__ == "__main__":

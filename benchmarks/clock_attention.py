@@ -7,9 +7,12 @@ both of ``CKLANG_DATA_DIR``. CK Tile's kernels are cklang's own with the tile an
 CK Tile's example takes for these shapes; AITER's are the code objects of its package. Prints
 Markdown.
 
-Times are at the highest clock, which a GPU under such a load does not keep.
+Times are at the highest clock and at that which power leaves (``cklang/clock/power.py``). AITER was
+timed through PyTorch: to its times under load the clock adds what such a call took beside the
+kernel, from products in the same table, and to gradients the bytes of the kernels before and after
+the main one at the rate of memory.
 
-python benchmarks/clock_attention.py [--only "CK Tile forward"] [--points]
+python benchmarks/clock_attention.py [--only "CK Tile forward"] [--points] [--what-if latency]
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +33,9 @@ from data.silicon import folder
 
 import cklang as ck
 from cklang.arch import arch
-from cklang.clock.constants import constants_of
-from cklang.clock.kernel import launch_time
+from cklang.clock.constants import ClockConstants, constants_of
+from cklang.clock.kernel import launch_detail
+from cklang.clock.power import board_of, us_under_load
 from cklang.device.device import open_device
 from cklang.emulator.recording import RecordedLaunch, timing
 from cklang.families.attention.key import AttentionAlgorithm, AttentionPipeline
@@ -41,7 +45,8 @@ _MOST_BYTES = 1 << 30
 _WORKGROUPS = 17
 """Recorded of a causal launch, whose workgroups differ: a prime number, which divides no extent of
 the grid over which they are evenly spaced."""
-_FORWARD, _BACKWARD, _ASSEMBLY = "CK Tile forward", "CK Tile backward", "AITER forward"
+_FORWARD, _BACKWARD = "CK Tile forward", "CK Tile backward"
+_ASSEMBLY, _ASSEMBLY_BACKWARD = "AITER forward", "AITER backward"
 
 _OPERANDS = 5
 _QUERIES = 256
@@ -49,6 +54,15 @@ _QUERIES = 256
 _THREADS = 512
 _ARGUMENTS = 512
 """Bytes."""
+_BACKWARD_THREADS = 256
+_BACKWARD_ARGUMENTS = 704
+_KEYS = 256
+"""Of a workgroup of AITER's gradients; causal ones take two such tiles."""
+_STREAMED = 7
+"""Times the bytes of q that AITER's gradients read and write beside the main kernel: the result and
+its gradient for the sums before it, a gradient of q in f32 that is cleared and read, and the one in
+bf16."""
+_LOG2_E = 1.4426950408889634
 _TUNING = 5
 """What AITER passes for up to 16384 queries of a multiple of 8 heads."""
 
@@ -146,10 +160,11 @@ def of_mi300(path: Path) -> list[Point]:
 
 
 def of_mi355(path: Path) -> list[Point]:
-    """Return the points of CK Tile's example and of AITER's forward kernels of 128."""
-    points = []
+    """Return the points of CK Tile's example and of AITER's kernels of 128."""
+    points: dict[tuple[str, Call], Point] = {}
     with (path / "kernel_times.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
+        # Of several runs the last one stands.
+        for row in sorted(csv.DictReader(file), key=lambda row: row["date"]):
             kind = (row["implementation"], row["op"])
             if (row["gpu"], row["latest"]) != ("MI355X", "1") or kind not in _KINDS:
                 continue
@@ -163,13 +178,22 @@ def of_mi355(path: Path) -> list[Point]:
                 length=int(row["seqlen"]),
                 width=int(row["head_dim"]),
             )
-            points.append(Point(_KINDS[kind], call, float(row["us"])))
-    return [
-        point
-        for point in points
-        if point.call.bytes <= _MOST_BYTES
-        and (point.kind != _ASSEMBLY or point.call.width == _WIDTH)
-    ]
+            point = Point(_KINDS[kind], call, float(row["us"]))
+            if call.bytes <= _MOST_BYTES and _is_one_kernel(point):
+                points[point.kind, call] = point
+    return sorted(points.values(), key=lambda point: point.kind)
+
+
+def _is_one_kernel(point: Point) -> bool:
+    """Whether the clock has the kernel that most of the time goes to.
+
+    AITER's code objects are of one width. Where heads share keys, its gradients of keys and values
+    are of each head, and further kernels that add them take most of the time.
+    """
+    call = point.call
+    if point.kind not in (_ASSEMBLY, _ASSEMBLY_BACKWARD):
+        return True
+    return call.width == _WIDTH and (point.kind == _ASSEMBLY or call.heads == call.heads_kv)
 
 
 _WIDTH = 128
@@ -178,7 +202,23 @@ _KINDS = {
     ("CK Tile", "attention_fwd"): _FORWARD,
     ("CK Tile", "attention_bwd"): _BACKWARD,
     ("AITER", "attention_fwd"): _ASSEMBLY,
+    ("AITER", "attention_bwd"): _ASSEMBLY_BACKWARD,
 }
+
+
+def call_overhead(path: Path) -> float:
+    """Return the µs by which a call through PyTorch takes longer than its kernel.
+
+    They are what AITER's product of 1024 takes in such a call beyond hipBLASLt's in its own
+    benchmark.
+    """
+    us = {}
+    with (path / "kernel_times.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            named = (row["gpu"], row["dtype"], row["M"], row["latest"])
+            if named == ("MI355X", "bf16", "1024", "1"):
+                us[row["implementation"]] = float(row["us"])
+    return us["AITER"] - us["hipBLASLt"]
 
 
 def assembly(call: Call, workgroups: int) -> tuple[RecordedLaunch, ...]:
@@ -200,6 +240,33 @@ def assembly(call: Call, workgroups: int) -> tuple[RecordedLaunch, ...]:
     tiles = -(-length // _QUERIES)
     groups = (-(-tiles // 2) if call.causal else tiles, call.heads, call.batch)
     launch = kernel.record(groups, _THREADS, values, size=_ARGUMENTS, workgroups=workgroups)
+    for each in memory:
+        ok(hip.hipFree(each))
+    return (launch,)
+
+
+def assembly_backward(call: Call, workgroups: int) -> tuple[RecordedLaunch, ...]:
+    """Run some workgroups of AITER's main kernel of gradients, which adds to those of q in f32."""
+    hip = hip_module()
+    ok(hip.hipSetDevice(open_device(f"emu:{call.gpu}").index))
+    head, length = 2 * call.width, call.length
+    row, row_kv = (head * heads for heads in (call.heads, call.heads_kv))
+    tensor, sums = call.batch * length * row, 4 * call.batch * length * call.heads
+    memory = [int(ok(hip.hipMalloc(size))) for size in (2 * tensor, *6 * (tensor,), sums, sums)]
+    name = "fmha_bwd_hd128_bf16" + ("_causal" if call.causal else "") + "_a32_psskddv"
+    file = binaries(call.gpu) / "fmha_v3_bwd" / f"{name.removeprefix('fmha_')}.co"
+    kernel = Binary(file, f"_ZN5aiter{len(name)}{name}E")
+    # Strides of heads, batches and positions.
+    of_q, of_kv = (head, length * row, row), (head, length * row_kv, row_kv)
+    values: list[int | float] = [*memory, call.width**-0.5, _LOG2_E, length, _KEYS * row_kv]
+    values += [*of_q, call.heads // call.heads_kv, *of_kv, row]
+    values += [length, call.width, call.width, call.heads, *of_kv, *of_q]
+    values += [*of_q[:2], *of_q, 4 * length, 0, 0, 0, 0, length, 0, 0]
+    tiles = -(-length // _KEYS)
+    groups = (-(-tiles // 2) if call.causal else tiles, call.heads, call.batch)
+    launch = kernel.record(
+        groups, _BACKWARD_THREADS, values, size=_BACKWARD_ARGUMENTS, workgroups=workgroups
+    )
     for each in memory:
         ok(hip.hipFree(each))
     return (launch,)
@@ -231,13 +298,61 @@ _OF_GRADIENTS = "ck_attention_grad"
 """How the name of the kernel begins."""
 
 
-def clock_us(point: Point) -> float:
-    """Return the µs by the clock at the highest frequency, without the overhead of launches."""
-    call, count = point.call, _WORKGROUPS if point.call.causal else 1
-    run = {_ASSEMBLY: assembly, _FORWARD: ck_tile, _BACKWARD: ck_tile_backward}[point.kind]
-    spec, constants = arch(call.gpu), constants_of(call.gpu)
-    return sum(launch_time(each, spec, constants, call.bytes)[0].us for each in run(call, count))
+_RUNS = {
+    _ASSEMBLY: assembly,
+    _ASSEMBLY_BACKWARD: assembly_backward,
+    _FORWARD: ck_tile,
+    _BACKWARD: ck_tile_backward,
+}
+_BOARDS = {"gfx942": "MI300X", "gfx950": "MI355X"}
 
+
+def clock_us(point: Point, overhead: float, what_if: str | None = None) -> tuple[float, float]:
+    """Return the µs by the clock at the highest frequency, and those under load.
+
+    Args:
+        point: What was timed.
+        overhead: Of a call through PyTorch, in µs.
+        what_if: A question of ``WHAT_IF``.
+    """
+    call, count = point.call, _WORKGROUPS if point.call.causal else 1
+    spec, constants = arch(call.gpu), altered(constants_of(call.gpu), what_if)
+    board = board_of(constants, _BOARDS[call.gpu])
+    highest = load = 0.0
+    for launch in _RUNS[point.kind](call, count):
+        detail = launch_detail(launch, spec, constants, call.bytes)
+        slower = None if board is None else us_under_load(detail, board)
+        us = detail.cycles / spec.clock_hz * 1e6
+        highest += us
+        load += us if slower is None else slower
+    if point.kind in (_ASSEMBLY, _ASSEMBLY_BACKWARD):
+        load += overhead
+    if point.kind == _ASSEMBLY_BACKWARD:
+        streamed = _STREAMED * 2 * call.batch * call.length * call.heads * call.width
+        rate = constants["rate_memory"] * spec.chiplets * spec.clock_hz
+        load += streamed / rate * 1e6
+    return highest, load
+
+
+def altered(constants: ClockConstants, what_if: str | None) -> ClockConstants:
+    """Return the constants of the clock as a question of ``WHAT_IF`` has them."""
+    if what_if == "latency":
+        return constants.with_numbers({"lds_latency": constants["lds_latency"] + _LATER})
+    if what_if == "transposed":
+        row = constants.operation(_TRANSPOSED)
+        assert row is not None
+        slower = replace(row, pattern=_TRANSPOSED, busy=2 * row.busy)
+        return replace(constants, operations=(slower, *constants.operations))
+    return constants
+
+
+WHAT_IF = {
+    "latency": "the LDS answered 64 cycles later",
+    "transposed": "reads of the LDS that transpose took twice as long",
+    "older": "CK Tile's example took the pipeline that it has for other GPUs, for heads of 128",
+}
+_LATER = 64
+_TRANSPOSED = "ds_read_b64_tr_b16"
 
 Floats = npt.NDArray[np.float64]
 
@@ -245,13 +360,17 @@ Floats = npt.NDArray[np.float64]
 def rows_of(points: Sequence[Point], clock: Floats) -> list[str]:
     """Return a row of Markdown for each group, kind and GPU."""
     us = np.array([point.us for point in points])
-    error = clock / us - 1
+    error = clock / us[:, None] - 1
     groups = [{"group": p.group, "kind": f"{p.call.gpu}, {p.kind}, all"} for p in points]
-    lines = ["| attention | points | median error, median of sizes |", "|---|---|---|"]
+    lines = [
+        "| attention | points | highest clock: median error, median of sizes | under load |",
+        "|---|---|---|---|",
+    ]
     for key in ("group", "kind"):
         for name in dict.fromkeys(each[key] for each in groups):
             of = np.array([each[key] == name for each in groups])
-            lines.append(f"| {name} | {of.sum()} | {_cell(error[of])} |")
+            cells = " | ".join(_cell(column) for column in error[of].T)
+            lines.append(f"| {name} | {of.sum()} | {cells} |")
     return lines
 
 
@@ -261,16 +380,24 @@ def _cell(error: Floats) -> str:
 
 def print_points(points: Sequence[Point], clock: Floats) -> None:
     """Print each point."""
-    print("| group | batch | heads | length | GPU, µs | clock, µs | error | GPU, TFLOP/s |")
+    print("| group | batch | heads | length | GPU, µs | clock, µs | under load | GPU, TFLOP/s |")
     print("|---|---|---|---|---|---|---|---|")
-    for point, us in zip(points, clock.tolist(), strict=True):
+    for point, (us, load) in zip(points, clock.tolist(), strict=True):
         call = point.call
         flops = (
-            (10.0 if point.kind == _BACKWARD else 4.0) * call.batch * call.heads * call.length**2
+            (10.0 if point.kind.endswith("backward") else 4.0)
+            * call.batch
+            * call.heads
+            * call.length**2
         )
         flops *= call.width / (2.0 if call.causal else 1.0)
         words = (point.group, call.batch, f"{call.heads} / {call.heads_kv}", call.length)
-        numbers = f"{point.us:.0f} | {us:.0f} | {us / point.us - 1:+.0%}"
+        numbers = " | ".join(
+            [
+                f"{point.us:.0f}",
+                *(f"{each:.0f} ({each / point.us - 1:+.0%})" for each in (us, load)),
+            ]
+        )
         rate = f"{flops / point.us * 1e-6:.0f}"
         print("| " + " | ".join(map(str, words)) + f" | {numbers} | {rate} |")
     print()
@@ -281,6 +408,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", help="kinds, separated by commas")
     parser.add_argument("--points", action="store_true", help="print each point")
+    parser.add_argument("--what-if", choices=WHAT_IF, help="instead of the clock as it is")
     options = parser.parse_args()
     path = folder()
     if path is None:
@@ -289,7 +417,12 @@ def main() -> None:
     points = [*of_mi300(path), *of_mi355(path)]
     if options.only is not None:
         points = [point for point in points if point.kind in options.only.split(",")]
-    clock = np.array([clock_us(point) for point in points])
+    if options.what_if is not None:
+        print(f"If {WHAT_IF[options.what_if]}:\n")
+    if options.what_if == "older":
+        _ALGORITHMS["gfx950", 128] = _ALGORITHMS["gfx942", 128]
+    overhead = call_overhead(path)
+    clock = np.array([clock_us(point, overhead, options.what_if) for point in points])
     if options.points:
         print_points(points, clock)
     print("\n".join(rows_of(points, clock)))

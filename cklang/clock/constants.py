@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from cklang.arch import all_archs, timing_file
@@ -18,6 +18,7 @@ from cklang.errors import error
 
 __all__ = [
     "SLOTS",
+    "BoardPower",
     "ClockConstants",
     "Interlock",
     "LdsWidth",
@@ -107,6 +108,21 @@ class Interlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BoardPower:
+    """What matrix instructions take of the power that a board of the GPU may draw."""
+
+    board: str
+    cost: Mapping[str, float]
+    """By the kind of elements (a name of ``cklang.clock.matrix.KINDS``), how much longer a cycle is
+    for each TFLOP/s that the matrix units would do at the highest clock, as a share."""
+    free: float
+    """How much of that the board bears at its highest clock."""
+    error: float | None
+    """Median relative error of times under load, held out; None where none were compared."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClockConstants:
     """All numbers of one GPU."""
 
@@ -116,6 +132,8 @@ class ClockConstants:
     lds: tuple[LdsWidth, ...]
     operations: tuple[OperationRow, ...]
     interlocks: tuple[Interlock, ...]
+    boards: tuple[BoardPower, ...] = ()
+    """The board that the GPU's spec describes first."""
 
     def __getitem__(self, name: str) -> float:
         return self.numbers[name].value
@@ -147,14 +165,7 @@ class ClockConstants:
         numbers = dict(self.numbers)
         for name, value in values.items():
             numbers[name] = Number(value=value, source=numbers[name].source)
-        return ClockConstants(
-            gpu=self.gpu,
-            numbers=numbers,
-            matrix=self.matrix,
-            lds=self.lds,
-            operations=self.operations,
-            interlocks=self.interlocks,
-        )
+        return replace(self, numbers=numbers)
 
     def operation(self, name: str) -> OperationRow | None:
         """Return the first row whose pattern an operation matches; None if it has no cost."""
@@ -184,4 +195,5 @@ def constants_of(gpu: str) -> ClockConstants:
         lds=tuple(LdsWidth(**row) for row in data["lds"]),
         operations=tuple(OperationRow(**row) for row in data["operations"]),
         interlocks=tuple(Interlock(**row) for row in data["interlocks"]),
+        boards=tuple(BoardPower(**row) for row in data.get("boards", ())),
     )

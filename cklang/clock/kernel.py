@@ -19,10 +19,11 @@ from cklang.arch import ArchSpec
 from cklang.clock.constants import ClockConstants
 from cklang.clock.hierarchy import Accesses, accesses_of
 from cklang.clock.instruction import Instruction
-from cklang.clock.launch_memory import LaunchExtent, with_memory
+from cklang.clock.launch_memory import LaunchExtent, MemoryTraffic, with_memory
 from cklang.clock.memory import of_launch
 from cklang.clock.native import UNITS
 from cklang.clock.records import RecordSums, WaveHeads, heads_of, stream_of, sums_of
+from cklang.clock.sampling import differ, executed_of
 from cklang.clock.waves import (
     Program,
     TimedUnit,
@@ -293,9 +294,38 @@ class LaunchDetail:
     @cached_property
     def streams(self) -> Sequence[WaveStream]:
         """The waves of the compute unit."""
+        return self._settled[0]
+
+    @cached_property
+    def unit(self) -> TimedUnit:
+        """When they execute what."""
+        return self._settled[1]
+
+    @cached_property
+    def _settled(self) -> tuple[Sequence[WaveStream], TimedUnit]:
+        """The waves and their times, while memory is as busy as they keep it.
+
+        The longer loads wait, the less busy is memory. Sought is the load that leads to itself,
+        between one that leads to more (none) and one that leads to less (that of no queue).
+        """
+        traffic = self._traffic()
+        streams = traffic.streams
+        unit = run_unit(self.prog, streams)
+        low, high = 0.0, traffic.load(_end(unit))
+        while traffic.waits(high) - traffic.waits(low) > _SHORT_WAIT:
+            tried = (low + high) / 2 if low else _FIRST_GUESS * high
+            streams = traffic.busy(tried)
+            unit = run_unit(self.prog, streams)
+            reached = traffic.load(_end(unit))
+            if abs(reached - tried) < _NEAR:
+                break
+            low, high = (tried, high) if reached > tried else (low, tried)
+        return streams, unit
+
+    def _traffic(self) -> MemoryTraffic:
         groups = self.heads.groups
         if self.differ:
-            groups = _spread(groups, _executed(self.heads), self.detailed)
+            groups = _spread(groups, executed_of(self.heads), self.detailed)
         return with_memory(
             self.prog,
             _on_one_unit(
@@ -329,11 +359,6 @@ class LaunchDetail:
             return accesses_of(self.launch.waves[int(self.heads.number[at])], ops)
 
         return [[accesses(at) for at in group] for group in groups]
-
-    @cached_property
-    def unit(self) -> TimedUnit:
-        """When they execute what."""
-        return run_unit(self.prog, self.streams)
 
     @property
     def cycles(self) -> float:
@@ -375,9 +400,9 @@ def launch_detail(
     prog = _program_of(launch, code, constants, footprint)
     each = ceil(prod(launch.groups) / spec.compute_units)
     resident = min(each, max(1, launch.resident // spec.compute_units))
-    executed = _executed(heads)
-    differ = bool(executed) and max(executed) > _MUCH_MORE * min(executed)
-    rounds = max(_ROUNDS * resident, len(executed) if differ else 0)
+    executed = executed_of(heads)
+    unequal = differ(executed)
+    rounds = max(_ROUNDS * resident, len(executed) if unequal else 0)
     return LaunchDetail(
         launch=launch,
         spec=spec,
@@ -389,19 +414,20 @@ def launch_detail(
         resident=resident,
         each=each,
         warm=warm,
-        differ=differ,
+        differ=unequal,
     )
 
 
-_MUCH_MORE = 1.2
-"""Instructions of the longest recorded workgroup over those of the shortest."""
+_SHORT_WAIT = 20.0
+"""Cycles in the queue before memory that change little."""
+_NEAR = 0.02
+"""How near a load of memory is to that which leads to itself."""
+_FIRST_GUESS = 0.75
+"""Of memory's load without a queue, that with one."""
 
 
-def _executed(heads: WaveHeads) -> list[int]:
-    """Return how many instructions the waves of each workgroup executed."""
-    total = np.cumsum(heads.executed)[heads.ends - 1]
-    executed: list[int] = np.diff(total, prepend=0).tolist()
-    return executed
+def _end(unit: TimedUnit) -> int:
+    return max(wave.end for wave in unit.waves)
 
 
 def _spread(groups: Sequence[list[int]], executed: Sequence[int], count: int) -> list[list[int]]:
@@ -413,12 +439,6 @@ def _spread(groups: Sequence[list[int]], executed: Sequence[int], count: int) ->
     if count == 1:
         return [groups[int(np.argmax(executed))]]
     return [groups[(2 * place + 1) * len(groups) // (2 * count)] for place in range(count)]
-
-
-def waves_of_groups(launch: RecordedLaunch) -> list[list[int]]:
-    """Return the numbers of the waves of each recorded workgroup, both in order."""
-    heads = heads_of(launch.waves)
-    return [heads.number[group].tolist() for group in heads.groups]
 
 
 def cycles_without(

@@ -12,12 +12,23 @@ from dataclasses import dataclass
 
 from cklang.clock.constants import MatrixRates
 
-__all__ = ["MatrixShape", "matrix_cycles", "matrix_shape"]
+__all__ = ["KINDS", "MatrixShape", "matrix_cycles", "matrix_shape"]
 
 _NAME = re.compile(
     r"v_(?P<kind>mfma|smfmac|wmma|swmmac)_(?:scale_|ld_scale_)?[a-z]+\d+_"
     r"(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_?(?:(?P<blocks>\d+)b_)?(?P<types>[a-z]\w*)$"
 )
+KINDS = {
+    "f16": "f16",
+    "bf16": "bf16",
+    "bf16_1k": "bf16",
+    "fp8": "f8",
+    "bf8": "f8",
+    "f8f6f4": "f8",
+    "f6f4": "f4",
+}
+"""Kinds of elements that cost power alike, by the type of A."""
+
 _LANES = 64
 _BITS_IN_NAME = re.compile(r"\d+")
 

@@ -22,6 +22,7 @@ __all__ = [
     "distinct_bytes",
     "heads_of",
     "request_counts",
+    "some_of",
     "stream_of",
     "sums_of",
 ]
@@ -74,6 +75,21 @@ def heads_of(waves: PackedWaves) -> WaveHeads:
     begin, workgroup, _, executed, accesses = np.ascontiguousarray(rows[order].T)
     ends = np.flatnonzero(np.diff(workgroup, append=-1)) + 1
     return WaveHeads(order, begin, executed, accesses, before[order], ends)
+
+
+def some_of(waves: PackedWaves, heads: WaveHeads, places: slice) -> PackedWaves:
+    """Return some of a launch's recorded waves.
+
+    Args:
+        waves: All of them.
+        heads: Of these.
+        places: In ``heads``.
+    """
+    limits = np.append(np.sort(heads.begin), len(waves.packed))
+    begins = heads.begin[places]
+    ends = limits[np.searchsorted(limits, begins, side="right")]
+    pieces = [waves.packed[begin:end] for begin, end in zip(begins, ends, strict=True)]
+    return PackedWaves(np.concatenate(pieces), len(pieces))
 
 
 class _CListing(ctypes.Structure):

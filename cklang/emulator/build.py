@@ -437,7 +437,9 @@ def _progress(total: int) -> Iterator[Callable[[], None]]:
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    title = "cklang: compiling the GPU emulator for this CPU (once)"
+    # Where there is no terminal, the bar is printed at the end alone.
+    logger("emulator").info("compiling the GPU emulator, %d files", total)
+    title = "cklang: compiling the GPU emulator (once)"
     columns = (TextColumn(title), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("", total=total)

@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from cklang import knobs
 from cklang.emulator.library import load, packed_records
 from cklang.errors import error
 from cklang.forks import cached_property
@@ -251,7 +252,8 @@ def timing(workgroups: int = 1, *, alone: bool = False) -> Iterator[Recording]:
         alone: Run these workgroups only. A large launch then takes the time of a few workgroups,
             but its results are incomplete.
 
-    Launches inside must have ended when the ``with`` statement does.
+    Launches inside must have ended when the ``with`` statement does. Host arrays that they take are
+    copied, so that they begin with a cache line, as memory of a GPU does.
 
     Raises:
         CkValueError: A131, launches are being recorded already.
@@ -261,21 +263,18 @@ def timing(workgroups: int = 1, *, alone: bool = False) -> Iterator[Recording]:
     library = load()
     library.ckemu_record(workgroups, int(alone))
     recording = Recording()
-    _active.append(recording)
+    knobs.RECORDINGS_NOW.append(recording)
     try:
         yield recording
         recording.launches = recorded_launches(packed_records())
     finally:
-        _active.pop()
+        knobs.RECORDINGS_NOW.pop()
         library.ckemu_record(0, 0)
-
-
-_active: list[Recording] = []
 
 
 def is_recording() -> bool:
     """Return whether a ``timing`` is under way in this process."""
-    return bool(_active)
+    return bool(knobs.RECORDINGS_NOW)
 
 
 class Reader:

@@ -15,6 +15,7 @@ from cklang.runtime.charts import Mark, timeline
 
 if TYPE_CHECKING:
     from cklang.clock.kernel import LaunchTime
+    from cklang.emulator.recording import RecordedLaunch
 
 __all__ = ["Prediction", "predict"]
 
@@ -30,10 +31,15 @@ class Prediction:
     """Median relative error of the clock on kernels of these classes (products, others), held out:
     the mean over the kernels, by their time. None where silicon is silent."""
     kernels: tuple[LaunchTime, ...]
+    us_under_load: float | None = None
+    """At the clock that power leaves on a board, if many such calls follow each other; None where
+    no board was asked for, or the power of a kernel's matrix instructions is not known."""
 
     def __str__(self) -> str:
         error = "not known there" if self.error is None else f"{self.error:.0%} for such kernels"
         lines = [f"by the clock: {self.us:.2f} µs ({self.cycles:.0f} cycles; its error: {error})"]
+        if self.us_under_load is not None:
+            lines.append(f"  under load: {self.us_under_load:.2f} µs")
         for kernel in self.kernels:
             stalls = list(kernel.stall.items())[:_STALLS]
             words = ", ".join(f"{share:.0%} at {op}" for op, share in stalls)
@@ -68,21 +74,26 @@ def predict(
     op: Callable[..., Any],
     *args: Any,
     device: str | None = None,
-    workgroups: int = 1,
+    workgroups: int | None = None,
+    board: str | None = None,
     **kwargs: Any,
 ) -> Prediction:
     """Return how long a call takes on the GPU that ``device`` emulates.
 
     A few workgroups of each kernel are executed, and no others, so results of the call are
-    incomplete and are dropped. A program that changes its arguments changes them.
+    incomplete and are dropped. A program that changes its arguments changes them, maybe twice.
 
     Args:
         op: What is called.
         *args: Its arguments.
         device: As in a call; it must be an emulated one.
-        workgroups: How many of each launch are executed, evenly spaced over the grid. Where
-            workgroups differ, as those of causal attention, take some, and a prime number of them:
-            one that divides an extent of the grid meets the same places of an axis again and again.
+        workgroups: How many of each launch are executed, evenly spaced over the grid, and timed.
+            By default three or a few more; where they execute different numbers of instructions,
+            as those of causal attention, the call is repeated with eleven, which are timed, else
+            the first one is. A number that divides an extent of the grid meets the same places of
+            an axis again and again.
+        board: For :attr:`Prediction.us_under_load`, a board with the GPU: ``MI300X``, ``MI325X`` or
+            ``MI355X``.
         **kwargs: Further arguments of the op.
 
     Example:
@@ -94,30 +105,48 @@ def predict(
         16
 
     Raises:
-        CkUnsupportedError: K050, the clock has no constants for the GPU, or it is a real one.
+        CkUnsupportedError: K050, the clock has no constants for the GPU, or it is a real one, or
+            the power of the board is not known.
         CkError: As the call itself.
     """
     from cklang import emulator
-    from cklang.clock.kernel import launch_time
+    from cklang.clock.kernel import launch_detail, time_of
+    from cklang.clock.power import board_of, us_under_load
+    from cklang.clock.sampling import recorded_with
 
     opened = open_device(device)
     if not opened.emulated:
         raise error("K050", what="emulation", name=opened.name, known="emulated devices")
     constants = constants_of(opened.spec.name)
-    with emulator.timing(workgroups, alone=True) as recording:
-        result = op(*args, device=opened.name, **kwargs)
-    results = result if isinstance(result, tuple) else (result,)
-    operands = {id(value): value for value in (*args, *kwargs.values(), *results)}.values()
-    footprint = sum(int(getattr(value, "nbytes", 0)) for value in operands)
-    kernels = tuple(
-        launch_time(launch, opened.spec, constants, footprint)[0] for launch in recording.launches
-    )
+    power = None if board is None else board_of(constants, board)
+    footprint = 0
+
+    def record(count: int) -> Sequence[RecordedLaunch]:
+        nonlocal footprint
+        with emulator.timing(count, alone=True) as recording:
+            result = op(*args, device=opened.name, **kwargs)
+        results = result if isinstance(result, tuple) else (result,)
+        operands = {id(value): value for value in (*args, *kwargs.values(), *results)}.values()
+        footprint = sum(int(getattr(value, "nbytes", 0)) for value in operands)
+        return recording.launches
+
+    launches = recorded_with(record) if workgroups is None else record(workgroups)
+    details = [launch_detail(launch, opened.spec, constants, footprint) for launch in launches]
+    kernels = tuple(time_of(detail) for detail in details)
+    loaded = [] if power is None else [us_under_load(detail, power) for detail in details]
     return Prediction(
         us=sum(kernel.us for kernel in kernels),
         cycles=sum(kernel.cycles for kernel in kernels),
         error=_mean_error(kernels),
         kernels=kernels,
+        us_under_load=_sum(loaded),
     )
+
+
+def _sum(times: Sequence[float | None]) -> float | None:
+    """Return the sum of some times; None if there is none, or one is not known."""
+    known = [us for us in times if us is not None]
+    return sum(known) if known and len(known) == len(times) else None
 
 
 def _mean_error(kernels: Sequence[LaunchTime]) -> float | None:

@@ -13,11 +13,11 @@ from cklang.arch import ArchSpec, arch
 from cklang.clock.constants import ClockConstants, constants_of
 from cklang.clock.kernel import LaunchDetail, cycles_without, launch_detail
 from cklang.clock.native import REASONS
-from cklang.clock.power import clock_of_products, clock_under_load
+from cklang.clock.power import board_of, clock_of_products, clock_under_load, matrix_rates
 from cklang.clock.records import distinct_bytes, heads_of
 from cklang.emulator.recording import RecordedLaunch
 from cklang.forks import cached_property
-from cklang.profiler.counters import MATRIX_TYPES, Counter, counted, timed
+from cklang.profiler.counters import Counter, counted, timed
 from cklang.profiler.facts import (
     LaunchFacts,
     UnknownCost,
@@ -120,14 +120,20 @@ class KernelRow:
     """Of the time of all kernels."""
 
 
+_BOARD = "MI300X"
+"""Of which the law for vector instructions is."""
+
+
 @dataclass(frozen=True, slots=True)
 class UnderLoad:
     """A launch, one of many that keep the whole GPU busy, where power limits the clock."""
 
+    board: str
+    """With the GPU: what power it may draw depends on it."""
     clock_hz: float
     us: float
     error: float
-    """Median error of the clock on the kernel that was measured, held out."""
+    """Median error under load of the kernels that were measured, held out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +161,8 @@ class LaunchProfile:
     def under_load(self) -> UnderLoad | None:
         """The time at the clock that power leaves; None where no such kernel was measured.
 
-        Kernels of vector instructions were, on gfx942, and products of 16 bits. A launch that
+        Kernels of vector instructions were, on gfx942, and kernels of matrix instructions on
+        elements of 16, 8 and 4 bits, on gfx942 and gfx950. A launch that
         leaves compute units idle needs less power than they.
         """
         if self.occupancy.grid < 1:
@@ -176,19 +183,17 @@ class LaunchProfile:
         if not clock:
             return None
         us = self.us if by_memory else self.cycles / clock * 1e6
-        return UnderLoad(clock, us, error)
+        return UnderLoad(_BOARD, clock, us, error)
 
     def _product_under_load(self) -> UnderLoad | None:
-        """The time of a kernel all of whose matrix instructions multiply elements of 16 bits."""
-        prefix = "SQ_INSTS_VALU_MFMA_MOPS_"
-        counted = {row.name.removeprefix(prefix): row.value for row in self.counted}
-        executed = sum(counted[kind] for kind in ("F16", "BF16"))
-        others = sum(counted[kind] for kind in MATRIX_TYPES) - executed
-        clock = clock_of_products(self.constants, self.detail.spec, self.roofline.flops_per_second)
-        error = self.constants.validated("load_clock_matrix")
-        if clock is None or error is None or others or not executed:
+        """The time of a kernel all of whose matrix instructions have a known cost of power."""
+        board = board_of(self.constants)
+        if board is None or board.error is None:
             return None
-        return UnderLoad(clock, self.cycles / clock * 1e6, error)
+        clock = clock_of_products(board, self.detail.spec, matrix_rates(self.detail))
+        if clock is None:
+            return None
+        return UnderLoad(board.board, clock, self.cycles / clock * 1e6, board.error)
 
     @property
     def error(self) -> float | None:

@@ -93,8 +93,8 @@ def error_text(launch: LaunchProfile) -> str:
 def load_text(load: UnderLoad) -> str:
     """Return the time at the clock that power leaves, in words."""
     return (
-        f"{load.us:.2f} µs at {load.clock_hz / 1e6:.0f} MHz, if many such launches keep the GPU at "
-        f"its limit of power (median error of the clock {load.error:.0%}, on few kernels)"
+        f"{load.us:.2f} µs at {load.clock_hz / 1e6:.0f} MHz, if many such launches keep an "
+        f"{load.board} at its limit of power (median error {load.error:.0%}, on few kernels)"
     )
 
 

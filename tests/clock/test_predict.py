@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 import cklang as ck
+from cklang.arch import arch
+from cklang.clock.constants import constants_of
 from cklang.clock.kernel import CodeListing, listing_of
+from cklang.clock.power import board_of, clock_of_products
 from cklang.emulator.recording import RecordedLaunch, RecordedWave
 from cklang.errors import CkUnsupportedError
 from cklang.ops import predict as module
@@ -35,8 +38,15 @@ def test_a_product_is_timed_by_one_workgroup() -> None:
     rng = np.random.default_rng(0)
     x, w, res = (rng.standard_normal((256, 256)).astype(np.float16) for _ in range(3))
     bias = rng.standard_normal(256).astype(np.float16)
-    predicted = ck.predict(fused, x, w, bias, res, device="emu:gfx942")
+    predicted = ck.predict(fused, x, w, bias, res, device="emu:gfx942", board="MI325X")
     (kernel,) = predicted.kernels
+    assert predicted.us_under_load is not None
+    rate = 2 * 256**3 / (predicted.us * 1e-6)
+    board = board_of(constants_of("gfx942"), "MI325X")
+    assert board is not None
+    cost = board.cost["f16"] / 1e12
+    assert predicted.us_under_load == pytest.approx(predicted.us * (1 + cost * rate))
+    assert f"under load: {predicted.us_under_load:.2f} µs" in str(predicted)
     assert predicted.us == kernel.us
     assert predicted.cycles == kernel.cycles
     assert predicted.error is not None
@@ -59,14 +69,14 @@ def test_workgroups_that_differ_all_count() -> None:
     heads = [np.zeros((16, 16, 1024, 64), np.float16)] * 3
     causal, longest = (
         ck.predict(masked.using(ATTENTION, splits=1), *heads, device="emu:gfx942", workgroups=count)
-        for count in (11, 1)
+        for count in (None, 1)
     )
     assert 0.45 * longest.us < causal.us < 0.8 * longest.us
     # A compute unit that gets one workgroup: the launch takes as long as the longest.
     few = [each[:1] for each in heads]
     sampled, alone = (
         ck.predict(masked.using(ATTENTION, splits=1), *few, device="emu:gfx942", workgroups=count)
-        for count in (11, 1)
+        for count in (None, 1)
     )
     assert sampled.us == pytest.approx(alone.us, rel=0.1)
 
@@ -126,3 +136,19 @@ def test_a_real_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "open_device", lambda device: Real())
     with pytest.raises(CkUnsupportedError, match=r"CK-K050.*hip:0"):
         ck.predict(fused, device="hip:0")
+
+
+def test_power_of_matrix_instructions_is_known_by_board_and_kind() -> None:
+    gfx942, gfx950 = constants_of("gfx942"), constants_of("gfx950")
+    assert [board.board for board in gfx942.boards] == ["MI300X", "MI325X"]
+    assert board_of(gfx942) is board_of(gfx942, "MI300X")
+    assert board_of(constants_of("gfx1201")) is None
+    with pytest.raises(CkUnsupportedError, match=r"power for MI355X\W.*MI300X, MI325X"):
+        board_of(gfx942, "MI355X")
+    board, spec = board_of(gfx950, "MI355X"), arch("gfx950")
+    assert board is not None
+    bears = board.free / board.cost["bf16"] * 1e12
+    assert clock_of_products(board, spec, {"bf16": bears}) == pytest.approx(spec.clock_hz)
+    both = clock_of_products(board, spec, {"bf16": bears, "f8": 1 / board.cost["f8"] * 1e12})
+    assert both == pytest.approx(spec.clock_hz / 2)
+    assert clock_of_products(board, spec, {"bf16": bears, "f64": 1e12}) is None

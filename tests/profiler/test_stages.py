@@ -12,6 +12,7 @@ import pytest
 
 import cklang as ck
 from cklang.clock.constants import ClockConstants, constants_of
+from cklang.clock.power import matrix_rates
 from cklang.profiler import model
 from cklang.profiler.inlining import calls_of_sections
 from cklang.profiler.session import Profile
@@ -44,10 +45,13 @@ def test_power_limits_the_clock_of_a_product_that_fills_the_gpu() -> None:
             fused.using(key.algorithm)(x, w, bias, x, device="emu:gfx942")
     small, large = p.launches
     assert small.under_load is None
-    load, rate = large.under_load, large.roofline.flops_per_second / 1e12
+    load, rates = large.under_load, matrix_rates(large.detail)
     assert load is not None
-    share = constants_of("gfx942")["load_clock_matrix"]
-    assert load.clock_hz == pytest.approx(2.1e9 / (1 + share * rate))
+    assert load.board == "MI300X"
+    # No padding: the matrix instructions are those of the product.
+    assert rates == {"f16": pytest.approx(2 * 16384 * 256 * 256 / (large.us * 1e-6))}
+    cost = constants_of("gfx942").boards[0].cost["f16"]
+    assert load.clock_hz == pytest.approx(2.1e9 / (1 + cost * rates["f16"] / 1e12))
     assert load.us == pytest.approx(large.us * 2.1e9 / load.clock_hz)
 
 

@@ -90,6 +90,7 @@ START_UP: Table = {
     "cklang.ops.dropout_bytes": ("cklang.build.builder",),
     "cklang.ops.predict": (
         "cklang.clock.kernel",
+        "cklang.clock.power",
         "cklang.emulator",
     ),
     "cklang.runtime.call_key": ("cklang.runtime.array_reader",),

@@ -23,10 +23,6 @@ import cklang as ck
 from cklang.errors import CkError
 from cklang.families.attention.key import AttentionPipeline
 
-_WORKGROUPS = 11
-"""Recorded of a causal launch, whose workgroups differ: a prime number, which divides no extent of
-the grid over which they are evenly spaced."""
-
 _LEAST_QUERIES = 64
 """Of a tile; smaller ones are for few queries."""
 
@@ -113,7 +109,6 @@ def timed(case: Case, gpu: str) -> Iterator[Timed]:
     selection = ck.select(problem, arch=gpu, splits=1)
     times = selection.pool.times_of(selection.problem)
     order = sorted(range(len(times)), key=lambda at: (at != selection.position, times[at]))
-    count = _WORKGROUPS if case.op is causal else 1
     for at in order:
         algorithm = selection.pool.keys[at].algorithm
         own = algorithm.tile[-1] == case.width and algorithm.tile[0] >= _LEAST_QUERIES
@@ -121,7 +116,7 @@ def timed(case: Case, gpu: str) -> Iterator[Timed]:
             continue
         try:
             op = case.op.using(algorithm, splits=1)
-            predicted = ck.predict(op, *args, device=f"emu:{gpu}", workgroups=count)
+            predicted = ck.predict(op, *args, device=f"emu:{gpu}")
         except CkError:  # a rule refuses it for this problem
             continue
         yield Timed(algorithm, float(times[at]), predicted.us, at == selection.position)

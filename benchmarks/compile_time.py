@@ -1,32 +1,40 @@
 # SPDX-License-Identifier: MIT
 """Where compile time goes: each build step, beside upstream's own unit for one kernel.
 
-    python benchmarks/compile_time.py [--rows | --fills]
+    python benchmarks/compile_time.py [--rows | --fills | --parts]
 
 Everything is compiled by the same clang with the same HIP headers, in one run on this machine.
 Wall seconds and processor seconds are both printed: on a busy machine compare the latter.
 ``--rows`` measures kernels of rows alone: RMSNorm, LayerNorm and softmax of 4096 x 4096 in f16.
 ``--fills`` compiles the product's epilogue eight times with branches and without in turn
 (:func:`cklang.build.steps.fill_flags`) and prints medians of processor seconds, with the range.
+``--parts`` takes fills of a product, of softmax and of attention apart: processor milliseconds of
+each process, the least of five runs; what its kernel's process does (``-ftime-report``); and the
+instructions of the kernel.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
+import resource
 import statistics
+import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from unittest import mock
 
+import attention_compile_time
 import upstream_unit
 
 import cklang as ck
-from cklang.build.builder import shared_builder, source_of
+from cklang import emulator
+from cklang.build.builder import Wanted, shared_builder, source_of
 from cklang.build.steps import (
     compile_headers,
     compile_host,
@@ -108,6 +116,52 @@ def compare_fills() -> None:
         print(f"{way:16}{middle:6.2f} ({min(seconds):.2f}-{max(seconds):.2f})")
 
 
+def fills_in_parts() -> None:
+    """Print where the time of some fills goes."""
+    call = EssentialCall(op=probabilities, names={"M": 4096, "K": 4096, "X": ck.f16})
+    (softmax,) = probabilities.kernels(**call.arguments(), device=f"emu:{ARCH}")
+    attended = Functions(score=attention_compile_time.SCORE, mask=attention_compile_time.MASK)
+    cases: dict[str, Wanted] = {
+        "product": (_key(), EPILOGUE),
+        "softmax": softmax,
+        "attention, 128": (attention_compile_time.key(128), attended),
+    }
+    names = ("functions", "kernel", "linker")
+    print("| fill | instructions | " + " | ".join(names) + " | of the kernel's |")
+    print("|---|---|---|---|---|---|")
+    for what, wanted in cases.items():
+        stencil = shared_builder().stencil_files(wanted).bitcode
+        with tempfile.TemporaryDirectory() as name:
+            filled = link_fill(stencil, source_of(*wanted).fill, ARCH, Path(name), find_toolchain())
+            code = emulator.disassemble(ARCH, filled.file.read_bytes())
+            log = filled.log.read_text("utf-8")
+            commands = [line[2:].split() for line in log.splitlines() if line.startswith("$ ")]
+            times = [f"{1000 * min(map(processor, [command] * 5)):.0f}" for command in commands]
+            shares = ", ".join(f"{part}: {share} %" for part, share in reported(commands[1]))
+        count = len(re.findall(r"^ *[0-9a-f]+: (?!s_nop)", code, re.MULTILINE))
+        print(f"| {what} | {count:,} | {' | '.join(times)} | {shares} |", flush=True)
+
+
+def processor(command: Sequence[str]) -> float:
+    """Run a command; return its processor seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def reported(command: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a clang's time by its own report, with their shares in percent."""
+    said = subprocess.run([*command, "-ftime-report"], capture_output=True, text=True, check=True)
+    report = said.stderr[said.stderr.rindex("Clang time report") :]
+    for line in report.splitlines():
+        # User, system, both, wall: the third.
+        found = re.findall(r"\( *([\d.]+)%\)", line)
+        part = line.rpartition(")")[2].strip()
+        if len(found) == len(("user", "system", "both", "wall")) and part != "Total":
+            yield part.lower(), f"{float(found[2]):.0f}"
+
+
 def row_steps(folder: Path, precompiled: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield what compiles the stencil of each kernel of rows, and what fills it."""
     toolchain, tree = find_toolchain(), find_ck_tree()
@@ -141,7 +195,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", action="store_true", help="kernels of rows alone")
     parser.add_argument("--fills", action="store_true", help="an epilogue in two ways")
+    parser.add_argument("--parts", action="store_true", help="where the time of fills goes")
     asked = parser.parse_args()
+    if asked.parts:
+        fills_in_parts()
+        return
     if asked.fills:
         compare_fills()
         return

@@ -7,20 +7,26 @@ and looks for the pass of LLVM where results are wrong:
 
     python benchmarks/compilers.py folder --gpus gfx942 gfx1201 --kernels 'linear gemm_f16|rowwise'
 
-What was measured is kept in the folder; ``--page`` alone writes the page from it again.
+What was measured is kept in the folder, kernel by kernel. A run that was interrupted, or that ends
+after ``--minutes``, is taken up by the next one; what other headers gave is measured again.
+``--page`` alone writes the page from what is there.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +34,7 @@ from compiler_cases import Verdict
 from compiler_kernels import Measurement, watched
 
 from cklang.emulator.build import copy_library, library_path
+from cklang.lowering.headers import identity_of_all
 from cklang.toolchain.prebuilt import EMULATOR
 
 __all__ = ["Compiler", "differences", "kernel_rows", "page"]
@@ -66,8 +73,25 @@ def clang_version(zig: Path) -> str:
     return match.group(1) if match else "unknown"
 
 
-def run(script: str, words: Sequence[str], zig: Path, folder: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield what a script prints that runs with another compiler, and with the same emulator."""
+def run(
+    script: str,
+    words: Sequence[str],
+    zig: Path,
+    folder: Path,
+    *,
+    known: Iterable[str] = (),
+    until: float | None = None,
+) -> Iterator[Mapping[str, Any]]:
+    """Yield what a script prints that runs with another compiler, and with the same emulator.
+
+    Args:
+        script: A file beside this one.
+        words: Its arguments.
+        zig: The compiler.
+        folder: Where the emulator is.
+        known: Lines that it reads.
+        until: When it is stopped, by ``time.monotonic``.
+    """
     environment = {
         **os.environ,
         "CKLANG_CLANG": str(zig),
@@ -76,8 +100,21 @@ def run(script: str, words: Sequence[str], zig: Path, folder: Path) -> Iterator[
         "PYTHONPATH": os.pathsep.join([str(_HERE.parent), os.environ.get("PYTHONPATH", "")]),
     }
     command = [sys.executable, str(_HERE / script), *words]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    yield from map(json.loads, filter(lambda line: line.startswith("{"), done.stdout.splitlines()))
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write("\n".join(known))
+        child.stdin.close()
+        stop = None if until is None else threading.Timer(until - time.monotonic(), child.terminate)
+        if stop is not None:
+            stop.start()
+        yield from map(json.loads, filter(lambda line: line.startswith("{"), child.stdout))
+        if stop is not None:
+            stop.cancel()
+    stopped = until is not None and time.monotonic() >= until
+    if child.returncode and not stopped:
+        raise subprocess.CalledProcessError(child.returncode, command)
 
 
 def tried(zigs: Mapping[str, Path], folder: Path) -> dict[str, tuple[Verdict, ...]]:
@@ -106,7 +143,7 @@ def kernel_rows(compilers: Sequence[Compiler]) -> Iterator[str]:
             yield (
                 f"| {name} | {clang} | {each.vgprs} | {each.agprs} | {each.sgprs} "
                 f"| {each.vgpr_spills + each.sgpr_spills} | {each.instructions:,} "
-                f"| {schedule} | {each.ratio:.2f} | {each.digest} | {each.us:.2f} |"
+                f"| {schedule} | {each.ratio:.2f} | {each.digest or 'not run'} | {each.us:.2f} |"
             )
             name = ""
 
@@ -169,16 +206,55 @@ def _case_words(verdict: Verdict) -> str:
     return f"wrong: {verdict.said.removeprefix('CK-T001 ')}"
 
 
-def page(compilers: Sequence[Compiler], left: Mapping[str, tuple[int, int]]) -> str:
-    """Return the page; ``left`` are the kernels measured and in all of each GPU."""
+def summary_rows(compilers: Sequence[Compiler], totals: Mapping[str, int]) -> Iterator[str]:
+    """Yield the rows of the first table: of each GPU, what each compiler made of its kernels.
+
+    Args:
+        compilers: What was measured; times are compared with those of the last one.
+        totals: How many kernels there are for each GPU.
+    """
+    for gpu, total in totals.items():
+        newest = {each.kernel: each for each in compilers[-1].kernels if each.gpu == gpu}
+        for compiler in compilers:
+            tried = [each for each in compiler.kernels if each.gpu == gpu]
+            made = [each for each in tried if not each.problem]
+            ratios = [
+                each.us / newest[each.kernel].us
+                for each in made
+                if each.kernel in newest and newest[each.kernel].us
+            ]
+            times = (
+                f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
+                if ratios
+                else ""
+            )
+            cells = (
+                *(gpu, compiler.clang, f"{len(tried)} of {total}", f"{len(tried) - len(made)}"),
+                f"{sum(each.ratio > 1 for each in made)}",
+                f"{sum(not each.digest for each in made)}",
+                f"{sum(each.vgpr_spills > 0 for each in made)}",
+                times,
+            )
+            yield f"| {' | '.join(cells)} |"
+
+
+_SUMMARY_COLUMNS = (
+    *("GPU", "clang", "kernels tried", "not compiled", "wrong", "not run", "with VGPR spills"),
+    "time, median and range, newest clang = 1",
+)
+_SUMMARY = f"| {' | '.join(_SUMMARY_COLUMNS)} |\n|{'---|' * len(_SUMMARY_COLUMNS)}"
+
+
+def page(compilers: Sequence[Compiler], totals: Mapping[str, int]) -> str:
+    """Return the page; ``totals`` says how many essential kernels there are for each GPU."""
     names = ", ".join(f"{each.clang} (ziglang {each.release})" for each in compilers)
-    measured = ", ".join(f"{some} of {total} for {gpu}" for gpu, (some, total) in left.items())
     parts: list[Iterable[str]] = [
         _HEAD.format(names=names).splitlines(),
-        ["", *_TABLE.splitlines(), *kernel_rows(compilers), "", "## Differences", ""],
+        ["", *_SUMMARY.splitlines(), *summary_rows(compilers, totals), "", "## Differences", ""],
         list(differences(compilers)) or [_NO_DIFFERENCE],
         ["", *refusals(compilers), "", *_CASES.splitlines(), *case_rows(compilers)],
-        ["", *_REST.format(measured=measured).splitlines()],
+        ["", "## Kernels", "", *_TABLE.splitlines(), *kernel_rows(compilers)],
+        ["", *_REST.splitlines()],
     ]
     return "\n".join(line for part in parts for line in part) + "\n"
 
@@ -194,9 +270,7 @@ of `cklang/build/schedules.py` that was kept. Its result for a small call with r
 compared with the reference; the error is the largest one in units of its bound, so at most 1 if all
 is right. *Bits* is a digest of the result: equal ones are equal bit for bit.
 The time is that of the essential call by the clock (`docs/clock.md`). The emulator is the
-same for all.
-
-## Kernels"""
+same for all."""
 
 _COLUMNS = (
     *("kernel", "clang", "VGPRs", "AGPRs", "SGPRs", "spills", "instructions", "schedule", "error"),
@@ -221,14 +295,20 @@ clang makes right code and the first of which it does not.
 
 _REST = """## What was not measured
 
-Of the kernels of essential calls, {measured} are in the table; other GPUs, and the kernels of the
-catalogue that no essential call takes, are not. Nor are times on
-hardware. Wrong results are bisected; differences of registers and instructions are not."""
+Of the kernels of essential calls, those that the first table counts as tried are in the last one;
+other GPUs, and the kernels of the tests' catalogue that no essential call takes, are not. Kernels
+that no small call takes were compiled and timed, not run. Times on hardware were not measured.
+Wrong results are bisected; differences of registers and instructions are not."""
 
 
 def kept(folder: Path, release: str) -> Compiler:
-    """Return what was measured with a release."""
-    values = json.loads((folder / f"{release}.json").read_text("utf-8"))
+    """Return what was measured with a release; nothing of it if that was with other headers."""
+    file = folder / f"{release}.json"
+    if not file.exists():
+        return Compiler(release=release, clang="", kernels=(), cases=())
+    values = json.loads(file.read_text("utf-8"))
+    if values.get("headers") != identity_of_all():
+        return Compiler(release=release, clang=values["clang"], kernels=(), cases=())
     return Compiler(
         release=release,
         clang=values["clang"],
@@ -237,17 +317,40 @@ def kept(folder: Path, release: str) -> Compiler:
     )
 
 
-def measure(folder: Path, releases: Sequence[str], words: Sequence[str]) -> None:
-    """Measure with each release, and keep it in ``<release>.json``."""
+def keep(folder: Path, compiler: Compiler) -> None:
+    """Write what was measured with a release to ``<release>.json``."""
+    values = {"headers": identity_of_all(), **asdict(compiler)}
+    (folder / f"{compiler.release}.json").write_text(json.dumps(values, indent=1), "utf-8")
+
+
+def measure(
+    folder: Path,
+    releases: Sequence[str],
+    gpus: Sequence[str],
+    words: Sequence[str],
+    until: float | None,
+) -> None:
+    """Measure what is not kept, of each GPU with each release, and keep it."""
     zigs = {release: installed(release, folder) for release in releases}
     shutil.rmtree(folder / "prebuilt", ignore_errors=True)
     copy_library(library_path(), folder / "prebuilt" / EMULATOR)
-    cases = tried(zigs, folder)
-    for release, zig in zigs.items():
-        kernels = list(run("compiler_kernels.py", words, zig, folder))
-        values = {"clang": clang_version(zig), "kernels": kernels}
-        values["cases"] = [asdict(each) for each in cases[release]]
-        (folder / f"{release}.json").write_text(json.dumps(values, indent=1), "utf-8")
+    compilers = {release: kept(folder, release) for release in releases}
+    if not all(each.cases for each in compilers.values()):
+        cases = tried(zigs, folder)
+        for release, zig in zigs.items():
+            clang = clang_version(zig)
+            compilers[release] = replace(compilers[release], clang=clang, cases=cases[release])
+            keep(folder, compilers[release])
+    for gpu, release in itertools.product(gpus, releases):
+        known = [each.kernel for each in compilers[release].kernels]
+        asked = (gpu, *words)
+        zig = zigs[release]
+        script = "compiler_kernels.py"
+        for each in run(script, asked, zig, folder, known=known, until=until):
+            compiler = compilers[release]
+            kernels = (*compiler.kernels, Measurement(**each))
+            compilers[release] = replace(compiler, kernels=kernels)
+            keep(folder, compilers[release])
 
 
 def main() -> None:
@@ -255,19 +358,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="for the wheels and what was measured")
     parser.add_argument("--releases", nargs="+", default=RELEASES, help="of the ziglang wheel")
-    parser.add_argument("--gpus", nargs="+", default=["gfx942", "gfx1201"])
+    parser.add_argument("--gpus", nargs="+", default=["gfx942", "gfx950", "gfx1201"])
     parser.add_argument("--kernels", default="", help="an expression that names must match")
     parser.add_argument("--count", type=int, help="of kernels of each GPU, at most")
+    parser.add_argument("--minutes", type=float, help="after which it stops")
     parser.add_argument("--page", action="store_true", help="write the page, measure nothing")
     asked = parser.parse_args()
     count = () if asked.count is None else (f"--count={asked.count}",)
     if not asked.page:
-        words = (*asked.gpus, f"--kernels={asked.kernels}", *count)
-        measure(asked.folder, asked.releases, words)
+        words = (f"--kernels={asked.kernels}", *count)
+        until = None if asked.minutes is None else time.monotonic() + 60 * asked.minutes
+        measure(asked.folder, asked.releases, asked.gpus, words, until)
     compilers = [kept(asked.folder, release) for release in asked.releases]
-    measured = [each.gpu for each in compilers[-1].kernels]
-    left = {gpu: (measured.count(gpu), len(watched(gpu))) for gpu in dict.fromkeys(measured)}
-    _PAGE.write_text(page(compilers, left), "utf-8")
+    total = {gpu: len(watched(gpu)) for gpu in asked.gpus}
+    _PAGE.write_text(page(compilers, total), "utf-8")
 
 
 if __name__ == "__main__":

@@ -161,18 +161,53 @@ def fp8() -> Row:
     return Row(what="fp8 gemm, Triton, gfx950", value=seconds, unit="s", least=0.06, note=note)
 
 
+def _copied() -> tuple[np.ndarray, np.ndarray]:
+    """Memory to copy from and to, all of it touched; the second begins at a line of the cache."""
+    source = np.random.default_rng(0).integers(0, 2**32, COPY_BYTES // 4, dtype=np.uint32)
+    room = np.ones(COPY_BYTES // 4 + 16, np.uint32)
+    first = -room.ctypes.data % 64 // 4
+    return source, room[first : first + source.size]
+
+
 def copy() -> Row:
     """Copy 64 MB with wide loads and stores."""
     with tempfile.TemporaryDirectory() as folder:
         module = Module(assemble(Path(folder), {"copy": _COPY}))
-    source = np.random.default_rng(0).integers(0, 2**32, COPY_BYTES // 4, dtype=np.uint32)
-    target = np.zeros_like(source)
+    source, target = _copied()
     grid = COPY_BYTES // (256 * 64)
-    seconds = best(5, lambda: module.launch("copy", source, target, grid=grid, block=256))
+    processor = float("inf")
+
+    def once() -> None:
+        nonlocal processor
+        before = time.process_time()
+        module.launch("copy", source, target, grid=grid, block=256)
+        processor = min(processor, time.process_time() - before)
+
+    seconds = best(20, once)
     if not np.array_equal(source, target):
         raise SystemExit("the copy is wrong")
-    note = "read and written, each"
+    note = f"read and written, each; {1e3 * processor:.1f} ms of the processors"
     return Row(what="copy", value=COPY_BYTES / seconds / 1e9, unit="GB/s", note=note)
+
+
+def memory(streaming: bool) -> Callable[[], Row]:
+    """Measure the same copy by a thread of each core: what this machine's memory gives now."""
+
+    def measure() -> Row:
+        with tempfile.TemporaryDirectory() as folder:
+            copied = _compiled("memory", Path(folder)).copy_memory
+        copied.restype = ctypes.c_double
+        copied.argtypes = (*[ctypes.c_void_p] * 2, ctypes.c_size_t, ctypes.c_int, ctypes.c_bool)
+        source, target = _copied()
+        threads = min(os.cpu_count() or 1, 64)
+        call = partial(copied, target.ctypes.data, source.ctypes.data, COPY_BYTES)
+        seconds = min(call(threads, streaming) for _ in range(20))
+        if seconds <= 0 or not np.array_equal(source, target):
+            raise SystemExit("the copy is wrong")
+        what = f"copy by {'streaming stores' if streaming else 'memcpy'}, {threads} threads"
+        return Row(what=what, value=COPY_BYTES / seconds / 1e9, unit="GB/s", note="the bound")
+
+    return measure
 
 
 def plain(name: str) -> Callable[[], Row]:
@@ -192,58 +227,125 @@ def plain(name: str) -> Callable[[], Row]:
     return measure
 
 
+@dataclass(frozen=True, slots=True)
+class Small:
+    """A kernel that does next to nothing, and the arguments of its launches."""
+
+    module: Module
+    words: ctypes.Array[ctypes.c_uint64]
+    size: ctypes.c_size_t
+    extra: ctypes.Array[ctypes.c_void_p]
+
+    @classmethod
+    def loaded(cls) -> Small:
+        """The kernel, assembled and loaded."""
+        with tempfile.TemporaryDirectory() as folder:
+            module = Module(assemble(Path(folder), {"small": "  s_nop 0\n"}))
+        words, size = (ctypes.c_uint64 * 4)(), ctypes.c_size_t(32)
+        addresses = (1, ctypes.addressof(words), 2, ctypes.addressof(size), 3)
+        return cls(module, words, size, (ctypes.c_void_p * 5)(*addresses))
+
+
 def latency() -> Row:
-    """Launch one wave that does next to nothing, and wait for it."""
-    with tempfile.TemporaryDirectory() as folder:
-        module = Module(assemble(Path(folder), {"small": "  s_nop 0\n"}))
-    data = np.zeros(64, np.uint32)
-    launches = 200
+    """Launch one wave, and wait for it, with all that a test does around it."""
+    small, data, launches = Small.loaded(), np.zeros(64, np.uint32), 200
 
     def many() -> None:
         for _ in range(launches):
-            module.launch("small", data, data)
+            small.module.launch("small", data, data)
 
     seconds = best(5, many) / launches
-    note = "by hip-python: five calls"
+    note = "by tests' Module.launch: four calls of hip-python, arguments, checks"
     return Row(what="launch to done", value=seconds * 1e6, unit="µs", least=50, note=note)
 
 
-def _loop(folder: Path) -> ctypes.CDLL:
-    """Compile the loop of launches."""
-    toolchain, source = find_toolchain(), Path(__file__).parent / "data" / "launches.cpp"
-    item, library = folder / "launches.o", folder / "launches.so"
-    for command in (toolchain.compile_cxx(source, item), toolchain.link_plain([item], library)):
-        run_tool(command, log=folder / "launches.log", environment=toolchain.environment())
-    loaded = ctypes.CDLL(str(library))
-    loaded.launches.restype = ctypes.c_double
-    return loaded
+def latency_by_name() -> Row:
+    """Do the same four calls of hip-python, and nothing else."""
+    small, api, launches = Small.loaded(), hip(), 200
+    module, extra, done = small.module.handle, small.extra, api.hipError_t.hipSuccess
+
+    def many() -> None:
+        for _ in range(launches):
+            api.hipSetDevice(0)
+            function = api.hipModuleGetFunction(module, b"small")[1]
+            api.hipModuleLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, None, None, extra)
+            if api.hipDeviceSynchronize()[0] != done:
+                raise SystemExit(emulator.last_error())
+
+    seconds = best(20, many) / launches
+    what = "launch to done by hip-python, four calls"
+    return Row(what=what, value=seconds * 1e6, unit="µs", least=10)
 
 
-def latency_from_c(groups: int) -> Callable[[], Row]:
+def latency_of_launch() -> Row:
+    """Launch a kernel that is at hand, and wait for it: two calls of hip-python."""
+    small, api, launches = Small.loaded(), hip(), 200
+    function, extra = ok(api.hipModuleGetFunction(small.module.handle, b"small")), small.extra
+
+    def many() -> None:
+        for _ in range(launches):
+            api.hipModuleLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, None, None, extra)
+            api.hipDeviceSynchronize()
+
+    seconds = best(20, many) / launches
+    what = "launch to done by hip-python, two calls"
+    return Row(what=what, value=seconds * 1e6, unit="µs", least=10)
+
+
+def _compiled(name: str, folder: Path) -> ctypes.CDLL:
+    """Compile a file of benchmarks/data, and load it."""
+    toolchain, source = find_toolchain(), Path(__file__).parent / "data" / f"{name}.cpp"
+    item, library = folder / f"{name}.o", folder / f"{name}.so"
+    compiled = toolchain.compile_cxx(source, item, flags=("-O2", "-mavx2"))
+    for command in (compiled, toolchain.link_plain([item], library)):
+        run_tool(command, log=folder / f"{name}.log", environment=toolchain.environment())
+    return ctypes.CDLL(str(library))
+
+
+def _addresses(*names: str) -> list[ctypes.c_void_p]:
+    """Where functions of the emulator are."""
+    library = emulator.load()
+    return [ctypes.cast(getattr(library, name), ctypes.c_void_p) for name in names]
+
+
+def _from_c(what: str, note: str, seconds: Callable[[ctypes.CDLL, Small], float]) -> Row:
+    """The least of what a loop in C measures some times."""
+    small = Small.loaded()
+    with tempfile.TemporaryDirectory() as folder:
+        loop = _compiled("launches", Path(folder))
+    loop.launches.restype = loop.launches_by_name.restype = ctypes.c_double
+    times = [seconds(loop, small) for _ in range(1 if "--quick" in sys.argv else 20)]
+    if min(times) < 0:
+        raise SystemExit(emulator.last_error())
+    return Row(what=what, value=1e6 * min(times), unit="µs", least=10, note=note)
+
+
+def latency_by_name_from_c() -> Row:
+    """Measure the same four calls from C: what hip-python adds is the difference."""
+    calls = _addresses(
+        "hipSetDevice", "hipModuleGetFunction", "hipModuleLaunchKernel", "hipDeviceSynchronize"
+    )
+
+    def seconds(loop: ctypes.CDLL, small: Small) -> float:
+        module = ctypes.c_void_p(int(small.module.handle))
+        found: float = loop.launches_by_name(*calls, module, b"small", small.extra, 500)
+        return found
+
+    return _from_c("launch to done from C, four calls", "the same calls", seconds)
+
+
+def latency_from_c(groups: int) -> Row:
     """Measure the two calls that a launch takes, from C, with so many workgroups."""
+    calls = _addresses("hipModuleLaunchKernel", "hipDeviceSynchronize")
 
-    def measure() -> Row:
-        with tempfile.TemporaryDirectory() as folder:
-            module = Module(assemble(Path(folder), {"small": "  s_nop 0\n"}))
-            loop = _loop(Path(folder))
-        function = ok(hip().hipModuleGetFunction(module.handle, b"small"))
-        data, size = np.zeros(64, np.uint32), ctypes.c_size_t(32)
-        words = (ctypes.c_uint64 * 4)(data.ctypes.data, data.ctypes.data)
-        extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(words), 2, ctypes.addressof(size), 3)
-        library = emulator.load()
-        calls = [
-            ctypes.cast(call, ctypes.c_void_p)
-            for call in (library.hipModuleLaunchKernel, library.hipDeviceSynchronize)
-        ]
+    def seconds(loop: ctypes.CDLL, small: Small) -> float:
+        function = ok(hip().hipModuleGetFunction(small.module.handle, b"small"))
         kernel = ctypes.c_void_p(int(function))
-        rounds = 1 if "--quick" in sys.argv else 20
-        times = [loop.launches(*calls, kernel, groups, extra, 500) for _ in range(rounds)]
-        if min(times) < 0:
-            raise SystemExit(emulator.last_error())
-        what = f"launch to done from C, {groups} workgroup{'s' if groups > 1 else ''}"
-        return Row(what=what, value=1e6 * min(times), unit="µs", least=10, note="two calls")
+        found: float = loop.launches(*calls, kernel, groups, small.extra, 500)
+        return found
 
-    return measure
+    what = f"launch to done from C, {groups} workgroup{'s' if groups > 1 else ''}"
+    return _from_c(what, "two calls", seconds)
 
 
 def build() -> Row:
@@ -261,9 +363,12 @@ BENCHMARKS: dict[str, tuple[Callable[[], Row], ...]] = {
     "gemm": (product, numpy_product),
     "attention": (attention,),
     "fp8": (fp8,),
-    "copy": (copy,),
+    "copy": (copy, memory(streaming=False), memory(streaming=True)),
     "plain": tuple(plain(name) for name in CASES),
-    "latency": (latency, latency_from_c(1), latency_from_c(4)),
+    "latency": (
+        *(latency, latency_by_name, latency_of_launch, latency_by_name_from_c),
+        *(partial(latency_from_c, 1), partial(latency_from_c, 4)),
+    ),
     "build": (build,),
 }
 

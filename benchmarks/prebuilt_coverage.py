@@ -39,6 +39,9 @@ GRIDS: Mapping[ck.Op, Mapping[str, Sequence[int]]] = {
     essentials.normalised: _ROWS,
     essentials.layer_normalised: _ROWS,
     essentials.probabilities: _ROWS,
+    essentials.activated: _ROWS,
+    essentials.transposed: _ROWS,
+    essentials.summed: _ROWS,
 }
 
 Stencils = frozenset[str]

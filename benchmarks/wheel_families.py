@@ -4,14 +4,16 @@
 ``python benchmarks/wheel_families.py gfx942`` is for an environment with a wheel that has stencils
 inside, and an empty cache (``CKLANG_CACHE_DIR``); ``benchmarks/first_result.py --wheel`` runs it
 there. The extents and the functions are others than those that the stencils were compiled for. It
-prints the seconds of each call, and those of its fill and of stencils that had to be compiled.
+prints the seconds of each call and of its fills, and fails if anything but a fill was compiled: it
+looks at each process that is started.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -57,6 +59,42 @@ def normalised(x: T[M, K], gain: T[K]) -> T[M, K]:
     return ck.silu(ck.rms_norm(x, gain))
 
 
+@ck.op
+def layer(x: T[M, K], gain: T[K], bias: T[K]) -> T[M, K]:
+    """LayerNorm."""
+    return ck.layer_norm(x, gain, bias)
+
+
+@ck.op
+def weights(x: T[M, K]) -> T[M, K]:
+    """Softmax with a temperature."""
+    return ck.softmax(x * 2.0)
+
+
+@ck.op
+def capped(q: T[B, H, S, D], k: T[B, H, S, D], v: T[B, H, S, D]) -> T[B, H, S, D]:
+    """Attention to everything, with a soft cap."""
+    return ck.attention(q, k, v, score=lambda s: ck.tanh(s * 0.1) * 10.0)
+
+
+@ck.op
+def blended(x: T[M, K], y: T[M, K], z: T[M, K]) -> T[M, K]:
+    """A function of each element."""
+    return ck.relu(x * 0.25 + y) - z
+
+
+@ck.op
+def turned(x: T[M, K]) -> T[K, M]:
+    """A transpose."""
+    return x.T * 2.0
+
+
+@ck.op
+def power(x: T[M, K]) -> T[M]:
+    """Sums of squares."""
+    return ck.sum(x * x, axis=1)
+
+
 def _gated(x: F32, w: F32, gate: F32, skip: F32) -> F32:
     y = x @ w.T + gate
     return np.asarray(y / (1 + np.exp(-y)) * 0.5 + skip)
@@ -86,11 +124,33 @@ def _normalised(x: F32, gain: F32) -> F32:
     return np.asarray(y / (1 + np.exp(-y)))
 
 
+def _layer(x: F32, gain: F32, bias: F32) -> F32:
+    centred = x - x.mean(-1, keepdims=True)
+    spread = np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5)
+    return np.asarray(centred / spread * gain + bias)
+
+
+def _weights(x: F32) -> F32:
+    powers = np.exp(x * 2)
+    return np.asarray(powers / powers.sum(-1, keepdims=True))
+
+
+def _capped(q: F32, k: F32, v: F32) -> F32:
+    powers = np.exp(np.tanh(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]) * 0.1) * 10)
+    return np.asarray(powers / powers.sum(-1, keepdims=True) @ v)
+
+
 _SHAPES: dict[ck.Op, tuple[Callable[..., F32], tuple[tuple[int, ...], ...]]] = {
     gated: (_gated, ((200, 256), (320, 256), (320,), (200, 320))),
     filtered: (_filtered, ((1, 6, 6, 64), (64, 3, 3, 64))),
     sloped: (_sloped, ((1, 2, 70, 64),) * 3 + ((2,),)),
+    capped: (_capped, ((1, 2, 70, 128),) * 3),
     normalised: (_normalised, ((33, 1024), (1024,))),
+    layer: (_layer, ((33, 1024), (1024,), (1024,))),
+    weights: (_weights, ((33, 1024),)),
+    blended: (lambda x, y, z: np.maximum(x * 0.25 + y, 0) - z, ((60, 4096),) * 3),
+    turned: (lambda x: x.T * 2, ((60, 4096),)),
+    power: (lambda x: (x * x).sum(-1), ((1000, 3072),)),
 }
 
 
@@ -115,29 +175,47 @@ def calls(gpu: str) -> Iterator[tuple[ck.Op, str, list[F32], F32]]:
         yield op, dtype, values, expected(*(value.astype(np.float32) for value in values))
 
 
-def main(gpu: str) -> None:
-    """Make each call, and print what it took."""
-    for op, dtype, values, wanted in calls(gpu):
-        start = time.perf_counter()
-        result = op(*values, device=f"emu:{gpu}")
-        seconds = time.perf_counter() - start
-        error = float(np.abs(result.astype(np.float32) - wanted).max() / np.abs(wanted).max())
-        assert error < _TOLERANCE, f"{op.program.name} of {dtype} is wrong by {error}"
-        assert op.last is not None
-        steps = [launch.artifact.steps for launch in op.last.launches]
-        fills, stencils = (sum(_seconds(each, kind) for each in steps) for kind in _STEPS)
-        print(f"{gpu} {op.program.name} {dtype}: {seconds:.2f} s, of which", end=" ")
-        print(f"{fills:.2f} s fill, {stencils:.2f} s stencil", flush=True)
+_FILL_INPUTS = ("c", "ir")
+"""What clang is given of a fill: its C, then that with the stencil's bitcode."""
 
 
-_STEPS = ("fill", "stencil")
+def is_of_a_fill(command: Sequence[str]) -> bool:
+    """Whether a process compiles or links the functions of a kernel.
+
+    Example:
+        >>> is_of_a_fill(["zig", "ld.lld", "-shared"]), is_of_a_fill(["clang", "-x", "hip"])
+        (True, False)
+    """
+    words = list(command)
+    inputs = [after for word, after in pairwise(words) if word == "-x"]
+    return "ld.lld" in words or (bool(inputs) and set(inputs) <= set(_FILL_INPUTS))
 
 
-def _seconds(steps: Mapping[str, Any], kind: str) -> float:
-    step = steps.get(kind, {"cached": True})
-    return 0.0 if step["cached"] else float(step["seconds"])
+def main(gpus: Sequence[str]) -> None:
+    """Make each call on each GPU, and print what it took."""
+    started: list[list[str]] = []
+
+    def see(event: str, values: tuple[Any, ...]) -> None:
+        if event == "subprocess.Popen":
+            started.append(list(map(str, values[1])))
+
+    sys.addaudithook(see)
+    for gpu in gpus:
+        for op, dtype, values, wanted in calls(gpu):
+            started.clear()
+            start = time.perf_counter()
+            result = op(*values, device=f"emu:{gpu}")
+            seconds = time.perf_counter() - start
+            error = float(np.abs(result.astype(np.float32) - wanted).max() / np.abs(wanted).max())
+            assert error < _TOLERANCE, f"{op.program.name} of {dtype} is wrong by {error}"
+            assert op.last is not None
+            steps = [launch.artifact.steps for launch in op.last.launches]
+            fills = sum(float(step["fill"]["seconds"]) for step in steps if "fill" in step)
+            print(f"{gpu} {op.program.name} {dtype}: {seconds:.2f} s, fill {fills:.2f}", end="")
+            print(f" s, {len(started)} processes", flush=True)
+            other = [" ".join(command) for command in started if not is_of_a_fill(command)]
+            assert not other, f"more than a fill was compiled: {other}"
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        main(name)
+    main(sys.argv[1:])

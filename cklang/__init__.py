@@ -22,8 +22,6 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cklang.device.device_array import DeviceArray, empty, synchronize, to_device, to_host
-from cklang.device.packed import Packed, pack
 from cklang.errors import CkError, error
 from cklang.frontend import composites, functions
 from cklang.frontend.composites import *  # noqa: F403 - as those of functions
@@ -40,6 +38,8 @@ from cklang.types import dims, dtype_var
 if TYPE_CHECKING:
     from cklang.build.dask_executor import workers_of
     from cklang.debugger.inside import debug
+    from cklang.device.device_array import DeviceArray, empty, synchronize, to_device, to_host
+    from cklang.device.packed import Packed, pack
     from cklang.exporting import export
     from cklang.families.attention.key import AttentionAlgorithm
     from cklang.families.attention.synthetic import attention_grad_problem, attention_problem
@@ -132,6 +132,13 @@ _LATE: Mapping[str, str] = {
     "vjp_saving": "gradients",
     "workers_of": "build.dask_executor",
     "debug": "debugger.inside",
+    "DeviceArray": "device.device_array",
+    "empty": "device.device_array",
+    "synchronize": "device.device_array",
+    "to_device": "device.device_array",
+    "to_host": "device.device_array",
+    "Packed": "device.packed",
+    "pack": "device.packed",
     "AttentionAlgorithm": "families.attention.key",
     "attention_grad_problem": "families.attention.synthetic",
     "attention_problem": "families.attention.synthetic",

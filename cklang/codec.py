@@ -8,12 +8,10 @@ missing fields and unknown spellings, with the nearest known ones; nothing else 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields, is_dataclass
-from difflib import get_close_matches
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -56,12 +54,16 @@ def _is_left_out(item: Field[Any], value: object) -> bool:
 
 def canonical_digest(data: object) -> str:
     """Return the SHA-256 (hex) of plain data's one JSON form: sorted names, no spaces."""
+    import hashlib
+
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def close(name: object, known: Sequence[str]) -> str:
     """Return the names nearest to ``name``, as text."""
+    from difflib import get_close_matches
+
     return ", ".join(get_close_matches(str(name), known, n=2) or ["(none)"])
 
 

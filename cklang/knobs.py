@@ -36,6 +36,7 @@ __all__ = [
     "PREBUILT",
     "PRESET",
     "PROFILE",
+    "RECORDINGS_NOW",
     "REPORTS",
     "RESIDENT",
     "ROCM_PATH",
@@ -157,6 +158,9 @@ SPECIAL_SANITIZERS = ("range", "numeric", "schedule", "unwritten")
 
 CHECKS_NOW: set[str] = set()
 """Those that the emulator makes now, as :func:`cklang.emulator.sanitize` has set them last."""
+
+RECORDINGS_NOW: list[object] = []
+"""What :func:`cklang.emulator.timing` fills now: the launches of one recording at most."""
 
 ARCH_DIR: Knob[Path | None] = Knob(
     name="CKLANG_ARCH_DIR",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -33,7 +33,7 @@ from cklang.toolchain.paths import cache_root
 from cklang.toolchain.progress import Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from cklang.lowering.places import PlacedFill
@@ -229,17 +229,39 @@ class Builder:
         Raises:
             CkBuildError: B rows, it cannot be built.
         """
-        job = self._job_of(key, source)
-        with Steps("building 1 stencil", 2) as steps, _pool(None, None) as pool:
-            stencil_task = pool.submit(self._step, steps, "stencil", job, self._stencil)
-            host_task = pool.submit(self._step, steps, "host", job, self._host)
-            (stencil, _), (host, _) = stencil_task.result(), host_task.result()
-        return StencilFiles(
-            key=job.key.stencil,
-            source=job.source.stencil,
-            bitcode=stencil.file(_STENCIL),
-            host_shim=host.file(_HOST),
-        )
+        (files,) = self._stencils([self._job_of(key, source)])
+        return files
+
+    def stencils(self, wanted: Sequence[Wanted]) -> list[StencilFiles]:
+        """Return the files of the stencils of ``wanted`` in order; functions are not compiled.
+
+        Raises:
+            CkBuildError: The first failure; the others are its notes.
+        """
+        return self._stencils([self._job(key, functions) for key, functions in wanted])
+
+    def _stencils(self, jobs: Sequence[_Job]) -> list[StencilFiles]:
+        shared = len({digest_of("stencil", job.stencil) for job in jobs})
+        title = f"building {shared} stencil{'s' if shared > 1 else ''}"
+        with Steps(title, 2 * shared) as steps, _pool(None, None) as pool:
+            parts = self._parts(jobs, pool, steps)
+            wait(part for both in parts.values() for part in both)
+        of_jobs = [(job, parts[digest_of("stencil", job.stencil)]) for job in jobs]
+        results = [
+            BuildResult(key=job.key, artifact=None, failure=_first_failure(both))
+            for job, both in of_jobs
+        ]
+        if any(result.failure is not None for result in results):
+            raise failures_together(results)
+        return [
+            StencilFiles(
+                key=job.key.stencil,
+                source=job.source.stencil,
+                bitcode=stencil.result()[0].file(_STENCIL),
+                host_shim=host.result()[0].file(_HOST),
+            )
+            for job, (stencil, host) in of_jobs
+        ]
 
     def entries(self, wanted: Wanted) -> tuple[Entry, ...]:
         """Return a kernel's entries in the store: stencil, host shim and kernel."""
@@ -329,15 +351,10 @@ class Builder:
         The longest stencils come first, and its functions are linked into each as soon as it is
         there, so that no worker idles while there is something to do.
         """
+        parts = self._parts(jobs, pool, steps)
         sharing: dict[str, list[_Job]] = {}
-        for job in sorted(jobs, key=lambda job: -FAMILIES[job.key.family].compile_seconds):
+        for job in jobs:
             sharing.setdefault(digest_of("stencil", job.stencil), []).append(job)
-        parts: dict[str, tuple[_Part, _Part]] = {}
-        for address, (job, *_) in sharing.items():
-            # The longer one first.
-            stencil = pool.submit(self._step, steps, "stencil", job, self._stencil)
-            host = pool.submit(self._step, steps, "host", job, self._host)
-            parts[address] = stencil, host
         fills: list[tuple[_Job, Future[Artifact]]] = []
         failures: dict[int, CkError] = {}
         addresses = {part: address for address, both in parts.items() for part in both}
@@ -358,6 +375,20 @@ class Builder:
             except CkError as failure:
                 failures[id(job)] = failure
         return failures
+
+    def _parts(
+        self, jobs: Sequence[_Job], pool: Executor, steps: Steps
+    ) -> dict[str, tuple[_Part, _Part]]:
+        """Begin each stencil and its host shim, the longest first; return them by its address."""
+        parts: dict[str, tuple[_Part, _Part]] = {}
+        for job in sorted(jobs, key=lambda job: -FAMILIES[job.key.family].compile_seconds):
+            address = digest_of("stencil", job.stencil)
+            if address not in parts:
+                # The longer one first.
+                stencil = pool.submit(self._step, steps, "stencil", job, self._stencil)
+                host = pool.submit(self._step, steps, "host", job, self._host)
+                parts[address] = stencil, host
+        return parts
 
     def _step(
         self,
@@ -475,6 +506,16 @@ class Builder:
             "fill": {"seconds": entry.seconds, "cached": cached},
         }
         return _artifact(entry, cached=cached, steps=report)
+
+
+def _first_failure(parts: Iterable[_Part]) -> CkError | None:
+    """Return what cklang says of a step that failed; whatever else failed is raised."""
+    for part in parts:
+        try:
+            part.result()
+        except CkError as failure:
+            return failure
+    return None
 
 
 def source_of(key: AnyKey, functions: Functions) -> KernelSource:

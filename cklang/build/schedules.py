@@ -35,6 +35,8 @@ class Schedule:
     """What ``explain`` says after the name."""
     flags: tuple[str, ...] = ()
     """What the compiler is told beside what it is always told."""
+    spills_scalars: bool = True
+    """Whether it may spill scalar registers, into lanes of vector registers."""
 
 
 _SPILLS = ", with which it spills more"
@@ -70,10 +72,11 @@ SCHEDULES: tuple[Schedule, ...] = (
 """What is tried in order until nothing spills; else the one with the fewest spills is taken."""
 
 OVERLAPPED = Schedule(
-    name="to overlap instructions",
+    name="for instruction-level parallelism",
     keeps_barriers=True,
     why=", so that masked loads are waited for together",
     flags=("-mllvm", "-amdgpu-sched-strategy=max-ilp"),
+    spills_scalars=False,
 )
 
 
@@ -82,7 +85,7 @@ def schedules(*, overlapped: bool) -> tuple[Schedule, ...]:
 
     Example:
         >>> schedules(overlapped=True)[0].name
-        'to overlap instructions'
+        'for instruction-level parallelism'
     """
     return (OVERLAPPED, *SCHEDULES) if overlapped else SCHEDULES
 

@@ -207,7 +207,7 @@ def link_fill(
 ) -> Step:
     """Fill a stencil with the C of its epilogue and link the code object: ``kernel.hsaco``.
 
-    A kernel that spills vector registers is scheduled again (:mod:`cklang.build.schedules`).
+    A kernel that spills is scheduled again (:mod:`cklang.build.schedules`).
 
     Raises:
         CkInternalError: B011, the function was not inlined into the kernel.
@@ -223,7 +223,10 @@ def link_fill(
         facts = code_object.read(step.file)
         if len(facts.functions) != 1:
             raise error("B011", names=", ".join(facts.functions), log=step.log)
-        spills = sum(kernel.vgpr_spills for kernel in facts.kernels)
+        spills = sum(
+            kernel.vgpr_spills + (0 if schedule.spills_scalars else kernel.sgpr_spills)
+            for kernel in facts.kernels
+        )
         if least is None or spills < least:
             least, chosen = spills, schedule
             step.file.replace(output)

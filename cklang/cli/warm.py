@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """``cklang warm``: compile the emulator and the kernels that everybody needs, in the background.
 
-Products alone and with an epilogue, a convolution, attention with a causal mask, RMSNorm, LayerNorm
-and softmax, of f16 and bf16, and products of 8-bit floats where the GPU has them. With ``--out``
-they are written to a folder that CKLANG_PREBUILT names, or that a wheel takes along.
+Products alone and with an epilogue, a convolution, attention (full and causal, each alone and with
+a score of its own), RMSNorm, LayerNorm, softmax, pointwise functions, transposes and sums of rows,
+of f16 and bf16, and products of 8-bit floats where the GPU has them. With ``--out`` they are
+written to a folder that CKLANG_PREBUILT names, or that a wheel takes along.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def run(options: argparse.Namespace) -> int:
     log.parent.mkdir(parents=True, exist_ok=True)
     words = [word for gpu in gpus for word in ("--gpu", gpu)]
     command = [sys.executable, "-m", f"{__package__}.main", "warm", "--wait", *words]
-    with log.open("wb") as output:
+    # Another one may be writing it; they wait for each other's steps and do none twice.
+    with log.open("ab") as output:
         # It goes on when this process and its terminal are gone, and logs each step.
         process = subprocess.Popen(
             command,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What recorded addresses cost: passes of the LDS for those of its lanes, and lines of a cache.
+// What recorded waves did: how often each line of the listing was executed and by how many lanes, what their
+// addresses cost in the LDS, and which lines of a cache they need.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -57,6 +58,277 @@ void count_passes(Busiest& busiest, const u32* address, const i32* phase, i32 ph
   }
 }
 
+
+struct Memory {
+  u32 place, bytes, segments;
+};
+struct Local {
+  u32 pattern, shift;
+};
+
+// A recorded wave, where `pack` of the emulator's checks/recording.cpp has written it.
+struct Wave {
+  u64 workgroup, number;
+  const u32* stretches;
+  u64 executions;
+  const uint8_t* lanes;
+  const u32* begins;
+  u64 distinct;  // stretches
+  const u32* slots;
+  u64 slot_count;
+  const Local* local;
+  u64 local_count;
+  const u32* patterns;  // rows of 64
+  u64 pattern_words;
+  const Memory* memory;
+  u64 accesses;
+  const u64* segments;
+  u64 segment_count;
+
+  u64 length_of(u32 stretch) const { return (stretch + 1 < distinct ? begins[stretch + 1] : slot_count) - begins[stretch]; }
+};
+
+const uint8_t* number(const uint8_t* at, u64& value) {
+  memcpy(&value, at, sizeof value);
+  return at + sizeof value;
+}
+
+template <class T>
+const uint8_t* array(const uint8_t* at, const T*& values, u64& count, u64 each = sizeof(T)) {
+  at = number(at, count);
+  values = reinterpret_cast<const T*>(at);
+  return at + (count * each + 7) / 8 * 8;
+}
+
+// Reads a wave and returns where the next one is.
+const uint8_t* read_wave(const uint8_t* at, Wave& wave) {
+  u64 lanes = 0, shown = 0;
+  const uint8_t* skipped = nullptr;
+  at = number(number(at, wave.workgroup), wave.number);
+  at = array(at, wave.stretches, wave.executions);
+  at = array(at, wave.lanes, lanes);
+  at = array(at, wave.begins, wave.distinct);
+  at = array(at, wave.slots, wave.slot_count);
+  at = array(at, wave.local, wave.local_count);
+  at = array(at, wave.patterns, wave.pattern_words);
+  at = array(at, wave.memory, wave.accesses);
+  at = array(at, wave.segments, wave.segment_count);
+  return array(at, skipped, shown, 24);
+}
+
+}  // namespace
+
+// A line of the listing, `LINE_COLUMNS` of native.py.
+struct Line {
+  i32 width;  // of its accesses to the LDS, a number in the table of widths; -1: it is none of the LDS
+  i32 reads;
+  i32 busy;
+};
+
+// How accesses to the LDS of one width are served, `WIDTH_COLUMNS` of native.py.
+struct Width {
+  i32 banks, words, lanes, phases;
+  i32 phase[kLanes];
+};
+
+struct Listing {
+  const i32* line_of;  // of each dword of the code
+  const Line* lines;
+  const Width* widths;
+};
+
+namespace {
+
+// What the LDS does for the operations of a wave: each way of an instruction to access it is looked at once.
+class LocalCosts {
+ public:
+  struct Cost {
+    i32 cycles = -1, conflicts = 0;
+  };
+  LocalCosts(const Wave& wave, const Listing& listing) : wave_(wave), listing_(listing) {}
+  ~LocalCosts() { free(known_); }
+  LocalCosts(const LocalCosts&) = delete;
+  LocalCosts& operator=(const LocalCosts&) = delete;
+
+  // Whether there is memory, and every operation has addresses.
+  bool begin() {
+    if (wave_.local_count == 0) return true;
+    const u64 kinds = wave_.pattern_words / kLanes * kShifts;
+    known_ = static_cast<Cost*>(malloc(kinds * sizeof(Cost)));
+    if (known_ == nullptr) return false;
+    for (u64 n = 0; n < kinds; ++n) known_[n] = Cost{};
+    return true;
+  }
+  // Of an operation at a line of the listing.
+  const Cost& of(const Local& operation, i32 line) {
+    const u32 further = operation.shift % kShifts;
+    Cost& cost = known_[operation.pattern * kShifts + further];
+    if (cost.cycles < 0) look_at(wave_.patterns + kLanes * operation.pattern, further, listing_.lines[line], cost);
+    return cost;
+  }
+
+ private:
+  static constexpr u32 kShifts = 48;  // a multiple of the width of each access, in bytes
+
+  void look_at(const u32* pattern, u32 further, const Line& line, Cost& cost) {
+    const Width& width = listing_.widths[line.width];
+    u32 address[kLanes];
+    i32 enabled = 0;
+    for (i32 lane = 0; lane < kLanes; ++lane) {
+      address[lane] = pattern[lane] == kDisabled ? kDisabled : pattern[lane] + further;
+      enabled += pattern[lane] != kDisabled;
+    }
+    i64 passes[kLanes] = {};
+    count_passes(busiest_, address, width.phase, width.phases, width.banks, width.words, passes);
+    i64 total = 0;
+    for (i32 n = 0; n < width.phases; ++n) total += passes[n];
+    const i64 phases = (enabled + width.lanes - 1) / width.lanes, more = total > phases ? total - phases : 0;
+    // What is read returns while the banks serve the next phase, so passes of a read cost what they take longer
+    // than the return; those of writes and atomics come on top.
+    const i64 returned = phases + more > line.busy ? phases + more : line.busy;
+    cost.conflicts = static_cast<i32>(more);
+    cost.cycles = static_cast<i32>(line.reads != 0 ? returned : line.busy + more);
+  }
+
+  const Wave& wave_;
+  const Listing& listing_;
+  Cost* known_ = nullptr;
+  Busiest busiest_;
+};
+
+i32 first_line(const Wave& wave, const Listing& listing, u32 stretch) { return listing.line_of[wave.slots[wave.begins[stretch]]]; }
+
+// Whether each operation of the LDS that a wave executed has addresses.
+bool has_addresses(const Wave& wave, const Listing& listing) {
+  u64 executed = 0;
+  for (u64 n = 0; n < wave.executions; ++n) executed += listing.lines[first_line(wave, listing, wave.stretches[n])].width >= 0;
+  return executed == wave.local_count;
+}
+
+// The lines of a cache that drops the one which was used longest ago.
+class Recent {
+ public:
+  explicit Recent(u64 capacity) : capacity_(capacity), held_(static_cast<u64*>(malloc(capacity * sizeof(u64)))) {}
+  ~Recent() { free(held_); }
+  Recent(const Recent&) = delete;
+  Recent& operator=(const Recent&) = delete;
+  bool works() const { return held_ != nullptr; }
+  void clear() { used_ = 0; }
+  bool hit(u64 line) {
+    u64 at = 0;
+    while (at < used_ && held_[at] != line) ++at;
+    const bool found = at < used_;
+    if (!found && used_ < capacity_) ++used_;
+    else if (!found) --at;
+    memmove(held_ + 1, held_, at * sizeof(u64));
+    held_[0] = line;
+    return found;
+  }
+
+ private:
+  const u64 capacity_;
+  u64 used_ = 0;
+  u64* held_;
+};
+
+// Numbers with a value each, which begins as 0.
+class Numbers {
+ public:
+  Numbers() = default;
+  ~Numbers() { free(held_); }
+  Numbers(const Numbers&) = delete;
+  Numbers& operator=(const Numbers&) = delete;
+  // The value of a number; null: there is no memory.
+  u64* at(u64 number) {
+    if ((held_ == nullptr || 2 * used_ >= u64{1} << bits_) && !grow()) return nullptr;
+    Entry& entry = find(held_, bits_, number + 1);
+    if (entry.key == 0) {
+      entry.key = number + 1;
+      ++used_;
+    }
+    return &entry.value;
+  }
+
+ private:
+  struct Entry {
+    u64 key, value;  // key 0: none
+  };
+  static Entry& find(Entry* held, u32 bits, u64 key) {
+    u64 at = key * 0x9E3779B97F4A7C15u >> (64 - bits);
+    while (held[at].key != 0 && held[at].key != key) at = (at + 1) & ((u64{1} << bits) - 1);
+    return held[at];
+  }
+  bool grow() {
+    const u32 bits = held_ == nullptr ? 10 : bits_ + 2;
+    auto* const larger = static_cast<Entry*>(calloc(size_t{1} << bits, sizeof(Entry)));
+    if (larger == nullptr) return false;
+    for (u64 n = 0; held_ != nullptr && n < u64{1} << bits_; ++n) {
+      if (held_[n].key != 0) find(larger, bits, held_[n].key) = held_[n];
+    }
+    free(held_);
+    held_ = larger;
+    bits_ = bits;
+    return true;
+  }
+  Entry* held_ = nullptr;
+  u32 bits_ = 0;
+  u64 used_ = 0;
+};
+
+u64 eighth_of_octave(u64 value) {  // of 1 and more
+  const u64 octave = 63 - static_cast<u64>(__builtin_clzll(value));
+  return 8 * octave + (octave >= 3 ? value >> (octave - 3) & 7 : (value << (3 - octave)) & 7);
+}
+
+// Several L2 caches, each of which keeps what it was asked for.
+class BehindL1 {
+ public:
+  BehindL1(i64* counts, i64* again) : counts_(counts), again_(again) {}
+  // False: there is no memory.
+  bool ask(u64 line, u64 l2, uint8_t kind) {
+    u64* const last = lines_.at(line << kBits | l2);
+    if (last == nullptr) return false;
+    ++asked_[l2];
+    if (*last == 0) ++counts_[kind == 3 ? 0 : kind == 2 ? 1 : 2];
+    else if (kind == 3) ++again_[eighth_of_octave(asked_[l2] - *last)];
+    *last = asked_[l2];
+    return true;
+  }
+  bool write(u64 segment, u64 l2) {
+    u64* const known = segments_.at(segment << kBits | l2);
+    if (known == nullptr) return false;
+    counts_[3] += (*known)++ == 0;
+    return true;
+  }
+
+ private:
+  static constexpr u32 kBits = 6;
+  i64 *counts_, *again_;
+  u64 asked_[1 << kBits] = {};
+  Numbers lines_, segments_;
+};
+
+// Calls `visit` with the lines of an access, in the order of their numbers, each once.
+template <class Visit>
+bool each_line(const u64* segments, u64 count, u64 per_line, Visit visit) {
+  constexpr u64 kMost = 256;
+  u64 some[kMost], distinct = 0;
+  u64* const lines = count <= kMost ? some : static_cast<u64*>(malloc(count * sizeof(u64)));
+  if (lines == nullptr) return false;
+  for (u64 n = 0; n < count; ++n) {
+    const u64 line = segments[n] / per_line;
+    u64 at = distinct;
+    while (at > 0 && lines[at - 1] > line) --at;
+    if (at > 0 && lines[at - 1] == line) continue;
+    memmove(lines + at + 1, lines + at, (distinct - at) * sizeof(u64));
+    lines[at] = line;
+    ++distinct;
+  }
+  for (u64 n = 0; n < distinct; ++n) visit(lines[n]);
+  if (lines != some) free(lines);
+  return true;
+}
+
 }  // namespace
 
 /// The passes of LDS instructions, [instruction, phase], as `pass_counts` of `lds.py` describes them.
@@ -66,40 +338,184 @@ extern "C" void ck_lds_passes(const u32* address, i64 count, const i32* phase, i
   for (i64 n = 0; n < count; ++n) count_passes(busiest, address + kLanes * n, phase, phases, banks, words, passes + phases * n);
 }
 
-/// Lines that are not in a cache which drops the line used longest ago. Access n reads the lines of
-/// segments[begin[n]] and the `count[n]` behind, in the order of their numbers, each once.
-/// @return how many, or -1 if there is no memory.
-extern "C" i64 ck_missed_lines(const u64* segments, const i64* begin, const i64* count, i64 accesses, i64 per_line,
-                               i64 capacity) {
-  i64 widest = 1;
-  for (i64 n = 0; n < accesses; ++n) widest = count[n] > widest ? count[n] : widest;
-  auto* held = static_cast<u64*>(calloc(static_cast<size_t>(capacity + widest), sizeof(u64)));
-  if (held == nullptr) return -1;
-  u64* lines = held + capacity;
-  i64 missed = 0, used = 0;  // held[0] is the line that was used last
-  for (i64 n = 0; n < accesses; ++n) {
-    i64 distinct = 0;
-    for (i64 i = 0; i < count[n]; ++i) {
-      const u64 line = segments[begin[n] + i] / static_cast<u64>(per_line);
-      i64 at = distinct;
-      while (at > 0 && lines[at - 1] > line) --at;
-      if (at > 0 && lines[at - 1] == line) continue;
-      memmove(lines + at + 1, lines + at, static_cast<size_t>(distinct - at) * sizeof(u64));
-      lines[at] = line;
-      ++distinct;
+/// The head of each wave: where it begins, its workgroup, its number in that, the instructions that it executed, and
+/// its accesses to global memory, [wave, 5].
+extern "C" void ck_heads(const uint8_t* packed, i64 count, i64* heads) {
+  const uint8_t* at = packed;
+  for (i64 n = 0; n < count; ++n) {
+    Wave wave;
+    const i64 begin = at - packed;
+    at = read_wave(at, wave);
+    u64 executed = 0;
+    for (u64 each = 0; each < wave.executions; ++each) executed += wave.length_of(wave.stretches[each]);
+    const u64 head[] = {static_cast<u64>(begin), wave.workgroup, wave.number, executed, wave.accesses};
+    for (const u64 fact : head) *heads++ = static_cast<i64>(fact);
+  }
+}
+
+/// Adds what waves did to `sums`, [column, line]: executions, lanes, accesses to global memory, their bytes and
+/// segments, conflicts and cycles of the LDS. `access_lines` becomes the line of each access, wave after wave.
+/// @return 0, or -1 if there is no memory.
+extern "C" i64 ck_sums(const uint8_t* packed, i64 count, const Listing* listing, i64 lines, double* sums, i32* access_lines) {
+  double* const column[] = {sums, sums + lines, sums + 2 * lines, sums + 3 * lines, sums + 4 * lines, sums + 5 * lines, sums + 6 * lines};
+  for (i64 n = 0; n < count; ++n) {
+    Wave wave;
+    packed = read_wave(packed, wave);
+    LocalCosts costs(wave, *listing);
+    const bool local = wave.local_count != 0 && has_addresses(wave, *listing);
+    // Of each stretch: executions, lanes, its instructions, whether it accesses the LDS.
+    struct Each {
+      u64 executions, lanes, length;
+      i32 line;
+      bool local;
+    };
+    auto* const each = static_cast<Each*>(calloc(wave.distinct + 1, sizeof(Each)));
+    if (each == nullptr || !costs.begin()) {
+      free(each);
+      return -1;
     }
-    for (i64 i = 0; i < distinct; ++i) {
-      i64 at = 0;
-      while (at < used && held[at] != lines[i]) ++at;
-      if (at == used) {
-        ++missed;
-        if (used < capacity) ++used;
-        else --at;
+    for (u32 stretch = 0; stretch < wave.distinct; ++stretch) {
+      each[stretch].length = wave.length_of(stretch);
+      each[stretch].line = first_line(wave, *listing, stretch);
+      each[stretch].local = local && listing->lines[each[stretch].line].width >= 0;
+    }
+    const Local* operation = wave.local;
+    const Memory *access = wave.memory, *const last = wave.memory + wave.accesses;
+    u64 place = 0;
+    for (u64 at = 0; at < wave.executions; ++at) {
+      Each& stretch = each[wave.stretches[at]];
+      ++stretch.executions;
+      stretch.lanes += wave.lanes[at];
+      if (access != last && access->place == place) {
+        column[2][stretch.line] += 1;
+        column[3][stretch.line] += access->bytes;
+        column[4][stretch.line] += access->segments;
+        *access_lines++ = stretch.line;
+        ++access;
       }
-      memmove(held + 1, held, static_cast<size_t>(at) * sizeof(u64));
-      held[0] = lines[i];
+      if (stretch.local) {
+        const LocalCosts::Cost& cost = costs.of(*operation++, stretch.line);
+        column[5][stretch.line] += cost.conflicts;
+        column[6][stretch.line] += cost.cycles;
+      }
+      place += stretch.length;
+    }
+    for (u32 stretch = 0; stretch < wave.distinct; ++stretch) {
+      for (u64 at = 0; at < each[stretch].length; ++at) {
+        const i32 line = listing->line_of[wave.slots[wave.begins[stretch] + at]];
+        column[0][line] += static_cast<double>(each[stretch].executions);
+        column[1][line] += static_cast<double>(each[stretch].lanes);
+      }
+    }
+    free(each);
+  }
+  return 0;
+}
+
+/// What one wave executed: the line of each instruction, and the cycles of the LDS where it takes other than those of
+/// the listing, else -1.
+/// @return 1 if its operations of the LDS have addresses, else 0; -1 if there is no memory.
+extern "C" i64 ck_stream(const uint8_t* packed, const Listing* listing, i32* line, i32* cycles) {
+  Wave wave;
+  read_wave(packed, wave);
+  LocalCosts costs(wave, *listing);
+  if (!costs.begin()) return -1;
+  const bool local = has_addresses(wave, *listing);
+  const Local* operation = wave.local;
+  for (u64 at = 0; at < wave.executions; ++at) {
+    const u32 stretch = wave.stretches[at];
+    const u64 length = wave.length_of(stretch);
+    const u32* const slots = wave.slots + wave.begins[stretch];
+    for (u64 n = 0; n < length; ++n) line[n] = listing->line_of[slots[n]];
+    for (u64 n = 0; n < length; ++n) cycles[n] = -1;
+    if (local && listing->lines[*line].width >= 0) *cycles = costs.of(*operation++, *line).cycles;
+    line += length;
+    cycles += length;
+  }
+  return local;
+}
+
+/// What the L1 caches of workgroups ask the L2 for: lines read, segments written and changed by atomics. Waves of a
+/// workgroup are `begins[n]` of `packed`, up to where the workgroup ends in `ends`; they take turns of one access.
+/// `kinds` is that of each access, from `first[n]` on: 0 scalar, 1 atomic, 2 write, 3 read. With `l2`, the number of
+/// the L2 behind each workgroup, `requests` goes on with the lines that are new to their L2, read, written and changed,
+/// and the segments that are written or changed, each once; `again` counts lines that are read again from an L2, by
+/// how many it was asked for since: eight entries an octave.
+/// @return 0, or -1 if there is no memory.
+extern "C" i64 ck_requests(const uint8_t* packed, const i64* begins, const i64* first, const i64* ends, const i64* l2, i64 groups,
+                           const uint8_t* kinds, i64 per_line, i64 capacity, i64* requests, i64* again) {
+  Recent l1(static_cast<u64>(capacity));
+  BehindL1 behind(requests + 3, again);
+  if (!l1.works()) return -1;
+  i64 begin = 0;
+  for (i64 group = 0; group < groups; begin = ends[group++]) {
+    const i64 count = ends[group] - begin;
+    auto* const waves = static_cast<Wave*>(malloc(static_cast<size_t>(count) * sizeof(Wave)));
+    if (waves == nullptr) return -1;
+    u64 turns = 0;
+    for (i64 n = 0; n < count; ++n) {
+      read_wave(packed + begins[begin + n], waves[n]);
+      turns = waves[n].accesses > turns ? waves[n].accesses : turns;
+    }
+    l1.clear();
+    const u64 place = l2 == nullptr ? 0 : static_cast<u64>(l2[group]);
+    bool enough = true;
+    for (u64 turn = 0; turn < turns && enough; ++turn) {
+      for (i64 n = 0; n < count; ++n) {
+        Wave& wave = waves[n];
+        if (turn >= wave.accesses) continue;
+        const u64* const segments = wave.segments;
+        const u32 size = wave.memory[turn].segments;
+        wave.segments += size;
+        const uint8_t kind = kinds[first[begin + n] + static_cast<i64>(turn)];
+        const bool reads = kind == 3;
+        if (kind == 0) continue;
+        if (!reads) requests[kind == 2 ? 1 : 2] += size;
+        if (!reads && l2 == nullptr) continue;
+        enough &= each_line(segments, size, static_cast<u64>(per_line), [&](u64 line) {
+          if (reads && l1.hit(line)) return;
+          requests[0] += reads;
+          if (l2 != nullptr) enough &= behind.ask(line, place, kind);
+        });
+        for (u32 each = 0; !reads && each < size; ++each) enough &= behind.write(segments[each], place);
+      }
+    }
+    free(waves);
+    if (!enough) return -1;
+  }
+  return 0;
+}
+
+/// The segments that waves access, each counted once; -1 if there is no memory.
+extern "C" i64 ck_distinct(const uint8_t* packed, i64 count) {
+  u64 most = 0;
+  const uint8_t* at = packed;
+  Wave wave;
+  for (i64 n = 0; n < count; ++n) {
+    at = read_wave(at, wave);
+    most += wave.segment_count;
+  }
+  u32 bits = 4;
+  while (u64{1} << bits < 2 * most) ++bits;
+  auto* const table = static_cast<u64*>(calloc(size_t{1} << bits, sizeof(u64)));  // 0: none
+  if (table == nullptr) return -1;
+  i64 distinct = 0;
+  at = packed;
+  for (i64 n = 0; n < count; ++n) {
+    at = read_wave(at, wave);
+    for (u64 s = 0; s < wave.segment_count; ++s) {
+      const u64 key = wave.segments[s] + 1;
+      u64 place = key * 0x9E3779B97F4A7C15u >> (64 - bits);
+      while (table[place] != 0 && table[place] != key) place = (place + 1) & ((u64{1} << bits) - 1);
+      distinct += table[place] == 0;
+      table[place] = key;
     }
   }
-  free(held);
-  return missed;
+  free(table);
+  return distinct;
+}
+
+/// Adds to each line's `sums` the values of its executions.
+extern "C" void ck_add_by_line(const i32* line, const i32* values, i64 count, double* sums) {
+  for (i64 n = 0; n < count; ++n) sums[line[n]] += values[n];
 }

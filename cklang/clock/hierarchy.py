@@ -133,6 +133,10 @@ class Levels:
     cycles_far: float
     cycles_stored: float
     """Of the L1, for a line that a store fills only in part."""
+    memory_share: float = 0.0
+    """Share of the lines behind the L2 that are in memory, not in the last-level cache."""
+    memory_cycles: float = 0.0
+    """Between two lines from memory, at this compute unit's share of the rate."""
 
 
 def levels_of(
@@ -185,6 +189,8 @@ def levels_of(
         cycles_l2=line * active / constants["rate_l2"],
         cycles_far=line * active * missed,
         cycles_stored=line / 256 * constants["store_cycles_256"],
+        memory_share=1 - hit,
+        memory_cycles=line * active / constants["rate_memory"],
     )
 
 
@@ -294,6 +300,10 @@ class MemoryCosts:
     """-1: as the instruction's."""
     path: Words
     """Of the way to the L2 and behind it, in parts of a cycle (``SCALE``)."""
+    behind: Floats
+    """The probability that a load waits for memory."""
+    memory: Floats
+    """Lines that a load brings from memory."""
 
 
 class _Unit:
@@ -308,24 +318,30 @@ class _Unit:
         self._last: dict[Hashable, int] = {}
         self._arguments: int | None = None
 
-    def cost(self, kind: str, segments: Sequence[int], group: int) -> tuple[float, float]:
-        """Return latency and cycles of the path of one access."""
+    def cost(self, kind: str, segments: Sequence[int], group: int) -> tuple[float, ...]:
+        """Return what one access costs: latency, cycles of the path, ``behind``, ``memory``."""
         if kind == "scalar":
-            return max(map(self._scalar_latency, segments), default=0.0), 0.0
+            return max(map(self._scalar_latency, segments), default=0.0), 0.0, 0.0, 0.0
         per_line = self.levels.line_bytes // SEGMENT_BYTES
         lines = dict.fromkeys(segment // per_line for segment in segments)
         names = [line if line in self._shared else (group, line) for line in lines]
         if kind == "store":
             path = self._path([self._far(name, 1.0) for name in names])
             filled = len(segments) / max(1, len(lines) * per_line)
-            return self.levels.latency_l2, filled * path
+            return self.levels.latency_l2, filled * path, 0.0, 0.0
         missed = [name for name in names if not self._l1.hit(name)]
         if not missed:
-            return self.levels.latency_l1, 0.0
+            return self.levels.latency_l1, 0.0, 0.0, 0.0
         far = [self._far(name, self.levels.far_share) for name in missed]
         none_far = prod(1 - share for share in far)
         near, behind = self.levels.latency_l2, self.levels.latency_far
-        return near * none_far + behind * (1 - none_far), self._path(far)
+        share = self.levels.memory_share
+        return (
+            near * none_far + behind * (1 - none_far),
+            self._path(far),
+            (1 - none_far) * share,
+            sum(far) * share,
+        )
 
     def _path(self, far: Sequence[float]) -> float:
         return max(len(far) * self.levels.cycles_l2, sum(far) * self.levels.cycles_far)
@@ -414,7 +430,7 @@ def memory_costs(
     for begin in range(0, count, resident):
         numbers = range(begin, min(begin + resident, count))
         waves = [(number, wave) for number in numbers for wave in groups[number % len(groups)]]
-        rows: list[list[tuple[float, float]]] = [[] for _ in waves]
+        rows: list[list[tuple[float, ...]]] = [[] for _ in waves]
         for turn in range(max((len(wave.kind) for _, wave in waves), default=0)):
             for row, (number, wave) in zip(rows, waves, strict=True):
                 if turn < len(wave.kind):
@@ -428,10 +444,10 @@ def memory_costs(
 
 
 def _costs(
-    row: Sequence[tuple[float, float]], wave: tuple[int, Accesses], levels: Levels
+    row: Sequence[tuple[float, ...]], wave: tuple[int, Accesses], levels: Levels
 ) -> MemoryCosts:
     accesses = wave[1]
-    table = np.array(row, dtype=np.float64).reshape(-1, 2)
+    table = np.array(row, dtype=np.float64).reshape(-1, 4)
     cycles = [
         _address_cycles(kind, each, levels)
         for kind, each in zip(accesses.kind, accesses.segments, strict=True)
@@ -441,6 +457,8 @@ def _costs(
         np.array(cycles, np.int32),
         table[:, 0].round().astype(np.int32),
         (table[:, 1] * SCALE).round().astype(np.int32),
+        table[:, 2],
+        table[:, 3],
     )
 
 

@@ -18,11 +18,12 @@ import numpy.typing as npt
 from cklang.arch import ArchSpec
 from cklang.clock.constants import ClockConstants
 from cklang.clock.hierarchy import Accesses, accesses_of
-from cklang.clock.instruction import Instruction, lane_bytes
-from cklang.clock.launch_memory import LaunchExtent, with_memory
-from cklang.clock.lds import pass_counts, width_of
+from cklang.clock.instruction import Instruction
+from cklang.clock.launch_memory import LaunchExtent, MemoryTraffic, with_memory
 from cklang.clock.memory import of_launch
 from cklang.clock.native import UNITS
+from cklang.clock.records import RecordSums, WaveHeads, heads_of, stream_of, sums_of
+from cklang.clock.sampling import differ, executed_of
 from cklang.clock.waves import (
     Program,
     TimedUnit,
@@ -33,20 +34,18 @@ from cklang.clock.waves import (
     without,
 )
 from cklang.emulator.library import disassemble
-from cklang.emulator.recording import DISABLED, RecordedLaunch, RecordedWave, shifted
+from cklang.emulator.recording import RecordedLaunch
 from cklang.forks import cached_property
 from cklang.memo import BoundedMemo
 
 __all__ = [
     "LaunchDetail",
     "LaunchTime",
-    "LdsUse",
     "all_rounds",
     "cycles_without",
     "instruction_of",
     "launch_detail",
     "launch_time",
-    "lds_uses",
     "time_of",
     "unknown_shares",
 ]
@@ -152,7 +151,7 @@ def instruction_of(text: str, address: int = 0) -> Instruction:
     return Instruction(op, tuple(_REGISTER.findall(rest)), remark, address)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CodeListing:
     """The instructions of a code object's text section."""
 
@@ -160,6 +159,22 @@ class CodeListing:
     instructions: Sequence[Instruction]
     line_of: npt.NDArray[np.int32]
     """The line of each dword of the code; -1 inside of an instruction."""
+
+    @cached_property
+    def ops(self) -> tuple[str, ...]:
+        """The operations of its instructions, each once."""
+        return tuple(dict.fromkeys(instruction.op for instruction in self.instructions))
+
+    @cached_property
+    def addresses(self) -> npt.NDArray[np.int64]:
+        """Where each instruction is in the text section, in bytes, [line]."""
+        return np.array([instruction.address for instruction in self.instructions], np.int64)
+
+    @cached_property
+    def op_of(self) -> npt.NDArray[np.int64]:
+        """The operation of each line, an index of ``ops``."""
+        number = {op: at for at, op in enumerate(self.ops)}
+        return np.array([number[instruction.op] for instruction in self.instructions], np.int64)
 
 
 def listing_of(launch: RecordedLaunch, gpu: str) -> CodeListing:
@@ -233,113 +248,6 @@ def _program_of(
     return prog
 
 
-@dataclass(frozen=True, slots=True)
-class LdsUse:
-    """The LDS operations of a wave that have addresses."""
-
-    place: npt.NDArray[np.int64]
-    """Of each among the instructions that the wave executed, [operation]."""
-    line: npt.NDArray[np.int32]
-    """Of the listing, [operation]."""
-    cycles: npt.NDArray[np.int64]
-    """Of the LDS, with conflicts, [operation]."""
-    conflicts: npt.NDArray[np.int64]
-    """Passes beyond one a phase, [operation]."""
-
-
-def lds_uses(
-    waves: Sequence[RecordedWave],
-    line_of: npt.NDArray[np.int32],
-    prog: Program,
-    listing: Sequence[Instruction],
-) -> list[LdsUse | None]:
-    """Return what the LDS does for each wave; None where addresses lack.
-
-    Args:
-        waves: What was recorded.
-        line_of: The line of the listing of each dword of the code.
-        prog: The costs.
-        listing: The instructions.
-    """
-    is_lds = prog.unit == UNITS.index("lds")
-    first = [line_of[wave.first_slots] for wave in waves]
-    runs = [np.flatnonzero(is_lds[line]) for line in first]
-    places = [wave.starts[run] for wave, run in zip(waves, runs, strict=True)]
-    kept = [
-        at
-        for at, (place, wave) in enumerate(zip(places, waves, strict=True))
-        if len(place) == len(wave.lds)
-    ]
-    uses: list[LdsUse | None] = [None] * len(waves)
-    if not kept:
-        return uses
-    line = np.concatenate([first[at][runs[at]] for at in kept])
-    sizes = np.array([len(waves[at].patterns) for at in kept], np.int64)
-    before = np.repeat(np.cumsum(sizes) - sizes, [len(places[at]) for at in kept])
-    lds = np.concatenate([waves[at].lds for at in kept])
-    patterns = np.concatenate([waves[at].patterns for at in kept])
-    cycles, conflicts = _lds_cycles(line, lds[:, 0] + before, lds[:, 1], patterns, prog, listing)
-    begin = 0
-    for at in kept:
-        end = begin + len(places[at])
-        uses[at] = LdsUse(places[at], line[begin:end], cycles[begin:end], conflicts[begin:end])
-        begin = end
-    return uses
-
-
-def _lds_cycles(
-    line: npt.NDArray[np.int32],
-    pattern: npt.NDArray[np.int64],
-    shift: npt.NDArray[np.uint32],
-    patterns: npt.NDArray[np.uint32],
-    prog: Program,
-    listing: Sequence[Instruction],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return cycles and conflicts of LDS operations, [operation], from their lanes' addresses.
-
-    A pattern belongs to one instruction. Lanes that access it a multiple of the access's width
-    further on take as long. What is read returns while the banks serve the next phase, so passes
-    of a read cost what they take longer than the return; those of writes and atomics come on top.
-    """
-    key = pattern * _SHIFTS + shift % _SHIFTS
-    cycles = np.zeros(len(patterns) * _SHIFTS, np.int64)
-    conflicts = np.zeros(len(cycles), np.int64)
-    cycles[key] = 1
-    kinds = np.flatnonzero(cycles)
-    line_of_pattern = np.zeros(len(patterns), np.int32)
-    line_of_pattern[pattern] = line
-    line_of_kind = line_of_pattern[kinds // _SHIFTS]
-    enabled = np.count_nonzero(patterns != DISABLED, axis=1)
-    for number in np.unique(line_of_kind):
-        of_line = kinds[line_of_kind == number]
-        which, further = of_line // _SHIFTS, (of_line % _SHIFTS).astype(np.uint32)
-        op = listing[number].op
-        direction = "write" if re.match(r"ds_(write|store)", op) else "read"
-        width = width_of(prog.constants, direction, lane_bytes(op))
-        passes = pass_counts(width, shifted(patterns[which], further)).sum(1)
-        phases = -(-enabled[which] // width.lanes)
-        further_passes = np.maximum(0, passes - phases)
-        busy = prog.ops[number].busy
-        returned = np.maximum(busy, phases + further_passes)
-        is_read = re.match(r"ds_(read|load)", op)
-        conflicts[of_line] = further_passes
-        cycles[of_line] = returned if is_read else busy + further_passes
-    return cycles[key], conflicts[key]
-
-
-_SHIFTS = 48
-"""A multiple of the width of each access to the LDS, in bytes."""
-
-
-def _in_stream(use: LdsUse | None, count: int) -> npt.NDArray[np.int32] | None:
-    """Return the cycles of each of ``count`` instructions; None where addresses lack."""
-    if use is None:
-        return None
-    cycles = np.full(count, -1, np.int32)
-    cycles[use.place] = use.cycles
-    return cycles
-
-
 @dataclass(frozen=True, kw_only=True)
 class LaunchDetail:
     """A launch and the compute unit on which some of its workgroups are timed, when asked for."""
@@ -347,13 +255,9 @@ class LaunchDetail:
     launch: RecordedLaunch
     spec: ArchSpec
     prog: Program
-    listing: Sequence[Instruction]
-    texts: Sequence[str]
-    """The assembly text of each line."""
-    line_of: npt.NDArray[np.int32]
-    """The line of each dword of the code; -1 inside of an instruction."""
-    lds: Sequence[LdsUse | None]
-    """What the LDS does for each recorded wave."""
+    code: CodeListing
+    heads: WaveHeads
+    """Of the recorded waves."""
     footprint: int
     """Bytes of the launch's operands."""
     detailed: int
@@ -367,31 +271,94 @@ class LaunchDetail:
     differ: bool = False
     """Whether some recorded workgroups do more than others, as those of causal attention."""
 
+    @property
+    def listing(self) -> Sequence[Instruction]:
+        """The instructions of the code object."""
+        return self.code.instructions
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The assembly text of each line."""
+        return self.code.texts
+
+    @property
+    def line_of(self) -> npt.NDArray[np.int32]:
+        """The line of each dword of the code; -1 inside of an instruction."""
+        return self.code.line_of
+
+    @cached_property
+    def sums(self) -> RecordSums:
+        """What the recorded waves did, by line of the listing."""
+        return sums_of(self.launch.waves, self.heads, self.line_of, self.prog)
+
     @cached_property
     def streams(self) -> Sequence[WaveStream]:
         """The waves of the compute unit."""
-        groups = waves_of_groups(self.launch)
+        return self._settled[0]
+
+    @cached_property
+    def unit(self) -> TimedUnit:
+        """When they execute what."""
+        return self._settled[1]
+
+    @cached_property
+    def _settled(self) -> tuple[Sequence[WaveStream], TimedUnit]:
+        """The waves and their times, while memory is as busy as they keep it.
+
+        The longer loads wait, the less busy is memory. Sought is the load that leads to itself,
+        between one that leads to more (none) and one that leads to less (that of no queue).
+        """
+        traffic = self._traffic()
+        streams = traffic.streams
+        unit = run_unit(self.prog, streams)
+        low, high = 0.0, traffic.load(_end(unit))
+        while traffic.waits(high) - traffic.waits(low) > _SHORT_WAIT:
+            tried = (low + high) / 2 if low else _FIRST_GUESS * high
+            streams = traffic.busy(tried)
+            unit = run_unit(self.prog, streams)
+            reached = traffic.load(_end(unit))
+            if abs(reached - tried) < _NEAR:
+                break
+            low, high = (tried, high) if reached > tried else (low, tried)
+        return streams, unit
+
+    def _traffic(self) -> MemoryTraffic:
+        groups = self.heads.groups
         if self.differ:
-            groups = _spread(groups, _executed(groups, self.launch.waves), self.detailed)
+            groups = _spread(groups, executed_of(self.heads), self.detailed)
         return with_memory(
             self.prog,
             _on_one_unit(
-                _recorded(self.launch, groups[: self.detailed], self.line_of, self.lds),
+                self._recorded(groups[: self.detailed]),
                 self.detailed,
                 self.resident,
                 self.spec.simds_per_cu,
             ),
-            _accesses(self.launch, groups, self.line_of, self.listing),
+            self._accesses(groups),
             self.spec,
             LaunchExtent(
                 prod(self.launch.groups), self.resident, self.detailed, self.footprint, self.warm
             ),
         )
 
-    @cached_property
-    def unit(self) -> TimedUnit:
-        """When they execute what."""
-        return run_unit(self.prog, self.streams)
+    def _recorded(self, groups: Sequence[Sequence[int]]) -> list[list[WaveStream]]:
+        """Return the waves of some recorded workgroups, both in order."""
+
+        def stream(at: int) -> WaveStream:
+            line, cycles = stream_of(self.launch.waves, self.heads, at, self.line_of, self.prog)
+            return WaveStream(line, 0, cycles=cycles)
+
+        return [[stream(at) for at in group] for group in groups]
+
+    def _accesses(self, groups: Sequence[Sequence[int]]) -> list[list[Accesses]]:
+        names, lines = self.prog.names, self.sums.access_lines.tolist()
+        first, count = self.heads.first_access.tolist(), self.heads.accesses.tolist()
+
+        def accesses(at: int) -> Accesses:
+            ops = [names[line] for line in lines[first[at] : first[at] + count[at]]]
+            return accesses_of(self.launch.waves[int(self.heads.number[at])], ops)
+
+        return [[accesses(at) for at in group] for group in groups]
 
     @property
     def cycles(self) -> float:
@@ -426,42 +393,41 @@ def launch_detail(
         footprint: Bytes of the launch's operands; by default, as many as if workgroups shared none.
         warm: Whether a launch before has left them in the caches.
     """
-    code = listing_of(launch, spec.name)
-    line_of, listing = code.line_of, code.instructions
+    code, heads = listing_of(launch, spec.name), heads_of(launch.waves)
     if footprint is None:
-        recorded = max(1, len(waves_of_groups(launch)))
+        recorded = max(1, len(heads.ends))
         footprint = launch.memory_bytes * prod(launch.groups) // recorded
     prog = _program_of(launch, code, constants, footprint)
     each = ceil(prod(launch.groups) / spec.compute_units)
     resident = min(each, max(1, launch.resident // spec.compute_units))
-    groups = waves_of_groups(launch)
-    executed = _executed(groups, launch.waves)
-    differ = bool(executed) and max(executed) > _MUCH_MORE * min(executed)
-    rounds = max(_ROUNDS * resident, len(groups) if differ else 0)
+    executed = executed_of(heads)
+    unequal = differ(executed)
+    rounds = max(_ROUNDS * resident, len(executed) if unequal else 0)
     return LaunchDetail(
         launch=launch,
         spec=spec,
         prog=prog,
-        listing=listing,
-        texts=code.texts,
-        line_of=line_of,
-        lds=lds_uses(launch.waves, line_of, prog, listing),
+        code=code,
+        heads=heads,
         footprint=footprint,
         detailed=min(each, rounds),
         resident=resident,
         each=each,
         warm=warm,
-        differ=differ,
+        differ=unequal,
     )
 
 
-_MUCH_MORE = 1.2
-"""Instructions of the longest recorded workgroup over those of the shortest."""
+_SHORT_WAIT = 20.0
+"""Cycles in the queue before memory that change little."""
+_NEAR = 0.02
+"""How near a load of memory is to that which leads to itself."""
+_FIRST_GUESS = 0.75
+"""Of memory's load without a queue, that with one."""
 
 
-def _executed(groups: Sequence[Sequence[int]], waves: Sequence[RecordedWave]) -> list[int]:
-    """Return how many instructions the waves of each workgroup executed."""
-    return [sum(waves[at].executed for at in group) for group in groups]
+def _end(unit: TimedUnit) -> int:
+    return max(wave.end for wave in unit.waves)
 
 
 def _spread(groups: Sequence[list[int]], executed: Sequence[int], count: int) -> list[list[int]]:
@@ -475,51 +441,13 @@ def _spread(groups: Sequence[list[int]], executed: Sequence[int], count: int) ->
     return [groups[(2 * place + 1) * len(groups) // (2 * count)] for place in range(count)]
 
 
-def _recorded(
-    launch: RecordedLaunch,
-    groups: Sequence[Sequence[int]],
-    line_of: npt.NDArray[np.int32],
-    uses: Sequence[LdsUse | None],
-) -> list[list[WaveStream]]:
-    """Return the waves of some recorded workgroups, both in order."""
-
-    def stream(at: int) -> WaveStream:
-        line = line_of[launch.waves[at].line]
-        return WaveStream(line, 0, cycles=_in_stream(uses[at], len(line)))
-
-    return [[stream(at) for at in group] for group in groups]
-
-
-def _accesses(
-    launch: RecordedLaunch,
-    groups: Sequence[Sequence[int]],
-    line_of: npt.NDArray[np.int32],
-    listing: Sequence[Instruction],
-) -> list[list[Accesses]]:
-    def ops(at: int) -> list[str]:
-        wave = launch.waves[at]
-        return [listing[line].op for line in line_of[wave.slot_at(wave.memory[:, 0])].tolist()]
-
-    return [[accesses_of(launch.waves[at], ops(at)) for at in group] for group in groups]
-
-
-def waves_of_groups(launch: RecordedLaunch) -> list[list[int]]:
-    """Return the numbers of the waves of each recorded workgroup, both in order."""
-    order = sorted(
-        range(len(launch.waves)), key=lambda at: (launch.waves[at].workgroup, launch.waves[at].wave)
-    )
-    groups: dict[int, list[int]] = {}
-    for at in order:
-        groups.setdefault(launch.waves[at].workgroup, []).append(at)
-    return list(groups.values())
-
-
 def cycles_without(
     detail: LaunchDetail,
     reasons: Sequence[str],
     lines: Sequence[int] | None = None,
     *,
     conflicts: bool = True,
+    neighbours: Sequence[int] = (),
 ) -> float:
     """Return the cycles of a launch whose waves never wait for some reasons.
 
@@ -528,19 +456,24 @@ def cycles_without(
         reasons: Of ``cklang.clock.native.REASONS``.
         lines: Of the listing, at which they do not wait; all by default.
         conflicts: Whether lanes conflict in the LDS.
+        neighbours: Lines at which the L1 takes as long as for addresses side by side.
     """
     prog = without(detail.prog, reasons, lines)
-    streams = detail.streams
+    usual = np.zeros(len(detail.listing), dtype=bool)
+    usual[list(neighbours)] = True
     if not conflicts:
-        streams = [_without_conflicts(stream, detail.listing) for stream in streams]
+        usual |= np.array([instruction.op.startswith("ds_") for instruction in detail.listing])
+    streams = detail.streams
+    if usual.any():
+        streams = [_with_usual_cycles(stream, usual) for stream in streams]
     return all_rounds(detail, run_unit(prog, streams))
 
 
-def _without_conflicts(stream: WaveStream, listing: Sequence[Instruction]) -> WaveStream:
+def _with_usual_cycles(stream: WaveStream, usual: npt.NDArray[np.bool_]) -> WaveStream:
+    """Return a wave some of whose lines take what the listing says, whatever their addresses."""
     if stream.cycles is None:
         return stream
-    is_lds = np.array([instruction.op.startswith("ds_") for instruction in listing])
-    return replace(stream, cycles=np.where(is_lds[stream.line], -1, stream.cycles).astype(np.int32))
+    return replace(stream, cycles=np.where(usual[stream.line], -1, stream.cycles).astype(np.int32))
 
 
 def all_rounds(detail: LaunchDetail, unit: TimedUnit) -> float:

@@ -11,6 +11,8 @@ import numpy as np
 from cklang.arch import ArchSpec
 from cklang.clock.hierarchy import (
     Accesses,
+    Floats,
+    Integers,
     Levels,
     MemoryCosts,
     bytes_of,
@@ -20,7 +22,7 @@ from cklang.clock.hierarchy import (
 from cklang.clock.native import UNITS
 from cklang.clock.waves import Program, WaveStream
 
-__all__ = ["LaunchExtent", "with_memory"]
+__all__ = ["LaunchExtent", "MemoryTraffic", "with_memory"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,54 @@ class LaunchExtent:
     """Whether the launch before has left its operands in the caches."""
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryTraffic:
+    """The waves of one compute unit with what each of their accesses costs."""
+
+    streams: Sequence[WaveStream]
+    """While nobody else uses memory."""
+    behind: Sequence[Floats]
+    """Of each, the probability that an instruction waits for memory, [instruction]."""
+    cycles: float
+    """Of memory, at this compute unit's share of its rate, for all that they load. Loads go before
+    stores there."""
+    queue: float
+    """Cycles that a load waits where memory is never idle."""
+
+    def load(self, elapsed: float) -> float:
+        """Return the share of some cycles that memory is busy with these waves."""
+        return min(1.0, self.cycles / elapsed) if elapsed else 0.0
+
+    def waits(self, load: float) -> float:
+        """Return the cycles that a load waits for others before it, by memory's load.
+
+        Requests come at random, so that some wait before memory is busy all the time; a full queue
+        takes no more of them.
+        """
+        return self.queue * load**_STEEPNESS
+
+    def busy(self, load: float) -> list[WaveStream]:
+        """Return the waves while memory is busy for a share of the time."""
+        waits = self.waits(load)
+        return [
+            replace(stream, latency=stream.latency + np.rint(waits * share).astype(np.int32))
+            if stream.latency is not None
+            else stream
+            for stream, share in zip(self.streams, self.behind, strict=True)
+        ]
+
+
+_STEEPNESS = 3
+"""Power of memory's load with which loads wait: streams of 75 to 4200 GB/s on an MI300X."""
+
+
 def with_memory(
     prog: Program,
     streams: Sequence[WaveStream],
     groups: Sequence[Sequence[Accesses]],
     spec: ArchSpec,
     extent: LaunchExtent,
-) -> list[WaveStream]:
+) -> MemoryTraffic:
     """Return the waves of one compute unit with what each of their accesses costs.
 
     Args:
@@ -57,7 +100,7 @@ def with_memory(
     Where the levels of memory of a GPU are not known, loads take the latency of the program.
     """
     if "rate_l2" not in prog.constants.numbers:
-        return list(streams)
+        return MemoryTraffic(list(streams), (), 0.0, 0.0)
     line = prog.constants.cycles("l1_line_bytes")
     levels = levels_of(
         prog.constants,
@@ -69,13 +112,29 @@ def with_memory(
         footprint=extent.footprint,
         warm=extent.warm,
     )
-    costs = memory_costs(groups, levels, extent.detailed, extent.resident)
+    each = memory_costs(groups, levels, extent.detailed, extent.resident)
+    costs = [row for rows in each for row in rows]
     units = min(spec.compute_units, extent.workgroups) / spec.chiplets
     between = units * prog.constants["workgroup_dispatch"]
-    return [
+    timed = [
         replace(_with_costs(prog, stream, cost, levels), begin=round((stream.group + 1) * between))
-        for stream, cost in zip(streams, (row for rows in costs for row in rows), strict=True)
+        for stream, cost in zip(streams, costs, strict=True)
     ]
+    return MemoryTraffic(
+        timed,
+        [
+            _at(cost.place, cost.behind, len(stream.line))
+            for stream, cost in zip(timed, costs, strict=True)
+        ],
+        float(sum(cost.memory.sum() for cost in costs)) * levels.memory_cycles,
+        prog.constants["memory_queue"],
+    )
+
+
+def _at(place: Integers, values: Floats, count: int) -> Floats:
+    result = np.zeros(count)
+    result[place] = values
+    return result
 
 
 def _with_costs(prog: Program, stream: WaveStream, cost: MemoryCosts, levels: Levels) -> WaveStream:

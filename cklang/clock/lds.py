@@ -7,18 +7,31 @@ conflict where they access different words of one bank; each further word of a b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from cklang.clock.constants import ClockConstants, LdsWidth
-from cklang.clock.native import lds_passes
+from cklang.clock.instruction import lane_bytes
+from cklang.clock.native import UNITS, lds_passes
 from cklang.emulator.recording import DISABLED
 
-__all__ = ["PHASES", "conflicts", "pass_counts", "passes", "phase_of_lane", "width_of"]
+__all__ = [
+    "PHASES",
+    "LdsTables",
+    "conflicts",
+    "lds_tables",
+    "pass_counts",
+    "passes",
+    "phase_of_lane",
+    "width_of",
+]
 
 Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.int32]
 LANES = 64
 _HALF = 32
 _QUAD = 4
@@ -127,3 +140,37 @@ def pass_counts(width: LdsWidth, address: npt.NDArray[np.uint32]) -> Integers:
     """
     phase = phase_of_lane(width).astype(np.int32)
     return lds_passes(address, phase, width.banks, max(1, width.bytes // _WORD))
+
+
+@dataclass(frozen=True, slots=True)
+class LdsTables:
+    """How the instructions of a listing access the LDS, for ``addresses.cpp``."""
+
+    lines: Words
+    """``Line``: [line, (number in ``widths``, whether it reads, cycles)], -1 for all others."""
+    widths: Words
+    """``Width``: [width, (banks, words, lanes, phases, the phase of each lane)]."""
+
+
+def lds_tables(
+    constants: ClockConstants, ops: Sequence[str], unit: Words, busy: Words
+) -> LdsTables:
+    """Return how the instructions of a listing access the LDS.
+
+    Args:
+        constants: Of the GPU.
+        ops: The operation of each line.
+        unit: Of each line, an index of ``UNITS``.
+        busy: Cycles of the unit without conflicts, [line].
+    """
+    lines = np.full((len(ops), 3), -1, np.int32)
+    widths: dict[tuple[int, ...], int] = {}
+    for line in np.flatnonzero(unit == UNITS.index("lds")).tolist():
+        direction = "write" if re.match(r"ds_(write|store)", ops[line]) else "read"
+        width = width_of(constants, direction, lane_bytes(ops[line]))
+        phase = phase_of_lane(width)
+        words = max(1, width.bytes // _WORD)
+        row = (width.banks, words, width.lanes, int(phase.max()) + 1, *phase.tolist())
+        reads = bool(re.match(r"ds_(read|load)", ops[line]))
+        lines[line] = widths.setdefault(row, len(widths)), reads, busy[line]
+    return LdsTables(lines, np.array(list(widths), np.int32).reshape(-1, 4 + LANES))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -20,9 +21,10 @@ __all__ = [
     "CMachine",
     "COp",
     "CWave",
+    "addresses_function",
     "compute_unit",
     "lds_passes",
-    "missed_lines",
+    "pointer",
 ]
 
 Integers = npt.NDArray[np.int64]
@@ -169,48 +171,22 @@ def lds_passes(address: npt.NDArray[np.uint32], phase: Phases, banks: int, words
     address = np.ascontiguousarray(address)
     phase = np.ascontiguousarray(phase, dtype=np.int32)
     _library("addresses").ck_lds_passes(
-        _pointer(address), ctypes.c_int64(len(address)), _pointer(phase),
-        phases, banks, words, _pointer(result),
+        pointer(address), ctypes.c_int64(len(address)), pointer(phase),
+        phases, banks, words, pointer(result),
     )  # fmt: skip
     return result
 
 
-def missed_lines(
-    segments: npt.NDArray[np.uint64], begin: Integers, count: Integers, per_line: int, capacity: int
-) -> int:
-    """Return how many lines are not in a cache that drops the one used longest ago.
-
-    Args:
-        segments: Numbers of the pieces that are accessed.
-        begin: Of each access, its first one in ``segments``, [access].
-        count: Of each access, [access].
-        per_line: Pieces of a line.
-        capacity: Lines of the cache.
-
-    Raises:
-        MemoryError: There is no memory for the cache.
-
-    Example:
-        >>> lines = np.array([1, 2, 1, 3, 2], np.uint64)
-        >>> missed_lines(lines, np.arange(5), np.ones(5, np.int64), per_line=1, capacity=2)
-        4
-    """
-    segments, begin = np.ascontiguousarray(segments), np.ascontiguousarray(begin, dtype=np.int64)
-    count = np.ascontiguousarray(count, dtype=np.int64)
-    run = _library("addresses").ck_missed_lines
-    run.restype = ctypes.c_int64
-    missed = int(
-        run(
-            _pointer(segments), _pointer(begin), _pointer(count),
-            *map(ctypes.c_int64, (len(begin), per_line, capacity)),
-        )
-    )  # fmt: skip
-    if missed < 0:
-        raise MemoryError("the clock has no memory for the lines of a cache")
-    return missed
+def addresses_function(name: str) -> Callable[..., int]:
+    """Return a function of ``addresses.cpp``."""
+    function = getattr(_library("addresses"), name)
+    function.restype = ctypes.c_int64
+    call: Callable[..., int] = function
+    return call
 
 
-def _pointer(values: npt.NDArray[np.generic]) -> ctypes.c_void_p:
+def pointer(values: npt.NDArray[np.generic]) -> ctypes.c_void_p:
+    """Return the address of an array's values."""
     return ctypes.c_void_p(values.ctypes.data)
 
 

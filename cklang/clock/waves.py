@@ -13,6 +13,7 @@ import numpy.typing as npt
 from cklang.arch import arch
 from cklang.clock.constants import ClockConstants
 from cklang.clock.instruction import Instruction, timed
+from cklang.clock.lds import LdsTables, lds_tables
 from cklang.clock.native import REASONS, UNITS, CMachine, COp, CWave, compute_unit
 from cklang.forks import cached_property
 
@@ -87,6 +88,8 @@ class Program:
     ops: ctypes.Array[COp]
     unknown: tuple[int, ...]
     """Lines that the clock has no cost for."""
+    names: tuple[str, ...] = ()
+    """The operation of each line."""
 
     @cached_property
     def unit(self) -> Words:
@@ -102,6 +105,11 @@ class Program:
     def issue(self) -> Words:
         """Cycles until the wave may try its next instruction."""
         return np.array([op.issue for op in self.ops], np.int32)
+
+    @cached_property
+    def lds(self) -> LdsTables:
+        """How its instructions access the LDS."""
+        return lds_tables(self.constants, self.names, self.unit, self.busy)
 
 
 def program(
@@ -125,7 +133,7 @@ def program(
             unknown.append(place)
             op = COp(unit=UNITS.index("internal"), issue=constants.cycles("turn"), priority=-1)
         ops[place] = op
-    return Program(constants, ops, tuple(unknown))
+    return Program(constants, ops, tuple(unknown), tuple(each.op for each in listing))
 
 
 _FIELDS = {

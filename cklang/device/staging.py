@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["HostRegion", "placed", "staged"]
 
-# Device memory is given out at multiples of this, so an address keeps its lower bits.
-_ALIGNMENT = 256
+_KEPT = 16
+"""An address on the device is as far from a multiple of this as that of the host, so that accesses
+of a lane are as wide there. Device memory begins at multiples of a cache line, host memory need
+not: NumPy's large arrays begin 16 bytes behind one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +39,13 @@ def staged(device: Device, regions: Sequence[HostRegion]) -> Iterator[list[int]]
     Written regions are copied back at the end; bytes between their rows go there and back
     unchanged. The caller waits for its kernels inside the block.
     """
-    say_once(
-        "transfer",
-        logging.WARNING,
-        f"arrays in host memory are copied to {device} and back at each call; "
-        "device arrays (torch, CuPy) are used in place",
-    )
+    if not device.host_memory:
+        say_once(
+            "transfer",
+            logging.WARNING,
+            f"arrays in host memory are copied to {device} and back at each call; "
+            "device arrays (torch, CuPy) are used in place",
+        )
     allocations: list[int] = []
     try:
         addresses = [_copy_in(device, region, allocations) for region in regions]
@@ -68,7 +71,7 @@ def placed(device: Device, regions: Sequence[HostRegion]) -> Iterator[list[int]]
 
 def _copy_in(device: Device, region: HostRegion, allocations: list[int]) -> int:
     start, size = region.pointer + region.low, region.high - region.low
-    shift = start % _ALIGNMENT
+    shift = start % _KEPT
     memory = device.allocate(size + shift)
     allocations.append(memory)
     if size:

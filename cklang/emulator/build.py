@@ -6,10 +6,11 @@ every CPU with AVX2 and uses AVX-512 where it is there. Otherwise the library is
 CPU. It then lies in the cache under a key of everything it is made of: the C++ sources, the
 instruction tables, the GPUs' facts, the compiler, its flags and the CPU's features.
 
-Files are compiled in units: a folder whose files read the same headers is one, or two, so that
-headers are read and templates instantiated once; every other file is a unit. The object of each
-unit lies beside the library under its own key, so that changed units alone are compiled again. Both
-are compared with what was built before they are used: a library that is cut short ends the process.
+Files are compiled in units: files that read the same headers, most of them a folder, are one, so
+that headers are read and templates instantiated once; every other file is a unit. The object of
+each unit lies beside the library under its own key, so that changed units alone are compiled again.
+Both are compared with what was built before they are used: a library that is cut short ends the
+process.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _SOURCES_FILE = "sources.txt"
 _NATIVE, _PORTABLE = "native", "x86-64-v3"
 """The CPUs that a library is compiled for: this one, or each that has AVX2 and FMA."""
 _FLAGS = (
-    "-O3",
+    "-O2",
     "-fno-exceptions",
     "-fno-rtti",
     # A value keeps its bits whatever type it is read as; integers wrap; nothing is fused or
@@ -63,25 +64,48 @@ _FLAGS = (
     "-Wall",
     "-Wextra",
 )
+# Without the check that headers were precompiled with the same level: it is the same text.
+_FLAGS_OF_COLD = ("-O1", "-Xclang", "-fno-validate-pch")
 # The parts of the C library that it calls. It names them: a program need not have loaded any.
 _NEEDED_LIBRARIES = ("libm.so.6", "libpthread.so.0", "libdl.so.2", "libc.so.6")
 _EXPORTS = "{ global: hip*; __hip*; ckemu_*; local: *; };\n"
 _JOINED = {
-    "hip_calls": "hip/hip_*.cpp",
-    "checks": "checks/*.cpp",
-    "decode": "decode/*.cpp",
-    "hip": "hip/*.cpp",
-    "core": "core/*.cpp",
-    "debug": "debug/*.cpp",
+    "hip_calls": ("hip/hip_*",),
+    "checks": ("checks/*",),
+    "decode": ("decode/*",),
+    "hip": ("hip/*",),
+    "core": ("core/*",),
+    "debug": ("debug/*",),
+    "translate": (
+        *("translate/assembler", "translate/avx2", "translate/piece", "translate/products"),
+        *("translate/quads", "translate/section", "translate/translate"),
+    ),
+    "rdna": (
+        *("ops/rdna_block", "ops/rdna_control", "ops/rdna_cross_lane", "ops/rdna_memory"),
+        *("ops/rdna_scalar_float", "ops/rdna_vector"),
+    ),
+    "matrix": (
+        *("ops/matrix", "ops/matrix_double", "ops/matrix_scaled", "ops/matrix_sparse"),
+        "ops/matrix_wave",
+    ),
+    "lds": ("ops/lds*",),
+    "scalar": ("ops/control*", "ops/scalar", "ops/scalar_bit"),
+    "small": (
+        *("ops/cross_lane", "ops/dual", "ops/half_flush", "ops/handlers", "ops/modifiers"),
+        *("ops/numerics", "ops/rdna_names", "ops/refusals", "ops/trig_preop"),
+    ),
 }
-"""Files that are compiled as one: the first pattern that fits a file says its unit."""
-_WITHOUT_PRECOMPILED = "hip_calls"
+"""Files that are compiled as one; a file is in the first unit of which a pattern fits it."""
+_WITHOUT_PRECOMPILED = "decode"
 """The unit that is compiled while the headers are: they would leave the other core idle."""
+_COLD = ("hip_calls", "debug")
+"""Units that kernels do not run in: the compiler spends less on them."""
+_EVERY_FLAG = (*_FLAGS, *_COLD, *_FLAGS_OF_COLD)
 # What takes longest is compiled first, so that the cores finish together.
 _SLOW_FIRST = (
-    *_JOINED,
-    *("flat", "packed", "buffer", "convert_scaled", "compare", "buffer_format", "rdna_vector"),
-    *("lds", "lds_atomic", "integer", "matrix", "half", "matrix_avx512", "convert", "saturating"),
+    *(_WITHOUT_PRECOMPILED, "checks", "hip", "hip_calls", "core", "translate", "rdna", "lds"),
+    *("matrix", "flat", "debug", "buffer", "packed", "buffer_format", "convert_scaled", "compare"),
+    *("small", "integer", "half", "scalar", "matrix_avx512", "convert", "matrix_numerics"),
 )
 
 
@@ -166,7 +190,8 @@ def _unit_of(source: Path) -> str:
         >>> _unit_of(_SOURCES / "hip" / "hip_event.cpp"), _unit_of(_SOURCES / "ops" / "flat.cpp")
         ('hip_calls', 'flat')
     """
-    joined = (name for name, pattern in _JOINED.items() if source.match(pattern))
+    path = source.with_suffix("")
+    joined = (name for name, patterns in _JOINED.items() if any(map(path.match, patterns)))
     return next(joined, source.stem)
 
 
@@ -227,8 +252,8 @@ def _sources_stamp() -> str:
 
 
 def _without_files() -> str:
-    units = (f"{name} {pattern}" for name, pattern in _JOINED.items())
-    return "\0".join((_devices(), *_FLAGS, *_NEEDED_LIBRARIES, _EXPORTS, *units))
+    units = (f"{name} {' '.join(patterns)}" for name, patterns in _JOINED.items())
+    return "\0".join((_devices(), *_EVERY_FLAG, *_NEEDED_LIBRARIES, _EXPORTS, *units))
 
 
 def _key(toolchain: Toolchain, cpu: str) -> str:
@@ -249,7 +274,7 @@ def _shared_digest(toolchain: Toolchain, cpu: str, work: Path) -> bytes:
         digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
     for path in _headers():
         digest.update(_named(path))
-    facts = (toolchain.identity, *_FLAGS, *_cpu_facts(cpu))
+    facts = (toolchain.identity, *_EVERY_FLAG, *_cpu_facts(cpu))
     digest.update("\0".join(facts).encode())
     return digest.digest()
 
@@ -347,10 +372,11 @@ def _compile(toolchain: Toolchain, cpu: str, work: Path) -> list[Path]:
         published = known[unit]
         if published is None:
             joint = headers if unit.name != _WITHOUT_PRECOMPILED else None
-            more = ("-include-pch", str(joint.result())) if joint is not None else ()
+            read = ("-include-pch", str(joint.result())) if joint is not None else ()
+            cold = _FLAGS_OF_COLD if unit.name in _COLD else ()
             source = work / f"{unit.name}.cpp"
             source.write_text(unit.text)
-            output = run(source, work / f"{unit.name}.o", more)
+            output = run(source, work / f"{unit.name}.o", (*read, *cold))
             published = kept / f"{names[unit]}-{file_digest(output)[:32]}.o"
             output.rename(published)
         return published
@@ -437,7 +463,9 @@ def _progress(total: int) -> Iterator[Callable[[], None]]:
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    title = "cklang: compiling the GPU emulator for this CPU (once)"
+    # Where there is no terminal, the bar is printed at the end alone.
+    logger("emulator").info("compiling the GPU emulator, %d files", total)
+    title = "cklang: compiling the GPU emulator (once)"
     columns = (TextColumn(title), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("", total=total)

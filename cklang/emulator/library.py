@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -146,7 +147,11 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_set_translation": (None, (ctypes.c_int,)),
     "ckemu_set_vectors": (ctypes.c_int, (ctypes.c_int,)),
     "ckemu_record": (None, (ctypes.c_uint, ctypes.c_int)),
-    "ckemu_records": (None, (_TAKE, ctypes.c_void_p)),
+    "ckemu_records": (
+        ctypes.c_void_p,
+        (ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_uint64)),
+    ),
+    "ckemu_free_records": (None, (ctypes.c_void_p,)),
     "ckemu_debug_attach": (None, (_LAUNCHED, ctypes.c_void_p)),
     "ckemu_debug_request": (
         ctypes.c_int,
@@ -439,15 +444,16 @@ def kernel_facts(function: int) -> KernelFacts:
     return KernelFacts(**{field.name: getattr(raw, field.name) for field in fields(KernelFacts)})
 
 
-def packed_records() -> bytes:
-    """Return what launches since ``ckemu_record`` have recorded, as bytes."""
-    pieces: list[bytes] = []
+def packed_records() -> memoryview:
+    """Return what launches since ``ckemu_record`` have recorded, as bytes.
 
-    def take(_: object, data: int, size: int) -> None:
-        pieces.append(ctypes.string_at(data, size))
-
-    load().ckemu_records(_TAKE(take), None)
-    return b"".join(pieces)
+    They are the library's own memory, which it gets back when nothing refers to them any more.
+    """
+    library, begin, size = load(), ctypes.c_void_p(), ctypes.c_uint64()
+    records = library.ckemu_records(ctypes.byref(begin), ctypes.byref(size))
+    memory = (ctypes.c_uint8 * size.value).from_address(begin.value or 0)
+    weakref.finalize(memory, library.ckemu_free_records, records).atexit = False
+    return memoryview(memory)
 
 
 @contextmanager

@@ -5,18 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from cklang import knobs
 from cklang.emulator.library import load, packed_records
 from cklang.errors import error
 from cklang.forks import cached_property
+from cklang.memo import BoundedMemo
 
 __all__ = [
     "LANE_PIECE",
     "MEMORY_LINE",
+    "PackedWaves",
     "Reader",
     "RecordedLaunch",
     "RecordedWave",
@@ -42,6 +46,8 @@ LANE_PIECE = np.dtype(
 )
 """``LaneRecord`` of ``checks/recording.h``: the number of an access, the lane, its address, how
 many bytes, and how many bytes of the lane's registers come before them."""
+Bytes = npt.NDArray[np.uint8]
+Buffer = bytes | memoryview | Bytes
 Words = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.uint64]
 LanePieces = npt.NDArray[np.void]
@@ -158,6 +164,35 @@ def shifted(address: Words, shift: Words) -> Words:
     return np.where(address == DISABLED, address, address + shift[:, None])
 
 
+class PackedWaves(Sequence[RecordedWave]):
+    """The recorded waves of a launch, read when one is asked for.
+
+    Example:
+        >>> list(PackedWaves(np.zeros(0, np.uint8), 0))
+        []
+    """
+
+    def __init__(self, packed: npt.NDArray[np.uint8], count: int) -> None:
+        self.packed = packed
+        """As ``packed_records`` of ``checks/recording.cpp`` writes them."""
+        self._count = count
+
+    @cached_property
+    def _waves(self) -> tuple[RecordedWave, ...]:
+        reader = Reader(self.packed)
+        return tuple(_wave(reader) for _ in range(self._count))
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, at: int) -> RecordedWave: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[RecordedWave, ...]: ...
+    def __getitem__(self, at: int | slice) -> RecordedWave | tuple[RecordedWave, ...]:
+        return self._waves[at]
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedLaunch:
     """A launch of which some workgroups were recorded."""
@@ -185,7 +220,7 @@ class RecordedLaunch:
     files: tuple[str, ...]
     sources: Words
     """The line table of the code, [row, (first dword, end, file, line)]."""
-    waves: tuple[RecordedWave, ...]
+    waves: PackedWaves
     base: int = 0
     """The address at which debug information has the code."""
     debug: Mapping[str, bytes] = field(default_factory=dict, repr=False)
@@ -217,7 +252,8 @@ def timing(workgroups: int = 1, *, alone: bool = False) -> Iterator[Recording]:
         alone: Run these workgroups only. A large launch then takes the time of a few workgroups,
             but its results are incomplete.
 
-    Launches inside must have ended when the ``with`` statement does.
+    Launches inside must have ended when the ``with`` statement does. Host arrays that they take are
+    copied, so that they begin with a cache line, as memory of a GPU does.
 
     Raises:
         CkValueError: A131, launches are being recorded already.
@@ -227,27 +263,24 @@ def timing(workgroups: int = 1, *, alone: bool = False) -> Iterator[Recording]:
     library = load()
     library.ckemu_record(workgroups, int(alone))
     recording = Recording()
-    _active.append(recording)
+    knobs.RECORDINGS_NOW.append(recording)
     try:
         yield recording
         recording.launches = recorded_launches(packed_records())
     finally:
-        _active.pop()
+        knobs.RECORDINGS_NOW.pop()
         library.ckemu_record(0, 0)
-
-
-_active: list[Recording] = []
 
 
 def is_recording() -> bool:
     """Return whether a ``timing`` is under way in this process."""
-    return bool(_active)
+    return bool(knobs.RECORDINGS_NOW)
 
 
 class Reader:
     """Numbers, texts and arrays one after the other, as ``core/packer.h`` writes them."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: Buffer) -> None:
         self._data, self._at = data, 0
 
     def number(self) -> int:
@@ -266,6 +299,10 @@ class Reader:
         """Read bytes behind their number."""
         return self.array(np.uint8).tobytes()
 
+    def skip(self) -> npt.NDArray[np.uint8]:
+        """Return bytes behind their number, as they are, without reading them."""
+        return self.array(np.uint8).view(np.uint8)
+
     def array(self, dtype: type[np.generic], count: int | None = None) -> npt.NDArray[np.generic]:
         """Read values behind their number, if ``count`` does not say it."""
         size = self.number() if count is None else count
@@ -274,7 +311,7 @@ class Reader:
         return values
 
 
-def recorded_launches(data: bytes) -> tuple[RecordedLaunch, ...]:
+def recorded_launches(data: Buffer) -> tuple[RecordedLaunch, ...]:
     """Return the launches in the bytes of a recording.
 
     Example:
@@ -282,24 +319,69 @@ def recorded_launches(data: bytes) -> tuple[RecordedLaunch, ...]:
         ()
     """
     reader = Reader(data)
-    debug = [{name: reader.raw() for name in _DEBUG_SECTIONS} for _ in range(reader.number())]
-    return tuple(_launch(reader, debug) for _ in range(reader.number()))
+    codes = [_known_code(reader.skip()) for _ in range(reader.number())]
+    return tuple(_launch(reader, codes) for _ in range(reader.number()))
 
 
 _DEBUG_SECTIONS = (
     ".debug_info", ".debug_abbrev", ".debug_addr", ".debug_rnglists", ".debug_line",
     ".debug_line_str", ".debug_str", ".debug_str_offsets",
 )  # fmt: skip
-"""In the order of ``DebugInformation`` in ``checks/recording.h``."""
+"""In the order of ``RecordedCode`` in ``checks/recording.h``."""
 
 
-def _launch(reader: Reader, debug: Sequence[Mapping[str, bytes]]) -> RecordedLaunch:
-    facts = launch_facts(reader)
-    return replace(
-        facts,
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """A code object, as ``pack_code`` of ``checks/recording.cpp`` writes it."""
+
+    packed: npt.NDArray[np.uint8]
+    code: bytes
+    base: int
+    files: tuple[str, ...]
+    sources: Words
+    debug: Mapping[str, bytes]
+
+
+_CODES: BoundedMemo[int, _Code] = BoundedMemo(8)
+"""The last few code objects, by the size of what is packed: launches of one have its very bytes."""
+
+
+def _known_code(packed: npt.NDArray[np.uint8]) -> _Code:
+    known = _CODES.get(len(packed))
+    if known is None or not np.array_equal(known.packed, packed):
+        known = _read_code(packed.copy())
+        _CODES.put(len(packed), known)
+    return known
+
+
+def _read_code(packed: npt.NDArray[np.uint8]) -> _Code:
+    reader = Reader(packed)
+    return _Code(
+        packed,
+        code=reader.raw(),
         base=reader.number(),
-        debug=debug[reader.number()],
-        waves=tuple(_wave(reader) for _ in range(reader.number())),
+        files=tuple(reader.text() for _ in range(reader.number())),
+        sources=_rows(reader, 4),
+        debug={name: reader.raw() for name in _DEBUG_SECTIONS},
+    )
+
+
+def _launch(reader: Reader, codes: Sequence[_Code]) -> RecordedLaunch:
+    facts = _facts(reader)
+    code = codes[reader.number()]
+    count = reader.number()
+    return _joined(facts, code, PackedWaves(reader.skip(), count))
+
+
+def _joined(facts: dict[str, Any], code: _Code, waves: PackedWaves) -> RecordedLaunch:
+    return RecordedLaunch(
+        **facts,
+        code=code.code,
+        files=code.files,
+        sources=code.sources,
+        base=code.base,
+        debug=code.debug,
+        waves=waves,
     )
 
 
@@ -309,26 +391,27 @@ def _three(numbers: list[int]) -> tuple[int, int, int]:
 
 
 def launch_facts(reader: Reader) -> RecordedLaunch:
-    """Read a launch without its waves."""
-    return RecordedLaunch(
-        kernel=reader.text(),
-        gpu=reader.text(),
-        code=reader.raw(),
-        groups=_three(reader.numbers(3)),
-        block=_three(reader.numbers(3)),
-        lds_bytes=reader.number(),
-        vgprs=reader.number(),
-        sgprs=reader.number(),
-        scratch_bytes=reader.number(),
-        lanes=reader.number(),
-        resident=reader.number(),
-        bytes_loaded=reader.number(),
-        bytes_stored=reader.number(),
-        executed=_counts(reader),
-        files=tuple(reader.text() for _ in range(reader.number())),
-        sources=_rows(reader, 4),
-        waves=(),
-    )
+    """Read a launch without its waves, behind its code."""
+    code = _read_code(reader.skip())
+    return _joined(_facts(reader), code, PackedWaves(np.zeros(0, np.uint8), 0))
+
+
+def _facts(reader: Reader) -> dict[str, Any]:
+    return {
+        "kernel": reader.text(),
+        "gpu": reader.text(),
+        "groups": _three(reader.numbers(3)),
+        "block": _three(reader.numbers(3)),
+        "lds_bytes": reader.number(),
+        "vgprs": reader.number(),
+        "sgprs": reader.number(),
+        "scratch_bytes": reader.number(),
+        "lanes": reader.number(),
+        "resident": reader.number(),
+        "bytes_loaded": reader.number(),
+        "bytes_stored": reader.number(),
+        "executed": _counts(reader),
+    }
 
 
 def _counts(reader: Reader) -> Counts:

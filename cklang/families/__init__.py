@@ -55,7 +55,10 @@ class FamilyRow:
     instead_of: str = ""
     """The family whose kernels it computes where somebody names one of its algorithms."""
     takes_in: str = ""
-    """The family whose kernels its own may do the work of (:meth:`Family.joined`)."""
+    """The family whose kernels its own may do the work of.
+
+    :meth:`cklang.families.protocol.Family.joined` decides.
+    """
 
 
 ROWS: Mapping[str, FamilyRow] = MappingProxyType(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 
 __all__ = ["DTYPES", "FUNCTIONS", "advice_for", "nearest"]
@@ -77,6 +76,8 @@ def advice_for(name: str, known: Iterable[str], prefix: str = "ck.") -> str:
 
 def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
     """Return an advice that names what is spelled most like ``name``, or what there is."""
+    import difflib
+
     public = sorted({word for word in known if not word.startswith("_")})
     if name in public:
         return f"write {prefix}{name}"

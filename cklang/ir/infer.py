@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -24,6 +23,8 @@ _ATTR_NAMES: Mapping[type, str] = MappingProxyType(
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return the known names most like ``name``, for a hint; "none" when none is."""
+    import difflib
+
     return ", ".join(difflib.get_close_matches(name, list(known))) or "none"
 
 

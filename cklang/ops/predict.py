@@ -15,6 +15,7 @@ from cklang.runtime.charts import Mark, timeline
 
 if TYPE_CHECKING:
     from cklang.clock.kernel import LaunchTime
+    from cklang.emulator.recording import RecordedLaunch
 
 __all__ = ["Prediction", "predict"]
 
@@ -73,22 +74,24 @@ def predict(
     op: Callable[..., Any],
     *args: Any,
     device: str | None = None,
-    workgroups: int = 1,
+    workgroups: int | None = None,
     board: str | None = None,
     **kwargs: Any,
 ) -> Prediction:
     """Return how long a call takes on the GPU that ``device`` emulates.
 
     A few workgroups of each kernel are executed, and no others, so results of the call are
-    incomplete and are dropped. A program that changes its arguments changes them.
+    incomplete and are dropped. A program that changes its arguments changes them, maybe twice.
 
     Args:
         op: What is called.
         *args: Its arguments.
         device: As in a call; it must be an emulated one.
-        workgroups: How many of each launch are executed, evenly spaced over the grid. Where
-            workgroups differ, as those of causal attention, take some, and a prime number of them:
-            one that divides an extent of the grid meets the same places of an axis again and again.
+        workgroups: How many of each launch are executed, evenly spaced over the grid, and timed.
+            By default three or a few more; where they execute different numbers of instructions,
+            as those of causal attention, the call is repeated with eleven, which are timed, else
+            the first one is. A number that divides an extent of the grid meets the same places of
+            an axis again and again.
         board: For :attr:`Prediction.us_under_load`, a board with the GPU: ``MI300X``, ``MI325X`` or
             ``MI355X``.
         **kwargs: Further arguments of the op.
@@ -109,20 +112,26 @@ def predict(
     from cklang import emulator
     from cklang.clock.kernel import launch_detail, time_of
     from cklang.clock.power import board_of, us_under_load
+    from cklang.clock.sampling import recorded_with
 
     opened = open_device(device)
     if not opened.emulated:
         raise error("K050", what="emulation", name=opened.name, known="emulated devices")
     constants = constants_of(opened.spec.name)
     power = None if board is None else board_of(constants, board)
-    with emulator.timing(workgroups, alone=True) as recording:
-        result = op(*args, device=opened.name, **kwargs)
-    results = result if isinstance(result, tuple) else (result,)
-    operands = {id(value): value for value in (*args, *kwargs.values(), *results)}.values()
-    footprint = sum(int(getattr(value, "nbytes", 0)) for value in operands)
-    details = [
-        launch_detail(launch, opened.spec, constants, footprint) for launch in recording.launches
-    ]
+    footprint = 0
+
+    def record(count: int) -> Sequence[RecordedLaunch]:
+        nonlocal footprint
+        with emulator.timing(count, alone=True) as recording:
+            result = op(*args, device=opened.name, **kwargs)
+        results = result if isinstance(result, tuple) else (result,)
+        operands = {id(value): value for value in (*args, *kwargs.values(), *results)}.values()
+        footprint = sum(int(getattr(value, "nbytes", 0)) for value in operands)
+        return recording.launches
+
+    launches = recorded_with(record) if workgroups is None else record(workgroups)
+    details = [launch_detail(launch, opened.spec, constants, footprint) for launch in launches]
     kernels = tuple(time_of(detail) for detail in details)
     loaded = [] if power is None else [us_under_load(detail, power) for detail in details]
     return Prediction(

@@ -3,8 +3,9 @@
 
 A stencil serves every function of operands of the same kinds, so a few programs stand for many: a
 product, alone and with a row and a matrix in its epilogue, a convolution, attention with and
-without a mask and with a score, and the kernels of rows that a transformer has. Which stencil is
-best depends on extents, so each program is called with some.
+without a mask and with a score, the kernels of rows that a transformer has, functions of each
+element, transposes and sums of rows. Which stencil is best depends on extents, so each program is
+called with some.
 """
 
 from __future__ import annotations
@@ -88,6 +89,24 @@ def probabilities(x: X[M, K]) -> X[M, K]:
 
 
 @ck.op
+def activated(x: X[M, K], gate: X[M, K]) -> X[M, K]:
+    """A function of each element; its stencil serves any number of operands."""
+    return ck.silu(x) * gate
+
+
+@ck.op
+def transposed(x: X[M, K]) -> X[K, M]:
+    """A transpose."""
+    return x.T
+
+
+@ck.op
+def summed(x: X[M, K]) -> X[M]:
+    """Sums of rows."""
+    return ck.sum(x, axis=1)
+
+
+@ck.op
 def biased_causal_attention(
     q: X[B, H, S, D], k: X[B, H, S, D], v: X[B, H, S, D], slopes: ck.f32[H]
 ) -> X[B, H, S, D]:
@@ -134,6 +153,9 @@ _ROWS = _extents(
     "M K",
     *((64, 1024), (2048, 4096), (1, 256), (200, 512), (200, 768), (200, 2048), (1, 8192)),
 )
+_ELEMENTS = _extents("M K", (64, 4096), (4096, 1024), (1, 64), (1, 3072), (200, 64))
+_TURNED = _extents("M K", (4096, 1024), (64, 4096), (1, 64), (64, 512), (1, 3072), (33, 4096))
+_SUMS = _extents("M K", (1024, 3072), (1, 8192), (1, 768), (1, 64), (1024, 512), (200, 256))
 _OF_EXTENTS: tuple[tuple[ck.Op, tuple[dict[str, int], ...]], ...] = (
     (linear_gelu, _PRODUCTS),
     (linear, _PRODUCTS),
@@ -145,6 +167,9 @@ _OF_EXTENTS: tuple[tuple[ck.Op, tuple[dict[str, int], ...]], ...] = (
     (normalised, _ROWS),
     (layer_normalised, _ROWS),
     (probabilities, _ROWS),
+    (activated, _ELEMENTS),
+    (transposed, _TURNED),
+    (summed, _SUMS),
 )
 """Ops, and extents that differ in the kernels that are chosen for them."""
 
@@ -159,7 +184,7 @@ def essential_calls(spec: ArchSpec) -> Iterator[EssentialCall]:
         >>> from cklang.arch import arch
         >>> calls = list(essential_calls(arch("gfx942")))
         >>> len({call.op.program.name for call in calls})
-        11
+        14
     """
     for dtype in (ck.f16, ck.bf16):
         for each, extents in _OF_EXTENTS:

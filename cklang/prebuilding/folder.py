@@ -68,10 +68,9 @@ def write_folder(
     folder.mkdir(parents=True, exist_ok=True)
     copy_library(portable_library(), folder / EMULATOR)
     kernels, builder = essential_kernels(gpus, calls), shared_builder()
-    built(kernels)
     return bundle.write(
         folder / STENCILS,
-        (builder.stencil_files(kernel) for kernel in kernels),
+        builder.stencils(kernels),
         compiler=builder.toolchain.identity,
         headers=builder.tree.identity,
     )

@@ -96,17 +96,34 @@ def _waits(launch: LaunchProfile) -> Iterator[Advice]:
         if _gain(launch, us) < _LEAST_GAIN:
             continue
         yield Advice(
-            what=_REMEDIES[reason],
+            what=_remedy(launch, reason),
             evidence=f"{share:.0%} of the waves' cycles: {reason}, {_where(launch, reason)}",
             us=us,
             gain=_gain(launch, us),
         )
 
 
+def _remedy(launch: LaunchProfile, reason: str) -> str:
+    """Return what helps; stores that a wave waits for when it ends were not waited for before."""
+    at_end = "s_endpgm" in launch.detail.texts[_worst_line(launch, reason)]
+    return _LAST_STORES if reason == "store" and at_end else _REMEDIES[reason]
+
+
+_LAST_STORES = (
+    "Stores are on their way when waves end: store less, in wider accesses, or have other waves "
+    "work meanwhile."
+)
+
+
+def _worst_line(launch: LaunchProfile, reason: str) -> int:
+    """Return the line at which waves lose most cycles for a reason."""
+    return int(np.argmax(launch.detail.unit.lost[:, REASONS.index(reason)]))
+
+
 def _where(launch: LaunchProfile, reason: str) -> str:
     """Return the place at which waves lose most cycles for a reason."""
     column = launch.detail.unit.lost[:, REASONS.index(reason)]
-    line = int(np.argmax(column))
+    line = _worst_line(launch, reason)
     place = launch.places[line]
     at = "" if place is None else f" at {place.short}"
     share = float(column[line] / max(column.sum(), 1))
@@ -152,6 +169,8 @@ def _coalescing(launch: LaunchProfile) -> Iterator[Advice]:
         return
     worst = max(poor, key=lambda row: row.hits * row.bytes / (row.efficiency or 1.0))
     timed = "rate_l2" in launch.constants.numbers  # by the addresses of each access
+    lines = launch.detail.line_of[[row.address // 4 for row in poor]].tolist()
+    us = launch.us_without(neighbours=lines) if timed else None
     yield Advice(
         what=(
             "Neighbouring lanes access memory far apart: let them access neighbours, through the "
@@ -167,8 +186,8 @@ def _coalescing(launch: LaunchProfile) -> Iterator[Advice]:
                 "time is too short"
             )
         ),
-        us=None,
-        gain=None,
+        us=us,
+        gain=None if us is None else _gain(launch, us),
     )
 
 

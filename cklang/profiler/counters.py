@@ -4,18 +4,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from cklang.clock.matrix import matrix_shape
 from cklang.clock.native import REASONS
+from cklang.emulator.recording import RecordedLaunch
 from cklang.profiler.facts import LaunchFacts
-from cklang.profiler.memory import CacheRequests
+from cklang.profiler.memory import L2_LINE, BeyondL2, CacheRequests
 
-__all__ = ["ABSENT", "MATRIX_TYPES", "Counter", "counted", "timed"]
+__all__ = ["ABSENT", "MATRIX_TYPES", "Counter", "absent", "counted", "timed"]
 
 _QUAD = 4
 """CDNA's counters of wave cycles count in fours."""
@@ -36,6 +39,9 @@ class Counter:
 
 _SCALAR_MEMORY = re.compile(
     r"s_(load|buffer_load|scratch_load|store|buffer_store|atomic|buffer_atomic|dcache|mem(real)?time)"
+)
+_SCALAR_CACHE = re.compile(
+    r"s_(load|buffer_load|scratch_load|store|buffer_store|atomic|buffer_atomic)"
 )
 _BRANCH = re.compile(r"s_(c?branch|setpc|swappc|call)")
 _MESSAGE = re.compile(r"s_(sendmsg|endpgm)")
@@ -68,6 +74,15 @@ def _is_read(op: str) -> bool:
     return _is_memory(op) and not _is_write(op) and not _is_atomic(op)
 
 
+def _writes(op: str) -> bool:
+    return _is_write(op) or _is_atomic(op)
+
+
+def _scalar_read(times: str) -> Callable[[str], bool]:
+    names = [f"s_{kind}load_dword{times}" for kind in ("", "buffer_", "scratch_")]
+    return lambda op: op in names
+
+
 def _vector(name: str, types: str) -> Callable[[str], bool]:
     pattern = re.compile(rf"v_(pk_|dual_)?({name})\w*_({types})(_e32|_e64|_sdwa|_dpp|$)")
     return lambda op: bool(pattern.match(op))
@@ -83,7 +98,12 @@ _EXECUTED: dict[str, Callable[[str], bool]] = {
     "SQ_INSTS_FLAT": lambda op: bool(_FLAT.match(op)),
     "SQ_INSTS_VMEM": _is_memory,
     "SQ_INSTS_VMEM_RD": _is_read,
-    "SQ_INSTS_VMEM_WR": lambda op: _is_write(op) or _is_atomic(op),
+    "SQ_INSTS_VMEM_WR": _writes,
+    "SQ_INST_CYCLES_SALU": _is_scalar,
+    "SQ_INST_CYCLES_SMEM": lambda op: bool(_SCALAR_MEMORY.match(op)),
+    "SQ_INST_CYCLES_VMEM_RD": _is_read,
+    "SQ_INST_CYCLES_VMEM_WR": _writes,
+    "SQ_ACTIVE_INST_FLAT": lambda op: bool(_FLAT.match(op)),
     "SQ_INSTS_BRANCH": lambda op: bool(_BRANCH.match(op)),
     "SQ_INSTS_SENDMSG": lambda op: bool(_MESSAGE.match(op)),
     "SQ_INSTS_VALU_ADD_F16": _vector("add|sub|subrev", "f16"),
@@ -105,6 +125,16 @@ _EXECUTED: dict[str, Callable[[str], bool]] = {
     "TA_BUFFER_WRITE_WAVEFRONTS_sum": lambda op: bool(_BUFFER.match(op)) and _is_write(op),
     "TA_BUFFER_ATOMIC_WAVEFRONTS_sum": lambda op: bool(_BUFFER.match(op)) and _is_atomic(op),
     "TA_TOTAL_WAVEFRONTS_sum": _is_memory,
+    "TD_LOAD_WAVEFRONT_sum": _is_memory,
+    "TD_STORE_WAVEFRONT_sum": _writes,
+    "TD_ATOMIC_WAVEFRONT_sum": _is_atomic,
+    "TCP_TA_TCP_STATE_READ_sum": _is_memory,
+    "SQC_DCACHE_REQ": lambda op: bool(_SCALAR_CACHE.match(op)),
+    "SQC_DCACHE_REQ_READ_1": _scalar_read(""),
+    "SQC_DCACHE_REQ_READ_2": _scalar_read("x2"),
+    "SQC_DCACHE_REQ_READ_4": _scalar_read("x4"),
+    "SQC_DCACHE_REQ_READ_8": _scalar_read("x8"),
+    "SQC_DCACHE_REQ_READ_16": _scalar_read("x16"),
 }  # fmt: skip
 """Counters of instructions, with which operations each counts."""
 
@@ -118,16 +148,11 @@ _ISSUE = (
 )  # fmt: skip
 
 ABSENT: dict[str, str] = {
-    "TCC_HIT_sum": "the L2 is modelled by shares of hits, not by its lines",
-    "TCC_MISS_sum": "the L2 is modelled by shares of hits, not by its lines",
-    "TCC_EA0_RDREQ_sum": "the L2 is modelled by shares of hits, not by its lines",
-    "TCC_EA0_WRREQ_sum": "the L2 is modelled by shares of hits, not by its lines",
-    "FETCH_SIZE": "the L2 is modelled by shares of hits, not by its lines",
-    "WRITE_SIZE": "the L2 is modelled by shares of hits, not by its lines",
     "TCP_TOTAL_CACHE_ACCESSES_sum": "the L1 is modelled by lines, not by tags",
     "TCP_UTCL1_REQUEST_sum": "translation of addresses is not modelled by address",
     "TCP_PENDING_STALL_CYCLES_sum": "stalls inside of the L1 are not modelled",
     "TD_TD_BUSY_sum": "the return path is a rate, not a unit",
+    "TCC_EA0_RDREQ_32B_sum": "parts of a line are not fetched alone in the model",
     "SQC_ICACHE_HITS": "misses of the instruction cache are not modelled (docs/clock.md)",
     "SQC_ICACHE_MISSES": "misses of the instruction cache are not modelled (docs/clock.md)",
     "SQC_DCACHE_HITS": "the scalar cache is modelled for the timed workgroups alone",
@@ -139,6 +164,23 @@ ABSENT: dict[str, str] = {
 }
 """Counters that people ask for and that the model does not have, with the reason."""
 
+_OF_ALL = "needs a record of every workgroup, and a GPU whose L1 and L2 have lines of one size"
+_L2 = (
+    "TCC_HIT_sum", "TCC_MISS_sum", "TCC_EA0_RDREQ_sum", "TCC_EA0_WRREQ_sum", "FETCH_SIZE",
+    "WRITE_SIZE",
+)  # fmt: skip
+
+
+def absent(counters: Sequence[Counter]) -> dict[str, str]:
+    """Return the counters that a launch with these ones lacks, with the reasons.
+
+    Example:
+        >>> absent([])["FETCH_SIZE"]
+        'needs a record of every workgroup, and a GPU whose L1 and L2 have lines of one size'
+    """
+    known = {counter.name for counter in counters}
+    return ABSENT | {name: _OF_ALL for name in _L2 if name not in known}
+
 
 def counted(facts: LaunchFacts, requests: CacheRequests | None) -> tuple[Counter, ...]:
     """Return the counters of a launch that need no clock.
@@ -147,21 +189,23 @@ def counted(facts: LaunchFacts, requests: CacheRequests | None) -> tuple[Counter
         facts: What it did.
         requests: Of its L1 caches.
     """
-    executed = np.flatnonzero(facts.executed).tolist()
-    ops = {line: facts.detail.listing[line].op for line in executed}
     launch = facts.detail.launch
     counters = [
         Counter("SQ_WAVES", facts.waves, "executed"),
         Counter("SQ_ITEMS", prod(launch.groups) * prod(launch.block), "executed"),
-        *_of_instructions(facts, ops),
-        *_of_matrices(facts, ops),
+        *_of_waves(launch),
+        *_of_instructions(facts),
+        *_of_matrices(facts),
         Counter("SQ_ACTIVE_INST_VALU", _issued(facts, "valu", "trans", "matrix"), "executed"),
         Counter("SQ_ACTIVE_INST_SCA", _count(facts, "salu", "smem"), "executed"),
         Counter("SQ_THREAD_CYCLES_VALU", _thread_cycles(facts), "recorded"),
         *_of_lds(facts),
+        *_of_fetches(facts),
     ]
     if requests is not None:
         counters += _of_requests(requests, facts.scale)
+        if requests.beyond is not None:
+            counters += _of_l2(requests, requests.beyond)
     return tuple(counters)
 
 
@@ -172,30 +216,46 @@ def timed(facts: LaunchFacts, cycles: float) -> tuple[Counter, ...]:
         facts: What it did.
         cycles: That it takes.
     """
-    return (Counter("GRBM_GUI_ACTIVE", cycles, "timed"), *_of_cycles(facts))
+    return (
+        Counter("GRBM_GUI_ACTIVE", cycles, "timed"),
+        Counter("GRBM_COUNT", cycles, "timed"),
+        *_of_cycles(facts),
+    )
 
 
-def _of_instructions(facts: LaunchFacts, ops: dict[int, str]) -> list[Counter]:
-    by_op: dict[str, float] = {}
-    for line, op in ops.items():
-        by_op[op] = by_op.get(op, 0.0) + float(facts.executed[line])
+@cache
+def _counting(op: str) -> npt.NDArray[np.bool_]:
+    """Return which counters of ``_EXECUTED`` count an operation, [counter]."""
+    return np.array([counts(op) for counts in _EXECUTED.values()])
+
+
+def _of_instructions(facts: LaunchFacts) -> list[Counter]:
+    ops, by_op = facts.detail.code.ops, facts.executed_by_op
+    values = np.zeros(len(_EXECUTED))
+    for at in np.flatnonzero(by_op).tolist():
+        values += _counting(ops[at]) * by_op[at]
     return [
-        Counter(name, float(sum(by_op[op] for op in by_op if counts(op))), "executed")
-        for name, counts in _EXECUTED.items()
+        Counter(name, value, "executed")
+        for name, value in zip(_EXECUTED, values.tolist(), strict=True)
     ]
 
 
-def _of_matrices(facts: LaunchFacts, ops: dict[int, str]) -> list[Counter]:
+def _of_matrices(facts: LaunchFacts) -> list[Counter]:
     flops = dict.fromkeys(MATRIX_TYPES, 0.0)
-    busy = 0.0
-    for line, op in ops.items():
-        shape = matrix_shape(op)
+    ops, by_op = facts.detail.code.ops, facts.executed_by_op
+    multiplies = np.zeros(len(ops))
+    for at in np.flatnonzero(by_op).tolist():
+        shape = matrix_shape(ops[at])
         if shape is None:
             continue
+        multiplies[at] = shape.multiplies
         kind = shape.dtype.upper().removesuffix("_1K").replace("FP8", "F8").replace("BF8", "F8")
         if kind in flops:
-            flops[kind] += 2 * shape.multiplies * facts.executed[line]
-        busy += float(facts.detail.prog.busy[line]) * facts.executed[line]
+            flops[kind] += 2 * shape.multiplies * by_op[at]
+    busy = 0.0
+    if multiplies.any():
+        lines = multiplies[facts.detail.code.op_of] > 0
+        busy = float((facts.detail.prog.busy * facts.executed)[lines].sum())
     return [
         *(
             Counter(f"SQ_INSTS_VALU_MFMA_MOPS_{kind}", value / _MATRIX_OPERATIONS, "executed")
@@ -243,10 +303,82 @@ def _of_lds(facts: LaunchFacts) -> list[Counter]:
     ]
 
 
+_FETCHED = 32
+"""Bytes of code that a wave fetches at once, as the published counters of a copy show."""
+
+
+def _of_fetches(facts: LaunchFacts) -> list[Counter]:
+    """Return the fetches of code: one where a wave comes into a block, from above or by a jump.
+
+    Where an instruction is executed more often than the one before it, waves have jumped to it.
+    """
+    code = facts.detail.code
+    above = np.concatenate([[0.0], facts.executed[:-1]])
+    block = code.addresses // _FETCHED
+    begins = np.diff(block, prepend=-1) != 0
+    came = np.where(begins, facts.executed, np.maximum(facts.executed - above, 0))
+    fetches = float(came.sum())
+    return [Counter(name, fetches, "executed") for name in ("SQ_IFETCH", "SQC_ICACHE_REQ")]
+
+
 def _of_requests(requests: CacheRequests, scale: float) -> list[Counter]:
     return [
         Counter("TCP_TCC_READ_REQ_sum", requests.reads * scale, "recorded"),
         Counter("TCP_TCC_WRITE_REQ_sum", requests.writes * scale, "recorded"),
         Counter("TCP_TCC_ATOMIC_REQ_sum", requests.atomics * scale, "recorded"),
         Counter("TCC_WRITE_sum", requests.writes * scale, "recorded"),
+        Counter("TCC_ATOMIC_sum", requests.atomics * scale, "recorded"),
+        *(Counter(name, count * scale, "recorded") for name, count in _of_lines(requests)),
     ]
+
+
+def _of_lines(requests: CacheRequests) -> list[tuple[str, int]]:
+    """Return the requests for lines: smaller ones become fewer on their way to the L2."""
+    if requests.line_bytes != L2_LINE:
+        return []
+    return [("TCC_READ_sum", requests.reads), ("TCC_REQ_sum", _requests_of(requests))]
+
+
+def _requests_of(requests: CacheRequests) -> int:
+    return requests.reads + requests.writes + requests.atomics
+
+
+_KILO = 1024
+_PIECE = 64
+"""Bytes that the L2 writes to memory at once."""
+
+
+def _of_l2(requests: CacheRequests, beyond: BeyondL2) -> list[Counter]:
+    """Return the counters of an L2 that is empty when the launch begins, and behind it."""
+    hits, fetched = _requests_of(requests) - beyond.missed, beyond.read * beyond.line_bytes
+    values = {
+        "TCC_HIT_sum": hits,
+        "TCC_MISS_sum": beyond.missed,
+        "TCC_EA0_RDREQ_sum": beyond.read,
+        "TCC_EA0_WRREQ_sum": beyond.written,
+        "FETCH_SIZE": fetched / _KILO,
+        "WRITE_SIZE": beyond.written * _PIECE / _KILO,
+    }
+    return [Counter(name, value, "recorded") for name, value in values.items()]
+
+
+def _of_waves(launch: RecordedLaunch) -> list[Counter]:
+    """Return the counters of what is dispatched."""
+    groups = prod(launch.groups)
+    whole, rest = divmod(prod(launch.block), launch.lanes)
+    rows = [
+        Counter("SPI_CSN_NUM_THREADGROUPS", groups, "executed"),
+        Counter("SPI_CSN_WAVE", groups * (whole + (rest > 0)), "executed"),
+    ]
+    if launch.lanes != _WAVE:
+        return rows
+    below = [(lanes, groups * (0 < rest < lanes)) for lanes in (_WAVE, 48, 32, 16)]
+    return [
+        *rows,
+        Counter(f"SQ_WAVES_EQ_{_WAVE}", groups * whole, "executed"),
+        *(Counter(f"SQ_WAVES_LT_{lanes}", count, "executed") for lanes, count in below),
+    ]
+
+
+_WAVE = 64
+"""Lanes of a wave of CDNA."""

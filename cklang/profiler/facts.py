@@ -9,15 +9,15 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from cklang.clock.kernel import LaunchDetail, LdsUse
+from cklang.clock.kernel import LaunchDetail
 from cklang.clock.native import UNITS
-from cklang.emulator.recording import SEGMENT_BYTES, RecordedLaunch, RecordedWave
+from cklang.clock.records import WaveHeads, add_by_line
+from cklang.emulator.recording import RecordedLaunch
 from cklang.forks import cached_property
 
 __all__ = [
     "LaunchFacts",
     "UnknownCost",
-    "distinct_bytes",
     "facts_of",
     "scale_of",
     "unknown_costs",
@@ -54,6 +54,12 @@ class LaunchFacts:
     """Workgroups of the launch over recorded ones."""
 
     @cached_property
+    def executed_by_op(self) -> Floats:
+        """Executions of each operation of the listing, [operation]."""
+        code = self.detail.code
+        return np.bincount(code.op_of, self.executed, len(code.ops)).astype(np.float64)
+
+    @cached_property
     def duration(self) -> Floats:
         """Cycles from the first attempt to issue until the wave goes on."""
         return self._of_timed("duration")
@@ -66,7 +72,7 @@ class LaunchFacts:
     def _of_timed(self, column: str) -> Floats:
         total = np.zeros(len(self.detail.listing))
         for stream, timed in zip(self.detail.streams, self.detail.unit.waves, strict=True):
-            total += np.bincount(stream.line, getattr(timed, column), len(total))
+            add_by_line(total, stream.line, getattr(timed, column))
         return total
 
     @property
@@ -81,7 +87,7 @@ class LaunchFacts:
         threads = prod(launch.block)
         return prod(launch.groups) * -(-threads // launch.lanes)
 
-    @property
+    @cached_property
     def wave_cycles(self) -> float:
         """Cycles of the timed waves, from the first to the last of each."""
         waves = self.detail.unit.waves
@@ -98,25 +104,24 @@ class LaunchFacts:
 
 def facts_of(detail: LaunchDetail) -> LaunchFacts:
     """Return what a launch did, by line of its listing."""
-    count = len(detail.listing)
-    sums = {name: np.zeros(count) for name in _SAMPLED}
-    for wave, use in zip(detail.launch.waves, detail.lds, strict=True):
-        _add_wave(sums, detail.line_of, wave, use)
+    sums = detail.sums
     return LaunchFacts(
         detail=detail,
         executed=_executed(detail),
-        **sums,
-        scale=scale_of(detail.launch),
+        sampled=sums.sampled,
+        lanes=sums.lanes,
+        bytes=sums.bytes,
+        segments=sums.segments,
+        accesses=sums.accesses,
+        conflicts=sums.conflicts,
+        lds_cycles=sums.lds_cycles,
+        scale=scale_of(detail.launch, detail.heads),
     )
 
 
-def scale_of(launch: RecordedLaunch) -> float:
+def scale_of(launch: RecordedLaunch, heads: WaveHeads) -> float:
     """Return the workgroups of a launch over those that were recorded."""
-    recorded = len({wave.workgroup for wave in launch.waves})
-    return prod(launch.groups) / max(recorded, 1)
-
-
-_SAMPLED = ("sampled", "lanes", "bytes", "segments", "accesses", "conflicts", "lds_cycles")
+    return prod(launch.groups) / max(len(heads.ends), 1)
 
 
 def _executed(detail: LaunchDetail) -> Floats:
@@ -125,37 +130,6 @@ def _executed(detail: LaunchDetail) -> Floats:
     executed = np.zeros(len(detail.listing))
     executed[detail.line_of[dwords]] = detail.launch.executed[dwords]
     return executed
-
-
-def _add_wave(
-    sums: dict[str, Floats],
-    line_of: npt.NDArray[np.int32],
-    wave: RecordedWave,
-    use: LdsUse | None,
-) -> None:
-    count = len(sums["sampled"])
-
-    def add(
-        name: str, at: npt.NDArray[np.int32], values: npt.NDArray[np.generic] | None = None
-    ) -> None:
-        sums[name] += np.bincount(at, values, count)
-
-    line = line_of[wave.slots]
-    add("sampled", line, wave.sums())
-    add("lanes", line, wave.sums(wave.enabled))
-    at = line_of[wave.slot_at(wave.memory[:, 0])]
-    add("accesses", at)
-    add("bytes", at, wave.memory[:, 1])
-    add("segments", at, wave.memory[:, 2])
-    if use is not None:
-        add("conflicts", use.line, use.conflicts)
-        add("lds_cycles", use.line, use.cycles)
-
-
-def distinct_bytes(launch: RecordedLaunch) -> int:
-    """Return the bytes of the segments that the recorded waves accessed, each counted once."""
-    segments = [wave.segments for wave in launch.waves if len(wave.segments)]
-    return SEGMENT_BYTES * len(np.unique(np.concatenate(segments))) if segments else 0
 
 
 @dataclass(frozen=True, slots=True)

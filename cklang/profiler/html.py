@@ -8,7 +8,7 @@ from html import escape
 
 from cklang.profiler import plots
 from cklang.profiler.advice import advice_of
-from cklang.profiler.counters import ABSENT
+from cklang.profiler.counters import absent
 from cklang.profiler.model import InstructionProfile, LaunchProfile, grid_text, kernel_rows
 from cklang.profiler.style import COLOURS
 from cklang.profiler.text import error_text, load_text, unknown_text
@@ -171,8 +171,8 @@ def _tables(launch: LaunchProfile) -> Iterator[str]:
     yield _listing(launch.instructions)
     yield "<details><summary>Counters</summary>"
     counters = [(c.name, f"{c.value:.0f}", c.origin) for c in launch.counters]
-    absent = [(name, "absent", why) for name, why in ABSENT.items()]
-    yield _table(("counter", "value", "origin"), [*counters, *absent])
+    lacking = [(name, "absent", why) for name, why in absent(launch.counted).items()]
+    yield _table(("counter", "value", "origin"), [*counters, *lacking])
     yield "</details>"
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
 from cklang.clock.constants import ClockConstants
+from cklang.clock.hierarchy import retained
 from cklang.clock.kernel import LaunchDetail
-from cklang.clock.native import missed_lines
-from cklang.emulator.recording import SEGMENT_BYTES, RecordedWave
+from cklang.clock.records import KINDS, RequestCounts, request_counts
+from cklang.emulator.recording import SEGMENT_BYTES
 
-__all__ = ["CacheRequests", "cache_requests"]
+__all__ = ["L2_LINE", "BeyondL2", "CacheRequests", "cache_requests"]
 
-Words = npt.NDArray[np.uint32]
-Integers = npt.NDArray[np.int64]
-Counts = npt.NDArray[np.uint64]
+
+L2_LINE = 128
+"""Bytes of a line of the L2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +28,30 @@ class CacheRequests:
 
     reads: int
     """Lines that were not in the L1."""
-    read_bytes: int
+    line_bytes: int
     writes: int
     """Pieces of 64 bytes: the L1 passes all writes on."""
     atomics: int
+    beyond: BeyondL2 | None = None
+    """None where only some workgroups were recorded, and where lines of the L1 are not the L2's."""
+
+    @property
+    def read_bytes(self) -> int:
+        """Of the lines."""
+        return self.reads * self.line_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondL2:
+    """What the L2 caches, empty when the launch begins, do not have."""
+
+    read: float
+    """Lines that are fetched for reads and atomics."""
+    missed: float
+    """Requests for lines that are not there; a write to one fetches nothing."""
+    line_bytes: int
+    written: int
+    """Pieces of 64 bytes that go to memory, at the latest when the launch ends."""
 
 
 def cache_requests(detail: LaunchDetail, constants: ClockConstants) -> CacheRequests | None:
@@ -39,61 +60,41 @@ def cache_requests(detail: LaunchDetail, constants: ClockConstants) -> CacheRequ
     Each workgroup has an L1 of its own here, with all of its lines free for any address and the
     one dropped that was used longest ago. Waves take turns of one memory instruction. Shared lines
     of neighbouring workgroups on one compute unit are read once on a GPU and once a workgroup here.
+    Workgroups go round the chiplets, each of which has an L2.
     """
     if "l1_line_bytes" not in constants.numbers:
         return None
     line_bytes, capacity = constants.cycles("l1_line_bytes"), constants.cycles("l1_bytes")
-    kind = np.array([_kind(instruction.op) for instruction in detail.listing])
-    groups: dict[int, list[RecordedWave]] = {}
-    for wave in detail.launch.waves:
-        groups.setdefault(wave.workgroup, []).append(wave)
-    reads = writes = atomics = 0
-    for waves in groups.values():
-        accesses = _in_turns(waves)
-        kinds = kind[detail.line_of[accesses.dword]]
-        writes += int(accesses.count[kinds == _WRITE].sum())
-        atomics += int(accesses.count[kinds == _ATOMIC].sum())
-        chosen = kinds == _READ
-        reads += missed_lines(
-            accesses.segments,
-            accesses.begin[chosen],
-            accesses.count[chosen],
-            line_bytes // SEGMENT_BYTES,
-            capacity // line_bytes,
-        )
-    return CacheRequests(reads, reads * line_bytes, writes, atomics)
+    kind_of_op = np.array([_kind(op) for op in detail.code.ops], np.uint8)
+    heads, spec = detail.heads, detail.spec
+    complete = line_bytes == L2_LINE and len(heads.ends) == prod(detail.launch.groups)
+    counts = request_counts(
+        detail.launch.waves,
+        heads,
+        kind_of_op[detail.code.op_of[detail.sums.access_lines]],
+        (line_bytes // SEGMENT_BYTES, capacity // line_bytes),
+        np.arange(len(heads.ends)) % spec.chiplets if complete else None,
+    )
+    beyond = _beyond(counts, spec.l2_bytes / line_bytes, line_bytes) if complete else None
+    return CacheRequests(counts.reads, line_bytes, counts.writes, counts.atomics, beyond)
 
 
-_SCALAR, _ATOMIC, _WRITE, _READ = range(4)
+_EIGHTHS = 8
+
+
+def _beyond(counts: RequestCounts, l2_lines: float, line_bytes: int) -> BeyondL2:
+    """Return what L2 caches do not have, if sets of each are filled at random."""
+    dropped = sum(
+        count * (1 - retained(2 ** ((at + 0.5) / _EIGHTHS) / l2_lines))
+        for at, count in enumerate(counts.again.tolist())
+        if count
+    )
+    read = counts.new_read + counts.new_changed + dropped
+    return BeyondL2(read, read + counts.new_written, line_bytes, counts.written)
 
 
 @cache
 def _kind(op: str) -> int:
     if op.startswith("s_"):
-        return _SCALAR
-    return _ATOMIC if "atomic" in op else _WRITE if "store" in op else _READ
-
-
-@dataclass(frozen=True, slots=True)
-class _Accesses:
-    """What the waves of a workgroup access: the first of each wave, then the second."""
-
-    dword: Words
-    """Of the code, [access]."""
-    begin: Integers
-    """The first piece of each in ``segments``, [access]."""
-    count: Integers
-    segments: Counts
-
-
-def _in_turns(waves: list[RecordedWave]) -> _Accesses:
-    counts = [wave.memory[:, 2].astype(np.int64) for wave in waves]
-    count = np.concatenate(counts)
-    turn = np.concatenate([np.arange(len(each)) for each in counts])
-    order = np.argsort(turn, kind="stable")
-    return _Accesses(
-        np.concatenate([wave.slot_at(wave.memory[:, 0]) for wave in waves])[order],
-        (np.cumsum(count) - count)[order],
-        count[order],
-        np.concatenate([wave.segments for wave in waves]),
-    )
+        return KINDS.index("scalar")
+    return KINDS.index("atomic" if "atomic" in op else "write" if "store" in op else "read")

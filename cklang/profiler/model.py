@@ -14,13 +14,13 @@ from cklang.clock.constants import ClockConstants, constants_of
 from cklang.clock.kernel import LaunchDetail, cycles_without, launch_detail
 from cklang.clock.native import REASONS
 from cklang.clock.power import board_of, clock_of_products, clock_under_load, matrix_rates
+from cklang.clock.records import distinct_bytes, heads_of
 from cklang.emulator.recording import RecordedLaunch
 from cklang.forks import cached_property
 from cklang.profiler.counters import Counter, counted, timed
 from cklang.profiler.facts import (
     LaunchFacts,
     UnknownCost,
-    distinct_bytes,
     facts_of,
     scale_of,
     unknown_costs,
@@ -366,7 +366,11 @@ class LaunchProfile:
         return max(cycles, key=lambda stage: cycles[stage])
 
     def us_without(
-        self, *reasons: str, lines: Sequence[int] | None = None, conflicts: bool = True
+        self,
+        *reasons: str,
+        lines: Sequence[int] | None = None,
+        conflicts: bool = True,
+        neighbours: Sequence[int] = (),
     ) -> float:
         """Return the time in µs if waves never waited for some reasons.
 
@@ -377,8 +381,12 @@ class LaunchProfile:
             *reasons: Of ``cklang.clock.native.REASONS``.
             lines: Of the listing, at which they do not wait; all by default.
             conflicts: Whether lanes conflict in the LDS.
+            neighbours: Lines of the listing at which the L1 takes as long as for lanes that access
+                memory side by side. The bytes that come from the L2 stay as they are.
         """
-        cycles = cycles_without(self.detail, reasons, lines, conflicts=conflicts)
+        cycles = cycles_without(
+            self.detail, reasons, lines, conflicts=conflicts, neighbours=neighbours
+        )
         return cycles / self.detail.spec.clock_hz * 1e6
 
 
@@ -394,7 +402,8 @@ def launch_profile(number: int, launch: RecordedLaunch) -> LaunchProfile:
         CkUnsupportedError: K050, the clock has no constants for the GPU.
     """
     spec: ArchSpec = arch(launch.gpu)
-    footprint = round(distinct_bytes(launch) * scale_of(launch))
+    scale = scale_of(launch, heads_of(launch.waves))
+    footprint = round(distinct_bytes(launch.waves) * scale)
     constants: ClockConstants = constants_of(spec.name)
     detail = launch_detail(launch, spec, constants, footprint)
     return LaunchProfile(

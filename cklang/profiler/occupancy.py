@@ -39,9 +39,11 @@ class Occupancy:
 
     def __str__(self) -> str:
         limits = ", ".join(f"{name} {count}" for name, count in self.limits)
+        few = " only" if self.limiter == "grid" else ""
         return (
-            f"{self.waves} of {self.most_waves} waves a compute unit ({self.share:.0%}), limited "
-            f"by {self.limiter}; room for workgroups: {limits}; the grid has {self.grid:.3g} a unit"
+            f"a compute unit has room for {self.waves} of {self.most_waves} waves "
+            f"({self.share:.0%}), by workgroups: {limits}; the grid has{few} {self.grid:.3g} "
+            "workgroups for each"
         )
 
 

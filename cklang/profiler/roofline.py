@@ -10,7 +10,8 @@ from functools import cache
 import numpy as np
 
 from cklang.clock.matrix import matrix_shape
-from cklang.profiler.facts import LaunchFacts, distinct_bytes
+from cklang.clock.records import distinct_bytes
+from cklang.profiler.facts import LaunchFacts
 from cklang.profiler.memory import CacheRequests
 
 __all__ = ["Limit", "Roofline", "flops_of_lane", "limits_of", "roofline_of"]
@@ -128,10 +129,19 @@ def roofline_of(facts: LaunchFacts, requests: CacheRequests | None, us: float) -
 
 def _bytes_beyond(facts: LaunchFacts, requests: CacheRequests | None) -> float:
     if facts.complete:
-        return float(distinct_bytes(facts.detail.launch))
+        return float(distinct_bytes(facts.detail.launch.waves))
     if requests is None:
         return float(facts.segments.sum()) * 64
     return float(requests.read_bytes + 64 * (requests.writes + requests.atomics))
+
+
+def _address_cycles(facts: LaunchFacts) -> float:
+    """Return the cycles of the L1 for addresses: a piece of 64 bytes each, where they are known."""
+    vector = facts.of_units("vmem", "store")
+    cycles = facts.detail.prog.busy * facts.executed
+    if "rate_l2" in facts.detail.prog.constants.numbers:
+        cycles = np.maximum(cycles, facts.segments * facts.scale)
+    return float(cycles[vector].sum())
 
 
 def limits_of(facts: LaunchFacts, roofline: Roofline, cycles: float) -> tuple[Limit, ...]:
@@ -152,9 +162,7 @@ def limits_of(facts: LaunchFacts, roofline: Roofline, cycles: float) -> tuple[Li
         Limit(
             name="LDS", used=float(facts.lds_cycles.sum()) * facts.scale, peak=units, unit="cycles"
         ),
-        Limit(
-            name="L1 addresses", used=cycles_of("vmem", "store"), peak=units, unit="cycles"
-        ),
+        Limit(name="L1 addresses", used=_address_cycles(facts), peak=units, unit="cycles"),
         Limit(
             name="memory",
             used=roofline.bytes_per_second / 1e9,

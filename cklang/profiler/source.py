@@ -50,20 +50,20 @@ def places_of(detail: LaunchDetail) -> list[Place | None]:
 
     For the functions of an op it is the user's line of Python.
     """
-    launch = detail.launch
+    launch, sources = detail.launch, detail.launch.sources
     row_of = np.full(len(detail.line_of), -1, np.int64)
-    for row, (begin, end, _, _) in enumerate(launch.sources):
+    for row, (begin, end, _, _) in enumerate(sources.tolist()):
         row_of[begin:end] = row
+    dwords = np.flatnonzero((detail.line_of >= 0) & (row_of >= 0))
+    rows = row_of[dwords].tolist()
+    named = sources[:, 2:].tolist()
+    known = {
+        (file, line): _translated(launch.files[file], line)
+        for file, line in {tuple(named[row]) for row in set(rows)}
+    }
     places: list[Place | None] = [None] * len(detail.listing)
-    known: dict[int, Place] = {}
-    for dword in np.flatnonzero(detail.line_of >= 0):
-        row = int(row_of[dword])
-        if row < 0:
-            continue
-        if row not in known:
-            _, _, file, line = launch.sources[row]
-            known[row] = _translated(launch.files[int(file)], int(line))
-        places[int(detail.line_of[dword])] = known[row]
+    for line, row in zip(detail.line_of[dwords].tolist(), rows, strict=True):
+        places[line] = known[tuple(named[row])]
     return places
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from cklang.profiler.advice import advice_of
-from cklang.profiler.counters import ABSENT
+from cklang.profiler.counters import absent
 from cklang.profiler.model import InstructionProfile, LaunchProfile, kernel_rows
 
 __all__ = ["as_csv", "as_json", "launch_record"]
@@ -27,9 +27,14 @@ def as_json(launches: Sequence[LaunchProfile]) -> str:
     data = {
         "kernels": [asdict(row) for row in kernel_rows(launches)],
         "launches": [launch_record(launch) for launch in launches],
-        "absent_counters": ABSENT,
+        "absent_counters": _absent(launches),
     }
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def _absent(launches: Sequence[LaunchProfile]) -> dict[str, str]:
+    """Return the counters that some launch lacks, with the reasons."""
+    return {name: why for launch in launches for name, why in absent(launch.counted).items()}
 
 
 def launch_record(launch: LaunchProfile) -> dict[str, Any]:

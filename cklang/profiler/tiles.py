@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cklang.clock.instruction import lane_bytes
-from cklang.clock.kernel import waves_of_groups
 from cklang.clock.lds import phase_of_lane, width_of
+from cklang.clock.sampling import waves_of_groups
 from cklang.emulator.fragments import MatrixInstruction, matrix_instruction
 from cklang.emulator.recording import DISABLED, SEGMENT_BYTES, RecordedWave
 from cklang.errors import CkValueError

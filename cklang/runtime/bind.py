@@ -6,7 +6,6 @@ Every mismatch is found before one is raised: the first is the error, the others
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -236,6 +235,8 @@ def assigned(
 
 def _meant(name: str, known: Collection[str]) -> str:
     """Return the parameter that a misspelled name means, as the beginning of an advice."""
+    import difflib
+
     close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
     return f"did you mean {close[0]}? " if close else ""
 

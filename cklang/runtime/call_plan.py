@@ -177,7 +177,7 @@ class CallPlan:
         """
         if not self.steps:
             return None
-        if self._copies or "memory" in knobs.CHECKS_NOW:
+        if self._copies or "memory" in knobs.CHECKS_NOW or knobs.RECORDINGS_NOW:
             return self._run_with_copies(addresses, stream)
         if self.place != HOST:
             return self._launch_with_memory(addresses, stream, counts=False)
@@ -278,7 +278,8 @@ class CallPlan:
         """Give the addresses at which kernels find what is at ``addresses``.
 
         With ``apart`` they are copies even where the device could use the memory itself: each has
-        an allocation of its own then, beyond which the emulator's check of memory sees.
+        an allocation of its own then, beyond which the emulator's check of memory sees, and whose
+        lines lie as they do on a GPU.
         """
         if not self._copies and not apart:
             return nullcontext(list(addresses))

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cklang import knobs
 from cklang.device import arrays
 from cklang.device.arrays import HOST, Library
-from cklang.device.device import open_device
 from cklang.errors import CkError, error
 from cklang.frontend.program import Program
 from cklang.memo import BoundedMemo
@@ -21,7 +20,6 @@ from cklang.runtime import call_key
 from cklang.runtime.in_place import in_place_of, with_updated
 from cklang.runtime.planned_op import PlannedOp
 from cklang.runtime.ready import Ready, dtypes_of, put_numbers, put_results, ready_of
-from cklang.runtime.record import CallRecord
 from cklang.runtime.results import one_or_all, planned_results, targets_of, with_orders
 from cklang.runtime.tracing import TracedArgumentError, is_traced, new_serial
 from cklang.selection.context import current, device_named
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
     from cklang.runtime.captured_call import CapturedCall
     from cklang.runtime.check import Report
     from cklang.runtime.explain import Explanation
+    from cklang.runtime.record import CallRecord
     from cklang.runtime.timed_call import CallTimer
     from cklang.selection.registry import Registry
     from cklang.selection.request import Request
@@ -368,6 +367,7 @@ class Op(PlannedOp):
 
     def _prepare_group(self, calls: Sequence[Sequence[Any]], device_name: str | None) -> Ready:
         from cklang.build.builder import shared_builder
+        from cklang.device.device import open_device
         from cklang.ops.grouped import Member, group_checks, prepare_group
 
         bindings = [self._bind(values) for values in calls]
@@ -437,6 +437,7 @@ class Op(PlannedOp):
     def _prepare(self, values: Sequence[Any], out: Any, device_name: str | None) -> Ready:
         """Return what a call needs that is made for the first time in this process."""
         from cklang.build.builder import shared_builder
+        from cklang.device.device import open_device
         from cklang.runtime import plan_store
 
         binding, outs = self._bind(values), None
@@ -465,6 +466,7 @@ class Op(PlannedOp):
     ) -> Ready:
         """Return what a call needs that is planned here."""
         from cklang.build.builder import shared_builder
+        from cklang.device.device import open_device
         from cklang.runtime.planner import prepare
         from cklang.runtime.result_orders import with_result_orders
 
@@ -557,6 +559,8 @@ class Op(PlannedOp):
         """
         if self._last is None:
             return None
+        from cklang.runtime.record import CallRecord
+
         last = _Last(*self._last)
         plan = last.plan
         counters = plan.counters(last.before) if plan.device.calls[0] == last.call else None

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cklang import forks
-from cklang.device.device import target_of
 from cklang.errors import CkError, error
 from cklang.families import plan_of
 from cklang.frontend.captured import expect_unchanged
@@ -162,6 +161,7 @@ class PlannedOp:
         Raises:
             CkError: What planning a call raises.
         """
+        from cklang.device.device import target_of
         from cklang.runtime.summary import summarise
 
         binding, outs = self._offered(args, kwargs, out)
@@ -196,7 +196,8 @@ class PlannedOp:
             *args: As in a call.
             out: As in a call.
             device: As in a call; only its GPU matters.
-            executor: Builds instead of this machine's compilers, as in :meth:`Registry.build`.
+            executor: Builds instead of this machine's compilers, as in
+                :meth:`cklang.Registry.build`.
             **kwargs: As in a call.
 
         Example:
@@ -302,6 +303,7 @@ class PlannedOp:
         priority: int,
         bias: bool,
     ) -> int:
+        from cklang.device.device import target_of
         from cklang.ops.attention_backward import declare_gradients
 
         binding = self._bind(self._values(args, kwargs))
@@ -331,6 +333,7 @@ class PlannedOp:
     def _choices(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, device: str | None
     ) -> Sequence[Choice]:
+        from cklang.device.device import target_of
         from cklang.runtime.planner import choices_of, memory_of
 
         binding, outs = self._offered(args, kwargs, out)
@@ -376,6 +379,8 @@ class PlannedOp:
         options = options_of(function, plan, binding, self.request)
         if not options:
             return plan
+        from cklang.device.device import target_of
+
         spec = target_of(device_named(device, current())).spec
         key = (id(function), tuple(binding.dims.items()), spec.name, current().serial)
         chosen = self._shared.get(key)

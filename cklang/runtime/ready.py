@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cklang import knobs
-from cklang.device import arrays, device_array
+from cklang.device import arrays
 from cklang.device.arrays import HOST, Library
-from cklang.device.pinned_buffers import PinnedBuffer, PinnedBufferPool
 from cklang.errors import error
 from cklang.runtime import call_key
 
 if TYPE_CHECKING:
+    from cklang.device.pinned_buffers import PinnedBuffer, PinnedBufferPool
     from cklang.families.protocol import HostCheck
     from cklang.runtime.bind import Binding, ResultLayout
     from cklang.runtime.call_key import CallKey
@@ -54,14 +54,18 @@ class Ready:
     @functools.cached_property
     def result_makers(self) -> tuple[Callable[[], Any], ...]:
         """What makes a new array for each result."""
+        from cklang.device.device_array import maker
+
         return tuple(
-            device_array.maker(layout.shape, layout.dtype, library, self.place, layout.order)
+            maker(layout.shape, layout.dtype, library, self.place, layout.order)
             for layout, library in zip(self.results, self.libraries, strict=True)
         )
 
     @functools.cached_property
     def number_buffers(self) -> PinnedBufferPool:
         """Where plain numbers stand beside arrays on a GPU."""
+        from cklang.device.pinned_buffers import PinnedBufferPool
+
         return PinnedBufferPool(self.plan.device, bytes(_NUMBER * len(self.number_dtypes)))
 
 

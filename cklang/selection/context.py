@@ -12,13 +12,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import TYPE_CHECKING
 
 from cklang import knobs
-from cklang.arch import ArchSpec
-from cklang.arch import arch as arch_of
 from cklang.errors import error
 from cklang.selection.registry import Registry
 from cklang.selection.strategy import Heuristic, RankFunction, Strategy, strategy_of
+
+if TYPE_CHECKING:
+    from cklang.arch import ArchSpec
 
 __all__ = ["DEFAULT_REGISTRY", "Defaults", "current", "device_named", "device_of", "using"]
 
@@ -87,10 +89,14 @@ def using(
         from cklang.families.presets import parts
 
         parts(preset)  # refuses an unknown one
+    if arch is not None:
+        from cklang.arch import arch as arch_of
+
+        arch = arch_of(arch).name
     changed = replace(
         before,
         registry=before.registry if registry is None else registry,
-        arch=before.arch if arch is None else arch_of(arch).name,
+        arch=before.arch if arch is None else arch,
         strategy=before.strategy if strategy is None else strategy_of(strategy),
         preset=before.preset if preset is None else preset,
     )
@@ -105,6 +111,8 @@ def device_named(named: str | None, defaults: Defaults) -> str | None:
     """Return the name of the device of a call: the one named, else one with the assumed GPU."""
     if named is not None or defaults.arch is None:
         return named
+    from cklang.arch import arch as arch_of
+
     return device_of(arch_of(defaults.arch))
 
 

@@ -17,7 +17,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cklang import forks
-from cklang.arch import arch
 from cklang.codec import decode, expect_fields, expect_object, unknown
 from cklang.errors import error
 from cklang.families import FAMILIES, completed_key, family_of, key_from_json, key_of
@@ -255,6 +254,8 @@ class Registry:
             CkValueError: K001, there is no such profile; K004, there is no such GPU; K008, nothing
                 of it is legal on the GPU.
         """
+        from cklang.arch import arch
+
         kernels = tuple(FAMILIES["attention"].profile(name, arch(gpu), dtypes, heads))
         if not kernels:
             types = "any element type" if dtypes is None else ", ".join(dtypes)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from cklang.arch import timing_file
 from cklang.clock.constants import constants_of
+from cklang.clock.sampling import SAMPLES, representative
 from cklang.device.device import Device
 from cklang.emulator.recording import Recording, is_recording, timing
 from cklang.errors import CkUnsupportedError
@@ -39,7 +40,7 @@ class Clocked:
         except CkUnsupportedError:
             return None
         times = (
-            launch_time(each, spec, constants, self.footprint)[0]
+            launch_time(representative(each), spec, constants, self.footprint)[0]
             for each in self.recording.launches
         )
         return sum(time.us for time in times)
@@ -57,7 +58,7 @@ def clocked(device: Device, footprint: int) -> Iterator[Clocked]:
     if not device.emulated or is_recording():
         yield result
         return
-    with timing(1) as result.recording:
+    with timing(SAMPLES) as result.recording:
         yield result
 
 

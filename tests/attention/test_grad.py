@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 import pytest
@@ -302,6 +303,22 @@ def test_all_queries_at_once(covered: Callable[..., None]) -> None:
 
     within()
     covered("attention backward: all queries of a head at once", "f16", "gfx950")
+
+
+@pytest.mark.usefixtures("stencils")
+@pytest.mark.parametrize(("width", "begin"), [(8, 0), (8, 1), (7, 0)])
+def test_sums_of_rows_that_lie_anywhere(width: int, begin: int) -> None:
+    """A thread has four elements of a row, loads them together if it can, or has one."""
+    shape, count = (2, 3, 37, width), 3
+    size = prod(shape)
+    source = np.random.default_rng(0).standard_normal(begin + count * size).astype(np.float32)
+    parts = source[begin:].reshape(count, *shape)
+    result = np.zeros(begin + size + 1, np.float16)
+    inside = result[begin : begin + size].reshape(shape)
+    total("gfx942", parts[0], inside, count, size)
+    assert (inside == (parts[0] + parts[1] + parts[2]).astype(np.float16)).all()
+    assert not result[:begin].any()
+    assert result[-1] == 0
 
 
 def test_keys_are_read_back() -> None:

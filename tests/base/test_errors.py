@@ -8,7 +8,8 @@ import string
 
 import pytest
 
-from cklang.errors import RULES, CkError, CkValueError, Rule, error
+from cklang.errors import CkError, CkValueError, Rule, error
+from cklang.errors.table import RULES
 from cklang.source import Source, Span
 
 SOURCE = Source(name="model.py", text="def f(x):\n    return x +  y\n", first_line=10)
@@ -35,9 +36,9 @@ def test_every_row_renders_and_pickles(rule: Rule) -> None:
 
 
 def test_codes_are_unique_and_well_formed() -> None:
-    from cklang import errors
+    from cklang.errors import table
 
-    codes = [rule.code for rule in errors.TABLE]
+    codes = [rule.code for rule in table.TABLE]
     assert len(codes) == len(set(codes))
     assert all(len(c) == 4 and c[0].isupper() and c[1:].isdigit() for c in codes)
 

@@ -36,17 +36,24 @@ START_UP: Table = {
     "cklang.cli.bench": ("cklang.cli.plot",),
     "cklang.cli.disasm": ("cklang.emulator",),
     "cklang.cli.doctor": (
+        "cklang.arch",
         "cklang.cli.specs",
+        "cklang.device.device",
         "cklang.toolchain.compilers",
     ),
     "cklang.cli.specs": ("cklang.build.steps",),
     "cklang.cli.warm": ("cklang.prebuilding",),
+    "cklang.codec": (
+        "difflib",
+        "hashlib",
+    ),
     "cklang.device.device": ("cklang.emulator",),
     "cklang.emulator.build": (
         "cklang.emulator.isa.tables",
         "rich",
     ),
     "cklang.emulator.operation_fidelity": ("cklang.emulator.isa.schema",),
+    "cklang.errors": ("cklang.errors.table",),
     "cklang.families": ("cklang.fusion.partition",),
     "cklang.families.conv.problem": ("cklang.frontend.ops.convolution",),
     "cklang.families.gemm.family": (
@@ -76,6 +83,7 @@ START_UP: Table = {
         "cklang.frontend.ops.regions",
     ),
     "cklang.frontend.functions": ("cklang.frontend.eager",),
+    "cklang.frontend.other_names": ("difflib",),
     "cklang.fusion.flow": ("networkx",),
     "cklang.fusion.functions": ("cklang.ir.parser",),
     "cklang.fusion.graph": ("networkx",),
@@ -83,16 +91,29 @@ START_UP: Table = {
     "cklang.fusion.kernel": ("networkx",),
     "cklang.fusion.partition": ("networkx",),
     "cklang.ir": ("cklang.ir.parser",),
+    "cklang.ir.infer": ("difflib",),
     "cklang.ir.round_trip": ("cklang.ir.parser",),
     "cklang.lowering.render": ("jinja2",),
-    "cklang.ops.append_kv": ("cklang.build.builder",),
-    "cklang.ops.attention_backward": ("cklang.build.builder",),
-    "cklang.ops.dropout_bytes": ("cklang.build.builder",),
+    "cklang.ops.append_kv": (
+        "cklang.build.builder",
+        "cklang.device.device",
+    ),
+    "cklang.ops.attention_backward": (
+        "cklang.build.builder",
+        "cklang.device.device",
+    ),
+    "cklang.ops.dropout_bytes": (
+        "cklang.build.builder",
+        "cklang.device.device",
+    ),
     "cklang.ops.predict": (
         "cklang.clock.kernel",
         "cklang.clock.power",
+        "cklang.clock.sampling",
         "cklang.emulator",
     ),
+    "cklang.ops.prepare": ("cklang.device.device",),
+    "cklang.runtime.bind": ("difflib",),
     "cklang.runtime.call_key": ("cklang.runtime.array_reader",),
     "cklang.runtime.check": ("cklang.runtime.plan_store",),
     "cklang.runtime.ir_text": (
@@ -101,28 +122,41 @@ START_UP: Table = {
     ),
     "cklang.runtime.op": (
         "cklang.build.builder",
+        "cklang.device.device",
         "cklang.runtime.captured_call",
         "cklang.runtime.check",
         "cklang.runtime.plan_store",
         "cklang.runtime.planner",
+        "cklang.runtime.record",
         "cklang.runtime.requests",
         "cklang.runtime.result_orders",
         "cklang.runtime.timed_call",
     ),
     "cklang.runtime.planned_op": (
+        "cklang.device.device",
         "cklang.runtime.explain",
         "cklang.runtime.planner",
         "cklang.runtime.sharing",
         "cklang.runtime.summary",
     ),
     "cklang.runtime.planner": ("cklang.build.parallel",),
+    "cklang.runtime.ready": (
+        "cklang.device.device_array",
+        "cklang.device.pinned_buffers",
+    ),
     "cklang.selection.background": ("cklang.build.builder",),
-    "cklang.selection.context": ("cklang.families.presets",),
+    "cklang.selection.context": (
+        "cklang.arch",
+        "cklang.device.device",
+        "cklang.families.presets",
+    ),
     "cklang.selection.registry": (
+        "cklang.arch",
         "cklang.build.parallel",
         "cklang.selection.candidates",
         "cklang.selection.space",
     ),
+    "cklang.selection.select": ("cklang.device.device",),
     "cklang.selection.tiered": ("cklang.build.builder",),
     "cklang.testing.pytest_plugin": (
         "cklang.emulator",
@@ -156,6 +190,7 @@ START_UP: Table = {
         "cklang.build.dask_executor",
         "cklang.build.parallel",
         "cklang.build.steps",
+        "cklang.device.device",
         "cklang.lowering.headers",
         "cklang.tune.database",
         "cklang.tune.measure",
@@ -177,18 +212,7 @@ OPTIONAL: Table = {
 """Imports in functions of packages that are optional."""
 
 NEEDLESS: Table = {
-    "cklang.cli.doctor": (
-        "cklang.arch",
-        "cklang.device.device",
-    ),
-    "cklang.ops.append_kv": ("cklang.device.device",),
-    "cklang.ops.attention_backward": ("cklang.device.device",),
-    "cklang.ops.dropout_bytes": ("cklang.device.device",),
-    "cklang.ops.prepare": ("cklang.device.device",),
-    "cklang.selection.context": ("cklang.device.device",),
-    "cklang.selection.select": ("cklang.device.device",),
     "cklang.tune.measure": ("dataclasses",),
-    "cklang.tune.session": ("cklang.device.device",),
     "cklang.types": ("numpy",),
 }
 """Imports in functions that save nothing, since ``import cklang`` loads the module anyway.

@@ -13,7 +13,7 @@ import pytest
 import cklang as ck
 from cklang.arch import arch
 from cklang.emulator import MEMORY_LINE
-from cklang.errors import TABLE
+from cklang.errors.table import TABLE
 from cklang.families import FAMILIES
 from tests.base.test_docs_code import PAGES
 from tests.support.layouts import DATA, instructions, layout

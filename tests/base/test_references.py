@@ -16,7 +16,7 @@ import pytest
 
 import cklang as ck
 from cklang import knobs
-from cklang.errors import RULES
+from cklang.errors.table import RULES
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "cklang"

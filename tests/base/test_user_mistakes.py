@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import cklang as ck
-from cklang.errors import TABLE, CkError
+from cklang.errors import CkError
+from cklang.errors.table import TABLE
 from cklang.types import DTypeVar
 from tests.support.algorithms import ATTENTION
 

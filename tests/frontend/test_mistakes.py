@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cklang.errors import RULES, CkError
+from cklang.errors import CkError
+from cklang.errors.table import RULES
 
 FILES = sorted((Path(__file__).parent / "golden" / "mistakes").glob("*.txt"))
 

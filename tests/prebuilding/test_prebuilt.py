@@ -152,8 +152,11 @@ def test_warming_goes_on_in_a_process_of_its_own(
             logged.append(env["CKLANG_LOG"])
 
     monkeypatch.setattr("subprocess.Popen", Started)
+    log = tmp_path / "warm.log"
+    log.write_text("what another one wrote\n")
     with knobs.scope(CKLANG_CACHE_DIR=str(tmp_path)):
         assert main(["warm", "--gpu", "gfx942", "--gpu", "gfx1100"]) == 0
+    assert log.read_text() == "what another one wrote\n"
     assert commands[0][1:] == [
         *("-m", "cklang.cli.main", "warm", "--wait"),
         *("--gpu", "gfx942", "--gpu", "gfx1100"),

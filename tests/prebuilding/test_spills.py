@@ -13,7 +13,7 @@ from cklang.prebuilding.folder import essential_kernels
 
 @pytest.mark.full
 @pytest.mark.usefixtures("stencils")
-@pytest.mark.parametrize("gpu", ["gfx942", "gfx950", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
 def test_essential_kernels_do_not_spill(gpu: str) -> None:
     kernels = essential_kernels([gpu])
     products = [key for key, _ in kernels if key.family == "gemm"]

@@ -24,10 +24,10 @@ def built(source: str, folder: Path, *gpus: str) -> Path:
     return program
 
 
-def profiled(program: Path, folder: Path, gpu: str, *words: str) -> Profile:
+def profiled(program: Path, folder: Path, gpu: str, *words: str, workgroups: int = 8) -> Profile:
     """Return the profile of a program that runs on an emulated GPU."""
-    folder.mkdir(exist_ok=True)
-    settings = {"CKLANG_GPUS": gpu, "CKLANG_PROFILE": f"8:{folder}"}
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {"CKLANG_GPUS": gpu, "CKLANG_PROFILE": f"{workgroups}:{folder}"}
     subprocess.run([program, *words], env={**os.environ, **settings}, check=True, timeout=120)
     (records,) = folder.glob("*.records")
     return Profile(recorded_launches(records.read_bytes()))
@@ -44,8 +44,12 @@ def transpose(tmp_path_factory: pytest.TempPathFactory, transpose_program: Path)
 
 
 @pytest.fixture(scope="session")
-def copies(tmp_path_factory: pytest.TempPathFactory, emulator: None) -> dict[str, Profile]:
+def copy_program(tmp_path_factory: pytest.TempPathFactory, emulator: None) -> Path:
+    return built("copy.hip", tmp_path_factory.mktemp("copy"))
+
+
+@pytest.fixture(scope="session")
+def copies(tmp_path_factory: pytest.TempPathFactory, copy_program: Path) -> dict[str, Profile]:
     """The copy of 1,048,576 doubles on two GPUs."""
-    program = built("copy.hip", tmp_path_factory.mktemp("copy"))
     folder = tmp_path_factory.mktemp("copies")
-    return {gpu: profiled(program, folder / gpu, gpu) for gpu in ("gfx942", "gfx90a")}
+    return {gpu: profiled(copy_program, folder / gpu, gpu) for gpu in ("gfx942", "gfx90a")}

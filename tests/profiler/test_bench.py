@@ -85,7 +85,7 @@ def test_an_emulated_device_is_timed_by_the_clock(monkeypatch: pytest.MonkeyPatc
     row = ck.bench(fused, x, w, bias, res, device="emu:gfx942")
     predicted = ck.predict(fused, x, w, bias, res, device="emu:gfx942")
     # The two calls allocate other addresses, on which lines of the caches depend a little.
-    assert row.samples == pytest.approx((predicted.us,), rel=0.01)
+    assert row.samples == pytest.approx((predicted.us,), rel=0.03)
     assert row.source == CLOCK
     assert row.error == pytest.approx(predicted.error)
     assert row.bytes == sum(array.nbytes for array in (x, w, bias, res)) + res.nbytes

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from cklang.profiler.counters import ABSENT
+from cklang.profiler.advice import advice_of
+from cklang.profiler.counters import absent
 from cklang.profiler.model import launch_profile
 from cklang.profiler.session import Profile
+from tests.profiler.conftest import built, profiled
 from tests.support.shared_data import required
 
 _SAME = (
@@ -17,7 +21,11 @@ _SAME = (
     "SQ_INSTS_VMEM_WR", "SQ_INSTS_LDS", "SQ_INSTS_SENDMSG", "SQ_INSTS_BRANCH", "SQ_INSTS_MFMA",
     "SQ_LDS_BANK_CONFLICT", "TA_FLAT_READ_WAVEFRONTS_sum", "TA_FLAT_WRITE_WAVEFRONTS_sum",
     "TA_FLAT_WAVEFRONTS_sum", "TA_TOTAL_WAVEFRONTS_sum", "TA_BUFFER_WAVEFRONTS_sum",
-    "TCP_TCC_READ_REQ_sum", "TCP_TCC_WRITE_REQ_sum", "TCC_WRITE_sum",
+    "TCP_TCC_READ_REQ_sum", "TCP_TCC_WRITE_REQ_sum", "TCC_WRITE_sum", "TCC_ATOMIC_sum",
+    "SQ_INST_CYCLES_VMEM_RD", "SQ_INST_CYCLES_VMEM_WR", "SQ_ACTIVE_INST_FLAT",
+    "TD_LOAD_WAVEFRONT_sum", "TD_STORE_WAVEFRONT_sum", "TD_ATOMIC_WAVEFRONT_sum",
+    "TCP_TA_TCP_STATE_READ_sum", "SPI_CSN_NUM_THREADGROUPS", "SPI_CSN_WAVE",
+    "SQ_IFETCH", "SQC_ICACHE_REQ",
 )  # fmt: skip
 """Counters of the copy that do not depend on how a compiler computes an address."""
 
@@ -45,9 +53,82 @@ def test_counters_of_all_workgroups_and_of_some(copies: dict[str, Profile]) -> N
 def test_what_the_model_lacks_is_named(copies: dict[str, Profile]) -> None:
     (launch,) = copies["gfx942"].launches
     names = {counter.name for counter in launch.counters}
-    assert not names & set(ABSENT)
+    lacking = absent(launch.counted)
+    assert not names & set(lacking)
+    assert "every workgroup" in lacking["TCC_HIT_sum"]
     with pytest.raises(KeyError):
         launch.counter("TCC_HIT_sum")
+
+
+def test_the_l2_of_a_copy_has_the_counters_of_the_gpu(copy_program: Path, tmp_path: Path) -> None:
+    rows = json.loads(required("silicon/copy_counters.json").read_text())
+    measured = next(row["counters_median"] for row in rows if row["gpu"] == "MI300X")
+    (launch,) = profiled(copy_program, tmp_path, "gfx942", workgroups=4096).launches
+    for name in ("TCC_HIT_sum", "TCC_EA0_WRREQ_sum"):
+        assert launch.counter(name) == measured[name]
+    # On the GPU the host, the scalar cache and translation make some 250 requests, too.
+    for name in ("TCC_REQ_sum", "TCC_READ_sum", "TCC_MISS_sum", "TCC_EA0_RDREQ_sum"):
+        assert 0 < measured[name] - launch.counter(name) < 300
+    assert (launch.counter("FETCH_SIZE"), launch.counter("WRITE_SIZE")) == (8 << 10, 8 << 10)
+
+
+@pytest.fixture(scope="module")
+def requests(tmp_path_factory: pytest.TempPathFactory, emulator: None) -> Profile:
+    """Launches of one wave a workgroup, all of which are recorded."""
+    folder = tmp_path_factory.mktemp("requests")
+    program = built("requests.hip", folder, "gfx942")
+    return profiled(program, folder / "records", "gfx942", workgroups=16)
+
+
+def test_lanes_far_apart_have_a_time(requests: Profile) -> None:
+    strided, same, _ = requests.launches
+    (advice,) = (row for row in advice_of(strided) if "far apart" in row.what)
+    assert "global_load" in advice.evidence
+    assert advice.us is not None
+    assert advice.us < strided.us
+    assert not any("far apart" in row.what for row in advice_of(same))
+    cycles = [
+        next(limit.used for limit in launch.limits if limit.name == "L1 addresses")
+        for launch in (strided, same)
+    ]
+    assert cycles[0] - cycles[1] == pytest.approx(16 * (64 - 4))  # 64 pieces a wave instead of 4
+
+
+def test_stores_at_the_end_are_not_waited_for_before(copies: dict[str, Profile]) -> None:
+    (launch,) = copies["gfx942"].launches
+    (advice,) = (row for row in advice_of(launch) if row.what.startswith("Stores"))
+    assert "when waves end" in advice.what
+    assert "'s_endpgm'" in advice.evidence
+
+
+def test_requests_to_the_l2_are_those_counted_by_hand(requests: Profile) -> None:
+    launches = requests.launches
+    names = (
+        "TCC_READ_sum", "TCC_WRITE_sum", "TCC_ATOMIC_sum", "TCC_REQ_sum", "TCC_HIT_sum",
+        "TCC_MISS_sum", "TCC_EA0_RDREQ_sum", "TCC_EA0_WRREQ_sum", "FETCH_SIZE",
+    )  # fmt: skip
+    counted = {each.kernel: [each.counter(name) for name in names] for each in launches}
+    # A wave writes 4 pieces of 64 bytes in 2 lines; the second piece of a line hits.
+    written, new = 16 * 4, 16 * 2
+    lines = 16 * 64
+    assert counted["strided"] == [
+        lines, written, 0, lines + written, written - new, lines + new, lines, written, lines / 8,
+    ]  # fmt: skip
+    # 2 lines a workgroup; the first one of each of 8 chiplets brings them there.
+    assert counted["same"] == [
+        32, written, 0, 32 + written, 16 + written - new, 16 + new, 16, written, 2,
+    ]  # fmt: skip
+    # Atomics fetch the 2 lines of each chiplet, which writes 4 pieces back.
+    assert counted["count"] == [0, 0, written, written, written - 16, 16, 16, 8 * 4, 2]
+
+
+def test_waves_that_are_not_full_are_counted(transpose: Profile) -> None:
+    (recorded,) = transpose.recorded
+    partial = launch_profile(0, replace(recorded, block=(8, 9, 1)))
+    names = ("EQ_64", "LT_64", "LT_48", "LT_32", "LT_16")
+    counted = [partial.counter(f"SQ_WAVES_{name}") for name in names]
+    assert counted == [64, 64, 64, 64, 64]  # waves of 64 and of 8 lanes in each of 64 workgroups
+    assert partial.counter("SPI_CSN_WAVE") == 128
 
 
 def test_what_is_counted_needs_no_clock(copies: dict[str, Profile]) -> None:

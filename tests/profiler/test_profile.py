@@ -16,7 +16,7 @@ from cklang.clock.native import REASONS
 from cklang.errors import CkValueError
 from cklang.lowering import user_places
 from cklang.profiler.advice import advice_of
-from cklang.profiler.memory import CacheRequests
+from cklang.profiler.memory import BeyondL2, CacheRequests
 from cklang.profiler.session import Profile
 from cklang.profiler.source import Place
 from tests.support.assembly import Module, assemble
@@ -153,16 +153,18 @@ def test_launches_of_this_process(tmp_path: Path) -> None:
     assert (row.kernel, row.launches) == ("store", 2)
     first, second = p.launches
     assert first.counter("SQ_WAVES") == _GROUPS
-    assert first.requests == CacheRequests(reads=0, read_bytes=0, writes=_pieces(output), atomics=0)
+    # No chiplet has two of the workgroups.
+    beyond = BeyondL2(read=0, missed=_pieces(output, 128), line_bytes=128, written=_pieces(output))
+    assert first.requests == CacheRequests(0, 128, _pieces(output), 0, beyond)
     assert second.roofline.exact
     assert first.places == (None,) * len(first.detail.listing)
 
 
-def _pieces(output: np.ndarray) -> int:
-    """The pieces of 64 bytes in which each wave writes."""
+def _pieces(output: np.ndarray, size: int = 64) -> int:
+    """The pieces of so many bytes in which each wave writes."""
     begin = output.ctypes.data
     return sum(
-        len({(begin + 256 * group + 4 * lane) // 64 for lane in range(64)})
+        len({(begin + 256 * group + 4 * lane) // size for lane in range(64)})
         for group in range(_GROUPS)
     )
 

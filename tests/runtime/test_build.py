@@ -189,6 +189,26 @@ def test_a_failing_stencil_fails_every_kernel_of_it(tmp_path: Path, fake_steps: 
     assert [result.failure is None for result in results] == [False, False, True]
 
 
+def test_stencils_are_built_without_functions(tmp_path: Path, fake_steps: Steps) -> None:
+    jobs = [wanted("exp"), wanted("relu"), wanted("relu", tile=(64, 64, 32))]
+    files = builder(tmp_path).stencils(jobs)
+    assert [each.key for each in files] == [key.stencil for key, _ in jobs]
+    assert all(each.bitcode.read_text() == each.source for each in files)
+    assert files[0].bitcode == files[1].bitcode != files[2].bitcode
+    counted = {name: fake_steps.count[name] for name in ("stencil.bc", "host.so", "kernel.hsaco")}
+    assert counted == {"stencil.bc": 2, "host.so": 2, "kernel.hsaco": 0}
+
+
+def test_stencils_that_fail_are_told_together(tmp_path: Path, fake_steps: Steps) -> None:
+    fake_steps.refuse = lambda text: "128, 128" in text
+    jobs = [wanted("exp"), wanted("relu", tile=(64, 64, 32)), wanted("relu")]
+    with pytest.raises(CkError, match="2 of 3 kernels failed"):
+        builder(tmp_path).stencils(jobs)
+    fake_steps.refuse = lambda text: False
+    assert len(builder(tmp_path).stencils(jobs)) == 3
+    assert fake_steps.count["stencil.bc"] == 3, "what did not fail is kept"
+
+
 @pytest.mark.parametrize(("tile", "ways"), [((64, 64, 64), 1), ((128, 128, 64), 2)])
 def test_headers_are_precompiled_once_for_a_gpu_and_once_for_the_host(
     tmp_path: Path, fake_steps: Steps, tile: tuple[int, int, int], ways: int

@@ -73,11 +73,12 @@ def test_kernels_that_are_wrong_or_differ_are_named() -> None:
 def test_the_page_has_each_compiler_and_says_what_is_missing() -> None:
     failed = "zig clang failed with status 1 /x/y.hpp:7:3: error: no such type\n   7 | x"
     compilers = [_compiler("20", problem=failed), _compiler("22", vgprs=17, digest="aa", us=2.5)]
-    text = page(compilers, {"gfx942": (1, 36)})
+    text = page(compilers, {"gfx942": 36})
     assert "| `product` | 22 | 17 | 0 | 0 | 0 | 0 |  | 0.00 | aa | 2.50 |" in text
     assert "`y.hpp`: no such type" in text
     assert "| scan | 22 | wrong: race |  | structurizecfg |" in text
-    assert "1 of 36 for gfx942" in text
+    assert "| gfx942 | 20 | 1 of 36 | 1 | 0 | 0 | 0 |  |" in text
+    assert "| gfx942 | 22 | 1 of 36 | 0 | 0 | 0 | 0 | 1.00 (1.00-1.00) |" in text
 
 
 def test_the_branches_of_the_lost_store_replace_what_the_headers_have(tmp_path: Path) -> None:

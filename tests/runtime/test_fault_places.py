@@ -13,7 +13,7 @@ import cklang as ck
 from cklang import emulator, knobs
 from cklang.device.arrays import Array
 from cklang.errors import CkDeviceError
-from cklang.runtime import planner
+from cklang.runtime import call_plan
 from cklang.runtime.call_plan import AccessRange, access_range
 from cklang.runtime.fault_places import Region, Tensor, tensor_at
 from tests.support.assembly import DEVICES, hip, ok
@@ -104,7 +104,7 @@ def test_each_tensor_has_memory_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
         piece = usual(array, written=written, tensor=tensor)
         return piece if written else replace(piece, high=piece.high - 4)
 
-    monkeypatch.setattr(planner, "access_range", shorter)
+    monkeypatch.setattr(call_plan, "access_range", shorter)
     with pytest.raises(CkDeviceError) as problem:
         ck.op(_double)(x)
     text = str(problem.value)

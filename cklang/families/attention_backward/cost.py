@@ -51,6 +51,9 @@ _SOFTMAX_FLOPS = 9.0
 product, and two roundings."""
 _PART_BYTES = 4.0
 _REDUCE_THREADS = 256
+_WIDE_SUM = 4
+"""Elements of a thread that adds parts, where rows are whole numbers of them: that is what
+``reduce_wide.hpp`` says."""
 _MEGA = 1e-6
 
 
@@ -285,7 +288,8 @@ def reduce_estimate(
             raise error("K011", name=name, least=1, got=value)
     gpu = spec or arch(key.arch)
     c, s = fitted(gpu).constants, key.signature
-    threads = rows if s.dot else rows * width
+    wide = _WIDE_SUM if width % _WIDE_SUM == 0 and rows * width < 1 << 31 else 1
+    threads = rows if s.dot else rows * width // wide
     read = 2 * s.dtype.bytes if s.dot else parts * s.parts.bytes
     written = rows * _PART_BYTES if s.dot else rows * width * s.dtype.bytes
     workgroups = math.ceil(threads / _REDUCE_THREADS)

@@ -6,7 +6,8 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping
 
-from cklang.errors import TABLE, Rule
+from cklang.errors import Rule
+from cklang.errors.table import TABLE
 
 __all__ = ["PARTS", "errors_page", "pattern"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import cklang as ck
-from cklang.errors import TABLE
+from cklang.errors.table import TABLE
 from tests.support.pages.errors import pattern
 from tests.support.pages.reference import LANGUAGE, signature
 

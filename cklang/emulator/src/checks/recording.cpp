@@ -30,48 +30,24 @@ struct Recordings {
   u32 workgroups = environment().profiled;
   bool alone = false;
   std::vector<std::unique_ptr<LaunchRecord>> launches;
-  std::vector<std::unique_ptr<DebugInformation>> debug;  // of their code objects, each once
+  std::vector<std::unique_ptr<RecordedCode>> codes;  // of their kernels, each once
   pid_t process = getpid();
 };
 
 Recordings& recordings() { return immortal<Recordings>(); }
 
-/// The line table of a launch's code, in dwords from its start.
-void read_sources(const Program& program, LaunchRecord& record) {
-  const u64 base = program.base(), end = base + 4 * program.dwords();
-  std::map<std::string, u32> numbers;
-  each_line(program.object(), [&](const LineRow& row) {
-    if (row.begin < base || row.end > end || row.line == 0) return false;
-    const std::string path = path_of(row);
-    const auto [number, fresh] = numbers.try_emplace(path, static_cast<u32>(record.files.size()));
-    if (fresh) record.files.push_back(path);
-    record.sources.push_back({static_cast<u32>((row.begin - base) / 4), static_cast<u32>((row.end - base) / 4),
-                              number->second, row.line});
-    return false;
-  });
+CodeObject::Section text_of(const CodeObject& object, u64 base, u64 bytes) { return {object.image() + base, bytes}; }
+
+bool equal(const CodeObject::Section& one, const CodeObject::Section& other) {
+  return one.size == other.size && (one.size == 0 || one.data == other.data || std::memcmp(one.data, other.data, one.size) == 0);
 }
 
-bool is_of(const DebugInformation& known, const CodeObject& object) {
-  for (size_t n = 0; n < std::size(known.sections); ++n) {
-    const CodeObject::Section section = object.section(DebugInformation::kSections[n]);
-    const std::vector<u8>& bytes = known.sections[n];
-    if (bytes.size() != section.size || (section.size != 0 && std::memcmp(bytes.data(), section.data, section.size) != 0)) return false;
-  }
-  return true;
-}
-
-/// The number of a code object's debug information; it is taken over the first time. Called locked.
-u32 number_of_debug(std::vector<std::unique_ptr<DebugInformation>>& all, const CodeObject& object) {
-  for (size_t n = 0; n < all.size(); ++n) {
-    if (is_of(*all[n], object)) return static_cast<u32>(n);
-  }
-  auto fresh = std::make_unique<DebugInformation>();
-  for (size_t n = 0; n < std::size(fresh->sections); ++n) {
-    const CodeObject::Section section = object.section(DebugInformation::kSections[n]);
-    if (section.size != 0) fresh->sections[n].assign(section.data, section.data + section.size);
-  }
-  all.push_back(static_cast<std::unique_ptr<DebugInformation>&&>(fresh));
-  return static_cast<u32>(all.size() - 1);
+/// The number of a program's code; it is taken over the first time. Called locked.
+u32 number_of_code(std::vector<std::unique_ptr<RecordedCode>>& all, const Program& program) {
+  size_t n = 0;
+  while (n < all.size() && !all[n]->is_of(program)) ++n;
+  if (n == all.size()) all.push_back(std::make_unique<RecordedCode>(program));
+  return static_cast<u32>(n);
 }
 
 void pack(const WaveRecord& wave, Packer& out) {
@@ -90,11 +66,18 @@ void pack(const WaveRecord& wave, Packer& out) {
 
 /// About as many as a record takes.
 size_t bytes_of(const LaunchRecord& launch) {
-  size_t bytes = launch.code.size() + 8 * launch.executed.size() + 16 * launch.sources.size() + (64 << 10);
+  size_t bytes = 8 * launch.executed.size() + (4 << 10);
   for (const auto& wave : launch.waves) {
     bytes += 5 * wave->stretches.size() + 4 * (wave->begins.size() + wave->slots.size()) + 24 * wave->shown.size() + 12 * wave->memory.size() + 8 * wave->segments.size();
-    bytes += 8 * wave->local.size() + 4 * wave->patterns.size() + 128;
+    bytes += 8 * wave->local.size() + 4 * wave->patterns.size() + 192;
   }
+  return bytes;
+}
+
+size_t bytes_of(const RecordedCode& code) {
+  size_t bytes = code.bytes + 16 * code.sources.size() + (4 << 10);
+  for (const char* name : RecordedCode::kSections) bytes += code.object->section(name).size + 16;
+  for (const std::string& file : code.files) bytes += file.size() + 16;
   return bytes;
 }
 
@@ -119,7 +102,6 @@ __attribute__((destructor)) void write_records() {
 void pack_facts(const LaunchRecord& launch, Packer& out) {
   out.text(launch.kernel);
   out.text(launch.gpu);
-  out.array(launch.code);
   for (const u32 extent : launch.groups) out.number(extent);
   for (const u32 extent : launch.block) out.number(extent);
   for (const u32 fact : {launch.lds_bytes, launch.vgprs, launch.sgprs, launch.scratch_bytes, launch.lanes, launch.resident}) {
@@ -128,39 +110,76 @@ void pack_facts(const LaunchRecord& launch, Packer& out) {
   out.number(launch.bytes_loaded);
   out.number(launch.bytes_stored);
   out.array(launch.executed);
-  out.number(launch.files.size());
-  for (const std::string& file : launch.files) out.text(file);
-  out.array(launch.sources);
 }
 
-u32 WaveRecord::number_of(const Stretch& stretch) {
-  const u32 slot = stretch.first->slot;
-  if (slot >= newest_stretch_.size()) newest_stretch_.resize(slot + 1);
-  Number& newest = newest_stretch_[slot];
-  if (newest.stretch == &stretch) return newest.number;
-  const auto [known, fresh] = numbers_.try_emplace(&stretch, static_cast<u32>(begins.size()));
-  if (fresh) {
+void pack_code(const RecordedCode& code, Packer& out, bool debug) {
+  const auto section = [&out](const CodeObject::Section& bytes) {
+    out.number(bytes.size);
+    if (bytes.size != 0) out.raw(bytes.data, bytes.size);
+    out.pad();
+  };
+  const size_t size = out.skipped();
+  section(text_of(*code.object, code.base, code.bytes));
+  out.number(code.base);
+  out.number(code.files.size());
+  for (const std::string& file : code.files) out.text(file);
+  out.array(code.sources);
+  for (const char* name : RecordedCode::kSections) section(debug ? code.object->section(name) : CodeObject::Section{});
+  out.set(size, out.bytes.size() - size - sizeof(u64));
+}
+
+RecordedCode::RecordedCode(const Program& program)
+    : object(program.shared_object()), base(program.base()), bytes(4 * program.dwords()) {
+  const u64 end = base + bytes;
+  std::map<std::string, u32> numbers;
+  each_line(*object, [&](const LineRow& row) {
+    if (row.begin < base || row.end > end || row.line == 0) return false;
+    const std::string path = path_of(row);
+    const auto [number, fresh] = numbers.try_emplace(path, static_cast<u32>(files.size()));
+    if (fresh) files.push_back(path);
+    sources.push_back({static_cast<u32>((row.begin - base) / 4), static_cast<u32>((row.end - base) / 4), number->second, row.line});
+    return false;
+  });
+}
+
+bool RecordedCode::is_of(const Program& program) const {
+  const CodeObject& other = program.object();
+  if (base != program.base() || bytes != 4 * program.dwords()) return false;
+  if (object.get() == &other) return true;
+  if (!equal(text_of(*object, base, bytes), text_of(other, base, bytes))) return false;
+  for (const char* name : kSections) {
+    if (!equal(object->section(name), other.section(name))) return false;
+  }
+  return true;
+}
+
+WaveRecord::Known& WaveRecord::known(const Stretch& stretch) {
+  if (stretch.number >= known_.size()) known_.resize(2 * stretch.number + 16);
+  Known& result = known_[stretch.number];
+  if (result.number == Known::kNone) [[unlikely]] {
+    result.number = static_cast<u32>(begins.size());
     begins.push_back(static_cast<u32>(slots.size()));
     for (u32 n = 0; n < stretch.count; ++n) slots.push_back(stretch.first[n].slot);
   }
-  newest = {&stretch, known->second};
-  return known->second;
+  return result;
 }
 
 void WaveRecord::before(Wave& w, const Stretch& stretch) {
-  stretches.push_back(number_of(stretch));
+  Known& of_stretch = known(stretch);
+  stretches.push_back(of_stretch.number);
   lanes.push_back(static_cast<u8>(__builtin_popcountll(w.exec())));
   const u32 place = executed_;
   executed_ += stretch.count;
   if (stretch.plain) return;
-  note_global(w, *stretch.first, place);
-  note_local(w, *stretch.first);
+  const Inst& inst = *stretch.first->inst;
+  if (accesses_global(inst)) return note_global(w, *stretch.first, place);
+  if (inst.enc == Encoding::DS && !inst.gds && stretch.first->src[0].kind == Kind::Vgpr) note_local(w, *stretch.first, of_stretch);
 }
 
 void WaveRecord::note_global(Wave& w, const Code& c, u32 place) {
   const size_t first = segments.size();
   u32 bytes = 0;
-  const bool show = accesses_global(*c.inst) && slots_shown_.insert(c.slot).second;
+  const bool show = slots_shown_.insert(c.slot).second;
   const u32 number = static_cast<u32>(memory.size());
   each_global_piece(w, c, [&](const GlobalPiece& piece) {
     bytes += piece.bytes;
@@ -174,25 +193,26 @@ void WaveRecord::note_global(Wave& w, const Code& c, u32 place) {
   if (bytes != 0) memory.push_back({place, bytes, static_cast<u32>(segments.size() - first)});
 }
 
-void WaveRecord::note_local(const Wave& w, const Code& c) {
-  if (c.inst->enc != Encoding::DS || c.inst->gds || c.src[0].kind != Kind::Vgpr) return;
+void WaveRecord::note_local(const Wave& w, const Code& c, Known& known) {
   const u64 exec = w.exec();
   const u32* row = w.v[c.src[0].index];
-  u32 address[kLanes];
-  for (u32 lane = 0; lane < kLanes; ++lane) {
-    address[lane] = (exec >> lane & 1) != 0 ? row[lane] + static_cast<u32>(c.offset) : kDisabledLane;
-  }
-  const auto [known, fresh] = newest_.try_emplace(c.slot, static_cast<u32>(patterns.size() / kLanes));
-  if (!fresh) {
-    const u32* pattern = &patterns[kLanes * known->second];
-    const u32 lane = exec == 0 ? 0 : static_cast<u32>(__builtin_ctzll(exec)), shift = address[lane] - pattern[lane];
+  const u32 offset = static_cast<u32>(c.offset);
+  if (known.pattern != Known::kNone && known.enabled == exec) {
+    const u32* pattern = &patterns[kLanes * known.pattern];
+    const u32 lane = exec == 0 ? 0 : static_cast<u32>(__builtin_ctzll(exec));
+    const u32 shift = exec == 0 ? 0 : row[lane] + offset - pattern[lane];
     u32 differs = 0;
-    for (u32 l = 0; l < kLanes; ++l) differs |= address[l] ^ (pattern[l] == kDisabledLane ? kDisabledLane : pattern[l] + shift);
-    if (differs == 0) return local.push_back({known->second, shift});
-    known->second = static_cast<u32>(patterns.size() / kLanes);
+    if (exec == ~u64{0}) {
+      for (u32 l = 0; l < kLanes; ++l) differs |= row[l] + offset ^ pattern[l] + shift;
+    } else {
+      for (u32 l = 0; l < kLanes; ++l) differs |= (exec >> l & 1) != 0 ? row[l] + offset ^ pattern[l] + shift : 0;
+    }
+    if (differs == 0) return local.push_back({known.pattern, shift});
   }
-  local.push_back({known->second, 0});
-  patterns.insert(patterns.end(), address, address + kLanes);
+  known.pattern = static_cast<u32>(patterns.size() / kLanes);
+  known.enabled = exec;
+  local.push_back({known.pattern, 0});
+  for (u32 l = 0; l < kLanes; ++l) patterns.push_back((exec >> l & 1) != 0 ? row[l] + offset : kDisabledLane);
 }
 
 void LaunchRecord::finish(const LaunchResult& result) {
@@ -205,7 +225,7 @@ void record_launches(u32 workgroups, bool alone) {
   Recordings& all = recordings();
   const Guard guard(all.lock);
   all.launches.clear();
-  all.debug.clear();
+  all.codes.clear();
   all.alone = alone;
   __atomic_store_n(&all.workgroups, workgroups, __ATOMIC_RELAXED);
 }
@@ -215,8 +235,6 @@ bool recording() { return __atomic_load_n(&recordings().workgroups, __ATOMIC_REL
 std::unique_ptr<LaunchRecord> describe_launch(const Launch& launch, const char* gpu) {
   auto record = std::make_unique<LaunchRecord>();
   const Program& program = *launch.program;
-  const u8* code = program.object().image() + program.base();
-  record->code.assign(code, code + 4 * program.dwords());
   record->kernel = program.kernel().name;
   record->gpu = gpu;
   for (int axis = 0; axis < 3; ++axis) {
@@ -229,8 +247,6 @@ std::unique_ptr<LaunchRecord> describe_launch(const Launch& launch, const char* 
   record->scratch_bytes = launch.scratch_bytes;
   record->lanes = program.kernel().wave_size;
   record->resident = launch.resident;
-  record->base = program.base();
-  read_sources(program, *record);
   return record;
 }
 
@@ -238,7 +254,7 @@ LaunchRecord* record_launch(const Launch& launch, const char* gpu) {
   std::unique_ptr<LaunchRecord> record = describe_launch(launch, gpu);
   Recordings& all = recordings();
   const Guard guard(all.lock);
-  record->debug = number_of_debug(all.debug, launch.program->object());
+  record->code = number_of_code(all.codes, *launch.program);
   all.launches.push_back(static_cast<std::unique_ptr<LaunchRecord>&&>(record));
   return all.launches.back().get();
 }
@@ -271,21 +287,18 @@ std::vector<u8> packed_records() {
   Packer out;
   size_t most = 0;
   for (const auto& launch : all.launches) most += bytes_of(*launch);
-  for (const auto& debug : all.debug) {
-    for (const std::vector<u8>& section : debug->sections) most += section.size() + 16;
-  }
+  for (const auto& code : all.codes) most += bytes_of(*code);
   out.bytes.reserve(most);
-  out.number(all.debug.size());
-  for (const auto& debug : all.debug) {
-    for (const std::vector<u8>& section : debug->sections) out.array(section);
-  }
+  out.number(all.codes.size());
+  for (const auto& code : all.codes) pack_code(*code, out, true);
   out.number(all.launches.size());
   for (const auto& launch : all.launches) {
     pack_facts(*launch, out);
-    out.number(launch->base);
-    out.number(launch->debug);
+    out.number(launch->code);
     out.number(launch->waves.size());
+    const size_t size = out.skipped();
     for (const auto& wave : launch->waves) pack(*wave, out);
+    out.set(size, out.bytes.size() - size - sizeof(u64));
   }
   return static_cast<std::vector<u8>&&>(out.bytes);
 }

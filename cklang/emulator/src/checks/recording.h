@@ -6,12 +6,12 @@
 #pragma once
 
 #include <iterator>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "core/appended.h"
 #include "core/program.h"
 
 namespace ckemu {
@@ -45,11 +45,11 @@ struct Stretch;
 struct WaveRecord {
   u32 wave = 0;
   u64 workgroup = 0;
-  std::vector<u32> stretches;  // that were executed, one after the other: numbers in `begins`
-  std::vector<u8> lanes;       // that were enabled, of each executed stretch
+  Appended<u32> stretches;  // that were executed, one after the other: numbers in `begins`
+  Appended<u8> lanes;       // that were enabled, of each executed stretch
   std::vector<u32> begins;     // of each stretch, its first instruction in `slots`
   std::vector<u32> slots;      // dwords from the start of the code, of the instructions of each stretch
-  std::vector<LocalRecord> local;  // of each LDS operation with addresses
+  Appended<LocalRecord> local;  // of each LDS operation with addresses
   std::vector<u32> patterns;       // rows of 64 addresses, ~0 where a lane is disabled
   std::vector<MemoryRecord> memory;
   std::vector<u64> segments;  // of all of `memory`, one after the other: addresses over 64
@@ -59,44 +59,50 @@ struct WaveRecord {
   void before(Wave& wave, const Stretch& stretch);
 
  private:
-  struct Number {
-    const Stretch* stretch = nullptr;
-    u32 number = 0;
+  /// What is known of a stretch that the wave has executed.
+  struct Known {
+    static constexpr u32 kNone = ~u32{0};
+    u32 number = kNone;   // in `begins`
+    u32 pattern = kNone;  // of its last operation of the LDS
+    u64 enabled = 0;      // lanes of that
   };
-  u32 number_of(const Stretch& stretch);
+  Known& known(const Stretch& stretch);
   void note_global(Wave& wave, const Code& code, u32 place);
-  void note_local(const Wave& wave, const Code& code);
-  u32 executed_ = 0;           // instructions
-  std::vector<Number> newest_stretch_;  // by the slot of its first instruction
-  std::map<const Stretch*, u32> numbers_;
+  void note_local(const Wave& wave, const Code& code, Known& known);
+  u32 executed_ = 0;          // instructions
+  std::vector<Known> known_;  // by the number of the stretch in the program
   std::set<u32> slots_shown_;  // of instructions whose lanes are in `shown`
-  std::map<u32, u32> newest_;  // pattern of each instruction of the LDS, by its slot
 };
 
-/// What is kept of a code object for its inlined calls: some sections.
-struct DebugInformation {
+/// What recorded launches share that are of one code object: its text section, the line table and the debug
+/// information of inlined calls.
+struct RecordedCode {
   static constexpr const char* kSections[] = {".debug_info",     ".debug_abbrev", ".debug_addr",       ".debug_rnglists", ".debug_line",
                                               ".debug_line_str", ".debug_str",    ".debug_str_offsets"};
-  std::vector<u8> sections[std::size(kSections)];
-};
-
-/// One launch while recordings are taken.
-struct LaunchRecord {
   struct Source {
     u32 begin, end;  // dwords from the start of the code
     u32 file, line;
   };
-  std::vector<u8> code;  // the whole text section
+  explicit RecordedCode(const Program& program);
+  /// Whether it is that of this program; equal code that was loaded again is the same.
+  bool is_of(const Program& program) const;
+
+  Ref<CodeObject> object;
+  u64 base = 0;  // address of the text section, to which debug information refers
+  u64 bytes = 0;
+  std::vector<std::string> files;
+  std::vector<Source> sources;  // the line table of the code
+};
+
+/// One launch while recordings are taken.
+struct LaunchRecord {
   std::string kernel, gpu;
   u32 groups[3], block[3];
   u32 lds_bytes = 0, vgprs = 0, sgprs = 0, scratch_bytes = 0, lanes = 0, resident = 0;
   std::vector<std::unique_ptr<WaveRecord>> waves;
-  std::vector<std::string> files;
-  std::vector<Source> sources;  // the line table of the code
-  std::vector<u64> executed;    // by dword of the code, of the whole launch
+  std::vector<u64> executed;  // by dword of the code, of the whole launch
   u64 bytes_loaded = 0, bytes_stored = 0;
-  u64 base = 0;   // address of the text section, to which debug information refers
-  u32 debug = 0;  // number of the debug information among those of all records
+  u32 code = 0;  // its number among those of all records
 
   /// Takes over what the launch as a whole executed.
   void finish(const LaunchResult& result);
@@ -112,6 +118,8 @@ std::unique_ptr<LaunchRecord> describe_launch(const Launch& launch, const char* 
 class Packer;
 /// Writes all that a record has but its waves.
 void pack_facts(const LaunchRecord& launch, Packer& out);
+/// Writes a code object; without debug information its sections are empty.
+void pack_code(const RecordedCode& code, Packer& out, bool debug);
 /// Begins the record of a launch on a GPU; what it returns is valid until the next `record_launches`.
 LaunchRecord* record_launch(const Launch& launch, const char* gpu);
 /// Whether a workgroup of so many is recorded.

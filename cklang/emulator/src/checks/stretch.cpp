@@ -98,6 +98,7 @@ const Stretch& Stretches::add(const Code& code, u32 count) {
   auto stretch = std::make_unique<Stretch>();
   stretch->first = &code;
   stretch->count = count;
+  stretch->number = static_cast<u32>(all_.size());
   stretch->plain = computes(*code.inst);
   if (!stretch->plain) {
     stretch->counting = InFlight::counting_of(code, family_);

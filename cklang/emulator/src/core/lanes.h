@@ -78,6 +78,7 @@ CKEMU_INLINE void write_lanes(Wave& w, u32* row, Body body) {
     for (int g = 0; g < 8; ++g) store8(row, g, body(g));
     return;
   }
+#pragma clang loop unroll(disable)
   for (int g = 0; g < 8; ++g) {
     const u32 byte = exec >> (8 * g) & 0xff;
     if (byte == 0) continue;

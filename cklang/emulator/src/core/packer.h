@@ -3,9 +3,11 @@
 // Records as bytes, which `Reader` of `emulator/recording.py` reads.
 #pragma once
 
+#include <cstring>
 #include <string>
 #include <vector>
 
+#include "core/appended.h"
 #include "core/base.h"
 
 namespace ckemu {
@@ -25,6 +27,18 @@ class Packer {
     raw(values.data(), values.size() * sizeof(T));
     pad();
   }
+  template <class T>
+  void array(const Appended<T>& values) {
+    number(values.size());
+    values.each_piece([this](const T* first, size_t count) { raw(first, count * sizeof(T)); });
+    pad();
+  }
+  /// Room for a number that is not known yet; `set` writes it.
+  size_t skipped() {
+    number(0);
+    return bytes.size() - sizeof(u64);
+  }
+  void set(size_t at, u64 value) { std::memcpy(bytes.data() + at, &value, sizeof value); }
   void raw(const void* data, size_t size) {
     const u8* from = static_cast<const u8*>(data);
     bytes.insert(bytes.end(), from, from + size);

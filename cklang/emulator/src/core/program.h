@@ -71,6 +71,7 @@ class Program {
 
   const Kernel& kernel() const { return kernel_; }
   const CodeObject& object() const { return *object_; }
+  Ref<CodeObject> shared_object() const { return object_; }
   Family family() const { return family_; }
   u64 image() const { return reinterpret_cast<u64>(object_->image()); }
   /// Dwords of code, the size of Counters::executed.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Workgroups over threads. Up to `resident` workgroups are under way at a time; each runs for a
-// slice and then queues up again, so that workgroups that wait for each other all get time.
+// slice and then queues up again, so that workgroups that wait for each other all get time. A thread
+// takes several brief workgroups at a time, since what threads share costs them time.
 #include <algorithm>
 #include <ctime>
 #include <deque>
@@ -26,6 +27,10 @@ namespace {
 constexpr u64 kLeastPatience = 16;  // slices of each workgroup, however many there are
 // A launch that is over sooner runs on one thread: waking another takes as long.
 constexpr u64 kBrief = 20000;  // nanoseconds
+// Workgroups that a thread takes at a time last about as long. The lock costs a hundredth of that.
+constexpr u64 kTurn = 20000;
+// Of the workgroups that are left a thread takes a part of its share, so that all end together.
+constexpr u64 kParts = 4;
 
 /// Workgroups under way at a time: as many as the GPU holds, or fewer if that is asked for.
 u64 under_way(const Launch& launch) {
@@ -70,21 +75,21 @@ class Scheduler {
     counters.eager = how_ == Translate::All;
     fault_frame() = &frame;
     lock_.lock();
-    while (std::unique_ptr<Workgroup> group = take()) {
+    for (Turn turn = take(); turn.group != nullptr; turn = take()) {
       lock_.unlock();
       const u32 before = _mm_getcsr();
       _mm_setcsr(0x1f80);
       const u64 before_run = counters.progress;
-      const bool fine = run(*group, counters, spread, frame);
+      const bool fine = run(turn, counters, spread, frame);
       _mm_setcsr(before);
-      if (launch_.hostcall != nullptr) launch_.hostcall->serve();
       lock_.lock();
-      if (fine && !group->done) {
+      Workgroup& group = *turn.group;
+      give_back(turn, fine, frame);
+      if (fine && !group.done) {
         if (counters.progress != before_run) note_progress();
-        else note_silence(*group);
+        else note_silence(group);
+        note_time();
       }
-      if (fine && !group->done) note_time();
-      give_back(static_cast<std::unique_ptr<Workgroup>&&>(group), fine, frame);
       if (!alone_ && !invited_ && now() - start_ > kBrief) invite();
     }
     plain.spread(segments, executed);
@@ -103,7 +108,7 @@ class Scheduler {
     for (std::unique_ptr<Workgroup>& group : spare_) keep_spare(static_cast<std::unique_ptr<Workgroup>&&>(group));
     if (result_.fault.kind != FaultKind::Deadlock || !result_.fault.message.empty()) return;
     if (late_) return describe_timeout(live_, limit_, result_.fault.message);
-    describe_deadlock(live_, launch_.total() - started_, result_.fault.message);
+    describe_deadlock(live_, unstarted(), result_.fault.message);
   }
 
  private:
@@ -113,30 +118,65 @@ class Scheduler {
     helpers_ = std::min<u64>(worker_count(), launch_.total()) - 1;
     if (helpers_ != 0) shared_->invite(helpers_);
   }
-  /// The next workgroup to run, or null when there is nothing left to do. Called locked.
-  std::unique_ptr<Workgroup> take() {
+  struct Numbers {
+    u64 next = 0, end = 0;
+    bool empty() const { return next == end; }
+  };
+  /// What a thread runs before it asks again: a slice of a workgroup that is under way, or workgroups to
+  /// begin, one after the other, in the memory of one.
+  struct Turn {
+    std::unique_ptr<Workgroup> group;
+    Numbers numbers;     // to begin
+    bool first = false;  // the workgroup has had no slice before
+  };
+  /// The next turn, without a workgroup when there is nothing left to do. Called locked.
+  Turn take() {
     for (;;) {
-      if (result_.fault.kind != FaultKind::None) return nullptr;
+      if (result_.fault.kind != FaultKind::None) return {};
       if (launch_.record != nullptr) started_ = next_to_run(started_, launch_.total());
-      const bool more = started_ < launch_.total();
-      if (more && running_ + waiting_.size() < resident_) {
-        std::unique_ptr<Workgroup> group = fresh();
-        group->begin(launch_, started_++);
-        live_.push_back(group.get());
+      if (unstarted() != 0 && running_ + waiting_.size() < resident_) {
+        Turn turn{fresh(), numbers(), true};
         note_progress();
         ++running_;
-        return group;
+        ++beginning_;
+        return turn;
       }
       if (!waiting_.empty()) {
         if (launch_.schedule != 0) std::swap(waiting_.front(), waiting_[dice_.below(static_cast<u32>(waiting_.size()))]);
-        std::unique_ptr<Workgroup> group = static_cast<std::unique_ptr<Workgroup>&&>(waiting_.front());
+        Turn turn{static_cast<std::unique_ptr<Workgroup>&&>(waiting_.front())};
         waiting_.pop_front();
         ++running_;
-        return group;
+        return turn;
       }
-      if (running_ == 0) return nullptr;
+      if (running_ == 0) return {};
       changed_.wait(lock_);
     }
+  }
+  /// Workgroups that no thread has taken, or that were given back.
+  u64 unstarted() const {
+    u64 count = launch_.total() - started_;
+    for (const Numbers& some : returned_) count += some.end - some.next;
+    return count;
+  }
+  /// The lowest numbers that nobody has taken.
+  Numbers numbers() {
+    const auto lowest = std::min_element(returned_.begin(), returned_.end(), [](const Numbers& a, const Numbers& b) { return a.next < b.next; });
+    if (lowest != returned_.end()) {
+      const u64 number = lowest->next++;
+      if (lowest->empty()) returned_.erase(lowest);
+      return {number, number + 1};
+    }
+    const u64 first = started_;
+    started_ += several();
+    return {first, started_};
+  }
+  /// How many workgroups a thread takes. One where a workgroup has not ended in its first slice: it is
+  /// long, or waits for one of a lower number, which should not be far behind.
+  u64 several() const {
+    const u64 cost = launch_.program->cost();
+    if (!invited_ || launch_.record != nullptr || long_ || cost == 0) return 1;
+    const u64 share = (launch_.total() - started_) / (kParts * (helpers_ + 1));
+    return std::max<u64>(1, std::min(share, kTurn / cost));
   }
   std::unique_ptr<Workgroup> fresh() {
     if (spare_.empty()) {
@@ -147,18 +187,20 @@ class Scheduler {
     spare_.pop_back();
     return group;
   }
-  void give_back(std::unique_ptr<Workgroup>&& group, bool fine, FaultFrame& frame) {
+  void give_back(Turn& turn, bool fine, FaultFrame& frame) {
     --running_;
-    if (!fine || group->done) {
-      std::erase(live_, group.get());
-      note_progress();
-    }
-    if (!fine) {
-      if (result_.fault.kind == FaultKind::None) result_.fault = frame.fault;
-    } else if (group->done) {
-      spare_.push_back(static_cast<std::unique_ptr<Workgroup>&&>(group));
+    if (turn.first) --beginning_;
+    if (!turn.numbers.empty()) returned_.push_back(turn.numbers);
+    Workgroup* const group = turn.group.get();
+    if (fine && !group->done) {
+      long_ = true;
+      if (turn.first) live_.push_back(group);
+      waiting_.push_back(static_cast<std::unique_ptr<Workgroup>&&>(turn.group));
     } else {
-      waiting_.push_back(static_cast<std::unique_ptr<Workgroup>&&>(group));
+      if (!turn.first) std::erase(live_, group);
+      note_progress();
+      if (fine) spare_.push_back(static_cast<std::unique_ptr<Workgroup>&&>(turn.group));
+      else if (result_.fault.kind == FaultKind::None) result_.fault = frame.fault;
     }
     changed_.wake_all();
   }
@@ -166,7 +208,7 @@ class Scheduler {
   /// groups meanwhile, but without progress of theirs so far, which a stuck group would need.
   void note_silence(Workgroup& group) {
     group.silence.note(group, progress());
-    const bool full = started_ == launch_.total() || live_.size() >= resident_;
+    const bool full = beginning_ == 0 && (unstarted() == 0 || live_.size() >= resident_);
     const u64 slices = std::max(kLeastPatience, patience() / live_.size());
     if (!full || host_work_runs() || result_.fault.kind != FaultKind::None || !group.silence.stuck(progress(), slices)) return;
     for (const Workgroup* other : live_) {
@@ -179,6 +221,17 @@ class Scheduler {
     if (limit_ == 0 || result_.fault.kind != FaultKind::None || now() - start_ < limit_ * 1000000) return;
     late_ = true;
     result_.fault.kind = FaultKind::Deadlock;
+  }
+  /// Runs a slice of a workgroup, and begins the next one of the turn each time that one ends.
+  bool run(Turn& turn, Counters& counters, Broadcasts& spread, FaultFrame& frame) {
+    Workgroup& group = *turn.group;
+    do {
+      if (!turn.numbers.empty()) group.begin(launch_, turn.numbers.next++);
+      const bool fine = run(group, counters, spread, frame);
+      if (launch_.hostcall != nullptr) launch_.hostcall->serve();
+      if (!fine) return false;
+    } while (group.done && !turn.numbers.empty());
+    return true;
   }
   bool run(Workgroup& group, Counters& counters, Broadcasts& spread, FaultFrame& frame) {
     if (sigsetjmp(frame.landing, 0) != 0) return false;
@@ -201,9 +254,11 @@ class Scheduler {
   bool late_ = false;
   Mutex lock_;
   Condition changed_;
-  u64 started_ = 0;
-  std::vector<Workgroup*> live_;  // begun and not done
-  size_t running_ = 0;
+  u64 started_ = 0;                // lower numbers were taken
+  std::vector<Numbers> returned_;  // but not begun
+  bool long_ = false;              // a workgroup has not ended in its first slice
+  std::vector<Workgroup*> live_;   // have had a slice and are not done
+  size_t running_ = 0, beginning_ = 0;  // turns under way; those of workgroups that have had no slice
   std::deque<std::unique_ptr<Workgroup>> waiting_;
   std::vector<std::unique_ptr<Workgroup>> spare_;
 };

@@ -235,11 +235,13 @@ void Workgroup::start_wave(u32 number, u8* registers, u8* scratch) {
     for (u32 l = 0; l < count; ++l) wave.v[0][l] = first + l;
     return;
   }
+  u32 x = first % launch->block[0], y = first / launch->block[0] % launch->block[1];
+  u32 z = first / launch->block[0] / launch->block[1];
   for (u32 l = 0; l < count; ++l) {
-    const u32 item = first + l;
-    const u32 x = item % launch->block[0], y = item / launch->block[0] % launch->block[1];
-    const u32 z = item / launch->block[0] / launch->block[1];
     wave.v[0][l] = x | (kernel.item_id_dims > 0 ? y << 10 : 0) | (kernel.item_id_dims > 1 ? z << 20 : 0);
+    if (++x < launch->block[0]) continue;
+    x = 0;
+    if (++y == launch->block[1]) y = 0, ++z;
   }
 }
 

@@ -112,10 +112,14 @@ CKEMU_EXPORT void ckemu_sanitize(unsigned checks) { ask_checks(checks); }
 
 CKEMU_EXPORT void ckemu_record(unsigned workgroups, int alone) { record_launches(workgroups, alone != 0); }
 
-CKEMU_EXPORT void ckemu_records(void (*take)(void*, const void*, uint64_t), void* context) {
-  const std::vector<u8> bytes = packed_records();
-  take(context, bytes.data(), bytes.size());
+CKEMU_EXPORT void* ckemu_records(const void** bytes, uint64_t* size) {
+  auto* const records = new std::vector<u8>(packed_records());
+  *bytes = records->data();
+  *size = records->size();
+  return records;
 }
+
+CKEMU_EXPORT void ckemu_free_records(void* records) { delete static_cast<std::vector<u8>*>(records); }
 
 CKEMU_EXPORT void ckemu_set_schedule(uint64_t number) { set_schedule(number); }
 

@@ -99,9 +99,10 @@ int ckemu_census(const char* arch, const void* code, size_t bytes,
  * workgroup runs, so results are incomplete. Earlier recordings are dropped. */
 void ckemu_record(unsigned workgroups, int alone);
 
-/* Calls `take` once with all recordings as bytes, in the layout of `src/checks/recording.cpp`. To be called when
- * launches have ended. */
-void ckemu_records(void (*take)(void* context, const void* bytes, uint64_t size), void* context);
+/* Gives all recordings as bytes, in the layout of `src/checks/recording.cpp`, until ckemu_free_records gets what this
+ * returns. To be called when launches have ended. */
+void* ckemu_records(const void** bytes, uint64_t* size);
+void ckemu_free_records(void* records);
 
 /* While a function is attached, each launch calls it with `context` on the thread that runs the launch, which then
  * is under the control of ckemu_debug_request; the launch goes on to its end when the function returns. Null

@@ -171,7 +171,7 @@ void no_operation(Wave&, const Code&) {}  // caches are always coherent here
 // clang-format off
 #define ATOMIC(name, T, op) {Op::buffer_atomic_##name, update<T, atomic::op>},
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kBufferRows[] = {
     CKEMU_ACCESSES(buffer, load, store)
     {Op::buffer_wbinvl1, no_operation},
     {Op::buffer_wbinvl1_vol, no_operation},
@@ -190,6 +190,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows buffer_handlers() { return kRows; }
+HandlerRows buffer_handlers() { return kBufferRows; }
 
 }  // namespace ckemu

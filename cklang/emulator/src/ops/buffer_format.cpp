@@ -106,7 +106,7 @@ u32 to_small(float value, int bits) {
 i32 sign_extended(u32 code, int bits) { return static_cast<i32>(code << (32 - bits)) >> (32 - bits); }
 
 /// A component of memory as 32 bits of a register.
-u32 widen(u32 code, int bits, Number number) {
+[[gnu::noinline]] u32 widen(u32 code, int bits, Number number) {
   const i32 with_sign = sign_extended(code, bits);
   switch (number) {
     case kUnorm: return bits_as<u32>(static_cast<float>(double(code) / ((1u << bits) - 1)));
@@ -127,7 +127,7 @@ u32 widen(u32 code, int bits, Number number) {
 double clipped(double value, double low, double high) { return value > low ? (value < high ? value : high) : low; }
 
 /// 32 bits of a register as a component of memory: out of range saturates, NaN is 0.
-u32 narrow(u32 value, int bits, Number number) {
+[[gnu::noinline]] u32 narrow(u32 value, int bits, Number number) {
   const double real = bits_as<float>(value);
   const double number_or_zero = real == real ? real : 0;
   const u32 mask = bits == 32 ? ~0u : (1u << bits) - 1;
@@ -207,15 +207,15 @@ void load(Wave& w, const Code& c) {
   alignas(64) u32 straight[kLanes];  // what goes to LDS
   u32* rows = c.inst->lds ? straight : w.v[c.dst];
   Element elements[kLanes] = {};  // read before the registers, which may hold the addresses
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     w.lane = l;
     if (const u8* place = buffer.place(l, 0, bytes)) std::memcpy(&elements[l], place, bytes);
   });
   w.lane = -1;
-  each_lane(w, [&](int l) { put<registers>(rows, l, format, elements[l]); });
+  each_lane_once(w, [&](int l) { put<registers>(rows, l, format, elements[l]); });
   count_load(w, static_cast<int>(bytes));
   if (!c.inst->lds) return;
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     const u64 to = u64{lds_base(w)} + static_cast<u32>(c.offset) + 4 * static_cast<u64>(l);
     if (to + 4 <= w.lds_bytes) std::memcpy(w.lds + to, &straight[l], 4);
   });
@@ -243,7 +243,7 @@ void store(Wave& w, const Code& c) {
   const u32 bytes = format.layout.bytes();
   int source[4];
   sources_of(w, format, registers.components, source);
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     w.lane = l;
     Element element = 0;
     for (int n = 0, at = 0; n < format.layout.components(); at += format.layout.bits[n++]) {
@@ -276,7 +276,7 @@ void store(Wave& w, const Code& c) {
   {Op::prefix##_store_format_d16_xyz, store<Registers{3, true}, typed>},                \
   {Op::prefix##_store_format_d16_xyzw, store<Registers{4, true}, typed>},
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kBufferFormatRows[] = {
     FORMATS(buffer, false)
     FORMATS(tbuffer, true)
     {Op::buffer_load_format_d16_hi_x, load<Registers{1, true, true}, false>},
@@ -286,6 +286,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows buffer_format_handlers() { return kRows; }
+HandlerRows buffer_format_handlers() { return kBufferFormatRows; }
 
 }  // namespace ckemu

@@ -67,7 +67,7 @@ void mad_64_32(Wave& w, const Code& c) {
   w.set_mask(c.dst2, carry);
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kCarryRows[] = {
     {Op::v_add_co_u32, with_carry<add, false>},
     {Op::v_sub_co_u32, with_carry<sub, false>},
     {Op::v_subrev_co_u32, with_carry<subrev, false>},
@@ -81,6 +81,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows carry_handlers() { return kRows; }
+HandlerRows carry_handlers() { return kCarryRows; }
 
 }  // namespace ckemu

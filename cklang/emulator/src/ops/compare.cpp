@@ -22,6 +22,7 @@ CKEMU_INLINE M holds(V a, V b) {
   return mask;
 }
 
+/// Lanes that are not enabled are compared too, and left out here.
 void deliver(Wave& w, const Code& c, u64 mask, bool into_exec) {
   mask &= w.exec();
   w.set_mask(c.dst, mask);
@@ -58,13 +59,13 @@ template <class T, u32 condition>
 [[gnu::noinline]] u64 compared_wide(Wave& w, const Code& c) {
   const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1);
   u64 mask = 0;
-  each_lane(w, [&](int l) {
+  for (int l = 0; l < kLanes; ++l) {
     const T x = get_lane<T>(a, l), y = get_lane<T>(b, l);
     const bool is = ((condition & kLess) != 0 && x < y) || ((condition & kEqual) != 0 && x == y) ||
                     ((condition & kGreater) != 0 && x > y) ||
                     ((condition & kUnordered) != 0 && (x != x || y != y));
     mask |= u64{is} << l;
-  });
+  }
   return mask;
 }
 template <class T, u32 condition, bool into_exec>
@@ -87,10 +88,10 @@ template <class Bits, int exponent_bits, int mantissa_bits, bool into_exec>
 void compare_class(Wave& w, const Code& c) {
   const u32 *a = source_row(w, c, 0), *wanted = source_row(w, c, 1);
   u64 mask = 0;
-  each_lane(w, [&](int l) {
+  for (int l = 0; l < kLanes; ++l) {
     const u32 found = class_of(get_lane<Bits>(a, l), exponent_bits, mantissa_bits);
     mask |= u64{(found & wanted[l]) != 0} << l;
-  });
+  }
   deliver(w, c, mask, into_exec);
 }
 
@@ -110,7 +111,7 @@ void compare_class(Wave& w, const Code& c) {
   {Op::v_cmp_##name##_##type, compare_wide<element, condition, false>},                           \
   {Op::v_cmpx_##name##_##type, compare_wide<element, condition, true>},
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kCompareRows[] = {
     FLOAT_CONDITIONS(NARROW, f16, F16)
     FLOAT_CONDITIONS(NARROW, f32, F32)
     FLOAT_CONDITIONS(WIDE, f64, double)
@@ -131,6 +132,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows compare_handlers() { return kRows; }
+HandlerRows compare_handlers() { return kCompareRows; }
 
 }  // namespace ckemu

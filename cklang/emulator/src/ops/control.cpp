@@ -149,7 +149,7 @@ void clock(Wave& w, const Code& c) {
   w.set_sgpr64(c.dst, nanoseconds(w) / divisor);
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kControlRows[] = {
     {Op::s_nop, no_operation},
     {Op::s_branch, branch},
     {Op::s_cbranch_scc0, branch_if<scc0>},
@@ -200,6 +200,6 @@ u64 nanoseconds(const Wave& w) {
   return static_cast<u64>(now.tv_sec) * 1000000000 + static_cast<u64>(now.tv_nsec);
 }
 
-HandlerRows control_handlers() { return kRows; }
+HandlerRows control_handlers() { return kControlRows; }
 
 }  // namespace ckemu

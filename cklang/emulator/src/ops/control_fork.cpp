@@ -54,7 +54,7 @@ void join(Wave& w, const Code& c) {
 
 void not_taken(Wave&, const Code&) {}  // no debugger has set a condition
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kControlForkRows[] = {
     {Op::s_cbranch_g_fork, fork_to_register},
     {Op::s_cbranch_i_fork, fork_to_label},
     {Op::s_cbranch_join, join},
@@ -66,6 +66,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows fork_handlers() { return kRows; }
+HandlerRows fork_handlers() { return kControlForkRows; }
 
 }  // namespace ckemu

@@ -123,7 +123,7 @@ void sr_fp8_from_f32(Wave& w, const Code& c) {
   });
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kConvertRows[] = {
     {Op::v_cvt_f32_i32, map1<f32_from_i32>},
     {Op::v_cvt_f32_u32, map1<f32_from_u32>},
     {Op::v_cvt_f32_ubyte0, map1<f32_from_byte<0>>},
@@ -172,6 +172,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows convert_handlers() { return kRows; }
+HandlerRows convert_handlers() { return kConvertRows; }
 
 }  // namespace ckemu

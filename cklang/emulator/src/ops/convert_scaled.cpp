@@ -47,7 +47,7 @@ void widen(Wave& w, const Code& c) {
   const u32 select = c.inst->op_sel;
   const int start = count == 32 ? 0 : count == 2 && format.bits == 8 ? 16 * (select & 1) : 8 * (select & 3);
   u32* d = w.v[c.dst];
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     const double scale = scale_of(scales[l]);
     u32 result[count];
     for (int n = 0; n < count; ++n) {
@@ -79,7 +79,7 @@ void narrow(Wave& w, const Code& c) {
   const u32 select = c.inst->op_sel;
   const int start = bits == 16 ? 16 * (select >> 3 & 1) : bits == 8 ? 8 * (select >> 2 & 3) : 0;
   u32* d = w.v[c.dst];
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     const double scale = scale_of(scales[l]);
     MiniRounding rounding{.stochastic = stochastic, .saturate = (w.mode >> 23 & 1) != 0};
     if (stochastic) rounding.random = b[l];
@@ -138,7 +138,7 @@ constexpr auto stochastic16 = [](float value, u32 random) {
     {Op::v_cvt_scalef32_sr_pk32_##mini##_f16, narrow<Mini::MINI, Wide::F16, 32, true>}, \
     {Op::v_cvt_scalef32_sr_pk32_##mini##_bf16, narrow<Mini::MINI, Wide::BF16, 32, true>},
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kConvertScaledRows[] = {
     WIDEN(fp8, FP8) WIDEN(bf8, BF8)
     WIDEN_PAIR(fp8, FP8) WIDEN_PAIR(bf8, BF8) WIDEN_PAIR(fp4, FP4)
     NARROW_PAIR(fp8, FP8) NARROW_PAIR(bf8, BF8) NARROW_PAIR(fp4, FP4)
@@ -155,6 +155,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows convert_scaled_handlers() { return kRows; }
+HandlerRows convert_scaled_handlers() { return kConvertScaledRows; }
 
 }  // namespace ckemu

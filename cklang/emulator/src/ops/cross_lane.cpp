@@ -49,7 +49,7 @@ void permlane_swap(Wave& w, const Code& c) {
   }
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kCrossLaneRows[] = {
     {Op::v_readfirstlane_b32, readfirstlane},
     {Op::v_readlane_b32, readlane},
     {Op::v_writelane_b32, writelane},
@@ -61,6 +61,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows cross_lane_handlers() { return kRows; }
+HandlerRows cross_lane_handlers() { return kCrossLaneRows; }
 
 }  // namespace ckemu

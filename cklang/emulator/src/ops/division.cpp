@@ -203,7 +203,7 @@ constexpr auto fixup16 = [](u16 a, u16 b, u16 c) {
   return to_f16(quotient != quotient && std::fabs(special) == 1.0f ? quotient : div_fixup(quotient, denominator, numerator));
 };
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kDivisionRows[] = {
     {Op::v_div_scale_f32, scale_f32},
     {Op::v_div_scale_f64, scale_handler<double>},
     {Op::v_div_fmas_f32, fmas_f32},
@@ -236,6 +236,6 @@ u32 fix_lanes(u32* result, const u32* a, const u32* b, const u32* c, u32 enabled
   });
 }
 
-HandlerRows division_handlers() { return kRows; }
+HandlerRows division_handlers() { return kDivisionRows; }
 
 }  // namespace ckemu

@@ -79,7 +79,7 @@ constexpr auto cube = [](float x, float y, float z) { return cube_of(x, y, z).*p
 template <float Cube::*part>
 constexpr Handler cube_handler = lane3<float, float, float, float, cube<part>>;
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kF32Rows[] = {
     {Op::v_add_f32, map2<add>},
     {Op::v_sub_f32, map2<sub>},
     {Op::v_subrev_f32, map2<subrev>},
@@ -119,6 +119,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows f32_handlers() { return kRows; }
+HandlerRows f32_handlers() { return kF32Rows; }
 
 }  // namespace ckemu

@@ -134,7 +134,7 @@ void compare_swap(Wave& w, const Code& c) {
   {Op::flat_atomic_##name, update<T, atomic::op>},         \
   {Op::global_atomic_##name, update<T, atomic::op>},
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kFlatRows[] = {
     CKEMU_ACCESSES(global, global_load, global_store)
     CKEMU_ACCESSES(flat, flat_load, flat_store)
     CKEMU_ACCESSES(scratch, scratch_load, scratch_store)
@@ -165,6 +165,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows flat_handlers() { return kRows; }
+HandlerRows flat_handlers() { return kFlatRows; }
 
 }  // namespace ckemu

@@ -96,7 +96,7 @@ constexpr Handler half2 = lane2<u16, u16, u16, op>;
 template <auto op>
 constexpr Handler half3 = lane3<u16, u16, u16, u16, op>;
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kHalfRows[] = {
     {Op::v_add_f16, map2<add>},
     {Op::v_sub_f16, map2<sub>},
     {Op::v_subrev_f16, map2<subrev>},
@@ -148,6 +148,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows half_handlers() { return kRows; }
+HandlerRows half_handlers() { return kHalfRows; }
 
 }  // namespace ckemu

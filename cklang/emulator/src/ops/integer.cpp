@@ -179,7 +179,7 @@ constexpr Handler u2 = lane2<u32, u32, u32, op>;
 template <auto op>
 constexpr Handler u3 = lane3<u32, u32, u32, u32, op>;
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kIntegerRows[] = {
     {Op::v_nop, no_operation},
     {Op::v_mov_b32, map1<move>},
     {Op::v_accvgpr_read_b32, map1<move>},
@@ -250,6 +250,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows integer_handlers() { return kRows; }
+HandlerRows integer_handlers() { return kIntegerRows; }
 
 }  // namespace ckemu

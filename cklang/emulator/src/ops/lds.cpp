@@ -32,7 +32,7 @@ void read_at(Wave& w, const u32* address, u32 offset, u32* rows) {
     load_lanes_at<access>(w, rows, {address, nullptr, reinterpret_cast<u64>(w.lds) + offset});
     return;
   }
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     const u64 place = address[l] + offset;  // wraps around as 32 bits do
     if (inside(w, place, access.bytes)) {
       load_lane<access>(rows, l, w.lds + place);
@@ -47,7 +47,7 @@ void write_at(Wave& w, const u32* address, u32 offset, const u32* rows) {
     store_lanes_at<access>(w, rows, {address, nullptr, reinterpret_cast<u64>(w.lds) + offset});
     return;
   }
-  each_lane(w, [&](int l) {
+  each_lane_once(w, [&](int l) {
     const u64 place = address[l] + offset;  // wraps around as 32 bits do
     if (inside(w, place, access.bytes)) store_lane<access>(rows, l, w.lds + place);
   });
@@ -165,7 +165,7 @@ void swizzle(Wave& w, const Code& c) {
 
 void no_operation(Wave&, const Code&) {}
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kLdsRows[] = {
     {Op::ds_nop, no_operation},
     {Op::ds_read_b32, read<Access{4}>},
     {Op::ds_read_b64, read<Access{8}>},
@@ -207,6 +207,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows lds_handlers() { return kRows; }
+HandlerRows lds_handlers() { return kLdsRows; }
 
 }  // namespace ckemu

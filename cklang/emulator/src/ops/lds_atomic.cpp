@@ -171,7 +171,7 @@ void count(Wave& w, const Code& c) {
   {Op::ds_##name, update<T, atomic::op, false>}, \
       {Op::ds_##returning, update<T, atomic::op, true>}
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kLdsAtomicRows[] = {
     BOTH(add_u32, add_rtn_u32, u32, add),
     BOTH(sub_u32, sub_rtn_u32, u32, sub),
     BOTH(rsub_u32, rsub_rtn_u32, u32, rsub),
@@ -232,6 +232,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows lds_atomic_handlers() { return kRows; }
+HandlerRows lds_atomic_handlers() { return kLdsAtomicRows; }
 
 }  // namespace ckemu

@@ -80,7 +80,7 @@ void read_transposed(Wave& w, const Code& c) {
   });
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kLdsTransposeRows[] = {
     {Op::ds_read_b64_tr_b16, read_transposed<16, 8>},
     {Op::ds_read_b64_tr_b8, read_transposed<8, 8>},
     {Op::ds_read_b64_tr_b4, read_transposed<4, 8>},
@@ -89,6 +89,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows lds_transpose_handlers() { return kRows; }
+HandlerRows lds_transpose_handlers() { return kLdsTransposeRows; }
 
 }  // namespace ckemu

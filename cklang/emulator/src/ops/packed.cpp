@@ -262,7 +262,7 @@ constexpr HandlerRow kSaturating[] = {
     {Op::v_dot8c_i32_i4, lane2_into<i32, u32, u32, dot_sat<i32, 4>>},
 };
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kPackedRows[] = {
     {Op::v_pk_fma_f16, halves3<fma_f>},
     {Op::v_pk_add_f16, halves2<add_f>},
     {Op::v_pk_mul_f16, halves2<mul_f>},
@@ -311,7 +311,7 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows packed_handlers() { return kRows; }
+HandlerRows packed_handlers() { return kPackedRows; }
 HandlerRows packed_saturating_handlers() { return kSaturating; }
 
 }  // namespace ckemu

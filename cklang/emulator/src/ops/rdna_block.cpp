@@ -90,7 +90,7 @@ void load_transposed(Wave& w, const Code& c) {
   count_load(w, sizeof loaded[0]);
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kRdnaBlockRows[] = {
     {Op::global_load_block, global_load_block},
     {Op::global_store_block, global_store_block},
     {Op::scratch_load_block, scratch_load_block},
@@ -101,6 +101,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows rdna_block_handlers() { return kRows; }
+HandlerRows rdna_block_handlers() { return kRdnaBlockRows; }
 
 }  // namespace ckemu

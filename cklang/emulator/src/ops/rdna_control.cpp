@@ -103,7 +103,7 @@ void send_and_receive(Wave& w, const Code& c) {
   scalar_set<T>(w, c.dst, static_cast<T>(nanoseconds(w) / 10));
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kRdnaControlRows[] = {
     {Op::s_clause, no_operation},
     {Op::s_delay_alu, no_operation},
     {Op::s_set_inst_prefetch_distance, no_operation},
@@ -177,6 +177,6 @@ u32 rdna_register(Wave& w, u32 id) {
   raise(w, FaultKind::Instruction, "hardware register %u is not emulated", id);
 }
 
-HandlerRows rdna_control_handlers() { return kRows; }
+HandlerRows rdna_control_handlers() { return kRdnaControlRows; }
 
 }  // namespace ckemu

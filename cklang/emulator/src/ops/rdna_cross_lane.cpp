@@ -87,7 +87,7 @@ void swap_halves(Wave& w, const Code& c) {
   });
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kRdnaCrossLaneRows[] = {
     {Op::v_permlane16_b32, permlane16<false>},
     {Op::v_permlanex16_b32, permlane16<true>},
     {Op::v_permlane16_var_b32, permlane16_var<false>},
@@ -103,6 +103,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows rdna_cross_lane_handlers() { return kRows; }
+HandlerRows rdna_cross_lane_handlers() { return kRdnaCrossLaneRows; }
 
 }  // namespace ckemu

@@ -51,7 +51,7 @@ void store_by_lane(Wave& w, const Code& c) {
   count_store(w, 4);
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kRdnaMemoryRows[] = {
     {Op::ds_cmpstore_b32, compare_store<u32, false>},
     {Op::ds_cmpstore_b64, compare_store<u64, false>},
     {Op::ds_cmpstore_rtn_b32, compare_store<u32, true>},
@@ -66,6 +66,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows rdna_memory_handlers() { return kRows; }
+HandlerRows rdna_memory_handlers() { return kRdnaMemoryRows; }
 
 }  // namespace ckemu

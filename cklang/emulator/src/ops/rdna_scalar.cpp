@@ -72,7 +72,7 @@ void buffer_load(Wave& w, const Code& c) {
   w.counters->bytes_loaded += sizeof(T) * count;
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kRdnaScalarRows[] = {
     {Op::s_and_saveexec_b32, with_exec<both, false>},
     {Op::s_or_saveexec_b32, with_exec<either, false>},
     {Op::s_xor_saveexec_b32, with_exec<differ, false>},
@@ -104,6 +104,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows rdna_scalar_handlers() { return kRows; }
+HandlerRows rdna_scalar_handlers() { return kRdnaScalarRows; }
 
 }  // namespace ckemu

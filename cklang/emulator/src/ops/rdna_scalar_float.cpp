@@ -50,7 +50,7 @@ void cvt_high_f16(Wave& w, const Code& c) { w.s[c.dst] = bits_as<u32>(_cvtsh_ss(
   {Op::s_cmp_##name##_f32, compare<Op::v_cmp_##name##_f32>},  \
   {Op::s_cmp_##name##_f16, compare<Op::v_cmp_##name##_f16>},
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kRdnaScalarFloatRows[] = {
     BOTH(add, add) BOTH(sub, sub) BOTH(mul, mul) BOTH(fmac, fmac)
     BOTH(min_num, min_num) BOTH(max_num, max_num) BOTH(minimum, minimum) BOTH(maximum, maximum)
     BOTH(ceil, ceil) BOTH(floor, floor) BOTH(trunc, trunc) BOTH(rndne, rndne)
@@ -68,6 +68,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows rdna_scalar_float_handlers() { return kRows; }
+HandlerRows rdna_scalar_float_handlers() { return kRdnaScalarFloatRows; }
 
 }  // namespace ckemu

@@ -102,7 +102,7 @@ constexpr auto pk_u16_f32 = [](float a, float b) { return u32{saturate<u16>(a)} 
 #define TWO(name, op) {Op::v_##name##_f32, map2<op>}, {Op::v_##name##_f16, map2<of_f16<op>>},
 #define THREE(name, op) {Op::v_##name##_f32, map3<op>}, {Op::v_##name##_f16, map3<of_f16<op>>},
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kRdnaVectorRows[] = {
     TWO(min_num, min_num) TWO(max_num, max_num) TWO(minimum, min_nan) TWO(maximum, max_nan)
     {Op::v_min_num_f64, lane2<double, double, double, extreme64<false, false>>},
     {Op::v_max_num_f64, lane2<double, double, double, extreme64<true, false>>},
@@ -141,6 +141,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows rdna_vector_handlers() { return kRows; }
+HandlerRows rdna_vector_handlers() { return kRdnaVectorRows; }
 
 }  // namespace ckemu

@@ -100,7 +100,7 @@ void windows(Wave& w, const Code& c) {
   });
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kSaturatingRows[] = {
     {Op::v_add_u32, map2<add_u>},
     {Op::v_sub_u32, map2<sub_u>},
     {Op::v_subrev_u32, map2<subrev_u>},
@@ -144,7 +144,7 @@ constexpr HandlerRow kRows[] = {
 
 Handler saturating_handler(Op name) {
   const Op op = plain_name(name);
-  for (const HandlerRows rows : {HandlerRows(kRows), packed_saturating_handlers()}) {
+  for (const HandlerRows rows : {HandlerRows(kSaturatingRows), packed_saturating_handlers()}) {
     for (const HandlerRow& row : rows) {
       if (row.op == op) return row.fn;
     }

@@ -170,7 +170,7 @@ void cmov_b64(Wave& w, const Code& c) {
   if (w.scc) w.set_sgpr64(c.dst, scalar64(w, c.src[0]));
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kScalarRows[] = {
     {Op::s_add_u32, same2<u32, add_u>},
     {Op::s_sub_u32, same2<u32, sub_u>},
     {Op::s_add_i32, same2<i32, add_i>},
@@ -267,6 +267,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows scalar_handlers() { return kRows; }
+HandlerRows scalar_handlers() { return kScalarRows; }
 
 }  // namespace ckemu

@@ -100,7 +100,7 @@ void move_relative(Wave& w, const Code& c) {
   scalar_set<T>(w, to, scalar_get<T>(w, source));
 }
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kScalarBitRows[] = {
     {Op::s_bcnt0_i32_b32, scalar1<u32, u32, count0>},
     {Op::s_bcnt0_i32_b64, scalar1<u32, u64, count0>},
     {Op::s_bcnt1_i32_b32, scalar1<u32, u32, count1>},
@@ -146,6 +146,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows scalar_bit_handlers() { return kRows; }
+HandlerRows scalar_bit_handlers() { return kScalarBitRows; }
 
 }  // namespace ckemu

@@ -98,7 +98,7 @@ void no_operation(Wave&, const Code&) {}  // hints to translation and caches, wh
   {Op::s_atomic_##name, update<Global, T, atomic::op>},         \
   {Op::s_buffer_atomic_##name, update<Buffered, T, atomic::op>},
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kScalarMemoryRows[] = {
     {Op::s_load_dword, load<Global, 1>},
     {Op::s_load_dwordx2, load<Global, 2>},
     {Op::s_load_dwordx4, load<Global, 4>},
@@ -135,6 +135,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows scalar_memory_handlers() { return kRows; }
+HandlerRows scalar_memory_handlers() { return kScalarMemoryRows; }
 
 }  // namespace ckemu

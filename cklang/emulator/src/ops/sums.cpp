@@ -103,7 +103,7 @@ constexpr auto put_u8 = [](float a, u32 which, u32 old) {
   return (old & ~(u32{0xff} << shift)) | byte << shift;
 };
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kSumsRows[] = {
     {Op::v_qsad_pk_u16_u8, windows16<false>},
     {Op::v_mqsad_pk_u16_u8, windows16<true>},
     {Op::v_mqsad_u32_u8, windows32},
@@ -119,6 +119,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows sums_handlers() { return kRows; }
+HandlerRows sums_handlers() { return kSumsRows; }
 
 }  // namespace ckemu

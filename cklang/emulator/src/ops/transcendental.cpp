@@ -67,7 +67,7 @@ constexpr Handler f32 = lane1<float, float, single<function>>;
 template <auto function>
 constexpr Handler f16 = lane1<u16, u16, half<function>>;
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kTranscendentalRows[] = {
     {Op::v_exp_f32, map1<exp2_8>},
     {Op::v_exp_legacy_f32, map1<exp2_8>},
     {Op::v_log_f32, f32<log2>},
@@ -85,6 +85,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows transcendental_handlers() { return kRows; }
+HandlerRows transcendental_handlers() { return kTranscendentalRows; }
 
 }  // namespace ckemu

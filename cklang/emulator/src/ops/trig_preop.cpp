@@ -31,12 +31,12 @@ constexpr auto segment = [](double angle, u32 number) {
   return __builtin_scalbn(static_cast<double>(digits), scale);
 };
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kTrigPreopRows[] = {
     {Op::v_trig_preop_f64, lane2<double, double, u32, segment>},
 };
 
 }  // namespace
 
-HandlerRows trig_preop_handlers() { return kRows; }
+HandlerRows trig_preop_handlers() { return kTrigPreopRows; }
 
 }  // namespace ckemu

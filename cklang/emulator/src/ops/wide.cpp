@@ -79,7 +79,7 @@ constexpr Handler d1 = lane1<double, double, op>;
 template <auto op>
 constexpr Handler d2 = lane2<double, double, double, op>;
 
-constexpr HandlerRow kRows[] = {
+constexpr HandlerRow kWideRows[] = {
     {Op::v_add_f64, d2<add>},
     {Op::v_mul_f64, d2<mul>},
     {Op::v_min_f64, d2<min_f>},
@@ -106,6 +106,6 @@ constexpr HandlerRow kRows[] = {
 
 }  // namespace
 
-HandlerRows wide_handlers() { return kRows; }
+HandlerRows wide_handlers() { return kWideRows; }
 
 }  // namespace ckemu

@@ -41,7 +41,7 @@ constexpr Evex kAddPs{1, 0, 0x58, 0}, kMulPs{1, 0, 0x59, 0}, kSubPs{1, 0, 0x5c, 
     kShlV{2, 1, 0x47, 0}, kShrV{2, 1, 0x45, 0}, kSarV{2, 1, 0x46, 0}, kMinI{2, 1, 0x39, 0}, kMaxI{2, 1, 0x3d, 0},
     kMinU{2, 1, 0x3b, 0}, kMaxU{2, 1, 0x3f, 0}, kBlendD{2, 1, 0x64, 0}, kMove{1, 1, 0x6f, 0},
     kBroadcast{2, 1, 0x58, 0}, kCvtI2F{1, 0, 0x5b, 0}, kCvtU2F{1, 3, 0x7a, 0}, kCvtF2I{1, 2, 0x5b, 0},
-    kCvtF2U{1, 0, 0x78, 0}, kShlQ{1, 1, 0x73, 1}, kShlVQ{2, 1, 0x47, 1}, kUnpackLow{1, 1, 0x62, 0},
+    kCvtF2U{1, 0, 0x78, 0}, kShlQ{1, 1, 0x73, 1}, kShlVQ{2, 1, 0x47, 1}, kUnpackLow{1, 1, 0x62, 0}, kPermute{2, 1, 0x36, 0},
     kPopcount{2, 1, 0x55, 0}, kLeadingZeros{2, 1, 0x44, 0};
 
 // Shared with avx2.cpp, which knows what AVX2 has in their place.

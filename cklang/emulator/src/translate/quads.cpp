@@ -9,7 +9,7 @@ using namespace x86;
 
 namespace {
 
-constexpr Evex kUnpackHigh{1, 1, 0x6a, 0}, kUnpackLowQ{1, 1, 0x6c, 1}, kUnpackHighQ{1, 1, 0x6d, 1}, kPermute{2, 1, 0x36, 0};
+constexpr Evex kUnpackHigh{1, 1, 0x6a, 0}, kUnpackLowQ{1, 1, 0x6c, 1}, kUnpackHighQ{1, 1, 0x6d, 1};
 u32 transposed(u32 n) { return n % 4 * 4 + n / 4; }
 
 /// Quarter q of `to[n]` is dword n of the four vectors' quarters q.

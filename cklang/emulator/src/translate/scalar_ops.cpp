@@ -24,7 +24,7 @@ struct Scalar {
     a.move(to, from.row[0] | (wide ? u64{from.row[kLanes]} << 32 : 0));
   }
   void result(Reg from, bool wide) const { a.store(scalar_at(c.dst), from, wide); }
-  void scc(Condition condition) const { a.set_if(condition, scc_place()); }
+  void scc(x86::Condition condition) const { a.set_if(condition, scc_place()); }
 };
 
 using Emit = void (*)(const Scalar& s, u32 detail);
@@ -39,7 +39,7 @@ void sum(const Scalar& s, u32 detail) {  // low byte: add or subtract; the next:
   s.source(rax, 0, false);
   s.source(rcx, 1, false);
   s.a.alu(detail & 0xff, rax, rcx, false);
-  s.scc(static_cast<Condition>(detail >> 8));
+  s.scc(static_cast<x86::Condition>(detail >> 8));
   s.result(rax, false);
 }
 void sum_with_carry(const Scalar& s, u32 what) {
@@ -109,8 +109,8 @@ void extreme(const Scalar& s, u32 condition) {  // under which the first wins
   s.source(rax, 0, false);
   s.source(rcx, 1, false);
   s.a.alu(kCompare, rax, rcx, false);
-  s.scc(static_cast<Condition>(condition));
-  s.a.move_if(static_cast<Condition>(condition), rcx, rax, false);
+  s.scc(static_cast<x86::Condition>(condition));
+  s.a.move_if(static_cast<x86::Condition>(condition), rcx, rax, false);
   s.result(rcx, false);
 }
 void select(const Scalar& s, u32 detail) {
@@ -145,13 +145,13 @@ void compare(const Scalar& s, u32 detail) {
   s.source(rax, 0, wide);
   s.source(rcx, 1, wide);
   s.a.alu(kCompare, rax, rcx, wide);
-  s.scc(static_cast<Condition>(detail & 0xff));
+  s.scc(static_cast<x86::Condition>(detail & 0xff));
 }
 void compare_immediate(const Scalar& s, u32 detail) {  // kWide: unsigned
   const bool is_unsigned = (detail & kWide) != 0;
   s.source(rax, 0, false);
   s.a.alu(kCompare, rax, is_unsigned ? s.c.offset & 0xffff : s.c.offset, false);
-  s.scc(static_cast<Condition>(detail & 0xff));
+  s.scc(static_cast<x86::Condition>(detail & 0xff));
 }
 /// dst = exec; exec = op(source, exec)
 void save_exec(const Scalar& s, u32 detail) {

@@ -16,7 +16,7 @@ namespace {
 static_assert(offsetof(Wave, s) == 0);
 constexpr u8 kSpare = 1;  // the mask that anything may use
 constexpr u8 kSpare2 = 2;
-constexpr Evex kPermute{2, 1, 0x36, 0}, kSpread{2, 2, 0x38, 0}, kGather{2, 2, 0x39, 0};  // vpermd; between masks and vectors
+constexpr Evex kSpread{2, 2, 0x38, 0}, kGather{2, 2, 0x39, 0};  // vpermd; between masks and vectors
 constexpr u8 kOrdered = 7;
 constexpr u32 kSign = 0x80000000u;
 

@@ -560,33 +560,47 @@ struct RowwiseKernel
                 narrowed[e] = value<E>(words[e]);
             *(CK_GLOBAL Vector*)(row + at) = narrowed;
         }
-        else
+        else if(args()->linear >> output & 1)
         {
+            const int64_t stride  = tensor->stride[CK_ROWWISE_MAX_AXES - 1];
+            CK_GLOBAL E* const to = row + at * stride;
 #pragma unroll
             for(index_t e = 0; e < vector; ++e)
                 if(e >= skipped)
-                    row[along(tensor, output, at + e)] = value<E>(words[e]);
+                    to[e * stride] = value<E>(words[e]);
+        }
+        else
+        {
+            // Unrolled, the divisions would be half of a kernel. Elements move to the first's place.
+            float left[vector];
+#pragma unroll
+            for(index_t e = 0; e < vector; ++e)
+                left[e] = words[e];
+#pragma unroll 1
+            for(uint32_t e = 0; e < vector; ++e)
+            {
+                if(e >= skipped)
+                    row[along(tensor, at + e)] = value<E>(left[0]);
+#pragma unroll
+                for(index_t next = 1; next < vector; ++next)
+                    left[next - 1] = left[next];
+            }
         }
     }
 
-    /// Where an element is in a row of an output.
-    CK_TILE_DEVICE static int64_t
-    along(const CK_CONSTANT ck_row_tensor* tensor, index_t output, uint32_t j)
+    /// Where an element is in a row that runs along several axes.
+    CK_TILE_DEVICE static int64_t along(const CK_CONSTANT ck_row_tensor* tensor, uint32_t j)
     {
-        if(args()->linear >> output & 1)
-            return j * tensor->stride[CK_ROWWISE_MAX_AXES - 1];
         uint32_t rest = j;
         int64_t place = 0;
-#pragma unroll
-        for(index_t axis = CK_ROWWISE_MAX_AXES - 1; axis >= 0; --axis)
+#pragma unroll 1
+        for(index_t axis = CK_ROWWISE_MAX_AXES - 1; axis > 0; --axis)
         {
-            uint32_t extent = args()->elements[axis];
-            // Reciprocals are computed here, not by kernels whose outputs have vectors.
-            asm volatile("" : "+s"(extent));
+            const uint32_t extent = args()->elements[axis];
             place += int64_t(rest % extent) * tensor->stride[axis];
             rest /= extent;
         }
-        return place;
+        return place + int64_t(rest) * tensor->stride[0];
     }
 
     CK_TILE_DEVICE int64_t base(const CK_CONSTANT ck_row_tensor* tensor) const

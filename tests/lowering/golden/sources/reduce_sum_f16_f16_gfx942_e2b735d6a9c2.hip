@@ -4,9 +4,9 @@
 #if !defined(__HIP_DEVICE_COMPILE__)
 
 // The host shim.
-#include "cklang/describe_attention_grad.hpp"
+#include "cklang/describe_reduce.hpp"
 
-CK_REDUCE_HOST_SHIM(false)
+CK_REDUCE_WIDE_HOST_SHIM(false)
 
 #else
 

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""Compare the clock's rate of reading memory, by the threads that read, with two GPUs.
+
+Reads the DRAM streams by occupancy of an MI300A and an MI300X in ``silicon/microbench.csv`` of
+``CKLANG_DATA_DIR``: arrays that no cache holds, one number a lane under way at a time, so that few
+threads wait for latency and many for the rate. The kernel of ``hip/stream.hip`` does the same.
+``--fit`` takes for each GPU the cycles that a load waits where memory is never idle
+(``memory_queue``) which fit the other one best. Prints Markdown.
+
+python benchmarks/clock_stream.py [--fit] [--points]
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import ctypes
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from clock_products import hip_module, ok
+from data.silicon import folder
+
+from cklang.arch import ArchSpec, arch
+from cklang.clock.constants import ClockConstants, constants_of
+from cklang.clock.kernel import launch_detail
+from cklang.device.device import open_device
+from cklang.emulator.recording import RecordedLaunch, timing
+from cklang.hipcc import driver
+
+_SOURCE = Path(__file__).parent / "hip" / "stream.hip"
+_SPECS = {
+    "MI300A": replace(arch("gfx942"), compute_units=228, chiplets=6),
+    "MI300X": arch("gfx942"),
+}
+_READS = 64
+"""Of each lane: enough that the first ones do not count."""
+_FOOTPRINT = 4 << 30
+_QUEUES = tuple(range(0, 2001, 100))
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A published rate."""
+
+    block: int
+    groups: int
+    """Of a compute unit."""
+    rate: float
+    """Bytes a second."""
+
+
+def streams(path: Path, gpu: str) -> list[Stream]:
+    """Return the published rates of a GPU."""
+    with (path / "microbench.csv").open(newline="") as file:
+        rows = [
+            (re.findall(r"\d+", row["conditions"].partition("source:")[2]), float(row["value"]))
+            for row in csv.DictReader(file)
+            if row["gpu"] == gpu and row["what"] == "DRAM stream, read"
+        ]
+    return [Stream(int(words[0]), int(words[2]), value * 1e9) for words, value in rows]
+
+
+class Module:
+    """The compiled kernel on the emulated GPU."""
+
+    def __init__(self, where: Path) -> None:
+        self._hip = hip_module()
+        bundle = where / "stream.hipfb"
+        driver.build(["--genco", "--offload-arch=gfx942", str(_SOURCE), "-o", str(bundle)], print)
+        ok(self._hip.hipSetDevice(open_device("emu:gfx942").index))
+        self._module = ok(self._hip.hipModuleLoadData(bundle.read_bytes()))
+
+    def record(self, stream: Stream, units: int) -> RecordedLaunch:
+        """Run one workgroup; return what it executed."""
+        groups = stream.groups * units
+        count = _READS * groups * stream.block
+        memory = int(ok(self._hip.hipMalloc(8 * count)))
+        function = ok(self._hip.hipModuleGetFunction(self._module, b"read"))
+        packed = np.array([memory, memory, count, 0], np.uint64)
+        size = ctypes.c_size_t(28)
+        extra = (ctypes.c_void_p * 5)(1, packed.ctypes.data, 2, ctypes.addressof(size), 3)
+        shape = (groups, 1, 1, stream.block, 1, 1, 0, None, None, extra)
+        with timing(1, alone=True) as recording:
+            ok(self._hip.hipModuleLaunchKernel(function, *shape))
+            ok(self._hip.hipDeviceSynchronize())
+        ok(self._hip.hipFree(memory))
+        (launch,) = recording.launches
+        each = launch.resident // arch("gfx942").compute_units
+        return replace(launch, resident=each * units)
+
+
+def rate(launch: RecordedLaunch, spec: ArchSpec, constants: ClockConstants) -> float:
+    """Return the bytes a second by the clock."""
+    detail = launch_detail(launch, spec, constants, _FOOTPRINT, warm=False)
+    read = 8 * _READS * prod(launch.groups) * prod(launch.block)
+    return read / detail.cycles * spec.clock_hz
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--points", action="store_true", help="print each point")
+    options = parser.parse_args()
+    path, constants = folder(), constants_of("gfx942")
+    if path is None:
+        print("no folder 'silicon' in CKLANG_DATA_DIR: nothing to compare the clock with")
+        return
+    queues = _QUEUES if options.fit else (constants["memory_queue"],)
+    errors = {}
+    with tempfile.TemporaryDirectory() as name:
+        module = Module(Path(name))
+        for gpu, spec in _SPECS.items():
+            points = streams(path, gpu)
+            launches = [module.record(each, spec.compute_units) for each in points]
+            errors[gpu] = np.array(
+                [_errors(launches, points, spec, constants, queue) for queue in queues]
+            )
+            if options.points:
+                for each, error in zip(points, errors[gpu][0], strict=True):
+                    threads = each.block * each.groups
+                    print(f"{gpu} {threads} threads: {each.rate / 1e9:.0f} GB/s, {error:+.0%}")
+    print("| GPU | points | queue | median error, mean of sizes |\n|---|---|---|---|")
+    for gpu, other in zip(errors, reversed(errors), strict=True):
+        best = int(np.abs(errors[other]).mean(1).argmin())
+        wrong = errors[gpu][best]
+        print(
+            f"| {gpu} | {len(wrong)} | {queues[best]:.0f} | {np.median(wrong):+.0%}, "
+            f"{np.abs(wrong).mean():.0%} |"
+        )
+
+
+def _errors(
+    launches: Sequence[RecordedLaunch],
+    points: Sequence[Stream],
+    spec: ArchSpec,
+    constants: ClockConstants,
+    queue: float,
+) -> Floats:
+    changed = constants.with_numbers({"memory_queue": queue})
+    ours = [rate(launch, spec, changed) for launch in launches]
+    return np.array(ours) / [each.rate for each in points] - 1
+
+
+if __name__ == "__main__":
+    main()

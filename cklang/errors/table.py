@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""The table of all errors, which is read when the first one is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from cklang.errors import (
+    arrays,
+    building,
+    choosing,
+    emulating,
+    frontend,
+    general,
+    gradients,
+    ir,
+    lowering,
+    values,
+)
+from cklang.errors.kinds import Rule
+
+__all__ = ["RULES", "TABLE"]
+
+_PARTS = (
+    *(arrays, building, emulating, frontend, ir, choosing, gradients, values, lowering),
+    general,
+)
+TABLE: tuple[Rule, ...] = tuple(rule for part in _PARTS for rule in part.TABLE)
+"""Every row, part by part."""
+
+RULES: Mapping[str, Rule] = MappingProxyType({rule.code: rule for rule in TABLE})
+"""All rules by code."""

@@ -135,7 +135,7 @@ def clock_of_products(
         1639
         >>> board, gpu = board_of(constants_of("gfx950")), arch("gfx950")
         >>> [round(clock_of_products(board, gpu, {"bf16": at}) / 1e6) for at in (0.7e15, 1.6e15)]
-        [2400, 1900]
+        [2400, 1903]
     """
     if any(kind not in board.cost for kind in rates):
         return None

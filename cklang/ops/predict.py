@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from cklang.clock.constants import constants_of
+from cklang.clock.sampling import recorded_with
 from cklang.device.device import open_device
 from cklang.errors import error
 from cklang.runtime.charts import Mark, timeline
@@ -102,7 +103,6 @@ def predict(
     """
     from cklang import emulator
     from cklang.clock.kernel import launch_time
-    from cklang.clock.sampling import recorded_with
 
     opened = open_device(device)
     if not opened.emulated:

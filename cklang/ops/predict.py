@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from cklang.clock.constants import constants_of
+from cklang.clock.sampling import recorded_with
 from cklang.device.device import open_device
 from cklang.errors import error
 from cklang.runtime.charts import Mark, timeline
@@ -112,7 +113,6 @@ def predict(
     from cklang import emulator
     from cklang.clock.kernel import launch_detail, time_of
     from cklang.clock.power import board_of, us_under_load
-    from cklang.clock.sampling import recorded_with
 
     opened = open_device(device)
     if not opened.emulated:

@@ -43,6 +43,7 @@ from cklang.families.attention.pipelines import GRAD_PIPELINE_FACTS, parts_of_dq
 from cklang.families.attention_backward.key import AttentionGradKey
 from cklang.families.cost_constants import Constants, fitted
 from cklang.families.reduce.key import ReduceKey, reduce_key
+from cklang.widths import I32_MAX
 
 __all__ = ["BackwardEstimate", "attention_grad_estimate", "backward_estimate", "reduce_estimate"]
 
@@ -288,7 +289,7 @@ def reduce_estimate(
             raise error("K011", name=name, least=1, got=value)
     gpu = spec or arch(key.arch)
     c, s = fitted(gpu).constants, key.signature
-    wide = _WIDE_SUM if width % _WIDE_SUM == 0 and rows * width < 1 << 31 else 1
+    wide = _WIDE_SUM if width % _WIDE_SUM == 0 and rows * width <= I32_MAX else 1
     threads = rows if s.dot else rows * width // wide
     read = 2 * s.dtype.bytes if s.dot else parts * s.parts.bytes
     written = rows * _PART_BYTES if s.dot else rows * width * s.dtype.bytes

@@ -64,8 +64,8 @@ _FLAGS = (
     "-Wall",
     "-Wextra",
 )
-# Without the check that headers were precompiled with the same level: it is the same text.
-_FLAGS_OF_COLD = ("-O1", "-Xclang", "-fno-validate-pch")
+# Without the check that headers were precompiled at the same level: it is the same text.
+_UNVALIDATED = ("-Xclang", "-fno-validate-pch")
 # The parts of the C library that it calls. It names them: a program need not have loaded any.
 _NEEDED_LIBRARIES = ("libm.so.6", "libpthread.so.0", "libdl.so.2", "libc.so.6")
 _EXPORTS = "{ global: hip*; __hip*; ckemu_*; local: *; };\n"
@@ -98,9 +98,10 @@ _JOINED = {
 """Files that are compiled as one; a file is in the first unit of which a pattern fits it."""
 _WITHOUT_PRECOMPILED = "decode"
 """The unit that is compiled while the headers are: they would leave the other core idle."""
-_COLD = ("hip_calls", "debug")
-"""Units that kernels do not run in: the compiler spends less on them."""
-_EVERY_FLAG = (*_FLAGS, *_COLD, *_FLAGS_OF_COLD)
+_LEVELS = {"hip_calls": "-O1", "debug": "-O1", "matrix": "-O3", "matrix_avx512": "-O3"}
+"""How much the compiler spends on a unit, where it is not the usual: less where kernels do not run,
+more on matrix products."""
+_EVERY_FLAG = (*_FLAGS, *_LEVELS, *_LEVELS.values(), *_UNVALIDATED)
 # What takes longest is compiled first, so that the cores finish together.
 _SLOW_FIRST = (
     *(_WITHOUT_PRECOMPILED, "checks", "hip", "hip_calls", "core", "translate", "rdna", "lds"),
@@ -373,10 +374,10 @@ def _compile(toolchain: Toolchain, cpu: str, work: Path) -> list[Path]:
         if published is None:
             joint = headers if unit.name != _WITHOUT_PRECOMPILED else None
             read = ("-include-pch", str(joint.result())) if joint is not None else ()
-            cold = _FLAGS_OF_COLD if unit.name in _COLD else ()
+            level = (_LEVELS[unit.name], *_UNVALIDATED) if unit.name in _LEVELS else ()
             source = work / f"{unit.name}.cpp"
             source.write_text(unit.text)
-            output = run(source, work / f"{unit.name}.o", (*read, *cold))
+            output = run(source, work / f"{unit.name}.o", (*read, *level))
             published = kept / f"{names[unit]}-{file_digest(output)[:32]}.o"
             output.rename(published)
         return published

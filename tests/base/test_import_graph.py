@@ -109,7 +109,6 @@ START_UP: Table = {
     "cklang.ops.predict": (
         "cklang.clock.kernel",
         "cklang.clock.power",
-        "cklang.clock.sampling",
         "cklang.emulator",
     ),
     "cklang.ops.prepare": ("cklang.device.device",),

@@ -6,31 +6,42 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from cklang.clock.sampling import SAMPLES, recorded_with, representative
-from cklang.emulator.recording import RecordedLaunch, RecordedWave
+from cklang.emulator.recording import PackedWaves, RecordedLaunch
 
 
-def wave(workgroup: int, executed: int) -> RecordedWave:
-    none = np.zeros(0, np.uint32)
-    return RecordedWave(
-        workgroup, 0, stretches=np.zeros(executed, np.uint32), enabled=np.zeros(executed, np.uint8),
-        begins=np.zeros(1, np.uint32), slots=np.zeros(1, np.uint32), lds=none, patterns=none,
-        memory=none, segments=none.astype(np.uint64),
-    )  # fmt: skip
+def packed(workgroup: int, executed: int) -> bytes:
+    """Return a wave as the emulator writes it, which executes one stretch again and again."""
+
+    def array(values: npt.NDArray[np.generic]) -> bytes:
+        data = values.tobytes()
+        return len(values).to_bytes(8, "little") + data + bytes(-len(data) % 8)
+
+    stretches, enabled = np.zeros(executed, np.uint32), np.zeros(executed, np.uint8)
+    first, none = np.zeros(1, np.uint32), np.zeros(0, np.uint32)
+    words = b"".join(map(array, [first, first, *5 * [none]]))
+    head = np.array([workgroup, 0], np.uint64).tobytes()
+    return head + array(stretches) + array(enabled) + words
+
+
+def waves_of(*executed: int) -> PackedWaves:
+    data = b"".join(packed(number, count) for number, count in enumerate(executed))
+    return PackedWaves(np.frombuffer(data, np.uint8), len(executed))
 
 
 EMPTY = RecordedLaunch(
     kernel="k", gpu="gfx942", code=b"", groups=(1, 1, 1), block=(64, 1, 1), lds_bytes=0, vgprs=8,
     sgprs=8, scratch_bytes=0, lanes=64, resident=1, bytes_loaded=0, bytes_stored=0,
-    executed=np.zeros(0, np.uint64), files=(), sources=np.zeros((0, 4), np.uint32), waves=(),
+    executed=np.zeros(0, np.uint64), files=(), sources=np.zeros((0, 4), np.uint32),
+    waves=waves_of(),
 )  # fmt: skip
 
 
 def launch(total: int, *executed: int) -> RecordedLaunch:
-    waves = tuple(wave(number, count) for number, count in enumerate(executed))
-    return replace(EMPTY, groups=(total, 1, 1), waves=waves)
+    return replace(EMPTY, groups=(total, 1, 1), waves=waves_of(*executed))
 
 
 def test_the_first_workgroup_stands_for_others_like_it() -> None:

@@ -12,7 +12,7 @@ import pytest
 from cklang.debugger.breakpoints import Breakpoint, Location, Waves, parse_breakpoint, stops_of
 from cklang.debugger.code import Code, read_fills
 from cklang.debugger.wire import ANY, StopAt, Where
-from cklang.emulator.recording import RecordedLaunch
+from cklang.emulator.recording import PackedWaves, RecordedLaunch
 from cklang.errors import CkValueError
 from cklang.profiler.source import Place
 
@@ -27,7 +27,7 @@ def launch() -> RecordedLaunch:
         lds_bytes=0, vgprs=8, sgprs=16, scratch_bytes=0, lanes=64, resident=1, bytes_loaded=0,
         bytes_stored=0, executed=np.zeros(8, np.uint64),
         files=("/hip/index.h", "/work/saxpy.cpp", f"/tmp/{_FILL}"),
-        sources=np.array(rows, np.uint32), waves=(),
+        sources=np.array(rows, np.uint32), waves=PackedWaves(np.zeros(0, np.uint8), 0),
     )  # fmt: skip
 
 

@@ -7,7 +7,6 @@ would. Those that a compute unit executes beyond a few rounds take the time of t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, prod
@@ -20,6 +19,7 @@ from cklang.clock.constants import ClockConstants
 from cklang.clock.hierarchy import Accesses, accesses_of
 from cklang.clock.instruction import Instruction
 from cklang.clock.launch_memory import LaunchExtent, MemoryTraffic, with_memory
+from cklang.clock.listing import CodeListing, listing_of, reached
 from cklang.clock.memory import of_launch
 from cklang.clock.native import UNITS
 from cklang.clock.records import RecordSums, WaveHeads, heads_of, stream_of, sums_of
@@ -33,7 +33,6 @@ from cklang.clock.waves import (
     run_unit,
     without,
 )
-from cklang.emulator.library import disassemble
 from cklang.emulator.recording import RecordedLaunch
 from cklang.forks import cached_property
 from cklang.memo import BoundedMemo
@@ -43,7 +42,6 @@ __all__ = [
     "LaunchTime",
     "all_rounds",
     "cycles_without",
-    "instruction_of",
     "launch_detail",
     "launch_time",
     "time_of",
@@ -52,12 +50,6 @@ __all__ = [
 
 _ROUNDS = 3
 """Rounds of workgroups that are timed in detail."""
-_WORD = 4
-_REGISTER = re.compile(
-    r"\b(?:(?:ttmp|[vsa])(?:\d+|\[\d+:\d+\])|(?:vcc|exec)(?:_lo|_hi)?|m0|scc)(?![\w(])"
-)
-_REMARKED = re.compile(r"s_wait|s_nop|s_setprio|s_sleep")
-_FORMATS = re.compile(r"\b(?:cbsz|blgp):\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,98 +129,6 @@ def spans_of(ops: Sequence[str], wave: TimedWave) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def instruction_of(text: str, address: int = 0) -> Instruction:
-    """Return an instruction from its assembly text.
-
-    Example:
-        >>> instruction_of("ds_read_b64 v[2:3], v4 offset:16").registers
-        ('v[2:3]', 'v4')
-        >>> instruction_of("s_waitcnt vmcnt(0)").remark
-        'vmcnt(0)'
-    """
-    op, _, rest = text.strip().partition(" ")
-    remark = rest.strip() if _REMARKED.match(op) else " ".join(_FORMATS.findall(rest))
-    return Instruction(op, tuple(_REGISTER.findall(rest)), remark, address)
-
-
-@dataclass(frozen=True)
-class CodeListing:
-    """The instructions of a code object's text section."""
-
-    texts: Sequence[str]
-    instructions: Sequence[Instruction]
-    line_of: npt.NDArray[np.int32]
-    """The line of each dword of the code; -1 inside of an instruction."""
-
-    @cached_property
-    def ops(self) -> tuple[str, ...]:
-        """The operations of its instructions, each once."""
-        return tuple(dict.fromkeys(instruction.op for instruction in self.instructions))
-
-    @cached_property
-    def addresses(self) -> npt.NDArray[np.int64]:
-        """Where each instruction is in the text section, in bytes, [line]."""
-        return np.array([instruction.address for instruction in self.instructions], np.int64)
-
-    @cached_property
-    def op_of(self) -> npt.NDArray[np.int64]:
-        """The operation of each line, an index of ``ops``."""
-        number = {op: at for at, op in enumerate(self.ops)}
-        return np.array([number[instruction.op] for instruction in self.instructions], np.int64)
-
-
-def listing_of(launch: RecordedLaunch, gpu: str) -> CodeListing:
-    """Return the instructions of a launch's text section; those of the last few are kept.
-
-    Decoding ends at the fill between two kernels; it goes on at the next instruction that this
-    launch, or one before it, executed.
-    """
-    key = (gpu, launch.code)
-    known = _LISTINGS.get(key)
-    begins = _reached(launch)
-    if known is not None and not (begins & (known.line_of < 0)).any():
-        return known
-    if known is not None:
-        begins |= known.line_of >= 0
-    fresh = _read_listing(launch.code, gpu, begins)
-    _LISTINGS.put(key, fresh)
-    return fresh
-
-
-def _reached(launch: RecordedLaunch) -> npt.NDArray[np.bool_]:
-    """Return which dwords of the code begin an instruction that was executed."""
-    reached = np.zeros(len(launch.code) // _WORD, dtype=bool)
-    reached[: len(launch.executed)] = launch.executed[: len(reached)] > 0
-    if not reached.any():
-        for wave in launch.waves:
-            reached[wave.slots] = True
-    return reached
-
-
-def _read_listing(code: bytes, gpu: str, begins: npt.NDArray[np.bool_]) -> CodeListing:
-    texts: dict[int, str] = {}
-    left = begins.copy()
-    left[:1] = True
-    while left.any():
-        begin = int(left.argmax())
-        for row in disassemble(gpu, code[begin * _WORD :]).splitlines():
-            offset, _, text = row.partition(":")
-            place = begin + int(offset, 16) // _WORD
-            if place < len(left):
-                texts[place] = text.strip()
-                left[place] = False
-        left[begin] = False
-    places = sorted(texts)
-    line_of = np.full(len(left), -1, np.int32)
-    line_of[places] = np.arange(len(places))
-    return CodeListing(
-        tuple(texts[place] for place in places),
-        tuple(instruction_of(texts[place], place * _WORD) for place in places),
-        line_of,
-    )
-
-
-_LISTINGS: BoundedMemo[tuple[str, bytes], CodeListing] = BoundedMemo(8)
 _PROGRAMS: BoundedMemo[Hashable, tuple[ClockConstants, CodeListing, Program]] = BoundedMemo(8)
 
 
@@ -236,7 +136,7 @@ def _program_of(
     launch: RecordedLaunch, code: CodeListing, constants: ClockConstants, footprint: int
 ) -> Program:
     """Return the costs of the instructions that a launch executes; the last few are kept."""
-    executed = code.line_of[_reached(launch) & (code.line_of >= 0)]
+    executed = code.line_of[reached(launch) & (code.line_of >= 0)]
     alone = prod(launch.groups) == 1
     key = (launch.gpu, launch.code, footprint, alone, executed.tobytes())
     known = _PROGRAMS.get(key)

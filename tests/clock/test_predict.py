@@ -14,7 +14,7 @@ import pytest
 import cklang as ck
 from cklang.arch import arch
 from cklang.clock.constants import constants_of
-from cklang.clock.kernel import CodeListing, listing_of
+from cklang.clock.listing import CodeListing, listing_of
 from cklang.clock.power import board_of, clock_of_products
 from cklang.emulator.recording import RecordedLaunch, RecordedWave
 from cklang.errors import CkUnsupportedError

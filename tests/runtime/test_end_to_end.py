@@ -339,7 +339,7 @@ def test_arrays_on_a_device_with_its_own_memory(monkeypatch: pytest.MonkeyPatch)
 
     emulated = device.open_device("emu:gfx942")
     discrete = replace(emulated, host_memory=False)
-    monkeypatch.setattr("cklang.runtime.op.open_device", lambda *args: discrete)
+    monkeypatch.setattr(device, "open_device", lambda *args: discrete)
     copies: list[int] = []
     original = device.Device.allocate
 

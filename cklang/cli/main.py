@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from types import ModuleType
@@ -65,6 +66,10 @@ examples:
 
 `cklang COMMAND --help` describes a command. Documentation: docs/index.md, `python -m mkdocs serve`.
 """
+
+
+_INTERRUPTED = 128 + signal.SIGINT
+"""What shells take for a program that Ctrl-C ended."""
 
 
 def sentences(module: ModuleType) -> tuple[str, str]:
@@ -131,6 +136,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CkError as problem:
         sys.stderr.write(f"{problem}\n")
         return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("\ninterrupted; what was built stays in the kernel cache\n")
+        return _INTERRUPTED
     except BrokenPipeError:
         # The reader, for instance head, has seen enough.
         sys.stderr.close()

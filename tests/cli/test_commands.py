@@ -150,6 +150,17 @@ def test_every_shell_has_a_script(shell: str, capsys: Capture) -> None:
     assert all(name in text for group in GROUPS.values() for name in group)
 
 
+def test_ctrl_c_ends_a_command_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cklang.prebuilding.compile_essentials", interrupted)
+    assert main(["warm", "--wait", "--gpu", "gfx942"]) == 130
+    assert capsys.readouterr().err == "\ninterrupted; what was built stays in the kernel cache\n"
+
+
 def test_an_op_that_is_not_there(model: str, capsys: Capture) -> None:
     assert main(["explain", model.replace(":linear", ":liner"), *SIZES]) == 1
     assert "CK-Z010" in capsys.readouterr().err

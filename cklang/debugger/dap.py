@@ -57,6 +57,8 @@ _REASONS = {
 _FAULTS = "faults"
 _WAVES = 64
 """More than a workgroup has."""
+_LAST_OUTPUT = 2.0
+"""Seconds for what a program that has ended printed last."""
 _NO_WAVE = 1 << 52
 """The thread that stands for a launch none of whose waves runs."""
 
@@ -115,6 +117,8 @@ class Adapter:
         """The numbers of breakpoints, by the file or the kind that the editor replaces them by."""
         self._wanted: Body | None = None
         """The arguments of a launch that has not begun."""
+        self._pumps: list[threading.Thread] = []
+        """What brings the program's output to the editor."""
         self._configured = self._over = self._catches = False
         self._variables: Variables | None = None
 
@@ -217,7 +221,9 @@ class Adapter:
         streams = {"stdout": program.process.stdout, "stderr": program.process.stderr}
         for category, stream in streams.items():
             if stream is not None:
-                threading.Thread(target=self._pump, args=(category, stream), daemon=True).start()
+                pump = threading.Thread(target=self._pump, args=(category, stream), daemon=True)
+                self._pumps.append(pump)
+                pump.start()
 
     def _pump(self, category: str, stream: IO[bytes]) -> None:
         with stream:
@@ -237,6 +243,10 @@ class Adapter:
         if self._variables is not None:
             self._variables.forget()
         if stop is None:
+            # An editor drops what comes behind the end. A process of the program's own may hold the
+            # pipe for longer than the program.
+            while self._pumps:
+                self._pumps.pop().join(_LAST_OUTPUT)
             if self.session.status is not None:
                 self._event("exited", exitCode=self.session.status)
             self._event("terminated")

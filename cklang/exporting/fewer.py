@@ -46,16 +46,16 @@ def with_fewer_kernels(
         kernels: Those to choose from.
         most: How many to take; those of families without a choice do not count.
     """
-    seen: list[AnySelection] = []
+    selections: list[AnySelection] = []
     for dims in calls:
         try:
-            planned_call(op, dims, others, spec, selecting=_noting(seen))
+            planned_call(op, dims, others, spec, selecting=_noting(selections))
         except CkError:
             continue
     keys = [key for key, _ in kernels]
-    losses = np.array([_losses(each, keys) for each in seen])
+    losses = np.array([_losses(each, keys) for each in selections])
     taken: list[int] = []
-    least = np.full(len(seen), _ILLEGAL)
+    least = np.full(len(selections), _ILLEGAL)
     while len(taken) < min(most, len(keys)):
         gains = [float(np.minimum(least, losses[:, place]).sum()) for place in range(len(keys))]
         best = int(np.argmin(gains))
@@ -69,7 +69,7 @@ def with_fewer_kernels(
     return op.using(registry=registry)
 
 
-def _noting(seen: list[AnySelection]) -> Any:
+def _noting(selections: list[AnySelection]) -> Any:
     """Return what selects kernels as always and notes each selection."""
 
     def selecting(spec: ArchSpec, request: Request) -> Any:
@@ -78,8 +78,8 @@ def _noting(seen: list[AnySelection]) -> Any:
         def own(
             problem: Any, functions: Functions, adapt: Callable[[Any], Any] | None = None
         ) -> AnySelection:
-            seen.append(select(problem, functions, adapt))
-            return seen[-1]
+            selections.append(select(problem, functions, adapt))
+            return selections[-1]
 
         return own
 

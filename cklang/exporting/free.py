@@ -34,6 +34,7 @@ from cklang.exporting.variants import (
     number_range,
     planned_call,
     request_bytes,
+    temporary_sizes,
     traced_variant,
 )
 from cklang.fusion.functions import Functions
@@ -332,19 +333,28 @@ class _Explorer:
         Raises:
             CkUnsupportedError: K075, it says so, but its numbers are others.
         """
+        served = self._served(known, call)
+        if served is None:
+            return False
+        extents, registers = served
+        if list(_numbers_of(known.data, registers)) != list(_numbers(call)):
+            raise error("K075", dims=dict(zip(self.free, extents, strict=True)))
+        return True
+
+    def _served(
+        self, known: _Known, call: PlannedCall
+    ) -> tuple[Sequence[int], Sequence[int]] | None:
+        """Return a call's extents and a variant's numbers; None if it may not serve the call."""
         tensors = [
             {"dtype": a.dtype.name, "shape": list(a.shape), "strides": list(a.strides)}
             for _, a in call.tensors
         ]
         extents = loader.extents_of(self.facts, tensors)
         if isinstance(extents, str):
-            return False
+            return None
         registers = loader.registers_of(self.facts, known.data, extents, tensors)
-        if loader.refusal_of(self.facts, known.data, registers, tensors) is not None:
-            return False
-        if list(_numbers_of(known.data, registers)) != list(_numbers(call)):
-            raise error("K075", dims=dict(zip(self.free, extents, strict=True)))
-        return True
+        refusal = loader.refusal_of(self.facts, known.data, registers, tensors)
+        return (extents, registers) if refusal is None else None
 
     def orders(self) -> list[list[int]]:
         """Return for each variant in which order to try them, and last the order without one."""
@@ -380,15 +390,7 @@ class _Explorer:
         """Whether a variant may serve a call, whose plan may have other kernels."""
         if known.variant.identity == identity_of(call.stages.stages):
             return self._is(known, call)
-        tensors = [
-            {"dtype": a.dtype.name, "shape": list(a.shape), "strides": list(a.strides)}
-            for _, a in call.tensors
-        ]
-        extents = loader.extents_of(self.facts, tensors)
-        if isinstance(extents, str):
-            return False
-        registers = loader.registers_of(self.facts, known.data, extents, tensors)
-        return loader.refusal_of(self.facts, known.data, registers, tensors) is None
+        return self._served(known, call) is not None
 
 
 def _explorer(op: Op, problem: Mapping[str, Any], spec: ArchSpec) -> _Explorer:
@@ -485,19 +487,14 @@ def _drawn(extents: range, unit: int, draw: random.Random) -> int:
 
 def _numbers(call: PlannedCall) -> Iterator[Any]:
     """Yield what the launches of a call are told, in numbers."""
-    stages, names = call.stages, call.stages.names
-    sizes: dict[str, int] = {}
+    stages = call.stages
     for stage in stages.stages:
         yield request_bytes(stage, len(stage.values) + 1)
         yield list(stage.offsets or (0,) * len(stage.values))
         used = [each for name, each in stage.constants.items() if name in stage.values]
         yield sorted(list(number_range(each)) for each in used)
         yield [stage.temporaries.get(name, stages.sizes.get(name, 0)) for name in stage.zeroed]
-        for name in stage.values:
-            if name not in names and name not in stage.constants:
-                own = max(stages.sizes.get(name, 0), stage.temporaries.get(name, 0))
-                sizes[name] = max(sizes.get(name, 0), own)
-    yield list(sizes.values())
+    yield list(temporary_sizes(stages).values())
 
 
 def _numbers_of(data: Mapping[str, Any], registers: Sequence[int]) -> Iterator[Any]:

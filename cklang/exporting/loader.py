@@ -138,10 +138,10 @@ class Calls:
         reasons = []
         for free in self._manifest["free"]:
             if free["gpu"] == self.gpu:
-                found = self._prepared(free, tensors)
-                if not isinstance(found, str):
-                    return found
-                reasons.append(found)
+                call_or_reason = self._prepared(free, tensors)
+                if not isinstance(call_or_reason, str):
+                    return call_or_reason
+                reasons.append(call_or_reason)
         if calls:
             reasons.insert(0, f"only with {'; '.join(_words(call['tensors']) for call in calls)}")
         raise ValueError(

@@ -17,7 +17,7 @@ from typing import Any
 
 from cklang.arch import ArchSpec
 from cklang.codec import dtype_of
-from cklang.device.arrays import HOST, Array, Library
+from cklang.device.arrays import Array
 from cklang.device.host_shim import HostShim
 from cklang.errors import error
 from cklang.exporting.traced import (
@@ -34,6 +34,7 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import packed_strides
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
+from cklang.runtime.described_array import DescribedArray
 from cklang.runtime.in_place import in_place_of
 from cklang.runtime.launch import sentinel
 from cklang.runtime.op import Op
@@ -54,6 +55,7 @@ __all__ = [
     "number_range",
     "planned_call",
     "request_bytes",
+    "temporary_sizes",
     "traced_variant",
 ]
 
@@ -81,27 +83,6 @@ class PlannedCall:
     updated: Mapping[int, int]
     """By result: the place of the argument that it is written into."""
     stages: CallStages
-
-
-@dataclass(frozen=True, slots=True)
-class _Described:
-    """An argument of which all is known but its elements."""
-
-    dtype: DType
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-
-    def __ck_array__(self, name: str) -> Array:
-        return Array(
-            pointer=0,
-            dtype=self.dtype,
-            shape=self.shape,
-            strides=self.strides,
-            writeable=True,
-            place=HOST,
-            library=Library.NUMPY,
-            owner=self,
-        )
 
 
 Strides = Callable[[str, tuple[int, ...], tuple[int, ...]], tuple[int, ...]]
@@ -174,8 +155,10 @@ def _arguments(
             packed = packed_strides(shape)
             yield (
                 name,
-                _Described(
-                    dtype, shape, packed if strides is None else strides(name, shape, packed)
+                DescribedArray(
+                    dtype=dtype,
+                    shape=shape,
+                    strides=packed if strides is None else strides(name, shape, packed),
                 ),
             )
 
@@ -282,7 +265,9 @@ def traced_variant(
         names=call.stages.names,
         results=call.results,
         launches=tuple(_template(stage, call.stages) for stage in stages),
-        sizes=tuple(_sizes(call.stages)),
+        sizes=tuple(
+            (name, polynomial_of(size)) for name, size in temporary_sizes(call.stages).items()
+        ),
     )
 
 
@@ -393,16 +378,16 @@ def _tensors(call: PlannedCall) -> Iterator[FreeTensor]:
         )
 
 
-def _sizes(stages: CallStages) -> Iterator[tuple[str, Polynomial]]:
-    """Yield the values that live within a call, in the order of their first use, with bytes."""
-    seen: dict[str, int] = {}
+def temporary_sizes(stages: CallStages) -> dict[str, int]:
+    """Return the bytes of the values that live within a call, in the order of their first use."""
+    sizes: dict[str, int] = {}
     for stage in stages.stages:
         for name in stage.values:
             if name in stages.names or name in stage.constants:
                 continue
             size = max(stages.sizes.get(name, 0), stage.temporaries.get(name, 0))
-            seen[name] = max(seen.get(name, 0), size)
-    yield from ((name, polynomial_of(size)) for name, size in seen.items())
+            sizes[name] = max(sizes.get(name, 0), size)
+    return sizes
 
 
 def request_bytes(stage: Stage, count: int) -> bytes:

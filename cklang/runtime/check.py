@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cklang.codec import dtype_of
-from cklang.device.arrays import HOST, Array, Library
 from cklang.device.device import target_of
 from cklang.display import ShownAsText
 from cklang.errors import CkError, error
 from cklang.runtime.bind import argument_mistakes, assigned, raise_all
+from cklang.runtime.described_array import DescribedArray
 from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.planner import kernel_mistakes, memory_of
 from cklang.runtime.results import targets_of
@@ -53,31 +53,6 @@ class Report(ShownAsText):
         return "\n\n".join([head, *map(str, self.mistakes)])
 
 
-@dataclass(frozen=True, slots=True)
-class _Described:
-    """An array of which only the dtype, the shape and the strides are known."""
-
-    dtype: DType
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    pointer: int
-    """An address that no other array has; nothing is read there."""
-
-    def __ck_array__(self, name: str) -> Array:
-        """Return it as an argument that is bound, but never read."""
-        del name
-        return Array(
-            pointer=self.pointer,
-            dtype=self.dtype,
-            shape=self.shape,
-            strides=self.strides,
-            writeable=True,
-            place=HOST,
-            library=Library.NUMPY,
-            owner=self,
-        )
-
-
 def check_call(
     op: AnyOp, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any, device: str | None
 ) -> Report:
@@ -104,7 +79,7 @@ def _mistakes_of_kernels(
     kept = None
     try:
         binding = op.bound((), arguments)
-        if out is None and all(isinstance(each, _Described) for each in arguments.values()):
+        if out is None and all(isinstance(each, DescribedArray) for each in arguments.values()):
             function = op.program.specialise(binding.dtypes, binding.consts, binding.dims)
             kept = plan_store.address_of_check(function, binding, device, op.request)
             if plan_store.is_right(kept):
@@ -150,7 +125,7 @@ def _argument(name: str, value: Any, place: int) -> Any:
     if not legal or len(strides) != len(shape) or min(shape, default=0) < 0:
         raise error("A071", name=name, value=value)
     pointer = (place + 1) * _ADDRESSES
-    return _Described(dtype=dtype_of(dtype), shape=shape, strides=strides, pointer=pointer)
+    return DescribedArray(dtype=dtype_of(dtype), shape=shape, strides=strides, pointer=pointer)
 
 
 def _is_description(value: Any) -> bool:

@@ -155,9 +155,10 @@ def test_the_files_need_no_cklang(tmp_path: Path) -> None:
     assert written.name == "linear"
 
 
-C_PROGRAM = """
+C_HEAD = """
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "chain.h"
 
 int hipSetDevice(int device);
@@ -174,7 +175,10 @@ static void* on_device(const char* file, size_t bytes) {
   free(content);
   return memory;
 }
+"""
+"""What programs that call the exported chain begin with."""
 
+C_PROGRAM = """
 int main(int count, char** arguments) {
   (void)count;
   chain_calls* calls = NULL;
@@ -209,7 +213,7 @@ int main(int count, char** arguments) {
 def test_a_c_program_makes_the_calls(tmp_path: Path) -> None:
     exported(chain, tmp_path, *GPUS)
     library = emulator.library_path()
-    (tmp_path / "main.c").write_text(C_PROGRAM)
+    (tmp_path / "main.c").write_text(C_HEAD + C_PROGRAM)
     args = drawn(chain, SIZES)
     for name, array in zip("xwv", args, strict=True):
         array.tofile(tmp_path / name)

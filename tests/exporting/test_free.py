@@ -21,7 +21,7 @@ from cklang.exporting.free import free_call
 from cklang.exporting.traced import Relation, Trace, Traced, hinted
 from cklang.runtime.op import Op
 from cklang.toolchain.compilers import find_toolchain
-from tests.exporting.test_export import chain, linear, loaded, mean_norm
+from tests.exporting.test_export import C_HEAD, chain, linear, loaded, mean_norm
 from tests.support.arrays import drawn
 
 B, C, D, H, P, Q, S, T, X, Y, K = ck.dims("B C D H P Q S T X Y K")
@@ -132,25 +132,6 @@ def test_what_is_refused_is_named(exports: Callable[[str], tuple[Path, Any]]) ->
 
 
 C_PROGRAM = """
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include "chain.h"
-
-int hipDeviceSynchronize(void);
-int hipMalloc(void** memory, size_t bytes);
-int hipMemcpy(void* target, const void* source, size_t bytes, int kind);
-
-static void* on_device(const char* file, size_t bytes) {
-  void *content = malloc(bytes), *memory = NULL;
-  FILE* in = fopen(file, "rb");
-  if (in == NULL || fread(content, 1, bytes, in) != bytes) exit(10);
-  fclose(in);
-  if (hipMalloc(&memory, bytes) != 0 || hipMemcpy(memory, content, bytes, 1) != 0) exit(11);
-  free(content);
-  return memory;
-}
-
 int main(int count, char** arguments) {
   chain_calls* calls = NULL;
   if (chain_load(arguments[1], &calls) != 0) return 2;
@@ -190,7 +171,7 @@ int main(int count, char** arguments) {
 def test_a_c_program_takes_any_rows(exports: Callable[[str], tuple[Path, Any]]) -> None:
     folder, _ = exports("chain")
     library = emulator.library_path()
-    (folder / "main.c").write_text(C_PROGRAM)
+    (folder / "main.c").write_text(C_HEAD + C_PROGRAM)
     args = drawn(chain, {**SQUARE, "M": max(EXTENTS)})
     for name, array in zip("xwv", args, strict=True):
         array.tofile(folder / name)

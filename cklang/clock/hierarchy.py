@@ -416,8 +416,10 @@ def memory_costs(
 ) -> list[list[MemoryCosts]]:
     """Return what the accesses of workgroups cost that one compute unit executes in turn.
 
-    Waves of workgroups that run at the same time take turns of one access. Each workgroup repeats
-    a recorded one, with lines of its own except for those that all recorded ones access.
+    Waves of workgroups that run at the same time take turns: a wave has one for the accesses that
+    it issues without another instruction in between, so that what one of them brings the next one
+    still finds in the L1. Each workgroup repeats a recorded one, with lines of its own except for
+    those that all recorded ones access.
 
     Args:
         groups: The waves of each recorded workgroup.
@@ -431,16 +433,23 @@ def memory_costs(
         numbers = range(begin, min(begin + resident, count))
         waves = [(number, wave) for number in numbers for wave in groups[number % len(groups)]]
         rows: list[list[tuple[float, ...]]] = [[] for _ in waves]
-        for turn in range(max((len(wave.kind) for _, wave in waves), default=0)):
-            for row, (number, wave) in zip(rows, waves, strict=True):
-                if turn < len(wave.kind):
-                    row.append(unit.cost(wave.kind[turn], wave.segments[turn], number))
+        for at in _in_turns([wave for _, wave in waves]):
+            (number, wave), row = waves[at], rows[at]
+            row.append(unit.cost(wave.kind[len(row)], wave.segments[len(row)], number))
         each = iter(zip(rows, waves, strict=True))
         costs += [
             [_costs(*next(each), levels) for _ in groups[number % len(groups)]]
             for number in numbers
         ]
     return costs
+
+
+def _in_turns(waves: Sequence[Accesses]) -> list[int]:
+    """Return the wave of each access; waves take turns of what they issue in a row."""
+    turns = [np.cumsum(np.diff(wave.place, prepend=-2) > 1) for wave in waves]
+    numbers = np.repeat(np.arange(len(waves)), [len(each) for each in turns])
+    order: list[int] = numbers[np.lexsort((numbers, np.concatenate([[], *turns])))].tolist()
+    return order
 
 
 def _costs(

@@ -115,6 +115,19 @@ def test_workgroups_share_the_lines_that_all_of_them_access() -> None:
     assert bytes_of(groups, "store", 128) == 0
 
 
+def test_what_a_wave_loads_in_a_row_no_other_wave_takes_out_of_the_l1() -> None:
+    def both(place: list[int]) -> list[list[int]]:
+        halves = [((0,), (1,)), ((10,), (11,))]
+        waves = [Accesses(np.array(place), ["load"] * 2, each) for each in halves]
+        return [
+            cost.latency.tolist()
+            for cost in memory_costs([waves], replace(LEVELS, l1_lines=1), 1, 1)[0]
+        ]
+
+    assert both([3, 4]) == [[500, 100]] * 2
+    assert both([3, 5]) == [[500, 200]] * 2  # the other wave's line has come in between
+
+
 def levels(workgroups: int, footprint: float, each: float = 1024.0, *, warm: bool = True) -> Levels:
     return levels_of(
         GFX942, MI300X, workgroups=workgroups, resident=1, each=each, written=0.0,

@@ -131,8 +131,10 @@ class Levels:
     cycles_l2: float
     """Between two lines from the L2, at this compute unit's share of the rate."""
     cycles_far: float
+    stored_segments: int
+    """Neighbouring pieces of ``SEGMENT_BYTES`` that a store takes as a whole if it touches one."""
     cycles_stored: float
-    """Of the L1, for a line that a store fills only in part."""
+    """Of the L1, for these."""
     write: float = 1.0
     """How many times as long as ``cycles_far`` a line takes where lines are only written."""
     memory_share: float = 0.0
@@ -194,7 +196,8 @@ def levels_of(
         latency_cold=constants["smem_cold_latency"],
         cycles_l2=line * active / constants["rate_l2"],
         cycles_far=line * active * missed,
-        cycles_stored=line / 256 * constants["store_cycles_256"],
+        stored_segments=constants.cycles("store_bytes") // SEGMENT_BYTES,
+        cycles_stored=constants["store_bytes"] / 256 * constants["store_cycles_256"],
         write=written_cycles / missed,
         memory_share=1 - hit,
         memory_cycles=line * active * memory.cycles(0.0),
@@ -476,7 +479,8 @@ def _costs(
 def _address_cycles(kind: str, segments: Sequence[int], levels: Levels) -> int:
     """Return the cycles of an access for its addresses.
 
-    A store that leaves parts of its lines out takes as long as if it filled them.
+    A store that leaves parts of its lines out takes as long as if it filled these, or the halves
+    that it touches.
     """
     if kind == "scalar":
         return 0
@@ -484,4 +488,5 @@ def _address_cycles(kind: str, segments: Sequence[int], levels: Levels) -> int:
     lines = len({segment // per_line for segment in segments}) if kind == "store" else 0
     if lines * per_line == len(segments):
         return len(segments)
-    return max(len(segments), round(lines * levels.cycles_stored))
+    pieces = len({segment // levels.stored_segments for segment in segments if kind == "store"})
+    return max(len(segments), round(pieces * levels.cycles_stored))

@@ -39,6 +39,7 @@ LEVELS = Levels(
     latency_cold=900.0,
     cycles_l2=5.0,
     cycles_far=15.0,
+    stored_segments=2,
     cycles_stored=8.0,
 )
 
@@ -62,6 +63,8 @@ def test_a_line_is_fetched_once_and_then_in_the_l1() -> None:
 def test_a_store_takes_as_long_as_if_it_filled_its_lines() -> None:
     stored = accesses((0, 1, 2, 3), (0, 2), (0, 1, 2), kind="store")
     assert costs(stored).cycles.tolist() == [4, 16, 16]
+    halves = replace(LEVELS, stored_segments=1, cycles_stored=4.0)
+    assert costs(stored, halves).cycles.tolist() == [4, 8, 12]
     assert costs(accesses((0, 2))).cycles.tolist() == [2]
 
 

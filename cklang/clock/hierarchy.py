@@ -169,7 +169,8 @@ def levels_of(
     """
     line = constants.cycles("l1_line_bytes")
     units = spec.compute_units / spec.chiplets
-    active = max(1.0, min(units, workgroups / spec.chiplets))
+    # Those with fewer workgroups than others need less of what all share.
+    active = max(1.0, min(units, workgroups / spec.chiplets / resident))
     hit = retained(footprint / spec.last_level_cache_bytes) if warm else 0.0
     cache, memory = constants.rates["last_level"], constants.rates["memory"]
     far = hit * constants["chase_last_level"] + (1 - hit) * constants["chase_memory"]

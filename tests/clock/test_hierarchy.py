@@ -136,6 +136,21 @@ def test_units_that_run_share_the_rates() -> None:
     assert few.cycles_far == pytest.approx(128 / cache.read)
 
 
+def test_a_unit_with_more_workgroups_than_others_has_more_of_the_rates() -> None:
+    """Of 512 workgroups, 208 compute units of 304 hold two at a time, the others one."""
+
+    def share(workgroups: int, resident: int) -> float:
+        found = levels_of(
+            GFX942, MI300X, workgroups=workgroups, resident=resident, each=1024.0, written=0.0,
+            footprint=1 << 30,
+        )  # fmt: skip
+        return 128 / found.cycles_l2 / GFX942["rate_l2"] * MI300X.chiplets
+
+    assert share(304, 1) == pytest.approx(8 * 8 / 304)
+    assert share(512, 2) == pytest.approx(8 * 8 * 2 / 512)
+    assert share(5120, 2) == share(304, 1)
+
+
 def test_what_is_written_decides_how_long_a_line_takes() -> None:
     def line(written: float, board: str) -> float:
         constants = constants_of("gfx942", board)

@@ -253,12 +253,18 @@ _CACHED = (64 << 20, 200 << 20)
 _OCCUPIED = 85.0
 """Share of the lanes from which on more of them bring little."""
 _NEAR = 0.1
+_HELD = (128.0, 3072.0)
+"""KiB that the L1 does not hold and the L2 does."""
+
+
+def _kib(row: dict[str, str]) -> float:
+    return float(row["parameter"].split()[0])
 
 
 def by_footprint(path: Path, board: str, kind: str) -> tuple[Floats, Floats]:
     """Return the bytes that a stream walks over, and the bytes a second that it moves."""
     measured = microbench(path, board, f"{kind} bandwidth by footprint")
-    size = [float(row["parameter"].split()[0]) * 1024 * _STREAMS[kind][0] for row in measured]
+    size = [_kib(row) * 1024 * _STREAMS[kind][0] for row in measured]
     return np.array(size), np.array([float(row["value"]) * 1e9 for row in measured])
 
 
@@ -294,6 +300,10 @@ def bandwidth_rows(path: Path) -> list[str]:
         for level, rates in fitted_rates(path, board).items():
             fitted = ", ".join(f"{name} {rate / unit:.0f}" for name, rate in rates.items())
             rows.append(f"| rates of {level} on {board}, bytes a cycle of a chiplet | {fitted} |")
+        if shared := microbench(path, board, "read bandwidth, all CUs read the same buffer"):
+            held = [float(r["value"]) * 1e9 for r in shared if _HELD[0] <= _kib(r) <= _HELD[1]]
+            same = np.median(held) / unit
+            rows.append(f"| L2 of {board}, where all read the same buffer, beside | {same:.0f} |")
         for kind, (_, written) in _STREAMS.items():
             size, rate = by_footprint(path, board, kind)
             ours = np.array([stream_rate(constants, spec, s, written) for s in size])

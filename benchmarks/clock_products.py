@@ -17,7 +17,7 @@ here, which is nearest to what clang 20 makes, unless ``--own-order`` is given. 
 names another compiler.
 
 python benchmarks/clock_products.py [--gpu gfx950|gfx942_tile64] [--only 3A,3B] [--keep folder]
-    [--points] [--own-order] [--unpadded]
+    [--points] [--own-order] [--unpadded] [--what-if rate_l2=1640]
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import argparse
 import csv
 import ctypes
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -338,9 +338,20 @@ def compare(
     names: Sequence[str],
     keep: Path,
     order: Sequence[str] = _ORDER,
+    changed: Mapping[str, float] | None = None,
 ) -> Compared:
-    """Time the points of some kernels; ``order`` is what the compiler is told about schedules."""
-    known, spec, constants = kernels(path, table), arch(table.gpu), constants_of(table.gpu)
+    """Time the points of some kernels.
+
+    Args:
+        path: The folder of the tables.
+        table: One of them.
+        names: Of kernels.
+        keep: A folder for built kernels.
+        order: What the compiler is told about schedules.
+        changed: Numbers of the clock that are to have other values.
+    """
+    known, spec = kernels(path, table), arch(table.gpu)
+    constants = constants_of(table.gpu).with_numbers(changed or {})
     board = board_of(constants)
     hip = hip_module()
     ok(hip.hipSetDevice(open_device(f"emu:{table.gpu}").index))
@@ -490,6 +501,7 @@ def main() -> None:
     parser.add_argument("--points", action="store_true", help="print each point")
     parser.add_argument("--own-order", action="store_true", help="as the compiler orders by itself")
     parser.add_argument("--unpadded", action="store_true", help="kernels without padding")
+    parser.add_argument("--what-if", help="a number of the clock and its value: rate_l2=1640")
     options = parser.parse_args()
     path, table = folder(), TABLES[options.gpu]
     if options.unpadded:
@@ -500,7 +512,9 @@ def main() -> None:
     names = (options.only or table.default).split(",")
     order = () if options.own_order else _ORDER
     with tempfile.TemporaryDirectory() as name:
-        compared = compare(path, table, names, options.keep or Path(name), order)
+        changed = dict([options.what_if.split("=")]) if options.what_if else {}
+        numbers = {number: float(value) for number, value in changed.items()}
+        compared = compare(path, table, names, options.keep or Path(name), order, numbers)
     overhead = with_overhead(compared) - compared.clock
     print(f"overhead of a launch: {overhead.min():.2f} to {overhead.max():.2f} µs\n")
     print_table(compared, points=options.points)

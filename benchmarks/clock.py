@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -244,27 +243,76 @@ def memory_rows(path: Path) -> list[str]:
     return rows
 
 
-_STREAMS = (("MI300A", 228, 6, "rates are of it"), ("MI300X", 304, 8, "held out"))
-_ARRAYS = {"read": 0.5, "scale": 1.0, "triad": 1.5}
-"""Bytes that a stream walks over, for one of its footprint: rates fall where these fill a cache."""
+_STREAMS = {"read": (0.5, 0.0), "write": (0.5, 1.0), "scale": (1.0, 0.5), "triad": (1.5, 1 / 3)}
+"""Bytes that a stream walks over, for one of its footprint (rates fall where these fill a cache),
+and the share of them that it writes."""
+_FITTED = {"read": ("read", "read"), "write": ("write", "init"), "mixed": ("scale", "scale")}
+"""Of a rate, the stream by footprint and the stream of DRAM."""
+_CACHED = (64 << 20, 200 << 20)
+"""Bytes that are behind the L2 and in the last-level cache."""
+_OCCUPIED = 85.0
+"""Share of the lanes from which on more of them bring little."""
 _NEAR = 0.1
+_HELD = (128.0, 3072.0)
+"""KiB that the L1 does not hold and the L2 does."""
+
+
+def _kib(row: dict[str, str]) -> float:
+    return float(row["parameter"].split()[0])
+
+
+def by_footprint(path: Path, board: str, kind: str) -> tuple[Floats, Floats]:
+    """Return the bytes that a stream walks over, and the bytes a second that it moves."""
+    measured = microbench(path, board, f"{kind} bandwidth by footprint")
+    size = [_kib(row) * 1024 * _STREAMS[kind][0] for row in measured]
+    return np.array(size), np.array([float(row["value"]) * 1e9 for row in measured])
+
+
+def fitted_rates(path: Path, board: str) -> dict[str, dict[str, float]]:
+    """Return the bytes a second of a board by level and kind: of the cache, every other size's."""
+    rates: dict[str, dict[str, float]] = {"last_level": {}, "memory": {}}
+    for name, (cached, streamed) in _FITTED.items():
+        size, rate = by_footprint(path, board, cached)
+        used = (size >= _CACHED[0]) & (size <= _CACHED[1]) & (np.arange(len(size)) % 2 == 0)
+        rates["last_level"][name] = float(np.median(rate[used]))
+        rates["memory"][name] = 1e9 * float(
+            np.median(
+                [
+                    float(row["value"])
+                    for row in microbench(path, board, f"DRAM stream, {streamed}")
+                    if float(row["parameter"].partition("%")[0]) >= _OCCUPIED
+                ]
+            )
+        )
+    return rates
 
 
 def bandwidth_rows(path: Path) -> list[str]:
-    """Compare bandwidth by footprint: the rates of a chiplet are MI300A's."""
-    constants, rows = constants_of("gfx942"), []
-    for gpu, units, chiplets, how in _STREAMS:
-        spec = replace(arch("gfx942"), compute_units=units, chiplets=chiplets)
-        for kind, arrays in _ARRAYS.items():
-            measured = microbench(path, gpu, f"{kind} bandwidth by footprint")
-            size = [float(row["parameter"].split()[0]) * 1024 * arrays for row in measured]
-            rate = np.array([float(row["value"]) * 1e9 for row in measured])
-            ours = np.array([stream_rate(constants, spec, each) for each in size]) * spec.clock_hz
-            far = np.array(size) > spec.l2_bytes * chiplets
-            error = np.abs(ours / rate - 1)[far]
+    """Compare bandwidth by footprint; of what is compared, nothing is used by the fit.
+
+    That is triads at all sizes, and of the others every other size in the last-level cache and all
+    sizes beyond it.
+    """
+    rows = []
+    for board in ("MI300A", "MI300X"):
+        constants, spec = constants_of("gfx942", board), arch("gfx942").on_board(board)
+        unit = spec.chiplets * spec.clock_hz
+        for level, rates in fitted_rates(path, board).items():
+            fitted = ", ".join(f"{name} {rate / unit:.0f}" for name, rate in rates.items())
+            rows.append(f"| rates of {level} on {board}, bytes a cycle of a chiplet | {fitted} |")
+        if shared := microbench(path, board, "read bandwidth, all CUs read the same buffer"):
+            held = [float(r["value"]) * 1e9 for r in shared if _HELD[0] <= _kib(r) <= _HELD[1]]
+            same = np.median(held) / unit
+            rows.append(f"| L2 of {board}, where all read the same buffer, beside | {same:.0f} |")
+        for kind, (_, written) in _STREAMS.items():
+            size, rate = by_footprint(path, board, kind)
+            ours = np.array([stream_rate(constants, spec, s, written) for s in size])
+            used = (size >= _CACHED[0]) & (size <= _CACHED[1]) & (np.arange(len(size)) % 2 == 0)
+            compared = (size > spec.l2_bytes * spec.chiplets) & ~(used & (kind != "triad"))
+            error = np.abs(ours * spec.clock_hz / rate - 1)[compared]
             near = (error < _NEAR).mean()
             rows.append(
-                f"| bandwidth by footprint beyond the L2, {kind}, {gpu}, {how} | mean "
+                f"| bandwidth by footprint beyond the L2, {kind}, {board}, held out | mean "
                 f"{error.mean():.0%}, {near:.0%} of {len(error)} sizes within 10 % |"
             )
     return rows

@@ -329,7 +329,7 @@ def clock_us(point: Point, overhead: float, what_if: str | None = None) -> tuple
         load += overhead
     if point.kind == _ASSEMBLY_BACKWARD:
         streamed = _STREAMED * 2 * call.batch * call.length * call.heads * call.width
-        rate = constants["rate_memory"] * spec.chiplets * spec.clock_hz
+        rate = constants.rates["memory"].read * spec.chiplets * spec.clock_hz
         load += streamed / rate * 1e6
     return highest, load
 

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: MIT
 """Compare the clock's times of CK Tile's products with times on an MI300X and an MI355X.
 
-Reads ``silicon/ck_tile_gemm_16bit_gfx942*.csv`` (f16, one kernel a shape) and
+Reads ``silicon/ck_tile_gemm_16bit_gfx942*.csv`` (f16, one kernel a shape),
 ``silicon/ck_tile_gemm_fp8_gfx950*.csv`` (of each shape the quickest kernel, and the one that AMD's
-model takes) of ``CKLANG_DATA_DIR``. A kernel is upstream's own unit (``upstream_unit.py``), as CK
-Tile's tile engine writes it, for the tiling that the table names, built by the compiler that cklang
-uses; persistent ones are left out. Prints Markdown, with the times of the analytic cost model
-beside. Each kernel is held out: the overhead of a launch is that which fits the times of its GPU's
-other kernels below 10 µs.
+model takes) and, with ``--gpu gfx942_tile64``, ``silicon/ck_tile_gemm_f16_gfx942.csv`` (f16 on an
+MI300X, 16 kernels of one tile, three shapes) of ``CKLANG_DATA_DIR``. A kernel is upstream's own
+unit (``upstream_unit.py``), as CK Tile's tile engine writes it, for the tiling that the table
+names, built by the compiler that cklang uses; persistent ones are left out. Prints Markdown, with
+the times of the analytic cost model beside, and once more at the clock that power leaves. Each
+kernel is held out: the overhead of a launch is that which fits the times of its GPU's other kernels
+below 10 µs.
 
 clang 22 waits for each masked load of the pipeline mem before it issues the next one, as clang 20,
 of which ROCm 7's compiler is made, does not; so instructions are ordered from the end of each block
 here, which is nearest to what clang 20 makes, unless ``--own-order`` is given. ``CKLANG_CLANG``
 names another compiler.
 
-python benchmarks/clock_products.py [--gpu gfx950] [--only 3A,3B] [--keep folder] [--points]
-    [--own-order] [--unpadded]
+python benchmarks/clock_products.py [--gpu gfx950|gfx942_tile64] [--only 3A,3B] [--keep folder]
+    [--points] [--own-order] [--unpadded] [--what-if rate_l2=1640]
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import argparse
 import csv
 import ctypes
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,7 @@ from cklang import emulator
 from cklang.arch import arch
 from cklang.clock.constants import constants_of
 from cklang.clock.kernel import launch_detail
+from cklang.clock.power import board_of, us_under_load
 from cklang.device.device import open_device
 from cklang.emulator.recording import RecordedLaunch, timing
 from cklang.errors import CkError
@@ -97,10 +100,16 @@ class Table:
     """Of tile, warps and warp tile; the first one in three columns if it ends in an underscore."""
     pads: str
     """Of M, N and K. Those of the 16-bit kernels are the defaults of the dispatcher's Python
-    configuration, by which the sweep built them; rows with N = 80 confirm it."""
+    configuration, by which the sweep built them; rows with N = 80 confirm it. The names of the
+    kernels of one tile say that they have none."""
     points: Callable[[dict[str, str]], Sequence[tuple[str, float]]]
     """From a row to the kernels that were timed, and µs."""
     default: str
+    legend: str = "_kernels"
+    """Behind the file's name, of the list of kernels; empty: each row says which kernel it is."""
+    overhead: float | None = None
+    """µs of a launch, where none is so short that they could be fitted: those that the other table
+    of the same dispatcher prints."""
 
 
 def _flops(row: dict[str, str]) -> float:
@@ -116,7 +125,50 @@ def _points_8(row: dict[str, str]) -> list[tuple[str, float]]:
     return [(name, _flops(row) / tflops / 1e6) for name, tflops in named.items()]
 
 
+_WORDS = {"inter": "interwave", "intra": "intrawave"}
+
+
+def _points_64(row: dict[str, str]) -> list[tuple[str, float]]:
+    return [(_code_64(row), (float(row["us_run_a"]) + float(row["us_run_b"])) / 2)]
+
+
+def _code_64(row: dict[str, str]) -> str:
+    return "_".join(row[name] for name in ("waves", "pipeline", "scheduler", "epilogue", "flag4"))
+
+
+def _kernel_64(row: dict[str, str]) -> dict[str, str]:
+    """Return a kernel of the table whose kernels have one tile, as lists of kernels have it."""
+    return {
+        **row,
+        "kernel": _code_64(row),
+        "tile": "64x64x64",
+        "waves": f"{row['waves']}x1",
+        "warp_tile": "16x16x16",
+        "scheduler": _WORDS[row["scheduler"]],
+    }
+
+
+_KERNELS_64 = ",".join(
+    f"{waves}_{pipeline}_{epilogue}_0"
+    for waves in ("2x2", "4x1")
+    for pipeline in ("compv3_intra", "compv4_intra", "mem_intra", "mem_inter")
+    for epilogue in ("cshuffle", "default")
+)
+
 TABLES = {
+    "gfx942_tile64": Table(
+        "gfx942",
+        "fp16",
+        product_of_16_bits,
+        "ck_tile_gemm_f16_gfx942",
+        "kernel",
+        ("tile", "waves", "warp_tile"),
+        "False_False_False",
+        _points_64,
+        _KERNELS_64,
+        legend="",
+        overhead=1.6,
+    ),
     "gfx942": Table(
         "gfx942",
         "fp16",
@@ -155,8 +207,10 @@ class Kernel:
 
 def kernels(path: Path, table: Table) -> dict[str, Kernel]:
     """Return the kernels of a table that are not persistent."""
-    with (path / f"{table.file}_kernels.csv").open(newline="") as file:
+    with (path / f"{table.file}{table.legend}.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row.get("flag4", "0") == "0"]
+    if not table.legend:
+        rows = [_kernel_64(row) for row in rows]
     return {row[table.code]: _kernel(row, table) for row in rows}
 
 
@@ -188,11 +242,11 @@ def _triple(shape: str) -> Extents:
     return m, n, k
 
 
-def points(path: Path, table: Table, name: str) -> list[tuple[Extents, float]]:
-    """Return the extents and µs of a kernel's rows."""
+def points(path: Path, table: Table, name: str) -> list[tuple[Extents, float, str]]:
+    """Return the extents, µs and run of a kernel's rows."""
     with (path / f"{table.file}.csv").open(newline="") as file:
         return [
-            ((int(row["m"]), int(row["n"]), int(row["k"])), us)
+            ((int(row["m"]), int(row["n"]), int(row["k"])), us, row.get("run", ""))
             for row in csv.DictReader(file)
             for kernel, us in table.points(row)
             if kernel == name
@@ -270,6 +324,12 @@ class Compared:
     """µs by the clock, without the overhead of a launch, [point]."""
     model: Floats
     """µs by the cost model, [point]."""
+    load: Floats | None = None
+    """µs by the clock under load, as ``clock``; None where they are not compared."""
+    run: npt.NDArray[np.str_] | None = None
+    """Of the benchmark, [point]; None: of one run."""
+    overhead: float | None = None
+    """µs of a launch; None: fitted."""
 
 
 def compare(
@@ -278,9 +338,21 @@ def compare(
     names: Sequence[str],
     keep: Path,
     order: Sequence[str] = _ORDER,
+    changed: Mapping[str, float] | None = None,
 ) -> Compared:
-    """Time the points of some kernels; ``order`` is what the compiler is told about schedules."""
-    known, spec, constants = kernels(path, table), arch(table.gpu), constants_of(table.gpu)
+    """Time the points of some kernels.
+
+    Args:
+        path: The folder of the tables.
+        table: One of them.
+        names: Of kernels.
+        keep: A folder for built kernels.
+        order: What the compiler is told about schedules.
+        changed: Numbers of the clock that are to have other values.
+    """
+    known, spec = kernels(path, table), arch(table.gpu)
+    constants = constants_of(table.gpu).with_numbers(changed or {})
+    board = board_of(constants)
     hip = hip_module()
     ok(hip.hipSetDevice(open_device(f"emu:{table.gpu}").index))
     memory = [int(ok(hip.hipMalloc(_MOST_BYTES))) for _ in range(3)]
@@ -288,21 +360,28 @@ def compare(
     rows = []
     for name in names:
         unit = Unit(table, known[name], keep / f"{name}_{table.pads}", order)
-        for extents, us in points(path, table, name):
+        for extents, us, run in points(path, table, name):
             if (recorded := unit.record(extents, memory)) is None:
                 continue
             m, n, k = extents
             footprint = each * (m + n) * k + ck.f16.bytes * m * n
             detail = launch_detail(recorded, spec, constants, footprint)
             clock = detail.cycles / spec.clock_hz * 1e6
-            rows.append((name, extents, us, clock, model_us(table, known[name], extents)))
-    column, extents_of, gpu, times, model = zip(*rows, strict=True)
-    return Compared(np.array(column), extents_of, np.array(gpu), np.array(times), np.array(model))
+            load = (us_under_load(detail, board) if board else None) or clock
+            model = model_us(table, known[name], extents)
+            rows.append((name, extents, us, clock, model, load, run))
+    column, extents_of, *values, runs = zip(*rows, strict=True)
+    gpu, times, models, loads = (np.array(each) for each in values)
+    return Compared(
+        np.array(column), extents_of, gpu, times, models, loads, np.array(runs), table.overhead
+    )
 
 
 def with_overhead(compared: Compared) -> Floats:
     """Return the clock's µs, [point], with the overhead that fits the other kernels best."""
     result = compared.clock.copy()
+    if compared.overhead is not None:
+        return result + compared.overhead
     for name in set(compared.kernel.tolist()):
         of = compared.kernel == name
         others = ~of & (compared.gpu < _SMALL)
@@ -328,7 +407,31 @@ def rows_of(compared: Compared) -> list[str]:
             if of.any():
                 errors = " | ".join(map(_errors, (clock[of], model[of])))
                 lines.append(f"| {name}, {label} | {of.sum()} | {errors} |")
+        for part, of in _parts(compared).items():
+            of = of & ((compared.gpu < _SMALL) == small)
+            if of.any():
+                errors = " | ".join(map(_errors, (clock[of], model[of])))
+                lines.append(f"| {part}, {label} | {of.sum()} | {errors} |")
     return lines
+
+
+def _parts(compared: Compared) -> dict[str, npt.NDArray[np.bool_]]:
+    """Return the points of each run, or, where there is one run, of each shape if they are few."""
+    if compared.run is None:
+        return {}
+    runs = np.unique(compared.run)
+    if len(runs) > 1:
+        return {f"run {run}": compared.run == run for run in runs}
+    shapes = dict.fromkeys(compared.extents)
+    if len(shapes) > _FEW:
+        return {}
+    return {
+        " x ".join(map(str, shape)): np.array([each == shape for each in compared.extents])
+        for shape in shapes
+    }
+
+
+_FEW = 4
 
 
 def _errors(relative: Floats) -> str:
@@ -336,6 +439,46 @@ def _errors(relative: Floats) -> str:
     if not known.size:
         return "-"
     return f"{np.median(known):+.0%}, {np.median(np.abs(known)):.0%}"
+
+
+def iteration_rows(compared: Compared, table: Table, known: dict[str, Kernel]) -> list[str]:
+    """Return what a workgroup and an iteration of its main loop take, on the GPU and by the clock.
+
+    Both are fitted to the points of a kernel whose operands the L2 caches of the GPU hold together:
+    µs, beside the overhead of a launch, are rounds of workgroups times (of a workgroup + iterations
+    times that of one). One round and several are apart, since workgroups share compute units there.
+    """
+    spec = arch(table.gpu)
+    each = ck.fp8.bytes if table.dtype == "fp8" else ck.f16.bytes
+    overhead = with_overhead(compared) - compared.clock
+    lines = [
+        "| kernel, rounds | points | GPU: cycles of a workgroup, of an iteration | clock |",
+        "|---|---|---|---|",
+    ]
+    for name in dict.fromkeys(compared.kernel.tolist()):
+        m, n, k = known[name].algorithm.tile
+        tiles = np.array([-(-e[0] // m) * -(-e[1] // n) for e in compared.extents])
+        rounds = -(-tiles // spec.compute_units)
+        steps = np.array([-(-e[2] // k) for e in compared.extents])
+        held = np.array([each * (e[0] + e[1]) * e[2] for e in compared.extents])
+        for several in (False, True):
+            of = (compared.kernel == name) & ((rounds > 1) == several)
+            of &= held <= spec.l2_bytes * spec.chiplets
+            if len(set(steps[of].tolist())) < _LEAST:
+                continue
+            terms = np.column_stack([rounds[of], (rounds * steps)[of]])
+            fits = []
+            for us in (compared.gpu - overhead, compared.clock):
+                scale = 1 / us[of]
+                fit, *_ = np.linalg.lstsq(terms * scale[:, None], np.ones(of.sum()), rcond=None)
+                fits.append(", ".join(f"{each:,.0f}" for each in fit * spec.clock_hz / 1e6))
+            label = "several" if several else "one"
+            lines.append(f"| {name}, {label} | {of.sum()} | {fits[0]} | {fits[1]} |")
+    return lines
+
+
+_LEAST = 2
+"""Lengths of the main loop from which two numbers follow."""
 
 
 def print_table(compared: Compared, *, points: bool) -> None:
@@ -358,6 +501,7 @@ def main() -> None:
     parser.add_argument("--points", action="store_true", help="print each point")
     parser.add_argument("--own-order", action="store_true", help="as the compiler orders by itself")
     parser.add_argument("--unpadded", action="store_true", help="kernels without padding")
+    parser.add_argument("--what-if", help="a number of the clock and its value: rate_l2=1640")
     options = parser.parse_args()
     path, table = folder(), TABLES[options.gpu]
     if options.unpadded:
@@ -368,8 +512,18 @@ def main() -> None:
     names = (options.only or table.default).split(",")
     order = () if options.own_order else _ORDER
     with tempfile.TemporaryDirectory() as name:
-        compared = compare(path, table, names, options.keep or Path(name), order)
-        print_table(compared, points=options.points)
+        changed = dict([options.what_if.split("=")]) if options.what_if else {}
+        numbers = {number: float(value) for number, value in changed.items()}
+        compared = compare(path, table, names, options.keep or Path(name), order, numbers)
+    overhead = with_overhead(compared) - compared.clock
+    print(f"overhead of a launch: {overhead.min():.2f} to {overhead.max():.2f} µs\n")
+    print_table(compared, points=options.points)
+    if compared.load is not None:
+        print("\nUnder load:\n")
+        slower = replace(compared, clock=compared.load + overhead, overhead=0.0)
+        print_table(slower, points=options.points)
+    print("\nOperands in the L2, at the highest clock:\n")
+    print("\n".join(iteration_rows(compared, table, kernels(path, table))))
 
 
 if __name__ == "__main__":

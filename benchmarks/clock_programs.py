@@ -33,7 +33,7 @@ from cklang.emulator.recording import RecordedLaunch, timing
 from cklang.hipcc import driver
 
 _SOURCE = Path(__file__).parent / "hip" / "programs.hip"
-_UNITS, _CHIPLETS = 228, 6
+_BOARD = "MI300A"
 _MOST_BYTES = 5 << 30
 
 
@@ -204,14 +204,9 @@ def matrix(rows: int, columns: int, nonzero: int) -> npt.NDArray[np.int32]:
 
 
 def clock_us(recorded: RecordedLaunch, launch: Launch, spec: ArchSpec) -> list[float]:
-    """Return the clock's time for each value of the fitted constant.
-
-    The GPU may have other compute units than the one on which the launch was recorded.
-    """
-    each = recorded.resident // arch("gfx942").compute_units
-    scaled = replace(recorded, resident=each * spec.compute_units)
-    constants = constants_of("gfx942").with_numbers({"workgroup_dispatch": 1.0})
-    detail = launch_detail(scaled, spec, constants, sum(launch.bytes))
+    """Return the clock's time for each value of the fitted constant."""
+    constants = constants_of("gfx942", _BOARD).with_numbers({"workgroup_dispatch": 1.0})
+    detail = launch_detail(recorded, spec, constants, sum(launch.bytes))
     times = []
     for dispatch in _DISPATCH:
         streams = [replace(wave, begin=round(wave.begin * dispatch)) for wave in detail.streams]
@@ -288,7 +283,7 @@ def rows_of(compared: Compared) -> list[str]:
 
 def compare(path: Path, names: list[str]) -> Compared:
     """Time all points of some programs with each value of the fitted constant."""
-    spec = replace(arch("gfx942"), compute_units=_UNITS, chiplets=_CHIPLETS)
+    spec = arch("gfx942").on_board(_BOARD)
     rows, clock = points(path, names), []
     with tempfile.TemporaryDirectory() as name:
         module = Module(Path(name))

@@ -18,7 +18,7 @@ import ctypes
 import re
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
@@ -35,10 +35,7 @@ from cklang.emulator.recording import RecordedLaunch, timing
 from cklang.hipcc import driver
 
 _SOURCE = Path(__file__).parent / "hip" / "stream.hip"
-_SPECS = {
-    "MI300A": replace(arch("gfx942"), compute_units=228, chiplets=6),
-    "MI300X": arch("gfx942"),
-}
+_BOARDS = ("MI300A", "MI300X")
 _READS = 64
 """Of each lane: enough that the first ones do not count."""
 _FOOTPRINT = 4 << 30
@@ -94,8 +91,7 @@ class Module:
             ok(self._hip.hipDeviceSynchronize())
         ok(self._hip.hipFree(memory))
         (launch,) = recording.launches
-        each = launch.resident // arch("gfx942").compute_units
-        return replace(launch, resident=each * units)
+        return launch
 
 
 def rate(launch: RecordedLaunch, spec: ArchSpec, constants: ClockConstants) -> float:
@@ -111,15 +107,16 @@ def main() -> None:
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--points", action="store_true", help="print each point")
     options = parser.parse_args()
-    path, constants = folder(), constants_of("gfx942")
+    path = folder()
     if path is None:
         print("no folder 'silicon' in CKLANG_DATA_DIR: nothing to compare the clock with")
         return
-    queues = _QUEUES if options.fit else (constants["memory_queue"],)
+    queues = _QUEUES if options.fit else (constants_of("gfx942")["memory_queue"],)
     errors = {}
     with tempfile.TemporaryDirectory() as name:
         module = Module(Path(name))
-        for gpu, spec in _SPECS.items():
+        for gpu in _BOARDS:
+            spec, constants = arch("gfx942").on_board(gpu), constants_of("gfx942", gpu)
             points = streams(path, gpu)
             launches = [module.record(each, spec.compute_units) for each in points]
             errors[gpu] = np.array(

@@ -284,6 +284,16 @@ class ArchSpec:
         known += [f"{v.compute_units} ({v.product})" for v in self.variants]
         raise error("K006", name=self.name, got=count, known=", ".join(known))
 
+    def on_board(self, name: str) -> ArchSpec:
+        """Return the variant that a board has; this one where the board has as many units.
+
+        Example:
+            >>> [arch("gfx942").on_board(name).compute_units for name in ("MI300A", "MI325X")]
+            [228, 304]
+        """
+        counts = (v.compute_units for v in self.variants if v.product.endswith(name))
+        return self.with_compute_units(next(counts, self.compute_units))
+
 
 _ROWS: dict[str, Any] = {
     "warp_tiles": WarpTile,

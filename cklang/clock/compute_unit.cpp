@@ -55,7 +55,6 @@ struct Machine {
   i32 smem_latency;
   i32 store_latency;
   i32 return_256;     // cycles for 256 bytes that come from beyond L1, times 16
-  i32 write_256;      // how many times longer than a load a store takes the way behind the L1, times 256
   i32 store_256;      // cycles for 256 bytes of stores, times 16
   i32 matrix_port;    // cycles that a matrix instruction takes the issue port of the VALU
   i32 valu_shared;    // whether matrix and transcendental instructions take the VALU's port
@@ -81,6 +80,7 @@ struct Wave {
   u8* reason;          // of the most cycles lost; null: not asked for
   i64 begin;           // before which it issues nothing
   i32 count, simd, group, after;
+  i32 write_256;       // how many times as long as all stores and loads a store takes the way of writes, times 256
   i64 end;             // result
 };
 
@@ -324,7 +324,7 @@ struct Core {
         store_free = begin + later(cycles, static_cast<i64>(op.bytes) * machine.store_256 / 4096);
         vmem_started[s][vmem_sent[s]++ % kQueue] = begin;
         const i64 parts = w.path != nullptr ? w.path[r.place] : 0;
-        write_free = later(write_free, store_free * kParts) + parts * machine.write_256 / 256;
+        write_free = later(write_free, store_free * kParts) + parts * w.write_256 / 256;
         r.sent = later(behind(w, r, store_free), write_free / kParts);
         if (op.counter >= 0) count_up(r, op.counter, r.sent + (given >= 0 ? given : machine.store_latency), kStore);
         break;

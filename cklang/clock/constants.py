@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from cklang.arch import all_archs, timing_file
@@ -22,6 +22,7 @@ __all__ = [
     "ClockConstants",
     "Interlock",
     "LdsWidth",
+    "LevelRates",
     "MatrixRates",
     "Number",
     "OperationRow",
@@ -108,6 +109,37 @@ class Interlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LevelRates:
+    """Bytes a cycle that a chiplet of a board gets from a level of memory behind its L2."""
+
+    board: str
+    level: str
+    """``last_level`` or ``memory``."""
+    read: float
+    write: float
+    mixed: float | None
+    """Of as many bytes read as written; None where that is not known: all mixes as reads."""
+    source: str
+
+    def cycles(self, written: float) -> float:
+        """Return the cycles of a byte, where a share of all bytes is written.
+
+        A request that follows one of the other direction costs more or less than one that follows
+        its like; of requests in no order, twice ``written * (1 - written)`` do.
+
+        Example:
+            >>> level = LevelRates(board="", level="", read=4, write=2, mixed=2, source="")
+            >>> [level.cycles(share) for share in (0, 0.5, 1)]
+            [0.25, 0.5, 0.5]
+        """
+        if self.mixed is None:
+            return 1 / self.read
+        apart = (1 - written) / self.read + written / self.write
+        turning = 1 / self.mixed - (1 / self.read + 1 / self.write) / 2
+        return apart + turning * 4 * written * (1 - written)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BoardPower:
     """What matrix instructions take of the power that a board of the GPU may draw."""
 
@@ -134,6 +166,8 @@ class ClockConstants:
     interlocks: tuple[Interlock, ...]
     boards: tuple[BoardPower, ...] = ()
     """The board that the GPU's spec describes first."""
+    rates: Mapping[str, LevelRates] = field(default_factory=dict)
+    """Of the chosen board, by level; empty where they are not known."""
 
     def __getitem__(self, name: str) -> float:
         return self.numbers[name].value
@@ -141,12 +175,6 @@ class ClockConstants:
     def cycles(self, name: str) -> int:
         """Return a number of cycles."""
         return round(self.numbers[name].value)
-
-    def ratio(self, above: str, below: str) -> float:
-        """Return the ratio of two numbers; 1 if one is absent."""
-        if above not in self.numbers or below not in self.numbers:
-            return 1.0
-        return self[above] / self[below]
 
     def validated(self, *kinds: str) -> float | None:
         """Return the median error of the clock on the first of some kinds of kernels.
@@ -173,21 +201,36 @@ class ClockConstants:
 
 
 @cache
-def constants_of(gpu: str) -> ClockConstants:
+def constants_of(gpu: str, board: str | None = None) -> ClockConstants:
     """Return the constants of a GPU.
 
+    Args:
+        gpu: The LLVM target.
+        board: With the GPU, which says what memory does; by default the one that the GPU's spec
+            describes. So is one of which power alone is known.
+
     Raises:
-        CkUnsupportedError: K050, the clock has no constants for it.
+        CkUnsupportedError: K050, the clock has no constants for the GPU or the board.
 
     Example:
         >>> constants_of("gfx942").cycles("turn")
         4
+        >>> [constants_of("gfx942", board).rates["memory"].board for board in (None, "MI300A")]
+        ['MI300X', 'MI300A']
     """
     path = timing_file(gpu)
     if not path.is_file():
         known = [spec.name for spec in all_archs() if timing_file(spec.name).is_file()]
         raise error("K050", what="constants", name=gpu, known=", ".join(known))
     data = json.loads(path.read_text(encoding="utf-8"))
+    rates = [LevelRates(**row) for row in data.get("rates", ())]
+    boards = tuple(BoardPower(**row) for row in data.get("boards", ()))
+    boards_known = dict.fromkeys([*(row.board for row in rates), *(row.board for row in boards)])
+    if board is not None and board not in boards_known:
+        names = ", ".join(boards_known) or "none"
+        raise error("K050", what="rates or power", name=board, known=names)
+    of_board = [row for row in rates if row.board == board]
+    default = [row for row in rates if row.board == rates[0].board]
     return ClockConstants(
         gpu=data["gpu"],
         numbers={name: Number(**row) for name, row in data["numbers"].items()},
@@ -195,5 +238,6 @@ def constants_of(gpu: str) -> ClockConstants:
         lds=tuple(LdsWidth(**row) for row in data["lds"]),
         operations=tuple(OperationRow(**row) for row in data["operations"]),
         interlocks=tuple(Interlock(**row) for row in data["interlocks"]),
-        boards=tuple(BoardPower(**row) for row in data.get("boards", ())),
+        boards=boards,
+        rates={row.level: row for row in of_board or default},
     )

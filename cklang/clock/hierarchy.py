@@ -131,8 +131,12 @@ class Levels:
     cycles_l2: float
     """Between two lines from the L2, at this compute unit's share of the rate."""
     cycles_far: float
+    stored_segments: int
+    """Neighbouring pieces of ``SEGMENT_BYTES`` that a store takes as a whole if it touches one."""
     cycles_stored: float
-    """Of the L1, for a line that a store fills only in part."""
+    """Of the L1, for these."""
+    write: float = 1.0
+    """How many times as long as ``cycles_far`` a line takes where lines are only written."""
     memory_share: float = 0.0
     """Share of the lines behind the L2 that are in memory, not in the last-level cache."""
     memory_cycles: float = 0.0
@@ -165,15 +169,20 @@ def levels_of(
     """
     line = constants.cycles("l1_line_bytes")
     units = spec.compute_units / spec.chiplets
-    active = max(1.0, min(units, workgroups / spec.chiplets))
+    # Those with fewer workgroups than others need less of what all share.
+    active = max(1.0, min(units, workgroups / spec.chiplets / resident))
     hit = retained(footprint / spec.last_level_cache_bytes) if warm else 0.0
-    missed = max(1 / constants["rate_last_level"], (1 - hit) / constants["rate_memory"])
+    cache, memory = constants.rates["last_level"], constants.rates["memory"]
     far = hit * constants["chase_last_level"] + (1 - hit) * constants["chase_memory"]
     distinct = max(footprint - written, each)
     of_chiplet = min(distinct, each * workgroups / spec.chiplets) + written / spec.chiplets
     cold = 1 - retained(of_chiplet / spec.l2_bytes) if warm else 1.0
     issue = constants["turn"] + constants["wait_exit"] + constants["turn"]
     together = sharers(each, distinct, workgroups, spec.chiplets, ceil(active * resident))
+    loaded = each * workgroups * cold / together
+    share = written / (written + loaded) if written else 0.0
+    missed = max(cache.cycles(share), (1 - hit) * memory.cycles(share))
+    written_cycles = max(1 / cache.write, (1 - hit) / memory.write)
     return Levels(
         line_bytes=line,
         l1_lines=constants.cycles("l1_bytes") // line,
@@ -188,21 +197,26 @@ def levels_of(
         latency_cold=constants["smem_cold_latency"],
         cycles_l2=line * active / constants["rate_l2"],
         cycles_far=line * active * missed,
-        cycles_stored=line / 256 * constants["store_cycles_256"],
+        stored_segments=constants.cycles("store_bytes") // SEGMENT_BYTES,
+        cycles_stored=constants["store_bytes"] / 256 * constants["store_cycles_256"],
+        write=written_cycles / missed,
         memory_share=1 - hit,
-        memory_cycles=line * active / constants["rate_memory"],
+        memory_cycles=line * active * memory.cycles(0.0),
     )
 
 
-def stream_rate(constants: ClockConstants, spec: ArchSpec, footprint: float) -> float:
-    """Return the bytes a cycle that all compute units load, walking over an array again and again.
+def stream_rate(
+    constants: ClockConstants, spec: ArchSpec, footprint: float, written: float = 0.0
+) -> float:
+    """Return the bytes a cycle that all compute units move, walking over arrays again and again.
 
-    Each walks over its own part, in workgroups of one line.
+    Each walks over its own part, in workgroups that load one line.
 
     Args:
         constants: Of the GPU.
         spec: The GPU.
-        footprint: Bytes of the array.
+        footprint: Bytes of the arrays.
+        written: The share of them that is written, others are read.
 
     Raises:
         KeyError: The rates of this GPU are not known.
@@ -211,7 +225,7 @@ def stream_rate(constants: ClockConstants, spec: ArchSpec, footprint: float) -> 
         >>> from cklang.arch import arch
         >>> from cklang.clock.constants import constants_of
         >>> round(stream_rate(constants_of("gfx942"), arch("gfx942"), 128 << 20))
-        2664
+        2568
     """
     line = constants["l1_line_bytes"]
     levels = levels_of(
@@ -219,12 +233,13 @@ def stream_rate(constants: ClockConstants, spec: ArchSpec, footprint: float) -> 
         spec,
         workgroups=ceil(footprint / line),
         resident=1,
-        each=line,
-        written=0.0,
+        each=line * (1 - written),
+        written=footprint * written,
         footprint=footprint,
     )
     active = levels.cycles_l2 * constants["rate_l2"] / line
-    between = max(levels.cycles_l2, levels.far_share * levels.cycles_far)
+    far = levels.far_share * levels.cycles_far * max(1.0, written * levels.write)
+    between = max(levels.cycles_l2, far)
     return line * active * spec.chiplets / between
 
 
@@ -474,7 +489,8 @@ def _costs(
 def _address_cycles(kind: str, segments: Sequence[int], levels: Levels) -> int:
     """Return the cycles of an access for its addresses.
 
-    A store that leaves parts of its lines out takes as long as if it filled them.
+    A store that leaves parts of its lines out takes as long as if it filled these, or the halves
+    that it touches.
     """
     if kind == "scalar":
         return 0
@@ -482,4 +498,5 @@ def _address_cycles(kind: str, segments: Sequence[int], levels: Levels) -> int:
     lines = len({segment // per_line for segment in segments}) if kind == "store" else 0
     if lines * per_line == len(segments):
         return len(segments)
-    return max(len(segments), round(lines * levels.cycles_stored))
+    pieces = len({segment // levels.stored_segments for segment in segments if kind == "store"})
+    return max(len(segments), round(pieces * levels.cycles_stored))

@@ -14,7 +14,7 @@ from math import ceil, prod
 import numpy as np
 import numpy.typing as npt
 
-from cklang.arch import ArchSpec
+from cklang.arch import ArchSpec, arch
 from cklang.clock.constants import ClockConstants
 from cklang.clock.hierarchy import Accesses, accesses_of
 from cklang.clock.instruction import Instruction
@@ -288,7 +288,7 @@ def launch_detail(
 
     Args:
         launch: What was recorded.
-        spec: The GPU.
+        spec: The GPU, which may have other compute units than the one that recorded.
         constants: Of the GPU.
         footprint: Bytes of the launch's operands; by default, as many as if workgroups shared none.
         warm: Whether a launch before has left them in the caches.
@@ -299,7 +299,8 @@ def launch_detail(
         footprint = launch.memory_bytes * prod(launch.groups) // recorded
     prog = _program_of(launch, code, constants, footprint)
     each = ceil(prod(launch.groups) / spec.compute_units)
-    resident = min(each, max(1, launch.resident // spec.compute_units))
+    held = launch.resident // arch(launch.gpu).compute_units
+    resident = min(each, max(1, held))
     executed = executed_of(heads)
     unequal = differ(executed)
     rounds = max(_ROUNDS * resident, len(executed) if unequal else 0)

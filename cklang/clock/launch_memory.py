@@ -148,4 +148,4 @@ def _with_costs(prog: Program, stream: WaveStream, cost: MemoryCosts, levels: Le
     cycles[places] = np.maximum(prog.busy[stream.line[places]], cost.cycles[vector])
     latency[cost.place] = cost.latency
     path[cost.place] = cost.path
-    return replace(stream, cycles=cycles, latency=latency, path=path)
+    return replace(stream, cycles=cycles, latency=latency, path=path, write=levels.write)

@@ -95,7 +95,6 @@ class CMachine(ctypes.Structure):
         ("smem_latency", ctypes.c_int32),
         ("store_latency", ctypes.c_int32),
         ("return_256", ctypes.c_int32),
-        ("write_256", ctypes.c_int32),
         ("store_256", ctypes.c_int32),
         ("matrix_port", ctypes.c_int32),
         ("valu_shared", ctypes.c_int32),
@@ -128,6 +127,7 @@ class CWave(ctypes.Structure):
         ("simd", ctypes.c_int32),
         ("group", ctypes.c_int32),
         ("after", ctypes.c_int32),
+        ("write_256", ctypes.c_int32),
         ("end", ctypes.c_int64),
     )
 

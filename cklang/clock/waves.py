@@ -54,6 +54,8 @@ class WaveStream:
     path: Words | None = None
     """Sixteenths of a cycle that each executed instruction takes of the compute unit's share of the
     way behind its L1."""
+    write: float = 1.0
+    """How many times as long as that a store takes the way of writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,6 @@ def machine(constants: ClockConstants) -> CMachine:
     result.store_256 = round(constants["store_cycles_256"] * _SCALE)
     result.return_256 = round(constants["return_cycles_256"] * _SCALE)
     result.burst = _burst(constants)
-    result.write_256 = round(constants.ratio("rate_last_level", "rate_write") * 256)
     for producer in range(len(UNITS)):
         result.adjust[producer][:] = [-1] * len(UNITS)
     for row in constants.interlocks:
@@ -249,6 +250,7 @@ def run_unit(prog: Program, streams: Sequence[WaveStream]) -> TimedUnit:
         wave.path = _pointer(stream.path)
         wave.begin, wave.count, wave.simd = stream.begin, count, stream.simd
         wave.group, wave.after = stream.group, stream.after
+        wave.write_256 = round(stream.write * 256)
     compute_unit(machine(prog.constants), prog.ops, waves, _pointer(lost))
     timed_waves = tuple(
         TimedWave(start, stall, duration, int(wave.end), reason)

@@ -93,8 +93,9 @@ def predict(
             as those of causal attention, the call is repeated with eleven, which are timed, else
             the first one is. A number that divides an extent of the grid meets the same places of
             an axis again and again.
-        board: For :attr:`Prediction.us_under_load`, a board with the GPU: ``MI300X``, ``MI325X`` or
-            ``MI355X``.
+        board: With the GPU: ``MI300X``, ``MI300A``, ``MI325X`` or ``MI355X``. It says how many
+            compute units there are and how quick memory is, as far as that is known of it, and, but
+            for the MI300A, :attr:`Prediction.us_under_load`.
         **kwargs: Further arguments of the op.
 
     Example:
@@ -107,18 +108,19 @@ def predict(
 
     Raises:
         CkUnsupportedError: K050, the clock has no constants for the GPU, or it is a real one, or
-            the power of the board is not known.
+            nothing is known of the board.
         CkError: As the call itself.
     """
     from cklang import emulator
     from cklang.clock.kernel import launch_detail, time_of
-    from cklang.clock.power import board_of, us_under_load
+    from cklang.clock.power import us_under_load
 
     opened = open_device(device)
     if not opened.emulated:
         raise error("K050", what="emulation", name=opened.name, known="emulated devices")
-    constants = constants_of(opened.spec.name)
-    power = None if board is None else board_of(constants, board)
+    constants = constants_of(opened.spec.name, board)
+    spec = opened.spec if board is None else opened.spec.on_board(board)
+    power = next((each for each in constants.boards if each.board == board), None)
     footprint = 0
 
     def record(count: int) -> Sequence[RecordedLaunch]:
@@ -131,7 +133,7 @@ def predict(
         return recording.launches
 
     launches = recorded_with(record) if workgroups is None else record(workgroups)
-    details = [launch_detail(launch, opened.spec, constants, footprint) for launch in launches]
+    details = [launch_detail(launch, spec, constants, footprint) for launch in launches]
     kernels = tuple(time_of(detail) for detail in details)
     loaded = [] if power is None else [us_under_load(detail, power) for detail in details]
     return Prediction(

@@ -39,6 +39,7 @@ LEVELS = Levels(
     latency_cold=900.0,
     cycles_l2=5.0,
     cycles_far=15.0,
+    stored_segments=2,
     cycles_stored=8.0,
 )
 
@@ -62,6 +63,8 @@ def test_a_line_is_fetched_once_and_then_in_the_l1() -> None:
 def test_a_store_takes_as_long_as_if_it_filled_its_lines() -> None:
     stored = accesses((0, 1, 2, 3), (0, 2), (0, 1, 2), kind="store")
     assert costs(stored).cycles.tolist() == [4, 16, 16]
+    halves = replace(LEVELS, stored_segments=1, cycles_stored=4.0)
+    assert costs(stored, halves).cycles.tolist() == [4, 8, 12]
     assert costs(accesses((0, 2))).cycles.tolist() == [2]
 
 
@@ -137,12 +140,47 @@ def levels(workgroups: int, footprint: float, each: float = 1024.0, *, warm: boo
 
 def test_units_that_run_share_the_rates() -> None:
     few, many = levels(8, 1 << 20), levels(1 << 20, 1 << 30)
+    cache, memory = GFX942.rates["last_level"], GFX942.rates["memory"]
     units = MI300X.compute_units / MI300X.chiplets
     assert many.cycles_l2 == pytest.approx(units * few.cycles_l2)
     assert few.cycles_l2 == pytest.approx(128 / GFX942["rate_l2"])
     # Memory is slower than the cache before it, and limits what does not fit there.
-    assert many.cycles_far == pytest.approx(128 * units / GFX942["rate_memory"], rel=0.05)
-    assert few.cycles_far == pytest.approx(128 / GFX942["rate_last_level"])
+    assert many.cycles_far == pytest.approx(128 * units / memory.read, rel=0.05)
+    assert few.cycles_far == pytest.approx(128 / cache.read)
+
+
+def test_a_unit_with_more_workgroups_than_others_has_more_of_the_rates() -> None:
+    """Of 512 workgroups, 208 compute units of 304 hold two at a time, the others one."""
+
+    def share(workgroups: int, resident: int) -> float:
+        found = levels_of(
+            GFX942, MI300X, workgroups=workgroups, resident=resident, each=1024.0, written=0.0,
+            footprint=1 << 30,
+        )  # fmt: skip
+        return 128 / found.cycles_l2 / GFX942["rate_l2"] * MI300X.chiplets
+
+    assert share(304, 1) == pytest.approx(8 * 8 / 304)
+    assert share(512, 2) == pytest.approx(8 * 8 * 2 / 512)
+    assert share(5120, 2) == share(304, 1)
+
+
+def test_what_is_written_decides_how_long_a_line_takes() -> None:
+    def line(written: float, board: str) -> float:
+        constants = constants_of("gfx942", board)
+        found = levels_of(
+            constants, MI300X, workgroups=1 << 20, resident=1, each=1024 * (1 - written),
+            written=written * (1 << 30), footprint=1 << 30,
+        )  # fmt: skip
+        assert found.write * found.cycles_far == pytest.approx(
+            128 * MI300X.compute_units / MI300X.chiplets / constants.rates["memory"].write, rel=0.01
+        )
+        return found.cycles_far
+
+    for board in ("MI300X", "MI300A"):
+        memory = constants_of("gfx942", board).rates["memory"]
+        for written in (0, 0.25, 0.5, 1):
+            expected = memory.cycles(written) / memory.cycles(0)
+            assert line(written, board) / line(0, board) == pytest.approx(expected, rel=0.01)
 
 
 def test_small_operands_stay_in_the_l2_and_large_ones_do_not() -> None:

@@ -133,5 +133,23 @@ def test_a_class_of_kernels_has_its_own_error() -> None:
     gfx1100 = constants_of("gfx1100")
     assert gfx1100.validated("products", "error") == gfx1100["validated_error"]
     assert gfx1100.validated("products") is None
-    assert GFX942.ratio("rate_last_level", "rate_write") > 1
-    assert gfx1100.ratio("rate_last_level", "rate_write") == 1
+
+
+def test_a_board_has_its_own_rates() -> None:
+    assert GFX942.rates == constants_of("gfx942", "MI300X").rates
+    assert constants_of("gfx942", "MI325X").rates == GFX942.rates  # of which power alone is known
+    apu = constants_of("gfx942", "MI300A")
+    for level, rates in apu.rates.items():
+        assert (rates.board, rates.level) == ("MI300A", level)
+        assert rates.mixed is not None
+        assert [1 / rates.cycles(share) for share in (0, 0.5, 1)] == pytest.approx(
+            [rates.read, rates.mixed, rates.write]
+        )
+    # Reads and writes disturb each other on an MI300X, and take ways of their own on an MI300A.
+    for board, least in ((GFX942, True), (apu, False)):
+        rates = board.rates["last_level"]
+        slowest = max(rates.cycles(0), rates.cycles(1))
+        assert (rates.cycles(1 / 3) > slowest) is least
+    assert not constants_of("gfx1100").rates
+    with pytest.raises(CkUnsupportedError, match=r"rates or power for MI355X\W.*MI300X, MI300A"):
+        constants_of("gfx942", "MI355X")

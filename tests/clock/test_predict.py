@@ -65,6 +65,21 @@ def test_a_product_is_timed_by_one_workgroup() -> None:
     assert np.count_nonzero(result) > 256 * 255
 
 
+def test_a_board_has_its_own_compute_units_and_memory() -> None:
+    """An MI300A has three quarters of the units of an MI300X, and memory that is as much slower."""
+    x, w = np.zeros((16384, 256), np.float16), np.zeros((256, 256), np.float16)
+    bias, res = np.zeros(256, np.float16), np.zeros((16384, 256), np.float16)
+    default, gpu, apu = (
+        ck.predict(fused, x, w, bias, res, device="emu:gfx942", board=board)
+        for board in (None, "MI300X", "MI300A")
+    )
+    assert gpu.us == default.us
+    assert apu.kernels[0].workgroups == gpu.kernels[0].workgroups
+    assert 1.1 < apu.us / gpu.us < 1.5
+    assert gpu.us_under_load is not None
+    assert apu.us_under_load is None  # Nobody has published its power.
+
+
 def test_host_arrays_lie_as_in_the_memory_of_a_gpu() -> None:
     """NumPy's large arrays begin 16 bytes behind a line; tiles are then in more lines."""
 

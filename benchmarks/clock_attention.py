@@ -4,23 +4,28 @@
 Reads ``silicon/ck_tile_attention_mi300.csv`` (f16, batch 2, 16 heads, 8192 queries and keys of 128)
 and, of ``silicon/kernel_times.csv``, CK Tile's example and AITER on an MI355X (bf16, batch 16),
 both of ``CKLANG_DATA_DIR``. CK Tile's kernels are cklang's own with the tile and the pipeline that
-CK Tile's example takes for these shapes; AITER's are the code objects of its package. Prints
-Markdown.
+CK Tile's example takes for these shapes, or with ``--units`` those of the example itself
+(``upstream_attention.py``), gradients with the kernels before and after the main one, as the
+example times them. ``CKLANG_CLANG`` names the compiler of these units, which are kept in the
+folder; ROCm 7's, which built the timed ones, is made of clang 20. AITER's kernels are the code
+objects of its package. Prints Markdown.
 
 Times are at the highest clock and at that which power leaves (``cklang/clock/power.py``). AITER was
 timed through PyTorch: to its times under load the clock adds what such a call took beside the
 kernel, from products in the same table, and to gradients the bytes of the kernels before and after
 the main one at the rate of memory.
 
-python benchmarks/clock_attention.py [--only "CK Tile forward"] [--points] [--what-if latency]
+python benchmarks/clock_attention.py [--only "CK Tile forward"] [--points] [--units folder]
+    [--workgroups 17] [--what-if transposed]
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +35,7 @@ import numpy.typing as npt
 from aiter_binary import Binary, binaries
 from clock_products import hip_module, ok
 from data.silicon import folder
+from upstream_attention import Shape, Unit
 
 import cklang as ck
 from cklang.arch import arch
@@ -43,8 +49,8 @@ from cklang.families.attention.key import AttentionAlgorithm, AttentionPipeline
 _MOST_BYTES = 1 << 30
 """Of q, k, v and the result: longer calls run as quickly, and take long to time."""
 _WORKGROUPS = 17
-"""Recorded of a causal launch, whose workgroups differ: a prime number, which divides no extent of
-the grid over which they are evenly spaced."""
+"""Recorded of a causal launch, whose workgroups differ, if no other number is asked for: a prime
+number, which divides no extent of the grid over which they are evenly spaced."""
 _FORWARD, _BACKWARD = "CK Tile forward", "CK Tile backward"
 _ASSEMBLY, _ASSEMBLY_BACKWARD = "AITER forward", "AITER backward"
 
@@ -298,7 +304,23 @@ _OF_GRADIENTS = "ck_attention_grad"
 """How the name of the kernel begins."""
 
 
-_RUNS = {
+def upstream(where: Path, *, backward: bool) -> Run:
+    """Return what runs some workgroups of the kernels of CK Tile's example itself."""
+
+    @cache
+    def unit(gpu: str, width: int, *, causal: bool) -> Unit:
+        return Unit(gpu, width, where, causal=causal, backward=backward)
+
+    def run(call: Call, workgroups: int) -> tuple[RecordedLaunch, ...]:
+        ok(hip_module().hipSetDevice(open_device(f"emu:{call.gpu}").index))
+        shape = Shape(call.batch, call.heads, call.heads_kv, call.length, call.width)
+        return unit(call.gpu, call.width, causal=call.causal).record(shape, workgroups)
+
+    return run
+
+
+Run = Callable[[Call, int], tuple[RecordedLaunch, ...]]
+_RUNS: dict[str, Run] = {
     _ASSEMBLY: assembly,
     _ASSEMBLY_BACKWARD: assembly_backward,
     _FORWARD: ck_tile,
@@ -307,19 +329,27 @@ _RUNS = {
 _BOARDS = {"gfx942": "MI300X", "gfx950": "MI355X"}
 
 
-def clock_us(point: Point, overhead: float, what_if: str | None = None) -> tuple[float, float]:
+def clock_us(
+    point: Point,
+    overhead: float,
+    what_if: str | None = None,
+    runs: Mapping[str, Run] = _RUNS,
+    workgroups: int = _WORKGROUPS,
+) -> tuple[float, float]:
     """Return the µs by the clock at the highest frequency, and those under load.
 
     Args:
         point: What was timed.
         overhead: Of a call through PyTorch, in µs.
         what_if: A question of ``WHAT_IF``.
+        runs: Of each kind, what runs its kernels.
+        workgroups: That are recorded of a causal launch.
     """
-    call, count = point.call, _WORKGROUPS if point.call.causal else 1
+    call, count = point.call, workgroups if point.call.causal else 1
     spec, constants = arch(call.gpu), altered(constants_of(call.gpu), what_if)
     board = board_of(constants, _BOARDS[call.gpu])
     highest = load = 0.0
-    for launch in _RUNS[point.kind](call, count):
+    for launch in runs[point.kind](call, count):
         detail = launch_detail(launch, spec, constants, call.bytes)
         slower = None if board is None else us_under_load(detail, board)
         us = detail.cycles / spec.clock_hz * 1e6
@@ -336,8 +366,6 @@ def clock_us(point: Point, overhead: float, what_if: str | None = None) -> tuple
 
 def altered(constants: ClockConstants, what_if: str | None) -> ClockConstants:
     """Return the constants of the clock as a question of ``WHAT_IF`` has them."""
-    if what_if == "latency":
-        return constants.with_numbers({"lds_latency": constants["lds_latency"] + _LATER})
     if what_if == "transposed":
         row = constants.operation(_TRANSPOSED)
         assert row is not None
@@ -347,11 +375,8 @@ def altered(constants: ClockConstants, what_if: str | None) -> ClockConstants:
 
 
 WHAT_IF = {
-    "latency": "the LDS answered 64 cycles later",
     "transposed": "reads of the LDS that transpose took twice as long",
-    "older": "CK Tile's example took the pipeline that it has for other GPUs, for heads of 128",
 }
-_LATER = 64
 _TRANSPOSED = "ds_read_b64_tr_b16"
 
 Floats = npt.NDArray[np.float64]
@@ -408,6 +433,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", help="kinds, separated by commas")
     parser.add_argument("--points", action="store_true", help="print each point")
+    parser.add_argument(
+        "--units", type=Path, help="keep the example's own units here, and time them"
+    )
+    parser.add_argument("--workgroups", type=int, default=_WORKGROUPS, help="of causal launches")
     parser.add_argument("--what-if", choices=WHAT_IF, help="instead of the clock as it is")
     options = parser.parse_args()
     path = folder()
@@ -419,10 +448,13 @@ def main() -> None:
         points = [point for point in points if point.kind in options.only.split(",")]
     if options.what_if is not None:
         print(f"If {WHAT_IF[options.what_if]}:\n")
-    if options.what_if == "older":
-        _ALGORITHMS["gfx950", 128] = _ALGORITHMS["gfx942", 128]
+    runs = dict(_RUNS)
+    if options.units is not None:
+        runs[_FORWARD] = upstream(options.units, backward=False)
+        runs[_BACKWARD] = upstream(options.units, backward=True)
     overhead = call_overhead(path)
-    clock = np.array([clock_us(point, overhead, options.what_if) for point in points])
+    asked = (overhead, options.what_if, runs, options.workgroups)
+    clock = np.array([clock_us(point, *asked) for point in points])
     if options.points:
         print_points(points, clock)
     print("\n".join(rows_of(points, clock)))

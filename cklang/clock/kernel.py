@@ -332,14 +332,21 @@ def _end(unit: TimedUnit) -> int:
 
 
 def _spread(groups: Sequence[list[int]], executed: Sequence[int], count: int) -> list[list[int]]:
-    """Return ``count`` of some workgroups, in order and evenly spaced.
+    """Return ``count`` of some workgroups, in order, that do as much as all of them.
 
-    A compute unit gets workgroups from all over the grid, in its order. If each gets a single one,
-    the launch ends with the longest.
+    A compute unit gets workgroups from all over the grid, in its order. They are evenly spaced by
+    what they do: evenly spaced places may miss the long ones, which come at even distances too. If
+    each compute unit gets a single one, the launch ends with the longest.
+
+    Example:
+        >>> _spread([[0], [1], [2], [3], [4], [5]], [9, 1, 9, 1, 9, 1], 2)
+        [[2], [3]]
     """
     if count == 1:
         return [groups[int(np.argmax(executed))]]
-    return [groups[(2 * place + 1) * len(groups) // (2 * count)] for place in range(count)]
+    by_work = np.argsort(executed, kind="stable")
+    taken = [by_work[(2 * place + 1) * len(groups) // (2 * count)] for place in range(count)]
+    return [groups[place] for place in sorted(taken)]
 
 
 def cycles_without(

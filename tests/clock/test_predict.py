@@ -104,6 +104,12 @@ def test_workgroups_that_differ_all_count() -> None:
         for count in (None, 1)
     )
     assert 0.45 * longest.us < causal.us < 0.8 * longest.us
+    # However many are recorded, those that are timed do as much as all of them.
+    some, many = (
+        ck.predict(masked.using(ATTENTION, splits=1), *heads, device="emu:gfx942", workgroups=count)
+        for count in (29, 97)
+    )
+    assert some.us == pytest.approx(many.us, rel=0.1)
     # A compute unit that gets one workgroup: the launch takes as long as the longest.
     few = [each[:1] for each in heads]
     sampled, alone = (

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What recorded waves did: how often each line of the listing was executed and by how many lanes, what their
-// addresses cost in the LDS, and which lines of a cache they need.
+// addresses cost in the LDS and in memory, and which lines of a cache they need.
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -329,6 +330,189 @@ bool each_line(const u64* segments, u64 count, u64 per_line, Visit visit) {
   return true;
 }
 
+// The lines of an access, in the order of its segments, each once.
+class LinesOfAccess {
+ public:
+  explicit LinesOfAccess(u64 most) : held_(static_cast<u64*>(malloc((most + 1) * sizeof(u64)))) {}
+  ~LinesOfAccess() { free(held_); }
+  LinesOfAccess(const LinesOfAccess&) = delete;
+  LinesOfAccess& operator=(const LinesOfAccess&) = delete;
+  bool works() const { return held_ != nullptr; }
+  u64 read(const u64* segments, u64 count, u64 per_line) {
+    u64 used = 0;
+    for (u64 n = 0; n < count; ++n) {
+      const u64 line = segments[n] / per_line;
+      u64 at = used;
+      while (at > 0 && held_[at - 1] != line) --at;
+      if (at == 0) held_[used++] = line;
+    }
+    return used;
+  }
+  u64 operator[](u64 at) const { return held_[at]; }
+
+ private:
+  u64* held_;
+};
+
+u64 largest_access(const Wave& wave) {
+  u64 most = 0;
+  for (u64 n = 0; n < wave.accesses; ++n) most = wave.memory[n].segments > most ? wave.memory[n].segments : most;
+  return most;
+}
+
+}  // namespace
+
+// Recorded workgroups: the waves of the nth are `begins` of `packed` from `first[n]` to `last[n]`. The accesses of a
+// wave have their kinds from `access` on: 0 scalar, 1 atomic, 2 write, 3 read.
+struct Groups {
+  const uint8_t* packed;
+  const i64 *begins, *access, *first, *last;
+  i64 count;
+  const uint8_t* kinds;
+};
+
+// `Levels` of hierarchy.py.
+struct Levels {
+  double l2_lines, far_share, cold_share, latency_l1, latency_l2, latency_far, latency_scalar, latency_cold, cycles_l2, cycles_far,
+      cycles_stored, memory_share;
+  i64 per_line, l1_lines, scalar_lines;
+  i64 steps;
+  const double *ratios, *retained;  // the table behind `retained` of hierarchy.py
+};
+
+namespace {
+
+// Lines that every one of some workgroups accesses, if they are more than one.
+class Shared {
+ public:
+  // False: there is no memory.
+  bool find(const Groups& groups, u64 per_line) {
+    if (groups.count < 2) return true;
+    count_ = static_cast<u64>(groups.count);
+    for (u64 group = 0; group < count_; ++group) {
+      for (i64 n = groups.first[group]; n < groups.last[group]; ++n) {
+        Wave wave;
+        read_wave(groups.packed + groups.begins[n], wave);
+        for (u64 each = 0; each < wave.segment_count; ++each) {
+          u64* const before = seen_.at(wave.segments[each] / per_line);
+          if (before == nullptr) return false;
+          *before += *before == group;
+        }
+      }
+    }
+    return true;
+  }
+  bool has(u64 line) { return count_ != 0 && *seen_.at(line) == count_; }
+
+ private:
+  u64 count_ = 0;
+  Numbers seen_;  // of each line, the workgroups up to the first that does not access it
+};
+
+struct AccessCost {
+  double latency, path, behind, memory;
+};
+
+// The caches of one compute unit during the run of some workgroups.
+class UnitCaches {
+ public:
+  UnitCaches(const Levels& levels, Shared& shared, u64 most)
+      : levels_(levels), shared_(shared), l1_(static_cast<u64>(levels.l1_lines)), scalar_(static_cast<u64>(levels.scalar_lines)), lines_(most) {}
+  bool works() const { return l1_.works() && scalar_.works() && lines_.works() && enough_; }
+
+  AccessCost cost(uint8_t kind, const u64* segments, u64 count, u64 group, i32& cycles) {
+    cycles = 0;
+    if (kind == 0) {
+      double latency = 0;
+      for (u64 n = 0; n < count; ++n) latency = fmax(latency, scalar_latency(segments[n]));
+      return {latency, 0, 0, 0};
+    }
+    const u64 lines = lines_.read(segments, count, static_cast<u64>(levels_.per_line));
+    const bool loads = kind == 3;
+    double none_far = 1, all_far = 0;
+    u64 missed = 0;
+    for (u64 n = 0; n < lines; ++n) {
+      const bool own = !shared_.has(lines_[n]);
+      const u64 name = own ? lines_[n] | (group + 1) << kLineBits : lines_[n];
+      if (loads && l1_.hit(name)) continue;
+      const double share = far(name, own, loads ? levels_.far_share : 1);
+      none_far *= 1 - share;
+      all_far += share;
+      ++missed;
+    }
+    cycles = static_cast<i32>(count);
+    const double path = fmax(static_cast<double>(missed) * levels_.cycles_l2, all_far * levels_.cycles_far);
+    if (!loads) {
+      // One that leaves parts of its lines out takes the L1 as long as if it filled them.
+      const u64 pieces = lines * static_cast<u64>(levels_.per_line);
+      const i32 filling = static_cast<i32>(nearbyint(static_cast<double>(lines) * levels_.cycles_stored));
+      if (pieces != count && filling > cycles) cycles = filling;
+      return {levels_.latency_l2, static_cast<double>(count) / static_cast<double>(pieces > 0 ? pieces : 1) * path, 0, 0};
+    }
+    if (missed == 0) return {levels_.latency_l1, 0, 0, 0};
+    const double share = levels_.memory_share;
+    return {levels_.latency_l2 * none_far + levels_.latency_far * (1 - none_far), path, (1 - none_far) * share, all_far * share};
+  }
+
+ private:
+  static constexpr u32 kLineBits = 44;
+  static constexpr u64 kPage = 4096 / 64, kArguments = ~u64{0} >> 1;
+
+  // The probability that a line which is not in the L1 is not in the L2 either; `fresh` is that of a line which this
+  // compute unit has not accessed. Lines that it writes leave the L2 when the kernel ends, so they go behind it once.
+  double far(u64 name, bool own, double fresh) {
+    u64* const last = last_.at(name);
+    enough_ &= last != nullptr;
+    if (last == nullptr) return 0;
+    const u64 before = *last;
+    *last = ++missed_;
+    if (before == 0) return fresh;
+    return own ? 1 - retained(static_cast<double>(missed_ - before) / levels_.l2_lines) : 0;
+  }
+
+  double retained(double ratio) const {
+    const i64 last = levels_.steps - 1;
+    if (ratio >= levels_.ratios[last]) return levels_.retained[last];
+    const double *const x = levels_.ratios, *const y = levels_.retained;
+    const i64 at = static_cast<i64>(ratio / (x[1] - x[0]));
+    return (y[at + 1] - y[at]) / (x[at + 1] - x[at]) * (ratio - x[at]) + y[at];
+  }
+
+  double scalar_latency(u64 segment) {
+    const u64 page = segment / kPage;
+    if (arguments_ == kNone) arguments_ = page;  // The first scalar load reads what the host has just written.
+    const bool arguments = page == arguments_;
+    const u64 name = arguments ? kArguments : segment;
+    if (scalar_.hit(name)) return levels_.latency_scalar;
+    u64* const seen = scalars_.at(name);
+    enough_ &= seen != nullptr;
+    if (seen == nullptr) return 0;
+    const bool fresh = (*seen)++ == 0;
+    const double cold = fresh ? arguments ? 1 : levels_.cold_share : 0;
+    return levels_.latency_l2 + cold * (levels_.latency_cold - levels_.latency_l2);
+  }
+
+  static constexpr u64 kNone = ~u64{0};
+  const Levels& levels_;
+  Shared& shared_;
+  Recent l1_, scalar_;
+  LinesOfAccess lines_;
+  Numbers last_, scalars_;
+  u64 missed_ = 0, arguments_ = kNone;
+  bool enough_ = true;
+};
+
+constexpr i32 kParts = 16;  // of a cycle, `SCALE` of access_costs.py
+
+// A wave that takes its turns, and where its costs go.
+struct Turn {
+  Wave wave;
+  u64 group;
+  const uint8_t* kinds;
+  const u64* segments;
+  i64 at;
+};
+
 }  // namespace
 
 /// The passes of LDS instructions, [instruction, phase], as `pass_counts` of `lds.py` describes them.
@@ -518,4 +702,92 @@ extern "C" i64 ck_distinct(const uint8_t* packed, i64 count) {
 /// Adds to each line's `sums` the values of its executions.
 extern "C" void ck_add_by_line(const i32* line, const i32* values, i64 count, double* sums) {
   for (i64 n = 0; n < count; ++n) sums[line[n]] += values[n];
+}
+
+/// The lines that each of some workgroups loads, and those that it stores, added up: `sums`.
+/// @return 0, or -1 if there is no memory.
+extern "C" i64 ck_lines(const Groups* groups, i64 per_line, i64* sums) {
+  Numbers loaded, stored;  // of each line, the last workgroup that accesses it, counted from 1
+  for (i64 group = 0; group < groups->count; ++group) {
+    for (i64 n = groups->first[group]; n < groups->last[group]; ++n) {
+      Wave wave;
+      read_wave(groups->packed + groups->begins[n], wave);
+      const uint8_t* kind = groups->kinds + groups->access[n];
+      const u64* segment = wave.segments;
+      for (u64 access = 0; access < wave.accesses; ++access, ++kind) {
+        const u64* const end = segment + wave.memory[access].segments;
+        for (; segment != end; ++segment) {
+          if (*kind == 0) continue;
+          u64* const last = (*kind == 3 ? loaded : stored).at(*segment / static_cast<u64>(per_line));
+          if (last == nullptr) return -1;
+          sums[*kind != 3] += *last != static_cast<u64>(group) + 1;
+          *last = static_cast<u64>(group) + 1;
+        }
+      }
+    }
+  }
+  return 0;
+}
+
+/// What the accesses of workgroups cost that one compute unit executes in turn, `resident` at a time and `count` in
+/// all, each as the recorded one whose turn it is: `memory_costs` of access_costs.py. The results are [access], of the
+/// waves one after the other.
+/// @return 0, or -1 if there is no memory.
+extern "C" i64 ck_memory_costs(const Groups* groups, const Levels* levels, i64 count, i64 resident, i32* places, i32* cycles, i32* latency,
+                               i32* path, double* behind, double* memory) {
+  Shared shared;
+  if (!shared.find(*groups, static_cast<u64>(levels->per_line))) return -1;
+  u64 most = 0;
+  i64 waves = 0;
+  for (i64 group = 0; group < groups->count; ++group) {
+    const i64 here = groups->last[group] - groups->first[group];
+    waves = here > waves ? here : waves;
+    for (i64 n = groups->first[group]; n < groups->last[group]; ++n) {
+      Wave wave;
+      read_wave(groups->packed + groups->begins[n], wave);
+      const u64 largest = largest_access(wave);
+      most = largest > most ? largest : most;
+    }
+  }
+  UnitCaches caches(*levels, shared, most);
+  auto* const turns = static_cast<Turn*>(malloc(static_cast<size_t>(waves * resident + 1) * sizeof(Turn)));
+  if (turns == nullptr || !caches.works()) {
+    free(turns);
+    return -1;
+  }
+  i64 written = 0;
+  for (i64 begin = 0; begin < count; begin += resident) {
+    i64 running = 0;
+    u64 longest = 0;
+    for (i64 number = begin; number < begin + resident && number < count; ++number) {
+      const i64 group = number % groups->count;
+      for (i64 n = groups->first[group]; n < groups->last[group]; ++n) {
+        Turn& turn = turns[running++];
+        read_wave(groups->packed + groups->begins[n], turn.wave);
+        turn.group = static_cast<u64>(number);
+        turn.kinds = groups->kinds + groups->access[n];
+        turn.segments = turn.wave.segments;
+        turn.at = written;
+        written += static_cast<i64>(turn.wave.accesses);
+        longest = turn.wave.accesses > longest ? turn.wave.accesses : longest;
+      }
+    }
+    for (u64 access = 0; access < longest; ++access) {
+      for (i64 n = 0; n < running; ++n) {
+        Turn& turn = turns[n];
+        if (access >= turn.wave.accesses) continue;
+        const Memory& each = turn.wave.memory[access];
+        const i64 at = turn.at + static_cast<i64>(access);
+        const AccessCost cost = caches.cost(turn.kinds[access], turn.segments, each.segments, turn.group, cycles[at]);
+        turn.segments += each.segments;
+        places[at] = static_cast<i32>(each.place);
+        latency[at] = static_cast<i32>(nearbyint(cost.latency));
+        path[at] = static_cast<i32>(nearbyint(cost.path * kParts));
+        behind[at] = cost.behind;
+        memory[at] = cost.memory;
+      }
+    }
+  }
+  free(turns);
+  return caches.works() ? 0 : -1;
 }

@@ -20,7 +20,14 @@ from cklang.clock.native import addresses_function, pointer
 from cklang.clock.records import WaveHeads, checked
 from cklang.emulator.recording import SEGMENT_BYTES, PackedWaves
 
-__all__ = ["SCALE", "MemoryCosts", "RecordedAccesses", "bytes_of", "memory_costs"]
+__all__ = [
+    "SCALE",
+    "MemoryCosts",
+    "RecordedAccesses",
+    "bytes_of",
+    "memory_costs",
+    "scalar_requests",
+]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -164,6 +171,48 @@ def memory_costs(
         MemoryCosts(places[at], cycles[at], latency[at], path[at], behind[at], memory[at])
         for at in starmap(slice, pairwise(ends.tolist()))
     ]
+
+
+def scalar_requests(
+    accesses: RecordedAccesses,
+    line_of: Words,
+    waits: npt.NDArray[np.uint8],
+    *,
+    lines: int,
+    count: int,
+    together: int,
+    queue: int,
+) -> tuple[Integers, Integers]:
+    """Return what a scalar cache is asked for by workgroups that run in rounds on its units.
+
+    The counts are requests, those for lines that are not there, those for lines on their way, and
+    lines that are fetched: of the first round, and of all. The cache is empty before.
+
+    Args:
+        accesses: Of the recorded workgroups, which the others repeat with lines of their own.
+        line_of: The line of each dword of the code.
+        waits: Whether waves wait for scalar loads there, [line of the listing].
+        lines: Of ``SEGMENT_BYTES``, of the cache.
+        count: Workgroups.
+        together: Of them, how many at a time.
+        queue: Requests that are answered together with the one that fetches a line, below 256.
+
+    Raises:
+        MemoryError: There is no memory for its lines.
+    """
+    spans = _spans(accesses)
+    groups = _groups(accesses, spans)
+    before, sums = np.zeros(len(accesses.kinds), np.int32), np.zeros((2, 4), np.int64)
+    addresses_function("ck_waits_before")(
+        ctypes.byref(groups), pointer(line_of), pointer(waits), pointer(before)
+    )
+    checked(
+        addresses_function("ck_scalar_cache")(
+            ctypes.byref(groups), pointer(before),
+            *map(ctypes.c_int64, (lines, count, together, queue)), pointer(sums),
+        )
+    )  # fmt: skip
+    return sums[0], sums[1]
 
 
 def _levels(levels: Levels) -> _CLevels:

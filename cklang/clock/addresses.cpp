@@ -14,6 +14,7 @@ using i64 = int64_t;
 using u32 = uint32_t;
 using u64 = uint64_t;
 
+constexpr u32 kNameBits = 44;  // of the number of a line or segment; those above say whose it is
 constexpr i32 kLanes = 64, kWord = 4, kBanks = 128, kTable = 1024;
 constexpr u32 kDisabled = ~0u;
 
@@ -433,7 +434,7 @@ class UnitCaches {
     u64 missed = 0;
     for (u64 n = 0; n < lines; ++n) {
       const bool own = !shared_.has(lines_[n]);
-      const u64 name = own ? lines_[n] | (group + 1) << kLineBits : lines_[n];
+      const u64 name = own ? lines_[n] | (group + 1) << kNameBits : lines_[n];
       if (loads && l1_.hit(name)) continue;
       const double share = far(name, own, loads ? levels_.far_share : 1);
       none_far *= 1 - share;
@@ -455,7 +456,6 @@ class UnitCaches {
   }
 
  private:
-  static constexpr u32 kLineBits = 44;
   static constexpr u64 kPage = 4096 / 64, kArguments = ~u64{0} >> 1;
 
   // The probability that a line which is not in the L1 is not in the L2 either; `fresh` is that of a line which this
@@ -504,13 +504,66 @@ class UnitCaches {
 
 constexpr i32 kParts = 16;  // of a cycle, `SCALE` of access_costs.py
 
-// A wave that takes its turns, and where its costs go.
+// A wave that takes its turns.
 struct Turn {
   Wave wave;
-  u64 group;
+  u64 group;  // of those that run, whose waves have lines of their own
   const uint8_t* kinds;
+  i64 at;  // its first access, among those of all waves that run
   const u64* segments;
-  i64 at;
+};
+
+// Workgroups that run some at a time, each as the recorded one whose turn it is. Their waves take turns of one access.
+class Rounds {
+ public:
+  Rounds(const Groups& groups, i64 together) : groups_(groups), together_(together) {
+    i64 waves = 0;
+    for (i64 group = 0; group < groups.count; ++group) {
+      const i64 here = groups.last[group] - groups.first[group];
+      waves = here > waves ? here : waves;
+    }
+    turns_ = static_cast<Turn*>(malloc(static_cast<size_t>(waves * together + 1) * sizeof(Turn)));
+  }
+  ~Rounds() { free(turns_); }
+  Rounds(const Rounds&) = delete;
+  Rounds& operator=(const Rounds&) = delete;
+  bool works() const { return turns_ != nullptr; }
+
+  // Calls `visit` with the wave, the number of its access and the segments of that.
+  template <class Visit>
+  void run(i64 count, Visit visit) {
+    i64 before = 0;
+    for (i64 begin = 0; begin < count; begin += together_) {
+      i64 running = 0;
+      u64 longest = 0;
+      for (i64 number = begin; number < begin + together_ && number < count; ++number) {
+        const i64 group = number % groups_.count;
+        for (i64 n = groups_.first[group]; n < groups_.last[group]; ++n) {
+          Turn& turn = turns_[running++];
+          read_wave(groups_.packed + groups_.begins[n], turn.wave);
+          turn.group = static_cast<u64>(number);
+          turn.kinds = groups_.kinds + groups_.access[n];
+          turn.segments = turn.wave.segments;
+          turn.at = before;
+          before += static_cast<i64>(turn.wave.accesses);
+          longest = turn.wave.accesses > longest ? turn.wave.accesses : longest;
+        }
+      }
+      for (u64 access = 0; access < longest; ++access) {
+        for (i64 n = 0; n < running; ++n) {
+          Turn& turn = turns_[n];
+          if (access >= turn.wave.accesses) continue;
+          visit(turn, access, turn.segments);
+          turn.segments += turn.wave.memory[access].segments;
+        }
+      }
+    }
+  }
+
+ private:
+  const Groups& groups_;
+  const i64 together_;
+  Turn* turns_;
 };
 
 }  // namespace
@@ -738,10 +791,7 @@ extern "C" i64 ck_memory_costs(const Groups* groups, const Levels* levels, i64 c
   Shared shared;
   if (!shared.find(*groups, static_cast<u64>(levels->per_line))) return -1;
   u64 most = 0;
-  i64 waves = 0;
   for (i64 group = 0; group < groups->count; ++group) {
-    const i64 here = groups->last[group] - groups->first[group];
-    waves = here > waves ? here : waves;
     for (i64 n = groups->first[group]; n < groups->last[group]; ++n) {
       Wave wave;
       read_wave(groups->packed + groups->begins[n], wave);
@@ -750,44 +800,93 @@ extern "C" i64 ck_memory_costs(const Groups* groups, const Levels* levels, i64 c
     }
   }
   UnitCaches caches(*levels, shared, most);
-  auto* const turns = static_cast<Turn*>(malloc(static_cast<size_t>(waves * resident + 1) * sizeof(Turn)));
-  if (turns == nullptr || !caches.works()) {
-    free(turns);
-    return -1;
-  }
-  i64 written = 0;
-  for (i64 begin = 0; begin < count; begin += resident) {
-    i64 running = 0;
-    u64 longest = 0;
-    for (i64 number = begin; number < begin + resident && number < count; ++number) {
-      const i64 group = number % groups->count;
-      for (i64 n = groups->first[group]; n < groups->last[group]; ++n) {
-        Turn& turn = turns[running++];
-        read_wave(groups->packed + groups->begins[n], turn.wave);
-        turn.group = static_cast<u64>(number);
-        turn.kinds = groups->kinds + groups->access[n];
-        turn.segments = turn.wave.segments;
-        turn.at = written;
-        written += static_cast<i64>(turn.wave.accesses);
-        longest = turn.wave.accesses > longest ? turn.wave.accesses : longest;
-      }
-    }
-    for (u64 access = 0; access < longest; ++access) {
-      for (i64 n = 0; n < running; ++n) {
-        Turn& turn = turns[n];
-        if (access >= turn.wave.accesses) continue;
-        const Memory& each = turn.wave.memory[access];
-        const i64 at = turn.at + static_cast<i64>(access);
-        const AccessCost cost = caches.cost(turn.kinds[access], turn.segments, each.segments, turn.group, cycles[at]);
-        turn.segments += each.segments;
-        places[at] = static_cast<i32>(each.place);
-        latency[at] = static_cast<i32>(nearbyint(cost.latency));
-        path[at] = static_cast<i32>(nearbyint(cost.path * kParts));
-        behind[at] = cost.behind;
-        memory[at] = cost.memory;
-      }
-    }
-  }
-  free(turns);
+  Rounds rounds(*groups, resident);
+  if (!caches.works() || !rounds.works()) return -1;
+  rounds.run(count, [&](const Turn& turn, u64 access, const u64* segments) {
+    const Memory& each = turn.wave.memory[access];
+    const i64 at = turn.at + static_cast<i64>(access);
+    const AccessCost cost = caches.cost(turn.kinds[access], segments, each.segments, turn.group, cycles[at]);
+    places[at] = static_cast<i32>(each.place);
+    latency[at] = static_cast<i32>(nearbyint(cost.latency));
+    path[at] = static_cast<i32>(nearbyint(cost.path * kParts));
+    behind[at] = cost.behind;
+    memory[at] = cost.memory;
+  });
   return caches.works() ? 0 : -1;
+}
+
+/// How many waits for scalar loads each access comes behind, `before`, [access]. `waits` says which lines of the
+/// listing are such.
+extern "C" void ck_waits_before(const Groups* groups, const i32* line_of, const uint8_t* waits, i32* before) {
+  for (i64 group = 0; group < groups->count; ++group) {
+    for (i64 n = groups->first[group]; n < groups->last[group]; ++n) {
+      Wave wave;
+      read_wave(groups->packed + groups->begins[n], wave);
+      u64 place = 0, access = 0;
+      i32 waited = 0;
+      for (u64 at = 0; at < wave.executions && access < wave.accesses; ++at) {
+        const u64 length = wave.length_of(wave.stretches[at]);
+        const u32* const slots = wave.slots + wave.begins[wave.stretches[at]];
+        if (wave.memory[access].place == place) before[groups->access[n] + static_cast<i64>(access++)] = waited;
+        for (u64 each = 0; each < length; ++each) waited += waits[line_of[slots[each]]];
+        place += length;
+      }
+    }
+  }
+}
+
+/// What a scalar cache of `lines` is asked for by workgroups that run `together` at a time, `count` in all, each as
+/// the recorded one whose turn it is. It is empty before the first. `sums` are requests, those for lines that are not
+/// there, those for lines on their way, and the lines that are fetched: of the workgroups of the first round, and of
+/// all, [2, 4]. A line is on its way until the waves wait for scalar loads, `before` as by `ck_waits_before`, and so
+/// many as `queue` others are answered with it.
+/// @return 0, or -1 if there is no memory.
+extern "C" i64 ck_scalar_cache(const Groups* groups, const i32* before, i64 lines, i64 count, i64 together, i64 queue, i64* sums) {
+  Shared shared;
+  Recent cache(static_cast<u64>(lines));
+  Numbers fetched;  // of each line, when it was asked for; in the last byte, how many others may still be answered with it
+  Rounds rounds(*groups, together);
+  if (!shared.find(*groups, 1) || !cache.works() || !rounds.works()) return -1;
+  constexpr u64 kPage = 4096 / 64, kNone = ~u64{0};
+  u64 arguments = kNone;
+  bool enough = true;
+  rounds.run(count, [&](const Turn& turn, u64 access, const u64* segments) {
+    if (turn.kinds[access] != 0 || !enough) return;
+    const bool first = turn.group < static_cast<u64>(together);
+    const u64 round = turn.group / static_cast<u64>(together);
+    const u64 waited = static_cast<u64>(before[turn.kinds + access - groups->kinds]);
+    const u64 now = ((round << 32 | waited) + 1) << 8;
+    bool missed = false, coming = false;
+    for (u32 n = 0; n < turn.wave.memory[access].segments; ++n) {
+      if (arguments == kNone) arguments = segments[n] / kPage;
+      const bool own = segments[n] / kPage != arguments && !shared.has(segments[n]);
+      const u64 name = own ? segments[n] | (turn.group + 1) << kNameBits : segments[n];
+      u64* const coming_to = fetched.at(name);
+      enough &= coming_to != nullptr;
+      if (!enough) return;
+      if (!cache.hit(name)) {
+        missed = true;
+        *coming_to = now | static_cast<u64>(queue);
+        for (i32 sum = first ? 0 : 1; sum < 2; ++sum) ++sums[4 * sum + 3];
+      } else if (*coming_to >> 8 == now >> 8 && *coming_to % 256 > 0) {
+        coming = true;
+        --*coming_to;
+      }
+    }
+    for (i32 sum = first ? 0 : 1; sum < 2; ++sum) {
+      ++sums[4 * sum];
+      sums[4 * sum + 1] += missed;
+      sums[4 * sum + 2] += coming && !missed;
+    }
+  });
+  return enough ? 0 : -1;
+}
+
+/// Which of some lines a cache of `capacity` does not have when it is asked for them in turn.
+/// @return 0, or -1 if there is no memory.
+extern "C" i64 ck_recent(const i64* lines, i64 count, i64 capacity, uint8_t* missed) {
+  Recent cache(static_cast<u64>(capacity));
+  if (!cache.works()) return -1;
+  for (i64 n = 0; n < count; ++n) missed[n] = !cache.hit(static_cast<u64>(lines[n]));
+  return 0;
 }

@@ -24,6 +24,7 @@ __all__ = [
     "distinct_bytes",
     "heads_of",
     "kind_of",
+    "recent_misses",
     "request_counts",
     "some_of",
     "stream_of",
@@ -267,6 +268,29 @@ def request_counts(
         written=written,
         again=again,
     )
+
+
+def recent_misses(lines: Integers, capacity: int) -> npt.NDArray[np.bool_]:
+    """Return which lines a cache does not have when it is asked for them one after the other.
+
+    Args:
+        lines: Their numbers.
+        capacity: Lines of the cache, which drops the one that was used longest ago.
+
+    Example:
+        >>> recent_misses(np.array([1, 2, 1, 3, 2]), 2).tolist()
+        [True, True, False, True, True]
+
+    Raises:
+        MemoryError: There is no memory for it.
+    """
+    lines, missed = np.ascontiguousarray(lines, np.int64), np.zeros(len(lines), np.uint8)
+    checked(
+        addresses_function("ck_recent")(
+            pointer(lines), *map(ctypes.c_int64, (len(lines), capacity)), pointer(missed)
+        )
+    )
+    return missed.astype(bool)
 
 
 def distinct_bytes(waves: PackedWaves) -> int:

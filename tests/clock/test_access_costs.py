@@ -9,7 +9,14 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from cklang.clock.access_costs import SCALE, MemoryCosts, RecordedAccesses, bytes_of, memory_costs
+from cklang.clock.access_costs import (
+    SCALE,
+    MemoryCosts,
+    RecordedAccesses,
+    bytes_of,
+    memory_costs,
+    scalar_requests,
+)
 from cklang.clock.hierarchy import Levels, retained
 from cklang.clock.records import KINDS, heads_of
 from cklang.emulator.recording import PackedWaves
@@ -33,7 +40,7 @@ LEVELS = Levels(
 
 Access = tuple[str, tuple[int, ...]]
 Wave = Sequence[Access]
-"""The kind and the segments of each access."""
+"""The kind and the segments of each access; ``wait`` is no access."""
 
 
 def accesses(*segments: tuple[int, ...], kind: str = "read") -> list[Access]:
@@ -47,16 +54,17 @@ def _array(values: npt.ArrayLike, dtype: type[np.generic], each: int = 1) -> byt
 
 
 def _packed(workgroup: int, number: int, wave: Wave) -> bytes:
-    """Return a wave of so many memory instructions, as the emulator writes it."""
-    memory = [[at, 4, len(segments)] for at, (_, segments) in enumerate(wave)]
+    """Return a wave of memory instructions and waits, as the emulator writes it."""
+    memory = [[at, 4, len(each)] for at, (kind, each) in enumerate(wave) if kind != "wait"]
     flat = [segment for _, segments in wave for segment in segments]
     return b"".join(
         (
             np.array([workgroup, number], np.uint64).tobytes(),
-            _array(np.zeros(len(wave)), np.uint32),  # one stretch of one instruction
+            # Two stretches of one instruction.
+            _array([int(kind == "wait") for kind, _ in wave], np.uint32),
             _array(np.full(len(wave), 64), np.uint8),
-            _array([0], np.uint32),
-            _array([0], np.uint32),
+            _array([0, 1], np.uint32),
+            _array([0, 1], np.uint32),
             _array([], np.uint32, 2),
             _array([], np.uint32),
             _array(memory, np.uint32, 3),
@@ -71,7 +79,7 @@ def recorded(*groups: Sequence[Wave]) -> RecordedAccesses:
     waves = [(g, n, wave) for g, group in enumerate(groups) for n, wave in enumerate(group)]
     data = np.frombuffer(b"".join(_packed(*each) for each in waves), np.uint8)
     packed = PackedWaves(data, len(waves))
-    kinds = [KINDS.index(kind) for _, _, wave in waves for kind, _ in wave]
+    kinds = [KINDS.index(kind) for _, _, wave in waves for kind, _ in wave if kind != "wait"]
     return RecordedAccesses(packed, heads_of(packed), np.array(kinds, np.uint8), range(len(groups)))
 
 
@@ -176,3 +184,42 @@ def test_nothing_accessed_costs_nothing() -> None:
     cost = costs([])
     assert [len(column) for column in (cost.place, cost.latency, cost.path)] == [0, 0, 0]
     assert bytes_of(recorded([[]]), 128) == (0, 0)
+
+
+WAIT: Access = ("wait", ())
+
+
+def asked(
+    groups: RecordedAccesses, count: int, together: int, queue: int = 30, lines: int = 8
+) -> list[list[int]]:
+    """Return requests, misses, duplicates and lines, of a round and of all workgroups."""
+    two_lines = np.arange(2, dtype=np.int32)
+    sums = scalar_requests(
+        groups, two_lines, np.array([0, 1], np.uint8),
+        lines=lines, count=count, together=together, queue=queue,
+    )  # fmt: skip
+    return [row.tolist() for row in sums]
+
+
+def test_scalar_loads_of_a_line_on_its_way_are_answered_with_it() -> None:
+    wave = [*accesses((0,), (0,), kind="scalar"), WAIT, *accesses((0,), kind="scalar")]
+    # Of three waves, 6 requests come before the line is there: one fetches it, 5 are answered.
+    assert asked(recorded([wave, wave, wave]), 1, 1) == [[9, 1, 5, 1]] * 2
+    assert asked(recorded([wave, wave, wave]), 1, 1, queue=2) == [[9, 1, 2, 1]] * 2
+
+
+def test_arguments_are_fetched_once_by_each_scalar_cache() -> None:
+    wave = [*accesses((0,), kind="scalar"), WAIT, *accesses((100,), kind="scalar")]
+    # Other lines are each workgroup's own if not all of them load the line.
+    assert asked(recorded([wave]), 4, 2) == [[4, 3, 1, 3], [8, 5, 1, 5]]
+    assert asked(recorded([wave], [wave]), 4, 2) == [[4, 2, 2, 2], [8, 2, 2, 2]]
+
+
+def test_scalar_loads_drop_the_line_used_longest_ago() -> None:
+    lines = accesses((0,), (100,), (200,), (0,), kind="scalar")
+    apart = [each for access in lines for each in (access, WAIT)]
+    assert asked(recorded([apart]), 1, 1, lines=2) == [[4, 4, 0, 4]] * 2
+    assert asked(recorded([apart]), 1, 1, lines=3) == [[4, 3, 0, 3]] * 2
+    wide = [("scalar", (0, 1)), WAIT, ("scalar", (0, 1))]
+    assert asked(recorded([wide]), 1, 1) == [[2, 1, 0, 2]] * 2
+    assert asked(recorded([accesses((0,))]), 1, 1) == [[0, 0, 0, 0]] * 2

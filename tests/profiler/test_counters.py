@@ -185,7 +185,16 @@ def test_code_that_does_not_fit_is_fetched_again(transpose: Profile) -> None:
     assert instruction_misses(detail, large, executed) == CacheMisses(0, 0, 0)
 
 
-def test_waits_for_scalars_are_told_from_others(transpose: Profile) -> None:
+def test_arguments_begin_with_a_line(
+    copies: dict[str, Profile], transpose: Profile, requests: Profile
+) -> None:
+    for profile in (*copies.values(), transpose, requests):
+        for launch in profile.recorded:
+            # The first access of each wave is to its arguments, in whose first 64 bytes all are.
+            assert all(wave.segments[0] % 2 == 0 for wave in launch.waves)
+
+
+def test_misses_of_scalar_loads_add_up(transpose: Profile) -> None:
     (launch,) = transpose.launches
     requests = launch.counter("SQC_DCACHE_REQ")
     assert requests > 0

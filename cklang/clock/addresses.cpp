@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What recorded waves did: how often each line of the listing was executed and by how many lanes, what their
-// addresses cost in the LDS, and which lines of a cache they need.
+// addresses cost in the LDS and in memory, and which lines of a cache they need.
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +14,7 @@ using i64 = int64_t;
 using u32 = uint32_t;
 using u64 = uint64_t;
 
+constexpr u32 kNameBits = 44;  // of the number of a line or segment; those above say whose it is
 constexpr i32 kLanes = 64, kWord = 4, kBanks = 128, kTable = 1024;
 constexpr u32 kDisabled = ~0u;
 
@@ -329,6 +331,260 @@ bool each_line(const u64* segments, u64 count, u64 per_line, Visit visit) {
   return true;
 }
 
+// The lines of an access, in the order of its segments, each once.
+class LinesOfAccess {
+ public:
+  explicit LinesOfAccess(u64 most) : held_(static_cast<u64*>(malloc((most + 1) * sizeof(u64)))) {}
+  ~LinesOfAccess() { free(held_); }
+  LinesOfAccess(const LinesOfAccess&) = delete;
+  LinesOfAccess& operator=(const LinesOfAccess&) = delete;
+  bool works() const { return held_ != nullptr; }
+  u64 read(const u64* segments, u64 count, u64 per_line) {
+    u64 used = 0;
+    for (u64 n = 0; n < count; ++n) {
+      const u64 line = segments[n] / per_line;
+      u64 at = used;
+      while (at > 0 && held_[at - 1] != line) --at;
+      if (at == 0) held_[used++] = line;
+    }
+    return used;
+  }
+  u64 operator[](u64 at) const { return held_[at]; }
+
+ private:
+  u64* held_;
+};
+
+u64 largest_access(const Wave& wave) {
+  u64 most = 0;
+  for (u64 n = 0; n < wave.accesses; ++n) most = wave.memory[n].segments > most ? wave.memory[n].segments : most;
+  return most;
+}
+
+}  // namespace
+
+// Recorded workgroups: the waves of the nth are `begins` of `packed` from `first[n]` to `last[n]`. The accesses of a
+// wave have their kinds from `access` on: 0 scalar, 1 atomic, 2 write, 3 read.
+struct Groups {
+  const uint8_t* packed;
+  const i64 *begins, *access, *first, *last;
+  i64 count;
+  const uint8_t* kinds;
+};
+
+// `Levels` of hierarchy.py.
+struct Levels {
+  double l2_lines, far_share, cold_share, latency_l1, latency_l2, latency_far, latency_scalar, latency_cold, cycles_l2, cycles_far,
+      cycles_stored, memory_share;
+  i64 per_line, l1_lines, scalar_lines, stored_segments;
+  i64 steps;
+  const double *ratios, *retained;  // the table behind `retained` of hierarchy.py
+};
+
+namespace {
+
+// Lines that every one of some workgroups accesses, if they are more than one.
+class Shared {
+ public:
+  // False: there is no memory.
+  bool find(const Groups& groups, u64 per_line) {
+    if (groups.count < 2) return true;
+    count_ = static_cast<u64>(groups.count);
+    for (u64 group = 0; group < count_; ++group) {
+      for (i64 n = groups.first[group]; n < groups.last[group]; ++n) {
+        Wave wave;
+        read_wave(groups.packed + groups.begins[n], wave);
+        for (u64 each = 0; each < wave.segment_count; ++each) {
+          u64* const before = seen_.at(wave.segments[each] / per_line);
+          if (before == nullptr) return false;
+          *before += *before == group;
+        }
+      }
+    }
+    return true;
+  }
+  bool has(u64 line) { return count_ != 0 && *seen_.at(line) == count_; }
+
+ private:
+  u64 count_ = 0;
+  Numbers seen_;  // of each line, the workgroups up to the first that does not access it
+};
+
+struct AccessCost {
+  double latency, path, behind, memory;
+};
+
+// The caches of one compute unit during the run of some workgroups.
+class UnitCaches {
+ public:
+  UnitCaches(const Levels& levels, Shared& shared, u64 most)
+      : levels_(levels), shared_(shared), l1_(static_cast<u64>(levels.l1_lines)), scalar_(static_cast<u64>(levels.scalar_lines)), lines_(most) {}
+  bool works() const { return l1_.works() && scalar_.works() && lines_.works() && enough_; }
+
+  AccessCost cost(uint8_t kind, const u64* segments, u64 count, u64 group, i32& cycles) {
+    cycles = 0;
+    if (kind == 0) {
+      double latency = 0;
+      for (u64 n = 0; n < count; ++n) latency = fmax(latency, scalar_latency(segments[n]));
+      return {latency, 0, 0, 0};
+    }
+    const u64 lines = lines_.read(segments, count, static_cast<u64>(levels_.per_line));
+    const bool loads = kind == 3;
+    double none_far = 1, all_far = 0;
+    u64 missed = 0;
+    for (u64 n = 0; n < lines; ++n) {
+      const bool own = !shared_.has(lines_[n]);
+      const u64 name = own ? lines_[n] | (group + 1) << kNameBits : lines_[n];
+      if (loads && l1_.hit(name)) continue;
+      const double share = far(name, own, loads ? levels_.far_share : 1);
+      none_far *= 1 - share;
+      all_far += share;
+      ++missed;
+    }
+    cycles = static_cast<i32>(count);
+    const double path = fmax(static_cast<double>(missed) * levels_.cycles_l2, all_far * levels_.cycles_far);
+    if (!loads) {
+      // One that leaves parts of its lines out takes the L1 as long as if it filled these, or the halves that it touches.
+      const u64 pieces = lines * static_cast<u64>(levels_.per_line);
+      if (pieces != count) {
+        const u64 touched = lines_.read(segments, count, static_cast<u64>(levels_.stored_segments));
+        const i32 filling = static_cast<i32>(nearbyint(static_cast<double>(touched) * levels_.cycles_stored));
+        if (filling > cycles) cycles = filling;
+      }
+      return {levels_.latency_l2, static_cast<double>(count) / static_cast<double>(pieces > 0 ? pieces : 1) * path, 0, 0};
+    }
+    if (missed == 0) return {levels_.latency_l1, 0, 0, 0};
+    const double share = levels_.memory_share;
+    return {levels_.latency_l2 * none_far + levels_.latency_far * (1 - none_far), path, (1 - none_far) * share, all_far * share};
+  }
+
+ private:
+  static constexpr u64 kPage = 4096 / 64, kArguments = ~u64{0} >> 1;
+
+  // The probability that a line which is not in the L1 is not in the L2 either; `fresh` is that of a line which this
+  // compute unit has not accessed. Lines that it writes leave the L2 when the kernel ends, so they go behind it once.
+  double far(u64 name, bool own, double fresh) {
+    u64* const last = last_.at(name);
+    enough_ &= last != nullptr;
+    if (last == nullptr) return 0;
+    const u64 before = *last;
+    *last = ++missed_;
+    if (before == 0) return fresh;
+    return own ? 1 - retained(static_cast<double>(missed_ - before) / levels_.l2_lines) : 0;
+  }
+
+  double retained(double ratio) const {
+    const i64 last = levels_.steps - 1;
+    if (ratio >= levels_.ratios[last]) return levels_.retained[last];
+    const double *const x = levels_.ratios, *const y = levels_.retained;
+    const i64 at = static_cast<i64>(ratio / (x[1] - x[0]));
+    return (y[at + 1] - y[at]) / (x[at + 1] - x[at]) * (ratio - x[at]) + y[at];
+  }
+
+  double scalar_latency(u64 segment) {
+    const u64 page = segment / kPage;
+    if (arguments_ == kNone) arguments_ = page;  // The first scalar load reads what the host has just written.
+    const bool arguments = page == arguments_;
+    const u64 name = arguments ? kArguments : segment;
+    if (scalar_.hit(name)) return levels_.latency_scalar;
+    u64* const seen = scalars_.at(name);
+    enough_ &= seen != nullptr;
+    if (seen == nullptr) return 0;
+    const bool fresh = (*seen)++ == 0;
+    const double cold = fresh ? arguments ? 1 : levels_.cold_share : 0;
+    return levels_.latency_l2 + cold * (levels_.latency_cold - levels_.latency_l2);
+  }
+
+  static constexpr u64 kNone = ~u64{0};
+  const Levels& levels_;
+  Shared& shared_;
+  Recent l1_, scalar_;
+  LinesOfAccess lines_;
+  Numbers last_, scalars_;
+  u64 missed_ = 0, arguments_ = kNone;
+  bool enough_ = true;
+};
+
+constexpr i32 kParts = 16;  // of a cycle, `SCALE` of access_costs.py
+
+// A wave that takes its turns.
+struct Turn {
+  Wave wave;
+  u64 group;  // of those that run, whose waves have lines of their own
+  const uint8_t* kinds;
+  i64 at;  // its first access, among those of all waves that run
+  const u64* segments;
+  u64 next;  // access
+};
+
+enum class Turns { OneAccess, InARow };
+
+// Workgroups that run some at a time, each as the recorded one whose turn it is. Their waves take turns, of one access
+// or of those that a wave issues without another instruction in between.
+class Rounds {
+ public:
+  Rounds(const Groups& groups, i64 together) : groups_(groups), together_(together) {
+    i64 waves = 0;
+    for (i64 group = 0; group < groups.count; ++group) {
+      const i64 here = groups.last[group] - groups.first[group];
+      waves = here > waves ? here : waves;
+    }
+    turns_ = static_cast<Turn*>(malloc(static_cast<size_t>(waves * together + 1) * sizeof(Turn)));
+  }
+  ~Rounds() { free(turns_); }
+  Rounds(const Rounds&) = delete;
+  Rounds& operator=(const Rounds&) = delete;
+  bool works() const { return turns_ != nullptr; }
+
+  // Calls `visit` with the wave, the number of its access and the segments of that.
+  template <class Visit>
+  void run(i64 count, Turns turns, Visit visit) {
+    i64 before = 0;
+    for (i64 begin = 0; begin < count; begin += together_) {
+      i64 running = 0;
+      for (i64 number = begin; number < begin + together_ && number < count; ++number) {
+        const i64 group = number % groups_.count;
+        for (i64 n = groups_.first[group]; n < groups_.last[group]; ++n) {
+          Turn& turn = turns_[running++];
+          read_wave(groups_.packed + groups_.begins[n], turn.wave);
+          turn.group = static_cast<u64>(number);
+          turn.kinds = groups_.kinds + groups_.access[n];
+          turn.segments = turn.wave.segments;
+          turn.at = before;
+          turn.next = 0;
+          before += static_cast<i64>(turn.wave.accesses);
+        }
+      }
+      for (bool more = true; more;) {
+        more = false;
+        for (i64 n = 0; n < running; ++n) {
+          Turn& turn = turns_[n];
+          const u64 end = turn.next < turn.wave.accesses ? end_of_turn(turn, turns) : turn.next;
+          for (; turn.next < end; ++turn.next) {
+            visit(turn, turn.next, turn.segments);
+            turn.segments += turn.wave.memory[turn.next].segments;
+          }
+          more |= turn.next < turn.wave.accesses;
+        }
+      }
+    }
+  }
+
+ private:
+  static u64 end_of_turn(const Turn& turn, Turns turns) {
+    const Memory* const memory = turn.wave.memory;
+    u64 end = turn.next + 1;
+    if (turns == Turns::InARow) {
+      while (end < turn.wave.accesses && memory[end].place - memory[end - 1].place <= 1) ++end;
+    }
+    return end;
+  }
+
+  const Groups& groups_;
+  const i64 together_;
+  Turn* turns_;
+};
+
 }  // namespace
 
 /// The passes of LDS instructions, [instruction, phase], as `pass_counts` of `lds.py` describes them.
@@ -518,4 +774,138 @@ extern "C" i64 ck_distinct(const uint8_t* packed, i64 count) {
 /// Adds to each line's `sums` the values of its executions.
 extern "C" void ck_add_by_line(const i32* line, const i32* values, i64 count, double* sums) {
   for (i64 n = 0; n < count; ++n) sums[line[n]] += values[n];
+}
+
+/// The lines that each of some workgroups loads, and those that it stores, added up: `sums`.
+/// @return 0, or -1 if there is no memory.
+extern "C" i64 ck_lines(const Groups* groups, i64 per_line, i64* sums) {
+  Numbers loaded, stored;  // of each line, the last workgroup that accesses it, counted from 1
+  for (i64 group = 0; group < groups->count; ++group) {
+    for (i64 n = groups->first[group]; n < groups->last[group]; ++n) {
+      Wave wave;
+      read_wave(groups->packed + groups->begins[n], wave);
+      const uint8_t* kind = groups->kinds + groups->access[n];
+      const u64* segment = wave.segments;
+      for (u64 access = 0; access < wave.accesses; ++access, ++kind) {
+        const u64* const end = segment + wave.memory[access].segments;
+        for (; segment != end; ++segment) {
+          if (*kind == 0) continue;
+          u64* const last = (*kind == 3 ? loaded : stored).at(*segment / static_cast<u64>(per_line));
+          if (last == nullptr) return -1;
+          sums[*kind != 3] += *last != static_cast<u64>(group) + 1;
+          *last = static_cast<u64>(group) + 1;
+        }
+      }
+    }
+  }
+  return 0;
+}
+
+/// What the accesses of workgroups cost that one compute unit executes in turn, `resident` at a time and `count` in
+/// all, each as the recorded one whose turn it is: `memory_costs` of access_costs.py. The results are [access], of the
+/// waves one after the other.
+/// @return 0, or -1 if there is no memory.
+extern "C" i64 ck_memory_costs(const Groups* groups, const Levels* levels, i64 count, i64 resident, i32* places, i32* cycles, i32* latency,
+                               i32* path, double* behind, double* memory) {
+  Shared shared;
+  if (!shared.find(*groups, static_cast<u64>(levels->per_line))) return -1;
+  u64 most = 0;
+  for (i64 group = 0; group < groups->count; ++group) {
+    for (i64 n = groups->first[group]; n < groups->last[group]; ++n) {
+      Wave wave;
+      read_wave(groups->packed + groups->begins[n], wave);
+      const u64 largest = largest_access(wave);
+      most = largest > most ? largest : most;
+    }
+  }
+  UnitCaches caches(*levels, shared, most);
+  Rounds rounds(*groups, resident);
+  if (!caches.works() || !rounds.works()) return -1;
+  rounds.run(count, Turns::InARow, [&](const Turn& turn, u64 access, const u64* segments) {
+    const Memory& each = turn.wave.memory[access];
+    const i64 at = turn.at + static_cast<i64>(access);
+    const AccessCost cost = caches.cost(turn.kinds[access], segments, each.segments, turn.group, cycles[at]);
+    places[at] = static_cast<i32>(each.place);
+    latency[at] = static_cast<i32>(nearbyint(cost.latency));
+    path[at] = static_cast<i32>(nearbyint(cost.path * kParts));
+    behind[at] = cost.behind;
+    memory[at] = cost.memory;
+  });
+  return caches.works() ? 0 : -1;
+}
+
+/// How many waits for scalar loads each access comes behind, `before`, [access]. `waits` says which lines of the
+/// listing are such.
+extern "C" void ck_waits_before(const Groups* groups, const i32* line_of, const uint8_t* waits, i32* before) {
+  for (i64 group = 0; group < groups->count; ++group) {
+    for (i64 n = groups->first[group]; n < groups->last[group]; ++n) {
+      Wave wave;
+      read_wave(groups->packed + groups->begins[n], wave);
+      u64 place = 0, access = 0;
+      i32 waited = 0;
+      for (u64 at = 0; at < wave.executions && access < wave.accesses; ++at) {
+        const u64 length = wave.length_of(wave.stretches[at]);
+        const u32* const slots = wave.slots + wave.begins[wave.stretches[at]];
+        if (wave.memory[access].place == place) before[groups->access[n] + static_cast<i64>(access++)] = waited;
+        for (u64 each = 0; each < length; ++each) waited += waits[line_of[slots[each]]];
+        place += length;
+      }
+    }
+  }
+}
+
+/// What a scalar cache of `lines` is asked for by workgroups that run `together` at a time, `count` in all, each as
+/// the recorded one whose turn it is. It is empty before the first. `sums` are requests, those for lines that are not
+/// there, those for lines on their way, and the lines that are fetched: of the workgroups of the first round, and of
+/// all, [2, 4]. A line is on its way until the waves wait for scalar loads, `before` as by `ck_waits_before`, and so
+/// many as `queue` others are answered with it.
+/// @return 0, or -1 if there is no memory.
+extern "C" i64 ck_scalar_cache(const Groups* groups, const i32* before, i64 lines, i64 count, i64 together, i64 queue, i64* sums) {
+  Shared shared;
+  Recent cache(static_cast<u64>(lines));
+  Numbers fetched;  // of each line, when it was asked for; in the last byte, how many others may still be answered with it
+  Rounds rounds(*groups, together);
+  if (!shared.find(*groups, 1) || !cache.works() || !rounds.works()) return -1;
+  constexpr u64 kPage = 4096 / 64, kNone = ~u64{0};
+  u64 arguments = kNone;
+  bool enough = true;
+  rounds.run(count, Turns::OneAccess, [&](const Turn& turn, u64 access, const u64* segments) {
+    if (turn.kinds[access] != 0 || !enough) return;
+    const bool first = turn.group < static_cast<u64>(together);
+    const u64 round = turn.group / static_cast<u64>(together);
+    const u64 waited = static_cast<u64>(before[turn.kinds + access - groups->kinds]);
+    const u64 now = ((round << 32 | waited) + 1) << 8;
+    bool missed = false, coming = false;
+    for (u32 n = 0; n < turn.wave.memory[access].segments; ++n) {
+      if (arguments == kNone) arguments = segments[n] / kPage;
+      const bool own = segments[n] / kPage != arguments && !shared.has(segments[n]);
+      const u64 name = own ? segments[n] | (turn.group + 1) << kNameBits : segments[n];
+      u64* const coming_to = fetched.at(name);
+      enough &= coming_to != nullptr;
+      if (!enough) return;
+      if (!cache.hit(name)) {
+        missed = true;
+        *coming_to = now | static_cast<u64>(queue);
+        for (i32 sum = first ? 0 : 1; sum < 2; ++sum) ++sums[4 * sum + 3];
+      } else if (*coming_to >> 8 == now >> 8 && *coming_to % 256 > 0) {
+        coming = true;
+        --*coming_to;
+      }
+    }
+    for (i32 sum = first ? 0 : 1; sum < 2; ++sum) {
+      ++sums[4 * sum];
+      sums[4 * sum + 1] += missed;
+      sums[4 * sum + 2] += coming && !missed;
+    }
+  });
+  return enough ? 0 : -1;
+}
+
+/// Which of some lines a cache of `capacity` does not have when it is asked for them in turn.
+/// @return 0, or -1 if there is no memory.
+extern "C" i64 ck_recent(const i64* lines, i64 count, i64 capacity, uint8_t* missed) {
+  Recent cache(static_cast<u64>(capacity));
+  if (!cache.works()) return -1;
+  for (i64 n = 0; n < count; ++n) missed[n] = !cache.hit(static_cast<u64>(lines[n]));
+  return 0;
 }

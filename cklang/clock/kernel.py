@@ -15,14 +15,21 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec, arch
+from cklang.clock.access_costs import RecordedAccesses
 from cklang.clock.constants import ClockConstants
-from cklang.clock.hierarchy import Accesses, accesses_of
 from cklang.clock.instruction import Instruction
 from cklang.clock.launch_memory import LaunchExtent, MemoryTraffic, with_memory
 from cklang.clock.listing import CodeListing, listing_of, reached
 from cklang.clock.memory import of_launch
 from cklang.clock.native import UNITS
-from cklang.clock.records import RecordSums, WaveHeads, heads_of, stream_of, sums_of
+from cklang.clock.records import (
+    RecordSums,
+    WaveHeads,
+    heads_of,
+    kind_of,
+    stream_of,
+    sums_of,
+)
 from cklang.clock.sampling import differ, executed_of
 from cklang.clock.waves import (
     Program,
@@ -222,19 +229,27 @@ class LaunchDetail:
             low, high = (tried, high) if reached > tried else (low, tried)
         return streams, unit
 
+    @cached_property
+    def access_kinds(self) -> npt.NDArray[np.uint8]:
+        """Of each access to global memory, an index of ``cklang.clock.records.KINDS``."""
+        of_op = np.array([kind_of(op) for op in self.code.ops], np.uint8)
+        kinds: npt.NDArray[np.uint8] = of_op[self.code.op_of[self.sums.access_lines]]
+        return kinds
+
     def _traffic(self) -> MemoryTraffic:
-        groups = self.heads.groups
+        chosen: Sequence[int] = range(len(self.heads.ends))
         if self.differ:
-            groups = _spread(groups, executed_of(self.heads), self.detailed)
+            chosen = _spread(executed_of(self.heads), self.detailed)
+        groups = self.heads.groups
         return with_memory(
             self.prog,
             _on_one_unit(
-                self._recorded(groups[: self.detailed]),
+                self._recorded([groups[at] for at in chosen[: self.detailed]]),
                 self.detailed,
                 self.resident,
                 self.spec.simds_per_cu,
             ),
-            self._accesses(groups),
+            RecordedAccesses(self.launch.waves, self.heads, self.access_kinds, chosen),
             self.spec,
             LaunchExtent(
                 prod(self.launch.groups), self.resident, self.detailed, self.footprint, self.warm
@@ -249,16 +264,6 @@ class LaunchDetail:
             return WaveStream(line, 0, cycles=cycles)
 
         return [[stream(at) for at in group] for group in groups]
-
-    def _accesses(self, groups: Sequence[Sequence[int]]) -> list[list[Accesses]]:
-        names, lines = self.prog.names, self.sums.access_lines.tolist()
-        first, count = self.heads.first_access.tolist(), self.heads.accesses.tolist()
-
-        def accesses(at: int) -> Accesses:
-            ops = [names[line] for line in lines[first[at] : first[at] + count[at]]]
-            return accesses_of(self.launch.waves[int(self.heads.number[at])], ops)
-
-        return [[accesses(at) for at in group] for group in groups]
 
     @property
     def cycles(self) -> float:
@@ -331,7 +336,7 @@ def _end(unit: TimedUnit) -> int:
     return max(wave.end for wave in unit.waves)
 
 
-def _spread(groups: Sequence[list[int]], executed: Sequence[int], count: int) -> list[list[int]]:
+def _spread(executed: Sequence[int], count: int) -> list[int]:
     """Return ``count`` of some workgroups, in order, that do as much as all of them.
 
     A compute unit gets workgroups from all over the grid, in its order. They are evenly spaced by
@@ -339,14 +344,15 @@ def _spread(groups: Sequence[list[int]], executed: Sequence[int], count: int) ->
     each compute unit gets a single one, the launch ends with the longest.
 
     Example:
-        >>> _spread([[0], [1], [2], [3], [4], [5]], [9, 1, 9, 1, 9, 1], 2)
-        [[2], [3]]
+        >>> _spread([9, 1, 9, 1, 9, 1], 2)
+        [2, 3]
     """
     if count == 1:
-        return [groups[int(np.argmax(executed))]]
+        return [int(np.argmax(executed))]
     by_work = np.argsort(executed, kind="stable")
-    taken = [by_work[(2 * place + 1) * len(groups) // (2 * count)] for place in range(count)]
-    return [groups[place] for place in sorted(taken)]
+    taken = by_work[(2 * np.arange(count) + 1) * len(executed) // (2 * count)]
+    chosen: list[int] = np.sort(taken).tolist()
+    return chosen
 
 
 def cycles_without(

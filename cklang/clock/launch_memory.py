@@ -9,18 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cklang.arch import ArchSpec
-from cklang.clock.hierarchy import (
-    Accesses,
-    Floats,
-    Integers,
-    Levels,
-    MemoryCosts,
-    bytes_of,
-    levels_of,
-    memory_costs,
-)
+from cklang.clock.access_costs import MemoryCosts, RecordedAccesses, bytes_of, memory_costs
+from cklang.clock.hierarchy import Floats, Levels, levels_of
 from cklang.clock.native import UNITS
-from cklang.clock.waves import Program, WaveStream
+from cklang.clock.waves import Program, WaveStream, Words
 
 __all__ = ["LaunchExtent", "MemoryTraffic", "with_memory"]
 
@@ -84,7 +76,7 @@ _STEEPNESS = 3
 def with_memory(
     prog: Program,
     streams: Sequence[WaveStream],
-    groups: Sequence[Sequence[Accesses]],
+    accesses: RecordedAccesses,
     spec: ArchSpec,
     extent: LaunchExtent,
 ) -> MemoryTraffic:
@@ -93,7 +85,7 @@ def with_memory(
     Args:
         prog: The costs of instructions.
         streams: The waves, workgroup by workgroup.
-        groups: What the waves of each recorded workgroup access.
+        accesses: Of the recorded workgroups.
         spec: The GPU.
         extent: Of the launch.
 
@@ -101,19 +93,18 @@ def with_memory(
     """
     if "rate_l2" not in prog.constants.numbers:
         return MemoryTraffic(list(streams), (), 0.0, 0.0)
-    line = prog.constants.cycles("l1_line_bytes")
+    loaded, stored = bytes_of(accesses, prog.constants.cycles("l1_line_bytes"))
     levels = levels_of(
         prog.constants,
         spec,
         workgroups=extent.workgroups,
         resident=extent.resident,
-        each=bytes_of(groups, "load", line),
-        written=bytes_of(groups, "store", line) * extent.workgroups,
+        each=loaded,
+        written=stored * extent.workgroups,
         footprint=extent.footprint,
         warm=extent.warm,
     )
-    each = memory_costs(groups, levels, extent.detailed, extent.resident)
-    costs = [row for rows in each for row in rows]
+    costs = memory_costs(accesses, levels, extent.detailed, extent.resident)
     units = min(spec.compute_units, extent.workgroups) / spec.chiplets
     between = units * prog.constants["workgroup_dispatch"]
     timed = [
@@ -131,7 +122,7 @@ def with_memory(
     )
 
 
-def _at(place: Integers, values: Floats, count: int) -> Floats:
+def _at(place: Words, values: Floats, count: int) -> Floats:
     result = np.zeros(count)
     result[place] = values
     return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +20,11 @@ __all__ = [
     "RequestCounts",
     "WaveHeads",
     "add_by_line",
+    "checked",
     "distinct_bytes",
     "heads_of",
+    "kind_of",
+    "recent_misses",
     "request_counts",
     "some_of",
     "stream_of",
@@ -33,6 +37,19 @@ Floats = npt.NDArray[np.float64]
 
 KINDS = ("scalar", "atomic", "write", "read")
 """Of accesses to global memory, in the order of ``ck_requests`` in ``addresses.cpp``."""
+
+
+@cache
+def kind_of(op: str) -> int:
+    """Return the kind of an operation's accesses, an index of ``KINDS``.
+
+    Example:
+        >>> [KINDS[kind_of(op)] for op in ("s_load_dword", "global_store_dword", "flat_load_dword")]
+        ['scalar', 'write', 'read']
+    """
+    if op.startswith("s_"):
+        return KINDS.index("scalar")
+    return KINDS.index("atomic" if "atomic" in op else "write" if "store" in op else "read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +157,7 @@ def sums_of(waves: PackedWaves, heads: WaveHeads, line_of: Words, prog: Program)
     """
     lines = len(prog.names)
     sums, access_lines = np.zeros((7, lines)), np.zeros(int(heads.accesses.sum()), np.int32)
-    _checked(
+    checked(
         addresses_function("ck_sums")(
             pointer(waves.packed), ctypes.c_int64(len(waves)),
             ctypes.byref(_listing(line_of, prog)), ctypes.c_int64(lines),
@@ -178,7 +195,7 @@ def stream_of(
         MemoryError: There is no memory for them.
     """
     line, cycles = (np.empty(int(heads.executed[at]), np.int32) for _ in range(2))
-    known = _checked(
+    known = checked(
         addresses_function("ck_stream")(
             ctypes.c_void_p(waves.packed.ctypes.data + int(heads.begin[at])),
             ctypes.byref(_listing(line_of, prog)), pointer(line), pointer(cycles),
@@ -232,7 +249,7 @@ def request_counts(
         MemoryError: There is no memory for them.
     """
     counts, again = np.zeros(7, np.int64), np.zeros(512, np.int64)
-    _checked(
+    checked(
         addresses_function("ck_requests")(
             pointer(waves.packed), pointer(heads.begin),
             pointer(heads.first_access), pointer(heads.ends),
@@ -253,6 +270,29 @@ def request_counts(
     )
 
 
+def recent_misses(lines: Integers, capacity: int) -> npt.NDArray[np.bool_]:
+    """Return which lines a cache does not have when it is asked for them one after the other.
+
+    Args:
+        lines: Their numbers.
+        capacity: Lines of the cache, which drops the one that was used longest ago.
+
+    Example:
+        >>> recent_misses(np.array([1, 2, 1, 3, 2]), 2).tolist()
+        [True, True, False, True, True]
+
+    Raises:
+        MemoryError: There is no memory for it.
+    """
+    lines, missed = np.ascontiguousarray(lines, np.int64), np.zeros(len(lines), np.uint8)
+    checked(
+        addresses_function("ck_recent")(
+            pointer(lines), *map(ctypes.c_int64, (len(lines), capacity)), pointer(missed)
+        )
+    )
+    return missed.astype(bool)
+
+
 def distinct_bytes(waves: PackedWaves) -> int:
     """Return the bytes of the segments that recorded waves accessed, each counted once.
 
@@ -262,7 +302,7 @@ def distinct_bytes(waves: PackedWaves) -> int:
     if not len(waves):
         return 0
     count = addresses_function("ck_distinct")(pointer(waves.packed), ctypes.c_int64(len(waves)))
-    return SEGMENT_BYTES * _checked(count)
+    return SEGMENT_BYTES * checked(count)
 
 
 def add_by_line(sums: Floats, line: Words, values: Words) -> None:
@@ -271,7 +311,12 @@ def add_by_line(sums: Floats, line: Words, values: Words) -> None:
     run(pointer(line), pointer(values), ctypes.c_int64(len(line)), pointer(sums))
 
 
-def _checked(result: int) -> int:
+def checked(result: int) -> int:
+    """Return what native code returned.
+
+    Raises:
+        MemoryError: It is below 0.
+    """
     if result < 0:
         raise MemoryError("the clock has no memory for what waves did")
     return result

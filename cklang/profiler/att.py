@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cklang.clock.native import UNITS
+from cklang.clock.native import COUNTERS, UNITS
 from cklang.profiler.model import LaunchProfile
 from cklang.profiler.timeline import WaveTrack, wave_tracks
 
@@ -152,11 +152,62 @@ def _wave(launch: LaunchProfile, wave: WaveTrack, slot: int) -> dict[str, Any]:
             "end": wave.end,
             "instructions": instructions,
             "timeline": _timeline(wave),
-            "waitcnt": [],
+            "waitcnt": _waits(launch, lines),
+            "info": _info(instructions),
         },
         "num_stitched": len(lines),
         "num_insts": len(lines),
     }
+
+
+_NAMES = {
+    1: "SMEM", 2: "SALU", 3: "VMEM", 4: "FLAT", 5: "LDS", 6: "VALU", 7: "JUMP", 8: "NEXT",
+    9: "IMMED",
+}  # fmt: skip
+"""What the decoder calls its categories."""
+
+
+def _info(instructions: Sequence[Sequence[int]]) -> dict[str, int]:
+    """Return how many instructions of each category a wave executed, and how long they stalled.
+
+    Example:
+        >>> _info([[0, 6, 0, 4, 1], [4, 6, 8, 12, 2]])
+        {'VALU': 2, 'VALU_stall': 8}
+    """
+    info: dict[str, int] = {}
+    for _, category, stall, _, _ in instructions:
+        name = _NAMES[category]
+        info[name] = info.get(name, 0) + 1
+        info[f"{name}_stall"] = info.get(f"{name}_stall", 0) + stall
+    return info
+
+
+def _waits(launch: LaunchProfile, lines: Sequence[int]) -> list[list[Any]]:
+    """Return the lines at which a wave waits for memory, each with those that it waits for.
+
+    Operations that count together end in order.
+    """
+    ops = launch.detail.prog.ops
+    under_way: list[list[int]] = [[] for _ in COUNTERS]
+    found: dict[int, dict[int, None]] = {}
+    concerned = {
+        line: (ops[line].counter, tuple(enumerate(ops[line].wait)))
+        for line in set(lines)
+        if ops[line].counter >= 0 or max(ops[line].wait) >= 0
+    }
+    for line in lines:
+        if line not in concerned:
+            continue
+        counter, waits = concerned[line]
+        for number, left in waits:
+            ended = len(under_way[number]) - left
+            if left < 0 or ended <= 0:
+                continue
+            found.setdefault(line, {}).update(dict.fromkeys(under_way[number][:ended]))
+            del under_way[number][:ended]
+        if counter >= 0:
+            under_way[counter].append(line)
+    return [[at + 1, [[line + 1, 0] for line in ended]] for at, ended in found.items()]
 
 
 def _category(launch: LaunchProfile, lines: Sequence[int], at: int) -> int:

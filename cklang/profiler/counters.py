@@ -12,11 +12,13 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from cklang.clock.constants import ClockConstants
 from cklang.clock.matrix import matrix_shape
 from cklang.clock.native import REASONS
 from cklang.emulator.recording import RecordedLaunch
 from cklang.profiler.facts import LaunchFacts
 from cklang.profiler.memory import L2_LINE, BeyondL2, CacheRequests
+from cklang.profiler.shared_caches import fetches_of, instruction_misses, scalar_misses
 
 __all__ = ["ABSENT", "MATRIX_TYPES", "Counter", "absent", "counted", "timed"]
 
@@ -43,6 +45,7 @@ _SCALAR_MEMORY = re.compile(
 _SCALAR_CACHE = re.compile(
     r"s_(load|buffer_load|scratch_load|store|buffer_store|atomic|buffer_atomic)"
 )
+_SCALAR_ATOMIC = re.compile(r"s_(buffer_)?atomic")
 _BRANCH = re.compile(r"s_(c?branch|setpc|swappc|call)")
 _MESSAGE = re.compile(r"s_(sendmsg|endpgm)")
 _INTERNAL = re.compile(
@@ -88,6 +91,26 @@ def _vector(name: str, types: str) -> Callable[[str], bool]:
     return lambda op: bool(pattern.match(op))
 
 
+_CONVERSION = re.compile(r"v_(pk_|dual_)?cvt")
+_TYPE = re.compile(r"_([uifb]|bf|fp|pk)\d+")
+
+
+def _integers(bits: str) -> Callable[[str], bool]:
+    """Return whether the first type in an operation's name is an integer of so many bits."""
+
+    def counts(op: str) -> bool:
+        first = _TYPE.search(op)
+        others = _MATRIX.match(op) or _CONVERSION.match(op)
+        return op.startswith("v_") and first is not None and not others and first[0] in types
+
+    types = (f"_i{bits}", f"_u{bits}")
+    return counts
+
+
+def _is_other(op: str) -> bool:
+    return bool(_BRANCH.match(op) or _MESSAGE.match(op)) or op.startswith("s_barrier")
+
+
 _EXECUTED: dict[str, Callable[[str], bool]] = {
     "SQ_INSTS": lambda op: True,
     "SQ_INSTS_VALU": lambda op: op.startswith("v_"),
@@ -113,6 +136,12 @@ _EXECUTED: dict[str, Callable[[str], bool]] = {
     "SQ_INSTS_VALU_MUL_F32": _vector("mul", "f32"),
     "SQ_INSTS_VALU_FMA_F32": _vector("fma|fmac|mad|mac", "f32"),
     "SQ_INSTS_VALU_TRANS_F32": _vector("rcp|rsq|sqrt|exp|log|sin|cos", "f32"),
+    "SQ_INSTS_VALU_TRANS_F16": _vector("rcp|rsq|sqrt|exp|log|sin|cos", "f16"),
+    "SQ_INSTS_VALU_TRANS_F64": _vector("rcp|rsq|sqrt", "f64"),
+    "SQ_INSTS_VALU_CVT": lambda op: bool(_CONVERSION.match(op)),
+    "SQ_INSTS_VALU_INT32": _integers("32"),
+    "SQ_INSTS_VALU_INT64": _integers("64"),
+    "SQ_ACTIVE_INST_MISC": _is_other,
     "SQ_INSTS_VALU_ADD_F64": _vector("add|sub|subrev", "f64"),
     "SQ_INSTS_VALU_MUL_F64": _vector("mul", "f64"),
     "SQ_INSTS_VALU_FMA_F64": _vector("fma|fmac|mad|mac", "f64"),
@@ -130,6 +159,8 @@ _EXECUTED: dict[str, Callable[[str], bool]] = {
     "TD_ATOMIC_WAVEFRONT_sum": _is_atomic,
     "TCP_TA_TCP_STATE_READ_sum": _is_memory,
     "SQC_DCACHE_REQ": lambda op: bool(_SCALAR_CACHE.match(op)),
+    "SQC_DCACHE_ATOMIC": lambda op: bool(_SCALAR_ATOMIC.match(op)),
+    "SQC_TC_DATA_ATOMIC_REQ": lambda op: bool(_SCALAR_ATOMIC.match(op)),
     "SQC_DCACHE_REQ_READ_1": _scalar_read(""),
     "SQC_DCACHE_REQ_READ_2": _scalar_read("x2"),
     "SQC_DCACHE_REQ_READ_4": _scalar_read("x4"),
@@ -149,14 +180,12 @@ _ISSUE = (
 
 ABSENT: dict[str, str] = {
     "TCP_TOTAL_CACHE_ACCESSES_sum": "the L1 is modelled by lines, not by tags",
+    "TCP_TOTAL_ACCESSES_sum": "which lanes of a wave that is not full it counts is not published",
+    "SQ_ACTIVE_INST_LDS": "how long an instruction of the LDS keeps its arbiter is not published",
     "TCP_UTCL1_REQUEST_sum": "translation of addresses is not modelled by address",
     "TCP_PENDING_STALL_CYCLES_sum": "stalls inside of the L1 are not modelled",
     "TD_TD_BUSY_sum": "the return path is a rate, not a unit",
     "TCC_EA0_RDREQ_32B_sum": "parts of a line are not fetched alone in the model",
-    "SQC_ICACHE_HITS": "misses of the instruction cache are not modelled (docs/clock.md)",
-    "SQC_ICACHE_MISSES": "misses of the instruction cache are not modelled (docs/clock.md)",
-    "SQC_DCACHE_HITS": "the scalar cache is modelled for the timed workgroups alone",
-    "SQC_DCACHE_MISSES": "the scalar cache is modelled for the timed workgroups alone",
     "SPI_CSN_BUSY": "the dispatcher is not modelled",
     "SPI_RA_REQ_NO_ALLOC_CSN": "the dispatcher is not modelled",
     "GRBM_SPI_BUSY": "the dispatcher is not modelled",
@@ -166,8 +195,8 @@ ABSENT: dict[str, str] = {
 
 _OF_ALL = "needs a record of every workgroup, and a GPU whose L1 and L2 have lines of one size"
 _L2 = (
-    "TCC_HIT_sum", "TCC_MISS_sum", "TCC_EA0_RDREQ_sum", "TCC_EA0_WRREQ_sum", "FETCH_SIZE",
-    "WRITE_SIZE",
+    "TCC_HIT_sum", "TCC_MISS_sum", "TCC_EA0_RDREQ_sum", "TCC_EA0_RDREQ_DRAM_sum",
+    "TCC_BUBBLE_sum", "TCC_EA0_WRREQ_sum", "TCC_EA0_WRREQ_DRAM_sum", "FETCH_SIZE", "WRITE_SIZE",
 )  # fmt: skip
 
 
@@ -198,9 +227,10 @@ def counted(facts: LaunchFacts, requests: CacheRequests | None) -> tuple[Counter
         *_of_matrices(facts),
         Counter("SQ_ACTIVE_INST_VALU", _issued(facts, "valu", "trans", "matrix"), "executed"),
         Counter("SQ_ACTIVE_INST_SCA", _count(facts, "salu", "smem"), "executed"),
+        Counter("SQ_INSTS_SMEM_NORM", 2 * _count(facts, "smem"), "executed"),
         Counter("SQ_THREAD_CYCLES_VALU", _thread_cycles(facts), "recorded"),
         *_of_lds(facts),
-        *_of_fetches(facts),
+        *_of_shared_caches(facts, facts.detail.prog.constants),
     ]
     if requests is not None:
         counters += _of_requests(requests, facts.scale)
@@ -241,7 +271,7 @@ def _of_instructions(facts: LaunchFacts) -> list[Counter]:
 
 
 def _of_matrices(facts: LaunchFacts) -> list[Counter]:
-    flops = dict.fromkeys(MATRIX_TYPES, 0.0)
+    flops, instructions = (dict.fromkeys(MATRIX_TYPES, 0.0) for _ in range(2))
     ops, by_op = facts.detail.code.ops, facts.executed_by_op
     multiplies = np.zeros(len(ops))
     for at in np.flatnonzero(by_op).tolist():
@@ -252,6 +282,7 @@ def _of_matrices(facts: LaunchFacts) -> list[Counter]:
         kind = shape.dtype.upper().removesuffix("_1K").replace("FP8", "F8").replace("BF8", "F8")
         if kind in flops:
             flops[kind] += 2 * shape.multiplies * by_op[at]
+            instructions[kind] += by_op[at]
     busy = 0.0
     if multiplies.any():
         lines = multiplies[facts.detail.code.op_of] > 0
@@ -260,6 +291,10 @@ def _of_matrices(facts: LaunchFacts) -> list[Counter]:
         *(
             Counter(f"SQ_INSTS_VALU_MFMA_MOPS_{kind}", value / _MATRIX_OPERATIONS, "executed")
             for kind, value in flops.items()
+        ),
+        *(
+            Counter(f"SQ_INSTS_VALU_MFMA_{kind}", value, "executed")
+            for kind, value in instructions.items()
         ),
         Counter("SQ_VALU_MFMA_BUSY_CYCLES", busy, "executed"),
     ]
@@ -303,22 +338,29 @@ def _of_lds(facts: LaunchFacts) -> list[Counter]:
     ]
 
 
-_FETCHED = 32
-"""Bytes of code that a wave fetches at once, as the published counters of a copy show."""
-
-
-def _of_fetches(facts: LaunchFacts) -> list[Counter]:
-    """Return the fetches of code: one where a wave comes into a block, from above or by a jump.
-
-    Where an instruction is executed more often than the one before it, waves have jumped to it.
-    """
-    code = facts.detail.code
-    above = np.concatenate([[0.0], facts.executed[:-1]])
-    block = code.addresses // _FETCHED
-    begins = np.diff(block, prepend=-1) != 0
-    came = np.where(begins, facts.executed, np.maximum(facts.executed - above, 0))
-    fetches = float(came.sum())
-    return [Counter(name, fetches, "executed") for name in ("SQ_IFETCH", "SQC_ICACHE_REQ")]
+def _of_shared_caches(facts: LaunchFacts, constants: ClockConstants) -> list[Counter]:
+    """Return fetches of code, and hits and misses of the caches of code and of scalars."""
+    detail, executed = facts.detail, facts.executed
+    code = instruction_misses(detail, constants, executed)
+    ops = np.array([bool(_SCALAR_CACHE.match(op)) for op in detail.code.ops])
+    loads = float(executed[ops[detail.code.op_of]].sum())
+    scalars = scalar_misses(detail, constants, loads)
+    fetches = fetches_of(detail, executed)
+    values = {
+        "SQC_ICACHE_HITS": code.hits(fetches),
+        "SQC_ICACHE_MISSES": code.misses,
+        "SQC_ICACHE_MISSES_DUPLICATE": code.duplicates,
+        "SQC_DCACHE_HITS": scalars.hits(loads),
+        "SQC_DCACHE_MISSES": scalars.misses,
+        "SQC_DCACHE_MISSES_DUPLICATE": scalars.duplicates,
+        "SQC_TC_INST_REQ": code.lines,
+        "SQC_TC_DATA_READ_REQ": scalars.lines,
+        "SQC_TC_REQ": code.lines + scalars.lines,
+    }
+    return [
+        *(Counter(name, fetches, "executed") for name in ("SQ_IFETCH", "SQC_ICACHE_REQ")),
+        *(Counter(name, value, "recorded") for name, value in values.items()),
+    ]
 
 
 def _of_requests(requests: CacheRequests, scale: float) -> list[Counter]:
@@ -326,6 +368,9 @@ def _of_requests(requests: CacheRequests, scale: float) -> list[Counter]:
         Counter("TCP_TCC_READ_REQ_sum", requests.reads * scale, "recorded"),
         Counter("TCP_TCC_WRITE_REQ_sum", requests.writes * scale, "recorded"),
         Counter("TCP_TCC_ATOMIC_REQ_sum", requests.atomics * scale, "recorded"),
+        Counter("TCP_TCC_RW_READ_REQ_sum", requests.reads * scale, "recorded"),
+        Counter("TCP_TCC_RW_WRITE_REQ_sum", requests.writes * scale, "recorded"),
+        Counter("TCP_TCC_RW_ATOMIC_REQ_sum", requests.atomics * scale, "recorded"),
         Counter("TCC_WRITE_sum", requests.writes * scale, "recorded"),
         Counter("TCC_ATOMIC_sum", requests.atomics * scale, "recorded"),
         *(Counter(name, count * scale, "recorded") for name, count in _of_lines(requests)),
@@ -355,7 +400,10 @@ def _of_l2(requests: CacheRequests, beyond: BeyondL2) -> list[Counter]:
         "TCC_HIT_sum": hits,
         "TCC_MISS_sum": beyond.missed,
         "TCC_EA0_RDREQ_sum": beyond.read,
+        "TCC_EA0_RDREQ_DRAM_sum": beyond.read,
+        "TCC_BUBBLE_sum": beyond.read,  # Reads of whole lines.
         "TCC_EA0_WRREQ_sum": beyond.written,
+        "TCC_EA0_WRREQ_DRAM_sum": beyond.written,
         "FETCH_SIZE": fetched / _KILO,
         "WRITE_SIZE": beyond.written * _PIECE / _KILO,
     }
@@ -369,6 +417,8 @@ def _of_waves(launch: RecordedLaunch) -> list[Counter]:
     rows = [
         Counter("SPI_CSN_NUM_THREADGROUPS", groups, "executed"),
         Counter("SPI_CSN_WAVE", groups * (whole + (rest > 0)), "executed"),
+        Counter("SQ_WAVES_SAVED", 0, "executed"),  # No launch is interrupted for another.
+        Counter("SQ_WAVES_RESTORED", 0, "executed"),
     ]
     if launch.lanes != _WAVE:
         return rows

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from math import prod
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from cklang.clock.constants import ClockConstants
 from cklang.clock.hierarchy import retained
 from cklang.clock.kernel import LaunchDetail
-from cklang.clock.records import KINDS, RequestCounts, request_counts
+from cklang.clock.records import RequestCounts, request_counts
 from cklang.emulator.recording import SEGMENT_BYTES
 
 __all__ = ["L2_LINE", "BeyondL2", "CacheRequests", "cache_requests"]
@@ -65,13 +64,12 @@ def cache_requests(detail: LaunchDetail, constants: ClockConstants) -> CacheRequ
     if "l1_line_bytes" not in constants.numbers:
         return None
     line_bytes, capacity = constants.cycles("l1_line_bytes"), constants.cycles("l1_bytes")
-    kind_of_op = np.array([_kind(op) for op in detail.code.ops], np.uint8)
     heads, spec = detail.heads, detail.spec
     complete = line_bytes == L2_LINE and len(heads.ends) == prod(detail.launch.groups)
     counts = request_counts(
         detail.launch.waves,
         heads,
-        kind_of_op[detail.code.op_of[detail.sums.access_lines]],
+        detail.access_kinds,
         (line_bytes // SEGMENT_BYTES, capacity // line_bytes),
         np.arange(len(heads.ends)) % spec.chiplets if complete else None,
     )
@@ -91,10 +89,3 @@ def _beyond(counts: RequestCounts, l2_lines: float, line_bytes: int) -> BeyondL2
     )
     read = counts.new_read + counts.new_changed + dropped
     return BeyondL2(read, read + counts.new_written, line_bytes, counts.written)
-
-
-@cache
-def _kind(op: str) -> int:
-    if op.startswith("s_"):
-        return KINDS.index("scalar")
-    return KINDS.index("atomic" if "atomic" in op else "write" if "store" in op else "read")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import isnan, prod
 
 import numpy as np
 
@@ -312,24 +312,31 @@ class LaunchProfile:
     def _instructions(self) -> Iterator[InstructionProfile]:
         facts, listing = self.facts, self.detail.listing
         phases = phases_of(self.detail, facts.executed, facts.waves)
-        for line in np.flatnonzero(facts.executed):
-            at = int(line)
-            sampled, accesses = facts.sampled[at] or 1.0, facts.accesses[at] or 1.0
-            segments = facts.segments[at]
+        lines = np.flatnonzero(facts.executed)
+        sampled, accesses = (np.where(n == 0, 1.0, n) for n in (facts.sampled, facts.accesses))
+        held = np.where(facts.segments == 0, np.nan, 64 * facts.segments)
+        columns = (
+            facts.executed, facts.duration, facts.stall, facts.lanes / sampled,
+            facts.bytes / accesses, facts.bytes / held, facts.conflicts / sampled,
+        )  # fmt: skip
+        numbers = np.stack([column[lines] for column in columns], 1).tolist()
+        lost = self.detail.unit.lost[lines]
+        for at, row, reasons in zip(lines.tolist(), numbers, lost, strict=True):
+            hits, cycles, stall, lanes, moved, efficiency, conflicts = row
             yield InstructionProfile(
                 address=listing[at].address,
                 text=self.detail.texts[at],
                 place=self.places[at],
                 phase=phases[at],
                 stage=self.stage_of_line[at],
-                hits=int(facts.executed[at]),
-                cycles=int(facts.duration[at]),
-                stall=int(facts.stall[at]),
-                lost=_by_reason(self.detail.unit.lost[at]),
-                lanes=float(facts.lanes[at] / sampled),
-                bytes=float(facts.bytes[at] / accesses),
-                efficiency=float(facts.bytes[at] / (64 * segments)) if segments else None,
-                conflicts=float(facts.conflicts[at] / sampled),
+                hits=int(hits),
+                cycles=int(cycles),
+                stall=int(stall),
+                lost=_by_reason(reasons),
+                lanes=lanes,
+                bytes=moved,
+                efficiency=None if isnan(efficiency) else efficiency,
+                conflicts=conflicts,
             )
 
     @cached_property

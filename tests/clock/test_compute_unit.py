@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cklang.clock.access_costs import SCALE
 from cklang.clock.constants import constants_of
-from cklang.clock.hierarchy import SCALE
 from cklang.clock.instruction import Instruction
 from cklang.clock.waves import TimedWave, WaveStream, program, run
 

@@ -7,12 +7,14 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cklang.profiler.advice import advice_of
 from cklang.profiler.counters import absent
 from cklang.profiler.model import launch_profile
 from cklang.profiler.session import Profile
+from cklang.profiler.shared_caches import CacheMisses, instruction_misses, scalar_misses
 from tests.profiler.conftest import built, profiled
 from tests.support.shared_data import required
 
@@ -25,7 +27,12 @@ _SAME = (
     "SQ_INST_CYCLES_VMEM_RD", "SQ_INST_CYCLES_VMEM_WR", "SQ_ACTIVE_INST_FLAT",
     "TD_LOAD_WAVEFRONT_sum", "TD_STORE_WAVEFRONT_sum", "TD_ATOMIC_WAVEFRONT_sum",
     "TCP_TA_TCP_STATE_READ_sum", "SPI_CSN_NUM_THREADGROUPS", "SPI_CSN_WAVE",
-    "SQ_IFETCH", "SQC_ICACHE_REQ",
+    "SQ_IFETCH", "SQC_ICACHE_REQ", "SQC_ICACHE_HITS", "SQC_ICACHE_MISSES",
+    "SQC_ICACHE_MISSES_DUPLICATE", "SQC_DCACHE_MISSES", "SQC_DCACHE_MISSES_DUPLICATE",
+    "SQC_DCACHE_ATOMIC", "SQC_TC_INST_REQ", "SQC_TC_DATA_READ_REQ", "SQC_TC_DATA_ATOMIC_REQ",
+    "SQC_TC_REQ", "SQ_ACTIVE_INST_MISC", "SQ_INSTS_VALU_INT32", "SQ_INSTS_VALU_INT64",
+    "SQ_INSTS_VALU_CVT", "SQ_INSTS_VALU_MFMA_F16", "TCP_TCC_RW_READ_REQ_sum",
+    "TCP_TCC_RW_WRITE_REQ_sum", "SQ_WAVES_SAVED", "SQ_WAVES_RESTORED",
 )  # fmt: skip
 """Counters of the copy that do not depend on how a compiler computes an address."""
 
@@ -39,6 +46,12 @@ def test_a_copy_has_the_counters_of_the_gpu(
     (launch,) = copies[gpu].launches
     ours = {name: launch.counter(name) for name in _SAME}
     assert ours == {name: measured[name] for name in _SAME}
+    # The GPU's compiler loads once more. Both hit but for the first loads of each cache.
+    missed = [
+        counters["SQC_DCACHE_REQ"] - counters["SQC_DCACHE_HITS"]
+        for counters in (measured, {row.name: row.value for row in launch.counted})
+    ]
+    assert missed[0] == missed[1] > 0
 
 
 def test_counters_of_all_workgroups_and_of_some(copies: dict[str, Profile]) -> None:
@@ -64,7 +77,8 @@ def test_the_l2_of_a_copy_has_the_counters_of_the_gpu(copy_program: Path, tmp_pa
     rows = json.loads(required("silicon/copy_counters.json").read_text())
     measured = next(row["counters_median"] for row in rows if row["gpu"] == "MI300X")
     (launch,) = profiled(copy_program, tmp_path, "gfx942", workgroups=4096).launches
-    for name in ("TCC_HIT_sum", "TCC_EA0_WRREQ_sum"):
+    same = ("TCC_HIT_sum", "TCC_EA0_WRREQ_sum", "TCC_EA0_WRREQ_DRAM_sum", "TCC_BUBBLE_sum")
+    for name in same:
         assert launch.counter(name) == measured[name]
     # On the GPU the host, the scalar cache and translation make some 250 requests, too.
     for name in ("TCC_REQ_sum", "TCC_READ_sum", "TCC_MISS_sum", "TCC_EA0_RDREQ_sum"):
@@ -153,6 +167,41 @@ def test_power_limits_the_clock_of_a_launch_that_fills_the_gpu(
     assert small.under_load is None
     (other,) = copies["gfx90a"].launches
     assert other.under_load is None
+
+
+def test_code_that_does_not_fit_is_fetched_again(transpose: Profile) -> None:
+    (launch,) = transpose.launches
+    detail, executed = launch.detail, launch.facts.executed
+    assert launch.counter("SQC_ICACHE_MISSES") == 0
+    assert launch.counter("SQC_ICACHE_HITS") == launch.counter("SQC_ICACHE_REQ")
+    small = launch.constants.with_numbers({"instruction_cache_bytes": 64})
+    misses = instruction_misses(detail, small, executed)
+    lines = len(np.unique(detail.code.addresses[executed > 0] // 64))
+    # 64 workgroups have a cache each; some of the four waves of one come to a line at a time.
+    assert misses.misses >= 64 * lines
+    assert 0 < misses.duplicates <= 3 * misses.misses
+    assert misses.hits(launch.counter("SQC_ICACHE_REQ")) > 0
+    large = launch.constants.with_numbers({"instruction_cache_bytes": 64 * lines})
+    assert instruction_misses(detail, large, executed) == CacheMisses(0, 0, 0)
+
+
+def test_arguments_begin_with_a_line(
+    copies: dict[str, Profile], transpose: Profile, requests: Profile
+) -> None:
+    for profile in (*copies.values(), transpose, requests):
+        for launch in profile.recorded:
+            # The first access of each wave is to its arguments, in whose first 64 bytes all are.
+            assert all(wave.segments[0] % 2 == 0 for wave in launch.waves)
+
+
+def test_misses_of_scalar_loads_add_up(transpose: Profile) -> None:
+    (launch,) = transpose.launches
+    requests = launch.counter("SQC_DCACHE_REQ")
+    assert requests > 0
+    misses = scalar_misses(launch.detail, launch.constants, requests)
+    # Four waves a workgroup load two lines at most: one of arguments, and what follows.
+    assert 64 <= misses.misses <= misses.lines <= 128
+    assert misses.misses + misses.duplicates + misses.hits(requests) == requests
 
 
 def test_lanes_of_one_bank_conflict(transpose: Profile) -> None:

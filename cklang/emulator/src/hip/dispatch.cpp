@@ -44,14 +44,16 @@ constexpr HiddenValue kHidden[] = {
     {"hidden_private_base", [](const Launch&, u32) { return kPrivateAperture >> 32; }},
 };
 
-void fill_hidden(const Kernel& kernel, const Launch& launch, u32 dynamic_lds, std::vector<u8>& bytes) {
+constexpr u64 kArgumentsAligned = 128;  // as AMD's runtime aligns arguments: to a line of the caches
+
+void fill_hidden(const Kernel& kernel, const Launch& launch, u32 dynamic_lds, u8* kernarg, size_t bytes) {
   for (const KernelArgument& argument : kernel.arguments) {
     if (!hidden(argument)) continue;
     for (const HiddenValue& row : kHidden) {
       if (argument.kind != row.kind) continue;
       const u64 value = row.value(launch, dynamic_lds);
       const size_t end = argument.offset + argument.size;
-      if (end <= bytes.size()) std::memcpy(bytes.data() + argument.offset, &value, std::min<size_t>(argument.size, 8));
+      if (end <= bytes) std::memcpy(kernarg + argument.offset, &value, std::min<size_t>(argument.size, 8));
     }
   }
 }
@@ -208,12 +210,14 @@ hipError_t prepare_launch(Function& function, const LaunchShape& shape, const u8
   prepared = Ref<PreparedLaunch>::make(gpu, function.program);
   Launch& work = prepared->launch;
   if (const hipError_t error = fill_launch(function, shape, work); error != hipSuccess) return error;
-  std::vector<u8>& kernarg = prepared->kernarg;
-  kernarg.resize(std::max<size_t>(kernel.kernarg_bytes, explicit_bytes(kernel)) + 16);
-  if (explicit_bytes(kernel) != 0) std::memcpy(kernarg.data(), arguments, explicit_bytes(kernel));
-  fill_hidden(kernel, work, shape.dynamic_lds, kernarg);
-  work.kernarg = kernarg.data();
-  work.kernarg_bytes = kernarg.size();
+  const size_t bytes = std::max<size_t>(kernel.kernarg_bytes, explicit_bytes(kernel)) + 16;
+  prepared->memory.resize(bytes + kArgumentsAligned - 1);
+  u8* const begin = prepared->memory.data();
+  u8* const kernarg = prepared->kernarg = begin + (-reinterpret_cast<u64>(begin) & (kArgumentsAligned - 1));
+  if (explicit_bytes(kernel) != 0) std::memcpy(kernarg, arguments, explicit_bytes(kernel));
+  fill_hidden(kernel, work, shape.dynamic_lds, kernarg, bytes);
+  work.kernarg = kernarg;
+  work.kernarg_bytes = bytes;
   work.packet.kernarg = reinterpret_cast<u64>(work.kernarg);
   return hipSuccess;
 }
@@ -223,10 +227,10 @@ void run_prepared(PreparedLaunch& prepared) {
   Launch work = prepared.launch;
   const KernelArgument* calls = hostcall_argument(prepared.program->kernel());
   std::unique_ptr<Hostcall> hostcall;
-  if (calls != nullptr && calls->offset + 8 <= prepared.kernarg.size()) {
+  if (calls != nullptr && calls->offset + 8 <= work.kernarg_bytes) {
     hostcall = std::make_unique<Hostcall>();
     const u64 address = hostcall->address();
-    std::memcpy(prepared.kernarg.data() + calls->offset, &address, 8);
+    std::memcpy(prepared.kernarg + calls->offset, &address, 8);
     work.hostcall = hostcall.get();
   }
   if (!host_memory_reachable() && given_host_memory(work)) work.checks |= kCheckHost;

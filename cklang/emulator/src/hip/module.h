@@ -52,7 +52,8 @@ struct PreparedLaunch {
   PreparedLaunch(Device& gpu, Ref<Program> code) : device(gpu), program(code) {}
   Device& device;
   Ref<Program> program;
-  std::vector<u8> kernarg;
+  std::vector<u8> memory;  // that holds the arguments
+  u8* kernarg = nullptr;
   Launch launch;
 };
 

@@ -203,9 +203,6 @@ def test_nothing_accessed_costs_nothing() -> None:
     assert bytes_of(recorded([[]]), 128) == (0, 0)
 
 
-WAIT: Access = ("wait", ())
-
-
 def asked(
     groups: RecordedAccesses, count: int, together: int, queue: int = 30, lines: int = 8
 ) -> list[list[int]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from clock_products import hip_module, ok
+from hip_programs import hip_module, ok
 
 from cklang.emulator.recording import RecordedLaunch, timing
 

@@ -301,8 +301,8 @@ def bandwidth_rows(path: Path) -> list[str]:
             fitted = ", ".join(f"{name} {rate / unit:.0f}" for name, rate in rates.items())
             rows.append(f"| rates of {level} on {board}, bytes a cycle of a chiplet | {fitted} |")
         if shared := microbench(path, board, "read bandwidth, all CUs read the same buffer"):
-            held = [float(r["value"]) * 1e9 for r in shared if _HELD[0] <= _kib(r) <= _HELD[1]]
-            same = np.median(held) / unit
+            in_l2 = [float(r["value"]) * 1e9 for r in shared if _HELD[0] <= _kib(r) <= _HELD[1]]
+            same = np.median(in_l2) / unit
             rows.append(f"| L2 of {board}, where all read the same buffer, beside | {same:.0f} |")
         for kind, (_, written) in _STREAMS.items():
             size, rate = by_footprint(path, board, kind)

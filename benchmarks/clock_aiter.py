@@ -22,8 +22,9 @@ from pathlib import Path
 
 import numpy as np
 from aiter_binary import Binary, binaries
-from clock_products import Compared, hip_module, ok, print_table
+from clock_products import Compared, print_table
 from data.silicon import folder
+from hip_programs import hip_module, ok
 
 from cklang.arch import arch
 from cklang.clock.constants import constants_of

@@ -33,8 +33,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 from aiter_binary import Binary, binaries
-from clock_products import hip_module, ok
 from data.silicon import folder
+from hip_programs import hip_module, ok
 from upstream_attention import Shape, Unit
 
 import cklang as ck

@@ -30,9 +30,10 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
-from clock_products import Compared, hip_module, ok, print_table
+from clock_products import Compared, print_table
 from conv_choice import GPU, WARPS, WIDTHS, Measured, predicted
 from data.silicon import folder
+from hip_programs import hip_module, ok
 
 import cklang as ck
 from cklang.arch import arch

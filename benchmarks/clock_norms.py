@@ -63,7 +63,7 @@ class Point:
 
 def points(path: Path) -> list[Point]:
     """Return the points, in the order of the table."""
-    found: list[Point] = []
+    measured: list[Point] = []
     shortest: dict[tuple[str, int], float] = {}
     with (path / "kernel_times.csv").open(newline="") as file:
         for row in csv.DictReader(file):
@@ -71,13 +71,13 @@ def points(path: Path) -> list[Point]:
             newest = row["latest"] == "1"
             if op in _LAUNCHES and row["implementation"] == "HipKittens" and newest:
                 kind = _NORM if op == "layernorm" else _ROTARY
-                found.append(Point(kind, op, board, int(row["seqlen"]), us))
+                measured.append(Point(kind, op, board, int(row["seqlen"]), us))
             if op == "layernorm" and row["impl_detail"] == "torch.compile":
                 place = board, int(row["seqlen"])
                 shortest[place] = min(us, shortest.get(place, us))
                 if newest:
-                    found.append(Point(_NEWEST, op, *place, us))
-    return found + [Point(_SHORTEST, "layernorm", *place, us) for place, us in shortest.items()]
+                    measured.append(Point(_NEWEST, op, *place, us))
+    return measured + [Point(_SHORTEST, "layernorm", *place, us) for place, us in shortest.items()]
 
 
 def _dropped_norm(

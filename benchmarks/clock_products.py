@@ -35,9 +35,9 @@ import numpy as np
 import numpy.typing as npt
 import upstream_unit
 from data.silicon import folder
+from hip_programs import hip_module, ok
 
 import cklang as ck
-from cklang import emulator
 from cklang.arch import arch
 from cklang.clock.constants import constants_of
 from cklang.clock.kernel import launch_detail
@@ -280,22 +280,6 @@ class Unit:
         return None if refused else recording.launches[0]
 
 
-def hip_module() -> Any:
-    """Return the module of HIP's functions, of the emulated GPUs."""
-    emulator.load()
-    from hip import hip
-
-    return hip
-
-
-def ok(answer: Any) -> Any:
-    """Return the value that a HIP function gives."""
-    status, *values = answer
-    if status.value:
-        raise RuntimeError(status.name)
-    return values[0] if values else None
-
-
 def model_us(table: Table, kernel: Kernel, extents: Extents) -> float:
     """Return the µs by the cost model; not a number if cklang has no such kernel."""
     m, n, k = extents
@@ -460,10 +444,10 @@ def iteration_rows(compared: Compared, table: Table, known: dict[str, Kernel]) -
         tiles = np.array([-(-e[0] // m) * -(-e[1] // n) for e in compared.extents])
         rounds = -(-tiles // spec.compute_units)
         steps = np.array([-(-e[2] // k) for e in compared.extents])
-        held = np.array([each * (e[0] + e[1]) * e[2] for e in compared.extents])
+        operands = np.array([each * (e[0] + e[1]) * e[2] for e in compared.extents])
         for several in (False, True):
             of = (compared.kernel == name) & ((rounds > 1) == several)
-            of &= held <= spec.l2_bytes * spec.chiplets
+            of &= operands <= spec.l2_bytes * spec.chiplets
             if len(set(steps[of].tolist())) < _LEAST:
                 continue
             terms = np.column_stack([rounds[of], (rounds * steps)[of]])

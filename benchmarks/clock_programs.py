@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-import ctypes
+import struct
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -23,14 +23,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from data.silicon import folder
+from hip_programs import Programs, ok
 
-from cklang import emulator
 from cklang.arch import ArchSpec, arch
 from cklang.clock.constants import constants_of
 from cklang.clock.kernel import all_rounds, launch_detail
 from cklang.clock.waves import run_unit
 from cklang.emulator.recording import RecordedLaunch, timing
-from cklang.hipcc import driver
 
 _SOURCE = Path(__file__).parent / "hip" / "programs.hip"
 _BOARD = "MI300A"
@@ -147,44 +146,25 @@ def points(path: Path, names: list[str]) -> list[tuple[str, str, float, Launch]]
     return chosen
 
 
-class Module:
-    """The compiled programs on the emulated GPU."""
+class Recorder:
+    """The compiled programs on the emulated GPU, and memory for their operands."""
 
-    def __init__(self, folder: Path) -> None:
-        emulator.load()
-        from hip import hip
-
-        self._hip: Any = hip
-        bundle = folder / "programs.hipfb"
-        driver.build(["--genco", "--offload-arch=gfx942", str(_SOURCE), "-o", str(bundle)], print)
-        self._ok(self._hip.hipSetDevice(0))
-        self._module = self._ok(self._hip.hipModuleLoadData(bundle.read_bytes()))
-        self._memory = [int(self._ok(self._hip.hipMalloc(_MOST_BYTES))) for _ in range(4)]
-
-    @staticmethod
-    def _ok(answer: Any) -> Any:
-        status, *values = answer
-        if status.value:
-            raise RuntimeError(status.name)
-        return values[0] if values else None
+    def __init__(self, where: Path) -> None:
+        self._programs = Programs(_SOURCE, "gfx942", where)
+        self._hip = self._programs.hip
+        self._memory = [int(ok(self._hip.hipMalloc(_MOST_BYTES))) for _ in range(4)]
 
     def _write(self, address: int, words: npt.NDArray[np.int32]) -> None:
         kind = self._hip.hipMemcpyKind.hipMemcpyHostToDevice
-        self._ok(self._hip.hipMemcpy(address, words, words.nbytes, kind))
+        ok(self._hip.hipMemcpy(address, words, words.nbytes, kind))
 
     def record(self, name: str, launch: Launch) -> RecordedLaunch:
         """Run two workgroups of a launch, and return what they executed."""
         if name == "spmv_csr_scalar":
             self._write(self._memory[3], matrix(*launch.numbers))
-        function = self._ok(self._hip.hipModuleGetFunction(self._module, name.encode()))
-        packed = np.array([*self._memory, 0, 0], np.uint64)
-        packed.view(np.int32)[8:11] = launch.numbers
-        size = ctypes.c_size_t(44)
-        extra = (ctypes.c_void_p * 5)(1, packed.ctypes.data, 2, ctypes.addressof(size), 3)
-        shape = (*launch.groups, 1, *launch.block, 1, 0, None, None, extra)
+        arguments = struct.pack("=4Q3i", *self._memory, *launch.numbers)
         with timing(2, alone=True) as recording:
-            self._ok(self._hip.hipModuleLaunchKernel(function, *shape))
-            self._ok(self._hip.hipDeviceSynchronize())
+            self._programs.launch(name, (*launch.groups, 1), (*launch.block, 1), arguments)
         return recording.launches[0]
 
 
@@ -286,9 +266,9 @@ def compare(path: Path, names: list[str]) -> Compared:
     spec = arch("gfx942").on_board(_BOARD)
     rows, clock = points(path, names), []
     with tempfile.TemporaryDirectory() as name:
-        module = Module(Path(name))
+        recorder = Recorder(Path(name))
         for program, _, _, launch in rows:
-            recorded = module.record(program, launch)
+            recorded = recorder.record(program, launch)
             clock.append(clock_us(recorded, launch, spec))
     return Compared(
         np.array([row[0] for row in rows]),

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import argparse
 import csv
-import ctypes
 import re
+import struct
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,15 +24,13 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from clock_products import hip_module, ok
 from data.silicon import folder
+from hip_programs import Programs, ok
 
 from cklang.arch import ArchSpec, arch
 from cklang.clock.constants import ClockConstants, constants_of
 from cklang.clock.kernel import launch_detail
-from cklang.device.device import open_device
 from cklang.emulator.recording import RecordedLaunch, timing
-from cklang.hipcc import driver
 
 _SOURCE = Path(__file__).parent / "hip" / "stream.hip"
 _BOARDS = ("MI300A", "MI300X")
@@ -66,32 +64,17 @@ def streams(path: Path, gpu: str) -> list[Stream]:
     return [Stream(int(words[0]), int(words[2]), value * 1e9) for words, value in rows]
 
 
-class Module:
-    """The compiled kernel on the emulated GPU."""
-
-    def __init__(self, where: Path) -> None:
-        self._hip = hip_module()
-        bundle = where / "stream.hipfb"
-        driver.build(["--genco", "--offload-arch=gfx942", str(_SOURCE), "-o", str(bundle)], print)
-        ok(self._hip.hipSetDevice(open_device("emu:gfx942").index))
-        self._module = ok(self._hip.hipModuleLoadData(bundle.read_bytes()))
-
-    def record(self, stream: Stream, units: int) -> RecordedLaunch:
-        """Run one workgroup; return what it executed."""
-        groups = stream.groups * units
-        count = _READS * groups * stream.block
-        memory = int(ok(self._hip.hipMalloc(8 * count)))
-        function = ok(self._hip.hipModuleGetFunction(self._module, b"read"))
-        packed = np.array([memory, memory, count, 0], np.uint64)
-        size = ctypes.c_size_t(28)
-        extra = (ctypes.c_void_p * 5)(1, packed.ctypes.data, 2, ctypes.addressof(size), 3)
-        shape = (groups, 1, 1, stream.block, 1, 1, 0, None, None, extra)
-        with timing(1, alone=True) as recording:
-            ok(self._hip.hipModuleLaunchKernel(function, *shape))
-            ok(self._hip.hipDeviceSynchronize())
-        ok(self._hip.hipFree(memory))
-        (launch,) = recording.launches
-        return launch
+def record(programs: Programs, stream: Stream, units: int) -> RecordedLaunch:
+    """Run one workgroup; return what it executed."""
+    groups = stream.groups * units
+    count = _READS * groups * stream.block
+    memory = int(ok(programs.hip.hipMalloc(8 * count)))
+    arguments = struct.pack("=QQqi", memory, memory, count, 0)
+    with timing(1, alone=True) as recording:
+        programs.launch("read", (groups, 1, 1), (stream.block, 1, 1), arguments)
+    ok(programs.hip.hipFree(memory))
+    (launch,) = recording.launches
+    return launch
 
 
 def rate(launch: RecordedLaunch, spec: ArchSpec, constants: ClockConstants) -> float:
@@ -114,11 +97,11 @@ def main() -> None:
     queues = _QUEUES if options.fit else (constants_of("gfx942")["memory_queue"],)
     errors = {}
     with tempfile.TemporaryDirectory() as name:
-        module = Module(Path(name))
+        programs = Programs(_SOURCE, "gfx942", Path(name))
         for gpu in _BOARDS:
             spec, constants = arch("gfx942").on_board(gpu), constants_of("gfx942", gpu)
             points = streams(path, gpu)
-            launches = [module.record(each, spec.compute_units) for each in points]
+            launches = [record(programs, each, spec.compute_units) for each in points]
             errors[gpu] = np.array(
                 [_errors(launches, points, spec, constants, queue) for queue in queues]
             )

@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
-import ctypes
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from clock_products import hip_module, ok
+from hip_programs import Programs, ok
 
 from cklang.arch import arch
 from cklang.clock.constants import constants_of
 from cklang.clock.kernel import LaunchDetail, launch_detail
-from cklang.device.device import open_device
 from cklang.emulator.recording import timing
-from cklang.hipcc import driver
 
 GPU = "gfx950"
 WIDTH = 2048
@@ -52,11 +49,8 @@ class Module:
     """The compiled programs on the emulated GPU."""
 
     def __init__(self, where: Path) -> None:
-        self.hip = hip_module()
-        bundle = where / "norms.hipfb"
-        driver.build(["--genco", f"--offload-arch={GPU}", str(_SOURCE), "-o", str(bundle)], print)
-        ok(self.hip.hipSetDevice(open_device(f"emu:{GPU}").index))
-        self._module = ok(self.hip.hipModuleLoadData(bundle.read_bytes()))
+        self._programs = Programs(_SOURCE, GPU, where)
+        self.hip = self._programs.hip
 
     def run(self, launch: Launch, operands: list[int]) -> None:
         """Launch a program.
@@ -65,13 +59,8 @@ class Module:
             launch: The program and its shape.
             operands: Addresses.
         """
-        function = ok(self.hip.hipModuleGetFunction(self._module, launch.program.encode()))
-        packed = np.array(operands, np.uint64)
-        size = ctypes.c_size_t(packed.nbytes)
-        extra = (ctypes.c_void_p * 5)(1, packed.ctypes.data, 2, ctypes.addressof(size), 3)
-        shape = (*launch.groups, launch.block, 1, 1, 0, None, None, extra)
-        ok(self.hip.hipModuleLaunchKernel(function, *shape))
-        ok(self.hip.hipDeviceSynchronize())
+        arguments = struct.pack(f"={len(operands)}Q", *operands)
+        self._programs.launch(launch.program, launch.groups, (launch.block, 1, 1), arguments)
 
     def time(self, launch: Launch) -> LaunchDetail:
         """Time a launch, of which a few workgroups are executed."""

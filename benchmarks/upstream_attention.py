@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clock_products import hip_module, ok
+from hip_programs import hip_module, ok
 
 from cklang.clock.listing import listing_of
 from cklang.device.device import open_device

@@ -304,8 +304,8 @@ def launch_detail(
         footprint = launch.memory_bytes * prod(launch.groups) // recorded
     prog = _program_of(launch, code, constants, footprint)
     each = ceil(prod(launch.groups) / spec.compute_units)
-    held = launch.resident // arch(launch.gpu).compute_units
-    resident = min(each, max(1, held))
+    at_a_time = launch.resident // arch(launch.gpu).compute_units
+    resident = min(each, max(1, at_a_time))
     executed = executed_of(heads)
     unequal = differ(executed)
     rounds = max(_ROUNDS * resident, len(executed) if unequal else 0)

@@ -314,10 +314,10 @@ class LaunchProfile:
         phases = phases_of(self.detail, facts.executed, facts.waves)
         lines = np.flatnonzero(facts.executed)
         sampled, accesses = (np.where(n == 0, 1.0, n) for n in (facts.sampled, facts.accesses))
-        held = np.where(facts.segments == 0, np.nan, 64 * facts.segments)
+        fetched = np.where(facts.segments == 0, np.nan, 64 * facts.segments)
         columns = (
             facts.executed, facts.duration, facts.stall, facts.lanes / sampled,
-            facts.bytes / accesses, facts.bytes / held, facts.conflicts / sampled,
+            facts.bytes / accesses, facts.bytes / fetched, facts.conflicts / sampled,
         )  # fmt: skip
         numbers = np.stack([column[lines] for column in columns], 1).tolist()
         lost = self.detail.unit.lost[lines]

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
-from clock_products import ok
+from hip_programs import ok
 from norm_programs import WIDTH, Launch, Module, layer_norm, rotary
 
 pytestmark = pytest.mark.usefixtures("compiler")

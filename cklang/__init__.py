@@ -196,9 +196,7 @@ def _strategy(name: str) -> Strategy:
     return strategy
 
 
-STRATEGIES |= {
-    name.lower(): partial(_strategy, name) for name in ("Autotune", "Tuned", "Learned", "Tiered")
-}
+STRATEGIES |= {name.lower(): partial(_strategy, name) for name in ("Autotune", "Tuned", "Tiered")}
 
 
 def __dir__() -> list[str]:

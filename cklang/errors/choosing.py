@@ -132,18 +132,6 @@ TABLE: tuple[Rule, ...] = (
         "pictures are drawn by matplotlib, which is not installed",
         "pip install 'cklang[plot]'; tables and reports need nothing",
     ),
-    row(
-        "N011",
-        CkValueError,
-        "learned ranker {name}: {problem}",
-        "train it again (docs/tuning.md), or install cklang again",
-    ),
-    row(
-        "N012",
-        CkUnsupportedError,
-        "the learned ranker needs LightGBM, which is not installed",
-        "pip install 'cklang[tune]', or take another strategy: heuristic needs nothing",
-    ),
     # G: groups of calls
     row(
         "G001",

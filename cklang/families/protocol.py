@@ -496,16 +496,6 @@ class Family(Generic[S, A, P]):
         """Return among how many workgroups a variant shares its sums, if that is a variant."""
         return 1
 
-    def preference(self, cost: Any, problem: P) -> Times | None:
-        """Return how much a learned ranker prefers each kernel of a cost model; most is best.
-
-        None where nothing was learned.
-
-        Raises:
-            CkUnsupportedError: N012, LightGBM is not installed.
-        """
-        return None
-
     def operands(self, problem: P, key: Key[S, A], functions: Functions) -> Operands:
         """Return memory and launches with which a kernel is timed by itself."""
         raise NotImplementedError

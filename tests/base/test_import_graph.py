@@ -58,7 +58,6 @@ START_UP: Table = {
     "cklang.families.conv.problem": ("cklang.frontend.ops.convolution",),
     "cklang.families.gemm.family": (
         "cklang.families.gemm.launch_operands",
-        "cklang.families.gemm.learned",
         "cklang.families.gemm.sampled_rows",
         "cklang.families.gemm.spelling",
     ),
@@ -204,7 +203,6 @@ START_UP: Table = {
 OPTIONAL: Table = {
     "cklang.build.dask_executor": ("distributed",),
     "cklang.cli.plot": ("matplotlib",),
-    "cklang.families.gemm.learned": ("lightgbm",),
     "cklang.testing.trial": ("torch",),
     "cklang.triton.driver": ("torch", "triton"),
 }

@@ -397,14 +397,6 @@ class Gemm(ProductFamily[Problem]):
 
         return launch_operands_of(kernel, problem, values)
 
-    def preference(self, cost: ProductCost, problem: Problem) -> Times | None:
-        """Return how much each kernel is preferred by what was learned of published winners."""
-        from cklang.families.gemm.learned import learned
-
-        ranker = cost.ranker
-        own = learned(ranker.model.spec, problem.signature)
-        return None if own is None else ranker.of_keys(own.logits(ranker.model, problem))
-
     def launches(self, kernel: FusedGemm, problem: Problem) -> Iterator[tuple[FusedGemm, Problem]]:
         """Yield the products that a product is cut into."""
         for own, part, _ in launches_of(kernel, problem):

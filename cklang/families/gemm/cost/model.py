@@ -268,12 +268,8 @@ class Ranker:
 
     def times_of(self, problem: Extents) -> Floats:
         """Return the predicted time of each candidate in µs, shape [keys]."""
-        return self.of_keys(self.model.times_of(problem))
-
-    def of_keys(self, of_rows: Floats) -> Floats:
-        """Return what each key has of values that rows of the model have."""
-        values: Floats = of_rows[self._row_of]
-        return values
+        times: Floats = self.model.times_of(problem)[self._row_of]
+        return times
 
     def rank(self, problem: Extents) -> tuple[Ranked, ...]:
         """Return all candidates, the quickest first; equal times keep the order of the keys."""

@@ -76,7 +76,7 @@ class Array:
     prepared: Arrangement | None = None
     """The order of a prepared weight, which strides do not tell."""
     k_axis: int = 0
-    """Of a prepared weight: the axis that a product sums over."""
+    """For a prepared weight: the axis that a product sums over."""
 
     @property
     def extent(self) -> tuple[int, int]:

@@ -55,7 +55,7 @@ _PROPERTIES_BYTES, _TARGET_AT = 4096, 1160
 _HOST_TO_DEVICE, _DEVICE_TO_HOST = "hipMemcpyHostToDevice", "hipMemcpyDeviceToHost"
 
 PAST_LAUNCHES = 8
-"""Of how many launches an emulated device remembers what they took."""
+"""How many launches' times an emulated device remembers."""
 
 _mode: str | None = None
 _mode_lock = forks.lock()

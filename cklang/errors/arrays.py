@@ -59,7 +59,7 @@ TABLE: tuple[Rule, ...] = (
         "{name}={value!r} does not fit {dtype}: {problem}",
         "pass a number that {dtype} holds, or declare another dtype",
     ),
-    row("A010", CkTypeError, "{op}() misses {missing}", "its parameters: {names}"),
+    row("A010", CkTypeError, "{op}() is missing {missing}", "its parameters: {names}"),
     row("A011", CkTypeError, "{op}() {problem}", "{advice}its parameters: {names}"),
     row("A012", CkTypeError, "{op}() got {name!r} twice, by position and by name", "pass it once"),
     row(
@@ -231,7 +231,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "A053",
         CkTypeError,
-        "{name} has dtype {dtype}, of which NumPy holds one in a byte and kernels read two",
+        "{name} has dtype {dtype}, NumPy stores one element per byte, kernels expect two",
         "pass ck.pack({name}), made once for many calls",
     ),
     row(
@@ -377,7 +377,7 @@ TABLE: tuple[Rule, ...] = (
         "A066",
         CkValueError,
         "{name} is missing: cos and sin are given together or not at all",
-        "pass both tables, or neither if nothing is to be turned",
+        "pass both tables, or neither if no rotary embedding is applied",
     ),
     row(
         "A067",

@@ -294,7 +294,7 @@ class Family(Generic[S, A, P]):
     # --- variants of a problem: ways of computing it that have signatures of their own
 
     gain: ClassVar[float] = 1.0
-    """Part of the time of the first variant that another one may take at most."""
+    """A variant must take at most this fraction of the first one's time."""
 
     def variants(self, problem: P, splits: int | None) -> tuple[P, ...]:
         """Return the variants that are worth comparing, the plain one first.

@@ -75,7 +75,7 @@ class CallMemory:
     """How the values of a call lie in memory."""
 
     layouts: Mapping[str, TensorLayout]
-    """Of each argument, temporary, result and view, by name."""
+    """The layout of each argument, temporary, result and view, by name."""
     views: Mapping[str, MemoryView]
     """Where those lie that have no memory of their own."""
 

@@ -26,7 +26,7 @@ from cklang.selection.strategy import Heuristic
 __all__ = ["GAIN", "LEAST", "options_of", "quickest_plan"]
 
 GAIN = 0.95
-"""Part of the time of the present plan that another one may take at most: models err by that."""
+"""Another plan must take at most this fraction of the present one's time: models err by that."""
 
 LEAST = 4.0
 """Microseconds that it must save besides, about two launches: calls that take little more than
@@ -73,7 +73,7 @@ def quickest_plan(
     try:
         time = _time(plan, binding, spec, request)
     except CkError:
-        return plan  # who selects its kernels says what is wrong
+        return plan  # selection reports the error
     taken: tuple[Alternative, ...] = ()
     notes: list[str] = []
     for option in options:

@@ -65,15 +65,15 @@ class Layout(Enum):
     PREPARED = "p"
     """Neither: B stands in the order in which the lanes of a warp take it."""
     LOG_SUMS = "l"
-    """Of E, which is not stored: in rows, the log-sum-exp of each block of columns."""
+    """E is not stored; its rows hold the log-sum-exp of each block of columns."""
     SUMS = "s"
     """The same with the sum of each block."""
     MAXIMA = "m"
     """The same with its largest element."""
     WRITTEN = "w"
-    """Of E: rows are written to those of a table at indices."""
+    """Rows of E are written to those of a table at indices."""
     ADDED = "a"
-    """Of E: rows are added to those of a table at indices, in any order."""
+    """Rows of E are added to those of a table at indices, in any order."""
 
     @property
     def of_blocks(self) -> bool:

@@ -31,7 +31,7 @@ class KindRow:
     specials: tuple[ConvSpecial, ...] = (ConvSpecial.DEFAULT,)
     title: str = ""
     direction: str = ""
-    """Of a convolution."""
+    """The direction of a convolution."""
 
 
 def _conv(direction: str, title: str, layouts: str, **more: object) -> KindRow:

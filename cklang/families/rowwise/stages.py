@@ -59,7 +59,7 @@ class Stages:
 
     functions: Functions
     reductions: tuple[tuple[Reduction, ...], ...]
-    """Of each stage."""
+    """The reductions of each stage."""
     integers: tuple[int, ...]
     """Those that join i32 and not f32, counted through all stages."""
     kept: int

@@ -103,7 +103,7 @@ class Estimate:
     padded_flops: float
     """The same with all tiles full: what the matrix instructions do."""
     waves: int
-    """Of all workgroups."""
+    """Waves of all workgroups."""
     bytes_loaded: float
     """A and B as the workgroups ask for them, tile by tile, before any cache; no padding."""
     bytes_least: float
@@ -245,9 +245,9 @@ class Ranker:
     spec: ArchSpec | None = None
     resources: Mapping[GemmKey, Resources] = field(default_factory=dict)
     model: CostModel = field(init=False)
-    """Of the distinct rows: kernels that differ in no trait are priced once."""
+    """The model of the distinct rows: kernels that differ in no trait are priced once."""
     _row_of: npt.NDArray[np.intp] = field(init=False)
-    """Of each key."""
+    """The row of each key."""
     _merged: tuple[int, ...] = field(init=False)
     _chosen: dict[object, int] = field(init=False, default_factory=dict)
 

@@ -77,13 +77,19 @@ class Builder:
         *,
         shape: Shape | None = None,
         span: Span | None = None,
+        origins: tuple[str, ...] = (),
     ) -> Value:
         """Append ``op`` with its attributes in a mapping; otherwise as :meth:`append`."""
         types = [operand.type for operand in operands]
         result = Value(name=self._name(), type=infer(op, types, attrs, shape=shape, at=span))
         self._body.append(
             Operation(
-                op=op, operands=tuple(operands), attrs=make_attrs(**attrs), result=result, span=span
+                op=op,
+                operands=tuple(operands),
+                attrs=make_attrs(**attrs),
+                result=result,
+                span=span,
+                origins=origins,
             )
         )
         return result

@@ -63,8 +63,7 @@ def outline(
         cuts: Whether each reduction is stored for what follows it.
     """
     others = {op: maker for op, maker in makers.items() if op != OUTLINED}
-    opaque = [op for op, maker in others.items() if maker.opaque]
-    flow = Flow(function, anchors=others, opaque=opaque)
+    flow = Flow(function, others)
     left = _conflicts(flow)
     cut = {node for node in flow.graph if cuts and is_reduction(flow.operation(node))}
     stored: frozenset[int] = frozenset()
@@ -200,7 +199,7 @@ class _Demand:
             is_strict = flow.value(colour).name in self._strict
             reads = self._read_for(node, colour, is_strict)
             is_bool = flow.value(node).type.dtype == bool_
-            if is_bool or len(reads) > maker.most_reads or not maker.stores(flow, node):
+            if is_bool or len(reads) > maker.most_reads or not maker.can_store(flow, node):
                 refused.add(node)
         return frozenset(refused)
 

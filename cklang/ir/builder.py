@@ -40,6 +40,10 @@ class Builder:
         """The values so far, in order: the parameters, then the results of operations."""
         return (*self._params, *(operation.result for operation in self._body))
 
+    def is_param(self, value: Value) -> bool:
+        """Tell whether a value is a parameter."""
+        return value in self._params
+
     def param(self, name: str, tensor: TensorType) -> Value:
         """Add a parameter."""
         value = Value(name=name, type=tensor)

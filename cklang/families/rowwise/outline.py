@@ -507,15 +507,17 @@ def _shares(flow: Flow, a: _Part, b: _Part) -> bool:
     if a.space.row != b.space.row:
         # A pointwise value lies in the space of reduced ones axis by axis.
         pointwise = a if not a.space.row else b
-        return not pointwise.space.row and _is_shared(pointwise, b if pointwise is a else a)
-    return bool(set(a.reductions(flow)) & set(b.reductions(flow))) or _is_shared(a, b)
+        return not pointwise.space.row and _is_shared(flow, pointwise, b if pointwise is a else a)
+    return bool(set(a.reductions(flow)) & set(b.reductions(flow))) or _is_shared(flow, a, b)
 
 
-def _is_shared(early: _Part, late: _Part) -> bool:
-    """Tell whether one output is on the way to another, or both read the same tensor."""
+def _is_shared(flow: Flow, early: _Part, late: _Part) -> bool:
+    """Tell whether one output is on the way to another, or both read the same tensor, or none."""
     here = Occurrence(early.node, identity(len(early.axes)))
     if not early.space.row and here in late.uses:
         return True
+    if all(flow.kind(use.node) is Kind.EXTENT for use in early.leaves | late.leaves):
+        return True  # indices of which a launch costs more than the work
     # Reading a vector twice costs nothing.
     return any(None not in use.axes for use in early.leaves & late.leaves)
 

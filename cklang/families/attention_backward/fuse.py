@@ -137,6 +137,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedAttentionGrad | None:
         lse=lse.value,
     )
     outs = tuple(_out(flow, twins, root) for root in roots)
+    colours = {flow.colour(root) for root in roots}
     is_square = any(out.side == _DS for out in outs)
     bias = _bias(kernel) if is_square else None
     derivative = None if bias is not None else _derivative(walk.anchor, is_square)
@@ -149,7 +150,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedAttentionGrad | None:
     )
     return FusedAttentionGrad(
         name=flow.function.name,
-        anchors=tuple(flow.value(node).name for node in sorted(set(map(flow.colour, roots)))),
+        anchors=tuple(flow.value(node).name for node in twins if node in colours),
         forward=kernel,
         grad=_with_heads(grad),
         inner=inner,

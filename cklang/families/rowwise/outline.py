@@ -228,7 +228,8 @@ class _Demand:
         if node in self._stored or flow.is_input(node):
             return
         self._stored.add(node)
-        if node in self._tables and flow.kind(node) is Kind.SHAPE:
+        is_view = node in self._tables and flow.kind(node) is Kind.SHAPE
+        if is_view and flow.value(node) not in flow.function.results:
             # Readers take its axes in any order.
             self.store(flow.operands(node)[0])
             return

@@ -17,11 +17,18 @@ def _axis(step: Step) -> int:
 
 
 def _take(step: Step) -> Gradients:
-    """Add each row's gradient to the row of the table that it was read from."""
+    """Add each row's gradient to the row of the table that it was read from.
+
+    A computed index is limited to the axis as a row is read, but outside of it no row is added.
+    """
     table, indices = step.operation.operands
+    places = step.emitter.term(indices)
+    if not step.emitter.builder.is_param(indices):
+        extent = step.emitter.extent(table, _axis(step)).broadcast(places.shape, ())
+        places = places.call("maximum", 0).call("minimum", extent - 1)
     value = step.emitter.append(
         "scatter_add",
-        indices,
+        places.value,
         step.gradient.value,
         shape=table.type.shape,
         axis=_axis(step),

@@ -184,10 +184,12 @@ def plan_of(function: Function) -> Plan:
 
 def _joined(plan: Plan) -> Plan:
     """Return a plan in which kernels do what they can of the work of those behind them."""
+    from cklang.fusion.completeness import expect_complete
+
     families = {kernel.family for kernel in plan.kernels}
     for name, row in ROWS.items():
         if families.issuperset((name, row.takes_in)):
-            plan = FAMILIES[name].joined(plan)
+            plan = expect_complete(FAMILIES[name].joined(plan))
     return plan
 
 

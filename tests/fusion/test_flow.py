@@ -39,7 +39,7 @@ func @chain(%x: f16[M, M], %w: f16[M, M], %row: f32[M]) -> f32[M, M] {
 
 
 def flow_of(function: Function) -> Flow:
-    return Flow(function, anchors=MAKERS)
+    return Flow(function, MAKERS)
 
 
 def ids(flow: Flow, names: str) -> list[int]:

@@ -251,7 +251,7 @@ def test_an_anchor_is_computed_twice_when_one_result_cannot_serve() -> None:
         "%t: f32[M, M] = transpose(%e) {perm = [1, 0]} %r: f32[M, M] = add(%e, %t)",
         "f32[M, M]",
     )
-    assert [kernel.anchor for kernel in product_kernels(fusion_plan)] == ["g", "g"]
+    assert [kernel.anchors for kernel in product_kernels(fusion_plan)] == [("g",)] * 2
     assert reads(fusion_plan) == ["%e[n, m]"]
     assert "recompute" in rules(fusion_plan)
 

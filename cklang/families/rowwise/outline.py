@@ -63,8 +63,7 @@ def outline(
         cuts: Whether each reduction is stored for what follows it.
     """
     others = {op: maker for op, maker in makers.items() if op != OUTLINED}
-    opaque = [op for op, maker in others.items() if maker.opaque]
-    flow = Flow(function, anchors=others, opaque=opaque)
+    flow = Flow(function, others)
     left = _conflicts(flow)
     cut = {node for node in flow.graph if cuts and is_reduction(flow.operation(node))}
     stored: frozenset[int] = frozenset()
@@ -200,7 +199,7 @@ class _Demand:
             is_strict = flow.value(colour).name in self._strict
             reads = self._read_for(node, colour, is_strict)
             is_bool = flow.value(node).type.dtype == bool_
-            if is_bool or len(reads) > maker.most_reads or not maker.stores(flow, node):
+            if is_bool or len(reads) > maker.most_reads or not maker.can_store(flow, node):
                 refused.add(node)
         return frozenset(refused)
 
@@ -229,7 +228,8 @@ class _Demand:
         if node in self._stored or flow.is_input(node):
             return
         self._stored.add(node)
-        if node in self._tables and flow.kind(node) is Kind.SHAPE:
+        is_view = node in self._tables and flow.kind(node) is Kind.SHAPE
+        if is_view and flow.value(node) not in flow.function.results:
             # Readers take its axes in any order.
             self.store(flow.operands(node)[0])
             return
@@ -508,15 +508,17 @@ def _shares(flow: Flow, a: _Part, b: _Part) -> bool:
     if a.space.row != b.space.row:
         # A pointwise value lies in the space of reduced ones axis by axis.
         pointwise = a if not a.space.row else b
-        return not pointwise.space.row and _is_shared(pointwise, b if pointwise is a else a)
-    return bool(set(a.reductions(flow)) & set(b.reductions(flow))) or _is_shared(a, b)
+        return not pointwise.space.row and _is_shared(flow, pointwise, b if pointwise is a else a)
+    return bool(set(a.reductions(flow)) & set(b.reductions(flow))) or _is_shared(flow, a, b)
 
 
-def _is_shared(early: _Part, late: _Part) -> bool:
-    """Tell whether one output is on the way to another, or both read the same tensor."""
+def _is_shared(flow: Flow, early: _Part, late: _Part) -> bool:
+    """Tell whether one output is on the way to another, or both read the same tensor, or none."""
     here = Occurrence(early.node, identity(len(early.axes)))
     if not early.space.row and here in late.uses:
         return True
+    if all(flow.kind(use.node) is Kind.EXTENT for use in early.leaves | late.leaves):
+        return True  # indices of which a launch costs more than the work
     # Reading a vector twice costs nothing.
     return any(None not in use.axes for use in early.leaves & late.leaves)
 

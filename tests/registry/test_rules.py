@@ -20,7 +20,7 @@ from cklang.families.gemm.rules.resources import shuffled_bytes, staged_bytes
 from cklang.selection.diagnose import advise, fix
 from cklang.selection.rules import violations
 from cklang.selection.space import enumerate_legal, legal_values, pattern
-from cklang.types import bf16, f16, f32
+from cklang.types import DType, bf8, bf16, f16, f32, fp8, fp8_fnuz
 from tests.support.algorithms import BASE, narrow
 from tests.support.gemm_keys import shape, signature
 from tests.support.typed import instance
@@ -63,6 +63,56 @@ def test_the_base_is_legal_everywhere() -> None:
 )
 def test_each_rule_objects(changes: dict[str, Any], rule: str) -> None:
     assert rule in rejected(replace(BASE, **changes))
+
+
+C = {"transpose_c": True}
+DEEP_8 = {"tile": (128, 128, 128)}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "layouts", "warp_tile", "changes", "rule"),
+    [
+        ("gfx90a", f32, "rcr", (16, 16, 4), C, "transposed-tile"),
+        ("gfx942", f16, "rcr", (64, 4, 16), C, "transposed-tile"),
+        ("gfx950", bf16, "rcr", (4, 64, 16), C, "transposed-tile"),
+        ("gfx942", fp8_fnuz, "rcr", (32, 32, 32), C, "transposed-tile"),
+        ("gfx950", fp8, "ccr", (32, 32, 32), {}, "transposing-loads"),
+        ("gfx950", bf8, "rrr", (16, 16, 64), {}, "transposing-loads"),
+        ("gfx950", fp8, "ccr", (16, 16, 128), DEEP_8 | C, "transposing-loads"),
+        ("gfx950", f16, "ccr", (64, 4, 16), {}, "transposing-loads"),
+        ("gfx950", f32, "rcr", (16, 16, 4), {}, None),
+        ("gfx90a", f32, "rcr", (16, 16, 16), C, None),
+        ("gfx950", fp8, "rcr", (32, 32, 32), {}, None),
+        ("gfx950", fp8, "ccr", (16, 16, 128), DEEP_8, None),
+        ("gfx942", fp8_fnuz, "ccr", (32, 32, 32), {}, None),
+        ("gfx950", f32, "ccr", (16, 16, 4), {}, None),
+        ("gfx950", f16, "ccr", (32, 32, 16), C, None),
+        ("gfx1201", f16, "ccr", (16, 16, 16), C, None),
+    ],
+)
+def test_a_warp_tile_has_the_forms_that_the_dispatcher_has(
+    gpu: str,
+    dtype: DType,
+    layouts: str,
+    warp_tile: tuple[int, int, int],
+    changes: dict[str, Any],
+    rule: str | None,
+) -> None:
+    """Those with a rule do not compile: ``WarpGemmDispatcher`` is not defined."""
+    form = narrow(warp_tile=warp_tile, warps=(2, 2, 1), tile=(128, 128, 64))
+    refused = rejected(replace(form, **changes), gpu, dtype, layouts=layouts)
+    assert refused & {"transposed-tile", "transposing-loads", "warp-tile"} == {rule} - {None}
+
+
+@pytest.mark.parametrize(("dtype", "bytes_"), [(f32, 4), (f16, 2), (fp8, 1)])
+def test_memory_is_loaded_into_lds_by_4_or_16_bytes(dtype: DType, bytes_: int) -> None:
+    """The others are a static assertion of CK Tile's ``amd_async_buffer_load``."""
+    form = narrow(tile=(128, 128, 64), pipeline=Pipeline.COMP_ASYNC, double_buffer=True)
+    for width in (1, 2, 4, 8, 16):
+        widths = {"vector_a": max(1, 16 // bytes_), "vector_b": max(1, width // bytes_)}
+        moved = widths["vector_b"] * bytes_
+        refused = rejected(replace(form, **widths), "gfx950", dtype)
+        assert ("async-loads" in refused) == (moved not in (4, 16))
 
 
 def test_a_wave_is_not_split_between_wave_groups() -> None:

@@ -22,9 +22,6 @@ from cklang.widths import ACCESS_BYTES
 
 __all__ = ["access_pattern"]
 
-_TRANSPOSING = "cdna4"
-"""The family of GPUs whose loads from LDS transpose."""
-
 
 @RULES.algorithm(
     "pipeline", "CK Tile's pipelines do not all work on every GPU", reads=("pipeline",)
@@ -340,7 +337,7 @@ def _shuffle(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     reads=("tile", "warps", "vector_a", "vector_b"),
 )
 def _int8_store(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
-    if spec.family != _TRANSPOSING or s.dtype_a != i8:
+    if not spec.lds_transposed_bytes or s.dtype_a != i8:
         return None
     m, n, k = a.tile
     threads = resources.warps_of(a) * spec.wave_size // a.num_wave_groups

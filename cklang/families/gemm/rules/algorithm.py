@@ -327,7 +327,7 @@ def _load_a(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
 @RULES.algorithm("load-b", _LOADS, reads=("tile", "warps", "vector_b"))
 def _load_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     tile = tile_of_b(a, s, spec)
-    return tile and tile.refusal(spec)
+    return tile.refusal(spec) if tile else None
 
 
 @RULES.algorithm("store-e", _LOADS, reads=("tile", "warps", "warp_tile", "epilogue", "vector_e"))

@@ -38,7 +38,7 @@ from cklang.families.gemm.memory_order import collapsible_order, summable_order
 from cklang.families.gemm.pairs import Apart, apart, pair_of, widened
 from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.problem import Problem
-from cklang.families.gemm.rules import RULES, algorithm, batch
+from cklang.families.gemm.rules import RULES, algorithm, batch, forms, loads
 from cklang.families.gemm.rules import problem as problem_rules
 from cklang.families.gemm.scattering import scatter_obstacle, scattered_launches, with_scatters
 from cklang.families.gemm.space import GRID
@@ -74,7 +74,7 @@ __all__ = ["GEMM", "Gemm", "ProductCost", "ProductFamily", "small_bytes"]
 P = TypeVar("P")
 
 # Importing them fills the rule set; rules about algorithms are asked first.
-_RULES_OF = (algorithm, problem_rules, batch)
+_RULES_OF = (algorithm, problem_rules, batch, forms, loads)
 
 _SMALL = 0x3C
 """A byte that makes a small number in every floating format, so that nothing is infinite."""

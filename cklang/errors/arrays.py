@@ -499,4 +499,11 @@ TABLE: tuple[Rule, ...] = (
         'option saved={got!r} of torch.compile(..., backend="cklang") is none of {known}',
         'write options={{"saved": "auto"}} for what is predicted quicker',
     ),
+    row(
+        "A151",
+        CkValueError,
+        "torch is to trace a call of {op}, which has {got} arguments: its dispatcher takes {most}",
+        "call the op outside of what torch traces or transforms, or join arguments of one shape: "
+        "ck.stack reads them from one tensor, x[0], x[1], ...",
+    ),
 )

@@ -21,6 +21,7 @@ from cklang.ir.nodes import Attr, Value
 from cklang.ir.ops import OPS
 from cklang.ir.rules import DTypeRule
 from cklang.ir.views import APART
+from cklang.source import Span
 from cklang.types import (
     DTYPES,
     Dim,
@@ -45,6 +46,7 @@ __all__ = [
     "cast",
     "common_shape",
     "constant_number",
+    "first_float",
     "is_float",
     "materialise",
     "matrix_transpose",
@@ -59,6 +61,7 @@ _WIDER = {f16: f32, bf16: f32, i8: i32} | {d: f32 for d in DTYPES.values() if d.
 _FLOAT_MAX = float.fromhex("0x1.fffffep127")
 # The Python types whose constants go with a dtype, and the finite values that it holds.
 _CONSTANTS = {f32: (int, float), i32: (int,), bool_: (bool,)}
+_OF_PYTHON = {int: i32, bool: bool_}
 _RANGES = {f32: (-_FLOAT_MAX, _FLOAT_MAX), i32: (-I32_MAX - 1, I32_MAX), bool_: (0, 1)}
 
 
@@ -141,6 +144,30 @@ def is_float(item: Item) -> bool:
     return item.dtype == f32 if isinstance(item, Tensor) else isinstance(item, float)
 
 
+def first_float(scope: Scope, tensor: Tensor) -> Span | None:
+    """Return the place where what ``tensor`` is computed from first is a float.
+
+    None: it is a parameter, or no float.
+    """
+    operations = {operation.result: operation for operation in scope.unit.builder.body}
+    place, value = None, tensor.value
+    while value.type.dtype == f32 and value in operations:
+        operation = operations[value]
+        place = operation.span
+        # A constant and an integer that is cast follow the float that they meet.
+        floats = (
+            operand
+            for operand in operation.operands
+            if operand.type.dtype == f32
+            and operand in operations
+            and operations[operand].op not in ("constant", "cast")
+        )
+        value = next(floats, value)
+        if value is operation.result:
+            break
+    return place
+
+
 def _as_float(scope: Scope, node: Located, item: Item) -> Item:
     if isinstance(item, Tensor) and item.dtype == i32:
         return _cast(scope, node, item, f32)
@@ -170,7 +197,8 @@ def _constant_dtypes(rule: DTypeRule, items: Sequence[Item]) -> list[DType]:
 
 def _peer_dtypes(items: Sequence[Item]) -> list[DType]:
     dtypes = {item.dtype for item in items if isinstance(item, Tensor)}
-    # Constants follow the tensors they meet; among themselves they are floats.
+    # Constants follow the tensors they meet; among themselves they are what they are in NumPy.
+    dtypes = dtypes or {_OF_PYTHON.get(type(item), f32) for item in items}
     dtype = dtypes.pop() if len(dtypes) == 1 else f32
     return [dtype] * len(items)
 

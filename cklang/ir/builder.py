@@ -36,6 +36,11 @@ class Builder:
         self._next = 0
 
     @property
+    def body(self) -> tuple[Operation, ...]:
+        """The operations that were appended, in order."""
+        return tuple(self._body)
+
+    @property
     def values(self) -> tuple[Value, ...]:
         """The values so far, in order: the parameters, then the results of operations."""
         return (*self._params, *(operation.result for operation in self._body))

@@ -17,6 +17,7 @@ from cklang.frontend.intrinsics import Form
 from cklang.frontend.ops.convolution import TRANSPOSE
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.reductions import REDUCTIONS
+from cklang.reference.evaluate import evaluate
 
 OPERATORS = {"add", "sub", "mul", "div", "lt", "le", "gt", "ge", "eq", "ne"}
 OPERATORS |= {"floor_divide", "mod", "left_shift", "right_shift", "logical_xor"}
@@ -85,3 +86,39 @@ def test_a_function_shows_its_signature():
     assert repr(functions.elu) == "ck.elu(x, alpha=1.0)"
     assert str(inspect.signature(functions.elu)) == "(x, alpha=1.0)"
     assert functions.elu.__name__ == "elu"
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ("16, 0", "i32"),
+        ("16, 0.5", "f32"),
+        ("16.0, 0", "f32"),
+        ("True, False", "bool"),
+        ("i, 0", "i32"),
+    ],
+)
+def test_constants_among_themselves_are_what_they_are_in_numpy(specialised, values, dtype):
+    result = "ck.bool_" if dtype == "bool" else f"ck.{dtype}"
+    text = (
+        f"M = ck.dims('M')[0]\n@ck.op\ndef f(x: ck.f32[M], i: ck.i32[M]) -> {result}[M]:\n"
+        f"    return ck.where(x > 0, {values})\n"
+    )
+    (function,) = specialised(text, "constants")
+    (choice,) = (operation for operation in function.body if operation.op == "where")
+    assert str(choice.result.type.dtype) == dtype
+    x, i = np.array([-1.0, 2.0], np.float32), np.array([5, 6], np.int32)
+    want = np.where(x > 0, *eval(f"({values})"))
+    (got,) = evaluate(function, [x, i])
+    np.testing.assert_array_equal(got, want)
+    assert got.dtype.kind == want.dtype.kind
+
+
+def test_a_choice_of_integers_is_an_index(specialised):
+    text = (
+        "M, N = ck.dims('M N')\n@ck.op\ndef f(x: ck.f32[M], t: ck.f32[N]) -> ck.f32[M]:\n"
+        "    return t[ck.where(x > 0, 2, 0)]\n"
+    )
+    (function,) = specialised(text, "index")
+    (got,) = evaluate(function, [np.float32([1, -1]), np.float32([3, 4, 5])])
+    np.testing.assert_array_equal(got, [5, 3])

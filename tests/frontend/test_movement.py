@@ -272,6 +272,41 @@ def test_joins_splits_and_shapes_are_numpys(axis: int, parts: int, stacks: bool)
     np.testing.assert_array_equal(flattened, want.T.reshape(-1))
 
 
+JOINS_OF_FORMULAS = {
+    "rolled": (
+        "ck.concat([x[:, 3:], x[:, :3]], axis=1)",
+        "M, K",
+        lambda x: np.roll(x, -3, 1),
+    ),
+    "shifted": (
+        "ck.concat([x[:1] * 0.0, x[:-1]])",
+        "M, K",
+        lambda x: np.vstack([0 * x[:1], x[:-1]]),
+    ),
+    "with a class token": (
+        "ck.concat([ck.broadcast_to(x[0], (1, K)), x[1:].reshape((-1, K))])",
+        "M, K",
+        lambda x: x,
+    ),
+    "of two formulas": (
+        "ck.concat([x[:, 1:], x[:, :K // 2], x[:, 2:]], axis=-1)",
+        "M, 2*K + K//2 - 3",
+        lambda x: np.hstack([x[:, 1:], x[:, : x.shape[1] // 2], x[:, 2:]]),
+    ),
+}
+
+
+@pytest.mark.parametrize("words", JOINS_OF_FORMULAS)
+def test_joined_parts_have_extents_of_their_own(words: str) -> None:
+    joined, shape, formula = JOINS_OF_FORMULAS[words]
+    op = written_op(
+        f"@ck.op\ndef f(x: ck.f16[M, K]) -> ck.f16[{shape}]:\n    return {joined}\n", "M K"
+    )
+    x = np.arange(35, dtype=np.float16).reshape(5, 7)
+    (got,) = evaluate(op.program.specialise(), [x])
+    np.testing.assert_array_equal(got, formula(x))
+
+
 @given(st.data())
 def test_shapes_have_strides_where_numpy_finds_them(data: st.DataObject) -> None:
     shape = data.draw(st.lists(st.sampled_from([1, 2, 3, 4, 6]), min_size=1, max_size=4))

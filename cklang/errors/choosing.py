@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from cklang.errors.kinds import (
+    CkInternalError,
     CkUnsupportedError,
     CkValueError,
     Rule,
@@ -143,6 +144,12 @@ TABLE: tuple[Rule, ...] = (
         CkUnsupportedError,
         "the learned ranker needs LightGBM, which is not installed",
         "pip install 'cklang[tune]', or take another strategy: heuristic needs nothing",
+    ),
+    row(
+        "N013",
+        CkInternalError,
+        "the process that measures kernels failed: {problem}",
+        "nothing was stored for this kernel, and what was measured before it is kept; report this",
     ),
     # G: groups of calls
     row(

@@ -411,8 +411,8 @@ def test_a_worker_that_fails_by_itself_is_no_crash_of_a_kernel(
     key: GemmKey = select(task.problem, arch="gfx942").key
     with Worker({"CKLANG_DEVICE": DEVICE}, 300.0) as worker:
         with monkeypatch.context() as patch:
-            patch.setattr(TuningTask, "to_json", lambda _: {})
-            with pytest.raises(CkInternalError, match="KeyError") as raised:
+            patch.setattr(TuningTask, "to_json", lambda _: 7)
+            with pytest.raises(CkInternalError, match="TypeError") as raised:
                 worker.measure(task, key)
         assert raised.value.code == "N013"
         assert any("tune/task.py" in note for note in raised.value.notes)

@@ -27,6 +27,7 @@ _TICK_SECONDS = 0.25
 _IDLE_TICKS = 8
 """How often the watching thread finds no wait before it sleeps: quick calls need not wake it."""
 _WATCHER = "cklang-waits"
+_ENOUGH = 4
 _CLEAR = "\r\x1b[K"
 
 _lock = forks.lock()
@@ -53,7 +54,7 @@ def report(
         steps: How many of its steps are done, and how many there are; 0 if it has none.
         elapsed: Seconds so far.
         expected: Seconds that all of it takes, if that is known. Otherwise what is left is
-            estimated by the steps that are done.
+            estimated by the steps that are done, once they are a quarter of all.
         running: The step that is running.
 
     Example:
@@ -62,7 +63,7 @@ def report(
         'cklang: building 2 kernels: stencil of gemm; 4 of 6 steps done, 8 s so far, about 4 s left'
     """
     done, total = steps
-    if expected is None and 0 < done < total:
+    if expected is None and total <= _ENOUGH * done < _ENOUGH * total:
         expected = elapsed * total / done
     facts = [f"{done} of {total} steps done"] if total else []
     facts.append(f"{elapsed:.0f} s so far")

@@ -40,6 +40,7 @@ def lines_until(count: int, capsys: pytest.CaptureFixture[str]) -> list[str]:
         ((0, 0), 3.2, None, "3 s so far"),
         ((0, 4), 3.2, None, "0 of 4 steps done, 3 s so far"),
         ((1, 4), 3.0, None, "1 of 4 steps done, 3 s so far, about 9 s left"),
+        ((1, 5), 3.0, None, "1 of 5 steps done, 3 s so far"),
         ((1, 4), 3.0, 20.0, "1 of 4 steps done, 3 s so far, about 17 s left"),
         ((1, 4), 30.0, 20.0, "1 of 4 steps done, 30 s so far"),
         ((4, 4), 30.0, None, "4 of 4 steps done, 30 s so far"),

@@ -368,7 +368,7 @@ def to_numpy(name: str, value: object) -> np.ndarray[Any, Any]:
         return np.asarray(value.unpack())
     array = read(name, value)
     if array.place != HOST:
-        raise error("A006", name=name, what=f"an array on {array.place}")
+        raise error("A006", name=name, what="an array in the memory of a GPU")
     return view(array.pointer, array.dtype, array.shape, array.strides).copy()
 
 

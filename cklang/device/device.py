@@ -551,13 +551,26 @@ def open_device(name: str | None = None, place: str = HOST) -> Device:
         raise lost(device_name)
     device = _find(device_name) if device_name is not None or place == HOST else _holder(place)
     if place != HOST and _holder(place) is not device:
-        raise error("D006", place=place, device=device.name)
+        raise error("D006", place=place_name(place), device=device.name)
     if device.emulated:
         # Whoever did not ask for an emulated device should hear of it without asking.
         level = logging.WARNING if device_name is None else logging.INFO
         why = "no AMD GPU was found: " if device_name is None else ""
         say_once("device", level, f"{why}kernels run on an emulated {device.spec.name}")
     return device
+
+
+def place_name(place: str) -> str:
+    """Return the name by which users know the memory that an array is in.
+
+    Example:
+        >>> from cklang.device.device import place_name
+        >>> place_name("host")
+        'host'
+        >>> place_name("hip:0")  # doctest: +SKIP
+        'emu:gfx942'
+    """
+    return place if place == HOST else _holder(place).name
 
 
 def _holder(place: str) -> Device:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from cklang.errors.kinds import (
+    CkInternalError,
     CkUnsupportedError,
     CkValueError,
     Rule,
@@ -131,6 +132,12 @@ TABLE: tuple[Rule, ...] = (
         CkUnsupportedError,
         "pictures are drawn by matplotlib, which is not installed",
         "pip install 'cklang[plot]'; tables and reports need nothing",
+    ),
+    row(
+        "N013",
+        CkInternalError,
+        "the process that measures kernels failed: {problem}",
+        "nothing was stored for this kernel, and what was measured before it is kept; report this",
     ),
     # G: groups of calls
     row(

@@ -347,7 +347,10 @@ def check_out(out: Array, binding: Binding, index: int = 0) -> None:
     if not out.writeable:
         raise error("A042")
     if out.place != binding.place:
-        raise error("A044", got=out.place, want=binding.place)
+        from cklang.device.device import place_name
+
+        got, want = place_name(out.place), place_name(binding.place)
+        raise error("A044", got=got, want=want)
     still = any(n > 1 and stride == 0 for n, stride in zip(out.shape, out.strides, strict=True))
     if still and 0 not in out.shape:
         raise error("A045", shape=out.shape, strides=out.strides)
@@ -415,7 +418,9 @@ def common_place(tensors: Mapping[str, Array]) -> str:
     """Return where the arrays are: all on the host or all on one GPU."""
     places = {array.place: name for name, array in tensors.items()}
     if len(places) > 1:
-        where = ", ".join(f"{name} on {place}" for place, name in places.items())
+        from cklang.device.device import place_name
+
+        where = ", ".join(f"{name} on {place_name(place)}" for place, name in places.items())
         raise error("A026", where=where)
     return next(iter(places), HOST)
 

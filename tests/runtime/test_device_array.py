@@ -201,5 +201,10 @@ def test_arrays_of_hip_python_and_raw_pointers_are_arguments() -> None:
 
 @pytest.mark.usefixtures("emulator")
 def test_arrays_of_two_places_are_refused() -> None:
-    with pytest.raises(CkError, match="A026"):
-        product.ir(ck.to_device(half(4, 8), device=GPU), half(4, 8))
+    there = ck.to_device(half(4, 8), device=GPU)
+    with pytest.raises(CkError, match=f"A026.*: x on {GPU}, w on host"):
+        product.ir(there, half(4, 8))
+    with pytest.raises(CkError, match=f"A044 out is on {GPU}, but the arguments are on host"):
+        product(half(4, 8), half(4, 8), out=ck.empty((4, 4), ck.f16, device=GPU))
+    with pytest.raises(CkError, match=f"D006.* on {GPU}, but the call is to run on emu:gfx90a"):
+        product(there, there, device="emu:gfx90a")

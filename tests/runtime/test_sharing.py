@@ -79,6 +79,15 @@ def test_explain_says_both_times() -> None:
     assert line.endswith("it is not")
 
 
+@pytest.mark.parametrize("device", ["emu:gfx90a", "emu:gfx950"])
+def test_a_fusion_is_that_of_the_device_that_is_named(device: str) -> None:
+    args = (half(4096, 4096), half(4096, 4096), half(4096, 4096))
+    chosen = gated.summary(*args, device=device).microseconds
+    notes = " ".join(gated.fusion(*args, device=device).notes)
+    assert f"{chosen:.1f} µs predicted" in notes
+    assert gated.graph(*args, device=device) is gated.fusion(*args, device=device).graph
+
+
 def test_the_choice_is_predicted_to_be_quicker() -> None:
     args = (half(4096, 4096), half(4096, 4096), half(4096, 4096))
     chosen = gated.summary(*args, device=GPU).microseconds

@@ -42,6 +42,7 @@ _USAGE = {
     "list": "[PLACE]",
     "disassemble": "[*PC | all]",
     "info": "[WHAT]",
+    "registers": "[VALUE [FORMAT]]",
     "print": "VALUE [FORMAT]",
     "x": "ADDRESS [FORMAT] [SHAPE]",
     "lds": "OFFSET [FORMAT] [SHAPE]",
@@ -66,6 +67,7 @@ class Terminal(cmd.Cmd):
         ...     _ = Terminal(session, screen).execute(["break saxpy.cpp:12 wave 1", "run"])
         >>> print(screen.getvalue(), end="")
         breakpoint 1: saxpy.cpp:12, wave 1
+        breakpoint 1: saxpy.cpp:12, wave 1 is not reached: the program has launched no kernel
         the program has ended with status 0
     """
 
@@ -178,11 +180,11 @@ class Terminal(cmd.Cmd):
         PLACE: FILE:LINE, LINE of the present file, *PC (bytes from the kernel's start), @OPERATION
         (a mnemonic or a pattern: @v_mfma*), or a kernel's name, whose launches stop at their start.
         """
-        self._add(*parse_breakpoint(arg, self.session.place()))
+        self._add(*parse_breakpoint(arg, self.session.users_place()))
 
     def do_tbreak(self, arg: str) -> None:
         """Stop there once."""
-        self._add(*parse_breakpoint(arg, self.session.place()), temporary=True)
+        self._add(*parse_breakpoint(arg, self.session.users_place()), temporary=True)
 
     def do_watch(self, arg: str) -> None:
         """Stop before global memory is changed there."""
@@ -285,6 +287,8 @@ class Terminal(cmd.Cmd):
         if stop is None and not self.session.words:
             return
         if stop is None:
+            for line in self.session.unreached():
+                self._put(line)
             self._put(f"the program has ended with status {self.session.status}")
             return
         if self._launch != self.session.number:
@@ -348,6 +352,13 @@ class Terminal(cmd.Cmd):
             problem = f"{arg!r} is none of {', '.join(table)}"
             raise error("D039", command="info", problem=problem)
         self._put(table[fitting[0]](self.session))
+
+    def do_registers(self, arg: str) -> None:
+        """Scalar registers and masks of the wave that is shown; those that are named."""
+        if arg:
+            self.do_print(arg)
+        else:
+            self._put(views.registers_text(self.session))
 
     # Values
 

@@ -426,7 +426,7 @@ def _choose(wanted: str | None) -> str:
             if wanted == _EMULATED or (wanted is None and not _real_gpus()):
                 from cklang import emulator
 
-                emulator.load()
+                emulator.quiet()  # errors of this package say what a fault was
                 _mode = _EMULATED
             elif wanted == _REAL and not _real_gpus():
                 raise error("D004")

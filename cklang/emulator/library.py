@@ -157,6 +157,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         (ctypes.c_char_p, ctypes.c_uint64, _TAKE, ctypes.c_void_p),
     ),
     "ckemu_embed": (None, ()),
+    "ckemu_quiet": (None, ()),
     "ckemu_set_timeout": (None, (ctypes.c_uint64,)),
     "ckemu_set_resident": (None, (ctypes.c_uint64,)),
     "ckemu_last_numerics": (ctypes.c_int, (ctypes.c_int,)),
@@ -211,13 +212,22 @@ def _text(value: bytes | None) -> str:
 
 
 def last_error() -> str:
-    """Return the long text of this thread's last failed HIP call or faulted launch, or ''."""
+    """Return the reason of this thread's last failed HIP call, or ''.
+
+    A launch has returned before its kernel faults: the reason is there after the call that waits
+    for the device, or any later one that the fault makes fail.
+    """
     return _text(load().ckemu_last_error())
 
 
 def fault(device: int) -> str:
     """Return the text of the fault that made HIP device number ``device`` fail, or ''."""
     return _text(load().ckemu_fault(device))
+
+
+def quiet() -> None:
+    """Print no faults on stderr from now on: the caller asks for them, by :func:`fault`."""
+    load().ckemu_quiet()
 
 
 def patience(slices: int = 1024) -> None:

@@ -35,10 +35,11 @@ from cklang.toolchain.progress import Wait
 __all__ = ["build", "version"]
 
 _HEADERS = Path(__file__).parent / "include"
-_WRAPPERS = Path(__file__).parent / "wrappers"
-"""Headers of the C++ library that device code needs in another form."""
 """HIP's headers as whole programs use them; kernels of cklang are compiled with the few functions
 that CK Tile needs, so that a new function here is no reason to compile them again."""
+_WRAPPERS = Path(__file__).parent / "wrappers"
+"""Headers of the C++ library that device code needs in another form, and what comes before all."""
+_LANGUAGE = _WRAPPERS / "language.h"
 _OPENMP = Path(__file__).parent / "openmp"
 _HIPRTC = Path(__file__).parent / "hiprtc" / "runtime.cpp"
 _HIPRTC_CALL = b"hiprtcCreateProgram"
@@ -101,14 +102,13 @@ def _tool_runs(line: Line) -> int:
 def version() -> str:
     """Return what ``--version`` prints: the version of HIP, as ROCm has it, and the compiler's."""
     toolchain = find_toolchain()
-    text = (headers.folder() / "hip" / "hip_version.h").read_text("utf-8")
-    numbers = re.findall(r"#define HIP_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", text)
     with tempfile.TemporaryDirectory(prefix="cklang-hipcc-") as folder:
         command = [*toolchain.clang, "--version"]
         done = run_tool(
             command, log=Path(folder) / "version.txt", environment=toolchain.environment()
         )
-    return f"HIP version: {'.'.join(numbers)} (cklang {metadata.version('cklang')})\n{done.output}"
+    ours = f"cklang {metadata.version('cklang')}"
+    return f"HIP version: {headers.hip_version()} ({ours})\n{done.output}"
 
 
 @dataclass(slots=True)
@@ -302,7 +302,10 @@ class _Driver:
         # Before ours, and after ROCm's where it is ROCm's compiler.
         ours = (*ours[:at], "-I", str(_HEADERS), *ours[at:])
         system = ["-isystem" if flag == "-I" else flag for flag in ours]
-        return [*self._common(_WRAPPERS), *system, "-x", "hip", "-D__HIP_PLATFORM_AMD__"]
+        # ROCm's compiler has such a header of its own.
+        first = () if self.toolchain.kind is Kind.ROCM else ("-include", str(_LANGUAGE))
+        hip = (*first, "-x", "hip", "-D__HIP_PLATFORM_AMD__")
+        return [*self._common(_WRAPPERS), *system, *hip]
 
     def _common(self, *first: Path) -> list[str]:
         """The compiler, these headers and the C++ library's; CK Tile's come after all others."""

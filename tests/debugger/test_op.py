@@ -47,6 +47,12 @@ def commands(session: Session, *lines: str) -> str:
     return screen.getvalue()
 
 
+def test_a_line_without_a_file_is_the_users(session: Session) -> None:
+    """Although the kernel begins in a header."""
+    text = commands(session, "start", "break 9")
+    assert "linear.py:9" in text.splitlines()[-1]
+
+
 def test_lines_of_python_and_tensors(session: Session) -> None:
     text = commands(session, "break linear.py:9 wave 2", "run", "list", "info tensors")
     assert "linear.py:9    return ck.relu(y * 2.0)" in text

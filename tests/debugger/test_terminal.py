@@ -91,6 +91,20 @@ def test_what_is_shown(screen: Screen) -> None:
     assert "workgroup (0, 0, 0), wave 0" in screen("workgroup 0")
 
 
+def test_where_breakpoints_are(screen: Screen) -> None:
+    """At a kernel's start the file is the program's; those that nothing reaches are named."""
+    source = "tests/profiler/transpose.hip"
+    assert "transpose.hip:12" in screen("start")
+    assert f"{source}:18" in screen("break 18 workgroup 99")
+    assert screen("break other.hip:3").endswith("not in this launch")
+    assert "pc 0x0, exec 0x" in screen("registers")
+    assert screen("registers exec") == screen("print exec")
+    nowhere, waiting, end = screen("continue").splitlines()
+    assert nowhere.endswith(f"{source}:18, workgroup 99 is not reached")
+    assert waiting.endswith("is in none of the kernels that were launched: transpose")
+    assert end == "the program has ended with status 0"
+
+
 def test_values(screen: Screen) -> None:
     screen("break transpose.hip:18 wave 0")
     screen("run")

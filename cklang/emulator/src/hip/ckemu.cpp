@@ -125,6 +125,8 @@ CKEMU_EXPORT void ckemu_set_schedule(uint64_t number) { set_schedule(number); }
 
 CKEMU_EXPORT void ckemu_embed() { embed(); }
 
+CKEMU_EXPORT void ckemu_quiet() { set_after_fault(AfterFault::Quiet); }
+
 CKEMU_EXPORT void ckemu_set_timeout(uint64_t milliseconds) { set_timeout(milliseconds); }
 
 CKEMU_EXPORT void ckemu_set_resident(uint64_t workgroups) { set_resident_limit(workgroups); }

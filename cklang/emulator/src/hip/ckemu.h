@@ -71,9 +71,12 @@ void ckemu_sanitize(unsigned checks);
 void ckemu_set_schedule(uint64_t number);
 
 /* The process hosts the emulator and is no HIP program: all devices are visible whatever code it registers,
- * kernels may reach all of its memory, and faults are neither printed nor the end of it. To be called before
+ * kernels may reach all of its memory, and faults are printed but not the end of it. To be called before
  * any HIP call. */
 void ckemu_embed(void);
+
+/* Prints no faults from now on: the host asks for them (ckemu_fault). */
+void ckemu_quiet(void);
 
 /* How many milliseconds a launch may take before it ends with where its waves stand; 0: any number. */
 void ckemu_set_timeout(uint64_t milliseconds);

@@ -42,7 +42,7 @@ CKEMU_EXPORT void __hipUnregisterFatBinary(FatBinary** handle) {
   unregister_binary(*handle);
   delete handle;
   const bool last = __atomic_sub_fetch(&g_binaries, 1, __ATOMIC_RELAXED) == 0;
-  if (last && after_fault() != AfterFault::Quiet && (checks_asked() & kCheckMemory) != 0) report_leaks();
+  if (last && !embedded() && (checks_asked() & kCheckMemory) != 0) report_leaks();
 }
 CKEMU_EXPORT void __hipRegisterFunction(FatBinary** handle, const void* host, const char*, const char* name, u32, void*,
                                         void*, void*, void*, int*) {

@@ -57,8 +57,7 @@ hipError_t submit(const Ref<Queue>& queue, Task&& task) {
     return capture_task(*queue, kind, with_host_mark(static_cast<Task&&>(task)), function);
   }
   if (const hipError_t error = check_not_implied(*queue); error != hipSuccess) return error;
-  const hipError_t failure = queue->device.failure();
-  if (failure != hipSuccess && !task.always) return failure;
+  if (queue->device.failure() != hipSuccess && !task.always) return queue->device.report_failure();
   const bool always = task.always;
   enqueue(queue, {with_host_mark(static_cast<Task&&>(task)), {}, always});
   return hipSuccess;
@@ -70,7 +69,7 @@ hipError_t submit_and_wait(const Ref<Queue>& queue, Task&& task) {
   if (is_captured(*queue)) return refuse_capture(*queue);
   if (const hipError_t error = submit(queue, static_cast<Task&&>(task)); error != hipSuccess) return error;
   await(point_of(queue));
-  return queue->device.failure();
+  return queue->device.report_failure();
 }
 
 hipError_t wait_for_stream(void* stream) {
@@ -78,7 +77,7 @@ hipError_t wait_for_stream(void* stream) {
   if (!queue) return hipErrorInvalidHandle;
   if (is_captured(*queue)) return refuse_capture(*queue);
   await(point_of(queue));
-  return queue->device.failure();
+  return queue->device.report_failure();
 }
 
 hipError_t create_stream(void** stream, u32 flags, int priority) {

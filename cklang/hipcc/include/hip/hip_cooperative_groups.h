@@ -4,6 +4,8 @@
 
 #include <hip/hip_runtime.h>
 
+CKLANG_BEGIN_LIBRARY
+
 namespace cooperative_groups {
 
 namespace detail {
@@ -255,3 +257,5 @@ __device__ inline auto group_size(const Group& group)
 }
 
 } // namespace cooperative_groups
+
+CKLANG_END_LIBRARY

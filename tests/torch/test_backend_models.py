@@ -18,6 +18,8 @@ import cklang as ck
 import cklang.torch
 from tests.support.torch_models import MODELS, Model, cast
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 OPTIONS: dict[str, Any] = {"reference": True}
 MOST_EAGER = 0.05
 """The share of floating-point operations that may run in eager torch."""

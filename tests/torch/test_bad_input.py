@@ -17,6 +17,8 @@ from cklang.errors import CkError
 from cklang.torch import custom_op_of
 from tests.support.by_reference import replace_kernels
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 M, N, K, B, H, S, P = ck.dims("M N K B H S P")
 
 

@@ -107,7 +107,6 @@ def test_shipped_rankers_say_where_they_come_from(gpu: str, units: int) -> None:
 
 
 def test_it_chooses_better_than_the_model_where_that_is_weak(table: Table) -> None:
-    pytest.importorskip("lightgbm")
     model = model_of(table)
     signature = ck.problem(8, 256, 256, a=ck.fp8, **SCALED).signature
     ranker = learned(table.spec, signature)
@@ -136,7 +135,6 @@ def test_where_nothing_was_learned() -> None:
 
 
 def test_the_strategy() -> None:
-    pytest.importorskip("lightgbm")
     problem = ck.problem(24, 7168, 2304, a=ck.fp8, alignment=16, **SCALED)
     chosen = select(problem, arch="gfx950", strategy="learned")
     assert "preferred by the learned ranker" in chosen.reason

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import cklang as ck
 from cklang.runtime.op import Op
@@ -99,6 +98,8 @@ def example() -> ModuleType:
 
 def by_torch(x: Any, labels: Any, weights: list[Any], rate: float, steps: int) -> list[float]:
     """Return the losses of the same training in torch on the CPU, in float64."""
+    import torch
+
     data, targets = torch.tensor(x.astype("d")), torch.tensor(labels.astype("q"))
     tensors = [torch.tensor(each.astype("d"), requires_grad=True) for each in weights]
     optimiser = torch.optim.SGD(tensors, lr=rate)
@@ -114,6 +115,7 @@ def by_torch(x: Any, labels: Any, weights: list[Any], rate: float, steps: int) -
     return losses
 
 
+@pytest.mark.usefixtures("torch")
 def test_training_follows_torch() -> None:
     module = example()
     rng = np.random.default_rng(1)

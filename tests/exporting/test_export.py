@@ -112,8 +112,7 @@ def test_a_result_in_an_argument(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_torch_tensors_and_what_was_not_exported(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+def test_torch_tensors_and_what_was_not_exported(tmp_path: Path, torch: Any) -> None:
     calls = loaded(exported(linear, tmp_path))
     x, w = (torch.from_numpy(each) for each in drawn(linear, SIZES))
     y = torch.empty(70, 64, dtype=torch.float16)

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.dlpack import from_dlpack
 
 import cklang as ck
 from cklang.device.device import Device, open_device
@@ -120,11 +119,11 @@ def test_other_libraries_read_it_in_place() -> None:
 
 @pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize("name", ["f16", "bf16", "f32", "i32", "i8"])
-def test_dlpack_gives_it_in_place_and_keeps_it(name: str) -> None:
+def test_dlpack_gives_it_in_place_and_keeps_it(torch: Any, name: str) -> None:
     dtype = getattr(ck, name)
     host = np.arange(12).reshape(3, 4).astype(dtype.numpy)
     array = ck.to_device(host, device=GPU)
-    tensor = from_dlpack(array)
+    tensor = torch.from_dlpack(array)
     assert tensor.data_ptr() == array.pointer
     assert tensor.tolist() == host.astype("d").tolist()
     alive = weakref.ref(array)

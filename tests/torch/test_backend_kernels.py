@@ -11,7 +11,7 @@ import torch
 import cklang.torch
 from tests.support.torch_models import MODELS, cast
 
-pytestmark = pytest.mark.usefixtures("compiler")
+pytestmark = pytest.mark.usefixtures("torch", "compiler")
 
 
 @pytest.mark.parametrize("name", ["mlp", "gpt2", "images"])

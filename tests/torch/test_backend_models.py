@@ -20,6 +20,8 @@ import cklang.torch
 from tests.support.by_reference import replace_kernels
 from tests.support.torch_models import MODELS, Model, cast
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 OPTIONS: dict[str, Any] = {"reference": True}
 MOST_EAGER = 0.05
 """The share of floating-point operations that may run in eager torch."""

@@ -18,6 +18,8 @@ from cklang.torch import custom_op_of
 from tests.support.by_reference import replace_kernels
 from tests.support.written_ops import written_op
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 M, N, K, B, H, S, P = ck.dims("M N K B H S P")
 
 

@@ -212,7 +212,7 @@ def test_a_broken_executor_loses_nothing_that_was_measured(tmp_path: Path) -> No
 def test_a_task_that_kills_or_occupies_its_workers_has_no_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dask = pytest.importorskip("distributed")
+    from distributed.scheduler import KilledWorker
 
     class Failing(Pretending):
         def submit(self, call: Any, /, *arguments: Any, **more: Any) -> Future[Any]:
@@ -221,7 +221,7 @@ def test_a_task_that_kills_or_occupies_its_workers_has_no_cost(
                 return done
             bad: Future[Any] = Future()
             if len(self.requested) == 1:
-                bad.set_exception(dask.KilledWorker("measure", None, 3))
+                bad.set_exception(KilledWorker("measure", None, 3))  # type: ignore[arg-type]
             return bad
 
     monkeypatch.setattr("cklang.tune.session._LIMIT_SECONDS", 0.01)
@@ -440,7 +440,8 @@ def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
 def test_a_cluster_measures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     monkeypatch.delattr("cklang.tune.worker.Worker.measure")
     words = [program(tmp_path), "M=70", "N=40", "K=33", "--device", DEVICE, "--limit", "1"]
     words += ["--database", str(tmp_path / "t.sqlite")]

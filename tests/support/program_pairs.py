@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Programs of two neighbours: anything, then a step or none, then any operand of any family.
 
-``python -m tests.support.program_pairs`` plans and judges all of them, forward and as gradients, and
-prints the table of pairs. Each cell has the number of programs that are right, or the code of the
-rule by which they are refused; a wrong program ends the run with a failure.
+``python -m tests.support.program_pairs`` plans and judges all of them, forward and as gradients,
+and prints the table of pairs: how many programs of each are right, and the codes of the rules by which
+others are refused. A wrong program ends the run with a failure. ``--every 60 --seed 7`` takes one
+program in 60; seeds from 0 to 59 together are all of them.
 
 A plan is judged kernel by kernel in NumPy (:mod:`tests.support.plan_evaluation`): results by the
 reference of the whole program, and gradients by torch's autograd in float64, if torch is there.
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,17 @@ from cklang.types import Kind
 from tests.support.plan_evaluation import evaluate_plan, evaluate_rounded
 from tests.support.written_ops import written_op
 
-__all__ = ["CONSUMERS", "MIDDLES", "PRODUCERS", "Pair", "arguments", "judged", "pairs"]
+__all__ = [
+    "CONSUMERS",
+    "MIDDLES",
+    "NO_GRADIENT",
+    "PRODUCERS",
+    "Pair",
+    "arguments",
+    "expected",
+    "judged",
+    "pairs",
+]
 
 DIMS = "N H W C R"
 _HEADER = """\
@@ -126,7 +136,10 @@ CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "cumsum": ("ck.cumsum({}, 1)", _IMAGE),
         "cumprod": ("ck.cumprod({}, 2)", _IMAGE),
         "sort": ("ck.sort(({}).to(ck.f16), axis=1)", _IMAGE),
-        "topk": ("ck.topk(({}).to(ck.f16), 2, axis=3)", "tuple[ck.f16[N, H, W, 2], ck.i32[N, H, W, 2]]"),
+        "topk": (
+            "ck.topk(({}).to(ck.f16), 2, axis=3)",
+            "tuple[ck.f16[N, H, W, 2], ck.i32[N, H, W, 2]]",
+        ),
         "scatter, tensor": ("ck.scatter(({}).to(ck.f16), order, y, axis=1)", _IMAGE),
         "scatter_add, tensor": ("ck.scatter_add(({}).to(ck.f16), ids, rows, axis=1)", _IMAGE),
         "scatter_add, rows": ("ck.scatter_add(y, order, ({}).to(ck.f16), axis=1)", _IMAGE),
@@ -136,8 +149,14 @@ CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "segment_sum": ("ck.segment_sum(({}).to(ck.f16), segment, N)", _IMAGE),
         "take, table": ("ck.take(({}).to(ck.f16), ids, axis=1)", "ck.f16[N, R, W, C]"),
-        "take, indices": ("ck.take(y, (({})[0, 0, :, 0] * 2.0).to(ck.i32), axis=1)", "ck.f16[N, W, W, C]"),
-        "table and result": ("ck.take(t, ids, axis=1), t", f"tuple[ck.f16[N, R, C, W], ck.f16[N, H, C, W]]"),
+        "take, indices": (
+            "ck.take(y, (({})[0, 0, :, 0] * 2.0).to(ck.i32), axis=1)",
+            "ck.f16[N, W, W, C]",
+        ),
+        "table and result": (
+            "ck.take(t, ids, axis=1), t",
+            "tuple[ck.f16[N, R, C, W], ck.f16[N, H, C, W]]",
+        ),
         "softmax": ("ck.softmax({}, axis=2)", _IMAGE),
         "rms_norm, gain": ("ck.rms_norm(y, ({})[0, 0, 0])", _IMAGE),
         "reduction": ("ck.sum({}, axis=(1, 3))", "ck.f32[N, W]"),
@@ -156,6 +175,14 @@ _NAMED: Mapping[str, str] = MappingProxyType(
     {"attention, score": "({}).to(ck.f32)", "table and result": "({}).to(ck.f16).mT"}
 )
 """What ``t`` is where a consumer needs a name for what it reads."""
+
+NO_GRADIENT: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("cumprod", "sort", "scatter", "scatter, tensor", "topk"), "G020"),
+        "argmax": "G024",
+    }
+)
+"""Neighbours without a gradient, with the rule that says so."""
 
 EXTENTS: Mapping[str, int] = MappingProxyType({"N": 2, "H": 3, "W": 5, "C": 8, "R": 4})
 
@@ -268,3 +295,45 @@ def _compare(pair: Pair, got: Sequence[Any], wanted: Sequence[Any], close: float
         scale = float(np.abs(other).max(initial=1e-2))
         worst = float(np.abs(one - other).max(initial=0.0))
         assert worst <= close * scale, f"{pair}: result {place} is off by {worst} of {scale}"
+
+
+def expected(pair: Pair, *, gradient: bool) -> str:
+    """Return the code of the rule by which a program has no gradient; empty if it has one."""
+    code = NO_GRADIENT.get(pair.consumer) or NO_GRADIENT.get(pair.producer, "")
+    is_index = pair.producer == "argmax"
+    return code if gradient and not (is_index and code == "G024") else ""
+
+
+def _table(cells: Mapping[tuple[str, str], Counter[str]]) -> Iterator[str]:
+    """Yield the table of pairs as lines: producers by consumers, numbered."""
+    for place, consumer in enumerate(CONSUMERS):
+        yield f"{place:>3} = {consumer}"
+    width = max(map(len, PRODUCERS))
+    yield " " * width + "".join(f"{place:>9}" for place in range(len(CONSUMERS)))
+    for producer in PRODUCERS:
+        texts = []
+        for consumer in CONSUMERS:
+            codes = cells.get((producer, consumer), Counter())
+            right, refused = codes[""], sorted(code for code in codes if code)
+            texts.append(" ".join([*([str(right)] if right else []), *refused]))
+        yield producer.ljust(width) + "".join(f"{text:>9}" for text in texts)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Judge programs and print the tables of pairs."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--every", type=int, default=1, help="take one program in so many")
+    parser.add_argument("--seed", type=int, default=0, help="which of them, and their numbers")
+    options = parser.parse_args(arguments)
+    for gradient in (False, True):
+        cells: dict[tuple[str, str], Counter[str]] = {}
+        for pair in pairs(options.every, options.seed):
+            code = judged(pair, options.seed, gradient=gradient)
+            cells.setdefault((pair.producer, pair.consumer), Counter())[code] += 1
+        total: Counter[str] = sum(cells.values(), Counter())
+        print("gradients" if gradient else "programs", dict(total))
+        print("\n".join(_table(cells)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -2,9 +2,9 @@
 """Programs of two neighbours: anything, then a step or none, then any operand of any family.
 
 ``python -m tests.support.program_pairs`` plans and judges all of them, forward and as gradients,
-and prints the table of pairs: how many programs of each are right, and the codes of the rules by which
-others are refused. A wrong program ends the run with a failure. ``--every 60 --seed 7`` takes one
-program in 60; seeds from 0 to 59 together are all of them.
+and prints the table of pairs: how many programs of each are right, and the codes of the rules by
+which others are refused. A wrong program ends the run with a failure. ``--every 60 --seed 7`` takes
+one program in 60; seeds from 0 to 59 together are all of them.
 
 A plan is judged kernel by kernel in NumPy (:mod:`tests.support.plan_evaluation`): results by the
 reference of the whole program, and gradients by torch's autograd in float64, if torch is there.

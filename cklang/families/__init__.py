@@ -179,7 +179,13 @@ def plan_of(function: Function) -> Plan:
                 program = FAMILIES[name].outline(program, makers, strict)
         return program
 
-    return _joined(plan(function, makers, outlined))
+    def prepared(program: Function) -> Function:
+        for name, row in ROWS.items():
+            if row.outlines:
+                program = FAMILIES[name].prepared(program)
+        return program
+
+    return _joined(plan(function, makers, outlined, prepared))
 
 
 def _joined(plan: Plan) -> Plan:

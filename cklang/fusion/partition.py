@@ -59,6 +59,7 @@ def plan(
     function: Function,
     makers: Mapping[str, Maker],
     outline: Outline = lambda same, _strict: same,
+    prepared: Callable[[Function], Function] = lambda same: same,
 ) -> Plan:
     """Return the kernels that compute ``function`` and the decisions behind them.
 
@@ -67,6 +68,7 @@ def plan(
         makers: The anchors, by op: what kernels are made of, and how.
         outline: Puts parts of a function into operations of their own, which become kernels. It is
             told for which anchors it must not rely on what other kernels store.
+        prepared: Writes operations as what kernels compute.
 
     Raises:
         CkUnsupportedError: No kernels compute it: one value is two results (X001), no anchor
@@ -79,7 +81,7 @@ def plan(
     verify(function, allow_unused=True)
     if len(set(function.results)) < len(function.results):
         raise error("X001", at=function.span, name=function.name)
-    function = placed(with_log_sums(with_picked(function)))
+    function = prepared(placed(with_log_sums(with_picked(function))))
     strict: set[str] = set()
     while True:
         flow, roots = _paired(outline(function, strict), makers)

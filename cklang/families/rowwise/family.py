@@ -92,11 +92,15 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
         """Return the source of a kernel."""
         return lower_rowwise(key, functions)
 
+    def prepared(self, function: Function) -> Function:
+        """Return a program in which indices of extremes are other reductions."""
+        return with_extremes(function)
+
     def outline(
         self, function: Function, makers: Mapping[str, Maker], strict: Collection[str] = ()
     ) -> Function:
         """Put what kernels of rows compute into operations of their own."""
-        return outline(with_extremes(function), makers, strict)
+        return outline(function, makers, strict)
 
     def functions_of(self, problem: RowwiseProblem, functions: Functions) -> Functions:
         """Return a kernel's functions, named by how they read memory."""

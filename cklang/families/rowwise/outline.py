@@ -263,7 +263,12 @@ class _Demand:
             self.store(stored)
 
     def _is_prologue(self, node: int, maker: Maker) -> bool:
-        """Tell whether a kernel can compute ``node`` as it loads it."""
+        """Tell whether a kernel can compute ``node`` as it loads it.
+
+        What has the colour of an anchor the partition would ask of the anchor's kernel.
+        """
+        if self.flow.colour(node) is not None:
+            return False
         if next(reaches(self.flow, node, self.flow.is_anchor), None) is not None:
             return False
         # Constants alone are nothing that a kernel could load.

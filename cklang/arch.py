@@ -251,9 +251,7 @@ class ArchSpec:
         """Return the legal warp tiles (m, n, k) of these element types, in the file's order."""
         return tuple(row.extents for row in self.tile_rows(a, b, acc, sparse=sparse))
 
-    def tile_rows(
-        self, a: str, b: str, acc: str, *, sparse: bool = False
-    ) -> tuple[WarpTile, ...]:
+    def tile_rows(self, a: str, b: str, acc: str, *, sparse: bool = False) -> tuple[WarpTile, ...]:
         """Return the rows of the legal warp tiles of these element types, in the file's order."""
         wanted = (a, b, acc, sparse)
         return tuple(

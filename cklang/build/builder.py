@@ -12,10 +12,11 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_complete
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from cklang import forks, knobs
 from cklang.build.bundle import Bundle, Bundled, Files, bundles_in, configured_files
+from cklang.build.refusals import in_users_lines, naming_the_rule
 from cklang.build.schedules import schedules
 from cklang.build.stencil_files import StencilFiles
 from cklang.build.store import Entry, Store, digest_of
@@ -52,8 +53,6 @@ __all__ = [
 
 Wanted = tuple[AnyKey, Functions]
 """A kernel to build: its key and what fills it."""
-
-Built = TypeVar("Built")
 
 _Part = Future[tuple[Entry, bool]]
 """A stencil or a host shim that is being made, and whether it was there already."""
@@ -398,9 +397,10 @@ class Builder:
         build: Callable[[_Job, Path], Mapping[str, Any]],
     ) -> tuple[Entry, bool]:
         start = time.perf_counter()
-        entry, cached = self.store.get_or_build(
-            kind, job.stencil, lambda folder: build(job, folder)
-        )
+        with naming_the_rule(job.key):
+            entry, cached = self.store.get_or_build(
+                kind, job.stencil, lambda folder: build(job, folder)
+            )
         steps.done(f"{kind} of {job.key.stencil.label}", time.perf_counter() - start)
         return entry, cached
 
@@ -476,8 +476,8 @@ class Builder:
             from cklang.build.steps import link_fill
 
             bitcode = stencil[0].file(_STENCIL)
-            step = _in_users_lines(
-                lambda: link_fill(
+            with in_users_lines():
+                step = link_fill(
                     bitcode,
                     job.fill.text,
                     job.key.arch,
@@ -485,7 +485,6 @@ class Builder:
                     self.toolchain,
                     overlapped=job.source.overlapped,
                 )
-            )
             linked(host[0].file(_HOST), folder / _HOST)
             (folder / _SOURCE).write_text(job.source.inline)
             facts = code_object.read(folder / _CODE).kernel(job.source.kernel)
@@ -497,7 +496,8 @@ class Builder:
             }
 
         start = time.perf_counter()
-        entry, cached = self.store.get_or_build("kernel", job.kernel, build)
+        with naming_the_rule(job.key, "B011"):
+            entry, cached = self.store.get_or_build("kernel", job.kernel, build)
         seconds = time.perf_counter() - start
         steps.done(f"fill of {job.key.label}", seconds)
         report = {
@@ -560,15 +560,6 @@ def artifacts_in(store: Store) -> Iterator[Artifact]:
         except CkError as problem:
             if problem.code not in ("C002", "K003"):
                 raise
-
-
-def _in_users_lines(step: Callable[[], Built]) -> Built:
-    """Return what a step gives; a compiler's message about a fill names the user's lines."""
-    try:
-        return step()
-    except CkError as problem:
-        problem.notes = tuple(places.translate(note) for note in problem.notes)
-        raise
 
 
 @contextmanager

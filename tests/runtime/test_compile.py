@@ -150,7 +150,8 @@ def test_call_that_is_left_over_is_an_error(tiny: Path, tmp_path: Path) -> None:
 def test_a_function_of_many_blocks_is_inlined(tiny: Path, tmp_path: Path) -> None:
     """The backend by itself inlines up to 1,100 blocks: main loops of compv5 have 2,700."""
     steps_of_it = "".join(
-        f'    if (acc > {i}.0f) {{ __asm__ volatile("; {i}"); acc *= {i}.5f; }}\n' for i in range(600)
+        f'    if (acc > {i}.0f) {{ __asm__ volatile("; {i}"); acc *= {i}.5f; }}\n'
+        for i in range(600)
     )
     fill = DOUBLE + f"{{\n{steps_of_it}    return acc;\n}}\n"
     step = steps.link_fill(tiny, fill, ARCH, tmp_path, find_toolchain())

@@ -11,10 +11,11 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_complete
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from cklang import forks, knobs
 from cklang.build.bundle import Bundle, Bundled, Files, bundles_in, configured_files
+from cklang.build.refusals import in_users_lines, naming_the_rule
 from cklang.build.schedules import schedules
 from cklang.build.stencil_files import StencilFiles
 from cklang.build.store import Entry, Store, digest_of
@@ -51,8 +52,6 @@ __all__ = [
 
 Wanted = tuple[AnyKey, Functions]
 """A kernel to build: its key and what fills it."""
-
-Built = TypeVar("Built")
 
 _Part = Future[tuple[Entry, bool]]
 """A stencil or a host shim that is being made, and whether it was there already."""
@@ -395,7 +394,7 @@ class Builder:
         job: _Job,
         build: Callable[[_Job, Path], Mapping[str, Any]],
     ) -> tuple[Entry, bool]:
-        with progress.step(f"{kind} of {job.key.stencil.label}"):
+        with progress.step(f"{kind} of {job.key.stencil.label}"), naming_the_rule(job.key):
             return self.store.get_or_build(kind, job.stencil, lambda folder: build(job, folder))
 
     def _stencil(self, job: _Job, folder: Path) -> Mapping[str, Any]:
@@ -470,8 +469,8 @@ class Builder:
             from cklang.build.steps import link_fill
 
             bitcode = stencil[0].file(_STENCIL)
-            step = _in_users_lines(
-                lambda: link_fill(
+            with in_users_lines():
+                step = link_fill(
                     bitcode,
                     job.fill.text,
                     job.key.arch,
@@ -479,7 +478,6 @@ class Builder:
                     self.toolchain,
                     overlapped=job.source.overlapped,
                 )
-            )
             linked(host[0].file(_HOST), folder / _HOST)
             (folder / _SOURCE).write_text(job.source.inline)
             facts = code_object.read(folder / _CODE).kernel(job.source.kernel)
@@ -490,7 +488,7 @@ class Builder:
                 "resources": {f.name: getattr(facts, f.name) for f in fields(Resources)},
             }
 
-        with progress.step(f"fill of {job.key.label}"):
+        with progress.step(f"fill of {job.key.label}"), naming_the_rule(job.key, "B011"):
             entry, cached = self.store.get_or_build("kernel", job.kernel, build)
         report = {
             "stencil": {"seconds": stencil[0].seconds, "cached": stencil[1]},
@@ -552,15 +550,6 @@ def artifacts_in(store: Store) -> Iterator[Artifact]:
         except CkError as problem:
             if problem.code not in ("C002", "K003"):
                 raise
-
-
-def _in_users_lines(step: Callable[[], Built]) -> Built:
-    """Return what a step gives; a compiler's message about a fill names the user's lines."""
-    try:
-        return step()
-    except CkError as problem:
-        problem.notes = tuple(places.translate(note) for note in problem.notes)
-        raise
 
 
 def _wait(what: str, jobs: Sequence[_Job], fills: int = 0) -> Wait:

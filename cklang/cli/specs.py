@@ -151,12 +151,18 @@ Form = tuple[WarpTile, bool, int]
 
 
 def _forms(spec: ArchSpec) -> Iterator[Form]:
-    """Yield the forms in which kernels use rows: with several loads only where LDS transposes."""
+    """Yield the forms in which kernels use rows.
+
+    Operands come in several loads only where LDS transposes, and no pipeline transposes the
+    accumulator of two types.
+    """
     for row in spec.warp_tiles:
-        if row.legal and row.a not in _SCALED:
-            for transposed, counts in ((False, row.loads), (True, row.transposed_loads)):
-                for count in counts if spec.lds_transposed_bytes else counts[:1]:
-                    yield row, transposed, count
+        if not row.legal or row.a in _SCALED:
+            continue
+        both = ((False, row.loads), (True, row.transposed_loads if row.a == row.b else ()))
+        for transposed, counts in both:
+            for count in counts if spec.lds_transposed_bytes else counts[:1]:
+                yield row, transposed, count
 
 
 def probe_source(forms: Sequence[Form]) -> str:
@@ -188,8 +194,7 @@ def _cpp(name: str) -> str:
 def check_by_compiling(
     spec: ArchSpec, toolchain: Toolchain, tree: CkTree, folder: Path
 ) -> Iterator[Mismatch]:
-    """Compile every form of each legal row without block scales; yield those that are made of
-    another instruction than the row's.
+    """Compile each form of the legal rows without block scales; yield those of other instructions.
 
     Raises:
         CkBuildError: B010, the compiler refuses the rows.

@@ -22,7 +22,7 @@ from cklang.build.builder import Builder, artifacts_in
 from cklang.build.schedules import SCHEDULES
 from cklang.build.store import Store
 from cklang.device.resources import Resources
-from cklang.errors import CkError, error
+from cklang.errors import CkBuildError, CkError, CkInternalError, error
 from cklang.families.gemm.key import GemmKey
 from cklang.fusion.functions import Functions
 from cklang.ir.nodes import Function, Operation, Value
@@ -74,6 +74,8 @@ class Steps:
         self.precompiled: list[Path | None] = []
         self.precompiled_host: list[Path | None] = []
         self.refuse: Callable[[str], bool] = lambda text: False
+        self.says = ""
+        """What is wrong with a source that is refused."""
         self.lock = threading.Lock()
 
     def make(self, name: str, folder: Path, text: str) -> Any:
@@ -81,7 +83,8 @@ class Steps:
             self.count[name] += 1
         (folder / "log.txt").write_text(f"log of {name}")
         if self.refuse(text):
-            raise error("B010", tool="clang", status=1, log=folder / "log.txt")
+            notes = [f"{folder}/stencil.hip:7:1: error: {self.says}"] if self.says else []
+            raise error("B010", tool="clang", status=1, log=folder / "log.txt", notes=notes)
         (folder / name).write_text(text)
         return SimpleNamespace(seconds=0.0, schedule=SCHEDULES[0].name)
 
@@ -124,6 +127,27 @@ def builder(folder: Path, tools: Any = "tools") -> Builder:
     tree = SimpleNamespace(include=Path(__file__).parent / "no_headers")
     toolchain = SimpleNamespace(program=Path("clang"), name=tools)
     return Builder(Store(folder), toolchain, tree)  # type: ignore[arg-type]
+
+
+def test_a_legal_kernel_that_does_not_compile_names_the_rule(
+    tmp_path: Path, fake_steps: Steps
+) -> None:
+    fake_steps.refuse = lambda text: True
+    fake_steps.says = "implicit instantiation of undefined template " + 900 * "<"
+    key, _ = wanted("relu")
+    with pytest.raises(CkInternalError) as caught:
+        builder(tmp_path).build_all([wanted("relu")])
+    assert caught.value.code == "B014"
+    text = str(caught.value)
+    assert len(text) < 2000
+    assert f"{key.family} on {key.arch} needs a rule" in text
+    assert "dtype_a=f16" in text
+    assert f"tile={list(key.algorithm.tile)}" in text
+    (log,) = [line.split()[-1] for line in text.splitlines() if "log.txt" in line]
+    assert Path(log).read_text().startswith("log of ")
+    with pytest.raises(CkBuildError) as caught_too:
+        builder(tmp_path).build_all([wanted("relu", warp_tile=(16, 16, 4))])
+    assert caught_too.value.code == "B010"
 
 
 def test_a_kernel_takes_three_steps_and_is_then_found(tmp_path: Path, fake_steps: Steps) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Rules about the forms in which CK Tile has warp tiles and loads: few tiles and widths have all."""
+"""Rules about the forms in which CK Tile has warp tiles and loads: few of either have all."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def _transposing_loads(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation 
     for row in spec.tile_rows(*s.multiplied, sparse=s.sparse):
         counts = row.transposed_loads if a.transpose_c else row.loads
         if row.extents == a.warp_tile and counts and count not in counts:
-            what = f"the number of {spec.lds_transposed_bytes}-byte loads that a lane takes an operand in"
-            bound = " or ".join(map(str, counts))
-            return Violation(what=f"{what}, {_types(s, spec)},", value=f"{count:g}", bound=bound)
+            loads = f"the number of {spec.lds_transposed_bytes}-byte loads of a lane's operand"
+            what, bound = f"{loads}, {_types(s, spec)},", " or ".join(map(str, counts))
+            return Violation(what=what, value=f"{count:g}", bound=bound)
     return None
 
 
@@ -51,10 +51,10 @@ def _types(s: Signature, spec: ArchSpec) -> str:
 
 
 def _loads_of_operand(a: Algorithm, s: Signature, spec: ArchSpec) -> float:
-    """Return the loads from LDS in which CK Tile lets a lane take its part of a warp tile of A or B.
+    """Return in how many loads from LDS a lane takes its part of a warp tile of A or B.
 
-    It is one, unless either operand is transposed by loads from LDS; then CK Tile divides the bytes
-    that a lane has of B by those of such a load, for A too.
+    It is one, unless loads from LDS transpose either operand; then CK Tile divides the bytes that a
+    lane has of B by those of such a load, for A too.
     """
     is_turned = Layout.COL is s.layout_a or Layout.ROW is s.layout_b
     if not (spec.lds_transposed_bytes and is_turned and s.dtype_a.bytes <= _TRANSPOSABLE_BYTES):

@@ -53,7 +53,7 @@ ONCE: Mapping[str, str] = MappingProxyType(
 )
 """Ops whose rule is not to be differentiated again, since it distinguishes zeros, with advice."""
 
-_CONDITIONS = ("lt", "le", "gt", "ge", "eq", "ne", "isnan")
+_CONDITIONS = ("lt", "le", "gt", "ge", "eq", "ne", "isnan", "isfinite", "isinf", "signbit")
 _NUMBERS = ("constant", "extent", "arange", "reduce_argmax", "reduce_argmin", "argsort")
 WITHOUT_FLOATS = frozenset(
     (

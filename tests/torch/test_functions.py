@@ -91,3 +91,74 @@ def test_signs_and_kinds_of_numbers_are_torchs() -> None:
     for name in ("isfinite", "isinf", "isnan", "signbit"):
         got = getattr(functions, name)(x)
         np.testing.assert_array_equal(got, getattr(torch, name)(torch.from_numpy(x)).numpy())
+
+
+Program = Callable[..., Any]
+IN_ORDER: dict[str, tuple[str, Program]] = {
+    "sort": ("ck.sort(x, axis=1) * w", lambda x, w: torch.sort(x, 1).values * w),
+    "sort of columns": (
+        "ck.sort(x, axis=0, descending=True) * w",
+        lambda x, w: torch.sort(x, 0, descending=True).values * w,
+    ),
+    "topk": (
+        "ck.topk(x * x, 2)[0].sum(1, keepdims=True) * w",
+        lambda x, w: torch.topk(x * x, 2).values.sum(1, keepdim=True) * w,
+    ),
+    "topk along the first axis": (
+        "ck.topk(x * x, 3, axis=0, largest=False)[0].sum(0)[None, :] * w",
+        lambda x, w: torch.topk(x * x, 3, 0, largest=False).values.sum(0)[None, :] * w,
+    ),
+    "cumprod": ("ck.cumprod(x, 1) * w", lambda x, w: torch.cumprod(x, 1) * w),
+    "cumprod of columns": ("ck.cumprod(x * w, 0)", lambda x, w: torch.cumprod(x * w, 0)),
+}
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 2])
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_gradients_of_what_is_in_order_are_torchs(name: str, zeros: int) -> None:
+    words, formula = IN_ORDER[name]
+    op = written_op(
+        f"@ck.op\ndef f(x: ck.f32[M, N], w: ck.f32[M, N]) -> ck.f32[M, N]:\n    return {words}\n",
+        "M N",
+    )
+    rng = np.random.default_rng(zeros)
+    x, w, dy = rng.standard_normal((3, 4, 6)).astype(np.float32)
+    if "cumprod" in name:
+        x[:, [3, 1][:zeros]] = 0
+    expect_gradients(op.program.specialise(), (x, w), dy, formula)
+
+
+ROUTER = """
+@ck.op
+def f(x: ck.f16[M, K], w: ck.f16[E, K]) -> ck.f32[M, 2]:
+    v, i = ck.topk(ck.softmax(x @ w.T), 2)
+    return v / v.sum(-1, keepdims=True) + 0.0 * i
+"""
+
+
+def in_torch(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    v = torch.topk(torch.softmax(x @ w.T, -1), 2).values
+    return v / v.sum(-1, keepdim=True)
+
+
+def test_a_router_is_differentiated() -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((5, 16)), rng.standard_normal((8, 16))
+    dy = rng.standard_normal((5, 2)).astype(np.float32)
+    function = written_op(ROUTER, "M K E").program.specialise()
+    arrays = x.astype(np.float16), w.astype(np.float16)
+    expect_gradients(function, arrays, dy, in_torch, tolerance=2e-3)
+
+
+def expect_gradients(
+    function: Any, arrays: Any, dy: Any, formula: Program, tolerance: float = 3e-5
+) -> None:
+    wrt = [param.name for param in function.params]
+    derived = verify(backward(function, wrt, ["dy"], name="f_vjp"), allow_unused=True)
+    got = evaluate(derived, [*arrays, dy])
+    tensors = [torch.tensor(each, dtype=torch.float64, requires_grad=True) for each in arrays]
+    formula(*tensors).backward(torch.tensor(dy, dtype=torch.float64))
+    for mine, tensor in zip(got, tensors, strict=True):
+        assert tensor.grad is not None
+        theirs = tensor.grad.numpy()
+        np.testing.assert_allclose(mine.astype(np.float64), theirs, rtol=tolerance, atol=tolerance)

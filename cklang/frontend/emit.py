@@ -20,7 +20,7 @@ from cklang.ir.casts import CASTS
 from cklang.ir.nodes import Attr, Value
 from cklang.ir.ops import OPS
 from cklang.ir.rules import DTypeRule
-from cklang.ir.views import APART
+from cklang.ir.views import APART, RESHAPE
 from cklang.source import Span
 from cklang.types import (
     DTYPES,
@@ -54,6 +54,7 @@ __all__ = [
     "permute",
     "pointwise",
     "transpose",
+    "viewed",
     "widened",
 ]
 
@@ -355,6 +356,18 @@ def materialise(scope: Scope, node: Located, tensor: Tensor) -> Value:
     return _broadcast(scope, node, tensor, tensor.shape, places)
 
 
+def viewed(scope: Scope, node: Located, tensor: Tensor) -> Value:
+    """Return the value of ``tensor`` with all its axes for a kernel that reads it from memory.
+
+    An axis of one element more is another shape of the same memory, where a broadcast would be
+    a computation.
+    """
+    if len(tensor.axes) == len(tensor.shape):
+        return materialise(scope, node, tensor)
+    span = scope.span(node)
+    return scope.unit.append(RESHAPE, tensor.value, shape=tensor.shape, span=span)
+
+
 def _cast(scope: Scope, node: Located, tensor: Tensor, dtype: DType) -> Tensor:
     if tensor.dtype == dtype:
         return tensor
@@ -433,6 +446,11 @@ def permute(scope: Scope, node: Located, tensor: Tensor, perm: tuple[int, ...]) 
     """Put the axes of a tensor in another order: axis i of the result is axis ``perm[i]``."""
     if perm == tuple(range(len(perm))):
         return tensor
-    value = materialise(scope, node, tensor)
-    value = scope.unit.append("transpose", value, attrs={"perm": perm}, span=scope.span(node))
-    return Tensor.plain(value, [tensor.origins[axis] for axis in perm])
+    # Axes that None added have no place in the value, wherever they go.
+    places = tuple(place for place, axis in enumerate(perm) if axis in tensor.axes)
+    order = tuple(tensor.axes.index(perm[place]) for place in places)
+    value = tensor.value
+    if order != tuple(range(len(order))):
+        value = scope.unit.append("transpose", value, attrs={"perm": order}, span=scope.span(node))
+    shape, origins = (tuple(each[axis] for axis in perm) for each in (tensor.shape, tensor.origins))
+    return Tensor(value=value, shape=shape, axes=places, origins=origins)

@@ -283,6 +283,12 @@ def _mod_breaks(x: Known, y: Known) -> Array:
     return np.asarray(is_unsure & (~is_one | _spans(y, 0.0)))
 
 
+def _tan_breaks(x: Known) -> Array:
+    """Tell where a pole may lie between the ends of x."""
+    ends = [np.floor((x.value + sign * x.error) / np.pi + 0.5) for sign in (-1, 1)]
+    return np.asarray((x.error > 1) | (ends[0] != ends[1]))
+
+
 def _bits(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
     """Return an integer made of bits: exact, or anything where an operand is uncertain."""
     value = apply(operation, [each.value for each in operands], dims)
@@ -298,6 +304,11 @@ _ISOLATED: Mapping[str, Callable[..., Array]] = {
     "div": lambda _x, y: _spans(y, 0.0),
     "floor_divide": lambda _x, y: _spans(y, 0.0),
     "mod": _mod_breaks,
+    "fmod": _mod_breaks,
+    "atan2": lambda y, x: _spans(y, 0.0) & (x.value - x.error <= 0),
+    "sin": lambda x: x.error > 1,
+    "cos": lambda x: x.error > 1,
+    "tan": _tan_breaks,
     "pow": _pow_breaks,
 }
 

@@ -11,10 +11,11 @@ import pytest
 
 from cklang import types as ty
 from cklang.errors import CkTypeError
-from cklang.frontend import functions
+from cklang.frontend import composites, functions
 from cklang.frontend.intrinsics import INTRINSICS
 from cklang.frontend.intrinsics import Form
 from cklang.frontend.ops.convolution import TRANSPOSE
+from cklang.frontend.other_names import advice_for
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.reductions import REDUCTIONS
 from cklang.reference.evaluate import evaluate
@@ -122,3 +123,50 @@ def test_a_choice_of_integers_is_an_index(specialised):
     (function,) = specialised(text, "index")
     (got,) = evaluate(function, [np.float32([1, -1]), np.float32([3, 4, 5])])
     np.testing.assert_array_equal(got, [5, 3])
+
+
+UFUNCS = sorted(name for name in dir(np) if isinstance(getattr(np, name), np.ufunc))
+POINTWISE_OF_TORCH = (
+    *(
+        "abs acos acosh add addcdiv addcmul asin asinh atan atan2 atanh bitwise_and bitwise_not"
+    ).split(),
+    *("bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift ceil clamp clamp_max").split(),
+    *("clamp_min clip copysign cos cosh deg2rad div erf erfc exp exp2 expm1 float_power").split(),
+    *("floor floor_divide fmod fmax fmin frac heaviside hypot isfinite isinf isnan ldexp").split(),
+    *("lerp log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or").split(),
+    *("logical_xor logit maximum minimum mul nan_to_num neg pow rad2deg reciprocal").split(),
+    *("remainder round rsqrt sigmoid sign signbit sin sinc sinh sqrt square sub tan tanh").split(),
+    *("trunc where xlogy relu relu6 hardtanh hardswish hardsigmoid selu celu elu").split(),
+    *(
+        "leaky_relu prelu gelu logsigmoid hardshrink softshrink tanhshrink softsign softplus"
+    ).split(),
+    *("mish silu threshold").split(),
+)
+NOT_HERE = {
+    **dict.fromkeys(["conj", "conjugate", "isnat"], "there are no complex numbers and no times"),
+    **dict.fromkeys(["gcd", "lcm"], "a loop of divisions"),
+    **dict.fromkeys(
+        ["frexp", "nextafter", "spacing"], "about the bits of a number, which widths share"
+    ),
+    **dict.fromkeys(["matvec", "vecdot", "vecmat"], "products, not pointwise"),
+    **dict.fromkeys(["bitwise_count"], "no kernel wanted it"),
+}
+
+
+def test_every_pointwise_function_of_numpy_and_torch_is_here_or_has_advice():
+    known = {*functions.__all__, *composites.__all__}
+    left = (set(UFUNCS) | set(POINTWISE_OF_TORCH)) - known - set(NOT_HERE)
+    without = {name for name in left if not advice_for(name, known).startswith("write ")}
+    assert not without
+    assert not set(NOT_HERE) & known
+
+
+@pytest.mark.parametrize("name", sorted({*functions.__all__, *composites.__all__} & set(UFUNCS)))
+def test_a_function_that_numpy_has_too_is_numpys(name):
+    function = getattr(composites, name, None) or getattr(functions, name)
+    special = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, np.inf, -np.inf, np.nan])
+    integers = name.startswith("logical")
+    operands = np.meshgrid(*[special > 0 if integers else special] * getattr(np, name).nin)
+    with np.errstate(all="ignore"):
+        want = getattr(np, name)(*operands)
+        np.testing.assert_allclose(function(*operands), want, rtol=1e-12, atol=1e-15)

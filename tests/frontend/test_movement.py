@@ -243,6 +243,35 @@ def test_readers_read_views_in_place() -> None:
     assert [kernel.family for kernel in kernels(copies)] == ["rowwise"] * 3
 
 
+@pytest.mark.parametrize(
+    "k",
+    [
+        "cache[:, None]",
+        "cache[:, :, None].transpose(0, 2, 1, 3)",
+        "pair[:, 0][:, None]",
+        "(cache @ w).to(ck.f16)[:, None]",
+    ],
+)
+def test_an_attention_reads_an_axis_of_one_without_a_copy(k: str) -> None:
+    op = written_op(
+        "@ck.op\ndef f(q: ck.f16[B, H, S, D], cache: ck.f16[B, T, D], pair: ck.f16[B, 2, T, D],"
+        f" w: ck.f16[D, D]) -> ck.f16[B, H, S, D]:\n    k = {k}\n"
+        "    return ck.attention(q, k, k)\n",
+        "B H S T D",
+    )
+    families = [kernel.family for kernel in kernels(op)]
+    assert families == ["gemm"] * k.startswith("(") + ["attention"]
+    rng = np.random.default_rng(0)
+    q, cache, pair, w = (
+        rng.standard_normal(shape).astype(np.float16)
+        for shape in ((2, 3, 4, 8), (2, 5, 8), (2, 2, 5, 8), (8, 8))
+    )
+    (got,) = evaluate(op.program.specialise(), [q, cache, pair, w])
+    names = {"cache": cache, "pair": pair, "w": w, "np": np}
+    keys = eval(k.replace(".to(ck.f16)", ".astype(np.float16)"), names)
+    np.testing.assert_allclose(got, ck.attention(q, keys, keys), rtol=4e-3, atol=4e-3)
+
+
 # --- joins and other shapes
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import struct
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +14,7 @@ from typing import Any
 
 from cklang import knobs
 from cklang.arch import base_name
+from cklang.elf import sections_of
 from cklang.emulator.build import library_path
 from cklang.errors import error
 
@@ -574,10 +574,4 @@ def census(arch: str, code: bytes) -> Census:
 
 def text_section(image: bytes) -> bytes:
     """The instructions of an ELF file."""
-    table, size, count, names = struct.unpack_from("<Q10xHHH", image, 0x28)
-    headers = [struct.unpack_from("<II16xQQ", image, table + n * size) for n in range(count)]
-    strings = headers[names][2]
-    for name, _, offset, length in headers:
-        if image[strings + name :].startswith(b".text\0"):
-            return image[offset : offset + length]
-    return b""
+    return next((each.content for each in sections_of(image) if each.name == ".text"), b"")

@@ -208,7 +208,7 @@ class _Driver:
         command = [*self._host(source), "-c"]
         # Dependencies that the user asks for must be written; an object of the cache has none.
         if any(flag.startswith("-M") for flag in self.line.host_flags):
-            words = [*command, *self._embedding(file), str(source.path), "-o", str(output)]
+            words = [*command, *self._embedding(file, source), str(source.path), "-o", str(output)]
             self._step(what, words, f"{number}-host")
         else:
             self._cached_step(what, command, source, output, file)
@@ -246,9 +246,18 @@ class _Driver:
 
     def _bitcode(self, number: int, source: Source, arch: str) -> bytes:
         output = self.folder / f"{number}-{arch.replace(':', '-')}.bc"
-        command = [*self._device(arch), "-fgpu-rdc", "-emit-llvm", "-c"]
+        command = [*self._device(arch), *self._relocatable(source), "-emit-llvm", "-c"]
         self._cached_step(f"the {arch} pass of {source.path}", command, source, output)
         return output.read_bytes()
+
+    def _relocatable(self, source: Source) -> tuple[str, str]:
+        """The flags of both passes of a source whose kernels other sources' are linked with.
+
+        Kernels and variables of its own get names that no other source has: clang makes them from
+        a number that must be the same in both passes.
+        """
+        text = "\0".join((str(source.path.resolve()), *self.line.flags))
+        return "-fgpu-rdc", f"-cuid={hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     def _code_object(self, number: int, source: Source, arch: str) -> bytes:
         name = f"{number}-{arch.replace(':', '-')}"
@@ -352,12 +361,12 @@ class _Driver:
         self._step(f"compiling {source}", [*start, *flags, *more, "-o", str(output)], output.stem)
         return output
 
-    def _embedding(self, code: Path) -> list[str]:
+    def _embedding(self, code: Path, source: Source) -> list[str]:
         """The flags that put a fat binary into an object; none if there is no such file."""
         if not code.is_file():
             return []
         if self.line.relocatable:
-            return ["-fgpu-rdc", "-Xclang", f"-fembed-offload-object={code}"]
+            return [*self._relocatable(source), "-Xclang", f"-fembed-offload-object={code}"]
         return ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(code)]
 
     def _cached_step(
@@ -372,7 +381,7 @@ class _Driver:
 
         The device code in file ``code``, if there is any, becomes part of the object.
         """
-        embed = self._embedding(code) if code is not None else []
+        embed = self._embedding(code, source) if code is not None else []
         device = [hashlib.sha256(code.read_bytes()).hexdigest()] if code and embed else []
         entry = entry_of(self.toolchain.identity, [*command, *device], source.path)
         text = entry.load(output)

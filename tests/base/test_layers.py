@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2] / "cklang"
 
 BASE = (
     "source",
+    "elf",
     "knobs",
     "forks",
     "memo",

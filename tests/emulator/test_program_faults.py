@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from cklang import emulator
+from cklang.elf import sections_of, text_at
 from cklang.hipcc import driver
 
 _SOURCE = Path(__file__).parent / "programs" / "faults.hip"
+_DYNAMIC = 6  # SHT_DYNAMIC
 _SETTINGS = ("CKLANG_SANITIZE", "CKLANG_FAULT", "CKLANG_GPUS", "HIP_VISIBLE_DEVICES", "HSA_XNACK")
 
 
@@ -44,14 +46,11 @@ def line_of(text: str) -> int:
 
 def needed_libraries(library: Path) -> set[str]:
     """The names in the DT_NEEDED entries of a shared library."""
-    image = library.read_bytes()
-    table, size, count = struct.unpack_from("<Q10xHH", image, 0x28)
-    sections = [struct.unpack_from("<IIQQQQI", image, table + n * size) for n in range(count)]
-    dynamic = next(section for section in sections if section[1] == 6)
-    strings = sections[dynamic[6]][4]
-    entries = struct.iter_unpack("<QQ", image[dynamic[4] : dynamic[4] + dynamic[5]])
-    names = (image[strings + value :] for tag, value in entries if tag == 1)
-    return {name[: name.index(b"\0")].decode() for name in names}
+    sections = sections_of(library.read_bytes())
+    (dynamic,) = (section for section in sections if section.kind == _DYNAMIC)
+    strings = sections[dynamic.link].content
+    entries = struct.iter_unpack("<QQ", dynamic.content)
+    return {text_at(strings, value) for tag, value in entries if tag == 1}
 
 
 @pytest.mark.usefixtures("emulator")

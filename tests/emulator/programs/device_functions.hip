@@ -103,7 +103,7 @@ namespace cg = cooperative_groups;
 __global__ void groups(unsigned* shared)
 {
     const cg::thread_block block = cg::this_thread_block();
-    const auto tile              = cg::tiled_partition<16>(block);
+    const cg::thread_block_tile<16> tile = cg::tiled_partition<16>(block);
     const unsigned rank = block.thread_rank(), in_tile = rank % 16;
     CHECK(block.size() == 96 && rank == threadIdx.x && block.group_index().x == blockIdx.x)
     CHECK(tile.size() == 16 && tile.thread_rank() == in_tile)

@@ -126,6 +126,10 @@ class thread_block_tile : public thread_group
 
 public:
     __device__ thread_block_tile() : thread_group(Size, true) {}
+    template <typename Other>
+    __device__ thread_block_tile(const thread_block_tile<Size, Other>&) : thread_block_tile()
+    {
+    }
     __device__ static constexpr unsigned size() { return Size; }
     __device__ static constexpr unsigned num_threads() { return Size; }
     __device__ static unsigned thread_rank() { return detail::rank_in_block() % Size; }

@@ -12,8 +12,7 @@ import pytest
 from cklang import types as ty
 from cklang.errors import CkTypeError
 from cklang.frontend import functions
-from cklang.frontend.intrinsics import INTRINSICS
-from cklang.frontend.intrinsics import Form
+from cklang.frontend.intrinsics import INTRINSICS, Form
 from cklang.frontend.ops.convolution import TRANSPOSE
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.reductions import REDUCTIONS

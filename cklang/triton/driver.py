@@ -75,16 +75,7 @@ class _Launcher:
     """Launches one compiled kernel, and waits for it: its arguments are in host memory."""
 
     def __init__(self, source: Any, metadata: Any) -> None:
-        driver = _triton().backends.driver
-        described = getattr(metadata, "tensordesc_meta", None)
-        types = driver.expand_signature(source.signature.values(), described, "tensordesc")
-        self._types = tuple(types)
-        self._launch = driver.wrap_handle_tensordesc_impl(
-            self._run,
-            source.signature,
-            described,
-            lambda value, *_: driver.decompose_descriptor(value),
-        )
+        self._types = tuple(source.signature.values())
         self._metadata = metadata
 
     def __call__(
@@ -104,7 +95,7 @@ class _Launcher:
             return
         if enter is not None:
             enter(launch_metadata)
-        self._launch((x, y, z), function, arguments)
+        self._run((x, y, z), function, arguments)
         if leave is not None:
             leave(launch_metadata)
 

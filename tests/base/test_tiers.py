@@ -136,10 +136,10 @@ def test_nothing(): pass
 def test_what_is_not_installed_is_asked_for(run: Run, tmp_path: Path) -> None:
     for name, text in WITHOUT_TORCH.items():
         (tmp_path / "project" / name).write_text(text)
-    counts, output = run("-p", "absent", "--record", "passed.jsonl")
+    counts, output = run("-p", "absent", "--record=passed.jsonl")
     assert counts == {"passed": 1, "failed": 1, "skipped": 2}
     assert output.count("torch is not installed: pip install '.[emu,dev,torch]'") == 2
-    asking = ("-p", "absent", "--record", "passed.jsonl", "--known-skips", "-k", "not does")
+    asking = ("-p", "absent", "--record=passed.jsonl", "--known-skips", "-k", "not does")
     counts, output = run(*asking, "-n", "1")
     assert counts == {"skipped": 2}, "what passed is left out, also by workers"
     (line,) = (line for line in output.splitlines() if line.startswith("FAILED"))

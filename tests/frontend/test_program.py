@@ -43,7 +43,8 @@ def test_parameters_and_result_are_described():
     x, w, factor = program.parameters
     assert (x.name, str(x.type), x.is_const, x.has_default) == ("x", "T[M, K]", False, False)
     assert (factor.name, str(factor.type), factor.default) == ("factor", "const[float]", 0.5)
-    assert factor.keyword_only and factor.is_const and not w.keyword_only
+    assert factor.is_const
+    assert (factor.keyword_only, w.keyword_only) == (True, False)
     assert program.signature.tensors == (x, w)
     assert program.signature.consts == (factor,)
     assert str(program.signature.result) == "T[M, N]"

@@ -3,7 +3,7 @@
 
 Each test that passes is written down at once in ``.full/<state>.<shard>.jsonl``, a line with the
 rows of the coverage table that it checked. The state is the commit, with a digest of uncommitted
-changes. A second run of the same state leaves out what passed. ``pytest --record FILE`` does so
+changes. A second run of the same state leaves out what passed. ``pytest --record=FILE`` does so
 with a file of the caller's, for the tiers that are selected. Several machines take a shard each;
 their files together make the table::
 

@@ -3,7 +3,7 @@
 
 A family is one way of computing: a product, a convolution, an attention, sums of rows. It has its
 own records of a problem, a signature and an algorithm, and its own kernels; selection, building,
-launching and tuning ask it by this protocol. ``docs/architecture.md`` says how one is added.
+launching and tuning ask it by this protocol. ``docs/adding-a-family.md`` says how one is added.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cklang.errors import error
 from cklang.fusion.graph import Node, build_graph, kind_of
@@ -26,9 +26,8 @@ from cklang.types import f32
 if TYPE_CHECKING:
     import networkx as nx
 
-    from cklang.fusion.kernel import Maker
 
-__all__ = ["Flow", "Occurrence"]
+__all__ = ["AnchorKernels", "Flow", "Occurrence"]
 
 
 _PLACES = (Kind.VIEW, Kind.JOIN, Kind.PARTIAL)
@@ -47,6 +46,19 @@ class Occurrence(NamedTuple):
     axes: Axes
 
 
+class AnchorKernels(Protocol):
+    """What the graph asks of the kernels of one anchor (:class:`cklang.fusion.kernel.Maker`)."""
+
+    @property
+    def epilogue(self) -> bool:
+        """Whether such a kernel computes what follows its anchor, element by element."""
+        ...
+
+    def can_store(self, flow: Flow, node: int) -> bool:
+        """Tell whether such a kernel can store a value that follows its anchor."""
+        ...
+
+
 class Flow:
     """The graph of a function, each node with the attributes ``anchors`` and ``colour``.
 
@@ -60,7 +72,7 @@ class Flow:
     def __init__(
         self,
         function: Function,
-        makers: Mapping[str, Maker],
+        makers: Mapping[str, AnchorKernels],
         pairs: Mapping[int, int] = _NO_PAIRS,
     ) -> None:
         """Build and colour the graph.
@@ -175,7 +187,7 @@ class Flow:
         operation = self.operation(node)
         return operation is not None and operation.op in self.makers
 
-    def maker(self, anchor: int) -> Maker:
+    def maker(self, anchor: int) -> AnchorKernels:
         """Return how the kernels of an anchor are made."""
         return self.makers[self.expect_operation(anchor).op]
 

@@ -24,7 +24,6 @@ def house() -> str:
     floor = dict.fromkeys(LAYERS, 0)
     for name in reversed(list(nx.topological_sort(graph))):
         floor[name] = max([floor[below] + 1 for below in graph.successors(name)], default=0)
-    # A layer without readers stands beside the others of its wing.
     columns = dict(_columns(floor))
     compiler = 1 + max(columns[name] for name in LAYERS if _wing(name) == "compiler")
     total = compiler + 1 + max(columns[name] for name in MACHINE)

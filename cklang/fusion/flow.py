@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from cklang.fusion.kernel import Maker
 
-__all__ = ["Flow", "Occurrence"]
+__all__ = ["Flow", "Occurrence", "Outlined"]
 
 
 _PLACES = (Kind.VIEW, Kind.JOIN, Kind.PARTIAL)
@@ -47,6 +47,14 @@ class Occurrence(NamedTuple):
     axes: Axes
 
 
+class Outlined(NamedTuple):
+    """A program in which parts are operations of their own."""
+
+    function: Function
+    unwritten: frozenset[str] = frozenset()
+    """The values that kernels of other anchors must not be asked to write, by name."""
+
+
 class Flow:
     """The graph of a function, each node with the attributes ``anchors`` and ``colour``.
 
@@ -62,6 +70,7 @@ class Flow:
         function: Function,
         makers: Mapping[str, Maker],
         pairs: Mapping[int, int] = _NO_PAIRS,
+        unwritten: Collection[str] = (),
     ) -> None:
         """Build and colour the graph.
 
@@ -69,8 +78,11 @@ class Flow:
             function: What is computed.
             makers: The ops that kernels are made of, the anchors, and how.
             pairs: Anchors that are computed by the kernel of another one, which follows them.
+            unwritten: The names of values that their anchors' kernels do not write for others: they
+                have no colour, so who needs them computes them.
         """
         self.function = function
+        self._unwritten = unwritten
         self.pairs = pairs
         self.makers = makers
         self.graph: nx.MultiDiGraph = build_graph(function)
@@ -94,7 +106,8 @@ class Flow:
             reached = frozenset(self._reaching(node))
             covering = (anchor for anchor, axes in reached if self._covers(anchor, axes))
             nodes[node]["anchors"] = reached
-            nodes[node]["colour"] = max(covering, default=None)
+            is_left = self.value(node).name in self._unwritten
+            nodes[node]["colour"] = None if is_left else max(covering, default=None)
         nx.freeze(self.graph)
 
     def _reaching(self, node: int) -> Iterator[tuple[int, Axes]]:

@@ -33,7 +33,7 @@ from cklang.families.rowwise.space import (
     slice_of,
     space_of,
 )
-from cklang.fusion.flow import Flow, Occurrence
+from cklang.fusion.flow import Flow, Occurrence, Outlined
 from cklang.fusion.kernel import Maker
 from cklang.fusion.sites import Axes, identity
 from cklang.ir.nodes import Function, Operation, Value, make_attrs
@@ -53,8 +53,10 @@ def outline(
     strict: Collection[str] = (),
     *,
     cuts: bool = False,
-) -> Function:
+) -> Outlined:
     """Return a function in which kernels of rows are operations.
+
+    What is left to them and not written by one, its readers compute.
 
     Args:
         function: A verified function.
@@ -72,7 +74,7 @@ def outline(
         demand.run()
         further, outputs = demand.repeated(), frozenset(demand.outputs)
         if not further and outputs <= stored and demand.excess <= cut:
-            return _rewritten(demand) if outputs else function
+            return _rewritten(demand)
         # What is stored for one kernel is read by all, and not computed again.
         left, stored, cut = left | further, stored | outputs, cut | demand.excess
 
@@ -155,8 +157,8 @@ class _Demand:
         """What kernels of rows read of other kernels."""
         self._by_others: set[int] = set()
         """What results and other kernels read of other kernels."""
-        self._left = left
-        self._left |= self._refused()
+        self.left = left
+        self.left |= self._refused()
 
     def run(self) -> None:
         """Find all outputs."""
@@ -208,7 +210,7 @@ class _Demand:
 
     def colour(self, node: int) -> int | None:
         """Return the anchor whose kernel computes ``node``; None if that is no other family's."""
-        return None if node in self._left else self.flow.colour(node)
+        return None if node in self.left else self.flow.colour(node)
 
     def is_stored(self, node: int) -> bool:
         """Tell whether a kernel of rows finds ``node`` in memory."""
@@ -263,12 +265,7 @@ class _Demand:
             self.store(stored)
 
     def _is_prologue(self, node: int, maker: Maker) -> bool:
-        """Tell whether a kernel can compute ``node`` as it loads it.
-
-        What has the colour of an anchor the partition would ask of the anchor's kernel.
-        """
-        if self.flow.colour(node) is not None:
-            return False
+        """Tell whether a kernel can compute ``node`` as it loads it."""
         if next(reaches(self.flow, node, self.flow.is_anchor), None) is not None:
             return False
         # Constants alone are nothing that a kernel could load.
@@ -528,9 +525,13 @@ def _is_shared(flow: Flow, early: _Part, late: _Part) -> bool:
     return any(None not in use.axes for use in early.leaves & late.leaves)
 
 
-def _rewritten(demand: _Demand) -> Function:
+def _rewritten(demand: _Demand) -> Outlined:
     """Return the function with an operation for each output of a kernel of rows."""
     flow = demand.flow
+    outputs = {flow.value(node).name for node in demand.outputs}
+    unwritten = frozenset(flow.value(node).name for node in demand.left) - outputs
+    if not demand.outputs:
+        return Outlined(flow.function, unwritten)
     function = flow.function
     items: list[Operation] = []
     replaced: set[str] = set()
@@ -550,7 +551,7 @@ def _rewritten(demand: _Demand) -> Function:
                 )
             )
     kept = [each for each in function.body if each.result.name not in replaced]
-    return _ordered(function, [*kept, *items])
+    return Outlined(_ordered(function, [*kept, *items]), unwritten)
 
 
 def _body(demand: _Demand, cluster: _Cluster) -> Function:

@@ -395,13 +395,14 @@ class _Demand:
 def _conflicts(flow: Flow) -> frozenset[int]:
     """Return the values of an anchor's colour that follow a reduction of what it computes.
 
-    The anchor's kernel cannot compute them: it would wait for itself.
+    The anchor's kernel cannot compute them: it would wait for itself. So it would for another
+    anchor without an epilogue.
     """
     import networkx as nx
 
     below: dict[int, set[int]] = {}
     for node in flow.graph:
-        if is_reduction(flow.operation(node)):
+        if _is_barrier(flow, node):
             for source in nx.ancestors(flow.graph, node):
                 below.setdefault(source, set()).add(node)
     conflicts = set()
@@ -409,10 +410,28 @@ def _conflicts(flow: Flow) -> frozenset[int]:
         colour = flow.colour(node)
         if colour is None or flow.is_anchor(node) or colour not in below:
             continue
-        reductions = {use.node for use in reaches(flow, node, flow.is_anchor)}
-        if reductions & below[colour]:
+        if below[colour].intersection(_barriers(flow, node)):
             conflicts.add(node)
     return frozenset(conflicts)
+
+
+def _is_barrier(flow: Flow, node: int) -> bool:
+    """Tell whether what follows a value pointwise is computed by another kernel than its own."""
+    is_opaque = flow.is_anchor(node) and not flow.maker(node).epilogue
+    return is_opaque or is_reduction(flow.operation(node))
+
+
+def _barriers(flow: Flow, node: int) -> Iterator[int]:
+    """Yield the values that ``node`` follows pointwise and behind which other kernels begin."""
+    pending, visited = [node], {node}
+    while pending:
+        each = pending.pop()
+        if _is_barrier(flow, each):
+            yield each
+        elif not flow.is_anchor(each):
+            operands = {use.node for use in flow.below(flow.occurrence(each))} - visited
+            visited |= operands
+            pending += operands
 
 
 def _dominators(before: Mapping[int, int | None], node: int) -> Iterator[int]:
@@ -515,12 +534,14 @@ def _shares(flow: Flow, a: _Part, b: _Part) -> bool:
 
 
 def _is_shared(flow: Flow, early: _Part, late: _Part) -> bool:
-    """Tell whether one output is on the way to another, or both read the same tensor, or none."""
+    """Tell whether one output is on the way to another, or both read the same."""
     here = Occurrence(early.node, identity(len(early.axes)))
     if not early.space.row and here in late.uses:
         return True
-    if all(flow.kind(use.node) is Kind.EXTENT for use in early.leaves | late.leaves):
-        return True  # indices of which a launch costs more than the work
+    leaves = early.leaves | late.leaves
+    if all(flow.kind(use.node) is Kind.EXTENT for use in leaves):
+        # Computing indices costs less than a launch.
+        return any(flow.kind(use.node) is Kind.INDEX for use in {*early.uses} & {*late.uses})
     # Reading a vector twice costs nothing.
     return any(None not in use.axes for use in early.leaves & late.leaves)
 

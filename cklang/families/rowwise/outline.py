@@ -36,6 +36,7 @@ from cklang.families.rowwise.space import (
 from cklang.fusion.flow import Flow, Occurrence, Outlined
 from cklang.fusion.kernel import Maker
 from cklang.fusion.sites import Axes, identity
+from cklang.ir.extents import EXTENT
 from cklang.ir.nodes import Function, Operation, Value, make_attrs
 from cklang.ir.ops import Kind
 from cklang.ir.rewrite import needed_operations
@@ -589,7 +590,10 @@ def _body(demand: _Demand, cluster: _Cluster) -> Function:
 
 
 def _ordered(function: Function, operations: Sequence[Operation]) -> Function:
-    """Return a function of these operations, operands first; without those that nothing needs."""
+    """Return a function of these operations, operands first; without those that nothing needs.
+
+    What has an extent may come after it: no data flows.
+    """
     import networkx as nx
 
     places = {value.name: place for place, value in enumerate(function.values())}
@@ -600,7 +604,7 @@ def _ordered(function: Function, operations: Sequence[Operation]) -> Function:
         (operand.name, name)
         for name, each in by_name.items()
         for operand in each.operands
-        if operand.name in by_name
+        if operand.name in by_name and each.op != EXTENT
     )
     order = nx.lexicographical_topological_sort(graph, key=places.__getitem__)
     body = needed_operations([by_name[name] for name in order], function.results)

@@ -20,6 +20,7 @@ from cklang.keys import SCHEMA_VERSION, AnyKey, KernelSignature, Key
 
 if TYPE_CHECKING:
     from cklang.families.protocol import Family
+    from cklang.fusion.flow import Outlined
     from cklang.fusion.kernel import Maker
     from cklang.fusion.plan import Plan
     from cklang.ir.nodes import Function
@@ -169,15 +170,18 @@ def plan_of(function: Function) -> Plan:
     Raises:
         CkError: As :func:`cklang.fusion.partition.plan`; X rows of the families.
     """
+    from cklang.fusion.flow import Outlined
     from cklang.fusion.partition import plan
 
     makers = _makers(function)
 
-    def outlined(program: Function, strict: Collection[str]) -> Function:
+    def outlined(program: Function, strict: Collection[str]) -> Outlined:
+        parts = Outlined(program)
         for name, row in ROWS.items():
             if row.outlines:
-                program = FAMILIES[name].outline(program, makers, strict)
-        return program
+                own = FAMILIES[name].outline(parts.function, makers, strict)
+                parts = own._replace(unwritten=parts.unwritten | own.unwritten)
+        return parts
 
     def prepared(program: Function) -> Function:
         for name, row in ROWS.items():

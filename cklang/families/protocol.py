@@ -26,6 +26,7 @@ from cklang.families.memory_cost import MemoryCost
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.flow import Outlined
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.kernel import Maker
 from cklang.fusion.plan import Plan
@@ -212,7 +213,7 @@ class Family(Generic[S, A, P]):
 
     def outline(
         self, function: Function, makers: Mapping[str, Maker], strict: Collection[str] = ()
-    ) -> Function:
+    ) -> Outlined:
         """Return a program in which what the family computes by itself is operations of its own.
 
         Args:
@@ -221,7 +222,7 @@ class Family(Generic[S, A, P]):
             strict: Results of anchors whose kernels may compute other kernels' values again, up to
                 the anchors of those, and must not read too much then.
         """
-        return function
+        return Outlined(function)
 
     def joined(self, plan: Plan) -> Plan:
         """Return a plan in which kernels of the family also do what kernels behind them did.

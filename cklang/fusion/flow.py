@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-__all__ = ["AnchorKernels", "Flow", "Occurrence"]
+__all__ = ["AnchorKernels", "Flow", "Occurrence", "Outlined"]
 
 
 _PLACES = (Kind.VIEW, Kind.JOIN, Kind.PARTIAL)
@@ -59,6 +59,14 @@ class AnchorKernels(Protocol):
         ...
 
 
+class Outlined(NamedTuple):
+    """A program in which parts are operations of their own."""
+
+    function: Function
+    unwritten: frozenset[str] = frozenset()
+    """The values that kernels of other anchors must not be asked to write, by name."""
+
+
 class Flow:
     """The graph of a function, each node with the attributes ``anchors`` and ``colour``.
 
@@ -74,6 +82,7 @@ class Flow:
         function: Function,
         makers: Mapping[str, AnchorKernels],
         pairs: Mapping[int, int] = _NO_PAIRS,
+        unwritten: Collection[str] = (),
     ) -> None:
         """Build and colour the graph.
 
@@ -81,8 +90,11 @@ class Flow:
             function: What is computed.
             makers: The ops that kernels are made of, the anchors, and how.
             pairs: Anchors that are computed by the kernel of another one, which follows them.
+            unwritten: The names of values that their anchors' kernels do not write for others: they
+                have no colour, so who needs them computes them.
         """
         self.function = function
+        self._unwritten = unwritten
         self.pairs = pairs
         self.makers = makers
         self.graph: nx.MultiDiGraph = build_graph(function)
@@ -106,7 +118,8 @@ class Flow:
             reached = frozenset(self._reaching(node))
             covering = (anchor for anchor, axes in reached if self._covers(anchor, axes))
             nodes[node]["anchors"] = reached
-            nodes[node]["colour"] = max(covering, default=None)
+            is_left = self.value(node).name in self._unwritten
+            nodes[node]["colour"] = None if is_left else max(covering, default=None)
         nx.freeze(self.graph)
 
     def _reaching(self, node: int) -> Iterator[tuple[int, Axes]]:

@@ -25,10 +25,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from cklang.errors import CkError, CkUnsupportedError, error
 from cklang.fusion.completeness import expect_complete
-from cklang.fusion.flow import Flow, Occurrence
+from cklang.fusion.flow import Flow, Occurrence, Outlined
 from cklang.fusion.joint import joined_roots
 from cklang.fusion.kernel import KernelMaker, Maker
 from cklang.fusion.log_sums import with_log_sums
@@ -52,13 +53,13 @@ STORABLE: tuple[DType, ...] = tuple(
 """What a kernel can write."""
 
 
-Outline = Callable[[Function, Collection[str]], Function]
+Outline = Callable[[Function, Collection[str]], Outlined]
 
 
 def plan(
     function: Function,
     makers: Mapping[str, Maker],
-    outline: Outline = lambda same, _strict: same,
+    outline: Outline = lambda same, _strict: Outlined(same),
     prepared: Callable[[Function], Function] = lambda same: same,
 ) -> Plan:
     """Return the kernels that compute ``function`` and the decisions behind them.
@@ -112,14 +113,15 @@ def plan(
     return expect_complete(planned)
 
 
-def _paired(function: Function, makers: Mapping[str, Maker]) -> tuple[Flow, list[int]]:
+def _paired(outlined: Outlined, makers: Mapping[str, Maker]) -> tuple[Flow, list[int]]:
     """Return the graph in which pairs of products are one anchor, and its roots."""
-    flow = Flow(function, makers)
+    graph = partial(Flow, outlined.function, makers, unwritten=outlined.unwritten)
+    flow = graph()
     search = _Roots(flow, makers)
     roots = search.find()
     candidates = list(pairs_of(flow, search.readers(search.demanded())))
     while chosen := _apart(candidates):
-        paired = Flow(function, makers, pairs=chosen)
+        paired = graph(pairs=chosen)
         joint, refused = _roots_of_pairs(paired, makers)
         if not refused:
             return paired, joint

@@ -12,6 +12,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
+from cklang.autodiff.terms import Emitter
 from cklang.autodiff.transform import backward
 from cklang.families import plan_of
 from cklang.ir.builder import Builder
@@ -41,8 +42,8 @@ def pooled(kind: str, extents: Pair, size: Pair, step: Pair, pads: Pair, counts:
         for axis in (0, 1)
     ]
     if kind == "max":
-        return builder.finish(max_pooled(builder, x, windows))
-    return builder.finish(mean_pooled(builder, x, windows, counts_padding=counts))
+        return builder.finish(max_pooled(Emitter(builder), x, windows))
+    return builder.finish(mean_pooled(Emitter(builder), x, windows, counts_padding=counts))
 
 
 def by_windows(kind: str, x: Any, dy: Any, size: Pair, step: Pair, pads: Pair, counts: bool) -> Any:
@@ -69,11 +70,11 @@ def by_torch(kind: str, x: Any, dy: Any, size: Pair, step: Pair, pads: Pair, cou
     import torch
 
     image = torch.from_numpy(np.moveaxis(x, -1, 1).astype("d")).requires_grad_()
-    pool, more = {
-        "max": (torch.nn.functional.max_pool2d, {}),
-        "mean": (torch.nn.functional.avg_pool2d, {"count_include_pad": counts}),
-    }[kind]
-    y = pool(image, size, step, pads, **more)
+    functional: Any = torch.nn.functional
+    if kind == "max":
+        y = functional.max_pool2d(image, size, step, pads)
+    else:
+        y = functional.avg_pool2d(image, size, step, pads, count_include_pad=counts)
     (dx,) = torch.autograd.grad(y, image, torch.from_numpy(np.moveaxis(dy, -1, 1).astype("d")))
     return np.moveaxis(dx.numpy(), 1, -1)
 

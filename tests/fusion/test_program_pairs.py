@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from cklang.families import plan_of
 from tests.support.program_pairs import CONSUMERS, MIDDLES, PRODUCERS, Pair, expected, judged, pairs
 
 FORWARD, GRADIENTS = 73, 131
@@ -68,11 +69,8 @@ def test_a_wrong_plan_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the table says of a program it says of its plan."""
     pair = Pair("cumsum", "scale", "gemm, left")
     other = Pair("cumsum", "nothing", "gemm, left")
-    from tests.support import program_pairs
-
-    function = other.op.program.specialise()
-    wrong = program_pairs.plan_of(function)
-    monkeypatch.setattr(program_pairs, "plan_of", lambda _function: wrong)
+    wrong = plan_of(other.op.program.specialise())
+    monkeypatch.setattr("tests.support.program_pairs.plan_of", lambda _function: wrong)
     with pytest.raises(AssertionError, match="is off by"):
         judged(pair)
 

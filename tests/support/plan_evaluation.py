@@ -108,8 +108,9 @@ class _Memory:
         for value, array in zip(kernel.results, written, strict=True):
             if array is None:
                 continue
-            assert array.shape == self.extents(value), (kernel.name, value)
-            self.values[value.name] = to_wide(from_wide(value, array))
+            # What is computed of one row for a whole batch has the batch in memory.
+            whole = np.broadcast_to(array, self.extents(value))
+            self.values[value.name] = to_wide(from_wide(value, whole))
 
     def spread(self, read: Read, shape: Sequence[int]) -> Array:
         """Return a value as a kernel of a shape sees it: along each axis its own, or repeated."""

@@ -41,6 +41,7 @@ from cklang.families.rowwise.rules import GRID, RULES
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.flow import Outlined
 from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import Maker
 from cklang.ir.nodes import Function
@@ -98,7 +99,7 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
 
     def outline(
         self, function: Function, makers: Mapping[str, Maker], strict: Collection[str] = ()
-    ) -> Function:
+    ) -> Outlined:
         """Put what kernels of rows compute into operations of their own."""
         return outline(function, makers, strict)
 

@@ -110,6 +110,28 @@ def test_tiles_that_lds_need_not_transpose_are_stored_in_any_width() -> None:
 
 
 @pytest.mark.parametrize(
+    ("dtype", "gpu", "layouts", "tile_k", "is_refused"),
+    [
+        (f16, "gfx942", "rc", 192, True),
+        (f16, "gfx942", "cr", 96, True),
+        (f16, "gfx950", "rr", 192, True),
+        (f16, "gfx950", "cr", 192, False),
+        (f32, "gfx950", "cr", 96, True),
+        (f16, "gfx942", "rc", 128, False),
+    ],
+)
+def test_tiles_that_are_swizzled_have_a_power_of_two_along_k(
+    dtype: DType, gpu: str, layouts: str, tile_k: int, is_refused: bool
+) -> None:
+    """Rows of f16 shared places in LDS on gfx942 and gfx950: 64x64x192, vectors of one."""
+    deep = replace(ALGORITHM, tile=(64, 64, tile_k), vector_b=1)
+    s = signature(dtype, dtype, layouts)
+    assert ("lds-swizzle" in rules(s, gpu, deep)) is is_refused
+    into_lds = replace(deep, pipeline=Pipeline.COMP_ASYNC)
+    assert "lds-swizzle" not in rules(s, gpu, into_lds)
+
+
+@pytest.mark.parametrize(
     ("dtype", "gpu", "tile", "warp_tile", "is_refused"),
     [
         (f32, "gfx90a", (128, 16, 64), (16, 16, 4), True),

@@ -16,6 +16,11 @@ from cklang.types import i8
 __all__: list[str] = []
 
 
+def _transposes(s: Signature, spec: ArchSpec) -> bool:
+    """Whether tiles whose outer axis is K lie in LDS as in memory, and are read transposed."""
+    return spec.lds_transposed_bytes > 0 and transposable(s)
+
+
 def _turned(a: Algorithm, s: Signature, spec: ArchSpec) -> Iterator[DealtTile]:
     """Yield the tiles whose outer axis is K, where matrix instructions want it to be the inner."""
     if s.layout_a is Layout.COL:
@@ -34,7 +39,7 @@ def _turned(a: Algorithm, s: Signature, spec: ArchSpec) -> Iterator[DealtTile]:
 def _lds_store(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     # A vector of three elements takes the memory of four, and clang stores all of it. What is
     # beyond the last lane of a row is the beginning of the next row, which is another wave's.
-    if not (spec.lds_transposed_bytes and transposable(s)):
+    if not _transposes(s, spec):
         return None
     for tile in _turned(a, s, spec):
         width, _ = tile.pattern(spec) or (1, 0)
@@ -42,6 +47,22 @@ def _lds_store(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
             what = f"the elements of {tile.name} that a thread stores at once"
             return Violation(what=what, value=str(width), bound="a power of two")
     return None
+
+
+@RULES.algorithm(
+    "lds-swizzle",
+    "tiles whose inner axis is K are swizzled in LDS by exclusive or, which needs a power of two",
+    reads=("pipeline", "tile"),
+)
+def _lds_swizzle(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
+    # CK Tile's xor_t takes a group along K to group ^ (row % groups), beyond the last one if the
+    # number of groups is none: two rows share places.
+    row, k = PIPELINES.get(a.pipeline), a.tile[2]
+    if not k & (k - 1) or (row and row.into_lds):
+        return None
+    if _transposes(s, spec) and s.layouts[:2] == "cr":
+        return None
+    return Violation(what="the tile along K", value=str(k), bound="a power of two")
 
 
 @RULES.algorithm(

@@ -56,4 +56,10 @@ TABLE: tuple[Rule, ...] = (
         "FlyDSL is not installed, whose compiler makes the kernels",
         "pip install flydsl",
     ),
+    row(
+        "E008",
+        CkUnsupportedError,
+        "{package} {version} is installed, and cklang knows the versions {known}",
+        "pip install 'cklang[torch]', or 'cklang[triton]', chooses one of them",
+    ),
 )

@@ -14,6 +14,7 @@ from cklang import emulator
 from cklang.device.device import Device, Launch, open_device
 from cklang.errors import error
 from cklang.triton.memory import kernel_arguments
+from cklang.versions import check_version
 
 __all__ = ["EmulatedDriver", "device"]
 
@@ -25,12 +26,13 @@ def _triton() -> Any:
     """Triton's package.
 
     Raises:
-        CkUnsupportedError: E006, it is not installed.
+        CkUnsupportedError: E006, it is not installed, or E008, its version is not supported.
     """
     try:
         import triton
     except ImportError as problem:
         raise error("E006") from problem
+    check_version("triton", triton.__version__)
     return triton
 
 
@@ -116,7 +118,7 @@ class EmulatedDriver:
 
     Raises:
         CkValueError: D001, no GPU of that name is emulated.
-        CkUnsupportedError: E006, Triton is not installed.
+        CkUnsupportedError: E006, Triton is not installed; E008, its version is not supported.
     """
 
     launcher_cls = _Launcher
@@ -197,7 +199,7 @@ def device(gpu: str) -> Iterator[EmulatedDriver]:
 
     Raises:
         CkValueError: D001, no GPU of that name is emulated.
-        CkUnsupportedError: E006, Triton is not installed.
+        CkUnsupportedError: E006, Triton is not installed; E008, its version is not supported.
     """
     drivers = _triton().runtime.driver
     before = drivers._active

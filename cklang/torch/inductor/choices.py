@@ -8,9 +8,9 @@ operands like those of the graph and takes the quickest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -71,14 +71,11 @@ def _run(
             out.copy_(op(*tensors, device=device))
 
 
+@cache
 def _kernel_of(name: str, device: str | None) -> ExternKernelChoice:
-    """Return the kernel of a product, registered once."""
+    """Return the kernel of a product, registered once: Inductor refuses a second of its name."""
     known = "" if device is None else "_" + "".join(filter(str.isalnum, device))
-    own = f"cklang_{name}{known}"
-    kernel: Callable[..., Any] = partial(_run, name, device)
-    choice: Any = ExternKernelChoice
-    registered: ExternKernelChoice = choice.lookup(own) or choice(kernel, name=own)
-    return registered
+    return ExternKernelChoice(partial(_run, name, device), name=f"cklang_{name}{known}")
 
 
 class _Choices(InductorChoices):

@@ -18,6 +18,7 @@ import torch
 from torch._inductor import config
 from torch._inductor.choices import InductorChoices
 from torch._inductor.kernel.conv import aten_convolution
+from torch._inductor.kernel.mm import aten_bias_addmm
 from torch._inductor.select_algorithm import (
     ExternKernelCaller,
     ExternKernelChoice,
@@ -111,8 +112,10 @@ class _Choices(InductorChoices):
         if not _is_tuned() or op_name not in TARGETS:
             return False
         if op_name == "addmm":
-            # Inductor asks once for torch's own kernels, and once for others.
+            # Inductor asks once for torch's own kernels, and once for others. In torch 2.11 it asks
+            # for all at once, with the kernel that adds a bias first.
             is_own = any(isinstance(each, ExternKernelChoice) for each in templates)
+            is_own = is_own and templates[0] is not aten_bias_addmm
             scalars = [kernel_inputs.get_scalar(name) for name in ("alpha", "beta")]
             if is_own or scalars != [1, 1]:
                 return False

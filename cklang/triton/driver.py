@@ -16,6 +16,7 @@ from cklang.device.device import Device, Launch, open_device
 from cklang.errors import error
 from cklang.lowering import headers
 from cklang.triton.memory import kernel_arguments
+from cklang.versions import check_version
 
 __all__ = ["EmulatedDriver", "device"]
 
@@ -31,12 +32,13 @@ def _triton() -> Any:
     """Triton's package.
 
     Raises:
-        CkUnsupportedError: E006, it is not installed.
+        CkUnsupportedError: E006, it is not installed, or E009, its version is not supported.
     """
     try:
         import triton
     except ImportError as problem:
         raise error("E006") from problem
+    check_version("triton", triton.__version__)
     return triton
 
 
@@ -122,7 +124,7 @@ class EmulatedDriver:
 
     Raises:
         CkValueError: D001, no GPU of that name is emulated.
-        CkUnsupportedError: E006, Triton is not installed.
+        CkUnsupportedError: E006, Triton is not installed; E009, its version is not supported.
     """
 
     launcher_cls = _Launcher
@@ -209,7 +211,7 @@ def device(gpu: str, *, autotune: Autotune = "measure") -> Iterator[EmulatedDriv
 
     Raises:
         CkValueError: D001, no GPU of that name is emulated; E008, ``autotune`` is another word.
-        CkUnsupportedError: E006, Triton is not installed.
+        CkUnsupportedError: E006, Triton is not installed; E009, its version is not supported.
     """
     if autotune not in get_args(Autotune):
         raise error("E008", got=autotune)

@@ -36,6 +36,7 @@ BASE = (
     "codec",
     "keys",
     "arch",
+    "versions",
 )
 """The modules at the top of the package, which make one layer with the errors."""
 

@@ -54,7 +54,7 @@ class _Skips:
             and not hasattr(report, "wasxfail")
             and isinstance(report.longrepr, tuple)
         ):
-            self.skipped[report.nodeid] = report.longrepr[2]
+            self.skipped[report.nodeid] = report.longrepr[2].removeprefix("Skipped: ")
 
     def unknown(self) -> list[str]:
         """Return the tests that should have run."""

@@ -302,7 +302,9 @@ class _Driver:
         folders = (_HEADERS, headers.folder())
         system = [part for folder in folders for part in ("-isystem", str(folder))]
         hip = (*system, "-D__HIP_PLATFORM_AMD__")
-        return [*self._common(), *hip, "-x", source.language.value, *user]
+        # Flags about C++'s headers have no effect in C.
+        quiet = ("-Wno-unused-command-line-argument",) if source.language is Language.C else ()
+        return [*self._common(), *hip, *quiet, "-x", source.language.value, *user]
 
     def _hip(self) -> list[str]:
         base = headers.folder()

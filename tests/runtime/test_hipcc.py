@@ -111,9 +111,14 @@ def test_what_sources_have_before_their_first_include(tmp_path: Path) -> None:
         "template <typename T> __global__ void square(T* x) { *x = root(*x) * root(*x); }\n"
         "#include <hip/hip_runtime.h>\n"
         "#include <hip/hip_vector_types.h>\n"
+        "#include <hip/hip_math_constants.h>\n"
         "struct __align__(16) Row { float a, b, c; };\n"
+        "static void HIPRT_CB hear(void* told) { *static_cast<bool*>(told) = true; }\n"
+        "__global__ void lanes(float* x) { *x += warpSize == __AMDGCN_WAVEFRONT_SIZE; }\n"
         "int main() { float* x; (void)hipMallocManaged(&x, 4); *x = 4; square<<<1, 1>>>(x);\n"
-        "  (void)hipDeviceSynchronize(); return *x == 16 && sizeof(Row) == 16 ? 0 : 1; }\n"
+        "  bool told = false; lanes<<<1, 1>>>(x); (void)hipLaunchHostFunc(0, hear, &told);\n"
+        "  (void)hipDeviceSynchronize();\n"
+        "  return told && *x == 17 && sizeof(Row) == 16 && HIP_LN2_F == float(HIP_LN2) ? 0 : 1; }\n"
     )
     words = ["-Wall", "-Wextra", "--offload-arch=native", str(source), "-o", str(program)]
     assert "warning" not in quiet(words)
@@ -156,6 +161,16 @@ def test_what_our_headers_do_is_at_the_line_that_calls_them(tmp_path: Path) -> N
     called = ("sinf", "sync()", "2.0f", "shfl", "float2half", "atomicAdd", "z[0]", "printf")
     text = _LIBRARY_CALLS.splitlines()
     assert all(any(name in text[row.line - 1] for row in rows) for name in called)
+
+
+def test_the_host_api_is_not_for_c(tmp_path: Path) -> None:
+    source = tmp_path / "count.c"
+    source.write_text("#include <hip/hip_runtime_api.h>\n")
+    said: list[str] = []
+    with pytest.raises(CkError, match="B030"):
+        driver.build(["-c", str(source), "-o", str(tmp_path / "count.o")], said.append)
+    assert "compile this file with -x c++" in "".join(said)
+    assert "warning" not in "".join(said)
 
 
 def test_plain_cxx_can_call_the_host_api(tmp_path: Path) -> None:

@@ -6,6 +6,16 @@
 
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
+// Newer compilers have no macro for the lanes of a wave.
+#if defined(__HIP__) && !defined(__AMDGCN_WAVEFRONT_SIZE)
+#if defined(__GFX10__) || defined(__GFX11__) || defined(__GFX12__)
+#define __AMDGCN_WAVEFRONT_SIZE 32
+#else
+#define __AMDGCN_WAVEFRONT_SIZE 64
+#endif
+#define __AMDGCN_WAVEFRONT_SIZE__ __AMDGCN_WAVEFRONT_SIZE
+#endif
+
 // Device functions between these have no lines of their own: what is inlined from them is at the user's line, in
 // reports, in the debugger and in profiles.
 #if defined(__HIP_DEVICE_COMPILE__)

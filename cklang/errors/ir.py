@@ -150,6 +150,13 @@ TABLE: tuple[Rule, ...] = (
         "legal: axes with elements, as in NumPy; ck.sum, ck.prod, ck.any and ck.all take none",
     ),
     row(
+        "I049",
+        CkValueError,
+        "along axis {axis}, the scale of {side} has {got} elements, and {want} blocks of {size} "
+        "cover {extent}",
+        "make an element for each block, the last of which may be short: (K + 127)//128 for K",
+    ),
+    row(
         "I047",
         CkValueError,
         "[scatter] {name} is not updated in place",

@@ -141,7 +141,9 @@ TABLE: tuple[Rule, ...] = (
         "I045",
         CkValueError,
         "{heads} query heads cannot share {key_heads} key heads",
-        "legal: as many query heads as key heads, or a multiple of them",
+        "legal: as many query heads as key heads, or a multiple of them;\n"
+        "q, k and v are [batch, heads, rows, head]: of [batch, rows, heads, head] write "
+        "x.transpose(0, 2, 1, 3), which copies nothing",
     ),
     row(
         "I048",

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from cklang.errors import CkError, error
 from cklang.ir import joins, reductions, views
+from cklang.ir.attention import group_size
 from cklang.ir.convolution import geometry_of
 from cklang.ir.joins import JOINS
 from cklang.ir.nodes import Function, Operation, Value
@@ -34,7 +35,7 @@ def derive(function: Function, dims: Mapping[Dim, int]) -> dict[Dim, int]:
         CkValueError: I033, extents that fit no convolution; I034, an extent that several values
             of would fit; I035, one that is declared or given otherwise; I036 to I039, a view that
             its operand does not have; I048, the greatest or the mean of no elements; I049,
-            scales that are not one for each block.
+            scales that are not one for each block; I045, heads that cannot share others.
     """
     known = dict(dims)
     for value in function.params:
@@ -49,6 +50,9 @@ def derive(function: Function, dims: Mapping[Dim, int]) -> dict[Dim, int]:
             views.check(operation, by_name(known))
         if operation.op in JOINS:
             joins.check(operation, by_name(known))
+        if operation.op in ("attention", "attention_lse"):
+            heads = (each.type.shape[1] for each in operation.operands[:2])
+            group_size(*(extent_value(each, by_name(known)) for each in heads), operation.span)
         if operation.op == "scaled_gemm":
             _check_blocks(operation, by_name(known))
         if operation.op in NEED_ELEMENTS:

@@ -58,9 +58,7 @@ def _bound_cumsum(operation: Operation, operands: Sequence[Known], _dims: dict[D
     # Some partial sum may leave the range of f32, also beside an infinity.
     wild = (size + error >= F32_OVERFLOW) & ~np.isnan(value)
     error = np.where(np.isfinite(value), error, 0.0)
-    return Known(
-        value=value, error=np.where(wild | unknown, np.inf, error)
-    )
+    return Known(value=value, error=np.where(wild | unknown, np.inf, error))
 
 
 def _bound_cumprod(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:

@@ -582,8 +582,20 @@ def _split(device_name: str | None) -> tuple[str | None, str]:
         return None, ""
     kind, _, which = device_name.partition(":")
     if kind not in (_EMULATED, _REAL) or not which:
-        raise error("D001", got=device_name, known="emu:<gfx name> or hip:<number>")
+        raise error("D001", got=device_name, known=_legal_for(kind, which))
     return kind, which
+
+
+def _legal_for(kind: str, which: str) -> str:
+    """Return what a name of another library or half a name may stand for, and what is legal."""
+    legal = "emu:<gfx name> or hip:<number>"
+    if kind in ("cuda", "gpu", "rocm", "hip"):
+        return f'{legal}; "{_REAL}:{which or 0}" is the GPU'
+    if kind.startswith("gfx"):
+        return f'{legal}; "{_EMULATED}:{kind}" is the emulated one'
+    if kind == "cpu":
+        return f'{legal}; "{_EMULATED}:gfx942" needs no GPU'
+    return legal
 
 
 @cache

@@ -23,6 +23,13 @@ TABLE: tuple[Rule, ...] = (
         "a plain number is legal only for a parameter of rank 0",
     ),
     row(
+        "A152",
+        CkTypeError,
+        "{name} must be an array or a number, not the text {got!r}",
+        "pass a number where the parameter has rank 0, 0.5 and not '0.5', else an array;\n"
+        "a parameter that takes a text is annotated ck.const[str]",
+    ),
+    row(
         "A002",
         CkTypeError,
         "{name} has dtype {dtype}, which no kernel reads",

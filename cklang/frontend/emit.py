@@ -215,9 +215,8 @@ def constant_number(scope: Scope, node: Located, value: Item, dtype: DType) -> N
         raise scope.error("F044", node, value=repr(value), dtype=dtype)
     low, high = _RANGES[dtype]
     if not low <= value <= high and (isinstance(value, int) or math.isfinite(value)):
-        raise scope.error(
-            "F043", node, value=repr(value), dtype=dtype, low=f"{low:.9g}", high=f"{high:.9g}"
-        )
+        ends = [str(end) if isinstance(end, int) else f"{end:.9g}" for end in (low, high)]
+        raise scope.error("F043", node, value=repr(value), dtype=dtype, low=ends[0], high=ends[1])
     return float(value) if dtype == f32 else value
 
 

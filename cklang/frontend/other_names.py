@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-__all__ = ["DTYPES", "FUNCTIONS", "advice_for", "nearest"]
+__all__ = ["DTYPES", "FUNCTIONS", "KEYWORDS", "advice_for", "nearest"]
 
 _NO_64 = "ck.f32: kernels compute in f32, and have no floats of 64 bits"
 
@@ -107,6 +107,37 @@ FUNCTIONS: Mapping[str, str] = {
     "constexpr": "ck.const[int]",
 }
 """What to write for a function of another library that has another name here."""
+
+
+_MASK = "mask=, a function of indices such as lambda b, h, i, j: keep[b, j],"
+KEYWORDS: Mapping[str, str] = {
+    "causal": "mask=ck.causal()",
+    "is_causal": "mask=ck.causal()",
+    "attn_mask": _MASK,
+    "attention_mask": _MASK,
+    "window_size": "mask=ck.sliding_window(left, right)",
+    "softmax_scale": "scale=",
+    "sm_scale": "scale=",
+    "dropout_p": "dropout=",
+    "enable_gqa": "nothing: heads of k and v are shared where there are fewer",
+    "dim": "axis=",
+    "dims": "axis=",
+    "keepdim": "keepdims=",
+    "min": "lo=",
+    "max": "hi=",
+    "a_min": "lo=",
+    "a_max": "hi=",
+    "negative_slope": "slope=",
+    "approximate": "ck.gelu_tanh for the tanh form",
+    "stable": "nothing: sorting is stable",
+    "sorted": "nothing: values are in order",
+    "ddof": "correction=",
+    "unbiased": "correction=1",
+    "normalized_shape": "axis=",
+    "kernel_size": "window=",
+    "num_groups": "groups=",
+}
+"""What to write for a keyword argument of another library."""
 
 
 def advice_for(name: str, known: Iterable[str], prefix: str = "ck.") -> str:

@@ -35,4 +35,5 @@ def test_a_function_in_a_kernel_is_within_its_bound(name: str, gpu: str) -> None
         "M N",
     )
     y = rng.permutation(x.ravel()).reshape(x.shape) if name in TWO else np.ones_like(x)
-    check(op, (x, y), gpu)
+    # The sine of a product whose last bit is more than a period may be anything.
+    check(op, (x, y), gpu, unchecked=0.1 if name == "sinc" else 0.05)

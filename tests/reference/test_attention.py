@@ -353,8 +353,10 @@ def test_no_keys_give_zeros() -> None:
 
 def test_heads_that_do_not_fit_are_refused() -> None:
     arrays = draw(np.random.default_rng(7), {**SIZES, "G": 3})
-    with pytest.raises(CkError, match="CK-I045 4 query heads cannot share 3 key heads"):
+    with pytest.raises(CkError, match="CK-I045 4 query heads cannot share 3 key heads") as caught:
         evaluate(plain.ir(*arrays), arrays)
+    assert caught.value.at is not None
+    assert "x.transpose(0, 2, 1, 3)" in str(caught.value)
 
 
 def kernel(q: Any, k: Any, v: Any, tile: int, narrow: Any, rescale: bool = True) -> tuple[Any, Any]:

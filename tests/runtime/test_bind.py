@@ -66,6 +66,7 @@ def test_dims_are_solved() -> None:
         ((half(3, 5).astype(">f2"), half(4, 5), half(4)), "A003", ["x", ">f2"]),
         ((half(3, 5).astype("c8"), half(4, 5), half(4)), "A002", ["complex64"]),
         (([[1.0]], half(4, 5), half(4)), "A001", ["x must be an array, not list"]),
+        (("x.npy", half(4, 5), half(4)), "A152", ["x must be an array or a number, not the text"]),
         ((None, half(4, 5), half(4)), "A001", ["NoneType"]),
         ((half(3, 5), half(4, 5), 2.0), "A001", ["bias must be an array, not float"]),
     ],

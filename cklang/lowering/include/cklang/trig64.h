@@ -181,6 +181,8 @@ CK_MATH double ck64_asinh(double x)
 }
 CK_MATH double ck64_acosh(double x)
 {
+    if(x < 1)
+        return CK_NAN;
     if(!(x < 0x1p28))
         return ck64_log(x) + 0x1.62e42fefa39efp-1;
     const double t = x - 1;

@@ -451,5 +451,9 @@ def permute(scope: Scope, node: Located, tensor: Tensor, perm: tuple[int, ...]) 
     value = tensor.value
     if order != tuple(range(len(order))):
         value = scope.unit.append("transpose", value, attrs={"perm": order}, span=scope.span(node))
-    shape, origins = (tuple(each[axis] for axis in perm) for each in (tensor.shape, tensor.origins))
-    return Tensor(value=value, shape=shape, axes=places, origins=origins)
+    return Tensor(
+        value=value,
+        shape=tuple(tensor.shape[axis] for axis in perm),
+        axes=places,
+        origins=tuple(tensor.origins[axis] for axis in perm),
+    )

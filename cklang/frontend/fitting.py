@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterable
+from typing import Any
 
 from cklang.errors import error
 from cklang.frontend.intrinsics import Intrinsic
@@ -19,7 +20,7 @@ __all__ = ["check_calls", "misfit"]
 
 def misfit(
     name: str, signature: inspect.Signature, keywords: Iterable[str], problem: object
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Return what F061 says of arguments that do not fit a function.
 
     Args:

@@ -51,8 +51,8 @@ def derive(function: Function, dims: Mapping[Dim, int]) -> dict[Dim, int]:
         if operation.op in JOINS:
             joins.check(operation, by_name(known))
         if operation.op in ("attention", "attention_lse"):
-            heads = (each.type.shape[1] for each in operation.operands[:2])
-            group_size(*(extent_value(each, by_name(known)) for each in heads), operation.span)
+            q, k = (each.type.extents(by_name(known)) for each in operation.operands[:2])
+            group_size(q[1], k[1], operation.span)
         if operation.op == "scaled_gemm":
             _check_blocks(operation, by_name(known))
         if operation.op in NEED_ELEMENTS:
@@ -114,8 +114,16 @@ def _check_blocks(operation: Operation, dims: Mapping[str, int]) -> None:
                 )
                 want = -(-extent // size)
                 if got != want:
-                    names = {"side": side, "axis": axis, "size": size, "extent": extent}
-                    raise error("I049", at=operation.span, got=got, want=want, **names)
+                    raise error(
+                        "I049",
+                        at=operation.span,
+                        got=got,
+                        want=want,
+                        side=side,
+                        axis=axis,
+                        size=size,
+                        extent=extent,
+                    )
 
 
 def _value(extent: Dim | int, known: Mapping[Dim, int]) -> int:

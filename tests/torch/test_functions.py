@@ -36,8 +36,10 @@ WORDS = {
     "threshold": "ck.threshold(x, 0.25, 2.0)",
     "lerp": "ck.lerp(x, y, 0.25)",
 }
-TWO = ("atan2", "hypot", "fmod", "copysign", "xlogy", "logaddexp", "logaddexp2", "fmax", "fmin")
-TWO += ("heaviside", "lerp", "prelu")
+TWO = (
+    *("atan2", "hypot", "fmod", "copysign", "xlogy", "logaddexp", "logaddexp2", "fmax", "fmin"),
+    *("heaviside", "lerp", "prelu"),
+)
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0]
 WITHOUT_GRADIENT = {"heaviside"}
 

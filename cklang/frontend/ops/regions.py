@@ -99,7 +99,7 @@ def _index(scope: Scope, node: Located, item: Item, got: str) -> Value:
         "i // 4 is one, i / 4 is not"
     )
     place = emit.first_float(scope, item) if isinstance(item, Tensor) else None
-    raise scope.error("F094", node, at=place, got=got, problem=describe(item), advice=advice)
+    raise scope.error("F094", place or node, got=got, problem=describe(item), advice=advice)
 
 
 def make_score(

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 
 from cklang.errors import CkError, CkInternalError, error
 from cklang.frontend.captured import Capture
-from cklang.frontend.intrinsics import Form, Intrinsic
+from cklang.frontend.intrinsics import Intrinsic
 from cklang.frontend.names import NamesOf, Outside, resolve_names
 from cklang.frontend.pickling import PackedFunction, Reference, reference_to
 from cklang.frontend.signature import Parameter, read_parameters, read_results
@@ -108,9 +108,9 @@ def _all_captures(outside: Outside) -> tuple[Capture, ...]:
 
 
 def derives(definition: Definition) -> bool:
-    """Tell whether a program has ops whose extents follow from others': convolutions."""
+    """Tell whether a program has ops whose extents follow from others': convolutions, pooling."""
     for value in definition.names.values():
-        if isinstance(value, Intrinsic) and value.form is Form.CONV:
+        if isinstance(value, Intrinsic) and value.has_windows:
             return True
         if isinstance(value, Fn | OpProgram) and derives(value.definition):
             return True

@@ -42,7 +42,8 @@ def lines_until(count: int, capsys: pytest.CaptureFixture[str]) -> list[str]:
         ((1, 4), 3.0, None, "1 of 4 steps done, 3 s so far, about 9 s left"),
         ((1, 5), 3.0, None, "1 of 5 steps done, 3 s so far"),
         ((1, 4), 3.0, 20.0, "1 of 4 steps done, 3 s so far, about 17 s left"),
-        ((1, 4), 30.0, 20.0, "1 of 4 steps done, 30 s so far"),
+        ((1, 5), 30.0, 20.0, "1 of 5 steps done, 30 s so far"),
+        ((2, 5), 30.0, 20.0, "2 of 5 steps done, 30 s so far, about 45 s left"),
         ((4, 4), 30.0, None, "4 of 4 steps done, 30 s so far"),
     ],
 )

@@ -109,8 +109,10 @@ def read_as_bias(op: AnyOp, args: Sequence[Any], kwargs: Mapping[str, Any]) -> t
     """
     binding = op.bound(args, kwargs)
     kernel = _attention_of(plan_of_gradients(op, binding))
-    bias = None if kernel.score is None else read_bias(kernel.score)
-    if bias is None or kernel.starts or added_bias(kernel.score) is not None:
+    if kernel.score is None or kernel.starts or added_bias(kernel.score) is not None:
+        return ()
+    bias = read_bias(kernel.score)
+    if bias is None:
         return ()
     values = [kernel.q.value, kernel.k.value, kernel.v.value]
     values.append(kernel.reads[int(bias.removeprefix("d"))])

@@ -139,7 +139,7 @@ def test_the_files_need_no_cklang(tmp_path: Path) -> None:
     page = Path("docs/export.md").read_text().partition("### On the emulator")[2]
     (script,) = re.findall(r"```python\n(.*?)```", page, re.S)
     (commands,) = re.findall(r"```sh\n(.*?)```", page, re.S)
-    settings, shown = re.search(r"\n(.*) python use.py  # (.*)\n$", commands).groups()
+    ((settings, shown),) = re.findall(r"\n(.*) python use.py  # (.*)\n$", commands)
     problem = {"M": 16, "N": 4096, "K": 4096}
     ck.export(linear, [problem], GPUS[:1], tmp_path / "linear_kernels")
     alone = "import sys\nsys.modules['cklang'] = None\n"

@@ -66,6 +66,13 @@ TABLE: tuple[Rule, ...] = (
         "pass epilogue=..., select from a registry, or call an op",
     ),
     row(
+        "K103",
+        CkValueError,
+        "{label} in {path} is no legal kernel: {rejection}",
+        "change the field that the rule names, or remove the kernel; ck.fix(signature, algorithm, "
+        "gpu) finds the nearest legal one",
+    ),
+    row(
         "K101",
         CkUnsupportedError,
         "no kernel serves {problem} on {arch}: the rules reject {what}",
@@ -199,6 +206,13 @@ TABLE: tuple[Rule, ...] = (
         CkValueError,
         "call {index} of the group reads {value} as %{layout}, which no strides give",
         "a group copies nothing: pass an array that is contiguous in that shape",
+    ),
+    row(
+        "G012",
+        CkUnsupportedError,
+        "call {index} of the group multiplies one left operand by two right ones, which no kernel "
+        "does here: {reason}",
+        "give both right operands one layout, or make two ops and a group of each",
     ),
     row(
         "K050",

@@ -110,9 +110,9 @@ def _all_captures(outside: Outside) -> tuple[Capture, ...]:
 
 
 def derives(definition: Definition) -> bool:
-    """Tell whether a program has ops whose extents follow from others': convolutions."""
+    """Tell whether a program has ops whose extents follow from others': convolutions, pooling."""
     for value in definition.names.values():
-        if isinstance(value, Intrinsic) and value.form is Form.CONV:
+        if isinstance(value, Intrinsic) and value.has_windows:
             return True
         if isinstance(value, Fn | OpProgram) and derives(value.definition):
             return True

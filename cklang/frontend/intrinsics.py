@@ -69,6 +69,11 @@ class Intrinsic:
         return f"ck.{self.name}{self.signature}"
 
     @property
+    def has_windows(self) -> bool:
+        """Whether the extents of its result follow from windows; annotations may name them."""
+        return self.form is Form.CONV or self.name in ("max_pool", "mean_pool")
+
+    @property
     def attributes(self) -> tuple[str, ...]:
         """The names of the parameters that become attributes."""
         return tuple(self.signature.parameters)[self.operands :]

@@ -15,6 +15,7 @@ import numpy as np
 from cklang.device import arrays
 from cklang.device.arrays import HOST, Array, Library
 from cklang.errors import CkError, error
+from cklang.frontend.signature import constant_extents
 from cklang.ir.derive import derive
 from cklang.ir.nodes import Function
 from cklang.types import (
@@ -258,7 +259,7 @@ def bind(
             raises.
     """
     arguments = {p.name: value for p, value in zip(parameters, values, strict=True)}
-    solver = _solved(parameters, arguments)
+    solver = _solved(parameters, arguments, results)
     raise_all(solver.problems)
     bound, consts = solver.arrays, solver.consts
     dims = {name: value for name, (value, _) in solver.dims.items()}
@@ -306,9 +307,17 @@ def argument_mistakes(
     return solver.problems
 
 
-def _solved(parameters: Sequence[Parameter], arguments: Mapping[str, Any]) -> _Solver:
+def _solved(
+    parameters: Sequence[Parameter],
+    arguments: Mapping[str, Any],
+    results: Sequence[TensorType | TensorVarType] = (),
+) -> _Solver:
     """Read all arguments, and note each mistake."""
     solver = _Solver()
+    for parameter in constant_extents(parameters, results):
+        value = arguments.get(parameter.name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            solver.dims[parameter.name] = value, f"the constant {parameter.name}"
     for parameter in parameters:
         if parameter.name in arguments:
             try:

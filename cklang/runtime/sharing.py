@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cklang.arch import ArchSpec
-from cklang.errors import CkError
+from cklang.errors import CkUnsupportedError, CkValueError
 from cklang.families import plan_of
 from cklang.fusion.alternatives import Alternative, alternative_program, alternatives
 from cklang.fusion.plan import Plan
@@ -70,10 +70,7 @@ def quickest_plan(
         request: What somebody asked for.
     """
     request = replace(request, strategy=Heuristic())  # nothing is built or measured for this
-    try:
-        time = _time(plan, binding, spec, request)
-    except CkError:
-        return plan  # selection reports the error
+    time = _time(plan, binding, spec, request)
     taken: tuple[Alternative, ...] = ()
     notes: list[str] = []
     for option in options:
@@ -107,7 +104,7 @@ def _plan(function: Function, options: Sequence[Alternative]) -> Plan | None:
     """Return the plan of a program with these alternatives; None if no kernels compute that."""
     try:
         return plan_of(alternative_program(function, options))
-    except CkError:
+    except CkUnsupportedError:
         return None
 
 
@@ -116,7 +113,7 @@ def _time(plan: Plan, binding: Binding, spec: ArchSpec, request: Request) -> flo
     try:
         memory = memory_of(plan, binding, None)
         return predicted_time(choices_of(plan, binding, memory, spec, request), memory, spec)
-    except CkError:
+    except (CkUnsupportedError, CkValueError):
         return None
 
 

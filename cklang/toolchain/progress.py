@@ -53,8 +53,8 @@ def report(
         title: What is waited for.
         steps: How many of its steps are done, and how many there are; 0 if it has none.
         elapsed: Seconds so far.
-        expected: Seconds that all of it takes, if that is known. Otherwise what is left is
-            estimated by the steps that are done, once they are a quarter of all.
+        expected: Seconds that all of it takes, if that is known. Otherwise, and where it takes
+            longer, what is left is estimated by the steps that are done, once they are a quarter.
         running: The step that is running.
 
     Example:
@@ -63,12 +63,13 @@ def report(
         'cklang: building 2 kernels: stencil of gemm; 4 of 6 steps done, 8 s so far, about 4 s left'
     """
     done, total = steps
-    if expected is None and total <= _ENOUGH * done < _ENOUGH * total:
-        expected = elapsed * total / done
+    left = 0.0 if expected is None else expected - elapsed
+    if left < 1 and total <= _ENOUGH * done:
+        left = elapsed * (total - done) / max(done, 1)
     facts = [f"{done} of {total} steps done"] if total else []
     facts.append(f"{elapsed:.0f} s so far")
-    if expected is not None and expected - elapsed >= 1:
-        facts.append(f"about {expected - elapsed:.0f} s left")
+    if left >= 1:
+        facts.append(f"about {left:.0f} s left")
     return f"cklang: {title}: {f'{running}; ' if running else ''}{', '.join(facts)}"
 
 

@@ -25,6 +25,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     announce_at_once(monkeypatch)
 
 
+def is_asleep() -> bool:
+    return progress.asleep
+
+
 def lines_until(count: int, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """Return what was said until there are ``count`` lines."""
     text, end = "", time.monotonic() + 10
@@ -42,7 +46,8 @@ def lines_until(count: int, capsys: pytest.CaptureFixture[str]) -> list[str]:
         ((1, 4), 3.0, None, "1 of 4 steps done, 3 s so far, about 9 s left"),
         ((1, 5), 3.0, None, "1 of 5 steps done, 3 s so far"),
         ((1, 4), 3.0, 20.0, "1 of 4 steps done, 3 s so far, about 17 s left"),
-        ((1, 4), 30.0, 20.0, "1 of 4 steps done, 30 s so far"),
+        ((1, 5), 30.0, 20.0, "1 of 5 steps done, 30 s so far"),
+        ((2, 5), 30.0, 20.0, "2 of 5 steps done, 30 s so far, about 45 s left"),
         ((4, 4), 30.0, None, "4 of 4 steps done, 30 s so far"),
     ],
 )
@@ -63,11 +68,11 @@ def test_a_long_wait_speaks_once_and_again_and_a_short_one_does_not(
         assert lines_until(2, capsys) == ["cklang: long: 0 s so far"] * 2
         assert time.perf_counter() - begin > 0.12
     end = time.monotonic() + 10
-    while not progress.asleep and time.monotonic() < end:
+    while not is_asleep() and time.monotonic() < end:
         time.sleep(0.01)
-    assert progress.asleep, "the thread goes on though there is no wait"
+    assert is_asleep(), "the thread goes on though there is no wait"
     with Wait("later"):
-        assert not progress.asleep
+        assert not is_asleep()
         assert lines_until(1, capsys) == ["cklang: later: 0 s so far"]
 
 
@@ -119,7 +124,7 @@ def test_nobody_is_told_where_nobody_listens(
         monkeypatch.setenv("CKLANG_LOG", "error")
     with Wait("long"):
         time.sleep(0.06)
-        assert not progress.asleep
+        assert not is_asleep()
     assert capsys.readouterr().err == ""
 
 

@@ -49,6 +49,8 @@ class ProductKind(Enum):
     """Two matrix products of one A, whose sums the epilogue takes together."""
     GROUPED = "grouped"
     """Matrix products of different sizes in one launch."""
+    GROUPED_PAIR = "grouped_pair"
+    """Pairs of different sizes in one launch."""
     CONV = "conv"
     """Convolution: for each group, pixels of the output by features."""
     CONV_GRAD_INPUT = "conv_grad_input"
@@ -331,7 +333,7 @@ class Signature:
     @property
     def sums(self) -> int:
         """How many sums the epilogue takes for each element."""
-        return 2 if self.kind is ProductKind.PAIR else 1
+        return 2 if self.kind in (ProductKind.PAIR, ProductKind.GROUPED_PAIR) else 1
 
     @property
     def reads(self) -> tuple[DOperand, ...]:

@@ -63,6 +63,12 @@ KINDS: Mapping[ProductKind, KindRow] = MappingProxyType(
             kernel_class="cklang::GroupedKernel<Gemm, {persistent}>",
             describe="cklang::DescribeGrouped<Single, {persistent}>",
         ),
+        ProductKind.GROUPED_PAIR: KindRow(
+            header="grouped_pair.hpp",
+            describe_header="describe_grouped_pair.hpp",
+            kernel_class="cklang::GroupedKernel<Gemm, {persistent}>",
+            describe="cklang::DescribeGrouped<Single, {persistent}>",
+        ),
         ProductKind.CONV: _conv("Forward", "convolution", "rcr", shares=True),
         ProductKind.CONV_GRAD_INPUT: _conv(
             "GradInput",

@@ -13,7 +13,7 @@ from typing import Any, cast
 from cklang.errors import CkError, CkInternalError, error
 from cklang.frontend.captured import Capture
 from cklang.frontend.fitting import check_calls
-from cklang.frontend.intrinsics import Form, Intrinsic
+from cklang.frontend.intrinsics import Intrinsic
 from cklang.frontend.names import NamesOf, Outside, resolve_names
 from cklang.frontend.pickling import PackedFunction, Reference, reference_to
 from cklang.frontend.signature import Parameter, read_parameters, read_results

@@ -94,7 +94,7 @@ def test_a_constant_that_is_another_extent() -> None:
     x = np.zeros((2, 5), np.float16)
     with pytest.raises(CkError, match=r"A025 k is 5 in axis 1 of x .* but 4 in the constant k"):
         repeated.ir(x, k=4)
-    with pytest.raises(CkError, match="F101 the constant n is an extent .* cannot be -1"):
+    with pytest.raises(CkError, match=r"F101 the constant n is an extent .* cannot be -1"):
         first.ir(x, -1)
 
     @ck.op
@@ -106,7 +106,7 @@ def test_a_constant_that_is_another_extent() -> None:
 
 
 def test_only_integers_are_extents() -> None:
-    with pytest.raises(CkError, match="F029 .* name 'scale' is not defined"):
+    with pytest.raises(CkError, match=r"F029 .* name 'scale' is not defined"):
 
         @ck.op
         def scaled(x: ck.f16[M, N], scale: ck.const[float]) -> ck.f16[M, scale]:  # type: ignore  # noqa

@@ -120,7 +120,7 @@ def test_a_choice_of_integers_is_an_index(specialised):
         "    return t[ck.where(x > 0, 2, 0)]\n"
     )
     (function,) = specialised(text, "index")
-    (got,) = evaluate(function, [np.float32([1, -1]), np.float32([3, 4, 5])])
+    (got,) = evaluate(function, [np.array([1, -1], np.float32), np.array([3, 4, 5], np.float32)])
     np.testing.assert_array_equal(got, [5, 3])
 
 

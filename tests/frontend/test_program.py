@@ -187,7 +187,7 @@ SCALE = 3
 
 
 def test_a_list_comprehension_is_a_tuple():
-    def f(x: ty.f32[M, 6], *, count: anything.const[int] = 2) -> ty.f32[M, 6]:
+    def f(x: anything.f32[M, 6], *, count: anything.const[int] = 2) -> anything.f32[M, 6]:
         i = 7
         parts = [x[:, i : i + 2] * SCALE for i in range(0, count, 2)]
         signs = [a * b for a in (1.0, 2.0) for b in (a, -a) if a != b]
@@ -200,13 +200,13 @@ def test_a_list_comprehension_is_a_tuple():
 
 
 def test_arguments_of_functions_are_checked_at_decoration():
-    def f(x: ty.f32[M]) -> ty.f32[M]:
+    def f(x: anything.f32[M]) -> anything.f32[M]:
         return functions.exp(x, 2)
 
-    def g(x: ty.f32[M]) -> ty.f32[M]:
+    def g(x: anything.f32[M]) -> anything.f32[M]:
         return anything.softmax(x, dim=-1)
 
-    def h(x: ty.f32[M]) -> ty.f32[M]:
+    def h(x: anything.f32[M]) -> anything.f32[M]:
         return scaled(x, factors=2.0)
 
     for function, words in ((f, "ck.exp"), (g, "axis= in the place of dim="), (h, "factors")):

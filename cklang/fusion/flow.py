@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cklang.errors import error
 from cklang.fusion.graph import Node, build_graph, kind_of
@@ -25,8 +25,6 @@ from cklang.types import f32
 
 if TYPE_CHECKING:
     import networkx as nx
-
-    from cklang.fusion.kernel import Maker
 
 __all__ = ["Flow", "Occurrence", "Outlined"]
 
@@ -45,6 +43,17 @@ class Occurrence(NamedTuple):
 
     node: int
     axes: Axes
+
+
+class Makes(Protocol):
+    """What the colours depend on of how kernels are made (:class:`cklang.fusion.kernel.Maker`)."""
+
+    @property
+    def epilogue(self) -> bool:
+        """Whether such a kernel computes what follows its anchor, element by element."""
+
+    def can_store(self, flow: Flow, node: int) -> bool:
+        """Tell whether such a kernel can store a value that follows its anchor."""
 
 
 class Outlined(NamedTuple):
@@ -68,7 +77,7 @@ class Flow:
     def __init__(
         self,
         function: Function,
-        makers: Mapping[str, Maker],
+        makers: Mapping[str, Makes],
         pairs: Mapping[int, int] = _NO_PAIRS,
         unwritten: Collection[str] = (),
     ) -> None:
@@ -188,7 +197,7 @@ class Flow:
         operation = self.operation(node)
         return operation is not None and operation.op in self.makers
 
-    def maker(self, anchor: int) -> Maker:
+    def maker(self, anchor: int) -> Makes:
         """Return how the kernels of an anchor are made."""
         return self.makers[self.expect_operation(anchor).op]
 

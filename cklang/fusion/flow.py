@@ -26,7 +26,6 @@ from cklang.types import f32
 if TYPE_CHECKING:
     import networkx as nx
 
-
 __all__ = ["AnchorKernels", "Flow", "Occurrence", "Outlined"]
 
 

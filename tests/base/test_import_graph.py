@@ -51,7 +51,11 @@ START_UP: Table = {
     "cklang.emulator.build": ("cklang.emulator.isa.tables",),
     "cklang.emulator.operation_fidelity": ("cklang.emulator.isa.schema",),
     "cklang.errors": ("cklang.errors.table",),
-    "cklang.families": ("cklang.fusion.completeness", "cklang.fusion.partition"),
+    "cklang.families": (
+        "cklang.fusion.completeness",
+        "cklang.fusion.flow",
+        "cklang.fusion.partition",
+    ),
     "cklang.families.conv.problem": ("cklang.frontend.ops.convolution",),
     "cklang.families.gemm.family": (
         "cklang.families.gemm.launch_operands",

@@ -70,6 +70,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
+def sanitized() -> Iterator[None]:
+    """Launches end where a wait or a barrier is missing, or LDS is read that nobody has written."""
+    from cklang import emulator, knobs
+
+    emulator.sanitize("waits", "races", "uninitialized")
+    yield
+    emulator.sanitize(*knobs.SANITIZE.get())
+
+
+@pytest.fixture
 def results_on_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Results lie where the arguments do, as torch has them: on gfx942."""
     from cklang.device import device_array

@@ -450,7 +450,7 @@ def _pipeline(algorithm: Algorithm, signature: Signature) -> dict[str, object]:
         lds = f"ck_tile::max({lds}, cklang::acc_lds<Shape, AccType>)"
     return {
         "headers": row.headers,
-        "mainloop": row.block_scale_loop if _has_loop(signature) else "Mainloop",
+        "mainloop": _mainloop(signature, row),
         "policy_class": _policy(signature, algorithm),
         "pipeline": row.ck,
         "policy": row.policy,
@@ -459,6 +459,13 @@ def _pipeline(algorithm: Algorithm, signature: Signature) -> dict[str, object]:
         "step": row.step or 1,
         "loop_lds": lds,
     }
+
+
+def _mainloop(signature: Signature, row: PipelineRow) -> str:
+    """Return the name of our main loop over a pipeline."""
+    if _has_loop(signature):
+        return row.block_scale_loop
+    return "AsyncLoop" if row.into_lds else "Mainloop"
 
 
 def _described(signature: Signature, algorithm: Algorithm) -> str:

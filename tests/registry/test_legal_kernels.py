@@ -53,8 +53,8 @@ def expect_right(family: str, seed: int, outcome: campaign.Outcome) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_draw_is_legal_varied_and_repeats_itself(family: str) -> None:
     """The draw itself, without compiling."""
-    calls = [draw(family, seed) for seed in range(4)]
-    assert str(draw(family, 3)) == str(calls[3])
+    calls = [draw(family, seed) for seed in range(3)]
+    assert str(draw(family, 2)) == str(calls[2])
     assert len({str(call) for call in calls}) == len(calls)
     for call in calls:
         assert call.algorithms or family == "rows"

@@ -143,16 +143,20 @@ def _with_algorithms(
     op = ck.vjp(op) if written.gradient else op
     if written.own is not None:
         op = op.using(written.own)
-    args = [_packed(each) for each in _arguments(op, written, written.sizes)]
+    calls = [
+        [_packed(each) for each in _arguments(op, written, sizes)]
+        for sizes in written.group or [written.sizes]
+    ]
     try:
         with ck.using(arch=spec.name):
-            problems = op.problems(*args)
+            problems = [problem for args in calls for problem in op.problems(*args)]
             chosen = _algorithms(random, problems, written, spec)
             if chosen is None:
                 return None
             for algorithm in chosen:
                 op = op.using(algorithm)
-            op.problems(*args)
+            for args in calls:
+                op.problems(*args)
     except (CkUnsupportedError, CkValueError):
         return None
     return op, (*chosen, *([written.own] if written.own is not None else []))
@@ -162,23 +166,30 @@ def _algorithms(
     random: Random, problems: Sequence[Any], written: Written, spec: ArchSpec
 ) -> tuple[Any, ...] | None:
     """Return an algorithm for each family of which there is a choice; None if one has none."""
-    chosen: dict[str, Any] = {}
+    of_families: dict[str, list[Any]] = {}
     for problem in problems:
         family = family_of(problem.signature)
-        if family.name in chosen or family.algorithm is None or family.name == "ck_rows":
-            continue
-        signature = problem.signature
-        if written.group:
-            signature = replace(signature, kind=ProductKind.GROUPED)
-        legal = [
-            each
-            for each in _some_legal(random, signature, spec)
-            if not list(violations(each, signature, spec, problem))
-        ]
-        if not legal:
-            return None
-        chosen[family.name] = random.choice(legal)
-    return tuple(chosen.values())
+        if family.algorithm is not None and not isinstance(written.own, family.algorithm):
+            of_families.setdefault(family.name, []).append(problem)
+    chosen = [_legal_for(random, each, written, spec) for each in of_families.values()]
+    return None if None in chosen else tuple(chosen)
+
+
+def _legal_for(
+    random: Random, problems: Sequence[Any], written: Written, spec: ArchSpec
+) -> Any | None:
+    """Return an algorithm that is legal for all problems of a family; None if there is none."""
+    kind = {"kind": ProductKind.GROUPED} if written.group else {}
+    signatures = [replace(each.signature, **kind) for each in problems]
+    legal = [
+        algorithm
+        for algorithm in _some_legal(random, signatures[0], spec)
+        if not any(
+            list(violations(algorithm, signature, spec, problem))
+            for signature, problem in zip(signatures, problems, strict=True)
+        )
+    ]
+    return random.choice(legal) if legal else None
 
 
 def _some_legal(random: Random, signature: Any, spec: ArchSpec) -> Iterator[Any]:

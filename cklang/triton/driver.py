@@ -106,7 +106,8 @@ class _Launcher:
         groups = grid[0] * grid[1] * grid[2]
         scratch = [
             np.zeros(groups * size, np.uint8)
-            for size in (metadata.global_scratch_size, metadata.profile_scratch_size)
+            # Before Triton 3.8 AMD's kernels have no global scratch memory: its address is null.
+            for size in (getattr(metadata, "global_scratch_size", 0), metadata.profile_scratch_size)
         ]
         addresses = [array.ctypes.data if array.size else None for array in scratch]
         words = kernel_arguments(self._types, arguments, addresses)

@@ -130,8 +130,8 @@ MUTANTS = (
     _mutant(
         "div_fmas scales the wrong way",
         "ops/division",
-        "kTop<T> / 2 ? Format<T>::scale : -Format<T>::scale",
-        "kTop<T> / 2 ? -Format<T>::scale : Format<T>::scale",
+        "kTop<T> / 2 ? kUp<T> : kDown<T>",
+        "kTop<T> / 2 ? kDown<T> : kUp<T>",
         "alu",
     ),
     _mutant(

@@ -153,7 +153,7 @@ def _checks(text: str) -> frozenset[str]:
 SANITIZERS = ("waits", "races", "uninitialized", "memory", "hazards", "global_races")
 """What kernels can be checked for besides faults; ``all`` is these."""
 
-SPECIAL_SANITIZERS = ("range", "numeric", "schedule", "unwritten")
+SPECIAL_SANITIZERS = ("range", "numeric", "schedule", "unwritten", "barriers")
 """Checks of what right kernels may do too, which are asked for by name."""
 
 CHECKS_NOW: set[str] = set()
@@ -229,7 +229,7 @@ SANITIZE: Knob[frozenset[str]] = Knob(
     "(global_races), or all for all of these; and what right kernels may do too: accesses that "
     "only a buffer's range keeps from memory (range), births of NaN and infinity (numeric), "
     "results that differ in other orders of execution (schedule), results of which nothing has "
-    "written some (unwritten)",
+    "written some (unwritten), barriers that not all threads of a workgroup reach (barriers)",
 )
 REPORTS: Knob[Path | None] = Knob(
     name="CKLANG_REPORTS",

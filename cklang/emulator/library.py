@@ -354,7 +354,8 @@ def sanitize(*checks: str) -> None:
             of a buffer's descriptor keeps an access from memory; "numeric" where a NaN or an
             infinity is computed from operands that are none; "schedule" runs each launch in five
             orders (:func:`schedule`) and compares what it has written; "unwritten" where a copy to
-            the host reads device memory that nothing has written since its allocation.
+            the host reads device memory that nothing has written since its allocation; "barriers"
+            where not all threads of a workgroup reach a barrier.
 
     Raises:
         CkValueError: Z001, there is no such check.

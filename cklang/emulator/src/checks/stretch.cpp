@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "checks/barriers.h"
 #include "checks/global_access.h"
 #include "checks/global_races.h"
 #include "core/immortal.h"
@@ -75,6 +76,7 @@ u8 concerns_of(const Inst& inst, const InFlight::Counting& counting, Family fami
   if (inst.enc == Encoding::DS || inst.enc == Encoding::FLAT || inst.lds || global_op(inst.op).to_local) concerns |= kLocalMemory;
   if (accesses_global(inst)) concerns |= kGlobalMemory;
   if (GlobalRaces::fences(inst, family)) concerns |= kFences;
+  if (concerns_barriers(inst.op)) concerns |= kBarriers;
   return static_cast<u8>(concerns);
 }
 

@@ -82,7 +82,9 @@ hipError_t wait_for_stream(void* stream) {
 
 hipError_t create_stream(void** stream, u32 flags, int priority) {
   if (stream == nullptr || flags > 1) return hipErrorInvalidValue;
+  static u64 created = 0;
   auto fresh = std::make_unique<Stream>();
+  fresh->number = __atomic_add_fetch(&created, 1, __ATOMIC_RELAXED);
   fresh->queue = open_queue(current_device(), flags == 0, flags, priority);
   *stream = streams().add(static_cast<std::unique_ptr<Stream>&&>(fresh));
   return hipSuccess;
@@ -94,6 +96,17 @@ hipError_t destroy_stream(void* handle) {
   forget_capture(*stream->queue);
   close_queue(stream->queue);
   return hipSuccess;
+}
+
+void report_streams() {
+  u64 count = 0;
+  streams().each([&](const Stream&) { ++count; });
+  if (count == 0) return;
+  std::fprintf(stderr, "streams that are not destroyed: %llu\n", static_cast<unsigned long long>(count));
+  streams().each([](const Stream& stream) {
+    std::fprintf(stderr, "  a stream of device %d, number %llu of those that the program has created\n", device_number(stream.queue->device),
+                 static_cast<unsigned long long>(stream.number));
+  });
 }
 
 }  // namespace ckemu

@@ -138,9 +138,9 @@ def read(words: Sequence[str]) -> Line:
     """
     line, rest, language = Line(), iter(words), None
     for word in rest:
-        if word in ("-x", "-o"):
-            value = _value(word, rest)
-            if word == "-o":
+        if word.startswith(("-x", "-o")):
+            value = word[2:] or _value(word, rest)
+            if word.startswith("-o"):
                 line.output = Path(value)
             else:
                 language = _language(value)

@@ -68,6 +68,9 @@ def test_words_go_to_whom_they_are_for() -> None:
     assert line.host_flags == ["-MD", "-MF", "deps"]
     assert line.link == [a, "-L", "lib", "d.o", "-lfoo", b, c, "-Wl,-z,lazy"]
     assert line.archs == ["gfx90a", "gfx942"]
+    joined = read(["-xc++", "a.cpp", "-xnone", "b.hip", "-oout"])
+    assert [source.language for source in joined.sources] == [Language.CXX, Language.HIP]
+    assert joined.output == line.output
     assert (line.output, line.verbose) == (Path("out"), True)
     assert (line.stage, line.side) == (Stage.PROGRAM, Side.BOTH)
 

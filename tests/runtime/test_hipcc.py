@@ -148,6 +148,16 @@ def test_what_our_headers_do_is_at_the_line_that_calls_them(tmp_path: Path) -> N
     assert all(any(name in text[row.line - 1] for row in rows) for name in called)
 
 
+def test_preprocessed_text_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "twice.hip"
+    source.write_text("#define TWICE 2 * 21\n__device__ int answer = TWICE;\n")
+    device = ["--offload-device-only", "--offload-arch=gfx942", str(source)]
+    quiet(["-E", *device])
+    assert capsys.readouterr().out.endswith(" int answer = 2 * 21;\n")
+    quiet(["-S", *device, "-o", "-"])
+    assert "answer" in capsys.readouterr().out
+
+
 def test_the_host_api_is_not_for_c(tmp_path: Path) -> None:
     source = tmp_path / "count.c"
     source.write_text("#include <hip/hip_runtime_api.h>\n")

@@ -386,6 +386,13 @@ MUTANTS = (
         "barrier_waits",
     ),
     _mutant(
+        "checks of LDS add offsets in 64 bits",
+        "checks/races",
+        "access.at = address[access.lane] + offset;",
+        "access.at = u64{address[access.lane]} + offset;",
+        "memory_check",
+    ),
+    _mutant(
         "readers are forgotten",
         "checks/races",
         "read.readers |= 1u << w.id;",

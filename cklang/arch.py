@@ -52,15 +52,18 @@ class WarpTile:
     k: int
     isa: str | None
     """The instruction that it is made of, as assemblers spell it; None if the GPU has none."""
-    headers: bool
-    """Whether the CK Tile tree that cklang is pinned to instantiates it."""
+    loads: tuple[int, ...]
+    """In how many loads a lane may take its elements of an operand, as the CK Tile tree that cklang
+    is pinned to instantiates the tile; none where it does not."""
+    transposed_loads: tuple[int, ...] = ()
+    """The same of the tile with its accumulator transposed."""
     sparse: bool = False
     """Whether A is in 2:4 form: two of four elements along K."""
 
     @property
     def legal(self) -> bool:
         """Whether kernels may use it."""
-        return self.headers and self.isa is not None
+        return bool(self.loads) and self.isa is not None
 
     @property
     def extents(self) -> tuple[int, int, int]:
@@ -119,7 +122,7 @@ class AttentionTile:
     """A tiling that CK Tile's forward attention has on this GPU."""
 
     dtypes: tuple[str, ...]
-    """Of q, k and v; ``fp8`` stands for the GPU's own encoding."""
+    """The dtypes of q, k and v; ``fp8`` stands for the GPU's own encoding."""
     hdim_q: int
     """The largest head sizes of q and k, and of v, that it takes."""
     hdim_v: int
@@ -233,6 +236,8 @@ class ArchSpec:
     attention_grad_tiles: tuple[AttentionGradTile, ...] = ()
     lds_load_bytes: int = DWORD_BYTES
     """Bytes that a lane's load from memory straight into LDS moves at most."""
+    lds_transposed_bytes: int = 0
+    """Bytes that a lane's load from LDS moves where it transposes; 0 where none does."""
     repeats_rows: bool = False
     """Whether a matrix instruction wants each row of an operand in two lanes, one of each half of
     the wave; elsewhere every lane has a part of its own."""
@@ -244,9 +249,13 @@ class ArchSpec:
         self, a: str, b: str, acc: str, *, sparse: bool = False
     ) -> tuple[tuple[int, int, int], ...]:
         """Return the legal warp tiles (m, n, k) of these element types, in the file's order."""
+        return tuple(row.extents for row in self.tile_rows(a, b, acc, sparse=sparse))
+
+    def tile_rows(self, a: str, b: str, acc: str, *, sparse: bool = False) -> tuple[WarpTile, ...]:
+        """Return the rows of the legal warp tiles of these element types, in the file's order."""
         wanted = (a, b, acc, sparse)
         return tuple(
-            t.extents for t in self.warp_tiles if t.legal and (t.a, t.b, t.acc, t.sparse) == wanted
+            t for t in self.warp_tiles if t.legal and (t.a, t.b, t.acc, t.sparse) == wanted
         )
 
     @property

@@ -22,6 +22,8 @@ pytest_plugins = (
     "tests.support.full",
     "tests.support.coverage",
     "tests.support.browser",
+    "tests.support.optional",
+    "tests.support.skips",
 )
 
 # Every program that a test writes is printed, parsed and compared; processes it starts do so too.

@@ -55,6 +55,9 @@ _OPTIMISE = ("-O3", "-fno-slp-vectorize")
 # Facts that branches imply are looked for when the stencil is made. To look again in a filled one
 # takes a tenth of the time; machine code was the same with and without.
 _BACKEND = (*_OPTIMISE, "-mllvm", "-enable-constraint-elimination=0")
+# Everything is inlined, however many blocks a kernel has: by itself the backend stops at 1,100. No
+# identity has it, since kernels that it changes were refused without it (B011).
+_INLINED = ("-mllvm", "-amdgpu-inline-max-bb=1000000000")
 _LANGUAGE = ("-x", "hip", "-std=c++20", "-D__HIP_PLATFORM_AMD__", "-DNDEBUG", "-w")
 _DEVICE = ("--cuda-device-only", "--no-gpu-bundle-output", *_OPTIMISE, "-gline-tables-only")
 # Relocatable code keeps the functions global through which the halves of a stencil meet.
@@ -77,7 +80,7 @@ class Step:
     seconds: float
     log: Path
     schedule: str = ""
-    """Of machine code: the name of a :class:`~cklang.build.schedules.Schedule`."""
+    """The instruction schedule: the name of a :class:`~cklang.build.schedules.Schedule`."""
 
 
 def identity(toolchain: Toolchain, tree: CkTree) -> str:
@@ -319,8 +322,8 @@ def _linked(folder: Path) -> tuple[str, ...]:
 
 def _backend(arch: str, toolchain: Toolchain) -> list[str]:
     """The command that turns bitcode into machine code."""
-    target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-nogpulib", *_BACKEND, "-x", "ir")
-    return [*toolchain.clang, *target]
+    target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-nogpulib")
+    return [*toolchain.clang, *target, *_BACKEND, *_INLINED, "-x", "ir"]
 
 
 def _hip_command(arch: str, folder: Path, toolchain: Toolchain, tree: CkTree) -> list[str]:

@@ -2,7 +2,7 @@
 """``cklang doctor --specs``: check the warp-tile rows of arch_specs against a CK Tile tree.
 
 Reading finds the specialisations of ``WarpGemmDispatcher``. Compiling (``--compile``) makes one
-kernel for each row and counts the matrix instructions in its assembly.
+kernel for each form of a row and looks for the matrix instructions in its assembly.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -40,6 +40,8 @@ _ROW = re.compile(
     r"\s*(?P<m>\d+)\s*,\s*(?P<n>\d+)\s*,\s*(?P<k>\d+)\s*,"
     r"\s*(?P<transposed>\w+)\s*(?P<rest>[^>]*)>"
 )
+_COUNTS = {"::Double": 2, "::Quad": 4}
+"""What CK Tile calls two and four loads of an operand; one is not named."""
 _WMMA = "Wmma"
 
 
@@ -59,6 +61,8 @@ class Mismatch:
 
 
 Tile = tuple[str, str, str, int, int, int, bool]
+Loads = tuple[tuple[int, ...], tuple[int, ...]]
+"""``loads`` and ``transposed_loads`` of a row."""
 
 
 def _tile(row: WarpTile) -> Tile:
@@ -66,39 +70,53 @@ def _tile(row: WarpTile) -> Tile:
 
 
 @cache
-def instantiated(tree: CkTree) -> tuple[frozenset[Tile], frozenset[Tile]]:
-    """Return the tiles of the dispatcher: of GPUs with MFMA, and of GPUs with WMMA."""
-    mfma: set[Tile] = set()
-    wmma: set[Tile] = set()
+def instantiated(tree: CkTree) -> tuple[Mapping[Tile, Loads], Mapping[Tile, Loads]]:
+    """Return the tiles of the dispatcher: of GPUs with MFMA, and of GPUs with WMMA.
+
+    With each are the numbers of loads that it has: as it is, and with its accumulator transposed.
+    """
+    both: tuple[dict[Tile, Loads], dict[Tile, Loads]] = {}, {}
     text = (tree.include / _DISPATCHER).read_text()
     for line in re.split(r"template\s*<", text):
         match = _ROW.search(line)
-        if match is None or match["transposed"] == "true":
+        if match is None:
             continue
-        swizzled, sparse = ("true" in word for word in [*match["rest"].split(",")[1:], "", ""][:2])
-        if swizzled:
+        flags = [word.strip() for word in match["rest"].split(",")[1:]]
+        if "true" in flags[:1]:  # its A is swizzled
             continue
         types = [part.strip().removeprefix("ck_tile::") for part in match["types"].split(",")]
         a, b, acc = (_NAMES.get(part, part) for part in types)
+        sparse = "true" in flags[1:2]
         tile = (a, b, acc, int(match["m"]), int(match["n"]), int(match["k"]), sparse)
-        (wmma if _WMMA in line else mfma).add(tile)
-    return frozenset(mfma), frozenset(wmma)
+        count = next((n for name, n in _COUNTS.items() if name in match["rest"]), 1)
+        tiles = both[_WMMA in line]
+        plain, transposed = tiles.get(tile, ((), ()))
+        tiles[tile] = (
+            plain if match["transposed"] == "true" else (*plain, count),
+            transposed if match["transposed"] == "false" else (*transposed, count),
+        )
+    return both
+
+
+def _words(loads: Loads) -> str:
+    plain, transposed = (", ".join(map(str, each)) or "none" for each in loads)
+    return f"loads {plain}, transposed {transposed}"
 
 
 def check_by_reading(spec: ArchSpec, tree: CkTree) -> Iterator[Mismatch]:
-    """Yield each row whose ``headers`` is not what the dispatcher's text says."""
+    """Yield each row whose ``loads`` are not what the dispatcher's text says."""
     mfma, wmma = instantiated(tree)
     tiles = wmma if spec.has_wmma else mfma
     rows = {_tile(row): row for row in spec.warp_tiles}
     for tile, row in rows.items():
-        if row.headers != (tile in tiles):
-            says = "instantiated" if row.headers else "not instantiated"
-            actual = "the tree has it" if tile in tiles else "the tree does not have it"
-            yield Mismatch(arch=spec.name, row=row, says=says, actual=actual)
-    for a, b, acc, m, n, k, sparse in sorted(tiles - set(rows)):
-        row = WarpTile(a=a, b=b, acc=acc, m=m, n=n, k=k, isa=None, headers=False, sparse=sparse)
-        actual = "the tree has it"
-        yield Mismatch(arch=spec.name, row=row, says="there is no row", actual=actual)
+        says, actual = (row.loads, row.transposed_loads), tiles.get(tile, ((), ()))
+        if says != actual:
+            actual_words = f"the tree has {_words(actual)}"
+            yield Mismatch(arch=spec.name, row=row, says=_words(says), actual=actual_words)
+    for a, b, acc, m, n, k, sparse in sorted(set(tiles) - set(rows)):
+        row = WarpTile(a=a, b=b, acc=acc, m=m, n=n, k=k, isa=None, loads=(), sparse=sparse)
+        actual_words = "the tree has it"
+        yield Mismatch(arch=spec.name, row=row, says="there is no row", actual=actual_words)
 
 
 _PROBE = """#include "cklang/gemm.hpp"
@@ -117,8 +135,9 @@ __device__ void probe(void* a, void* b, void* c)
 """
 _KERNEL = """extern "C" __global__ void row{index}(void* a, void* b, void* c)
 {{
-    using Dispatched =
-        ck_tile::WarpGemmDispatcher<{a}, {b}, {acc}, {m}, {n}, {k}, false, false, {sparse}>;
+    using Dispatched = ck_tile::WarpGemmDispatcher<
+        {a}, {b}, {acc}, {m}, {n}, {k}, {transposed}, false, {sparse},
+        static_cast<ck_tile::WGAttrNumAccessEnum>({loads})>;
     probe<{ours}>(a, b, c);
 }}
 """
@@ -127,8 +146,27 @@ _SCALED = ("fp4",)
 _INSTRUCTION = re.compile(r"\b(v_(?:mfma|smfmac|wmma)_\w+)")
 
 
-def probe_source(rows: list[WarpTile]) -> str:
-    """Return HIP C++ with one kernel for each row."""
+Form = tuple[WarpTile, bool, int]
+"""A row, whether the accumulator is transposed, and the loads of an operand."""
+
+
+def _forms(spec: ArchSpec) -> Iterator[Form]:
+    """Yield the forms in which kernels use rows.
+
+    Operands come in several loads only where LDS transposes, and no pipeline transposes the
+    accumulator of two types.
+    """
+    for row in spec.warp_tiles:
+        if not row.legal or row.a in _SCALED:
+            continue
+        both = ((False, row.loads), (True, row.transposed_loads if row.a == row.b else ()))
+        for transposed, counts in both:
+            for count in counts if spec.lds_transposed_bytes else counts[:1]:
+                yield row, transposed, count
+
+
+def probe_source(forms: Sequence[Form]) -> str:
+    """Return HIP C++ with one kernel for each form of a row."""
     kernels = [
         _KERNEL.format(
             index=index,
@@ -138,10 +176,12 @@ def probe_source(rows: list[WarpTile]) -> str:
             m=row.m,
             n=row.n,
             k=row.k,
+            transposed=str(transposed).lower(),
+            loads=count,
             sparse=str(row.sparse).lower(),
             ours="cklang::SparseWarpGemm<Dispatched>" if row.sparse else "Dispatched",
         )
-        for index, row in enumerate(rows)
+        for index, (row, transposed, count) in enumerate(forms)
     ]
     return _PROBE + "".join(kernels)
 
@@ -154,18 +194,18 @@ def _cpp(name: str) -> str:
 def check_by_compiling(
     spec: ArchSpec, toolchain: Toolchain, tree: CkTree, folder: Path
 ) -> Iterator[Mismatch]:
-    """Compile every legal row without block scales; yield those made of another instruction.
+    """Compile each form of the legal rows without block scales; yield those of other instructions.
 
     Raises:
         CkBuildError: B010, the compiler refuses the rows.
     """
     from cklang.build.steps import device_assembly
 
-    rows = [row for row in spec.warp_tiles if row.legal and row.a not in _SCALED]
-    text = device_assembly(probe_source(rows), spec.name, folder, toolchain, tree)
+    forms = list(_forms(spec))
+    text = device_assembly(probe_source(forms), spec.name, folder, toolchain, tree)
     parts = re.split(r"^row(\d+):", text, flags=re.M)
     bodies = {int(index): body for index, body in zip(parts[1::2], parts[2::2], strict=True)}
-    for index, row in enumerate(rows):
+    for index, (row, *_) in enumerate(forms):
         used = sorted(set(_INSTRUCTION.findall(bodies[index])))
         if [_plain(name) for name in used] != [_plain(str(row.isa))]:
             instructions = ", ".join(used) or "no matrix instruction"

@@ -105,7 +105,7 @@ class Session:
         self.launch: ControlledLaunch | None = None
         self.code: Code | None = None
         self.number = 0
-        """Of the launch, from 1."""
+        """The number of the launch, from 1."""
         self.stop: Stop | None = None
         self.focus: Focus | None = None
         self._last: Focus | None = None

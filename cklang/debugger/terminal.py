@@ -22,7 +22,7 @@ _ALIASES = {
     "b": "break", "tb": "tbreak", "d": "delete", "r": "run", "c": "continue", "s": "step",
     "n": "next", "si": "stepi", "rc": "reverse_continue", "rs": "reverse_step",
     "rsi": "reverse_stepi", "l": "list", "p": "print", "i": "info", "disas": "disassemble",
-    "wg": "workgroup", "q": "quit", "exit": "quit", "bt": "where", "h": "help",
+    "wg": "workgroup", "q": "quit", "exit": "quit", "bt": "backtrace", "h": "help",
 }  # fmt: skip
 _USAGE = {
     "break": "PLACE [workgroup N] [wave N] [lane N]",
@@ -41,7 +41,7 @@ _USAGE = {
     "lane": "N",
     "list": "[PLACE]",
     "disassemble": "[*PC | all]",
-    "info": "WHAT",
+    "info": "[WHAT]",
     "registers": "[VALUE [FORMAT]]",
     "print": "VALUE [FORMAT]",
     "x": "ADDRESS [FORMAT] [SHAPE]",
@@ -304,6 +304,10 @@ class Terminal(cmd.Cmd):
         if self.session.stop is not None:
             self._put(views.stop_text(self.session, self.session.stop))
 
+    def do_backtrace(self, arg: str) -> None:
+        """Functions that the wave is in, the innermost first, through calls that are inlined."""
+        self._put(views.backtrace_text(self.session))
+
     def do_workgroup(self, arg: str) -> None:
         """Show this workgroup, by its number in the order of launching."""
         self._look(group=self._count("workgroup", arg), wave=0)
@@ -331,7 +335,7 @@ class Terminal(cmd.Cmd):
         self._put(views.disassembly(self.session, arg))
 
     def do_info(self, arg: str) -> None:
-        """Breakpoints, waves, registers, launch, memory (allocations), tensors."""
+        """Breakpoints, waves, registers, launch, memory, tensors; alone, a list of these."""
         table: dict[str, Callable[[Session], str]] = {
             "breakpoints": views.breakpoints_text,
             "waves": views.waves_text,
@@ -340,7 +344,10 @@ class Terminal(cmd.Cmd):
             "memory": views.memory_text,
             "tensors": _tensors_text,
         }
-        fitting = [name for name in table if arg and name.startswith(arg)]
+        if not arg:
+            self._put("\n".join(f"info {name}" for name in table))
+            return
+        fitting = [name for name in table if name.startswith(arg)]
         if len(fitting) != 1:
             problem = f"{arg!r} is none of {', '.join(table)}"
             raise error("D039", command="info", problem=problem)

@@ -55,7 +55,7 @@ _PROPERTIES_BYTES, _TARGET_AT = 4096, 1160
 _HOST_TO_DEVICE, _DEVICE_TO_HOST = "hipMemcpyHostToDevice", "hipMemcpyDeviceToHost"
 
 PAST_LAUNCHES = 8
-"""Of how many launches an emulated device remembers what they took."""
+"""How many launches' times an emulated device remembers."""
 
 _mode: str | None = None
 _mode_lock = forks.lock()
@@ -551,13 +551,26 @@ def open_device(name: str | None = None, place: str = HOST) -> Device:
         raise lost(device_name)
     device = _find(device_name) if device_name is not None or place == HOST else _holder(place)
     if place != HOST and _holder(place) is not device:
-        raise error("D006", place=place, device=device.name)
+        raise error("D006", place=place_name(place), device=device.name)
     if device.emulated:
         # Whoever did not ask for an emulated device should hear of it without asking.
         level = logging.WARNING if device_name is None else logging.INFO
         why = "no AMD GPU was found: " if device_name is None else ""
         say_once("device", level, f"{why}kernels run on an emulated {device.spec.name}")
     return device
+
+
+def place_name(place: str) -> str:
+    """Return the name by which users know the memory that an array is in.
+
+    Example:
+        >>> from cklang.device.device import place_name
+        >>> place_name("host")
+        'host'
+        >>> place_name("hip:0")  # doctest: +SKIP
+        'emu:gfx942'
+    """
+    return place if place == HOST else _holder(place).name
 
 
 def _holder(place: str) -> Device:
@@ -569,8 +582,20 @@ def _split(device_name: str | None) -> tuple[str | None, str]:
         return None, ""
     kind, _, which = device_name.partition(":")
     if kind not in (_EMULATED, _REAL) or not which:
-        raise error("D001", got=device_name, known="emu:<gfx name> or hip:<number>")
+        raise error("D001", got=device_name, known=_legal_for(kind, which))
     return kind, which
+
+
+def _legal_for(kind: str, which: str) -> str:
+    """Return what a name of another library or half a name may stand for, and what is legal."""
+    legal = "emu:<gfx name> or hip:<number>"
+    if kind in ("cuda", "gpu", "rocm", "hip"):
+        return f'{legal}; "{_REAL}:{which or 0}" is the GPU'
+    if kind.startswith("gfx"):
+        return f'{legal}; "{_EMULATED}:{kind}" is the emulated one'
+    if kind == "cpu":
+        return f'{legal}; "{_EMULATED}:gfx942" needs no GPU'
+    return legal
 
 
 @cache

@@ -15,6 +15,7 @@ from cklang.device.arrays import HOST, Array, Library, index_of, packed_strides
 from cklang.device.device import Device, devices, open_device
 from cklang.device.dlpack import CPU, ROCM, DLDevice, capsule
 from cklang.errors import CkError, error
+from cklang.toolchain.progress import Wait
 from cklang.types import DTYPES, DType
 
 __all__ = ["DeviceArray", "empty", "maker", "new_array", "synchronize", "to_device", "to_host"]
@@ -271,7 +272,8 @@ def to_host(array: Any) -> np.ndarray[Any, Any]:
     if contents.size:
         device = devices()[index_of(source.place)]
         device.activate()
-        device.copy_out(contents.ctypes.data, source.pointer + low, contents.nbytes)
+        with _wait_for(device):
+            device.copy_out(contents.ctypes.data, source.pointer + low, contents.nbytes)
     place = contents.ctypes.data - low
     return arrays.view(place, source.dtype, source.shape, source.strides).copy()
 
@@ -287,4 +289,9 @@ def synchronize(device: str | None = None) -> None:
     """
     opened = open_device(device)
     opened.activate()
-    opened.synchronize()
+    with _wait_for(opened):
+        opened.synchronize()
+
+
+def _wait_for(device: Device) -> Wait:
+    return Wait(f"kernels on the {device}")

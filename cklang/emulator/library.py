@@ -75,8 +75,7 @@ class Stats:
     mfma_flops: int
     """Floating-point operations of matrix instructions, an addition and a product each."""
     bytes_loaded: int
-    """Of global memory, by buffer, global, flat and scalar loads; what is out of a buffer's range
-    moves nothing."""
+    """Bytes of global memory that loads of all kinds read, within the range of buffers."""
     bytes_stored: int
     nanoseconds: int
     """Wall time in the engine."""

@@ -59,6 +59,16 @@ TABLE: tuple[Rule, ...] = (
         "please report it with {log}",
     ),
     row(
+        "B014",
+        CkInternalError,
+        "a kernel that the rules call legal does not compile: {problem}",
+        "family {family} on {gpu} needs a rule against it; please report it with this text\n"
+        "signature: {signature}\n"
+        "algorithm: {algorithm}\n"
+        "{log}\n"
+        "op.using(...) with another algorithm computes the same meanwhile",
+    ),
+    row(
         "B012",
         CkBuildError,
         "{path} is not an AMD GPU code object: {problem}",

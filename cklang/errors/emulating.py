@@ -63,4 +63,10 @@ TABLE: tuple[Rule, ...] = (
         "autotune={got!r} is no way to choose among the configurations of a Triton kernel",
         'write autotune="measure" (the fastest in emulated launches) or autotune="first"',
     ),
+    row(
+        "E009",
+        CkUnsupportedError,
+        "{package} {version} is installed, and cklang knows the versions {known}",
+        "pip install 'cklang[torch]', or 'cklang[triton]', chooses one of them",
+    ),
 )

@@ -30,6 +30,7 @@ from cklang.hipcc.relocatable import DeviceCode, assembly, device_code
 from cklang.lowering import headers
 from cklang.toolchain.compilers import Kind, Toolchain, find_ck_tree, find_toolchain, run_tool
 from cklang.toolchain.paths import cache_root
+from cklang.toolchain.progress import Wait
 
 __all__ = ["build", "version"]
 
@@ -83,8 +84,20 @@ def build(words: Sequence[str], say: Callable[[str], object]) -> Path:
     current = target_of().spec.name
     named = [current if arch == "native" else arch for arch in line.archs]
     line.archs = list(dict.fromkeys(named or [current]))
-    with tempfile.TemporaryDirectory(prefix="cklang-hipcc-") as folder:
-        return _Driver(line, toolchain, Path(folder), say).run()
+    with (
+        tempfile.TemporaryDirectory(prefix="cklang-hipcc-") as folder,
+        Wait("hipcc", _tool_runs(line)) as progress,
+    ):
+        return _Driver(line, toolchain, Path(folder), say, progress).run()
+
+
+def _tool_runs(line: Line) -> int:
+    """Return how many compilers and linkers make what a command line asks for."""
+    on_gpus = len(line.archs) * (1 if line.relocatable else 2)
+    sides = {Side.BOTH: on_gpus + 1, Side.DEVICE: on_gpus, Side.HOST: 1}
+    of_hip = 1 if line.stage in _TO_TEXT else sides[line.side]
+    runs = sum(of_hip if source.language is Language.HIP else 1 for source in line.sources)
+    return runs + (2 if line.stage is Stage.PROGRAM else 0)  # with the support code, and linking
 
 
 def version() -> str:
@@ -107,6 +120,7 @@ class _Driver:
     toolchain: Toolchain
     folder: Path
     say: Callable[[str], object]
+    progress: Wait
 
     def run(self) -> Path:
         line = self.line
@@ -380,7 +394,8 @@ class _Driver:
         entry = entry_of(self.toolchain.identity, [*command, *device], source.path)
         text = entry.load(output)
         if text is not None:
-            self.say(text)
+            with self.progress.step(what):
+                self.say(text)
             return
         rule = output.with_suffix(".d")
         # The driver's own -MD is for the host pass alone.
@@ -395,7 +410,8 @@ class _Driver:
             self.say(" ".join(command) + "\n")
         log = self.folder / f"{name}.txt"
         try:
-            done = run_tool(command, log=log, environment=self.toolchain.environment())
+            with self.progress.step(what):
+                done = run_tool(command, log=log, environment=self.toolchain.environment())
         except CkBuildError as problem:
             text = log.read_text(encoding="utf-8", errors="replace")
             # The log holds the command, what the tool wrote, and how it ended.

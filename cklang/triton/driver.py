@@ -16,6 +16,7 @@ from cklang.device.device import Device, Launch, open_device
 from cklang.errors import error
 from cklang.lowering import headers
 from cklang.triton.memory import kernel_arguments
+from cklang.versions import check_version
 
 __all__ = ["EmulatedDriver", "device"]
 
@@ -31,12 +32,13 @@ def _triton() -> Any:
     """Triton's package.
 
     Raises:
-        CkUnsupportedError: E006, it is not installed.
+        CkUnsupportedError: E006, it is not installed, or E009, its version is not supported.
     """
     try:
         import triton
     except ImportError as problem:
         raise error("E006") from problem
+    check_version("triton", triton.__version__)
     return triton
 
 
@@ -75,16 +77,7 @@ class _Launcher:
     """Launches one compiled kernel, and waits for it: its arguments are in host memory."""
 
     def __init__(self, source: Any, metadata: Any) -> None:
-        driver = _triton().backends.driver
-        described = getattr(metadata, "tensordesc_meta", None)
-        types = driver.expand_signature(source.signature.values(), described, "tensordesc")
-        self._types = tuple(types)
-        self._launch = driver.wrap_handle_tensordesc_impl(
-            self._run,
-            source.signature,
-            described,
-            lambda value, *_: driver.decompose_descriptor(value),
-        )
+        self._types = tuple(source.signature.values())
         self._metadata = metadata
 
     def __call__(
@@ -104,7 +97,7 @@ class _Launcher:
             return
         if enter is not None:
             enter(launch_metadata)
-        self._launch((x, y, z), function, arguments)
+        self._run((x, y, z), function, arguments)
         if leave is not None:
             leave(launch_metadata)
 
@@ -131,7 +124,7 @@ class EmulatedDriver:
 
     Raises:
         CkValueError: D001, no GPU of that name is emulated.
-        CkUnsupportedError: E006, Triton is not installed.
+        CkUnsupportedError: E006, Triton is not installed; E009, its version is not supported.
     """
 
     launcher_cls = _Launcher
@@ -218,7 +211,7 @@ def device(gpu: str, *, autotune: Autotune = "measure") -> Iterator[EmulatedDriv
 
     Raises:
         CkValueError: D001, no GPU of that name is emulated; E008, ``autotune`` is another word.
-        CkUnsupportedError: E006, Triton is not installed.
+        CkUnsupportedError: E006, Triton is not installed; E009, its version is not supported.
     """
     if autotune not in get_args(Autotune):
         raise error("E008", got=autotune)

@@ -77,6 +77,8 @@ def test_what_is_shown(screen: Screen) -> None:
     assert "vector registers" in screen("info registers")
     assert screen("info mem").count("16384 bytes, device 0") == 2
     assert "named no tensors" in screen("info tensors")
+    assert screen("info").splitlines()[1:4] == ["info waves", "info registers", "info launch"]
+    assert screen("bt").startswith("#0 transpose at transpose.hip:17    for (int row")
     assert "=>   17" in screen("list")
     assert "22 int main" in screen("list 22")
     assert "=> 0x" in screen("disassemble")

@@ -6,16 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import torch
+from triton.experimental.gluon import language as gl
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("triton", reason="pip install triton")
-gl = pytest.importorskip("triton.experimental.gluon.language", reason="pip install triton")
+from cklang import emulator, knobs
+from cklang.triton import EmulatedDriver, device
+from tests.support import gluon_kernels as kernels
 
-from cklang import emulator, knobs  # noqa: E402
-from cklang.triton import EmulatedDriver, device  # noqa: E402
-from tests.support import gluon_kernels as kernels  # noqa: E402
-
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = pytest.mark.usefixtures("torch", "triton", "emulator")
 
 GPUS = ("gfx942", "gfx950", "gfx1100", "gfx1201")
 MATRICES = {

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import triton
 
-torch = pytest.importorskip("torch")
-triton = pytest.importorskip("triton", reason="pip install triton")
+from cklang import emulator, knobs
+from cklang.errors import CkDeviceError, CkValueError
+from cklang.triton import EmulatedDriver, HostArray, device
+from cklang.triton.driver import Autotune
+from tests.support import jit_kernels as kernels
 
-from cklang import emulator, knobs  # noqa: E402
-from cklang.errors import CkDeviceError, CkValueError  # noqa: E402
-from cklang.triton import EmulatedDriver, HostArray, device  # noqa: E402
-from cklang.triton.driver import Autotune  # noqa: E402
-from tests.support import jit_kernels as kernels  # noqa: E402
-
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = pytest.mark.usefixtures("torch", "triton", "emulator")
 
 GPUS = ("gfx942", "gfx950", "gfx1100", "gfx1201")
 

@@ -12,10 +12,12 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pytest
 
+from cklang.arch import arch
 from cklang.build import steps
 from cklang.families.conv.problem import conv_problem
 from cklang.families.gemm import lower
@@ -23,7 +25,9 @@ from cklang.families.gemm.key import Algorithm, Pipeline
 from cklang.families.gemm.pipelines import PIPELINES
 from cklang.keys import Key
 from cklang.lowering.source import KernelSource
+from cklang.selection.rules import violations
 from cklang.toolchain.compilers import find_ck_tree, find_toolchain
+from cklang.types import DType, f16, f32, fp8
 from tests.support import coverage_table as table
 from tests.support.algorithms import NARROW, WIDE, pipelined
 from tests.support.conv_kernels import Conv, kernel
@@ -120,3 +124,33 @@ def test_basic_v1_goes_along_the_wrong_axis_of_gradients(direction: str) -> None
         a, b = operands(conv, kind)
         right.append(bool(np.array_equal(built.run(conv, a, b), wanted(conv, kind, a, b))))
     assert right == [True, False], "run it, and take the row out of absent.json"
+
+
+EIGHTS = {"warps": (2, 2, 1), "tile": (128, 128, 128)}
+ASYNC = {"pipeline": Pipeline.COMP_ASYNC, "double_buffer": True}
+NO_TILE = "undefined template 'ck_tile::impl::WarpGemmDispatcher"
+FORMS = ("transposing-loads", "async-loads", "transposed-tile")
+NO_LOAD = "bytes == 4 || bytes == 12 || bytes == 16"
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    ("dtype", "layouts", "changes", "rule", "verdict"),
+    [
+        (fp8, "ccr", {"warp_tile": (32, 32, 32)}, "transposing-loads", NO_TILE),
+        (fp8, "ccr", {"warp_tile": (16, 16, 128)}, "", ""),
+        (f16, "rcr", {"warp_tile": (32, 32, 16), "vector_b": 4, **ASYNC}, "async-loads", NO_LOAD),
+        (f32, "rcr", {"warp_tile": (16, 16, 4), "transpose_c": True}, "transposed-tile", NO_TILE),
+    ],
+)
+def test_rules_about_forms_say_what_the_compiler_says(
+    dtype: DType, layouts: str, changes: dict[str, Any], rule: str, verdict: str, tmp_path: Path
+) -> None:
+    spec, algorithm = arch("gfx950"), replace(NARROW, **{**EIGHTS, "vector_a": 4, **changes})
+    computed = signature(dtype, layouts)
+    refused = {each.rule for each in violations(algorithm, computed, spec)} & set(FORMS)
+    assert refused == ({rule} if rule else set())
+    source = lower.lower(Key(computed, algorithm, spec.name), RELU)
+    errors = errors_of(source.stencil, spec.name, tmp_path)
+    assert verdict in errors
+    assert bool(errors) == bool(rule)

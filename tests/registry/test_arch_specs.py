@@ -38,9 +38,10 @@ def test_rows_say_what_the_tree_instantiates(name: str) -> None:
 def test_reading_finds_wrong_rows(name: str) -> None:
     spec = arch(name)
     first, *rest = spec.warp_tiles
-    lying = replace(spec, warp_tiles=(replace(first, headers=not first.headers), *rest))
-    (mismatch,) = check_by_reading(lying, find_ck_tree())
-    assert mismatch.row.extents == first.extents
+    for lie in ({"loads": ()}, {"loads": (1, 4)}, {"transposed_loads": ()}):
+        lying = replace(spec, warp_tiles=(replace(first, **lie), *rest))
+        (mismatch,) = check_by_reading(lying, find_ck_tree())
+        assert mismatch.row.extents == first.extents
     missing = replace(spec, warp_tiles=tuple(rest))
     assert "there is no row" in str(*check_by_reading(missing, find_ck_tree()))
 

@@ -1,108 +1,115 @@
 # SPDX-License-Identifier: MIT
-"""No legal algorithm may fail to compile or give a wrong result: some are drawn, built and run.
+"""No legal algorithm may fail to compile or give a wrong result.
 
-A kernel takes some ten seconds to compile, so a run of the ``dev`` profile draws few, the same ones
-each time; ``--hypothesis-profile=nightly`` draws a hundred.
+:mod:`tests.support.drawn_kernels` draws calls of every family with a random legal kernel. The tier
+*compile* tries 20 new ones in each run; the tier *full* goes on with the campaign, whose sums are
+in ``docs/coverage.md``. A failure prints the command that repeats the call.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+import secrets
+from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from cklang.arch import arch
-from cklang.families.gemm.key import Algorithm, GemmKey
-from cklang.selection.diagnose import fix
-from cklang.selection.rules import violations
-from cklang.selection.space import legal_values
-from cklang.testing import plain_key, self_test
-from cklang.types import DTYPES, DType
-from tests.support.algorithms import NARROW
-from tests.support.typed import instance
+from cklang.errors import CkMismatchError, CkUnsupportedError, error
+from tests.support import campaign
+from tests.support.campaign_sums import Row, Sums, table_of
+from tests.support.drawn_kernels import FAMILIES, draw
 
-
-def draws() -> int:
-    """How many kernels this profile builds."""
-    profile = settings.default
-    examples = profile.max_examples if profile is not None else 40
-    return 3 if examples <= 40 else 100
-
-
-GPUS = {
-    "gfx90a": "f16 bf16 f32 f16*i4 bf16*i4",
-    "gfx942": "f16 bf16 f32 fp8_fnuz bf8_fnuz i8 fp8_fnuz*bf8_fnuz f16*i4 fp8_fnuz*i4",
-    "gfx950": "f16 bf16 f32 fp8 bf8 i8 bf8*fp8 f16*i4 fp8*i4 fp4",
-    "gfx1100": "f16 bf16 i8 f16*i4 bf16*i4",
-    "gfx1201": "f16 bf16 i8 fp8 bf8 fp8*bf8 f16*i4 fp8*i4",
-}
-"""The types of A and B that each multiplies."""
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A legal kernel of E = A B."""
-
-    algorithm: Algorithm
-    types: tuple[DType, DType]
-    gpu: str
-    layouts: str
-
-    @property
-    def key(self) -> GemmKey:
-        a, b = self.types
-        return plain_key(self.algorithm, a, self.gpu, self.layouts, b=b)
-
-
-@st.composite
-def legal_kernels(draw: st.DrawFn) -> Drawn:
-    """A random point of the space, moved to a legal one."""
-    gpu = draw(st.sampled_from(list(GPUS)))
-    names = draw(st.sampled_from(GPUS[gpu].split())).split("*")
-    types = DTYPES[names[0]], DTYPES[names[-1]]
-    packed = any(dtype.packed for dtype in types)
-    layouts = "rcr" if packed else draw(st.sampled_from(["rcr", "rrr", "ccr", "crr"]))
-    signature = Drawn(NARROW, types, gpu, layouts).key.signature
-    chosen: dict[str, Any] = {
-        f.name: draw(st.sampled_from(list(legal_values(f.name, signature, arch(gpu)))))
-        for f in fields(Algorithm)
-        if f.name not in ("vector_d", "pad_m", "pad_n", "pad_k")
-    }
-    algorithm = instance(Algorithm, fix(Algorithm(**chosen), signature, gpu).algorithm)
-    return Drawn(algorithm, types, gpu, layouts)
-
-
-def check(drawn: Drawn) -> None:
-    key, algorithm = drawn.key, drawn.algorithm
-    assert list(violations(algorithm, key.signature, arch(drawn.gpu))) == []
-    m, n, k = algorithm.tile
-    step = max(algorithm.vector_a, algorithm.vector_b, algorithm.vector_e)
-    shape = (m + 3 * step, n + 5 * step, 3 * k + step)
-    outcome = self_test(key, shape, f"emu:{drawn.gpu}")
-    assert outcome.wrong == 0, f"{key}: {outcome}"
+NEW = 20
+"""How many new kernels the tier *compile* tries."""
+EACH = 12
+"""How many of each family the full run adds to the campaign."""
+_UNSEEN = 1 << 30
+"""Seeds from here on are not the campaign's."""
 
 
 @pytest.mark.usefixtures("compiler")
-@settings(max_examples=draws())
-@given(legal_kernels())
-def test_legal_kernels_compile_and_are_right(drawn: Drawn) -> None:
-    check(drawn)
+@pytest.mark.parametrize("place", range(NEW))
+def test_a_new_legal_kernel_compiles_and_is_right(place: int) -> None:
+    family = list(FAMILIES)[place % len(FAMILIES)]
+    seed = _UNSEEN + secrets.randbelow(_UNSEEN)
+    expect_right(family, seed, campaign.trial(draw(family, seed)))
 
 
 @pytest.mark.usefixtures("compiler")
-def test_the_draw_is_legal_and_varied() -> None:
-    """The strategy itself, without compiling: every point is legal, and they differ."""
-    drawn_kernels: list[Drawn] = []
+@pytest.mark.full
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_campaign_goes_on(family: str) -> None:
+    outcomes = [campaign.advance(family) for _ in range(EACH)]
+    for seed, _, outcome in outcomes:
+        expect_right(family, seed, outcome)
 
-    @settings(max_examples=6, database=None)
-    @given(legal_kernels())
-    def draw(drawn: Drawn) -> None:
-        assert list(violations(drawn.algorithm, drawn.key.signature, arch(drawn.gpu))) == []
-        drawn_kernels.append(drawn)
 
-    draw()
-    assert len({each.algorithm for each in drawn_kernels}) >= 3
-    assert len({each.types for each in drawn_kernels}) >= 3
+def expect_right(family: str, seed: int, outcome: campaign.Outcome) -> None:
+    if outcome.error is not None:
+        outcome.error.add_note(f"to repeat it: {campaign.repeat(family, seed)}")
+        raise outcome.error
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_draw_is_legal_varied_and_repeats_itself(family: str) -> None:
+    """The draw itself, without compiling."""
+    calls = [draw(family, seed) for seed in range(4)]
+    assert str(draw(family, 3)) == str(calls[3])
+    assert len({str(call) for call in calls}) == len(calls)
+    for call in calls:
+        assert call.algorithms or family == "rows"
+        assert arch(call.gpu).name == call.gpu
+
+
+def test_every_outcome_is_counted_and_the_next_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "campaign.json"
+    ends = iter(
+        [
+            None,
+            error("B014", problem="", family="", gpu="", signature="", algorithm="", log=""),
+            CkMismatchError("T001", "wrong"),
+            CkUnsupportedError("D007", "refused"),
+        ]
+    )
+
+    def judge(call: object) -> None:
+        end = next(ends)
+        if end is not None:
+            raise end
+
+    monkeypatch.setattr(campaign, "judge", judge)
+    monkeypatch.setattr(campaign, "RESULTS", tmp_path)
+    seen = [campaign.advance("product", path) for _ in range(4)]
+    assert [seed for seed, *_ in seen] == [0, 1, 2, 3]
+    kinds = [outcome.kind for *_, outcome in seen]
+    assert kinds == ["right", "uncompiled", "wrong", "refused"]
+    sums = Sums.read(path)
+    assert sums.next == {"product": 4}
+    assert sums.text() == path.read_text()
+    assert [seed for row in sums.rows for seed in row.uncompiled] == [1]
+    assert [seed for row in sums.rows for seed in row.wrong] == [2]
+    assert sum(row.built for row in sums.rows) == 3
+    assert sum(row.refused for row in sums.rows) == sum(call.refused for _, call, _ in seen) + 1
+    assert (tmp_path / "campaign.txt").read_text().count("seed ") == 4
+
+
+def test_a_failure_says_how_to_repeat_it() -> None:
+    outcome = campaign.Outcome(kind="wrong", error=CkMismatchError("T001", "wrong"))
+    with pytest.raises(CkMismatchError) as caught:
+        expect_right("CK Tile's rows", 7, outcome)
+    (note,) = caught.value.__notes__
+    assert note.endswith('python -m tests.support.campaign "CK Tile\'s rows" 7')
+
+
+def test_the_table_adds_up_commits_and_gpus() -> None:
+    rows = [
+        Row(commit="a", family="product", gpu="gfx942", right=3, wrong=[7]),
+        Row(commit="b", family="product", gpu="gfx942", right=5),
+        Row(commit="b", family="attention", gpu="gfx1201", right=1, uncompiled=[0, 2]),
+    ]
+    *_, attention, product, total = table_of(Sums(rows=rows)).splitlines()
+    assert attention == "| attention | 0 | 3 | 3 | 0 | 2 |"
+    assert product == "| product | 9 | 0 | 9 | 1 | 0 |"
+    assert total == "| all | 9 | 3 | 12 | 1 | 2 |"

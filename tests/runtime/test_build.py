@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -20,7 +22,7 @@ from cklang.build.builder import Builder, artifacts_in
 from cklang.build.schedules import SCHEDULES
 from cklang.build.store import Store
 from cklang.device.resources import Resources
-from cklang.errors import CkError, error
+from cklang.errors import CkBuildError, CkError, CkInternalError, error
 from cklang.families.gemm.key import GemmKey
 from cklang.fusion.functions import Functions
 from cklang.ir.nodes import Function, Operation, Value
@@ -29,6 +31,7 @@ from cklang.prebuilding.folder import essential_kernels
 from cklang.types import TensorType, f16, f32
 from tests.support.algorithms import BASE
 from tests.support.gemm_keys import OPEN
+from tests.support.waits import announce_at_once
 
 RESOURCES = Resources(
     vgprs=1,
@@ -71,6 +74,8 @@ class Steps:
         self.precompiled: list[Path | None] = []
         self.precompiled_host: list[Path | None] = []
         self.refuse: Callable[[str], bool] = lambda text: False
+        self.says = ""
+        """What is wrong with a source that is refused."""
         self.lock = threading.Lock()
 
     def make(self, name: str, folder: Path, text: str) -> Any:
@@ -78,7 +83,8 @@ class Steps:
             self.count[name] += 1
         (folder / "log.txt").write_text(f"log of {name}")
         if self.refuse(text):
-            raise error("B010", tool="clang", status=1, log=folder / "log.txt")
+            notes = [f"{folder}/stencil.hip:7:1: error: {self.says}"] if self.says else []
+            raise error("B010", tool="clang", status=1, log=folder / "log.txt", notes=notes)
         (folder / name).write_text(text)
         return SimpleNamespace(seconds=0.0, schedule=SCHEDULES[0].name)
 
@@ -123,6 +129,27 @@ def builder(folder: Path, tools: Any = "tools") -> Builder:
     return Builder(Store(folder), toolchain, tree)  # type: ignore[arg-type]
 
 
+def test_a_legal_kernel_that_does_not_compile_names_the_rule(
+    tmp_path: Path, fake_steps: Steps
+) -> None:
+    fake_steps.refuse = lambda text: True
+    fake_steps.says = "implicit instantiation of undefined template " + 900 * "<"
+    key, _ = wanted("relu")
+    with pytest.raises(CkInternalError) as caught:
+        builder(tmp_path).build_all([wanted("relu")])
+    assert caught.value.code == "B014"
+    text = str(caught.value)
+    assert len(text) < 2000
+    assert f"{key.family} on {key.arch} needs a rule" in text
+    assert "dtype_a=f16" in text
+    assert f"tile={list(key.algorithm.tile)}" in text
+    (log,) = [line.split()[-1] for line in text.splitlines() if "log.txt" in line]
+    assert Path(log).read_text().startswith("log of ")
+    with pytest.raises(CkBuildError) as caught_too:
+        builder(tmp_path).build_all([wanted("relu", warp_tile=(16, 16, 4))])
+    assert caught_too.value.code == "B010"
+
+
 def test_a_kernel_takes_three_steps_and_is_then_found(tmp_path: Path, fake_steps: Steps) -> None:
     first = builder(tmp_path)
     (artifact,) = first.build_all([wanted("relu")])
@@ -139,6 +166,25 @@ def test_a_kernel_takes_three_steps_and_is_then_found(tmp_path: Path, fake_steps
     assert elsewhere.cached
     assert elsewhere.folder == artifact.folder
     assert fake_steps.count == ONE_OF_EACH
+
+
+def test_a_long_build_says_what_it_waits_for(
+    tmp_path: Path,
+    fake_steps: Steps,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    announce_at_once(monkeypatch)
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        time.sleep(0.1)
+        return fake_steps.stencil(*arguments, **options)
+
+    monkeypatch.setattr(steps, "compile_stencil", slow)
+    builder(tmp_path).build_all([wanted("relu")])
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first.startswith("cklang: building 1 kernel: stencil of gemm_f16")
+    assert re.search(r"; [01] of 3 steps done, 0 s so far, about \d s left$", first), first
 
 
 def test_another_epilogue_takes_the_same_stencil(tmp_path: Path, fake_steps: Steps) -> None:

@@ -147,6 +147,17 @@ def test_call_that_is_left_over_is_an_error(tiny: Path, tmp_path: Path) -> None:
     assert "ck_epilogue" in caught.value.message
 
 
+def test_a_function_of_many_blocks_is_inlined(tiny: Path, tmp_path: Path) -> None:
+    """The backend by itself inlines up to 1,100 blocks: main loops of compv5 have 2,700."""
+    steps_of_it = "".join(
+        f'    if (acc > {i}.0f) {{ __asm__ volatile("; {i}"); acc *= {i}.5f; }}\n'
+        for i in range(600)
+    )
+    fill = DOUBLE + f"{{\n{steps_of_it}    return acc;\n}}\n"
+    step = steps.link_fill(tiny, fill, ARCH, tmp_path, find_toolchain())
+    assert len(code_object.read(step.file).functions) == 1
+
+
 def test_stencil_that_stays_open_does_not_link(tiny: Path, tmp_path: Path) -> None:
     fill = DOUBLE.replace("ck_epilogue", "another") + "{ return acc; }"
     with pytest.raises(CkBuildError, match="ck_epilogue") as caught:

@@ -13,6 +13,7 @@ from cklang import emulator
 from cklang.cli.main import main
 from cklang.errors import CkError
 from cklang.hipcc import driver, fat_binary
+from tests.support.waits import announce_at_once
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -74,6 +75,20 @@ def test_assembly_of_one_pass(tmp_path: Path) -> None:
     assert "v_mul_lo_u32" in output.read_text()
     quiet(["-S", "--offload-host-only", source, "-o", str(output)])
     assert "hipLaunchKernel" in output.read_text()
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_long_compilation_says_what_it_waits_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    announce_at_once(monkeypatch)
+    source = tmp_path / "empty.hip"
+    source.write_text("#include <hip/hip_runtime.h>\n__global__ void kernel() {}\n")
+    words = ["--offload-arch=gfx942", "-c", str(source), "-o", str(tmp_path / "empty.o")]
+    assert quiet(words) == ""
+    first = capsys.readouterr().err.splitlines()[0]
+    facts = "0 of 3 steps done, 0 s so far"
+    assert first == f"cklang: hipcc: the gfx942 pass of {source}; {facts}"
 
 
 def test_the_compiler_speaks_for_itself(tmp_path: Path) -> None:

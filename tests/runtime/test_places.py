@@ -13,6 +13,7 @@ import pytest
 
 import cklang as ck
 from cklang.build import builder as building
+from cklang.build.refusals import in_users_lines
 from cklang.build.store import digest_of
 from cklang.errors import CkBuildError, error
 from cklang.ir.nodes import Function
@@ -123,13 +124,9 @@ def test_a_compilers_message_names_the_users_line() -> None:
     placed = place_fill(fill(17))
     places.note(placed.name, placed.places)
     line = placed.places.index("user.py:17") + 1
-
-    def refused() -> None:
-        notes = [f"{placed.name}:{line}:5: error: no such function"]
+    notes = [f"{placed.name}:{line}:5: error: no such function"]
+    with pytest.raises(CkBuildError) as caught, in_users_lines():
         raise error("B010", tool="clang", status=1, log="log.txt", notes=notes)
-
-    with pytest.raises(CkBuildError) as caught:
-        building._in_users_lines(refused)
     assert caught.value.notes == ("user.py:17: error: no such function",)
 
 

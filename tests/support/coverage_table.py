@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from cklang.arch import arch
 from cklang.families.gemm.key import Pipeline
+from tests.support import campaign_sums
 
 __all__ = [
     "ABSENT",
@@ -69,6 +70,15 @@ Where a GPU multiplies none of the types, the cell says so after its rows of war
 `arch_specs`: *not in ISA* if it has no such matrix instruction, *not in headers* if CK Tile does
 not use the one it has. Where `arch_specs` make a rule refuse the variant, the cell names the rule.
 An empty cell was not checked yet.
+"""
+
+_CAMPAIGN = """\
+## Random kernels
+
+Calls of every family with algorithms drawn from all that are legal for them: how many kernels were
+built, run and compared with the reference on each GPU, over all runs of
+`python -m tests.support.campaign` and of `pytest --full`. `tests/data/campaign.json` has the counts
+by commit, and the seeds of what was wrong or did not compile, which later commits may have mended.
 """
 
 
@@ -129,6 +139,7 @@ def render(records: Sequence[Record], absent: Sequence[Record]) -> str:
             for arch in archs
         )
         lines.append(_line(variant, dtypes, *texts))
+    lines += ["", _CAMPAIGN, campaign_sums.table_of(campaign_sums.Sums.read())]
     lines += ["", "## What there is no kernel for", ""]
     reasons: dict[str, list[str]] = {}
     for record in sorted(absent):

@@ -25,7 +25,7 @@ from cklang.families.gemm.key import (
 )
 from cklang.families.gemm.kinds import KINDS, kind_names
 from cklang.families.gemm.masked import moves_masked
-from cklang.families.gemm.pipelines import PIPELINES, PipelineRow
+from cklang.families.gemm.pipelines import PIPELINES, PipelineRow, transposable
 from cklang.fusion.functions import Functions
 from cklang.ir.log_sums import COLUMNS
 from cklang.ir.nodes import Function
@@ -353,7 +353,7 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
     reads = len(s.reads) + bool(s.group)
     arguments = [*("acc", "acc1")[: s.sums], *(f"d{i}" for i in range(reads))]
     return {
-        "wide": s.dtype_a.bytes > 2,
+        "wide": not transposable(s),
         "key_json": key_json(key),
         "a": s.dtype_a,
         "b": s.dtype_b,

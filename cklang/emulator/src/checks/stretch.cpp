@@ -72,7 +72,7 @@ struct ExecOps {
 u8 concerns_of(const Inst& inst, const InFlight::Counting& counting, Family family) {
   u32 concerns = kRegisters | kAnyMemory | kRecording;
   if (counting.barrier || counting.waits || counting.counts.counters != 0) concerns |= kOrdering;
-  if (inst.enc == Encoding::DS || inst.lds || global_op(inst.op).to_local) concerns |= kLocalMemory;
+  if (inst.enc == Encoding::DS || inst.enc == Encoding::FLAT || inst.lds || global_op(inst.op).to_local) concerns |= kLocalMemory;
   if (accesses_global(inst)) concerns |= kGlobalMemory;
   if (GlobalRaces::fences(inst, family)) concerns |= kFences;
   return static_cast<u8>(concerns);

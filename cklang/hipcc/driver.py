@@ -52,10 +52,11 @@ _SUFFIX = {
     Stage.PROGRAM: ".out",
     Stage.OBJECT: ".o",
     Stage.ASSEMBLY: ".s",
-    Stage.TEXT: ".i",
     Stage.FAT_BINARY: ".hipfb",
     Stage.LIBRARY: ".a",
 }
+_STDOUT = Path("-")
+"""Where preprocessed text goes, and what -o - asks for."""
 _SYSTEM_LIBRARIES = ("-lpthread", "-lm", "-ldl")
 _LEVEL = re.compile(r"-O([0-3sgz]|fast)?")
 
@@ -187,7 +188,9 @@ class _Driver:
     def _single(self, number: int) -> Path:
         """Make the one output that a source has when nothing is linked."""
         line, source = self.line, self.line.sources[number]
-        output = line.output or Path(source.path.stem + _SUFFIX[line.stage])
+        output = line.output or (
+            Path(source.path.stem + _SUFFIX[line.stage]) if line.stage in _SUFFIX else _STDOUT
+        )
         if line.stage is Stage.FAT_BINARY:
             output.write_bytes(self._fat_binary(number, source))
         elif line.stage in _TO_TEXT:
@@ -275,8 +278,11 @@ class _Driver:
         else:
             self._one_arch(stage)
             command = self._device(self.line.archs[0])
-        command += [_TO_TEXT[stage], str(source.path), "-o", str(output)]
+        file = self.folder / f"{number}.text" if output == _STDOUT else output
+        command += [_TO_TEXT[stage], str(source.path), "-o", str(file)]
         self._step(f"the pass over {source.path}", command, str(number))
+        if output == _STDOUT:
+            sys.stdout.write(file.read_text("utf-8", "replace"))
 
     def _one_arch(self, stage: Stage) -> None:
         if self.line.side is not Side.DEVICE:

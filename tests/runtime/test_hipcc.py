@@ -107,7 +107,7 @@ def test_the_compiler_speaks_for_itself(tmp_path: Path) -> None:
 def test_what_sources_have_before_their_first_include(tmp_path: Path) -> None:
     source, program = tmp_path / "first.hip", tmp_path / "first"
     source.write_text(
-        "__device__ float root(float x) { return 2 * sqrtf(x); }\n"
+        "__device__ float root(float x) { register float y = 2 * sqrtf(x); return y; }\n"
         "template <typename T> __global__ void square(T* x) { *x = root(*x) * root(*x); }\n"
         "#include <hip/hip_runtime.h>\n"
         "#include <hip/hip_vector_types.h>\n"
@@ -121,7 +121,7 @@ def test_what_sources_have_before_their_first_include(tmp_path: Path) -> None:
         "  return told && *x == 17 && sizeof(Row) == 16 && HIP_LN2_F == float(HIP_LN2) ? 0 : 1; }\n"
     )
     words = ["-Wall", "-Wextra", "--offload-arch=native", str(source), "-o", str(program)]
-    assert "warning" not in quiet(words)
+    assert "warning" not in quiet(["-std=c++11", *words])
     assert subprocess.run([program]).returncode == 0
 
 
@@ -161,6 +161,16 @@ def test_what_our_headers_do_is_at_the_line_that_calls_them(tmp_path: Path) -> N
     called = ("sinf", "sync()", "2.0f", "shfl", "float2half", "atomicAdd", "z[0]", "printf")
     text = _LIBRARY_CALLS.splitlines()
     assert all(any(name in text[row.line - 1] for row in rows) for name in called)
+
+
+def test_preprocessed_text_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "twice.hip"
+    source.write_text("#define TWICE 2 * 21\n__device__ int answer = TWICE;\n")
+    device = ["--offload-device-only", "--offload-arch=gfx942", str(source)]
+    quiet(["-E", *device])
+    assert capsys.readouterr().out.endswith(" int answer = 2 * 21;\n")
+    quiet(["-S", *device, "-o", "-"])
+    assert "answer" in capsys.readouterr().out
 
 
 def test_the_host_api_is_not_for_c(tmp_path: Path) -> None:

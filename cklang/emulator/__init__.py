@@ -38,6 +38,7 @@ from cklang.emulator.library import (
     timeout,
     translation,
     vectors,
+    workgroups,
 )
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ __all__ = [
     "timing",
     "translation",
     "vectors",
+    "workgroups",
 ]
 
 _LATE: Mapping[str, str] = {

@@ -264,7 +264,7 @@ LOG: Knob[str] = Knob(
     name="CKLANG_LOG",
     default="warning",
     parse=_one_of("debug", "info", "warning", "error"),
-    doc="log level: debug, info, warning, error",
+    doc="log level: debug, info, warning, error; with error, long waits are not announced",
 )
 NUMERICS: Knob[str] = Knob(
     name="CKLANG_NUMERICS",

@@ -43,6 +43,7 @@ from cklang.clock.waves import (
 from cklang.emulator.recording import RecordedLaunch
 from cklang.forks import cached_property
 from cklang.memo import BoundedMemo
+from cklang.toolchain.progress import Wait
 
 __all__ = [
     "LaunchDetail",
@@ -435,7 +436,8 @@ def launch_time(
 
 def time_of(detail: LaunchDetail) -> LaunchTime:
     """Return the time of a launch that was timed in detail."""
-    cycles = detail.cycles
+    with Wait(f"timing {detail.launch.kernel} by the clock"):
+        cycles = detail.cycles
     return LaunchTime(
         detail.launch.kernel,
         cycles,

@@ -189,6 +189,15 @@ class Device:
         return emulator.promise_to_wait()
 
     @property
+    def workgroups(self) -> Callable[[], tuple[int, int]] | None:
+        """What counts ended and all workgroups of running launches; None on a real GPU."""
+        if not self.emulated:
+            return None
+        from cklang import emulator
+
+        return emulator.workgroups
+
+    @property
     def free_bytes(self) -> int:
         """How many bytes of device memory are free."""
         self.activate()
@@ -551,26 +560,13 @@ def open_device(name: str | None = None, place: str = HOST) -> Device:
         raise lost(device_name)
     device = _find(device_name) if device_name is not None or place == HOST else _holder(place)
     if place != HOST and _holder(place) is not device:
-        raise error("D006", place=place_name(place), device=device.name)
+        raise error("D006", place=_holder(place).name, device=device.name)
     if device.emulated:
         # Whoever did not ask for an emulated device should hear of it without asking.
         level = logging.WARNING if device_name is None else logging.INFO
         why = "no AMD GPU was found: " if device_name is None else ""
         say_once("device", level, f"{why}kernels run on an emulated {device.spec.name}")
     return device
-
-
-def place_name(place: str) -> str:
-    """Return the name by which users know the memory that an array is in.
-
-    Example:
-        >>> from cklang.device.device import place_name
-        >>> place_name("host")
-        'host'
-        >>> place_name("hip:0")  # doctest: +SKIP
-        'emu:gfx942'
-    """
-    return place if place == HOST else _holder(place).name
 
 
 def _holder(place: str) -> Device:

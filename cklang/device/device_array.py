@@ -18,7 +18,16 @@ from cklang.errors import CkError, error
 from cklang.toolchain.progress import Wait
 from cklang.types import DTYPES, DType
 
-__all__ = ["DeviceArray", "empty", "maker", "new_array", "synchronize", "to_device", "to_host"]
+__all__ = [
+    "DeviceArray",
+    "empty",
+    "maker",
+    "new_array",
+    "place_name",
+    "synchronize",
+    "to_device",
+    "to_host",
+]
 
 
 class DeviceArray:
@@ -293,5 +302,18 @@ def synchronize(device: str | None = None) -> None:
         opened.synchronize()
 
 
+def place_name(place: str) -> str:
+    """Return the name by which users know the memory that an array is in.
+
+    Example:
+        >>> from cklang.device.device_array import place_name
+        >>> place_name("host")
+        'host'
+        >>> place_name("hip:0")  # doctest: +SKIP
+        'emu:gfx942'
+    """
+    return place if place == HOST else devices()[index_of(place)].name
+
+
 def _wait_for(device: Device) -> Wait:
-    return Wait(f"kernels on the {device}")
+    return Wait(f"kernels on the {device}", count=device.workgroups)

@@ -39,6 +39,7 @@ from cklang.emulator.library import (
     timeout,
     translation,
     vectors,
+    workgroups,
 )
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ __all__ = [
     "timing",
     "translation",
     "vectors",
+    "workgroups",
 ]
 
 _LATE: Mapping[str, str] = {

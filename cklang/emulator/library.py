@@ -46,6 +46,7 @@ __all__ = [
     "timeout",
     "translation",
     "vectors",
+    "workgroups",
 ]
 
 NUMERICS = ("fma", "exact", "cdna3")
@@ -116,6 +117,7 @@ class _KernelFacts(ctypes.Structure):
     _fields_ = [(field.name, ctypes.c_uint32) for field in fields(KernelFacts)]
 
 
+_COUNT = ctypes.POINTER(ctypes.c_uint64)
 _FIDELITY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)
 _EMIT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p)
 
@@ -132,6 +134,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_fault": (ctypes.c_char_p, (ctypes.c_int,)),
     "ckemu_get_stats": (ctypes.c_int, (ctypes.c_int, ctypes.c_uint, ctypes.POINTER(_Stats))),
     "ckemu_promise_to_wait": (None, (ctypes.c_int,)),
+    "ckemu_workgroups": (None, (_COUNT, _COUNT)),
     "ckemu_let_launches_wait": (ctypes.c_int, (ctypes.c_int,)),
     "ckemu_fidelity": (ctypes.c_int, (ctypes.c_int, _FIDELITY, ctypes.c_void_p)),
     "ckemu_get_kernel": (ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(_KernelFacts))),
@@ -148,7 +151,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_record": (None, (ctypes.c_uint, ctypes.c_int)),
     "ckemu_records": (
         ctypes.c_void_p,
-        (ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_uint64)),
+        (ctypes.POINTER(ctypes.c_void_p), _COUNT),
     ),
     "ckemu_free_records": (None, (ctypes.c_void_p,)),
     "ckemu_debug_attach": (None, (_LAUNCHED, ctypes.c_void_p)),
@@ -384,6 +387,13 @@ def promise_to_wait() -> Callable[[int], None]:
     """
     promise: Callable[[int], None] = load().ckemu_promise_to_wait
     return promise
+
+
+def workgroups() -> tuple[int, int]:
+    """Return how many workgroups of the launches that run now have ended, and how many exist."""
+    ended, total = ctypes.c_uint64(), ctypes.c_uint64()
+    load().ckemu_workgroups(ctypes.byref(ended), ctypes.byref(total))
+    return ended.value, total.value
 
 
 @contextmanager

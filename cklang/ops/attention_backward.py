@@ -143,13 +143,16 @@ def plan_gradients(
         CkError: What :func:`cklang.attention_grad` raises.
     """
     from cklang.build.builder import shared_builder
-    from cklang.device.device import open_device, place_name
+    from cklang.device.device import open_device
 
     plan = plan_of_gradients(op, binding)
     target_device = open_device(device_named(device, current()), binding.place)
     grad_array = arrays.read(GRAD, grad)
     if grad_array.place != binding.place:
-        there, here = place_name(grad_array.place), place_name(binding.place)
+        there, here = (
+            device_array.place_name(grad_array.place),
+            device_array.place_name(binding.place),
+        )
         where = f"{GRAD} on {there}, the others on {here}"
         raise error("A026", where=where)
     added = bias_of(plan, binding) if kind.bias else None

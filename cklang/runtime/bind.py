@@ -356,7 +356,7 @@ def check_out(out: Array, binding: Binding, index: int = 0) -> None:
     if not out.writeable:
         raise error("A042")
     if out.place != binding.place:
-        from cklang.device.device import place_name
+        from cklang.device.device_array import place_name
 
         got, want = place_name(out.place), place_name(binding.place)
         raise error("A044", got=got, want=want)
@@ -427,7 +427,7 @@ def common_place(tensors: Mapping[str, Array]) -> str:
     """Return where the arrays are: all on the host or all on one GPU."""
     places = {array.place: name for name, array in tensors.items()}
     if len(places) > 1:
-        from cklang.device.device import place_name
+        from cklang.device.device_array import place_name
 
         where = ", ".join(f"{name} on {place_name(place)}" for place, name in places.items())
         raise error("A026", where=where)

@@ -147,7 +147,7 @@ class CallPlan:
         # The emulator remembers what a few launches took; only of more each is asked for.
         self._counts_each = self.counts and len(self.steps) > PAST_LAUNCHES
         self._promise_to_wait = device.promise_to_wait
-        self._wait = Wait(_title(device, self.steps))
+        self._wait = Wait(_title(device, self.steps), count=device.workgroups)
         self._runs = 0
         self._sequence: LaunchSequence | None = None
         self._lock = forks.lock()

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
 
@@ -27,7 +27,8 @@ _TICK_SECONDS = 0.25
 _IDLE_TICKS = 8
 """How often the watching thread finds no wait before it sleeps: quick calls need not wake it."""
 _WATCHER = "cklang-waits"
-_ENOUGH = 4
+_MANY = 6
+"""Steps of which those that are done say how long the others take."""
 _CLEAR = "\r\x1b[K"
 
 _lock = forks.lock()
@@ -46,6 +47,7 @@ def report(
     elapsed: float,
     expected: float | None = None,
     running: str = "",
+    unit: str = "steps",
 ) -> str:
     """Return the line that announces a wait.
 
@@ -54,8 +56,9 @@ def report(
         steps: How many of its steps are done, and how many there are; 0 if it has none.
         elapsed: Seconds so far.
         expected: Seconds that all of it takes, if that is known. Otherwise, and where it takes
-            longer, what is left is estimated by the steps that are done, once they are a quarter.
+            longer, what is left is estimated by a quarter or more of many steps.
         running: The step that is running.
+        unit: What the steps are called.
 
     Example:
         >>> from cklang.toolchain.progress import report
@@ -64,9 +67,9 @@ def report(
     """
     done, total = steps
     left = 0.0 if expected is None else expected - elapsed
-    if left < 1 and total <= _ENOUGH * done:
+    if left < 1 and total >= _MANY and total <= 4 * done:
         left = elapsed * (total - done) / max(done, 1)
-    facts = [f"{done} of {total} steps done"] if total else []
+    facts = [f"{done} of {total} {unit} done"] if total else []
     facts.append(f"{elapsed:.0f} s so far")
     if left >= 1:
         facts.append(f"about {left:.0f} s left")
@@ -80,10 +83,18 @@ class Wait:
         title: What is waited for.
         total: How many steps it has.
         expected: Seconds that it takes, if that is known.
+        count: Says how many workgroups have ended and how many there are, in the place of steps.
     """
 
-    def __init__(self, title: str, total: int = 0, expected: float | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        total: int = 0,
+        expected: float | None = None,
+        count: Callable[[], tuple[int, int]] | None = None,
+    ) -> None:
         self._title = title
+        self._count = count
         self._total = total
         self._expected = expected
         self._done = 0
@@ -140,8 +151,11 @@ class Wait:
         again = spoken > self.start or title == self._title
         if now < max(self.start + _FIRST_SECONDS, spoken + _AGAIN_SECONDS * again):
             return
-        steps, running = (self._done, self._total), "".join(self._running[:1])
-        line = report(self._title, steps, now - self.start, self._expected, running)
+        steps, unit = (self._done, self._total), "steps"
+        if self._count is not None:
+            steps, unit = self._count(), "workgroups"
+        running = "".join(self._running[:1])
+        line = report(self._title, steps, now - self.start, self._expected, running, unit)
         self.shown = _is_terminal()
         if self.shown:
             _write(_CLEAR + line)

@@ -113,7 +113,7 @@ START_UP: Table = {
     ),
     "cklang.ops.prepare": ("cklang.device.device",),
     "cklang.runtime.bind": (
-        "cklang.device.device",
+        "cklang.device.device_array",
         "difflib",
     ),
     "cklang.runtime.call_key": ("cklang.runtime.array_reader",),

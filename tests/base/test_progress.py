@@ -42,13 +42,14 @@ def lines_until(count: int, capsys: pytest.CaptureFixture[str]) -> list[str]:
     ("steps", "elapsed", "expected", "said"),
     [
         ((0, 0), 3.2, None, "3 s so far"),
-        ((0, 4), 3.2, None, "0 of 4 steps done, 3 s so far"),
-        ((1, 4), 3.0, None, "1 of 4 steps done, 3 s so far, about 9 s left"),
-        ((1, 5), 3.0, None, "1 of 5 steps done, 3 s so far"),
-        ((1, 4), 3.0, 20.0, "1 of 4 steps done, 3 s so far, about 17 s left"),
-        ((1, 5), 30.0, 20.0, "1 of 5 steps done, 30 s so far"),
-        ((2, 5), 30.0, 20.0, "2 of 5 steps done, 30 s so far, about 45 s left"),
-        ((4, 4), 30.0, None, "4 of 4 steps done, 30 s so far"),
+        ((0, 8), 3.2, None, "0 of 8 steps done, 3 s so far"),
+        ((2, 8), 3.0, None, "2 of 8 steps done, 3 s so far, about 9 s left"),
+        ((1, 8), 3.0, None, "1 of 8 steps done, 3 s so far"),
+        ((2, 3), 3.0, None, "2 of 3 steps done, 3 s so far"),
+        ((2, 8), 3.0, 20.0, "2 of 8 steps done, 3 s so far, about 17 s left"),
+        ((1, 8), 30.0, 20.0, "1 of 8 steps done, 30 s so far"),
+        ((2, 8), 30.0, 20.0, "2 of 8 steps done, 30 s so far, about 90 s left"),
+        ((8, 8), 30.0, None, "8 of 8 steps done, 30 s so far"),
     ],
 )
 def test_a_line_says_what_is_left(
@@ -93,6 +94,13 @@ def test_the_wait_that_began_last_speaks_and_names_its_step(
     with Wait("outer"), Wait("inner", 1) as inner, inner.step("first"), inner.step("second"):
         line = "cklang: inner: first; 0 of 2 steps done, 0 s so far"
         assert lines_until(1, capsys) == [line]
+
+
+@pytest.mark.usefixtures("quick")
+def test_workgroups_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    with Wait("kernels", count=lambda: (3, 9)):
+        (line,) = lines_until(1, capsys)
+    assert line == "cklang: kernels: 3 of 9 workgroups done, 0 s so far"
 
 
 @pytest.mark.usefixtures("quick")

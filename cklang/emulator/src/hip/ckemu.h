@@ -44,6 +44,9 @@ int ckemu_get_stats(int device, unsigned launches, struct ckemu_stats* stats);
  * until its next wait. */
 void ckemu_promise_to_wait(int promised);
 
+/* How many workgroups the launches that run now have, and how many of them have ended. */
+void ckemu_workgroups(uint64_t* ended, uint64_t* total);
+
 /* Whether launches from now on, of any thread, return when their kernels are done (1) or at once (0). Returns what held
  * before; at first HIP_LAUNCH_BLOCKING says. */
 int ckemu_let_launches_wait(int wait);

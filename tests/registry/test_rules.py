@@ -109,7 +109,10 @@ def test_memory_is_loaded_into_lds_by_4_or_16_bytes(dtype: DType, bytes_: int) -
     """The others are a static assertion of CK Tile's ``amd_async_buffer_load``."""
     form = narrow(tile=(128, 128, 64), pipeline=Pipeline.COMP_ASYNC, double_buffer=True)
     for width in (1, 2, 4, 8, 16):
-        widths = {"vector_a": max(1, 16 // bytes_), "vector_b": max(1, width // bytes_)}
+        widths: dict[str, Any] = {
+            "vector_a": max(1, 16 // bytes_),
+            "vector_b": max(1, width // bytes_),
+        }
         moved = widths["vector_b"] * bytes_
         refused = rejected(replace(form, **widths), "gfx950", dtype)
         assert ("async-loads" in refused) == (moved not in (4, 16))

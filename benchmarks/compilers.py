@@ -253,7 +253,6 @@ def page(compilers: Sequence[Compiler], totals: Mapping[str, int]) -> str:
         ["", *_SUMMARY.splitlines(), *summary_rows(compilers, totals), "", "## Differences", ""],
         list(differences(compilers)) or [_NO_DIFFERENCE],
         ["", *refusals(compilers), "", *_CASES.splitlines(), *case_rows(compilers)],
-        ["", "## Kernels", "", *_TABLE.splitlines(), *kernel_rows(compilers)],
         ["", *_REST.splitlines()],
     ]
     return "\n".join(line for part in parts for line in part) + "\n"
@@ -264,13 +263,11 @@ _HEAD = """# Compilers
 `python benchmarks/compilers.py` writes this page: what each clang that pip gives makes of kernels
 that cklang compiles. Here: {names}.
 
-Each kernel is the default one of an essential call (`cklang/prebuilding/essentials.py`). Registers,
-spills and the number of instructions are those of its code object, the schedule is the one
-of `cklang/build/schedules.py` that was kept. Its result for a small call with random operands is
-compared with the reference; the error is the largest one in units of its bound, so at most 1 if all
-is right. *Bits* is a digest of the result: equal ones are equal bit for bit.
-The time is that of the essential call by the clock (`docs/clock.md`). The emulator is the
-same for all."""
+Each kernel is the default one of an essential call (`cklang/prebuilding/essentials.py`). The script
+runs it on a small call with random operands, on the same emulator for all compilers, and counts it
+as wrong if an element exceeds the reference's bound. Times are those of the essential call by the
+clock (`docs/clock.md`). `--table` prints registers, spills, instructions, error, digest of the
+result and time of every kernel."""
 
 _COLUMNS = (
     *("kernel", "clang", "VGPRs", "AGPRs", "SGPRs", "spills", "instructions", "schedule", "error"),
@@ -295,10 +292,10 @@ clang makes right code and the first of which it does not.
 
 _REST = """## What was not measured
 
-Of the kernels of essential calls, those that the first table counts as tried are in the last one;
-other GPUs, and the kernels of the tests' catalogue that no essential call takes, are not. Kernels
-that no small call takes were compiled and timed, not run. Times on hardware were not measured.
-Wrong results are bisected; differences of registers and instructions are not."""
+Essential kernels beyond those counted as tried, other GPUs, and the kernels of the tests' catalogue
+that no essential call takes. Kernels that no small call takes were compiled and timed, not run.
+Times on hardware were not measured. Wrong results are bisected; differences of registers and
+instructions are not."""
 
 
 def kept(folder: Path, release: str) -> Compiler:
@@ -363,6 +360,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, help="of kernels of each GPU, at most")
     parser.add_argument("--minutes", type=float, help="after which it stops")
     parser.add_argument("--page", action="store_true", help="write the page, measure nothing")
+    parser.add_argument("--table", action="store_true", help="print every kernel, write no page")
     asked = parser.parse_args()
     count = () if asked.count is None else (f"--count={asked.count}",)
     if not asked.page:
@@ -371,6 +369,9 @@ def main() -> None:
         measure(asked.folder, asked.releases, asked.gpus, words, until)
     compilers = [kept(asked.folder, release) for release in asked.releases]
     total = {gpu: len(watched(gpu)) for gpu in asked.gpus}
+    if asked.table:
+        print("\n".join((_TABLE, *kernel_rows(compilers))))
+        return
     _PAGE.write_text(page(compilers, total), "utf-8")
 
 

@@ -3,7 +3,7 @@
 
 Everything is out of fold: 5 folds grouped by weight shape (N, K), the same for all columns. Prints
 Markdown; `--plots FOLDER` also draws the times. Needs scipy, autograd and scikit-learn; columns for
-a learned ranker and for rocm-origami appear if lightgbm and origami can be imported.
+rocm-origami appear if origami can be imported.
 
     python benchmarks/cost_model.py --families a8w8_blockscale
 """
@@ -120,11 +120,6 @@ def nearest_ranks(train: Table, test: Table) -> npt.NDArray[np.int64]:
 def nearest_searched_ranks(train: Table, test: Table) -> npt.NDArray[np.int64]:
     """Do so without the kernels that the session of a row seems not to have searched."""
     return ranks(test, same_search(test, nearest(train, test)))
-
-
-def learned_column(name: str, table: Table, logits: Floats) -> Column:
-    """Order the candidates by the learned ranker of `train_ranker.py`."""
-    return Column(name, rank=ranks(table, -logits))
 
 
 def origami_column(table: Table) -> Column:
@@ -300,15 +295,6 @@ def prove(
             columns += baselines(table)
             if importlib.util.find_spec("origami"):
                 columns.append(origami_column(table))
-            if importlib.util.find_spec("lightgbm"):
-                from train_ranker import out_of_fold_logits
-
-                logits = out_of_fold_logits(table, constants)
-                columns.append(learned_column("learned ranker", table, logits))
-                by_tile = tile_ranks(table, -logits)
-                columns.append(Column("learned ranker, its tile", rank=by_tile))
-                own = -same_search(table, -logits)
-                columns.append(learned_column("learned ranker, own search", table, own))
             narrow = model_column("cost model, own search", table, same_search(table, us))
             narrow = replace(narrow, us=None)  # the same times
             order = out_of_fold(table, nearest_searched_ranks).astype(np.int64)

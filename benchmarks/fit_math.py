@@ -30,6 +30,10 @@ def _erfc(x: Array) -> Array:
     return np.array([erfc(value) for value in x])
 
 
+def _scaled_erfc(x: Array) -> Array:
+    return _erfc(x) * np.exp(x * x) * (1 + 2 * x)
+
+
 @dataclass(frozen=True)
 class Fit:
     """``target(x)`` on [low, high] as a polynomial of ``degree``; errors count ``weight(x)``."""
@@ -87,6 +91,15 @@ FITS = (
     ),
     # exp2(r) = 1 + r P(r)
     Fit("exp2", lambda r: np.expm1(r * np.log(2.0)) / r, -0.5005, 0.5005, 5, lambda r: np.abs(r)),
+    # erfc(x) = exp(-x^2) P(t) / (1 + 2 x), t = (x - 2.5) / (x + 2.5); trig64.h has it in f64
+    Fit(
+        "erfc",
+        lambda t: _scaled_erfc(2.5 * (1 + t) / (1 - t)),
+        -1.0,
+        0.61,
+        10,
+        lambda t: 1 / _scaled_erfc(2.5 * (1 + t) / (1 - t)),
+    ),
     # atanh(s) = s + s u P(u), u = s^2
     Fit(
         "atanh",

@@ -130,8 +130,8 @@ MUTANTS = (
     _mutant(
         "div_fmas scales the wrong way",
         "ops/division",
-        "kTop<T> / 2 ? Format<T>::scale : -Format<T>::scale",
-        "kTop<T> / 2 ? -Format<T>::scale : Format<T>::scale",
+        "kTop<T> / 2 ? kUp<T> : kDown<T>",
+        "kTop<T> / 2 ? kDown<T> : kUp<T>",
         "alu",
     ),
     _mutant(
@@ -384,6 +384,13 @@ MUTANTS = (
         "arrivals[passed_by_all_ - 1].count[earlier.counter] >= earlier.number",
         "arrivals[passed_by_all_ - 1].count[earlier.counter] >= 0",
         "barrier_waits",
+    ),
+    _mutant(
+        "checks of LDS add offsets in 64 bits",
+        "checks/races",
+        "access.at = address[access.lane] + offset;",
+        "access.at = u64{address[access.lane]} + offset;",
+        "memory_check",
     ),
     _mutant(
         "readers are forgotten",

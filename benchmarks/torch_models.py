@@ -77,9 +77,9 @@ def lines() -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for name, model in MODELS.items():
         yield line_of(name, lambda model=model: model.call(torch.float16))  # type: ignore[misc]
-    for name, make in LIBRARY_MODELS.items():
+    for name, library in LIBRARY_MODELS.items():
         try:
-            yield line_of(f"{name} of its library", make)
+            yield line_of(f"{name} of its library", library.make)
         except ImportError as missing:
             yield f"| {name} | not installed: {missing} |"
 

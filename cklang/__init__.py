@@ -50,9 +50,8 @@ if TYPE_CHECKING:
     from cklang.families.gemm.problem import Problem
     from cklang.families.gemm.synthetic import problem
     from cklang.families.rowwise.key import RowwiseAlgorithm
-    from cklang.gradients import grad, vjp, vjp_saving
+    from cklang.gradients import attention_grad, grad, vjp, vjp_saving
     from cklang.ops.append_kv import append_kv
-    from cklang.ops.attention_backward import attention_grad
     from cklang.ops.dropout_bytes import dropout_bytes
     from cklang.ops.predict import predict
     from cklang.ops.prepare import PreparedWeight, prepare
@@ -152,7 +151,7 @@ _LATE: Mapping[str, str] = {
     "RowwiseAlgorithm": "families.rowwise.key",
     "export": "exporting",
     "append_kv": "ops.append_kv",
-    "attention_grad": "ops.attention_backward",
+    "attention_grad": "gradients",
     "dropout_bytes": "ops.dropout_bytes",
     "predict": "ops.predict",
     "PreparedWeight": "ops.prepare",
@@ -196,9 +195,7 @@ def _strategy(name: str) -> Strategy:
     return strategy
 
 
-STRATEGIES |= {
-    name.lower(): partial(_strategy, name) for name in ("Autotune", "Tuned", "Learned", "Tiered")
-}
+STRATEGIES |= {name.lower(): partial(_strategy, name) for name in ("Autotune", "Tuned", "Tiered")}
 
 
 def __dir__() -> list[str]:

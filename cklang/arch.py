@@ -122,7 +122,7 @@ class AttentionTile:
     """A tiling that CK Tile's forward attention has on this GPU."""
 
     dtypes: tuple[str, ...]
-    """Of q, k and v; ``fp8`` stands for the GPU's own encoding."""
+    """The dtypes of q, k and v; ``fp8`` stands for the GPU's own encoding."""
     hdim_q: int
     """The largest head sizes of q and k, and of v, that it takes."""
     hdim_v: int

@@ -153,7 +153,7 @@ def _checks(text: str) -> frozenset[str]:
 SANITIZERS = ("waits", "races", "uninitialized", "memory", "hazards", "global_races")
 """What kernels can be checked for besides faults; ``all`` is these."""
 
-SPECIAL_SANITIZERS = ("range", "numeric", "schedule", "unwritten")
+SPECIAL_SANITIZERS = ("range", "numeric", "schedule", "unwritten", "barriers")
 """Checks of what right kernels may do too, which are asked for by name."""
 
 CHECKS_NOW: set[str] = set()
@@ -229,7 +229,7 @@ SANITIZE: Knob[frozenset[str]] = Knob(
     "(global_races), or all for all of these; and what right kernels may do too: accesses that "
     "only a buffer's range keeps from memory (range), births of NaN and infinity (numeric), "
     "results that differ in other orders of execution (schedule), results of which nothing has "
-    "written some (unwritten)",
+    "written some (unwritten), barriers that not all threads of a workgroup reach (barriers)",
 )
 REPORTS: Knob[Path | None] = Knob(
     name="CKLANG_REPORTS",
@@ -264,7 +264,7 @@ LOG: Knob[str] = Knob(
     name="CKLANG_LOG",
     default="warning",
     parse=_one_of("debug", "info", "warning", "error"),
-    doc="log level: debug, info, warning, error",
+    doc="log level: debug, info, warning, error; with error, long waits are not announced",
 )
 NUMERICS: Knob[str] = Knob(
     name="CKLANG_NUMERICS",

@@ -102,7 +102,7 @@ class DType(AllowsNone):
     c: str
     numpy_name: str
     encoding: str = ""
-    """Of 8-bit floats: ``ocp``, or ``fnuz`` (no infinity, no negative zero, one binade lower)."""
+    """For 8-bit floats: ``ocp``, or ``fnuz`` (no infinity, no negative zero, one binade lower)."""
 
     def __str__(self) -> str:
         return self.name

@@ -22,6 +22,8 @@ pytest_plugins = (
     "tests.support.full",
     "tests.support.coverage",
     "tests.support.browser",
+    "tests.support.optional",
+    "tests.support.skips",
 )
 
 # Every program that a test writes is printed, parsed and compared; processes it starts do so too.
@@ -65,6 +67,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         places.setdefault(item.nodeid.partition("[")[0], len(places))
     items.sort(key=lambda item: (places[item.nodeid.partition("[")[0]], item.nodeid))
+
+
+@pytest.fixture
+def sanitized() -> Iterator[None]:
+    """Launches end where a wait or a barrier is missing, or LDS is read that nobody has written."""
+    from cklang import emulator, knobs
+
+    emulator.sanitize("waits", "races", "uninitialized")
+    yield
+    emulator.sanitize(*knobs.SANITIZE.get())
 
 
 @pytest.fixture

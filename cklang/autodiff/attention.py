@@ -169,7 +169,7 @@ class _Scores:
 
     @property
     def dtype(self) -> DType:
-        """Of the operands of products."""
+        """The dtype of the products' operands."""
         return common_dtype(self.step.operands[0].dtype)
 
     @property

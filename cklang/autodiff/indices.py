@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Gradient rules of gathers, scatters and running sums."""
+"""Gradient rules of gathers, scatters, running sums and products, and of what is sorted."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from cklang.autodiff.step import Gradients, Rule, Step
-from cklang.autodiff.terms import where
+from cklang.autodiff.terms import Term, where
+from cklang.ir.nodes import Value
 from cklang.ir.ops import OPS
+from cklang.ir.order import ARGSORT
+from cklang.types import i32
 
 __all__ = ["INDICES"]
 
@@ -17,11 +21,18 @@ def _axis(step: Step) -> int:
 
 
 def _take(step: Step) -> Gradients:
-    """Add each row's gradient to the row of the table that it was read from."""
+    """Add each row's gradient to the row of the table that it was read from.
+
+    A computed index is limited to the axis as a row is read, but outside of it no row is added.
+    """
     table, indices = step.operation.operands
+    places = step.emitter.term(indices)
+    if not step.emitter.builder.is_param(indices):
+        extent = step.emitter.extent(table, _axis(step)).broadcast(places.shape, ())
+        places = places.call("maximum", 0).call("minimum", extent - 1)
     value = step.emitter.append(
         "scatter_add",
-        indices,
+        places.value,
         step.gradient.value,
         shape=table.type.shape,
         axis=_axis(step),
@@ -43,18 +54,71 @@ def _scatter_add(step: Step) -> Gradients:
     return (None, by_rows, *(step.gradient for _ in base))
 
 
+def _from_each(term: Term, axis: int) -> Term:
+    """Return the sums from each element along an axis to the last."""
+    kept = [place for place in range(term.type.rank) if place != axis]
+    total = term.sum([axis]).broadcast(term.shape, kept)
+    return total - term.call("cumsum", axis=axis) + term
+
+
 def _cumsum(step: Step) -> Gradients:
-    """Return the sums from each element to the last."""
-    g, axis = step.gradient, _axis(step)
-    kept = [place for place in range(g.type.rank) if place != axis]
-    total = g.sum([axis]).broadcast(g.shape, kept)
-    return (total - g.call("cumsum", axis=axis) + g,)
+    return (_from_each(step.gradient, _axis(step)),)
+
+
+def _cumprod(step: Step) -> Gradients:
+    """Multiply each gradient by the product of the other elements, of which one may be 0.
+
+    From the first zero on all products are 0: it alone has a gradient there, that of the products
+    without it.
+    """
+    g, x, axis = step.gradient, step.wide(0), _axis(step)
+    is_zero = x.equals(0.0)
+    zeros = is_zero.cast(i32).call("cumsum", axis=axis)
+    is_first = is_zero.both(zeros.equals(1))
+    others = where(is_first, 1.0, x)
+    before = _from_each(g * step.result, axis) / where(is_zero, 1.0, x)
+    at = _from_each(g * others.call("cumprod", axis=axis), axis)
+    return (where(zeros.equals(0), before, where(is_first, at, 0.0)),)
+
+
+def _sort(step: Step) -> Gradients:
+    """Add each gradient to the element that it came from: at the index that sorts.
+
+    No two indices are equal, so the order in which they are added is of no account.
+    """
+    (x,), g, emitter = step.operation.operands, step.gradient, step.emitter
+    order = emitter.term(emitter.apply(ARGSORT, (x,), dict(step.operation.attrs)))
+    places = _places_in_memory(order, x, _axis(step))
+    value = emitter.append(
+        "scatter_add",
+        places.reshape((math.prod(places.shape),)).value,
+        g.reshape((math.prod(g.shape),)).value,
+        shape=(math.prod(x.type.shape),),
+        axis=0,
+        in_place=0,
+        unordered=1,
+    )
+    return (emitter.term(value).reshape(x.type.shape),)
+
+
+def _places_in_memory(order: Term, x: Value, axis: int) -> Term:
+    """Return the places of elements among all of ``x``, from their indices along an axis."""
+    emitter, shape = order.emitter, order.shape
+    total, stride = emitter.constant(0, shape), emitter.constant(1)
+    for place in reversed(range(len(shape))):
+        along = emitter.arange(shape[place]).broadcast(shape, (place,)) if place != axis else order
+        total = along * stride.broadcast(shape, ()) + total
+        extent = x.type.shape[place]
+        stride = stride * (extent if isinstance(extent, int) else emitter.extent(x, place))
+    return total
 
 
 _RULES: Mapping[str, tuple[Rule, str]] = {
     "take": (_take, "scatter_add"),
     "scatter_add": (_scatter_add, "scatter_add"),
     "cumsum": (_cumsum, "cumsum"),
+    "cumprod": (_cumprod, "cumprod"),
+    "sort": (_sort, "scatter_add"),
     "apart": (lambda step: (step.gradient,), "apart"),
 }
 """By op: its rule, and the op that the rule needs."""

@@ -19,7 +19,7 @@ __all__ = ["POINTWISE"]
 
 Formula: TypeAlias = Callable[..., Term | tuple[Term | None, ...] | None]
 
-_LN2 = math.log(2)
+_LN2, _LN10 = math.log(2), math.log(10)
 _FROM_ERF = 2 / math.sqrt(math.pi)
 _NORMAL = 1 / math.sqrt(2 * math.pi)
 _GELU_ROOT = math.sqrt(2 / math.pi)
@@ -43,6 +43,16 @@ def _pow(g: Term, r: Term, x: Term, y: Term) -> tuple[Term, Term]:
     # The logarithm of 1 instead of 0, so that nothing is infinite where it is not used.
     log = where(still, 1.0, x).call("log")
     return base, where(still, 0.0, g * r * log)
+
+
+def _atan2(g: Term, _r: Term, y: Term, x: Term) -> tuple[Term, Term]:
+    share = g / (x.call("square") + y.call("square"))
+    return share * x, -(share * y)
+
+
+def _copysign(g: Term, _r: Term, x: Term, y: Term) -> tuple[Term, None]:
+    """Nothing passes where x is 0, as torch has it."""
+    return g * x.call("sign") * where(y.call("signbit"), -1.0, 1.0), None
 
 
 def _clamp(g: Term, _r: Term, x: Term, *, lo: float, hi: float) -> Term:
@@ -108,10 +118,28 @@ _FORMULAS: Mapping[str, Formula] = {
     "log": lambda g, r, x: g / x,
     "log2": lambda g, r, x: g / (x * _LN2),
     "log1p": lambda g, r, x: g / (x + 1.0),
+    "log10": lambda g, r, x: g / (x * _LN10),
     "sqrt": lambda g, r, x: g / (r * 2.0),
     "rsqrt": lambda g, r, x: g * -0.5 * (r * r * r),
     "tanh": lambda g, r, x: g * (1.0 - r.call("square")),
     "erf": lambda g, r, x: g * (-x.call("square")).call("exp") * _FROM_ERF,
+    "erfc": lambda g, r, x: g * (-x.call("square")).call("exp") * -_FROM_ERF,
+    "sin": lambda g, r, x: g * x.call("cos"),
+    "cos": lambda g, r, x: -(g * x.call("sin")),
+    "tan": lambda g, r, x: g * (r.call("square") + 1.0),
+    "asin": lambda g, r, x: g * (1.0 - x.call("square")).call("rsqrt"),
+    "acos": lambda g, r, x: -(g * (1.0 - x.call("square")).call("rsqrt")),
+    "atan": lambda g, r, x: g / (x.call("square") + 1.0),
+    "atan2": _atan2,
+    "sinh": lambda g, r, x: g * x.call("cosh"),
+    "cosh": lambda g, r, x: g * x.call("sinh"),
+    "asinh": lambda g, r, x: g * (x.call("square") + 1.0).call("rsqrt"),
+    "acosh": lambda g, r, x: g * (x.call("square") - 1.0).call("rsqrt"),
+    "atanh": lambda g, r, x: g / (1.0 - x.call("square")),
+    "cbrt": lambda g, r, x: g / (r.call("square") * 3.0),
+    "hypot": lambda g, r, x, y: (g * (x / r), g * (y / r)),
+    "fmod": lambda g, r, x, y: (g, -(g * (x / y).call("trunc"))),
+    "copysign": _copysign,
     # In these words a gradient passes where x is nan, as torch's does.
     "relu": lambda g, r, x: where(r <= 0.0, 0.0, g),
     "leaky_relu": lambda g, r, x, *, slope: where(x > 0.0, g, g * slope),

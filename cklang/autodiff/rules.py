@@ -32,9 +32,6 @@ _ADVICE = {
     "scaled_gemm": "differentiate the product of the operands before quantisation, in f16 or bf16",
     "element": "read the tensor outside of score and mask functions",
     "scatter": "write it with scatter_add, whose rows have gradients",
-    "sort": "take the elements at indices that another op has sorted",
-    "cumprod": "write the products as ck.exp(ck.cumsum(ck.log(x), axis)) where all elements are "
-    "above 0",
     **dict.fromkeys(
         (*PARTIALS, BLOCK_PEAK, BLOCK_FIRST),
         "differentiate the op that was written, not a part of its plan",
@@ -49,11 +46,16 @@ ADVICE: Mapping[str, str] = MappingProxyType(
 """The ops that floats pass and that have no rule, with what to write instead."""
 
 ONCE: Mapping[str, str] = MappingProxyType(
-    {"reduce_prod": "write the product as ck.exp(ck.sum(ck.log(x))) where all elements are above 0"}
+    {
+        "reduce_prod": "write the product as ck.exp(ck.sum(ck.log(x))) where all elements are "
+        "above 0",
+        "cumprod": "write the products as ck.exp(ck.cumsum(ck.log(x), axis)) where all elements "
+        "are above 0",
+    }
 )
 """Ops whose rule is not to be differentiated again, since it distinguishes zeros, with advice."""
 
-_CONDITIONS = ("lt", "le", "gt", "ge", "eq", "ne", "isnan")
+_CONDITIONS = ("lt", "le", "gt", "ge", "eq", "ne", "isnan", "isfinite", "isinf", "signbit")
 _NUMBERS = ("constant", "extent", "arange", "reduce_argmax", "reduce_argmin", "argsort")
 WITHOUT_FLOATS = frozenset(
     (

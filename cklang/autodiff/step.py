@@ -41,7 +41,7 @@ class Step:
 
     emitter: Emitter
     operation: Operation
-    """Of the backward function, which computes it again: operands and result are its values."""
+    """The operation in the backward function, which computes it again."""
     source: Operation | None = None
     """The one of the program, where ``operation`` is another of the same result."""
     gradient: Term
@@ -54,7 +54,7 @@ class Step:
     context: Context = field(default_factory=Context)
 
     log_sums: Term | None = None
-    """Of an attention: the gradient by the log-sum-exps, which are another operation."""
+    """For an attention: the gradient by the log-sum-exps, which are another operation."""
 
     @property
     def operands(self) -> tuple[Term, ...]:

@@ -7,7 +7,6 @@ Each step comes from the cache if it is there. Nothing here touches a GPU.
 from __future__ import annotations
 
 import os
-import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -31,7 +30,7 @@ from cklang.lowering.places import name_of_fill
 from cklang.toolchain.folders import linked
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root
-from cklang.toolchain.progress import Steps
+from cklang.toolchain.progress import Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -203,10 +202,11 @@ class Builder:
         missing = {id(job): job for job in jobs.values() if self._ready(job) is None}
         failures: dict[int, CkError] = {}
         if missing:
-            total = 3 * len(missing)
-            title = f"building {len(missing)} kernel{'s' if len(missing) > 1 else ''}"
-            with Steps(title, total) as steps, _pool(executor, max_workers) as pool:
-                failures = self._build(list(missing.values()), pool, steps)
+            with (
+                _wait("kernel", list(missing.values()), len(missing)) as progress,
+                _pool(executor, max_workers) as pool,
+            ):
+                failures = self._build(list(missing.values()), pool, progress)
         built = {
             index: self._result(job, failures.get(id(job)), id(job) in missing)
             for index, job in jobs.items()
@@ -240,10 +240,8 @@ class Builder:
         return self._stencils([self._job(key, functions) for key, functions in wanted])
 
     def _stencils(self, jobs: Sequence[_Job]) -> list[StencilFiles]:
-        shared = len({digest_of("stencil", job.stencil) for job in jobs})
-        title = f"building {shared} stencil{'s' if shared > 1 else ''}"
-        with Steps(title, 2 * shared) as steps, _pool(None, None) as pool:
-            parts = self._parts(jobs, pool, steps)
+        with _wait("stencil", jobs) as progress, _pool(None, None) as pool:
+            parts = self._parts(jobs, pool, progress)
             wait(part for both in parts.values() for part in both)
         of_jobs = [(job, parts[digest_of("stencil", job.stencil)]) for job in jobs]
         results = [
@@ -344,13 +342,13 @@ class Builder:
             artifact = replace(artifact, cached=True, seconds=0.0)
         return BuildResult(key=job.key, artifact=artifact, failure=failure)
 
-    def _build(self, jobs: Sequence[_Job], pool: Executor, steps: Steps) -> dict[int, CkError]:
+    def _build(self, jobs: Sequence[_Job], pool: Executor, progress: Wait) -> dict[int, CkError]:
         """Build every job; several that share a stencil wait for one of it.
 
         The longest stencils come first, and its functions are linked into each as soon as it is
         there, so that no worker idles while there is something to do.
         """
-        parts = self._parts(jobs, pool, steps)
+        parts = self._parts(jobs, pool, progress)
         sharing: dict[str, list[_Job]] = {}
         for job in jobs:
             sharing.setdefault(digest_of("stencil", job.stencil), []).append(job)
@@ -367,7 +365,7 @@ class Builder:
                 except CkError as failure:
                     failures[id(job)] = failure
                     continue
-                fills.append((job, pool.submit(self._fill, steps, job, *entries)))
+                fills.append((job, pool.submit(self._fill, progress, job, *entries)))
         for job, fill in fills:
             try:
                 self._remember(fill.result())
@@ -376,7 +374,7 @@ class Builder:
         return failures
 
     def _parts(
-        self, jobs: Sequence[_Job], pool: Executor, steps: Steps
+        self, jobs: Sequence[_Job], pool: Executor, progress: Wait
     ) -> dict[str, tuple[_Part, _Part]]:
         """Begin each stencil and its host shim, the longest first; return them by its address."""
         parts: dict[str, tuple[_Part, _Part]] = {}
@@ -384,25 +382,20 @@ class Builder:
             address = digest_of("stencil", job.stencil)
             if address not in parts:
                 # The longer one first.
-                stencil = pool.submit(self._step, steps, "stencil", job, self._stencil)
-                host = pool.submit(self._step, steps, "host", job, self._host)
+                stencil = pool.submit(self._step, progress, "stencil", job, self._stencil)
+                host = pool.submit(self._step, progress, "host", job, self._host)
                 parts[address] = stencil, host
         return parts
 
     def _step(
         self,
-        steps: Steps,
+        progress: Wait,
         kind: str,
         job: _Job,
         build: Callable[[_Job, Path], Mapping[str, Any]],
     ) -> tuple[Entry, bool]:
-        start = time.perf_counter()
-        with naming_the_rule(job.key):
-            entry, cached = self.store.get_or_build(
-                kind, job.stencil, lambda folder: build(job, folder)
-            )
-        steps.done(f"{kind} of {job.key.stencil.label}", time.perf_counter() - start)
-        return entry, cached
+        with progress.step(f"{kind} of {job.key.stencil.label}"), naming_the_rule(job.key):
+            return self.store.get_or_build(kind, job.stencil, lambda folder: build(job, folder))
 
     def _stencil(self, job: _Job, folder: Path) -> Mapping[str, Any]:
         from cklang.build.steps import compile_stencil
@@ -469,7 +462,7 @@ class Builder:
         return {"seconds": step.seconds}
 
     def _fill(
-        self, steps: Steps, job: _Job, stencil: tuple[Entry, bool], host: tuple[Entry, bool]
+        self, progress: Wait, job: _Job, stencil: tuple[Entry, bool], host: tuple[Entry, bool]
     ) -> Artifact:
         def build(folder: Path) -> Mapping[str, Any]:
             from cklang.build import code_object
@@ -495,11 +488,8 @@ class Builder:
                 "resources": {f.name: getattr(facts, f.name) for f in fields(Resources)},
             }
 
-        start = time.perf_counter()
-        with naming_the_rule(job.key, "B011"):
+        with progress.step(f"fill of {job.key.label}"), naming_the_rule(job.key, "B011"):
             entry, cached = self.store.get_or_build("kernel", job.kernel, build)
-        seconds = time.perf_counter() - start
-        steps.done(f"fill of {job.key.label}", seconds)
         report = {
             "stencil": {"seconds": stencil[0].seconds, "cached": stencil[1]},
             "host": {"seconds": host[0].seconds, "cached": host[1]},
@@ -562,15 +552,24 @@ def artifacts_in(store: Store) -> Iterator[Artifact]:
                 raise
 
 
+def _wait(what: str, jobs: Sequence[_Job], fills: int = 0) -> Wait:
+    """Return the wait for some stencils and ``fills`` functions linked into them."""
+    seconds = {
+        digest_of("stencil", job.stencil): FAMILIES[job.key.family].compile_seconds for job in jobs
+    }
+    count = fills or len(seconds)
+    expected = max([sum(seconds.values()) / _workers(), *seconds.values()])
+    title = f"building {count} {what}{'s' if count > 1 else ''}"
+    return Wait(title, 2 * len(seconds) + fills, expected)
+
+
 @contextmanager
 def _pool(executor: Executor | None, max_workers: int | None) -> Iterator[Executor]:
     """Yield an executor, which its owner shuts down, or else one of our own."""
     if executor is not None:
         yield executor
         return
-    # Two even on one core: a step may wait for another process's lock.
-    usual = max(2, knobs.JOBS.get() or os.cpu_count() or 2)
-    own = ThreadPoolExecutor(max_workers or usual, "cklang-build")
+    own = ThreadPoolExecutor(max_workers or _workers(), "cklang-build")
     try:
         yield own
     except BaseException:
@@ -578,6 +577,11 @@ def _pool(executor: Executor | None, max_workers: int | None) -> Iterator[Execut
         own.shutdown(wait=True, cancel_futures=True)
         raise
     own.shutdown(wait=True)
+
+
+def _workers() -> int:
+    # Two even on one core: a step may wait for another process's lock.
+    return max(2, knobs.JOBS.get() or os.cpu_count() or 2)
 
 
 def failures_together(results: Sequence[BuildResult]) -> CkError:

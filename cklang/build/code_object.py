@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cklang.elf import MAGIC, NOTE, SYMBOLS, Section, sections_of, symbols_of
 from cklang.errors import error
 
 __all__ = ["CodeObject", "KernelFacts", "count_instructions", "read"]
@@ -22,8 +23,6 @@ __all__ = ["CodeObject", "KernelFacts", "count_instructions", "read"]
 _NOTE_TYPE = 32
 """NT_AMDGPU_METADATA."""
 
-_SYMBOL_TABLE = 2
-_NOTE = 7
 _FUNCTION = 2
 
 
@@ -85,9 +84,9 @@ def read(path: Path) -> CodeObject:
 
 
 def _read(data: bytes) -> CodeObject:
-    if data[:6] != b"\x7fELF\x02\x01":
+    if not data.startswith(MAGIC):
         raise ValueError("it is not a little-endian 64-bit ELF file")
-    sections = list(_sections(data))
+    sections = sections_of(data)
     metadata = next(_metadata(data, sections), None)
     if metadata is None:
         raise ValueError("it has no AMDGPU metadata")
@@ -95,30 +94,12 @@ def _read(data: bytes) -> CodeObject:
     return CodeObject(
         target=target,
         kernels=tuple(_facts(kernel) for kernel in metadata["amdhsa.kernels"]),
-        functions=tuple(_functions(data, sections)),
+        functions=tuple(_functions(sections)),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
-    type: int
-    offset: int
-    size: int
-    link: int
-
-
-def _sections(data: bytes) -> Iterator[_Section]:
-    table, entry, count = (
-        struct.unpack_from("<Q", data, 0x28)[0],
-        *struct.unpack_from("<HH", data, 0x3A),
-    )
-    for i in range(count):
-        _, kind, _, _, offset, size, link = struct.unpack_from("<IIQQQQI", data, table + i * entry)
-        yield _Section(kind, offset, size, link)
-
-
-def _metadata(data: bytes, sections: list[_Section]) -> Iterator[dict[str, Any]]:
-    for section in (s for s in sections if s.type == _NOTE):
+def _metadata(data: bytes, sections: list[Section]) -> Iterator[dict[str, Any]]:
+    for section in (s for s in sections if s.kind == NOTE):
         position, end = section.offset, section.offset + section.size
         while position < end:
             name_size, size, kind = struct.unpack_from("<III", data, position)
@@ -133,14 +114,9 @@ def _padded(size: int) -> int:
     return (size + 3) & ~3
 
 
-def _functions(data: bytes, sections: list[_Section]) -> Iterator[str]:
-    for section in (s for s in sections if s.type == _SYMBOL_TABLE):
-        names = sections[section.link]
-        for position in range(section.offset, section.offset + section.size, 24):
-            name, info = struct.unpack_from("<IB", data, position)
-            if info & 0xF == _FUNCTION:
-                start = names.offset + name
-                yield data[start : data.index(b"\0", start)].decode()
+def _functions(sections: list[Section]) -> Iterator[str]:
+    for table in (s for s in sections if s.kind == SYMBOLS):
+        yield from (s.name for s in symbols_of(table, sections) if s.kind == _FUNCTION)
 
 
 def _facts(kernel: dict[str, Any]) -> KernelFacts:

@@ -24,7 +24,7 @@ from cklang.families import key_from_json
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
 from cklang.toolchain.paths import cache_root
-from cklang.toolchain.progress import Steps
+from cklang.toolchain.progress import Wait
 
 __all__ = ["BuildSummary", "build", "built", "settings"]
 
@@ -105,17 +105,16 @@ def _elsewhere(kernels: Sequence[Wanted], executor: Executor) -> list[BuildResul
     knob_values, store = settings(), Store()
     results: dict[str, BuildResult] = {}
     title = f"building {len(kernels)} kernels"
-    with shared_cache_probe(store) as mark, Steps(title, len(groups)) as steps:
-        start = time.perf_counter()
+    with shared_cache_probe(store) as mark, Wait(title, len(groups)) as progress:
         tasks: dict[Future[list[Done]], list[Wanted]] = {}
         for group in groups.values():
             plain = [(key.to_json(), functions.texts) for key, functions in group]
             tasks[executor.submit(build_plain, plain, knob_values, mark)] = group
         # Results are fetched at once: a worker may die before the others are done.
         for task in as_completed(tasks):
-            for done in task.result():
-                results[done.result.key.digest] = _taken(done, store)
-            steps.done(f"{len(tasks[task])} kernels of a stencil", time.perf_counter() - start)
+            with progress.step(f"{len(tasks[task])} kernels of a stencil"):
+                for done in task.result():
+                    results[done.result.key.digest] = _taken(done, store)
     return [results[key.digest] for key, _ in kernels]
 
 

@@ -4,7 +4,7 @@
 CK Tile asks for an order: scheduling barriers in its main loops keep loads, LDS accesses and matrix
 instructions interleaved as its authors timed them. Where a tile nearly fills the registers of a
 lane, the compiler can keep that order only by spilling, and a spill in the main loop costs more
-than the order gains (docs/benchmarks.md, *Spills and schedules*). So a kernel that spills is
+than the order gains (docs/benchmarks.md, *Spills and masked loads*). So a kernel that spills is
 scheduled again, more freely.
 
 The pipeline *mem* asks for no order. Its loads are masked, and clang 22 leaves each mask behind its

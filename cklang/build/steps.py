@@ -80,7 +80,7 @@ class Step:
     seconds: float
     log: Path
     schedule: str = ""
-    """Of machine code: the name of a :class:`~cklang.build.schedules.Schedule`."""
+    """The instruction schedule: the name of a :class:`~cklang.build.schedules.Schedule`."""
 
 
 def identity(toolchain: Toolchain, tree: CkTree) -> str:

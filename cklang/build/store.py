@@ -25,6 +25,7 @@ from cklang.toolchain import folders
 from cklang.toolchain.integrity import RECORD, files_in, problem_of, read_record, sealed
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root, writing
+from cklang.toolchain.progress import Wait
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -286,7 +287,8 @@ class Store:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             lock = filelock.FileLock(str(folder / f"{kind}-{digest}.lock"))
-            lock.acquire()
+            with Wait(f"waiting for another process, which builds the {kind} {digest[:16]}"):
+                lock.acquire()
         except (OSError, NotImplementedError) as problem:
             self._log.info("no file locks under %s (%s): building without", self.base, problem)
             return None

@@ -2,6 +2,7 @@
 """``cklang check``: run a program whose kernels are checked for mistakes.
 
 cklang check ./saxpy 1000
+cklang check model.py:linear M=64 N=64 K=32      # one call of an op
 cklang check --only races --only waits python train.py
 cklang check --format sarif --output report.sarif --suppressions known.txt ./saxpy 1000
 """
@@ -9,20 +10,17 @@ cklang check --format sarif --output report.sarif --suppressions known.txt ./sax
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cklang import knobs
+from cklang.cli.target import status_of
 from cklang.emulator.reports import CheckReport, read_reports, to_json, to_sarif
 from cklang.errors import error
 
 __all__ = ["add", "run"]
-
-_BY_SIGNAL = 128
-"""What a shell adds to the number of the signal that ended a program."""
 
 _REPORTED = 1
 """The exit status of a program that ended well with reports."""
@@ -57,7 +55,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="reports to ignore: lines of a check, or *, and a pattern of kernels or FILE:LINE",
     )
-    parser.add_argument("program", nargs=argparse.REMAINDER, help="the program and its arguments")
+    parser.add_argument(
+        "program", nargs=argparse.REMAINDER, help="a program and its arguments, or an op and M=64"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,10 +68,10 @@ def run(options: argparse.Namespace) -> int:
     if options.suppressions is not None:
         settings[knobs.SUPPRESSIONS.name] = str(options.suppressions.absolute())
     if options.format == _TEXT:
-        return _status(options.program, settings)
+        return status_of(options.program, **settings)
     with tempfile.TemporaryDirectory(prefix="cklang-check-") as folder:
         written = Path(folder) / "reports"
-        status = _status(options.program, {**settings, knobs.REPORTS.name: str(written)})
+        status = status_of(options.program, **{**settings, knobs.REPORTS.name: str(written)})
         reports = read_reports(written)
     _put(_FORMATS[options.format](reports) + "\n", options.output)
     return status or _REPORTED * bool(reports)
@@ -85,13 +85,3 @@ def _put(text: str, path: Path | None) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as problem:
         raise error("Z010", name=str(path), problem=str(problem)) from problem
-
-
-def _status(program: Sequence[str], settings: dict[str, str]) -> int:
-    """Run a program with settings."""
-    sys.stdout.flush()
-    try:
-        done = subprocess.run(program, env=knobs.tool_environment(**settings))
-    except OSError as problem:
-        raise error("Z010", name=program[0], problem=str(problem)) from problem
-    return done.returncode if done.returncode >= 0 else _BY_SIGNAL - done.returncode

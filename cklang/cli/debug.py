@@ -11,21 +11,17 @@ cklang debug --dap                               # a debug adapter for editors, 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-from cklang.cli import debug_op
+from cklang.cli.target import words_of
 from cklang.debugger.dap import serve, serve_port
 from cklang.debugger.session import Session
 from cklang.debugger.terminal import Terminal
 from cklang.errors import error
-from cklang.runtime.ir_text import SUFFIX
 
-__all__ = ["add", "run", "words_of"]
+__all__ = ["add", "run"]
 
-_OP = re.compile(r".+\.py:[A-Za-z_]\w*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _FAILED = 1
 
 
@@ -64,20 +60,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "program", nargs=argparse.REMAINDER, help="a program and its arguments, or an op and M=64"
     )
-
-
-def words_of(program: Sequence[str]) -> list[str]:
-    """Return the command line of a program, or of one call of an op.
-
-    Example:
-        >>> words_of(["./saxpy", "9"])
-        ['./saxpy', '9']
-        >>> words_of(["model.py:linear", "M=64"])[1:]
-        ['-m', 'cklang.cli.debug_op', 'model.py:linear', 'M=64']
-    """
-    if _OP.fullmatch(program[0]) or program[0].endswith(SUFFIX):
-        return [sys.executable, "-m", debug_op.__name__, *program]
-    return list(program)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -27,7 +27,7 @@ __all__ = ["add", "run", "side_by_side"]
 
 _PLACE = re.compile(r'#line (\d+) "(.*)"')
 _WIDTH = 44
-"""Of the columns for the source and the IR, in letters."""
+"""Width of the columns for the source and the IR, in letters."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:

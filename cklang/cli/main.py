@@ -29,6 +29,7 @@ from cklang.cli import (
     tune,
     warm,
 )
+from cklang.cli.target import parsed
 from cklang.errors import CkError
 
 __all__ = ["GROUPS", "main", "sentences", "words_of_commands"]
@@ -130,7 +131,7 @@ def words_of_commands() -> dict[str, list[str]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
-    options = _parser().parse_args(arguments)
+    options = parsed(_parser(), arguments)
     try:
         status: int = _COMMANDS[options.command].run(options)
     except CkError as problem:

@@ -2,27 +2,25 @@
 """``cklang profile``: run a program on emulated GPUs and say where the time of its kernels goes.
 
 cklang profile ./saxpy 1000
+cklang profile model.py:linear M=64 N=64 K=32     # one call of an op
 cklang profile -o report.html -o timeline.perfetto.json python train.py
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from cklang import knobs
+from cklang.cli.target import status_of
 from cklang.emulator.recording import recorded_launches
 from cklang.errors import error
 from cklang.lowering import user_places
 from cklang.profiler.session import FORMATS, Profile, ending_of
 
 __all__ = ["add", "run"]
-
-_BY_SIGNAL = 128
-"""What a shell adds to the number of the signal that ended a program."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +43,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="workgroups of each launch that are recorded (default: 8)",
     )
     parser.add_argument("--listing", action="store_true", help="print the instructions, too")
-    parser.add_argument("program", nargs=argparse.REMAINDER, help="the program and its arguments")
+    parser.add_argument(
+        "program", nargs=argparse.REMAINDER, help="a program and its arguments, or an op and M=64"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -64,7 +64,9 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "records"
         folder.mkdir()
-        status = _run(options.program, f"{options.workgroups}:{folder}")
+        status = status_of(
+            options.program, **{knobs.PROFILE.name: f"{options.workgroups}:{folder}"}
+        )
         user_places.read(user_places.notes_of(str(folder)))
         files = sorted(folder.glob("*.records"))
         launches = [each for file in files for each in recorded_launches(file.read_bytes())]
@@ -76,14 +78,3 @@ def run(options: argparse.Namespace) -> int:
     for path in options.output:
         profile.save(path)
     return status
-
-
-def _run(program: list[str], asked: str) -> int:
-    """Run a program whose launches are recorded; return its exit status as a shell gives it."""
-    environment = knobs.tool_environment(**{knobs.PROFILE.name: asked})
-    sys.stdout.flush()
-    try:
-        done = subprocess.run(program, env=environment)
-    except OSError as problem:
-        raise error("Z010", name=program[0], problem=str(problem)) from problem
-    return done.returncode if done.returncode >= 0 else _BY_SIGNAL - done.returncode

@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cklang.arch import all_archs
+from cklang.arch import all_archs, arch
 from cklang.cli.target import add_scheduler, asked_workers
 from cklang.codec import encode
 from cklang.errors import CkError, error
-from cklang.families import FAMILIES
+from cklang.families import FAMILIES, family_of
 from cklang.selection.registry import Kernel, Registry
 from cklang.selection.select import select
 
@@ -93,13 +93,20 @@ def read(path: Path) -> Registry:
     """Return the registry of a file.
 
     Raises:
-        CkValueError: K049, it cannot be read as JSON; K rows, it is no registry.
+        CkValueError: K049, it cannot be read as JSON; K103, a rule objects to a kernel; other K
+            rows, it is no registry.
     """
     try:
         data = json.loads(path.read_text())
     except (OSError, ValueError) as problem:
         raise error("K049", path=path, problem=str(problem)) from problem
-    return Registry.from_json(data)
+    registry = Registry.from_json(data)
+    for kernel in registry:
+        key = kernel.key
+        rules = family_of(key.signature).rules
+        for rejection in rules.rejections(key.algorithm, key.signature, arch(key.arch)):
+            raise error("K103", label=key.label, path=path, rejection=rejection)
+    return registry
 
 
 def _write(path: Path, registry: Registry) -> int:

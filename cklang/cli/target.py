@@ -7,7 +7,10 @@ import argparse
 import csv
 import importlib
 import importlib.util
+import re
+import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -16,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from cklang import knobs
 from cklang.build.dask_executor import workers_of
 from cklang.errors import error
 from cklang.runtime.ir_text import SUFFIX, read_op
@@ -31,9 +35,15 @@ __all__ = [
     "filled_arguments",
     "load_op",
     "named_values",
+    "parsed",
+    "status_of",
+    "words_of",
 ]
 
 
+_OP = re.compile(r".+\.py:[A-Za-z_]\w*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_BY_SIGNAL = 128
+"""What a shell adds to the number of the signal that ended a program."""
 _NAMES = f"file.py:name, package.module:name or file{SUFFIX} (text of the IR)"
 
 
@@ -51,6 +61,53 @@ def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
         "--dtype", action="append", default=[], metavar="T=f16", help="what a dtype variable is"
     )
     parser.add_argument("--device", help="emu:gfx942, hip:0 (default: as in a call)")
+
+
+def parsed(parser: argparse.ArgumentParser, words: Sequence[str] | None) -> argparse.Namespace:
+    """Return the options in a command line, in which sizes may stand anywhere.
+
+    argparse takes all words that are no options from one place alone.
+    """
+    options, rest = parser.parse_known_args(words)
+    sizes = [word for word in rest if "=" in word and not word.startswith("-")]
+    unknown = [word for word in rest if word not in sizes or not hasattr(options, "sizes")]
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if sizes:
+        options.sizes += sizes
+    return options
+
+
+def words_of(program: Sequence[str]) -> list[str]:
+    """Return the command line of a program, or of one call of an op.
+
+    Example:
+        >>> words_of(["./saxpy", "9"])
+        ['./saxpy', '9']
+        >>> words_of(["model.py:linear", "M=64"])[1:]
+        ['-m', 'cklang.cli.call_op', 'model.py:linear', 'M=64']
+    """
+    if _OP.fullmatch(program[0]) or program[0].endswith(SUFFIX):
+        return [sys.executable, "-m", f"{__package__}.call_op", *program]
+    return list(program)
+
+
+def status_of(program: Sequence[str], **settings: str) -> int:
+    """Run a program, or one call of an op; return its exit status as a shell gives it.
+
+    Args:
+        program: The program and its arguments, or the op and its sizes.
+        settings: Knobs by environment name.
+
+    Raises:
+        CkValueError: Z010, it cannot be run.
+    """
+    sys.stdout.flush()
+    try:
+        done = subprocess.run(words_of(program), env=knobs.tool_environment(**settings))
+    except OSError as problem:
+        raise error("Z010", name=program[0], problem=str(problem)) from problem
+    return done.returncode if done.returncode >= 0 else _BY_SIGNAL - done.returncode
 
 
 def add_scheduler(parser: argparse.ArgumentParser, what: str) -> None:

@@ -42,9 +42,9 @@ class RecordedAccesses:
 
     waves: PackedWaves
     heads: WaveHeads
-    """Of the waves."""
+    """The heads of the waves."""
     kinds: npt.NDArray[np.uint8]
-    """Of each access, an index of ``cklang.clock.records.KINDS``, in the order of
+    """The kind of each access, an index of ``cklang.clock.records.KINDS``, in the order of
     ``RecordSums.access_lines``."""
     groups: Sequence[int]
     """Workgroups of ``heads``, in the order in which they run."""
@@ -55,12 +55,12 @@ class MemoryCosts:
     """What the accesses of a wave cost, [access]."""
 
     place: Words
-    """Of each among the instructions that the wave executed."""
+    """The position of each access among the instructions that the wave executed."""
     cycles: Words
-    """Of the L1, for its addresses; of a store, for lines that it fills in part."""
+    """Cycles of the L1 for its addresses; of a store, for lines that it fills in part."""
     latency: Words
     path: Words
-    """Of the way to the L2 and behind it, in parts of a cycle (``SCALE``)."""
+    """Cycles on the way to the L2 and behind it, in parts of a cycle (``SCALE``)."""
     behind: Floats
     """The probability that a load waits for memory."""
     memory: Floats

@@ -52,9 +52,9 @@ class MatrixRates:
 
     dense: Mapping[str, int]
     blocks: Mapping[str, int]
-    """Of instructions of several blocks."""
+    """Cycles of instructions of several blocks."""
     long: Mapping[str, int]
-    """Of instructions that take more than ``long_bytes`` bytes of A from each lane."""
+    """Cycles of instructions that take more than ``long_bytes`` bytes of A from each lane."""
     long_bytes: int
     least: int
     """Cycles of the shortest instruction."""
@@ -118,7 +118,7 @@ class LevelRates:
     read: float
     write: float
     mixed: float | None
-    """Of as many bytes read as written; None where that is not known: all mixes as reads."""
+    """The rate of equal reads and writes; None where it is not known: mixes count as reads."""
     source: str
 
     def cycles(self, written: float) -> float:
@@ -167,7 +167,7 @@ class ClockConstants:
     boards: tuple[BoardPower, ...] = ()
     """The board that the GPU's spec describes first."""
     rates: Mapping[str, LevelRates] = field(default_factory=dict)
-    """Of the chosen board, by level; empty where they are not known."""
+    """The chosen board's rates, by level; empty where they are not known."""
 
     def __getitem__(self, name: str) -> float:
         return self.numbers[name].value

@@ -96,7 +96,7 @@ class Levels:
     scalar_lines: int
     """Lines of ``SEGMENT_BYTES`` in the scalar cache."""
     l2_lines: float
-    """Of the chiplet's L2, for each compute unit that runs; those that several share count once."""
+    """Lines of the chiplet's L2 for each running compute unit; shared lines count once."""
     far_share: float
     """Share of the lines new to this compute unit that are not in the L2: no other has brought them
     there, nor has the launch before."""
@@ -107,16 +107,16 @@ class Levels:
     latency_far: float
     """Behind the L2: of the last-level cache and of memory, by their shares."""
     latency_scalar: float
-    """Of the scalar cache."""
+    """Latency of the scalar cache."""
     latency_cold: float
-    """Of a scalar load from behind the L2."""
+    """Latency of a scalar load from behind the L2."""
     cycles_l2: float
     """Between two lines from the L2, at this compute unit's share of the rate."""
     cycles_far: float
     stored_segments: int
     """Neighbouring pieces of ``SEGMENT_BYTES`` that a store takes as a whole if it touches one."""
     cycles_stored: float
-    """Of the L1, for these."""
+    """Cycles of the L1 for these stores."""
     write: float = 1.0
     """How many times as long as ``cycles_far`` a line takes where lines are only written."""
     memory_share: float = 0.0
@@ -151,7 +151,7 @@ def levels_of(
     """
     line = constants.cycles("l1_line_bytes")
     units = spec.compute_units / spec.chiplets
-    # Those with fewer workgroups than others need less of what all share.
+    # Under-filled compute units use less of the shared bandwidth.
     active = max(1.0, min(units, workgroups / spec.chiplets / resident))
     hit = retained(footprint / spec.last_level_cache_bytes) if warm else 0.0
     cache, memory = constants.rates["last_level"], constants.rates["memory"]

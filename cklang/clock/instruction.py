@@ -27,7 +27,7 @@ class Instruction:
     """Wait counts and numbers of ``s_nop``, ``s_setprio`` and ``s_sleep``; of matrix instructions
     that take several formats, ``cbsz`` and ``blgp``."""
     address: int = 0
-    """Of the instruction, in bytes."""
+    """The instruction's address in bytes."""
 
 
 Range = tuple[int, int]

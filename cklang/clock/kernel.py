@@ -43,6 +43,7 @@ from cklang.clock.waves import (
 from cklang.emulator.recording import RecordedLaunch
 from cklang.forks import cached_property
 from cklang.memo import BoundedMemo
+from cklang.toolchain.progress import Wait
 
 __all__ = [
     "LaunchDetail",
@@ -75,7 +76,7 @@ class LaunchTime:
 
     kernel: str
     cycles: float
-    """Of the shader clock, from the first workgroup's start to the last one's end."""
+    """Cycles of the shader clock, from the first workgroup's start to the last one's end."""
     us: float
     """At the GPU's highest clock."""
     workgroups: int
@@ -86,7 +87,7 @@ class LaunchTime:
     unknown: Mapping[str, float]
     """Share of the executed instructions for which the clock has no cost, by operation."""
     error: float | None
-    """Median relative error of the clock on kernels of its class; None where silicon is silent."""
+    """Median relative error of the clock on kernels of its class; None if none was measured."""
     spans: tuple[tuple[Span, ...], ...] = field(default=(), repr=False)
     """What each wave of the first workgroup does, cycle by cycle."""
 
@@ -164,7 +165,7 @@ class LaunchDetail:
     prog: Program
     code: CodeListing
     heads: WaveHeads
-    """Of the recorded waves."""
+    """The heads of the recorded waves."""
     footprint: int
     """Bytes of the launch's operands."""
     detailed: int
@@ -212,8 +213,8 @@ class LaunchDetail:
     def _settled(self) -> tuple[Sequence[WaveStream], TimedUnit]:
         """The waves and their times, while memory is as busy as they keep it.
 
-        The longer loads wait, the less busy is memory. Sought is the load that leads to itself,
-        between one that leads to more (none) and one that leads to less (that of no queue).
+        Bisects for the fixed point: queueing slows the waves, which lowers memory's load. No load
+        leads to more, and the load without a queue to less.
         """
         traffic = self._traffic()
         streams = traffic.streams
@@ -231,7 +232,7 @@ class LaunchDetail:
 
     @cached_property
     def access_kinds(self) -> npt.NDArray[np.uint8]:
-        """Of each access to global memory, an index of ``cklang.clock.records.KINDS``."""
+        """The kind of each access to global memory, an index of ``cklang.clock.records.KINDS``."""
         of_op = np.array([kind_of(op) for op in self.code.ops], np.uint8)
         kinds: npt.NDArray[np.uint8] = of_op[self.code.op_of[self.sums.access_lines]]
         return kinds
@@ -275,7 +276,7 @@ class LaunchDetail:
         """Median relative error of the clock on whole kernels of this one's class, held out.
 
         Classes are kernels with matrix instructions and those without; where no whole kernels were
-        compared, it is that of instruction traces; None where silicon is silent.
+        compared, it is that of instruction traces; None if no hardware measurement exists.
         """
         products = bool((self.prog.unit == UNITS.index("matrix")).any())
         return self.prog.constants.validated("products" if products else "programs", "error")
@@ -329,7 +330,7 @@ _SHORT_WAIT = 20.0
 _NEAR = 0.02
 """How near a load of memory is to that which leads to itself."""
 _FIRST_GUESS = 0.75
-"""Of memory's load without a queue, that with one."""
+"""The first guess of memory's load: 75 % of the load without queueing."""
 
 
 def _end(unit: TimedUnit) -> int:
@@ -384,7 +385,7 @@ def cycles_without(
 
 
 def _with_usual_cycles(stream: WaveStream, usual: npt.NDArray[np.bool_]) -> WaveStream:
-    """Return a wave some of whose lines take what the listing says, whatever their addresses."""
+    """Return the wave with the listing's default costs on some lines, whatever their addresses."""
     if stream.cycles is None:
         return stream
     return replace(stream, cycles=np.where(usual[stream.line], -1, stream.cycles).astype(np.int32))
@@ -435,7 +436,8 @@ def launch_time(
 
 def time_of(detail: LaunchDetail) -> LaunchTime:
     """Return the time of a launch that was timed in detail."""
-    cycles = detail.cycles
+    with Wait(f"timing {detail.launch.kernel} by the clock"):
+        cycles = detail.cycles
     return LaunchTime(
         detail.launch.kernel,
         cycles,

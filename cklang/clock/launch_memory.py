@@ -23,7 +23,7 @@ class LaunchExtent:
 
     workgroups: int
     resident: int
-    """Of a compute unit at a time."""
+    """Workgroups that a compute unit holds at a time."""
     detailed: int
     """Workgroups of one compute unit that are timed."""
     footprint: int
@@ -39,9 +39,9 @@ class MemoryTraffic:
     streams: Sequence[WaveStream]
     """While nobody else uses memory."""
     behind: Sequence[Floats]
-    """Of each, the probability that an instruction waits for memory, [instruction]."""
+    """For each workgroup, the probability that an instruction waits for memory, [instruction]."""
     cycles: float
-    """Of memory, at this compute unit's share of its rate, for all that they load. Loads go before
+    """Cycles of memory, at this compute unit's share of its rate, for all loads. Loads go before
     stores there."""
     queue: float
     """Cycles that a load waits where memory is never idle."""

@@ -36,7 +36,7 @@ _BLOCK_DEPTH = {"f32": 1, "bf16": 2, "bf16_1k": 4, "f16": 4, "i8": 4}
 """K of the instructions of several blocks, by type, where the name does not state the blocks."""
 _BLOCKS = {32: 2, 16: 4, 4: 16}
 _DOUBLE_BLOCKS = 4
-"""Of the 4×4 instruction of f64."""
+"""Blocks of the 4×4 instruction of f64."""
 
 
 @dataclass(frozen=True, slots=True)

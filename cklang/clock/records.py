@@ -36,7 +36,7 @@ Words = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 
 KINDS = ("scalar", "atomic", "write", "read")
-"""Of accesses to global memory, in the order of ``ck_requests`` in ``addresses.cpp``."""
+"""Kinds of global memory accesses, in the order of ``ck_requests`` in ``addresses.cpp``."""
 
 
 @cache
@@ -57,7 +57,7 @@ class WaveHeads:
     """The recorded waves of a launch, ordered by workgroup and number; arrays are [wave]."""
 
     number: Integers
-    """Of each among the recorded waves."""
+    """Each one's number among the recorded waves."""
     begin: Integers
     """In the packed bytes."""
     executed: Integers

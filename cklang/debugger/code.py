@@ -14,11 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from cklang.arch import arch
+from cklang.build.builder import artifacts_in
+from cklang.build.store import Store
 from cklang.debugger.wire import ControlledLaunch, Words
-from cklang.emulator.library import disassemble
+from cklang.emulator.library import disassemble, text_section
 from cklang.emulator.recording import LANES, RecordedLaunch
 from cklang.forks import cached_property
 from cklang.lowering.places import FILL_NAME
+from cklang.profiler.inlining import InlinedCall, calls_of_sections
 from cklang.profiler.names import readable
 from cklang.profiler.source import Place
 from cklang.widths import DWORD_BYTES
@@ -28,6 +31,8 @@ __all__ = ["Code", "read_fills"]
 Fills = Mapping[str, tuple[str, ...]]
 """The user's place of each line of a fill, by its name."""
 
+_STENCIL = "/stencil.hip"
+"""The generated C++ of a kernel, in whatever folder it was compiled, as its line table names it."""
 _ROW = re.compile(r"\s*([0-9a-f]+): (.*)")
 
 
@@ -37,6 +42,15 @@ def read_fills(path: Path) -> dict[str, tuple[str, ...]]:
         return {}
     rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
     return {name: tuple(places) for name, places in rows}
+
+
+@lru_cache(maxsize=16)
+def _generated(kernel: str, code: bytes) -> str | None:
+    """Return the file of the generated C++ of a kernel; None if the cache has no such kernel."""
+    for artifact in artifacts_in(Store()):
+        if artifact.symbol == kernel and text_section(artifact.code_object.read_bytes()) == code:
+            return str(artifact.source)
+    return None
 
 
 def _place(file: str, line: int, fills: Fills) -> Place:
@@ -86,9 +100,31 @@ class Code:
         """The number of the line of each dword, from 1; 0 where the line table has none."""
         lines = np.zeros(len(self.launch.code) // DWORD_BYTES, np.uint32)
         for begin, end, file, line in self.launch.sources:
-            place = _place(self.launch.files[int(file)], int(line), self.fills)
+            place = self._place(self.launch.files[int(file)], int(line))
             lines[begin:end] = self._numbers.setdefault(place, len(self._numbers) + 1)
         return lines
+
+    def _place(self, file: str, line: int) -> Place:
+        generated = f"/{file}".endswith(_STENCIL) and _generated(
+            self.launch.kernel, self.launch.code
+        )
+        return _place(generated or file, line, self.fills)
+
+    @cached_property
+    def _calls(self) -> list[InlinedCall]:
+        calls = calls_of_sections(self.launch.debug, self.launch.base)
+        return sorted(calls, key=lambda call: -call.depth)
+
+    def frames(self, dword: int) -> list[tuple[str, Place | None]]:
+        """Return the function and the place of an instruction, and of each call it is inside of.
+
+        The innermost comes first; the last is the kernel. Calls that are not inlined are missing.
+        """
+        at = DWORD_BYTES * dword
+        calls = [call for call in self._calls if call.begin <= at < call.end]
+        places = [self.place(dword), *(self._place(call.file, call.line) for call in calls)]
+        names = [*(call.function.partition("<")[0] or "?" for call in calls), self.name]
+        return list(zip(names, places, strict=True))
 
     @cached_property
     def _numbers(self) -> dict[Place, int]:

@@ -63,7 +63,7 @@ class Observation:
 
     @property
     def pc(self) -> int:
-        """Of the instruction, in bytes from the kernel's start."""
+        """The instruction's offset in bytes from the kernel's start."""
         return self.session.listing().pc(self.session.wave().dword)
 
     @property

@@ -25,7 +25,7 @@ class Origin:
 
     tensor: str
     index: tuple[int, ...]
-    """Of the first."""
+    """Index of the first element."""
     count: int
 
     def __str__(self) -> str:

@@ -21,9 +21,12 @@ from cklang.debugger.wire import (
 )
 from cklang.errors import error
 from cklang.lowering.user_places import notes_of
-from cklang.profiler.source import Place
+from cklang.profiler.source import Place, is_users
 
 __all__ = ["Focus", "Session", "TensorPlace", "tensors_of"]
+
+_NAMED = 6
+"""Kernels of a run that are named at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,17 @@ def tensors_of(socket: str) -> Path:
         'socket.tensors'
     """
     return Path(f"{socket}.tensors")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What one run of the program has come to so far."""
+
+    kernels: tuple[str, ...] = ()
+    """Those that were launched, once each."""
+    placed: frozenset[int] = frozenset()
+    """The breakpoints that were in the code of a launch."""
+    reached: frozenset[int] = frozenset()
 
 
 class Session:
@@ -91,7 +105,7 @@ class Session:
         self.launch: ControlledLaunch | None = None
         self.code: Code | None = None
         self.number = 0
-        """Of the launch, from 1."""
+        """The number of the launch, from 1."""
         self.stop: Stop | None = None
         self.focus: Focus | None = None
         self._last: Focus | None = None
@@ -102,6 +116,7 @@ class Session:
         """Whether every launch is under control, so that a fault of any stops."""
         self._next = 1
         self._stops_at_launch = False
+        self._run = _Run()
 
     # The program
 
@@ -114,7 +129,7 @@ class Session:
         if not self.words:
             raise error("D039", command="run", problem="the program is this process")
         self.close()
-        self.number, self.status = 0, None
+        self.number, self.status, self._run = 0, None, _Run()
         self.program = DebuggedProgram(
             self.words, folder=self._folder, settings=self._settings, output=self._output
         )
@@ -164,8 +179,22 @@ class Session:
         if self.launch is None or self.code is None:
             return False
         stops = [stop for each in self.breakpoints.values() for stop in stops_of(each, self.code)]
+        placed = self._run.placed | {stop.number for stop in stops}
+        self._run = replace(self._run, placed=placed)
         self.launch.set_breakpoints(stops)
         return bool(stops)
+
+    def unreached(self) -> list[str]:
+        """Return a line for each breakpoint at which this run of the program has not stopped."""
+        run = self._run
+        names = ", ".join(run.kernels[:_NAMED]) + ", ..." * (len(run.kernels) > _NAMED)
+        kernels = f"in none of the kernels that were launched: {names}"
+        elsewhere = kernels if run.kernels else "not reached: the program has launched no kernel"
+        return [
+            f"{each} is {'not reached' if number in run.placed else elsewhere}"
+            for number, each in self.breakpoints.items()
+            if number not in run.reached
+        ]
 
     # Running
 
@@ -273,6 +302,8 @@ class Session:
         self.number += 1
         self.launch, self.code = launch, Code.of(launch, fills)
         launch.set_lines(self.code.lines)
+        kernels = dict.fromkeys((*self._run.kernels, self.code.name))
+        self._run = replace(self._run, kernels=tuple(kernels))
         return self._place_breakpoints()
 
     def _stopped(self, stop: Stop) -> Stop:
@@ -286,6 +317,7 @@ class Session:
         known = self.breakpoints.get(stop.breakpoint)
         if stop.reason is Reason.BREAKPOINT and known is not None:
             self.breakpoints[known.number] = known.hit()
+            self._run = replace(self._run, reached=self._run.reached | {known.number})
             if known.temporary:
                 self.delete_breakpoint(known.number)
         return stop
@@ -363,6 +395,16 @@ class Session:
         if self.code is None or self.focus is None:
             return None
         return self.code.place(self.wave().dword)
+
+    def users_place(self) -> Place | None:
+        """Return a place in the file that line numbers without one mean.
+
+        That is the file that is shown, or the first of the user's where that is a header of ours.
+        """
+        shown = self.place()
+        if self.code is None or (shown is not None and is_users(shown.file)):
+            return shown
+        return next((place for place in self.code.places if is_users(place.file)), shown)
 
     def tensors(self) -> dict[str, TensorPlace]:
         """Return the tensors that the program has named."""

@@ -22,7 +22,7 @@ _ALIASES = {
     "b": "break", "tb": "tbreak", "d": "delete", "r": "run", "c": "continue", "s": "step",
     "n": "next", "si": "stepi", "rc": "reverse_continue", "rs": "reverse_step",
     "rsi": "reverse_stepi", "l": "list", "p": "print", "i": "info", "disas": "disassemble",
-    "wg": "workgroup", "q": "quit", "exit": "quit", "bt": "where", "h": "help",
+    "wg": "workgroup", "q": "quit", "exit": "quit", "bt": "backtrace", "h": "help",
 }  # fmt: skip
 _USAGE = {
     "break": "PLACE [workgroup N] [wave N] [lane N]",
@@ -41,7 +41,8 @@ _USAGE = {
     "lane": "N",
     "list": "[PLACE]",
     "disassemble": "[*PC | all]",
-    "info": "WHAT",
+    "info": "[WHAT]",
+    "registers": "[VALUE [FORMAT]]",
     "print": "VALUE [FORMAT]",
     "x": "ADDRESS [FORMAT] [SHAPE]",
     "lds": "OFFSET [FORMAT] [SHAPE]",
@@ -66,6 +67,7 @@ class Terminal(cmd.Cmd):
         ...     _ = Terminal(session, screen).execute(["break saxpy.cpp:12 wave 1", "run"])
         >>> print(screen.getvalue(), end="")
         breakpoint 1: saxpy.cpp:12, wave 1
+        breakpoint 1: saxpy.cpp:12, wave 1 is not reached: the program has launched no kernel
         the program has ended with status 0
     """
 
@@ -178,11 +180,11 @@ class Terminal(cmd.Cmd):
         PLACE: FILE:LINE, LINE of the present file, *PC (bytes from the kernel's start), @OPERATION
         (a mnemonic or a pattern: @v_mfma*), or a kernel's name, whose launches stop at their start.
         """
-        self._add(*parse_breakpoint(arg, self.session.place()))
+        self._add(*parse_breakpoint(arg, self.session.users_place()))
 
     def do_tbreak(self, arg: str) -> None:
         """Stop there once."""
-        self._add(*parse_breakpoint(arg, self.session.place()), temporary=True)
+        self._add(*parse_breakpoint(arg, self.session.users_place()), temporary=True)
 
     def do_watch(self, arg: str) -> None:
         """Stop before global memory is changed there."""
@@ -285,6 +287,8 @@ class Terminal(cmd.Cmd):
         if stop is None and not self.session.words:
             return
         if stop is None:
+            for line in self.session.unreached():
+                self._put(line)
             self._put(f"the program has ended with status {self.session.status}")
             return
         if self._launch != self.session.number:
@@ -299,6 +303,10 @@ class Terminal(cmd.Cmd):
         self._put(views.launch_text(self.session))
         if self.session.stop is not None:
             self._put(views.stop_text(self.session, self.session.stop))
+
+    def do_backtrace(self, arg: str) -> None:
+        """Functions that the wave is in, the innermost first, through calls that are inlined."""
+        self._put(views.backtrace_text(self.session))
 
     def do_workgroup(self, arg: str) -> None:
         """Show this workgroup, by its number in the order of launching."""
@@ -327,7 +335,7 @@ class Terminal(cmd.Cmd):
         self._put(views.disassembly(self.session, arg))
 
     def do_info(self, arg: str) -> None:
-        """Breakpoints, waves, registers, launch, memory (allocations), tensors."""
+        """Breakpoints, waves, registers, launch, memory, tensors; alone, a list of these."""
         table: dict[str, Callable[[Session], str]] = {
             "breakpoints": views.breakpoints_text,
             "waves": views.waves_text,
@@ -336,11 +344,21 @@ class Terminal(cmd.Cmd):
             "memory": views.memory_text,
             "tensors": _tensors_text,
         }
-        fitting = [name for name in table if arg and name.startswith(arg)]
+        if not arg:
+            self._put("\n".join(f"info {name}" for name in table))
+            return
+        fitting = [name for name in table if name.startswith(arg)]
         if len(fitting) != 1:
             problem = f"{arg!r} is none of {', '.join(table)}"
             raise error("D039", command="info", problem=problem)
         self._put(table[fitting[0]](self.session))
+
+    def do_registers(self, arg: str) -> None:
+        """Scalar registers and masks of the wave that is shown; those that are named."""
+        if arg:
+            self.do_print(arg)
+        else:
+            self._put(views.registers_text(self.session))
 
     # Values
 

@@ -22,6 +22,7 @@ from cklang.errors import error
 from cklang.profiler.source import Place
 
 __all__ = [
+    "backtrace_text",
     "breakpoints_text",
     "disassembly",
     "instruction_text",
@@ -114,6 +115,19 @@ def _focus_lines(session: Session) -> list[str]:
     if source is not None:
         lines.append(_line(source))
     return [*lines, f"=> {instruction_text(code, wave.dword)}"]
+
+
+def backtrace_text(session: Session) -> str:
+    """Return the functions that the wave is in, the innermost first, a line each.
+
+    Raises:
+        CkValueError: D033, no wave is stopped.
+    """
+    frames = session.listing().frames(session.wave().dword)
+    rows = (
+        f"#{number} {name} at {_line(place) or '?'}" for number, (name, place) in enumerate(frames)
+    )
+    return "\n".join(rows)
 
 
 def breakpoints_text(session: Session) -> str:

@@ -134,7 +134,7 @@ class Stop:
     wave: int | None
     """The wave whose turn it is; None if there is none."""
     message: str
-    """Of a fault."""
+    """The fault's message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class WaveState:
     state: str
     """``ready``, ``barrier`` or ``ended``."""
     dword: int
-    """Of its next instruction, from the start of the code."""
+    """The next instruction, in dwords from the start of the code."""
     executed: int
     exec: int
     vcc: int

@@ -76,7 +76,7 @@ class Array:
     prepared: Arrangement | None = None
     """The order of a prepared weight, which strides do not tell."""
     k_axis: int = 0
-    """Of a prepared weight: the axis that a product sums over."""
+    """For a prepared weight: the axis that a product sums over."""
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -227,7 +227,7 @@ def read(name: str, value: object) -> Array:
     """Return the array behind ``value``, the argument called ``name``.
 
     Raises:
-        CkTypeError: A001 not an array; A002 a dtype that no kernel has.
+        CkTypeError: A001, A152 not an array; A002 a dtype that no kernel has.
         CkTypeError: A006, A082 to A086 and A089, tensors without dense memory that kernels read.
         CkValueError: A003 other byte order; A004 elements not aligned; A005 tensor with gradient.
     """
@@ -245,6 +245,8 @@ def read(name: str, value: object) -> Array:
         return _from_numpy(name, np.asarray(value), owner=value)
     if hasattr(value, "__dlpack__"):
         return _from_dlpack(name, value)
+    if isinstance(value, str):
+        raise error("A152", name=name, got=value)
     raise error("A001", name=name, got=type(value).__name__)
 
 
@@ -368,7 +370,7 @@ def to_numpy(name: str, value: object) -> np.ndarray[Any, Any]:
         return np.asarray(value.unpack())
     array = read(name, value)
     if array.place != HOST:
-        raise error("A006", name=name, what=f"an array on {array.place}")
+        raise error("A006", name=name, what="an array in the memory of a GPU")
     return view(array.pointer, array.dtype, array.shape, array.strides).copy()
 
 

@@ -55,7 +55,7 @@ _PROPERTIES_BYTES, _TARGET_AT = 4096, 1160
 _HOST_TO_DEVICE, _DEVICE_TO_HOST = "hipMemcpyHostToDevice", "hipMemcpyDeviceToHost"
 
 PAST_LAUNCHES = 8
-"""Of how many launches an emulated device remembers what they took."""
+"""How many launches' times an emulated device remembers."""
 
 _mode: str | None = None
 _mode_lock = forks.lock()
@@ -187,6 +187,15 @@ class Device:
         from cklang import emulator
 
         return emulator.promise_to_wait()
+
+    @property
+    def workgroups(self) -> Callable[[], tuple[int, int]] | None:
+        """What counts ended and all workgroups of running launches; None on a real GPU."""
+        if not self.emulated:
+            return None
+        from cklang import emulator
+
+        return emulator.workgroups
 
     @property
     def free_bytes(self) -> int:
@@ -426,7 +435,7 @@ def _choose(wanted: str | None) -> str:
             if wanted == _EMULATED or (wanted is None and not _real_gpus()):
                 from cklang import emulator
 
-                emulator.load()
+                emulator.quiet()  # errors of this package say what a fault was
                 _mode = _EMULATED
             elif wanted == _REAL and not _real_gpus():
                 raise error("D004")
@@ -551,7 +560,7 @@ def open_device(name: str | None = None, place: str = HOST) -> Device:
         raise lost(device_name)
     device = _find(device_name) if device_name is not None or place == HOST else _holder(place)
     if place != HOST and _holder(place) is not device:
-        raise error("D006", place=place, device=device.name)
+        raise error("D006", place=_holder(place).name, device=device.name)
     if device.emulated:
         # Whoever did not ask for an emulated device should hear of it without asking.
         level = logging.WARNING if device_name is None else logging.INFO
@@ -569,8 +578,20 @@ def _split(device_name: str | None) -> tuple[str | None, str]:
         return None, ""
     kind, _, which = device_name.partition(":")
     if kind not in (_EMULATED, _REAL) or not which:
-        raise error("D001", got=device_name, known="emu:<gfx name> or hip:<number>")
+        raise error("D001", got=device_name, known=_legal_for(kind, which))
     return kind, which
+
+
+def _legal_for(kind: str, which: str) -> str:
+    """Return what a name of another library or half a name may stand for, and what is legal."""
+    legal = "emu:<gfx name> or hip:<number>"
+    if kind in ("cuda", "gpu", "rocm", "hip"):
+        return f'{legal}; "{_REAL}:{which or 0}" is the GPU'
+    if kind.startswith("gfx"):
+        return f'{legal}; "{_EMULATED}:{kind}" is the emulated one'
+    if kind == "cpu":
+        return f'{legal}; "{_EMULATED}:gfx942" needs no GPU'
+    return legal
 
 
 @cache

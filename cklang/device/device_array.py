@@ -15,9 +15,19 @@ from cklang.device.arrays import HOST, Array, Library, index_of, packed_strides
 from cklang.device.device import Device, devices, open_device
 from cklang.device.dlpack import CPU, ROCM, DLDevice, capsule
 from cklang.errors import CkError, error
+from cklang.toolchain.progress import Wait
 from cklang.types import DTYPES, DType
 
-__all__ = ["DeviceArray", "empty", "maker", "new_array", "synchronize", "to_device", "to_host"]
+__all__ = [
+    "DeviceArray",
+    "empty",
+    "maker",
+    "new_array",
+    "place_name",
+    "synchronize",
+    "to_device",
+    "to_host",
+]
 
 
 class DeviceArray:
@@ -271,7 +281,8 @@ def to_host(array: Any) -> np.ndarray[Any, Any]:
     if contents.size:
         device = devices()[index_of(source.place)]
         device.activate()
-        device.copy_out(contents.ctypes.data, source.pointer + low, contents.nbytes)
+        with _wait_for(device):
+            device.copy_out(contents.ctypes.data, source.pointer + low, contents.nbytes)
     place = contents.ctypes.data - low
     return arrays.view(place, source.dtype, source.shape, source.strides).copy()
 
@@ -287,4 +298,22 @@ def synchronize(device: str | None = None) -> None:
     """
     opened = open_device(device)
     opened.activate()
-    opened.synchronize()
+    with _wait_for(opened):
+        opened.synchronize()
+
+
+def place_name(place: str) -> str:
+    """Return the name by which users know the memory that an array is in.
+
+    Example:
+        >>> from cklang.device.device_array import place_name
+        >>> place_name("host")
+        'host'
+        >>> place_name("hip:0")  # doctest: +SKIP
+        'emu:gfx942'
+    """
+    return place if place == HOST else devices()[index_of(place)].name
+
+
+def _wait_for(device: Device) -> Wait:
+    return Wait(f"kernels on the {device}", count=device.workgroups)

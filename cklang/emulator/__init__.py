@@ -31,6 +31,7 @@ from cklang.emulator.library import (
     numerics,
     patience,
     promise_to_wait,
+    quiet,
     resident,
     sanitize,
     schedule,
@@ -38,6 +39,7 @@ from cklang.emulator.library import (
     timeout,
     translation,
     vectors,
+    workgroups,
 )
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ __all__ = [
     "numerics",
     "patience",
     "promise_to_wait",
+    "quiet",
     "resident",
     "sanitize",
     "schedule",
@@ -88,6 +91,7 @@ __all__ = [
     "timing",
     "translation",
     "vectors",
+    "workgroups",
 ]
 
 _LATE: Mapping[str, str] = {

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,6 +34,7 @@ from cklang.toolchain.integrity import file_digest
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root
 from cklang.toolchain.prebuilt import EMULATOR, prebuilt
+from cklang.toolchain.progress import Wait
 
 __all__ = ["LIBRARY", "copy_library", "kept_object", "library_path", "portable_library"]
 
@@ -370,6 +370,10 @@ def _compile(toolchain: Toolchain, cpu: str, work: Path) -> list[Path]:
         return run(_SOURCES / "core" / "common.h", work / "common.pch", more)
 
     def one(unit: _Unit) -> Path:
+        with progress.step(unit.name):
+            return compiled(unit)
+
+    def compiled(unit: _Unit) -> Path:
         published = known[unit]
         if published is None:
             joint = headers if unit.name != _WITHOUT_PRECOMPILED else None
@@ -383,13 +387,13 @@ def _compile(toolchain: Toolchain, cpu: str, work: Path) -> list[Path]:
         return published
 
     jobs = knobs.JOBS.get() or os.cpu_count() or 1
-    with ThreadPoolExecutor(jobs) as pool, _progress(len(units)) as advance:
+    title = "compiling the GPU emulator (once)"
+    with ThreadPoolExecutor(jobs) as pool, Wait(title, len(units)) as progress:
         headers = pool.submit(precompile) if missing - {_WITHOUT_PRECOMPILED} else None
         running = [pool.submit(one, unit) for unit in units]
         try:
             for done in as_completed(running):
                 done.result()
-                advance()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -456,18 +460,3 @@ def _gather_logs(work: Path) -> None:
         path.unlink()
     folders.remove(work / "stand-ins")
     (work / "build.log").write_text(text, encoding="utf-8")
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None]]:
-    """A bar on stderr; the value is called when a file is done."""
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    # Where there is no terminal, the bar is printed at the end alone.
-    logger("emulator").info("compiling the GPU emulator, %d files", total)
-    title = "cklang: compiling the GPU emulator (once)"
-    columns = (TextColumn(title), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda: progress.advance(task)

@@ -38,7 +38,7 @@ class Fragment:
     name: str
     """``A`` [block, m, k], ``B`` [block, k, n] or ``D`` [block, m, n]."""
     type: str
-    """Of an element."""
+    """The type of an element."""
     bits: int
     """That an element takes in the registers."""
     shape: tuple[int, int, int]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import struct
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +14,7 @@ from typing import Any
 
 from cklang import knobs
 from cklang.arch import base_name
+from cklang.elf import sections_of
 from cklang.emulator.build import library_path
 from cklang.errors import error
 
@@ -46,6 +46,7 @@ __all__ = [
     "timeout",
     "translation",
     "vectors",
+    "workgroups",
 ]
 
 NUMERICS = ("fma", "exact", "cdna3")
@@ -75,8 +76,7 @@ class Stats:
     mfma_flops: int
     """Floating-point operations of matrix instructions, an addition and a product each."""
     bytes_loaded: int
-    """Of global memory, by buffer, global, flat and scalar loads; what is out of a buffer's range
-    moves nothing."""
+    """Bytes of global memory that loads of all kinds read, within the range of buffers."""
     bytes_stored: int
     nanoseconds: int
     """Wall time in the engine."""
@@ -117,6 +117,7 @@ class _KernelFacts(ctypes.Structure):
     _fields_ = [(field.name, ctypes.c_uint32) for field in fields(KernelFacts)]
 
 
+_COUNT = ctypes.POINTER(ctypes.c_uint64)
 _FIDELITY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)
 _EMIT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p)
 
@@ -133,6 +134,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_fault": (ctypes.c_char_p, (ctypes.c_int,)),
     "ckemu_get_stats": (ctypes.c_int, (ctypes.c_int, ctypes.c_uint, ctypes.POINTER(_Stats))),
     "ckemu_promise_to_wait": (None, (ctypes.c_int,)),
+    "ckemu_workgroups": (None, (_COUNT, _COUNT)),
     "ckemu_let_launches_wait": (ctypes.c_int, (ctypes.c_int,)),
     "ckemu_fidelity": (ctypes.c_int, (ctypes.c_int, _FIDELITY, ctypes.c_void_p)),
     "ckemu_get_kernel": (ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(_KernelFacts))),
@@ -149,7 +151,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_record": (None, (ctypes.c_uint, ctypes.c_int)),
     "ckemu_records": (
         ctypes.c_void_p,
-        (ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_uint64)),
+        (ctypes.POINTER(ctypes.c_void_p), _COUNT),
     ),
     "ckemu_free_records": (None, (ctypes.c_void_p,)),
     "ckemu_debug_attach": (None, (_LAUNCHED, ctypes.c_void_p)),
@@ -158,6 +160,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         (ctypes.c_char_p, ctypes.c_uint64, _TAKE, ctypes.c_void_p),
     ),
     "ckemu_embed": (None, ()),
+    "ckemu_quiet": (None, ()),
     "ckemu_set_timeout": (None, (ctypes.c_uint64,)),
     "ckemu_set_resident": (None, (ctypes.c_uint64,)),
     "ckemu_last_numerics": (ctypes.c_int, (ctypes.c_int,)),
@@ -212,13 +215,22 @@ def _text(value: bytes | None) -> str:
 
 
 def last_error() -> str:
-    """Return the long text of this thread's last failed HIP call or faulted launch, or ''."""
+    """Return the reason of this thread's last failed HIP call, or ''.
+
+    A launch has returned before its kernel faults: the reason is there after the call that waits
+    for the device, or any later one that the fault makes fail.
+    """
     return _text(load().ckemu_last_error())
 
 
 def fault(device: int) -> str:
     """Return the text of the fault that made HIP device number ``device`` fail, or ''."""
     return _text(load().ckemu_fault(device))
+
+
+def quiet() -> None:
+    """Print no faults on stderr from now on: the caller asks for them, by :func:`fault`."""
+    load().ckemu_quiet()
 
 
 def patience(slices: int = 1024) -> None:
@@ -345,7 +357,8 @@ def sanitize(*checks: str) -> None:
             of a buffer's descriptor keeps an access from memory; "numeric" where a NaN or an
             infinity is computed from operands that are none; "schedule" runs each launch in five
             orders (:func:`schedule`) and compares what it has written; "unwritten" where a copy to
-            the host reads device memory that nothing has written since its allocation.
+            the host reads device memory that nothing has written since its allocation; "barriers"
+            where not all threads of a workgroup reach a barrier.
 
     Raises:
         CkValueError: Z001, there is no such check.
@@ -374,6 +387,13 @@ def promise_to_wait() -> Callable[[int], None]:
     """
     promise: Callable[[int], None] = load().ckemu_promise_to_wait
     return promise
+
+
+def workgroups() -> tuple[int, int]:
+    """Return how many workgroups of the launches that run now have ended, and how many exist."""
+    ended, total = ctypes.c_uint64(), ctypes.c_uint64()
+    load().ckemu_workgroups(ctypes.byref(ended), ctypes.byref(total))
+    return ended.value, total.value
 
 
 @contextmanager
@@ -565,10 +585,4 @@ def census(arch: str, code: bytes) -> Census:
 
 def text_section(image: bytes) -> bytes:
     """The instructions of an ELF file."""
-    table, size, count, names = struct.unpack_from("<Q10xHHH", image, 0x28)
-    headers = [struct.unpack_from("<II16xQQ", image, table + n * size) for n in range(count)]
-    strings = headers[names][2]
-    for name, _, offset, length in headers:
-        if image[strings + name :].startswith(b".text\0"):
-            return image[offset : offset + length]
-    return b""
+    return next((each.content for each in sections_of(image) if each.name == ".text"), b"")

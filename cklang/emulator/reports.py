@@ -45,7 +45,7 @@ class CheckReport:
     file: str = ""
     line: int = 0
     address: int = 0
-    """Of memory; 0 if the report is about none."""
+    """An address in memory; 0 if the report is about none."""
     workgroup: tuple[int, int, int] | None = None
     wave: int | None = None
     lane: int | None = None

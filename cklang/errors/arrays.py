@@ -23,6 +23,13 @@ TABLE: tuple[Rule, ...] = (
         "a plain number is legal only for a parameter of rank 0",
     ),
     row(
+        "A152",
+        CkTypeError,
+        "{name} must be an array or a number, not the text {got!r}",
+        "pass a number where the parameter has rank 0, 0.5 and not '0.5', else an array;\n"
+        "a parameter that takes a text is annotated ck.const[str]",
+    ),
+    row(
         "A002",
         CkTypeError,
         "{name} has dtype {dtype}, which no kernel reads",
@@ -59,7 +66,7 @@ TABLE: tuple[Rule, ...] = (
         "{name}={value!r} does not fit {dtype}: {problem}",
         "pass a number that {dtype} holds, or declare another dtype",
     ),
-    row("A010", CkTypeError, "{op}() misses {missing}", "its parameters: {names}"),
+    row("A010", CkTypeError, "{op}() is missing {missing}", "its parameters: {names}"),
     row("A011", CkTypeError, "{op}() {problem}", "{advice}its parameters: {names}"),
     row("A012", CkTypeError, "{op}() got {name!r} twice, by position and by name", "pass it once"),
     row(
@@ -231,7 +238,7 @@ TABLE: tuple[Rule, ...] = (
     row(
         "A053",
         CkTypeError,
-        "{name} has dtype {dtype}, of which NumPy holds one in a byte and kernels read two",
+        "{name} has dtype {dtype}, NumPy stores one element per byte, kernels expect two",
         "pass ck.pack({name}), made once for many calls",
     ),
     row(
@@ -377,7 +384,7 @@ TABLE: tuple[Rule, ...] = (
         "A066",
         CkValueError,
         "{name} is missing: cos and sin are given together or not at all",
-        "pass both tables, or neither if nothing is to be turned",
+        "pass both tables, or neither if no rotary embedding is applied",
     ),
     row(
         "A067",
@@ -498,5 +505,12 @@ TABLE: tuple[Rule, ...] = (
         CkValueError,
         'option saved={got!r} of torch.compile(..., backend="cklang") is none of {known}',
         'write options={{"saved": "auto"}} for what is predicted quicker',
+    ),
+    row(
+        "A151",
+        CkValueError,
+        "torch is to trace a call of {op}, which has {got} arguments: its dispatcher takes {most}",
+        "call the op outside of what torch traces or transforms, or join arguments of one shape: "
+        "ck.stack reads them from one tensor, x[0], x[1], ...",
     ),
 )

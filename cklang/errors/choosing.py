@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from cklang.errors.kinds import (
+    CkInternalError,
     CkUnsupportedError,
     CkValueError,
     Rule,
@@ -63,6 +64,13 @@ TABLE: tuple[Rule, ...] = (
         CkValueError,
         "autotune builds the kernels that it times, so it needs their epilogue",
         "pass epilogue=..., select from a registry, or call an op",
+    ),
+    row(
+        "K103",
+        CkValueError,
+        "{label} in {path} is no legal kernel: {rejection}",
+        "change the field that the rule names, or remove the kernel; ck.fix(signature, algorithm, "
+        "gpu) finds the nearest legal one",
     ),
     row(
         "K101",
@@ -133,16 +141,10 @@ TABLE: tuple[Rule, ...] = (
         "pip install 'cklang[plot]'; tables and reports need nothing",
     ),
     row(
-        "N011",
-        CkValueError,
-        "learned ranker {name}: {problem}",
-        "train it again (docs/tuning.md), or install cklang again",
-    ),
-    row(
-        "N012",
-        CkUnsupportedError,
-        "the learned ranker needs LightGBM, which is not installed",
-        "pip install 'cklang[tune]', or take another strategy: heuristic needs nothing",
+        "N013",
+        CkInternalError,
+        "the process that measures kernels failed: {problem}",
+        "nothing was stored for this kernel, and what was measured before it is kept; report this",
     ),
     # G: groups of calls
     row(
@@ -204,6 +206,13 @@ TABLE: tuple[Rule, ...] = (
         CkValueError,
         "call {index} of the group reads {value} as %{layout}, which no strides give",
         "a group copies nothing: pass an array that is contiguous in that shape",
+    ),
+    row(
+        "G012",
+        CkUnsupportedError,
+        "call {index} of the group multiplies one left operand by two right ones, which no kernel "
+        "does here: {reason}",
+        "give both right operands one layout, or make two ops and a group of each",
     ),
     row(
         "K050",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from cklang.errors.kinds import (
     CkDeviceError,
     CkUnsupportedError,
+    CkValueError,
     Rule,
     row,
 )
@@ -55,5 +56,17 @@ TABLE: tuple[Rule, ...] = (
         CkUnsupportedError,
         "FlyDSL is not installed, whose compiler makes the kernels",
         "pip install flydsl",
+    ),
+    row(
+        "E008",
+        CkValueError,
+        "autotune={got!r} is no way to choose among the configurations of a Triton kernel",
+        'write autotune="measure" (the fastest in emulated launches) or autotune="first"',
+    ),
+    row(
+        "E009",
+        CkUnsupportedError,
+        "{package} {version} is installed, and cklang knows the versions {known}",
+        "pip install 'cklang[torch]', or 'cklang[triton]', chooses one of them",
     ),
 )

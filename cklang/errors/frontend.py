@@ -398,6 +398,12 @@ TABLE: tuple[Rule, ...] = (
         "and decorate it with @ck.fn",
     ),
     row(
+        "F101",
+        CkValueError,
+        "the constant {name} is an extent of an annotation, and cannot be {got}",
+        "pass an integer of 0 or more",
+    ),
+    row(
         "F100",
         CkValueError,
         "{name} is marked with ck.inout, but no result is an update of it, or it is read elsewhere",

@@ -91,6 +91,13 @@ TABLE: tuple[Rule, ...] = (
     ),
     row("Z002", CkInternalError, "internal error: {what}", "please report it with this text"),
     row(
+        "Z004",
+        CkInternalError,
+        "internal error: the plan of @{name} is not the program: {what}",
+        "it would compute something else, so it is not used; please report it with this text:\n"
+        "{text}",
+    ),
+    row(
         "Z003",
         CkInternalError,
         "internal error: the text of @{name} is not parsed as the program that was printed",

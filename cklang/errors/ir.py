@@ -141,13 +141,22 @@ TABLE: tuple[Rule, ...] = (
         "I045",
         CkValueError,
         "{heads} query heads cannot share {key_heads} key heads",
-        "legal: as many query heads as key heads, or a multiple of them",
+        "legal: as many query heads as key heads, or a multiple of them;\n"
+        "q, k and v are [batch, heads, rows, head]: of [batch, rows, heads, head] write "
+        "x.transpose(0, 2, 1, 3), which copies nothing",
     ),
     row(
         "I048",
         CkValueError,
         "the {name} along axis {axes} of a tensor of shape {shape}: there are no elements",
         "legal: axes with elements, as in NumPy; ck.sum, ck.prod, ck.any and ck.all take none",
+    ),
+    row(
+        "I049",
+        CkValueError,
+        "along axis {axis}, the scale of {side} has {got} elements, and {want} blocks of {size} "
+        "cover {extent}",
+        "make an element for each block, the last of which may be short: (K + 127)//128 for K",
     ),
     row(
         "I047",

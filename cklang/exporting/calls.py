@@ -34,7 +34,7 @@ class ExportedTensor:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     argument: int = -1
-    """Of a result that is written into an argument: the place of this argument."""
+    """For a result that is written into an argument: the index of this argument."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,7 @@ class FreeCall:
     data: Mapping[str, Any]
     """What the JSON file holds; launches name kernels by their place in ``kernels``."""
     agreement: tuple[int, int]
-    """Of so many drawn extents (the second), for how many cklang chooses the same kernels."""
+    """How many of the drawn extents (the second number) get the same kernels as cklang chooses."""
 
     def __str__(self) -> str:
         dims = ", ".join(dim["name"] for dim in self.data["dims"])

@@ -18,7 +18,7 @@ from cklang.runtime.launch import PlannedLaunch
 __all__ = ["VERSION", "KernelFile", "manifest_of", "manifest_text"]
 
 VERSION = 2
-"""Of the layout of the JSON file; the Python launcher refuses another one."""
+"""Version of the JSON file's layout; the Python launcher refuses another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,9 @@
 
 from __future__ import annotations
 
-import struct
+from cklang.elf import sections_of, with_headers
 
 __all__ = ["without_debug_information"]
-
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_ALLOCATED = 2
-_NO_BITS = 8
-_OFFSET_OF_HEADERS, _COUNT = 0x28, 0x3C
 
 
 def without_debug_information(code: bytes) -> bytes:
@@ -18,28 +13,16 @@ def without_debug_information(code: bytes) -> bytes:
 
     All sections keep their numbers and names; what is loaded keeps its place in the file.
     """
-    (headers,) = struct.unpack_from("<Q", code, _OFFSET_OF_HEADERS)
-    count, names = struct.unpack_from("<HH", code, _COUNT)
-    sections = [
-        list(_SECTION.unpack_from(code, headers + _SECTION.size * index)) for index in range(count)
-    ]
-    text = sections[names][4]
-    loaded = max(
-        (each[4] + each[5] for each in sections if each[2] & _ALLOCATED and each[1] != _NO_BITS),
-        default=0,
-    )
-    result = bytearray(code[:loaded])
+    sections = sections_of(code)
+    loaded = max((each.offset + each.size for each in sections if each.is_loaded), default=0)
+    result, headers = bytearray(code[:loaded]), []
     for each in sections:
-        name, kind, flags, _, offset, size, *_, alignment, _ = each
-        if flags & _ALLOCATED or kind == _NO_BITS or not size:
-            continue
-        start = text + name
-        if code[start : code.index(b"\0", start)].startswith(b".debug"):
-            each[4:6] = 0, 0
-            continue
-        result += bytes(-len(result) % max(alignment, 1))
-        each[4] = len(result)
-        result += code[offset : offset + size]
-    result += bytes(-len(result) % 8)
-    struct.pack_into("<Q", result, _OFFSET_OF_HEADERS, len(result))
-    return bytes(result) + b"".join(_SECTION.pack(*each) for each in sections)
+        if each.is_loaded or not each.content:
+            headers.append(each.header)
+        elif each.name.startswith(".debug"):
+            headers.append(each.header_at(0, 0))
+        else:
+            result += bytes(-len(result) % max(each.alignment, 1))
+            headers.append(each.header_at(len(result), each.size))
+            result += each.content
+    return with_headers(bytes(result), headers)

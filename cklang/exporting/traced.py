@@ -41,7 +41,7 @@ Polynomial: TypeAlias = tuple[tuple[tuple[int, ...], int], ...]
 _Bounds: TypeAlias = tuple[int, int] | None
 
 _COSTS = ("cost", "memory_cost", "ranking", "learned", "gathering")
-"""Modules whose numbers choose among kernels, and are told to none."""
+"""Modules that only rank kernels; they may read concrete values."""
 
 _HASHES = ("__hash__", "__post_init__")
 """Functions that hash a record as a whole, whose equality is asked before two count as one."""
@@ -60,7 +60,7 @@ class Atom:
     """A number that polynomials take as it is: a variable, or a quotient or rest of two others."""
 
     name: str
-    """Of a variable; else ``//`` or ``%``."""
+    """The name of a variable; else ``//`` or ``%``."""
     of: tuple[Polynomial, ...] = ()
     bounds: _Bounds = None
     """The least and the greatest value; None if they are not known."""

@@ -181,7 +181,7 @@ class FreeTensor:
     shape: tuple[Polynomial, ...]
     strides: tuple[Polynomial, ...]
     argument: int = -1
-    """Of a result that is written into an argument: the place of this argument."""
+    """For a result that is written into an argument: the index of this argument."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

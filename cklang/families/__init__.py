@@ -20,6 +20,7 @@ from cklang.keys import SCHEMA_VERSION, AnyKey, KernelSignature, Key
 
 if TYPE_CHECKING:
     from cklang.families.protocol import Family
+    from cklang.fusion.flow import Outlined
     from cklang.fusion.kernel import Maker
     from cklang.fusion.plan import Plan
     from cklang.ir.nodes import Function
@@ -169,25 +170,36 @@ def plan_of(function: Function) -> Plan:
     Raises:
         CkError: As :func:`cklang.fusion.partition.plan`; X rows of the families.
     """
+    from cklang.fusion.flow import Outlined
     from cklang.fusion.partition import plan
 
     makers = _makers(function)
 
-    def outlined(program: Function, strict: Collection[str]) -> Function:
+    def outlined(program: Function, strict: Collection[str]) -> Outlined:
+        parts = Outlined(program)
         for name, row in ROWS.items():
             if row.outlines:
-                program = FAMILIES[name].outline(program, makers, strict)
+                own = FAMILIES[name].outline(parts.function, makers, strict)
+                parts = own._replace(unwritten=parts.unwritten | own.unwritten)
+        return parts
+
+    def prepared(program: Function) -> Function:
+        for name, row in ROWS.items():
+            if row.outlines:
+                program = FAMILIES[name].prepared(program)
         return program
 
-    return _joined(plan(function, makers, outlined))
+    return _joined(plan(function, makers, outlined, prepared))
 
 
 def _joined(plan: Plan) -> Plan:
     """Return a plan in which kernels do what they can of the work of those behind them."""
+    from cklang.fusion.completeness import expect_complete
+
     families = {kernel.family for kernel in plan.kernels}
     for name, row in ROWS.items():
         if families.issuperset((name, row.takes_in)):
-            plan = FAMILIES[name].joined(plan)
+            plan = expect_complete(FAMILIES[name].joined(plan))
     return plan
 
 

@@ -97,7 +97,7 @@ class FittedSet:
     provenance: Mapping[str, object]
     """Data, families, number of rows and shapes, script."""
     error: Mapping[str, float]
-    """Of the times in cross-validation grouped by (N, K); empty if nothing was measured."""
+    """Errors of times in cross-validation grouped by (N, K); empty if nothing was measured."""
 
     @property
     def carried_from(self) -> str:

@@ -20,7 +20,7 @@ _WORKING = (Kind.POINTWISE, Kind.CAST, Kind.GATHER)
 """The kinds of ops that are instructions."""
 
 _USUAL = 1
-"""Of an op that is not in :data:`INSTRUCTIONS`."""
+"""Instructions of an op that is not in :data:`INSTRUCTIONS`."""
 
 INSTRUCTIONS: Mapping[str, int] = MappingProxyType(
     {

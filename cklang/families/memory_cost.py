@@ -15,7 +15,7 @@ from cklang.keys import AnyKey
 __all__ = ["MemoryCost", "MovesBytes", "memory_time"]
 
 _BYTES_PER_MICROSECOND = 1e6
-"""Of one TB/s."""
+"""Bytes per microsecond at one TB/s."""
 
 
 class MovesBytes(Protocol):

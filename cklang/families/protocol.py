@@ -3,7 +3,7 @@
 
 A family is one way of computing: a product, a convolution, an attention, sums of rows. It has its
 own records of a problem, a signature and an algorithm, and its own kernels; selection, building,
-launching and tuning ask it by this protocol. ``docs/architecture.md`` says how one is added.
+launching and tuning ask it by this protocol. ``docs/adding-a-family.md`` says how one is added.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from cklang.families.memory_cost import MemoryCost
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.flow import Outlined
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.kernel import Maker
 from cklang.fusion.plan import Plan
@@ -202,9 +203,17 @@ class Family(Generic[S, A, P]):
     makers: Mapping[str, Maker] = MappingProxyType({})
     """The ops of the IR that it computes, its anchors, and how fusion makes their kernels."""
 
+    def prepared(self, function: Function) -> Function:
+        """Return a program in which operations are what the family's kernels compute.
+
+        Args:
+            function: A verified program.
+        """
+        return function
+
     def outline(
         self, function: Function, makers: Mapping[str, Maker], strict: Collection[str] = ()
-    ) -> Function:
+    ) -> Outlined:
         """Return a program in which what the family computes by itself is operations of its own.
 
         Args:
@@ -213,7 +222,7 @@ class Family(Generic[S, A, P]):
             strict: Results of anchors whose kernels may compute other kernels' values again, up to
                 the anchors of those, and must not read too much then.
         """
-        return function
+        return Outlined(function)
 
     def joined(self, plan: Plan) -> Plan:
         """Return a plan in which kernels of the family also do what kernels behind them did.
@@ -294,7 +303,7 @@ class Family(Generic[S, A, P]):
     # --- variants of a problem: ways of computing it that have signatures of their own
 
     gain: ClassVar[float] = 1.0
-    """Part of the time of the first variant that another one may take at most."""
+    """A variant must take at most this fraction of the first one's time."""
 
     def variants(self, problem: P, splits: int | None) -> tuple[P, ...]:
         """Return the variants that are worth comparing, the plain one first.
@@ -495,16 +504,6 @@ class Family(Generic[S, A, P]):
     def splits(self, problem: P) -> int:
         """Return among how many workgroups a variant shares its sums, if that is a variant."""
         return 1
-
-    def preference(self, cost: Any, problem: P) -> Times | None:
-        """Return how much a learned ranker prefers each kernel of a cost model; most is best.
-
-        None where nothing was learned.
-
-        Raises:
-            CkUnsupportedError: N012, LightGBM is not installed.
-        """
-        return None
 
     def operands(self, problem: P, key: Key[S, A], functions: Functions) -> Operands:
         """Return memory and launches with which a kernel is timed by itself."""

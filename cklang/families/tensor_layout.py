@@ -28,7 +28,7 @@ class TensorLayout:
     prepared: Arrangement | None = None
     """The order of a prepared weight."""
     k_axis: int = 0
-    """Of a prepared weight: the axis that the product sums over."""
+    """For a prepared weight: the axis that the product sums over."""
 
     @staticmethod
     def of(name: str, array: Array) -> TensorLayout:

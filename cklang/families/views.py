@@ -42,7 +42,7 @@ class MemoryView:
     offset: int = 0
     """Elements from that value's first one to the view's."""
     source: Value | None = None
-    """Of a value that its readers cannot read in place: what is copied into memory of its own."""
+    """For a value that its readers cannot read in place: what is copied into memory of its own."""
 
     @property
     def bytes(self) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 from cklang.errors import CkError
 from cklang.frontend import emit
 from cklang.frontend.environment import Environment
+from cklang.frontend.fitting import misfit
 from cklang.frontend.helper import Definition, Fn
 from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, Form, Intrinsic
 from cklang.frontend.names import is_python
@@ -86,8 +87,8 @@ def _bind(scope: Scope, node: ast.Call, name: str, signature: Any, call: _Call) 
     try:
         bound = signature.bind(*call[0], **call[1])
     except TypeError as exception:
-        shown = f"{name}{signature.replace(return_annotation=signature.empty)}"
-        raise scope.error("F061", node, name=name, problem=exception, call=shown) from exception
+        names = misfit(name, signature, call[1], exception)
+        raise scope.error("F061", node, **names) from exception
     bound.apply_defaults()
     return dict(bound.arguments)
 

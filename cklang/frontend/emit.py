@@ -20,7 +20,8 @@ from cklang.ir.casts import CASTS
 from cklang.ir.nodes import Attr, Value
 from cklang.ir.ops import OPS
 from cklang.ir.rules import DTypeRule
-from cklang.ir.views import APART
+from cklang.ir.views import APART, RESHAPE
+from cklang.source import Span
 from cklang.types import (
     DTYPES,
     Dim,
@@ -45,6 +46,7 @@ __all__ = [
     "cast",
     "common_shape",
     "constant_number",
+    "first_float",
     "is_float",
     "materialise",
     "matrix_transpose",
@@ -52,6 +54,7 @@ __all__ = [
     "permute",
     "pointwise",
     "transpose",
+    "viewed",
     "widened",
 ]
 
@@ -59,6 +62,7 @@ _WIDER = {f16: f32, bf16: f32, i8: i32} | {d: f32 for d in DTYPES.values() if d.
 _FLOAT_MAX = float.fromhex("0x1.fffffep127")
 # The Python types whose constants go with a dtype, and the finite values that it holds.
 _CONSTANTS = {f32: (int, float), i32: (int,), bool_: (bool,)}
+_OF_PYTHON = {int: i32, bool: bool_}
 _RANGES = {f32: (-_FLOAT_MAX, _FLOAT_MAX), i32: (-I32_MAX - 1, I32_MAX), bool_: (0, 1)}
 
 
@@ -141,6 +145,30 @@ def is_float(item: Item) -> bool:
     return item.dtype == f32 if isinstance(item, Tensor) else isinstance(item, float)
 
 
+def first_float(scope: Scope, tensor: Tensor) -> Span | None:
+    """Return the place where what ``tensor`` is computed from first is a float.
+
+    None: it is a parameter, or no float.
+    """
+    operations = {operation.result: operation for operation in scope.unit.builder.body}
+    place, value = None, tensor.value
+    while value.type.dtype == f32 and value in operations:
+        operation = operations[value]
+        place = operation.span
+        # A constant and an integer that is cast follow the float that they meet.
+        floats = (
+            operand
+            for operand in operation.operands
+            if operand.type.dtype == f32
+            and operand in operations
+            and operations[operand].op not in ("constant", "cast")
+        )
+        value = next(floats, value)
+        if value is operation.result:
+            break
+    return place
+
+
 def _as_float(scope: Scope, node: Located, item: Item) -> Item:
     if isinstance(item, Tensor) and item.dtype == i32:
         return _cast(scope, node, item, f32)
@@ -170,7 +198,8 @@ def _constant_dtypes(rule: DTypeRule, items: Sequence[Item]) -> list[DType]:
 
 def _peer_dtypes(items: Sequence[Item]) -> list[DType]:
     dtypes = {item.dtype for item in items if isinstance(item, Tensor)}
-    # Constants follow the tensors they meet; among themselves they are floats.
+    # Constants follow the tensors they meet; among themselves they are what they are in NumPy.
+    dtypes = dtypes or {_OF_PYTHON.get(type(item), f32) for item in items}
     dtype = dtypes.pop() if len(dtypes) == 1 else f32
     return [dtype] * len(items)
 
@@ -186,9 +215,8 @@ def constant_number(scope: Scope, node: Located, value: Item, dtype: DType) -> N
         raise scope.error("F044", node, value=repr(value), dtype=dtype)
     low, high = _RANGES[dtype]
     if not low <= value <= high and (isinstance(value, int) or math.isfinite(value)):
-        raise scope.error(
-            "F043", node, value=repr(value), dtype=dtype, low=f"{low:.9g}", high=f"{high:.9g}"
-        )
+        ends = [str(end) if isinstance(end, int) else f"{end:.9g}" for end in (low, high)]
+        raise scope.error("F043", node, value=repr(value), dtype=dtype, low=ends[0], high=ends[1])
     return float(value) if dtype == f32 else value
 
 
@@ -327,6 +355,18 @@ def materialise(scope: Scope, node: Located, tensor: Tensor) -> Value:
     return _broadcast(scope, node, tensor, tensor.shape, places)
 
 
+def viewed(scope: Scope, node: Located, tensor: Tensor) -> Value:
+    """Return the value of ``tensor`` with all its axes for a kernel that reads it from memory.
+
+    An axis of one element more is another shape of the same memory, where a broadcast would be
+    a computation.
+    """
+    if len(tensor.axes) == len(tensor.shape):
+        return materialise(scope, node, tensor)
+    span = scope.span(node)
+    return scope.unit.append(RESHAPE, tensor.value, shape=tensor.shape, span=span)
+
+
 def _cast(scope: Scope, node: Located, tensor: Tensor, dtype: DType) -> Tensor:
     if tensor.dtype == dtype:
         return tensor
@@ -405,6 +445,15 @@ def permute(scope: Scope, node: Located, tensor: Tensor, perm: tuple[int, ...]) 
     """Put the axes of a tensor in another order: axis i of the result is axis ``perm[i]``."""
     if perm == tuple(range(len(perm))):
         return tensor
-    value = materialise(scope, node, tensor)
-    value = scope.unit.append("transpose", value, attrs={"perm": perm}, span=scope.span(node))
-    return Tensor.plain(value, [tensor.origins[axis] for axis in perm])
+    # Axes that None added have no place in the value, wherever they go.
+    places = tuple(place for place, axis in enumerate(perm) if axis in tensor.axes)
+    order = tuple(tensor.axes.index(perm[place]) for place in places)
+    value = tensor.value
+    if order != tuple(range(len(order))):
+        value = scope.unit.append("transpose", value, attrs={"perm": order}, span=scope.span(node))
+    return Tensor(
+        value=value,
+        shape=tuple(tensor.shape[axis] for axis in perm),
+        axes=places,
+        origins=tuple(tensor.origins[axis] for axis in perm),
+    )

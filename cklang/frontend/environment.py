@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cklang.types import Blocks, Dim, DType, Extent, Formula, Quotient, plain_dims
 
-__all__ = ["Environment"]
+__all__ = ["Environment", "substituted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,25 +28,32 @@ class Environment:
         if self.dims is None or isinstance(extent, int):
             return extent
         if plain_dims(extent) <= self.dims.keys():
-            return _substituted(extent, self.dims)
+            return substituted(extent, self.dims)
         return None
 
 
-def _substituted(extent: Extent, dims: Mapping[Dim, Extent]) -> Extent:
+def substituted(extent: Extent, dims: Mapping[Dim, Extent]) -> Extent:
+    """Return an extent with some of its dims replaced.
+
+    Example:
+        >>> N, K = ck.dims("N K")
+        >>> substituted(N * K + 1, {N: 3}), substituted(K // 2, {K: 9})
+        (3*K + 1, 4)
+    """
     match extent:
         case Formula():
             total: Extent = 0
             for factors, count in extent.terms:
                 term: Extent = count
                 for factor in factors:
-                    term = term * _substituted(factor, dims)
+                    term = term * substituted(factor, dims)
                 total = total + term
             return total
         case Quotient():
-            return _substituted(extent.of, dims) // extent.size
+            return substituted(extent.of, dims) // extent.size
         case Blocks():
-            of = _substituted(extent.of, dims)
+            of = substituted(extent.of, dims)
             return of / extent.size if type(of) is Dim else (of + extent.size - 1) // extent.size
         case Dim():
-            return dims[extent]
+            return dims.get(extent, extent)
     return extent

@@ -257,6 +257,94 @@ array([[1. , 0. , 0. ],
 >>> ck.softplus(np.array([-1.0, 0.0, 100.0])).round(3)
 array([  0.313,   0.693, 100.   ])
 """,
+    "sin": """
+>>> ck.sin(np.array([0.0, np.pi / 6, np.pi / 2])).round(3)
+array([0. , 0.5, 1. ])
+""",
+    "cos": """
+>>> ck.cos(np.array([0.0, np.pi / 3, np.pi])).round(3)
+array([ 1. ,  0.5, -1. ])
+""",
+    "tan": """
+>>> ck.tan(np.array([0.0, np.pi / 4])).round(3)
+array([0., 1.])
+""",
+    "asin": """
+>>> ck.asin(np.array([0.0, 0.5, 1.0])).round(3)
+array([0.   , 0.524, 1.571])
+""",
+    "acos": """
+>>> ck.acos(np.array([0.0, 0.5, 1.0])).round(3)
+array([1.571, 1.047, 0.   ])
+""",
+    "atan": """
+>>> ck.atan(np.array([-np.inf, 0.0, 1.0])).round(3)
+array([-1.571,  0.   ,  0.785])
+""",
+    "atan2": """
+>>> ck.atan2(np.array([1.0, 1.0]), np.array([1.0, -1.0])).round(3)
+array([0.785, 2.356])
+""",
+    "sinh": """
+>>> ck.sinh(np.array([-1.0, 0.0, 1.0])).round(3)
+array([-1.175,  0.   ,  1.175])
+""",
+    "cosh": """
+>>> ck.cosh(np.array([-1.0, 0.0, 1.0])).round(3)
+array([1.543, 1.   , 1.543])
+""",
+    "asinh": """
+>>> ck.asinh(np.array([-1.0, 0.0, 1.0])).round(3)
+array([-0.881,  0.   ,  0.881])
+""",
+    "acosh": """
+>>> ck.acosh(np.array([1.0, 2.0, 10.0])).round(3)
+array([0.   , 1.317, 2.993])
+""",
+    "atanh": """
+>>> ck.atanh(np.array([-0.5, 0.0, 1.0])).round(3)
+array([-0.549,  0.   ,    inf])
+""",
+    "cbrt": """
+>>> ck.cbrt(np.array([-8.0, 0.0, 27.0]))
+array([-2.,  0.,  3.])
+""",
+    "erfc": """
+>>> ck.erfc(np.array([-1.0, 0.0, 2.0])).round(4)
+array([1.8427, 1.    , 0.0047])
+""",
+    "hypot": """
+>>> ck.hypot(np.array([3.0, 0.0]), np.array([4.0, 2.0]))
+array([5., 2.])
+""",
+    "fmod": """
+>>> ck.fmod(np.array([-5.0, 5.5]), 3.0)
+array([-2. ,  2.5])
+""",
+    "copysign": """
+>>> ck.copysign(np.array([3.0, -3.0]), np.array([-1.0, 0.0]))
+array([-3.,  3.])
+""",
+    "log10": """
+>>> ck.log10(np.array([1.0, 1000.0]))
+array([0., 3.])
+""",
+    "isfinite": """
+>>> ck.isfinite(np.array([0.0, np.inf, np.nan]))
+array([ True, False, False])
+""",
+    "isinf": """
+>>> ck.isinf(np.array([0.0, -np.inf, np.nan]))
+array([False,  True, False])
+""",
+    "signbit": """
+>>> ck.signbit(np.array([1.0, -0.0, -2.0]))
+array([False,  True,  True])
+""",
+    "logical_xor": """
+>>> ck.logical_xor(np.array([True, True]), np.array([False, True]))
+array([ True, False])
+""",
     "softsign": """
 >>> ck.softsign(np.array([-3.0, 0.0, 1.0]))
 array([-0.75,  0.  ,  0.5 ])

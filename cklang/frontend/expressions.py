@@ -12,9 +12,10 @@ from typing import Any
 from cklang.frontend import calls, composites, emit
 from cklang.frontend.helper import Fn
 from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, METHODS, Intrinsic
-from cklang.frontend.names import nearest
+from cklang.frontend.loops import comprehension, constant_truth
 from cklang.frontend.ops.gemm import gemm
 from cklang.frontend.ops.masks import Joined, Mask
+from cklang.frontend.other_names import advice_for
 from cklang.frontend.scope import Captured, Closure, Scope
 from cklang.frontend.values import (
     Apart,
@@ -27,7 +28,7 @@ from cklang.frontend.values import (
 )
 from cklang.types import Dim, Kind, bool_
 
-__all__ = ["constant_truth", "evaluate"]
+__all__ = ["evaluate"]
 
 # Constants are computed while the user waits: no integer or sequence may grow without bound.
 _MOST_BITS = 4096
@@ -170,18 +171,6 @@ def evaluate(scope: Scope, node: ast.expr) -> Item:
     return _EXPRESSIONS[type(node)](scope, node)
 
 
-def constant_truth(scope: Scope, node: ast.expr) -> bool:
-    """Return whether the constant condition ``node`` holds.
-
-    Raises:
-        CkTypeError: F050 for a condition that depends on a tensor.
-    """
-    item = evaluate(scope, node)
-    if has_tensor(item):
-        raise scope.error("F050", node, words=scope.words(node), got=describe(item))
-    return bool(item)
-
-
 def _name(scope: Scope, node: ast.Name) -> Item:
     if node.id not in scope.locals:
         raise scope.error("F051", node, name=node.id)
@@ -222,9 +211,11 @@ def _advice(name: str) -> str:
         return f"call it: x.{name}({_CALLED[name]})"
     if name in _METHODS:
         return _METHODS[name]
-    if name in INTRINSICS or name in COMPOSITES:
+    if name in INTRINSICS:
+        return f"write ck.{name}{INTRINSICS[name].signature}"
+    if name in COMPOSITES:
         return f"write ck.{name}(x)"
-    return nearest(name, _ATTRIBUTES, "x.")
+    return advice_for(name, _ATTRIBUTES, "x.")
 
 
 def _binary(scope: Scope, node: ast.BinOp) -> Item:
@@ -395,6 +386,7 @@ _EXPRESSIONS: dict[type[ast.expr], Callable[[Scope, Any], Item]] = {
     ast.IfExp: _choice,
     # A program changes no list, so it is the tuple of its items.
     ast.List: _tuple,
+    ast.ListComp: comprehension,
     ast.Lambda: lambda scope, node: Closure(node=node, scope=scope),
     ast.Name: _name,
     ast.Slice: _slice,

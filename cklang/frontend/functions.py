@@ -17,15 +17,23 @@ from cklang.frontend.intrinsics import INTRINSICS, Intrinsic
 
 __all__ = [
     "abs",
+    "acos",
+    "acosh",
     "amax",
     "arange",
     "argmax",
     "argmin",
     "argsort",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
     "attention",
     "broadcast_to",
     "cast",
     "causal",
+    "cbrt",
     "ceil",
     "clamp",
     "concat",
@@ -33,28 +41,38 @@ __all__ = [
     "conv_grad_input",
     "conv_grad_weight",
     "conv_transpose",
+    "copysign",
+    "cos",
+    "cosh",
     "cumprod",
     "cumsum",
     "einsum",
     "elu",
     "erf",
+    "erfc",
     "exp",
     "exp2",
     "expm1",
     "floor",
+    "fmod",
     "gelu",
     "gelu_tanh",
     "gemm",
     "hardsigmoid",
     "hardswish",
+    "hypot",
+    "isfinite",
+    "isinf",
     "isnan",
     "leaky_relu",
     "log",
     "log1p",
     "log2",
+    "log10",
     "logical_and",
     "logical_not",
     "logical_or",
+    "logical_xor",
     "max",
     "max_pool",
     "maximum",
@@ -77,7 +95,10 @@ __all__ = [
     "segment_sum",
     "sigmoid",
     "sign",
+    "signbit",
     "silu",
+    "sin",
+    "sinh",
     "sliding_window",
     "softplus",
     "softsign",
@@ -89,6 +110,7 @@ __all__ = [
     "sum",
     "swapaxes",
     "take",
+    "tan",
     "tanh",
     "topk",
     "trunc",
@@ -149,15 +171,23 @@ class EagerFunction(Intrinsic):
 
 
 abs = EagerFunction.of("abs")  # noqa: A001 - the names NumPy has too
+acos = EagerFunction.of("acos")
+acosh = EagerFunction.of("acosh")
 amax = EagerFunction.of("amax")
 arange = EagerFunction.of("arange")
 argmax = EagerFunction.of("argmax")
 argmin = EagerFunction.of("argmin")
 argsort = EagerFunction.of("argsort")
+asin = EagerFunction.of("asin")
+asinh = EagerFunction.of("asinh")
+atan = EagerFunction.of("atan")
+atan2 = EagerFunction.of("atan2")
+atanh = EagerFunction.of("atanh")
 attention = EagerFunction.of("attention")
 broadcast_to = EagerFunction.of("broadcast_to")
 cast = EagerFunction.of("cast")
 causal = EagerFunction.of("causal")
+cbrt = EagerFunction.of("cbrt")
 ceil = EagerFunction.of("ceil")
 clamp = EagerFunction.of("clamp")
 concat = EagerFunction.of("concat")
@@ -165,31 +195,43 @@ conv = EagerFunction.of("conv")
 conv_grad_input = EagerFunction.of("conv_grad_input")
 conv_grad_weight = EagerFunction.of("conv_grad_weight")
 conv_transpose = EagerFunction.of("conv_transpose")
+copysign = EagerFunction.of("copysign")
+cos = EagerFunction.of("cos")
+cosh = EagerFunction.of("cosh")
 cumprod = EagerFunction.of("cumprod")
 cumsum = EagerFunction.of("cumsum")
 einsum = EagerFunction.of("einsum")
 elu = EagerFunction.of("elu")
 erf = EagerFunction.of("erf")
+erfc = EagerFunction.of("erfc")
 exp = EagerFunction.of("exp")
 exp2 = EagerFunction.of("exp2")
 expm1 = EagerFunction.of("expm1")
 floor = EagerFunction.of("floor")
+fmod = EagerFunction.of("fmod")
 gelu = EagerFunction.of("gelu")
 gelu_tanh = EagerFunction.of("gelu_tanh")
 gemm = EagerFunction.of("gemm")
 hardsigmoid = EagerFunction.of("hardsigmoid")
 hardswish = EagerFunction.of("hardswish")
+hypot = EagerFunction.of("hypot")
+isfinite = EagerFunction.of("isfinite")
+isinf = EagerFunction.of("isinf")
 isnan = EagerFunction.of("isnan")
 leaky_relu = EagerFunction.of("leaky_relu")
 log = EagerFunction.of("log")
+log10 = EagerFunction.of("log10")
 log1p = EagerFunction.of("log1p")
 log2 = EagerFunction.of("log2")
 logical_and = EagerFunction.of("logical_and")
 logical_not = EagerFunction.of("logical_not")
 logical_or = EagerFunction.of("logical_or")
+logical_xor = EagerFunction.of("logical_xor")
 max = EagerFunction.of("max")  # noqa: A001
+max_pool = EagerFunction.of("max_pool")
 maximum = EagerFunction.of("maximum")
 mean = EagerFunction.of("mean")
+mean_pool = EagerFunction.of("mean_pool")
 min = EagerFunction.of("min")  # noqa: A001
 minimum = EagerFunction.of("minimum")
 mish = EagerFunction.of("mish")
@@ -202,14 +244,15 @@ relu = EagerFunction.of("relu")
 reshape = EagerFunction.of("reshape")
 round = EagerFunction.of("round")  # noqa: A001
 rsqrt = EagerFunction.of("rsqrt")
-max_pool = EagerFunction.of("max_pool")
-mean_pool = EagerFunction.of("mean_pool")
 scatter = EagerFunction.of("scatter")
 scatter_add = EagerFunction.of("scatter_add")
 segment_sum = EagerFunction.of("segment_sum")
 sigmoid = EagerFunction.of("sigmoid")
 sign = EagerFunction.of("sign")
+signbit = EagerFunction.of("signbit")
 silu = EagerFunction.of("silu")
+sin = EagerFunction.of("sin")
+sinh = EagerFunction.of("sinh")
 sliding_window = EagerFunction.of("sliding_window")
 softplus = EagerFunction.of("softplus")
 softsign = EagerFunction.of("softsign")
@@ -221,6 +264,7 @@ stack = EagerFunction.of("stack")
 sum = EagerFunction.of("sum")  # noqa: A001
 swapaxes = EagerFunction.of("swapaxes")
 take = EagerFunction.of("take")
+tan = EagerFunction.of("tan")
 tanh = EagerFunction.of("tanh")
 topk = EagerFunction.of("topk")
 trunc = EagerFunction.of("trunc")

@@ -8,11 +8,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from cklang.errors import CkError, CkInternalError, error
 from cklang.frontend.captured import Capture
-from cklang.frontend.intrinsics import Form, Intrinsic
+from cklang.frontend.fitting import check_calls
+from cklang.frontend.intrinsics import Intrinsic
 from cklang.frontend.names import NamesOf, Outside, resolve_names
 from cklang.frontend.pickling import PackedFunction, Reference, reference_to
 from cklang.frontend.signature import Parameter, read_parameters, read_results
@@ -56,6 +57,7 @@ class Definition:
         try:
             check_subset(text)
             outside = resolve_names(plain, text)
+            check_calls(text, outside.names)
         except RecursionError:
             raise error("F033", at=text.header(), name=plain.__name__) from None
         return cls(
@@ -108,9 +110,9 @@ def _all_captures(outside: Outside) -> tuple[Capture, ...]:
 
 
 def derives(definition: Definition) -> bool:
-    """Tell whether a program has ops whose extents follow from others': convolutions."""
+    """Tell whether a program has ops whose extents follow from others': convolutions, pooling."""
     for value in definition.names.values():
-        if isinstance(value, Intrinsic) and value.form is Form.CONV:
+        if isinstance(value, Intrinsic) and value.has_windows:
             return True
         if isinstance(value, Fn | OpProgram) and derives(value.definition):
             return True
@@ -135,9 +137,6 @@ class Fn(Helper):
         array([-0.119,  0.881])
     """
 
-    is_composite: ClassVar[bool] = False
-    """Whether it is a function of the language itself."""
-
     def __init__(self, function: Callable[..., Any]) -> None:
         try:
             self.definition = Definition.read(function, op=False, is_composite=self.is_composite)
@@ -154,6 +153,16 @@ class Fn(Helper):
     def described(self) -> str:
         """Return how messages call it."""
         return f"the helper {self.definition.name}"
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.definition.name
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """Its parameters."""
+        return self.definition.python
 
     @property
     def place(self) -> Span:

@@ -69,6 +69,11 @@ class Intrinsic:
         return f"ck.{self.name}{self.signature}"
 
     @property
+    def has_windows(self) -> bool:
+        """Whether the extents of its result follow from windows; annotations may name them."""
+        return self.form is Form.CONV or self.name in ("max_pool", "mean_pool")
+
+    @property
     def attributes(self) -> tuple[str, ...]:
         """The names of the parameters that become attributes."""
         return tuple(self.signature.parameters)[self.operands :]
@@ -343,10 +348,15 @@ _MOVEMENTS = (
 _UNARY = (
     *("relu", "leaky_relu", "elu", "gelu", "gelu_tanh", "sigmoid", "silu", "softplus", "softsign"),
     *("mish", "hardsigmoid", "hardswish", "tanh", "erf"),
-    *("exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "rsqrt", "square", "reciprocal"),
-    *("abs", "neg", "sign", "floor", "ceil", "round", "trunc", "isnan", "logical_not"),
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "square", "cbrt"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"),
+    *("erfc", "reciprocal", "abs", "neg", "sign", "floor", "ceil", "round", "trunc"),
+    *("isnan", "isinf", "isfinite", "signbit", "logical_not"),
 )
-_BINARY = ("pow", "minimum", "maximum", "logical_and", "logical_or")
+_BINARY = (
+    *("pow", "minimum", "maximum", "hypot", "fmod", "copysign"),
+    *("logical_and", "logical_or", "logical_xor"),
+)
 
 INTRINSICS: Mapping[str, Intrinsic] = MappingProxyType(
     {
@@ -362,6 +372,7 @@ INTRINSICS: Mapping[str, Intrinsic] = MappingProxyType(
             _pointwise("cast", "x", "dtype", form=Form.CAST),
             _pointwise("clamp", "x", "lo", "hi", form=Form.CLAMP),
             _pointwise("where", "condition", "x", "y"),
+            _pointwise("atan2", "y", "x"),
             *(_pointwise(name, "x", "y") for name in _BINARY),
             *(_pointwise(name, "x") for name in _UNARY),
         )
@@ -370,7 +381,10 @@ INTRINSICS: Mapping[str, Intrinsic] = MappingProxyType(
 """The functions of the language by name."""
 
 COMPOSITES = (
-    *("all", "any", "cross_entropy", "group_norm", "layer_norm", "log_softmax", "logsumexp"),
-    *("norm", "rms_norm", "softmax", "var"),
+    *("all", "any", "celu", "cross_entropy", "deg2rad", "fmax", "fmin", "frac"),
+    *("group_norm", "hardshrink", "hardtanh", "heaviside", "layer_norm", "lerp"),
+    *("log_softmax", "logaddexp", "logaddexp2", "logit", "logsigmoid", "logsumexp"),
+    *("nan_to_num", "norm", "prelu", "rad2deg", "relu6", "rms_norm", "selu"),
+    *("sinc", "softmax", "softshrink", "tanhshrink", "threshold", "var", "xlogy"),
 )
 """The names of the functions that are written in the language (:mod:`.composites`)."""

@@ -83,6 +83,14 @@ def resolve_names(function: FunctionType, text: FunctionText) -> Outside:
     return Outside(names=MappingProxyType(scope.values), captures=captures)
 
 
+def _own_names(node: ast.Lambda | ast.ListComp) -> set[str]:
+    """Return the names that a lambda or a comprehension binds for itself."""
+    if isinstance(node, ast.Lambda):
+        return {each.arg for each in (*node.args.posonlyargs, *node.args.args)}
+    targets = (part for loop in node.generators for part in ast.walk(loop.target))
+    return {part.id for part in targets if isinstance(part, ast.Name)}
+
+
 class _Names:
     """The scope around one function, and the outside names that were resolved in it so far."""
 
@@ -109,10 +117,11 @@ class _Names:
                 self.values[node] = self.legal(node, value)
                 self.capture(node, value)
                 return
-        if isinstance(node, ast.Lambda):
+        if isinstance(node, ast.Lambda | ast.ListComp):
             around = self.locals
-            self.locals = around | {each.arg for each in (*node.args.posonlyargs, *node.args.args)}
-            self.visit(node.body)
+            self.locals = around | _own_names(node)
+            for child in ast.iter_child_nodes(node):
+                self.visit(child)
             self.locals = around
             return
         for child in ast.iter_child_nodes(node):
@@ -151,7 +160,9 @@ class _Names:
 
     def without_attribute(self, node: ast.Attribute, base: object) -> CkError:
         words = self.text.words(node.value)
-        advice = nearest(node.attr, dir(base), words + ".")
+        is_own = isinstance(base, ModuleType) and base.__name__ == "cklang"
+        advise = advice_for if is_own else nearest
+        advice = advise(node.attr, dir(base), words + ".")
         if isinstance(base, ModuleType):
             at = self.text.span(node)
             return error("F011", at=at, module=base.__name__, name=node.attr, advice=advice)

@@ -40,7 +40,9 @@ def fitted(
         CkValueError: F087, an extent that contradicts the annotation.
     """
     call = _Call(scope, node, op)
-    items = {each.name: call.argument(each, bound[each.name]) for each in op.parameters}
+    # Constants first: they may be extents of tensors.
+    parameters = sorted(op.parameters, key=lambda each: not each.is_const)
+    items = {each.name: call.argument(each, bound[each.name]) for each in parameters}
     call.check_computed()
     return items, Environment(dtypes=call.dtypes, dims=call.dims)
 
@@ -65,7 +67,11 @@ class _Call:
             return None
         if isinstance(annotation, ConstType):
             with suppress(CkError):
-                return parameter.const_value(item)
+                value = parameter.const_value(item)
+                if parameter.dim is not None and isinstance(value, int):
+                    self.dims[parameter.dim] = value
+                    self.places[parameter.dim] = "a constant"
+                return value
         elif isinstance(annotation, TensorType | TensorVarType):
             if isinstance(item, Dim | Number) and not annotation.shape:
                 return self._number(parameter, annotation, item)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-__all__ = ["DTYPES", "FUNCTIONS", "advice_for", "nearest"]
+__all__ = ["DTYPES", "FUNCTIONS", "KEYWORDS", "advice_for", "nearest"]
 
 _NO_64 = "ck.f32: kernels compute in f32, and have no floats of 64 bits"
 
@@ -45,6 +45,61 @@ FUNCTIONS: Mapping[str, str] = {
     "amax": "ck.max(x, axis)",
     "amin": "ck.min(x, axis)",
     "absolute": "ck.abs",
+    "fabs": "ck.abs",
+    "arcsin": "ck.asin",
+    "arccos": "ck.acos",
+    "arctan": "ck.atan",
+    "arctan2": "ck.atan2",
+    "arcsinh": "ck.asinh",
+    "arccosh": "ck.acosh",
+    "arctanh": "ck.atanh",
+    "radians": "ck.deg2rad",
+    "degrees": "ck.rad2deg",
+    "clip": "ck.clamp(x, lo, hi)",
+    "clamp_min": "ck.maximum(x, lo)",
+    "clamp_max": "ck.minimum(x, hi)",
+    "rint": "ck.round",
+    "fix": "ck.trunc",
+    "log_sigmoid": "ck.logsigmoid",
+    "positive": "x",
+    "power": "x ** y",
+    "float_power": "x ** y",
+    "add": "x + y",
+    "subtract": "x - y",
+    "sub": "x - y",
+    "multiply": "x * y",
+    "mul": "x * y",
+    "divide": "x / y",
+    "div": "x / y",
+    "true_divide": "x / y",
+    "floor_divide": "x // y",
+    "remainder": "x % y",
+    "mod": "x % y",
+    "negative": "-x",
+    "invert": "~x",
+    "bitwise_not": "~x",
+    "bitwise_invert": "~x",
+    "bitwise_and": "x & y",
+    "bitwise_or": "x | y",
+    "bitwise_xor": "x ^ y",
+    "left_shift": "x << y",
+    "right_shift": "x >> y",
+    "bitwise_left_shift": "x << y",
+    "bitwise_right_shift": "x >> y",
+    "equal": "x == y",
+    "not_equal": "x != y",
+    "less": "x < y",
+    "less_equal": "x <= y",
+    "greater": "x > y",
+    "greater_equal": "x >= y",
+    "isposinf": "x == math.inf",
+    "isneginf": "x == -math.inf",
+    "addcmul": "x + value * a * b",
+    "addcdiv": "x + value * a / b",
+    "ldexp": "x * 2.0 ** n",
+    "exp10": "ck.exp(x * math.log(10))",
+    "divmod": "x // y and x % y",
+    "modf": "ck.frac(x) and ck.trunc(x)",
     "permute": "x.permute(axes)",
     "unsqueeze": "x[..., None]",
     "jit": "@ck.op",
@@ -52,6 +107,37 @@ FUNCTIONS: Mapping[str, str] = {
     "constexpr": "ck.const[int]",
 }
 """What to write for a function of another library that has another name here."""
+
+
+_MASK = "mask=, a function of indices such as lambda b, h, i, j: keep[b, j],"
+KEYWORDS: Mapping[str, str] = {
+    "causal": "mask=ck.causal()",
+    "is_causal": "mask=ck.causal()",
+    "attn_mask": _MASK,
+    "attention_mask": _MASK,
+    "window_size": "mask=ck.sliding_window(left, right)",
+    "softmax_scale": "scale=",
+    "sm_scale": "scale=",
+    "dropout_p": "dropout=",
+    "enable_gqa": "nothing: heads of k and v are shared where there are fewer",
+    "dim": "axis=",
+    "dims": "axis=",
+    "keepdim": "keepdims=",
+    "min": "lo=",
+    "max": "hi=",
+    "a_min": "lo=",
+    "a_max": "hi=",
+    "negative_slope": "slope=",
+    "approximate": "ck.gelu_tanh for the tanh form",
+    "stable": "nothing: sorting is stable",
+    "sorted": "nothing: values are in order",
+    "ddof": "correction=",
+    "unbiased": "correction=1",
+    "normalized_shape": "axis=",
+    "kernel_size": "window=",
+    "num_groups": "groups=",
+}
+"""What to write for a keyword argument of another library."""
 
 
 def advice_for(name: str, known: Iterable[str], prefix: str = "ck.") -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cklang import knobs
@@ -14,20 +14,20 @@ from cklang.errors import CkError, error
 from cklang.frontend import emit
 from cklang.frontend.captured import Capture, expect_unchanged
 from cklang.frontend.derived import Derived, LearnedError
-from cklang.frontend.environment import Environment
+from cklang.frontend.environment import Environment, substituted
 from cklang.frontend.expressions import evaluate
 from cklang.frontend.helper import Definition, brief, derives
 from cklang.frontend.names import nearest
 from cklang.frontend.returns import results_of
 from cklang.frontend.scope import Scope, Unit
-from cklang.frontend.signature import Parameter, check_types, concrete
+from cklang.frontend.signature import Parameter, check_types, concrete, constant_extents
 from cklang.frontend.statements import inline, run
 from cklang.frontend.values import Item, OpProgram, Tensor
 from cklang.ir.nodes import Function
 from cklang.ir.round_trip import expect_round_trip
 from cklang.ir.scatter import in_place_results
 from cklang.source import Span
-from cklang.types import ConstType, Dim, DType, DTypeVar, TensorType, TensorVarType
+from cklang.types import ConstType, Dim, DType, DTypeVar, Extent, TensorType, TensorVarType
 
 __all__ = ["Program", "Signature"]
 
@@ -283,14 +283,16 @@ class Program(OpProgram):
     ) -> Function:
         unit = Unit(self.name, self.definition.text.header(), derived)
         local: dict[str, Item] = dict(consts)
-        for parameter in self.signature.tensors:
+        definition = _with_numbers(self.definition, consts)
+        tensors = [each for each in definition.parameters if not each.is_const]
+        for parameter in tensors:
             if parameter.name in local:  # an optional tensor that is left out
                 continue
             local[parameter.name] = tensor = _tensor(unit, parameter, dtypes)
             if parameter.in_place:
                 unit.in_place.add(tensor.value)
         scope = Scope(
-            definition=self.definition,
+            definition=definition,
             unit=unit,
             locals=local,
             environment=Environment(dtypes=dtypes),
@@ -300,10 +302,38 @@ class Program(OpProgram):
         end = run(scope)
         results = results_of(scope, end.node, end.item)
         function = unit.finish(*(emit.materialise(scope, end.node, each) for each in results))
-        for parameter in self.signature.tensors:
+        for parameter in tensors:
             if parameter.in_place:
                 _expect_update(function, parameter)
         return function
+
+
+def _with_numbers(definition: Definition, consts: Mapping[str, object]) -> Definition:
+    """Return a program's definition with the values of constants as extents of its annotations.
+
+    Raises:
+        CkValueError: F101, a value is no extent.
+    """
+    numbers: dict[Dim, Extent] = {}
+    for parameter in constant_extents(definition.parameters, definition.results or ()):
+        value = consts[parameter.name]
+        if not isinstance(value, int) or value < 0:
+            raise error("F101", at=parameter.span, name=parameter.name, got=value)
+        numbers[Dim(parameter.name)] = value
+    if not numbers:
+        return definition
+    parameters = [
+        replace(each, type=_numbered(each.type, numbers))
+        if isinstance(each.type, TensorType | TensorVarType)
+        else each
+        for each in definition.parameters
+    ]
+    results = [_numbered(each, numbers) for each in definition.results or ()]
+    return replace(definition, parameters=tuple(parameters), results=tuple(results))
+
+
+def _numbered(type_: ResultType, numbers: Mapping[Dim, Extent]) -> ResultType:
+    return replace(type_, shape=tuple(substituted(extent, numbers) for extent in type_.shape))
 
 
 def _of_definition(definition: Definition, signature: Signature) -> Program:

@@ -137,11 +137,12 @@ class Scope:
         """Return ``node`` as it was written."""
         return self.definition.text.words(node)
 
-    def error(self, code: str, node: Located, *notes: str, **values: object) -> CkError:
+    def error(self, code: str, node: Located | Span, *notes: str, **values: object) -> CkError:
         """Make the error of rule ``code`` at ``node``, with the calls that led to it."""
         users = takewhile(lambda call: not call.helper.is_composite, self.calls)
         trail = [str(call) for call in reversed(tuple(users))]
-        return error(code, at=self.span(node), notes=[*notes, *trail], **values)
+        at = node if isinstance(node, Span) else self.span(node)
+        return error(code, at=at, notes=[*notes, *trail], **values)
 
     def dtype(self, variable: DTypeVar, node: Located) -> DType:
         """Return the dtype that ``variable`` stands for.

@@ -7,6 +7,7 @@ import ast
 import inspect
 import sys
 from collections.abc import Container, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, get_args, get_origin
@@ -34,7 +35,15 @@ from cklang.types import (
     plain_dims,
 )
 
-__all__ = ["Annotation", "Parameter", "check_types", "concrete", "read_parameters", "read_results"]
+__all__ = [
+    "Annotation",
+    "Parameter",
+    "check_types",
+    "concrete",
+    "constant_extents",
+    "read_parameters",
+    "read_results",
+]
 
 Annotation = TensorType | TensorVarType | ConstType
 """What a parameter of a program may be annotated with, in one form."""
@@ -68,6 +77,12 @@ class Parameter:
     def is_const(self) -> bool:
         """Whether its value is compiled into the kernel."""
         return isinstance(self.type, ConstType)
+
+    @property
+    def dim(self) -> Dim | None:
+        """The extent that annotations may name it as; None if it is no ``ck.const[int]``."""
+        is_extent = isinstance(self.type, ConstType) and self.type.python is int
+        return Dim(self.name) if is_extent else None
 
     @property
     def has_default(self) -> bool:
@@ -192,6 +207,17 @@ def concrete(type_: TensorType | TensorVarType, dtypes: Mapping[str, DType]) -> 
     return type_
 
 
+def constant_extents(
+    parameters: Iterable[Parameter], results: Iterable[TensorType | TensorVarType]
+) -> list[Parameter]:
+    """Return the ``ck.const[int]`` parameters that annotations name as extents."""
+    parameters = tuple(parameters)
+    types = [*results, *(each.type for each in parameters)]
+    shapes = (each.shape for each in types if isinstance(each, TensorType | TensorVarType))
+    named = {dim for shape in shapes for extent in shape for dim in plain_dims(extent)}
+    return [each for each in parameters if each.dim in named]
+
+
 def check_types(
     parameters: Iterable[Parameter],
     results: Iterable[TensorType | TensorVarType],
@@ -203,7 +229,7 @@ def check_types(
 
     A parameter that may be None decides neither, and computed extents follow from its own dims or
     from those of parameters that every call has. Where the program ``derives`` extents, the
-    result's dims may be names of these.
+    result's dims may be names of these. A ``ck.const[int]`` parameter is an extent, too.
 
     Raises:
         CkTypeError: F032 for a dtype that kernels do not have; F034 for blocks of a dim, F026 for a
@@ -213,6 +239,7 @@ def check_types(
     parameters = tuple(parameters)
     required = [each for each in parameters if not each.optional]
     dims = {extent for each in required for extent in _dims_of(each)}
+    dims |= {each.dim for each in required if each.dim is not None}
     variables: dict[str, DTypeVar] = {}
     for parameter in parameters:
         type_ = parameter.type
@@ -302,6 +329,8 @@ class _Names:
                 local.update(frame.f_locals)
                 break
             frame = frame.f_back  # type: ignore[assignment]
+        for name in _int_constants(function, local):
+            local.setdefault(name, Dim(name))
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         for name, cell in cells:
             try:
@@ -309,6 +338,19 @@ class _Names:
             except ValueError:  # the enclosing function has not assigned it yet
                 continue
         return cls(function.__globals__, local)
+
+
+def _int_constants(function: FunctionType, local: Mapping[str, Any]) -> list[str]:
+    """Return the ``ck.const[int]`` parameters whose names mean nothing else in annotations."""
+    outside = {*function.__globals__, *function.__code__.co_freevars, *local}
+    names = []
+    for name, value in function.__annotations__.items():
+        if isinstance(value, str) and name not in outside:
+            with suppress(Exception):  # what is wrong with it is said where it is read
+                value = eval(value, function.__globals__, dict(local))  # noqa: S307 - their code
+        if isinstance(value, ConstType) and value.python is int and name not in outside:
+            names.append(name)
+    return names
 
 
 def _looked_up(function: FunctionType, name: str, words: str, span: Span, names: _Names) -> object:

@@ -11,11 +11,12 @@ from typing import Any
 
 from cklang.errors import error
 from cklang.frontend.environment import Environment
-from cklang.frontend.expressions import constant_truth, evaluate
+from cklang.frontend.expressions import evaluate
 from cklang.frontend.helper import Definition
+from cklang.frontend.loops import bind, constant_truth, items_of
 from cklang.frontend.returns import results_of
-from cklang.frontend.scope import ITERATIONS, CallSite, Scope
-from cklang.frontend.values import Item, describe
+from cklang.frontend.scope import CallSite, Scope
+from cklang.frontend.values import Item
 
 __all__ = ["Return", "run"]
 
@@ -93,34 +94,14 @@ def _return(scope: Scope, node: ast.Return) -> Return:
 
 
 def _for(scope: Scope, node: ast.For) -> _End:
-    items = evaluate(scope, node.iter)
-    if not isinstance(items, range | tuple):
-        words = scope.words(node.iter)
-        raise scope.error("F072", node.iter, words=words, got=describe(items))
-    if len(items) > ITERATIONS:
-        raise scope.error("F031", node.iter, length=len(items), limit=ITERATIONS)
-    for item in items:
-        scope.count(node.iter, 1)
-        _bind(scope, node.target, item)
+    for item in items_of(scope, node.iter):
+        bind(scope, node.target, item)
         end = _block(scope, node.body)
         if end is _Flow.BREAK:
             break
         if isinstance(end, Return):
             return end
     return _Flow.NEXT
-
-
-def _bind(scope: Scope, target: ast.expr, item: Item) -> None:
-    if isinstance(target, ast.Name):
-        scope.locals[target.id] = item
-        return
-    if isinstance(target, ast.Tuple):
-        want = len(target.elts)
-        if not isinstance(item, tuple) or len(item) != want:
-            got = f"{len(item)} values" if isinstance(item, tuple) else describe(item)
-            raise scope.error("F073", target, want=want, got=got)
-        for element, part in zip(target.elts, item, strict=True):
-            _bind(scope, element, part)
 
 
 def _if(scope: Scope, node: ast.If) -> _End:
@@ -130,7 +111,7 @@ def _if(scope: Scope, node: ast.If) -> _End:
 def _assign(scope: Scope, node: ast.Assign) -> _End:
     item = evaluate(scope, node.value)
     for target in node.targets:
-        _bind(scope, target, item)
+        bind(scope, target, item)
     return _Flow.NEXT
 
 

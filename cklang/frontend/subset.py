@@ -36,6 +36,7 @@ _EXPRESSIONS = (
     ast.Constant,
     ast.IfExp,
     ast.List,
+    ast.ListComp,
     ast.Name,
     ast.Slice,
     ast.Subscript,
@@ -44,6 +45,7 @@ _EXPRESSIONS = (
 )
 
 _FOR = "write `for i in range(n)` over a constant range, or over a constant tuple"
+_LIST = "write a list, [x[i] for i in range(n)], over a constant range or tuple"
 _TUPLE = "write a tuple of constants"
 _OUTSIDE = "do it outside the function"
 _HELPER = "write a helper at module level and decorate it with @ck.fn"
@@ -72,10 +74,9 @@ _REFUSED: dict[type[ast.AST], tuple[str, str]] = {
     ast.Lambda: ("a lambda that is no argument of a call", _HELPER),
     ast.Dict: ("a dict", _TUPLE),
     ast.Set: ("a set", _TUPLE),
-    ast.ListComp: ("a list comprehension", _FOR),
     ast.SetComp: ("a set comprehension", _FOR),
     ast.DictComp: ("a dict comprehension", _FOR),
-    ast.GeneratorExp: ("a generator expression", _FOR),
+    ast.GeneratorExp: ("a generator expression", _LIST),
     ast.Await: ("await", "leave it out: a call waits for its values by itself"),
     ast.Yield: ("yield", "return the value"),
     ast.YieldFrom: ("yield", "return the value"),
@@ -151,11 +152,9 @@ def _expression(text: FunctionText, node: ast.expr) -> None:
     if isinstance(node, ast.Compare) and len(node.ops) > 1:
         raise _chained(text, node)
     if isinstance(node, ast.Call):
-        for keyword in node.keywords:
-            if keyword.arg is None:
-                what, instead = "** in a call", "write the options one by one"
-                raise error("F004", at=text.span(keyword.value), what=what, instead=instead)
-            _argument(text, keyword.value)
+        _options(text, node)
+    if isinstance(node, ast.ListComp):
+        _loops(text, node)
     for child in _parts(node):
         if isinstance(child, ast.Lambda) and isinstance(node, ast.Call):
             _argument(text, child)
@@ -163,8 +162,26 @@ def _expression(text: FunctionText, node: ast.expr) -> None:
             _expression(text, child)
 
 
+def _options(text: FunctionText, node: ast.Call) -> None:
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            what, instead = "** in a call", "write the options one by one"
+            raise error("F004", at=text.span(keyword.value), what=what, instead=instead)
+        _argument(text, keyword.value)
+
+
+def _loops(text: FunctionText, node: ast.ListComp) -> None:
+    """Check the targets of a comprehension."""
+    for loop in node.generators:
+        if loop.is_async:
+            raise error("F004", at=text.span(node), what="an async loop", instead=_FOR)
+        _target(text, loop.target)
+
+
 def _parts(node: ast.expr) -> Iterable[ast.AST]:
     """Return what an expression is made of; an index may have a ``...``, which is none."""
+    if isinstance(node, ast.ListComp):
+        return [node.elt, *(part for loop in node.generators for part in (loop.iter, *loop.ifs))]
     if not isinstance(node, ast.Subscript):
         return ast.iter_child_nodes(node)
     indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]

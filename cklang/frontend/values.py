@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from cklang.frontend.intrinsics import Intrinsic
 from cklang.ir.nodes import Value
@@ -42,6 +43,19 @@ class Helper(Described):
     """What ``@ck.fn`` makes: the base class by which modules below its own know it."""
 
     __slots__ = ()
+
+    is_composite: ClassVar[bool] = False
+    """Whether it is a function of the language itself."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        raise NotImplementedError
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """Its parameters."""
+        raise NotImplementedError
 
     @property
     def place(self) -> Span:

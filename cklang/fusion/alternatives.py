@@ -49,7 +49,7 @@ class Alternative:
     value: Value
     """The value that this is about."""
     stored: tuple[str, ...]
-    """The names of what is in memory, values that equal one another all of them."""
+    """The names of the values to store; equal values together."""
     once: bool
     """Whether ``value`` is stored in this plan and not in that of the rules; or the other way
     round."""
@@ -90,7 +90,7 @@ def alternative_program(function: Function, options: Sequence[Alternative]) -> F
 
 
 def with_stored(function: Function, names: Iterable[str]) -> Function:
-    """Return a program in which values are in memory, those that equal one another once.
+    """Return a program that stores some values; equal ones are stored once.
 
     Args:
         function: The program.
@@ -118,7 +118,7 @@ def with_stored(function: Function, names: Iterable[str]) -> Function:
 
 
 def _classes(function: Function) -> dict[str, int]:
-    """Return a number for each value, by name: values that equal one another have the same."""
+    """Return a number for each value, by name; equal values have the same number."""
     numbers: dict[str, int] = {}
     known: dict[object, int] = {}
     for value in function.params:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cklang.errors import error
 from cklang.fusion.graph import Node, build_graph, kind_of
@@ -26,7 +26,7 @@ from cklang.types import f32
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["Flow", "Occurrence"]
+__all__ = ["AnchorKernels", "Flow", "Occurrence", "Outlined"]
 
 
 _PLACES = (Kind.VIEW, Kind.JOIN, Kind.PARTIAL)
@@ -45,36 +45,58 @@ class Occurrence(NamedTuple):
     axes: Axes
 
 
+class AnchorKernels(Protocol):
+    """What the graph asks of the kernels of one anchor (:class:`cklang.fusion.kernel.Maker`)."""
+
+    @property
+    def epilogue(self) -> bool:
+        """Whether such a kernel computes what follows its anchor, element by element."""
+        ...
+
+    def can_store(self, flow: Flow, node: int) -> bool:
+        """Tell whether such a kernel can store a value that follows its anchor."""
+        ...
+
+
+class Outlined(NamedTuple):
+    """A program in which parts are operations of their own."""
+
+    function: Function
+    unwritten: frozenset[str] = frozenset()
+    """The values that kernels of other anchors must not be asked to write, by name."""
+
+
 class Flow:
     """The graph of a function, each node with the attributes ``anchors`` and ``colour``.
 
     ``anchors`` is the set of pairs (anchor, map from the node to it) that reach the node. The
     ``colour`` is the anchor whose kernel can compute the node: the last one, in the function's
     order, that reaches it with all axes running, in any order. Values that depend on no anchor,
-    or only on parts of one that are repeated, have none.
+    or only on parts of one that are repeated, have none. An anchor whose kernels have no epilogue
+    (:class:`cklang.fusion.kernel.Maker`) reaches only what they can store.
     """
 
     def __init__(
         self,
         function: Function,
-        anchors: Collection[str],
-        opaque: Collection[str] = (),
+        makers: Mapping[str, AnchorKernels],
         pairs: Mapping[int, int] = _NO_PAIRS,
+        unwritten: Collection[str] = (),
     ) -> None:
         """Build and colour the graph.
 
         Args:
             function: What is computed.
-            anchors: The ops that kernels are made of.
-            opaque: Those of them whose kernels compute nothing that follows them: no value takes
-                their colour.
+            makers: The ops that kernels are made of, the anchors, and how.
             pairs: Anchors that are computed by the kernel of another one, which follows them.
+            unwritten: The names of values that their anchors' kernels do not write for others: they
+                have no colour, so who needs them computes them.
         """
         self.function = function
+        self._unwritten = unwritten
         self.pairs = pairs
-        self._opaque = opaque
+        self.makers = makers
         self.graph: nx.MultiDiGraph = build_graph(function)
-        self._anchor_ops = anchors
         self._ids = {value.name: node for node, value in enumerate(function.values())}
         self._payloads: dict[int, Node] = dict(self.graph.nodes(data="node"))
         self._uses = {node: self._uses_of(node) for node in self.graph}
@@ -95,7 +117,8 @@ class Flow:
             reached = frozenset(self._reaching(node))
             covering = (anchor for anchor, axes in reached if self._covers(anchor, axes))
             nodes[node]["anchors"] = reached
-            nodes[node]["colour"] = max(covering, default=None)
+            is_left = self.value(node).name in self._unwritten
+            nodes[node]["colour"] = None if is_left else max(covering, default=None)
         nx.freeze(self.graph)
 
     def _reaching(self, node: int) -> Iterator[tuple[int, Axes]]:
@@ -107,8 +130,13 @@ class Flow:
         for source, axes in self._uses[node]:
             if axes is not None:
                 for anchor, inner in self.anchors(source):
-                    if self.expect_operation(anchor).op not in self._opaque:
+                    if self._may_compute(anchor, node):
                         yield anchor, compose(axes, inner)
+
+    def _may_compute(self, anchor: int, node: int) -> bool:
+        """Tell whether the kernel of an anchor may compute a value that follows."""
+        maker = self.maker(anchor)
+        return maker.epilogue or (self.kind(node) is not None and maker.can_store(self, node))
 
     def _covers(self, anchor: int, axes: Axes) -> bool:
         """Tell whether every axis runs with one of the anchor's, and none of those is missing."""
@@ -169,7 +197,11 @@ class Flow:
     def is_anchor(self, node: int) -> bool:
         """Tell whether a kernel is made of the op that defines ``node``."""
         operation = self.operation(node)
-        return operation is not None and operation.op in self._anchor_ops
+        return operation is not None and operation.op in self.makers
+
+    def maker(self, anchor: int) -> AnchorKernels:
+        """Return how the kernels of an anchor are made."""
+        return self.makers[self.expect_operation(anchor).op]
 
     def anchors(self, node: int) -> frozenset[tuple[int, Axes]]:
         """Return the anchors that reach ``node``, each with the map from the node to it."""

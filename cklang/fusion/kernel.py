@@ -326,8 +326,9 @@ class Walk:
         if kind is Kind.SHAPE:
             return operands[0]
         if kind is Kind.CAST:
-            return self.region.cast(operands[0], operation.result.type.dtype, operation.span)
-        return self.region.apply(operation.op, tuple(operands), operation.attrs, operation.span)
+            result = operation.result
+            return self.region.cast(operands[0], result.type.dtype, operation.span, result.name)
+        return self.region.apply(operation, tuple(operands))
 
     def check_reads(self, what: str) -> None:
         """Refuse a function of more reads than a kernel takes."""
@@ -474,15 +475,21 @@ class Maker:
     """Returns how messages call an operand, by its index."""
     constants: bool = False
     """Whether constants are operands like stored ones."""
-    opaque: bool = False
-    """Whether such a kernel computes nothing of what follows it."""
+    epilogue: bool = False
+    """Whether such a kernel computes what follows its anchor, element by element."""
     most_reads: int = MAX_READS
     """How many values one of its functions reads at most."""
-    stores: Callable[[Flow, int], bool] = lambda _flow, _node: True
-    """Tells whether such a kernel can store a value that follows its anchor, by the node."""
+    stores: Callable[[Flow, int], bool] | None = None
+    """Tells whether such a kernel can store a value that follows its anchor, by the node.
+
+    None: it stores all that an epilogue computes, and without one nothing but the anchor."""
     several: bool = False
     """Whether its epilogue may have several results."""
     is_transposed: Callable[[Flow, int], bool] = lambda _flow, _root: False
     """Tells whether the kernel of a root computes the transpose of what its anchor sums up."""
     gathers: Callable[[Flow, int, int], bool] = lambda _flow, _anchor, _index: False
     """Tells whether such a kernel can read an operand at indices, by anchor and index."""
+
+    def can_store(self, flow: Flow, node: int) -> bool:
+        """Tell whether such a kernel can store a value that follows its anchor."""
+        return self.epilogue if self.stores is None else self.stores(flow, node)

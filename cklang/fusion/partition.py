@@ -25,9 +25,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from cklang.errors import CkError, CkUnsupportedError, error
-from cklang.fusion.flow import Flow, Occurrence
+from cklang.fusion.completeness import expect_complete
+from cklang.fusion.flow import Flow, Occurrence, Outlined
 from cklang.fusion.joint import joined_roots
 from cklang.fusion.kernel import KernelMaker, Maker
 from cklang.fusion.log_sums import with_log_sums
@@ -51,13 +53,14 @@ STORABLE: tuple[DType, ...] = tuple(
 """What a kernel can write."""
 
 
-Outline = Callable[[Function, Collection[str]], Function]
+Outline = Callable[[Function, Collection[str]], Outlined]
 
 
 def plan(
     function: Function,
     makers: Mapping[str, Maker],
-    outline: Outline = lambda same, _strict: same,
+    outline: Outline = lambda same, _strict: Outlined(same),
+    prepared: Callable[[Function], Function] = lambda same: same,
 ) -> Plan:
     """Return the kernels that compute ``function`` and the decisions behind them.
 
@@ -66,6 +69,7 @@ def plan(
         makers: The anchors, by op: what kernels are made of, and how.
         outline: Puts parts of a function into operations of their own, which become kernels. It is
             told for which anchors it must not rely on what other kernels store.
+        prepared: Writes operations as what kernels compute.
 
     Raises:
         CkUnsupportedError: No kernels compute it: one value is two results (X001), no anchor
@@ -73,11 +77,12 @@ def plan(
             stored ones are read (X005), too many reads (X004), a result dtype that cannot be stored
             (X006), or a gemm's result repeated with no gemm of the larger shape (X007).
         CkError: ``function`` breaks a rule of the IR.
+        CkInternalError: Z004, the kernels do not compute ``function``.
     """
     verify(function, allow_unused=True)
     if len(set(function.results)) < len(function.results):
         raise error("X001", at=function.span, name=function.name)
-    function = placed(with_log_sums(with_picked(function)))
+    function = prepared(placed(with_log_sums(with_picked(function))))
     strict: set[str] = set()
     while True:
         flow, roots = _paired(outline(function, strict), makers)
@@ -98,24 +103,25 @@ def plan(
     ordered = sorted(
         maker.decisions, key=lambda each: (each.edge.target, each.edge.operand, each.rule)
     )
-    return Plan(
+    planned = Plan(
         function=function,
         kernels=numbered(function.name, kernels),
         decisions=tuple(ordered),
         notes=tuple(maker.notes),
         graph=flow.graph,
     )
+    return expect_complete(planned)
 
 
-def _paired(function: Function, makers: Mapping[str, Maker]) -> tuple[Flow, list[int]]:
+def _paired(outlined: Outlined, makers: Mapping[str, Maker]) -> tuple[Flow, list[int]]:
     """Return the graph in which pairs of products are one anchor, and its roots."""
-    opaque = [op for op, maker in makers.items() if maker.opaque]
-    flow = Flow(function, anchors=makers, opaque=opaque)
+    graph = partial(Flow, outlined.function, makers, unwritten=outlined.unwritten)
+    flow = graph()
     search = _Roots(flow, makers)
     roots = search.find()
     candidates = list(pairs_of(flow, search.readers(search.demanded())))
     while chosen := _apart(candidates):
-        paired = Flow(function, anchors=makers, opaque=opaque, pairs=chosen)
+        paired = graph(pairs=chosen)
         joint, refused = _roots_of_pairs(paired, makers)
         if not refused:
             return paired, joint
@@ -377,7 +383,13 @@ class _Roots:
         if dominators is None:
             return []
         for node in dominators:
-            is_own = self.flow.colour(node) == colour and not self.flow.is_readers_work(node)
-            if is_own and self.flow.value(node).type.dtype in STORABLE:
+            if self.is_written(colour, node):
                 return [node]
         raise error("Z002", what=f"not even {self.flow.value(colour)} serves its readers")
+
+    def is_written(self, colour: int, node: int) -> bool:
+        """Tell whether kernels of ``colour`` write ``node`` for readers."""
+        flow = self.flow
+        is_own = flow.colour(node) == colour and not flow.is_readers_work(node)
+        is_storable = node == colour or flow.maker(colour).can_store(flow, node)
+        return is_own and is_storable and flow.value(node).type.dtype in STORABLE

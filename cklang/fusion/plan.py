@@ -189,6 +189,10 @@ class AnyKernel(Protocol):
         """The values that it writes."""
 
     @property
+    def anchors(self) -> tuple[str, ...]:
+        """The names of the program's values that it computes by itself, without a function."""
+
+    @property
     def functions(self) -> Functions:
         """The user's functions that it calls."""
 

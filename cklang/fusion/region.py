@@ -35,11 +35,18 @@ class RegionWriter(Protocol):
     def read(self, value: Value, axes: Axes) -> Value:
         """Return what holds ``value`` read at ``axes``; narrow floats come widened."""
 
-    def apply(self, op: str, operands: tuple[Value, ...], attrs: Attrs, span: Span | None) -> Value:
-        """Return the result of an operation on rank-0 values."""
+    def apply(self, operation: Operation, operands: tuple[Value, ...]) -> Value:
+        """Return the result of an operation of the program on rank-0 values."""
 
-    def cast(self, value: Value, to: DType, span: Span | None) -> Value:
-        """Return ``value`` as ``to``; itself when it has that dtype."""
+    def cast(self, value: Value, to: DType, span: Span | None, origin: str = "") -> Value:
+        """Return ``value`` as ``to``; itself when it has that dtype.
+
+        Args:
+            value: A value of the region.
+            to: Its new dtype.
+            span: The user's place.
+            origin: The value of the program that this is; empty for a cast that is the region's.
+        """
 
     def finish(self, *results: Value) -> Function:
         """Return the region as a function that gives ``results``."""
@@ -57,6 +64,7 @@ class Region:
         self._params: dict[tuple[str, Axes], Value] = {}
         self._body: list[Operation] = []
         self._known: dict[object, Value] = {}
+        self._origins: dict[str, list[str]] = {}
 
     def add_second(self) -> Value:
         """Return the accumulator of the second product of a pair, a parameter from now on."""
@@ -74,8 +82,20 @@ class Region:
             self.reads.append(Read(value=value, axes=axes))
         return self._params[value.name, axes]
 
-    def apply(self, op: str, operands: tuple[Value, ...], attrs: Attrs, span: Span | None) -> Value:
-        """Return the result of an operation on rank-0 values, appended unless it is known."""
+    def apply(self, operation: Operation, operands: tuple[Value, ...]) -> Value:
+        """Return the result of an operation of the program on rank-0 values."""
+        origin = operation.result.name
+        return self._append(operation.op, operands, operation.attrs, operation.span, origin)
+
+    def _append(
+        self,
+        op: str,
+        operands: tuple[Value, ...],
+        attrs: Attrs,
+        span: Span | None,
+        origin: str,
+    ) -> Value:
+        """Return the result of an operation, appended unless it is known."""
         # Keys hold names only: within the region a name has one type.
         key = (op, tuple(operand.name for operand in operands), attr_key(attrs))
         if key not in self._known:
@@ -85,13 +105,16 @@ class Region:
                 Operation(op=op, operands=operands, attrs=attrs, result=result, span=span)
             )
             self._known[key] = result
-        return self._known[key]
+        known = self._known[key]
+        if origin:
+            self._origins.setdefault(known.name, []).append(origin)
+        return known
 
-    def cast(self, value: Value, to: DType, span: Span | None) -> Value:
+    def cast(self, value: Value, to: DType, span: Span | None, origin: str = "") -> Value:
         """Return ``value`` as ``to``; itself when it has that dtype."""
         if value.type.dtype == to:
             return value
-        return self.apply("cast", (value,), make_attrs(to=to), span)
+        return self._append("cast", (value,), make_attrs(to=to), span, origin)
 
     def finish(self, *results: Value) -> Function:
         """Return the region as a function that gives ``results``, each f32 or i32.
@@ -114,7 +137,11 @@ class Region:
             name="epilogue",
             params=(*self._sums, *names.values()),
             body=tuple(
-                replace(each, operands=tuple(names.get(x.name, x) for x in each.operands))
+                replace(
+                    each,
+                    operands=tuple(names.get(x.name, x) for x in each.operands),
+                    origins=tuple(self._origins.get(each.result.name, ())),
+                )
                 for each in self._body
             ),
             results=tuple(names.get(result.name, result) for result in results),

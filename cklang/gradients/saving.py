@@ -51,7 +51,7 @@ class SavingGradient:
     saved: tuple[str, ...]
     """The saved values as ``op.ir`` names them."""
     bytes: int
-    """Of the saved values, without those that the op returns anyway."""
+    """Bytes of the saved values, without those that the op returns anyway."""
     reasons: tuple[str, ...]
     """A sentence for each value that could be saved."""
 

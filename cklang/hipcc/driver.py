@@ -30,14 +30,16 @@ from cklang.hipcc.relocatable import DeviceCode, assembly, device_code
 from cklang.lowering import headers
 from cklang.toolchain.compilers import Kind, Toolchain, find_ck_tree, find_toolchain, run_tool
 from cklang.toolchain.paths import cache_root
+from cklang.toolchain.progress import Wait
 
 __all__ = ["build", "version"]
 
 _HEADERS = Path(__file__).parent / "include"
-_WRAPPERS = Path(__file__).parent / "wrappers"
-"""Headers of the C++ library that device code needs in another form."""
 """HIP's headers as whole programs use them; kernels of cklang are compiled with the few functions
 that CK Tile needs, so that a new function here is no reason to compile them again."""
+_WRAPPERS = Path(__file__).parent / "wrappers"
+"""Headers of the C++ library that device code needs in another form, and what comes before all."""
+_LANGUAGE = _WRAPPERS / "language.h"
 _OPENMP = Path(__file__).parent / "openmp"
 _HIPRTC = Path(__file__).parent / "hiprtc" / "runtime.cpp"
 _HIPRTC_CALL = b"hiprtcCreateProgram"
@@ -50,10 +52,11 @@ _SUFFIX = {
     Stage.PROGRAM: ".out",
     Stage.OBJECT: ".o",
     Stage.ASSEMBLY: ".s",
-    Stage.TEXT: ".i",
     Stage.FAT_BINARY: ".hipfb",
     Stage.LIBRARY: ".a",
 }
+_STDOUT = Path("-")
+"""Where preprocessed text goes, and what -o - asks for."""
 _SYSTEM_LIBRARIES = ("-lpthread", "-lm", "-ldl")
 _LEVEL = re.compile(r"-O([0-3sgz]|fast)?")
 
@@ -81,21 +84,32 @@ def build(words: Sequence[str], say: Callable[[str], object]) -> Path:
     current = target_of().spec.name
     named = [current if arch == "native" else arch for arch in line.archs]
     line.archs = list(dict.fromkeys(named or [current]))
-    with tempfile.TemporaryDirectory(prefix="cklang-hipcc-") as folder:
-        return _Driver(line, toolchain, Path(folder), say).run()
+    with (
+        tempfile.TemporaryDirectory(prefix="cklang-hipcc-") as folder,
+        Wait("hipcc", _tool_runs(line)) as progress,
+    ):
+        return _Driver(line, toolchain, Path(folder), say, progress).run()
+
+
+def _tool_runs(line: Line) -> int:
+    """Return how many compilers and linkers make what a command line asks for."""
+    on_gpus = len(line.archs) * (1 if line.relocatable else 2)
+    sides = {Side.BOTH: on_gpus + 1, Side.DEVICE: on_gpus, Side.HOST: 1}
+    of_hip = 1 if line.stage in _TO_TEXT else sides[line.side]
+    runs = sum(of_hip if source.language is Language.HIP else 1 for source in line.sources)
+    return runs + (2 if line.stage is Stage.PROGRAM else 0)  # with the support code, and linking
 
 
 def version() -> str:
     """Return what ``--version`` prints: the version of HIP, as ROCm has it, and the compiler's."""
     toolchain = find_toolchain()
-    text = (headers.folder() / "hip" / "hip_version.h").read_text("utf-8")
-    numbers = re.findall(r"#define HIP_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", text)
     with tempfile.TemporaryDirectory(prefix="cklang-hipcc-") as folder:
         command = [*toolchain.clang, "--version"]
         done = run_tool(
             command, log=Path(folder) / "version.txt", environment=toolchain.environment()
         )
-    return f"HIP version: {'.'.join(numbers)} (cklang {metadata.version('cklang')})\n{done.output}"
+    ours = f"cklang {metadata.version('cklang')}"
+    return f"HIP version: {headers.hip_version()} ({ours})\n{done.output}"
 
 
 @dataclass(slots=True)
@@ -106,6 +120,7 @@ class _Driver:
     toolchain: Toolchain
     folder: Path
     say: Callable[[str], object]
+    progress: Wait
 
     def run(self) -> Path:
         line = self.line
@@ -173,7 +188,9 @@ class _Driver:
     def _single(self, number: int) -> Path:
         """Make the one output that a source has when nothing is linked."""
         line, source = self.line, self.line.sources[number]
-        output = line.output or Path(source.path.stem + _SUFFIX[line.stage])
+        output = line.output or (
+            Path(source.path.stem + _SUFFIX[line.stage]) if line.stage in _SUFFIX else _STDOUT
+        )
         if line.stage is Stage.FAT_BINARY:
             output.write_bytes(self._fat_binary(number, source))
         elif line.stage in _TO_TEXT:
@@ -194,7 +211,7 @@ class _Driver:
         command = [*self._host(source), "-c"]
         # Dependencies that the user asks for must be written; an object of the cache has none.
         if any(flag.startswith("-M") for flag in self.line.host_flags):
-            words = [*command, *self._embedding(file), str(source.path), "-o", str(output)]
+            words = [*command, *self._embedding(file, source), str(source.path), "-o", str(output)]
             self._step(what, words, f"{number}-host")
         else:
             self._cached_step(what, command, source, output, file)
@@ -232,9 +249,18 @@ class _Driver:
 
     def _bitcode(self, number: int, source: Source, arch: str) -> bytes:
         output = self.folder / f"{number}-{arch.replace(':', '-')}.bc"
-        command = [*self._device(arch), "-fgpu-rdc", "-emit-llvm", "-c"]
+        command = [*self._device(arch), *self._relocatable(source), "-emit-llvm", "-c"]
         self._cached_step(f"the {arch} pass of {source.path}", command, source, output)
         return output.read_bytes()
+
+    def _relocatable(self, source: Source) -> tuple[str, str]:
+        """The flags of both passes of a source whose kernels other sources' are linked with.
+
+        Kernels and variables of its own get names that no other source has: clang makes them from
+        a number that must be the same in both passes.
+        """
+        text = "\0".join((str(source.path.resolve()), *self.line.flags))
+        return "-fgpu-rdc", f"-cuid={hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     def _code_object(self, number: int, source: Source, arch: str) -> bytes:
         name = f"{number}-{arch.replace(':', '-')}"
@@ -252,8 +278,11 @@ class _Driver:
         else:
             self._one_arch(stage)
             command = self._device(self.line.archs[0])
-        command += [_TO_TEXT[stage], str(source.path), "-o", str(output)]
+        file = self.folder / f"{number}.text" if output == _STDOUT else output
+        command += [_TO_TEXT[stage], str(source.path), "-o", str(file)]
         self._step(f"the pass over {source.path}", command, str(number))
+        if output == _STDOUT:
+            sys.stdout.write(file.read_text("utf-8", "replace"))
 
     def _one_arch(self, stage: Stage) -> None:
         if self.line.side is not Side.DEVICE:
@@ -279,7 +308,9 @@ class _Driver:
         folders = (_HEADERS, headers.folder())
         system = [part for folder in folders for part in ("-isystem", str(folder))]
         hip = (*system, "-D__HIP_PLATFORM_AMD__")
-        return [*self._common(), *hip, "-x", source.language.value, *user]
+        # Flags about C++'s headers have no effect in C.
+        quiet = ("-Wno-unused-command-line-argument",) if source.language is Language.C else ()
+        return [*self._common(), *hip, *quiet, "-x", source.language.value, *user]
 
     def _hip(self) -> list[str]:
         base = headers.folder()
@@ -288,7 +319,10 @@ class _Driver:
         # Before ours, and after ROCm's where it is ROCm's compiler.
         ours = (*ours[:at], "-I", str(_HEADERS), *ours[at:])
         system = ["-isystem" if flag == "-I" else flag for flag in ours]
-        return [*self._common(_WRAPPERS), *system, "-x", "hip", "-D__HIP_PLATFORM_AMD__"]
+        # ROCm's compiler has such a header of its own.
+        first = () if self.toolchain.kind is Kind.ROCM else ("-include", str(_LANGUAGE))
+        hip = (*first, "-x", "hip", "-D__HIP_PLATFORM_AMD__")
+        return [*self._common(_WRAPPERS), *system, *hip]
 
     def _common(self, *first: Path) -> list[str]:
         """The compiler, these headers and the C++ library's; CK Tile's come after all others."""
@@ -335,12 +369,12 @@ class _Driver:
         self._step(f"compiling {source}", [*start, *flags, *more, "-o", str(output)], output.stem)
         return output
 
-    def _embedding(self, code: Path) -> list[str]:
+    def _embedding(self, code: Path, source: Source) -> list[str]:
         """The flags that put a fat binary into an object; none if there is no such file."""
         if not code.is_file():
             return []
         if self.line.relocatable:
-            return ["-fgpu-rdc", "-Xclang", f"-fembed-offload-object={code}"]
+            return [*self._relocatable(source), "-Xclang", f"-fembed-offload-object={code}"]
         return ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(code)]
 
     def _cached_step(
@@ -355,12 +389,13 @@ class _Driver:
 
         The device code in file ``code``, if there is any, becomes part of the object.
         """
-        embed = self._embedding(code) if code is not None else []
+        embed = self._embedding(code, source) if code is not None else []
         device = [hashlib.sha256(code.read_bytes()).hexdigest()] if code and embed else []
         entry = entry_of(self.toolchain.identity, [*command, *device], source.path)
         text = entry.load(output)
         if text is not None:
-            self.say(text)
+            with self.progress.step(what):
+                self.say(text)
             return
         rule = output.with_suffix(".d")
         # The driver's own -MD is for the host pass alone.
@@ -375,7 +410,8 @@ class _Driver:
             self.say(" ".join(command) + "\n")
         log = self.folder / f"{name}.txt"
         try:
-            done = run_tool(command, log=log, environment=self.toolchain.environment())
+            with self.progress.step(what):
+                done = run_tool(command, log=log, environment=self.toolchain.environment())
         except CkBuildError as problem:
             text = log.read_text(encoding="utf-8", errors="replace")
             # The log holds the command, what the tool wrote, and how it ended.

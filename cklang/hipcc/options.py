@@ -7,6 +7,7 @@ clang as it is, in every pass.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -110,6 +111,15 @@ _BUILT_IN = ("-lhiprtc", "-lhiprand")
 """Libraries that programs get without being asked for; hipRAND's is a header."""
 _OPENMP_LIBRARIES = ("-lomp", "-lgomp", "-liomp5")
 _ARCHS = ("--offload-arch=", "--amdgpu-target=")
+_OLD_STANDARD = re.compile(r"--?std=(c|gnu)\+\+(?:98|03|0x|11|1y|14)")
+_AS_BEFORE_CXX17 = (
+    *("-Wno-register", "-Wno-dynamic-exception-spec"),
+    *(
+        f"-D_LIBCPP_ENABLE_CXX17_REMOVED_{what}"
+        for what in ("AUTO_PTR", "BINDERS", "RANDOM_SHUFFLE", "UNARY_BINARY_FUNCTION")
+    ),
+)
+"""What lets C++17 take what it has removed from the standards before it."""
 _NO_EFFECT = {
     "--offload-compress": "code objects are stored as they are",
     "--hip-link": "programs are always linked with the HIP library",
@@ -128,9 +138,9 @@ def read(words: Sequence[str]) -> Line:
     """
     line, rest, language = Line(), iter(words), None
     for word in rest:
-        if word in ("-x", "-o"):
-            value = _value(word, rest)
-            if word == "-o":
+        if word.startswith(("-x", "-o")):
+            value = word[2:] or _value(word, rest)
+            if word.startswith("-o"):
                 line.output = Path(value)
             else:
                 language = _language(value)
@@ -188,6 +198,10 @@ def _passed_on(line: Line, word: str, rest: Iterator[str]) -> None:
         line.link += [word, _value(word, rest)]
     elif word.startswith(_LINK_PREFIXES) or word in _LINK_WORDS:
         line.link += [word] if word not in _BUILT_IN else []
+    elif (old := _OLD_STANDARD.fullmatch(word)) is not None:
+        newer = f"-std={old[1]}++17"
+        line.flags += [newer, *_AS_BEFORE_CXX17]
+        line.notes.append(f"{word} is read as {newer}, which HIP's headers need here")
     else:
         line.flags.append(word)
         if word in ("-pthread", "-g") or word.startswith("-fsanitize="):

@@ -9,20 +9,18 @@ bitcode of all objects and defines these names, all of them as one fat binary an
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cklang.elf import MAGIC, SYMBOLS, sections_of, symbols_of
 from cklang.hipcc import fat_binary
-from cklang.hipcc.elf import sections_of, text_at
 
 __all__ = ["DeviceCode", "assembly", "device_code"]
 
-_SECTION = b".llvm.offloading"
-_NAMES = (b"__hip_fatbin_", b"__hip_gpubin_handle_")
+_SECTION = ".llvm.offloading"
+_NAMES = ("__hip_fatbin_", "__hip_gpubin_handle_")
 _ARCHIVE, _MEMBER = b"!<arch>\n", 60
-_SYMBOLS = 2  # the section type
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ def device_code(paths: Sequence[Path]) -> DeviceCode:
                 if section.name == _SECTION:
                     for arch, code in fat_binary.all_entries(section.content):
                         bitcode.setdefault(arch, []).append(code)
-    first, second = ([n for n in names if n.startswith(kind.decode())] for kind in _NAMES)
+    first, second = ([n for n in names if n.startswith(kind)] for kind in _NAMES)
     return DeviceCode(bitcode, first, second)
 
 
@@ -81,7 +79,7 @@ def assembly(code: DeviceCode, fat_binary_file: Path) -> str:
 
 def _objects_of(data: bytes) -> Iterator[bytes]:
     """The ELF files in an object or an archive."""
-    if data.startswith(b"\x7fELF"):
+    if data.startswith(MAGIC):
         yield data
     if not data.startswith(_ARCHIVE):
         return
@@ -89,7 +87,7 @@ def _objects_of(data: bytes) -> Iterator[bytes]:
     while at + _MEMBER <= len(data):
         size = int(data[at + 48 : at + 58])
         content = data[at + _MEMBER : at + _MEMBER + size]
-        if content.startswith(b"\x7fELF"):
+        if content.startswith(MAGIC):
             yield content
         at += _MEMBER + size + size % 2
 
@@ -97,11 +95,7 @@ def _objects_of(data: bytes) -> Iterator[bytes]:
 def _undefined(image: bytes) -> Iterator[str]:
     """The names that the object leaves to the link of device code."""
     sections = sections_of(image)
-    for section in sections:
-        if section.kind != _SYMBOLS:
-            continue
-        strings = sections[section.link].content
-        for name, _, _, place, _, _ in struct.iter_unpack("<IBBHQQ", section.content):
-            text = text_at(strings, name)
-            if place == 0 and text.startswith(_NAMES):
-                yield text.decode()
+    for table in (section for section in sections if section.kind == SYMBOLS):
+        for symbol in symbols_of(table, sections):
+            if symbol.section == 0 and symbol.name.startswith(_NAMES):
+                yield symbol.name

@@ -288,8 +288,8 @@ def _face(region: Function) -> str:
 # --- numbers
 
 
-def group_size(heads: int, key_heads: int) -> int:
-    """Return how many query heads share a key head.
+def group_size(heads: int, key_heads: int, at: Span | None = None) -> int:
+    """Return how many query heads share a key head; ``at`` is the place of the attention.
 
     Raises:
         CkValueError: I045, the heads are no multiple.
@@ -297,7 +297,7 @@ def group_size(heads: int, key_heads: int) -> int:
     if key_heads == 0 or heads % key_heads:
         if heads == key_heads:
             return 1
-        raise error("I045", heads=heads, key_heads=key_heads)
+        raise error("I045", at=at, heads=heads, key_heads=key_heads)
     return heads // key_heads
 
 

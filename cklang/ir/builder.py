@@ -36,9 +36,18 @@ class Builder:
         self._next = 0
 
     @property
+    def body(self) -> tuple[Operation, ...]:
+        """The operations that were appended, in order."""
+        return tuple(self._body)
+
+    @property
     def values(self) -> tuple[Value, ...]:
         """The values so far, in order: the parameters, then the results of operations."""
         return (*self._params, *(operation.result for operation in self._body))
+
+    def is_param(self, value: Value) -> bool:
+        """Tell whether a value is a parameter."""
+        return value in self._params
 
     def param(self, name: str, tensor: TensorType) -> Value:
         """Add a parameter."""
@@ -77,13 +86,19 @@ class Builder:
         *,
         shape: Shape | None = None,
         span: Span | None = None,
+        origins: tuple[str, ...] = (),
     ) -> Value:
         """Append ``op`` with its attributes in a mapping; otherwise as :meth:`append`."""
         types = [operand.type for operand in operands]
         result = Value(name=self._name(), type=infer(op, types, attrs, shape=shape, at=span))
         self._body.append(
             Operation(
-                op=op, operands=tuple(operands), attrs=make_attrs(**attrs), result=result, span=span
+                op=op,
+                operands=tuple(operands),
+                attrs=make_attrs(**attrs),
+                result=result,
+                span=span,
+                origins=origins,
             )
         )
         return result

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from cklang.errors import CkError, error
 from cklang.ir import joins, reductions, views
+from cklang.ir.attention import group_size
 from cklang.ir.convolution import geometry_of
 from cklang.ir.joins import JOINS
 from cklang.ir.nodes import Function, Operation, Value
@@ -33,7 +34,8 @@ def derive(function: Function, dims: Mapping[Dim, int]) -> dict[Dim, int]:
     Raises:
         CkValueError: I033, extents that fit no convolution; I034, an extent that several values
             of would fit; I035, one that is declared or given otherwise; I036 to I039, a view that
-            its operand does not have; I048, the greatest or the mean of no elements.
+            its operand does not have; I048, the greatest or the mean of no elements; I049,
+            scales that are not one for each block; I045, heads that cannot share others.
     """
     known = dict(dims)
     for value in function.params:
@@ -48,6 +50,11 @@ def derive(function: Function, dims: Mapping[Dim, int]) -> dict[Dim, int]:
             views.check(operation, by_name(known))
         if operation.op in JOINS:
             joins.check(operation, by_name(known))
+        if operation.op in ("attention", "attention_lse"):
+            q, k = (each.type.extents(by_name(known)) for each in operation.operands[:2])
+            group_size(q[1], k[1], operation.span)
+        if operation.op == "scaled_gemm":
+            _check_blocks(operation, by_name(known))
         if operation.op in NEED_ELEMENTS:
             reductions.check(operation, by_name(known))
     return known
@@ -88,6 +95,35 @@ def _solve(operation: Operation, relation: Relation, known: dict[Dim, int]) -> N
         raise _error(
             "I035", operation, relation, types, extents, dim=extent, got=value, choices=choices
         )
+
+
+def _check_blocks(operation: Operation, dims: Mapping[str, int]) -> None:
+    """Check how many scales there are where that is computed; the verifier has checked the rest.
+
+    Raises:
+        CkValueError: I049, there is not one scale for each block.
+    """
+    scales = iter(operation.operands[2:])
+    for side, matrix in zip("ab", operation.operands, strict=False):
+        block = operation.attr(f"block_{side}")
+        shape = next(scales).type.shape if block else ()
+        for axis, size in zip((-2, -1), block if isinstance(block, tuple) else (), strict=False):
+            if isinstance(shape[axis], Formula | Quotient) and isinstance(size, int):
+                got, extent = (
+                    extent_value(each[axis], dims) for each in (shape, matrix.type.shape)
+                )
+                want = -(-extent // size)
+                if got != want:
+                    raise error(
+                        "I049",
+                        at=operation.span,
+                        got=got,
+                        want=want,
+                        side=side,
+                        axis=axis,
+                        size=size,
+                        extent=extent,
+                    )
 
 
 def _value(extent: Dim | int, known: Mapping[Dim, int]) -> int:

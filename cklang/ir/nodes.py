@@ -99,13 +99,18 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Operation:
-    """One application of an op: ``result = op(operands) {attrs}``."""
+    """One application of an op: ``result = op(operands) {attrs}``.
+
+    In a function that fusion writes for a kernel, ``origins`` are the names of the program's values
+    that the operation computes there.
+    """
 
     op: str
     operands: tuple[Value, ...]
     attrs: Attrs = ()
     result: Value
     span: Span | None = None
+    origins: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.attrs]
@@ -117,7 +122,7 @@ class Operation:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What equality compares: everything but the span, floats by their bits."""
+        """What equality compares: everything but span and origins, floats by their bits."""
         return (self.op, self.operands, attr_key(self.attrs), self.result)
 
     def __eq__(self, other: object) -> bool:

@@ -23,6 +23,7 @@ __all__ = [
     "Scaled",
     "cast",
     "erf",
+    "erfc",
     "gelu",
     "gelu_tanh",
     "hardsigmoid",
@@ -40,6 +41,7 @@ __all__ = [
 Array: TypeAlias = NDArray[Any]
 
 _ERF = np.frompyfunc(math.erf, 1, 1)
+_ERFC = np.frompyfunc(math.erfc, 1, 1)
 
 # name: (bits of the significand with its hidden bit, least normal exponent, largest finite value)
 _FLOATS = {
@@ -62,6 +64,11 @@ def largest(name: str) -> float:
 def erf(x: Array) -> Array:
     """Return the error function, accurate in float64."""
     return np.asarray(_ERF(x)).astype(x.dtype)
+
+
+def erfc(x: Array) -> Array:
+    """Return 1 - erf(x), accurate in float64 where that is small."""
+    return np.asarray(_ERFC(x)).astype(x.dtype)
 
 
 def sigmoid(x: Array) -> Array:

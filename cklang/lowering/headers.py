@@ -13,6 +13,7 @@ __all__ = [
     "PRECOMPILED_ATTENTION",
     "PRECOMPILED_MASKED",
     "folder",
+    "hip_version",
     "identity",
     "identity_of_all",
     "precompiled_text",
@@ -31,6 +32,17 @@ PRECOMPILED_MASKED = "precompiled_masked.hip"
 def folder() -> Path:
     """Return the include folder: it holds ``hip/`` and ``cklang/``."""
     return Path(__file__).parent / "include"
+
+
+def hip_version() -> str:
+    """Return the version of HIP that these headers describe.
+
+    Example:
+        >>> hip_version()
+        '7.1.0'
+    """
+    text = (folder() / "hip" / "hip_version.h").read_text("utf-8")
+    return ".".join(re.findall(r"#define HIP_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", text))
 
 
 def precompiled_text(name: str) -> str:

@@ -35,6 +35,9 @@ __all__ = [
 DIVIDES = frozenset({"floor_divide", "mod"})
 """The ops whose C calls helpers of ``cklang/divide.h``; fills without them do not read it."""
 
+WIDE = frozenset(name for name, op in OPS.items() if op.c and "ck64_" in op.c)
+"""Those whose C calls helpers of ``cklang/trig64.h``."""
+
 _C_TYPES = {DTypeKind.FLOAT: "float", DTypeKind.INT: "int", DTypeKind.BOOL: "bool"}
 
 
@@ -64,6 +67,8 @@ def includes_of(functions: Iterable[Function]) -> Iterator[str]:
     operations = {operation.op for function in functions for operation in function.body}
     if operations & DIVIDES:
         yield '#include "cklang/divide.h"'
+    if operations & WIDE:
+        yield '#include "cklang/trig64.h"'
 
 
 def _c_function(symbol: str, function: Function) -> str:

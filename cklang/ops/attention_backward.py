@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``ck.attention_grad``: the gradients of an op that is an attention."""
+"""The kernels of ``ck.attention_grad``: the gradients of an op that is an attention."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cklang.families import family_of
 from cklang.families.attention.key import AttentionAlgorithm
 from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.problem import AttentionCase, AttentionGradCase
-from cklang.families.attention.variants import added_bias
+from cklang.families.attention.variants import added_bias, read_bias
 from cklang.families.attention_backward.key import AttentionGradAlgorithm
 from cklang.families.attention_backward.stages import (
     GRAD,
@@ -48,20 +48,21 @@ __all__ = [
     "PlannedGradients",
     "PreparedGradients",
     "added_bias",
-    "attention_grad",
     "attention_of",
     "bias_of",
     "declare_gradients",
     "expect_gradient",
     "gradient_problem",
+    "gradients",
     "plan_gradients",
     "plan_of_gradients",
     "prepare_gradients",
+    "read_as_bias",
 ]
 
 
 class Gradients(NamedTuple):
-    """What :func:`attention_grad` returns: an array like each of the op's."""
+    """What :func:`cklang.attention_grad` returns: an array like each of the op's."""
 
     q: Any
     k: Any
@@ -70,59 +71,53 @@ class Gradients(NamedTuple):
     """None unless it was asked for."""
 
 
-def attention_grad(
+def gradients(
     op: AnyOp,
-    *args: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
     grad: Any,
-    deterministic: bool = False,
-    bias: bool = False,
-    device: str | None = None,
-    **kwargs: Any,
+    kind: GradientKind,
+    device: str | None,
 ) -> Gradients:
-    """Return the gradients of ``sum(grad * o)`` by q, k and v, for an op that is an attention.
+    """Return the gradients of an attention by the kernels for that: :func:`cklang.attention_grad`.
 
     Args:
-        op: Made by ``@ck.op`` from one ``ck.attention``, with any score and mask.
-        *args: As in a call of the op.
-        grad: The gradient of o: an array of its shape and dtype.
-        deterministic: Whether dq is the same each time: each tile of keys then gives a part of its
-            own, and they are added in one order.
-        bias: Whether to give the gradient of the bias too, for a score that is
-            ``s + bias[b, h, i, j]`` with a bias of the dtype of q. Of b, h and i some may be left
-            out, or their extents be 1: what several scores share has the sum of their gradients,
-            each rounded to that dtype before.
-        device: As in a call of the op.
-        **kwargs: As in a call of the op.
-
-    Returns:
-        (dq, dk, dv, dbias), of the shapes and dtypes of q, k, v and the bias; dbias is None unless
-        it is asked for. Weights and their gradients are rounded to that dtype before the products
-        that sum over queries or keys.
-
-    Example:
-        >>> heads = ck.f16["B", "H", "S", 64]
-        >>> @ck.op
-        ... def attend(q: heads, k: heads, v: heads) -> heads:
-        ...     return ck.attention(q, k, v, mask=ck.causal())
-        >>> q, k, v, do = np.ones((4, 1, 2, 8, 64), np.float16)
-        >>> gradients = ck.attention_grad(attend, q, k, v, grad=do)
-        >>> gradients.v[0, 0, :, 0]  # key 0 is seen by all rows, key 7 by the last one
-        array([2.719 , 1.718 , 1.218 , 0.885 , 0.635 , 0.4346, 0.2678, 0.125 ],
-              dtype=float16)
+        op: As there.
+        args: As there.
+        kwargs: As there.
+        grad: As there.
+        kind: Which gradients.
+        device: As there.
 
     Raises:
-        CkUnsupportedError: G007, the op is no attention or has more to it; G008, its score has no
-            bias whose gradient a kernel gives; K102, the GPU has no kernel for it.
-        CkError: What a call raises.
+        CkError: What :func:`cklang.attention_grad` raises.
     """
-    kind = GradientKind(deterministic=deterministic, bias=bias)
 
     def planned(binding: Binding, named: str | None) -> tuple[CallPlan, tuple[ResultLayout, ...]]:
-        gradients = plan_gradients(op, binding, grad, kind, named)
-        return gradients.call, gradients.layouts
+        planned = plan_gradients(op, binding, grad, kind, named)
+        return planned.call, planned.layouts
 
     more = {GRAD: grad}
     return Gradients(*op.derived(args, kwargs, what=kind, plan=planned, more=more, device=device))
+
+
+def read_as_bias(op: AnyOp, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the parameters that are q, k, v and what the score reads as a bias.
+
+    Empty if the score only adds it, which one kernel serves, or if they are no four parameters.
+    """
+    binding = op.bound(args, kwargs)
+    kernel = _attention_of(plan_of_gradients(op, binding))
+    if kernel.score is None or kernel.starts or added_bias(kernel.score) is not None:
+        return ()
+    bias = read_bias(kernel.score)
+    if bias is None:
+        return ()
+    values = [kernel.q.value, kernel.k.value, kernel.v.value]
+    values.append(kernel.reads[int(bias.removeprefix("d"))])
+    names = tuple(value.name for value in values)
+    return names if set(names) <= binding.arrays.keys() and len(set(names)) == len(names) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +137,10 @@ class PlannedGradients:
 def plan_gradients(
     op: AnyOp, binding: Binding, grad: Any, kind: GradientKind, device: str | None
 ) -> PlannedGradients:
-    """Choose, build and load the kernels of :func:`attention_grad` for a bound call.
+    """Choose, build and load the kernels of :func:`cklang.attention_grad` for a bound call.
 
     Raises:
-        CkError: What :func:`attention_grad` raises.
+        CkError: What :func:`cklang.attention_grad` raises.
     """
     from cklang.build.builder import shared_builder
     from cklang.device.device import open_device
@@ -154,7 +149,11 @@ def plan_gradients(
     target_device = open_device(device_named(device, current()), binding.place)
     grad_array = arrays.read(GRAD, grad)
     if grad_array.place != binding.place:
-        where = f"{GRAD} on {grad_array.place}, the others on {binding.place}"
+        there, here = (
+            device_array.place_name(grad_array.place),
+            device_array.place_name(binding.place),
+        )
+        where = f"{GRAD} on {there}, the others on {here}"
         raise error("A026", where=where)
     added = bias_of(plan, binding) if kind.bias else None
     values = [getattr(_attention_of(plan), side).value for side in "qkv"]
@@ -272,7 +271,7 @@ def prepare_gradients(
     kind: GradientKind,
     device: str | None,
 ) -> PreparedGradients:
-    """Choose, build and load the kernels of :func:`attention_grad`, and make room for the results.
+    """Choose, build and load the kernels of :func:`gradients`, and make room for the results.
 
     Args:
         op: As there.
@@ -283,7 +282,7 @@ def prepare_gradients(
         device: As there.
 
     Raises:
-        CkError: What :func:`attention_grad` raises.
+        CkError: What :func:`cklang.attention_grad` raises.
     """
     binding = op.bound(args, kwargs)
     planned = plan_gradients(op, binding, grad, kind, device)
@@ -315,7 +314,7 @@ def declare_gradients(
     """Declare the kernels of a bound op's gradients, deterministic and not; count the new ones.
 
     Args:
-        op: An op that :func:`attention_grad` takes.
+        op: An op that :func:`cklang.attention_grad` takes.
         binding: A call of it.
         registry: Where.
         gpu: The GPU: ``gfx942``.

@@ -28,6 +28,7 @@ from cklang.families.gemm.host import GemmProblem, GemmShim
 from cklang.families.gemm.key import Algorithm, GemmKey, Signature
 from cklang.families.gemm.launch import request_of
 from cklang.families.gemm.layout import problem_of
+from cklang.families.gemm.pairs import Apart, pair_of
 from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.rules.problem import launchable, tiles_of
@@ -176,9 +177,10 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
             name: slots[view.memory] for name, view in memory.views.items() if view.memory in slots
         }
         numbers = numbers_of(plan.function, member.binding.dims)
-        full_problem = problem_of(
-            kernel, memory.layouts, member.binding.dims, kernel.functions.digest
-        )
+        make = problem_of if kernel.b2 is None else pair_of
+        full_problem = make(kernel, memory.layouts, member.binding.dims, kernel.functions.digest)
+        if isinstance(full_problem, Apart):
+            raise error("G012", index=index, reason=full_problem.reason)
         parts = () if full_problem is None else bands_of(replace(full_problem, grouped=True))
         for problem, band in parts:
             if problem.batch:

@@ -26,11 +26,11 @@ class Prediction:
     """The time of a call, as far as compute units decide it."""
 
     us: float
-    """Of all kernels together, without launch overhead, at the GPU's highest clock."""
+    """Time of all kernels together, without launch overhead, at the GPU's highest clock."""
     cycles: float
     error: float | None
     """Median relative error of the clock on kernels of these classes (products, others), held out:
-    the mean over the kernels, by their time. None where silicon is silent."""
+    the mean over the kernels, by their time. None if no hardware measurement exists."""
     kernels: tuple[LaunchTime, ...]
     us_under_load: float | None = None
     """At the clock that power leaves on a board, if many such calls follow each other; None where

@@ -38,7 +38,7 @@ class Advice:
 
 
 _LEAST_SHARE = 0.1
-"""Of the waves' cycles, of which a reason is worth a word."""
+"""The least share of the waves' cycles that deserves advice."""
 _LEAST_GAIN = 0.03
 _POOR_EFFICIENCY = 0.5
 _POOR_LANES = 0.75

@@ -61,13 +61,13 @@ class BenchRow:
     flops: float | None
     """Floating-point operations of a call; None where nobody counted them."""
     bytes: int
-    """Of the arguments that kernels read and of the results, each counted once."""
+    """Bytes of the arguments that kernels read and of the results, each counted once."""
     peak_flops: float | None
     """A second, of the units that the kernels use."""
     peak_bytes: float
     """A second, of the GPU's memory."""
     error: float | None
-    """Median relative error of the clock on the GPU; None where silicon is silent or a GPU ran."""
+    """Median relative error of the clock on the GPU; None if unknown, or if a GPU ran."""
 
     @cached_property
     def mean(self) -> float:

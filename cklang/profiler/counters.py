@@ -170,7 +170,7 @@ _EXECUTED: dict[str, Callable[[str], bool]] = {
 """Counters of instructions, with which operations each counts."""
 
 MATRIX_TYPES = ("F16", "BF16", "F32", "F64", "I8", "F8")
-"""Of the counters of matrix operations."""
+"""The types that have counters of matrix operations."""
 
 _WAITS = ("load", "store", "LDS", "scalar load", "other counter", "barrier")
 _ISSUE = (

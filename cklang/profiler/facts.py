@@ -42,7 +42,7 @@ class LaunchFacts:
     lanes: Floats
     """Enabled lanes."""
     bytes: Floats
-    """Of global memory, of all lanes."""
+    """Bytes of global memory that all lanes access."""
     segments: Floats
     """Pieces of 64 bytes of global memory, counted once an instruction."""
     accesses: Floats
@@ -66,7 +66,7 @@ class LaunchFacts:
 
     @cached_property
     def stall(self) -> Floats:
-        """Of them, until it is issued."""
+        """Cycles that waves waited before they were issued."""
         return self._of_timed("stall")
 
     def _of_timed(self, column: str) -> Floats:

@@ -7,10 +7,11 @@ that made it.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+
+from cklang.elf import sections_of
 
 __all__ = ["InlinedCall", "calls_of_sections", "inlined_calls"]
 
@@ -160,9 +161,9 @@ class _Unit:
 
 def inlined_calls(image: bytes) -> list[InlinedCall]:
     """Return the inlined calls of a code object; none if it has no DWARF 5 debug information."""
-    places = _sections(image)
-    text = places.get(".text", (0, b""))[0]
-    return calls_of_sections({name: data for name, (_, data) in places.items()}, text)
+    sections = {each.name: each for each in sections_of(image)}
+    text = sections[".text"].address if ".text" in sections else 0
+    return calls_of_sections({name: each.content for name, each in sections.items()}, text)
 
 
 def calls_of_sections(sections: Mapping[str, bytes], text: int) -> list[InlinedCall]:
@@ -321,15 +322,3 @@ def _joined(name: str, folder: str, root: str) -> str:
         if not name.startswith("/") and each:
             name = f"{each}/{name}"
     return name
-
-
-def _sections(image: bytes) -> dict[str, tuple[int, bytes]]:
-    """Return the address and the contents of each section of an ELF file."""
-    table, size, count, names = struct.unpack_from("<Q10xHHH", image, 0x28)
-    headers = [struct.unpack_from("<II8xQQQ", image, table + n * size) for n in range(count)]
-    strings = headers[names][3] if headers else 0
-    return {
-        _Reader(image, strings + name).string(): (address, image[offset : offset + length])
-        for name, kind, address, offset, length in headers
-        if kind != 8  # without contents
-    }

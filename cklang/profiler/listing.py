@@ -23,7 +23,7 @@ _Range = TypeVar("_Range", LineRow, InlinedCall)
 _STENCIL = "stencil.hip"
 _FILL = "fill.c"
 _ISA_WIDTH, _CODE_WIDTH = 60, 64
-"""Of the columns of instructions and of C++, in letters."""
+"""Widths of the columns of instructions and of C++, in letters."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -36,7 +36,7 @@ class CacheRequests:
 
     @property
     def read_bytes(self) -> int:
-        """Of the lines."""
+        """Bytes of the lines that are read."""
         return self.reads * self.line_bytes
 
 

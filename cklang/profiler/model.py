@@ -56,19 +56,19 @@ class InstructionProfile:
     phase: str
     """``before``, ``loop`` or ``after`` the loops of the kernel; ``straight`` without any."""
     stage: str
-    """Of the pipeline: one of ``cklang.profiler.stages.STAGES``."""
+    """The pipeline stage: one of ``cklang.profiler.stages.STAGES``."""
     hits: int
     """Executions by waves, of the whole launch."""
     cycles: int
     """From the first attempt to issue it until its wave goes on."""
     stall: int
-    """Of them, until it is issued."""
+    """Cycles that waves waited before its executions were issued."""
     lost: Mapping[str, int]
     """Cycles without issue by reason, the largest first; those before the attempt, too."""
     lanes: float
     """Enabled lanes, on average."""
     bytes: float
-    """Of global memory, of an execution's lanes."""
+    """Bytes of global memory that the lanes of an execution access."""
     efficiency: float | None
     """Bytes over those of the 64-byte pieces that hold them; above 1 where lanes share bytes."""
     conflicts: float
@@ -85,7 +85,7 @@ class StageProfile:
     stall: int
     lost: Mapping[str, int]
     share: float
-    """Of the cycles of all waves that were timed."""
+    """Share of the cycles of all waves that were timed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,17 +94,17 @@ class SourceProfile:
 
     place: Place
     stage: str
-    """Of most of its cycles."""
+    """The stage with most of its cycles."""
     hits: int
     cycles: int
     stall: int
     lost: Mapping[str, int]
     bytes: float
-    """Of global memory, of the whole launch, scaled from the recorded workgroups."""
+    """Bytes of global memory in the whole launch, scaled from the recorded workgroups."""
     conflicts: float
-    """Of the whole launch, scaled too."""
+    """LDS conflicts in the whole launch, scaled too."""
     share: float
-    """Of the cycles of all waves that were timed."""
+    """Share of the cycles of all waves that were timed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,11 +117,11 @@ class KernelRow:
     us: float
     mean_us: float
     share: float
-    """Of the time of all kernels."""
+    """Share of the time of all kernels."""
 
 
 _BOARD = "MI300X"
-"""Of which the law for vector instructions is."""
+"""The board whose power law for vector instructions is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class LaunchProfile:
 
     @cached_property
     def requests(self) -> CacheRequests | None:
-        """Of the L1 caches."""
+        """Requests to the L1 caches."""
         return cache_requests(self.detail, self.constants)
 
     @cached_property

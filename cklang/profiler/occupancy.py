@@ -19,7 +19,7 @@ class Occupancy:
     workgroups: int
     """That a compute unit holds at a time, if the grid has so many."""
     waves: int
-    """Of a compute unit, with so many workgroups."""
+    """Waves on a compute unit with so many workgroups."""
     most_waves: int
     """That a compute unit has room for."""
     limits: tuple[tuple[str, int], ...]

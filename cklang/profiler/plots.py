@@ -35,7 +35,7 @@ COLOURS = {
 """The colour of issue, and of each reason not to issue."""
 
 _EMPTY = "#80808055"
-"""Of a place for a wave that none is in: grey on white, and on black."""
+"""The colour of an empty wave slot: grey on white, and on black."""
 _WIDTH, _HEIGHT = 640, 300
 _MARGIN = 56
 _ROW, _GAP = 14, 4

@@ -48,7 +48,7 @@ class Limit:
 
     @property
     def share(self) -> float:
-        """Of the peak."""
+        """Share of the peak."""
         return self.used / self.peak if self.peak else 0.0
 
 
@@ -91,7 +91,7 @@ class Roofline:
 
     @property
     def share(self) -> float:
-        """Of the roof: of memory's rate left of the ridge, of the units' rate right of it."""
+        """Share of the roof: memory's rate left of the ridge, the units' rate right of it."""
         if self.bound == "memory":
             return self.bytes_per_second / self.peak_bytes
         return self.flops_per_second / self.peak_flops

@@ -47,9 +47,9 @@ class _Shares:
     """The workgroups of such caches: they differ by one at most."""
 
     caches: int
-    """Of the GPU, those that a workgroup uses."""
+    """How many of the GPU's caches a workgroup can use."""
     groups: int
-    """Of the launch."""
+    """Workgroups of the launch."""
     together: int
     """Workgroups that use one at a time, at most."""
 
@@ -89,7 +89,7 @@ def scalar_misses(detail: LaunchDetail, constants: ClockConstants, requests: flo
         waits[line] = _waits_for_scalars(detail.texts[line])
 
     def asked(count: int) -> npt.NDArray[np.float64]:
-        """Of one cache with so many workgroups; the later ones are like those before."""
+        """Requests to one cache with so many workgroups; later ones count as those before."""
         timed = min(count, _ROUNDS * shares.together)
         first, some = scalar_requests(
             accesses,

@@ -16,8 +16,9 @@ from cklang.errors import CkBuildError
 from cklang.lowering import headers, user_places
 from cklang.toolchain.compilers import find_ck_tree
 
-__all__ = ["Place", "here", "phases_of", "places_of", "user_place"]
+__all__ = ["Place", "here", "is_users", "phases_of", "places_of", "user_place"]
 
+_PACKAGE = Path(__file__).parents[1]
 _FILL = "ck_fill_"
 """Part of the names of fills, which most lines do not come from."""
 _HOT = 2
@@ -98,6 +99,19 @@ def here(file: str) -> str:
         if mark and folder is not None and (folder / name).is_file():
             return str(folder / name)
     return file
+
+
+@cache
+def is_users(file: str) -> bool:
+    """Return whether a file is here, and neither part of cklang nor of CK Tile.
+
+    Example:
+        >>> is_users(str(headers.folder() / "cklang/math.h")), is_users("/nowhere/saxpy.hip")
+        (False, False)
+    """
+    ours = (_PACKAGE, _ck_include())
+    path = Path(here(file))
+    return path.is_file() and not any(each and path.is_relative_to(each) for each in ours)
 
 
 @cache

@@ -37,7 +37,7 @@ class Held:
     """Bytes of memory, and the register of a lane that holds them."""
 
     wave: int
-    """Of the workgroup."""
+    """The wave's number in the workgroup."""
     lane: int
     register: str
     at: int
@@ -62,7 +62,7 @@ class TileStep:
     """Bytes of a row of the picture: those of all banks, or of a line of the caches."""
     held: tuple[Held, ...] = ()
     matrix: MatrixInstruction | None = None
-    """Of a matrix instruction, which lane holds which element."""
+    """For a matrix instruction: which lane holds which element."""
 
     @property
     def efficiency(self) -> float:

@@ -25,7 +25,7 @@ class Span:
     begin: int
     cycles: int
     line: int
-    """Of the listing."""
+    """The line of the listing."""
     reason: str
     """Why the wave did not issue; '' where it did."""
 

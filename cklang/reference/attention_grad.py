@@ -73,7 +73,7 @@ class _Problem:
 
     @property
     def dtype(self) -> DType:
-        """Of q, k, v and of what is rounded on the way."""
+        """The dtype of q, k, v and of intermediate roundings."""
         return self.operation.operands[0].type.dtype
 
 

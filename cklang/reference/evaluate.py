@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Evaluate a function of the mini-IR on NumPy arrays.
 
-Float values are kept in float64 and rounded only where a ``cast`` says so, to nearest even,
-overflow to infinity. A value of type f32 that is beyond the range of f32 becomes infinite, since
-no kernel can hold it. i32 is kept in int64 and wraps at 32 bits.
+Each operation on floats is computed in float64, and its result is a number of its type, as kernels
+hold it: f32 values are rounded to f32, a ``cast`` rounds to its dtype, both to nearest even and to
+infinity beyond the range. So a comparison and a cast of one value agree. i32 is kept in int64 and
+wraps at 32 bits.
 """
 
 from __future__ import annotations
@@ -166,10 +167,10 @@ def from_wide(value: Value, array: Array) -> Array:
 
 
 def limit(value: Value, array: Array) -> Array:
-    """Make what is beyond the range of an f32 value infinite."""
+    """Return computed numbers as their type holds them: those of f32 rounded to f32."""
     if value.type.dtype != f32:
         return array
-    return np.where(np.abs(array) >= F32_OVERFLOW, np.copysign(np.inf, array), array)
+    return array.astype(np.float32).astype(np.float64)
 
 
 def apply(operation: Operation, operands: Sequence[Array], dims: dict[Dim, int]) -> Array:

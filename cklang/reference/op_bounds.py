@@ -62,7 +62,16 @@ def run_operations(
     """Add the results of ``operations`` to ``known``, each by the rule of its op."""
     for operation in operations:
         operands = [known[operand.name] for operand in operation.operands]
-        known[operation.result.name] = rules[operation.op](operation, operands, dims)
+        result = rules[operation.op](operation, operands, dims)
+        known[operation.result.name] = _in_its_type(operation.result, result)
+
+
+def _in_its_type(value: Value, known: Known) -> Known:
+    """Return a result as the reference keeps it; how far rounding moves it is an error more."""
+    if value.type.dtype != f32:
+        return known
+    rounded = limit(value, known.value)
+    return Known(value=rounded, error=known.error + finite(np.abs(rounded - known.value)))
 
 
 def run_region(region: Function, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
@@ -70,7 +79,8 @@ def run_region(region: Function, operands: Sequence[Known], dims: dict[Dim, int]
 
     A region is a function of one score, so it holds no attention.
     """
-    known = dict(zip((param.name for param in region.params), operands, strict=True))
+    pairs = zip(region.params, operands, strict=True)
+    known = {param.name: _in_its_type(param, operand) for param, operand in pairs}
     run_operations(region.body, known, dims, OP_BOUNDS)
     return known[region.results[0].name]
 
@@ -173,7 +183,7 @@ def _sums(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int])
     value, error, _ = float_sums(left, right, product, k)
     if _meets_padding(operation, right.value):
         error = np.full_like(error, np.inf)
-    return Known(value=limit(operation.result, value), error=error)
+    return Known(value=value, error=error)
 
 
 def _summed(operation: Operation, a: tuple[int, ...], b: tuple[int, ...]) -> int:
@@ -204,7 +214,7 @@ def _scaled_gemm(operation: Operation, operands: Sequence[Known], _dims: dict[Di
     is_rounded = operation.operands[-1].type.dtype == f32
     is_exact = operation.operands[0].type.dtype == i8
     value, error = scaled_sums(sides, blocks, is_rounded=is_rounded, is_exact=is_exact)
-    return Known(value=limit(operation.result, value), error=error)
+    return Known(value=value, error=error)
 
 
 def _gemm24(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
@@ -214,7 +224,7 @@ def _gemm24(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, in
     value, error, _ = float_sums(left, right, np.matmul, left.value.shape[-1])
     # A zero that is not kept meets no infinity or nan of the other side.
     wild = (left.value == 0).astype(np.float64) @ (~np.isfinite(right.value)) > 0
-    return Known(value=limit(operation.result, value), error=np.where(wild, np.inf, error))
+    return Known(value=value, error=np.where(wild, np.inf, error))
 
 
 def _kept24(a: Known) -> Known:
@@ -283,6 +293,12 @@ def _mod_breaks(x: Known, y: Known) -> Array:
     return np.asarray(is_unsure & (~is_one | _spans(y, 0.0)))
 
 
+def _tan_breaks(x: Known) -> Array:
+    """Tell where a pole may lie between the ends of x."""
+    ends = [np.floor((x.value + sign * x.error) / np.pi + 0.5) for sign in (-1, 1)]
+    return np.asarray((x.error > 1) | (ends[0] != ends[1]))
+
+
 def _bits(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
     """Return an integer made of bits: exact, or anything where an operand is uncertain."""
     value = apply(operation, [each.value for each in operands], dims)
@@ -298,6 +314,11 @@ _ISOLATED: Mapping[str, Callable[..., Array]] = {
     "div": lambda _x, y: _spans(y, 0.0),
     "floor_divide": lambda _x, y: _spans(y, 0.0),
     "mod": _mod_breaks,
+    "fmod": _mod_breaks,
+    "atan2": lambda y, x: _spans(y, 0.0) & (x.value - x.error <= 0),
+    "sin": lambda x: x.error > 1,
+    "cos": lambda x: x.error > 1,
+    "tan": _tan_breaks,
     "pow": _pow_breaks,
 }
 
@@ -376,7 +397,7 @@ def _limited(value: Value, center: Array, error: Array) -> Known:
         error = np.where(edge, np.inf, error)
         beyond = (size >= F32_OVERFLOW) & ~edge & ~np.isinf(error)
         error = np.where(beyond, 0.0, error)
-    return Known(value=limit(value, center), error=error)
+    return Known(value=center, error=error)
 
 
 _KIND_BOUNDS: Mapping[Kind, BoundRule] = {

@@ -32,7 +32,7 @@ from cklang.ir.order import (
     cumsum,
     in_order,
 )
-from cklang.reference.evaluate import F32_OVERFLOW, limit
+from cklang.reference.evaluate import F32_OVERFLOW
 from cklang.reference.sums import UNIT, Known, finite
 from cklang.types import Dim, i32
 
@@ -58,9 +58,7 @@ def _bound_cumsum(operation: Operation, operands: Sequence[Known], _dims: dict[D
     # Some partial sum may leave the range of f32, also beside an infinity.
     wild = (size + error >= F32_OVERFLOW) & ~np.isnan(value)
     error = np.where(np.isfinite(value), error, 0.0)
-    return Known(
-        value=limit(operation.result, value), error=np.where(wild | unknown, np.inf, error)
-    )
+    return Known(value=value, error=np.where(wild | unknown, np.inf, error))
 
 
 def _bound_cumprod(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
@@ -88,7 +86,7 @@ def _bound_cumprod(operation: Operation, operands: Sequence[Known], _dims: dict[
     wild |= may_underflow & (np.cumsum(np.isinf(x.value), axis=axis) > 0)
     error = np.where(np.isfinite(value), error, 0.0)
     error = np.where((wild & ~is_nan) | unknown, np.inf, error)
-    return Known(value=limit(operation.result, value), error=error)
+    return Known(value=value, error=error)
 
 
 def _bound_sort(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:

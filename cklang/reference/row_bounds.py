@@ -33,7 +33,7 @@ import numpy as np
 from cklang.ir.nodes import Operation
 from cklang.ir.numeric import Array
 from cklang.ir.reductions import MEANINGS, reduced_extents
-from cklang.reference.evaluate import F32_OVERFLOW, limit
+from cklang.reference.evaluate import F32_OVERFLOW
 from cklang.reference.sums import UNIT, Known, finite
 from cklang.types import Dim, i32
 
@@ -53,7 +53,7 @@ def _bound_sum(operation: Operation, operands: Sequence[Known], _dims: dict[Dim,
     if operation.result.type.dtype == i32:
         size = np.sum(np.abs(x.value) + finite(x.error), axis=axes)
         return _wrapping(x, axes, value, size, np.asarray(np.sum(finite(x.error), axis=axes)))
-    return Known(value=limit(operation.result, value), error=_error_of_sum(x, axes, value))
+    return Known(value=value, error=_error_of_sum(x, axes, value))
 
 
 def _error_of_sum(x: Known, axes: tuple[int, ...], value: Array) -> Array:
@@ -93,7 +93,7 @@ def _bound_mean(operation: Operation, operands: Sequence[Known], _dims: dict[Dim
     error = _error_of_sum(x, axes, total) / max(count, 1)
     lost = (finite(np.abs(value)) + error) * _MEAN_ROUNDINGS + _MEAN_FLUSHED
     error = error + np.where(np.isfinite(value), lost, 0.0)
-    return Known(value=limit(operation.result, value), error=error)
+    return Known(value=value, error=error)
 
 
 def _bound_prod(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
@@ -118,7 +118,7 @@ def _bound_prod(operation: Operation, operands: Sequence[Known], _dims: dict[Dim
     wild |= may_underflow & np.isinf(x.value).any(axis=axes)
     error = np.where(np.isfinite(value), error, 0.0)
     error = np.where((wild & ~is_nan) | _unknown(x, axes), np.inf, error)
-    return Known(value=limit(operation.result, value), error=error)
+    return Known(value=value, error=error)
 
 
 def _bound_extreme(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
@@ -129,7 +129,7 @@ def _bound_extreme(operation: Operation, operands: Sequence[Known], _dims: dict[
     lowest, highest = (extreme(end, axes) for end in (x.value - off, x.value + off))
     error = np.maximum(finite(highest - value), finite(value - lowest))
     error = np.where(_unknown(x, axes), np.inf, error)
-    return Known(value=limit(operation.result, value), error=error)
+    return Known(value=value, error=error)
 
 
 def _bound_index(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:

@@ -16,7 +16,7 @@ import numpy as np
 from cklang.ir.nodes import Operation
 from cklang.ir.numeric import Array
 from cklang.ir.scatter import SCATTER, SCATTER_ADD
-from cklang.reference.evaluate import F32_OVERFLOW, apply, limit
+from cklang.reference.evaluate import F32_OVERFLOW, apply
 from cklang.reference.sums import UNIT, Known, finite
 from cklang.types import Dim, i32
 
@@ -52,7 +52,7 @@ def _added(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]
     wild = (size + error >= F32_OVERFLOW) & ~np.isnan(value)
     error = np.where(np.isfinite(value), error, 0.0)
     error = np.where(wild | unknown, np.inf, error)
-    return Known(value=limit(operation.result, value), error=_unless_sure(error, indices))
+    return Known(value=value, error=_unless_sure(error, indices))
 
 
 def _unless_sure(error: Array, indices: Known) -> Array:

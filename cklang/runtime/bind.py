@@ -15,6 +15,7 @@ import numpy as np
 from cklang.device import arrays
 from cklang.device.arrays import HOST, Array, Library
 from cklang.errors import CkError, error
+from cklang.frontend.signature import constant_extents
 from cklang.ir.derive import derive
 from cklang.ir.nodes import Function
 from cklang.types import (
@@ -258,7 +259,7 @@ def bind(
             raises.
     """
     arguments = {p.name: value for p, value in zip(parameters, values, strict=True)}
-    solver = _solved(parameters, arguments)
+    solver = _solved(parameters, arguments, results)
     raise_all(solver.problems)
     bound, consts = solver.arrays, solver.consts
     dims = {name: value for name, (value, _) in solver.dims.items()}
@@ -306,9 +307,17 @@ def argument_mistakes(
     return solver.problems
 
 
-def _solved(parameters: Sequence[Parameter], arguments: Mapping[str, Any]) -> _Solver:
+def _solved(
+    parameters: Sequence[Parameter],
+    arguments: Mapping[str, Any],
+    results: Sequence[TensorType | TensorVarType] = (),
+) -> _Solver:
     """Read all arguments, and note each mistake."""
     solver = _Solver()
+    for parameter in constant_extents(parameters, results):
+        value = arguments.get(parameter.name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            solver.dims[parameter.name] = value, f"the constant {parameter.name}"
     for parameter in parameters:
         if parameter.name in arguments:
             try:
@@ -347,7 +356,10 @@ def check_out(out: Array, binding: Binding, index: int = 0) -> None:
     if not out.writeable:
         raise error("A042")
     if out.place != binding.place:
-        raise error("A044", got=out.place, want=binding.place)
+        from cklang.device.device_array import place_name
+
+        got, want = place_name(out.place), place_name(binding.place)
+        raise error("A044", got=got, want=want)
     still = any(n > 1 and stride == 0 for n, stride in zip(out.shape, out.strides, strict=True))
     if still and 0 not in out.shape:
         raise error("A045", shape=out.shape, strides=out.strides)
@@ -415,7 +427,9 @@ def common_place(tensors: Mapping[str, Array]) -> str:
     """Return where the arrays are: all on the host or all on one GPU."""
     places = {array.place: name for name, array in tensors.items()}
     if len(places) > 1:
-        where = ", ".join(f"{name} on {place}" for place, name in places.items())
+        from cklang.device.device_array import place_name
+
+        where = ", ".join(f"{name} on {place_name(place)}" for place, name in places.items())
         raise error("A026", where=where)
     return next(iter(places), HOST)
 

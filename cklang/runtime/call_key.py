@@ -227,7 +227,7 @@ _Tensor: Any = None
 _Weight: Any = None
 _strided: Any = None
 _is_grad_enabled: Any = None
-"""Of torch, once there is a value that may be a tensor: torch is not imported here."""
+"""torch's ``is_grad_enabled``, set once a value may be a tensor: torch is not imported here."""
 
 
 def _find_torch() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from cklang import forks, knobs
@@ -23,6 +24,8 @@ from cklang.device.staging import HostRegion, staged
 from cklang.errors import CkDeviceError
 from cklang.runtime.fault_places import Region, Tensor, first_uses, tensor_at
 from cklang.runtime.record import LaunchRecord
+from cklang.toolchain import progress
+from cklang.toolchain.progress import Wait
 
 if TYPE_CHECKING:
     from cklang.device.artifact import Artifact
@@ -144,6 +147,7 @@ class CallPlan:
         # The emulator remembers what a few launches took; only of more each is asked for.
         self._counts_each = self.counts and len(self.steps) > PAST_LAUNCHES
         self._promise_to_wait = device.promise_to_wait
+        self._wait = Wait(_title(device, self.steps), count=device.workgroups)
         self._runs = 0
         self._sequence: LaunchSequence | None = None
         self._lock = forks.lock()
@@ -201,22 +205,33 @@ class CallPlan:
         return counters
 
     def _launch_and_wait(self, addresses: list[int], stream: int | None) -> LaunchCounters | None:
-        sequence = self._sequence
-        if sequence is None:
-            sequence = self._sequence_of_a_repeated_call()
-        if sequence is not None:
-            with self._lock:
-                sequence(addresses, stream, waits=True)
-                self.device.calls[0] += 1
-            return None
-        self._promise_to_wait(1)
+        # What `with wait:` does, without its functions: this is the path of every repeated call.
+        wait = self._wait
+        wait.start = perf_counter()
+        progress.waits.append(wait)
+        if progress.asleep:
+            progress.wake()
         try:
-            counters = self._launch(addresses, stream, counts=self._counts_each)
-            self.device.synchronize(stream)
-        except BaseException:
-            self._promise_to_wait(0)
-            raise
-        return counters
+            sequence = self._sequence
+            if sequence is None:
+                sequence = self._sequence_of_a_repeated_call()
+            if sequence is not None:
+                with self._lock:
+                    sequence(addresses, stream, waits=True)
+                    self.device.calls[0] += 1
+                return None
+            self._promise_to_wait(1)
+            try:
+                counters = self._launch(addresses, stream, counts=self._counts_each)
+                self.device.synchronize(stream)
+            except BaseException:
+                self._promise_to_wait(0)
+                raise
+            return counters
+        finally:
+            progress.waits.remove(wait)
+            if wait.shown:
+                wait.clear()
 
     def _sequence_of_a_repeated_call(self) -> LaunchSequence | None:
         """Return the launches as one sequence if they are repeated and can be one."""
@@ -256,9 +271,10 @@ class CallPlan:
     ) -> LaunchCounters | None:
         with self._memory(addresses, apart=self.place == HOST) as places:
             try:
-                counters = self._launch_with_memory(places, stream, counts=self._counts_each)
-                if self.place == HOST:
-                    self.device.synchronize(stream)
+                with self._wait:
+                    counters = self._launch_with_memory(places, stream, counts=self._counts_each)
+                    if self.place == HOST:
+                        self.device.synchronize(stream)
             except CkDeviceError as fault:
                 raise self._named(fault, places) from fault
         return counters
@@ -347,6 +363,13 @@ class CallPlan:
         self.device.synchronize(stream)
         counters = self.device.counters()
         return counters if before is None or counters is None else before + counters
+
+
+def _title(device: Device, steps: Sequence[Step]) -> str:
+    """Say what a call waits for."""
+    label = steps[0].record.key.label if steps else ""
+    more = f" and {len(steps) - 1} more" if len(steps) > 1 else ""
+    return f"running {label}{more} on the {device}"
 
 
 def access_range(array: Array, *, written: bool, tensor: Tensor | None = None) -> AccessRange:

@@ -17,9 +17,9 @@ _FILLS = (
     *("#3b6ea5", "#e08a2e", "#5a9a4f", "#a25aa8", "#b3361b", "#7d8790", "#c7a93a", "#4aa3a8"),
     *("#9cc3e6", "#f3c998", "#b5d8ad", "#d7b3da", "#e5a293", "#c4cbd1", "#e6d698", "#a7d8db"),
 )
-"""Of the parts of a bar, in order; further parts begin again."""
+"""Colours of the parts of a bar, in order; further parts begin again."""
 _QUIET = {"wait": "#e3e6ea"}
-"""Of what should not draw the eye."""
+"""Colours of parts that should not draw the eye."""
 _TEXT, _LINE = "#1c2126", "#8a9199"
 _WIDTH, _LABEL, _ROW, _LEGEND = 760, 190, 24, 18
 _CHARACTER = 6.6

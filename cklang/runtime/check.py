@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from cklang.codec import dtype_of
@@ -48,9 +49,18 @@ class Report(ShownAsText):
         raise_all(self.mistakes)
 
     def __str__(self) -> str:
+        return "\n\n".join([self._head, *map(str, self.mistakes)])
+
+    @property
+    def _head(self) -> str:
         count = len(self.mistakes)
-        head = f"{self.op}: {count or 'no'} mistake{'s' if count != 1 else ''}"
-        return "\n\n".join([head, *map(str, self.mistakes)])
+        return f"{self.op}: {count or 'no'} mistake{'s' if count != 1 else ''}"
+
+    def _repr_html_(self) -> str:
+        """Show the mistakes as a list in a notebook."""
+        head, *mistakes = (escape(part) for part in (self._head, *map(str, self.mistakes)))
+        rows = "".join(f"<li><pre>{mistake}</pre></li>" for mistake in mistakes)
+        return f"<p><b>{head}</b></p>{f'<ol>{rows}</ol>' if rows else ''}"
 
 
 def check_call(

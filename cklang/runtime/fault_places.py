@@ -29,7 +29,7 @@ class Tensor:
     name: str
     dtype: str
     bits: int
-    """Of an element."""
+    """Bits per element."""
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     """In elements."""
@@ -74,7 +74,7 @@ class Region:
 
     tensor: Tensor
     address: int
-    """Of its first element."""
+    """Address of the first element."""
     low: int
     high: int
 

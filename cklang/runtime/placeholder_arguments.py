@@ -39,14 +39,16 @@ def packed_arguments(signature: Signature, named: Mapping[str, Any]) -> dict[str
         CkValueError: K019, something is missing; K011, an extent is no such number; K001, a name
             is unknown.
     """
+    defaults = {each.name: each.default for each in signature.consts if each.has_default}
     rest = dict(named)
+    named = defaults | rest
     arguments: dict[str, Any] = {}
     for parameter in signature.parameters:
         type_ = parameter.type
         is_absent = parameter.optional and named.get(parameter.name, ...) is None
         if is_absent or isinstance(type_, ConstType):
             if parameter.name in named:
-                arguments[parameter.name] = rest.pop(parameter.name)
+                arguments[parameter.name] = rest.pop(parameter.name, named[parameter.name])
             continue
         if isinstance(type_, TensorType | TensorVarType):
             shape = tuple(_extent(named, extent, rest) for extent in type_.shape)

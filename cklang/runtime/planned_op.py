@@ -103,24 +103,26 @@ class PlannedOp:
         binding = self._bind(self._values(args, kwargs))
         return self.program.specialise(binding.dtypes, binding.consts, binding.dims)
 
-    def fusion(self, *args: Any, **kwargs: Any) -> Plan:
+    def fusion(self, *args: Any, device: str | None = None, **kwargs: Any) -> Plan:
         """Return the kernels that compute it for these arguments, with a reason for each choice.
+
+        Some choices depend on the GPU: the default one, unless ``device`` names another.
 
         Example:
             >>> plan = linear.fusion(x, w)
             >>> len(plan.kernels), plan.decisions[-2].reason
             (1, '%2 is computed in the epilogue of %1')
         """
-        return self._fuse(self._bind(self._values(args, kwargs)))
+        return self._fuse(self._bind(self._values(args, kwargs)), device)
 
-    def graph(self, *args: Any, **kwargs: Any) -> nx.MultiDiGraph:
+    def graph(self, *args: Any, device: str | None = None, **kwargs: Any) -> nx.MultiDiGraph:
         """Return the graph of the fusion; it is frozen, a copy of it is not.
 
         Example:
             >>> linear.graph(x, w).number_of_edges()
             6
         """
-        return self.fusion(*args, **kwargs).graph
+        return self.fusion(*args, device=device, **kwargs).graph
 
     def explain(
         self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any

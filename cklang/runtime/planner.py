@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -34,6 +34,7 @@ from cklang.runtime.result_orders import result_orders
 from cklang.runtime.workspace import Temporary, Workspace, planned_workspace
 from cklang.selection.request import Request
 from cklang.selection.select import AnySelection, find, only_kernel
+from cklang.toolchain.progress import Wait
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -75,7 +76,7 @@ class CallMemory:
     """How the values of a call lie in memory."""
 
     layouts: Mapping[str, TensorLayout]
-    """Of each argument, temporary, result and view, by name."""
+    """The layout of each argument, temporary, result and view, by name."""
     views: Mapping[str, MemoryView]
     """Where those lie that have no memory of their own."""
 
@@ -105,8 +106,11 @@ def choices_of(
     """
     choices: list[Choice] = []
     copied: set[str] = set()
-    for kernel, planned in _plannings(plan, binding, memory, spec, request, selecting):
-        for choice in planned():
+    plannings = _plannings(plan, binding, memory, spec, request, selecting)
+    with Wait(f"choosing the kernels of @{plan.function.name}", len(plan.kernels)) as progress:
+        planned = [(kernel, _timed(progress, kernel, launches)) for kernel, launches in plannings]
+    for kernel, launches in planned:
+        for choice in launches:
             # What two kernels read in another order is copied once.
             before = tuple(stage for stage in choice.before if not stage.written <= copied)
             copied.update(*(stage.written for stage in before))
@@ -115,6 +119,13 @@ def choices_of(
             note = f"a copy: {source} has no strides as its readers need them" if source else ""
             choices.append(replace(choice, before=before, main=main, note=choice.note or note))
     return choices
+
+
+def _timed(
+    progress: Wait, kernel: AnyKernel, launches: Callable[[], Iterable[Choice]]
+) -> list[Choice]:
+    with progress.step(kernel.family):
+        return list(launches())
 
 
 def kernel_mistakes(

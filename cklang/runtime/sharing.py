@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cklang.arch import ArchSpec
-from cklang.errors import CkError
+from cklang.errors import CkUnsupportedError, CkValueError
 from cklang.families import plan_of
 from cklang.fusion.alternatives import Alternative, alternative_program, alternatives
 from cklang.fusion.plan import Plan
@@ -26,7 +26,7 @@ from cklang.selection.strategy import Heuristic
 __all__ = ["GAIN", "LEAST", "options_of", "quickest_plan"]
 
 GAIN = 0.95
-"""Part of the time of the present plan that another one may take at most: models err by that."""
+"""Another plan must take at most this fraction of the present one's time: models err by that."""
 
 LEAST = 4.0
 """Microseconds that it must save besides, about two launches: calls that take little more than
@@ -70,10 +70,7 @@ def quickest_plan(
         request: What somebody asked for.
     """
     request = replace(request, strategy=Heuristic())  # nothing is built or measured for this
-    try:
-        time = _time(plan, binding, spec, request)
-    except CkError:
-        return plan  # who selects its kernels says what is wrong
+    time = _time(plan, binding, spec, request)
     taken: tuple[Alternative, ...] = ()
     notes: list[str] = []
     for option in options:
@@ -107,7 +104,7 @@ def _plan(function: Function, options: Sequence[Alternative]) -> Plan | None:
     """Return the plan of a program with these alternatives; None if no kernels compute that."""
     try:
         return plan_of(alternative_program(function, options))
-    except CkError:
+    except CkUnsupportedError:
         return None
 
 
@@ -116,7 +113,7 @@ def _time(plan: Plan, binding: Binding, spec: ArchSpec, request: Request) -> flo
     try:
         memory = memory_of(plan, binding, None)
         return predicted_time(choices_of(plan, binding, memory, spec, request), memory, spec)
-    except CkError:
+    except (CkUnsupportedError, CkValueError):
         return None
 
 

@@ -29,7 +29,7 @@ class KernelSummary:
     problem: str
     launches: int
     bytes: int
-    """Of all that its launches read and write, each tensor counted once a launch."""
+    """Bytes that the launches read and write, each tensor counted once a launch."""
     microseconds: float | None
     """Predicted by the cost model of its family, with the copies around it and what computing the
     user's functions adds; None if the model has no rate for the element types."""
@@ -43,9 +43,9 @@ class Summary:
     gpu: str
     """The product that the times are predicted for."""
     least_bytes: int
-    """Of the arguments that something reads and of the results, each counted once."""
+    """Bytes of the arguments that are read and of the results, each counted once."""
     partition_bytes: int
-    """Of what the kernels compute from and what they compute, each value once a kernel: copies and
+    """Bytes of what the kernels compute from and compute, each value once a kernel; copies and
     workspaces come on top in :attr:`bytes`."""
 
     @property

@@ -23,7 +23,7 @@ class Request:
     registry: Registry | None = None
     strategy: Strategy | None = None
     splits: int | None = None
-    """Of an attention: among how many workgroups the keys of a tile of queries are shared."""
+    """For an attention: among how many workgroups the keys of a tile of queries are shared."""
 
     @property
     def algorithms(self) -> tuple[Any, ...]:

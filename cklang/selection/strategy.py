@@ -6,7 +6,6 @@ first_fit      the first in the pool's order: priority, then the order of declar
 heuristic      the quickest by the cost model, or the first legal one that a function names
 autotune       the quickest of a few, timed on the device of the call
 tiered         the heuristic's if it is compiled, else the best one that is
-learned        what a ranker prefers that learned from published winners, else the heuristic's
 tuned          the best that ``ck.autotune`` has measured for this very problem, else the heuristic
 =============  ====================================================================================
 """

@@ -17,6 +17,7 @@ from cklang.toolchain import folders
 from cklang.toolchain.integrity import RECORD, files_in, problem_of, read_record, sealed
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root, writing
+from cklang.toolchain.progress import Wait
 
 __all__ = ["compiled_library", "intact", "problem_of_library", "put_in_place", "seal"]
 
@@ -35,7 +36,10 @@ def intact(folder: Path, build: Callable[[Path], None]) -> Path:
 
     with writing(cache_root()):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{folder}.lock"):
+        lock = FileLock(f"{folder}.lock")
+        with Wait(f"waiting for another process, which compiles {folder.parent.name}"):
+            lock.acquire()
+        with lock:
             problem = problem_of_library(folder)
             if problem is not None:
                 if folder.exists():
@@ -65,10 +69,11 @@ def compiled_library(source: Path, flags: Sequence[str]) -> Path:
         with put_in_place(folder, name) as work:
             compiled, log = work / f"{source.stem}.o", work / "build.log"
             environment = toolchain.environment()
-            command = toolchain.compile_cxx(source, compiled, flags=flags)
-            run_tool(command, log=log, environment=environment)
-            command = toolchain.link_plain([compiled], work / name)
-            run_tool(command, log=log, environment=environment)
+            with Wait(f"compiling {name} (once)"):
+                command = toolchain.compile_cxx(source, compiled, flags=flags)
+                run_tool(command, log=log, environment=environment)
+                command = toolchain.link_plain([compiled], work / name)
+                run_tool(command, log=log, environment=environment)
 
     return intact(cache_root() / source.stem / key, build) / name
 

@@ -9,6 +9,12 @@ this package. ``import cklang`` does not. Autograd calls the ops that :func:`ckl
 
 from __future__ import annotations
 
+import torch
+
+from cklang.versions import check_version
+
+check_version("torch", torch.__version__)  # modules below import what other versions lack
+
 from cklang.gradients import vjp
 from cklang.torch.backend import cklang_backend, register, report
 from cklang.torch.gradient import set_backward_of, set_saving_of

@@ -58,7 +58,7 @@ def _number(scale: Any) -> float | None:
 
 
 _OPERANDS = len(_TENSORS) + 2 * len(_SCALES) + 2
-"""Of the custom op, without the queries."""
+"""Operands of the custom op, without the queries."""
 
 
 def _run(*values: Any, device: str | None = None) -> Any:

@@ -11,11 +11,15 @@ import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cklang.errors import error
 from cklang.frontend.signature import Parameter
 from cklang.types import ConstType, Kind, TensorType, TensorVarType
 
-__all__ = ["Form", "is_number_or_tensor", "schema_of"]
+__all__ = ["MOST_PARAMETERS", "Form", "is_number_or_tensor", "schema_of"]
 
+MOST_PARAMETERS = 63
+"""The parameters of an op that the dispatcher can call: a schema has 64 arguments, one of them
+``device``. More are an error of torch's as soon as an op is registered."""
 _OF_KIND = {Kind.FLOAT: "float", Kind.INT: "SymInt", Kind.BOOL: "bool"}
 _OF_CONST = {bool: "bool", int: "int", float: "float", str: "str"}
 
@@ -50,6 +54,9 @@ def schema_of(name: str, parameters: Sequence[Parameter], results: int, form: Fo
         results: How many results it has.
         form: Which overload.
 
+    Raises:
+        CkValueError: A151, a schema cannot have as many arguments.
+
     Example:
         >>> from cklang.torch.schema import Form, schema_of
         >>> M, N, K = ck.dims("M N K")
@@ -61,6 +68,9 @@ def schema_of(name: str, parameters: Sequence[Parameter], results: int, form: Fo
         >>> schema_of("linear", linear.program.parameters, 1, Form(is_out=True))
         'linear.out(Tensor x, Tensor w, *, str? device=None, Tensor(a!) out) -> ()'
     """
+    outs = results if form.is_out else 0
+    if len(parameters) + outs > MOST_PARAMETERS:
+        raise error("A151", op=name, got=len(parameters) + outs, most=MOST_PARAMETERS)
     arguments = [*_positional(parameters, form), "*", "str? device=None"]
     if form.is_out:
         names = ["out"] if results == 1 else [f"out{index}" for index in range(results)]

@@ -3,20 +3,27 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import ExitStack, contextmanager
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from cklang import emulator
 from cklang.device.device import Device, Launch, open_device
 from cklang.errors import error
+from cklang.lowering import headers
 from cklang.triton.memory import kernel_arguments
+from cklang.versions import check_version
 
 __all__ = ["EmulatedDriver", "device"]
 
+Autotune = Literal["measure", "first"]
+"""How a configuration of a kernel is chosen."""
+_QUANTILES = 3
+"""Times that Triton asks for when it measures a configuration."""
 _SCALAR_TYPE = "int64_t"
 """What Triton would write into a launcher in C, of which there is none."""
 
@@ -25,12 +32,13 @@ def _triton() -> Any:
     """Triton's package.
 
     Raises:
-        CkUnsupportedError: E006, it is not installed.
+        CkUnsupportedError: E006, it is not installed, or E009, its version is not supported.
     """
     try:
         import triton
     except ImportError as problem:
         raise error("E006") from problem
+    check_version("triton", triton.__version__)
     return triton
 
 
@@ -69,16 +77,7 @@ class _Launcher:
     """Launches one compiled kernel, and waits for it: its arguments are in host memory."""
 
     def __init__(self, source: Any, metadata: Any) -> None:
-        driver = _triton().backends.driver
-        described = getattr(metadata, "tensordesc_meta", None)
-        types = driver.expand_signature(source.signature.values(), described, "tensordesc")
-        self._types = tuple(types)
-        self._launch = driver.wrap_handle_tensordesc_impl(
-            self._run,
-            source.signature,
-            described,
-            lambda value, *_: driver.decompose_descriptor(value),
-        )
+        self._types = tuple(source.signature.values())
         self._metadata = metadata
 
     def __call__(
@@ -98,7 +97,7 @@ class _Launcher:
             return
         if enter is not None:
             enter(launch_metadata)
-        self._launch((x, y, z), function, arguments)
+        self._run((x, y, z), function, arguments)
         if leave is not None:
             leave(launch_metadata)
 
@@ -107,7 +106,8 @@ class _Launcher:
         groups = grid[0] * grid[1] * grid[2]
         scratch = [
             np.zeros(groups * size, np.uint8)
-            for size in (metadata.global_scratch_size, metadata.profile_scratch_size)
+            # Before Triton 3.8 AMD's kernels have no global scratch memory: its address is null.
+            for size in (getattr(metadata, "global_scratch_size", 0), metadata.profile_scratch_size)
         ]
         addresses = [array.ctypes.data if array.size else None for array in scratch]
         words = kernel_arguments(self._types, arguments, addresses)
@@ -125,7 +125,7 @@ class EmulatedDriver:
 
     Raises:
         CkValueError: D001, no GPU of that name is emulated.
-        CkUnsupportedError: E006, Triton is not installed.
+        CkUnsupportedError: E006, Triton is not installed; E009, its version is not supported.
     """
 
     launcher_cls = _Launcher
@@ -198,21 +198,69 @@ class EmulatedDriver:
 
 
 @contextmanager
-def device(gpu: str) -> Iterator[EmulatedDriver]:
+def device(gpu: str, *, autotune: Autotune = "measure") -> Iterator[EmulatedDriver]:
     """Let Triton compile for an emulated GPU and launch there, inside of a ``with`` statement.
+
+    torch says meanwhile that it was built for HIP (``torch.version.hip``), which libraries of
+    kernels ask when they choose configurations.
 
     Args:
         gpu: "gfx942", "gfx950", "gfx90a", "gfx1100" or "gfx1201".
+        autotune: Which configuration a kernel of ``@triton.autotune`` gets: "measure", the one
+            whose emulated launch takes the least time, for which all are compiled and launched;
+            "first", the first that the GPU can launch.
 
     Raises:
-        CkValueError: D001, no GPU of that name is emulated.
-        CkUnsupportedError: E006, Triton is not installed.
+        CkValueError: D001, no GPU of that name is emulated; E008, ``autotune`` is another word.
+        CkUnsupportedError: E006, Triton is not installed; E009, its version is not supported.
     """
+    if autotune not in get_args(Autotune):
+        raise error("E008", got=autotune)
     drivers = _triton().runtime.driver
     before = drivers._active
     chosen = EmulatedDriver(gpu)
-    drivers.set_active(chosen)
-    try:
+    with ExitStack() as stack:
+        stack.enter_context(_torch_for_hip())
+        if autotune == "first":
+            stack.enter_context(_first_configurations())
+        drivers.set_active(chosen)
+        stack.callback(drivers.set_active, before)
         yield chosen
+
+
+@contextmanager
+def _torch_for_hip() -> Iterator[None]:
+    try:
+        import torch
+    except ImportError:
+        yield  # kernels on arrays of NumPy
+        return
+    before = torch.version.hip
+    torch.version.hip = headers.hip_version()
+    try:
+        yield
     finally:
-        drivers.set_active(before)
+        torch.version.hip = before
+
+
+@contextmanager
+def _first_configurations() -> Iterator[None]:
+    """Let Triton measure no configuration after one that the GPU can launch."""
+    tuner = _triton().runtime.autotuner.Autotuner
+    measure = tuner._bench
+    launched: dict[Any, object] = {}
+
+    def measure_first(kernel: Any, *arguments: Any, **settings: Any) -> Any:
+        # The arguments by name are a new object in each call that tunes.
+        if launched.get(kernel) is kernel.nargs:
+            return [math.inf] * _QUANTILES
+        times = measure(kernel, *arguments, **settings)
+        if times[0] < math.inf:
+            launched[kernel] = kernel.nargs
+        return times
+
+    tuner._bench = measure_first
+    try:
+        yield
+    finally:
+        tuner._bench = measure

@@ -30,6 +30,7 @@ _FORMATS = {
 }
 _POINTER = "Q"
 _CONSTANT = "constexpr"
+_DESCRIPTOR = "tensordesc<"
 
 
 class HostArray:
@@ -58,7 +59,11 @@ class HostArray:
 
 
 def flat(types: Iterable[Any], values: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the type and value of each argument that the kernel takes; tuples are opened.
+    """Yield the type and value of each argument that the kernel takes.
+
+    Tuples are opened. A descriptor of a tensor is the tensor, its shape and strides, flags that say
+    how elements outside are read and, from Triton 3.7 on, that f32 is rounded; then again its shape
+    and strides, which Triton's own lowering of descriptors adds.
 
     Example:
         >>> list(flat(("*fp32", "constexpr", ("i32", "i64")), (16, 4, (1, 2))))
@@ -67,8 +72,22 @@ def flat(types: Iterable[Any], values: Iterable[Any]) -> Iterator[tuple[str, Any
     for kind, value in zip(types, values, strict=True):
         if isinstance(kind, tuple):
             yield from flat(kind, value)
+        elif kind.startswith(_DESCRIPTOR):
+            yield from _described(kind, value)
         elif kind != _CONSTANT:
             yield kind, value
+
+
+def _described(kind: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the arguments that a descriptor of type ``tensordesc<fp16[64, 32]>`` stands for."""
+    dtype, _, _ = kind.removeprefix(_DESCRIPTOR).partition("[")
+    yield f"*{dtype}", value.base
+    yield from (("i64", each) for each in (*value.shape, *value.strides))
+    yield "i1", value.padding == "nan"
+    if hasattr(value, "round_f32_to_tf32"):
+        yield "i1", value.round_f32_to_tf32
+    yield from (("i32", each) for each in value.shape)
+    yield from (("i64", each) for each in value.strides)
 
 
 def _address(value: Any) -> int:

@@ -116,7 +116,7 @@ class Measurement:
     cost: float | None
     """What kernels are compared by, the least first; None unless it is right."""
     unit: str
-    """Of the cost: ``µs``, or what stands for it on an emulated device."""
+    """The unit of the cost: ``µs``, or what stands for it on an emulated device."""
     counters: Mapping[str, float] = field(default_factory=dict)
     """What else was counted, by name."""
     note: str = ""

@@ -28,6 +28,7 @@ from cklang.ops.attention_backward import GradientKind
 from cklang.selection.select import find
 from cklang.selection.strategy import FirstFit
 from cklang.toolchain.paths import cache_root
+from cklang.toolchain.progress import Wait
 from cklang.tune.by_clock import clock_identity
 from cklang.tune.task import Call, TuningTask, problem_text, tasks_of
 
@@ -233,6 +234,7 @@ def autotune(
             for task in tasks_of(op, call, kind)
         ]
         measurer = _measurer(executor, target_device.name, stack)
+        stack.enter_context(Wait(f"tuning @{op.program.name}", expected=seconds))
         for some in _rounds(searches, start + seconds):
             for search, measurement in measurer(some):
                 store.record(search.query, measurement)

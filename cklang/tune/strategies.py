@@ -15,7 +15,6 @@ from cklang.fusion.functions import Functions
 from cklang.selection.pool import AnyPool, Legal
 from cklang.selection.strategy import Chosen, Heuristic
 from cklang.selection.tiered import Tiered
-from cklang.tune.learned import Learned
 from cklang.tune.on_device import Measure, measurement
 from cklang.tune.session import database_path, query_of
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from cklang.arch import ArchSpec
     from cklang.tune.database import Measurement
 
-__all__ = ["Autotune", "Learned", "Tiered", "Tuned"]
+__all__ = ["Autotune", "Tiered", "Tuned"]
 
 
 @dataclass(frozen=True, slots=True)

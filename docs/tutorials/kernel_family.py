@@ -164,4 +164,4 @@ print((y == x[:, ::-1]).all())
 # 2. `makers`: how fusion makes a kernel of the op, and what may join it (`fuse.py`).
 # 3. `problem` and `plan`: from the layouts of a call to launches (`family.py`). A family with several algorithms has rules, a search space and a cost model as well.
 #
-# [Architecture](../architecture.md#kernel-families) lists all members of the protocol.
+# [Internals](../internals.md#the-family-protocol) lists all members of the protocol.

@@ -185,6 +185,40 @@ def test_gradients_are_for_the_gpu_of_the_context() -> None:
     within(distant, [x, x, x, far], x, grads)
 
 
+@ck.op
+def capped_bias(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, H, S, D], v: ck.f16[B, H, S, D], bias: ck.f16[H, S, S]
+) -> ck.f16[B, H, S, D]:
+    return ck.attention(q, k, v, score=lambda s, b, h, i, j: 2.0 * ck.tanh(s / 2.0) + bias[h, i, j])
+
+
+def capped_gradients(q: Array, k: Array, v: Array, grad: Array, bias: Array) -> tuple[Array, ...]:
+    """Return dq, dk, dv and dbias of ``capped_bias`` in float64, by the formula."""
+    q, k, v, grad, bias = (x.astype(np.float64) for x in (q, k, v, grad, bias))
+    scale = q.shape[3] ** -0.5
+    tanh = np.tanh(scale * (q @ k.swapaxes(2, 3)) / 2)
+    p = np.exp(2 * tanh + bias)
+    p /= p.sum(-1, keepdims=True)
+    dp = grad @ v.swapaxes(2, 3)
+    by_score = p * (dp - (grad * (p @ v)).sum(-1, keepdims=True))
+    ds = scale * by_score * (1 - tanh**2)
+    return ds @ k, ds.swapaxes(2, 3) @ q, p.swapaxes(2, 3) @ grad, by_score.sum(0)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_the_gradient_of_a_bias_beside_a_soft_cap() -> None:
+    rng = np.random.default_rng(0)
+    q, k, v, grad = (rng.standard_normal((2, 2, 48, 32)).astype(np.float16) for _ in range(4))
+    bias = rng.standard_normal((2, 48, 48)).astype(np.float16)
+    options: dict[str, Any] = {"grad": grad, "bias": True, "device": "emu:gfx942"}
+    got = ck.attention_grad(capped_bias, q, k, v, bias, **options)
+    for one, exact in zip(got, capped_gradients(q, k, v, grad, bias), strict=True):
+        assert one.dtype == np.float16
+        np.testing.assert_allclose(one, exact, rtol=0.01, atol=0.01)
+    with pytest.raises(CkError, match=r"G008.*but something else"):
+        ck.attention_grad(capped_bias, q, k, v, bias, deterministic=True, **options)
+
+
 @pytest.mark.usefixtures("stencils")
 def test_biases_without_a_gradient() -> None:
     x, wide = np.ones((1, 2, 8, 64), np.float16), np.ones((1, 2, 8, 8), np.float16)

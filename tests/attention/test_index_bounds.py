@@ -193,8 +193,7 @@ def test_wrong_elements_are_named_and_nothing_is_built(name: str, builds_nothing
         call(*args)
 
 
-def test_arrays_of_torch_are_checked(builds_nothing: None) -> None:
-    torch = pytest.importorskip("torch", reason="pip install torch")
+def test_arrays_of_torch_are_checked(builds_nothing: None, torch: Any) -> None:
     tensors = [torch.from_numpy(np.ascontiguousarray(each)) for each in of_cached()]
     tensors[4][0, 6] = 18
     with pytest.raises(CkError, match=r"CK-A056 table\[0, 6\] is 18"):

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -123,7 +122,7 @@ def heads(
 CASES = [(70, 133, 320, 264), (33, 64, 576, 512)]
 
 
-@pytest.mark.usefixtures("compiler")
+@pytest.mark.usefixtures("compiler", "torch")
 def test_gradients_of_longer_heads(covered: Covered) -> None:
     backward = ck.vjp(half)
     for rows, keys, hdim_q, hdim_v in CASES:
@@ -139,6 +138,8 @@ def test_gradients_of_longer_heads(covered: Covered) -> None:
 
 def follow_torch(args: list[Any], do: Any) -> None:
     """Check what torch's autograd gets of an op against the same of torch's own attention."""
+    import torch
+
     mine, theirs = ([torch.tensor(x, requires_grad=True) for x in args] for _ in range(2))
     half(*mine, device="emu:gfx942").backward(torch.tensor(do))
     q, k, v = (each.double() for each in theirs)

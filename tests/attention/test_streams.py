@@ -12,6 +12,7 @@ import pytest
 import cklang as ck
 from cklang.device.device import open_device
 from tests.support.arrays import Array
+from tests.support.optional import needed
 from tests.support.streams import OnDevice, held_up
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -121,7 +122,7 @@ def of_appending(rng: np.random.Generator) -> Arguments:
 
 
 def dropped(*args: Any) -> Any:
-    pytest.importorskip("torch", reason="pip install torch")
+    needed("torch")
     return ck.dropout_bytes(biased, *args)
 
 

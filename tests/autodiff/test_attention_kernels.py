@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import cklang as ck
 from cklang.runtime.op import Op
@@ -36,6 +35,8 @@ def operands(b: int, s: int, t: int) -> list[Any]:
 
 def by_torch(q: Any, k: Any, v: Any, dy: Any) -> tuple[Any, ...]:
     """Return the gradients by torch in float64."""
+    import torch
+
     sides = [torch.tensor(x.astype("d"), requires_grad=True) for x in (q, k, v)]
     queries, keys = (x.permute(0, 2, 1, 3) for x in sides[:2])
     keys, values = (x.repeat_interleave(2, 1) for x in (keys, sides[2].mT))
@@ -45,7 +46,7 @@ def by_torch(q: Any, k: Any, v: Any, dy: Any) -> tuple[Any, ...]:
     return torch.autograd.grad(o.permute(0, 2, 1, 3), sides, torch.tensor(dy.astype("d")))
 
 
-@pytest.mark.usefixtures("compiler")
+@pytest.mark.usefixtures("compiler", "torch")
 @pytest.mark.parametrize("sizes", [(2, 33, 70), (1, 40, 3)])
 def test_gradients_of_any_layout_follow_torch(sizes: tuple[int, int, int]) -> None:
     arrays = operands(*sizes)

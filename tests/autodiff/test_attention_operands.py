@@ -23,6 +23,8 @@ from tests.support.attention_ops import biased, distant, packed_rows, packed_row
 from tests.support.checks import check
 from tests.support.written_ops import written_op
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 B, H, G, S, T = ck.dims("B H G S T")
 
 SIZES = {"B": 2, "H": 4, "G": 2, "S": 5, "T": 7}

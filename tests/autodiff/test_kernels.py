@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import cklang as ck
 from cklang.runtime.op import Op
@@ -58,6 +57,17 @@ def unmoved(x: ck.f32[M, N], y: ck.f32[M, N]) -> ck.f32[M, N]:
 
 
 @ck.op
+def gate(x: ck.f16[M, K], w: ck.f16[N, K]) -> tuple[ck.f32[M, 2], ck.i32[M, 2]]:
+    v, i = ck.topk(ck.softmax(x @ w.T), 2)
+    return v / v.sum(-1, keepdims=True), i
+
+
+@ck.op
+def products(x: ck.f32[M, N]) -> ck.f32[M, N]:
+    return ck.cumprod(ck.sort(x, axis=1), 1)
+
+
+@ck.op
 def attend(
     q: ck.f16[B, H, S, 64], k: ck.f16[B, G, S, 64], v: ck.f16[B, G, S, 64]
 ) -> ck.f16[B, H, S, 64]:
@@ -73,6 +83,11 @@ ROWS: list[tuple[Op, int]] = [
     (ck.vjp(unmoved), 2),
 ]
 """Gradients that kernels of rows compute, and how many kernels those are."""
+
+
+def test_gradients_of_what_is_sorted_are_within_their_bounds() -> None:
+    check(ck.vjp(gate), drawn(ck.vjp(gate), {"M": 5, "N": 16, "K": 64}))
+    check(ck.vjp(products), drawn(ck.vjp(products), {"M": 4, "N": 9}))
 
 
 @pytest.mark.parametrize(("op", "kernels"), ROWS, ids=lambda each: getattr(each, "program", each))
@@ -99,6 +114,8 @@ def example() -> ModuleType:
 
 def by_torch(x: Any, labels: Any, weights: list[Any], rate: float, steps: int) -> list[float]:
     """Return the losses of the same training in torch on the CPU, in float64."""
+    import torch
+
     data, targets = torch.tensor(x.astype("d")), torch.tensor(labels.astype("q"))
     tensors = [torch.tensor(each.astype("d"), requires_grad=True) for each in weights]
     optimiser = torch.optim.SGD(tensors, lr=rate)
@@ -114,6 +131,7 @@ def by_torch(x: Any, labels: Any, weights: list[Any], rate: float, steps: int) -
     return losses
 
 
+@pytest.mark.usefixtures("torch")
 def test_training_follows_torch() -> None:
     module = example()
     rng = np.random.default_rng(1)

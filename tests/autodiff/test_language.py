@@ -20,6 +20,8 @@ from cklang.reference.evaluate import evaluate
 from tests.support.torch_ir import gradients
 from tests.support.written_ops import written_op
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 EXTENTS = {"M": 5, "N": 6, "C": 4}
 
 

@@ -23,6 +23,8 @@ from tests.support.attention_ops import packed
 from tests.support.checks import check
 from tests.support.written_ops import written_op
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 LENGTHS = [7, 3, 0]
 SIZES = {"B": 3, "S": 5, "T": 7}
 RESULTS = {

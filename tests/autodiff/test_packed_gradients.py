@@ -18,6 +18,8 @@ from tests.autodiff.test_log_sum_gradients import by_sequences, packed_arrays
 from tests.support.attention_ops import prefill_of_one_list, skipping
 from tests.support.checks import check
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 S, H, G, D, N, R, P, B, C = ck.dims("S H G D N R P B C")
 SIDES = ("q", "k", "v")
 

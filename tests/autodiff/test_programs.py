@@ -18,6 +18,8 @@ from cklang.reference.evaluate import evaluate
 from tests.support.differentiable_programs import differentiable_programs
 from tests.support.torch_ir import derivative, gradients
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 EXTENTS = st.fixed_dictionaries({name: st.integers(2, 5) for name in "MN"})
 
 

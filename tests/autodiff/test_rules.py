@@ -22,6 +22,8 @@ from cklang.reference.evaluate import evaluate
 from cklang.types import bool_, dims, f32, i32
 from tests.support.torch_ir import TORCH, gradients
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 M, N, K, B = dims("M N K B")
 EXTENTS = {"M": 4, "N": 5, "K": 6, "B": 3}
 GRID = np.array([-4, -3, -2.5, -1, -0.5, 0, 0.25, 0.5, 1, 2, 3, 3.5], "f")

@@ -36,6 +36,8 @@ from tests.support.attention_ops import within
 from tests.support.checks import check, launches
 from tests.support.written_ops import written_op
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 CAUSAL = ", mask=ck.causal()"
 
 

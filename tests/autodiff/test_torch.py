@@ -9,7 +9,7 @@ import torch
 
 from tests.autodiff.test_kernels import by_torch, example
 
-pytestmark = pytest.mark.usefixtures("compiler")
+pytestmark = pytest.mark.usefixtures("torch", "compiler")
 
 
 def test_training_with_torch_follows_torch() -> None:

@@ -25,6 +25,7 @@ import pytest
 
 import cklang as ck
 from tests.support.by_reference import bind_calls, replace_kernels
+from tests.support.optional import imported_by, needed
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
@@ -84,7 +85,10 @@ def run(block: Block, file: str, names: dict[str, Any]) -> None:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_the_code_of_a_page_runs(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {"__name__": f"page_{path.stem}"}
-    for number, block in enumerate(blocks_of(path.read_text())):
+    blocks = list(blocks_of(path.read_text()))
+    for package in sorted(frozenset().union(*(imported_by(block.text) for block in blocks))):
+        needed(package)
+    for number, block in enumerate(blocks):
         file = f"{path.name}[{number}]"
         if not block.code:
             run(block, file, names)

@@ -26,6 +26,7 @@ import cklang.testing
 from cklang import types
 from cklang.frontend.examples import EXAMPLES
 from tests.support.by_reference import bind_calls, replace_kernels
+from tests.support.optional import COMMANDS, needed
 from tests.support.public_names import CLASSES, INTERNAL, METHODS, OBJECTS, VALUES, members
 
 ROOT = Path(ck.__file__).parents[1]
@@ -116,6 +117,9 @@ def failures(tests: list[doctest.DocTest], module: ModuleType) -> list[str]:
 def test_the_examples_of_a_module_run(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    part = name.split(".")[1]
+    if part in COMMANDS:  # cklang.torch is for torch, and so on
+        needed(part)
     module = importlib.import_module(name)
     tests = examples(module)
     assert tests

@@ -48,17 +48,17 @@ START_UP: Table = {
         "hashlib",
     ),
     "cklang.device.device": ("cklang.emulator",),
-    "cklang.emulator.build": (
-        "cklang.emulator.isa.tables",
-        "rich",
-    ),
+    "cklang.emulator.build": ("cklang.emulator.isa.tables",),
     "cklang.emulator.operation_fidelity": ("cklang.emulator.isa.schema",),
     "cklang.errors": ("cklang.errors.table",),
-    "cklang.families": ("cklang.fusion.partition",),
+    "cklang.families": (
+        "cklang.fusion.completeness",
+        "cklang.fusion.flow",
+        "cklang.fusion.partition",
+    ),
     "cklang.families.conv.problem": ("cklang.frontend.ops.convolution",),
     "cklang.families.gemm.family": (
         "cklang.families.gemm.launch_operands",
-        "cklang.families.gemm.learned",
         "cklang.families.gemm.sampled_rows",
         "cklang.families.gemm.spelling",
     ),
@@ -112,7 +112,10 @@ START_UP: Table = {
         "cklang.emulator",
     ),
     "cklang.ops.prepare": ("cklang.device.device",),
-    "cklang.runtime.bind": ("difflib",),
+    "cklang.runtime.bind": (
+        "cklang.device.device_array",
+        "difflib",
+    ),
     "cklang.runtime.call_key": ("cklang.runtime.array_reader",),
     "cklang.runtime.check": ("cklang.runtime.plan_store",),
     "cklang.runtime.ir_text": (
@@ -169,7 +172,6 @@ START_UP: Table = {
     ),
     "cklang.toolchain.compilers": ("subprocess",),
     "cklang.toolchain.folders": ("shutil",),
-    "cklang.toolchain.progress": ("rich",),
     "cklang.tune.by_clock": ("cklang.clock.kernel",),
     "cklang.tune.called": (
         "cklang.reference.bounds",
@@ -204,7 +206,6 @@ START_UP: Table = {
 OPTIONAL: Table = {
     "cklang.build.dask_executor": ("distributed",),
     "cklang.cli.plot": ("matplotlib",),
-    "cklang.families.gemm.learned": ("lightgbm",),
     "cklang.testing.trial": ("torch",),
     "cklang.triton.driver": ("torch", "triton"),
 }

@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,95 +12,7 @@ import pytest
 
 from cklang.families import FAMILIES, ROWS
 from cklang.families.protocol import Family
-
-ROOT = Path(__file__).parents[2] / "cklang"
-
-BASE = (
-    "source",
-    "knobs",
-    "forks",
-    "memo",
-    "display",
-    "in_place",
-    "optional_type",
-    "types",
-    "widths",
-    "codec",
-    "keys",
-    "arch",
-)
-"""The modules at the top of the package, which make one layer with the errors."""
-
-LAYERS = (
-    "base",
-    "toolchain",
-    "emulator",
-    "clock",
-    "ir",
-    "autodiff",
-    "reference",
-    "frontend",
-    "fusion",
-    "lowering",
-    "device",
-    "families",
-    "build",
-    "selection",
-    "runtime",
-    "ops",
-    "exporting",
-    "prebuilding",
-    "gradients",
-    "torch",
-    "triton",
-    "flydsl",
-    "tune",
-    "profiler",
-    "debugger",
-    "hipcc",
-    "testing",
-    "cli",
-)
-"""A layer imports itself and those above it in this list."""
-
-UPWARDS = {
-    ("runtime", "ops"),
-    ("runtime", "torch"),
-    ("ops", "torch"),
-}
-"""Arrows that go up.
-
-Methods of an op that are written in ``ops``, beside the public functions; and calls that torch
-traces."""
-
-
-def layer_of(module: str) -> str:
-    first = module.split(".")[0]
-    return "base" if first in (*BASE, "errors", "annotations") else first
-
-
-def module_of(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-
-
-FILES = [path for path in sorted(ROOT.rglob("*.py")) if path != ROOT / "__init__.py"]
-MODULES = {module_of(path) for path in FILES}
-
-
-def imports(path: Path) -> Iterator[str]:
-    """Yield every cklang module that a file imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        for name in names:
-            inside = name.removeprefix("cklang.")
-            if inside == name:
-                continue
-            yield inside if inside in MODULES else inside.rpartition(".")[0]
+from tests.support.layers import FILES, LAYERS, ROOT, UPWARDS, arrows, imports, layer_of, module_of
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -116,10 +26,7 @@ def test_imports_go_down(path: Path) -> None:
 
 
 def test_no_arrow_up_is_listed_that_nobody_needs() -> None:
-    arrows = {
-        (layer_of(module_of(path)), layer_of(target)) for path in FILES for target in imports(path)
-    }
-    assert arrows >= UPWARDS
+    assert arrows() >= UPWARDS
 
 
 def test_every_folder_is_a_layer() -> None:

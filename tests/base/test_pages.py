@@ -15,6 +15,7 @@ from cklang.arch import arch
 from cklang.emulator import MEMORY_LINE
 from cklang.errors.table import TABLE
 from cklang.families import FAMILIES
+from cklang.families.protocol import Family
 from tests.base.test_docs_code import PAGES
 from tests.support.layouts import DATA, instructions, layout
 from tests.support.pages import DOCS, GENERATED
@@ -117,6 +118,15 @@ def test_every_error_is_in_a_part_of_the_catalogue() -> None:
     text = (DOCS / "errors.md").read_text()
     for rule in TABLE:
         assert text.count(f'<a id="{rule.code}"></a>') == 1
+
+
+def test_the_architecture_names_every_member_of_a_family() -> None:
+    text = (DOCS / "architecture.md").read_text()
+    begin = text.index("Its members, by who calls them:")
+    words = set(re.findall(r"`([a-z_]+)`", text[begin : text.index("`HelperFamily` is")]))
+    members = {name for name in (*vars(Family), *Family.__annotations__) if name[0] != "_"}
+    others = {"times", "table", "plan_of", "explain", "rowwise", "enumerate_legal", "key_from_json"}
+    assert words == members | others
 
 
 def test_every_public_name_is_in_the_reference() -> None:

@@ -17,6 +17,7 @@ import pytest
 import cklang as ck
 from cklang import knobs
 from cklang.errors.table import RULES
+from tests.support.optional import COMMANDS, needed
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "cklang"
@@ -60,12 +61,14 @@ def attribute(owner: Any, name: str) -> Any:
 
 
 def imported(dotted: str) -> Any:
-    """The object of an absolute dotted name, or MISSING."""
+    """The object of an absolute dotted name, or MISSING; cklang.torch has none without torch."""
     parts = dotted.split(".")
     for count in range(len(parts), 0, -1):
         try:
             value: Any = importlib.import_module(".".join(parts[:count]))
-        except ImportError:
+        except ImportError as error:
+            if error.name is not None and error.name in COMMANDS:
+                needed(error.name)
             continue
         for name in parts[count:]:
             value = attribute(value, name)

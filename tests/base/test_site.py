@@ -42,8 +42,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def folder(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("mkdocs", reason="MkDocs is not installed: pip install '.[docs]'")
+def folder(mkdocs: Any, browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(built)]
     subprocess.run(command, cwd=ROOT, check=True, timeout=300)
@@ -92,8 +91,7 @@ def test_search_finds_a_term(address: str, browser: Any) -> None:
         assert view.errors == []
 
 
-def test_a_reader_chooses_a_version(browser: Any, tmp_path: Path) -> None:
-    pytest.importorskip("mike", reason="mike is not installed: pip install '.[docs]'")
+def test_a_reader_chooses_a_version(mike: Any, browser: Any, tmp_path: Path) -> None:
     project, site = tmp_path / "project", tmp_path / "site"
     for name in ("docs", "tests/support/pages", "benchmarks/data/plots"):
         shutil.copytree(ROOT / name, project / name)

@@ -74,14 +74,16 @@ def run(tmp_path: Path) -> Run:
     for words in ("init", "add .", "-c user.name=a -c user.email=a@b commit -m begin"):
         subprocess.run(["git", *words.split()], cwd=project, check=True, capture_output=True)
 
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+
     def start(*options: str, **environment: str) -> tuple[dict[str, int], str]:
-        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", ""), "."])
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-n", "0", *options],
+            [sys.executable, "-m", "pytest", "-p", "xdist", "-n", "0", *options],
             cwd=project,
             capture_output=True,
             text=True,
-            env=os.environ | {"PYTHONPATH": path} | environment,
+            env=os.environ | alone | {"PYTHONPATH": path} | environment,
         )
         last = done.stdout.splitlines()[-1].replace("=", "").split(" in ")[0]
         counts = {word: int(count) for count, word in (c.split() for c in last.split(", "))}
@@ -110,6 +112,40 @@ def test_the_full_run_goes_on_where_it_stopped(run: Run, tmp_path: Path) -> None
     assert [(row.dtypes, row.tier) for row in rows] == [("bf16", "compile"), ("f16", "full")]
     assert {row.day for row in rows} == {day_of("HEAD", tmp_path / "project")}
     assert "checked" in (tmp_path / "project" / "docs" / "coverage.md").read_text()
+
+
+WITHOUT_TORCH = {
+    "absent.py": "import sys\n\nsys.modules['torch'] = None",
+    "tests/test_module.py": """
+import pytest
+import torch
+
+pytestmark = pytest.mark.usefixtures("torch")
+
+def test_of_module(): pass
+""",
+    "tests/test_some.py": """
+def test_that_asks(torch): pass
+
+def test_that_does_not_ask(): import torch
+
+def test_nothing(): pass
+""",
+    "tests/data/skips.json": '{"tests/test_some.py::*": "why"}',
+}
+
+
+def test_what_is_not_installed_is_asked_for(run: Run, tmp_path: Path) -> None:
+    for name, text in WITHOUT_TORCH.items():
+        (tmp_path / "project" / name).write_text(text)
+    counts, output = run("-p", "absent", "--record=passed.jsonl")
+    assert counts == {"passed": 1, "failed": 1, "skipped": 2}
+    assert output.count("torch is not installed: pip install '.[emu,dev,torch]'") == 2
+    asking = ("-p", "absent", "--record=passed.jsonl", "--known-skips", "-k", "not does")
+    counts, output = run(*asking, "-n", "1")
+    assert counts == {"skipped": 2}, "what passed is left out, also by workers"
+    (line,) = (line for line in output.splitlines() if line.startswith("FAILED"))
+    assert line.startswith("FAILED: tests/test_module.py is skipped, which skips.json lacks: torch")
 
 
 def test_states_differ_by_commit_and_by_change(run: Run, tmp_path: Path) -> None:

@@ -98,8 +98,8 @@ def shown(call: Callable[[], Any]) -> str:
     return str(caught.value)
 
 
+@pytest.mark.usefixtures("torch")
 def test_what_users_see(request: pytest.FixtureRequest) -> None:
-    pytest.importorskip("torch")
     text = "".join(f"# {name}\n{shown(call)}\n\n" for name, call in MISTAKES.items())
     if request.config.getoption("--update-golden"):
         GOLDEN.write_text(text)

@@ -86,6 +86,25 @@ def test_inspect_shows_source_ir_and_c_of_each_line(model: str, capsys: Capture)
     assert "ck_tanh(acc)" in row
 
 
+def test_sizes_may_stand_anywhere(model: str, capsys: Capture) -> None:
+    whole = printed(capsys, "explain", model, *SIZES, *DEVICE, "--short")
+    assert printed(capsys, "explain", *DEVICE, model, SIZES[0], "--short", *SIZES[1:]) == whole
+    with pytest.raises(SystemExit):
+        main(["explain", model, *SIZES, "--short", "N=1", "beside"])
+    assert "unrecognized arguments: beside" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("compiler")
+def test_one_call_is_timed_profiled_and_checked(model: str, capfd: Capture) -> None:
+    assert main(["bench", model, "--calls", *SIZES, *DEVICE]) == 0
+    assert "linear" in capfd.readouterr().out
+    assert main(["profile", "--workgroups", "1", model, *DEVICE, *SIZES]) == 0
+    assert "gemm_f16_" in capfd.readouterr().err
+    assert main(["check", "--only", "races", model, *SIZES, *DEVICE]) == 0
+    assert main(["check", model, "M=64"]) == 1
+    assert "CK-K019" in capfd.readouterr().err
+
+
 @pytest.mark.usefixtures("compiler")
 def test_inspect_shows_instructions_beside_their_lines(model: str, capsys: Capture) -> None:
     text = printed(capsys, "inspect", model, *SIZES, *DEVICE, "--isa")

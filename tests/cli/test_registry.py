@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,23 @@ def test_a_file_that_is_no_registry_is_refused(
     assert main(["registry", "show", str(file)]) == 1
     printed = capsys.readouterr().err
     assert any(code in printed for code in ("K049", "K001", "K002"))
+
+
+@pytest.mark.parametrize("action", ["show", "merge", "build", "select"])
+def test_a_kernel_that_a_rule_refuses(
+    action: str, written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = written.read_text().replace('"vector_a": 8', '"vector_a": 3')
+    written.write_text(text)
+    words = {
+        "show": [str(written)],
+        "build": [str(written)],
+        "merge": [str(tmp_path / "all.json"), str(written)],
+        "select": [str(written), "--signature", "f16:rcr", "64", "64", "64"],
+    }
+    assert main(["registry", action, *words[action]]) == 1
+    assert re.search(r"K103 gemm_f16_\w+ in .*written.json is no legal", capsys.readouterr().err)
+    assert not (tmp_path / "all.json").exists()
 
 
 def test_an_empty_export_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import pytest
 
-from cklang.cli.debug import words_of
+from cklang.cli.target import words_of
 from cklang.debugger.dap import read_message, serve, serve_port
 from tests.support.assembly import assemble
 

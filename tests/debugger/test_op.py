@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cklang.cli.debug import words_of
+from cklang.cli.target import words_of
 from cklang.debugger.expressions import Reader, Registers
 from cklang.debugger.session import Session
 from cklang.debugger.terminal import Terminal
@@ -47,6 +47,12 @@ def commands(session: Session, *lines: str) -> str:
     return screen.getvalue()
 
 
+def test_a_line_without_a_file_is_the_users(session: Session) -> None:
+    """Although the kernel begins in a header."""
+    text = commands(session, "start", "break 9")
+    assert "linear.py:9" in text.splitlines()[-1]
+
+
 def test_lines_of_python_and_tensors(session: Session) -> None:
     text = commands(session, "break linear.py:9 wave 2", "run", "list", "info tensors")
     assert "linear.py:9    return ck.relu(y * 2.0)" in text
@@ -60,6 +66,20 @@ def test_lines_of_python_and_tensors(session: Session) -> None:
         reader.tensor("out"), np.maximum(2 * x @ w.T, 0), rtol=2e-3, atol=2e-3
     )
     assert commands(session, "continue") == "the program has ended with status 0\n"
+
+
+def test_the_kernels_start_and_the_calls_of_a_function(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "stencil.hip").write_text("another file\n" * 500)
+    monkeypatch.chdir(tmp_path)
+    start = commands(session, "start", "list", "backtrace")
+    assert re.search(r"^ +\d+ ck_gemm_\w+\(Kernel::Args args\)\n=> +\d+ \{$", start, re.M), start
+    assert re.search(r"^#0 ck_gemm_f16_\w+ at kernel.hip.txt:\d+    \{$", start, re.M), start
+    frames = commands(session, "break linear.py:9", "continue", "bt").partition("\n#0")[2]
+    assert frames.startswith(" ck_epilogue at linear.py:9    return ck.relu(y * 2.0)\n#1 ")
+    last = frames.splitlines()[-1]
+    assert re.fullmatch(r"#\d+ ck_gemm_\w+ at kernel.hip.txt:\d+    Kernel::run<.*", last), last
 
 
 def test_a_matrix_in_registers(session: Session) -> None:

@@ -77,6 +77,8 @@ def test_what_is_shown(screen: Screen) -> None:
     assert "vector registers" in screen("info registers")
     assert screen("info mem").count("16384 bytes, device 0") == 2
     assert "named no tensors" in screen("info tensors")
+    assert screen("info").splitlines()[1:4] == ["info waves", "info registers", "info launch"]
+    assert screen("bt").startswith("#0 transpose at transpose.hip:17    for (int row")
     assert "=>   17" in screen("list")
     assert "22 int main" in screen("list 22")
     assert "=> 0x" in screen("disassemble")
@@ -87,6 +89,20 @@ def test_what_is_shown(screen: Screen) -> None:
     assert screen("lane 5") == "lane 5"
     assert "workgroup (0, 0, 0), wave 3" in screen("where")
     assert "workgroup (0, 0, 0), wave 0" in screen("workgroup 0")
+
+
+def test_where_breakpoints_are(screen: Screen) -> None:
+    """At a kernel's start the file is the program's; those that nothing reaches are named."""
+    source = "tests/profiler/transpose.hip"
+    assert "transpose.hip:12" in screen("start")
+    assert f"{source}:18" in screen("break 18 workgroup 99")
+    assert screen("break other.hip:3").endswith("not in this launch")
+    assert "pc 0x0, exec 0x" in screen("registers")
+    assert screen("registers exec") == screen("print exec")
+    nowhere, waiting, end = screen("continue").splitlines()
+    assert nowhere.endswith(f"{source}:18, workgroup 99 is not reached")
+    assert waiting.endswith("is in none of the kernels that were launched: transpose")
+    assert end == "the program has ended with status 0"
 
 
 def test_values(screen: Screen) -> None:

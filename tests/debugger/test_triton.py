@@ -8,16 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+import triton
 
-torch = pytest.importorskip("torch")
-triton = pytest.importorskip("triton", reason="pip install triton")
+from cklang.debugger.expressions import Reader, Registers
+from cklang.debugger.inside import Callback, Observation, callbacks
+from cklang.triton import device
+from tests.support import jit_kernels as kernels
 
-from cklang.debugger.expressions import Reader, Registers  # noqa: E402
-from cklang.debugger.inside import Callback, Observation, callbacks  # noqa: E402
-from cklang.triton import device  # noqa: E402
-from tests.support import jit_kernels as kernels  # noqa: E402
-
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = pytest.mark.usefixtures("torch", "triton", "emulator")
 
 
 def test_a_line_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,6 +61,11 @@ WORDS = {
 #: v1 is 4 × the thread's number, v2 that of a thread of the other wave, v9 another number for each.
 SEND, TAKE = "ds_write_b32 v1, v9", "ds_read_b32 v3, v2"
 
+FLAT_SEND = (
+    *("s_mov_b64 s[10:11], src_shared_base", "v_mov_b32 v7, s11", "v_mov_b32 v6, v1"),
+    "flat_store_dword v[6:7], v9",
+)
+
 #: Lines between the barriers, the check that reports them, and whether it does.
 CASES: dict[str, tuple[tuple[str, ...], str, bool]] = {
     "waited for": ((SEND, "{local_wait}", "{barrier}", TAKE), "races", False),
@@ -87,6 +92,8 @@ CASES: dict[str, tuple[tuple[str, ...], str, bool]] = {
         "races",
         False,
     ),
+    "a flat store, waited for": ((*FLAT_SEND, "{local_wait}", "{barrier}", TAKE), "races", False),
+    "a flat store, not waited for": ((*FLAT_SEND, "{barrier}", TAKE), "races", True),
     "global, waited for": (
         ("{store}", "{store_wait}", "{barrier}", "{load}"),
         "global_races",

@@ -13,7 +13,7 @@ from ck_examples import examples_folder
 
 from cklang import emulator
 from cklang.emulator.isa import schema
-from cklang.emulator.isa.sample import sample
+from tests.support.instruction_samples import sample
 
 pytestmark = pytest.mark.usefixtures("emulator")
 

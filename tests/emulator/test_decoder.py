@@ -19,10 +19,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from cklang import emulator
+from cklang.elf import sections_of
 from cklang.emulator.isa import schema, tables
-from cklang.emulator.isa.sample import forms, sample
 from cklang.emulator.isa.schema import FAMILIES
 from cklang.toolchain.compilers import Toolchain, find_toolchain
+from tests.support.instruction_samples import forms, sample
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -94,7 +95,7 @@ def _assemble(toolchain: Toolchain, arch: str, lines: list[str], folder: Path) -
         source.write_text(f".text\n.Lstart:\n{body}.section .ends\n{ends}", "utf-8")
         run = _clang(toolchain, arch, "-x", "assembler", "-c", str(source), "-o", str(output))
         if run.returncode == 0:
-            text, marks = _section(output, b".text"), _section(output, b".ends")
+            text, marks = _section(output, ".text"), _section(output, ".ends")
             start = 0
             for i, end in zip(left, memoryview(marks).cast("I"), strict=True):
                 result[i], start = text[start:end], end
@@ -120,21 +121,9 @@ def _clang(toolchain: Toolchain, arch: str, *flags: str) -> subprocess.Completed
     )
 
 
-def _section(path: Path, name: bytes) -> bytes:
-    """The content of one section of a little-endian 64-bit ELF file."""
-    data = path.read_bytes()
-
-    def at(offset: int, size: int) -> int:
-        return int.from_bytes(data[offset : offset + size], "little")
-
-    headers = [at(0x28, 8) + 64 * i for i in range(at(0x3C, 2))]
-    names = at(headers[at(0x3E, 2)] + 0x18, 8)
-    for header in headers:
-        start = names + at(header, 4)
-        if data[start : start + len(name) + 1] == name + b"\0":
-            offset = at(header + 0x18, 8)
-            return data[offset : offset + at(header + 0x20, 8)]
-    raise AssertionError(f"{path} has no section {name!r}")
+def _section(path: Path, name: str) -> bytes:
+    """The content of one section of an ELF file."""
+    return next(each.content for each in sections_of(path.read_bytes()) if each.name == name)
 
 
 @pytest.fixture(scope="session")
@@ -257,7 +246,7 @@ def test_compiled_kernels_read_as_clang_writes_them(
     for flag, name in (("-c", "kernels.o"), ("-S", "kernels.s")):
         run = _clang(toolchain, arch, *compile_flags, flag, "-o", str(tmp_path / name))
         assert run.returncode == 0, run.stderr
-    code = _section(tmp_path / "kernels.o", b".text")
+    code = _section(tmp_path / "kernels.o", ".text")
     used, instructions = disassemble(arch, code)
     assert used == len(code), instructions[-1]
     ours = [text for _, text in instructions]
@@ -279,7 +268,7 @@ def test_waves_of_64_lanes_have_wider_masks(
         source = ("-x", "cl", str(KERNELS), flag, "-o", str(tmp_path / name))
         run = _clang(toolchain, arch, *flags, *source)
         assert run.returncode == 0, run.stderr
-    code = _section(tmp_path / "kernels.o", b".text")
+    code = _section(tmp_path / "kernels.o", ".text")
     used, instructions = disassemble(f"{arch}:wave64", code)
     assert used == len(code), instructions[-1]
     theirs = re.findall(r"^\t([a-z]\w+.*?)(?:\s*;.*)?$", (tmp_path / "kernels.s").read_text(), re.M)

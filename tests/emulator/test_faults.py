@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +110,38 @@ def test_the_source_line_of_a_wild_address(arch: str, debug: str, tmp_path: Path
         assert part in text
     line = 1 + next(n for n, row in enumerate(_FAULTY.splitlines()) if "return *from" in row)
     assert (f"faulty.hip:{line}" in text) == (debug != "-g0")
+
+
+_HOST = """
+import sys
+from pathlib import Path
+import numpy as np
+from cklang import emulator
+from tests.support.assembly import Module
+emulator.sanitize("waits")
+module = Module(Path(sys.argv[1]).read_bytes())
+print(module.launch("_Z5touchPii", np.zeros(64, np.uint32), np.zeros(64, np.uint32)))
+print(emulator.last_error())
+"""
+
+
+def test_a_python_host_hears_what_a_check_has_found(tmp_path: Path) -> None:
+    """The report is on stderr, and the reason of the call that failed; C++'s names are readable."""
+    body = (
+        "  s_load_dwordx4 s[4:7], s[0:1], 0x0\n  v_lshlrev_b32 v1, 2, v0\n"
+        "  s_waitcnt lgkmcnt(0)\n  global_load_dword v2, v1, s[4:5]\n"
+        "  global_store_dword v1, v2, s[6:7]\n"
+    )
+    file = tmp_path / "touch.co"
+    file.write_bytes(assemble(tmp_path, {"_Z5touchPii": body}))
+    words = [sys.executable, "-c", _HOST, str(file)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    status, reason = done.stdout.split("\n", 1)
+    assert status == "hipErrorLaunchFailure"
+    assert reason.startswith("missing wait: global_store_dword reads v2")
+    assert "kernel touch(int*, int), workgroup (0, 0, 0), wave 0" in reason
+    assert done.stderr.startswith("Kernel failed on GPU node-1 (gfx942, emulated)")
+    assert reason.strip() in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("flydsl", reason="pip install flydsl")
+from cklang import emulator, knobs
+from cklang.device.device import Device
+from cklang.errors import CkDeviceError, CkValueError
+from cklang.flydsl import device
+from tests.support import flydsl_kernels as kernels
 
-from cklang import emulator, knobs  # noqa: E402
-from cklang.device.device import Device  # noqa: E402
-from cklang.errors import CkDeviceError, CkValueError  # noqa: E402
-from cklang.flydsl import device  # noqa: E402
-from tests.support import flydsl_kernels as kernels  # noqa: E402
-
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = pytest.mark.usefixtures("torch", "flydsl", "emulator")
 
 GPUS = ("gfx942", "gfx950", "gfx1100", "gfx1201")
 

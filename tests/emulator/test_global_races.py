@@ -32,6 +32,7 @@ class Words:
     add: str
     store: str = "global_store_b32"
     load: str = "global_load_b32"
+    wide: str = "global_store_b128"
 
 
 _OLD_START = "s_load_dwordx4 s[4:7], s[0:1], 0x0\n  s_mov_b32 s20, s2"
@@ -41,6 +42,7 @@ _CDNA = {
     "wait": "s_waitcnt vmcnt(0) lgkmcnt(0)",
     "store": "global_store_dword",
     "load": "global_load_dword",
+    "wide": "global_store_dwordx4",
     "add": "global_atomic_add v3, v9, s[6:7]",
 }
 _RDNA11 = "s_waitcnt vmcnt(0) lgkmcnt(0)\n  s_waitcnt_vscnt null, 0x0"
@@ -108,6 +110,12 @@ def message(*, release: bool, acquire: bool) -> tuple[str, ...]:
     return (*first, *_SPIN, *(("{acquire}",) if acquire else ()), _TAKE)
 
 
+_FOUR = (
+    *("v_lshlrev_b32 v1, 2, v1", "v_mov_b32 v10, 1", "v_mov_b32 v11, 2"),
+    *("v_mov_b32 v12, 3", "v_mov_b32 v13, 4"),
+)
+_WIDE = "{wide} v1, v[10:13], s[4:5]"
+
 #: Lines of kernels of two workgroups, and whether they race.
 CASES = {
     "each its own": (("v_lshl_add_u32 v1, v2, 8, v1", "{store} v1, v2, s[4:5]"), False),
@@ -117,6 +125,17 @@ CASES = {
     "both add": (("{add}",), False),
     "neighbouring bytes": (
         ("v_lshl_add_u32 v1, v0, 1, v2", "global_store_{byte} v1, v9, s[4:5]"),
+        False,
+    ),
+    "both write four, the same": ((*_FOUR, _WIDE), False),
+    "both write four, one of them another": ((*_FOUR, "v_mov_b32 v12, v2", _WIDE), True),
+    "both write four of their own": (
+        (*_FOUR, "v_lshl_add_u32 v1, v2, 10, v1", _WIDE, "v_not_b32 v12, v12", _WIDE),
+        False,
+    ),
+    "both write far apart": (("v_lshlrev_b32 v1, 3, v1", "{store} v1, v2, s[4:5]"), True),
+    "each its own far apart": (
+        ("v_lshlrev_b32 v1, 3, v1", "v_lshl_add_u32 v1, v2, 2, v1", "{store} v1, v2, s[4:5]"),
         False,
     ),
     "one writes, one reads": ((*_SECOND, _SEND, *_END, _TAKE), True),

@@ -6,22 +6,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import torch
+from triton.experimental.gluon import language as gl
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("triton", reason="pip install triton")
-gl = pytest.importorskip("triton.experimental.gluon.language", reason="pip install triton")
+from cklang import emulator, knobs
+from cklang.triton import EmulatedDriver, device
+from tests.support import gluon_kernels as kernels
 
-from cklang import emulator, knobs  # noqa: E402
-from cklang.triton import EmulatedDriver, device  # noqa: E402
-from tests.support import gluon_kernels as kernels  # noqa: E402
-
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = pytest.mark.usefixtures("torch", "triton", "emulator")
 
 GPUS = ("gfx942", "gfx950", "gfx1100", "gfx1201")
+WMMA = gl.amd.AMDWMMALayout
+# Triton 3.6 has the number of waves along each axis, later versions where each bit of theirs goes.
+FOUR_WAVES = [[1, 0], [0, 1]] if "warp_bases" in WMMA.__annotations__ else [2, 2]
 MATRICES = {
     "gfx942": (gl.amd.AMDMFMALayout(3, [32, 32, 8], True, [2, 2]), 4),
     "gfx950": (gl.amd.AMDMFMALayout(4, [32, 32, 16], True, [2, 2]), 8),
-    "gfx1201": (gl.amd.AMDWMMALayout(2, True, [[1, 0], [0, 1]]), 8),
+    "gfx1201": (WMMA(2, True, FOUR_WAVES), 8),
 }
 """By GPU: who holds which element of a product of four waves, and elements along k of a lane."""
 

@@ -99,6 +99,10 @@ PAIRS = {
     "8 passes, part of the addend": pair(
         _MFMA16, "v_mfma_f32_4x4x4f16 v[8:11], v[2:3], v[4:5], v[16:19]",
         {GFX90A: 8, GFX942: 9, GFX950: 10}),
+    "part of the addend, made anew": pair(
+        "v_mfma_f32_16x16x4f32 v[10:13], v2, v3, v[10:13]\n"
+        "  v_mfma_f32_16x16x4f32 v[8:11], v4, v5, v[10:13]",
+        "v_mfma_f32_16x16x4f32 v[8:11], v6, v7, v[8:11]", on(CDNA, 0)),
     "8 passes, factor": pair(_MFMA16, "v_mfma_f32_4x4x4f16 v[8:11], v[16:17], v[4:5], 0",
                              on((GFX90A, GFX942), 11) | {GFX950: 12}),
     "addend overwritten": pair("v_mfma_f32_16x16x4f16 v[16:31], v[2:3], v[4:5], v[32:47]",

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import re
-import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeGuard
@@ -13,6 +12,7 @@ from typing import TypeGuard
 import pytest
 
 from cklang import emulator, hipcc
+from cklang.elf import sections_of, symbols_of
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -22,16 +22,9 @@ _DYNAMIC_SYMBOLS = 11  # SHT_DYNSYM
 
 def exported(image: bytes) -> set[str]:
     """Names that a shared library defines."""
-    (table,) = struct.unpack_from("<Q", image, 0x28)
-    size, count = struct.unpack_from("<HH", image, 0x3A)
-    headers = [struct.unpack_from("<IIQQQQII", image, table + n * size) for n in range(count)]
-    (symbols,) = (header for header in headers if header[1] == _DYNAMIC_SYMBOLS)
-    strings, names = headers[symbols[6]][4], set()
-    for at in range(symbols[4], symbols[4] + symbols[5], 24):
-        name, _, _, section = struct.unpack_from("<IBBH", image, at)
-        if section:
-            names.add(image[strings + name : image.index(b"\0", strings + name)].decode())
-    return names
+    sections = sections_of(image)
+    (table,) = (section for section in sections if section.kind == _DYNAMIC_SYMBOLS)
+    return {symbol.name for symbol in symbols_of(table, sections) if symbol.section}
 
 
 def documented() -> list[str]:

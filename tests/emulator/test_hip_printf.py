@@ -13,7 +13,7 @@ from cklang.hipcc.driver import build
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
-
+_GPUS = ("gfx942", "gfx90a", "gfx1201")
 _PROGRAM = r"""
 #include <hip/hip_runtime.h>
 __global__ void quiet(int* x) { x[threadIdx.x] += 1; }
@@ -44,11 +44,19 @@ int main()
 """
 
 
-def test_kernels_print_and_assert(tmp_path: Path) -> None:
-    source, program = tmp_path / "say.hip", tmp_path / "say"
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("printf")
+    source, program = folder / "say.hip", folder / "say"
     source.write_text(_PROGRAM)
-    build([str(source), "-o", str(program)], lambda text: None)
-    go_on = {**os.environ, "CKLANG_FAULT": "continue"}
+    archs = f"--offload-arch={','.join(_GPUS)}"
+    build([archs, str(source), "-o", str(program)], lambda text: None)
+    return program
+
+
+@pytest.mark.parametrize("gpu", _GPUS)
+def test_kernels_print_and_assert(program: Path, gpu: str) -> None:
+    go_on = {**os.environ, "CKLANG_FAULT": "continue", "CKLANG_GPUS": gpu}
     done = subprocess.run(
         [str(program)], capture_output=True, text=True, check=True, timeout=60, env=go_on
     )

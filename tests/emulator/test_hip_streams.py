@@ -37,6 +37,9 @@ BODIES = {
     "await": _LOAD + "  v_mov_b32 v2, 0\n" + _POLL.format(name="await")
     + "  global_load_dword v2, v1, s[6:7]\n  s_waitcnt vmcnt(0)\n  v_add_u32 v2, 1, v2\n"
     "  global_store_dword v1, v2, s[6:7]\n",
+    # the first workgroup waits until the first word of the source is set, the others end
+    "first_awaits": _LOAD + "  v_mov_b32 v2, 0\n  s_cmp_lg_u32 s2, 0\n  s_cbranch_scc1 other\n"
+    + _POLL.format(name="first_awaits") + "other:\n",
     # set the first word of the output
     "release": _LOAD + "  v_mov_b32 v2, 0\n  v_mov_b32 v3, 1\n"
     "  global_store_dword v2, v3, s[6:7]\n",
@@ -334,6 +337,17 @@ def test_a_promise_holds_nobody_else_up(kernels: Kernels, words: Words) -> None:
     _until(lambda: words.values[0] == 2)
     ok(hip().hipStreamSynchronize(None))
     ok(hip().hipStreamDestroy(one))
+
+
+def test_workgroups_that_have_ended(kernels: Kernels, words: Words) -> None:
+    one, other = stream(nonblocking=True), stream(nonblocking=True)
+    kernels.enqueue("first_awaits", words.flag_address, words.address, one, grid=5)
+    _until(lambda: emulator.workgroups() == (4, 5))
+    kernels.enqueue("await", words.flag_address, words.address, other, grid=2)
+    _until(lambda: emulator.workgroups() == (4, 7))
+    words.flag.value = 1
+    ok(hip().hipDeviceSynchronize())
+    _until(lambda: emulator.workgroups() == (0, 0))
 
 
 def test_statistics_of_several_launches(kernels: Kernels, words: Words) -> None:

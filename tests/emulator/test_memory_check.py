@@ -37,6 +37,10 @@ CASES = {
     "before": ("global_load_dword v3, v1, s[4:5] offset:-4", "4 bytes before it"),
     "LDS": ("ds_read_b32 v3, v1 offset:768", ""),
     "beyond LDS": ("ds_write_b32 v1, v1 offset:772", "byte 0x400 of local memory"),
+    "LDS, backwards": ("v_sub_u32 v5, 0, v1\n  ds_read_b32 v3, v5 offset:252", ""),
+    "before LDS": ("v_sub_u32 v5, 0, v1\n  ds_read_b32 v3, v5 offset:248", "byte -0x4 of local"),
+    "dropped by an address of -1": ("v_mov_b32 v5, -1\n  ds_write_b32 v5, v1", ""),
+    "read at an address of -1": ("v_mov_b32 v5, -1\n  ds_read_u8 v3, v5", "byte -0x1 of local"),
     "a scalar load": ("s_load_dword s8, s[4:5], 0x8\n  s_waitcnt lgkmcnt(0)", ""),
     "a misaligned scalar load": (
         "s_mov_b32 s9, 6\n  s_load_dword s8, s[4:5], s9\n  s_waitcnt lgkmcnt(0)",

@@ -36,6 +36,11 @@ OWN = "ds_read_b32 v3, v1"
 HALF = "s_mov_b64 exec, 0xff"
 _TWICE = ("v_mov_b32 v8, 3", "v_lshlrev_b32 v5, 1, v1", "v_lshlrev_b32 v6, 1, v2")
 SEND_TWO, TAKE_TWO = "ds_write_b64 v5, v[8:9]", "ds_read_b64 v[2:3], v6"
+BACKWARDS = ("v_sub_nc_u32 v5, 0, v1", "v_add_nc_u32 v6, 8, v5")
+"""v5 is −4 × the thread's number: compilers add the rest of `s[last - t]` as the offset."""
+_FLAT = ("s_mov_b64 s[10:11], src_shared_base", "v_mov_b32 v7, s11")
+FLAT_SEND = (*_FLAT, "v_mov_b32 v6, v1", "flat_store_dword v[6:7], v9")
+FLAT_TAKE = (*_FLAT, "v_mov_b32 v6, v2", "flat_load_dword v3, v[6:7]")
 CHANGE_FEW = "v_max_u32 v9, 9, v9"
 """Of the first two lanes of the first wave."""
 
@@ -60,6 +65,8 @@ RACES = {
     "a barrier between": clean(SEND, "{wait}", "{barrier}", TAKE),
     "a wave's own": clean(SEND, "{wait}", OWN),
     "everyone reads": clean(TAKE, OWN),
+    "everyone reads backwards": clean(*BACKWARDS, "ds_read_b32 v3, v5 offset:{last}"),
+    "everyone reads by flat loads": clean(*FLAT_TAKE),
     "atomic operations": clean("ds_add_u32 v1, v9", "ds_add_u32 v2, v9", "ds_add_u32 v1, v9"),
     "neighbouring bytes": clean("v_lshrrev_b32 v4, 2, v1", "ds_write_b8 v4, v9"),
     "the same again": clean(SEND, "{wait}", "{barrier}", TAKE, SEND),
@@ -79,7 +86,23 @@ RACES = {
         TAKE,
     ),
     "beyond the end": clean("v_mov_b32 v2, 0x8000", "ds_write_b32 v2, v9", "ds_read_b32 v3, v2"),
+    "backwards, behind a barrier": clean(
+        *BACKWARDS, SEND, "{wait}", "{barrier}", "ds_read_b32 v3, v5 offset:{last}"
+    ),
+    "flat accesses, a barrier between": clean(*FLAT_SEND, "{wait}", "{barrier}", *FLAT_TAKE),
+    "a wave's own by flat accesses": clean(*FLAT_SEND, "{wait}", OWN),
+    "the same value by flat stores": clean(
+        *_FLAT, "v_mov_b32 v6, 0", "v_mov_b32 v8, 7", "flat_store_dword v[6:7], v8"
+    ),
     "read after write": raced(SEND, "{wait}", TAKE),
+    "read backwards": raced(*BACKWARDS, SEND, "{wait}", "ds_read_b32 v3, v5 offset:{last}"),
+    "written backwards": raced(*BACKWARDS, SEND, "ds_write_b32 v5, v9 offset:{last}"),
+    "two read backwards": raced(
+        *BACKWARDS, SEND, "{wait}", "ds_read2_b32 v[4:5], v6 offset0:0 offset1:{last_dword}"
+    ),
+    "read by flat loads": raced(SEND, "{wait}", *FLAT_TAKE),
+    "written by flat stores": raced(*FLAT_SEND, "{wait}", TAKE),
+    "an atomic operation and a flat load": raced("ds_add_u32 v1, v9", "{wait}", *FLAT_TAKE),
     "write after read": raced(TAKE, "{wait}", SEND),
     "both write": raced(SEND, "ds_write_b32 v2, v9"),
     "the barrier comes too early": raced("{barrier}", SEND, TAKE),
@@ -112,8 +135,9 @@ def lines_for(arch: str, lines: tuple[str, ...], threads: int) -> str:
     start = [_START[arch], _REVERSED.format(last=4 * (threads - 1)), WAIT[arch]]
     text = "\n  ".join((*start, *lines))
     if arch == GFX950:
-        text = text.replace("v_sub_nc_u32", "v_sub_u32")
-    return f"  {text}\n".replace("{wait}", WAIT[arch]).replace("{barrier}", BARRIER[arch])
+        text = text.replace("v_sub_nc_u32", "v_sub_u32").replace("v_add_nc_u32", "v_add_u32")
+    words = {"wait": WAIT[arch], "barrier": BARRIER[arch], "last": 4 * (threads - 1)}
+    return f"  {text}\n".format(**words, last_dword=threads - 1)
 
 
 WAVE = {GFX950: 64, GFX11: 32, GFX12: 32}
@@ -171,8 +195,8 @@ def test_races(kernels: Module, name: str) -> None:
     )
     assert said is not None
     assert (said[2], said[3]) != ("reads", "read")
-    assert said[1].startswith("ds_")
-    assert said[4].startswith("ds_")
+    assert said[1].startswith(("ds_", "flat_"))
+    assert said[4].startswith(("ds_", "flat_"))
     assert f"kernel {kernel}, workgroup (0, 0, 0), wave " in message
 
 
@@ -221,9 +245,11 @@ def test_loads_to_local_memory_write_it(tmp_path: Path, first: str, raced: bool)
 def test_uninitialized_memory(kernels: Module) -> None:
     emulator.sanitize("uninitialized")
     number = list(RACES).index
-    for name in ("a barrier between", "both write", "beyond the end"):
+    written = ("a barrier between", "backwards, behind a barrier", "both write", "beyond the end")
+    for name in (*written, "flat accesses, a barrier between"):
         assert launch(kernels, f"case{number(name)}") == "hipSuccess"
-    for name in ("everyone reads", "atomic operations"):
+    unwritten = ("everyone reads", "everyone reads backwards", "everyone reads by flat loads")
+    for name in (*unwritten, "atomic operations"):
         assert launch(kernels, f"case{number(name)}") == "hipErrorLaunchFailure"
         assert "which the workgroup has not written" in report(kernels)
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import triton
 
-torch = pytest.importorskip("torch")
-triton = pytest.importorskip("triton", reason="pip install triton")
+from cklang import emulator, knobs
+from cklang.errors import CkDeviceError, CkValueError
+from cklang.triton import EmulatedDriver, HostArray, device
+from cklang.triton.driver import Autotune
+from tests.support import jit_kernels as kernels
 
-from cklang import emulator, knobs  # noqa: E402
-from cklang.errors import CkDeviceError, CkValueError  # noqa: E402
-from cklang.triton import EmulatedDriver, HostArray, device  # noqa: E402
-from tests.support import jit_kernels as kernels  # noqa: E402
-
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = pytest.mark.usefixtures("torch", "triton", "emulator")
 
 GPUS = ("gfx942", "gfx950", "gfx1100", "gfx1201")
 
@@ -191,6 +191,33 @@ def test_the_driver_before_comes_back() -> None:
         assert driver.get_current_target().arch == "gfx942"
         assert driver.get_current_target().warp_size == 64
     assert triton.runtime.driver._active is before
+
+
+def test_torch_is_for_hip_meanwhile() -> None:
+    """Libraries of kernels choose warps by it."""
+    before = torch.version.hip
+    with device("gfx942"):
+        assert (torch.version.hip or "").startswith("7.")
+    assert torch.version.hip == before
+
+
+@pytest.mark.parametrize(("autotune", "launched"), [("first", [256]), ("measure", [256, 512])])
+def test_autotuning_launches(autotune: Autotune, launched: list[int]) -> None:
+    """The first configuration that the GPU can launch, or all of these."""
+    kernel, x = kernels.doubled, torch.rand(500)
+    kernel.cache.clear()
+    out = torch.empty(500)
+    with device("gfx942", autotune=autotune):
+        kernel[lambda values: (triton.cdiv(500, values["BLOCK"]),)](x, out, 500)
+    assert torch.equal(out, 2 * x)
+    times = kernel.configs_timings.items()
+    assert [c.kwargs["BLOCK"] for c, (time, *_) in times if time < math.inf] == launched
+    assert kernel.best_config.kwargs["BLOCK"] in launched
+
+
+def test_another_way_to_autotune() -> None:
+    with pytest.raises(CkValueError, match="E008"), device("gfx942", autotune="fastest"):  # type: ignore[arg-type]
+        pass
 
 
 def test_unknown_gpu() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.by_reference import replace_kernels
+from tests.support.optional import needed
 from tests.support.pages.tutorials import (
     ORDER,
     TUTORIALS,
@@ -39,7 +40,7 @@ def _own_choice(monkeypatch: pytest.MonkeyPatch) -> None:
 def expect_packages(tutorial: Tutorial) -> None:
     for package in ("torch", "triton"):
         if package in tutorial.needs:
-            pytest.importorskip(package)
+            needed(package)
 
 
 @pytest.mark.usefixtures("_own_choice")
@@ -73,10 +74,10 @@ def test_the_tutorial_of_triton_prints_what_it_shows() -> None:
 
 @pytest.mark.usefixtures("_own_choice", "compiler")
 @pytest.mark.parametrize("name", ORDER)
-def test_a_notebook_shows_what_its_page_shows(name: str) -> None:
+def test_a_notebook_shows_what_its_page_shows(nbclient: Any, name: str) -> None:
     expect_packages(ALL[name])
-    nbclient = pytest.importorskip("nbclient")
-    nbformat = pytest.importorskip("nbformat")
+    import nbformat
+
     book = nbformat.reads(notebook(ALL[name]), as_version=4)
     nbformat.validate(book)
     folder = str(ALL[name].path.parent)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -112,8 +113,7 @@ def test_a_result_in_an_argument(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_torch_tensors_and_what_was_not_exported(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+def test_torch_tensors_and_what_was_not_exported(tmp_path: Path, torch: Any) -> None:
     calls = loaded(exported(linear, tmp_path))
     x, w = (torch.from_numpy(each) for each in drawn(linear, SIZES))
     y = torch.empty(70, 64, dtype=torch.float16)
@@ -134,25 +134,28 @@ def test_torch_tensors_and_what_was_not_exported(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_the_files_need_no_cklang(tmp_path: Path) -> None:
-    written = exported(linear, tmp_path)
-    script = tmp_path / "use.py"
-    script.write_text(
-        "import sys\nimport numpy as np\nimport linear\n"
-        "calls = linear.load(sys.argv[1])\n"
-        "x, w, y = np.ones((70, 64), 'f2'), np.ones((64, 64), 'f2'), np.zeros((70, 64), 'f2')\n"
-        "calls(x, w, out=y)\ncalls.synchronize()\n"
-        "print(float(y.min()), float(y.max()), 'cklang' in sys.modules)\n"
-    )
-    environment = {"CKLANG_GPUS": "gfx942", "HSA_XNACK": "1"}
-    done = subprocess.run(
-        [sys.executable, str(script), str(emulator.library_path())],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert done.stdout.split() == ["64.0", "64.0", "False"], done.stderr
-    assert written.name == "linear"
+    """The commands of docs/export.md, in a process that cannot import cklang."""
+    page = Path("docs/export.md").read_text().partition("### On the emulator")[2]
+    (script,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    (commands,) = re.findall(r"```sh\n(.*?)```", page, re.S)
+    ((settings, shown),) = re.findall(r"\n(.*) python use.py  # (.*)\n$", commands)
+    problem = {"M": 16, "N": 4096, "K": 4096}
+    ck.export(linear, [problem], GPUS[:1], tmp_path / "linear_kernels")
+    alone = "import sys\nsys.modules['cklang'] = None\n"
+    (tmp_path / "use.py").write_text(alone + script)
+    library = {"LD_LIBRARY_PATH": str(emulator.library_path().parent)}
+    for xnack in (True, False):
+        names = dict(word.split("=") for word in settings.split() if xnack or "XNACK" not in word)
+        done = subprocess.run(
+            [sys.executable, "use.py"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            env={**names, **library},
+            check=False,
+        )
+        assert (done.stdout.strip() == shown) is xnack, done.stderr
+    assert "reaches with XNACK alone" in done.stderr
 
 
 C_HEAD = """

@@ -48,6 +48,14 @@ def activations(x: X[M, K], w: X[N, K], sx: ck.f32[M, K / 128]) -> ck.bf16[M, N]
 
 
 @ck.op
+def quantised(x: ck.f16[M, K], w: ck.fp8_fnuz[N, K], sw: ck.f32[N / 128, K / 128]) -> ck.bf16[M, N]:
+    blocks = x.reshape(M, K // 128, 128)
+    scale = ck.max(ck.abs(blocks), axis=-1) / 240.0
+    rounded = (blocks / scale[..., None]).to(ck.fp8_fnuz).reshape(M, K)
+    return ck.gemm(rounded, w.T, scale_a=scale, scale_b=sw.T)
+
+
+@ck.op
 def weights(x: X[M, K], w: X[N, K], sw: ck.f32[N / 16, K / 64], r: ck.f32[M, N]) -> ck.f32[M, N]:
     return ck.gemm(x, w.T, scale_b=sw.T) * r
 
@@ -57,6 +65,10 @@ def exponents(
     x: X[M, K], w: X[N, K], sx: ck.e8m0[M, K / 32], sw: ck.e8m0[N, K / 32]
 ) -> ck.f32[M, N]:
     return ck.gemm(x, w.T, scale_a=sx, scale_b=sw.T)
+
+
+def test_scales_that_the_op_computes() -> None:
+    check(quantised, drawn(quantised, {"M": 64, "N": 128, "K": 256}))
 
 
 @ck.op

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,11 +81,14 @@ def test_a_depthwise_convolution_runs_with_groups_from_a_dim() -> None:
 
 def torchs(x: np.ndarray, w: np.ndarray, **options: Any) -> np.ndarray:
     """torch's result for channels last."""
+    import torch
+
     image, weight = (torch.from_numpy(np.moveaxis(each, -1, 1).copy()) for each in (x, w))
     result = torch.nn.functional.conv_transpose2d(image, weight, **options)
     return np.moveaxis(result.numpy(), 1, -1)
 
 
+@pytest.mark.usefixtures("torch")
 @given(
     stride=st.integers(1, 3),
     padding=st.integers(0, 2),
@@ -112,6 +114,7 @@ def test_transposed_convolutions_are_torchs(
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.usefixtures("torch")
 def test_the_extents_of_a_transposed_convolution_follow_from_the_call() -> None:
     for height, width, window in ((5, 4, 3), (7, 2, 4), (5, 4, 3)):
         x = eighths(2, height, width, 4).astype(np.float32)
@@ -165,7 +168,9 @@ def twice(
     return y, ck.conv(y, v, padding=1, layout="nchw")
 
 
-def image(*shape: int, last: bool) -> torch.Tensor:
+def image(*shape: int, last: bool) -> Any:
+    import torch
+
     packed = torch.from_numpy(half(*shape))
     return packed.to(memory_format=torch.channels_last) if last else packed
 
@@ -175,6 +180,7 @@ def copied_results(op: Op, *args: object) -> int:
         return op.explain(*args).count("so that channels are where the program has them")
 
 
+@pytest.mark.usefixtures("torch")
 @pytest.mark.parametrize("last", [False, True])
 def test_a_result_is_planned_as_its_image_lies(last: bool) -> None:
     x = image(2, 4, 5, 6, last=last)
@@ -185,7 +191,7 @@ def test_a_result_is_planned_as_its_image_lies(last: bool) -> None:
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("last", [False, True])
-def test_channels_last_in_is_channels_last_out(last: bool) -> None:
+def test_channels_last_in_is_channels_last_out(torch: Any, last: bool) -> None:
     x, w = image(2, 4, 5, 6, last=last), image(3, 4, 3, 3, last=last)
     op = first_channels.using(narrow(0))
     y = op(x, w, device="emu:gfx942")

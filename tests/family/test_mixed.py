@@ -132,8 +132,7 @@ def test_intermediate_results_share_a_workspace_by_their_lifetimes() -> None:
     assert last(op).workspace_bytes == 3 * value
 
 
-def test_a_call_with_torch_is_the_block_by_torch() -> None:
-    torch = pytest.importorskip("torch")
+def test_a_call_with_torch_is_the_block_by_torch(torch: Any) -> None:
     op = block.using(ALGORITHMS["gemm"]).using(ATTENTION)
     x, wq, wk, wo, bias = (torch.tensor(each) for each in arguments(op, 2, 1, 70, 64))
     y = op(x, wq, wk, wo, bias, device="emu:gfx942")

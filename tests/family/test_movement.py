@@ -50,6 +50,27 @@ def test_copies_transposes_and_repetition_are_exact() -> None:
 
 
 @ck.op
+def shared(q: ck.f16[B, H, S, D], cache: ck.f16[B, N, D]) -> ck.f16[B, H, S, D]:
+    k = cache[:, None]
+    return ck.attention(q, k, k)
+
+
+def test_an_attention_reads_heads_that_none_adds() -> None:
+    check(shared, (half(2, 3, 5, 64), half(2, 17, 64)))
+    assert [launch.key.family for launch in launches(shared)] == ["attention"]
+
+
+@ck.op
+def rolled(x: ck.f16[M, K]) -> ck.f16[M, K]:
+    return ck.concat([x[:, 3:], x[:, :3]], axis=1)
+
+
+def test_parts_of_other_extents_are_joined() -> None:
+    x = half(5, 20)
+    np.testing.assert_array_equal(rolled(x, device="emu:gfx942"), np.roll(x, -3, 1))
+
+
+@ck.op
 def differences(x: ck.f16[M, K]) -> ck.f16[M, K - 1]:
     return x[:, 1:].to(ck.f32) - x[:, :-1]
 

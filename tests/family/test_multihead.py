@@ -66,8 +66,7 @@ def test_it_is_right(shape: tuple[int, ...]) -> None:
     assert [each.key.family for each in launches(BLOCK)] == [*["gemm"] * 3, "attention", "gemm"]
 
 
-def test_it_is_the_block_by_torch() -> None:
-    torch = pytest.importorskip("torch")
+def test_it_is_the_block_by_torch(torch: Any) -> None:
     b, s, e, h, d = 2, 70, 64, 3, 40
     x, wq, wk, wv, wo = (torch.tensor(each) for each in arguments(BLOCK, b, s, e, h, d))
     y = BLOCK(x, wq, wk, wv, wo, device="emu:gfx942")

@@ -145,9 +145,8 @@ def test_arrays_with_gaps() -> None:
 
 
 @pytest.mark.usefixtures("stencils")
-def test_torch_tensors() -> None:
+def test_torch_tensors(torch: Any) -> None:
     """Numbers of few bits have exact sums, so both round alike; channels_last is read as it is."""
-    torch = pytest.importorskip("torch")
     args = [torch.from_numpy(array) for array in numbers(*SHAPES[forward])]
     args[0] = args[0].to(memory_format=torch.channels_last)
     narrow = single(forward)

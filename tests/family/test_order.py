@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -98,7 +97,7 @@ def drawn(seed: int, rows: int, length: int) -> Array:
 
 
 @given(rank=st.integers(1, 3), seed=st.integers(0, 99), data=st.data())
-def test_they_are_numpys_and_torchs(rank: int, seed: int, data: st.DataObject) -> None:
+def test_they_are_numpys_and_torchs(torch: Any, rank: int, seed: int, data: st.DataObject) -> None:
     axis = data.draw(st.integers(0, rank - 1))
     x = drawn(seed, 1, 4**rank).reshape((4,) * rank)
     tensor, descending = torch.from_numpy(x), data.draw(st.booleans())

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -72,7 +71,9 @@ def drawn(op: Op, sizes: dict[str, int], seed: int) -> list[Array]:
 
 
 @given(rank=st.integers(1, 3), indices=st.integers(0, 2), data=st.data())
-def test_scatter_is_numpys_and_torchs(rank: int, indices: int, data: st.DataObject) -> None:
+def test_scatter_is_numpys_and_torchs(
+    torch: Any, rank: int, indices: int, data: st.DataObject
+) -> None:
     axis = data.draw(st.integers(0, rank - 1))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     x = rng.normal(size=(3,) * rank).astype(np.float32)

@@ -107,6 +107,7 @@ def operands(case: Case, shape: tuple[int, int, int]) -> list[Any]:
     return [*laid_out_as(case.layouts, x, w), *rest]
 
 
+@pytest.mark.usefixtures("sanitized")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.pipeline.value}-{case.arch}")
 def test_every_pipeline(case: Case, covered: Callable[..., None]) -> None:
     op = fused.using(case.algorithm)

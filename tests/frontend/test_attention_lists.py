@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Lists of lengths, starts and pages that do not go with each other are refused where they stand."""
+"""Lists of lengths, starts and pages that do not go together are refused where they stand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-import cklang as ck
 from cklang.errors import CkError
 from tests.support.written_ops import written_op
 
@@ -43,7 +42,7 @@ TABLED = f"{IN_PAGES}, block_table=table"
 )
 def test_what_goes_together(packed: bool, options: str) -> None:
     body = read(packed, options).program.specialise().body
-    assert [each.op for each in body if each.op != "constant"][0] == "attention"
+    assert next(each.op for each in body if each.op != "constant") == "attention"
 
 
 @pytest.mark.parametrize(

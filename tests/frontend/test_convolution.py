@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``ck.conv`` and its gradients in programs: forms, extents that get names, NumPy outside a program."""
+"""``ck.conv`` and its gradients: forms, extents that get names, NumPy outside a program."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The language page names every function of the language, with its meaning as the op table has it."""
+"""The language page names every function of the language, with its meaning in the op table."""
 
 from __future__ import annotations
 

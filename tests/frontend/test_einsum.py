@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``ck.einsum`` against NumPy's: every grouping of labels, in the IR and in the kernel made of it."""
+"""``ck.einsum`` against NumPy's: every grouping of labels, in the IR and in its kernel."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from cklang.frontend.ops.einsum import read_subscripts
-from tests.support.plans import plan
-from tests.support.plans import kernel_function
 from cklang.reference.evaluate import evaluate
-from tests.support.plans import product_kernels
+from tests.support.plans import kernel_function, plan, product_kernels
 
 SIZES = {"g": 2, "h": 3, "m": 4, "i": 2, "n": 5, "j": 3, "k": 6, "l": 2}
 

@@ -11,12 +11,13 @@ import pytest
 
 from cklang import types as ty
 from cklang.errors import CkTypeError
-from cklang.frontend import functions
-from cklang.frontend.intrinsics import INTRINSICS
-from cklang.frontend.intrinsics import Form
+from cklang.frontend import composites, functions
+from cklang.frontend.intrinsics import INTRINSICS, Form
 from cklang.frontend.ops.convolution import TRANSPOSE
+from cklang.frontend.other_names import advice_for
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.reductions import REDUCTIONS
+from cklang.reference.evaluate import evaluate
 
 OPERATORS = {"add", "sub", "mul", "div", "lt", "le", "gt", "ge", "eq", "ne"}
 OPERATORS |= {"floor_divide", "mod", "left_shift", "right_shift", "logical_xor"}
@@ -85,3 +86,190 @@ def test_a_function_shows_its_signature():
     assert repr(functions.elu) == "ck.elu(x, alpha=1.0)"
     assert str(inspect.signature(functions.elu)) == "(x, alpha=1.0)"
     assert functions.elu.__name__ == "elu"
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ("16, 0", "i32"),
+        ("16, 0.5", "f32"),
+        ("16.0, 0", "f32"),
+        ("True, False", "bool"),
+        ("i, 0", "i32"),
+    ],
+)
+def test_constants_among_themselves_are_what_they_are_in_numpy(specialised, values, dtype):
+    result = "ck.bool_" if dtype == "bool" else f"ck.{dtype}"
+    text = (
+        f"M = ck.dims('M')[0]\n@ck.op\ndef f(x: ck.f32[M], i: ck.i32[M]) -> {result}[M]:\n"
+        f"    return ck.where(x > 0, {values})\n"
+    )
+    (function,) = specialised(text, "constants")
+    (choice,) = (operation for operation in function.body if operation.op == "where")
+    assert str(choice.result.type.dtype) == dtype
+    x, i = np.array([-1.0, 2.0], np.float32), np.array([5, 6], np.int32)
+    want = np.where(x > 0, *eval(f"({values})"))
+    (got,) = evaluate(function, [x, i])
+    np.testing.assert_array_equal(got, want)
+    assert got.dtype.kind == want.dtype.kind
+
+
+def test_a_choice_of_integers_is_an_index(specialised):
+    text = (
+        "M, N = ck.dims('M N')\n@ck.op\ndef f(x: ck.f32[M], t: ck.f32[N]) -> ck.f32[M]:\n"
+        "    return t[ck.where(x > 0, 2, 0)]\n"
+    )
+    (function,) = specialised(text, "index")
+    (got,) = evaluate(function, [np.array([1, -1], np.float32), np.array([3, 4, 5], np.float32)])
+    np.testing.assert_array_equal(got, [5, 3])
+
+
+UFUNCS = sorted(name for name in dir(np) if isinstance(getattr(np, name), np.ufunc))
+POINTWISE_OF_TORCH = (
+    *[
+        "abs",
+        "acos",
+        "acosh",
+        "add",
+        "addcdiv",
+        "addcmul",
+        "asin",
+        "asinh",
+        "atan",
+        "atan2",
+        "atanh",
+        "bitwise_and",
+        "bitwise_not",
+    ],
+    *[
+        "bitwise_or",
+        "bitwise_xor",
+        "bitwise_left_shift",
+        "bitwise_right_shift",
+        "ceil",
+        "clamp",
+        "clamp_max",
+    ],
+    *[
+        "clamp_min",
+        "clip",
+        "copysign",
+        "cos",
+        "cosh",
+        "deg2rad",
+        "div",
+        "erf",
+        "erfc",
+        "exp",
+        "exp2",
+        "expm1",
+        "float_power",
+    ],
+    *[
+        "floor",
+        "floor_divide",
+        "fmod",
+        "fmax",
+        "fmin",
+        "frac",
+        "heaviside",
+        "hypot",
+        "isfinite",
+        "isinf",
+        "isnan",
+        "ldexp",
+    ],
+    *[
+        "lerp",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "logaddexp",
+        "logaddexp2",
+        "logical_and",
+        "logical_not",
+        "logical_or",
+    ],
+    *[
+        "logical_xor",
+        "logit",
+        "maximum",
+        "minimum",
+        "mul",
+        "nan_to_num",
+        "neg",
+        "pow",
+        "rad2deg",
+        "reciprocal",
+    ],
+    *[
+        "remainder",
+        "round",
+        "rsqrt",
+        "sigmoid",
+        "sign",
+        "signbit",
+        "sin",
+        "sinc",
+        "sinh",
+        "sqrt",
+        "square",
+        "sub",
+        "tan",
+        "tanh",
+    ],
+    *[
+        "trunc",
+        "where",
+        "xlogy",
+        "relu",
+        "relu6",
+        "hardtanh",
+        "hardswish",
+        "hardsigmoid",
+        "selu",
+        "celu",
+        "elu",
+    ],
+    *[
+        "leaky_relu",
+        "prelu",
+        "gelu",
+        "logsigmoid",
+        "hardshrink",
+        "softshrink",
+        "tanhshrink",
+        "softsign",
+        "softplus",
+    ],
+    *["mish", "silu", "threshold"],
+)
+NOT_HERE = {
+    **dict.fromkeys(["conj", "conjugate", "isnat"], "there are no complex numbers and no times"),
+    **dict.fromkeys(["gcd", "lcm"], "a loop of divisions"),
+    **dict.fromkeys(
+        ["frexp", "nextafter", "spacing"], "about the bits of a number, which widths share"
+    ),
+    **dict.fromkeys(["matvec", "vecdot", "vecmat"], "products, not pointwise"),
+    **dict.fromkeys(["bitwise_count"], "no kernel wanted it"),
+}
+
+
+def test_every_pointwise_function_of_numpy_and_torch_is_here_or_has_advice():
+    known = {*functions.__all__, *composites.__all__}
+    left = (set(UFUNCS) | set(POINTWISE_OF_TORCH)) - known - set(NOT_HERE)
+    without = {name for name in left if not advice_for(name, known).startswith("write ")}
+    assert not without
+    assert not set(NOT_HERE) & known
+
+
+@pytest.mark.parametrize("name", sorted({*functions.__all__, *composites.__all__} & set(UFUNCS)))
+def test_a_function_that_numpy_has_too_is_numpys(name):
+    function = getattr(composites, name, None) or getattr(functions, name)
+    special = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, np.inf, -np.inf, np.nan])
+    integers = name.startswith("logical")
+    operands = np.meshgrid(*[special > 0 if integers else special] * getattr(np, name).nin)
+    with np.errstate(all="ignore"):
+        want = getattr(np, name)(*operands)
+        np.testing.assert_allclose(function(*operands), want, rtol=1e-12, atol=1e-15)

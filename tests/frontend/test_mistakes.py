@@ -10,6 +10,7 @@ import pytest
 
 from cklang.errors import CkError
 from cklang.errors.table import RULES
+from tests.support.optional import needed
 
 FILES = sorted((Path(__file__).parent / "golden" / "mistakes").glob("*.txt"))
 
@@ -17,7 +18,7 @@ FILES = sorted((Path(__file__).parent / "golden" / "mistakes").glob("*.txt"))
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_mistake(path, check_golden, specialised):
     if "torch" in path.read_text():
-        pytest.importorskip("torch")
+        needed("torch")
 
     def mistake(text: str, name: str) -> str:
         with pytest.raises(CkError) as caught:

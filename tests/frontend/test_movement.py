@@ -199,7 +199,6 @@ def test_bounds_are_checked_at_the_call() -> None:
     op = written_op("@ck.op\ndef f(x: ck.f16[M]) -> ck.f16[20]:\n    return x[:20]\n", "M")
     with pytest.raises(CkError, match="the slice 0:20 of axis 0 leaves it: M is 16") as refusal:
         op.ir(np.ones(16, np.float16))
-        op.explain(np.ones(16, np.float16), device="emu:gfx942")
     assert refusal.value.code == "I036"
 
 
@@ -243,6 +242,35 @@ def test_readers_read_views_in_place() -> None:
     assert [kernel.family for kernel in kernels(copies)] == ["rowwise"] * 3
 
 
+@pytest.mark.parametrize(
+    "k",
+    [
+        "cache[:, None]",
+        "cache[:, :, None].transpose(0, 2, 1, 3)",
+        "pair[:, 0][:, None]",
+        "(cache @ w).to(ck.f16)[:, None]",
+    ],
+)
+def test_an_attention_reads_an_axis_of_one_without_a_copy(k: str) -> None:
+    op = written_op(
+        "@ck.op\ndef f(q: ck.f16[B, H, S, D], cache: ck.f16[B, T, D], pair: ck.f16[B, 2, T, D],"
+        f" w: ck.f16[D, D]) -> ck.f16[B, H, S, D]:\n    k = {k}\n"
+        "    return ck.attention(q, k, k)\n",
+        "B H S T D",
+    )
+    families = [kernel.family for kernel in kernels(op)]
+    assert families == ["gemm"] * k.startswith("(") + ["attention"]
+    rng = np.random.default_rng(0)
+    q, cache, pair, w = (
+        rng.standard_normal(shape).astype(np.float16)
+        for shape in ((2, 3, 4, 8), (2, 5, 8), (2, 2, 5, 8), (8, 8))
+    )
+    (got,) = evaluate(op.program.specialise(), [q, cache, pair, w])
+    names = {"cache": cache, "pair": pair, "w": w, "np": np}
+    keys = eval(k.replace(".to(ck.f16)", ".astype(np.float16)"), names)
+    np.testing.assert_allclose(got, ck.attention(q, keys, keys), rtol=4e-3, atol=4e-3)
+
+
 # --- joins and other shapes
 
 
@@ -270,6 +298,41 @@ def test_joins_splits_and_shapes_are_numpys(axis: int, parts: int, stacks: bool)
     got, flattened = evaluate(op.program.specialise(), [x])
     np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(flattened, want.T.reshape(-1))
+
+
+JOINS_OF_FORMULAS = {
+    "rolled": (
+        "ck.concat([x[:, 3:], x[:, :3]], axis=1)",
+        "M, K",
+        lambda x: np.roll(x, -3, 1),
+    ),
+    "shifted": (
+        "ck.concat([x[:1] * 0.0, x[:-1]])",
+        "M, K",
+        lambda x: np.vstack([0 * x[:1], x[:-1]]),
+    ),
+    "with a class token": (
+        "ck.concat([ck.broadcast_to(x[0], (1, K)), x[1:].reshape((-1, K))])",
+        "M, K",
+        lambda x: x,
+    ),
+    "of two formulas": (
+        "ck.concat([x[:, 1:], x[:, :K // 2], x[:, 2:]], axis=-1)",
+        "M, 2*K + K//2 - 3",
+        lambda x: np.hstack([x[:, 1:], x[:, : x.shape[1] // 2], x[:, 2:]]),
+    ),
+}
+
+
+@pytest.mark.parametrize("words", JOINS_OF_FORMULAS)
+def test_joined_parts_have_extents_of_their_own(words: str) -> None:
+    joined, shape, formula = JOINS_OF_FORMULAS[words]
+    op = written_op(
+        f"@ck.op\ndef f(x: ck.f16[M, K]) -> ck.f16[{shape}]:\n    return {joined}\n", "M K"
+    )
+    x = np.arange(35, dtype=np.float16).reshape(5, 7)
+    (got,) = evaluate(op.program.specialise(), [x])
+    np.testing.assert_array_equal(got, formula(x))
 
 
 @given(st.data())

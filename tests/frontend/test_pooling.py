@@ -18,7 +18,6 @@ from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from tests.support.checks import check, launches
 
-torch = pytest.importorskip("torch")
 N, H, W, C = ck.dims("N H W C")
 
 
@@ -40,11 +39,14 @@ def of_lines(x: ck.f32[N, H, C]) -> ck.f32[N, H - 4, C]:
 
 def reference(x: Any, kind: str, window: Any, stride: Any, padding: Any, **more: Any) -> Any:
     """Return what torch gives of an image with channels last."""
-    function = {"max": torch.nn.functional.max_pool2d, "mean": torch.nn.functional.avg_pool2d}[kind]
+    import torch
+
+    pool: Any = {"max": torch.nn.functional.max_pool2d, "mean": torch.nn.functional.avg_pool2d}
     image = torch.from_numpy(np.ascontiguousarray(np.moveaxis(x, -1, 1)))
-    return np.moveaxis(function(image, window, stride, padding, **more).numpy(), 1, -1)
+    return np.moveaxis(pool[kind](image, window, stride, padding, **more).numpy(), 1, -1)
 
 
+@pytest.mark.usefixtures("torch")
 @given(
     size=st.tuples(st.integers(1, 4), st.integers(1, 5)),
     step=st.tuples(st.integers(1, 3), st.integers(1, 3)) | st.none(),
@@ -107,7 +109,7 @@ def test_mistakes(name: str) -> None:
     assert caught.value.code == "F067"
 
 
-def test_gradients_are_those_of_torch() -> None:
+def test_gradients_are_those_of_torch(torch: Any) -> None:
     random = np.random.default_rng(2)
     x, dy = random.standard_normal((1, 2, 5, 6)), random.standard_normal((1, 2, 3, 4))
     (got,) = evaluate(
@@ -146,7 +148,7 @@ def of_space(x: ck.f16[N, H, H, W, C]) -> ck.f16[N, H // 2, H // 2, W // 2, C]:
     return ck.max_pool(x, 2)
 
 
-def test_three_axes_in_space() -> None:
+def test_three_axes_in_space(torch: Any) -> None:
     x = np.random.default_rng(4).standard_normal((2, 5, 5, 4, 8)).astype(np.float16)
     (got,) = evaluate(of_space.program.specialise(), [x])
     image = torch.from_numpy(np.moveaxis(x, -1, 1).astype(np.float32))

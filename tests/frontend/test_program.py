@@ -9,6 +9,7 @@ import threading
 import traceback
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cklang as anything
@@ -18,6 +19,7 @@ from cklang.errors import CkError
 from cklang.frontend import functions
 from cklang.frontend.helper import fn
 from cklang.frontend.program import Program
+from cklang.reference.evaluate import evaluate
 
 M, N, K = ty.dims("M N K")
 T: Any = ty.dtype_var("T")
@@ -43,7 +45,8 @@ def test_parameters_and_result_are_described():
     x, w, factor = program.parameters
     assert (x.name, str(x.type), x.is_const, x.has_default) == ("x", "T[M, K]", False, False)
     assert (factor.name, str(factor.type), factor.default) == ("factor", "const[float]", 0.5)
-    assert factor.keyword_only and factor.is_const and not w.keyword_only
+    assert factor.is_const
+    assert (factor.keyword_only, w.keyword_only) == (True, False)
     assert program.signature.tensors == (x, w)
     assert program.signature.consts == (factor,)
     assert str(program.signature.result) == "T[M, N]"
@@ -178,3 +181,35 @@ def test_names_mean_the_same_however_they_were_imported():
     text = str(linear.program.specialise())
     assert "gelu" in text
     assert "relu" in text
+
+
+SCALE = 3
+
+
+def test_a_list_comprehension_is_a_tuple():
+    def f(x: anything.f32[M, 6], *, count: anything.const[int] = 2) -> anything.f32[M, 6]:
+        i = 7
+        parts = [x[:, i : i + 2] * SCALE for i in range(0, count, 2)]
+        signs = [a * b for a in (1.0, 2.0) for b in (a, -a) if a != b]
+        return anything.concat(parts, axis=1) * i + signs[0] * x
+
+    x = np.arange(12, dtype=np.float32).reshape(2, 6)
+    (got,) = evaluate(Program.from_function(f).specialise(consts={"count": 6}), [x])
+    np.testing.assert_array_equal(got, x * SCALE * 7 - x)
+    np.testing.assert_array_equal(f(x, count=6), got)
+
+
+def test_arguments_of_functions_are_checked_at_decoration():
+    def f(x: anything.f32[M]) -> anything.f32[M]:
+        return functions.exp(x, 2)
+
+    def g(x: anything.f32[M]) -> anything.f32[M]:
+        return anything.softmax(x, dim=-1)
+
+    def h(x: anything.f32[M]) -> anything.f32[M]:
+        return scaled(x, factors=2.0)
+
+    for function, words in ((f, "ck.exp"), (g, "axis= in the place of dim="), (h, "factors")):
+        with pytest.raises(CkError, match=words) as caught:
+            Program.from_function(function)
+        assert caught.value.code == "F061"

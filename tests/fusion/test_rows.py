@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+import cklang as ck
 from cklang.families import plan_of
 from cklang.fusion.explain import explain
 from cklang.fusion.plan import Plan
@@ -121,3 +122,57 @@ def test_a_prologue_that_reads_too_much_is_stored() -> None:
     )
     plan = plan_of(written_op(text, "M N K").program.specialise())
     assert families(plan) == ["rowwise", "gemm"]
+
+
+def test_an_extent_of_a_computed_value_orders_no_kernels() -> None:
+    """The indices of a pool's second axis are computed beside what that axis is an extent of."""
+    image = "ck.f16[N, H, W, C]"
+    text = (
+        f"@ck.op\ndef f(x: {image}, y: {image}, z: ck.f32[N, H, W, C]) -> {image}:\n"
+        "    v = ck.where(z > 0.0, x, y).to(ck.f16)\n"
+        "    return ck.mean_pool(v, 3, stride=1, padding=1)\n"
+    )
+    plan = plan_of(ck.vjp(written_op(text, "N H W C")).program.specialise())
+    assert families(plan).count("scatter") == 6
+
+
+@pytest.mark.parametrize(
+    ("statements", "result"),
+    [
+        ("y = x.T; return ck.take(y, i), y", "ck.f16[K, M]"),
+        ("y = x.T; return ck.take(y, i) + 1.0, y", "ck.f16[K, M]"),
+        ("y = x[:, :4].T; return ck.take(y, i), y", "ck.f16[4, M]"),
+        ("y = ck.softmax(x).to(ck.f16).T; return ck.take(y, i), y", "ck.f16[K, M]"),
+        ("y = ck.sort(x).T; return ck.take(y, i), y", "ck.f16[K, M]"),
+    ],
+)
+def test_a_transpose_is_a_table_and_a_result(statements: str, result: str) -> None:
+    text = (
+        f"@ck.op\ndef f(x: ck.f16[M, K], i: ck.i32[R]) -> tuple[ck.f16[R, M], {result}]:\n"
+    ) + "".join(f"    {line}\n" for line in statements.split("; "))
+    function = written_op(text, "M K R").program.specialise()
+    plan = plan_of(function)
+    written = {value.name for kernel in plan.kernels for value in kernel.results}
+    assert {value.name for value in plan.function.results} <= written
+
+
+def test_a_product_does_not_run_again_after_kernels_that_read_it() -> None:
+    text = (
+        "@ck.op\ndef f(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:\n"
+        "    y = x @ w.T\n"
+        "    return ck.cumsum(y * 0.5, 1) + y\n"
+    )
+    plan = plan_of(written_op(text, "M N K").program.specialise())
+    assert families(plan) == ["gemm", "scan", "rowwise"]
+
+
+def test_what_an_attention_cannot_store_its_reader_computes() -> None:
+    """A product reads it with its axes exchanged; its prologue scales and rounds it."""
+    text = (
+        "@ck.op\ndef f(q: ck.f16[B, H, S, D], w: ck.f16[D, D], g: ck.f32[D])"
+        " -> ck.f16[H, B, S, D]:\n"
+        "    o = (ck.attention(q, q, q) * g).transpose(1, 0, 2, 3)\n"
+        "    return (o * 0.5).to(ck.f16) @ w\n"
+    )
+    plan = plan_of(written_op(text, "B H S D").program.specialise())
+    assert families(plan) == ["attention", "gemm"]

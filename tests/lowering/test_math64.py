@@ -121,7 +121,9 @@ def test_remainder_is_exact(library: ctypes.CDLL) -> None:
     np.testing.assert_array_equal(call(library, "remainder", left, right), want)
 
 
-SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, -2.0, 0.5, 3.0, -3.0])
+SPECIAL = np.array(
+    [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, -2.0, 0.5, 3.0, -3.0, -1e17]
+)
 
 
 @pytest.mark.parametrize("name", [n for n in UNARY if n not in ("erf", "erfc", "tgamma")])

@@ -192,7 +192,6 @@ class _Wheel:
 def test_a_wheel_is_for_every_machine_unless_it_takes_libraries_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("hatchling", reason="pip install hatchling")
     monkeypatch.delenv("CKLANG_PREBUILT", raising=False)
     assert _Wheel().build() == {"force_include": {}, "pure_python": True}
     monkeypatch.setenv("CKLANG_PREBUILT", str(tmp_path))

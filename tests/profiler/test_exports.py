@@ -88,7 +88,7 @@ def test_speedscope_weights_are_cycles(transpose: Profile, tmp_path: Path) -> No
     names = [frames[at]["name"] for at in deepest]
     assert names[0] == "transpose"
     assert names[1] in STAGES
-    assert names[2].rpartition(":")[0] in ("transpose.hip", "device_sync.h")
+    assert names[2].rpartition(":")[0] == "transpose.hip"
     assert names[-1].startswith("waits: ")
     lines = {frames[sample[2]]["name"].rpartition(":")[0] for sample in profile["samples"]}
     assert "transpose.hip" in lines

@@ -7,10 +7,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import cklang as ck
 from cklang import emulator
-from cklang.hipcc import fat_binary
+from cklang.hipcc import driver, fat_binary
 from cklang.profiler.inlining import inlined_calls
 from cklang.profiler.inspection import inspection_page
 from cklang.profiler.listing import CodeLine, KernelListing, ListedInstruction, lines_of
@@ -42,21 +43,36 @@ def test_line_table_is_that_of_a_recorded_launch(
     assert any(row[2].endswith("transpose.hip") for row in rows)
 
 
-def test_inlined_calls_name_the_line_that_calls(transpose_program: Path) -> None:
-    images = dict(fat_binary.all_entries(transpose_program.read_bytes()))
-    (image,) = (image for arch, image in images.items() if "gfx942" in arch)
+_MEETING = """\
+#include <hip/hip_runtime.h>
+__device__ void meet(int* s) { s[threadIdx.x] += 1; __syncthreads(); }
+extern "C" __global__ void meeting(int* x)
+{
+    __shared__ int s[256];
+    s[threadIdx.x] = x[threadIdx.x];
+    meet(s);
+    x[threadIdx.x] = s[255 - threadIdx.x];
+}
+"""
+
+
+@pytest.mark.usefixtures("emulator")
+def test_inlined_calls_name_the_line_that_calls(tmp_path: Path) -> None:
+    source, output = tmp_path / "meeting.hip", tmp_path / "meeting.co"
+    source.write_text(_MEETING)
+    words = ["--offload-arch=gfx942", "--offload-device-only", "-c", str(source)]
+    driver.build([*words, "-o", str(output)], print)
+    image = output.read_bytes()
     rows = {row.begin: row for row in emulator.line_table("gfx942", image)}
     (barrier,) = (
         int(line.partition(":")[0], 16)
         for line in emulator.disassemble("gfx942", image).splitlines()
         if "s_barrier" in line
     )
-    assert rows[barrier].file.endswith("device_sync.h")
-    calls = [call for call in inlined_calls(image) if call.begin <= barrier < call.end]
-    outermost = min(calls, key=lambda call: call.depth)
-    assert outermost.file.endswith("tests/profiler/transpose.hip")
-    text = Path(outermost.file).read_text().splitlines()[outermost.line - 1]
-    assert text.strip() == "__syncthreads();"
+    inside = [row for begin, row in rows.items() if begin <= barrier < row.end]
+    assert [(row.file, row.line) for row in inside] == [(str(source), 2)]
+    (call,) = [call for call in inlined_calls(image) if call.begin <= barrier < call.end]
+    assert (call.file, call.line, call.function, call.depth) == (str(source), 7, "meet", 1)
     assert inlined_calls(b"\x7fELF" + bytes(60)) == []
 
 

@@ -83,8 +83,7 @@ def draw(
 SIZES = {"B": 2, "H": 4, "G": 2, "S": 37, "T": 50, "D": 24, "E": 16}
 
 
-def torch_attention(q: Any, k: Any, v: Any, **options: Any) -> Any:
-    torch = pytest.importorskip("torch")
+def torch_attention(torch: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     tensors = [torch.tensor(np.asarray(each, np.float64)) for each in (q, k, v)]
     tensors[1:] = [each.repeat_interleave(q.shape[1] // k.shape[1], 1) for each in tensors[1:]]
     attended = torch.nn.functional.scaled_dot_product_attention(*tensors, **options)
@@ -92,17 +91,17 @@ def torch_attention(q: Any, k: Any, v: Any, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
-def test_the_reference_is_torchs(dtype: Any) -> None:
+def test_the_reference_is_torchs(torch: Any, dtype: Any) -> None:
     arrays = draw(np.random.default_rng(1), SIZES, dtype)
     o, _ = evaluate(plain.ir(*arrays), arrays)
-    np.testing.assert_allclose(o, torch_attention(*arrays), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(o, torch_attention(torch, *arrays), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("corner", ["top_left", "bottom_right"])
 @pytest.mark.parametrize(("left", "right", "sink"), [(7, 0, 0), (5, 3, 0), (4, 0, 2), (40, 60, 0)])
 @pytest.mark.parametrize("lengths", [(37, 50), (50, 37), (1, 9)])
 def test_windows_are_those_that_the_page_names(
-    corner: str, left: int, right: int, sink: int, lengths: tuple[int, int]
+    torch: Any, corner: str, left: int, right: int, sink: int, lengths: tuple[int, int]
 ) -> None:
     sizes = {**SIZES, "S": lengths[0], "T": lengths[1]}
     arrays = draw(np.random.default_rng(2), sizes)
@@ -113,18 +112,17 @@ def test_windows_are_those_that_the_page_names(
         for j in range(lengths[1]):
             at = i + (lengths[1] - lengths[0] if corner == "bottom_right" else 0)
             in_window[i, j] = j <= at + right and (j >= at - left or j < sink)
-    torch = pytest.importorskip("torch")
     visible = in_window.any(axis=1)
-    want = torch_attention(*arrays, attn_mask=torch.tensor(in_window))
+    want = torch_attention(torch, *arrays, attn_mask=torch.tensor(in_window))
     np.testing.assert_allclose(o[:, :, visible], want[:, :, visible], rtol=1e-5, atol=1e-6)
     assert (o[:, :, ~visible] == 0).all()
     assert (np.isneginf(lse) == ~visible).all()
 
 
-def test_causal_is_torchs() -> None:
+def test_causal_is_torchs(torch: Any) -> None:
     arrays = draw(np.random.default_rng(3), SIZES)
     o = ck.attention(*arrays, mask=ck.causal())
-    want = torch_attention(*arrays, is_causal=True)
+    want = torch_attention(torch, *arrays, is_causal=True)
     np.testing.assert_allclose(o, want, rtol=1e-6, atol=1e-6)
 
 
@@ -355,8 +353,10 @@ def test_no_keys_give_zeros() -> None:
 
 def test_heads_that_do_not_fit_are_refused() -> None:
     arrays = draw(np.random.default_rng(7), {**SIZES, "G": 3})
-    with pytest.raises(CkError, match="CK-I045 4 query heads cannot share 3 key heads"):
+    with pytest.raises(CkError, match="CK-I045 4 query heads cannot share 3 key heads") as caught:
         evaluate(plain.ir(*arrays), arrays)
+    assert caught.value.at is not None
+    assert "x.transpose(0, 2, 1, 3)" in str(caught.value)
 
 
 def kernel(q: Any, k: Any, v: Any, tile: int, narrow: Any, rescale: bool = True) -> tuple[Any, Any]:

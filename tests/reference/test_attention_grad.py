@@ -66,8 +66,7 @@ def random_array(rng: np.random.Generator, dtype: Any, *shape: int) -> Array:
 
 
 @pytest.mark.parametrize(("heads", "rows"), [(4, 9), (1, 9), (4, 1), (1, 1)])
-def test_the_reference_is_autograds(heads: int, rows: int) -> None:
-    torch = pytest.importorskip("torch")
+def test_the_reference_is_autograds(torch: Any, heads: int, rows: int) -> None:
     rng = np.random.default_rng(heads + rows)
     q, k = random_array(rng, np.float32, 2, 4, 9, 8), random_array(rng, np.float32, 2, 2, 12, 8)
     v, grad = (

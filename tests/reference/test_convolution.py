@@ -140,8 +140,7 @@ def test_meaning_is_the_sum_over_taps(op: str, case: Drawn, seed: int) -> None:
 @pytest.mark.parametrize("op", DIRECTIONS)
 @given(case=convolutions(), seed=st.integers(0, 99))
 @settings(max_examples=25)
-def test_meaning_is_torchs(op: str, case: Drawn, seed: int) -> None:
-    torch = pytest.importorskip("torch")
+def test_meaning_is_torchs(torch: Any, op: str, case: Drawn, seed: int) -> None:
     windows, axes, extents, _ = case
     direction = DIRECTIONS[op]
     shapes = shapes_of(axes, extents, False)

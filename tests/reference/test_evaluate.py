@@ -198,3 +198,29 @@ def test_casts_to_integers_saturate() -> None:
     whole = np.array([300, -300, 5], np.int32)
     text = "func @f(%x: i32[N]) -> i8[N] { %r: i8[N] = cast(%x) {to = i8} return %r }"
     assert result(text, whole).tolist() == [127, -128, 5]
+
+
+def test_each_value_of_f32_is_an_f32_in_every_use() -> None:
+    """x / 49 * 49 is often no x in f32: a comparison and a cast see what a kernel holds."""
+    function = parse_function(
+        """
+func @f(%x: f32[N]) -> f32[N], bool[N], i32[N] {
+  %0: f32[] = constant() {value = 49.0}
+  %1: f32[N] = broadcast(%0) {dims = []}
+  %2: f32[N] = div(%x, %1)
+  %3: f32[N] = mul(%2, %1)
+  %4: bool[N] = eq(%3, %x)
+  %5: i32[N] = cast(%3) {to = i32}
+  return %3, %4, %5
+}
+"""
+    )
+    x = np.arange(1, 200, dtype=np.float32)
+    product, equal, whole = evaluate(function, [x])
+    np.testing.assert_array_equal(product, (x / np.float32(49)) * np.float32(49))
+    np.testing.assert_array_equal(equal, product == x)
+    assert not equal.all()
+    np.testing.assert_array_equal(whole, np.trunc(product))
+    values, bounds = evaluate_with_bound(function, [x])
+    np.testing.assert_array_equal(values[0], product)
+    assert np.all(bounds[0] <= 4 * 2.0**-23 * x)

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cklang as ck
+from cklang.errors import CkError
+from cklang.families import plan_of
 from cklang.fusion.explain import explain
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function
@@ -22,6 +24,7 @@ from cklang.testing import assert_close, strategies
 from cklang.testing.strategies import Values, extents
 from cklang.types import Dim, DType, TensorType, e8m0, f32, i8
 from tests.support.plans import kernel_function, plan, product_kernels
+from tests.support.written_ops import written_op
 
 BLOCKS = {"a": (((1, 4), ())), "b": (((), (4, 3))), "both": (((2, 4), (4, 1)))}
 
@@ -291,3 +294,42 @@ def test_outside_an_op_it_computes_with_numpy() -> None:
     np.testing.assert_allclose(short, (a[:, :7] * np.repeat(s, 4, 1)[:, :7]) @ b[:7])
     with pytest.raises(ck.CkError, match="F035"):
         ck.gemm(a[:, :7], b[:7], scale_a=s)
+
+
+COMPUTED = {
+    "blocks of a reshape": "x.reshape(M, K // 4, 4)",
+    "blocks of what is left": "x.reshape(M, -1, 4)",
+}
+
+
+@pytest.mark.parametrize("blocks", COMPUTED)
+def test_scales_that_the_op_computes(blocks: str) -> None:
+    op = written_op(
+        "@ck.op\ndef f(x: ck.f32[M, K], w: ck.fp8[N, K]) -> ck.f32[M, N]:\n"
+        f"    b = {COMPUTED[blocks]}\n"
+        "    s = ck.max(ck.abs(b), axis=-1) / 448.0\n"
+        "    q = (b / s[..., None]).to(ck.fp8).reshape(M, K)\n"
+        "    return ck.gemm(q, w.T, scale_a=s)\n",
+        "M N K",
+    )
+    kernels = plan_of(op.program.specialise()).kernels
+    assert [kernel.family for kernel in kernels] == ["rowwise", "gemm"]
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((3, 8)).astype(np.float32)
+    w = rng.standard_normal((5, 8)).astype(ml_dtypes.float8_e4m3fn)
+    (got,) = evaluate(op.program.specialise(), [x, w])
+    largest = np.repeat(np.abs(x.reshape(3, 2, 4)).max(-1) / 448, 4, axis=1)
+    rounded = (x / largest).astype(ml_dtypes.float8_e4m3fn).astype(np.float32)
+    np.testing.assert_allclose(got, (rounded * largest) @ w.astype(np.float32).T, rtol=1e-5)
+
+
+def test_computed_scales_are_one_for_each_block() -> None:
+    op = written_op(
+        "@ck.op\ndef f(x: ck.fp8[M, K], w: ck.fp8[N, K], s: ck.f32[M, K // 4]) -> ck.f32[M, N]:\n"
+        "    return ck.gemm(x, w.T, scale_a=s * 2.0)\n",
+        "M N K",
+    )
+    x, w = (np.ones((rows, 10), ml_dtypes.float8_e4m3fn) for rows in (3, 5))
+    with pytest.raises(CkError, match="scale of a has 2 elements, and 3 blocks of 4") as caught:
+        evaluate(op.program.specialise(), [x, w, np.ones((3, 2), np.float32)])
+    assert caught.value.code == "I049"

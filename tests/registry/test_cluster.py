@@ -60,7 +60,8 @@ def records(root: Path) -> dict[Path, int]:
 def test_a_cluster_loses_a_worker_and_nothing_else(
     own_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     ) as cluster:
@@ -196,7 +197,6 @@ class TestDelivery:
 
 
 def test_nobody_at_the_address() -> None:
-    pytest.importorskip("distributed")
     with pytest.raises(CkDeviceError) as caught, workers_of("not an address"):
         pass
     assert caught.value.code == "C005"

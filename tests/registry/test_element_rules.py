@@ -23,6 +23,9 @@ ALGORITHM = Algorithm(
 )
 
 
+B_192 = replace(ALGORITHM, tile=(128, 192, 32), vector_a=8, vector_b=1)
+
+
 def signature(a: DType, dtype_b: DType, layouts: str = "cr", **more: object) -> Signature:
     acc = i32 if a == i8 else f32
     base = Signature(
@@ -72,24 +75,60 @@ def test_no_function_computes_packed_elements() -> None:
     [
         (i8, "gfx950", (192, 128, 32), True),
         (i8, "gfx950", (128, 192, 32), True),
+        (i8, "gfx950", (384, 64, 32), True),
         (i8, "gfx950", (128, 128, 32), False),
         (i8, "gfx942", (192, 128, 32), False),
-        (f16, "gfx950", (192, 128, 32), False),
+        (f16, "gfx950", (192, 128, 32), True),
+        (fp8, "gfx950", (128, 192, 32), True),
+        (fp8, "gfx950", (384, 64, 32), False),
+        (f16, "gfx942", (192, 128, 32), False),
+        (f32, "gfx950", (192, 128, 32), False),
     ],
 )
-def test_int8_is_stored_in_powers_of_two(
+def test_no_tile_is_stored_in_threes_where_lds_transposes(
     dtype: DType, gpu: str, tile: tuple[int, int, int], is_refused: bool
 ) -> None:
+    """Clang stores four elements for three, over the first of another wave: a race in LDS.
+
+    CK Tile has no stores of 6 int8.
+    """
     algorithm = replace(ALGORITHM, tile=tile, vector_b=1)
-    broken_rules = rules(signature(dtype, dtype), gpu, algorithm)
-    assert ("int8-store" in broken_rules) is is_refused
+    assert ("lds-store" in rules(signature(dtype, dtype), gpu, algorithm)) is is_refused
     if is_refused:
         (advice,) = (
             each
             for each in advise(algorithm, signature(dtype, dtype), gpu)
-            if each.rule == "int8-store"
+            if each.rule == "lds-store"
         )
         assert "legal: tile = " in str(advice)
+
+
+def test_tiles_that_lds_need_not_transpose_are_stored_in_any_width() -> None:
+    assert "lds-store" not in rules(signature(f16, f16, "rc"), "gfx950")
+    assert "lds-store" in rules(signature(f16, f16, "rr"), "gfx950", B_192)
+    assert "lds-store" in rules(signature(f16, f16, "rr", spatial=2), "gfx950", B_192)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "gpu", "layouts", "tile_k", "is_refused"),
+    [
+        (f16, "gfx942", "rc", 192, True),
+        (f16, "gfx942", "cr", 96, True),
+        (f16, "gfx950", "rr", 192, True),
+        (f16, "gfx950", "cr", 192, False),
+        (f32, "gfx950", "cr", 96, True),
+        (f16, "gfx942", "rc", 128, False),
+    ],
+)
+def test_tiles_that_are_swizzled_have_a_power_of_two_along_k(
+    dtype: DType, gpu: str, layouts: str, tile_k: int, is_refused: bool
+) -> None:
+    """Rows of f16 shared places in LDS on gfx942 and gfx950: 64x64x192, vectors of one."""
+    deep = replace(ALGORITHM, tile=(64, 64, tile_k), vector_b=1)
+    s = signature(dtype, dtype, layouts)
+    assert ("lds-swizzle" in rules(s, gpu, deep)) is is_refused
+    into_lds = replace(deep, pipeline=Pipeline.COMP_ASYNC)
+    assert "lds-swizzle" not in rules(s, gpu, into_lds)
 
 
 @pytest.mark.parametrize(

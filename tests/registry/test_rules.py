@@ -15,7 +15,8 @@ from cklang.arch import KnownWrong, arch
 from cklang.errors import CkError
 from cklang.families.gemm.key import Algorithm, DKind, EpilogueKind, Pipeline, Scheduler
 from cklang.families.gemm.rules import RULES
-from cklang.families.gemm.rules.algorithm import access_pattern, matches
+from cklang.families.gemm.rules.algorithm import matches
+from cklang.families.gemm.rules.dealing import access_pattern
 from cklang.families.gemm.rules.resources import shuffled_bytes, staged_bytes
 from cklang.selection.diagnose import advise, fix
 from cklang.selection.rules import violations
@@ -104,17 +105,73 @@ def test_a_warp_tile_has_the_forms_that_the_dispatcher_has(
     assert refused & {"transposed-tile", "transposing-loads", "warp-tile"} == {rule} - {None}
 
 
+ASYNC = narrow(
+    tile=(128, 128, 64),
+    warps=(2, 2, 1),
+    warp_tile=(16, 16, 16),
+    pipeline=Pipeline.COMP_ASYNC,
+    double_buffer=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "layouts", "is_refused"),
+    [
+        (f32, "rrr", True),
+        (f32, "ccr", True),
+        (f32, "crr", True),
+        (f32, "rcr", False),
+        (f16, "crr", False),
+        (fp8, "rrr", False),
+    ],
+)
+def test_what_is_loaded_into_lds_is_transposed_there(
+    dtype: DType, layouts: str, is_refused: bool
+) -> None:
+    """Of f32, 99 % of the elements were wrong: LDS held rows of K, and columns were read."""
+    for spatial in (0, 2):
+        s = replace(signature(dtype, layouts=layouts), spatial=spatial)
+        refused = {r.rule for r in violations(ASYNC, s, arch("gfx950"))}
+        assert ("async-order" in refused) is is_refused
+    legal = {
+        r.rule for r in violations(replace(ASYNC, pipeline=Pipeline.COMPV4), s, arch("gfx950"))
+    }
+    assert "async-order" not in legal
+
+
+@pytest.mark.parametrize(
+    ("dtype", "layouts", "tile", "vectors", "is_refused"),
+    [
+        (f32, "rcr", (64, 64, 128), (1, 4), True),
+        (f32, "rcr", (64, 64, 128), (4, 1), True),
+        (f32, "rcr", (64, 64, 64), (1, 1), False),
+        (f16, "rrr", (128, 256, 64), (8, 2), True),
+        (f16, "rrr", (128, 256, 64), (8, 8), False),
+        (f16, "rrr", (128, 128, 64), (8, 2), False),
+    ],
+)
+def test_a_lane_loads_one_access_of_a_row_into_lds(
+    dtype: DType,
+    layouts: str,
+    tile: tuple[int, int, int],
+    vectors: tuple[int, int],
+    is_refused: bool,
+) -> None:
+    """A lane's second access went between the first ones of its neighbours."""
+    a, b = vectors
+    algorithm = replace(ASYNC, tile=tile, vector_a=a, vector_b=b)
+    refused = rejected(algorithm, "gfx950", dtype, layouts=layouts)
+    assert ("async-width" in refused) is is_refused
+
+
 @pytest.mark.parametrize(("dtype", "bytes_"), [(f32, 4), (f16, 2), (fp8, 1)])
 def test_memory_is_loaded_into_lds_by_4_or_16_bytes(dtype: DType, bytes_: int) -> None:
     """The others are a static assertion of CK Tile's ``amd_async_buffer_load``."""
     form = narrow(tile=(128, 128, 64), pipeline=Pipeline.COMP_ASYNC, double_buffer=True)
     for width in (1, 2, 4, 8, 16):
-        widths: dict[str, Any] = {
-            "vector_a": max(1, 16 // bytes_),
-            "vector_b": max(1, width // bytes_),
-        }
-        moved = widths["vector_b"] * bytes_
-        refused = rejected(replace(form, **widths), "gfx950", dtype)
+        wide, vector_b = 16 // bytes_, max(1, width // bytes_)
+        moved = vector_b * bytes_
+        refused = rejected(replace(form, vector_a=wide, vector_b=vector_b), "gfx950", dtype)
         assert ("async-loads" in refused) == (moved not in (4, 16))
 
 

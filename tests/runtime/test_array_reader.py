@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ from cklang.runtime.tracing import TracedArgumentError
 from cklang.source import Source, Span
 from cklang.types import dims, f16
 
-torch: Any = pytest.importorskip("torch", reason="pip install torch")
+pytestmark = pytest.mark.usefixtures("torch")
 
 N = dims("N")
 SPAN = Span(source=Source(name="t", text=""), line=1, column=0, end_line=1, end_column=1)
@@ -161,7 +162,7 @@ def test_parameters_are_read_where_no_gradient_is_wanted(
         call_key.of_call([PARAMETER], (weight,), None, ())
 
 
-class _Own(torch.Tensor):  # type: ignore[misc] # torch is Any here
+class _Own(torch.Tensor):
     """A class that computes for its tensors."""
 
 

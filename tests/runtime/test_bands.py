@@ -258,8 +258,7 @@ def test_bands_into_memory_of_the_callers_in_order_with_a_stream(
 
 
 @pytest.mark.usefixtures("stencils")
-def test_bands_of_torch_tensors(short: None) -> None:
-    torch = pytest.importorskip("torch")
+def test_bands_of_torch_tensors(short: None, torch: Any) -> None:
     rng = np.random.default_rng(4)
     x, w = (rng.standard_normal((rows, 40)).astype(np.float16) for rows in (90, 70))
     got = linear.using(single())(torch.tensor(x), torch.tensor(w), device="emu:gfx942")

@@ -52,7 +52,7 @@ def test_dims_are_solved() -> None:
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
-        ((half(3, 5), half(4, 5)), "A010", ["linear() misses bias", "x, w, bias"]),
+        ((half(3, 5), half(4, 5)), "A010", ["linear() is missing bias", "x, w, bias"]),
         ((half(3, 5), half(4, 5), half(4), 1), "A011", ["takes 3 positional arguments", "got 4"]),
         ((half(3, 5), half(4, 6), half(4)), "A025", ["K is 6", "axis 1 of w", "5 in axis 1 of x"]),
         ((half(3, 5), half(4, 5), half(9)), "A025", ["N is 9", "bias", "4 in axis 0 of w"]),
@@ -66,6 +66,7 @@ def test_dims_are_solved() -> None:
         ((half(3, 5).astype(">f2"), half(4, 5), half(4)), "A003", ["x", ">f2"]),
         ((half(3, 5).astype("c8"), half(4, 5), half(4)), "A002", ["complex64"]),
         (([[1.0]], half(4, 5), half(4)), "A001", ["x must be an array, not list"]),
+        (("x.npy", half(4, 5), half(4)), "A152", ["x must be an array or a number, not the text"]),
         ((None, half(4, 5), half(4)), "A001", ["NoneType"]),
         ((half(3, 5), half(4, 5), 2.0), "A001", ["bias must be an array, not float"]),
     ],

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -29,6 +31,7 @@ from cklang.prebuilding.folder import essential_kernels
 from cklang.types import TensorType, f16, f32
 from tests.support.algorithms import BASE
 from tests.support.gemm_keys import OPEN
+from tests.support.waits import announce_at_once
 
 RESOURCES = Resources(
     vgprs=1,
@@ -163,6 +166,25 @@ def test_a_kernel_takes_three_steps_and_is_then_found(tmp_path: Path, fake_steps
     assert elsewhere.cached
     assert elsewhere.folder == artifact.folder
     assert fake_steps.count == ONE_OF_EACH
+
+
+def test_a_long_build_says_what_it_waits_for(
+    tmp_path: Path,
+    fake_steps: Steps,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    announce_at_once(monkeypatch)
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        time.sleep(0.1)
+        return fake_steps.stencil(*arguments, **options)
+
+    monkeypatch.setattr(steps, "compile_stencil", slow)
+    builder(tmp_path).build_all([wanted("relu")])
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first.startswith("cklang: building 1 kernel: stencil of gemm_f16")
+    assert re.search(r"; [01] of 3 steps done, 0 s so far, about \d s left$", first), first
 
 
 def test_another_epilogue_takes_the_same_stencil(tmp_path: Path, fake_steps: Steps) -> None:

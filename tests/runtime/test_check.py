@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,15 @@ def test_every_mistake_of_the_arguments_is_reported() -> None:
     assert text.startswith("linear: 5 mistakes")
     assert "K" in text
     assert "axis 1 of x" in text
+
+
+def test_a_notebook_lists_the_mistakes() -> None:
+    assert linear.check(X, W)._repr_html_() == "<p><b>linear: no mistakes</b></p>"
+    report = linear.check(ck.f32[4, 8], ck.f16[6, 9])
+    page = report._repr_html_()
+    assert page.startswith("<p><b>linear: 2 mistakes</b></p><ol><li><pre>")
+    assert page.count("</pre></li>") == 2
+    assert all(escape(str(mistake)) in page for mistake in report.mistakes)
 
 
 def test_missing_and_repeated_arguments_and_a_wrong_rank() -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.dlpack import from_dlpack
 
 import cklang as ck
 from cklang.device.device import Device, open_device
@@ -120,11 +119,11 @@ def test_other_libraries_read_it_in_place() -> None:
 
 @pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize("name", ["f16", "bf16", "f32", "i32", "i8"])
-def test_dlpack_gives_it_in_place_and_keeps_it(name: str) -> None:
+def test_dlpack_gives_it_in_place_and_keeps_it(torch: Any, name: str) -> None:
     dtype = getattr(ck, name)
     host = np.arange(12).reshape(3, 4).astype(dtype.numpy)
     array = ck.to_device(host, device=GPU)
-    tensor = from_dlpack(array)
+    tensor = torch.from_dlpack(array)
     assert tensor.data_ptr() == array.pointer
     assert tensor.tolist() == host.astype("d").tolist()
     alive = weakref.ref(array)
@@ -201,5 +200,10 @@ def test_arrays_of_hip_python_and_raw_pointers_are_arguments() -> None:
 
 @pytest.mark.usefixtures("emulator")
 def test_arrays_of_two_places_are_refused() -> None:
-    with pytest.raises(CkError, match="A026"):
-        product.ir(ck.to_device(half(4, 8), device=GPU), half(4, 8))
+    there = ck.to_device(half(4, 8), device=GPU)
+    with pytest.raises(CkError, match=f"A026.*: x on {GPU}, w on host"):
+        product.ir(there, half(4, 8))
+    with pytest.raises(CkError, match=f"A044 out is on {GPU}, but the arguments are on host"):
+        product(half(4, 8), half(4, 8), out=ck.empty((4, 4), ck.f16, device=GPU))
+    with pytest.raises(CkError, match=f"D006.* on {GPU}, but the call is to run on emu:gfx90a"):
+        product(there, there, device="emu:gfx90a")

@@ -169,6 +169,30 @@ def batched(x: ck.f16[B, M, K], w: ck.f16[B, K, N]) -> ck.f16[B, M, N]:
     return x @ w
 
 
+@ck.op
+def swiglu(x: ck.f16[M, K], gate: ck.f16[N, K], up: ck.f16[N, K]) -> ck.f16[M, N]:
+    return ck.silu(x @ gate.T) * (x @ up.T)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    ("gpu", "persistent"), [("gfx942", False), ("gfx942", True), ("gfx1100", False)]
+)
+def test_a_gate_is_one_launch(gpu: str, persistent: bool) -> None:
+    op = swiglu.using(replace(SINGLE, vector_d=(), persistent=True)) if persistent else swiglu
+    check_group(op, [tuple(drawn(swiglu, mnk(*each))) for each in ((3, 96, 64), (70, 33, 40))], gpu)
+    (launch,) = launches(op)
+    assert launch.artifact.key.signature.kind is ProductKind.GROUPED_PAIR
+    assert launch.artifact.key.arch == gpu
+
+
+@pytest.mark.usefixtures("emulator")
+def test_a_gate_that_no_kernel_computes() -> None:
+    x, w = np.ones((4, 8), np.float16), np.ones((8, 8), np.float16)
+    with pytest.raises(CkError, match=r"G012 call 1 .* up is contiguous along N, and gate"):
+        swiglu.grouped([(x, w, w), (x, w, w.T)], device="emu:gfx942")
+
+
 @pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize(
     ("op", "args", "code"),

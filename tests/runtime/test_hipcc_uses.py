@@ -77,7 +77,7 @@ def test_a_static_library_of_kernels(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_device_functions_of_other_sources(tmp_path: Path) -> None:
-    """One object, a static library and a source; all share a variable of the device."""
+    """One object, a static library and a source; all share a variable, each has a kernel `k`."""
     start = "#include <hip/hip_runtime.h>\n"
     (tmp_path / "table.hip").write_text(
         start + "__device__ int table[4] = {1, 100, 3, 4};\n"
@@ -85,15 +85,18 @@ def test_device_functions_of_other_sources(tmp_path: Path) -> None:
     )
     (tmp_path / "change.hip").write_text(
         start + "extern __device__ int table[4];\n"
-        "__global__ void add(int n) { table[1] += n; }\n"
-        "void change(int n) { add<<<1, 1>>>(n); }\n"
+        "static __device__ int times = 1;\n"
+        "namespace { __global__ void k(int* n) { table[1] += *n * times; } }\n"
+        "void change(int* n) { k<<<1, 1>>>(n); }\n"
     )
     (tmp_path / "main.hip").write_text(
         start + "extern __device__ int table[4];\n"
-        "extern __device__ int thrice(int);\nvoid change(int n);\n"
-        "__global__ void k(int* x) { x[threadIdx.x] = thrice(x[threadIdx.x]) + table[1]; }\n"
-        "int main() { int* x; (void)hipMallocManaged(&x, 256); x[5] = 7; change(11);\n"
-        "  k<<<1, 64>>>(x); (void)hipDeviceSynchronize(); return x[5]; }\n"
+        "extern __device__ int thrice(int);\nvoid change(int* n);\n"
+        "static __device__ int times = 2;\n"
+        "namespace { __global__ void k(int* x) {\n"
+        "  x[threadIdx.x] = thrice(x[threadIdx.x]) * times + table[1]; } }\n"
+        "int main() { int* x; (void)hipMallocManaged(&x, 256); x[5] = 7; x[6] = 11;\n"
+        "  change(x + 6); k<<<1, 64>>>(x); (void)hipDeviceSynchronize(); return x[5]; }\n"
     )
     table, change, program = (str(tmp_path / name) for name in ("t.o", "libchange.a", "program"))
     rdc = ["-fgpu-rdc", "--offload-arch=gfx942,gfx1100"]
@@ -102,7 +105,7 @@ def test_device_functions_of_other_sources(tmp_path: Path) -> None:
     quiet([*rdc, "--hip-link", str(tmp_path / "main.hip"), table, change, "-o", program])
     for device in ("0", "1"):
         done = subprocess.run([program], env={"CKLANG_GPUS": ["gfx942", "gfx1100"][int(device)]})
-        assert done.returncode == 7 * 3 + 100 + 11
+        assert done.returncode == 7 * 3 * 2 + 100 + 11
 
 
 @pytest.mark.usefixtures("compiler")

@@ -45,6 +45,16 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("old", ["c++11", "gnu++14", "c++0x"])
+def test_older_standards_are_the_one_of_the_headers(old: str) -> None:
+    line = read([f"-std={old}", "a.cpp"])
+    newer = "-std=gnu++17" if old.startswith("gnu") else "-std=c++17"
+    assert line.flags[0] == newer
+    assert line.notes == [f"-std={old} is read as {newer}, which HIP's headers need here"]
+    assert read(["-std=c++20", "-std=c11", "a.cpp"]).flags == ["-std=c++20", "-std=c11"]
+
+
+@pytest.mark.usefixtures("files")
 def test_words_go_to_whom_they_are_for() -> None:
     words = (
         "-O2 -I inc -DX=1 a.cpp -L lib d.o -lfoo b.hip c.c -Wl,-z,lazy -MD -MF deps "
@@ -58,6 +68,9 @@ def test_words_go_to_whom_they_are_for() -> None:
     assert line.host_flags == ["-MD", "-MF", "deps"]
     assert line.link == [a, "-L", "lib", "d.o", "-lfoo", b, c, "-Wl,-z,lazy"]
     assert line.archs == ["gfx90a", "gfx942"]
+    joined = read(["-xc++", "a.cpp", "-xnone", "b.hip", "-oout"])
+    assert [source.language for source in joined.sources] == [Language.CXX, Language.HIP]
+    assert joined.output == line.output
     assert (line.output, line.verbose) == (Path("out"), True)
     assert (line.stage, line.side) == (Stage.PROGRAM, Side.BOTH)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import cklang as ck
 from cklang.errors import CkError
@@ -92,7 +91,7 @@ def test_an_op_of_text_writes_into_its_argument() -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_torch_tensors_are_written_too() -> None:
+def test_torch_tensors_are_written_too(torch: Any) -> None:
     cache, slots, rows = (torch.from_numpy(each.copy()) for each in drawn())
     want = cache.index_copy(0, slots.long(), rows)
     assert put(cache, slots, rows) is cache

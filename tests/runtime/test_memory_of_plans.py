@@ -22,6 +22,7 @@ from cklang.device.device import Device, open_device
 from cklang.types import f16, f32
 from tests.support.arrays import uniform
 from tests.support.attention_ops import dropped, plain, shifted
+from tests.support.optional import needed
 
 GPU = "emu:gfx942"
 
@@ -102,7 +103,7 @@ def test_planned_results_lie_as_those_that_are_made(
     shape: list[int], dtype: Any, library: Library
 ) -> None:
     if library is Library.TORCH:
-        pytest.importorskip("torch", reason="pip install torch")
+        needed("torch")
     planned = arrays.planned(tuple(shape), dtype, library)
     real = arrays.read("real", device_array.maker(tuple(shape), dtype, library)())
     for each in ("shape", "strides", "dtype", "place", "library", "writeable", "extent"):

@@ -128,6 +128,8 @@ def test_unknown_devices(device: str) -> None:
     with pytest.raises(CkError) as caught:
         linear.explain(*ARGS, device=device)
     assert caught.value.code == "D001"
+    known = {"gfx942": '"emu:gfx942"', "cuda:0": '"hip:0"'}
+    assert known.get(device, "emu:") in str(caught.value)
 
 
 def test_options_are_no_parameter_names() -> None:

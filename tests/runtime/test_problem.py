@@ -46,7 +46,7 @@ def kernel(perm_b: tuple[int, int] = (1, 0), reads: tuple[Read, ...] = ()) -> Fu
         epilogue=Function(name="epilogue", params=(acc,), body=(), results=(acc,)),
         reads=reads,
         result=value("y", M, N),
-        anchor="1",
+        computed=("1",),
     )
 
 

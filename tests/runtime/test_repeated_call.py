@@ -28,6 +28,7 @@ from cklang.runtime import call_key
 from cklang.runtime.call_plan import _REPEATED
 from cklang.runtime.op import Op
 from tests.support.algorithms import DEEP, narrow
+from tests.support.optional import needed
 
 M, N, K, P, Q = ck.dims("M N K P Q")
 GPU = "emu:gfx942"
@@ -189,7 +190,7 @@ def test_calls_are_known_again_once_c_reads_their_arrays(
     monkeypatch.setattr(call_key, "_reader", None)
     op, arrays = one.using(PLAIN), values(1)
     if library == "torch":
-        torch = pytest.importorskip("torch", reason="pip install torch")
+        torch = needed("torch")
         arrays = [torch.from_numpy(each) for each in arrays]
     out = op(*arrays, device=GPU)
     for _ in range(3):

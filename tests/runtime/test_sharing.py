@@ -10,13 +10,14 @@ import pytest
 
 import cklang as ck
 from cklang.arch import arch
-from cklang.errors import CkError
+from cklang.errors import CkError, CkInternalError, error
 from cklang.families.function_work import INSTRUCTIONS, instructions, vector_time
 from cklang.families.memory_cost import memory_time
 from cklang.fusion.alternatives import alternatives, with_stored
 from cklang.ir.ops import OPS
 from cklang.ir.parser import parse, parse_function
 from cklang.reference.evaluate import evaluate
+from cklang.runtime import sharing
 from cklang.runtime.op import Op
 from tests.support.algorithms import NARROW
 
@@ -77,6 +78,29 @@ def test_explain_says_both_times() -> None:
     again = gated.explain(half(16, 64), half(64, 64), half(64, 64), device=GPU)
     (line,) = [each for each in again.splitlines() if "µs predicted if a kernel stores it" in each]
     assert line.endswith("it is not")
+
+
+@pytest.mark.parametrize("where", ["plan_of", "choices_of"])
+def test_a_mistake_of_an_alternative_is_no_slower_plan(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = (half(4096, 4096), half(256, 4096), half(256, 4096))
+
+    def broken(*_: object) -> None:
+        raise error("Z002", what="a value is computed twice")
+
+    monkeypatch.setattr(sharing, where, broken)
+    with pytest.raises(CkInternalError, match="computed twice"):
+        gated.fusion(*args)
+
+
+@pytest.mark.parametrize("device", ["emu:gfx90a", "emu:gfx950"])
+def test_a_fusion_is_that_of_the_device_that_is_named(device: str) -> None:
+    args = (half(4096, 4096), half(4096, 4096), half(4096, 4096))
+    chosen = gated.summary(*args, device=device).microseconds
+    notes = " ".join(gated.fusion(*args, device=device).notes)
+    assert f"{chosen:.1f} µs predicted" in notes
+    assert gated.graph(*args, device=device) is gated.fusion(*args, device=device).graph
 
 
 def test_the_choice_is_predicted_to_be_quicker() -> None:

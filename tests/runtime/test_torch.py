@@ -10,13 +10,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from cklang.device import arrays
 from cklang.device.arrays import HOST, Library
 from cklang.errors import CkError
 from cklang.types import bf16, f16
 
-torch: Any = pytest.importorskip("torch", reason="pip install torch")
+pytestmark = pytest.mark.usefixtures("torch")
 
 
 def test_a_view_is_read_in_place() -> None:
@@ -54,7 +56,7 @@ def test_calls_follow_the_current_stream_of_the_gpu_of_the_arrays(
 
 
 def fake_mode() -> Any:
-    return pytest.importorskip("torch._subclasses.fake_tensor").FakeTensorMode()
+    return FakeTensorMode()
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

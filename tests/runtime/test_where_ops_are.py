@@ -10,6 +10,7 @@ import subprocess
 import sys
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 
@@ -91,14 +92,11 @@ def test_the_repl_keeps_its_text_or_the_error_says_what_to_do() -> None:
 
 def copies(op: ck.Op) -> list[ck.Op]:
     plain = [pickle.loads(pickle.dumps(op)), copy.copy(op), copy.deepcopy(op)]
-    cloudpickle = sys.modules.get("cloudpickle")
-    return [*plain, *([cloudpickle.loads(cloudpickle.dumps(op))] if cloudpickle else [])]
+    return [*plain, cloudpickle.loads(cloudpickle.dumps(op))]
 
 
 @pytest.mark.parametrize("where", ["module", "class", "function", "exec", "text of the IR"])
 def test_copies_compute_the_same(where: str) -> None:
-    pytest.importorskip("cloudpickle")
-
     @ck.op
     def local(x: ck.f32[M, K]) -> ck.f32[M, K]:
         return ck.relu(x)
@@ -115,10 +113,8 @@ def test_copies_compute_the_same(where: str) -> None:
     assert [program(each) for each in copies(op)] == [program(op)] * 4
 
 
-def test_a_module_that_holds_an_op_can_be_copied() -> None:
-    torch = pytest.importorskip("torch")
-
-    class Module(torch.nn.Module):  # type: ignore[misc,name-defined]
+def test_a_module_that_holds_an_op_can_be_copied(torch: Any) -> None:
+    class Module(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.op = of_module

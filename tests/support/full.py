@@ -3,7 +3,8 @@
 
 Each test that passes is written down at once in ``.full/<state>.<shard>.jsonl``, a line with the
 rows of the coverage table that it checked. The state is the commit, with a digest of uncommitted
-changes. A second run of the same state leaves out what passed. Several machines take a shard each;
+changes. A second run of the same state leaves out what passed. ``pytest --record=FILE`` does so
+with a file of the caller's, for the tiers that are selected. Several machines take a shard each;
 their files together make the table::
 
     python -m pytest --full --shard 2/3
@@ -80,44 +81,42 @@ def _git(root: Path, *words: str) -> bytes:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     parser.addoption("--full", action="store_true", help="run the tests of all tiers, resuming")
+    parser.addoption("--record", type=Path, metavar="FILE", help="run what FILE lacks; add passed")
     parser.addoption("--shard", type=Shard.parse, metavar="i/n", help="with --full: a share of it")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Select all tiers; leave out what passed before."""
-    if not config.getoption("--full"):
-        return
-    config.option.markexpr = ""
+    if config.getoption("--full"):
+        config.option.markexpr = ""
+        RESULTS.mkdir(exist_ok=True)
     # Workers see what was there when the session began: all must collect the same.
     inputs = getattr(config, "workerinput", None)
-    passed = (
-        set(inputs["passed"]) if inputs is not None else {row["test"] for row in _rows(_results())}
-    )
-    config.stash[_PASSED] = passed
     if inputs is None:
-        RESULTS.mkdir(exist_ok=True)
+        files = _results() if config.getoption("--full") else _record(config)
+        config.stash[_PASSED] = {row["test"] for row in _rows(files)}
+    else:
+        config.stash[_PASSED] = set(inputs["passed"])
 
 
 _PASSED = pytest.StashKey[set[str]]()
-_STATE = pytest.StashKey[str]()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker what passed before."""
-    node.workerinput["passed"] = sorted(node.config.stash.get(_PASSED, set()))
+    node.workerinput["passed"] = sorted(node.config.stash[_PASSED])
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out other shares, and what passed before."""
-    if not config.getoption("--full"):
-        return
     shard: Shard = config.getoption("--shard") or Shard(1, 1)
     passed = config.stash[_PASSED]
     chosen = [item for item in items if shard.has(item.nodeid) and item.nodeid not in passed]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
-    items[:] = chosen
+    if len(chosen) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+        items[:] = chosen
 
 
 class Recorder:
@@ -135,7 +134,8 @@ class Recorder:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the coverage table where everything ran."""
-        whole = session.config.getoption("--shard") is None and not session.testsfailed
+        options = session.config.option
+        whole = options.full and options.shard is None and not session.testsfailed
         if whole and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             publish(_results())
 
@@ -144,10 +144,20 @@ class Recorder:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Record, in the process that sees the reports of all workers."""
     config = session.config
-    if config.getoption("--full") and not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):
+        return
+    if config.getoption("--full"):
         shard: Shard = config.getoption("--shard") or Shard(1, 1)
         name = f"{state_of()}.{shard.number}-of-{shard.count}.jsonl"
         config.pluginmanager.register(Recorder(RESULTS / name))
+    elif config.getoption("--record"):
+        config.pluginmanager.register(Recorder(config.getoption("--record")))
+
+
+def _record(config: pytest.Config) -> list[Path]:
+    """Return the file of ``--record``, if there is one."""
+    file: Path | None = config.getoption("--record")
+    return [file] if file is not None and file.exists() else []
 
 
 def _results() -> list[Path]:

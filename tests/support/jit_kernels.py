@@ -15,6 +15,20 @@ def add(x, y, out, n, BLOCK: tl.constexpr):
     tl.store(out + at, tl.load(x + at, inside) + tl.load(y + at, inside), inside)
 
 
+@triton.autotune(
+    configs=[
+        triton.Config({"BLOCK": 4096}, num_warps=32),  # more threads than a workgroup has on CDNA
+        triton.Config({"BLOCK": 256}, num_warps=4),
+        triton.Config({"BLOCK": 512}, num_warps=4),
+    ],
+    key=["n"],
+)
+@triton.jit
+def doubled(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, 2 * tl.load(x + at, at < n), at < n)
+
+
 @triton.jit
 def softmax(x, out, columns, BLOCK: tl.constexpr):
     row, at = tl.program_id(0), tl.arange(0, BLOCK)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Models of transformers, torchvision and diffusers in reduced sizes, with random weights.
 
-They are built from configurations: nothing is downloaded. A library that is not installed is a
-``ModuleNotFoundError`` of the function that makes its model.
+They are built from configurations: nothing is downloaded.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -17,8 +17,17 @@ from torch import Tensor, nn
 
 __all__ = ["LIBRARY_MODELS", "LibraryModel"]
 
-LibraryModel = Callable[[], tuple[nn.Module, tuple[Tensor, ...]]]
-"""Returns a model in f32, and arguments."""
+Example = tuple[nn.Module, tuple[Tensor, ...]]
+"""A model in f32, and arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryModel:
+    """A model, and the package that has it."""
+
+    package: str
+    make: Callable[[], Example]
+
 
 _SIZES = {"hidden_size": 64, "num_attention_heads": 4, "vocab_size": 128}
 _LAYERS = {"num_hidden_layers": 2, "intermediate_size": 96}
@@ -42,16 +51,16 @@ def _words(*shape: int) -> Tensor:
 def _of_transformers(
     name: str, head: str, field: str, arguments: Callable[[], Tensor], **sizes: Any
 ) -> LibraryModel:
-    def make() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    def make() -> Example:
         library: Any = importlib.import_module("transformers")
         config = getattr(library, f"{name}Config")(**sizes)
         options = {"use_cache": False} if field == "logits" and "Image" not in head else {}
         return _Wrapped(getattr(library, f"{name}{head}")(config), field, **options), (arguments(),)
 
-    return make
+    return LibraryModel("transformers", make)
 
 
-def _resnet() -> tuple[nn.Module, tuple[Tensor, ...]]:
+def _resnet() -> Example:
     library: Any = importlib.import_module("torchvision.models")
     return library.resnet18(num_classes=16), (torch.randn(2, 3, 64, 64),)
 
@@ -65,7 +74,7 @@ class _Unet(nn.Module):
         return self.block(x, time, encoder_hidden_states=text)[0]
 
 
-def _unet() -> tuple[nn.Module, tuple[Tensor, ...]]:
+def _unet() -> Example:
     library: Any = importlib.import_module("diffusers.models.unets.unet_2d_blocks")
     block = library.CrossAttnDownBlock2D(
         in_channels=32,
@@ -126,8 +135,8 @@ LIBRARY_MODELS: Mapping[str, LibraryModel] = MappingProxyType(
             patch_size=8,
             **_LAYERS,
         ),
-        "ResNet-18": _resnet,
-        "Stable-Diffusion UNet block": _unet,
+        "ResNet-18": LibraryModel("torchvision", _resnet),
+        "Stable-Diffusion UNet block": LibraryModel("diffusers", _unet),
     }
 )
 """By name."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from cklang.ir.nodes import Function, Operation
 from cklang.ir.ops import OPS
+from cklang.lowering.pointwise import WIDE
 from cklang.types import Dim, Kind
 
 MODES = ("nearest", "truncate", "blocks")
@@ -49,6 +50,8 @@ def _step(
     if operation.op == "cast":
         return _cast(operands[0], operation)
     attrs = {n: np.float32(a) if isinstance(a, float) else a for n, a in attrs.items()}
+    if operation.op in WIDE and result.dtype.kind is Kind.FLOAT:
+        operands = [x.astype(np.float64) for x in operands]
     out = np.asarray(OPS[operation.op].numpy(*operands, **attrs))
     return out.astype(result.dtype.numpy)
 

@@ -132,6 +132,58 @@ def _taken(x: Tensor, indices: Tensor, axis: int) -> Tensor:
     return picked.reshape(*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
 
 
+def _by_index(indices: Tensor, rows: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """Return indices as a list, and the rows with their axes in its place."""
+    rest = rows.shape[axis + indices.ndim :]
+    return indices.reshape(-1), rows.reshape(*rows.shape[:axis], indices.numel(), *rest)
+
+
+def _scattered(indices: Tensor, rows: Tensor, x: Tensor, axis: int, **_how: Any) -> Tensor:
+    return x.index_copy(axis, *_by_index(indices, rows, axis))
+
+
+def _scattered_sum(
+    indices: Tensor, rows: Tensor, *base: Tensor, axis: int, shape: Any, **_how: Any
+) -> Tensor:
+    places, listed = _by_index(indices, rows, axis)
+    start = base[0] if base else listed.new_zeros(shape)
+    inside = ((places >= 0) & (places < shape[axis])).nonzero().reshape(-1)
+    return start.index_add(axis, places[inside], listed.index_select(axis, inside))
+
+
+def _ordered(x: Tensor, axis: int, count: int, descending: int) -> tuple[Tensor, Tensor]:
+    both = torch.sort(x, dim=axis, descending=bool(descending), stable=True)
+    kept = slice(0, count or None)
+    return tuple(each.movedim(axis, 0)[kept].movedim(0, axis) for each in both)  # type: ignore[return-value]
+
+
+def _attended(
+    q: Tensor, k: Tensor, v: Tensor, *reads: Tensor, score: Function, mask: Function, **attrs: Any
+) -> tuple[Tensor, Tensor]:
+    """Return o and the log-sum-exps of an attention without lengths, pages and dropout."""
+    assert set(attrs["roles"][3:]) <= {"read"}, "tensors that a score or mask reads"
+    groups = q.shape[1] // k.shape[1]
+    k, v = (each.repeat_interleave(groups, 1) for each in (k, v))
+    scale = attrs["scale"] if attrs["scale"] != "auto" else q.shape[-1] ** -0.5
+    scores = q @ k.mT * scale
+    sizes = dict(zip("bhij", scores.shape, strict=True))
+    indices = {
+        name: torch.arange(extent).reshape([-1 if each == name else 1 for each in sizes])
+        for name, extent in sizes.items()
+    }
+    indices |= {"q_len": torch.tensor(sizes["i"]), "k_len": torch.tensor(sizes["j"])}
+
+    def called(region: Function, first: Sequence[Tensor]) -> Tensor:
+        tensors = [indices[param.name] for param in region.params if param.name in indices]
+        return run(region, [*first, *tensors, *reads], {})[0].expand(scores.shape)
+
+    scores = called(score, [scores])
+    seen = called(mask, [])
+    lse = torch.where(seen, scores, -math.inf).logsumexp(-1)
+    weights = torch.where(seen, torch.exp(scores - lse[..., None]), 0.0)
+    return weights @ v, lse
+
+
 def _conv(
     x: Tensor, w: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, shape: Any
 ) -> Tensor:
@@ -175,6 +227,18 @@ TORCH: Mapping[str, Callable[..., Tensor]] = {
     "extent": lambda x, axis: torch.tensor(x.shape[axis]),
     "arange": lambda shape: torch.arange(shape[0]),
     "take": _taken,
+    "scatter": _scattered,
+    "scatter_add": _scattered_sum,
+    "cumsum": lambda x, axis: torch.cumsum(x, axis),
+    "cumprod": lambda x, axis: torch.cumprod(x, axis),
+    "sort": lambda x, **order: _ordered(x, **order)[0],
+    "argsort": lambda x, **order: _ordered(x, **order)[1],
+    "reduce_argmax": lambda x, axes: torch.argmax(x, axes[0]),
+    "reduce_argmin": lambda x, axes: torch.argmin(x, axes[0]),
+    "element": lambda x, *places: x[tuple(places)],
+    "apart": lambda x, call: x,
+    "attention": lambda *operands, **attrs: _attended(*operands, **attrs)[0],
+    "attention_lse": lambda *operands, **attrs: _attended(*operands, **attrs)[1],
     "add": torch.add,
     "sub": torch.sub,
     "mul": torch.mul,
@@ -227,6 +291,27 @@ TORCH: Mapping[str, Callable[..., Tensor]] = {
     "logical_xor": torch.logical_xor,
     "logical_not": torch.logical_not,
     "isnan": torch.isnan,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "tan": torch.tan,
+    "asin": torch.asin,
+    "acos": torch.acos,
+    "atan": torch.atan,
+    "atan2": torch.atan2,
+    "sinh": torch.sinh,
+    "cosh": torch.cosh,
+    "asinh": torch.asinh,
+    "acosh": torch.acosh,
+    "atanh": torch.atanh,
+    "erfc": torch.erfc,
+    "hypot": torch.hypot,
+    "fmod": torch.fmod,
+    "copysign": torch.copysign,
+    "log10": torch.log10,
+    "isfinite": torch.isfinite,
+    "isinf": torch.isinf,
+    "signbit": torch.signbit,
+    "cbrt": lambda x: torch.sign(x) * torch.abs(x) ** (1 / 3),
     "where": torch.where,
 }
-"""What each op is in torch; the ops of attention and convolution gradients are not here."""
+"""What each op is in torch; gradients of attention and convolution are not here."""

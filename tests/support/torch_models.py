@@ -25,6 +25,19 @@ class Mlp(nn.Module):
         return x + self.down(functional.gelu(self.up(self.norm(x))))
 
 
+class Deep(nn.Module):
+    """More tensors than the 64 arguments that a schema of torch's can have."""
+
+    def __init__(self, size: int = 32, layers: int = 33) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(size, size) for _ in range(layers))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = x + functional.gelu(layer(x)) / len(self.layers)
+        return x
+
+
 class LlamaNorm(nn.Module):
     """RMSNorm as Hugging Face writes it: in f32, rounded before the gain."""
 
@@ -266,6 +279,7 @@ def _normal(*shape: int) -> Callable[[int], Tensor]:
 MODELS: Mapping[str, Model] = MappingProxyType(
     {
         "mlp": _model(Mlp, 3, _normal(8, 64)),
+        "deep": _model(Deep, 33, _normal(8, 32)),
         "llama": _model(
             LlamaBlock,
             11,

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import tomllib
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -20,15 +19,14 @@ _CACHE = cache_root()
 
 
 def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
-    """Run pytest in a process, with the plug-in also where cklang is not installed with it."""
-    installed = any(point.value == _PLUGIN for point in metadata.entry_points(group="pytest11"))
-    plugin = () if installed else ("-p", _PLUGIN)
-    return pytester.runpytest_subprocess(*plugin, "-p", "no:cacheprovider", *options)
+    """Run pytest in a process, with no other plug-in that is installed here."""
+    return pytester.runpytest_subprocess("-p", _PLUGIN, "-p", "no:cacheprovider", *options)
 
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("CKLANG_CACHE_DIR", str(_CACHE))
     for name in ("CKLANG_DEVICE", "CKLANG_SANITIZE", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)

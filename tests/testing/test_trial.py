@@ -119,9 +119,7 @@ def test_the_shown_test_has_the_text_of_what_cannot_be_imported() -> None:
 
 
 @pytest.mark.usefixtures("reference")
-def test_a_function_of_torch_is_called_with_tensors() -> None:
-    torch = pytest.importorskip("torch")
-
+def test_a_function_of_torch_is_called_with_tensors(torch: Any) -> None:
     def torch_linear(x: Any, w: Any, bias: Any) -> Any:
         return torch.relu(torch.nn.functional.linear(x, w, bias))
 

@@ -24,6 +24,8 @@ from cklang.torch.backend.weights import prepared
 from cklang.types import Dim, f16
 from tests.support.torch_models import MODELS
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 OPTIONS: dict[str, Any] = {"reference": True}
 ROOT = Path(__file__).parents[2]
 

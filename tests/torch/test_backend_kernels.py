@@ -11,7 +11,7 @@ import torch
 import cklang.torch
 from tests.support.torch_models import MODELS, cast
 
-pytestmark = pytest.mark.usefixtures("compiler")
+pytestmark = pytest.mark.usefixtures("torch", "compiler")
 
 
 @pytest.mark.parametrize("name", ["mlp", "gpt2", "images"])
@@ -42,7 +42,7 @@ def test_a_model_runs_on_the_emulated_gpu(name: str) -> None:
     assert len(program.op.last.launches) == graph.kernels + copies <= model.kernels + 1
 
 
-@pytest.mark.parametrize("name", ["mlp", "gpt2"])
+@pytest.mark.parametrize("name", ["mlp", "gpt2", "deep"])
 def test_training_on_the_emulated_gpu(name: str) -> None:
     torch._dynamo.reset()
     cklang.torch.report(clear=True)

@@ -15,6 +15,8 @@ from torch.nn import functional
 import cklang.torch
 from tests.support.torch_models import cast
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 Function = Callable[..., Any]
 
 OPTIONS: dict[str, Any] = {"reference": True}

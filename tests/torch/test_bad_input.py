@@ -16,6 +16,9 @@ import cklang.torch
 from cklang.errors import CkError
 from cklang.torch import custom_op_of
 from tests.support.by_reference import replace_kernels
+from tests.support.written_ops import written_op
+
+pytestmark = pytest.mark.usefixtures("torch")
 
 M, N, K, B, H, S, P = ck.dims("M N K B H S P")
 
@@ -156,6 +159,14 @@ def test_a_gradient_without_a_rule_is_an_error(name: str, place: int) -> None:
         result.sum().backward()
     assert op.program.name in str(caught.value)
     assert args[place].grad is None
+
+
+def test_an_op_of_more_arguments_than_a_schema_has_is_not_traced() -> None:
+    names = [f"x{index}" for index in range(64)]
+    params = ", ".join(f"{name}: ck.f32[M]" for name in names)
+    op = written_op(f"@ck.op\ndef f({params}) -> ck.f32[M]:\n    return x0 + x63\n", "M")
+    with FakeTensorMode(), pytest.raises(CkError, match=r"A151 .*f\w*, which has 64 arguments"):
+        op(*(torch.ones(2) for _ in names))
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

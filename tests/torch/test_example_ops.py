@@ -23,6 +23,8 @@ import cklang as ck
 from tests.support.by_reference import replace_kernels
 from tests.torch.test_tracing import traced_values
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ON_DEVICES = ("08_attention_serving.py", "16_device_arrays.py", "22_llama_decode.py")
 """These also launch kernels that are no ops, or have arrays on the emulated GPU."""

@@ -13,6 +13,8 @@ from torch.autograd import forward_ad
 import cklang as ck
 from tests.support.by_reference import replace_kernels
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 M, N, K, B, H, S, D = ck.dims("M N K B H S D")
 
 

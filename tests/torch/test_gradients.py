@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import torch
 
 import cklang as ck
 from cklang.errors import CkError, error
+from cklang.torch import set_backward_of
 from tests.support.by_reference import replace_kernels
 
-torch: Any = pytest.importorskip("torch", reason="pip install torch")
-
-from cklang.torch import set_backward_of  # noqa: E402 - torch may be absent
+pytestmark = pytest.mark.usefixtures("torch")
 
 M, N, K = ck.dims("M N K")
 

@@ -18,6 +18,8 @@ from cklang.torch.inductor import Record, considered
 from cklang.torch.inductor.anchors import Anchor, Operand, op_of
 from tests.support.by_reference import replace_kernels
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 OPTIONS: dict[str, Any] = {"max_autotune": True}
 DEVICE = "emu:gfx942"
 

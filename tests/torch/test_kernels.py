@@ -7,16 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import torch
 
 import cklang as ck
+from cklang.torch import custom_op_of
+from cklang.torch.batching import batched_op
 from tests.support.algorithms import DEEP, narrow
 
-torch: Any = pytest.importorskip("torch", reason="pip install torch")
-
-from cklang.torch import custom_op_of  # noqa: E402 - torch may be absent
-from cklang.torch.batching import batched_op  # noqa: E402
-
-pytestmark = pytest.mark.usefixtures("stencils")
+pytestmark = pytest.mark.usefixtures("torch", "stencils")
 
 M, N, K = ck.dims("M N K")
 GPU = "emu:gfx942"

@@ -14,7 +14,10 @@ import torch
 
 import cklang.torch
 from tests.support.library_models import LIBRARY_MODELS
+from tests.support.optional import needed
 from tests.support.torch_models import cast
+
+pytestmark = pytest.mark.usefixtures("torch")
 
 OPTIONS: dict[str, Any] = {"reference": True}
 
@@ -25,10 +28,9 @@ def test_kernels_compute_a_model_of_a_library(name: str) -> None:
     torch._dynamo.reset()
     cklang.torch.report(clear=True)
     torch.manual_seed(0)
-    try:
-        module, args = LIBRARY_MODELS[name]()
-    except ImportError as missing:
-        pytest.skip(str(missing))
+    model = LIBRARY_MODELS[name]
+    needed(model.package)
+    module, args = model.make()
     module = module.half().eval()
     args = tuple(cast(each, torch.float16) for each in args)
     wide = copy.deepcopy(module).double()

@@ -7,16 +7,16 @@ import re
 from typing import Any
 
 import pytest
+import torch
 
 import cklang as ck
+import cklang.torch
 from cklang.errors import CkError
+from cklang.torch import saved_values
+from cklang.torch.backend.compiler import options_of
 from tests.support.by_reference import replace_kernels
 
-torch: Any = pytest.importorskip("torch", reason="pip install torch")
-
-import cklang.torch  # noqa: E402 - torch may be absent
-from cklang.torch import saved_values  # noqa: E402
-from cklang.torch.backend.compiler import options_of  # noqa: E402
+pytestmark = pytest.mark.usefixtures("torch")
 
 M, N, K = ck.dims("M N K")
 DEVICE = "emu:gfx942"
@@ -139,7 +139,8 @@ def trained(saved: str) -> tuple[list[Any], Any]:
     torch._dynamo.reset()
     cklang.torch.report(clear=True)
     model = layers()
-    run = torch.compile(model, backend="cklang", options={**OPTIONS, "saved": saved})
+    options: dict[str, Any] = {**OPTIONS, "saved": saved}
+    run = torch.compile(model, backend="cklang", options=options)
     x = torch.randn(16, 32, generator=torch.Generator().manual_seed(1))
     run(x).square().sum().backward()
     return [each.grad for each in model.parameters()], cklang.torch.report()

@@ -10,24 +10,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-import cklang as ck
-from cklang.errors import CkError
-from tests.support.by_reference import replace_kernels
-from tests.support.torch_ops import CASES, linear, normed, scaled
-
-torch: Any = pytest.importorskip("torch", reason="pip install torch")
-
-from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402 - torch may be absent
-from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
-from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
-from torch.fx.experimental.symbolic_shapes import (  # noqa: E402
+import torch
+from torch._dynamo.testing import CompileCounterWithBackend
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     ShapeEnv,
     StatelessSymbolicContext,
 )
 
-from cklang.torch import custom_op_of, fake, set_backward_of  # noqa: E402
+import cklang as ck
+from cklang.errors import CkError
+from cklang.torch import custom_op_of, fake, set_backward_of
+from tests.support.by_reference import replace_kernels
+from tests.support.torch_ops import CASES, linear, normed, scaled
+
+pytestmark = pytest.mark.usefixtures("torch")
 
 
 @pytest.fixture(autouse=True)
@@ -222,7 +221,7 @@ def test_fake_tensors_that_do_not_fit_are_the_error_of_a_call() -> None:
     assert caught.value.code == "A025"
 
 
-class Layer(torch.nn.Module):  # type: ignore[misc]  # torch is optional
+class Layer(torch.nn.Module):
     """A plain op in a forward, with parameters."""
 
     def __init__(self) -> None:

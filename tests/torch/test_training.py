@@ -35,7 +35,7 @@ BLOCKS = {
     "17_resnet_block": Block("resnet_block", (2, 6, 6, 32, 32, 16), 2, 0.7, {"groups": 8}),
 }
 
-pytestmark = pytest.mark.usefixtures("compiler")
+pytestmark = pytest.mark.usefixtures("torch", "compiler")
 
 
 def example(name: str) -> Any:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from pathlib import Path
@@ -17,7 +19,7 @@ import pytest
 
 import cklang as ck
 from cklang.cli.main import main
-from cklang.errors import CkError, CkUnsupportedError, CkValueError
+from cklang.errors import CkError, CkInternalError, CkUnsupportedError, CkValueError
 from cklang.families import key_from_json
 from cklang.families.gemm.family import GEMM
 from cklang.families.gemm.key import GemmKey
@@ -210,7 +212,7 @@ def test_a_broken_executor_loses_nothing_that_was_measured(tmp_path: Path) -> No
 def test_a_task_that_kills_or_occupies_its_workers_has_no_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dask = pytest.importorskip("distributed")
+    from distributed.scheduler import KilledWorker
 
     class Failing(Pretending):
         def submit(self, call: Any, /, *arguments: Any, **more: Any) -> Future[Any]:
@@ -219,7 +221,7 @@ def test_a_task_that_kills_or_occupies_its_workers_has_no_cost(
                 return done
             bad: Future[Any] = Future()
             if len(self.requested) == 1:
-                bad.set_exception(dask.KilledWorker("measure", None, 3))
+                bad.set_exception(KilledWorker("measure", None, 3))  # type: ignore[arg-type]
             return bad
 
     monkeypatch.setattr("cklang.tune.session._LIMIT_SECONDS", 0.01)
@@ -381,8 +383,10 @@ def test_a_worker_measures_and_a_dead_one_is_replaced(tmp_path: Path) -> None:
         assert first.counters["predicted_us"] > 0
         assert first.counters["mfma"] > 0
         assert first.counters["error_ratio"] <= 1
-        worker._process.kill()
-        worker._process.join()
+        process = worker._process
+        assert process is not None
+        process.kill()
+        process.wait()
         dead = worker.measure(task, key)
         assert dead.status is Status.CRASHED
         assert "signal 9" in dead.note
@@ -399,11 +403,45 @@ def test_a_worker_measures_and_a_dead_one_is_replaced(tmp_path: Path) -> None:
     assert refused.note.startswith("CK-")
 
 
+@pytest.mark.usefixtures("emulator")
+def test_a_worker_that_fails_by_itself_is_no_crash_of_a_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (task,) = tasks_of(linear, SHAPE)
+    key: GemmKey = select(task.problem, arch="gfx942").key
+    with Worker({"CKLANG_DEVICE": DEVICE}, 300.0) as worker:
+        with monkeypatch.context() as patch:
+            patch.setattr(TuningTask, "to_json", lambda _: 7)
+            with pytest.raises(CkInternalError, match="TypeError") as raised:
+                worker.measure(task, key)
+        assert raised.value.code == "N013"
+        assert any("tune/task.py" in note for note in raised.value.notes)
+        monkeypatch.setattr("cklang.tune.worker._PROGRAM", "import no_such_module # %d")
+        with pytest.raises(CkInternalError, match="exit status 1: ModuleNotFoundError"):
+            worker.measure(task, key)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
+    lines = Path(program(tmp_path).partition(":")[0]).read_text().splitlines()
+    call = f"ck.autotune(linear, [{SHAPE}], limit=1, device={DEVICE!r}, database='t.sqlite')"
+    script = tmp_path / "unguarded.py"
+    script.write_text("\n".join([*lines, f"print({call})"]))
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    with Database(tmp_path / "t.sqlite") as database:
+        (stored,) = database.export()["measurements"]
+    assert stored["measurement"]["status"] == "right"
+
+
 @pytest.mark.usefixtures("compiler")
 def test_a_cluster_measures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     monkeypatch.delattr("cklang.tune.worker.Worker.measure")
     words = [program(tmp_path), "M=70", "N=40", "K=33", "--device", DEVICE, "--limit", "1"]
     words += ["--database", str(tmp_path / "t.sqlite")]

@@ -29,9 +29,9 @@ class AppendSignature:
     """Rows written behind those of a cache, turned by their positions."""
 
     dtype: DType
-    """Of the rows."""
+    """The dtype of the rows."""
     dtype_cache: DType
-    """Of the cache; where it is another one, rows are divided by a scale before they are stored."""
+    """The dtype of the cache; if it differs, rows are divided by a scale before they are stored."""
     rotary: Rotary
     paged: bool
 

@@ -105,6 +105,8 @@ def _kernel(maker: KernelMaker, walk: Epilogue, lse: Value | None) -> FusedAtten
         shape = (*anchor.operands[0].type.shape[:-1], anchor.operands[2].type.shape[-1])
         o, output = Value(name=f"{lse}_o"[1:], type=TensorType(dtype=f32, shape=shape)), None
     kernel = kernel_of(flow.function, anchor, views, region.tensors, o=o, lse=lse, output=output)
+    log_sum = {} if lse is None else {lse.name: None}
+    kernel = replace(kernel, anchors=tuple({anchor.result.name: None, **log_sum}))
     maker.notes += _notes(kernel)
     return kernel
 
@@ -149,6 +151,7 @@ def kernel_of(
     body = () if output is None else output.body
     return FusedAttention(
         name=function.name,
+        anchors=(anchor.result.name,),
         q=q,
         k=k,
         v=v,
@@ -258,6 +261,7 @@ def _region(anchor: Operation) -> OutputRegion:
 
 _MAKER = Maker(
     make=fuse,
+    epilogue=True,
     region=_region,
     operand=operand_name,
     constants=True,
@@ -267,7 +271,7 @@ _MAKER = Maker(
 MAKERS: Mapping[str, Maker] = {
     "attention": _MAKER,
     # Nothing that follows a log-sum is computed in the kernel that stores it.
-    "attention_lse": replace(_MAKER, opaque=True),
+    "attention_lse": replace(_MAKER, epilogue=False, stores=None),
 }
 """How kernels of attention are made."""
 

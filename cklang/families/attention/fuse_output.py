@@ -16,7 +16,7 @@ from cklang.fusion.plan import Read
 from cklang.fusion.sites import Axes
 from cklang.ir.attention import region_params
 from cklang.ir.builder import Builder
-from cklang.ir.nodes import Attrs, Function, Operation, Value
+from cklang.ir.nodes import Function, Operation, Value
 from cklang.source import Span
 from cklang.types import DType, f32
 
@@ -84,15 +84,22 @@ class OutputRegion:
         ]
         return self._builder.append("element", self._params[name], *at)
 
-    def apply(self, op: str, operands: tuple[Value, ...], attrs: Attrs, span: Span | None) -> Value:
-        """Return the result of an operation on rank-0 values."""
-        return self._builder.apply(op, list(operands), dict(attrs), span=span)
+    def apply(self, operation: Operation, operands: tuple[Value, ...]) -> Value:
+        """Return the result of an operation of the program on rank-0 values."""
+        return self._builder.apply(
+            operation.op,
+            operands,
+            dict(operation.attrs),
+            span=operation.span,
+            origins=(operation.result.name,),
+        )
 
-    def cast(self, value: Value, to: DType, span: Span | None) -> Value:
+    def cast(self, value: Value, to: DType, span: Span | None, origin: str = "") -> Value:
         """Return ``value`` as ``to``; itself when it has that dtype."""
         if value.type.dtype == to:
             return value
-        return self._builder.apply("cast", [value], {"to": to}, span=span)
+        origins = (origin,) if origin else ()
+        return self._builder.apply("cast", [value], {"to": to}, span=span, origins=origins)
 
     def finish(self, *results: Value) -> Function:
         """Return the region as a function that gives ``results`` as f32."""

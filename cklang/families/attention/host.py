@@ -115,12 +115,12 @@ class AttentionProblem:
     min_seqlen_q: int = 0
     """Address of one int32: packed sequences of as many queries or fewer are skipped; 0: none."""
     scale: float
-    """Of the product of query and key."""
+    """The factor of the product of query and key."""
     soft_cap: float = 0.0
     scale_p: float = 1.0
-    """Of the weights before they are rounded to 8 bits."""
+    """The factor of the weights before they are rounded to 8 bits."""
     scale_o: float = 1.0
-    """Of the result of 8-bit types."""
+    """The factor of an 8-bit result."""
     dropout: float = 0.0
     """The probability that a weight is dropped."""
     left: int = -1
@@ -233,7 +233,7 @@ class AttentionGradProblem:
     grad_bias: AttentionTensor = _NONE
     """[batch, heads, seqlen_q, seqlen_k]; elements of tiles that no query sees are not written."""
     stride_split_q: int = 0
-    """Of deterministic kernels: elements from what one tile of keys gives to the next."""
+    """For deterministic kernels: elements between the dq of neighbouring tiles of keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

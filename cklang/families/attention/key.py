@@ -74,10 +74,10 @@ class AttentionSignature:
     """What a kernel computes: o = softmax(score(scale * q k')) v, for each batch and head."""
 
     dtype: DType
-    """Of q, k and v, and of the weights in the second product."""
+    """The dtype of q, k and v, and of the weights in the second product."""
     dtype_o: DType
     dtype_bias: DType
-    """Of an added bias; with other scores that of q."""
+    """The dtype of an added bias; with other scores that of q."""
     score: ScoreKind = ScoreKind.NONE
     mask: MaskKind = MaskKind.NONE
     lse: bool = False

@@ -28,6 +28,7 @@ class FusedAttention:
     """
 
     name: str
+    anchors: tuple[str, ...]
     q: View
     k: View
     v: View

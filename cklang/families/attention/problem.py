@@ -65,7 +65,7 @@ class AttentionCase:
     steps: Mapping[str, int]
     """The stride of the last axis of each tensor, in elements; 1 if it has one element."""
     alignments: Mapping[str, int]
-    """Of each tensor's address, in bytes."""
+    """The alignment of each tensor's address, in bytes."""
     lists: Mapping[str, int]
     """The stride of the last axis of each list of numbers: lengths, starts, pages."""
     functions: Functions = NO_FUNCTIONS

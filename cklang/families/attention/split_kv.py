@@ -17,7 +17,7 @@ _KEYS_OF_A_SPLIT = 512
 _MOST_SPLITS = 32
 
 MIN_SPLIT_GAIN = 0.9
-"""Part of the time in one that splits may take at most, for they need memory and a second kernel,
+"""Splits must take at most this fraction of the unsplit time: they need memory and a second kernel,
 and no time of attention was ever measured for the model."""
 
 

@@ -16,7 +16,7 @@ __all__ = ["ELEMENT_BYTES"]
 _rule, _problem = RULES.algorithm, RULES.problem
 
 ELEMENT_BYTES = 2
-"""Of f16 and bf16: kernels of other types read v by rows."""
+"""Bytes of f16 and bf16; kernels of other types read v by rows."""
 
 
 @_rule(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from cklang.ir.nodes import Function, Operation, Value
 
-__all__ = ["added_bias", "cap_of", "is_identity", "variant_of"]
+__all__ = ["added_bias", "cap_of", "is_identity", "read_bias", "variant_of"]
 
 _ROWS = ("b", "h", "i")
 
@@ -49,16 +49,20 @@ def added_bias(score: Function) -> tuple[str, tuple[str, ...]] | None:
     """
     reader = _Reader(score)
     for s, more in _both(reader.of(score.results[0], "add")):
-        names = reader.element(more)
-        own = names[:-1]
-        if (
-            reader.is_score(s)
-            and names[-1:] == ("j",)
-            and set(own) <= set(_ROWS)
-            and len(set(own)) == len(own)
-        ):
-            return reader.of(more, "element")[0].name, names
+        if reader.is_score(s) and reader.is_bias(more):
+            return reader.of(more, "element")[0].name, reader.element(more)
     return None
+
+
+def read_bias(score: Function) -> str | None:
+    """Return the parameter that a score function reads as a bias, whatever it makes of it.
+
+    None if it reads none, or several.
+    """
+    reader = _Reader(score)
+    results = (operation.result for operation in score.body if operation.op == "element")
+    names = {reader.of(each, "element")[0].name for each in results if reader.is_bias(each)}
+    return names.pop() if len(names) == 1 else None
 
 
 class _Reader:
@@ -79,6 +83,11 @@ class _Reader:
             value = operation.operands[0]
             operation = self.definitions.get(value.name)
         return operation
+
+    def is_bias(self, value: Value) -> bool:
+        """Whether a value is an element at some of b, h and i, then j."""
+        *own, last = self.element(value) or ("",)
+        return last == "j" and set(own) <= set(_ROWS) and len(set(own)) == len(own)
 
     def is_score(self, value: Value) -> bool:
         return value == self.score.params[0]

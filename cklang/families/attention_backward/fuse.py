@@ -54,6 +54,7 @@ class FusedAttentionGrad:
     """One kernel, with the sums behind it: the gradients of an attention by q, k and v."""
 
     name: str
+    anchors: tuple[str, ...]
     forward: FusedAttention
     """The attention; its ``lse`` is read, and ``o`` is nothing that the program has."""
     grad: View
@@ -136,6 +137,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedAttentionGrad | None:
         lse=lse.value,
     )
     outs = tuple(_out(flow, twins, root) for root in roots)
+    colours = {flow.colour(root) for root in roots}
     is_square = any(out.side == _DS for out in outs)
     bias = _bias(kernel) if is_square else None
     derivative = None if bias is not None else _derivative(walk.anchor, is_square)
@@ -148,6 +150,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedAttentionGrad | None:
     )
     return FusedAttentionGrad(
         name=flow.function.name,
+        anchors=tuple(flow.value(node).name for node in twins if node in colours),
         forward=kernel,
         grad=_with_heads(grad),
         inner=inner,
@@ -220,21 +223,22 @@ def _stores(flow: Flow, root: int) -> bool:
 
     Axes may be in another order, but for the elements of a head, which are side by side.
     """
-    node = root
-    rank = flow.value(node).type.rank
-    if flow.value(node).type.dtype not in _STORED or flow.orientation(node)[-1] != rank - 1:
-        return False
+    use = flow.occurrence(root)
     casts = 0
-    while not flow.is_anchor(node):
-        if flow.kind(node) not in (Kind.CAST, Kind.SHAPE):
+    while not flow.is_anchor(use.node):
+        if flow.kind(use.node) not in (Kind.CAST, Kind.SHAPE):
             return False
-        casts += flow.kind(node) is Kind.CAST
-        (node,) = flow.operands(node)
-    anchor = flow.expect_operation(node)
+        casts += flow.kind(use.node) is Kind.CAST
+        (use,) = flow.below(use)
+    anchor = flow.expect_operation(use.node)
+    rank = anchor.result.type.rank
+    is_whole = set(use.axes) == set(range(rank)) and use.axes[-1] == rank - 1
+    if flow.value(root).type.dtype not in _STORED or not is_whole:
+        return False
     own = anchor.operands[0].type.dtype
     return casts <= 1 and (anchor.op != SCORES or flow.value(root).type.dtype == own)
 
 
-_MAKER = Maker(make=_fuse, operand=operand_name, constants=True, most_reads=0, stores=_stores)
+_MAKER = Maker(make=_fuse, operand=operand_name, constants=True, stores=_stores)
 MAKERS: Mapping[str, Maker] = MappingProxyType(dict.fromkeys(GRADIENTS, _MAKER))
 """How kernels of the gradients of attention are made."""

@@ -54,7 +54,7 @@ class AttentionGradAlgorithm:
     """Queries, keys, the steps of the five products, and the head sizes of q and of v. Of
     ``long_head`` the columns of the gradients that a workgroup has, in place of head sizes."""
     warps: tuple[Triple, Triple, Triple]
-    """Of q k' and do v', of the two that give dv and dk, and of the one that gives dq."""
+    """Warps of q k' and do v', of the products for dv and dk, and of the one for dq."""
     warp_tiles: tuple[Triple, Triple, Triple]
     """The same for matrix instruction tiles."""
     pipeline: GradPipeline = GradPipeline.KR_KTR_VR_IGLP

@@ -48,6 +48,11 @@ class FusedGate:
         return self.sort.results
 
     @property
+    def anchors(self) -> tuple[str, ...]:
+        """The names of what both kernels compute without a function."""
+        return (*self.rows.anchors, *self.sort.anchors)
+
+    @property
     def functions(self) -> Functions:
         """None: it calls no function of the user's."""
         return NO_FUNCTIONS

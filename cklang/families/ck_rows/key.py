@@ -66,9 +66,9 @@ class CkTileRowsSignature:
 
     kernel: UpstreamKernel
     dtype: DType
-    """Of what is read, gain and bias included; scales are f32."""
+    """The dtype of what is read, gain and bias included; scales are f32."""
     result: DType
-    """Of what is written; of what is quantised, where there is more."""
+    """The dtype of what is written; of the quantised result where there are several."""
     functions: str = ""
     """No function of the user's is called."""
     experts: int = later(default=0)

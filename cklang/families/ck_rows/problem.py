@@ -109,7 +109,7 @@ class CkTileRowsProblem:
 
 
 WINDOW_AXES = 3
-"""Of rows that are windows: places down and across, and lines of a window or channels."""
+"""Axes of rows that are windows: down and across the image, and lines of a window or channels."""
 
 _POOLS = {
     UpstreamKernel.REDUCE_SUM: UpstreamKernel.POOL_SUM,

@@ -35,5 +35,7 @@ def convolution(maker: KernelMaker, walk: Epilogue) -> FusedConv:
     )
 
 
-MAKERS: Mapping[str, Maker] = MappingProxyType(dict.fromkeys(DIRECTIONS, Maker(make=convolution)))
+MAKERS: Mapping[str, Maker] = MappingProxyType(
+    dict.fromkeys(DIRECTIONS, Maker(make=convolution, epilogue=True))
+)
 """The anchors of convolutions, by op."""

@@ -54,11 +54,11 @@ class ConvRequest:
     e: int
     workspace: int = 0
     input_strides: Axes
-    """Of the input or its gradient: n, z, y, x, g, c."""
+    """Strides of the input or its gradient: n, z, y, x, g, c."""
     weight_strides: Axes
-    """Of the weights or their gradient: g, k, z, y, x, c."""
+    """Strides of the weights or their gradient: g, k, z, y, x, c."""
     output_strides: Axes
-    """Of the output or its gradient: n, z, y, x, g, k."""
+    """Strides of the output or its gradient: n, z, y, x, g, k."""
     d: tuple[int, ...] = ()
     """Addresses of the epilogue operands."""
     d_strides: tuple[Axes, ...] = ()

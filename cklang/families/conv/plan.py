@@ -37,9 +37,9 @@ class FusedConv:
     spans: tuple[Span, ...] = field(default=(), compare=False)
 
     @property
-    def anchor(self) -> str:
+    def anchors(self) -> tuple[str, ...]:
         """The name of the result of ``operation``."""
-        return self.operation.result.name
+        return (self.operation.result.name,)
 
     family: ClassVar[str] = "conv"
     more: ClassVar[tuple[Read, ...]] = ()

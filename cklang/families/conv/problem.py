@@ -103,9 +103,9 @@ class ConvProblem:
     images: int
     groups: int
     features: int
-    """Of one group."""
+    """Features of one group."""
     channels: int
-    """Of one group."""
+    """Channels of one group."""
     input: Space
     output: Space
     window: Space

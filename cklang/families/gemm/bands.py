@@ -165,7 +165,7 @@ class _Reach:
     steps: Extents
     """From one block of rows, of columns, or of K, to the next."""
     bits: int
-    """Of an element."""
+    """Bits per element."""
     blocks: Extents = (1, 1, 1)
     """Rows, columns and elements along K that share a step."""
     rest: int = 1

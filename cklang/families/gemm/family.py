@@ -38,7 +38,7 @@ from cklang.families.gemm.memory_order import collapsible_order, summable_order
 from cklang.families.gemm.pairs import Apart, apart, pair_of, widened
 from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.problem import Problem
-from cklang.families.gemm.rules import RULES, algorithm, batch, forms
+from cklang.families.gemm.rules import RULES, algorithm, batch, forms, loads
 from cklang.families.gemm.rules import problem as problem_rules
 from cklang.families.gemm.scattering import scatter_obstacle, scattered_launches, with_scatters
 from cklang.families.gemm.space import GRID
@@ -74,7 +74,7 @@ __all__ = ["GEMM", "Gemm", "ProductCost", "ProductFamily", "small_bytes"]
 P = TypeVar("P")
 
 # Importing them fills the rule set; rules about algorithms are asked first.
-_RULES_OF = (algorithm, problem_rules, batch, forms)
+_RULES_OF = (algorithm, problem_rules, batch, forms, loads)
 
 _SMALL = 0x3C
 """A byte that makes a small number in every floating format, so that nothing is infinite."""
@@ -396,14 +396,6 @@ class Gemm(ProductFamily[Problem]):
         from cklang.families.gemm.launch_operands import launch_operands_of
 
         return launch_operands_of(kernel, problem, values)
-
-    def preference(self, cost: ProductCost, problem: Problem) -> Times | None:
-        """Return how much each kernel is preferred by what was learned of published winners."""
-        from cklang.families.gemm.learned import learned
-
-        ranker = cost.ranker
-        own = learned(ranker.model.spec, problem.signature)
-        return None if own is None else ranker.of_keys(own.logits(ranker.model, problem))
 
     def launches(self, kernel: FusedGemm, problem: Problem) -> Iterator[tuple[FusedGemm, Problem]]:
         """Yield the products that a product is cut into."""

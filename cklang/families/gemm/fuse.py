@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -24,6 +24,7 @@ from cklang.fusion.parts import joined
 from cklang.fusion.plan import BlockScale, Computed, Gathered, Read, View
 from cklang.fusion.region import Region
 from cklang.fusion.sites import Axes, compose, identity, ints
+from cklang.ir.block_results import BLOCK_PEAK
 from cklang.ir.contraction import Contraction
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
@@ -50,7 +51,8 @@ def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
     scales = _scales(maker, walk.colour, space)
     if space.transposed and anchor.op == "gemm24":
         raise error("X010", at=anchor.span, root=root, operation=anchor.result)
-    own, group = with_peak(walk.run())
+    written = walk.run()
+    own, group = with_peak(written)
     numbers = frozenset(
         maker.flow.value(use.node).name for use in walk.more if partial_of(maker.flow, use.node)
     )
@@ -74,7 +76,7 @@ def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
             Read(value=maker.flow.value(use.node), axes=compose(space.order, use.axes))
             for use in walk.more
         ),
-        anchor=anchor.result.name,
+        computed=tuple(_computed(maker.flow, walk, sides, written)),
         op=anchor.op,
         axes=space.order,
         depth=space.depth,
@@ -83,6 +85,19 @@ def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
         scale_b=scales[1],
         spans=spans_of([anchor, *epilogue.body]),
     )
+
+
+def _computed(
+    flow: Flow, walk: Epilogue, sides: Sequence[View | Computed], epilogue: Function
+) -> Iterator[str]:
+    """Yield the names of what the kernel computes without a function."""
+    yield walk.anchor.result.name
+    if walk.is_pair and walk.partner is not None:
+        yield flow.value(walk.partner).name
+    yield from (side.copy.value.name for side in sides if isinstance(side, Gathered))
+    for operation in epilogue.body:
+        if operation.op == BLOCK_PEAK:
+            yield from operation.origins
 
 
 def _second(maker: KernelMaker, partner: int, space: _Space) -> View:
@@ -270,6 +285,7 @@ class _Prologue(Walk):
 
 _MAKER = Maker(
     make=product,
+    epilogue=True,
     prologues=frozenset({0, 1}),
     several=True,
     is_transposed=_is_transposed,

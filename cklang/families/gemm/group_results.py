@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The epilogue that takes the largest of a group of columns: one function, which is called twice.
 
-An epilogue function computes one element, so a maximum of its neighbours is a parameter, and what
-the maximum is of a result more. The kernel calls the function once for that result, joins lanes,
-and calls it again for the others. Each call is inlined, and the compiler keeps what both compute.
+An epilogue function computes one element. The group maximum is therefore passed in as an extra
+parameter, and its operand is returned as an extra result. The kernel calls the function once for
+that result, joins lanes, and calls it again for the others. Each call is inlined, and the compiler
+keeps what both compute.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class GemmProblem:
     blocks: int = 1
     """Workgroups that the GPU runs at once."""
     first_tile: int = 0
-    """Of a group: the number of its first tile. With ``groups``: how many tiles they have."""
+    """The number of a group's first tile. With ``groups``: how many tiles they have."""
     group_count: int = 0
     groups: int = 0
     """Address of the table of a grouped kernel; 0 to ask for the row of this problem."""

@@ -49,6 +49,8 @@ class ProductKind(Enum):
     """Two matrix products of one A, whose sums the epilogue takes together."""
     GROUPED = "grouped"
     """Matrix products of different sizes in one launch."""
+    GROUPED_PAIR = "grouped_pair"
+    """Pairs of different sizes in one launch."""
     CONV = "conv"
     """Convolution: for each group, pixels of the output by features."""
     CONV_GRAD_INPUT = "conv_grad_input"
@@ -65,15 +67,15 @@ class Layout(Enum):
     PREPARED = "p"
     """Neither: B stands in the order in which the lanes of a warp take it."""
     LOG_SUMS = "l"
-    """Of E, which is not stored: in rows, the log-sum-exp of each block of columns."""
+    """E is not stored; its rows hold the log-sum-exp of each block of columns."""
     SUMS = "s"
     """The same with the sum of each block."""
     MAXIMA = "m"
     """The same with its largest element."""
     WRITTEN = "w"
-    """Of E: rows are written to those of a table at indices."""
+    """Rows of E are written to those of a table at indices."""
     ADDED = "a"
-    """Of E: rows are added to those of a table at indices, in any order."""
+    """Rows of E are added to those of a table at indices, in any order."""
 
     @property
     def of_blocks(self) -> bool:
@@ -331,7 +333,7 @@ class Signature:
     @property
     def sums(self) -> int:
         """How many sums the epilogue takes for each element."""
-        return 2 if self.kind is ProductKind.PAIR else 1
+        return 2 if self.kind in (ProductKind.PAIR, ProductKind.GROUPED_PAIR) else 1
 
     @property
     def reads(self) -> tuple[DOperand, ...]:

@@ -31,7 +31,7 @@ class KindRow:
     specials: tuple[ConvSpecial, ...] = (ConvSpecial.DEFAULT,)
     title: str = ""
     direction: str = ""
-    """Of a convolution."""
+    """The direction of a convolution."""
 
 
 def _conv(direction: str, title: str, layouts: str, **more: object) -> KindRow:
@@ -60,6 +60,12 @@ KINDS: Mapping[ProductKind, KindRow] = MappingProxyType(
         ProductKind.GROUPED: KindRow(
             header="grouped.hpp",
             describe_header="describe_grouped.hpp",
+            kernel_class="cklang::GroupedKernel<Gemm, {persistent}>",
+            describe="cklang::DescribeGrouped<Single, {persistent}>",
+        ),
+        ProductKind.GROUPED_PAIR: KindRow(
+            header="grouped_pair.hpp",
+            describe_header="describe_grouped_pair.hpp",
             kernel_class="cklang::GroupedKernel<Gemm, {persistent}>",
             describe="cklang::DescribeGrouped<Single, {persistent}>",
         ),

@@ -25,7 +25,7 @@ from cklang.families.gemm.key import (
 )
 from cklang.families.gemm.kinds import KINDS, kind_names
 from cklang.families.gemm.masked import moves_masked
-from cklang.families.gemm.pipelines import PIPELINES, PipelineRow
+from cklang.families.gemm.pipelines import PIPELINES, PipelineRow, transposable
 from cklang.fusion.functions import Functions
 from cklang.ir.log_sums import COLUMNS
 from cklang.ir.nodes import Function
@@ -353,7 +353,7 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
     reads = len(s.reads) + bool(s.group)
     arguments = [*("acc", "acc1")[: s.sums], *(f"d{i}" for i in range(reads))]
     return {
-        "wide": s.dtype_a.bytes > 2,
+        "wide": not transposable(s),
         "key_json": key_json(key),
         "a": s.dtype_a,
         "b": s.dtype_b,
@@ -450,7 +450,7 @@ def _pipeline(algorithm: Algorithm, signature: Signature) -> dict[str, object]:
         lds = f"ck_tile::max({lds}, cklang::acc_lds<Shape, AccType>)"
     return {
         "headers": row.headers,
-        "mainloop": row.block_scale_loop if _has_loop(signature) else "Mainloop",
+        "mainloop": _mainloop(signature, row),
         "policy_class": _policy(signature, algorithm),
         "pipeline": row.ck,
         "policy": row.policy,
@@ -459,6 +459,13 @@ def _pipeline(algorithm: Algorithm, signature: Signature) -> dict[str, object]:
         "step": row.step or 1,
         "loop_lds": lds,
     }
+
+
+def _mainloop(signature: Signature, row: PipelineRow) -> str:
+    """Return the name of our main loop over a pipeline."""
+    if _has_loop(signature):
+        return row.block_scale_loop
+    return "AsyncLoop" if row.into_lds else "Mainloop"
 
 
 def _described(signature: Signature, algorithm: Algorithm) -> str:

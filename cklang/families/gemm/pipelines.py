@@ -22,7 +22,7 @@ from types import MappingProxyType
 
 from cklang.families.gemm.key import Algorithm, Pipeline, Signature
 
-__all__ = ["PIPELINES", "PipelineRow", "in_flight", "loop_of"]
+__all__ = ["PIPELINES", "PipelineRow", "in_flight", "loop_of", "transposable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,8 @@ class PipelineRow:
     """Whether the accumulator may be transposed: the epilogue takes its rows before its columns."""
     computed: bool = True
     """Whether functions may compute A and B: they pass through registers on their way to LDS."""
+    into_lds: bool = False
+    """Whether loads put A and B straight into LDS."""
     block_scale_loop: str = ""
     """Our main loop over it for products with block scales, if there is one."""
     sparse: bool = False
@@ -127,6 +129,7 @@ PIPELINES: Mapping[Pipeline, PipelineRow] = MappingProxyType(
             headers=(*_REGISTERS, "pipeline/gemm_pipeline_ag_bg_cr_comp_async.hpp"),
             ck="GemmPipelineAgBgCrCompAsync",
             computed=False,
+            into_lds=True,
             policy="GemmPipelineAgBgCrCompAsyncDefaultPolicy",
             tail="Two",
             step=2,
@@ -167,6 +170,9 @@ _BYTES_IN_FLIGHT = 32768
 """What the ``mem`` pipeline wants a compute unit to wait for (its header, MinMemInFlyBytes)."""
 _WAVES = 4
 
+_TRANSPOSABLE_BYTES = 2
+"""Bytes of the largest elements that loads from LDS transpose."""
+
 
 def in_flight(signature: Signature, algorithm: Algorithm, wave_size: int) -> int:
     """Return how many K tiles the ``mem`` pipeline has in flight (its header, PrefetchStages)."""
@@ -182,3 +188,8 @@ def loop_of(signature: Signature, algorithm: Algorithm, wave_size: int) -> tuple
     row = PIPELINES[algorithm.pipeline]
     tiles_in_flight = in_flight(signature, algorithm, wave_size)
     return row.step or tiles_in_flight, row.least or 2 * tiles_in_flight
+
+
+def transposable(signature: Signature) -> bool:
+    """Return whether a GPU whose loads from LDS transpose can transpose elements of A and B."""
+    return signature.dtype_a.bytes <= _TRANSPOSABLE_BYTES

@@ -53,9 +53,9 @@ class FusedGemm:
     With ``scatter`` the result is not stored either: its rows are written or added to those of a
     tensor at indices, as that kernel would do with them.
 
-    ``anchor`` is the gemm of the function that this kernel computes (by the name of its result),
-    ``op`` its op,
-    ``transposed`` whether the kernel computes its transpose, with A and B exchanged.
+    ``computed`` are the names of what it computes of the program without a function: the gemm, the
+    second product of a pair, rows that it reads at indices, the largest of a group. ``op`` is the
+    gemm's op, ``transposed`` whether the kernel computes its transpose, with A and B exchanged.
     ``spans`` are the user's places in it: the anchor's, then the region's, each once.
     """
 
@@ -71,7 +71,7 @@ class FusedGemm:
     b2: View | None = None
     group: int = 0
     numbers: frozenset[str] = frozenset()
-    anchor: str
+    computed: tuple[str, ...]
     op: str = "gemm"
     axes: tuple[int | None, ...] = (0, 1)
     depth: int = 1
@@ -93,6 +93,11 @@ class FusedGemm:
         return tuple(dict.fromkeys(values))
 
     family: ClassVar[str] = "gemm"
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        """What it computes without a function, with the rows that it writes at indices."""
+        return (*self.computed, *(() if self.scatter is None else self.scatter.anchors))
 
     @property
     def log_sums(self) -> bool:

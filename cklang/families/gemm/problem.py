@@ -330,8 +330,8 @@ class PairProblem(Problem):
 
     @property
     def kind(self) -> ProductKind:
-        """That it is a pair."""
-        return ProductKind.PAIR
+        """That it is a pair, or one of a group of them."""
+        return ProductKind.GROUPED_PAIR if self.grouped else ProductKind.PAIR
 
     @property
     def sums(self) -> int:

@@ -25,7 +25,7 @@ from cklang.types import DType, Kind, f32, i32
 __all__ = ["spelled"]
 
 _SIDES = ("d", "a", "b")
-"""Of the epilogue, of A and of B, in the order of a kernel's functions."""
+"""The sides of epilogue, A and B, in the order of a kernel's functions."""
 
 Operands = Sequence[tuple[DType, DKind]]
 

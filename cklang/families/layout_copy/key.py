@@ -17,7 +17,7 @@ class LayoutCopySignature:
     """A copy of a tensor so that another axis of it is contiguous."""
 
     bytes: int
-    """Of an element, which is moved as it is: 1, 2 or 4."""
+    """Bytes per element, which is moved as it is: 1, 2 or 4."""
     source_vector: int
     """Elements that one load moves along the axis that is contiguous in the source."""
     target_vector: int

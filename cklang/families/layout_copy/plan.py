@@ -63,7 +63,7 @@ class LayoutCopy:
     target: str
     shape: tuple[int, ...]
     bytes: int
-    """Of an element."""
+    """Bytes per element."""
     source_strides: tuple[int, ...]
     """In elements, along the axes of ``shape``."""
     target_strides: tuple[int, ...]

@@ -28,7 +28,7 @@ _MICROSECONDS = 1e6
 """In a second."""
 
 _BYTES_PER_MICROSECOND = 1e6
-"""Of one TB/s."""
+"""Bytes per microsecond at one TB/s."""
 
 _ISSUED = 100
 """Instructions of a wave that do not depend on its elements: addresses and exchanges."""

@@ -41,6 +41,7 @@ from cklang.families.rowwise.rules import GRID, RULES
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.flow import Outlined
 from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import Maker
 from cklang.ir.nodes import Function
@@ -92,11 +93,15 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
         """Return the source of a kernel."""
         return lower_rowwise(key, functions)
 
+    def prepared(self, function: Function) -> Function:
+        """Return a program in which indices of extremes are other reductions."""
+        return with_extremes(function)
+
     def outline(
         self, function: Function, makers: Mapping[str, Maker], strict: Collection[str] = ()
-    ) -> Function:
+    ) -> Outlined:
         """Put what kernels of rows compute into operations of their own."""
-        return outline(with_extremes(function), makers, strict)
+        return outline(function, makers, strict)
 
     def functions_of(self, problem: RowwiseProblem, functions: Functions) -> Functions:
         """Return a kernel's functions, named by how they read memory."""

@@ -60,6 +60,11 @@ class FusedRows:
         return {value.name: value for value in own}
 
     @property
+    def anchors(self) -> tuple[str, ...]:
+        """The names of its reductions."""
+        return self.stages.reduced
+
+    @property
     def functions(self) -> Functions:
         """What fills its stencil, but for how its reads lie in memory."""
         return self.stages.functions
@@ -93,7 +98,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedRows | None:
     body = anchor.attr("body")
     if not isinstance(body, Function):
         raise error("Z002", what="an outlined operation has no body")
-    own = Flow(body, anchors=())
+    own = Flow(body, makers={})
     space, places = _spaces(own, body)
     nodes = [own.id(value) for value in body.results]
     outputs = [Occurrence(node, axes) for node, axes in zip(nodes, places, strict=True)]
@@ -155,6 +160,6 @@ def _spaces(flow: Flow, body: Function) -> tuple[RowSpace, tuple[Axes, ...]]:
     return space, tuple(places)
 
 
-_MAKER = Maker(make=_fuse, operand=lambda _anchor, _index: "the operand", opaque=True)
+_MAKER = Maker(make=_fuse, operand=lambda _anchor, _index: "the operand")
 MAKERS: Mapping[str, Maker] = MappingProxyType({OUTLINED: _MAKER})
 """How kernels of rows are made."""

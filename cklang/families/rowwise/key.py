@@ -34,7 +34,7 @@ class RowwiseSignature:
     """
 
     reductions: tuple[tuple[Reduction, ...], ...] = ()
-    """Of each stage."""
+    """The reductions of each stage."""
     integers: tuple[int, ...] = ()
     """Those that join i32 and not f32, counted through all stages."""
     kept: int = 0

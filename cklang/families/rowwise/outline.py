@@ -33,9 +33,10 @@ from cklang.families.rowwise.space import (
     slice_of,
     space_of,
 )
-from cklang.fusion.flow import Flow, Occurrence
+from cklang.fusion.flow import Flow, Occurrence, Outlined
 from cklang.fusion.kernel import Maker
 from cklang.fusion.sites import Axes, identity
+from cklang.ir.extents import EXTENT
 from cklang.ir.nodes import Function, Operation, Value, make_attrs
 from cklang.ir.ops import Kind
 from cklang.ir.rewrite import needed_operations
@@ -53,8 +54,10 @@ def outline(
     strict: Collection[str] = (),
     *,
     cuts: bool = False,
-) -> Function:
+) -> Outlined:
     """Return a function in which kernels of rows are operations.
+
+    What is left to them and not written by one, its readers compute.
 
     Args:
         function: A verified function.
@@ -63,8 +66,7 @@ def outline(
         cuts: Whether each reduction is stored for what follows it.
     """
     others = {op: maker for op, maker in makers.items() if op != OUTLINED}
-    opaque = [op for op, maker in others.items() if maker.opaque]
-    flow = Flow(function, anchors=others, opaque=opaque)
+    flow = Flow(function, others)
     left = _conflicts(flow)
     cut = {node for node in flow.graph if cuts and is_reduction(flow.operation(node))}
     stored: frozenset[int] = frozenset()
@@ -73,7 +75,7 @@ def outline(
         demand.run()
         further, outputs = demand.repeated(), frozenset(demand.outputs)
         if not further and outputs <= stored and demand.excess <= cut:
-            return _rewritten(demand) if outputs else function
+            return _rewritten(demand)
         # What is stored for one kernel is read by all, and not computed again.
         left, stored, cut = left | further, stored | outputs, cut | demand.excess
 
@@ -156,8 +158,8 @@ class _Demand:
         """What kernels of rows read of other kernels."""
         self._by_others: set[int] = set()
         """What results and other kernels read of other kernels."""
-        self._left = left
-        self._left |= self._refused()
+        self.left = left
+        self.left |= self._refused()
 
     def run(self) -> None:
         """Find all outputs."""
@@ -200,7 +202,7 @@ class _Demand:
             is_strict = flow.value(colour).name in self._strict
             reads = self._read_for(node, colour, is_strict)
             is_bool = flow.value(node).type.dtype == bool_
-            if is_bool or len(reads) > maker.most_reads or not maker.stores(flow, node):
+            if is_bool or len(reads) > maker.most_reads or not maker.can_store(flow, node):
                 refused.add(node)
         return frozenset(refused)
 
@@ -209,7 +211,7 @@ class _Demand:
 
     def colour(self, node: int) -> int | None:
         """Return the anchor whose kernel computes ``node``; None if that is no other family's."""
-        return None if node in self._left else self.flow.colour(node)
+        return None if node in self.left else self.flow.colour(node)
 
     def is_stored(self, node: int) -> bool:
         """Tell whether a kernel of rows finds ``node`` in memory."""
@@ -229,7 +231,8 @@ class _Demand:
         if node in self._stored or flow.is_input(node):
             return
         self._stored.add(node)
-        if node in self._tables and flow.kind(node) is Kind.SHAPE:
+        is_view = node in self._tables and flow.kind(node) is Kind.SHAPE
+        if is_view and flow.value(node) not in flow.function.results:
             # Readers take its axes in any order.
             self.store(flow.operands(node)[0])
             return
@@ -393,13 +396,14 @@ class _Demand:
 def _conflicts(flow: Flow) -> frozenset[int]:
     """Return the values of an anchor's colour that follow a reduction of what it computes.
 
-    The anchor's kernel cannot compute them: it would wait for itself.
+    The anchor's kernel cannot compute them: it would wait for itself. So it would for another
+    anchor without an epilogue.
     """
     import networkx as nx
 
     below: dict[int, set[int]] = {}
     for node in flow.graph:
-        if is_reduction(flow.operation(node)):
+        if _is_barrier(flow, node):
             for source in nx.ancestors(flow.graph, node):
                 below.setdefault(source, set()).add(node)
     conflicts = set()
@@ -407,10 +411,28 @@ def _conflicts(flow: Flow) -> frozenset[int]:
         colour = flow.colour(node)
         if colour is None or flow.is_anchor(node) or colour not in below:
             continue
-        reductions = {use.node for use in reaches(flow, node, flow.is_anchor)}
-        if reductions & below[colour]:
+        if below[colour].intersection(_barriers(flow, node)):
             conflicts.add(node)
     return frozenset(conflicts)
+
+
+def _is_barrier(flow: Flow, node: int) -> bool:
+    """Tell whether what follows a value pointwise is computed by another kernel than its own."""
+    is_opaque = flow.is_anchor(node) and not flow.maker(node).epilogue
+    return is_opaque or is_reduction(flow.operation(node))
+
+
+def _barriers(flow: Flow, node: int) -> Iterator[int]:
+    """Yield the values that ``node`` follows pointwise and behind which other kernels begin."""
+    pending, visited = [node], {node}
+    while pending:
+        each = pending.pop()
+        if _is_barrier(flow, each):
+            yield each
+        elif not flow.is_anchor(each):
+            operands = {use.node for use in flow.below(flow.occurrence(each))} - visited
+            visited |= operands
+            pending += operands
 
 
 def _dominators(before: Mapping[int, int | None], node: int) -> Iterator[int]:
@@ -508,22 +530,30 @@ def _shares(flow: Flow, a: _Part, b: _Part) -> bool:
     if a.space.row != b.space.row:
         # A pointwise value lies in the space of reduced ones axis by axis.
         pointwise = a if not a.space.row else b
-        return not pointwise.space.row and _is_shared(pointwise, b if pointwise is a else a)
-    return bool(set(a.reductions(flow)) & set(b.reductions(flow))) or _is_shared(a, b)
+        return not pointwise.space.row and _is_shared(flow, pointwise, b if pointwise is a else a)
+    return bool(set(a.reductions(flow)) & set(b.reductions(flow))) or _is_shared(flow, a, b)
 
 
-def _is_shared(early: _Part, late: _Part) -> bool:
-    """Tell whether one output is on the way to another, or both read the same tensor."""
+def _is_shared(flow: Flow, early: _Part, late: _Part) -> bool:
+    """Tell whether one output is on the way to another, or both read the same."""
     here = Occurrence(early.node, identity(len(early.axes)))
     if not early.space.row and here in late.uses:
         return True
+    leaves = early.leaves | late.leaves
+    if all(flow.kind(use.node) is Kind.EXTENT for use in leaves):
+        # Computing indices costs less than a launch.
+        return any(flow.kind(use.node) is Kind.INDEX for use in {*early.uses} & {*late.uses})
     # Reading a vector twice costs nothing.
     return any(None not in use.axes for use in early.leaves & late.leaves)
 
 
-def _rewritten(demand: _Demand) -> Function:
+def _rewritten(demand: _Demand) -> Outlined:
     """Return the function with an operation for each output of a kernel of rows."""
     flow = demand.flow
+    outputs = {flow.value(node).name for node in demand.outputs}
+    unwritten = frozenset(flow.value(node).name for node in demand.left) - outputs
+    if not demand.outputs:
+        return Outlined(flow.function, unwritten)
     function = flow.function
     items: list[Operation] = []
     replaced: set[str] = set()
@@ -543,7 +573,7 @@ def _rewritten(demand: _Demand) -> Function:
                 )
             )
     kept = [each for each in function.body if each.result.name not in replaced]
-    return _ordered(function, [*kept, *items])
+    return Outlined(_ordered(function, [*kept, *items]), unwritten)
 
 
 def _body(demand: _Demand, cluster: _Cluster) -> Function:
@@ -560,7 +590,10 @@ def _body(demand: _Demand, cluster: _Cluster) -> Function:
 
 
 def _ordered(function: Function, operations: Sequence[Operation]) -> Function:
-    """Return a function of these operations, operands first; without those that nothing needs."""
+    """Return a function of these operations, operands first; without those that nothing needs.
+
+    What has an extent may come after it: no data flows.
+    """
     import networkx as nx
 
     places = {value.name: place for place, value in enumerate(function.values())}
@@ -571,7 +604,7 @@ def _ordered(function: Function, operations: Sequence[Operation]) -> Function:
         (operand.name, name)
         for name, each in by_name.items()
         for operand in each.operands
-        if operand.name in by_name
+        if operand.name in by_name and each.op != EXTENT
     )
     order = nx.lexicographical_topological_sort(graph, key=places.__getitem__)
     body = needed_operations([by_name[name] for name in order], function.results)

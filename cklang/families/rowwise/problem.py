@@ -40,7 +40,7 @@ class RowwiseTensor:
     is_index: bool = False
     """Whether no memory has it: the value of an element is its place."""
     gathered: tuple[int, int] | None = None
-    """Of a tensor that is read at computed indices: the stride and extent of their axis."""
+    """For a tensor that is read at computed indices: the stride and extent of their axis."""
 
     @property
     def access(self) -> str:
@@ -69,8 +69,8 @@ class RowwiseProblem:
     outputs: tuple[RowwiseTensor, ...]
     """Those with an element for each of a row's, then those with one for each row."""
     compute_units: int = 1
-    """Of the GPU: kernels without reductions share long rows among as many workgroups, and kernels
-    that keep what rows have in common share the rows."""
+    """Compute units of the GPU. Kernels without reductions share long rows among them, kernels that
+    keep what rows have in common share the rows."""
 
     @property
     def count(self) -> int:

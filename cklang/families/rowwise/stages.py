@@ -59,7 +59,9 @@ class Stages:
 
     functions: Functions
     reductions: tuple[tuple[Reduction, ...], ...]
-    """Of each stage."""
+    """The reductions of each stage."""
+    reduced: tuple[str, ...]
+    """Their names in the program, once each."""
     integers: tuple[int, ...]
     """Those that join i32 and not f32, counted through all stages."""
     kept: int
@@ -160,6 +162,7 @@ class _Cutter:
         return Stages(
             functions=Functions(**dict(sorted(functions.items()))),
             reductions=tuple(tuple(map(self._reduction, stage)) for stage in stages),
+            reduced=tuple(dict.fromkeys(value(use.node).name for use in self.reductions)),
             integers=tuple(
                 place
                 for place, use in enumerate(self.reductions)
@@ -247,14 +250,21 @@ class _Cutter:
                 values[use] = self._param(builder, f"d{number}", use)
             elif use in self.tables:
                 (index,) = self.operands[use]
-                values[use] = builder.append("element", self._table(builder, use), values[index])
+                element = (self._table(builder, use), values[index])
+                origins = (self.flow.value(use.node).name,)
+                values[use] = builder.apply("element", element, {}, origins=origins)
             elif self.flow.kind(use.node) is Kind.SHAPE:
                 values[use] = values[self.operands[use][0]]
             else:
                 operation = self.flow.expect_operation(use.node)
                 operands = [values[each] for each in self.operands[use]]
-                attrs = dict(operation.attrs)
-                values[use] = builder.apply(operation.op, operands, attrs, span=operation.span)
+                values[use] = builder.apply(
+                    operation.op,
+                    operands,
+                    dict(operation.attrs),
+                    span=operation.span,
+                    origins=(operation.result.name,),
+                )
         return builder.finish(*(values[target] for target in targets))
 
     def _param(self, builder: Builder, name: str, use: Occurrence) -> Value:

@@ -30,6 +30,7 @@ class FusedScan:
     """One kernel: cumulative sums of a tensor along an axis."""
 
     name: str
+    anchors: tuple[str, ...]
     source: Read
     result: Value
     axis: int
@@ -72,6 +73,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedScan:
     value, axes = maker.stored(walk.colour, 0)
     return FusedScan(
         name=maker.flow.function.name,
+        anchors=(anchor.result.name,),
         source=Read(value=value, axes=axes),
         result=maker.flow.value(walk.root),
         axis=ints(anchor, "axis")[0],
@@ -88,8 +90,6 @@ def _stores(flow: Flow, node: int) -> bool:
     return flow.is_anchor(below) and flow.value(below).type.dtype == f32
 
 
-_MAKER = Maker(
-    make=_fuse, operand=lambda _anchor, _index: "the operand", most_reads=0, stores=_stores
-)
+_MAKER = Maker(make=_fuse, operand=lambda _anchor, _index: "the operand", stores=_stores)
 MAKERS: Mapping[str, Maker] = MappingProxyType(dict.fromkeys((CUMSUM, CUMPROD), _MAKER))
 """How kernels of cumulative sums and products are made."""

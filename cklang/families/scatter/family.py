@@ -30,7 +30,7 @@ _MOST_COMPARED = 1024
 """Rows of which each workgroup looks for equal indices itself; of more, a kernel before it does."""
 
 _LINK_BYTES = 2 * 4
-"""Of each row: the next one, and whether there is an earlier one."""
+"""Bytes that link a row: the next row, and whether there is an earlier one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +44,14 @@ class ScatterProblem:
     """Extents of the axes of a row."""
     index_strides: tuple[int, ...]
     row_strides: tuple[int, ...]
-    """Of the rows along the axes of the indices."""
+    """Strides of the rows along the axes of the indices."""
     row_elements: tuple[int, ...]
-    """Of the rows along the axes of a row."""
+    """Elements of a row along its axes."""
     result_elements: tuple[int, ...]
     extent: int
-    """Of the axis."""
+    """The extent of the axis."""
     step: int
-    """Of the result along the axis."""
+    """The stride of the result along the axis."""
 
     @property
     def count(self) -> int:

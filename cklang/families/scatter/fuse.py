@@ -33,6 +33,7 @@ class FusedScatter:
     """
 
     name: str
+    anchors: tuple[str, ...]
     indices: Read
     rows: Read
     base: Read | None
@@ -111,6 +112,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedScatter:
     indices, rows, *base = reads
     return FusedScatter(
         name=maker.flow.function.name,
+        anchors=(anchor.result.name,),
         indices=indices,
         rows=rows,
         base=base[0] if base else None,
@@ -143,6 +145,6 @@ def _operand(_anchor: Operation, index: int) -> str:
     return ("the indices", "the rows", "the tensor")[index]
 
 
-_MAKER = Maker(make=_fuse, operand=_operand, most_reads=0, stores=_stores)
+_MAKER = Maker(make=_fuse, operand=_operand, stores=_stores)
 MAKERS: Mapping[str, Maker] = MappingProxyType(dict.fromkeys((SCATTER, SCATTER_ADD), _MAKER))
 """How kernels that write at indices are made."""

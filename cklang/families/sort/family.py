@@ -21,7 +21,7 @@ _PIECE = 1024
 """Items that are sorted at once of a line of which only the first elements are wanted."""
 
 _INDEX_BYTES = 4
-"""Of an index that is written."""
+"""Bytes of an index that is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

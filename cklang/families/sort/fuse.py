@@ -26,6 +26,7 @@ class FusedSort:
     """One kernel: lines of a tensor along an axis in order, their indices, or both."""
 
     name: str
+    anchors: tuple[str, ...]
     source: Read
     type: TensorType
     """The type of what is read, some axes of which memory may lack."""
@@ -78,6 +79,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedSort | None:
     written = {op: flow.value(node) for op, node in twins.items()}
     return FusedSort(
         name=flow.function.name,
+        anchors=tuple(value.name for value in written.values()),
         source=Read(value=value, axes=axes),
         type=anchor.operands[0].type,
         values=written.get(SORT),
@@ -102,6 +104,6 @@ def _twins(flow: Flow, node: int) -> dict[str, int]:
     }
 
 
-_MAKER = Maker(make=_fuse, operand=lambda _anchor, _index: "the operand", opaque=True)
+_MAKER = Maker(make=_fuse, operand=lambda _anchor, _index: "the operand")
 MAKERS: Mapping[str, Maker] = MappingProxyType(dict.fromkeys((SORT, ARGSORT), _MAKER))
 """How kernels that put lines in order are made."""

@@ -71,7 +71,7 @@ def attention(scope: Scope, node: Located, bound: Mapping[str, Item]) -> Item:
         for name, rank in zip(("q", "k", "v"), ranks, strict=True)
     )
     _check_shapes(scope, node, q, k, v, paged)
-    operands = [emit.materialise(scope, node, each) for each in (q, k, v)]
+    operands = [emit.viewed(scope, node, each) for each in (q, k, v)]
     roles = ["q", "k", "v"]
     dropout = _dropout(scope, node, bound["dropout"])
     if dropout:

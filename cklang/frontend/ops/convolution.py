@@ -136,7 +136,7 @@ class Call:
     """Whether the call says how many groups there are, though it be one."""
     layout: Layout
     output_padding: tuple[int, ...] | None = None
-    """Of a transposed convolution without ``size``: how far each axis of its result is longer than
+    """For a transposed convolution without ``size``: how far each axis of its result is longer than
     the shortest that gives the operand."""
 
     @property

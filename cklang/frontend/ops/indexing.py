@@ -120,7 +120,8 @@ def taken_along(scope: Scope, node: Located, tensor: Tensor, indices: Tensor, ax
     indices = emit.widened(scope, node, indices)
     if TAKE_DTYPE.apply((tensor.dtype, indices.dtype), {}) is None:
         problem = f"{tensor.dtype} at indices of {indices.dtype} is not read"
-        raise scope.error("F066", node, op="take", problem=problem, advice=TAKE_DTYPE.text)
+        place = emit.first_float(scope, indices) or node
+        raise scope.error("F066", place, op="take", problem=problem, advice=TAKE_DTYPE.text)
     value = scope.unit.append(
         TAKE,
         emit.materialise(scope, node, tensor),

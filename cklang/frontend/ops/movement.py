@@ -162,13 +162,13 @@ def _concat(scope: Scope, node: Located, parts: Item, axis: Item) -> Tensor:
     place = read_axis(axis, len(first.shape))
     for other in tensors[1:]:
         pairs = list(zip_longest(first.shape, other.shape))
-        for at, (one, two) in enumerate(pairs):
-            is_same = None not in (one, two) and scope.unit.derived.same(one, two)
-            if at != place and not is_same:
-                raise ValueError(
-                    f"the parts are {first.type} and {other.type}",
-                    f"shapes are the same but for axis {place}",
-                )
+        # The joined axis is left out: to compare derived extents is to learn that they are equal.
+        rest = [*pairs[:place], *pairs[place + 1 :]]
+        if not all(None not in pair and scope.unit.derived.same(*pair) for pair in rest):
+            raise ValueError(
+                f"the parts are {first.type} and {other.type}",
+                f"shapes are the same but for axis {place}",
+            )
     total: Extent = sum((tensor.shape[place] for tensor in tensors[1:]), first.shape[place])
     extent = scope.unit.derived.extent(total)
     shape = (*first.shape[:place], extent, *first.shape[place + 1 :])

@@ -10,7 +10,7 @@ use.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cklang.frontend import emit
@@ -76,13 +76,16 @@ def read(scope: Scope, node: Located, captured: Captured, indices: tuple[Item, .
         problem = f"{len(indices)} indices"
         advice = f"write one index for each of its {rank} axes, such as {names}"
         raise scope.error("F094", node, got=got, problem=problem, advice=advice)
-    at = [_index(scope, node, got, index) for index in indices]
+    parts: Sequence[Located] = [node] * rank
+    if isinstance(node, ast.Subscript):
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    at = [_index(scope, *pair, got) for pair in zip(parts, indices, strict=True)]
     tensor = unit.param(emit.materialise(captured.scope, node, captured.tensor))
     value = unit.append("element", tensor, *at, span=scope.span(node))
     return Tensor.plain(value, ())
 
 
-def _index(scope: Scope, node: Located, got: str, item: Item) -> Value:
+def _index(scope: Scope, node: Located, item: Item, got: str) -> Value:
     if is_number(item):
         return scope.unit.append(
             "constant",
@@ -95,7 +98,8 @@ def _index(scope: Scope, node: Located, got: str, item: Item) -> Value:
         "an index is an integer made of b, h, i, j, q_len, k_len and integers that are read; "
         "i // 4 is one, i / 4 is not"
     )
-    raise scope.error("F094", node, got=got, problem=describe(item), advice=advice)
+    place = emit.first_float(scope, item) if isinstance(item, Tensor) else None
+    raise scope.error("F094", place or node, got=got, problem=describe(item), advice=advice)
 
 
 def make_score(

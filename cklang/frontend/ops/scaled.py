@@ -21,7 +21,7 @@ from cklang.frontend.values import Item, Tensor, describe
 from cklang.ir import rules
 from cklang.ir.nodes import Attr
 from cklang.ir.rules import Shape, covers
-from cklang.types import Blocks, Dim
+from cklang.types import Blocks, Dim, Quotient
 
 __all__ = ["read_blocks", "scaled_gemm"]
 
@@ -149,7 +149,9 @@ def _size(extent: Dim | int, count: Dim | int) -> int | None:
     """Return the size of the blocks of which ``count`` cover ``extent``, where that is known."""
     if count == extent:
         return 1
-    if isinstance(count, Blocks) and count.of == extent:
+    if isinstance(count, Blocks | Quotient) and count.of == extent:
+        return count.size
+    if isinstance(count, Quotient) and count.of == extent + (count.size - 1):
         return count.size
     if isinstance(extent, int) and isinstance(count, int) and count > 0 and extent % count == 0:
         return extent // count
@@ -159,6 +161,6 @@ def _size(extent: Dim | int, count: Dim | int) -> int | None:
 def _advice(side: str, extent: Dim | int, count: Dim | int) -> str:
     if count == 1:
         return _WHOLE
-    if isinstance(extent, Dim):
+    if type(count) is Dim and isinstance(extent, Dim):
         return f"write {extent} / 128 in the annotation of the scale for blocks of 128"
     return f"say how large blocks are: block_{side}=(1, 128)"

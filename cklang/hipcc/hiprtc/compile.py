@@ -15,9 +15,9 @@ import sys
 from pathlib import Path
 
 from cklang.arch import base_name
+from cklang.elf import sections_of, symbols_of
 from cklang.errors import CkError
 from cklang.hipcc import driver, fat_binary
-from cklang.hipcc.elf import sections_of, text_at
 
 __all__ = ["compile_folder", "main"]
 
@@ -78,15 +78,16 @@ def compile_folder(folder: Path, said: list[str]) -> None:
 
 def names_of(image: bytes, count: int) -> list[str]:
     """Return the names of what the first ``count`` marked variables of a code object point to."""
-    contents = {section.name: section.content for section in sections_of(image)}
-    table = list(struct.iter_unpack("<IBBHQQ", contents[b".dynsym"]))
-    strings = contents[b".dynstr"]
-    symbols = {text_at(strings, row[0]).decode(): row[4] for row in table}
+    rows = sections_of(image)
+    sections = {section.name: section for section in rows}
+    table = symbols_of(sections[".dynsym"], rows)
+    symbols = {symbol.name: symbol.value for symbol in table}
     at_address = {value: name for name, value in symbols.items() if not name.endswith(".kd")}
     targets: dict[int, int] = {}
-    for offset, info, addend in struct.iter_unpack("<QQq", contents.get(b".rela.dyn", b"")):
+    relocations = sections[".rela.dyn"].content if ".rela.dyn" in sections else b""
+    for offset, info, addend in struct.iter_unpack("<QQq", relocations):
         number, kind = info >> 32, info & 0xFFFFFFFF
-        targets[offset] = addend if kind == _RELATIVE else table[number][4] + addend
+        targets[offset] = addend if kind == _RELATIVE else table[number].value + addend
     return [at_address[targets[symbols[f"{_MARK}{n}"]]] for n in range(count)]
 
 

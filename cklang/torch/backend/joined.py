@@ -22,7 +22,7 @@ from cklang.types import Extent
 __all__ = ["computed", "part"]
 
 _MOST_PARTS = 4
-"""Of tensors of more parts, operations are not repeated for each."""
+"""The largest number of parts for which operations are repeated."""
 
 
 def computed(to: Operations, op: str, operands: Sequence[Value], attrs: Mapping[str, Any]) -> Value:

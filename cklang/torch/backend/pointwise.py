@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -187,11 +186,6 @@ def _softplus(call: Call, x: Tensor, beta: Scalar = 1, threshold: Scalar = 20) -
     return _apply(call, "softplus", x)
 
 
-def _isinf(call: Call, x: Tensor) -> Tensor:
-    (wide,) = _common(call, (x,), f32)
-    return call.emitter.pointwise("eq", [call.emitter.pointwise("abs", [wide]), math.inf])
-
-
 def _classify(op: str) -> Emission:
     return lambda call, x: call.emitter.pointwise(op, _common(call, (x,), f32))
 
@@ -247,6 +241,8 @@ _UNARY = {
     "round": "round",
     "trunc": "trunc",
     "sign": "sign",
+    **{name: name for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh")},
+    **{name: name for name in ("asinh", "acosh", "atanh", "erfc", "log10")},
 }
 """Ops of one operand, by the name of the op of the IR."""
 
@@ -268,6 +264,11 @@ POINTWISE: Mapping[Any, Emission] = MappingProxyType(
         aten.pow.Scalar: _power,
         aten.minimum.default: _plainly("minimum"),
         aten.maximum.default: _plainly("maximum"),
+        aten.atan2.default: _plainly("atan2"),
+        aten.hypot.default: _plainly("hypot"),
+        aten.copysign.Tensor: _plainly("copysign"),
+        aten.fmod.Tensor: _plainly("fmod"),
+        aten.fmod.Scalar: _plainly("fmod"),
         **{
             getattr(getattr(aten, name), kind): _compare(name)
             for name in ("lt", "le", "gt", "ge", "eq", "ne")
@@ -295,7 +296,8 @@ POINTWISE: Mapping[Any, Emission] = MappingProxyType(
         aten.elu.default: _elu,
         aten.softplus.default: _softplus,
         aten.isnan.default: _classify("isnan"),
-        aten.isinf.default: _isinf,
+        aten.isinf.default: _classify("isinf"),
+        aten.signbit.default: _classify("signbit"),
         aten._to_copy.default: _convert,
         torch.ops.prims.convert_element_type.default: _convert,
         aten.clone.default: _convert,

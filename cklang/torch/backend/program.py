@@ -67,7 +67,7 @@ class Output:
 
     node: Node
     place: int | None
-    """Of a node with several results."""
+    """Which of a node's several results it is."""
     shape: Shape
     """What the program's result is reshaped to."""
     order: tuple[int, ...] = ()

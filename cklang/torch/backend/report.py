@@ -40,7 +40,7 @@ class GraphReport:
     nodes: tuple[NodeReport, ...]
     programs: tuple[Program, ...]
     saved: str = ""
-    """Of the graphs of a model in training: what is saved between them, and why."""
+    """For a model in training: what is saved between the graphs, and why."""
 
     @property
     def flops(self) -> int:

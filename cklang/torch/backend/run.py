@@ -10,9 +10,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 from torch.fx import Graph, GraphModule, Node
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-from cklang.device.arrays import to_numpy, torch_dtype
+from cklang.device.arrays import is_plain_class, to_numpy, torch_dtype
 from cklang.ir.nodes import Value
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.tracing import is_traced
@@ -20,6 +22,7 @@ from cklang.torch.backend.partition import Parts, is_free
 from cklang.torch.backend.program import Output, Program
 from cklang.torch.backend.weights import converted, prepared
 from cklang.torch.library import kernel_of
+from cklang.torch.schema import MOST_PARAMETERS
 from cklang.types import Dim, bf16, extent_value
 
 __all__ = ["Options", "assembled"]
@@ -76,7 +79,8 @@ class _Runner:
 
     def _launch(self, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
         device = self.options.device
-        if is_traced() or torch.is_grad_enabled():
+        is_beyond_schemas = len(tensors) > MOST_PARAMETERS and _is_only_watched(tensors)
+        if (is_traced() or torch.is_grad_enabled()) and not is_beyond_schemas:
             with torch.no_grad():
                 result = self.op(*tensors, device=device)
         else:
@@ -89,6 +93,17 @@ class _Runner:
         names = (param.name for param in function.params)
         arrays = [to_numpy(*pair) for pair in zip(names, tensors, strict=True)]
         return [_from_numpy(each) for each in evaluate(function, arrays)]
+
+
+def _is_only_watched(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether tensors are memory, though a dispatch mode sees what torch computes.
+
+    AOTAutograd watches the first call of each graph so, for results that share memory with
+    arguments. A mode of torch's own, such as the fake one, computes in other ways instead.
+    """
+    modes = _get_current_dispatch_mode_stack()
+    is_plain = forward_ad._current_level < 0 and all(map(is_plain_class, tensors))
+    return is_plain and not any(mode.is_infra_mode() for mode in modes)
 
 
 def _from_numpy(array: np.ndarray[Any, Any]) -> torch.Tensor:

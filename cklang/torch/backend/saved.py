@@ -46,7 +46,7 @@ class Saved:
 
     kind: str
     bytes: int
-    """Of what is saved, without inputs and results of the model."""
+    """Bytes that are saved, without inputs and results of the model."""
     kernels: int
     microseconds: float | None
     """The predicted time of the kernels of both graphs; None if that of one is not known."""

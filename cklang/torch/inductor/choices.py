@@ -8,9 +8,9 @@ operands like those of the graph and takes the quickest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +18,7 @@ import torch
 from torch._inductor import config
 from torch._inductor.choices import InductorChoices
 from torch._inductor.kernel.conv import aten_convolution
+from torch._inductor.kernel.mm import aten_bias_addmm
 from torch._inductor.select_algorithm import (
     ExternKernelCaller,
     ExternKernelChoice,
@@ -71,14 +72,11 @@ def _run(
             out.copy_(op(*tensors, device=device))
 
 
+@cache
 def _kernel_of(name: str, device: str | None) -> ExternKernelChoice:
-    """Return the kernel of a product, registered once."""
+    """Return the kernel of a product, registered once: Inductor refuses a second of its name."""
     known = "" if device is None else "_" + "".join(filter(str.isalnum, device))
-    own = f"cklang_{name}{known}"
-    kernel: Callable[..., Any] = partial(_run, name, device)
-    choice: Any = ExternKernelChoice
-    registered: ExternKernelChoice = choice.lookup(own) or choice(kernel, name=own)
-    return registered
+    return ExternKernelChoice(partial(_run, name, device), name=f"cklang_{name}{known}")
 
 
 class _Choices(InductorChoices):
@@ -114,8 +112,10 @@ class _Choices(InductorChoices):
         if not _is_tuned() or op_name not in TARGETS:
             return False
         if op_name == "addmm":
-            # Inductor asks once for torch's own kernels, and once for others.
+            # Inductor asks once for torch's own kernels, and once for others. In torch 2.11 it asks
+            # for all at once, with the kernel that adds a bias first.
             is_own = any(isinstance(each, ExternKernelChoice) for each in templates)
+            is_own = is_own and templates[0] is not aten_bias_addmm
             scalars = [kernel_inputs.get_scalar(name) for name in ("alpha", "beta")]
             if is_own or scalars != [1, 1]:
                 return False

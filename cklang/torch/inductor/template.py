@@ -61,7 +61,7 @@ class TemplateBuffer(ir.TemplateBuffer):
 
         sizes = [self.get_size()[axis] for axis in order]
         own = dependencies.extract_read_writes(store, sizes, (), normalize=normalize)
-        own.reads |= self._read_deps_from_inputs(normalize)
+        own.reads |= super().extract_read_writes(normalize).reads
         return own
 
     def program(self, loops: Sequence[Any], kept: Sequence[str]) -> FusedProgram:

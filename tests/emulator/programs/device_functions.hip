@@ -103,7 +103,7 @@ namespace cg = cooperative_groups;
 __global__ void groups(unsigned* shared)
 {
     const cg::thread_block block = cg::this_thread_block();
-    const auto tile              = cg::tiled_partition<16>(block);
+    const cg::thread_block_tile<16> tile = cg::tiled_partition<16>(block);
     const unsigned rank = block.thread_rank(), in_tile = rank % 16;
     CHECK(block.size() == 96 && rank == threadIdx.x && block.group_index().x == blockIdx.x)
     CHECK(tile.size() == 16 && tile.thread_rank() == in_tile)
@@ -116,11 +116,14 @@ __global__ void groups(unsigned* shared)
     CHECK(tile.shfl_up(in_tile, 1) == (in_tile > 0 ? in_tile - 1 : 0))
     CHECK(tile.ballot(in_tile % 4 == 1) == 0x2222 && tile.any(in_tile == 9) && !tile.all(in_tile == 9))
     CHECK(tile.match_any(in_tile / 8) == 0xffull << in_tile / 8 * 8)
+    const cg::thread_block_tile<4> part = cg::tiled_partition<4>(cg::tiled_partition<16>(block));
+    CHECK(part.meta_group_rank() == in_tile / 4 && part.meta_group_size() == 4)
     const cg::thread_group four = cg::tiled_partition(block, 4);
     CHECK(four.size() == 4 && four.thread_rank() == rank % 4 && cg::group_size(four) == 4)
     if(in_tile % 2 == 1)
     {
         const cg::coalesced_group odd = cg::coalesced_threads();
+        CHECK(odd.meta_group_rank() == 0 && odd.meta_group_size() == 1)
         CHECK(odd.thread_rank() == __lane_id() / 2 && odd.shfl(rank, 0) % warpSize == 1)
         CHECK(odd.ballot(in_tile % 4 == 1) & 1 && odd.any(in_tile == 1) && odd.all(in_tile != 0))
         CHECK(odd.shfl_down(rank, 1) == (odd.thread_rank() + 1 < odd.size() ? rank + 2 : rank))

@@ -164,6 +164,10 @@ int main()
         sum += x;
     wrong += !(sum == 6 && static_cast<float>(static_cast<__half>(__hip_fp8_e4m3(sum))) == 6.0f);
     wrong += static_cast<float>(__hip_fp8_e5m2(__hip_bfloat16(3))) != 3.0f;
+    const __hip_fp8x4_e4m3_fnuz halves(__half2(1, 2), __half2(3, -4)), floats(float4{1, 2, 3, -4});
+    const __hip_fp8x4_e4m3_fnuz bfloats(__hip_bfloat162{1, 2}, __hip_bfloat162{3, -4});
+    wrong += static_cast<float4>(halves) != float4{1, 2, 3, -4};
+    wrong += halves.__x != floats.__x || bfloats.__x != floats.__x;
     std::printf("%d wrong\n", wrong);
     return wrong != 0;
 }

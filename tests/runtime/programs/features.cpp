@@ -82,6 +82,9 @@ __global__ void atomics(unsigned int* x, float* f)
 __global__ void vectors(float4* v, dim3* where)
 {
     v[0] = v[0] * 2.0f + make_float4(1, 1, 1, 1);
+    int3 i(1, -2, 7);
+    const int3 before = i++;
+    v[1] = float4((~before).y, (--i).z, float2(0.5f).y, HIP_vector_type<float, 2>(4, 6).data[1]);
     if(blockIdx.x == 1 && threadIdx.y == 1)
         *where = dim3(gridDim.x, blockDim.y, threadIdx.z);
 }
@@ -184,12 +187,13 @@ static void vector_types()
 {
     float4* v;
     dim3* where;
-    OK(hipMallocManaged(&v, sizeof(float4)));
+    OK(hipMallocManaged(&v, 2 * sizeof(float4)));
     OK(hipMallocManaged(&where, sizeof(dim3)));
     *v = make_float4(1, 2, 3, 4);
     vectors<<<dim3(2), dim3(1, 2, 1)>>>(v, where);
     OK(hipDeviceSynchronize());
     check("float4", *v != make_float4(1, 2, 3, 4) && v->w >= 9);
+    check("constructors and steps of vectors", v[1] == float4(1, 7, 0.5f, 6));
     check("dim3", where->x == 2 && where->y == 2 && where->z == 0);
 }
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.support.pages.charts import fusion, kernel_choice, roofline_of_products
 from tests.support.pages.cli import cli_page
 from tests.support.pages.errors import errors_page
+from tests.support.pages.house import house
 from tests.support.pages.llms import llms_text
 from tests.support.pages.pictures import lanes_of_mfma, lanes_of_wmma, tiles_of_a_product
 from tests.support.pages.reference import reference_page
@@ -27,6 +28,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "llms.txt": llms_text,
     "reference.md": reference_page,
     "pictures/fusion.svg": lambda: f"{fusion()}\n",
+    "pictures/house.svg": house,
     "pictures/kernel_choice.svg": lambda: f"{kernel_choice()}\n",
     "pictures/mfma_32x32x8.svg": lanes_of_mfma,
     "pictures/roofline.svg": lambda: f"{roofline_of_products()}\n",

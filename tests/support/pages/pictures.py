@@ -14,7 +14,7 @@ import numpy as np
 
 from tests.support.layouts import Instruction, instructions, layout
 
-__all__ = ["lanes_of_mfma", "lanes_of_wmma", "tiles_of_a_product"]
+__all__ = ["lanes_of_mfma", "lanes_of_wmma", "rect", "svg", "tiles_of_a_product", "words"]
 
 _GROUPS = ("#cfe3f7", "#fbe1c2")
 """Fills of the elements of the first and the second half of a wave."""
@@ -34,16 +34,19 @@ class _Matrix:
     top: int
 
 
-def _rect(x: int, y: int, width: int, height: int, fill: str, line: str = _LINE) -> str:
+def rect(x: int, y: int, width: int, height: int, fill: str, line: str = _LINE) -> str:
+    """Return a rectangle."""
     box = f'x="{x}" y="{y}" width="{width}" height="{height}"'
     return f'<rect {box} fill="{fill}" stroke="{line}" stroke-width="0.6"/>'
 
 
-def _words(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start") -> str:
+def words(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start") -> str:
+    """Return a line of text."""
     return f'<text x="{x:g}" y="{y:g}" font-size="{size}" text-anchor="{anchor}">{text}</text>'
 
 
-def _svg(width: int, height: int, title: str, parts: Iterator[str]) -> str:
+def svg(width: int, height: int, title: str, parts: Iterator[str]) -> str:
+    """Return a picture on white, whose title is its text for screen readers."""
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
         f'font-family="sans-serif" fill="{_TEXT}">\n<title>{title}</title>\n'
@@ -63,15 +66,15 @@ def _draw(matrix: _Matrix, lane: int) -> Iterator[str]:
         starts = [0, *(np.flatnonzero(np.diff(half[row])) + 1), columns]
         for start, stop in pairwise(starts):
             x, y = matrix.left + int(start) * _CELL, matrix.top + row * _CELL
-            yield _rect(x, y, int(stop - start) * _CELL, _CELL, _GROUPS[half[row, start]])
+            yield rect(x, y, int(stop - start) * _CELL, _CELL, _GROUPS[half[row, start]])
     for number, (row, column) in enumerate(matrix.at[lane]):
         x, y = matrix.left + int(column) * _CELL, matrix.top + int(row) * _CELL
-        yield _rect(x, y, _CELL, _CELL, _ONE)
+        yield rect(x, y, _CELL, _CELL, _ONE)
         yield (
             f'<text x="{x + _CELL / 2:g}" y="{y + 10}" font-size="9" text-anchor="middle" '
             f'fill="#ffffff">{number}</text>'
         )
-    yield _words(matrix.left, matrix.top - 6, matrix.label)
+    yield words(matrix.left, matrix.top - 6, matrix.label)
 
 
 def _instruction(arch: str, name: str) -> Instruction:
@@ -93,19 +96,19 @@ def _lanes(arch: str, name: str, lane: int) -> str:
     lanes, half = len(known.a), len(known.a) // 2
 
     def parts() -> Iterator[str]:
-        yield _words(12, 22, f"{name} on {arch}: D = A B + C", size=14)
+        yield words(12, 22, f"{name} on {arch}: D = A B + C", size=14)
         for matrix in matrices:
             yield from _draw(matrix, lane)
         y = height - 30
-        yield _words(left, y, f"C and D, {op.m}×{op.n}")
-        yield _rect(12, y + 8, _CELL, _CELL, _GROUPS[0])
-        yield _words(30, y + 19, f"lanes 0-{half - 1}")
-        yield _rect(112, y + 8, _CELL, _CELL, _GROUPS[1])
-        yield _words(130, y + 19, f"lanes {half}-{lanes - 1}")
-        yield _rect(222, y + 8, _CELL, _CELL, _ONE)
-        yield _words(240, y + 19, f"lane {lane}, elements in register order")
+        yield words(left, y, f"C and D, {op.m}×{op.n}")
+        yield rect(12, y + 8, _CELL, _CELL, _GROUPS[0])
+        yield words(30, y + 19, f"lanes 0-{half - 1}")
+        yield rect(112, y + 8, _CELL, _CELL, _GROUPS[1])
+        yield words(130, y + 19, f"lanes {half}-{lanes - 1}")
+        yield rect(222, y + 8, _CELL, _CELL, _ONE)
+        yield words(240, y + 19, f"lane {lane}, elements in register order")
 
-    return _svg(max(width, 480), height, f"Lanes of {name}", parts())
+    return svg(max(width, 480), height, f"Lanes of {name}", parts())
 
 
 def lanes_of_mfma() -> str:
@@ -123,29 +126,29 @@ def tiles_of_a_product() -> str:
     tile, warp_tile, warps, steps, unit = 128, 32, 2, 4, 2
 
     def parts() -> Iterator[str]:
-        yield _words(12, 22, "tile=(128, 128, 32), warps=(2, 2, 1), warp_tile=(32, 32, 8)", size=14)
-        yield _words(12, 50, "E, 384×384: 9 workgroups")
+        yield words(12, 22, "tile=(128, 128, 32), warps=(2, 2, 1), warp_tile=(32, 32, 8)", size=14)
+        yield words(12, 50, "E, 384×384: 9 workgroups")
         for row in range(3):
             for column in range(3):
                 fill = _ONE if (row, column) == (1, 1) else "#eef1f4"
-                yield _rect(12 + column * 64, 60 + row * 64, 64, 64, fill)
-        yield _words(232, 50, "one tile, 128×128: warps 0-3")
+                yield rect(12 + column * 64, 60 + row * 64, 64, 64, fill)
+        yield words(232, 50, "one tile, 128×128: warps 0-3")
         count = tile // warp_tile
         size = warp_tile * unit * 3 // 4
         for row in range(count):
             for column in range(count):
                 warp = row % warps * warps + column % warps
                 x, y = 232 + column * size, 60 + row * size
-                yield _rect(x, y, size, size, _WARPS[warp])
-                yield _words(
+                yield rect(x, y, size, size, _WARPS[warp])
+                yield words(
                     x + size / 2, y + size / 2 + 4, f"warp {warp}", size=11, anchor="middle"
                 )
-        yield _words(452, 50, "along K, 32 elements a step")
+        yield words(452, 50, "along K, 32 elements a step")
         for step in range(steps):
             fill = _ONE if step == 1 else "#eef1f4"
-            yield _rect(452 + step * 30, 60, 30, 90, fill)
-            yield _rect(602, 60 + step * 30, 90, 30, fill)
-        yield _words(452, 168, "rows of A")
-        yield _words(602, 198, "columns of B")
+            yield rect(452 + step * 30, 60, 30, 90, fill)
+            yield rect(602, 60 + step * 30, 90, 30, fill)
+        yield words(452, 168, "rows of A")
+        yield words(602, 198, "columns of B")
 
-    return _svg(704, 272, "Tiles of a product", parts())
+    return svg(704, 272, "Tiles of a product", parts())

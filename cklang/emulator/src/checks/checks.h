@@ -7,10 +7,12 @@
 #include <memory>
 
 #include "checks/accesses.h"
+#include "checks/barriers.h"
 #include "checks/bounds.h"
 #include "checks/global_races.h"
 #include "checks/hazards.h"
 #include "checks/numeric.h"
+#include "checks/private_memory.h"
 #include "checks/races.h"
 #include "checks/range.h"
 #include "checks/recording.h"
@@ -39,6 +41,7 @@ enum Check : u32 {
   kCheckNumeric = 128,
   kCheckSchedule = 256,
   kCheckUnwritten = 512,
+  kCheckBarriers = 1024,
   // Asked for by the emulator itself: a kernel was given an address that only the host knows.
   kCheckHost = 1u << 31,
   // The clock wants to know what waves execute (checks/recording.h).
@@ -46,7 +49,7 @@ enum Check : u32 {
 };
 /// The words that users ask with, in the order of the bits, and one for those of kCheckAll.
 inline constexpr const char* kCheckNames[] = {"waits",        "races", "uninitialized", "memory",   "hazards",
-                                              "global_races", "range", "numeric",       "schedule", "unwritten", "all"};
+                                              "global_races", "range", "numeric",       "schedule", "unwritten", "barriers", "all"};
 
 /// The checks of launches from now on.
 u32 checks_asked();
@@ -62,8 +65,10 @@ struct Checks {
   GlobalRaces* between = nullptr;  // of the whole launch
   WaveRecord* record = nullptr;
   std::unique_ptr<Numeric> numeric;
+  std::unique_ptr<PrivateChecks> own;  // of the lanes' own memory
   Journal* journal = nullptr;      // of the whole launch
   bool range = false;
+  bool barriers = false;
   std::unique_ptr<Late> late;      // if memory operations are put off
   bool written = false;            // whether reads of device memory come after writes
   bool stepwise = false;           // whether each instruction is checked where it is executed

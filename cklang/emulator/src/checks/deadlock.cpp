@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "core/demangle.h"
 #include "core/program.h"
 #include "core/workgroup.h"
 #include "decode/disasm.h"
@@ -105,7 +106,7 @@ bool Silence::stuck(u64 epoch, u64 slices) const {
 
 void describe_deadlock(const std::vector<Workgroup*>& groups, u64 unstarted, Message& out) {
   const Workgroup& first = *groups.front();
-  out.add("deadlock: no workgroup of kernel %s makes progress", first.launch->program->kernel().name.c_str());
+  out.add("deadlock: no workgroup of kernel %s makes progress", readable(first.launch->program->kernel().name).c_str());
   if (unstarted != 0) {
     out.add(", and %llu of %llu have no room to start beside the %zu that wait",
             static_cast<unsigned long long>(unstarted),
@@ -116,7 +117,7 @@ void describe_deadlock(const std::vector<Workgroup*>& groups, u64 unstarted, Mes
 
 void describe_timeout(const std::vector<Workgroup*>& groups, u64 limit, Message& out) {
   const Workgroup& first = *groups.front();
-  out.add("timeout: kernel %s has not ended in %llu seconds (CKLANG_TIMEOUT)", first.launch->program->kernel().name.c_str(),
+  out.add("timeout: kernel %s has not ended in %llu seconds (CKLANG_TIMEOUT)", readable(first.launch->program->kernel().name).c_str(),
           static_cast<unsigned long long>(limit / 1000));
   list_waves(groups, " runs", out);
 }

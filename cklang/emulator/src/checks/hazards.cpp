@@ -58,6 +58,18 @@ bool meet(const RegisterSpan& earlier, const RegisterSpan& later, LaterPart part
   return earlier.overlaps(later);
 }
 
+bool is_addend(LaterPart part) { return part == LaterPart::SameAddend || part == LaterPart::OtherAddend; }
+
+/// Whether a matrix product's result is the whole addend of a later one, which so reads nothing from before it.
+bool makes_addend(const Code& earlier, const Code& later) {
+  if (earlier.inst->matrix == nullptr || later.inst->matrix == nullptr) return false;
+  const RegisterSpans results = written_registers(earlier);
+  const RegisterSpans addends = addend_registers(later);
+  return std::all_of(addends.begin(), addends.end(), [&](const RegisterSpan& addend) {
+    return std::any_of(results.begin(), results.end(), [&](const RegisterSpan& result) { return result == addend; });
+  });
+}
+
 bool depend(const HazardRule& rule, const Code& earlier, const Code& later) {
   if (rule.earlier_part == EarlierPart::None) return true;
   const RegisterSpans first = earlier_registers(earlier, rule.earlier_part);
@@ -83,7 +95,7 @@ namespace {
 
 /// Whether a later instruction takes part in a rule by vector registers alone, or by scalar ones alone.
 bool by_vector(LaterPart part) {
-  return part == LaterPart::SameAddend || part == LaterPart::OtherAddend || part == LaterPart::Read;
+  return is_addend(part) || part == LaterPart::Read;
 }
 bool by_scalar(LaterPart part) {
   return part == LaterPart::ReadScalar || part == LaterPart::Exec || part == LaterPart::Vcc || part == LaterPart::ZeroFlags ||
@@ -107,14 +119,17 @@ void HazardHistory::drop_old() {
 
 HazardHistory::Broken HazardHistory::check(const Code& c, u32 kinds, const std::vector<HazardRule>& rules) {
   drop_old();
+  bool addend_made = false;  // by a product after those that are still to come
   for (size_t n = earlier_.size(); n-- > 0;) {
     const Earlier& earlier = earlier_[n];
     const u32 between = static_cast<u32>(now_ - earlier.next);
     if ((earlier.later & kinds) == 0) continue;
     for (const HazardRule& rule : rules) {
       if ((rule.earlier & earlier.kinds) == 0 || (rule.later & kinds) == 0) continue;
+      if (addend_made && is_addend(rule.later_part)) continue;
       if (between < states_of(rule, *earlier.code->inst) && depend(rule, *earlier.code, c)) return {&rule, earlier.code, between};
     }
+    addend_made = addend_made || makes_addend(*earlier.code, c);
   }
   return {};
 }

@@ -2,6 +2,7 @@
 #include "checks/orders.h"
 
 #include "checks/global_access.h"
+#include "core/demangle.h"
 #include "core/fault.h"
 #include "hip/memory.h"
 
@@ -36,7 +37,7 @@ bool differs(const Launch& launch, const Journal& journal, const Values& usual, 
     fault.message.add("results depend on the order of execution: the dword at address 0x%llx becomes 0x%x in order %llu and 0x%x in "
                       "the usual one\n  kernel %s, written at %s",
                       static_cast<unsigned long long>(address), now, static_cast<unsigned long long>(order), expected,
-                      launch.program->kernel().name.c_str(), writer.c_str());
+                      readable(launch.program->kernel().name).c_str(), writer.c_str());
   }
   if (count != 0) {
     fault.message.add("\n  %llu dwords differ; CKLANG_SCHEDULE=%llu repeats the order", static_cast<unsigned long long>(count),

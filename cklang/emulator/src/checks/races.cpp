@@ -22,8 +22,6 @@ bool touches_nothing(const char* name) {
   return has_any(name, parts);
 }
 
-constexpr u64 kDroppedOnPurpose = u64{1} << 31;
-
 /// Bytes of one access, from the first type in the operation's name: ds_read_b64_tr_b16 reads 8.
 u32 width_of(const char* name) {
   if (has(name, "_pk_")) return 4;
@@ -83,6 +81,7 @@ void LocalChecks::begin(u32 bytes, const WaveOrder* order, bool uninitialized, b
 
 void LocalChecks::before(Wave& w, const Code& c) {
   if (c.inst->enc == Encoding::DS) return local_operation(w, c);
+  if (c.inst->enc == Encoding::FLAT) return flat_operation(w, c);
   if (c.inst->lds || global_op(c.inst->op).to_local) load_to_local(w, c);
 }
 
@@ -94,13 +93,31 @@ void LocalChecks::local_operation(Wave& w, const Code& c) {
   const u32* data[] = {op.writes ? source_row(w, c, 1) : nullptr, op.writes && op.two ? source_row(w, c, 2) : nullptr};
   const u32 offset = static_cast<u32>(c.offset);
   begin_instruction(w);
-  note_lanes(w, c, address, {0, op.two ? offset * op.unit : offset, op.bytes, kind, data[0], op.shift});
-  if (op.two) note_lanes(w, c, address, {0, c.inst->offset1 * op.unit, op.bytes, kind, data[1]});
+  note_lanes(w, c, address, {w.exec(), 0, op.two ? offset * op.unit : offset, op.bytes, kind, data[0], op.shift});
+  if (op.two) note_lanes(w, c, address, {w.exec(), 0, c.inst->offset1 * op.unit, op.bytes, kind, data[1]});
+}
+
+/// Of a flat operation the lanes that access local memory: so compilers access volatile variables.
+void LocalChecks::flat_operation(Wave& w, const Code& c) {
+  const GlobalOp& op = global_op(c.inst->op);
+  if (!op.addressed) return;
+  const Addresses at = addresses_of(w, c);
+  alignas(64) u32 address[kLanes] = {};
+  u64 lanes = 0;
+  each_lane(w, [&](int l) {
+    address[l] = static_cast<u32>(at(l));
+    lanes |= u64{at(l) >> 32 == kSharedAperture >> 32} << l;
+  });
+  if (lanes == 0) return;
+  const bool atomic = (c.inst->row->flags & kFlagAtomic) != 0;
+  const u32* data = op.store ? source_row(w, c, 2) : nullptr;
+  begin_instruction(w, InFlight::kLocal);
+  note_lanes(w, c, address, {lanes, 0, 0, op.bytes, atomic ? Kind::Atomic : op.store ? Kind::Write : Kind::Read, data, op.upper_half ? 16u : 0});
 }
 
 /// The same access of each lane, `access.at` behind its address.
 void LocalChecks::note_lanes(Wave& w, const Code& c, const u32* address, Access access) {
-  if (all_aligned(w, address, access)) {
+  if (all_aligned(address, access)) {
     if (dwords_.empty()) return;
     const bool by_value = compares(access);
     switch (access.bytes) {
@@ -110,24 +127,28 @@ void LocalChecks::note_lanes(Wave& w, const Code& c, const u32* address, Access 
       default: break;
     }
   }
-  const u64 offset = access.at;
-  each_lane(w, [&](int l) {
-    access.lane = static_cast<u32>(l);
-    access.at = u64{address[l]} + offset;
-    note(w, c, access);
-  });
+  const u32 offset = static_cast<u32>(access.at);
+  for (u64 left = access.lanes; left != 0; left &= left - 1) {
+    access.lane = static_cast<u32>(__builtin_ctzll(left));
+    access.at = address[access.lane] + offset;  // wraps around as 32 bits do: registers may be negative
+    // Compilers drop the stores of some lanes by an address of -1.
+    const bool dropped = access.kind == Kind::Write && address[access.lane] == ~u32{0} && beyond(access);
+    if (!dropped) note(w, c, access);
+  }
 }
 
 /// Whether all lanes access dwords of the memory as a whole.
-bool LocalChecks::all_aligned(const Wave& w, const u32* address, const Access& access) const {
+bool LocalChecks::all_aligned(const u32* address, const Access& access) const {
+  const U8v offset = static_cast<u32>(access.at);
   u32 highest = 0, low_bits = 0;
   for (int group = 0; group < kLanes / 8; ++group) {
-    const U8v at = load8(address, group) & __builtin_bit_cast(U8v, spread_mask(w.exec() >> (8 * group) & 0xff));
+    const U8v enabled = __builtin_bit_cast(U8v, spread_mask(access.lanes >> (8 * group) & 0xff));
+    const U8v at = (load8(address, group) + offset) & enabled;
     highest = std::max(highest, __builtin_reduce_max(at));
     low_bits |= __builtin_reduce_or(at);
   }
-  const bool dwords = ((low_bits | access.at | access.bytes) & 3) == 0 && access.shift == 0;
-  return dwords && highest + access.at + access.bytes <= size_;
+  const bool dwords = ((low_bits | access.bytes) & 3) == 0 && access.shift == 0;
+  return dwords && u64{highest} + access.bytes <= size_;
 }
 
 namespace {
@@ -217,11 +238,10 @@ template <u32 count, bool by_value>
 void LocalChecks::note_aligned(Wave& w, const Code& c, const u32* address, const Access& all) {
   Access access = all;
   Recent recent;
-  const u64 exec = w.exec();
   const U8v offset = static_cast<u32>(all.at), steps = {0, 4 * count, 8 * count, 12 * count, 16 * count, 20 * count, 24 * count, 28 * count};
   u8* const states = reinterpret_cast<u8*>(dwords_.data());
   for (u32 first = 0; first < static_cast<u32>(kLanes); first += kGroup) {
-    const u32 enabled = exec >> first & 0xff;
+    const u32 enabled = all.lanes >> first & 0xff;
     if (enabled == 0) continue;
     const U8v at = load_as<U8v>(address + first) + offset;
     Group<count> group;
@@ -371,17 +391,17 @@ void LocalChecks::load_to_local(Wave& w, const Code& c) {
   alignas(64) u32 distance[kLanes];
   for (u32 l = 0; l < static_cast<u32>(kLanes); ++l) distance[l] = bytes * l;
   begin_instruction(w);
-  note_lanes(w, c, distance, {0, base, bytes, Kind::Write});
+  note_lanes(w, c, distance, {w.exec(), 0, base, bytes, Kind::Write});
 }
 
 void LocalChecks::note(Wave& w, const Code& c, const Access& access) {
-  if (access.at + access.bytes > size_) {  // gives 0, or is dropped
-    // Compilers drop the stores of some lanes by an address of -1.
-    if (!bounds_ || access.at >= kDroppedOnPurpose) return;
+  if (beyond(access)) {  // gives 0, or is dropped
+    if (!bounds_) return;
     fault_frame()->check = "memory";
     w.lane = static_cast<i32>(access.lane);
-    raise(w, FaultKind::Instruction, "out of bounds: %s accesses %u bytes at byte 0x%llx of local memory, of which the workgroup has %u",
-          mnemonic(c.inst->op), access.bytes, static_cast<unsigned long long>(access.at), size_);
+    const i64 at = access.at >> 31 == 1 ? static_cast<i32>(access.at) : static_cast<i64>(access.at);
+    raise(w, FaultKind::Instruction, "out of bounds: %s accesses %u bytes at byte %s0x%llx of local memory, of which the workgroup has %u",
+          mnemonic(c.inst->op), access.bytes, at < 0 ? "-" : "", static_cast<unsigned long long>(at < 0 ? -at : at), size_);
   }
   if (dwords_.empty()) return;
   const u32 begin = static_cast<u32>(access.at), end = begin + access.bytes;
@@ -407,12 +427,12 @@ u32* LocalChecks::bytes_of(u32 dword) {
   return bytes;
 }
 
-void LocalChecks::begin_instruction(const Wave& w) {
+void LocalChecks::begin_instruction(const Wave& w, InFlight::Counter counter) {
   if (states_.size() > most_states_) forget_unused();
   if (order_ != nullptr && order_->passed_by_all() != passed_by_all_) settle();
   ++instruction_;
   written_ = 0;
-  now_ = order_ != nullptr ? order_->now(w) : WaveMoment{};
+  now_ = order_ != nullptr ? order_->now(w, counter) : WaveMoment{};
 }
 
 u32 LocalChecks::add(const State& state) {

@@ -8,7 +8,7 @@
 // numbered in the order of time, and those from before a barrier that all waves have passed, whatever they were,
 // mean the same to all that follows: they are told by a comparison, for many dwords at once. Atomic
 // operations do not race with each other, and writing what is there already is no write: waves that share a value
-// often all store it. Accesses through flat addresses are not seen.
+// often all store it.
 #pragma once
 
 #include <vector>
@@ -40,6 +40,7 @@ class LocalChecks {
     bool atomic = false;
   };
   struct Access {
+    u64 lanes;  // that access it, one after the other
     u32 lane;
     u64 at;
     u32 bytes;
@@ -49,6 +50,7 @@ class LocalChecks {
   };
 
   void local_operation(Wave& wave, const Code& code);
+  void flat_operation(Wave& wave, const Code& code);
   void load_to_local(Wave& wave, const Code& code);
   void note(Wave& wave, const Code& code, const Access& access);
   /// What the current instruction makes of a state.
@@ -73,7 +75,8 @@ class LocalChecks {
   template <u32 count>
   void note_lane(Wave& wave, const Code& code, const Access& access);
   void note_dword(Wave& wave, const Code& code, const Access& access, u32 at, bool same);
-  bool all_aligned(const Wave& wave, const u32* address, const Access& access) const;
+  bool all_aligned(const u32* address, const Access& access) const;
+  bool beyond(const Access& access) const { return access.at + access.bytes > size_; }
   /// Whether writes are told apart by what is in memory.
   bool compares(const Access& access) const { return order_ != nullptr && access.kind == Kind::Write && access.data != nullptr; }
   Step& step_of(u32 state, bool same) { return steps_[same][state % kSteps]; }
@@ -84,7 +87,7 @@ class LocalChecks {
   u32 after_write(const Wave& wave, const Code& code, Kind kind);
   u32 joined(const Wave& wave, u32 state);
   u32 add(const State& state);
-  void begin_instruction(const Wave& wave);
+  void begin_instruction(const Wave& wave, InFlight::Counter counter = InFlight::kCounters);
   void settle();
   bool settled(u32 state) const { return state - kSettled < settled_end_ - kSettled; }
   const State& state_of(u32 number) const { return states_[number & ~kNeverWritten]; }

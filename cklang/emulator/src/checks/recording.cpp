@@ -112,7 +112,7 @@ void pack_facts(const LaunchRecord& launch, Packer& out) {
   out.array(launch.executed);
 }
 
-void pack_code(const RecordedCode& code, Packer& out, bool debug) {
+void pack_code(const RecordedCode& code, Packer& out) {
   const auto section = [&out](const CodeObject::Section& bytes) {
     out.number(bytes.size);
     if (bytes.size != 0) out.raw(bytes.data, bytes.size);
@@ -124,7 +124,7 @@ void pack_code(const RecordedCode& code, Packer& out, bool debug) {
   out.number(code.files.size());
   for (const std::string& file : code.files) out.text(file);
   out.array(code.sources);
-  for (const char* name : RecordedCode::kSections) section(debug ? code.object->section(name) : CodeObject::Section{});
+  for (const char* name : RecordedCode::kSections) section(code.object->section(name));
   out.set(size, out.bytes.size() - size - sizeof(u64));
 }
 
@@ -290,7 +290,7 @@ std::vector<u8> packed_records() {
   for (const auto& code : all.codes) most += bytes_of(*code);
   out.bytes.reserve(most);
   out.number(all.codes.size());
-  for (const auto& code : all.codes) pack_code(*code, out, true);
+  for (const auto& code : all.codes) pack_code(*code, out);
   out.number(all.launches.size());
   for (const auto& launch : all.launches) {
     pack_facts(*launch, out);

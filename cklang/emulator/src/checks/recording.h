@@ -118,8 +118,8 @@ std::unique_ptr<LaunchRecord> describe_launch(const Launch& launch, const char* 
 class Packer;
 /// Writes all that a record has but its waves.
 void pack_facts(const LaunchRecord& launch, Packer& out);
-/// Writes a code object; without debug information its sections are empty.
-void pack_code(const RecordedCode& code, Packer& out, bool debug);
+/// Writes a code object.
+void pack_code(const RecordedCode& code, Packer& out);
 /// Begins the record of a launch on a GPU; what it returns is valid until the next `record_launches`.
 LaunchRecord* record_launch(const Launch& launch, const char* gpu);
 /// Whether a workgroup of so many is recorded.

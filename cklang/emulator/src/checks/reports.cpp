@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "checks/checks.h"
 #include "core/environment.h"
 #include "core/immortal.h"
 #include "core/mutex.h"
@@ -20,6 +21,8 @@
 namespace ckemu {
 
 namespace {
+
+constexpr const char* kHost = "(host)";  // in place of a kernel
 
 /// A line of the file: a check, or `*`, and a pattern of kernels or of places.
 struct Suppression {
@@ -103,10 +106,10 @@ SourcePlace place_of(const Program& program, const Code* code) {
   return place;
 }
 
-/// A line for each cause: a check at an instruction of a kernel.
+/// A line for each cause: a check at an instruction of a kernel, or what the host does.
 void write_line(const Fault& fault, const SourcePlace& place) {
   const Guard guard(reports().lock);
-  const std::string cause = std::string(fault.check) + ' ' + place.kernel + ' ' + decimal(place.pc);
+  const std::string cause = std::string(fault.check) + ' ' + place.kernel + ' ' + (place.kernel == kHost ? fault.message.c_str() : decimal(place.pc));
   if (!reports().written.insert(cause).second) return;
   const std::string line = "{\"check\": " + quoted(fault.check) + ", \"kernel\": " + quoted(place.kernel.c_str()) + ", \"pc\": " +
                            decimal(place.pc) + ", \"file\": " + quoted(place.file.c_str()) + ", \"line\": " +
@@ -142,7 +145,18 @@ bool passes(const Fault& fault, const Wave& wave, const Code& code) {
 
 bool passes(const Fault& fault, const Program& program) { return passes_at(fault, place_of(program, nullptr)); }
 
-bool passes(const Fault& fault) { return passes_at(fault, SourcePlace{"(host)", "", 0, 0}); }
+bool passes(const Fault& fault) { return passes_at(fault, SourcePlace{kHost, "", 0, 0}); }
+
+void report_call(const Message& text, u64 address) {
+  if ((checks_asked() & kCheckMemory) == 0 || after_fault() == AfterFault::Quiet) return;
+  Fault fault;
+  fault.check = "memory";
+  fault.address = address;
+  fault.message = text;
+  if (reports_may_pass() && passes(fault)) return;
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s\n", fault.message.c_str());
+}
 
 void write_down(const Fault& fault, const Program& program) {
   if (environment().reports.empty()) return;

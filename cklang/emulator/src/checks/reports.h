@@ -23,6 +23,10 @@ bool passes(const Fault& fault, const Program& program);
 /// Decides about a report that is of no kernel, but of what the host does; true if that is taken as good.
 bool passes(const Fault& fault);
 
+/// Reports what is wrong with a call of the host, while `memory` is checked: it goes on, and its error, if it returns
+/// one, is often not looked at. A process that hosts the emulator asks for errors itself.
+void report_call(const Message& text, u64 address);
+
 /// Writes down a fault that ends a launch, if reports are written down.
 void write_down(const Fault& fault, const Program& program);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "checks/barriers.h"
 #include "checks/global_access.h"
 #include "checks/global_races.h"
 #include "core/immortal.h"
@@ -72,9 +73,10 @@ struct ExecOps {
 u8 concerns_of(const Inst& inst, const InFlight::Counting& counting, Family family) {
   u32 concerns = kRegisters | kAnyMemory | kRecording;
   if (counting.barrier || counting.waits || counting.counts.counters != 0) concerns |= kOrdering;
-  if (inst.enc == Encoding::DS || inst.lds || global_op(inst.op).to_local) concerns |= kLocalMemory;
+  if (inst.enc == Encoding::DS || inst.enc == Encoding::FLAT || inst.lds || global_op(inst.op).to_local) concerns |= kLocalMemory;
   if (accesses_global(inst)) concerns |= kGlobalMemory;
   if (GlobalRaces::fences(inst, family)) concerns |= kFences;
+  if (concerns_barriers(inst.op)) concerns |= kBarriers;
   return static_cast<u8>(concerns);
 }
 

@@ -50,6 +50,7 @@ enum Concern : u8 {
   kFences = 16,
   kAnyMemory = 32,  // of all that does not just compute
   kRecording = 64,  // that it is executed: of every instruction
+  kBarriers = 128,
 };
 
 struct Stretch {

@@ -38,9 +38,10 @@ void WaveOrder::before(const Wave& w, const Code& c, const InFlight::Counting& c
   one.counter = InFlight::reported(counting.counts.counters);
 }
 
-WaveMoment WaveOrder::now(const Wave& w) const {
+WaveMoment WaveOrder::now(const Wave& w, InFlight::Counter other) const {
   const One& one = waves_[w.id];
-  return {static_cast<u32>(one.arrivals.size()), one.under_way.begun().count[one.counter], w.id, one.counter};
+  const u8 counter = other != InFlight::kCounters ? static_cast<u8>(other) : one.counter;
+  return {static_cast<u32>(one.arrivals.size()), one.under_way.begun().count[counter], w.id, counter};
 }
 
 WaveOrder::Order WaveOrder::order(const WaveMoment& earlier, u8 wave) const {

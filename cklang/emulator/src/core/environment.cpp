@@ -160,7 +160,7 @@ const Environment& environment() {
 
 void embed() {
   choices().embedded = true;
-  choices().fault = AfterFault::Quiet;
+  choices().fault = AfterFault::Report;
 }
 bool embedded() { return choices().embedded; }
 AfterFault after_fault() { return choices().fault; }

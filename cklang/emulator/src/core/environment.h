@@ -41,7 +41,7 @@ const Environment& environment();
 [[noreturn]] void refuse_setting(const char* name, const char* text, const char* problem);
 
 /// The process is no HIP program but hosts the emulator: every device is visible, kernels may reach its
-/// memory, and it asks for faults itself.
+/// memory, and a fault does not end it.
 void embed();
 bool embedded();
 

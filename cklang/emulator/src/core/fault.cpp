@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/demangle.h"
 #include "core/program.h"
 #include "core/workgroup.h"
 #include "decode/disasm.h"
@@ -130,7 +131,7 @@ void install_signal_handlers() {
 
 void describe_place(const Wave& wave, Message& out) {
   const Program& program = *wave.program;
-  out.add("\n  kernel %s, workgroup (%u, %u, %u), wave %u", program.kernel().name.c_str(),
+  out.add("\n  kernel %s, workgroup (%u, %u, %u), wave %u", readable(program.kernel().name).c_str(),
           wave.group->id[0], wave.group->id[1], wave.group->id[2], wave.id);
   if (wave.lane >= 0) out.add(", lane %d", wave.lane);
   const Code* code = wave.current;

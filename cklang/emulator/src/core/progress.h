@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A count of what happens in the process: a kernel that waits for something may still get it as long
-// as the count grows.
+// What happens in the process. A kernel that waits for something may still get it as long as a count of
+// that grows; who waits for launches is told how many of their workgroups have ended.
 #pragma once
 
 #include "core/base.h"
@@ -11,5 +11,28 @@ namespace ckemu {
 inline u64 g_progress = 0;
 inline void note_progress() { __atomic_add_fetch(&g_progress, 1, __ATOMIC_RELAXED); }
 inline u64 progress() { return __atomic_load_n(&g_progress, __ATOMIC_RELAXED); }
+
+/// Workgroups of the launches that run now: those that have ended, and all.
+inline u64 g_groups_ended = 0, g_groups = 0;
+
+/// The part of one launch in these, while it runs.
+class CountedGroups {
+ public:
+  explicit CountedGroups(u64 total) : total_(total) { __atomic_add_fetch(&g_groups, total_, __ATOMIC_RELAXED); }
+  ~CountedGroups() {
+    __atomic_sub_fetch(&g_groups, total_, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&g_groups_ended, ended_, __ATOMIC_RELAXED);
+  }
+  CountedGroups(const CountedGroups&) = delete;
+  CountedGroups& operator=(const CountedGroups&) = delete;
+  void note_end() {
+    __atomic_add_fetch(&ended_, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&g_groups_ended, 1, __ATOMIC_RELAXED);
+  }
+
+ private:
+  const u64 total_;
+  u64 ended_ = 0;
+};
 
 }  // namespace ckemu

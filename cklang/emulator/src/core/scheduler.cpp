@@ -230,6 +230,7 @@ class Scheduler {
       const bool fine = run(group, counters, spread, frame);
       if (launch_.hostcall != nullptr) launch_.hostcall->serve();
       if (!fine) return false;
+      if (group.done) counted_.note_end();
     } while (group.done && !turn.numbers.empty());
     return true;
   }
@@ -242,6 +243,7 @@ class Scheduler {
 
   const Launch& launch_;
   LaunchResult& result_;
+  CountedGroups counted_{launch_.total()};
   const u64 resident_ = under_way(launch_);
   const bool alone_;      // no other thread may help
   bool invited_ = false;  // others may; until then this one is alone

@@ -190,6 +190,8 @@ void Workgroup::begin_checks(u64 number) {
     checks[n].written = (asked & (kCheckUninitialized | kCheckUnwritten)) != 0;
     checks[n].journal = launch->journal;
     checks[n].range = (asked & kCheckRange) != 0;
+    checks[n].barriers = (asked & kCheckBarriers) != 0;
+    if (uninitialized && waves[n].scratch_bytes != 0) checks[n].own = std::make_unique<PrivateChecks>(waves[n].scratch_bytes);
     if ((asked & kCheckNumeric) != 0) checks[n].numeric = std::make_unique<Numeric>();
     if (launch->schedule != 0) checks[n].late = std::make_unique<Late>(launch->schedule, number, n);
     if ((asked & kCheckHazards) != 0) {

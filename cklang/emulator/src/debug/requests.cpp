@@ -43,7 +43,7 @@ void pack_launch(const Debugger& debugger, const char* gpu, Packer& out) {
   const Launch& launch = debugger.execution.launch();
   const Program& program = *launch.program;
   const Kernel& kernel = program.kernel();
-  pack_code(RecordedCode(program), out, false);
+  pack_code(RecordedCode(program), out);
   pack_facts(*describe_launch(launch, gpu), out);
   out.number(program.image() + program.base());
   out.number((kernel.entry - program.base()) / 4);

@@ -150,6 +150,8 @@ bool Decoder::fill_memory() {
     if (has_field(flag.field)) *flag.into = use(flag.field);
   if (inst_.gds != has(kFlagGds)) return fail(inst_.gds ? "takes no gds" : "needs gds");
   if (inst_.lds && !has(kFlagLds)) return fail("cannot load to LDS");
+  // Clang 22 sets bits of gfx90a's buffer_wbl2, which has none, and does not print them.
+  if (has(kFlagNocache) && inst_.op == Op::buffer_wbl2) inst_.sc0 = inst_.sc1 = false;
   if (has(kFlagNocache) && (inst_.sc0 || inst_.nt || inst_.sc1)) return fail("takes no cache bits");
   if (has(kFlagScope) && inst_.nt) return fail("takes no nt bit");
   if (has_field(Field::th)) {

@@ -13,6 +13,7 @@
 #include "hip/queue.h"
 #include "ops/matrix.h"
 #include "core/cpu.h"
+#include "core/progress.h"
 #include "translate/translate.h"
 
 namespace ckemu {
@@ -82,6 +83,11 @@ CKEMU_EXPORT int ckemu_get_stats(int number, unsigned launches, ::ckemu_stats* s
 
 CKEMU_EXPORT void ckemu_promise_to_wait(int promised) { promise_to_wait(promised != 0); }
 
+CKEMU_EXPORT void ckemu_workgroups(uint64_t* ended, uint64_t* total) {
+  *ended = __atomic_load_n(&g_groups_ended, __ATOMIC_RELAXED);
+  *total = __atomic_load_n(&g_groups, __ATOMIC_RELAXED);
+}
+
 CKEMU_EXPORT int ckemu_let_launches_wait(int wait) {
   const bool before = launches_wait();
   let_launches_wait(wait != 0);
@@ -124,6 +130,8 @@ CKEMU_EXPORT void ckemu_free_records(void* records) { delete static_cast<std::ve
 CKEMU_EXPORT void ckemu_set_schedule(uint64_t number) { set_schedule(number); }
 
 CKEMU_EXPORT void ckemu_embed() { embed(); }
+
+CKEMU_EXPORT void ckemu_quiet() { set_after_fault(AfterFault::Quiet); }
 
 CKEMU_EXPORT void ckemu_set_timeout(uint64_t milliseconds) { set_timeout(milliseconds); }
 

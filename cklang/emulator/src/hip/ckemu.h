@@ -44,6 +44,9 @@ int ckemu_get_stats(int device, unsigned launches, struct ckemu_stats* stats);
  * until its next wait. */
 void ckemu_promise_to_wait(int promised);
 
+/* How many workgroups the launches that run now have, and how many of them have ended. */
+void ckemu_workgroups(uint64_t* ended, uint64_t* total);
+
 /* Whether launches from now on, of any thread, return when their kernels are done (1) or at once (0). Returns what held
  * before; at first HIP_LAUNCH_BLOCKING says. */
 int ckemu_let_launches_wait(int wait);
@@ -71,9 +74,12 @@ void ckemu_sanitize(unsigned checks);
 void ckemu_set_schedule(uint64_t number);
 
 /* The process hosts the emulator and is no HIP program: all devices are visible whatever code it registers,
- * kernels may reach all of its memory, and faults are neither printed nor the end of it. To be called before
+ * kernels may reach all of its memory, and faults are printed but not the end of it. To be called before
  * any HIP call. */
 void ckemu_embed(void);
+
+/* Prints no faults from now on: the host asks for them (ckemu_fault). */
+void ckemu_quiet(void);
 
 /* How many milliseconds a launch may take before it ends with where its waves stand; 0: any number. */
 void ckemu_set_timeout(uint64_t milliseconds);

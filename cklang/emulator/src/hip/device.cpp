@@ -7,6 +7,7 @@
 #include "core/environment.h"
 #include "core/immortal.h"
 #include "hip/ckemu.h"
+#include "hip/module.h"
 
 namespace ckemu {
 
@@ -85,6 +86,13 @@ int current_device_number() { return t_device; }
 int device_number(const Device& gpu) { return static_cast<int>(&gpu - devices().device); }
 void set_current_device(int number) { t_device = number; }
 
+hipError_t Device::report_failure() {
+  const hipError_t error = failure();
+  if (error == hipSuccess) return error;
+  const Guard guard(lock);
+  last_message() = fault;
+  return error;
+}
 void Device::fail(hipError_t error, const Message& message) {
   const Guard guard(lock);
   if (failure() != hipSuccess) return;  // the first reason counts

@@ -47,6 +47,8 @@ struct Device {
 
   /// A fault stays until the device is reset; every call that waits for the device reports it.
   hipError_t failure() const { return __atomic_load_n(&sticky_, __ATOMIC_ACQUIRE); }
+  /// The same, for the answer of a call: the calling thread's last message becomes the reason.
+  hipError_t report_failure();
   void fail(hipError_t error, const Message& message);
   void reset();
   /// Keeps a launch that is over, and forgets the oldest.

@@ -4,6 +4,7 @@
 
 #include "checks/orders.h"
 #include "checks/reports.h"
+#include "core/demangle.h"
 #include "core/environment.h"
 #include "debug/channel.h"
 #include "hip/hostcall.h"
@@ -137,17 +138,17 @@ hipError_t fill_launch(const Function& function, const LaunchShape& shape, Launc
   last_message().clear();
   if (per_unit == 0) {
     last_message().add("a block of %u threads of kernel %s takes more registers than a compute unit has", launch.threads(),
-                       kernel.name.c_str());
+                       readable(kernel.name).c_str());
     return hipErrorLaunchOutOfResources;
   }
   if (kernel.private_bytes > kMostScratch || kernel.kernarg_bytes > kMostArguments) {
     last_message().add("kernel %s wants %u bytes of scratch a lane and %u bytes of arguments, at most %u and %u",
-                       kernel.name.c_str(), kernel.private_bytes, kernel.kernarg_bytes, kMostScratch, kMostArguments);
+                       readable(kernel.name).c_str(), kernel.private_bytes, kernel.kernarg_bytes, kMostScratch, kMostArguments);
     return hipErrorLaunchOutOfResources;
   }
   if (shape.cooperative && !together) {
     last_message().add("a cooperative launch of %llu blocks, where the device holds %u of kernel %s at a time",
-                       static_cast<unsigned long long>(launch.total()), launch.resident, kernel.name.c_str());
+                       static_cast<unsigned long long>(launch.total()), launch.resident, readable(kernel.name).c_str());
     return hipErrorCooperativeLaunchTooLarge;
   }
   return hipSuccess;
@@ -204,7 +205,7 @@ hipError_t prepare_launch(Function& function, const LaunchShape& shape, const u8
   if (const hipError_t error = check_shape(*gpu.spec, kernel, shape); error != hipSuccess) return error;
   if (size < explicit_bytes(kernel)) {
     last_message().clear();
-    last_message().add("kernel %s takes %u bytes of arguments, got %zu", kernel.name.c_str(), explicit_bytes(kernel), size);
+    last_message().add("kernel %s takes %u bytes of arguments, got %zu", readable(kernel.name).c_str(), explicit_bytes(kernel), size);
     return hipErrorInvalidValue;
   }
   prepared = Ref<PreparedLaunch>::make(gpu, function.program);

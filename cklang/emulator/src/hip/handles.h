@@ -32,6 +32,12 @@ class Handles {
     const Guard guard(lock_);
     return std::any_of(items_.begin(), items_.end(), holds);
   }
+  /// Calls `visit` with each of them.
+  template <class Visit>
+  void each(Visit visit) {
+    const Guard guard(lock_);
+    for (const T* item : items_) visit(*item);
+  }
   /// Takes the object behind `handle` out; null if there is none.
   std::unique_ptr<T> remove(void* handle) {
     const Guard guard(lock_);

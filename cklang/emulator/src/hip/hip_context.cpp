@@ -87,7 +87,7 @@ CKEMU_EXPORT hipError_t hipCtxGetFlags(u32* flags) {
 }
 CKEMU_EXPORT hipError_t hipCtxSynchronize() {
   await_device(current_device());
-  return finish(current_device().failure());
+  return finish(current_device().report_failure());
 }
 
 CKEMU_EXPORT hipError_t hipDevicePrimaryCtxRetain(void** context, int number) { return finish(context_of(context, number)); }

@@ -10,6 +10,7 @@ namespace {
 
 hipError_t copy(void* to, const void* from, size_t size, int kind, void* stream, When when) {
   if (!is_copy_kind(kind)) return hipErrorInvalidMemcpyDirection;
+  check_copy_kind(kind, to, from);
   u8* source = const_cast<u8*>(static_cast<const u8*>(from));
   return transfer({static_cast<u8*>(to)}, {source}, {size}, stream, when);
 }

@@ -37,6 +37,7 @@ struct DriverCopy3D {
 hipError_t copy_2d(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, int kind,
                    void* stream, When when) {
   if (!is_copy_kind(kind)) return hipErrorInvalidMemcpyDirection;
+  check_copy_kind(kind, to, from);
   if (width > to_pitch || width > from_pitch) return hipErrorInvalidPitchValue;
   u8* source = const_cast<u8*>(static_cast<const u8*>(from));
   return transfer({static_cast<u8*>(to), to_pitch}, {source, from_pitch}, {width, height}, stream, when);

@@ -284,7 +284,7 @@ CKEMU_EXPORT hipError_t hipDeviceComputeCapability(int* major, int* minor, int n
 
 CKEMU_EXPORT hipError_t hipDeviceSynchronize() {
   await_device(current_device());
-  return finish(current_device().failure());
+  return finish(current_device().report_failure());
 }
 CKEMU_EXPORT hipError_t hipDeviceReset() {
   await_device(current_device());

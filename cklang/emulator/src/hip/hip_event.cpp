@@ -54,7 +54,7 @@ hipError_t query_event(void* handle) {
   if (event == nullptr) return hipErrorInvalidHandle;
   if (!last_point(*event, point)) return hipErrorCapturedEvent;
   if (point.queue && !reached(point)) return hipErrorNotReady;
-  return event->device->failure();
+  return event->device->report_failure();
 }
 
 hipError_t synchronize(void* handle) {
@@ -63,7 +63,7 @@ hipError_t synchronize(void* handle) {
   if (event == nullptr) return hipErrorInvalidHandle;
   if (!last_point(*event, point)) return hipErrorCapturedEvent;
   if (point.queue) await(point);
-  return event->device->failure();
+  return event->device->report_failure();
 }
 
 hipError_t elapsed(float* milliseconds, void* start, void* stop) {

@@ -3,7 +3,8 @@
 // HIP: giving and taking memory, and what is known of an address.
 #include "hip/memory.h"
 
-#include "hip/module.h"
+#include "checks/checks.h"
+#include "core/environment.h"
 #include "hip/stream.h"
 
 namespace ckemu {
@@ -14,11 +15,7 @@ namespace {
 hipError_t release_idle(void* pointer) {
   if (pointer == nullptr) return hipSuccess;
   Allocation found;
-  if (!find_allocation(pointer, found) || found.base != reinterpret_cast<u64>(pointer)) {
-    last_message().clear();
-    last_message().add(freed_before(pointer) ? "the memory at %p was freed before" : "%p is not the beginning of an allocation", pointer);
-    return hipErrorInvalidValue;
-  }
+  if (!find_beginning(pointer, found)) return hipErrorInvalidValue;
   await_device(*device(found.device));
   return release(pointer);
 }
@@ -26,8 +23,15 @@ hipError_t release_idle(void* pointer) {
 hipError_t release_in_order(void* pointer, void* stream) {
   Allocation found;
   if (pointer == nullptr) return hipSuccess;
-  if (!find_allocation(pointer, found) || found.base != reinterpret_cast<u64>(pointer)) return hipErrorInvalidValue;
+  if (!find_beginning(pointer, found)) return hipErrorInvalidValue;
   return submit(stream, {NodeKind::MemFree, [pointer] { release(pointer); }, true});
+}
+
+/// When the process ends, behind the program's own destructors, which may give back what it has.
+__attribute__((destructor)) void report_at_end() {
+  if (embedded() || (checks_asked() & kCheckMemory) == 0) return;
+  report_leaks();
+  report_streams();
 }
 
 hipError_t allocate_for(void** pointer, size_t size, void* stream) {

@@ -5,9 +5,6 @@
 #include <cstdlib>
 #include <vector>
 
-#include "checks/checks.h"
-#include "core/environment.h"
-#include "hip/memory.h"
 #include "hip/registered.h"
 
 namespace ckemu {
@@ -24,8 +21,6 @@ std::vector<CallConfiguration>& pushed() {
   return calls;
 }
 
-u32 g_binaries = 0;  // that are registered
-
 }  // namespace
 
 CKEMU_EXPORT FatBinary** __hipRegisterFatBinary(const FatWrapper* wrapper) {
@@ -34,15 +29,12 @@ CKEMU_EXPORT FatBinary** __hipRegisterFatBinary(const FatWrapper* wrapper) {
     std::fprintf(stderr, "libamdhip64: the program registers device code that is no HIP fat binary\n");
     std::abort();
   }
-  __atomic_add_fetch(&g_binaries, 1, __ATOMIC_RELAXED);
   return new FatBinary*(binary);
 }
 CKEMU_EXPORT void __hipUnregisterFatBinary(FatBinary** handle) {
   if (handle == nullptr) return;
   unregister_binary(*handle);
   delete handle;
-  const bool last = __atomic_sub_fetch(&g_binaries, 1, __ATOMIC_RELAXED) == 0;
-  if (last && after_fault() != AfterFault::Quiet && (checks_asked() & kCheckMemory) != 0) report_leaks();
 }
 CKEMU_EXPORT void __hipRegisterFunction(FatBinary** handle, const void* host, const char*, const char* name, u32, void*,
                                         void*, void*, void*, int*) {

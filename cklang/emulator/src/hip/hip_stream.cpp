@@ -20,7 +20,7 @@ hipError_t query_stream(void* stream) {
   const Ref<Queue> queue = queue_of(stream);
   if (!queue) return hipErrorInvalidHandle;
   if (is_captured(*queue)) return refuse_capture(*queue);
-  return reached(point_of(queue)) ? queue->device.failure() : hipErrorNotReady;
+  return reached(point_of(queue)) ? queue->device.report_failure() : hipErrorNotReady;
 }
 
 /// Answers a question about a stream.

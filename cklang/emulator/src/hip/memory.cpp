@@ -7,8 +7,10 @@
 #include <map>
 
 #include "checks/checks.h"
+#include "checks/reports.h"
 #include "core/fault.h"
 #include "core/immortal.h"
+#include "hip/module.h"
 #include "hip/written.h"
 
 namespace ckemu {
@@ -243,6 +245,17 @@ void forget(u64 begin) {
 bool freed_before(const void* pointer) {
   const Guard guard(registry().lock);
   return registry().was_freed(reinterpret_cast<u64>(pointer));
+}
+
+bool find_beginning(const void* pointer, Allocation& found) {
+  if (find_allocation(pointer, found) && found.base == reinterpret_cast<u64>(pointer)) return true;
+  const bool freed = freed_before(pointer);
+  last_message().clear();
+  last_message().add(freed ? "the memory at %p was freed before" : "%p is not the beginning of an allocation", pointer);
+  Message report;
+  report.add("a wrong free: %s", last_message().c_str());
+  report_call(report, reinterpret_cast<u64>(pointer));
+  return false;
 }
 
 void report_leaks() {

@@ -68,6 +68,8 @@ void forget(u64 begin);
 bool freed_before(const void* pointer);
 /// Tells on stderr what the program has not freed.
 void report_leaks();
+/// The allocation that begins at `pointer`; false, and a report, if none does.
+bool find_beginning(const void* pointer, Allocation& found);
 
 /// Bytes that `gpu` has given.
 u64 allocated_bytes(const Device& gpu);

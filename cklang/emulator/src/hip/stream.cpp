@@ -57,8 +57,7 @@ hipError_t submit(const Ref<Queue>& queue, Task&& task) {
     return capture_task(*queue, kind, with_host_mark(static_cast<Task&&>(task)), function);
   }
   if (const hipError_t error = check_not_implied(*queue); error != hipSuccess) return error;
-  const hipError_t failure = queue->device.failure();
-  if (failure != hipSuccess && !task.always) return failure;
+  if (queue->device.failure() != hipSuccess && !task.always) return queue->device.report_failure();
   const bool always = task.always;
   enqueue(queue, {with_host_mark(static_cast<Task&&>(task)), {}, always});
   return hipSuccess;
@@ -70,7 +69,7 @@ hipError_t submit_and_wait(const Ref<Queue>& queue, Task&& task) {
   if (is_captured(*queue)) return refuse_capture(*queue);
   if (const hipError_t error = submit(queue, static_cast<Task&&>(task)); error != hipSuccess) return error;
   await(point_of(queue));
-  return queue->device.failure();
+  return queue->device.report_failure();
 }
 
 hipError_t wait_for_stream(void* stream) {
@@ -78,12 +77,14 @@ hipError_t wait_for_stream(void* stream) {
   if (!queue) return hipErrorInvalidHandle;
   if (is_captured(*queue)) return refuse_capture(*queue);
   await(point_of(queue));
-  return queue->device.failure();
+  return queue->device.report_failure();
 }
 
 hipError_t create_stream(void** stream, u32 flags, int priority) {
   if (stream == nullptr || flags > 1) return hipErrorInvalidValue;
+  static u64 created = 0;
   auto fresh = std::make_unique<Stream>();
+  fresh->number = __atomic_add_fetch(&created, 1, __ATOMIC_RELAXED);
   fresh->queue = open_queue(current_device(), flags == 0, flags, priority);
   *stream = streams().add(static_cast<std::unique_ptr<Stream>&&>(fresh));
   return hipSuccess;
@@ -95,6 +96,17 @@ hipError_t destroy_stream(void* handle) {
   forget_capture(*stream->queue);
   close_queue(stream->queue);
   return hipSuccess;
+}
+
+void report_streams() {
+  u64 count = 0;
+  streams().each([&](const Stream&) { ++count; });
+  if (count == 0) return;
+  std::fprintf(stderr, "streams that are not destroyed: %llu\n", static_cast<unsigned long long>(count));
+  streams().each([](const Stream& stream) {
+    std::fprintf(stderr, "  a stream of device %d, number %llu of those that the program has created\n", device_number(stream.queue->device),
+                 static_cast<unsigned long long>(stream.number));
+  });
 }
 
 }  // namespace ckemu

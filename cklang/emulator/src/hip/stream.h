@@ -15,6 +15,7 @@ constexpr u64 kNullStream = 0, kLegacyStream = 1, kPerThreadStream = 2;
 /// What a hipStream_t points to.
 struct Stream {
   Ref<Queue> queue;
+  u64 number = 0;  // in the order in which the program has created them
 };
 
 /// The queue behind a stream handle; none if there is no such stream. The special handles mean
@@ -43,5 +44,7 @@ hipError_t wait_for_stream(void* stream);
 /// Creates a stream of the current device. `flags`: 1 for one that ignores the null stream.
 hipError_t create_stream(void** stream, u32 flags, int priority);
 hipError_t destroy_stream(void* stream);
+/// Tells on stderr which streams the program has not destroyed.
+void report_streams();
 
 }  // namespace ckemu

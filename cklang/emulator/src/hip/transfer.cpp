@@ -94,6 +94,16 @@ hipError_t perform_now(Ref<Queue> queue, const Transfer& work, void (*body)(void
   return outcome->fine ? hipSuccess : hipErrorInvalidValue;
 }
 
+/// Whether only the host, or only devices, may be said to have an address: pinned and managed memory is of both.
+bool is_device_alone(const void* pointer) {
+  Allocation found;
+  return find_allocation(pointer, found) && found.followed();
+}
+bool is_host_alone(const void* pointer) {
+  u64 begin = 0, end = 0;
+  return pointer != nullptr && ground_at(reinterpret_cast<u64>(pointer), 1, begin, end) == Ground::Unknown;
+}
+
 /// Copies from or to pageable memory are done when the call returns, as on GPUs.
 bool pageable(const Block& block) {
   Allocation found;
@@ -112,6 +122,21 @@ hipError_t start(const Transfer& work, void (*body)(void*), NodeKind kind, void*
 }  // namespace
 
 bool is_copy_kind(int kind) { return (kind >= kHostToHost && kind <= kCopyDefault) || kind == kCopyNoCu; }
+
+void check_copy_kind(int kind, const void* to, const void* from) {
+  static constexpr const char* names[] = {"hipMemcpyHostToHost", "hipMemcpyHostToDevice", "hipMemcpyDeviceToHost", "hipMemcpyDeviceToDevice"};
+  if (kind < kHostToHost || kind > kDeviceToDevice || (checks_asked() & kCheckMemory) == 0) return;
+  const bool to_device = kind == kHostToDevice || kind == kDeviceToDevice, from_device = kind >= kDeviceToHost;
+  const auto check = [&](const void* pointer, bool device, const char* side) {
+    const bool wrong = device ? is_host_alone(pointer) : is_device_alone(pointer);
+    if (!wrong) return false;
+    Message text;
+    text.add("wrong direction of a copy: %s, where the %s %p is memory of the %s", names[kind], side, pointer, device ? "host" : "device");
+    report_call(text, reinterpret_cast<u64>(pointer));
+    return true;
+  };
+  if (!check(to, to_device, "target")) check(from, from_device, "source");
+}
 
 hipError_t check_block(const Block& block, const Extent& extent) {
   if (extent.height > 1 && block.pitch < extent.width) return hipErrorInvalidPitchValue;

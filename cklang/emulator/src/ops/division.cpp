@@ -18,12 +18,12 @@ struct Format;
 template <>
 struct Format<float> {
   using Bits = u32;
-  static constexpr int mantissa = 23, scale = 64, far = 96, tiny = 23, underflow = -150;
+  static constexpr int mantissa = 23, far = 96, tiny = 23, underflow = -150;
 };
 template <>
 struct Format<double> {
   using Bits = u64;
-  static constexpr int mantissa = 52, scale = 128, far = 768, tiny = 53, underflow = -1075;
+  static constexpr int mantissa = 52, far = 768, tiny = 53, underflow = -1075;
 };
 
 template <class T>
@@ -39,6 +39,12 @@ T default_nan() { return static_cast<T>(__builtin_nan("")); }
 template <class T>
 T quiet(T value) { return value + value; }
 
+/// What a format is scaled by, up or down. A product with a power of two is rounded once, as the C library's scalbn is.
+template <class T>
+constexpr T kUp = static_cast<T>(sizeof(T) == 4 ? 0x1p64 : 0x1p128);
+template <class T>
+constexpr T kDown = T(1) / kUp<T>;
+
 template <class T>
 struct Scaled {
   T value;
@@ -50,20 +56,19 @@ Scaled<T> div_scale(T value, T denominator, T numerator) {
   using F = Format<T>;
   const bool is_denominator = raw(value) == raw(denominator);
   const bool is_numerator = raw(value) == raw(numerator);
-  const T up = std::scalbn(value, F::scale);
   if (numerator == 0 || denominator == 0) return {default_nan<T>(), false};
   if (exponent(numerator) - exponent(denominator) >= F::far) {
-    return {is_denominator ? up : value, true};
+    return {is_denominator ? value * kUp<T> : value, true};
   }
-  if (denormal(denominator)) return {up, false};
+  if (denormal(denominator)) return {value * kUp<T>, false};
   const bool small_inverse = denormal(T(1) / denominator);
   const bool small_quotient = denormal(numerator / denominator) || numerator / denominator == 0;
   if (small_inverse && small_quotient) {
-    return {is_denominator ? std::scalbn(value, -F::scale) : value, true};
+    return {is_denominator ? value * kDown<T> : value, true};
   }
-  if (small_inverse) return {std::scalbn(value, -F::scale), false};
-  if (small_quotient) return {is_numerator ? up : value, true};
-  if (exponent(numerator) <= F::tiny) return {up, false};
+  if (small_inverse) return {value * kDown<T>, false};
+  if (small_quotient) return {is_numerator ? value * kUp<T> : value, true};
+  if (exponent(numerator) <= F::tiny) return {value * kUp<T>, false};
   return {value, false};
 }
 
@@ -72,7 +77,7 @@ T div_fmas(T a, T b, T c, bool scaled) {
   const T result = std::fma(a, b, c);
   if (!scaled) return result;
   // A quotient above one was scaled down, one below was scaled up.
-  return std::scalbn(result, exponent(c) > kTop<T> / 2 ? Format<T>::scale : -Format<T>::scale);
+  return result * (exponent(c) > kTop<T> / 2 ? kUp<T> : kDown<T>);
 }
 
 template <class T>

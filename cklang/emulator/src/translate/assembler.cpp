@@ -114,6 +114,7 @@ void Assembler::jump_register(Reg to) {
   modrm(4, to);
 }
 void Assembler::call(Reg to) {
+  vzeroupper();
   rex(false, 0, to);
   byte(0xff);
   modrm(2, to);

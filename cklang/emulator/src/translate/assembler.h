@@ -81,6 +81,8 @@ class Assembler {
   void jump(Label to);
   void jump_if(Condition condition, Label to);
   void jump_register(Reg to);
+  /// Calls C++ with the upper halves of vectors clean: the C library is compiled for SSE, which Intel's cores execute at
+  /// a crawl while they are not.
   void call(Reg to);
   void ret() { byte(0xc3); }
   void push(Reg reg);

@@ -103,7 +103,7 @@ class Estimate:
     padded_flops: float
     """The same with all tiles full: what the matrix instructions do."""
     waves: int
-    """Of all workgroups."""
+    """Waves of all workgroups."""
     bytes_loaded: float
     """A and B as the workgroups ask for them, tile by tile, before any cache; no padding."""
     bytes_least: float
@@ -245,9 +245,9 @@ class Ranker:
     spec: ArchSpec | None = None
     resources: Mapping[GemmKey, Resources] = field(default_factory=dict)
     model: CostModel = field(init=False)
-    """Of the distinct rows: kernels that differ in no trait are priced once."""
+    """The model of the distinct rows: kernels that differ in no trait are priced once."""
     _row_of: npt.NDArray[np.intp] = field(init=False)
-    """Of each key."""
+    """The row of each key."""
     _merged: tuple[int, ...] = field(init=False)
     _chosen: dict[object, int] = field(init=False, default_factory=dict)
 
@@ -268,12 +268,8 @@ class Ranker:
 
     def times_of(self, problem: Extents) -> Floats:
         """Return the predicted time of each candidate in µs, shape [keys]."""
-        return self.of_keys(self.model.times_of(problem))
-
-    def of_keys(self, of_rows: Floats) -> Floats:
-        """Return what each key has of values that rows of the model have."""
-        values: Floats = of_rows[self._row_of]
-        return values
+        times: Floats = self.model.times_of(problem)[self._row_of]
+        return times
 
     def rank(self, problem: Extents) -> tuple[Ranked, ...]:
         """Return all candidates, the quickest first; equal times keep the order of the keys."""

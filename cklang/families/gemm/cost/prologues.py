@@ -23,7 +23,7 @@ _OF_READ = 2
 """Instructions for each read: its place, and the conversion to f32."""
 
 _BYTES_PER_MICROSECOND = 1e6
-"""Of one TB/s."""
+"""Bytes per microsecond at one TB/s."""
 
 
 def prologue_time(problem: Problem, key: GemmKey, functions: Functions, spec: ArchSpec) -> float:

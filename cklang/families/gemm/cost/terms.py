@@ -102,7 +102,7 @@ class Times:
     epilogues: Array
     tail: Array
     units: Array
-    """Of the busiest compute unit: steps, prologues, epilogues and tail."""
+    """Work of the busiest compute unit: steps, prologues, epilogues and tail."""
     memory: Array
     l2: Array
     total: Array

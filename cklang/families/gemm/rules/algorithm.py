@@ -15,12 +15,13 @@ from cklang.families.gemm.key import Algorithm, EpilogueKind, Layout, Pipeline, 
 from cklang.families.gemm.lower import is_mx, unsupported
 from cklang.families.gemm.pipelines import PIPELINES
 from cklang.families.gemm.rules import RULES, resources
+from cklang.families.gemm.rules.dealing import DealtTile, threads_of, tile_of_a, tile_of_b
 from cklang.families.rule import Violation
 from cklang.ir.log_sums import COLUMNS
-from cklang.types import DType, bf16, f16, i4, i8
+from cklang.types import DType, bf16, f16, i4
 from cklang.widths import ACCESS_BYTES
 
-__all__ = ["access_pattern"]
+__all__: list[str] = []
 
 
 @RULES.algorithm(
@@ -285,37 +286,6 @@ def _registers(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return at_most("estimated registers of a lane", wanted, resources.register_limit(a, spec))
 
 
-def access_pattern(
-    threads: int, wave: int, outer: int, row: int, vector: int
-) -> tuple[int, int] | None:
-    """Return (elements per access, accesses) of a thread, or None if the tile cannot be dealt out.
-
-    A tile of ``outer`` rows of ``row`` contiguous elements is dealt to whole waves, each taking
-    whole rows: CK Tile's thread-raked pattern, with an access of at least ``vector`` elements and
-    so wide that a row needs no more lanes than a wave has.
-    """
-    if threads < wave:
-        return None
-    width = max(vector, row // wave)
-    width = min(width, outer * row // threads)
-    if width < vector or row % width or row // width > wave:
-        return None
-    rows_at_once = wave // (row // width) * (threads // wave)
-    if wave % (row // width) or outer % rows_at_once:
-        return None
-    return width, outer // rows_at_once
-
-
-def _dealt(
-    a: Algorithm, spec: ArchSpec, outer: int, row: int, vector: int, parts: int = 1
-) -> str | None:
-    # Each group of waves loads tiles of its own.
-    threads = resources.warps_of(a) * spec.wave_size // a.num_wave_groups // parts
-    if access_pattern(threads, spec.wave_size, outer, row, vector) is not None:
-        return None
-    return f"{outer} rows of {row} in accesses of {vector} by {threads} threads"
-
-
 @RULES.algorithm(
     "shuffle",
     "the cshuffle epilogue joins warp tiles along M for a wide store, in whole groups",
@@ -329,28 +299,6 @@ def _shuffle(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     repeat, _ = resources.repeats(a)
     joined = resources.joined_tiles(a, spec)
     return multiple("the number of warp tiles of a wave along M", repeat, joined)
-
-
-@RULES.algorithm(
-    "int8-store",
-    "CK Tile stores int8 to LDS in powers of two; where LDS transposes, as wide as it loads",
-    reads=("tile", "warps", "vector_a", "vector_b"),
-)
-def _int8_store(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
-    if not spec.lds_transposed_bytes or s.dtype_a != i8:
-        return None
-    m, n, k = a.tile
-    threads = resources.warps_of(a) * spec.wave_size // a.num_wave_groups
-    for name, is_turned, row, vector, parts in (
-        ("A", s.layout_a is Layout.COL, m, a.vector_a, 1),
-        ("B", s.layout_b is Layout.ROW, n // s.sums, a.vector_b, s.sums),
-    ):
-        own = threads // parts
-        pattern = access_pattern(own, spec.wave_size, k, row, vector) if is_turned else None
-        if pattern is not None and pattern[0] & (pattern[0] - 1):
-            what = f"the elements of {name} that a thread stores at once"
-            return Violation(what=what, value=str(pattern[0]), bound="a power of two")
-    return None
 
 
 @RULES.algorithm(
@@ -373,20 +321,13 @@ _LOADS = "every wave takes whole rows of the tile and every thread equally many 
 
 @RULES.algorithm("load-a", _LOADS, reads=("tile", "warps", "vector_a"))
 def _load_a(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
-    m, _, k = a.tile
-    outer, row = (m, k) if s.layout_a is Layout.ROW else (k, m)
-    return _deal("A", _dealt(a, spec, outer, row, a.vector_a))
+    return tile_of_a(a, s, spec).refusal(spec)
 
 
 @RULES.algorithm("load-b", _LOADS, reads=("tile", "warps", "vector_b"))
 def _load_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
-    _, n, k = a.tile
-    if s.layout_b is Layout.PREPARED:
-        return None
-    if s.layout_b is not Layout.ROW:
-        return _deal("B", _dealt(a, spec, n, k, a.vector_b))
-    # Half of the waves loads either B of a pair.
-    return _deal("B", _dealt(a, spec, k, n // s.sums, a.vector_b, s.sums))
+    tile = tile_of_b(a, s, spec)
+    return tile.refusal(spec) if tile else None
 
 
 @RULES.algorithm("store-e", _LOADS, reads=("tile", "warps", "warp_tile", "epilogue", "vector_e"))
@@ -394,7 +335,7 @@ def _store_e(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if a.epilogue is not EpilogueKind.CSHUFFLE:
         return None
     outer, row = resources.shuffle_extents(a, spec)
-    return _deal("E", _dealt(a, spec, outer, row, a.vector_e))
+    return DealtTile("E", outer, row, a.vector_e, threads_of(a, spec)).refusal(spec)
 
 
 @RULES.algorithm(
@@ -411,8 +352,8 @@ def _log_sums(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if row % COLUMNS and COLUMNS % row:
         bound = f"a divisor or a multiple of {COLUMNS}"
         return Violation(what="the columns of a pass through LDS", value=str(row), bound=bound)
-    refused = _dealt(a, spec, outer, row, _LOG_SUMS_VECTOR)
-    return multiple("columns of a tile", a.tile[1], COLUMNS) or _deal("sums", refused)
+    sums = DealtTile("sums", outer, row, _LOG_SUMS_VECTOR, threads_of(a, spec))
+    return multiple("columns of a tile", a.tile[1], COLUMNS) or sums.refusal(spec)
 
 
 _LOG_SUMS_VECTOR = 4
@@ -437,12 +378,6 @@ def _groups(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return multiple("columns of a tile", a.tile[1], s.group) or multiple(
         f"columns of a group and of a pass, {min(row, s.group)},", min(row, s.group), width
     )
-
-
-def _deal(name: str, refused: str | None) -> Violation | None:
-    if refused is None:
-        return None
-    return Violation(what=f"the tile of {name}", value=refused, bound="dealt out evenly")
 
 
 @RULES.algorithm("width-a", _WIDTHS, reads=("vector_a",))

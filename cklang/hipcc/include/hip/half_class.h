@@ -117,12 +117,17 @@ class Float16
 
 } // namespace cklang_hip
 
-/// A class and its code, which is named Name##_raw.
+/// A class and its code, which is named Name##_raw. (Inherited constructors would have lines of their own.)
 #define CKLANG_FLOAT16(Name, Storage)                                                              \
     struct Name : cklang_hip::Float16<Name, Name##_raw, Storage>                                   \
     {                                                                                              \
-        using Float16::Float16;                                                                    \
         Name() = default;                                                                          \
+        __host__ __device__ constexpr Name(const Name##_raw& raw) : Float16(raw) {}                \
+        __host__ __device__ constexpr Name(Storage x) : Float16(x) {}                              \
+        template <typename T, cklang_hip::IfNumber<T> = 0>                                         \
+        __host__ __device__ constexpr Name(T x) : Float16(x)                                       \
+        {                                                                                          \
+        }                                                                                          \
     };
 
 /// The constructors of a pair, which converts from and to its code, Name##_raw.

@@ -2,6 +2,10 @@
 // bfloat16 for whole programs: the classes __hip_bfloat16 and __hip_bfloat162, and HIP's functions of them.
 #pragma once
 
+#include <hip/attributes.h>
+
+CKLANG_BEGIN_LIBRARY
+
 #include <hip/half_class.h>
 #include <hip/half_convert.h>
 
@@ -81,3 +85,5 @@ CKLANG_HD __hip_bfloat162 __highs2bfloat162(__hip_bfloat162 x, __hip_bfloat162 y
     return {x.y, y.y};
 }
 CKLANG_HD __hip_bfloat162 __lowhigh2highlow(__hip_bfloat162 x) { return {x.y, x.x}; }
+
+CKLANG_END_LIBRARY

@@ -4,6 +4,8 @@
 
 #include <hip/hip_runtime.h>
 
+CKLANG_BEGIN_LIBRARY
+
 typedef float2 hipFloatComplex;
 typedef double2 hipDoubleComplex;
 typedef hipFloatComplex hipComplex;
@@ -52,3 +54,5 @@ hipCfma(hipDoubleComplex p, hipDoubleComplex q, hipDoubleComplex r)
 {
     return hipCadd(hipCmul(p, q), r);
 }
+
+CKLANG_END_LIBRARY

@@ -4,6 +4,8 @@
 
 #include <hip/hip_runtime.h>
 
+CKLANG_BEGIN_LIBRARY
+
 namespace cooperative_groups {
 
 namespace detail {
@@ -116,6 +118,20 @@ public:
 };
 __device__ inline grid_group this_grid() { return {}; }
 
+namespace detail {
+
+/// The group that a tile is a part of: another tile, or the block.
+template <typename Parent>
+struct Whole : Parent
+{
+};
+template <>
+struct Whole<void> : thread_block
+{
+};
+
+} // namespace detail
+
 /// A tile whose size is known to the compiler.
 template <unsigned Size, typename Parent = void>
 class thread_block_tile : public thread_group
@@ -123,12 +139,24 @@ class thread_block_tile : public thread_group
     static_assert(Size != 0 && (Size & (Size - 1)) == 0 && Size <= 64, "tiles are parts of a wave");
 
 public:
-    __device__ thread_block_tile() : thread_group(Size, true) {}
+    __device__ thread_block_tile()
+        : thread_group(Size, true),
+          meta_rank_(detail::Whole<Parent>::thread_rank() / Size),
+          meta_size_((detail::Whole<Parent>::size() + Size - 1) / Size)
+    {
+    }
+    template <typename Other>
+    __device__ thread_block_tile(const thread_block_tile<Size, Other>& other)
+        : thread_group(Size, true),
+          meta_rank_(other.meta_group_rank()),
+          meta_size_(other.meta_group_size())
+    {
+    }
     __device__ static constexpr unsigned size() { return Size; }
     __device__ static constexpr unsigned num_threads() { return Size; }
     __device__ static unsigned thread_rank() { return detail::rank_in_block() % Size; }
-    __device__ static unsigned meta_group_rank() { return detail::rank_in_block() / Size; }
-    __device__ static unsigned meta_group_size() { return (detail::block_size() + Size - 1) / Size; }
+    __device__ unsigned meta_group_rank() const { return meta_rank_; }
+    __device__ unsigned meta_group_size() const { return meta_size_; }
     __device__ static void sync() { __syncwarp(); }
 
     template <typename T>
@@ -175,6 +203,7 @@ private:
     {
         return (~0ull >> (64 - Size)) << shift() & __activemask();
     }
+    unsigned meta_rank_, meta_size_;
 };
 template <unsigned Size, typename Parent>
 __device__ inline thread_block_tile<Size, Parent> tiled_partition(const Parent&)
@@ -194,6 +223,8 @@ public:
     {
         return static_cast<unsigned>(__popcll(lanes_ & __lanemask_lt()));
     }
+    __device__ static unsigned meta_group_rank() { return 0; }
+    __device__ static unsigned meta_group_size() { return 1; }
     __device__ void sync() const { __syncwarp(); }
     template <typename T>
     __device__ T shfl(T value, int source) const
@@ -255,3 +286,5 @@ __device__ inline auto group_size(const Group& group)
 }
 
 } // namespace cooperative_groups
+
+CKLANG_END_LIBRARY

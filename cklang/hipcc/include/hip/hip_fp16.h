@@ -2,6 +2,10 @@
 // Half precision: the classes __half and __half2, and HIP's functions of them.
 #pragma once
 
+#include <hip/attributes.h>
+
+CKLANG_BEGIN_LIBRARY
+
 #include <hip/half_class.h>
 #include <hip/half_convert.h>
 
@@ -60,3 +64,5 @@ CKLANG_HD __half2 __high2half2(__half2 x) { return {x.y, x.y}; }
 CKLANG_HD __half2 __lows2half2(__half2 x, __half2 y) { return {x.x, y.x}; }
 CKLANG_HD __half2 __highs2half2(__half2 x, __half2 y) { return {x.y, y.y}; }
 CKLANG_HD __half2 __lowhigh2highlow(__half2 x) { return {x.y, x.x}; }
+
+CKLANG_END_LIBRARY

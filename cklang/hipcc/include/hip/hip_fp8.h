@@ -12,6 +12,8 @@
 #include <hip/hip_bf16.h>
 #include <hip/hip_fp16.h>
 
+CKLANG_BEGIN_LIBRARY
+
 typedef unsigned char __hip_fp8_storage_t;
 typedef unsigned short __hip_fp8x2_storage_t;
 typedef unsigned int __hip_fp8x4_storage_t;
@@ -289,14 +291,10 @@ struct Fp8x4
     __hip_fp8x4_storage_t __x;
 
     Fp8x4() = default;
-    __host__ __device__ Fp8x4(float4 x)
-        : __x(static_cast<__hip_fp8x4_storage_t>(Fp8x2<Kind>(float2{x.x, x.y}).__x) |
-              static_cast<__hip_fp8x4_storage_t>(Fp8x2<Kind>(float2{x.z, x.w}).__x) << 16)
-    {
-    }
-    __host__ __device__ Fp8x4(double4 x)
-        : __x(static_cast<__hip_fp8x4_storage_t>(Fp8x2<Kind>(double2{x.x, x.y}).__x) |
-              static_cast<__hip_fp8x4_storage_t>(Fp8x2<Kind>(double2{x.z, x.w}).__x) << 16)
+    __host__ __device__ Fp8x4(float4 x) : Fp8x4(Pair(float2{x.x, x.y}), Pair(float2{x.z, x.w})) {}
+    __host__ __device__ Fp8x4(double4 x) : Fp8x4(Pair(double2{x.x, x.y}), Pair(double2{x.z, x.w})) {}
+    __host__ __device__ Fp8x4(__half2 low, __half2 high) : Fp8x4(Pair(low), Pair(high)) {}
+    __host__ __device__ Fp8x4(__hip_bfloat162 low, __hip_bfloat162 high) : Fp8x4(Pair(low), Pair(high))
     {
     }
     __host__ __device__ operator float4() const
@@ -306,6 +304,13 @@ struct Fp8x4
                 fp8_to<float>(__x >> 8 & 0xff, f),
                 fp8_to<float>(__x >> 16 & 0xff, f),
                 fp8_to<float>(__x >> 24, f)};
+    }
+
+private:
+    using Pair = Fp8x2<Kind>;
+    __host__ __device__ Fp8x4(Pair low, Pair high)
+        : __x(low.__x | static_cast<__hip_fp8x4_storage_t>(high.__x) << 16)
+    {
     }
 };
 
@@ -320,3 +325,5 @@ CKLANG_FP8_NAMES(e5m2, __HIP_E5M2)
 CKLANG_FP8_NAMES(e4m3_fnuz, __HIP_E4M3_FNUZ)
 CKLANG_FP8_NAMES(e5m2_fnuz, __HIP_E5M2_FNUZ)
 #undef CKLANG_FP8_NAMES
+
+CKLANG_END_LIBRARY

@@ -2,6 +2,9 @@
 // The HIP language for whole programs: what kernels of cklang use, and the rest of ROCm's functions.
 #pragma once
 
+#include <hip/attributes.h>
+
+CKLANG_BEGIN_LIBRARY
 #include_next <hip/hip_runtime.h>
 
 #include <hip/device_convert.h>
@@ -14,3 +17,4 @@
 #include <hip/device_surface.h>
 #include <hip/device_texture.h>
 #endif
+CKLANG_END_LIBRARY

@@ -2,10 +2,11 @@
 // The host API for whole programs: what kernels of cklang need of it, and the rest.
 #pragma once
 
+#ifndef __cplusplus
+#error "these headers of HIP are C++: compile this file with -x c++, or name it .cpp"
+#else
 #include_next <hip/hip_runtime_api.h>
 
-#include <hip/host_calls.h>
-
-#ifdef __cplusplus
 #include <hip/channel_descriptor.h>
+#include <hip/host_calls.h>
 #endif

@@ -6,6 +6,8 @@
 #include <hip/memory_types.h>
 #include <hip/texture_types.h>
 
+#define HIPRT_CB // a host function that HIP calls
+
 extern "C" {
 // Devices and contexts
 hipError_t hipDeviceGetByPCIBusId(int* device, const char* id);

@@ -13,4 +13,6 @@ using hiprandStatePhilox4_32_10_t  = rocrand_state_philox4x32_10;
 using hiprandStateMRG32k3a         = rocrand_state_mrg32k3a;
 using hiprandStateMRG32k3a_t       = rocrand_state_mrg32k3a;
 
+CKLANG_BEGIN_LIBRARY
 CKLANG_RANDOM_LIBRARY(hiprand, _double, 2_double, 4_double)
+CKLANG_END_LIBRARY

@@ -2,6 +2,10 @@
 // rocRAND's device functions for three of its generators.
 #pragma once
 
+#include <hip/attributes.h>
+
+CKLANG_BEGIN_LIBRARY
+
 #include <rocrand/random_distributions.h>
 
 #define ROCRAND_PHILOX4x32_DEFAULT_SEED 0xdeadbeefdeadbeefULL
@@ -95,3 +99,5 @@ CKLANG_RANDOM void skipahead_subsequence(unsigned long long count, State* state)
     }
 
 CKLANG_RANDOM_LIBRARY(rocrand, _double, _double2, _double4)
+
+CKLANG_END_LIBRARY

@@ -25,6 +25,9 @@ CK_MATH float ck_floor(float x) { return __builtin_elementwise_floor(x); }
 CK_MATH float ck_rint(float x) { return __builtin_elementwise_roundeven(x); }
 CK_MATH float ck_copysign(float x, float sign) { return __builtin_copysignf(x, sign); }
 CK_MATH bool ck_isnan(float x) { return x != x; }
+CK_MATH bool ck_isfinite(float x) { return ck_abs(x) < __builtin_inff(); }
+CK_MATH bool ck_isinf(float x) { return ck_abs(x) == __builtin_inff(); }
+CK_MATH bool ck_signbit(float x) { return __builtin_bit_cast(int, x) < 0; }
 
 /* NaN if either is NaN, as NumPy has it. */
 CK_MATH float ck_min(float x, float y) { return __builtin_elementwise_minimum(x, y); }

@@ -2,6 +2,7 @@
 // Key: {"algorithm": {"block_per_cu": 1, "double_buffer": true, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "comp_async", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [64, 64, 64], "transpose_c": false, "vector_a": 8, "vector_b": 8, "vector_d": [8, 8], "vector_e": 8, "warp_tile": [16, 16, 32], "warps": [2, 2, 1]}, "arch": "gfx950", "family": "gemm", "signature": {"a": [], "b": [], "d": [{"dtype": "f16", "kind": "row"}, {"dtype": "f16", "kind": "full"}], "dtype_a": "f16", "dtype_acc": "f32", "dtype_b": "f16", "dtype_e": "f16", "functions": "", "kind": "gemm", "layout_a": "r", "layout_b": "c", "layout_e": "r", "scale_a": null, "scale_b": null, "sparse": false, "spatial": 0}, "version": 3}
 
 #include "cklang/gemm.hpp"
+#include "cklang/async_loop.hpp"
 #include "ck_tile/ops/gemm/block/block_gemm_areg_breg_creg_v1.hpp"
 #include "ck_tile/ops/gemm/block/block_gemm_areg_breg_creg_v1_custom_policy.hpp"
 #include "ck_tile/ops/gemm/pipeline/gemm_pipeline_ag_bg_cr_comp_async.hpp"
@@ -87,7 +88,7 @@ extern "C" __device__ void ck_gemm_f16_f16_f16_rcr_64x64x64_mainloop(
     cklang::index_t k,
     CK_TILE_LDS_ADDR char* shared)
 {
-    cklang::Mainloop<Pipeline, Acc, 2, ASource, BSource>::run(
+    cklang::AsyncLoop<Pipeline, Acc, 2, ASource, BSource>::run(
         acc, a, b, M, N, K, m, n, k, shared);
 }
 

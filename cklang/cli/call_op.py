@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The program that ``cklang debug file.py:op M=64`` controls: one call of an op."""
+"""The program behind ``cklang debug file.py:op M=64``, profile and check: one call of an op."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cklang import knobs
-from cklang.cli.target import add_target, filled_arguments, load_op, named_values
+from cklang.cli.target import add_target, filled_arguments, load_op, named_values, parsed
 from cklang.debugger.expressions import format_name_of
 from cklang.debugger.session import tensors_of
 from cklang.errors import CkError
@@ -25,7 +25,7 @@ def main() -> int:
     """Call the op, after its tensors are named for the debugger."""
     parser = argparse.ArgumentParser()
     add_target(parser)
-    options = parser.parse_args()
+    options = parsed(parser, None)
     try:
         op = load_op(options.op)
         arguments = filled_arguments(op, named_values(options))

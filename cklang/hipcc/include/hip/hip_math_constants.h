@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// Constants of mathematics under HIP's names: L is a logarithm, of base 2, 10 (G) or e (N); T is ten. Those with
+// _F are floats.
+#pragma once
+
+#define HIP_INF_F __builtin_inff()
+#define HIP_NAN_F __builtin_nanf("")
+#define HIP_MIN_DENORM_F 0x1p-149f
+#define HIP_MAX_NORMAL_F 0x1.fffffep127f
+#define HIP_NEG_ZERO_F -0.0f
+#define HIP_ZERO_F 0.0f
+#define HIP_ONE_F 1.0f
+#define HIP_SQRT_HALF_F 0.707106781f
+#define HIP_SQRT_TWO_F 1.41421356f
+#define HIP_THIRD_F 0.333333333f
+#define HIP_PIO4_F 0.785398163f
+#define HIP_PIO2_F 1.57079633f
+#define HIP_3PIO4_F 2.35619449f
+#define HIP_2_OVER_PI_F 0.636619772f
+#define HIP_SQRT_2_OVER_PI_F 0.797884561f
+#define HIP_PI_F 3.14159265f
+#define HIP_L2E_F 1.44269504f
+#define HIP_L2T_F 3.32192809f
+#define HIP_LG2_F 0.301029996f
+#define HIP_LGE_F 0.434294482f
+#define HIP_LN2_F 0.693147181f
+#define HIP_LNT_F 2.30258509f
+#define HIP_LNPI_F 1.14472989f
+
+#define HIP_INF __builtin_inf()
+#define HIP_NAN __builtin_nan("")
+#define HIP_MIN_DENORM 0x1p-1074
+#define HIP_NEG_ZERO -0.0
+#define HIP_ZERO 0.0
+#define HIP_ONE 1.0
+#define HIP_SQRT_HALF 0.7071067811865476
+#define HIP_SQRT_TWO 1.4142135623730951
+#define HIP_THIRD 0.3333333333333333
+#define HIP_TWOTHIRD 0.6666666666666666
+#define HIP_PIO4 0.7853981633974483
+#define HIP_PIO2 1.5707963267948966
+#define HIP_3PIO4 2.356194490192345
+#define HIP_2_OVER_PI 0.6366197723675814
+#define HIP_SQRT_2_OVER_PI 0.7978845608028654
+#define HIP_PI 3.141592653589793
+#define HIP_SQRT_PI 1.772453850905516
+#define HIP_L2E 1.4426950408889634
+#define HIP_L2T 3.321928094887362
+#define HIP_LG2 0.3010299956639812
+#define HIP_LGE 0.4342944819032518
+#define HIP_LN2 0.6931471805599453
+#define HIP_LNT 2.302585092994046
+#define HIP_LNPI 1.1447298858494002

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""The layers of the package, and what each file imports."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+__all__ = [
+    "FILES",
+    "LAYERS",
+    "MACHINE",
+    "ROOT",
+    "UPWARDS",
+    "arrows",
+    "imports",
+    "layer_of",
+    "module_of",
+]
+
+ROOT = Path(__file__).parents[2] / "cklang"
+
+BASE = (
+    "source",
+    "elf",
+    "knobs",
+    "forks",
+    "memo",
+    "display",
+    "in_place",
+    "optional_type",
+    "types",
+    "widths",
+    "codec",
+    "keys",
+    "arch",
+    "versions",
+)
+"""The modules at the top of the package, which make one layer with the errors."""
+
+LAYERS = (
+    "base",
+    "toolchain",
+    "emulator",
+    "clock",
+    "ir",
+    "autodiff",
+    "reference",
+    "frontend",
+    "fusion",
+    "lowering",
+    "device",
+    "families",
+    "build",
+    "selection",
+    "runtime",
+    "ops",
+    "exporting",
+    "prebuilding",
+    "gradients",
+    "torch",
+    "triton",
+    "flydsl",
+    "tune",
+    "profiler",
+    "debugger",
+    "hipcc",
+    "testing",
+    "cli",
+)
+"""A layer imports itself and those above it in this list."""
+
+MACHINE = ("emulator", "clock", "triton", "flydsl", "profiler", "debugger", "hipcc")
+"""The layers of the emulated GPU and the tools around it; all others but the ground compile ops."""
+
+UPWARDS = {
+    ("runtime", "ops"),
+    ("runtime", "torch"),
+    ("ops", "torch"),
+}
+"""Arrows that go up.
+
+Methods of an op that are written in ``ops``, beside the public functions; and calls that torch
+traces."""
+
+
+def layer_of(module: str) -> str:
+    first = module.split(".")[0]
+    return "base" if first in (*BASE, "errors", "annotations") else first
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+FILES = [path for path in sorted(ROOT.rglob("*.py")) if path != ROOT / "__init__.py"]
+MODULES = {module_of(path) for path in FILES}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield every cklang module that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            inside = name.removeprefix("cklang.")
+            if inside == name:
+                continue
+            yield inside if inside in MODULES else inside.rpartition(".")[0]
+
+
+@cache
+def arrows() -> frozenset[tuple[str, str]]:
+    """Return the pairs of layers, the first of which imports the second."""
+    return frozenset(
+        (layer_of(module_of(path)), layer_of(target)) for path in FILES for target in imports(path)
+    )

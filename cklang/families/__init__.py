@@ -184,9 +184,8 @@ def plan_of(function: Function) -> Plan:
         return parts
 
     def prepared(program: Function) -> Function:
-        for name, row in ROWS.items():
-            if row.outlines:
-                program = FAMILIES[name].prepared(program)
+        for family in _families(function):
+            program = family.prepared(program)
         return program
 
     return _joined(plan(function, makers, outlined, prepared))
@@ -203,15 +202,19 @@ def _joined(plan: Plan) -> Plan:
     return plan
 
 
-def _makers(function: Function) -> dict[str, Maker]:
-    """Return the makers of the anchors in a program, and of those that outlines make."""
+def _families(function: Function) -> tuple[AnyFamily, ...]:
+    """Return the families of the anchors in a program, and of those that outlines make."""
     ops = {operation.op for operation in function.body}
-    needed = (
+    return tuple(
         FAMILIES[name]
         for name, row in ROWS.items()
         if row.outlines or ops.intersection(row.anchors)
     )
-    return {op: maker for family in needed for op, maker in family.makers.items()}
+
+
+def _makers(function: Function) -> dict[str, Maker]:
+    """Return the makers of the anchors in a program, and of those that outlines make."""
+    return {op: maker for each in _families(function) for op, maker in each.makers.items()}
 
 
 def family_of(signature: KernelSignature) -> AnyFamily:

@@ -156,12 +156,22 @@ class Fn(Helper):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Its name.
+
+        Example:
+            >>> swish.name
+            'swish'
+        """
         return self.definition.name
 
     @property
     def signature(self) -> inspect.Signature:
-        """Its parameters."""
+        """Its parameters.
+
+        Example:
+            >>> swish.signature
+            <Signature (x, beta)>
+        """
         return self.definition.python
 
     @property

@@ -62,6 +62,18 @@ def integers(x: ck.i8[M, K], g: ck.i8[N, K], u: ck.i8[N, K]) -> tuple[ck.i32[M, 
 
 
 @ck.op
+def of_one_weight(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N]) -> ck.f16[M, N // 2]:
+    y = x @ w.T + bias
+    return ck.silu(y[:, : N // 2]) * y[:, N // 2 :]
+
+
+@ck.op
+def interleaved(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N]) -> ck.f16[M, N // 2]:
+    y = x @ w.T + bias
+    return ck.silu(y[:, ::2]) * y[:, 1::2]
+
+
+@ck.op
 def rows_of_b(x: ck.f16[B, M, K], g: ck.f16[K, N], u: ck.f16[K, N]) -> ck.f16[B, M, N]:
     return ck.silu(x @ g) * (x @ u)
 
@@ -69,6 +81,13 @@ def rows_of_b(x: ck.f16[B, M, K], g: ck.f16[K, N], u: ck.f16[K, N]) -> ck.f16[B,
 @ck.op
 def batched(x: ck.f16[B, M, K], g: ck.f16[B, N, K], u: ck.f16[B, N, K]) -> ck.f32[B, M, N]:
     return ck.tanh(x @ g.mT) - x @ u.mT
+
+
+@pytest.mark.parametrize("op", [of_one_weight, interleaved], ids=str)
+def test_parts_of_the_columns_of_one_product(op: Op) -> None:
+    for shape in ((70, 256, 128), (64, 200, 96)):
+        check(op, drawn(op, mnk(*shape)))
+        assert [launch.key.family for launch in launches(op)] == ["gemm"]
 
 
 SHAPES = ((1, 1, 1), (70, 50, 40), (64, 32, 0), (65, 129, 33))

@@ -28,6 +28,7 @@ from cklang.families.gemm.gathering import (
     host_indices_of,
     obstacle,
 )
+from cklang.families.gemm.halves import with_halves
 from cklang.families.gemm.host import GemmProblem, GemmShim
 from cklang.families.gemm.k_bands import fitted, launches_of
 from cklang.families.gemm.key import Algorithm, GemmKey, Signature
@@ -213,6 +214,10 @@ class Gemm(ProductFamily[Problem]):
     compile_seconds = 5.0
     makers = MAKERS
     rules: RuleSet = RULES
+
+    def prepared(self, function: Function) -> Function:
+        """Return a program in which two parts of a product's columns are two products."""
+        return with_halves(function)
 
     def joined(self, plan: Plan) -> Plan:
         """Return a plan in which products store rows at indices as they finish them."""

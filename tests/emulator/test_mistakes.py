@@ -53,6 +53,8 @@ KERNELS = {
     "reverse_right": ("all", ""),
     "shared_volatile": ("races", "race in local memory: flat_"),
     "shared_volatile_right": ("all", ""),
+    "add_halves": ("all", ""),
+    "add_wide": ("all", ""),
     "add_elsewhere": ("global_races", "race in global memory: "),
     "private_array": ("uninitialized", "uninitialized private memory: "),
     "private_array_right": ("all", ""),

@@ -29,6 +29,14 @@ class GlobalAccesses {
   bool empty() const { return ranges_ == 0; }
   /// What the pieces cover, those of neighbouring lanes together as far as they lie side by side.
   std::span<const AddressRange> ranges() const { return {range_, ranges_}; }
+  /// Whether lanes access whole dwords, each behind the one before: of all of them there is one range.
+  bool in_a_row() const {
+    if (apart_ != 0 || ranges_ != 1 || (bytes_ | range_[0].begin) % 4 != 0) return false;
+    return range_[0].end - range_[0].begin == u64{bytes_} * static_cast<u32>(__builtin_popcountll(lanes_));
+  }
+  u64 lanes() const { return lanes_; }
+  /// Of each lane.
+  u32 bytes() const { return bytes_; }
   /// Calls `visit(piece)` with each piece until it returns false.
   template <class Visit>
   void each(Visit visit) const {
@@ -47,6 +55,7 @@ class GlobalAccesses {
   void add_range(u64 at, u32 bytes);
   bool collect_buffer(Wave& wave, const Code& code, u32 bytes);
   void collect_lanes(Wave& wave, const Code& code);
+  u32 all_in_a_row() const;
 
   // As a rule each lane has an address and accesses as many bytes there; what is more complicated is apart.
   u64 lanes_ = 0;

@@ -40,6 +40,11 @@ bool GlobalChecks::internal(u64 at) const {
          (launch_.hostcall != nullptr && launch_.hostcall->owns(at));
 }
 
+void GlobalChecks::remember(u64 begin, u64 end) {
+  std::copy_backward(known_, known_ + kKnown - 1, known_ + kKnown);
+  known_[0] = {begin, end};
+}
+
 void GlobalChecks::look_up(Wave& w, const Code& c, u64 at, u32 bytes) {
   u64 begin = 0, end = 0;
   const Ground ground = ground_at(at, bytes, begin, end);
@@ -47,9 +52,7 @@ void GlobalChecks::look_up(Wave& w, const Code& c, u64 at, u32 bytes) {
   Message what;
   switch (ground) {
     case Ground::Inside:
-      std::copy_backward(known_, known_ + kKnown - 1, known_ + kKnown);
-      known_[0] = {begin, end};
-      return;
+      return remember(begin, end);
     case Ground::Beyond:
       if (!bounds_) return;
       what.add("out of bounds: %s accesses %u bytes at address 0x%llx", name, bytes, static_cast<unsigned long long>(at));
@@ -127,13 +130,37 @@ bool GlobalChecks::fine(u64 begin, u64 end) {
   return false;
 }
 
+bool GlobalChecks::all_fine(const GlobalAccesses& accesses) {
+  const auto ranges = accesses.ranges();
+  u64 begin = ~u64{0}, end = 0;
+  for (const AddressRange& range : ranges) {
+    begin = std::min(begin, range.begin);
+    end = std::max(end, range.end);
+  }
+  if (begin >= end || fine(begin, end)) return true;  // as a rule all lie in one allocation
+  return std::all_of(ranges.begin(), ranges.end(), [this](const auto& range) { return fine(range.begin, range.end); });
+}
+
+/// Looks up the allocation of the base, and that of the first access.
+void GlobalChecks::learn(const GlobalAccesses& accesses) {
+  u64 begin = 0, end = 0;
+  if (bounds_ && base_ != 0 && base_ - base_begin_ >= base_end_ - base_begin_ && ground_at(base_, 1, begin, end) == Ground::Inside) {
+    base_begin_ = begin;
+    base_end_ = end;
+  }
+  const u64 first = accesses.ranges()[0].begin;
+  const bool known = std::any_of(known_, known_ + kKnown, [=](const Memory& memory) { return memory.holds(first, first + 1); });
+  if (!known && ground_at(first, 1, begin, end) == Ground::Inside) remember(begin, end);
+}
+
 void GlobalChecks::before(Wave& w, const Code& c, const GlobalAccesses& accesses) {
   if (bounds_) {
     check_alignment(w, c);
     base_ = base_of(w, c);
   }
-  const auto ranges = accesses.ranges();
-  if (std::all_of(ranges.begin(), ranges.end(), [this](const auto& range) { return fine(range.begin, range.end); })) return;
+  if (all_fine(accesses)) return;
+  learn(accesses);
+  if (all_fine(accesses)) return;
   accesses.each([&](const GlobalPiece& piece) {
     check(w, c, piece.lane, piece.at, piece.bytes);
     return true;

@@ -29,6 +29,9 @@ class GlobalChecks {
   void check_alignment(Wave& wave, const Code& code);
   bool internal(u64 at) const;
   bool fine(u64 begin, u64 end);
+  bool all_fine(const GlobalAccesses& accesses);
+  void learn(const GlobalAccesses& accesses);
+  void remember(u64 begin, u64 end);
 
   const Launch& launch_;
   const bool bounds_;

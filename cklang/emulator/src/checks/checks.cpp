@@ -92,6 +92,9 @@ void Checks::check(Wave& w, const Stretch& one) {
   if (range) check_range(w, c);
   name = "uninitialized";
   if (global_access && written) check_written(w, c, *accesses);
+  if (own) own->before(w, c);
+  name = "barriers";
+  if ((concerns & kBarriers) != 0) check_barrier(w, c);
   name = "";
   if (journal != nullptr) note_writes(*journal, w, c);
 }
@@ -104,8 +107,9 @@ u8 Checks::asked() const {
   ask(local != nullptr, kLocalMemory);
   ask(accesses != nullptr, kGlobalMemory);
   ask(between != nullptr, kFences);
-  ask(range || journal != nullptr, kAnyMemory);
+  ask(range || journal != nullptr || own != nullptr, kAnyMemory);
   ask(record != nullptr, kRecording);
+  ask(barriers, kBarriers);
   return static_cast<u8>(concerns);
 }
 

@@ -60,7 +60,7 @@ struct Checks {
   WaveOrder* order = nullptr;  // of the whole workgroup; before those that ask it
   std::unique_ptr<Waits> waits;
   LocalChecks* local = nullptr;  // of the whole workgroup
-  std::unique_ptr<GlobalChecks> global;
+  GlobalChecks* global = nullptr;  // of the whole workgroup
   std::unique_ptr<Hazards> hazards;
   GlobalRaces* between = nullptr;  // of the whole launch
   WaveRecord* record = nullptr;

@@ -77,10 +77,24 @@ bool GlobalAccesses::collect_buffer(Wave& w, const Code& c, u32 bytes) {
 void GlobalAccesses::collect_lanes(Wave& w, const Code& c) {
   const Addresses addresses = addresses_of(w, c);
   lanes_ = w.exec();
+  // Of all lanes, so that the loops are vectors.
+  if (addresses.high != nullptr) {
+    for (int l = 0; l < kLanes; ++l) at_[l] = addresses.base + (addresses.low[l] | u64{addresses.high[l]} << 32);
+  } else {
+    for (int l = 0; l < kLanes; ++l) at_[l] = addresses.base + addresses.low[l];
+  }
+  if (c.inst->enc != Encoding::FLAT) return;
   each_lane(w, [&](int l) {
-    at_[l] = addresses(l);
     if (in_aperture(at_[l])) lanes_ &= ~(u64{1} << l);
   });
+}
+
+/// How many lanes access memory, if they are all of the wave and each is behind the one before; 0 otherwise.
+u32 GlobalAccesses::all_in_a_row() const {
+  const u32 count = lanes_ == ~u64{0} ? 64 : lanes_ == ~u32{0} ? 32 : 0;
+  u64 apart = 0;
+  for (u32 l = 0; l < count; ++l) apart |= at_[l] ^ (at_[0] + u64{bytes_} * l);
+  return apart == 0 ? count : 0;
 }
 
 void GlobalAccesses::collect(Wave& w, const Code& c) {
@@ -99,6 +113,7 @@ void GlobalAccesses::collect(Wave& w, const Code& c) {
       add_range(piece.at, piece.bytes);
     });
   }
+  if (const u32 count = all_in_a_row()) return add_range(at_[0], count * bytes_);
   for (u64 left = lanes_; left != 0; left &= left - 1) add_range(at_[__builtin_ctzll(left)], bytes_);
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "checks/global_races.h"
 
+#include <algorithm>
+
 #include "checks/global_access.h"
+#include "checks/guesses.h"
 #include "core/fault.h"
 #include "core/immortal.h"
 #include "core/launch.h"
@@ -96,6 +99,15 @@ class GlobalRaces::Stored {
     return value;
   }
 
+  /// What lanes write whose accesses are in a row, in the order of memory.
+  void row(const GlobalAccesses& accesses, u32* to) const {
+    for (u64 left = accesses.lanes(); left != 0; left &= left - 1) {
+      for (u32 n = 0; n < accesses.bytes() / 4; ++n) *to++ = wave_.v[row_ + n][__builtin_ctzll(left)];
+    }
+  }
+  /// Whether dwords as they are in registers are written.
+  bool whole() const { return known_ && bit_ == 0; }
+
   /// Whether memory has other bytes now; what is not known is taken to change it.
   bool changes(const GlobalPiece& piece) const {
     if (!known(piece)) return true;
@@ -156,13 +168,15 @@ GlobalRaces::~GlobalRaces() {
 
 GlobalRaces::Page& GlobalRaces::page_at(u64 address) {
   const u64 number = address / 4 / kDwords;
-  if (last_page_ == nullptr || number != last_number_) {
+  return near_pages_.at(number, [&] {
     std::unique_ptr<Page>& page = pages_[number];
     if (page == nullptr) page = empty_page();
-    last_page_ = page.get();
-    last_number_ = number;
-  }
-  return *last_page_;
+    return page.get();
+  });
+}
+
+GlobalRaces::Group& GlobalRaces::group_at(u32 number) {
+  return near_groups_.at(number, [&] { return &groups_[number]; });
 }
 
 u32 GlobalRaces::add(const State& state) {
@@ -205,7 +219,7 @@ void GlobalRaces::fence(Wave& w, const Code& c) {
   const bool release = releases(*c.inst, w.program->family()), acquire = acquires(*c.inst);
   const u32 number = number_of(w);
   const Guard guard(mutex_);
-  Group& group = groups_[number];
+  Group& group = group_at(number);
   if (release && group.wrote) {
     group.released = group.fence++;
     group.wrote = false;
@@ -254,63 +268,69 @@ GlobalRaces::Conflict GlobalRaces::among_waves(const Visit& v, const State& stat
   return conflict;
 }
 
-/// Whether a load is the first guess of a loop that compares and swaps, as compilers make of atomic operations that
-/// a GPU lacks: a wrong guess is corrected there.
-bool GlobalRaces::is_guess(const Wave& w, const Code& c) {
+/// Whether a load may be wrong; found out once for each.
+bool GlobalRaces::is_guess(Wave& w, const Code& c) {
   u8& guess = guesses_[c.slot];
   if (const u8 known = __atomic_load_n(&guess, __ATOMIC_RELAXED); known != 0) return known == 2;
-  const bool ahead = guess_ahead(w, c);
+  const bool ahead = guesses_ahead(w, c);
   __atomic_store_n(&guess, static_cast<u8>(1 + ahead), __ATOMIC_RELAXED);
   return ahead;
 }
 
-bool GlobalRaces::guess_ahead(const Wave& w, const Code& c) {
-  constexpr u32 near = 16;  // instructions
-  const auto same = [](const Source& a, const Source& b) { return a.kind == b.kind && a.index == b.index; };
-  const Code* next = &c;
-  for (u32 n = 0; n < near && next->inst != nullptr && !ends_run(next->inst->op); ++n) {
-    if (std::strstr(mnemonic(next->inst->op), "cmpswap") != nullptr) {
-      return same(c.src[0], next->src[0]) && same(c.src[1], next->src[1]);
-    }
-    next = w.program->at(next->pc + next->inst->bytes);
-  }
-  return false;
+WaveMoment GlobalRaces::now(const Visit& v) const {
+  const WaveOrder* order = v.wave.group->order.get();
+  return order != nullptr ? order->now(v.wave) : WaveMoment{};
+}
+
+/// Whether who conflicts with the wave's read conflicts with what it did to the same bytes just before as well: with
+/// its own write, or with a read that is noted.
+bool GlobalRaces::adds_nothing(const Visit& v, const State& state, u8 mask) const {
+  const Moment present{v.number, v.group.fence};
+  const WaveMoment moment = now(v);
+  const auto by_wave = [&](const Moment& earlier, const WaveAccess& access) {
+    return earlier.group == present.group && earlier.fence == present.fence && access.moment.wave == moment.wave &&
+           access.moment.arrived == moment.arrived && access.atomics == v.group.atomics[v.wave.id];
+  };
+  const bool written = (state.written & mask) == mask && (state.wave_write.bytes & mask) == mask && !state.atomic_write;
+  if (written && by_wave(state.write, state.wave_write)) return true;
+  const bool read = (state.been_read & mask) == mask && state.wave_read.bytes == mask && state.atomic_read == (is_atomic(v.kind) && state.atomic_read);
+  return read && by_wave(state.read, state.wave_read);
 }
 
 u32 GlobalRaces::after_read(const Visit& v, u32 from, u8 mask) {
   State state = states_[from];
   if (!ordered(v.group, v.number, state.read)) return from;
   const bool atomic = is_atomic(v.kind), same = state.read.group == v.number && state.read.fence == v.group.fence;
-  const WaveMoment now = v.wave.group->order != nullptr ? v.wave.group->order->now(v.wave) : WaveMoment{};
-  const WaveAccess& last = state.wave_read;
-  const bool by_wave = last.moment.wave == now.wave && last.moment.arrived == now.arrived && last.bytes == mask &&
-                       last.atomics == v.group.atomics[v.wave.id];
-  if (same && by_wave && (state.been_read & mask) == mask && state.atomic_read == (atomic && state.atomic_read)) return from;
   state.been_read = static_cast<u8>(same ? state.been_read | mask : mask);
   state.atomic_read = atomic && (!same || state.atomic_read);
   state.read = {v.number, v.group.fence};
-  state.wave_read = {now, v.group.atomics[v.wave.id], mask, false};
+  state.wave_read = {now(v), v.group.atomics[v.wave.id], mask, false};
   state.read_pc = v.code.pc;
   return add(state);
 }
 
-u32 GlobalRaces::after_write(const Visit& v, u32 from, u8 mask) {
-  State state = states_[from];
+u32 GlobalRaces::after_write(Visit& v, u32 from, u8 mask) {
+  // Who conflicts with earlier accesses to all of the bytes, which come before this one, conflicts with it as well.
+  const bool whole = mask == kAllBytes && !is_atomic(v.kind);
+  if (whole && v.whole[v.known] != 0) return v.whole[v.known];
+  State state = whole ? State{} : states_[from];
   const bool same = state.write.group == v.number && state.write.fence == v.group.fence;
-  const WaveMoment now = v.wave.group->order != nullptr ? v.wave.group->order->now(v.wave) : WaveMoment{};
   state.written = static_cast<u8>(same ? state.written | mask : mask);
   state.known = static_cast<u8>(v.known ? state.known | mask : state.known & ~mask);
   state.atomic_write = is_atomic(v.kind);
   state.write = {v.number, v.group.fence};
-  state.wave_write = {now, v.group.atomics[v.wave.id], mask, true};
+  state.wave_write = {now(v), v.group.atomics[v.wave.id], mask, true};
   state.write_pc = v.code.pc;
   v.group.wrote = true;
-  return add(state);
+  const u32 to = add(state);
+  if (whole) v.whole[v.known] = to;
+  return to;
 }
 
 /// The state after an access to the bytes of `mask`. A conflict is noted, and the state stays.
 u32 GlobalRaces::after(Visit& v, u32 from, u8 mask) {
   const State& state = states_[from];
+  if (reads(v.kind) && adds_nothing(v, state, mask)) return from;
   const bool atomic = is_atomic(v.kind);
   if ((state.written & mask) != 0 && !(atomic && state.atomic_write) && !ordered(v.group, v.number, state.write)) {
     v.conflict = {state.write, state.write_pc, true, {}, WaveOrder::Order::Before};
@@ -379,7 +399,10 @@ void GlobalRaces::visit_reads(Visit& v, const GlobalAccesses& accesses) {
 
 void GlobalRaces::visit_atomics(Visit& v, const GlobalAccesses& accesses) {
   const Stored stored(v.wave, v.code);
+  u64 last = 0;
   accesses.each([&](const GlobalPiece& piece) {
+    if (piece.at == last) return true;  // as the lane before it
+    last = piece.at;
     synchronise(piece, v.kind, v.group, v.number);
     ++v.group.atomics[v.wave.id];
     visit_piece(v, stored, piece, true);
@@ -415,45 +438,92 @@ void GlobalRaces::visit_piece(Visit& v, const Stored& stored, const GlobalPiece&
   }
 }
 
+/// A store of whole dwords, and what was `before` in their places; null if nobody has written there.
+void GlobalRaces::visit_row(Visit& v, const AddressRange& range, const u32* data, const u32* before) {
+  v.known = true;
+  for (u64 at = range.begin; at < range.end;) {
+    Page& page = page_at(at);
+    const u32 first = at / 4 % kDwords, most = static_cast<u32>(std::min<u64>((range.end - at) / 4, kDwords - first));
+    u32 *state = page.state + first, *value = page.value + first;
+    const u32 from = *state, count = run_of(state, most);
+    const bool known = (states_[from].written & ~states_[from].known) == 0, written = states_[from].written != 0;
+    // The other store may not have reached memory yet: what it writes is remembered.
+    const auto same = [&](u32 n) { return written && ((before[n] == data[n]) | (known & (value[n] == data[n]))); };
+    u32 other = 0;
+    while (other < count && same(other)) ++other;
+    if (other < count) {
+      const u32 to = next(v, from, kAllBytes);
+      if (v.conflict.other.group != 0) {
+        v.place = at + 4 * other;
+        return;
+      }
+      for (u32 n = other; n < count; ++n) {
+        const bool stays = same(n);
+        state[n] = stays ? from : to;
+        value[n] = stays ? value[n] : data[n];
+      }
+    }
+    at += 4 * count;
+    data += count;
+    if (before != nullptr) before += count;
+  }
+}
+
 /// Whether some of the bytes have been written before.
 bool GlobalRaces::rewrites(const GlobalAccesses& accesses) {
-  u32 unwritten = 0;
   for (const auto& [begin, end] : accesses.ranges()) {
-    for (u64 at = begin / 4 * 4; at < end; at += 4) {
-      const u32 state = page_at(at).state[at / 4 % kDwords];
-      if (state == unwritten) continue;
-      if ((states_[state].written & mask_of(at, begin, end)) != 0) return true;
-      if (states_[state].written == 0) unwritten = state;
+    for (u64 at = begin / 4 * 4; at < end;) {
+      const u32* state = &page_at(at).state[at / 4 % kDwords];
+      const u64 stop = std::min(end, (at / 4 / kDwords + 1) * 4 * kDwords);
+      const u8 mask = mask_of(at, begin, end);
+      if ((states_[*state].written & mask) != 0) return true;
+      at += mask != kAllBytes ? 4 : 4 * run_of(state, static_cast<u32>((stop - at) / 4));
     }
   }
   return false;
 }
 
-/// Whom an instruction is in conflict with.
+/// Whom a load or an atomic operation is in conflict with.
 GlobalRaces::Visit GlobalRaces::visit(Wave& w, const Code& c, Kind kind, const GlobalAccesses& accesses) {
+  if (kind == Kind::Write) return visit_stores(w, c, accesses);
+  const u32 number = number_of(w);
+  const Guard guard(mutex_);
+  if (states_.size() > most_states_) forget_unused();
+  Visit visit{w, c, kind, group_at(number), number};
+  if (kind == Kind::Read) visit_reads(visit, accesses);
+  else visit_atomics(visit, accesses);
+  return visit;
+}
+
+GlobalRaces::Visit GlobalRaces::visit_stores(Wave& w, const Code& c, const GlobalAccesses& accesses) {
   const u32 number = number_of(w);
   const Stored stored(w, c);
+  const bool row = accesses.in_a_row() && stored.whole();
+  u32 data[kMostPieces], before[kMostPieces];
   bool changed[kMostPieces];
-  u32 count = 0;
+  if (row) stored.row(accesses, data);
   {
     const Guard guard(mutex_);
     if (states_.size() > most_states_) forget_unused();
-    Visit visit{w, c, kind, groups_[number], number};
-    if (kind == Kind::Read) visit_reads(visit, accesses);
-    if (is_atomic(kind)) visit_atomics(visit, accesses);
-    const bool first = kind == Kind::Write && !rewrites(accesses);
-    if (first) visit_writes(visit, stored, accesses, nullptr);
-    if (first || kind != Kind::Write) return visit;
+    if (!rewrites(accesses)) {
+      Visit visit{w, c, Kind::Write, group_at(number), number};
+      if (row) visit_row(visit, accesses.ranges()[0], data, nullptr);
+      else visit_writes(visit, stored, accesses, nullptr);
+      return visit;
+    }
   }
+  u32 count = 0;
   accesses.each([&](const GlobalPiece& piece) {  // not under the lock: memory may not be there
     w.lane = piece.lane;
-    changed[count++] = stored.changes(piece);
+    if (!row) changed[count++] = stored.changes(piece);
+    for (u32 n = 0; row && n < piece.bytes; n += 4) before[count++] = load_as<u32>(reinterpret_cast<const void*>(piece.at + n));
     return true;
   });
   w.lane = -1;
   const Guard guard(mutex_);
-  Visit visit{w, c, kind, groups_[number], number};
-  visit_writes(visit, stored, accesses, changed);
+  Visit visit{w, c, Kind::Write, group_at(number), number};
+  if (row) visit_row(visit, accesses.ranges()[0], data, before);
+  else visit_writes(visit, stored, accesses, changed);
   return visit;
 }
 

@@ -82,6 +82,24 @@ class GlobalRaces {
     Mutex lock;
     std::vector<std::unique_ptr<Page>> pages;
   };
+  /// Entries of a map that were looked up not long ago: those of a map stay where they are.
+  template <class Key, class T, u32 count>
+  class Recent {
+   public:
+    /// The entry, if it is known; else `find` finds it.
+    template <class Find>
+    T& at(Key key, Find find) {
+      auto& [known, entry] = entries_[key % count];
+      if (entry == nullptr || known != key) [[unlikely]] {
+        entry = find();
+        known = key;
+      }
+      return *entry;
+    }
+
+   private:
+    std::pair<Key, T*> entries_[count] = {};
+  };
   using Clock = std::map<u32, u32>;  // fences of other workgroups that come before
   struct Group {
     u32 fence = 1;     // the current one
@@ -119,36 +137,41 @@ class GlobalRaces {
     };
     static constexpr u32 kSteps = 16;
     Step steps[kSteps] = {};
+    u32 whole[2] = {};  // the state of a dword that the instruction has written, by whether it is known what
   };
   Visit visit(Wave& wave, const Code& code, Kind kind, const GlobalAccesses& accesses);
+  Visit visit_stores(Wave& wave, const Code& code, const GlobalAccesses& accesses);
   void visit_reads(Visit& visit, const GlobalAccesses& accesses);
   void visit_atomics(Visit& visit, const GlobalAccesses& accesses);
   void visit_writes(Visit& visit, const Stored& stored, const GlobalAccesses& accesses, const bool* changed);
+  void visit_row(Visit& visit, const AddressRange& range, const u32* data, const u32* before);
   void visit_piece(Visit& visit, const Stored& stored, const GlobalPiece& piece, bool changes);
   bool rewrites(const GlobalAccesses& accesses);
   u32 next(Visit& visit, u32 state, u8 mask);
   u32 after(Visit& visit, u32 state, u8 mask);
   u32 after_read(const Visit& visit, u32 state, u8 mask);
-  u32 after_write(const Visit& visit, u32 state, u8 mask);
+  u32 after_write(Visit& visit, u32 state, u8 mask);
+  WaveMoment now(const Visit& visit) const;
+  bool adds_nothing(const Visit& visit, const State& state, u8 mask) const;
   Conflict among_waves(const Visit& visit, const State& state, u8 mask) const;
   u32 add(const State& state);
   void forget_unused();
   static bool waves_ordered(const Wave& wave, const WaveAccess& earlier, const Group& group, WaveOrder::Order& order);
-  bool is_guess(const Wave& wave, const Code& code);
-  static bool guess_ahead(const Wave& wave, const Code& code);
+  bool is_guess(Wave& wave, const Code& code);
   static bool ordered(const Group& group, u32 number, const Moment& other);
   [[noreturn]] void report(Wave& wave, const Code& code, const GlobalPiece& piece, Kind kind, const Conflict& conflict);
   Page& page_at(u64 address);
   static std::unique_ptr<Page> empty_page();
   u32 number_of(const Wave& wave) const;
+  Group& group_at(u32 number);
 
   const Launch& launch_;
   Mutex mutex_;
   std::map<u64, std::unique_ptr<Page>> pages_;
-  Page* last_page_ = nullptr;  // of pages_, the one that was accessed last
-  u64 last_number_ = 0;
+  Recent<u64, Page, 1024> near_pages_;
   std::map<u64, Clock> published_;  // by the address of an atomic variable
   std::map<u32, Group> groups_;
+  Recent<u32, Group, 64> near_groups_;
   std::vector<u8> guesses_;  // by dword of the code: 0 is not known yet, 1 no, 2 yes
   std::vector<State> states_{State{}};  // the first is that of what nobody has accessed
   std::vector<u32> numbers_;            // room for forget_unused

@@ -198,7 +198,8 @@ void Workgroup::begin_checks(u64 number) {
       checks[n].hazards = std::make_unique<Hazards>(*launch->program, waves[n].rows, waves[n].lanes);
     }
     if ((asked & (kCheckMemory | kCheckHost)) != 0) {
-      checks[n].global = std::make_unique<GlobalChecks>(*launch, (asked & kCheckMemory) != 0);
+      if (global_checks == nullptr) global_checks = std::make_unique<GlobalChecks>(*launch, bounds);
+      checks[n].global = global_checks.get();
     }
     if (record) checks[n].record = record_wave(*launch->record, number, n);
     checks[n].may_pass = reports_may_pass();

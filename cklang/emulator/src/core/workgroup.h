@@ -51,6 +51,7 @@ struct Workgroup {
   bool done = false;
   u64 phase = 0;    // of the split barrier: how often all waves have arrived
   u32 arrived = 0;  // waves that have arrived in this phase
+  std::unique_ptr<GlobalChecks> global_checks;  // of the launch: a workgroup that is checked is in no other
 
   /// Prepares the workgroup with linear number `number` for its first instruction.
   void begin(const Launch& launch, u64 number);

@@ -308,9 +308,7 @@ class _Driver:
         folders = (_HEADERS, headers.folder())
         system = [part for folder in folders for part in ("-isystem", str(folder))]
         hip = (*system, "-D__HIP_PLATFORM_AMD__")
-        # Flags about C++'s headers have no effect in C.
-        quiet = ("-Wno-unused-command-line-argument",) if source.language is Language.C else ()
-        return [*self._common(), *hip, *quiet, "-x", source.language.value, *user]
+        return [*self._common(), *hip, "-x", source.language.value, *user]
 
     def _hip(self) -> list[str]:
         base = headers.folder()
@@ -334,7 +332,8 @@ class _Driver:
         toolchain = self.toolchain
         before = [part for folder in first for part in ("-isystem", str(folder))]
         start = (*toolchain.clang, *toolchain.host_target(), *before, *toolchain.host_headers())
-        return [*start, *ck_tile]
+        # Some of the user's flags mean something to the other pass alone.
+        return [*start, *ck_tile, "-Wno-unused-command-line-argument"]
 
     def _user(self) -> list[str]:
         """The user's flags; -O3 where they name no level, as ROCm's hipcc does."""

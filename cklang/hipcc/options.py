@@ -100,7 +100,15 @@ _SIDES = {
 # Flags whose value is the next word, by who takes them.
 _PAIRS = (
     *("-I", "-D", "-U", "-isystem", "-iquote", "-idirafter", "-include", "-imacros"),
-    *("-Xclang", "-mllvm", "-Xarch_device", "-Xarch_host", "-Xpreprocessor", "--param"),
+    *(
+        "-Xclang",
+        "-Xoffload-linker",
+        "-mllvm",
+        "-Xarch_device",
+        "-Xarch_host",
+        "-Xpreprocessor",
+        "--param",
+    ),
 )
 _HOST_PAIRS = ("-MF", "-MT", "-MQ")
 _HOST_WORDS = ("-M", "-MM", "-MD", "-MMD", "-MG", "-MP")
@@ -123,7 +131,12 @@ _AS_BEFORE_CXX17 = (
 _NO_EFFECT = {
     "--offload-compress": "code objects are stored as they are",
     "--hip-link": "programs are always linked with the HIP library",
+    "-parallel-jobs": "sources and GPUs are compiled side by side",
+    **dict.fromkeys(
+        ("-save-temps", "--save-temps"), "-S and --genco write what is between source and program"
+    ),
 }
+_QUESTIONS = ("-print-", "--print-", "-dump")
 _REFUSED = {
     "-static": "the HIP library is loaded when the program starts",
     "-fopenmp-targets": "kernels of OpenMP need its own offloading library; write them in HIP",
@@ -152,10 +165,11 @@ def read(words: Sequence[str]) -> Line:
 
 
 def _flag(line: Line, word: str, rest: Iterator[str]) -> None:
-    if (flag := word.partition("=")[0]) in _REFUSED:
-        raise error("B032", flag=flag, reason=_REFUSED[flag])
-    if word in _NO_EFFECT:
-        line.notes.append(f"{word} has no effect: {_NO_EFFECT[word]}")
+    flag = word.partition("=")[0]
+    if (reason := _refusal(flag)) is not None:
+        raise error("B032", flag=flag, reason=reason)
+    if flag in _NO_EFFECT:
+        line.notes.append(f"{word} has no effect: {_NO_EFFECT[flag]}")
     elif word in _STAGES:
         line.stage = _STAGES[word]
     elif word in _SIDES:
@@ -173,6 +187,13 @@ def _flag(line: Line, word: str, rest: Iterator[str]) -> None:
         _openmp(line, word)
     else:
         _passed_on(line, word, rest)
+
+
+def _refusal(flag: str) -> str | None:
+    """Return why a flag cannot be honoured, or None."""
+    if flag.startswith(_QUESTIONS):
+        return "it asks a compiler about itself, and compiles nothing"
+    return _REFUSED.get(flag)
 
 
 def _openmp(line: Line, word: str) -> None:

@@ -163,6 +163,20 @@ def test_what_our_headers_do_is_at_the_line_that_calls_them(tmp_path: Path) -> N
     assert all(any(name in text[row.line - 1] for row in rows) for name in called)
 
 
+def test_null_streams_of_threads(tmp_path: Path) -> None:
+    source, output = tmp_path / "copy.hip", tmp_path / "copy.s"
+    source.write_text(
+        "#include <hip/hip_runtime.h>\n"
+        "__global__ void k() {}\n"
+        "int main() { k<<<1, 1>>>(); return hipMemset(nullptr, 0, 0) + hipStreamSynchronize(0); }\n"
+    )
+    words = ["-fgpu-default-stream=per-thread", "-S", "--offload-host-only", str(source)]
+    quiet([*words, "-o", str(output)])
+    text = output.read_text()
+    for call in ("hipLaunchKernel", "hipMemset", "hipStreamSynchronize"):
+        assert f"{call}_spt" in text
+
+
 def test_preprocessed_text_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "twice.hip"
     source.write_text("#define TWICE 2 * 21\n__device__ int answer = TWICE;\n")

@@ -55,6 +55,18 @@ def test_older_standards_are_the_one_of_the_headers(old: str) -> None:
 
 
 @pytest.mark.usefixtures("files")
+def test_words_without_an_effect_are_named() -> None:
+    line = read(["-save-temps=obj", "-parallel-jobs=4", "-Xoffload-linker", "-x", "a.cpp"])
+    assert [note.partition(":")[0] for note in line.notes] == [
+        "-save-temps=obj has no effect",
+        "-parallel-jobs=4 has no effect",
+    ]
+    assert line.flags == ["-Xoffload-linker", "-x"]
+    with pytest.raises(CkError, match=r"B032 .*-print-search-dirs cannot be honoured: it asks"):
+        read(["-print-search-dirs"])
+
+
+@pytest.mark.usefixtures("files")
 def test_words_go_to_whom_they_are_for() -> None:
     words = (
         "-O2 -I inc -DX=1 a.cpp -L lib d.o -lfoo b.hip c.c -Wl,-z,lazy -MD -MF deps "

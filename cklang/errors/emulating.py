@@ -49,13 +49,13 @@ TABLE: tuple[Rule, ...] = (
         "E006",
         CkUnsupportedError,
         "Triton is not installed, whose compiler makes the kernels",
-        "pip install triton",
+        "pip install 'cklang[torch,triton]'",
     ),
     row(
         "E007",
         CkUnsupportedError,
         "FlyDSL is not installed, whose compiler makes the kernels",
-        "pip install flydsl",
+        "pip install 'cklang[torch,flydsl]'",
     ),
     row(
         "E008",

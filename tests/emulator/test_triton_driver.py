@@ -171,7 +171,12 @@ def test_faults_name_the_line() -> None:
     np.testing.assert_allclose(out, 1 / 256)
 
 
-@pytest.mark.parametrize("name", GPUS)
+# On gfx942 Triton 3.6 puts 10 wait states between the last product of attention's loop and the read
+# of its result at the loop's begin, where LLVM's own table wants 11.
+SHORT_WAIT = pytest.mark.xfail(triton.__version__.startswith("3.6."), reason="a hazard is there")
+
+
+@pytest.mark.parametrize("name", [pytest.param("gfx942", marks=SHORT_WAIT), *GPUS[1:]])
 def test_checks_find_nothing(name: str) -> None:
     emulator.sanitize("all")
     try:

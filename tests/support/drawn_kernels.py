@@ -41,6 +41,10 @@ _DEPTHS = (1, 3, 8, 16, 31, 40, 64, 127, 128, 256)
 """Extents along K, of which some are shorter than tiles, or have fewer than shares."""
 _TILINGS = 4000
 """The algorithms of attention that one is drawn from, at most: more than there are."""
+_GROUPED = {
+    ProductKind.GEMM: ProductKind.GROUPED,
+    ProductKind.PAIR: ProductKind.GROUPED_PAIR,
+}
 _LAST = 60
 """Products' algorithms that differ in the widths of accesses alone, at most."""
 
@@ -179,8 +183,9 @@ def _legal_for(
     random: Random, problems: Sequence[Any], written: Written, spec: ArchSpec
 ) -> Any | None:
     """Return an algorithm that is legal for all problems of a family; None if there is none."""
-    kind = {"kind": ProductKind.GROUPED} if written.group else {}
-    signatures = [replace(each.signature, **kind) for each in problems]
+    signatures = [each.signature for each in problems]
+    if written.group:
+        signatures = [replace(each, kind=_GROUPED[each.kind]) for each in signatures]
     legal = [
         algorithm
         for algorithm in _some_legal(random, signatures[0], spec)
@@ -284,7 +289,7 @@ def _batched(random: Random, spec: ArchSpec) -> Written:
 
 
 def _grouped(random: Random, spec: ArchSpec) -> Written:
-    one = _product(random, spec)
+    one = random.choice((_product, _product, _pair))(random, spec)
     group = [one.sizes, *(_extents(random) for _ in range(random.choice((1, 2, 3))))]
     return replace(one, group=group)
 

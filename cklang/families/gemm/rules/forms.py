@@ -6,14 +6,12 @@ from __future__ import annotations
 from cklang.arch import ArchSpec
 from cklang.families.bounds import one_of
 from cklang.families.gemm.key import Algorithm, Layout, Pipeline, Signature
+from cklang.families.gemm.pipelines import transposable
 from cklang.families.gemm.rules import RULES
 from cklang.families.rule import Violation
 from cklang.widths import DWORD_BYTES
 
 __all__: list[str] = []
-
-_TRANSPOSABLE_BYTES = 2
-"""Bytes of the largest elements that loads from LDS transpose."""
 
 
 @RULES.algorithm(
@@ -57,7 +55,7 @@ def _loads_of_operand(a: Algorithm, s: Signature, spec: ArchSpec) -> float:
     lane has of B by those of such a load, for A too.
     """
     is_turned = Layout.COL is s.layout_a or Layout.ROW is s.layout_b
-    if not (spec.lds_transposed_bytes and is_turned and s.dtype_a.bytes <= _TRANSPOSABLE_BYTES):
+    if not (spec.lds_transposed_bytes and is_turned and transposable(s)):
         return 1
     _, n, k = a.warp_tile
     return n * k * s.dtype_a.bytes / spec.wave_size / spec.lds_transposed_bytes

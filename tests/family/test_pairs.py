@@ -83,6 +83,7 @@ def batched(x: ck.f16[B, M, K], g: ck.f16[B, N, K], u: ck.f16[B, N, K]) -> ck.f3
     return ck.tanh(x @ g.mT) - x @ u.mT
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("op", [of_one_weight, interleaved], ids=str)
 def test_parts_of_the_columns_of_one_product(op: Op) -> None:
     for shape in ((70, 256, 128), (64, 200, 96)):

@@ -55,7 +55,8 @@ def test_parts_that_meet_are_one_kernel(name: str) -> None:
     rng = np.random.default_rng(0)
     x, w, b = (rng.standard_normal(s).astype(np.float16) for s in ((4, 6), (8, 6), (8,)))
     arrays = [x, w, b, rng.standard_normal(4).astype(np.float32)]
-    np.testing.assert_array_equal(*(evaluate(each, arrays)[0] for each in (halved, function)))
+    got, want = (evaluate(each, arrays)[0] for each in (halved, function))
+    np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("name", APART)

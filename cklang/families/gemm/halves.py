@@ -131,7 +131,7 @@ class _Part:
         if maker.op == "gemm":
             left, right = maker.operands
             self._products += 1
-            operands = (left, self._part(right))
+            operands: tuple[Value, ...] = (left, self._part(right))
         else:
             parts = [self._of(operand) for operand in maker.operands]
             operands = tuple(part for part in parts if part is not None)

@@ -136,7 +136,7 @@ def test_torch_tensors_and_what_was_not_exported(tmp_path: Path, torch: Any) -> 
 def test_the_files_need_no_cklang(tmp_path: Path) -> None:
     """The commands of docs/export.md, in a process that cannot import cklang."""
     page = Path("docs/export.md").read_text().partition("### On the emulator")[2]
-    (script,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    (script,) = re.findall(r"```py\n(.*?)```", page, re.S)
     (commands,) = re.findall(r"```sh\n(.*?)```", page, re.S)
     ((settings, shown),) = re.findall(r"\n(.*) python use.py  # (.*)\n$", commands)
     problem = {"M": 16, "N": 4096, "K": 4096}

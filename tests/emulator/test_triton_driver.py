@@ -197,7 +197,7 @@ def test_torch_is_for_hip_meanwhile() -> None:
     """Libraries of kernels choose warps by it."""
     before = torch.version.hip
     with device("gfx942"):
-        assert torch.version.hip.startswith("7.")
+        assert (torch.version.hip or "").startswith("7.")
     assert torch.version.hip == before
 
 

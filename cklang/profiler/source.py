@@ -15,6 +15,7 @@ from cklang.clock.kernel import LaunchDetail
 from cklang.errors import CkBuildError
 from cklang.lowering import headers, user_places
 from cklang.toolchain.compilers import find_ck_tree
+from cklang.toolchain.paths import cache_root
 
 __all__ = ["Place", "here", "is_users", "phases_of", "places_of", "user_place"]
 
@@ -103,13 +104,13 @@ def here(file: str) -> str:
 
 @cache
 def is_users(file: str) -> bool:
-    """Return whether a file is here, and neither part of cklang nor of CK Tile.
+    """Return whether a file is here, and neither cklang's, CK Tile's nor a kernel's own source.
 
     Example:
         >>> is_users(str(headers.folder() / "cklang/math.h")), is_users("/nowhere/saxpy.hip")
         (False, False)
     """
-    ours = (_PACKAGE, _ck_include())
+    ours = (_PACKAGE, cache_root(), _ck_include())
     path = Path(here(file))
     return path.is_file() and not any(each and path.is_relative_to(each) for each in ours)
 

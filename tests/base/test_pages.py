@@ -120,9 +120,9 @@ def test_every_error_is_in_a_part_of_the_catalogue() -> None:
         assert text.count(f'<a id="{rule.code}"></a>') == 1
 
 
-def test_the_architecture_names_every_member_of_a_family() -> None:
-    text = (DOCS / "architecture.md").read_text()
-    begin = text.index("Its members, by who calls them:")
+def test_the_internals_name_every_member_of_a_family() -> None:
+    text = (DOCS / "internals.md").read_text()
+    begin = text.index("## The family protocol")
     words = set(re.findall(r"`([a-z_]+)`", text[begin : text.index("`HelperFamily` is")]))
     members = {name for name in (*vars(Family), *Family.__annotations__) if name[0] != "_"}
     others = {"times", "table", "plan_of", "explain", "rowwise", "enumerate_legal", "key_from_json"}

@@ -51,7 +51,7 @@ def naming_the_rule(key: AnyKey, code: str = "B010") -> Iterator[None]:
                 problem=said[:_MOST],
                 family=key.family,
                 gpu=key.arch,
-                signature=_words(key.signature),
+                signature=_words(key.stencil.signature),
                 algorithm=_words(key.algorithm),
                 log=failure.hint,
             ) from None

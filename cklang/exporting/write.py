@@ -19,6 +19,7 @@ import keyword
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from cklang.exporting.manifest import KernelFile, manifest_of, manifest_text
 from cklang.exporting.sources import header_text, launcher_text
 from cklang.exporting.stripped import without_debug_information
 from cklang.runtime.op import Op
+from cklang.toolchain.progress import Wait
 
 __all__ = ["Exported", "export"]
 
@@ -113,13 +115,12 @@ def export(
             raise error("K072", what=what)
     builder = shared_builder()
     listed = [each for each in problems if not _is_free(each)]
-    calls = [exported_call(op, problem, gpu, builder) for gpu in gpus for problem in listed]
-    free = [
-        free_call(op, dict(problem), gpu, kernels)
-        for gpu in gpus
-        for problem in problems
-        if isinstance(problem, Mapping) and _is_free(problem)
-    ]
+    ranges = [each for each in problems if isinstance(each, Mapping) and _is_free(each)]
+    with Wait(f"exporting @{op.program.name}", len(gpus) * len(problems)) as progress:
+        wanted = progress.over(product(gpus, listed), _named)
+        calls = [exported_call(op, problem, gpu, builder) for gpu, problem in wanted]
+        open_ = progress.over(product(gpus, ranges), _named)
+        free = [free_call(op, dict(problem), gpu, kernels) for gpu, problem in open_]
     built = [builder.build_all(call.kernels) for call in free]
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
@@ -141,6 +142,11 @@ def export(
         free=tuple(free),
         code_objects=tuple(target / kernel.file for kernel in files.values()),
     )
+
+
+def _named(wanted: tuple[str, Any]) -> str:
+    gpu, problem = wanted
+    return f"{gpu}, {problem}" if isinstance(problem, Mapping) else gpu
 
 
 def _is_free(problem: Mapping[str, Any] | Sequence[Any]) -> bool:

@@ -10,7 +10,8 @@ function. Both must be the same, but for what memory does:
 - Transposes and broadcasts are index maps; constants, extents and indices along an axis are made
   where they are needed.
 - A store rounds floats, and a load widens them.
-- Views, joins and numbers of parts of rows are places in the memory of something that is stored.
+- Views and joins are places in the memory of something that is stored, and so are numbers for parts
+  of rows, if the kernel that computes the rows tells that it stores those.
 
 So a step that a partition promises to a kernel that does not take it is an internal error, and no
 wrong result. An operation may be computed by several kernels, each for its own results.
@@ -33,7 +34,7 @@ _MADE_ANYWHERE = (Kind.CONSTANT, Kind.EXTENT, Kind.INDEX)
 """What needs neither memory nor work."""
 _FREE = (Kind.SHAPE, *_MADE_ANYWHERE)
 """What no function of a kernel need have."""
-_PLACES = (Kind.VIEW, Kind.JOIN, Kind.PARTIAL, Kind.SHAPE)
+_PLACES = (Kind.VIEW, Kind.JOIN, Kind.SHAPE)
 """What is in memory if its operands are."""
 
 
@@ -68,6 +69,8 @@ class _Check:
                 if value.name in self.writers:
                     raise self._error(f"two kernels write {value}")
                 self.writers[value.name] = kernel
+            partials = (name for name in kernel.anchors if self._kind(name) is Kind.PARTIAL)
+            self.writers |= dict.fromkeys(partials, kernel)
         for value in self.function.results:
             self._expect_stored(value.name, None)
 
@@ -78,8 +81,7 @@ class _Check:
             each = pending.pop()
             if each in self.params or each in self.writers:
                 continue
-            operation = self.definitions.get(each)
-            kind = None if operation is None else OPS[operation.op].kind
+            operation, kind = self.definitions.get(each), self._kind(each)
             if operation is None or kind not in (*_PLACES, *_MADE_ANYWHERE):
                 who = "the program returns" if reader is None else f"kernel {reader.name} reads"
                 raise self._error(f"{who} %{name}, but no kernel before has written %{each}")
@@ -98,6 +100,8 @@ class _Check:
                 what = f"kernel {kernel.name} should compute %{name}, a {op}, and does not"
                 raise self._error(what)
         for name in sorted(told & self.definitions.keys() - needed.keys()):
+            if self._kind(name) is Kind.PARTIAL:
+                continue  # not on the way to what it writes, but in its place
             raise self._error(f"kernel {kernel.name} computes %{name}, of which it writes nothing")
 
     def _needed(self, kernel: AnyKernel, told: set[str]) -> dict[str, bool]:
@@ -146,6 +150,11 @@ class _Check:
             (below,) = self.definitions[name].operands
             name = below.name
         return name
+
+    def _kind(self, name: str) -> Kind | None:
+        """Return the kind of the op that defines a value; None for a parameter."""
+        operation = self.definitions.get(name)
+        return None if operation is None else OPS[operation.op].kind
 
     def _error(self, what: str) -> CkError:
         return error("Z004", name=self.function.name, what=what, text=str(self.function))

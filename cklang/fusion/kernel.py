@@ -6,7 +6,7 @@ Families say how the kernels of their anchors are made: :class:`Maker`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -22,7 +22,7 @@ from cklang.fusion.plan import (
 from cklang.fusion.region import Region, RegionWriter
 from cklang.fusion.sites import Axes, compose
 from cklang.ir.nodes import Function, Operation, Value
-from cklang.ir.ops import OPS, Kind
+from cklang.ir.ops import Kind
 from cklang.ir.views import APART, BY_COST
 from cklang.source import Span
 from cklang.types import Kind as NumberKind
@@ -37,6 +37,7 @@ __all__ = [
     "decision_of",
     "known_axis",
     "partial_of",
+    "partials_of",
     "spans_of",
 ]
 
@@ -234,9 +235,15 @@ def partial_of(flow: Flow, root: int) -> str:
         flow: The graph.
         root: What the kernel writes.
     """
-    readers = map(flow.operation, flow.graph.successors(root))
-    ops = (each.op for each in readers if each is not None)
-    return next((op for op in ops if op in OPS and OPS[op].kind is Kind.PARTIAL), "")
+    return next((operation.op for operation in partials_of(flow, root)), "")
+
+
+def partials_of(flow: Flow, root: int) -> Iterator[Operation]:
+    """Yield the operations that take numbers for parts of rows from what a kernel computes."""
+    for reader in flow.graph.successors(root):
+        operation = flow.operation(reader)
+        if operation is not None and flow.kind(reader) is Kind.PARTIAL:
+            yield operation
 
 
 def known_axis(axis: int | None) -> int:

@@ -26,6 +26,7 @@ from cklang.forks import cached_property
 from cklang.ops.predict import predict
 from cklang.profiler.model import launch_profile
 from cklang.runtime.op import Op
+from cklang.toolchain.progress import Wait
 
 __all__ = [
     "CLOCK",
@@ -246,7 +247,9 @@ def bench(
 
 def bench_calls(op: Op, calls: Sequence[Mapping[str, Any]], **settings: Any) -> Benchmarks:
     """Time several calls, given by the names of their arguments; settings are those of `bench`."""
-    return Benchmarks(tuple(bench(op, **call, **settings) for call in calls))
+    with Wait(f"timing calls of @{op.program.name}", len(calls)) as progress:
+        named = progress.over(calls, lambda call: _call_text((), call))
+        return Benchmarks(tuple(bench(op, **call, **settings) for call in named))
 
 
 def _by_clock(

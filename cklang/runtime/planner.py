@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -108,7 +108,8 @@ def choices_of(
     copied: set[str] = set()
     plannings = _plannings(plan, binding, memory, spec, request, selecting)
     with Wait(f"choosing the kernels of @{plan.function.name}", len(plan.kernels)) as progress:
-        planned = [(kernel, _timed(progress, kernel, launches)) for kernel, launches in plannings]
+        named = progress.over(plannings, lambda planning: planning[0].family)
+        planned = [(kernel, list(launches())) for kernel, launches in named]
     for kernel, launches in planned:
         for choice in launches:
             # What two kernels read in another order is copied once.
@@ -119,13 +120,6 @@ def choices_of(
             note = f"a copy: {source} has no strides as its readers need them" if source else ""
             choices.append(replace(choice, before=before, main=main, note=choice.note or note))
     return choices
-
-
-def _timed(
-    progress: Wait, kernel: AnyKernel, launches: Callable[[], Iterable[Choice]]
-) -> list[Choice]:
-    with progress.step(kernel.family):
-        return list(launches())
 
 
 def kernel_mistakes(

@@ -12,14 +12,17 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
+from typing import TypeVar
 
 from cklang import forks, knobs
 from cklang.toolchain.log import logger
 
 __all__ = ["Wait", "asleep", "report", "waits", "wake"]
+
+Item = TypeVar("Item")
 
 _FIRST_SECONDS = 2.0
 _AGAIN_SECONDS = 10.0
@@ -143,6 +146,12 @@ class Wait:
                 done = self._done
         seconds = time.perf_counter() - start
         logger("build").info("%d of %d, %s: %.2f s", done, self._total, name, seconds)
+
+    def over(self, items: Iterable[Item], name: Callable[[Item], str]) -> Iterator[Item]:
+        """Yield items, each with a step of its name that lasts until the next one is asked for."""
+        for item in items:
+            with self.step(name(item)):
+                yield item
 
     def tell(self, now: float) -> None:
         """Write the line if it is time."""

@@ -97,6 +97,15 @@ def test_the_wait_that_began_last_speaks_and_names_its_step(
 
 
 @pytest.mark.usefixtures("quick")
+def test_items_are_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    with Wait("items", 2) as wait:
+        for item in wait.over((7, 9), lambda number: f"number {number}"):
+            if item == 9:
+                (line,) = lines_until(1, capsys)
+    assert line == "cklang: items: number 9; 1 of 2 steps done, 0 s so far"
+
+
+@pytest.mark.usefixtures("quick")
 def test_workgroups_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     with Wait("kernels", count=lambda: (3, 9)):
         (line,) = lines_until(1, capsys)

@@ -156,3 +156,13 @@ def test_a_cast_alone_is_still_part_of_the_kernel_before() -> None:
     scan, product = plan_of(program("ck.cumsum(x, 1).to(ck.f16) @ w.T")).kernels
     assert (scan.family, product.family) == ("scan", "gemm")
     assert [str(value.type) for value in scan.results] == ["f16[M, K]"]
+
+
+def test_numbers_of_parts_that_no_kernel_stores_are_an_internal_error() -> None:
+    plan = plan_of(program("ck.logsumexp(x @ w.T, axis=-1, keepdims=True) + (y @ w.T)[:1]"))
+    products = [each for each in plan.kernels if isinstance(each, FusedGemm) and each.log_sums]
+    (product,) = products
+    silent = replace(product, computed=product.computed[:1])
+    kernels = (silent if each is product else each for each in plan.kernels)
+    with pytest.raises(CkInternalError, match="no kernel before has written"):
+        expect_complete(replace(plan, kernels=tuple(kernels)))

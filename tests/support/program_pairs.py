@@ -215,12 +215,11 @@ def pairs(every: int = 1, seed: int = 0) -> Iterator[Pair]:
 
     With as many as there are middles, each pair of neighbours is there once.
     """
-    tables = (PRODUCERS, CONSUMERS, MIDDLES)
-    for places in product(*(range(len(table)) for table in tables)):
-        if sum(places) % every == seed % every:
-            producer, consumer, middle = (
-                list(table)[place] for table, place in zip(tables, places, strict=True)
-            )
+    middles = list(MIDDLES)
+    neighbours = enumerate(product(PRODUCERS, CONSUMERS))
+    for number, ((place, (producer, consumer)), turn) in enumerate(product(neighbours, middles)):
+        if number % every == seed % every:
+            middle = middles[(place + middles.index(turn)) % len(middles)]
             yield Pair(producer, middle, consumer)
 
 

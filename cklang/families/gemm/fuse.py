@@ -18,6 +18,7 @@ from cklang.fusion.kernel import (
     Walk,
     known_axis,
     partial_of,
+    partials_of,
     spans_of,
 )
 from cklang.fusion.parts import joined
@@ -98,6 +99,8 @@ def _computed(
     for operation in epilogue.body:
         if operation.op == BLOCK_PEAK:
             yield from operation.origins
+    for root in (walk.root, *(use.node for use in walk.more)):
+        yield from (operation.result.name for operation in partials_of(flow, root))
 
 
 def _second(maker: KernelMaker, partner: int, space: _Space) -> View:

@@ -54,7 +54,8 @@ class FusedGemm:
     tensor at indices, as that kernel would do with them.
 
     ``computed`` are the names of what it computes of the program without a function: the gemm, the
-    second product of a pair, rows that it reads at indices, the largest of a group. ``op`` is the
+    second product of a pair, rows that it reads at indices, the largest of a group, numbers for
+    parts of rows. ``op`` is the
     gemm's op, ``transposed`` whether the kernel computes its transpose, with A and B exchanged.
     ``spans`` are the user's places in it: the anchor's, then the region's, each once.
     """

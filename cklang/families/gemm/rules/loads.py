@@ -74,9 +74,7 @@ def _async_order(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None
     row = PIPELINES.get(a.pipeline)
     if row is None or not row.into_lds or transposable(s) or s.layouts[:2] == "rc":
         return None
-    legal = [
-        name.value for name, each in PIPELINES.items() if each.any_layout and not each.into_lds
-    ]
+    legal = [name.value for name, row in PIPELINES.items() if row.any_layout and not row.into_lds]
     return Violation(
         what=f"the pipeline of {s.dtype_a} in layouts {s.layouts}",
         value=a.pipeline.value,

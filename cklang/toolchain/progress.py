@@ -189,8 +189,9 @@ def _watch() -> None:
     while True:
         time.sleep(_TICK_SECONDS)
         idle = 0 if waits else idle + 1
-        for wait in waits[-1:]:
-            wait.tell(time.perf_counter())
+        with suppress(Exception):  # nobody could take it, and other waits are still to be announced
+            for wait in waits[-1:]:
+                wait.tell(time.perf_counter())
         if idle > _IDLE_TICKS:
             _wake.clear()
             asleep = True

@@ -106,6 +106,19 @@ def test_items_are_steps(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+def test_a_wait_that_cannot_be_announced_leaves_the_others_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def broken() -> tuple[int, int]:
+        raise RuntimeError
+
+    with Wait("broken", count=broken):
+        time.sleep(0.06)
+    with Wait("whole"):
+        assert lines_until(1, capsys) == ["cklang: whole: 0 s so far"]
+
+
+@pytest.mark.usefixtures("quick")
 def test_workgroups_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     with Wait("kernels", count=lambda: (3, 9)):
         (line,) = lines_until(1, capsys)

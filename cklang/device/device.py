@@ -587,7 +587,7 @@ def _legal_for(kind: str, which: str) -> str:
     legal = "emu:<gfx name> or hip:<number>"
     if kind in ("cuda", "gpu", "rocm", "hip"):
         return f'{legal}; "{_REAL}:{which or 0}" is the GPU'
-    if kind.startswith("gfx"):
+    if kind in {spec.name for spec in all_archs()}:
         return f'{legal}; "{_EMULATED}:{kind}" is the emulated one'
     if kind == "cpu":
         return f'{legal}; "{_EMULATED}:gfx942" needs no GPU'

@@ -247,7 +247,7 @@ def test_gradients_of_convolutions_have_gradients(op: str, place: int) -> None:
 
 
 def test_the_torch_table_has_the_ops_with_rules() -> None:
-    others = {"conv_grad_input", "conv_grad_weight", "attention", "attention_lse"}
+    others = {"conv_grad_input", "conv_grad_weight"}
     assert set(RULES) - set(TORCH) - set(INDICES) == others
 
 

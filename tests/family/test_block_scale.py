@@ -67,6 +67,7 @@ def exponents(
     return ck.gemm(x, w.T, scale_a=sx, scale_b=sw.T)
 
 
+@pytest.mark.usefixtures("compiler")
 def test_scales_that_the_op_computes() -> None:
     check(quantised, drawn(quantised, {"M": 64, "N": 128, "K": 256}))
 

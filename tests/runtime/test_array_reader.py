@@ -205,7 +205,7 @@ def test_an_error_of_python_says_what_it_said_before(
     monkeypatch.setattr(call_key, "_reader", reader)
     with pytest.raises(CkError) as caught:
         call_key.of_call([PARAMETER], ("text",), None, ())
-    assert caught.value.code == "A001"
+    assert caught.value.code == "A152"
 
 
 def test_numpy_alone_is_read_before_torch_is_imported() -> None:

@@ -100,8 +100,11 @@ def test_memory_of_other_libraries_is_held() -> None:
 
 def test_what_is_no_array_is_refused() -> None:
     with pytest.raises(CkError) as caught:
-        look("text")
+        look(object())
     assert caught.value.code == "A001"
+    with pytest.raises(CkError) as caught:
+        look("text")
+    assert caught.value.code == "A152"
 
 
 def test_masked_arrays_are_refused() -> None:

@@ -123,7 +123,7 @@ def test_arguments_fit_their_function(data: st.DataObject) -> None:
 def test_most_pointwise_ops_are_drawn_soon() -> None:
     ops: set[str] = set()
 
-    @settings(LONG, max_examples=160, derandomize=True, phases=[Phase.generate])
+    @settings(LONG, max_examples=400, derandomize=True, phases=[Phase.generate])
     @given(gemm_functions(depth=10, reads=1))
     def draw(function: Function) -> None:
         ops.update(operation.op for operation in function.body)

@@ -17,7 +17,6 @@ from cklang.errors import CkError, CkTypeError, CkValueError
 from cklang.frontend import composites, functions
 from cklang.frontend.intrinsics import COMPOSITES
 from cklang.reference.bounds import evaluate_with_bound
-from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.distance import largest_ratio
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op

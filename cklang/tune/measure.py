@@ -22,7 +22,7 @@ from cklang import knobs
 from cklang.device import arrays
 from cklang.device.device import Device, open_device
 from cklang.device.resources import Resources
-from cklang.device.staging import HostRegion, placed
+from cklang.device.staging import HostRegion, staged
 from cklang.errors import CkError, CkUnsupportedError
 from cklang.families import FAMILIES, family_of, key_from_json
 from cklang.families.launch_operands import LaunchOperands
@@ -93,7 +93,7 @@ def _launch_measured(task: TuningTask, key: AnyKey) -> Measurement:
     # Each input of a launch has memory of its own, also where the program has one value for two.
     names = tuple(map(str, range(len(stage.values))))
     stage = replace(stage, values=names)
-    with placed(device, _regions(operands)) as places:
+    with staged(device, _regions(operands)) as places:
         addresses = {str(at): places[index] for at, index in enumerate(operands.order)}
         with standalone_launch(device, [stage], [artifact], addresses) as launch:
             with clocked(device, sum(array.nbytes for array in operands.memory)) as clock:

@@ -89,29 +89,29 @@ class _Check:
 
     def _expect_computed(self, kernel: AnyKernel) -> None:
         """Expect a kernel to compute all that is between its inputs and its results, no more."""
-        told = set(kernel.anchors)
+        computed = set(kernel.anchors)
         for function in kernel.functions.values():
             for operation in function.body:
-                told.update(operation.origins)
-        needed = self._needed(kernel, told)
+                computed.update(operation.origins)
+        needed = self._needed(kernel, computed)
         for name, is_work in sorted(needed.items()):
-            if is_work and name not in told:
+            if is_work and name not in computed:
                 op = self.definitions[name].op
                 what = f"kernel {kernel.name} should compute %{name}, a {op}, and does not"
                 raise self._error(what)
-        for name in sorted(told & self.definitions.keys() - needed.keys()):
+        for name in sorted(computed & self.definitions.keys() - needed.keys()):
             if self._kind(name) is Kind.PARTIAL:
                 continue  # not on the way to what it writes, but in its place
-            raise self._error(f"kernel {kernel.name} computes %{name}, of which it writes nothing")
+            raise self._error(f"kernel {kernel.name} computes %{name}, which nothing that it writes needs")
 
-    def _needed(self, kernel: AnyKernel, told: set[str]) -> dict[str, bool]:
+    def _needed(self, kernel: AnyKernel, computed: set[str]) -> dict[str, bool]:
         """Return the values between a kernel's inputs and its results, by name.
 
         They are true if functions or anchors must have them, false if loads and stores may.
         """
         inputs = {value.name for value in kernel.inputs}
         # What it reads with its axes exchanged it may compute again as well.
-        ends = inputs - told
+        ends = inputs - computed
         needed: dict[str, bool] = {}
         # The second item tells whether memory rounds the value.
         results = (value.name for value in kernel.results)

@@ -102,7 +102,7 @@ class _Check:
         for name in sorted(computed & self.definitions.keys() - needed.keys()):
             if self._kind(name) is Kind.PARTIAL:
                 continue  # not on the way to what it writes, but in its place
-            raise self._error(f"kernel {kernel.name} computes %{name}, which nothing that it writes needs")
+            raise self._error(f"kernel {kernel.name} computes %{name} for no result")
 
     def _needed(self, kernel: AnyKernel, computed: set[str]) -> dict[str, bool]:
         """Return the values between a kernel's inputs and its results, by name.

@@ -18,6 +18,8 @@ from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
 from tests.support.written_ops import written_op
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
     **{name: getattr(torch, name) for name in ("sin", "cos", "tan", "asin", "acos", "atan")},
     **{name: getattr(torch, name) for name in ("sinh", "cosh", "asinh", "acosh", "atanh")},

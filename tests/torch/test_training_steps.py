@@ -20,6 +20,8 @@ from cklang.ir.nodes import Function
 from cklang.torch.backend import run
 from tests.support.plan_evaluation import evaluate_plan
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 STEPS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "scaled": lambda q, _gain: q * 0.3,
     "silu": lambda q, _gain: functional.silu(q),

@@ -159,6 +159,12 @@ ALGORITHMS: list[tuple[AttentionAlgorithm, dict[str, Any], str, str]] = [
     (TRANSPOSED, {"score": ScoreKind.BIAS}, "gfx950", "attention-scores"),
     (V3, {"score": ScoreKind.ALIBI}, "gfx950", "attention-scores"),
     (TRANSPOSED, {"dropout": True}, "gfx950", "attention-drops"),
+    (
+        replace(ATTENTION, pipeline=AttentionPipeline.QS),
+        {"dropout": True},
+        "gfx942",
+        "attention-drops",
+    ),
     (TRANSPOSED, {"paged": True}, "gfx950", "attention-paged"),
     (
         replace(TRANSPOSED, tile=(128, 64, 32, 32, 32, 64)),

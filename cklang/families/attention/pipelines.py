@@ -57,13 +57,21 @@ class PipelineFacts:
     """Whether it walks over heads in steps, so that its tile limits none."""
     wave_groups: int = 0
     """Groups of four waves that take turns at multiplying and loading."""
+    drops: bool = False
+    """Whether it applies dropout; the others take the argument and ignore it."""
 
 
 PIPELINE_FACTS: Mapping[AttentionPipeline, PipelineFacts] = MappingProxyType(
     {
-        AttentionPipeline.QR: PipelineFacts(least_steps=2, paged=True, transposed_v=True),
+        AttentionPipeline.QR: PipelineFacts(
+            least_steps=2, paged=True, transposed_v=True, drops=True
+        ),
         AttentionPipeline.QR_ASYNC: PipelineFacts(
-            least_steps=1, padded=("pad_q", "pad_d", "pad_dv"), buffers=3, transposed_v=True
+            least_steps=1,
+            padded=("pad_q", "pad_d", "pad_dv"),
+            buffers=3,
+            transposed_v=True,
+            drops=True,
         ),
         AttentionPipeline.QS: PipelineFacts(least_steps=2, query_in_lds=True, transposed_v=True),
         AttentionPipeline.QR_ASYNC_TRLOAD: PipelineFacts(

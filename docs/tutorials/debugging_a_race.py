@@ -81,7 +81,7 @@ report = cklang("check", "--only", "races", "./raced")
 for line in report.splitlines():
     if "race" in line or "reverse.cpp" in line:
         print(re.sub(r"/\S*/", "", line).strip())
-#: race in local memory: ds_write_b32 writes byte 0x3fc, which wave 0 has read at pc 0x68: ds_read_b32 v3, v1 offset:1020 (reverse.cpp:11), and no barrier is between
+#: race in local memory: ds_write_b32 writes byte 0x200, which wave 1 has read at pc 0x68: ds_read_b32 v3, v1 offset:1020 (reverse.cpp:11), and no barrier is between
 #: at reverse.cpp:9
 
 # %% [markdown]

@@ -21,7 +21,7 @@ HALVES = {"gfx1201": ("-Xclangas", "-target-feature", "-Xclangas", "+real-true16
 #: assembler refuses to.
 _REFUSED = re.compile(r"v_dual_\w+ v\d+, \S+, (v\d+) :: v_dual_\w+ v\d+, \S+, \1$")
 #: A literal that the linker has filled in with a number the assembler would write inline.
-_INLINE = re.compile(r"\b0xfffffff[0-9a-f]\b")
+_INLINE = re.compile(r"\b0x(?:fffffff[0-9a-f]|[0-3]?[0-9a-f]|40)\b")
 
 
 @cache
@@ -61,7 +61,11 @@ def read_words(words: bytes, arch: str) -> str:
 
 
 def _inlined(text: str) -> str:
-    return _INLINE.sub(lambda match: str(int(match[0], 16) - (1 << 32)), text)
+    return _INLINE.sub(lambda match: str(int.from_bytes(_dword(match[0]), signed=True)), text)
+
+
+def _dword(literal: str) -> bytes:
+    return int(literal, 16).to_bytes(4)
 
 
 def _text(words: bytes, arch: str) -> str:

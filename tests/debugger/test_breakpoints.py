@@ -26,7 +26,7 @@ def launch() -> RecordedLaunch:
         kernel="_Z5saxpyfPKfPf", gpu="gfx942", code=bytes(32), groups=(2, 1, 1), block=(64, 1, 1),
         lds_bytes=0, vgprs=8, sgprs=16, scratch_bytes=0, lanes=64, resident=1, bytes_loaded=0,
         bytes_stored=0, executed=np.zeros(8, np.uint64),
-        files=("/hip/index.h", "/work/saxpy.cpp", f"/tmp/{_FILL}"),
+        files=("/hip/index.h", "/home/user/saxpy.cpp", f"/tmp/{_FILL}"),
         sources=np.array(rows, np.uint32), waves=PackedWaves(np.zeros(0, np.uint8), 0),
     )  # fmt: skip
 

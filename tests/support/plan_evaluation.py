@@ -34,9 +34,9 @@ from cklang.ir.ops import OPS
 from cklang.ir.scatter import SCATTER, SCATTER_ADD
 from cklang.ir.verifier import verify
 from cklang.reference.evaluate import apply, bind, from_wide, limit, to_wide
-from cklang.types import Dim, by_name, extent_value, f32
+from cklang.types import Dim, by_name, extent_value
 
-__all__ = ["evaluate_plan", "evaluate_rounded"]
+__all__ = ["evaluate_plan"]
 
 Array = Any
 
@@ -55,23 +55,6 @@ def evaluate_plan(plan: Plan, arrays: Sequence[Any]) -> tuple[Array, ...]:
         for kernel in plan.kernels:
             memory.run(kernel)
         return tuple(from_wide(value, memory.read(value.name)) for value in plan.function.results)
-
-
-def evaluate_rounded(function: Function, arrays: Sequence[Any]) -> tuple[Array, ...]:
-    """Return the results of a program by the reference, each f32 value rounded to f32.
-
-    So values that are compared are equal wherever they are computed.
-    """
-    memory = _Memory(function, arrays)
-    with np.errstate(all="ignore"):
-        results = memory.called(function, memory.values)
-    pairs = zip(function.results, results, strict=True)
-    return tuple(from_wide(value, array) for value, array in pairs)
-
-
-def _rounded(value: Value, array: Array) -> Array:
-    array = limit(value, array)
-    return array.astype("f").astype("d") if value.type.dtype == f32 else array
 
 
 class _Memory:
@@ -126,7 +109,7 @@ class _Memory:
                 result = _element(table, places)
             else:
                 result = apply(operation, operands, self.dims)
-            values[operation.result.name] = _rounded(operation.result, result)
+            values[operation.result.name] = limit(operation.result, result)
         return [values[result.name] for result in function.results]
 
 
@@ -279,7 +262,7 @@ def _anchor(memory: _Memory, name: str) -> Array:
     """Return what an attention of the program is of what is in memory."""
     operation = memory.definitions[name]
     operands = [memory.read(each.name) for each in operation.operands]
-    return _rounded(operation.result, apply(operation, operands, memory.dims))
+    return limit(operation.result, apply(operation, operands, memory.dims))
 
 
 def _attention(memory: _Memory, kernel: FusedAttention) -> Sequence[Array | None]:

@@ -27,9 +27,10 @@ import cklang as ck
 from cklang.errors import CkError, CkInternalError
 from cklang.families import plan_of
 from cklang.ir.nodes import Function
+from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from cklang.types import Kind
-from tests.support.plan_evaluation import evaluate_plan, evaluate_rounded
+from tests.support.plan_evaluation import evaluate_plan
 from tests.support.written_ops import written_op
 
 __all__ = [
@@ -255,7 +256,7 @@ def judged(pair: Pair, seed: int = 0, *, gradient: bool = False) -> str:
         return refusal.code
     arrays = arguments(function, seed)
     got = evaluate_plan(plan, arrays)
-    _compare(pair, got, evaluate_rounded(function, arrays), 0.004)
+    _compare(pair, got, evaluate(function, arrays), 0.004)
     if gradient and importlib.util.find_spec("torch"):
         _compare(pair, got, _of_torch(pair, function, arrays), 0.03)
     return ""

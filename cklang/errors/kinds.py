@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cklang.source import Span
@@ -21,7 +21,7 @@ __all__ = [
     "CkUnsupportedError",
     "CkValueError",
     "Rule",
-    "row",
+    "rules",
 ]
 
 
@@ -139,6 +139,38 @@ class Rule:
     hint: str = ""
 
 
-def row(code: str, kind: type[CkError], message: str, hint: str = "") -> Rule:
-    """Return a row of a table."""
-    return Rule(code=code, kind=kind, message=message, hint=hint)
+def rules(table: str) -> tuple[Rule, ...]:
+    r"""Return the rows of a table in text.
+
+    A row begins with its code, kind and message. Each line of its hint begins with ``=``, and lines
+    that are indented go on where the one before ends.
+
+    Example:
+        >>> rules("K999 CkTypeError {name} is\n    no array\n    = pass an array")[0].message
+        '{name} is no array'
+    """
+    lines: list[str] = []
+    for line in table.splitlines():
+        text = line.strip()
+        if line.startswith(" ") and not text.startswith("="):
+            lines[-1] += f" {text}"
+        elif text and not text.startswith("#"):
+            lines.append(text)
+    rows: list[Rule] = []
+    for line in lines:
+        if line.startswith("="):
+            hint = f"{rows[-1].hint}\n{line[2:]}" if rows[-1].hint else line[2:]
+            rows[-1] = replace(rows[-1], hint=hint)
+        else:
+            code, kind, message = line.split(" ", 2)
+            rows.append(Rule(code=code, kind=_KINDS[kind], message=message))
+    return tuple(rows)
+
+
+_KINDS = {
+    kind.__name__: kind
+    for kind in (
+        *(CkSyntaxError, CkTypeError, CkAttributeError, CkValueError, CkUnsupportedError),
+        *(CkBuildError, CkDeviceError, CkMismatchError, CkInternalError),
+    )
+}

@@ -16,7 +16,7 @@ F001 CkTypeError @{decorator} decorates a Python function, not a {got}
     = put it directly above `def`, below no other decorator
 F002 CkSyntaxError the source text of {name} cannot be read from {file}
     = define it in a file or a notebook cell. python -c, exec and, before Python 3.13, the REPL keep
-      no text: for exec give it to linecache (docs/language.md, Text without a file), in the REPL
+      no text: for exec give it to linecache (docs/using_ops.md, Text without a file), in the REPL
       import a file. A file changed since its import no longer fits: restart
 F003 CkSyntaxError @{decorator} cannot take {what}
     = write a plain function: def name(x: ck.f16[M, K]) -> ck.f16[M, K]

@@ -150,4 +150,4 @@ alibi.fusion(q, k, v, slope)
 # ## More
 #
 # Heads may share keys (`k: ck.f16[B, G, S, D]`). `return_lse=True` returns the log-sum-exp of each row, `cu_seqlens_q=` takes packed sequences, `block_table=` a cache in
-# pages. `ck.vjp(op)` gives the gradients, with CK Tile's backward kernels. `docs/language.md` has them all.
+# pages. `ck.vjp(op)` gives the gradients, with CK Tile's backward kernels. `docs/language_attention.md` has them all.

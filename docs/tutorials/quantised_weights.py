@@ -113,4 +113,4 @@ print(len(linear_groups.fusion(x, codes, steps.astype(np.float16)).kernels), "ke
 
 # %% [markdown]
 # `explain` says where each conversion is computed. For blocks of 32 with scales of powers of two (MX formats, `ck.fp4` and `ck.e8m0`), MI355X has matrix instructions that take the scales:
-# `docs/language.md`, *Block scales*.
+# `docs/language_scales.md`, *Block scales*.

@@ -100,6 +100,15 @@ def test_links_of_a_page_in_a_folder_lead_up() -> None:
     assert with_links("`docs/hip.md`", {"hip.md"}, "../") == "[`docs/hip.md`](../hip.md)"
 
 
+@pytest.mark.parametrize("path", sorted(DOCS.glob("language*.md")), ids=lambda path: path.name)
+def test_a_page_of_the_language_is_read_in_one_go(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 250
+    prose = re.sub(r"(?ms)^ *```.*?^ *```|^ *<!--.*?-->", "", text)
+    bullets = re.findall(r"(?m)^- .*(?:\n  \S.*)*", prose)
+    assert [bullet for bullet in bullets if len(bullet.split()) > 41] == []
+
+
 def test_every_tutorial_is_in_the_gallery() -> None:
     assert sorted(ORDER) == sorted(path.stem for path in TUTORIALS.glob("*.py"))
     assert {path.stem for path in TUTORIALS.glob("*.ipynb")} == set(ORDER)

@@ -155,8 +155,11 @@ def _language() -> Iterator[str]:
     yield (
         "\n## Functions of the language\n\nCalled in an op they become part of its program; called "
         "outside they compute the same on NumPy arrays. `docs/language.md` explains them by "
-        "subject.\n"
+        "subject.\n\n| function | meaning |\n|---|---|\n"
     )
+    for name in LANGUAGE:
+        meaning = getattr(ck, name).doc.replace("|", "\\|")
+        yield f"| [`ck.{name}`](#ck{name}) | {meaning} |\n"
     for name in LANGUAGE:
         value = getattr(ck, name)
         yield f"\n### `ck.{name}`\n\n```text\nck.{name}{signature(value)}\n```\n\n{value.doc}\n"

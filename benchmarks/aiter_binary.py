@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from hip_programs import hip_module, ok
 
-from cklang.emulator.recording import RecordedLaunch, timing
+from cklang.emulator.engine.recording import RecordedLaunch, timing
 
 __all__ = ["Binary", "binaries"]
 

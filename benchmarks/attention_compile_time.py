@@ -26,11 +26,11 @@ from pathlib import Path
 
 from cklang.arch import arch
 from cklang.build.steps import compile_headers, compile_host, compile_stencil, link_fill
+from cklang.emulator.hipcc import driver
 from cklang.families.attention.key import AttentionKey, AttentionSignature, MaskKind, ScoreKind
 from cklang.families.attention.lower import lower_attention
 from cklang.families.attention.space import attention_algorithms
 from cklang.fusion.functions import Functions
-from cklang.hipcc import driver
 from cklang.ir.parser import parse_function
 from cklang.lowering.headers import PRECOMPILED_ATTENTION
 from cklang.toolchain.compilers import find_ck_tree, find_toolchain

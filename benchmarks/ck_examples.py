@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cklang.device.device import open_device
-from cklang.hipcc import driver
+from cklang.emulator.hipcc import driver
 from cklang.toolchain.compilers import find_ck_tree
 
 ONCE = "-warmup=0 -repeat=1"

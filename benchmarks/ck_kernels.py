@@ -27,8 +27,8 @@ from ck_examples import COMMON
 from ck_plan import ARCHS, EVERYTHING, Unit, units
 from instruction_coverage import HEADER, measure
 
+from cklang.emulator.hipcc import driver
 from cklang.errors import CkError
-from cklang.hipcc import driver
 
 
 def planned(archs: Iterable[str], families: Iterable[str], folder: Path) -> list[tuple[str, Unit]]:

@@ -21,12 +21,12 @@ import numpy.typing as npt
 from data.silicon import Trace, folder, instruction_traces, microbench, small_traces, table
 
 from cklang.arch import arch
-from cklang.clock.constants import ClockConstants, constants_of
-from cklang.clock.hierarchy import stream_rate
-from cklang.clock.lds import LANES, conflicts, width_of
-from cklang.clock.matrix import matrix_cycles, matrix_shape
-from cklang.clock.memory import chase_latency, of_launch
-from cklang.clock.waves import TimedWave, program, run
+from cklang.emulator.clock.constants import ClockConstants, constants_of
+from cklang.emulator.clock.hierarchy import stream_rate
+from cklang.emulator.clock.lds import LANES, conflicts, width_of
+from cklang.emulator.clock.matrix import matrix_cycles, matrix_shape
+from cklang.emulator.clock.memory import chase_latency, of_launch
+from cklang.emulator.clock.waves import TimedWave, program, run
 
 Floats = npt.NDArray[np.float64]
 Point = dict[str, float]

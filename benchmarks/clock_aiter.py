@@ -27,11 +27,11 @@ from data.silicon import folder
 from hip_programs import hip_module, ok
 
 from cklang.arch import arch
-from cklang.clock.constants import constants_of
-from cklang.clock.kernel import launch_detail
-from cklang.clock.power import board_of, us_under_load
 from cklang.device.device import open_device
-from cklang.emulator.recording import RecordedLaunch
+from cklang.emulator.clock.constants import constants_of
+from cklang.emulator.clock.kernel import launch_detail
+from cklang.emulator.clock.power import board_of, us_under_load
+from cklang.emulator.engine.recording import RecordedLaunch
 
 GPU = "gfx950"
 _TILES = "256x256,32x128,128x128,64x128"

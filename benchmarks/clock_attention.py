@@ -10,10 +10,10 @@ example times them. ``CKLANG_CLANG`` names the compiler of these units, which ar
 folder; ROCm 7's, which built the timed ones, is made of clang 20. AITER's kernels are the code
 objects of its package. Prints Markdown.
 
-Times are at the highest clock and at that which power leaves (``cklang/clock/power.py``). AITER was
-timed through PyTorch: to its times under load the clock adds what such a call took beside the
-kernel, from products in the same table, and to gradients the bytes of the kernels before and after
-the main one at the rate of memory.
+Times are at the highest clock and at that which power leaves (``cklang/emulator/clock/power.py``).
+AITER was timed through PyTorch: to its times under load the clock adds what such a call took beside
+the kernel, from products in the same table, and to gradients the bytes of the kernels before and
+after the main one at the rate of memory.
 
 python benchmarks/clock_attention.py [--only "CK Tile forward"] [--points] [--units folder]
     [--workgroups 17] [--what-if transposed]
@@ -39,11 +39,11 @@ from upstream_attention import Shape, Unit
 
 import cklang as ck
 from cklang.arch import arch
-from cklang.clock.constants import ClockConstants, constants_of
-from cklang.clock.kernel import launch_detail
-from cklang.clock.power import board_of, us_under_load
 from cklang.device.device import open_device
-from cklang.emulator.recording import RecordedLaunch, timing
+from cklang.emulator.clock.constants import ClockConstants, constants_of
+from cklang.emulator.clock.kernel import launch_detail
+from cklang.emulator.clock.power import board_of, us_under_load
+from cklang.emulator.engine.recording import RecordedLaunch, timing
 from cklang.families.attention.key import AttentionAlgorithm, AttentionPipeline
 
 _MOST_BYTES = 1 << 30

@@ -37,15 +37,15 @@ from hip_programs import hip_module, ok
 
 import cklang as ck
 from cklang.arch import arch
-from cklang.clock.constants import constants_of
-from cklang.clock.kernel import launch_detail
-from cklang.clock.sampling import recorded_with
 from cklang.device.device import open_device
-from cklang.emulator.recording import RecordedLaunch, timing
+from cklang.emulator.clock.constants import constants_of
+from cklang.emulator.clock.kernel import launch_detail
+from cklang.emulator.clock.sampling import recorded_with
+from cklang.emulator.engine.recording import RecordedLaunch, timing
+from cklang.emulator.hipcc import driver
 from cklang.families.conv.problem import ConvProblem
 from cklang.families.cost_constants import PRODUCTS, fitted
 from cklang.families.gemm.key import Algorithm, Pipeline
-from cklang.hipcc import driver
 from cklang.toolchain.compilers import find_ck_tree
 
 _DEFAULT = "64x64x64_compv3,128x128x64_compv3,16x64x64_compv3"

@@ -5,7 +5,8 @@
 
 Reads ``silicon/microbench.csv`` of ``CKLANG_DATA_DIR``: an f32 stream with more and more arithmetic
 on an MI300X at its limit of power, with bandwidth, rate and clock of each. The law is the one of
-``cklang/clock/power.py``. Each stretch of five neighbouring points is predicted from all others.
+``cklang/emulator/clock/power.py``. Each stretch of five neighbouring points is predicted from all
+others.
 
 Matrix instructions, by board: AMD has published the rate and the clock of the quickest products on
 an MI300X and an MI325X ("Measuring Max-Achievable FLOPs", part 2, AMD's ROCm blogs, February 2025).
@@ -31,9 +32,9 @@ from clock_aiter import Kernels, points
 from data.silicon import folder
 
 from cklang.arch import arch
-from cklang.clock.constants import constants_of
-from cklang.clock.kernel import launch_detail
-from cklang.clock.power import board_of, clock_of_products
+from cklang.emulator.clock.constants import constants_of
+from cklang.emulator.clock.kernel import launch_detail
+from cklang.emulator.clock.power import board_of, clock_of_products
 
 _WHAT = "fp32 stream with arithmetic: "
 _COLUMNS = ("bandwidth", "fp32 rate", "clock under load")

@@ -30,10 +30,10 @@ from inductor_source import generated, source
 from norm_programs import BATCH, GPU, WIDTH, Module, layer_norm, rotary
 
 from cklang.arch import arch
-from cklang.clock.constants import constants_of
-from cklang.clock.kernel import LaunchTime, launch_detail, time_of
-from cklang.emulator.recording import timing
-from cklang.triton import device
+from cklang.emulator.clock.constants import constants_of
+from cklang.emulator.clock.kernel import LaunchTime, launch_detail, time_of
+from cklang.emulator.engine.recording import timing
+from cklang.emulator.triton import device
 
 _CLOCKS = {"MI350X": 2.2e9, "MI355X": 2.4e9}
 """The highest of each board (data sheets)."""

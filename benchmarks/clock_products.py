@@ -39,14 +39,14 @@ from hip_programs import hip_module, ok
 
 import cklang as ck
 from cklang.arch import arch
-from cklang.clock.constants import constants_of
-from cklang.clock.kernel import launch_detail
-from cklang.clock.power import board_of, us_under_load
 from cklang.device.device import open_device
-from cklang.emulator.recording import RecordedLaunch, timing
+from cklang.emulator.clock.constants import constants_of
+from cklang.emulator.clock.kernel import launch_detail
+from cklang.emulator.clock.power import board_of, us_under_load
+from cklang.emulator.engine.recording import RecordedLaunch, timing
+from cklang.emulator.hipcc import driver
 from cklang.errors import CkError
 from cklang.families.gemm.key import Algorithm, EpilogueKind, Pipeline, Scheduler
-from cklang.hipcc import driver
 from cklang.toolchain.compilers import find_ck_tree
 
 _SMALL = 10.0

@@ -26,10 +26,10 @@ from data.silicon import folder
 from hip_programs import Programs, ok
 
 from cklang.arch import ArchSpec, arch
-from cklang.clock.constants import constants_of
-from cklang.clock.kernel import all_rounds, launch_detail
-from cklang.clock.waves import run_unit
-from cklang.emulator.recording import RecordedLaunch, timing
+from cklang.emulator.clock.constants import constants_of
+from cklang.emulator.clock.kernel import all_rounds, launch_detail
+from cklang.emulator.clock.waves import run_unit
+from cklang.emulator.engine.recording import RecordedLaunch, timing
 
 _SOURCE = Path(__file__).parent / "hip" / "programs.hip"
 _BOARD = "MI300A"

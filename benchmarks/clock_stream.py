@@ -28,9 +28,9 @@ from data.silicon import folder
 from hip_programs import Programs, ok
 
 from cklang.arch import ArchSpec, arch
-from cklang.clock.constants import ClockConstants, constants_of
-from cklang.clock.kernel import launch_detail
-from cklang.emulator.recording import RecordedLaunch, timing
+from cklang.emulator.clock.constants import ClockConstants, constants_of
+from cklang.emulator.clock.kernel import launch_detail
+from cklang.emulator.engine.recording import RecordedLaunch, timing
 
 _SOURCE = Path(__file__).parent / "hip" / "stream.hip"
 _BOARDS = ("MI300A", "MI300X")

@@ -39,10 +39,10 @@ from cklang.build.schedules import SCHEDULES
 from cklang.build.stencil_files import StencilFiles
 from cklang.build.steps import link_fill
 from cklang.device.device import hip_library, open_device
+from cklang.emulator.hipcc import driver
 from cklang.errors import CkBuildError, CkDeviceError, CkInternalError, CkMismatchError
 from cklang.families.attention.host import AttentionOperand, AttentionShim
 from cklang.families.attention.key import AttentionAlgorithm, AttentionPipeline
-from cklang.hipcc import driver
 from cklang.lowering import headers
 from cklang.toolchain.compilers import Kind, Toolchain, run_tool
 from cklang.types import f16

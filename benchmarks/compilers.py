@@ -33,7 +33,7 @@ from typing import Any
 from compiler_cases import Verdict
 from compiler_kernels import Measurement, watched
 
-from cklang.emulator.build import copy_library, library_path
+from cklang.emulator.engine.build import copy_library, library_path
 from cklang.lowering.headers import identity_of_all
 from cklang.toolchain.prebuilt import EMULATOR
 

@@ -28,12 +28,12 @@ from data.silicon import folder
 
 import cklang as ck
 from cklang import emulator, knobs
-from cklang.emulator.recording import recorded_launches, timing
-from cklang.hipcc import driver
-from cklang.profiler.model import LaunchProfile
-from cklang.profiler.session import Profile
+from cklang.emulator.engine.recording import recorded_launches, timing
+from cklang.emulator.hipcc import driver
+from cklang.emulator.profiler.model import LaunchProfile
+from cklang.emulator.profiler.session import Profile
 
-_PROGRAM = Path(__file__).parents[1] / "tests/profiler/copy.hip"
+_PROGRAM = Path(__file__).parents[1] / "tests/emulator/profiler/copy.hip"
 _GROUPS = 4096
 _GPUS = {"MI210": "gfx90a", "MI300A": "gfx942", "MI300X": "gfx942"}
 _SIZE = 8192

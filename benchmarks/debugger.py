@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from cklang import emulator
-from cklang.debugger.inside import _controlled
-from cklang.debugger.wire import ControlledLaunch, Goal, StopAt, Until, Where
+from cklang.emulator.debugger.inside import _controlled
+from cklang.emulator.debugger.wire import ControlledLaunch, Goal, StopAt, Until, Where
 from tests.support.assembly import Module, assemble
 
 _ROUNDS, _WAVES, _LANES = 20_000, 4, 64

@@ -350,7 +350,7 @@ def latency_from_c(groups: int) -> Row:
 
 def build() -> Row:
     """Compile the library with an empty cache."""
-    from cklang.emulator.build import library_path
+    from cklang.emulator.engine.build import library_path
 
     with tempfile.TemporaryDirectory() as folder, knobs.scope(CKLANG_CACHE_DIR=folder):
         start = time.perf_counter()

@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-_BUILD = "from cklang.emulator.build import library_path; library_path()"
+_BUILD = "from cklang.emulator.engine.build import library_path; library_path()"
 
 
 def build(tree: Path) -> tuple[float, float]:

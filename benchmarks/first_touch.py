@@ -12,7 +12,7 @@ import ctypes
 import sys
 import time
 
-from cklang.emulator import library
+from cklang.emulator.engine import library
 
 
 def fill(hip: ctypes.CDLL, memory: ctypes.c_void_p, size: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 from cklang import emulator
 from cklang.device.device import open_device
-from cklang.hipcc import driver
+from cklang.emulator.hipcc import driver
 
 __all__ = ["Programs", "hip_module", "ok"]
 

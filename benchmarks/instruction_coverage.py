@@ -26,8 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cklang import emulator
-from cklang.emulator.library import text_section
-from cklang.hipcc import fat_binary
+from cklang.emulator.engine.library import text_section
+from cklang.emulator.hipcc import fat_binary
 
 MACHINES = {
     0x3F: "gfx90a",

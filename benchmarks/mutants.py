@@ -14,7 +14,7 @@ class Mutant:
 
     name: str
     file: str
-    """Below ``cklang/emulator/src``."""
+    """Below ``cklang/emulator/engine/src``."""
     old: str
     new: str
     tests: tuple[str, ...]

@@ -66,7 +66,7 @@ def main() -> None:
 @contextmanager
 def scratch_cache() -> Iterator[Path]:
     """Yield a cache folder of its own that begins with the objects of this tree's emulator."""
-    from cklang.emulator.build import library_path
+    from cklang.emulator.engine.build import library_path
     from cklang.toolchain.paths import cache_root
 
     library_path()
@@ -89,7 +89,7 @@ def judge(mutant: Mutant, cache: Path) -> Verdict:
         tree = Path(folder)
         plant(mutant, tree)
         environment = os.environ | {"CKLANG_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
-        load = "from cklang.emulator.build import library_path; print(library_path())"
+        load = "from cklang.emulator.engine.build import library_path; print(library_path())"
         built = _python(tree, environment, "-c", load)
         if built is None or built.returncode != 0:
             raise ValueError(f"{mutant.name} does not compile:\n{built.stderr if built else ''}")

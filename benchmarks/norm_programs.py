@@ -10,9 +10,9 @@ from pathlib import Path
 from hip_programs import Programs, ok
 
 from cklang.arch import arch
-from cklang.clock.constants import constants_of
-from cklang.clock.kernel import LaunchDetail, launch_detail
-from cklang.emulator.recording import timing
+from cklang.emulator.clock.constants import constants_of
+from cklang.emulator.clock.kernel import LaunchDetail, launch_detail
+from cklang.emulator.engine.recording import timing
 
 GPU = "gfx950"
 WIDTH = 2048

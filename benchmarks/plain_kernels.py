@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from cklang import emulator
+from cklang.emulator.hipcc import driver, fat_binary
 from cklang.errors import CkValueError
-from cklang.hipcc import driver, fat_binary
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

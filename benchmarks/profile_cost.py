@@ -28,7 +28,7 @@ from programs import half, linear
 
 import cklang as ck
 from cklang import emulator, knobs
-from cklang.profiler.session import Profile
+from cklang.emulator.profiler.session import Profile
 
 Work = Callable[[], None]
 

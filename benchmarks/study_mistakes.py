@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang import emulator
-from cklang.emulator.recording import DISABLED, RecordedLaunch, RecordedWave
+from cklang.emulator.engine.recording import DISABLED, RecordedLaunch, RecordedWave
 
 __all__ = ["MISTAKES", "Kernel", "Mistake", "accesses", "described", "executed", "mutant", "sites"]
 
@@ -141,12 +141,12 @@ def _listing(kernel: Kernel) -> list[str]:
 
 def text_offset(code: bytes) -> int:
     """Where the instructions of an ELF file begin."""
-    return code.index(emulator.library.text_section(code))
+    return code.index(emulator.engine.library.text_section(code))
 
 
 def _launches(kernel: Kernel, code: bytes) -> list[RecordedLaunch]:
     """What the kernel's run launches of this code, with all that its waves execute."""
-    text = emulator.library.text_section(code)
+    text = emulator.engine.library.text_section(code)
     with emulator.timing(MOST_WORKGROUPS) as recording:
         kernel.run(code)
     return [launch for launch in recording.launches if launch.code == text]

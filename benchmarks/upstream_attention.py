@@ -22,10 +22,10 @@ from pathlib import Path
 
 from hip_programs import hip_module, ok
 
-from cklang.clock.listing import listing_of
 from cklang.device.device import open_device
-from cklang.emulator.recording import RecordedLaunch, timing
-from cklang.hipcc import driver
+from cklang.emulator.clock.listing import listing_of
+from cklang.emulator.engine.recording import RecordedLaunch, timing
+from cklang.emulator.hipcc import driver
 from cklang.toolchain.compilers import find_ck_tree
 
 __all__ = ["Shape", "Unit"]

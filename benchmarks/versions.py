@@ -26,7 +26,7 @@ TORCH = ("tests/torch", "tests/runtime/test_torch.py", "tests/runtime/test_array
 TRITON = (
     "tests/emulator/test_gluon.py",
     "tests/emulator/test_triton_driver.py",
-    "tests/debugger/test_triton.py",
+    "tests/emulator/debugger/test_triton.py",
 )
 LANGUAGE = ("tests/frontend", "tests/ir", "tests/fusion", "tests/reference", "tests/testing")
 

@@ -37,9 +37,11 @@ from cklang.types import dims, dtype_var
 
 if TYPE_CHECKING:
     from cklang.build.dask_executor import workers_of
-    from cklang.debugger.inside import debug
     from cklang.device.device_array import DeviceArray, empty, synchronize, to_device, to_host
     from cklang.device.packed import Packed, pack
+    from cklang.emulator.debugger.inside import debug
+    from cklang.emulator.profiler.bench import bench
+    from cklang.emulator.profiler.session import profile
     from cklang.exporting import export
     from cklang.families.attention.key import AttentionAlgorithm
     from cklang.families.attention.synthetic import attention_grad_problem, attention_problem
@@ -55,8 +57,6 @@ if TYPE_CHECKING:
     from cklang.ops.dropout_bytes import dropout_bytes
     from cklang.ops.predict import predict
     from cklang.ops.prepare import PreparedWeight, prepare
-    from cklang.profiler.bench import bench
-    from cklang.profiler.session import profile
     from cklang.runtime.ir_text import parse
     from cklang.selection.diagnose import advise, fix
     from cklang.selection.registry import Registry
@@ -130,7 +130,7 @@ _LATE: Mapping[str, str] = {
     "vjp": "gradients",
     "vjp_saving": "gradients",
     "workers_of": "build.dask_executor",
-    "debug": "debugger.inside",
+    "debug": "emulator.debugger.inside",
     "DeviceArray": "device.device_array",
     "empty": "device.device_array",
     "synchronize": "device.device_array",
@@ -156,9 +156,9 @@ _LATE: Mapping[str, str] = {
     "predict": "ops.predict",
     "PreparedWeight": "ops.prepare",
     "prepare": "ops.prepare",
-    "profile": "profiler.session",
+    "profile": "emulator.profiler.session",
     "parse": "runtime.ir_text",
-    "bench": "profiler.bench",
+    "bench": "emulator.profiler.bench",
     "advise": "selection.diagnose",
     "fix": "selection.diagnose",
     "Registry": "selection.registry",

@@ -2,7 +2,7 @@
 """Every environment variable of cklang: typed, documented, read here and nowhere else.
 
 In HIP programs, which have no Python, the emulator's library reads those that are for it
-(``emulator/src/core/environment.cpp``) by the same rules.
+(``emulator/engine/src/core/environment.cpp``) by the same rules.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cklang.clock.instruction import Instruction
-from cklang.clock.waves import WaveStream
+from cklang.emulator.clock.instruction import Instruction
+from cklang.emulator.clock.waves import WaveStream
 from cklang.knobs import DATA_DIR
 
 __all__ = ["Trace", "folder", "instruction_traces", "microbench", "small_traces", "table"]

@@ -14,8 +14,8 @@ import numpy as np
 
 from cklang import knobs
 from cklang.cli.target import add_target, filled_arguments, load_op, named_values, parsed
-from cklang.debugger.expressions import format_name_of
-from cklang.debugger.session import tensors_of
+from cklang.emulator.debugger.expressions import format_name_of
+from cklang.emulator.debugger.session import tensors_of
 from cklang.errors import CkError
 
 __all__ = ["main"]

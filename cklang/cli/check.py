@@ -17,7 +17,7 @@ from pathlib import Path
 
 from cklang import knobs
 from cklang.cli.target import status_of
-from cklang.emulator.reports import CheckReport, read_reports, to_json, to_sarif
+from cklang.emulator.engine.reports import CheckReport, read_reports, to_json, to_sarif
 from cklang.errors import error
 
 __all__ = ["add", "run"]

@@ -15,9 +15,9 @@ import sys
 from pathlib import Path
 
 from cklang.cli.target import words_of
-from cklang.debugger.dap import serve, serve_port
-from cklang.debugger.session import Session
-from cklang.debugger.terminal import Terminal
+from cklang.emulator.debugger.dap import serve, serve_port
+from cklang.emulator.debugger.session import Session
+from cklang.emulator.debugger.terminal import Terminal
 from cklang.errors import error
 
 __all__ = ["add", "run"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from cklang.hipcc import driver
+from cklang.emulator.hipcc import driver
 
 __all__ = ["WORDS", "add", "run"]
 

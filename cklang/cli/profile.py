@@ -15,10 +15,10 @@ from pathlib import Path
 
 from cklang import knobs
 from cklang.cli.target import status_of
-from cklang.emulator.recording import recorded_launches
+from cklang.emulator.engine.recording import recorded_launches
+from cklang.emulator.profiler.session import FORMATS, Profile, ending_of
 from cklang.errors import error
 from cklang.lowering import user_places
-from cklang.profiler.session import FORMATS, Profile, ending_of
 
 __all__ = ["add", "run"]
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cklang.emulator.build import library_path
-from cklang.emulator.library import (
+from cklang.emulator.engine.build import library_path
+from cklang.emulator.engine.library import (
     Census,
     KernelFacts,
     LineRow,
@@ -43,12 +43,12 @@ from cklang.emulator.library import (
 )
 
 if TYPE_CHECKING:
-    from cklang.emulator.operation_fidelity import (
+    from cklang.emulator.engine.operation_fidelity import (
         FidelityReport,
         OperationFidelity,
         fidelity_report,
     )
-    from cklang.emulator.recording import (
+    from cklang.emulator.engine.recording import (
         MEMORY_LINE,
         RecordedLaunch,
         RecordedWave,
@@ -110,6 +110,6 @@ _LATE: Mapping[str, str] = {
 def __getattr__(name: str) -> Any:
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
+    value = getattr(import_module(f"{__name__}.engine.{_LATE[name]}"), name)
     globals()[name] = value
     return value

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from cklang.clock.constants import constants_of
-from cklang.clock.sampling import recorded_with
 from cklang.device.device import open_device
+from cklang.emulator.clock.constants import constants_of
+from cklang.emulator.clock.sampling import recorded_with
 from cklang.errors import error
 from cklang.runtime.charts import Mark, timeline
 
 if TYPE_CHECKING:
-    from cklang.clock.kernel import LaunchTime
-    from cklang.emulator.recording import RecordedLaunch
+    from cklang.emulator.clock.kernel import LaunchTime
+    from cklang.emulator.engine.recording import RecordedLaunch
 
 __all__ = ["Prediction", "predict"]
 
@@ -112,8 +112,8 @@ def predict(
         CkError: As the call itself.
     """
     from cklang import emulator
-    from cklang.clock.kernel import launch_detail, time_of
-    from cklang.clock.power import us_under_load
+    from cklang.emulator.clock.kernel import launch_detail, time_of
+    from cklang.emulator.clock.power import us_under_load
 
     opened = open_device(device)
     if not opened.emulated:

@@ -10,7 +10,7 @@ from cklang.arch import arch
 from cklang.build import bundle
 from cklang.build.builder import Wanted, shared_builder
 from cklang.build.parallel import built
-from cklang.emulator.build import copy_library, library_path, portable_library
+from cklang.emulator.engine.build import copy_library, library_path, portable_library
 from cklang.prebuilding.essentials import EssentialCall, essential_calls
 from cklang.toolchain.prebuilt import EMULATOR, STENCILS
 

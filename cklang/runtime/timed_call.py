@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from cklang.arch import arch
-from cklang.clock.constants import constants_of
-from cklang.clock.kernel import launch_time
 from cklang.device.device import Device
-from cklang.emulator.recording import Recording, is_recording, timing
+from cklang.emulator.clock.constants import constants_of
+from cklang.emulator.clock.kernel import launch_time
+from cklang.emulator.engine.recording import Recording, is_recording, timing
 
 __all__ = ["CallTimer"]
 

@@ -104,7 +104,7 @@ def _profiled(item: pytest.Item) -> Iterator[None]:
     if folder is None:
         yield
         return
-    from cklang.profiler.session import profile
+    from cklang.emulator.profiler.session import profile
 
     with profile() as profiled:
         yield
@@ -121,7 +121,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     folder: Path | None = terminalreporter.config.getoption(_PROFILE)
     if folder is None:
         return
-    from cklang.profiler.text import table
+    from cklang.emulator.profiler.text import table
 
     sums: dict[tuple[str, str], tuple[int, float, str, float]] = {}
     for report in terminalreporter.getreports("passed"):
@@ -169,7 +169,7 @@ def _check_gpu(gpu: str) -> None:
 
 def _is_loaded() -> bool:
     """Whether this process has the emulator's library."""
-    library = sys.modules.get("cklang.emulator.library")
+    library = sys.modules.get("cklang.emulator.engine.library")
     return library is not None and library.load.cache_info().currsize > 0
 
 

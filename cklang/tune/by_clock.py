@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from cklang.arch import timing_file
-from cklang.clock.constants import constants_of
-from cklang.clock.sampling import SAMPLES, representative
 from cklang.device.device import Device
-from cklang.emulator.recording import Recording, is_recording, timing
+from cklang.emulator.clock.constants import constants_of
+from cklang.emulator.clock.sampling import SAMPLES, representative
+from cklang.emulator.engine.recording import Recording, is_recording, timing
 from cklang.errors import CkUnsupportedError
 
 __all__ = ["CLOCKED", "Clocked", "clock_identity", "clocked"]
@@ -30,7 +30,7 @@ class Clocked:
 
     def us(self) -> float | None:
         """Return the µs of all launches; None where the clock cannot tell."""
-        from cklang.clock.kernel import launch_time
+        from cklang.emulator.clock.kernel import launch_time
 
         if not self.recording.launches:
             return None

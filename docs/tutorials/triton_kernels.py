@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
-import cklang.triton
+import cklang.emulator.triton
 
 
 @triton.jit
@@ -27,7 +27,7 @@ def softmax_kernel(x, out, columns, BLOCK: tl.constexpr):
 
 
 x = torch.randn(16, 100, generator=torch.Generator().manual_seed(0))
-with cklang.triton.device("gfx942"):
+with cklang.emulator.triton.device("gfx942"):
     out = torch.empty_like(x)
     softmax_kernel[(16,)](x, out, 100, BLOCK=128)
 print(torch.allclose(out, torch.softmax(x, -1), atol=1e-6))
@@ -39,7 +39,7 @@ print(torch.allclose(out, torch.softmax(x, -1), atol=1e-6))
 # The name of the GPU is all that changes. RDNA4 has waves of 32 lanes, and other instructions.
 
 # %%
-with cklang.triton.device("gfx1201"):
+with cklang.emulator.triton.device("gfx1201"):
     out = torch.empty_like(x)
     softmax_kernel[(16,)](x, out, 100, BLOCK=128)
 print(torch.allclose(out, torch.softmax(x, -1), atol=1e-6))

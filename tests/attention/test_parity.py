@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 
 from cklang.device.device import open_device
+from cklang.emulator.hipcc import driver
 from cklang.families.attention.host import AttentionProblem, AttentionTensor
 from cklang.families.attention.key import AttentionAlgorithm, AttentionKey, AttentionPipeline
-from cklang.hipcc import driver
 from cklang.toolchain.compilers import find_ck_tree
 from cklang.types import DType, bf16, f16, f32, fp8_fnuz
 from tests.support.algorithms import ATTENTION

@@ -56,7 +56,7 @@ PARSING = {
 }
 WORDS_FOR_PEOPLE = {"metavar", "help", "doc"}
 # The emulator's instruction tables are named by family: these modules make and read them.
-TABLES = ROOT / "cklang" / "emulator" / "isa"
+TABLES = ROOT / "cklang" / "emulator" / "engine" / "isa"
 
 
 def is_gpu_name(node: ast.expr) -> bool:

@@ -48,8 +48,8 @@ START_UP: Table = {
         "hashlib",
     ),
     "cklang.device.device": ("cklang.emulator",),
-    "cklang.emulator.build": ("cklang.emulator.isa.tables",),
-    "cklang.emulator.operation_fidelity": ("cklang.emulator.isa.schema",),
+    "cklang.emulator.engine.build": ("cklang.emulator.engine.isa.tables",),
+    "cklang.emulator.engine.operation_fidelity": ("cklang.emulator.engine.isa.schema",),
     "cklang.errors": ("cklang.errors.table",),
     "cklang.families": (
         "cklang.fusion.completeness",
@@ -107,8 +107,8 @@ START_UP: Table = {
         "cklang.device.device",
     ),
     "cklang.ops.predict": (
-        "cklang.clock.kernel",
-        "cklang.clock.power",
+        "cklang.emulator.clock.kernel",
+        "cklang.emulator.clock.power",
         "cklang.emulator",
     ),
     "cklang.ops.prepare": ("cklang.device.device",),
@@ -162,8 +162,8 @@ START_UP: Table = {
     "cklang.selection.tiered": ("cklang.build.builder",),
     "cklang.testing.pytest_plugin": (
         "cklang.emulator",
-        "cklang.profiler.session",
-        "cklang.profiler.text",
+        "cklang.emulator.profiler.session",
+        "cklang.emulator.profiler.text",
     ),
     "cklang.toolchain.built_library": (
         "cklang.toolchain.compilers",
@@ -172,7 +172,7 @@ START_UP: Table = {
     ),
     "cklang.toolchain.compilers": ("subprocess",),
     "cklang.toolchain.folders": ("shutil",),
-    "cklang.tune.by_clock": ("cklang.clock.kernel",),
+    "cklang.tune.by_clock": ("cklang.emulator.clock.kernel",),
     "cklang.tune.called": (
         "cklang.reference.bounds",
         "cklang.reference.distance",
@@ -207,7 +207,7 @@ OPTIONAL: Table = {
     "cklang.build.dask_executor": ("distributed",),
     "cklang.cli.plot": ("matplotlib",),
     "cklang.testing.trial": ("torch",),
-    "cklang.triton.driver": ("torch", "triton"),
+    "cklang.emulator.triton.driver": ("torch", "triton"),
 }
 """Imports in functions of packages that are optional."""
 

@@ -12,7 +12,17 @@ import pytest
 
 from cklang.families import FAMILIES, ROWS
 from cklang.families.protocol import Family
-from tests.support.layers import FILES, LAYERS, ROOT, UPWARDS, arrows, imports, layer_of, module_of
+from tests.support.layers import (
+    FILES,
+    LAYERS,
+    MACHINE,
+    ROOT,
+    UPWARDS,
+    arrows,
+    imports,
+    layer_of,
+    module_of,
+)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -30,8 +40,12 @@ def test_no_arrow_up_is_listed_that_nobody_needs() -> None:
 
 
 def test_every_folder_is_a_layer() -> None:
-    folders = {p.name for p in ROOT.iterdir() if p.is_dir() and any(p.rglob("*.py"))}
-    assert folders - {"errors"} <= set(LAYERS)
+    assert _folders(ROOT) - {"errors", "emulator"} <= set(LAYERS)
+    assert _folders(ROOT / "emulator") == set(MACHINE)
+
+
+def _folders(root: Path) -> set[str]:
+    return {p.name for p in root.iterdir() if p.is_dir() and any(p.rglob("*.py"))}
 
 
 FAMILY_FOLDERS = {p.parent.name for p in (ROOT / "families").glob("*/__init__.py")}

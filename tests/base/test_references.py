@@ -111,14 +111,11 @@ def public(dotted: str) -> bool:
 NAMES = re.compile(r"(?<![\w./@-])(?:ck|cklang)(?:\.[A-Za-z_]\w*)+")
 IMPORTS = re.compile(r"^from (cklang(?:\.\w+)*) import ([\w, ]+)$", re.MULTILINE)
 PUBLIC_MODULES = (
-    "debugger",
     "emulator",
     "errors",
     "families",
-    "flydsl",
     "testing",
     "torch",
-    "triton",
 )
 """Packages that users may import besides ``cklang`` itself."""
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -48,7 +48,7 @@ def test_torch_is_refused_before_its_insides_are_used(
 def test_triton_is_refused_before_its_driver_is_changed(
     triton: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cklang.triton import device
+    from cklang.emulator.triton import device
 
     before = triton.runtime.driver._active
     monkeypatch.setattr(triton, "__version__", "3.2.0")

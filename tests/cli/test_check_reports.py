@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from cklang.cli.main import main
-from cklang.emulator.reports import RULES, CheckReport, read_reports, to_json, to_sarif
+from cklang.emulator.engine.reports import RULES, CheckReport, read_reports, to_json, to_sarif
 
 ROOT = Path(__file__).parents[2]
 

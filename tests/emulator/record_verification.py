@@ -3,9 +3,9 @@
 
     python tests/emulator/record_verification.py
 
-writes ``cklang/emulator/isa/verification.json``. An operation counts for a test module if its name
-occurs in the module's text or in a string that the module's constants hold (the texts of generated
-kernels), and for a foreign kernel if its code object holds it.
+writes ``cklang/emulator/engine/isa/verification.json``. An operation counts for a test module if
+its name occurs in the module's text or in a string that the module's constants hold (the texts of
+generated kernels), and for a foreign kernel if its code object holds it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from cklang import emulator
-from cklang.emulator.isa import schema
+from cklang.emulator.engine.isa import schema
 
 HERE = Path(__file__).parent
 TABLE = Path(schema.__file__).with_name("verification.json")

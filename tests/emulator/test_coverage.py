@@ -12,7 +12,7 @@ import pytest
 from ck_examples import examples_folder
 
 from cklang import emulator
-from cklang.emulator.isa import schema
+from cklang.emulator.engine.isa import schema
 from tests.support.instruction_samples import sample
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -107,7 +107,9 @@ def test_no_template_of_ck_tile_asks_for_what_is_refused() -> None:
 
 def test_every_refusal_has_a_reason() -> None:
     """A table in C++ has them and the documentation counts them; test_refused.py reads some."""
-    source = (Path(emulator.__file__).parent / "src" / "ops" / "refusals.cpp").read_text("utf-8")
+    source = (Path(emulator.__file__).parent / "engine" / "src" / "ops" / "refusals.cpp").read_text(
+        "utf-8"
+    )
     assert set(re.findall(r"\{Op::(\w+), k", source)) == set().union(*REFUSED.values())
     text = _DOCUMENT.read_text("utf-8")
     for (family, gpu), refused in REFUSED.items():

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from cklang import emulator
 from cklang.elf import sections_of
-from cklang.emulator.isa import schema, tables
-from cklang.emulator.isa.schema import FAMILIES
+from cklang.emulator.engine.isa import schema, tables
+from cklang.emulator.engine.isa.schema import FAMILIES
 from cklang.toolchain.compilers import Toolchain, find_toolchain
 from tests.support.instruction_samples import forms, sample
 

@@ -15,7 +15,7 @@ import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
-from cklang.hipcc import driver
+from cklang.emulator.hipcc import driver
 
 _HERE = Path(__file__).parent
 _SOURCE = _HERE / "programs" / "device_functions.hip"

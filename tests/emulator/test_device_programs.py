@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cklang.hipcc import driver
+from cklang.emulator.hipcc import driver
 
 _PROGRAMS = Path(__file__).parent / "programs"
 _MACHINES = {

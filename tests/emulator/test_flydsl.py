@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""FlyDSL's compiler and runtime on emulated GPUs, with tensors of torch (``cklang.flydsl``)."""
+"""FlyDSL's compiler and runtime on emulated GPUs, with tensors of torch (``emulator.flydsl``)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import torch
 
 from cklang import emulator, knobs
 from cklang.device.device import Device
+from cklang.emulator.flydsl import device
 from cklang.errors import CkDeviceError, CkValueError
-from cklang.flydsl import device
 from tests.support import flydsl_kernels as kernels
 
 pytestmark = pytest.mark.usefixtures("torch", "flydsl", "emulator")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Gluon kernels on emulated GPUs (``cklang.triton``), checked for races, waits and the rest."""
+"""Gluon kernels on emulated GPUs (``emulator.triton``), checked for races, waits and the rest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from triton.experimental.gluon import language as gl
 
 from cklang import emulator, knobs
-from cklang.triton import EmulatedDriver, device
+from cklang.emulator.triton import EmulatedDriver, device
 from tests.support import gluon_kernels as kernels
 
 pytestmark = pytest.mark.usefixtures("torch", "triton", "emulator")

@@ -303,7 +303,7 @@ print(sorted(seen))
 
 def test_damaged_code_objects(image: bytes, tmp_path: Path) -> None:
     """Truncations anywhere, and flipped bits outside of the code; what loads is launched."""
-    text = image.index(emulator.library.text_section(image))
+    text = image.index(emulator.engine.library.text_section(image))
     code = range(text, text + 256)
     draw = random.Random(7)
     cases = [[size] for size in range(0, len(image), 37)]

@@ -11,8 +11,9 @@ from typing import TypeGuard
 
 import pytest
 
-from cklang import emulator, hipcc
+from cklang import emulator
 from cklang.elf import sections_of, symbols_of
+from cklang.emulator import hipcc
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -43,8 +44,8 @@ _PRIVATE = re.compile(r"__hip|.*_spt$|hipGetDevicePropertiesR\d+$")
 
 
 def test_every_call_is_declared() -> None:
-    root = Path(hipcc.__file__).parents[1]
-    folders = [root / name / "include" / "hip" for name in ("hipcc", "lowering")]
+    root = Path(hipcc.__file__).parents[2]
+    folders = [root / name / "include" / "hip" for name in ("emulator/hipcc", "lowering")]
     text = "".join(path.read_text() for folder in folders for path in folder.glob("*.h"))
     public = [name for name in documented() if not _PRIVATE.match(name)]
     assert len(public) > 250

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cklang import emulator
+from cklang.emulator.hipcc import driver
 from cklang.errors import CkBuildError
-from cklang.hipcc import driver
 from tests.support.assembly import DEVICES
 
 _WITHOUT = {"gfx942", "gfx950"}

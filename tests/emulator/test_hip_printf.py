@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cklang.hipcc.driver import build
+from cklang.emulator.hipcc.driver import build
 
 pytestmark = pytest.mark.usefixtures("emulator")
 

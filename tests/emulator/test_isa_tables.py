@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklang.emulator.isa import schema, tables
-from cklang.emulator.isa.schema import FAMILIES, TYPE_BITS, Row, Table, TableError
+from cklang.emulator.engine.isa import schema, tables
+from cklang.emulator.engine.isa.schema import FAMILIES, TYPE_BITS, Row, Table, TableError
 
 pytestmark = pytest.mark.usefixtures("emulator")
 

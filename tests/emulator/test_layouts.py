@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cklang.emulator.isa import schema
+from cklang.emulator.engine.isa import schema
 from tests.support.assembly import CDNA, Module, assemble
 from tests.support.layouts import BITS, DATA, FNUZ, Instruction, Layout, instructions, layout, used
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from cklang import emulator
-from cklang.emulator import build as emulator_build
-from cklang.emulator.build import LIBRARY, kept_object
+from cklang.emulator.engine import build as emulator_build
+from cklang.emulator.engine.build import LIBRARY, kept_object
 from cklang.toolchain.built_library import intact, problem_of_library, seal
 from cklang.toolchain.integrity import file_digest
 

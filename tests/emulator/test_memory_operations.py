@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cklang.emulator.isa import schema
+from cklang.emulator.engine.isa import schema
 from tests.support.assembly import CDNA, Module, assemble
 from tests.support.memory_operations import Operation, operations
 from tests.support.rdna import WAITS

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cklang.hipcc import driver
+from cklang.emulator.hipcc import driver
 
 pytestmark = pytest.mark.usefixtures("compiler")
 

@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cklang.hipcc import driver
+from cklang.emulator.hipcc import driver
 
 pytestmark = pytest.mark.usefixtures("compiler")
 

@@ -13,7 +13,7 @@ import pytest
 
 from cklang import emulator
 from cklang.elf import sections_of, text_at
-from cklang.hipcc import driver
+from cklang.emulator.hipcc import driver
 
 _SOURCE = Path(__file__).parent / "programs" / "faults.hip"
 _DYNAMIC = 6  # SHT_DYNAMIC

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cklang.emulator.isa import schema
+from cklang.emulator.engine.isa import schema
 from tests.support.assembly import VCC, Module, assemble, lanes_body, run_lanes
 from tests.support.pseudocode import CARRIES, GPUS, LANES, Operation, operands, operations
 from tests.support.rdna import WAITS

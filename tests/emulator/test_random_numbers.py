@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cklang.hipcc import driver
+from cklang.emulator.hipcc import driver
 
 _SOURCE = Path(__file__).parent / "programs" / "random_numbers.hip"
 _THREADS, _MANY = 64, 256

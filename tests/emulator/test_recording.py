@@ -12,10 +12,10 @@ import pytest
 
 from cklang import emulator
 from cklang.arch import arch
-from cklang.clock.constants import constants_of
-from cklang.clock.kernel import launch_time
-from cklang.emulator.library import packed_records
-from cklang.emulator.recording import SEGMENT_BYTES, recorded_launches
+from cklang.emulator.clock.constants import constants_of
+from cklang.emulator.clock.kernel import launch_time
+from cklang.emulator.engine.library import packed_records
+from cklang.emulator.engine.recording import SEGMENT_BYTES, recorded_launches
 from cklang.errors import CkValueError
 from tests.support.assembly import Module, assemble
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cklang import emulator
-from cklang.emulator.library import text_section
+from cklang.emulator.engine.library import text_section
 from cklang.toolchain.compilers import find_toolchain, run_tool
 from tests.support.assembly import DEVICES, Module, assemble, hip, ok
 

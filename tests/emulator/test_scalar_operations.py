@@ -14,7 +14,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from cklang.emulator.isa import schema
+from cklang.emulator.engine.isa import schema
 from tests.support.assembly import CDNA, Module, assemble
 from tests.support.rdna import WAITS
 

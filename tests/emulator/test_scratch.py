@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cklang import emulator
-from cklang.hipcc import driver
+from cklang.emulator.hipcc import driver
 from tests.support.assembly import DEVICES, Module
 
 pytestmark = pytest.mark.usefixtures("emulator")

@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cklang.emulator.isa import schema
+from cklang.emulator.engine.isa import schema
 from tests.support.assembly import Module, assemble
 
 pytestmark = pytest.mark.usefixtures("emulator")

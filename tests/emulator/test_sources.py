@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from cklang.emulator.isa import tables
+from cklang.emulator.engine.isa import tables
 
 SOURCES = Path(tables.__file__).parents[1] / "src"
 FOLDERS = {"checks", "core", "debug", "decode", "hip", "ops", "translate"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Triton's compiler and launcher on emulated GPUs, with tensors of torch (``cklang.triton``)."""
+"""Triton's compiler and launcher on emulated GPUs, with tensors of torch (``emulator.triton``)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import torch
 import triton
 
 from cklang import emulator, knobs
+from cklang.emulator.triton import EmulatedDriver, HostArray, device
+from cklang.emulator.triton.driver import Autotune
 from cklang.errors import CkDeviceError, CkValueError
-from cklang.triton import EmulatedDriver, HostArray, device
-from cklang.triton.driver import Autotune
 from tests.support import jit_kernels as kernels
 
 pytestmark = pytest.mark.usefixtures("torch", "triton", "emulator")

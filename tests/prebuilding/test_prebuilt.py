@@ -19,9 +19,9 @@ from cklang.arch import all_archs, arch
 from cklang.build import bundle
 from cklang.build.builder import shared_builder
 from cklang.cli.main import main
-from cklang.emulator import build as emulator_build
-from cklang.emulator.build import LIBRARY, copy_library, library_path
-from cklang.emulator.isa.tables import generate
+from cklang.emulator.engine import build as emulator_build
+from cklang.emulator.engine.build import LIBRARY, copy_library, library_path
+from cklang.emulator.engine.isa.tables import generate
 from cklang.prebuilding import compile_essentials, write_folder
 from cklang.prebuilding.essentials import EssentialCall, essential_calls, linear_gelu, normalised
 from cklang.prebuilding.folder import essential_kernels

@@ -15,7 +15,7 @@ from cklang import knobs
 from cklang.arch import all_archs, arch
 from cklang.cli.main import main
 from cklang.cli.specs import check_by_compiling, check_by_reading
-from cklang.emulator.isa.schema import load
+from cklang.emulator.engine.isa.schema import load
 from cklang.errors import CkError
 from cklang.families.gemm.pipelines import PIPELINES
 from cklang.selection.registry import Registry

@@ -11,8 +11,8 @@ import pytest
 
 from cklang import emulator
 from cklang.cli.main import main
+from cklang.emulator.hipcc import driver, fat_binary
 from cklang.errors import CkError
-from cklang.hipcc import driver, fat_binary
 from tests.support.waits import announce_at_once
 
 PROGRAMS = Path(__file__).parent / "programs"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cklang.cli.main import main
+from cklang.emulator.hipcc import driver, fat_binary, object_cache
+from cklang.emulator.hipcc.options import read
 from cklang.errors import CkError
-from cklang.hipcc import driver, fat_binary, object_cache
-from cklang.hipcc.options import read
 
 PROGRAMS = Path(__file__).parent / "programs"
 

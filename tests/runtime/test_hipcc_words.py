@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cklang.emulator.hipcc import driver, fat_binary
+from cklang.emulator.hipcc.options import Language, Side, Source, Stage, read
 from cklang.errors import CkError
-from cklang.hipcc import driver, fat_binary
-from cklang.hipcc.options import Language, Side, Source, Stage, read
 
 NAMES = st.sampled_from(["gfx90a", "gfx942", "gfx950:sramecc+:xnack-", "gfx1201"])
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from cklang.emulator.isa.schema import Encoding, Operand, Row, Table, operands
-from cklang.emulator.isa.tables import modifiers
+from cklang.emulator.engine.isa.schema import Encoding, Operand, Row, Table, operands
+from cklang.emulator.engine.isa.tables import modifiers
 
 _COMPACT = {"VOP1", "VOP2", "VOPC"}
 _VECTOR_ALU = _COMPACT | {"VOP3", "VOP3B", "VOP3P", "MAI", "MAI_SCALED", "VOPD", "VOPDY"}

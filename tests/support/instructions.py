@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from cklang.emulator.library import disassemble, text_section
+from cklang.emulator.engine.library import disassemble, text_section
 from cklang.runtime.record import LaunchRecord
 
 __all__ = ["instructions", "loads_in_loop"]

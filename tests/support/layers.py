@@ -43,7 +43,7 @@ BASE = (
 LAYERS = (
     "base",
     "toolchain",
-    "emulator",
+    "engine",
     "clock",
     "ir",
     "autodiff",
@@ -72,8 +72,8 @@ LAYERS = (
 )
 """A layer imports itself and those above it in this list."""
 
-MACHINE = ("emulator", "clock", "triton", "flydsl", "profiler", "debugger", "hipcc")
-"""The layers of the emulated GPU and the tools around it; all others but the ground compile ops."""
+MACHINE = ("engine", "clock", "triton", "flydsl", "profiler", "debugger", "hipcc")
+"""The layers of the emulated GPU and the tools around it, which are the folders of ``emulator``."""
 
 UPWARDS = {
     ("runtime", "ops"),
@@ -87,7 +87,9 @@ traces."""
 
 
 def layer_of(module: str) -> str:
-    first = module.split(".")[0]
+    first, *rest = module.split(".")
+    if first == "emulator":
+        return rest[0] if rest else "engine"
     return "base" if first in (*BASE, "errors", "annotations") else first
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from cklang.emulator.isa import schema
-from cklang.emulator.isa.schema import FAMILIES, Matrix
+from cklang.emulator.engine.isa import schema
+from cklang.emulator.engine.isa.schema import FAMILIES, Matrix
 
 _DATA = Path(__file__).parents[1] / "emulator" / "data"
 DATA = {

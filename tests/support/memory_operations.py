@@ -15,7 +15,7 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 
-from cklang.emulator.isa import schema
+from cklang.emulator.engine.isa import schema
 
 Bytes = np.ndarray
 

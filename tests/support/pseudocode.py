@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from random import Random
 
-from cklang.emulator.isa import schema
+from cklang.emulator.engine.isa import schema
 
 GPUS = {"cdna4": "gfx950", "rdna3": "gfx1100", "rdna4": "gfx1201"}
 """By family: the wheel has pseudocode for one generation of CDNA and two of RDNA."""

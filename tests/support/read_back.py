@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from cklang import emulator
-from cklang.emulator.library import text_section
+from cklang.emulator.engine.library import text_section
 from cklang.toolchain.compilers import find_toolchain
 
 __all__ = ["HALVES", "read_back", "read_back_products", "read_words"]

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from cklang.build.store import Store, digest_of
-from cklang.emulator.build import library_path
+from cklang.emulator.engine.build import library_path
 from tests.support import usage
 from tests.support.read_back import read_back
 from tests.support.tiers import tier_of

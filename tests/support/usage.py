@@ -18,7 +18,7 @@ from cklang.device import device
 from cklang.device.artifact import Artifact
 from cklang.device.device import Device, Function, Launch
 from cklang.device.launch_sequence import LaunchSequence
-from cklang.emulator import library
+from cklang.emulator.engine import library
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
 

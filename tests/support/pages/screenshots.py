@@ -4,7 +4,7 @@
 python -m tests.support.pages.screenshots
 
 It needs a browser (``tests.support.browser``) and a few minutes at most: it compiles and runs
-``tests/profiler/transpose.hip``, and builds the kernel of a linear layer.
+``tests/emulator/profiler/transpose.hip``, and builds the kernel of a linear layer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cklang.cli.main import main as command
-from tests.profiler.conftest import built, profiled
+from tests.emulator.profiler.conftest import built, profiled
 from tests.support.browser import launched, missing, viewed
 
 __all__ = ["SHOTS", "Shot", "main"]

@@ -2,8 +2,8 @@
 """What one compiler makes of code that some clangs get wrong: JSON, as ``compilers.py`` asks.
 
 ``lost_store``: attention of gfx950 whose mask is computed with branches, as cklang did before it
-knew better (``docs/emulator.md``, *A store that clang loses*). ``missing_wait``: a scan whose loop
-begins with ``__syncthreads()`` and ends with a store to LDS.
+knew better (``docs/emulator_fidelity.md``, *A store that clang loses*). ``missing_wait``: a scan
+whose loop begins with ``__syncthreads()`` and ends with a store to LDS.
 
     CKLANG_CLANG=wheel/ziglang/zig python benchmarks/compiler_cases.py --finish other/ziglang/zig
 """

@@ -280,7 +280,7 @@ _NO_DIFFERENCE = "Every kernel that was compiled is right, with equal bits under
 _CASES = """## Code that clangs get wrong
 
 `lost_store` is attention of gfx950 whose mask is computed with branches, as cklang does not do any
-more (`docs/emulator.md`, *A store that clang loses*). `missing_wait` is the scan of
+more (`docs/emulator_fidelity.md`, *A store that clang loses*). `missing_wait` is the scan of
 `tests/emulator/programs/sorting.hip` with the check `races`. Where a result is wrong, the script
 looks for the pass in two ways. Optional passes are left out from the n-th on until it is right;
 *none* says that it is wrong without them too. And code generation is handed over to a clang that

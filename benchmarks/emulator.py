@@ -5,13 +5,13 @@
     python benchmarks/emulator.py --scaling [--only NAME ...] [--pairs N]
     python benchmarks/emulator.py --against TREE [--only NAME ...] [--pairs N]
 
-Prints the Markdown table of docs/emulator.md; all of it takes a few minutes. Run it on an idle
-machine. ``--quick`` measures each thing once, to see that it runs; ``--profile`` prints behind each
-kernel what it executes, by operation. ``--scaling`` runs products and plain kernels on one core and
-on all, in turn, and prints the processor time of all threads beside the time that passes: what
-cores share costs processor time, also on a machine with other work. ``--against`` does that for the
-matrix kernels with the emulator of another tree and with this one's, a process each, in turn: of
-each the least of 20 runs.
+Prints a Markdown table (docs/benchmarks.md has its numbers); all of it takes a few minutes. Run it
+on an idle machine. ``--quick`` measures each thing once, to see that it runs; ``--profile`` prints
+behind each kernel what it executes, by operation. ``--scaling`` runs products and plain kernels on
+one core and on all, in turn, and prints the processor time of all threads beside the time that
+passes: what cores share costs processor time, also on a machine with other work. ``--against`` does
+that for the matrix kernels with the emulator of another tree and with this one's, a process each,
+in turn: of each the least of 20 runs.
 """
 
 from __future__ import annotations

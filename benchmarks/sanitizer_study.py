@@ -5,8 +5,8 @@
                                          [--verbose]
 
 Changes one executed instruction at a time of a compiled kernel, runs the kernel with all checks on,
-and prints the tables of docs/emulator.md: how many of these mutants can change a result, how many
-of those are reported, and by which check.
+and prints the tables of docs/emulator_checks.md: how many of these mutants can change a result, how
+many of those are reported, and by which check.
 
 Whether a mutant can change a result is found without any check: it runs in four orders of
 ``emulator.schedule``, of which one lets each memory operation take effect as late as the waits of

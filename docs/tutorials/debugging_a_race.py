@@ -120,4 +120,4 @@ for line in report.splitlines():
 #: at reverse.cpp:11
 
 # %% [markdown]
-# The same checks run in Python on the kernels of ops: `CKLANG_SANITIZE=all python script.py` (`docs/emulator.md`, *Checks*).
+# The same checks run in Python on the kernels of ops: `CKLANG_SANITIZE=all python script.py` (`docs/emulator_checks.md`).

@@ -88,6 +88,6 @@ def test_rows_of_one_cell_show_the_best() -> None:
     records = [table.Record(*cell, status, *test) for status in (table.COMPILES, table.CHECKED)]
     gone = [table.Record("split-K", "f16", "gfx1100", "not in ISA", "no instruction")]
     text = table.render(records, gone)
-    assert "0 of 1 cells are checked" in text
+    assert "0 of\n1 cells again" in text
     assert "| split-K | f16 | checked 2026-11-23 *full* | not in ISA |" in text
-    assert "- split-K f16, gfx1100: no instruction." in text
+    assert "| split-K | f16 | gfx1100 | no instruction |" in text

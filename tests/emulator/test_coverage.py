@@ -56,7 +56,7 @@ REFUSED = {
         "s_code_end",
     },
 }
-_DOCUMENT = Path(__file__).parents[2] / "docs" / "emulator.md"
+_DOCUMENT = Path(__file__).parents[2] / "docs" / "emulator_fidelity.md"
 
 
 def _census(

@@ -53,32 +53,30 @@ _HEAD = """\
 
 Which kernel runs with which element types on which GPU. The tests write this table:
 
-- *checked*: a test compiled that kernel, ran it on the emulated GPU and compared every element with
+- *checked*: a test compiled the kernel, ran it on the emulated GPU and compared every element with
   the reference, within its error bound.
-- *compiles*: a test compiled it and read it back.
+- *compiles*: a test compiled the kernel and read it back.
+- *not in ISA*: the GPU has no matrix instruction for these types. *not in headers*: it has one, and
+  CK Tile does not use it.
+- *refused by rule*: the rule refuses this variant on every problem.
+- empty: not checked yet.
 
-A cell names the day of the commit at which its test last ran. {ordinary} of {all} cells are checked
-again by every run of CI (the tests of the tiers *fill* and *compile*); the other {full}, marked
-*full*, only by `python -m pytest --full`, which writes this page.
+A cell has the date of the commit at which its test last ran. Every run of CI checks {ordinary} of
+{all} cells again (tiers *fill* and *compile*). The other {full}, marked *full*, are checked by
+`python -m pytest --full` alone, which writes this page.
 
-Element types are those of A and B, that of B left out where it is that of A; of attention those of
-q, k, v and of o. `fp8` and `bf8` are those of the GPU's encoding, fnuz on gfx942 and OCP elsewhere;
-the rule `fp8-encoding` refuses the other one. The rows *results* list what products and
-convolutions store: a kernel's epilogue converts to it, whatever the types of A and B.
-
-Where a GPU multiplies none of the types, the cell says so after its rows of warp tiles in
-`arch_specs`: *not in ISA* if it has no such matrix instruction, *not in headers* if CK Tile does
-not use the one it has. Where `arch_specs` make a rule refuse the variant, the cell names the rule.
-An empty cell was not checked yet.
+Element types are those of A and B, or one type if they are equal; for attention those of q, k, v
+and of o. `fp8` and `bf8` have the GPU's encoding: fnuz on gfx942, OCP elsewhere. The rows *results*
+list the types that products and convolutions can store, whatever the types of A and B.
 """
 
 _CAMPAIGN = """\
 ## Random kernels
 
-Calls of every family with algorithms drawn from all that are legal for them: how many kernels were
-built, run and compared with the reference on each GPU, over all runs of
-`python -m tests.support.campaign` and of `pytest --full`. `tests/data/campaign.json` has the counts
-by commit, and the seeds of what was wrong or did not compile, which later commits may have mended.
+The campaign draws calls of every family and one of their legal algorithms, and compares the result
+with the reference. The table counts the kernels over all runs of `python -m tests.support.campaign`
+and `pytest --full`. `tests/data/campaign.json` has the counts by commit, and the seeds of kernels
+that were wrong or did not compile at that commit.
 """
 
 
@@ -141,12 +139,23 @@ def render(records: Sequence[Record], absent: Sequence[Record]) -> str:
         lines.append(_line(variant, dtypes, *texts))
     lines += ["", _CAMPAIGN, campaign_sums.table_of(campaign_sums.Sums.read())]
     lines += ["", "## What there is no kernel for", ""]
-    reasons: dict[str, list[str]] = {}
+    return "\n".join([*lines, *_reasons(absent)]) + "\n"
+
+
+def _reasons(absent: Sequence[Record]) -> Iterator[str]:
+    """Yield a row for each reason, with the variants and the GPUs that it applies to."""
+    yield _line("variants", "types", "GPUs", "reason")
+    yield _line(*["---"] * 4)
+    by_reason: dict[str, list[Record]] = {}
     for record in sorted(absent):
-        what = f"{record.variant} {record.dtypes}, {record.arch}"
-        reasons.setdefault(record.note, []).append(what)
-    lines += [f"- {'; '.join(what)}: {reason}." for reason, what in sorted(reasons.items())]
-    return "\n".join(lines) + "\n"
+        by_reason.setdefault(record.note, []).append(record)
+    for reason, records in sorted(by_reason.items(), key=lambda item: item[1]):
+        variants = dict.fromkeys(record.variant for record in records)
+        if len(variants) > 4:  # of attention: the pipeline says enough
+            variants = dict.fromkeys(variant.partition(", ")[0] for variant in variants)
+        types = dict.fromkeys(_multiplied(record.dtypes) for record in records)
+        archs = sorted({record.arch for record in records}, key=_number)
+        yield _line("; ".join(variants), "; ".join(types), ", ".join(archs), reason)
 
 
 def _preference(record: Record) -> tuple[int, bool]:

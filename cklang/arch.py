@@ -16,23 +16,6 @@ from cklang import knobs
 from cklang.errors import error
 from cklang.widths import DWORD_BYTES
 
-__all__ = [
-    "ANY",
-    "ArchSpec",
-    "AttentionGradTile",
-    "AttentionTile",
-    "Forbidden",
-    "KnownWrong",
-    "MatrixRate",
-    "PipelineBudget",
-    "Variant",
-    "WarpTile",
-    "all_archs",
-    "arch",
-    "base_name",
-    "timing_file",
-]
-
 ANY = "*"
 """In a :class:`Forbidden` row: whichever."""
 

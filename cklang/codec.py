@@ -19,20 +19,6 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 from cklang.errors import CkError, error
 from cklang.types import DTYPES, DType
 
-__all__ = [
-    "canonical_digest",
-    "close",
-    "decode",
-    "dtype_of",
-    "encode",
-    "enum_of",
-    "expect_fields",
-    "expect_object",
-    "later",
-    "unknown",
-    "with_defaults",
-]
-
 E = TypeVar("E", bound=Enum)
 T = TypeVar("T")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ShownAsText"]
-
 
 class ShownAsText:
     """A report that IPython shows as its ``str()``; it would list the fields of the record."""

@@ -7,18 +7,6 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = [
-    "MAGIC",
-    "NOTE",
-    "SYMBOLS",
-    "Section",
-    "Symbol",
-    "sections_of",
-    "symbols_of",
-    "text_at",
-    "with_headers",
-]
-
 MAGIC = b"\x7fELF\x02\x01"
 """How a file of 64 bits in little-endian order begins."""
 SYMBOLS, NOTE, _NO_BITS = 2, 7, 8

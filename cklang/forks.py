@@ -14,8 +14,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-__all__ = ["cached_property", "gpu_is_lost", "lock", "reentrant_lock"]
-
 T = TypeVar("T")
 
 gpu_is_lost = False

@@ -18,17 +18,6 @@ from cklang.codec import canonical_digest, encode, enum_of
 from cklang.errors import error
 from cklang.forks import cached_property
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "AnyKey",
-    "KernelSignature",
-    "Key",
-    "make_members",
-    "opened",
-    "require_integers",
-    "require_positive",
-]
-
 SCHEMA_VERSION = 3
 """Version of the JSON form; raised whenever a field is added, removed or changes meaning."""
 

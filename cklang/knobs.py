@@ -17,43 +17,6 @@ from typing import Generic, TypeVar
 
 from cklang.errors import error
 
-__all__ = [
-    "ALL",
-    "ARCH_DIR",
-    "BUNDLE",
-    "CACHE_DIR",
-    "CHECKS_NOW",
-    "CK_DIR",
-    "CLANG",
-    "DATA_DIR",
-    "DEVICE",
-    "FAULT",
-    "GPUS",
-    "JOBS",
-    "LOG",
-    "NUMERICS",
-    "PLANS",
-    "PREBUILT",
-    "PRESET",
-    "PROFILE",
-    "RECORDINGS_NOW",
-    "REPORTS",
-    "RESIDENT",
-    "ROCM_PATH",
-    "SANITIZE",
-    "SCHEDULE",
-    "SUPPRESSIONS",
-    "TIMEOUT",
-    "TIMING",
-    "TRANSLATE",
-    "VERIFY",
-    "Knob",
-    "executable_path",
-    "export",
-    "scope",
-    "tool_environment",
-]
-
 T = TypeVar("T")
 
 _overrides: ContextVar[dict[str, str]] = ContextVar("cklang_knobs", default={})  # noqa: B039

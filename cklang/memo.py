@@ -8,8 +8,6 @@ from typing import Generic, TypeVar
 
 from cklang import forks
 
-__all__ = ["BoundedMemo"]
-
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 

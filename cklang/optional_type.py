@@ -6,8 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-__all__ = ["AllowsNone", "OptionalType"]
-
 
 @dataclass(frozen=True, slots=True)
 class OptionalType:

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Source", "Span"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:

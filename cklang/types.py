@@ -38,46 +38,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-__all__ = [
-    "DTYPES",
-    "Blocks",
-    "Const",
-    "ConstType",
-    "DType",
-    "DTypeVar",
-    "Dim",
-    "Extent",
-    "Formula",
-    "Kind",
-    "Quotient",
-    "TensorType",
-    "TensorVarType",
-    "bf8",
-    "bf8_fnuz",
-    "bf16",
-    "bool_",
-    "by_name",
-    "const",
-    "dims",
-    "dtype_var",
-    "e8m0",
-    "extent_from_text",
-    "extent_over",
-    "extent_value",
-    "extents_of",
-    "f16",
-    "f32",
-    "f64",
-    "fp4",
-    "fp8",
-    "fp8_fnuz",
-    "i4",
-    "i8",
-    "i32",
-    "i64",
-    "plain_dims",
-]
-
 
 class Kind(Enum):
     """What numbers a dtype holds."""

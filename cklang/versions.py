@@ -9,8 +9,6 @@ from types import MappingProxyType
 
 from cklang.errors import error
 
-__all__ = ["KNOWN", "check_version"]
-
 Version = tuple[int, int]
 
 KNOWN: Mapping[str, tuple[Version, Version]] = MappingProxyType(

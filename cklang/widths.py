@@ -3,15 +3,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "ACCESS_BYTES",
-    "BUFFER_BYTES",
-    "DWORD_BYTES",
-    "I32_MAX",
-    "PACKED_ROW",
-    "packed_row",
-]
-
 DWORD_BYTES = 4
 """Bytes of a dword, the unit of registers, of LDS banks and of buffer loads."""
 

@@ -40,16 +40,6 @@ if TYPE_CHECKING:
     from cklang.lowering.source import KernelSource
     from cklang.toolchain.compilers import CkTree, Toolchain
 
-__all__ = [
-    "BuildResult",
-    "Builder",
-    "Wanted",
-    "artifacts_in",
-    "failures_together",
-    "shared_builder",
-    "source_of",
-]
-
 Wanted = tuple[AnyKey, Functions]
 """A kernel to build: its key and what fills it."""
 

@@ -32,19 +32,6 @@ if TYPE_CHECKING:
 
     from cklang.build.stencil_files import StencilFiles
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "Bundle",
-    "Bundled",
-    "Files",
-    "bundles_in",
-    "configured",
-    "configured_files",
-    "read",
-    "sole_source",
-    "write",
-]
-
 SCHEMA_VERSION = 3
 
 Files = tuple[tuple[Path, int], ...]

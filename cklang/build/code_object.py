@@ -18,8 +18,6 @@ from typing import Any
 from cklang.elf import MAGIC, NOTE, SYMBOLS, Section, sections_of, symbols_of
 from cklang.errors import error
 
-__all__ = ["CodeObject", "KernelFacts", "count_instructions", "read"]
-
 _NOTE_TYPE = 32
 """NT_AMDGPU_METADATA."""
 

@@ -11,8 +11,6 @@ from typing import Any
 
 from cklang.errors import error
 
-__all__ = ["gave_up", "workers_of"]
-
 _PATIENCE = "30s"
 
 

@@ -26,8 +26,6 @@ from cklang.keys import AnyKey
 from cklang.toolchain.paths import cache_root
 from cklang.toolchain.progress import Wait
 
-__all__ = ["BuildSummary", "build", "built", "settings"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildSummary:

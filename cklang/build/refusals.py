@@ -18,8 +18,6 @@ from cklang.families import FAMILIES
 from cklang.keys import AnyKey
 from cklang.lowering import user_places
 
-__all__ = ["in_users_lines", "naming_the_rule"]
-
 _MOST = 300
 """Characters of what a compiler says; templates of CK Tile fill pages."""
 

@@ -19,8 +19,6 @@ from pathlib import Path
 from cklang.build.store import Entry, Store
 from cklang.errors import error
 
-__all__ = ["CacheArchive", "receive", "sees_probe", "send", "shared_cache_probe"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheArchive:

@@ -17,8 +17,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["OVERLAPPED", "SCHEDULES", "Schedule", "schedules", "without_barriers"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from cklang.keys import AnyKey
 
-__all__ = ["StencilFiles"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StencilFiles:

@@ -33,19 +33,6 @@ from cklang.errors import error
 from cklang.lowering import headers
 from cklang.toolchain.compilers import CkTree, Toolchain, run_tool
 
-__all__ = [
-    "Step",
-    "assembly",
-    "compile_headers",
-    "compile_host",
-    "compile_inline",
-    "compile_stencil",
-    "device_assembly",
-    "fill_flags",
-    "identity",
-    "link_fill",
-]
-
 HEADER = "cklang/gemm.hpp"
 """What every generated GEMM source includes first, and what a precompiled header holds."""
 

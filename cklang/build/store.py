@@ -30,8 +30,6 @@ from cklang.toolchain.progress import Wait
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["SCHEMA_VERSION", "Damage", "Entry", "Store", "digest_of"]
-
 SCHEMA_VERSION = 1
 """Version of the folder layout and of ``record.json``."""
 

@@ -17,8 +17,6 @@ from cklang.cli.tune import add_gradient, add_session, gradient_of
 from cklang.emulator.profiler.bench import bench_calls
 from cklang.tune.bench import Bench, bench
 
-__all__ = ["add", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""

@@ -29,8 +29,6 @@ from cklang.errors import error
 from cklang.families import FAMILIES, family_of
 from cklang.selection.registry import Kernel, Registry
 
-__all__ = ["add", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""

@@ -8,8 +8,6 @@ import sys
 
 from cklang.build.store import Store
 
-__all__ = ["add", "run"]
-
 DEFAULT_GIGABYTES = 20
 
 

@@ -18,8 +18,6 @@ from cklang.emulator.debugger.expressions import format_name_of
 from cklang.emulator.debugger.session import tensors_of
 from cklang.errors import CkError
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Call the op, after its tensors are named for the debugger."""

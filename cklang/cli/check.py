@@ -20,8 +20,6 @@ from cklang.cli.target import status_of
 from cklang.emulator.engine.reports import CheckReport, read_reports, to_json, to_sarif
 from cklang.errors import error
 
-__all__ = ["add", "run"]
-
 _REPORTED = 1
 """The exit status of a program that ended well with reports."""
 

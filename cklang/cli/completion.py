@@ -12,8 +12,6 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 
-__all__ = ["SHELLS", "add", "run", "script"]
-
 Words = Mapping[str, Sequence[str]]
 """The options and fixed words of each command."""
 

@@ -20,8 +20,6 @@ from cklang.emulator.debugger.session import Session
 from cklang.emulator.debugger.terminal import Terminal
 from cklang.errors import error
 
-__all__ = ["add", "run"]
-
 _FAILED = 1
 
 

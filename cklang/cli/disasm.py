@@ -14,8 +14,6 @@ from cklang.build.store import Store
 from cklang.emulator.hipcc import fat_binary
 from cklang.errors import error
 
-__all__ = ["add", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""

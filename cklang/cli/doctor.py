@@ -14,8 +14,6 @@ from cklang.build.store import Store
 from cklang.errors import CkError
 from cklang.toolchain.paths import cache_root
 
-__all__ = ["add", "run"]
-
 _PACKAGES = ("cklang", "hip-python", "numpy", "ml_dtypes", "ziglang", "amd-aiter", "torch")
 
 

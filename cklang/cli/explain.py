@@ -12,8 +12,6 @@ import sys
 
 from cklang.cli.target import add_target, arguments_of, load_op
 
-__all__ = ["add", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""

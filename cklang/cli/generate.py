@@ -18,8 +18,6 @@ from cklang.build.builder import source_of
 from cklang.cli import registry as files
 from cklang.errors import error
 
-__all__ = ["MANIFEST", "add", "run"]
-
 MANIFEST = "manifest.json"
 """The file that names the others: for each kernel its key, functions, file and SHA-256."""
 

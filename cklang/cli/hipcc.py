@@ -15,8 +15,6 @@ import sys
 
 from cklang.emulator.hipcc import driver
 
-__all__ = ["WORDS", "add", "run"]
-
 WORDS = True
 """Every word of the command line is this command's own, also those that begin with a dash."""
 

@@ -23,8 +23,6 @@ from cklang.emulator.profiler.listing import KernelListing, lines_of, listing_of
 from cklang.ir.nodes import Function, print_operation
 from cklang.runtime.op import Op
 
-__all__ = ["add", "run", "side_by_side"]
-
 _PLACE = re.compile(r'#line (\d+) "(.*)"')
 _WIDTH = 44
 """Width of the columns for the source and the IR, in letters."""

@@ -32,8 +32,6 @@ from cklang.cli import (
 from cklang.cli.target import parsed
 from cklang.errors import CkError
 
-__all__ = ["GROUPS", "main", "sentences", "words_of_commands"]
-
 GROUPS: Mapping[str, Mapping[str, ModuleType]] = {
     "Write ops": {"new": new, "explain": explain, "inspect": inspect},
     "Build and choose kernels": {

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from cklang.errors import error
 
-__all__ = ["TEMPLATE", "add", "run"]
-
 TEMPLATE = '''\
 """{name}: an op, what it should compute, and a property test.
 

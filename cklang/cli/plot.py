@@ -8,8 +8,6 @@ from pathlib import Path
 from cklang.errors import error
 from cklang.tune.bench import Bench
 
-__all__ = ["draw"]
-
 _INCHES_A_PROBLEM = 0.45
 
 

@@ -20,8 +20,6 @@ from cklang.emulator.profiler.session import FORMATS, Profile, ending_of
 from cklang.errors import error
 from cklang.lowering import user_places
 
-__all__ = ["add", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""

@@ -23,8 +23,6 @@ from cklang.families import FAMILIES, family_of
 from cklang.selection.registry import Kernel, Registry
 from cklang.selection.select import select
 
-__all__ = ["add", "add_declarations", "declared", "read", "run"]
-
 _KEY_COLUMNS = ("family", "arch", "label", "priority")
 _SHOWN = ("tile", "warps", "warp_tile", "pipeline", "vector_a", "vector_b", "vector_e")
 """The fields of an algorithm in a table for people, of families that have them."""

@@ -18,8 +18,6 @@ from pathlib import Path
 from cklang.arch import ArchSpec, WarpTile, all_archs
 from cklang.toolchain.compilers import CkTree, Toolchain, find_ck_tree, find_toolchain
 
-__all__ = ["Mismatch", "check_by_compiling", "check_by_reading", "run"]
-
 _DISPATCHER = "ck_tile/ops/gemm/warp/warp_gemm_dispatcher.hpp"
 
 # CK Tile's C++ names of the element types that rows have.

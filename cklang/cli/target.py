@@ -26,21 +26,6 @@ from cklang.runtime.ir_text import SUFFIX, read_op
 from cklang.runtime.op import Op
 from cklang.runtime.placeholder_arguments import packed_arguments
 
-__all__ = [
-    "add_scheduler",
-    "add_target",
-    "arguments_of",
-    "asked_workers",
-    "calls_named",
-    "filled_arguments",
-    "load_op",
-    "named_values",
-    "parsed",
-    "status_of",
-    "words_of",
-]
-
-
 _OP = re.compile(r".+\.py:[A-Za-z_]\w*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _BY_SIGNAL = 128
 """What a shell adds to the number of the signal that ended a program."""

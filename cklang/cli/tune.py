@@ -23,8 +23,6 @@ from cklang.errors import error
 from cklang.tune.database import Database
 from cklang.tune.session import autotune, database_path
 
-__all__ = ["add", "add_gradient", "add_session", "gradient_of", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""

@@ -20,8 +20,6 @@ from cklang.device.device import target_of
 from cklang.errors import error
 from cklang.toolchain.paths import cache_root
 
-__all__ = ["add", "run"]
-
 _LOG = "warm.log"
 
 

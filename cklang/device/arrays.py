@@ -24,31 +24,6 @@ from cklang.types import DTYPES, DType
 if TYPE_CHECKING:
     from cklang.device.preshuffle import Arrangement
 
-__all__ = [
-    "HOST",
-    "Array",
-    "Library",
-    "alignment_of",
-    "current_stream",
-    "dtype_of_torch",
-    "expect_device",
-    "extent_of",
-    "index_of",
-    "is_plain_class",
-    "is_scalar",
-    "maker",
-    "note_written",
-    "packed_strides",
-    "place_of",
-    "planned",
-    "read",
-    "scalar",
-    "to_numpy",
-    "torch_dtype",
-    "torch_module",
-    "view",
-]
-
 HOST = "host"
 """The place of an array in host memory; a GPU's is its HIP index, ``hip:0``."""
 

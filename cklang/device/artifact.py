@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from cklang.device.resources import Resources
     from cklang.keys import AnyKey
 
-__all__ = ["Artifact"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:

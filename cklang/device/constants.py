@@ -15,8 +15,6 @@ from cklang import forks
 if TYPE_CHECKING:
     from cklang.device.device import Device
 
-__all__ = ["Cell", "cell"]
-
 _CELL = struct.Struct("<q")
 
 

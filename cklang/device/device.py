@@ -28,22 +28,6 @@ from cklang.errors import CkError, error
 from cklang.lowering import user_places as places
 from cklang.toolchain.log import logger, say_once
 
-__all__ = [
-    "PAST_LAUNCHES",
-    "Device",
-    "Function",
-    "Launch",
-    "LaunchCounters",
-    "Target",
-    "check",
-    "devices",
-    "hip_library",
-    "lost",
-    "open_device",
-    "refused",
-    "target_of",
-]
-
 _EMULATED = "emu"
 _REAL = "hip"
 _KERNEL_DRIVER = Path("/dev/kfd")

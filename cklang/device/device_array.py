@@ -18,17 +18,6 @@ from cklang.errors import CkError, error
 from cklang.toolchain.progress import Wait
 from cklang.types import DTYPES, DType
 
-__all__ = [
-    "DeviceArray",
-    "empty",
-    "maker",
-    "new_array",
-    "place_name",
-    "synchronize",
-    "to_device",
-    "to_host",
-]
-
 
 class DeviceArray:
     """An array in the memory of a GPU.

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 from cklang.types import DType, Kind, bf16
 
-__all__ = ["CPU", "ROCM", "DLDevice", "capsule"]
-
 
 class DLDevice(NamedTuple):
     """A device as DLPack names it."""

@@ -12,8 +12,6 @@ from cklang.device.device import Device, check, hip_library, refused
 from cklang.device.hip_calls import hip_calls
 from cklang.errors import CkError
 
-__all__ = ["Graph"]
-
 
 class Graph:
     """What was put into a stream while it was recorded."""

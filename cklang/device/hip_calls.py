@@ -15,8 +15,6 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-__all__ = ["HipCalls", "hip_calls"]
-
 Call = Callable[..., int]
 
 

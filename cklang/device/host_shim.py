@@ -14,8 +14,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from cklang.errors import error
 
-__all__ = ["HostShim", "LaunchShape"]
-
 _MAX_KERNARG = 4096
 
 Problem = TypeVar("Problem")

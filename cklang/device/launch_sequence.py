@@ -22,8 +22,6 @@ from cklang.toolchain.built_library import compiled_library
 from cklang.toolchain.log import logger
 from cklang.toolchain.python_function import python_function, words, words_of_python
 
-__all__ = ["LaunchSequence", "Patch", "launch_sequence"]
-
 _SOURCE = Path(__file__).with_suffix(".cpp")
 _FLAGS = ("-O2", "-fno-exceptions", "-fno-rtti", "-Wall", "-Wextra")
 _PYTHON = (

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from cklang.device.artifact import Artifact
     from cklang.device.device import Device, Function
 
-__all__ = ["load_function", "load_shim"]
-
 AnyShim = TypeVar("AnyShim", bound=HostShim[Any])
 
 _functions: dict[tuple[int, Path], Function] = {}

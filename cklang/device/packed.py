@@ -21,8 +21,6 @@ from cklang.errors import error
 from cklang.types import DType, fp4, i4
 from cklang.widths import packed_row
 
-__all__ = ["Packed", "pack"]
-
 _ORDERS = {i4: np.array([0, 2, 4, 6, 1, 3, 5, 7]), fp4: np.arange(8)}
 """Which of eight elements stands at each half byte."""
 _BIAS = 8

@@ -19,8 +19,6 @@ from cklang import forks
 if TYPE_CHECKING:
     from cklang.device.device import Device
 
-__all__ = ["PinnedBuffer", "PinnedBufferPool", "Upload"]
-
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class PinnedBuffer:

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from cklang.arch import ArchSpec
 
-__all__ = ["Arrangement", "arrangement_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrangement:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from cklang import forks
 
-__all__ = ["Scratch"]
-
 LIMIT = 64 << 20
 """Bytes that a device keeps while nobody uses them."""
 

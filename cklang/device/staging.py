@@ -14,8 +14,6 @@ from cklang.toolchain.log import say_once
 if TYPE_CHECKING:
     from cklang.device.device import Device
 
-__all__ = ["HostRegion", "placed", "staged"]
-
 _KEPT = 16
 """An address on the device is as far from a multiple of this as that of the host, so that accesses
 of a lane are as wide there. Device memory begins at multiples of a cache line, host memory need

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from cklang.errors.kinds import Rule, rules
 
-__all__ = ["TABLE"]
-
 TABLE: tuple[Rule, ...] = rules(
     """
 # F: frontend (001-019 text and names, 020-039 parameters, 040-049 tensors, 050-069

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from cklang.errors.kinds import Rule, rules
 
-__all__ = ["TABLE"]
-
 TABLE: tuple[Rule, ...] = rules(
     """
 # T: testing

@@ -9,21 +9,6 @@ from typing import Any
 
 from cklang.source import Span
 
-__all__ = [
-    "CkAttributeError",
-    "CkBuildError",
-    "CkDeviceError",
-    "CkError",
-    "CkInternalError",
-    "CkMismatchError",
-    "CkSyntaxError",
-    "CkTypeError",
-    "CkUnsupportedError",
-    "CkValueError",
-    "Rule",
-    "rules",
-]
-
 
 class CkError(Exception):
     """Base of all cklang errors: a stable code, a message, a place and notes.

@@ -20,8 +20,6 @@ from cklang.errors import (
 )
 from cklang.errors.kinds import Rule
 
-__all__ = ["RULES", "TABLE"]
-
 _PARTS = (
     *(arrays, building, emulating, frontend, ir, choosing, gradients, values, lowering),
     general,

@@ -10,15 +10,6 @@ from cklang.families.rule import Violation
 from cklang.types import DType
 from cklang.widths import ACCESS_BYTES
 
-__all__ = [
-    "at_most",
-    "by_extents",
-    "encoded_for",
-    "multiple",
-    "narrow_access",
-    "one_of",
-]
-
 
 def multiple(what: str, value: int, of: int) -> Violation | None:
     """Object unless ``value`` is a multiple of ``of``."""

@@ -14,16 +14,6 @@ from typing import Any
 from cklang.arch import ArchSpec, arch
 from cklang.errors import error
 
-__all__ = [
-    "PRODUCTS",
-    "SCHEMA_VERSION",
-    "Constants",
-    "FittedSet",
-    "fitted",
-    "fitted_sets",
-    "read_set",
-]
-
 SCHEMA_VERSION = 3
 PRODUCTS = "gemm"
 """The family whose constants serve all that were not measured themselves."""

@@ -14,8 +14,6 @@ from cklang.arch import ArchSpec
 from cklang.ir.nodes import Function
 from cklang.ir.ops import OPS, Kind
 
-__all__ = ["INSTRUCTIONS", "instructions", "vector_time"]
-
 _WORKING = (Kind.POINTWISE, Kind.CAST, Kind.GATHER)
 """The kinds of ops that are instructions."""
 

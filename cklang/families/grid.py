@@ -18,8 +18,6 @@ from cklang.errors import error
 from cklang.families.rule import AlgorithmRule, RuleSet
 from cklang.keys import KernelSignature
 
-__all__ = ["ANY", "Grid", "Pattern", "pattern_of", "walk"]
-
 ANY = "*"
 """In a pattern: every value that is legal."""
 

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from cklang.fusion.plan import AnyKernel
 from cklang.types import DType
 
-__all__ = ["LaunchOperands", "RandomValues"]
-
 Array = npt.NDArray[Any]
 RandomValues = Callable[[DType, int], Array]
 """Random elements of a dtype, so many of them."""

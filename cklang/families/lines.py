@@ -16,18 +16,6 @@ from cklang.families.gemm.layout import refuse_overlap
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import Read
 
-__all__ = [
-    "MAX_AXES",
-    "MAX_TENSORS",
-    "VERSION",
-    "LineTensor",
-    "Lines",
-    "LinesRequest",
-    "LinesShim",
-    "lines_of",
-    "merged",
-]
-
 VERSION = 1
 """CK_LINES_HOST_VERSION."""
 

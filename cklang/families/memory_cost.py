@@ -12,8 +12,6 @@ from cklang.arch import ArchSpec
 from cklang.families.cost_constants import fitted
 from cklang.keys import AnyKey
 
-__all__ = ["MemoryCost", "MovesBytes", "memory_time"]
-
 _BYTES_PER_MICROSECOND = 1e6
 """Bytes per microsecond at one TB/s."""
 

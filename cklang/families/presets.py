@@ -22,22 +22,6 @@ from cklang.families.append.key import Rotary
 from cklang.families.attention.key import AttentionSignature
 from cklang.families.gemm.key import ProductKind, Signature
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "ProfileRow",
-    "Space",
-    "Taken",
-    "Tilings",
-    "parts",
-    "preset_names",
-    "profile",
-    "profile_names",
-    "profile_row",
-    "space",
-    "tilings",
-    "variants",
-]
-
 SCHEMA_VERSION = 1
 _FILE = Path(__file__).with_name("presets.json")
 

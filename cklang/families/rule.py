@@ -16,8 +16,6 @@ from typing import Any
 
 from cklang.arch import ArchSpec
 
-__all__ = ["AlgorithmRule", "ProblemRule", "Rejection", "RuleSet", "Violation"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:

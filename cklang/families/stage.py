@@ -11,8 +11,6 @@ from cklang.device.host_shim import HostShim
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.keys import AnyKey
 
-__all__ = ["Stage"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:

@@ -22,15 +22,6 @@ from cklang.ir.ops import OPS, Kind
 from cklang.ir.views import APART, RESHAPE, bounds_of, steps_of
 from cklang.types import extent_value
 
-__all__ = [
-    "MemoryView",
-    "copy_of",
-    "in_memory",
-    "reshaped_strides",
-    "views_of",
-    "wanted_order",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryView:

@@ -49,19 +49,6 @@ from cklang.ir.rules import DTypeRule, Shape, ShapeRule
 from cklang.source import Span
 from cklang.types import DType, TensorType, bf16, f16, f32
 
-__all__ = [
-    "DERIVATIVE",
-    "GRADIENTS",
-    "GRADIENT_DTYPE",
-    "MORE",
-    "MOST_HEADS",
-    "SCORES",
-    "check",
-    "forward_of",
-    "gradient",
-    "shape_like",
-]
-
 SCORES = "attention_ds"
 """The op that gives the gradient by what a score adds."""
 

@@ -15,8 +15,6 @@ from cklang.errors import error
 from cklang.ir.attention import LENGTHS, PAGE_STARTS, PAGES, STARTS
 from cklang.ir.numeric import Array
 
-__all__ = ["OPTIONS", "Extents", "check_block_table", "check_lists", "check_range"]
-
 OPTIONS: Mapping[str, str] = {
     STARTS[0]: "cu_seqlens_q",
     STARTS[1]: "cu_seqlens_k",

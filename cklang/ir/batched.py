@@ -19,8 +19,6 @@ from cklang.ir.rules import Shape
 from cklang.ir.views import written
 from cklang.types import Dim, TensorType, plain_dims
 
-__all__ = ["with_batch"]
-
 _STEM = "VMAP"
 
 

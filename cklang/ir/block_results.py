@@ -16,8 +16,6 @@ from cklang.ir.nodes import Attr
 from cklang.ir.numeric import Array
 from cklang.ir.rules import Shape, ShapeRule
 
-__all__ = ["BLOCK_COLUMNS", "BLOCK_FIRST", "BLOCK_FIRST_SHAPE", "BLOCK_PEAK", "first", "peak"]
-
 BLOCK_PEAK, BLOCK_FIRST = "block_peak", "block_first"
 BLOCK_COLUMNS = (32, 64, 128, 256)
 """The columns that a block may have."""

@@ -12,8 +12,6 @@ from cklang.ir.rules import Shape
 from cklang.source import Span
 from cklang.types import DType, TensorType
 
-__all__ = ["Builder", "without_unused"]
-
 
 class Builder:
     """Collects the operations of one function.

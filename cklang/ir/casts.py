@@ -11,8 +11,6 @@ from types import MappingProxyType
 
 from cklang.types import DType, bf8, bf8_fnuz, bf16, bool_, f16, f32, fp8, fp8_fnuz, i8, i32
 
-__all__ = ["CASTS"]
-
 # C's own conversion is undefined outside the range of int.
 _TO_I32 = (
     "{0} != {0} ? 0 : {0} >= 2147483648.0f ? 2147483647 : "

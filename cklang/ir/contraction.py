@@ -18,8 +18,6 @@ from cklang.ir.nodes import Attr, Operation
 from cklang.ir.numeric import Array
 from cklang.ir.rules import Shape, ShapeRule, common_shape
 
-__all__ = ["CONTRACTION_SHAPE", "Contraction", "contract"]
-
 T = TypeVar("T")
 
 

@@ -25,8 +25,6 @@ from cklang.ir.rules import Shape, ShapeRule
 from cklang.ir.windows import DIRECTIONS, Direction, Geometry, Relation, Role, geometry
 from cklang.types import Dim
 
-__all__ = ["SHAPES", "axis_names", "geometry_of", "numpy_of", "summed"]
-
 Extents = dict[Role, Dim | int]
 
 

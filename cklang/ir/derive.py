@@ -21,8 +21,6 @@ from cklang.ir.views import VIEWS
 from cklang.ir.windows import DIRECTIONS, Relation, Role
 from cklang.types import Dim, Formula, Quotient, TensorType, by_name, extent_value
 
-__all__ = ["derive"]
-
 
 def derive(function: Function, dims: Mapping[Dim, int]) -> dict[Dim, int]:
     """Return ``dims`` with the extents that the ops of ``function`` decide.

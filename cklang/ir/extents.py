@@ -16,8 +16,6 @@ from cklang.ir.numeric import Array
 from cklang.ir.rules import DTypeRule, Shape, ShapeRule
 from cklang.types import i32
 
-__all__ = ["EXTENT", "EXTENT_DTYPE", "EXTENT_SHAPE", "extent", "extent_numbers"]
-
 EXTENT = "extent"
 """The name of the op."""
 

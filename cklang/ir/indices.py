@@ -17,21 +17,6 @@ from cklang.ir.numeric import Array
 from cklang.ir.rules import DTypeRule, Shape, ShapeRule
 from cklang.types import DType, i32, i64
 
-__all__ = [
-    "ARANGE",
-    "ARANGE_DTYPE",
-    "ARANGE_SHAPE",
-    "INDEX_DTYPES",
-    "TAKE",
-    "TAKE_DTYPE",
-    "TAKE_SHAPE",
-    "arange",
-    "check_indices",
-    "index_ranges",
-    "take_axes",
-    "taken",
-]
-
 ARANGE = "arange"
 TAKE = "take"
 """The names of the ops."""

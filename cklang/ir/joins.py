@@ -16,20 +16,6 @@ from cklang.ir.numeric import Array
 from cklang.ir.rules import DTypeRule, Shape, ShapeRule
 from cklang.types import DType, extent_value
 
-__all__ = [
-    "CONCAT",
-    "CONCAT_SHAPE",
-    "JOINS",
-    "JOIN_DTYPE",
-    "MOST_PARTS",
-    "STACK",
-    "STACK_SHAPE",
-    "axis_of",
-    "check",
-    "concatenated",
-    "stacked",
-]
-
 JOINS = CONCAT, STACK = "concat", "stack"
 """The names of the ops."""
 

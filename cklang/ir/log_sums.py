@@ -17,19 +17,6 @@ from cklang.ir.numeric import Array
 from cklang.ir.rules import Shape, ShapeRule
 from cklang.types import Dim, Extent, Formula
 
-__all__ = [
-    "BLOCK_MAXIMA",
-    "BLOCK_SUMS",
-    "COLUMNS",
-    "LOG_SUMS",
-    "LOG_SUMS_SHAPE",
-    "PARTIALS",
-    "block_count",
-    "block_maxima",
-    "block_sums",
-    "log_sums",
-]
-
 PARTIALS = LOG_SUMS, BLOCK_SUMS, BLOCK_MAXIMA = "log_sums", "block_sums", "block_maxima"
 """The names of the ops."""
 COLUMNS = 64

@@ -49,21 +49,6 @@ from cklang.errors import error
 from cklang.source import Span
 from cklang.types import DType, TensorType
 
-__all__ = [
-    "Attr",
-    "Attrs",
-    "Function",
-    "Module",
-    "Operation",
-    "Value",
-    "attr_key",
-    "make_attrs",
-    "print_attr",
-    "print_function",
-    "print_module",
-    "print_operation",
-]
-
 Attr: TypeAlias = Union[int, float, str, bool, DType, tuple["Attr", ...], "Function"]
 """What an attribute may hold."""
 

@@ -18,26 +18,6 @@ from numpy.typing import NDArray
 
 from cklang.types import DType, Kind
 
-__all__ = [
-    "Array",
-    "Scaled",
-    "cast",
-    "erf",
-    "erfc",
-    "gelu",
-    "gelu_tanh",
-    "hardsigmoid",
-    "kept24",
-    "largest",
-    "round_float",
-    "scaled_blocks",
-    "scaled_gemm",
-    "sigmoid",
-    "silu",
-    "softplus",
-    "wrapping",
-]
-
 Array: TypeAlias = NDArray[Any]
 
 _ERF = np.frompyfunc(math.erf, 1, 1)

@@ -31,8 +31,6 @@ from cklang.ir.rules import AttrKind, DTypeRule, ShapeRule
 from cklang.source import Span
 from cklang.types import TensorType
 
-__all__ = ["AttrRow", "Kind", "Op"]
-
 
 class Kind(Enum):
     """What an op is to fusion."""

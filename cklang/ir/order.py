@@ -18,25 +18,6 @@ from cklang.ir.reductions import MOST_AXES, REDUCE_DTYPE, ROW_DTYPES, wrapped
 from cklang.ir.rules import DTypeRule, Shape, ShapeRule
 from cklang.types import DType, i32
 
-__all__ = [
-    "ARGSORT",
-    "ARGSORT_DTYPE",
-    "COUNT",
-    "CUMPROD",
-    "CUMSUM",
-    "CUMSUM_DTYPE",
-    "CUMSUM_SHAPE",
-    "DESCENDING",
-    "SORT",
-    "SORTED",
-    "SORT_DTYPE",
-    "SORT_SHAPE",
-    "argsorted",
-    "cumprod",
-    "cumsum",
-    "in_order",
-]
-
 CUMSUM = "cumsum"
 CUMPROD = "cumprod"
 SORT = "sort"

@@ -18,8 +18,6 @@ from cklang.ir.nodes import Attr, Function, Module, Operation, Value
 from cklang.source import Source, Span
 from cklang.types import DTYPES, Dim, DType, TensorType, extent_from_text
 
-__all__ = ["parse", "parse_function"]
-
 _Tree: TypeAlias = Tree[Token]
 _Node: TypeAlias = _Tree | Token
 _WORDS: Mapping[str, bool] = {"true": True, "false": False}

@@ -16,8 +16,6 @@ import numpy as np
 
 from cklang.ir.numeric import Array
 
-__all__ = ["keep_mask", "philox", "random_bytes"]
-
 _ROUNDS = 7
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
 _WEYL = (0x9E3779B9, 0xBB67AE85)

@@ -14,8 +14,6 @@ from cklang.ir.numeric import Array, wrapping
 from cklang.ir.op import AttrRow, Kind, Op
 from cklang.ir.rules import AttrKind
 
-__all__ = ["POINTWISE"]
-
 
 def _point(
     name: str, operands: int, doc: str, numpy: Callable[..., Array], c: str | None, **more: Any

@@ -20,8 +20,6 @@ from cklang.ir.nodes import Attr, Value
 from cklang.ir.rules import Shape
 from cklang.types import DType, Extent, f32
 
-__all__ = ["Appender", "Windows", "max_pooled", "mean_pooled", "window_count"]
-
 
 class Appender(Protocol):
     """What operations are appended to."""

@@ -15,25 +15,6 @@ from cklang.ir.numeric import Array
 from cklang.ir.rules import DTypeRule, Shape, ShapeRule
 from cklang.types import DType, bf16, f16, f32, i32
 
-__all__ = [
-    "ARG_DTYPE",
-    "INDEX_SHAPE",
-    "MEANINGS",
-    "MEAN_DTYPE",
-    "MOST_AXES",
-    "NEED_ELEMENTS",
-    "REDUCED_SHAPE",
-    "REDUCE_DTYPE",
-    "REDUCTIONS",
-    "ROW_DTYPES",
-    "SINGLE_AXIS",
-    "check",
-    "read_axes",
-    "reduced_axes",
-    "reduced_extents",
-    "wrapped",
-]
-
 REDUCTIONS: Mapping[str, str] = MappingProxyType(
     {
         "sum": "reduce_sum",

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from cklang.ir.nodes import Function, Operation, Value
 
-__all__ = ["FreshNames", "needed_operations"]
-
 
 class FreshNames:
     """Gives names that no value of a function has.

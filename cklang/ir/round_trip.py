@@ -8,8 +8,6 @@ from itertools import zip_longest
 from cklang.errors import CkError, error
 from cklang.ir.nodes import Function, print_function
 
-__all__ = ["expect_round_trip"]
-
 
 def expect_round_trip(function: Function) -> Function:
     """Return ``function`` if its text is parsed as an equal one.

@@ -31,16 +31,6 @@ from cklang.types import (
 )
 from cklang.widths import I32_MAX
 
-__all__ = [
-    "AttrKind",
-    "DTypeRule",
-    "Shape",
-    "ShapeRule",
-    "attr_fits",
-    "common_shape",
-    "covers",
-]
-
 Shape: TypeAlias = tuple[Dim | int, ...]
 AttrMap: TypeAlias = Mapping[str, Attr]
 

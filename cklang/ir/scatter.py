@@ -27,23 +27,6 @@ from cklang.ir.rules import DTypeRule, Shape, ShapeRule
 from cklang.source import Span
 from cklang.types import DType, TensorType, bf16, f16, f32, i8, i32
 
-__all__ = [
-    "IN_PLACE",
-    "MOST_AXES",
-    "SCATTER",
-    "SCATTER_ADD",
-    "SCATTER_ADD_DTYPE",
-    "SCATTER_DTYPE",
-    "SCATTER_SHAPE",
-    "STORED",
-    "UNORDERED",
-    "check",
-    "in_place_results",
-    "is_scatter",
-    "scattered",
-    "scattered_sum",
-]
-
 SCATTER = "scatter"
 SCATTER_ADD = "scatter_add"
 """The names of the ops."""

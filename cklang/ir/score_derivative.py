@@ -11,8 +11,6 @@ from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function
 from cklang.types import TensorType
 
-__all__ = ["constant_derivative", "is_one"]
-
 
 def constant_derivative(number: float, reads: Sequence[TensorType]) -> Function:
     """Return a derivative that is the same for all scores.

@@ -29,8 +29,6 @@ from cklang.ir.infer import problems, result_type
 from cklang.ir.nodes import Attr, Function, Module, Operation, Value
 from cklang.ir.ops import OPS, Op
 
-__all__ = ["verify", "verify_module", "violations", "violations_of_module"]
-
 
 def verify(
     function: Function, *, table: Mapping[str, Op] = OPS, allow_unused: bool = False

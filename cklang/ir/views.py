@@ -18,24 +18,6 @@ from cklang.ir.numeric import Array
 from cklang.ir.rules import Shape, ShapeRule
 from cklang.types import Dim, Extent, extent_from_text, extent_value
 
-__all__ = [
-    "APART",
-    "BOUND_NAMES",
-    "BY_COST",
-    "RESHAPE",
-    "RESHAPE_SHAPE",
-    "SLICE",
-    "SLICE_SHAPE",
-    "VIEWS",
-    "bounds_of",
-    "check",
-    "has_views",
-    "reshaped",
-    "sliced",
-    "steps_of",
-    "written",
-]
-
 VIEWS = SLICE, RESHAPE, APART = "slice", "reshape", "apart"
 """The names of the ops."""
 

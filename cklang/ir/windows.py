@@ -20,18 +20,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
-__all__ = [
-    "DIRECTIONS",
-    "MAX_SPATIAL",
-    "SPATIAL_NAMES",
-    "Direction",
-    "Geometry",
-    "Relation",
-    "Role",
-    "Window",
-    "geometry",
-]
-
 MAX_SPATIAL = 3
 SPATIAL_NAMES = ("D", "H", "W")
 """The spatial axes of three; fewer are the last ones."""

@@ -8,17 +8,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-__all__ = [
-    "PRECOMPILED",
-    "PRECOMPILED_ATTENTION",
-    "PRECOMPILED_MASKED",
-    "folder",
-    "hip_version",
-    "identity",
-    "identity_of_all",
-    "precompiled_text",
-]
-
 PRECOMPILED = "precompiled.hip"
 """What is precompiled once for each GPU for all matrix products, in this module's folder."""
 

@@ -12,8 +12,6 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-__all__ = ["FILL_NAME", "PlacedFill", "name_of_fill", "place_fill"]
-
 FILL_NAME = re.compile(r"(?:[^\s\"'(),:]*/)?(ck_fill_[0-9a-f]{16}):(\d+)(:\d+)?")
 """A line of a fill (and its column) as compilers and the emulator name it."""
 

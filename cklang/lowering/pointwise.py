@@ -21,17 +21,6 @@ from cklang.source import Span
 from cklang.types import DType
 from cklang.types import Kind as DTypeKind
 
-__all__ = [
-    "c_functions",
-    "c_line",
-    "c_result",
-    "c_statement",
-    "c_type",
-    "c_value",
-    "includes_of",
-    "results_struct",
-]
-
 DIVIDES = frozenset({"floor_divide", "mod"})
 """The ops whose C calls helpers of ``cklang/divide.h``; fills without them do not read it."""
 

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
 from cklang.keys import AnyKey
 
-__all__ = ["key_json", "template"]
-
-
 _OWN = Path(__file__).parent / "templates"
 
 

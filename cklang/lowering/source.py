@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from cklang.lowering.headers import PRECOMPILED
 from cklang.lowering.places import PlacedFill, place_fill
 
-__all__ = ["KernelSource"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelSource:

@@ -14,8 +14,6 @@ from pathlib import Path
 from cklang import forks, knobs
 from cklang.lowering.places import FILL_NAME
 
-__all__ = ["known", "latest", "note", "notes_of", "read", "translate"]
-
 _MOST = 4
 """How many ops with one fill are remembered: the last ones."""
 

@@ -38,8 +38,6 @@ from cklang.runtime.tracing import FUNCTIONS, is_traced
 from cklang.selection.context import current, device_named
 from cklang.types import DType, bf8, bf8_fnuz, bf16, f16, f32, fp8, fp8_fnuz, i32
 
-__all__ = ["append_kv"]
-
 _DTYPES = (f16, bf16, f32)
 _NARROW = (fp8, bf8, fp8_fnuz, bf8_fnuz)
 """What caches may be beside the dtype of the new rows."""

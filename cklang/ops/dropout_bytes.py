@@ -29,8 +29,6 @@ from cklang.types import i8
 if TYPE_CHECKING:
     from cklang.device.device import Device
 
-__all__ = ["dropout_bytes"]
-
 _RANDOM = "random"
 
 

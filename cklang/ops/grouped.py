@@ -45,8 +45,6 @@ from cklang.selection.request import Request
 from cklang.selection.rules import violations
 from cklang.selection.select import find
 
-__all__ = ["Member", "group_checks", "prepare_group"]
-
 _ADDRESS = struct.Struct("<Q")
 
 

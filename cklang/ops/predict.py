@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from cklang.emulator.clock.kernel import LaunchTime
     from cklang.emulator.engine.recording import RecordedLaunch
 
-__all__ = ["Prediction", "predict"]
-
 
 @dataclass(frozen=True, slots=True)
 class Prediction:

@@ -33,8 +33,6 @@ from cklang.types import DType, TensorVarType
 if TYPE_CHECKING:
     from cklang.runtime.op import Op
 
-__all__ = ["PreparedWeight", "prepare"]
-
 _VERSION = 1
 
 

@@ -30,8 +30,6 @@ from cklang.runtime.standalone_launch import standalone_launch
 from cklang.selection.context import device_of
 from cklang.types import DType, Kind, TensorType, f32, i32
 
-__all__ = ["SelfTest", "plain_key", "self_test"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfTest:

@@ -19,8 +19,6 @@ from cklang.arch import ArchSpec
 from cklang.runtime.placeholder_arguments import packed_arguments
 from cklang.types import DType
 
-__all__ = ["FP8", "EssentialCall", "essential_calls"]
-
 B, C, D, E, H, K, M, N, S, W = ck.dims("B C D E H K M N S W")
 X: Any = ck.dtype_var("X", ck.f16, ck.bf16)
 F8: Any = ck.dtype_var("F8", ck.fp8, ck.fp8_fnuz)

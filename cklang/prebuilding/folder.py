@@ -14,8 +14,6 @@ from cklang.emulator.engine.build import copy_library, library_path, portable_li
 from cklang.prebuilding.essentials import EssentialCall, essential_calls
 from cklang.toolchain.prebuilt import EMULATOR, STENCILS
 
-__all__ = ["compile_essentials", "essential_kernels", "write_folder"]
-
 
 def essential_kernels(
     gpus: Sequence[str], calls: Sequence[EssentialCall] | None = None

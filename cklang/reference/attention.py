@@ -43,23 +43,6 @@ from cklang.reference.op_bounds import flushable, run_region
 from cklang.reference.sums import UNIT, Known, finite, float_sums, gamma
 from cklang.types import Dim, by_name
 
-__all__ = [
-    "WEIGHTS",
-    "Rows",
-    "attended",
-    "cut",
-    "derivative_of",
-    "factor_of",
-    "given_of",
-    "kept_of",
-    "keys_at",
-    "lse_of",
-    "output_of",
-    "rows_of",
-    "shared_heads",
-    "turned",
-]
-
 WEIGHTS = {
     "f16": (2.0**-10, 2.0**-14, 2.0**-14),
     "bf16": (2.0**-7, 2.0**-126, 2.0**-126),

@@ -46,8 +46,6 @@ from cklang.reference.evaluate import bind
 from cklang.reference.sums import UNIT, Known, finite, float_sums, gamma
 from cklang.types import Dim, DType
 
-__all__ = ["SharedBias", "gradients_with_bound"]
-
 _SIDES = 3
 """q, k and v, which are the first operands of an attention."""
 

@@ -33,8 +33,6 @@ from cklang.reference.op_bounds import flushable
 from cklang.reference.sums import UNIT, Known, finite, float_sums
 from cklang.types import Dim, by_name
 
-__all__ = ["gradient_attended"]
-
 
 def gradient_attended(
     operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]

@@ -7,8 +7,6 @@ import numpy as np
 
 from cklang.reference.sums import UNIT, Known, finite, float_sums, gamma
 
-__all__ = ["added", "multiplied", "narrowed", "scaled", "times"]
-
 
 def times(x: Known, y: Known) -> Known:
     """Return the product of each two elements."""

@@ -51,8 +51,6 @@ from cklang.reference.op_bounds import OP_BOUNDS, BoundRule, run_operations
 from cklang.reference.sums import Known, finite
 from cklang.types import Dim
 
-__all__ = ["BOUNDS", "evaluate_with_bound", "run_body"]
-
 BOUNDS: Mapping[str, BoundRule] = MappingProxyType(
     {
         **OP_BOUNDS,

@@ -9,8 +9,6 @@ import numpy as np
 
 from cklang.ir.numeric import Array
 
-__all__ = ["error_ratios", "largest_ratio"]
-
 
 def largest_ratio(got: Any, reference: Any, bound: Any) -> float:
     """Return the largest error in units of its bound: at most 1 if it is right.

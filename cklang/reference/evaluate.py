@@ -34,8 +34,6 @@ from cklang.types import (
     plain_dims,
 )
 
-__all__ = ["F32_OVERFLOW", "Bound", "apply", "bind", "evaluate", "from_wide", "limit", "to_wide"]
-
 F32_OVERFLOW = float.fromhex("0x1.ffffffp127")
 """The least magnitude that rounds to an infinite f32."""
 

@@ -33,8 +33,6 @@ from cklang.reference.sums import UNIT, Known, Product, finite, float_sums, scal
 from cklang.types import Dim, DType, f32, i8
 from cklang.types import Kind as NumberKind
 
-__all__ = ["OP_BOUNDS", "BoundRule", "flushable", "run_operations", "run_region"]
-
 BoundRule: TypeAlias = Callable[[Operation, Sequence[Known], dict[Dim, int]], Known]
 """The result of an operation with its error, from its operands and the extents of dims."""
 

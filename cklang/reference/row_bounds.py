@@ -37,8 +37,6 @@ from cklang.reference.evaluate import F32_OVERFLOW
 from cklang.reference.sums import UNIT, Known, finite
 from cklang.types import Dim, i32
 
-__all__ = ["ROW_BOUNDS"]
-
 _I32_OVERFLOW = 2.0**31
 _LEAST_NORMAL = 2.0**-126
 _QUANTUM = 2.0**-149

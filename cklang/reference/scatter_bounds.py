@@ -20,8 +20,6 @@ from cklang.reference.evaluate import F32_OVERFLOW, apply
 from cklang.reference.sums import UNIT, Known, finite
 from cklang.types import Dim, i32
 
-__all__ = ["SCATTER_BOUNDS"]
-
 
 def _written(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
     """Return written rows with their errors; an uncertain index may write anything anywhere."""

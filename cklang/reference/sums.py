@@ -13,8 +13,6 @@ import numpy as np
 from cklang.ir.numeric import Array, scaled_blocks
 from cklang.reference.evaluate import F32_OVERFLOW
 
-__all__ = ["UNIT", "Known", "Product", "finite", "float_sums", "gamma", "scaled_sums"]
-
 Product: TypeAlias = Callable[[Array, Array], Array]
 
 UNIT = 2.0**-24

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from cklang.ir.nodes import Function
     from cklang.types import DType
 
-__all__ = ["Annotated", "AnyProgram"]
-
 
 class AnyProgram(Protocol):
     """A program that becomes a function of the mini-IR when dtypes and constants are known."""

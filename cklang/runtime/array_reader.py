@@ -22,8 +22,6 @@ from cklang.toolchain.built_library import compiled_library
 from cklang.toolchain.log import logger
 from cklang.toolchain.python_function import python_function, words, words_of_python
 
-__all__ = ["ArrayComparer", "ArrayReader", "array_comparer", "array_reader"]
-
 ArrayReader = Callable[[object, list[Any], list[int]], bool]
 """Takes a value, the key so far and the addresses so far; False: Python must look at the value."""
 

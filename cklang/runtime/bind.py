@@ -34,19 +34,6 @@ from cklang.types import (
 if TYPE_CHECKING:
     from cklang.frontend.signature import Annotation, Parameter
 
-__all__ = [
-    "Binding",
-    "ResultLayout",
-    "argument_mistakes",
-    "assign",
-    "assigned",
-    "bind",
-    "check_out",
-    "common_place",
-    "library_of",
-    "raise_all",
-]
-
 Specialise = Callable[
     [Mapping[str, DType], Mapping[str, object], Mapping[str, int]],
     Function,

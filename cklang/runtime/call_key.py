@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from cklang.frontend.signature import Parameter
     from cklang.runtime.array_reader import ArrayComparer, ArrayReader
 
-__all__ = ["CallKey", "add", "address", "face_of", "joined", "of_call", "read_in_c", "repeated"]
-
 # A NumPy array object starts with Python's object header and then the address of its data. NumPy's
 # own attributes for that address build an object at each access and take thirty times as long, so
 # the word is read where it is, in the memory of the process.

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from cklang.runtime.launch import PlannedLaunch
     from cklang.runtime.workspace import Workspace
 
-__all__ = ["AccessRange", "CallPlan", "Step", "access_range", "access_ranges", "step_on"]
-
 _REPEATED = 3
 """A call's launches become one sequence when the call is made for the third time."""
 

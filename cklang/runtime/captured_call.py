@@ -20,8 +20,6 @@ from cklang.runtime.ready import Ready, put_numbers
 from cklang.runtime.record import LaunchRecord
 from cklang.runtime.results import one_or_all
 
-__all__ = ["CapturedCall", "expect_on_gpu"]
-
 
 class CapturedCall:
     """All launches of one call as a HIP graph; calling it replays them on the same memory.

@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Mark", "Point", "roofline", "stacked_bars", "timeline"]
-
 _FILLS = (
     *("#3b6ea5", "#e08a2e", "#5a9a4f", "#a25aa8", "#b3361b", "#7d8790", "#c7a93a", "#4aa3a8"),
     *("#9cc3e6", "#f3c998", "#b5d8ad", "#d7b3da", "#e5a293", "#c4cbd1", "#e6d698", "#a7d8db"),

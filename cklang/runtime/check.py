@@ -21,8 +21,6 @@ from cklang.runtime.results import targets_of
 from cklang.selection.context import current, device_named
 from cklang.types import DType, TensorType
 
-__all__ = ["Report", "check_call"]
-
 _ADDRESSES = 1 << 48
 """How many bytes a process can address."""
 

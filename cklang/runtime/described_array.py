@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from cklang.device.arrays import HOST, Array, Library
 from cklang.types import DType
 
-__all__ = ["DescribedArray"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedArray:

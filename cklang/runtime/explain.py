@@ -24,8 +24,6 @@ from cklang.runtime.planner import Choice, choices_of, memory_of
 from cklang.selection.request import Request
 from cklang.selection.select import AnySelection
 
-__all__ = ["Explanation", "explain", "inspect"]
-
 Bar = tuple[str, Mapping[str, float]]
 """A kernel, and the terms of its predicted time in µs."""
 

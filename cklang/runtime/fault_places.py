@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from cklang.ir.nodes import Function
     from cklang.source import Span
 
-__all__ = ["Region", "Tensor", "first_uses", "tensor_at"]
-
 _ADDRESS = re.compile(r"address 0x([0-9a-f]+)")
 _NEAR = 1 << 26
 """Bytes: what lies farther from every tensor is not near any."""

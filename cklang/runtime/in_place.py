@@ -12,8 +12,6 @@ from cklang.ir.nodes import Function
 from cklang.ir.scatter import in_place_results
 from cklang.runtime.bind import Binding
 
-__all__ = ["InPlace", "in_place_of", "with_updated"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InPlace:

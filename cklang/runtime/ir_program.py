@@ -16,8 +16,6 @@ from cklang.ir.windows import DIRECTIONS
 from cklang.source import Source, Span
 from cklang.types import DType
 
-__all__ = ["IrProgram"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IrProgram:

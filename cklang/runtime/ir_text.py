@@ -13,8 +13,6 @@ from cklang.ir.nodes import Function
 from cklang.runtime.ir_program import IrProgram
 from cklang.runtime.op import Op
 
-__all__ = ["SUFFIX", "op_from_ir", "parse", "read_op"]
-
 SUFFIX = ".ckir"
 """What the name of a file of IR ends with."""
 

@@ -21,15 +21,6 @@ if TYPE_CHECKING:
     from cklang.device.host_shim import HostShim, LaunchShape
     from cklang.families.stage import Stage
 
-__all__ = [
-    "Described",
-    "PlannedLaunch",
-    "describe",
-    "described_stage",
-    "planned_launch",
-    "sentinel",
-]
-
 _WORD = 8
 # Multiples of a page far above any address that a process has, and with no bit pattern of a size.
 _SENTINEL, _SENTINEL_STEP = 0x5EED_C0DE_0000_0000, 0x0000_0001_0000_1000

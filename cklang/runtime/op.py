@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from cklang.selection.request import Request
     from cklang.selection.strategy import RankFunction, Strategy
 
-__all__ = ["Op", "op"]
-
 _MEMO_LIMIT = 4096
 
 

@@ -13,8 +13,6 @@ from cklang.runtime.op import Op
 if TYPE_CHECKING:
     from cklang.selection.request import Request
 
-__all__ = ["reduced_op"]
-
 
 def reduced_op(op: Op) -> tuple[Any, ...]:
     """Return an op as a pickle has it; choices of :meth:`.op.Op.using` are kept."""

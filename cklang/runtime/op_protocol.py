@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from cklang.runtime.call_plan import CallPlan
     from cklang.selection.request import Request
 
-__all__ = ["AnyOp", "AnyPlannedOp"]
-
 
 class AnyPlannedOp(Protocol):
     """An op as far as nothing runs, as :class:`cklang.runtime.planned_op.PlannedOp` is one."""

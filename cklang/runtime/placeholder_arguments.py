@@ -23,8 +23,6 @@ from cklang.types import (
 if TYPE_CHECKING:
     from cklang.frontend.program import Signature
 
-__all__ = ["packed_arguments"]
-
 
 def packed_arguments(signature: Signature, named: Mapping[str, Any]) -> dict[str, Any]:
     """Return packed arrays without contents for the tensors of a call, and its constants.

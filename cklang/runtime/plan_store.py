@@ -44,20 +44,6 @@ if TYPE_CHECKING:
     from cklang.runtime.workspace import Workspace
     from cklang.selection.request import Request
 
-__all__ = [
-    "MOST",
-    "KeptPlan",
-    "StoredLaunch",
-    "StoredPlan",
-    "address_of",
-    "address_of_check",
-    "call_plan",
-    "find",
-    "is_right",
-    "keep",
-    "note_right",
-]
-
 MOST = 64
 """How many plans a process looks for and keeps: the first ones, for which a user waits."""
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from cklang.runtime.summary import Summary
     from cklang.selection.registry import Registry
 
-__all__ = ["PlannedOp"]
-
 _OPTIONS = ("out", "device")
 _MOST_PLANS = 256
 """Calls of other extents for which a plan is kept that the cost model chose."""

@@ -44,26 +44,6 @@ if TYPE_CHECKING:
     from cklang.families.grid import Pattern
     from cklang.selection.registry import Registry
 
-__all__ = [
-    "CallMemory",
-    "CallStages",
-    "Choice",
-    "Selecting",
-    "build_choices",
-    "call_plan",
-    "choices_of",
-    "declare",
-    "host_checks",
-    "memory_of",
-    "numbers_of",
-    "planned_launches",
-    "planning_of",
-    "prepare",
-    "selecting_of",
-    "stages_of",
-    "with_numbers",
-]
-
 Choice: TypeAlias = Launches[AnySelection]
 """A kernel of a call that was selected, with its launches."""
 

@@ -14,8 +14,6 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.runtime.planner import CallMemory, Choice
 
-__all__ = ["layout_bytes", "moved_bytes", "predicted_time", "time_of_choice", "touched_bytes"]
-
 
 def predicted_time(choices: Sequence[Choice], memory: CallMemory, spec: ArchSpec) -> float | None:
     """Return the time of all launches in µs; None if that of one is not known."""

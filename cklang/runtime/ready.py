@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from cklang.runtime.call_plan import CallPlan
     from cklang.runtime.in_place import InPlace
 
-__all__ = ["Ready", "dtypes_of", "put_numbers", "put_results", "ready_of"]
-
 _NUMBER = 8
 """Bytes that a number has for itself."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from cklang.device.resources import Resources
     from cklang.keys import AnyKey
 
-__all__ = ["CallRecord", "LaunchRecord"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRecord:

@@ -15,8 +15,6 @@ from cklang.selection.strategy import RankFunction, Strategy, strategy_of
 if TYPE_CHECKING:
     from cklang.selection.request import Request
 
-__all__ = ["request_of"]
-
 
 def request_of(
     request: Request,

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from cklang.ir.nodes import Value
     from cklang.runtime.bind import Binding
 
-__all__ = ["result_orders", "with_result_orders"]
-
 
 def result_orders(plan: Plan, arguments: Mapping[str, Array]) -> dict[str, Order]:
     """Return the axes, outermost in memory first, of results that do not lie as they are shaped.

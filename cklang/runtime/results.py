@@ -11,8 +11,6 @@ from cklang.device import arrays
 from cklang.errors import error
 from cklang.runtime.bind import Binding, ResultLayout, check_out
 
-__all__ = ["Order", "one_or_all", "planned_results", "targets_of", "with_orders"]
-
 Order = tuple[int, ...]
 """The axes of a result, outermost in memory first; none if they lie as it is shaped."""
 

@@ -23,8 +23,6 @@ from cklang.runtime.predicted import predicted_time
 from cklang.selection.request import Request
 from cklang.selection.strategy import Heuristic
 
-__all__ = ["GAIN", "LEAST", "options_of", "quickest_plan"]
-
 GAIN = 0.95
 """Another plan must take at most this fraction of the present one's time: models err by that."""
 

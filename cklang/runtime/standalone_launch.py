@@ -13,8 +13,6 @@ from cklang.device.module_cache import load_function
 from cklang.families.stage import Stage
 from cklang.runtime.launch import described_stage
 
-__all__ = ["standalone_launch"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:

@@ -18,8 +18,6 @@ from cklang.runtime.predicted import layout_bytes, moved_bytes, time_of_choice, 
 from cklang.runtime.workspace import byte_size
 from cklang.selection.request import Request
 
-__all__ = ["KernelSummary", "Summary", "summarise"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelSummary:

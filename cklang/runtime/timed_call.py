@@ -13,8 +13,6 @@ from cklang.emulator.clock.constants import constants_of
 from cklang.emulator.clock.kernel import launch_time
 from cklang.emulator.engine.recording import Recording, is_recording, timing
 
-__all__ = ["CallTimer"]
-
 T = TypeVar("T")
 _TO_MS = 1e-3
 

@@ -13,8 +13,6 @@ from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
-__all__ = ["FUNCTIONS", "OPS", "TracedArgumentError", "is_traced", "new_serial"]
-
 OPS: WeakValueDictionary[str, Any] = WeakValueDictionary()
 """Every op by its serial, a string: dynamo guards strings, so a serial tells ops apart for it."""
 

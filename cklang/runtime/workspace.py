@@ -16,8 +16,6 @@ from cklang.errors import CkDeviceError, CkError, error
 if TYPE_CHECKING:
     from cklang.device.device import Device
 
-__all__ = ["Temporary", "Workspace", "byte_size", "planned_workspace"]
-
 _OUT_OF_MEMORY = "hipErrorOutOfMemory"
 _MOST_NAMED = 8
 """How many temporaries an error names, the largest ones."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from cklang.build.builder import Wanted
     from cklang.selection.registry import Registry
 
-__all__ = ["build_later", "wait"]
-
 
 class _Worker:
     """One daemon thread, which builds one kernel after another; each is asked for once."""

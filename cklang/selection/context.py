@@ -22,8 +22,6 @@ from cklang.selection.strategy import Heuristic, RankFunction, Strategy, strateg
 if TYPE_CHECKING:
     from cklang.arch import ArchSpec
 
-__all__ = ["DEFAULT_REGISTRY", "Defaults", "current", "device_named", "device_of", "using"]
-
 DEFAULT_REGISTRY = Registry("default")
 """The registry of calls that name none."""
 

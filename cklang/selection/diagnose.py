@@ -20,8 +20,6 @@ from cklang.keys import KernelSignature
 from cklang.selection.rules import violations
 from cklang.selection.space import enumerate_legal, legal_values, satisfiable
 
-__all__ = ["Advice", "Change", "Fix", "advise", "fix"]
-
 _NEAREST = 3
 """How many values are offered for a field."""
 _STEPS = 16

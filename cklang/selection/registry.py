@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from cklang.families.grid import Pattern
     from cklang.keys import AnyKey, KernelSignature
 
-__all__ = ["SCHEMA_VERSION", "Kernel", "Registry"]
-
 SCHEMA_VERSION = 3
 """Version of the JSON form."""
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from cklang.selection.registry import Registry
     from cklang.selection.strategy import Strategy
 
-__all__ = ["Request"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:

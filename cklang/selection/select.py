@@ -33,8 +33,6 @@ from cklang.selection.request import Request
 from cklang.selection.space import enumerate_legal, satisfiable
 from cklang.selection.strategy import RankFunction, Strategy, strategy_of
 
-__all__ = ["AnySelection", "Selection", "find", "only_kernel", "select"]
-
 _REASONS = 8
 """How many different reasons a refusal prints."""
 

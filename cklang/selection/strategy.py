@@ -26,17 +26,6 @@ if TYPE_CHECKING:
     from cklang.fusion.functions import Functions
     from cklang.selection.pool import AnyPool, Legal, Times
 
-__all__ = [
-    "NEAR",
-    "STRATEGIES",
-    "Chosen",
-    "FirstFit",
-    "Heuristic",
-    "RankFunction",
-    "Strategy",
-    "strategy_of",
-]
-
 NEAR = 0.03
 """Part of a predicted time that the cost model does not tell apart: about its median error."""
 

@@ -14,8 +14,6 @@ from cklang.fusion.functions import Functions
 from cklang.selection.pool import AnyPool, Legal
 from cklang.selection.strategy import Chosen, Heuristic
 
-__all__ = ["Tiered"]
-
 _NEVER_BUILT = "; no other kernel is compiled either"
 
 

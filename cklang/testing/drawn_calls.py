@@ -31,8 +31,6 @@ from cklang.types import (
     plain_dims,
 )
 
-__all__ = ["Call", "calls"]
-
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _INDICES = (i32, i64)

@@ -15,8 +15,6 @@ from cklang.runtime.op import Op
 from cklang.testing.drawn_calls import Call
 from cklang.types import DTypeVar
 
-__all__ = ["name_of", "printed_test"]
-
 _MODULES = {"np": "import numpy as np", "numpy": "import numpy", "torch": "import torch"}
 """Imports of the names that functions to compare with usually read."""
 

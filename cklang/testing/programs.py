@@ -23,15 +23,6 @@ from cklang.ir.rules import AttrKind
 from cklang.testing.strategies import Values, arrays, extents, strided
 from cklang.types import Dim, DType, TensorType, bf16, bool_, f16, f32, i8, i32
 
-__all__ = [
-    "arguments",
-    "computed_products",
-    "epilogues",
-    "gemm_functions",
-    "programs",
-    "without_dead_code",
-]
-
 _M, _N, _K = Dim("M"), Dim("N"), Dim("K")
 _POINTWISE = [row for row in OPS.values() if row.kind is Kind.POINTWISE]
 

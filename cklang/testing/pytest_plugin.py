@@ -26,8 +26,6 @@ from cklang import knobs
 from cklang.arch import all_archs
 from cklang.device.device import target_of
 
-__all__ = ["ck_device"]
-
 _EMULATE, _SANITIZE, _PROFILE = "--ck-emulate", "--ck-sanitize", "--ck-profile"
 _KERNELS = "cklang kernels"
 """The property of a test's report that holds its kernels."""

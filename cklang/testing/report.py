@@ -17,8 +17,6 @@ from cklang.reference.distance import largest_ratio
 from cklang.runtime.op import Op
 from cklang.testing.compare import UNCHECKED, assert_close, unchecked_share
 
-__all__ = ["Report", "reference_values", "report", "reports"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report(ShownAsText):

@@ -12,19 +12,6 @@ from hypothesis import strategies as st
 from cklang.ir.numeric import Array
 from cklang.types import DType, Kind, e8m0, i4
 
-__all__ = [
-    "CONTIGUOUS",
-    "SPECIALS",
-    "Layout",
-    "Values",
-    "arrays",
-    "extents",
-    "laid_out",
-    "random_array",
-    "shapes",
-    "strided",
-]
-
 _PRIMES = (2, 3, 5, 7, 13, 31, 61, 67, 127, 131, 193, 251, 257, 293)
 _EDGES = (1, 8, 15, 16, 17, 32, 33, 63, 64, 65, 96, 127, 128, 129, 192, 200, 255, 256, 257, 300)
 

@@ -24,8 +24,6 @@ from cklang.testing.printed_test import name_of, printed_test
 from cklang.testing.report import Report, reference_values
 from cklang.testing.strategies import Layout, Values
 
-__all__ = ["check", "check_call"]
-
 Expected = Callable[..., Any]
 Library = Literal["numpy", "torch"]
 """Whose arrays a function to compare with takes."""

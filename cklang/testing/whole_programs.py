@@ -17,8 +17,6 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang.runtime.op import Op
 
-__all__ = ["DIMS", "NORMS", "POINTWISE", "PRODUCTS", "RESULTS", "op_of", "ops", "texts"]
-
 DIMS = "N H W C"
 """The dims of every program."""
 

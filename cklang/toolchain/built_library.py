@@ -19,8 +19,6 @@ from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root, writing
 from cklang.toolchain.progress import Wait
 
-__all__ = ["compiled_library", "intact", "problem_of_library", "put_in_place", "seal"]
-
 
 def intact(folder: Path, build: Callable[[Path], None]) -> Path:
     """Return ``folder`` with the library as it was built, by ``build`` if it is not there as such.

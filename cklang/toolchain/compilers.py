@@ -29,17 +29,6 @@ from cklang.toolchain.wheels import installed_wheel
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "CkTree",
-    "Kind",
-    "ToolRun",
-    "Toolchain",
-    "distil",
-    "find_ck_tree",
-    "find_toolchain",
-    "run_tool",
-]
-
 OLDEST_CLANG = 20
 """Clang 20 is the first release that knows gfx950."""
 

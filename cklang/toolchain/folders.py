@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["copy_folder", "linked", "remove"]
-
 
 def remove(folder: Path) -> None:
     """Delete a folder with all that is in it; what the system refuses to delete stays."""

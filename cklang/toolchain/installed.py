@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-__all__ = ["fingerprint", "stamps"]
-
 _SOURCES = (".py", ".json", ".toml", ".lark", ".hpp", ".hip", ".h", ".j2")
 """How the names of the files end that decide what is planned and built."""
 

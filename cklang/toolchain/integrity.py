@@ -15,8 +15,6 @@ from typing import Any
 
 from cklang.codec import canonical_digest
 
-__all__ = ["RECORD", "file_digest", "files_in", "problem_of", "read_record", "sealed"]
-
 RECORD = "record.json"
 """The file in a folder that describes its other files."""
 

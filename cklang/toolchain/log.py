@@ -8,8 +8,6 @@ from functools import cache
 
 from cklang import knobs
 
-__all__ = ["logger", "say_once"]
-
 
 @cache
 def _root() -> logging.Logger:

@@ -12,8 +12,6 @@ from pathlib import Path
 from cklang import knobs
 from cklang.errors import error
 
-__all__ = ["cache_root", "writing"]
-
 _NOT_WRITABLE = frozenset(
     {
         *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT),

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from cklang import knobs
 
-__all__ = ["EMULATOR", "STENCILS", "prebuilt", "prebuilt_folder"]
-
 EMULATOR = "emulator"
 """The folder of the emulator's library."""
 

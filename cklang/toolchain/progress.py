@@ -20,8 +20,6 @@ from typing import TypeVar
 from cklang import forks, knobs
 from cklang.toolchain.log import logger
 
-__all__ = ["Wait", "asleep", "report", "waits", "wake"]
-
 Item = TypeVar("Item")
 
 _FIRST_SECONDS = 2.0

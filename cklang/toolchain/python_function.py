@@ -11,8 +11,6 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["python_function", "words", "words_of_python"]
-
 _FASTCALL = 0x80
 """METH_FASTCALL: arguments come as a C array and its length."""
 

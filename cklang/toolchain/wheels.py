@@ -13,8 +13,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Wheel", "installed_wheel"]
-
 _INFO = ".dist-info"
 
 

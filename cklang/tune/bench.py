@@ -19,8 +19,6 @@ from cklang.tune.task import Call
 if TYPE_CHECKING:
     from cklang.runtime.op import Op
 
-__all__ = ["Bench", "Row", "Verdict", "bench"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:

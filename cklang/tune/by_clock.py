@@ -15,8 +15,6 @@ from cklang.emulator.clock.sampling import SAMPLES, representative
 from cklang.emulator.engine.recording import Recording, is_recording, timing
 from cklang.errors import CkUnsupportedError
 
-__all__ = ["CLOCKED", "Clocked", "clock_identity", "clocked"]
-
 CLOCKED = "µs by the clock (the GPU is emulated)"
 
 

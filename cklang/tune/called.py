@@ -19,8 +19,6 @@ from cklang.keys import AnyKey
 from cklang.runtime.ir_text import op_from_ir
 from cklang.tune.task import TuningTask
 
-__all__ = ["called", "error_ratio_of", "operands_of", "part_of", "part_of_task"]
-
 Array = npt.NDArray[Any]
 
 

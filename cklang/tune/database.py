@@ -29,8 +29,6 @@ from cklang.families import key_from_json
 from cklang.keys import SCHEMA_VERSION as KEY_VERSION
 from cklang.keys import AnyKey
 
-__all__ = ["SCHEMA_VERSION", "Database", "Measurement", "QueryKey", "Status"]
-
 SCHEMA_VERSION = 1
 """Version of the tables and of the exported form."""
 

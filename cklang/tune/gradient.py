@@ -20,8 +20,6 @@ from cklang.runtime.ir_text import op_from_ir
 from cklang.tune.called import part_of, part_of_task
 from cklang.tune.task import TuningTask
 
-__all__ = ["gradient_error_ratio", "gradient_of_o", "prepared"]
-
 Array = npt.NDArray[Any]
 
 

@@ -37,8 +37,6 @@ from cklang.tune.on_device import measurement, microseconds
 from cklang.tune.task import TuningTask
 from cklang.types import DType, Kind
 
-__all__ = ["INSTRUCTIONS", "MICROSECONDS", "PREDICTED", "failed", "measure"]
-
 MICROSECONDS = "µs"
 PREDICTED = "µs predicted (the GPU is emulated)"
 INSTRUCTIONS = "wave instructions (no prediction: the GPU is emulated)"

@@ -26,8 +26,6 @@ from cklang.runtime.standalone_launch import standalone_launch
 from cklang.selection.context import device_of
 from cklang.tune.by_clock import CLOCKED, clock_identity, clocked
 
-__all__ = ["Costs", "Measure", "measurement", "microseconds"]
-
 _WARM = 3
 _REPEATS = 20
 _ROUNDS = 3

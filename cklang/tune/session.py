@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from cklang.tune.database import Database, Measurement, QueryKey
     from cklang.tune.worker import Worker
 
-__all__ = ["TunedProblem", "TuningReport", "autotune", "database_path", "query_of", "seconds_of"]
-
 _LIMIT_SECONDS = 300.0
 """What one measurement may take, its build included."""
 _AT_ONCE = 32

@@ -30,8 +30,6 @@ from cklang.runtime.planner import memory_of
 if TYPE_CHECKING:
     from cklang.runtime.bind import Binding
 
-__all__ = ["Call", "TuningTask", "problem_text", "tasks_of", "tasks_of_call"]
-
 Call = Mapping[str, Any] | Sequence[Any]
 """Names for :func:`packed_arguments`; or the arguments of a call."""
 

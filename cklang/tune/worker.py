@@ -21,8 +21,6 @@ from cklang.tune.database import Measurement, Status
 from cklang.tune.measure import failed, measure
 from cklang.tune.task import TuningTask
 
-__all__ = ["Worker"]
-
 _GRACE_SECONDS = 5.0
 
 

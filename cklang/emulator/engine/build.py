@@ -36,8 +36,6 @@ from cklang.toolchain.paths import cache_root
 from cklang.toolchain.prebuilt import EMULATOR, prebuilt
 from cklang.toolchain.progress import Wait
 
-__all__ = ["LIBRARY", "copy_library", "kept_object", "library_path", "portable_library"]
-
 LIBRARY = "libamdhip64.so"
 """The name under which hip-python, and every HIP program, looks for the HIP library."""
 

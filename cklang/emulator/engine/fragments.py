@@ -20,8 +20,6 @@ from cklang.emulator.engine.isa import schema
 from cklang.emulator.engine.isa.schema import TYPE_BITS, Matrix
 from cklang.errors import error
 
-__all__ = ["Fragment", "MatrixInstruction", "fragment", "holder", "matrix_instruction"]
-
 Places = npt.NDArray[np.int64]
 
 _OPERANDS = ("D", "A", "B")

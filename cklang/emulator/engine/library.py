@@ -18,37 +18,6 @@ from cklang.elf import sections_of
 from cklang.emulator.engine.build import library_path
 from cklang.errors import error
 
-__all__ = [
-    "Census",
-    "KernelFacts",
-    "LineRow",
-    "Stats",
-    "blocking_launches",
-    "census",
-    "debug_request",
-    "disassemble",
-    "fault",
-    "fidelity",
-    "kernel_facts",
-    "last_error",
-    "last_numerics",
-    "launches_under_control",
-    "line_table",
-    "load",
-    "numerics",
-    "packed_records",
-    "patience",
-    "promise_to_wait",
-    "resident",
-    "sanitize",
-    "schedule",
-    "stats",
-    "timeout",
-    "translation",
-    "vectors",
-    "workgroups",
-]
-
 NUMERICS = ("fma", "exact", "cdna3")
 """How matrix products may be rounded, in the order of the C interface."""
 

@@ -18,8 +18,6 @@ from typing import Any
 from cklang.display import ShownAsText
 from cklang.emulator.engine.library import fidelity, last_numerics
 
-__all__ = ["FidelityReport", "OperationFidelity", "fidelity_report"]
-
 _ISA = Path(__file__).parent / "isa"
 MANUAL_ONLY = "manual only"
 """What is written after the manual and occurs in no test."""

@@ -17,21 +17,6 @@ from cklang.errors import error
 from cklang.forks import cached_property
 from cklang.memo import BoundedMemo
 
-__all__ = [
-    "LANE_PIECE",
-    "MEMORY_LINE",
-    "PackedWaves",
-    "Reader",
-    "RecordedLaunch",
-    "RecordedWave",
-    "Recording",
-    "is_recording",
-    "launch_facts",
-    "recorded_launches",
-    "shifted",
-    "timing",
-]
-
 LANES = 64
 MEMORY_LINE = 128
 """Bytes in a line of the caches in front of memory."""

@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["RULES", "CheckReport", "read_reports", "to_json", "to_sarif"]
-
 RULES = {
     "waits": "A register is used before a wait that covers the load that writes it.",
     "races": "Nothing orders two accesses of waves of a workgroup to a byte of LDS.",

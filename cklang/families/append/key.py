@@ -11,8 +11,6 @@ from typing import ClassVar, TypeAlias
 from cklang.keys import Key, make_members
 from cklang.types import DType
 
-__all__ = ["AppendKey", "AppendSignature", "Rotary", "append_key"]
-
 
 class Rotary(Enum):
     """How the first elements of a row are turned by its position."""

@@ -8,8 +8,6 @@ from cklang.families.attention.lower import closed_source, flag
 from cklang.fusion.functions import Functions
 from cklang.lowering.source import KernelSource
 
-__all__ = ["lower_append"]
-
 
 def lower_append(key: AppendKey, functions: Functions) -> KernelSource:
     """Return the source of a kernel that writes rows behind those of a cache."""

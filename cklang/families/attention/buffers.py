@@ -14,8 +14,6 @@ from types import MappingProxyType
 
 from cklang.families.attention.key import AttentionAlgorithm
 
-__all__ = ["buffer_order", "ck_tile_order", "is_raced", "own_buffer_order", "steps_of"]
-
 _BUFFERS = 3
 _TABULATED: Mapping[tuple[int, int], tuple[int, ...]] = MappingProxyType(
     {

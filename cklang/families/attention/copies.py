@@ -21,8 +21,6 @@ from cklang.families.layout_copy.plan import LayoutCopy, WithCopies, copied_in_o
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import View
 
-__all__ = ["Placement", "insert_head_copies", "placements"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:

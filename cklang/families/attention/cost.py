@@ -28,21 +28,6 @@ from cklang.families.gemm.cost.terms import cache_bytes
 from cklang.families.gemm.cost.traits import matrix_rate
 from cklang.types import DType
 
-__all__ = [
-    "JOIN_FLOPS",
-    "SCORE_FLOPS",
-    "AttentionEstimate",
-    "AttentionShape",
-    "StepWork",
-    "attention_estimate",
-    "attention_table",
-    "explain_attention",
-    "more_loads",
-    "moved_once",
-    "overlapped",
-    "step_prices",
-]
-
 _SOFTMAX_FLOPS = 8.0
 """Vector operations on a score: scale, maximum, subtraction, sum, rounding; and the exponential,
 which takes the time of four. What more there is hides behind the products of other workgroups."""

@@ -19,8 +19,6 @@ from cklang.families.attention.host import AttentionTensor
 from cklang.families.attention.key import MaskKind, ScoreKind
 from cklang.families.attention.problem import AttentionCase
 
-__all__ = ["fold_heads"]
-
 _MOST_QUERIES = 256
 """The rows of the largest tile; where queries fill it there is nothing to gain."""
 _MOVED = frozenset({"h", "i", "q_len"})

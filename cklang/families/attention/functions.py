@@ -14,8 +14,6 @@ from cklang.fusion.functions import Functions
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.lowering.pointwise import c_line, c_statement, c_type, c_value, includes_of
 
-__all__ = ["attention_fill"]
-
 _HOLE = '#include "cklang/attention_hole.h"'
 _LIMIT = """CK_MATH long
 ck_at(int index, int extent, int stride)

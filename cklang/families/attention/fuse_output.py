@@ -20,8 +20,6 @@ from cklang.ir.nodes import Function, Operation, Value
 from cklang.source import Span
 from cklang.types import DType, f32
 
-__all__ = ["INDICES", "OutputRegion"]
-
 INDICES: Mapping[int, tuple[str, ...]] = MappingProxyType(
     {4: ("b", "h", "i", "j"), 3: ("i", "h", "j")}
 )

@@ -13,22 +13,6 @@ from typing import TypeVar
 from cklang.device.host_shim import HostShim
 from cklang.widths import I32_MAX
 
-__all__ = [
-    "MAX_OPERANDS",
-    "MAX_RANK",
-    "VERSION",
-    "AppendProblem",
-    "AppendShim",
-    "AttentionGradProblem",
-    "AttentionGradShim",
-    "AttentionOperand",
-    "AttentionProblem",
-    "AttentionShim",
-    "AttentionTensor",
-    "ReduceProblem",
-    "ReduceShim",
-]
-
 VERSION = 3
 """CK_ATTENTION_HOST_VERSION."""
 

@@ -22,8 +22,6 @@ from cklang.ir.attention_lists import Extents, check_lists
 from cklang.ir.nodes import Value
 from cklang.ir.numeric import Array as Numbers
 
-__all__ = ["HostList", "HostLists", "host_lists"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostList:

@@ -12,15 +12,6 @@ from cklang.codec import later
 from cklang.keys import Key, make_members, require_integers, require_positive
 from cklang.types import DType
 
-__all__ = [
-    "AttentionAlgorithm",
-    "AttentionKey",
-    "AttentionPipeline",
-    "AttentionSignature",
-    "MaskKind",
-    "ScoreKind",
-]
-
 Triple = tuple[int, int, int]
 Tile = tuple[int, int, int, int, int, int]
 

@@ -10,8 +10,6 @@ from typing import Any
 from cklang.families.attention.host import AttentionProblem
 from cklang.families.attention.problem import TENSORS, AttentionCase
 
-__all__ = ["request_of", "values_of"]
-
 _SCALARS = (
     *("seed", "offset", "min_seqlen_q", "starts_q", "starts_k", "lengths_k", "pages"),
     "page_starts",

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from cklang.ir.nodes import Function, Operation, Value
 
-__all__ = ["Bound", "Linear", "bounds_of", "linear"]
-
 _LARGEST = 2**30
 """Constants beyond it may wrap in i32, which sums here do not."""
 

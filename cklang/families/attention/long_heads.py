@@ -15,8 +15,6 @@ from cklang.families.bounds import at_most
 from cklang.families.rule import Violation
 from cklang.widths import I32_MAX
 
-__all__ = ["refuse_dropout", "refuse_registers", "refuse_short_heads", "refuse_slices"]
-
 _MOST_REGISTERS = 128
 """Those of a lane that sums such as o may take: half of the 256 that an instruction addresses;
 scores, weights and the tiles on their way to LDS take the others."""

@@ -27,18 +27,6 @@ from cklang.lowering.render import key_json, template
 from cklang.lowering.source import KernelSource
 from cklang.types import f32
 
-__all__ = [
-    "MASK_HOLE",
-    "OUTPUT_HOLE",
-    "SCORE_HOLE",
-    "PipelineRow",
-    "closed_source",
-    "flag",
-    "holes",
-    "lower_attention",
-    "shared_context",
-]
-
 SCORE_HOLE = "ck_score"
 """The symbol that a stencil with a score function leaves open."""
 

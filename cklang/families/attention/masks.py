@@ -15,8 +15,6 @@ from cklang.families.attention.linear import Linear, bounds_of
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Operation, Value
 
-__all__ = ["WindowMask", "is_true", "split_mask"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowMask:

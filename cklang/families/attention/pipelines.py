@@ -16,16 +16,6 @@ from cklang.families.attention.key import (
 )
 from cklang.families.attention_backward.key import AttentionGradKey, GradPipeline
 
-__all__ = [
-    "GRAD_PIPELINE_FACTS",
-    "MOST_HEAD",
-    "PIPELINE_FACTS",
-    "GradPipelineFacts",
-    "PipelineFacts",
-    "is_scored",
-    "parts_of_dq",
-]
-
 MOST_HEAD = 256
 """The longest head that a tile of one of CK Tile's holds."""
 

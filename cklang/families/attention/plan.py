@@ -14,8 +14,6 @@ from cklang.fusion.plan import View
 from cklang.ir.nodes import Function, Value, print_function
 from cklang.source import Span
 
-__all__ = ["FusedAttention", "region_hash"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedAttention:

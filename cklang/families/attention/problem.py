@@ -33,17 +33,6 @@ from cklang.ir.attention import (
 from cklang.ir.nodes import Function, Value
 from cklang.types import f32
 
-__all__ = [
-    "PARTS",
-    "TENSORS",
-    "AttentionCase",
-    "AttentionGradCase",
-    "case_of",
-    "mask_kind",
-    "result_view",
-    "viewed",
-]
-
 TENSORS = ("q", "k", "v", "o", "lse", "partial_o", "partial_lse", "random")
 """The tensors of a problem that a kernel reads or writes by itself."""
 

@@ -42,8 +42,6 @@ from cklang.ir.nodes import Function
 from cklang.keys import AnyKey, Key
 from cklang.types import DType, f32
 
-__all__ = ["ProfileKernel", "profile_algorithms", "profile_kernels"]
-
 AnyAttentionSignature = AttentionSignature | AttentionGradSignature
 AnyAttentionAlgorithm = AttentionAlgorithm | AttentionGradAlgorithm
 

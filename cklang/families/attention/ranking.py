@@ -15,8 +15,6 @@ from cklang.families.attention.problem import AttentionCase, AttentionGradCase
 from cklang.families.attention_backward.cost import attention_grad_estimate
 from cklang.families.attention_backward.key import AttentionGradKey
 
-__all__ = ["attention_grad_times", "attention_times", "shape_of"]
-
 Times = npt.NDArray[np.float64]
 
 

@@ -32,8 +32,6 @@ from cklang.families.rule import RuleSet, Violation
 from cklang.types import DType
 from cklang.widths import BUFFER_BYTES, DWORD_BYTES, I32_MAX
 
-__all__ = ["RULES", "rows_of"]
-
 RULES = RuleSet(
     placeholder=AttentionAlgorithm(
         tile=(1, 1, 1, 1, 1, 1), warps=(1, 1, 1), warp_tile=(1, 1, 1), vector=1

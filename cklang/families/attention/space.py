@@ -23,16 +23,6 @@ from cklang.families.grid import Grid, Pattern
 from cklang.types import DType
 from cklang.widths import ACCESS_BYTES
 
-__all__ = [
-    "GRID",
-    "OCCUPANCIES",
-    "attention_algorithms",
-    "choices_of_tilings",
-    "narrowed",
-    "vector_widths",
-    "widest",
-]
-
 _SMALL = 64
 
 V = TypeVar("V", bound="AttentionAlgorithm | AttentionGradAlgorithm")

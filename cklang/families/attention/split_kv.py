@@ -9,8 +9,6 @@ from cklang.arch import ArchSpec
 from cklang.families.attention.key import AttentionAlgorithm
 from cklang.families.attention.problem import AttentionCase
 
-__all__ = ["MIN_SPLIT_GAIN", "clamp_splits", "split_counts", "splits_without_model"]
-
 _KEYS_OF_A_SPLIT = 512
 """Keys that are worth a workgroup of their own, which reads Q again and leaves a part."""
 

@@ -9,8 +9,6 @@ import numpy.typing as npt
 from cklang.families.attention.host import AttentionTensor
 from cklang.families.attention.problem import PARTS, AttentionCase
 
-__all__ = ["contents_of"]
-
 _F32 = 4
 _WIDEST = 8
 """Bytes of an element that a function reads, whose type the problem does not say."""

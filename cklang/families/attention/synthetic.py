@@ -15,8 +15,6 @@ from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.ir.attention import PAGES, STARTS, group_size, scale_of
 from cklang.types import DType, f16
 
-__all__ = ["attention_grad_problem", "attention_problem"]
-
 _LAYOUTS = ("bhsd", "bshd")
 _CORNERS = ("top_left", "bottom_right")
 

@@ -11,8 +11,6 @@ from cklang.families.attention.rules import RULES
 from cklang.families.bounds import multiple
 from cklang.families.rule import Violation
 
-__all__ = ["ELEMENT_BYTES"]
-
 _rule, _problem = RULES.algorithm, RULES.problem
 
 ELEMENT_BYTES = 2

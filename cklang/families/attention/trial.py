@@ -18,8 +18,6 @@ from cklang.families.attention.host import AttentionProblem
 from cklang.families.attention.plan import FusedAttention
 from cklang.types import Dim
 
-__all__ = ["legal_lists", "part_of"]
-
 _SEQUENCES = 2
 _ROWS = 300
 """Sequences, queries and keys that are compared; more than any tile has."""

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from cklang.ir.nodes import Function, Operation, Value
 
-__all__ = ["added_bias", "cap_of", "is_identity", "read_bias", "variant_of"]
-
 _ROWS = ("b", "h", "i")
 
 

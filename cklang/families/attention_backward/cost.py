@@ -45,8 +45,6 @@ from cklang.families.cost_constants import Constants, fitted
 from cklang.families.reduce.key import ReduceKey, reduce_key
 from cklang.widths import I32_MAX
 
-__all__ = ["BackwardEstimate", "attention_grad_estimate", "backward_estimate", "reduce_estimate"]
-
 _SOFTMAX_FLOPS = 9.0
 """Vector operations on a score: scale and exponential (four) again, the difference of dp and d, its
 product, and two roundings."""

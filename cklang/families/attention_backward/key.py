@@ -13,13 +13,6 @@ from cklang.errors import error
 from cklang.families.attention.key import AttentionSignature
 from cklang.keys import Key, make_members, require_integers, require_positive
 
-__all__ = [
-    "AttentionGradAlgorithm",
-    "AttentionGradKey",
-    "AttentionGradSignature",
-    "GradPipeline",
-]
-
 Triple = tuple[int, int, int]
 
 

@@ -17,8 +17,6 @@ from cklang.lowering.headers import PRECOMPILED_ATTENTION
 from cklang.lowering.render import template
 from cklang.lowering.source import KernelSource
 
-__all__ = ["DERIVATIVE_HOLE", "lower_grad"]
-
 DERIVATIVE_HOLE = "ck_derivative"
 """The symbol that a stencil leaves open whose score has a derivative."""
 

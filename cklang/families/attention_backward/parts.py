@@ -17,8 +17,6 @@ from cklang.families.attention.host import (
 from cklang.families.attention.problem import AttentionCase
 from cklang.types import f32
 
-__all__ = ["batch_of", "forward_at", "gradient_at", "rows_of", "sizes_of", "sum_at"]
-
 _F32 = f32.bytes
 
 

@@ -40,8 +40,6 @@ from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.plan import View
 from cklang.ir.nodes import Value
 
-__all__ = ["gradient_problem", "launches_of"]
-
 _GRAD, _D, _LSE, _BIAS, _DS = "grad", "d", "lse", "bias", "ds"
 _PARTS = ("dq_parts", "dk_parts", "dv_parts")
 _WHY = "so that the gradients of attention find it packed"

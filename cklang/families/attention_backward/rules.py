@@ -25,8 +25,6 @@ from cklang.families.bounds import (
 from cklang.families.rule import ProblemCheck, RuleSet, Violation
 from cklang.widths import ACCESS_BYTES
 
-__all__ = ["RULES"]
-
 RULES = RuleSet(
     placeholder=AttentionGradAlgorithm(
         tile=(1, 1, 1, 1, 1, 1, 1, 1, 1),

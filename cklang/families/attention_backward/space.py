@@ -25,8 +25,6 @@ from cklang.families.attention_backward.rules import RULES
 from cklang.families.grid import Grid
 from cklang.types import DType
 
-__all__ = ["GRID", "attention_grad_algorithms"]
-
 _TILING = ("tile", "warps", "warp_tiles")
 
 

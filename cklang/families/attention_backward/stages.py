@@ -66,19 +66,6 @@ from cklang.ir.nodes import Function, Value
 from cklang.keys import AnyKey
 from cklang.types import f32
 
-__all__ = [
-    "DBIAS",
-    "GRAD",
-    "OUTS",
-    "AddedBias",
-    "GradientKind",
-    "GradientOptions",
-    "GradientStages",
-    "forward_case",
-    "grad_case",
-    "gradient_of",
-]
-
 GRAD = "grad"
 OUTS = ("dq", "dk", "dv")
 DBIAS = "dbias"

@@ -24,8 +24,6 @@ from cklang.fusion.plan import AnyKernel, Plan, numbered
 from cklang.ir.nodes import Value
 from cklang.source import Span
 
-__all__ = ["FusedGate", "gate_problem", "with_gates"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedGate:

@@ -12,8 +12,6 @@ from dataclasses import replace
 from cklang.device.host_shim import HostShim
 from cklang.families.lines import MAX_TENSORS, LinesRequest, LinesShim
 
-__all__ = ["MORE_TENSORS", "WideLinesShim"]
-
 MORE_TENSORS = 2
 """CK_LINES_MORE_TENSORS."""
 

@@ -12,8 +12,6 @@ from cklang.codec import later
 from cklang.keys import Key, make_members, require_positive
 from cklang.types import DType
 
-__all__ = ["CkTileRows", "CkTileRowsKey", "CkTileRowsSignature", "UpstreamKernel"]
-
 
 class UpstreamKernel(Enum):
     """Which of CK Tile's kernels: the name of its folder there."""

@@ -10,8 +10,6 @@ from cklang.fusion.functions import Functions
 from cklang.lowering.render import key_json, template
 from cklang.lowering.source import KernelSource
 
-__all__ = ["lower_ck_rows"]
-
 _HEADERS = {
     UpstreamKernel.RMSNORM2D: ("epilogue", "rmsnorm2d"),
     UpstreamKernel.LAYERNORM2D: ("epilogue", "layernorm2d"),

@@ -13,9 +13,6 @@ from cklang.families.ck_rows.recognise import Match
 from cklang.families.lines import LinesRequest, LineTensor
 from cklang.families.rowwise.problem import RowwiseProblem, RowwiseTensor
 
-__all__ = ["WINDOW_AXES", "CkTileRowsProblem", "problem_of"]
-
-
 _MATRICES = {UpstreamKernel.ELEMENTWISE_ADD: 2, UpstreamKernel.ADD_RMSNORM2D_RDQUANT: 2}
 """How many operands have rows, where it is not one."""
 

@@ -18,8 +18,6 @@ from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.types import f32
 
-__all__ = ["PATTERNS", "Match", "is_softmax", "matched"]
-
 Expression: TypeAlias = str | float | tuple["Expression", ...]
 """A tensor that is read, a number, or an op with its operands."""
 

@@ -15,8 +15,6 @@ from cklang.families.rule import RuleSet, Violation
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
 from cklang.widths import ACCESS_BYTES
 
-__all__ = ["RULES", "TILE"]
-
 TILE = 64
 """Rows and columns of a tile of a transpose."""
 

@@ -10,8 +10,6 @@ from typing import ClassVar, TypeAlias
 from cklang.keys import Key
 from cklang.types import DType
 
-__all__ = ["CombineKey", "CombineSignature", "combine_key"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CombineSignature:

@@ -11,8 +11,6 @@ from cklang.families.combine.key import CombineKey
 from cklang.fusion.functions import Functions
 from cklang.lowering.source import KernelSource
 
-__all__ = ["lower_combine"]
-
 
 def lower_combine(key: CombineKey, functions: Functions) -> KernelSource:
     """Return the source of a kernel that combines what splits of the keys gave.

@@ -13,8 +13,6 @@ from cklang.device.host_shim import HostShim
 from cklang.families.gemm.host import MAX_OPERANDS
 from cklang.widths import BUFFER_BYTES
 
-__all__ = ["VERSION", "ConvRequest", "ConvShim"]
-
 VERSION = 2
 """CK_CONV_HOST_VERSION."""
 

@@ -9,8 +9,6 @@ from cklang.families.conv.host import ConvRequest
 from cklang.families.conv.problem import ConvProblem
 from cklang.ir.windows import Role
 
-__all__ = ["request_of"]
-
 
 def request_of(problem: ConvProblem, addresses: Sequence[int]) -> ConvRequest:
     """Return what the host shim is asked of a problem, for the addresses of its inputs."""

@@ -14,8 +14,6 @@ from cklang.ir.convolution import axis_names
 from cklang.ir.nodes import Function, Operation, Value, print_attr
 from cklang.source import Span
 
-__all__ = ["FusedConv"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedConv:

@@ -33,14 +33,6 @@ from cklang.ir.convolution import geometry_of
 from cklang.ir.windows import DIRECTIONS, Geometry, Relation, Role
 from cklang.types import DType, f16
 
-__all__ = [
-    "ConvProblem",
-    "ConvRead",
-    "ConvTensor",
-    "conv_problem",
-    "conv_problem_of",
-]
-
 Space = tuple[int, int, int]
 """A number for each axis z, y and x."""
 

@@ -16,8 +16,6 @@ from cklang.families.rule import RuleSet, Violation
 from cklang.ir.windows import Role
 from cklang.widths import ACCESS_BYTES, BUFFER_BYTES, DWORD_BYTES
 
-__all__ = ["RULES"]
-
 RULES = RuleSet(placeholder=GEMM_RULES.placeholder, algorithms=GEMM_RULES.algorithms)
 """The rules of convolutions: those of products about algorithms, and their own about problems."""
 

@@ -11,8 +11,6 @@ from cklang.fusion.unfuse import kernel_function, matrix_of
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
 
-__all__ = ["convolution_function"]
-
 
 def convolution_function(kernel: FusedConv) -> Function:
     """Return the function whose parameters are ``kernel.inputs``, with the kernel's result."""

@@ -31,8 +31,6 @@ from cklang.ir.log_sums import COLUMNS
 from cklang.types import f32
 from cklang.widths import BUFFER_BYTES, PACKED_ROW
 
-__all__ = ["MOST_BYTES", "WHOLE", "Band", "Extents", "bands_of", "most_bytes", "why_k_is_whole"]
-
 MOST_BYTES = BUFFER_BYTES
 """Every operand of a product spans fewer bytes: buffer instructions take 32-bit byte offsets, of
 which CK Tile uses the lower half."""

@@ -21,8 +21,6 @@ from cklang.families.gemm.problem import (
     Problem,
 )
 
-__all__ = ["slices_of"]
-
 AnyOperand = TypeVar("AnyOperand", bound=Operand)
 _ALIGNED = 4
 """Alignments of addresses are known up to so many bytes."""

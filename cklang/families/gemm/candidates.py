@@ -18,8 +18,6 @@ from cklang.families.grid import pattern_of, walk
 from cklang.families.presets import parts, tilings, variants
 from cklang.keys import opened
 
-__all__ = ["candidates"]
-
 
 def candidates(signature: Signature, spec: ArchSpec, preset: str) -> tuple[Algorithm, ...]:
     """Return the legal algorithms of a preset for ``signature``, best first; empty if none is.

@@ -24,8 +24,6 @@ from cklang.fusion.sites import Axes
 from cklang.ir.nodes import Value
 from cklang.types import TensorType
 
-__all__ = ["insert_operand_copies"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Copied:

@@ -28,17 +28,6 @@ from cklang.ir.indices import TAKE
 from cklang.ir.nodes import Function, Operation, make_attrs
 from cklang.widths import DWORD_BYTES
 
-__all__ = [
-    "GAIN",
-    "NO_KERNEL",
-    "gathered_launches",
-    "gathered_of",
-    "host_indices_of",
-    "obstacle",
-    "rows_stored",
-    "unnamed",
-]
-
 GAIN = 0.95
 """Part of the time of loads through indices that a copy may take with its product: models err."""
 

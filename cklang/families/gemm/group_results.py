@@ -14,8 +14,6 @@ from dataclasses import replace
 from cklang.ir.block_results import BLOCK_PEAK
 from cklang.ir.nodes import Function, Value
 
-__all__ = ["with_peak"]
-
 
 def with_peak(function: Function) -> tuple[Function, int]:
     """Return an epilogue with the maximum of a group as parameter, and the columns of a group.

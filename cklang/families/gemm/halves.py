@@ -21,8 +21,6 @@ from cklang.ir.ops import OPS, Kind
 from cklang.ir.rewrite import FreshNames, needed_operations
 from cklang.ir.views import SLICE, bounds_of, steps_of, written
 
-__all__ = ["with_halves"]
-
 
 def _is_elementwise(operation: Operation) -> bool:
     return OPS[operation.op].kind in (Kind.POINTWISE, Kind.CAST)

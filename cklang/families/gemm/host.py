@@ -11,15 +11,6 @@ from dataclasses import dataclass
 
 from cklang.device.host_shim import HostShim
 
-__all__ = [
-    "MAX_BATCH",
-    "MAX_OPERANDS",
-    "VERSION",
-    "GemmOperand",
-    "GemmProblem",
-    "GemmShim",
-]
-
 VERSION = 5
 """CK_GEMM_HOST_VERSION."""
 

@@ -36,8 +36,6 @@ from cklang.ir.nodes import Function, Operation, Value
 from cklang.types import DType
 from cklang.widths import ACCESS_BYTES, DWORD_BYTES
 
-__all__ = ["Link", "fitted", "kernel_of", "launches_of", "link_of"]
-
 AnyAlgorithm = TypeVar("AnyAlgorithm")
 
 

@@ -16,26 +16,6 @@ from cklang.ir.log_sums import BLOCK_MAXIMA, BLOCK_SUMS, LOG_SUMS
 from cklang.keys import Key, make_members, require_positive
 from cklang.types import DType, Kind, f32, i4, i32
 
-__all__ = [
-    "GROUP_KINDS",
-    "PARTS",
-    "READ_KINDS",
-    "Algorithm",
-    "ConvSpecial",
-    "DKind",
-    "DOperand",
-    "EpilogueKind",
-    "GemmKey",
-    "Layout",
-    "Pipeline",
-    "ProductKind",
-    "Reduction",
-    "Scale",
-    "Scheduler",
-    "Signature",
-    "accumulator",
-]
-
 Triple = tuple[int, int, int]
 
 

@@ -9,8 +9,6 @@ from types import MappingProxyType
 
 from cklang.families.gemm.key import Algorithm, ConvSpecial, ProductKind, Signature
 
-__all__ = ["KINDS", "KindRow", "kind_names"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindRow:

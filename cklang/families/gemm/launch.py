@@ -17,8 +17,6 @@ from cklang.families.gemm.problem import (
     ScaleAccess,
 )
 
-__all__ = ["request_of"]
-
 
 def request_of(problem: Problem, addresses: Sequence[int]) -> GemmProblem:
     """Return what the host shim is asked of a problem, for the addresses of its inputs."""

@@ -31,8 +31,6 @@ from cklang.fusion.plan import BlockScale, Computed, Gathered, Read, View
 from cklang.ir.nodes import Value
 from cklang.types import Blocks, Dim, DType, TensorType
 
-__all__ = ["launch_operands_of"]
-
 Array = npt.NDArray[Any]
 
 _M, _N, _K, _T = Dim("M"), Dim("N"), Dim("K"), Dim("T")

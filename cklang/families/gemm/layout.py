@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from cklang.families.scatter.fuse import FusedScatter
     from cklang.fusion.plan import BlockScale
 
-__all__ = ["problem_of", "refuse_negative", "refuse_overlap"]
-
 
 def problem_of(
     kernel: FusedGemm, storage: Mapping[str, TensorLayout], dims: Mapping[str, int], functions: str

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-__all__ = ["Axis", "Blocks", "LoopNest", "collapse_loops"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:

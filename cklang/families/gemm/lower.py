@@ -36,8 +36,6 @@ from cklang.lowering.source import KernelSource
 from cklang.types import DType, Kind, bool_, e8m0, f32, fp4, i4
 from cklang.widths import ACCESS_BYTES
 
-__all__ = ["HOLES", "is_mx", "lower", "read_width", "unsupported"]
-
 HOLES = {
     "epilogue": "ck_epilogue",
     "prologue_a": "ck_prologue_a",

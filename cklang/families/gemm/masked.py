@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from cklang.families.gemm.key import Algorithm, Layout, Pipeline, ProductKind, Signature
 
-__all__ = ["may_move", "moves_masked", "reached_k"]
-
 _KINDS = (ProductKind.GEMM, ProductKind.BATCHED)
 _LARGE = 128 * 128
 """Elements of E in the smallest tile whose loads are moved (``benchmarks/masked_loads.py``)."""

@@ -15,8 +15,6 @@ from cklang.fusion.plan import Computed, View
 from cklang.fusion.sites import Axes
 from cklang.ir.nodes import Value
 
-__all__ = ["collapsible_order", "summable_order"]
-
 
 def collapsible_order(kernel: FusedGemm) -> tuple[int, ...]:
     """Return the order of a result in which batch axes of A alone are rows, of B alone columns.

@@ -21,8 +21,6 @@ from cklang.fusion.parts import joined
 from cklang.fusion.plan import Read
 from cklang.ir.nodes import Function, Value
 
-__all__ = ["Apart", "Widened", "apart", "pair_of", "products_of", "widened"]
-
 
 @dataclass(frozen=True, slots=True)
 class Apart:

@@ -22,8 +22,6 @@ from types import MappingProxyType
 
 from cklang.families.gemm.key import Algorithm, Pipeline, Signature
 
-__all__ = ["PIPELINES", "PipelineRow", "in_flight", "loop_of", "transposable"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRow:

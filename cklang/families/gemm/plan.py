@@ -16,8 +16,6 @@ from cklang.ir.log_sums import LOG_SUMS
 from cklang.ir.nodes import Function, Value
 from cklang.source import Span
 
-__all__ = ["FusedGemm"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedGemm:

@@ -25,18 +25,6 @@ from cklang.ir.log_sums import COLUMNS
 from cklang.types import DType
 from cklang.widths import packed_row
 
-__all__ = [
-    "Array",
-    "ComputedMatrix",
-    "GatheredMatrix",
-    "Matrix",
-    "Operand",
-    "PairProblem",
-    "Problem",
-    "ReadAccess",
-    "ScaleAccess",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operand:

@@ -20,8 +20,6 @@ from cklang.ir.nodes import Function, Value
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.distance import largest_ratio
 
-__all__ = ["error_ratio", "sampled"]
-
 Array = npt.NDArray[Any]
 
 _WHOLE = 1 << 27

@@ -26,8 +26,6 @@ from cklang.fusion.kernel import decision_of
 from cklang.fusion.plan import AnyKernel, Decision, Plan, numbered
 from cklang.types import f32
 
-__all__ = ["scatter_obstacle", "scattered_launches", "with_scatters"]
-
 Planned: TypeAlias = Callable[[FusedGemm, Planning[Sel]], Iterator[Launches[Sel]]]
 
 

@@ -17,8 +17,6 @@ from cklang.families.gemm.vectors import Vectors, vector_choices
 from cklang.families.grid import Grid, Pattern
 from cklang.families.presets import Space, space
 
-__all__ = ["GRID"]
-
 _VECTORS = ("vector_a", "vector_b", "vector_e", "vector_d")
 _FIRST = ("pipeline", "scheduler", "epilogue")
 _LAST = ("warp_tile", "warps", "tile", "block_per_cu", "pad_m", "pad_n", "pad_k")

@@ -22,8 +22,6 @@ from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
 from cklang.types import DType, Kind, f32, i32
 
-__all__ = ["spelled"]
-
 _SIDES = ("d", "a", "b")
 """The sides of epilogue, A and B, in the order of a kernel's functions."""
 

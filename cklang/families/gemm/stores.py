@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from cklang.widths import BUFFER_BYTES
 
-__all__ = ["comes_round", "stored_bytes"]
-
 
 def stored_bytes(
     rows: int, columns: int, strides: tuple[int, int], tile: tuple[int, int], bytes_: int

@@ -20,8 +20,6 @@ from cklang.fusion.plan import Computed, View
 from cklang.fusion.sites import Axes
 from cklang.types import extents_of
 
-__all__ = ["SummedAxes", "merge_summed_axes", "split_axes", "step_along", "summed_axes_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummedAxes:

@@ -22,9 +22,6 @@ from cklang.families.gemm.problem import (
 from cklang.types import DType, f16
 from cklang.widths import packed_row
 
-__all__ = ["problem"]
-
-
 Reads: TypeAlias = Sequence[tuple[DType, DKind]]
 """Element type and kind of each operand of a function."""
 

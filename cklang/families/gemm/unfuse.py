@@ -16,8 +16,6 @@ from cklang.ir.indices import TAKE
 from cklang.ir.nodes import Function, Value
 from cklang.types import Dim
 
-__all__ = ["product_function"]
-
 T = TypeVar("T")
 
 

@@ -18,9 +18,6 @@ from cklang.families.gemm.key import Layout, ProductKind, Signature
 from cklang.types import DType
 from cklang.widths import ACCESS_BYTES
 
-__all__ = ["Vectors", "vector_choices"]
-
-
 _EIGHTS = 8
 """Elements of a packed dtype in a dword, which is what an access moves at least."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from cklang.families.gemm.key import Algorithm, ConvSpecial, Reduction
 
-__all__ = ["algorithm_words"]
-
 
 def algorithm_words(algorithm: Algorithm) -> str:
     """Return an algorithm as one line of text."""

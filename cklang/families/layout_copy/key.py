@@ -9,8 +9,6 @@ from typing import ClassVar, TypeAlias
 
 from cklang.keys import Key
 
-__all__ = ["LayoutCopyKey", "LayoutCopySignature", "layout_copy_key"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutCopySignature:

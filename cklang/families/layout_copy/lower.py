@@ -17,17 +17,6 @@ from cklang.lowering.render import key_json, template
 from cklang.lowering.source import KernelSource
 from cklang.widths import ACCESS_BYTES, DWORD_BYTES
 
-__all__ = [
-    "MAX_BATCH",
-    "TILE",
-    "VERSION",
-    "LayoutCopyRequest",
-    "LayoutCopyShim",
-    "LayoutCopySide",
-    "lower_transpose",
-    "widths",
-]
-
 VERSION = 1
 """CK_TRANSPOSE_HOST_VERSION."""
 

@@ -31,14 +31,6 @@ from cklang.fusion.plan import View
 from cklang.ir.nodes import Value
 from cklang.widths import DWORD_BYTES
 
-__all__ = [
-    "LayoutCopy",
-    "WithCopies",
-    "copied_in_order",
-    "copy_of",
-    "insert_layout_copies",
-]
-
 _REACH = 1 << 30
 """Bytes along one axis of a tile; both together stay within a buffer descriptor's 2^31."""
 

@@ -8,8 +8,6 @@ from cklang.families.reduce.key import ReduceKey
 from cklang.fusion.functions import Functions
 from cklang.lowering.source import KernelSource
 
-__all__ = ["lower_reduce"]
-
 
 def lower_reduce(key: ReduceKey, functions: Functions) -> KernelSource:
     """Return the source of a kernel around the gradient of attention; it calls no functions."""

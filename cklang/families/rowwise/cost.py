@@ -16,8 +16,6 @@ from cklang.families.rowwise.key import RowwiseAlgorithm, RowwiseKey
 from cklang.families.rowwise.problem import RowwiseProblem
 from cklang.families.rowwise.rules import BLOCK
 
-__all__ = ["RowwiseCost"]
-
 _RESIDENT = 8
 """Workgroups of 256 threads that a compute unit runs at once; the kernel has few registers."""
 

@@ -15,8 +15,6 @@ from cklang.fusion.flow import Flow, Occurrence
 from cklang.ir.ops import Kind
 from cklang.types import bf16, f16, f32, i32
 
-__all__ = ["best_cut"]
-
 _STORED = (f32, f16, bf16, i32)
 """What kernels of rows write of what they compute."""
 

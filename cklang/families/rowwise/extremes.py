@@ -20,8 +20,6 @@ from cklang.ir.rules import Shape
 from cklang.types import f32, i32
 from cklang.widths import I32_MAX
 
-__all__ = ["with_extremes"]
-
 _EXTREMES: Mapping[str, str] = MappingProxyType(
     {"reduce_argmax": "reduce_max", "reduce_argmin": "reduce_min"}
 )

@@ -30,8 +30,6 @@ from cklang.ir.nodes import Function, Operation, Value
 from cklang.lowering.pointwise import c_statement, c_type, c_value, includes_of
 from cklang.types import DType, Kind, bf8, f32
 
-__all__ = ["is_of_row", "named_by_layout", "rowwise_fill", "symbol"]
-
 _STEPS = {
     "s": f"(j + e) * args->reads[{{number}}].stride[{MAX_AXES - 1}]",
     "m": "ck_row_divided(args, {number}, j + e)",

@@ -12,16 +12,6 @@ from dataclasses import dataclass
 
 from cklang.device.host_shim import HostShim
 
-__all__ = [
-    "MAX_AXES",
-    "MAX_OUTPUTS",
-    "MAX_READS",
-    "VERSION",
-    "RowwiseOperand",
-    "RowwiseRequest",
-    "RowwiseShim",
-]
-
 VERSION = 2
 """CK_ROWWISE_HOST_VERSION."""
 

@@ -17,8 +17,6 @@ from cklang.ir.indices import TAKE, check_indices
 from cklang.ir.nodes import Function, Value
 from cklang.ir.ops import OPS, Kind
 
-__all__ = ["HostIndices", "host_indices"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostIndices:

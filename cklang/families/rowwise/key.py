@@ -11,8 +11,6 @@ from typing import ClassVar, TypeAlias
 from cklang.keys import Key, require_positive
 from cklang.types import DType
 
-__all__ = ["MOST_STAGES", "Reduction", "RowwiseAlgorithm", "RowwiseKey", "RowwiseSignature"]
-
 MOST_STAGES = 4
 """Stages that a kernel has at most: its functions ``part0`` to ``part3``."""
 

@@ -22,8 +22,6 @@ from cklang.fusion.functions import Functions
 from cklang.ir.nodes import Function, Operation, Value, make_attrs
 from cklang.types import DType, TensorType, f32, i32
 
-__all__ = ["LEAST", "Part", "cut_kernels", "is_long", "shared"]
-
 LEAST = 1 << 17
 """Elements of a row from which on several workgroups share it: reading it takes one longer than the
 launches that are added."""

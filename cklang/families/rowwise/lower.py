@@ -10,8 +10,6 @@ from cklang.fusion.functions import Functions
 from cklang.lowering.render import key_json, template
 from cklang.lowering.source import KernelSource
 
-__all__ = ["lower_rowwise"]
-
 _JOINS = {
     Reduction.SUM: "Sum",
     Reduction.MAX: "Max",

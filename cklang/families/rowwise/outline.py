@@ -42,8 +42,6 @@ from cklang.ir.ops import Kind
 from cklang.ir.rewrite import needed_operations
 from cklang.types import bool_
 
-__all__ = ["OUTLINED", "outline"]
-
 OUTLINED = "rowwise"
 """The op of what is outlined."""
 

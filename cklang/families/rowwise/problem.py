@@ -23,8 +23,6 @@ from cklang.fusion.functions import Functions
 from cklang.fusion.sites import Axes
 from cklang.types import DType
 
-__all__ = ["RowwiseProblem", "RowwiseTensor", "problem_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowwiseTensor:

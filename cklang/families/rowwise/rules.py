@@ -13,8 +13,6 @@ from cklang.families.rowwise.problem import RowwiseProblem
 from cklang.families.rule import RuleSet, Violation
 from cklang.types import DType, bf8, bf8_fnuz, bf16, f16, f32, fp8, fp8_fnuz, i8, i32
 
-__all__ = ["BLOCK", "GRID", "RULES", "WRITABLE"]
-
 BLOCK = 256
 """Threads of a workgroup at least: ``RowShape::block`` of the kernel."""
 

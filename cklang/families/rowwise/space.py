@@ -18,8 +18,6 @@ from cklang.ir.nodes import Operation
 from cklang.ir.reductions import reduced_axes
 from cklang.types import Dim
 
-__all__ = ["RowSpace", "is_reduction", "operands_of", "reaches", "slice_of", "space_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSpace:

@@ -38,8 +38,6 @@ from cklang.ir.nodes import Function, Value
 from cklang.ir.ops import Kind
 from cklang.types import Dim, TensorType, f32, i32
 
-__all__ = ["Stages", "stages_of"]
-
 _OF_OP = {
     "reduce_sum": Reduction.SUM,
     "reduce_mean": Reduction.SUM,

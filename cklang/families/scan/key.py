@@ -11,9 +11,6 @@ from typing import ClassVar, TypeAlias
 from cklang.keys import Key, make_members
 from cklang.types import DType
 
-__all__ = ["Scan", "ScanKey", "ScanSignature"]
-
-
 _PRODUCT = "_product"
 
 

@@ -9,8 +9,6 @@ from cklang.families.scan.key import ScanKey
 from cklang.fusion.functions import Functions
 from cklang.lowering.source import KernelSource
 
-__all__ = ["lower_scan"]
-
 _THREADS = 256
 """``scan_threads`` of ``include/cklang/scan.hpp``."""
 

@@ -11,8 +11,6 @@ from typing import ClassVar, TypeAlias
 from cklang.keys import Key, make_members
 from cklang.types import DType, i32
 
-__all__ = ["Scatter", "ScatterKey", "ScatterSignature", "link_key"]
-
 
 class Scatter(Enum):
     """What becomes of a row."""

@@ -9,8 +9,6 @@ from cklang.families.scatter.key import Scatter, ScatterKey
 from cklang.fusion.functions import Functions
 from cklang.lowering.source import KernelSource
 
-__all__ = ["lower_scatter"]
-
 _THREADS = 256
 """``scatter_threads`` of ``include/cklang/scatter.hpp``."""
 

@@ -10,8 +10,6 @@ from typing import ClassVar, TypeAlias
 from cklang.keys import Key
 from cklang.types import DType
 
-__all__ = ["SIZES", "SortKey", "SortSignature"]
-
 SIZES = (64, 256, 1024, 4096)
 """Items that a workgroup sorts at once, of 8 bytes of LDS each."""
 

@@ -8,8 +8,6 @@ from cklang.families.sort.key import SortKey
 from cklang.fusion.functions import Functions
 from cklang.lowering.source import KernelSource
 
-__all__ = ["lower_sort"]
-
 _THREADS = (64, 256)
 """Threads of a workgroup: at least, and at most. Each compares two items or more."""
 

@@ -26,8 +26,6 @@ from cklang.families.gemm.cost.terms import (
 )
 from cklang.families.gemm.cost.traits import Columns, Floats
 
-__all__ = ["WHOLE", "Extent", "Mixed"]
-
 WHOLE = (1.0, 1.0)
 """No element of A or B is there twice."""
 

@@ -25,8 +25,6 @@ from cklang.families.gemm.cost.terms import (
 from cklang.families.gemm.cost.traits import Columns, Floats, Resources, Traits, traits_of
 from cklang.families.gemm.key import GemmKey
 
-__all__ = ["CostModel", "Estimate", "Extents", "GemmShape", "Ranked", "Ranker", "estimate", "rank"]
-
 
 class Extents(Protocol):
     """Anything with the extents of a GEMM: a problem of the runtime, or a :class:`GemmShape`."""

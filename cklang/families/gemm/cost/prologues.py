@@ -17,8 +17,6 @@ from cklang.families.gemm.key import DKind, DOperand, GemmKey
 from cklang.families.gemm.problem import Problem
 from cklang.fusion.functions import Functions
 
-__all__ = ["prologue_time"]
-
 _OF_READ = 2
 """Instructions for each read: its place, and the conversion to f32."""
 

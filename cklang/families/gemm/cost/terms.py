@@ -17,21 +17,6 @@ from cklang.arch import ArchSpec
 from cklang.families.cost_constants import Constants
 from cklang.families.gemm.cost.traits import Columns
 
-__all__ = [
-    "Costs",
-    "Geometry",
-    "Times",
-    "added",
-    "cache_bytes",
-    "costs",
-    "geometry",
-    "loop_steps",
-    "needed_steps",
-    "shared_out",
-    "step_time",
-    "times",
-]
-
 # NumPy arrays, or the tracing arrays of whichever module differentiates them.
 Array = Any
 

@@ -33,17 +33,6 @@ from cklang.widths import ACCESS_BYTES
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = [
-    "Columns",
-    "Floats",
-    "Resources",
-    "Traits",
-    "matrix_rate",
-    "registers_wanted",
-    "spilled_registers",
-    "traits_of",
-]
-
 Floats = npt.NDArray[np.float64]
 
 # Registers of a lane that hold neither accumulators nor tiles: addresses, descriptors, counters.

@@ -10,8 +10,6 @@ from cklang.families.gemm.key import Algorithm, Layout, Signature
 from cklang.families.gemm.rules import resources
 from cklang.families.rule import Violation
 
-__all__ = ["DealtTile", "access_pattern", "threads_of", "tile_of_a", "tile_of_b"]
-
 
 def access_pattern(
     threads: int, wave: int, outer: int, row: int, vector: int

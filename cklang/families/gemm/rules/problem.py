@@ -28,8 +28,6 @@ from cklang.families.gemm.stores import stored_bytes
 from cklang.families.rule import Violation
 from cklang.widths import BUFFER_BYTES, DWORD_BYTES, I32_MAX
 
-__all__ = ["arrays_of", "launchable", "most_tiles", "tiles_of"]
-
 _LAST_WORK_ITEM = (1 << 32) - 1
 """HIP launches fewer than 2**32 threads along an axis (hipModuleLaunchKernel)."""
 _LEAST_AREA = 256

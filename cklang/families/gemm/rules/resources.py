@@ -11,17 +11,6 @@ from cklang.families.gemm.cost.traits import registers_wanted
 from cklang.families.gemm.key import Algorithm, Signature
 from cklang.families.gemm.pipelines import PIPELINES
 
-__all__ = [
-    "joined_tiles",
-    "register_limit",
-    "registers",
-    "repeats",
-    "shuffle_extents",
-    "shuffled_bytes",
-    "staged_bytes",
-    "warps_of",
-]
-
 _LDS_UNIT = 16
 """Each tile in LDS starts at a multiple of this many bytes."""
 

@@ -86,11 +86,7 @@ class Builder:
     """
 
     def __init__(
-        self,
-        store: Store,
-        toolchain: Toolchain,
-        tree: CkTree | None,
-        files: Files = (),
+        self, store: Store, toolchain: Toolchain, tree: CkTree | None, files: Files = ()
     ) -> None:
         self.store = store
         self.toolchain = toolchain
@@ -125,9 +121,7 @@ class Builder:
 
     def find(self, key: AnyKey, functions: Functions) -> Artifact | None:
         """Return a kernel if it is built already."""
-        job = self._job(key, functions)
-        entry = self.store.find("kernel", digest_of("kernel", job.kernel))
-        return None if entry is None else _artifact(entry, cached=True, steps={})
+        return self.at(digest_of("kernel", self._job(key, functions).kernel))
 
     def at(self, address: str) -> Artifact | None:
         """Return the kernel at an address of the store; None if it is not there."""
@@ -314,10 +308,8 @@ class Builder:
         known = self._known.get(job.key.digest)
         if known is not None and known.folder.name == digest_of("kernel", job.kernel):
             return known
-        entry = self.store.find("kernel", digest_of("kernel", job.kernel))
-        if entry is None:
-            return None
-        return self._remember(_artifact(entry, cached=True, steps={}))
+        artifact = self.at(digest_of("kernel", job.kernel))
+        return None if artifact is None else self._remember(artifact)
 
     def _remember(self, artifact: Artifact) -> Artifact:
         with self._lock:
@@ -378,11 +370,7 @@ class Builder:
         return parts
 
     def _step(
-        self,
-        progress: Wait,
-        kind: str,
-        job: _Job,
-        build: Callable[[_Job, Path], Mapping[str, Any]],
+        self, progress: Wait, kind: str, job: _Job, build: Callable[[_Job, Path], Mapping[str, Any]]
     ) -> tuple[Entry, bool]:
         with progress.step(f"{kind} of {job.key.stencil.label}"), naming_the_rule(job.key):
             return self.store.get_or_build(kind, job.stencil, lambda folder: build(job, folder))

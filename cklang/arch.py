@@ -267,10 +267,7 @@ class ArchSpec:
         for variant in self.variants:
             if variant.compute_units == count:
                 return replace(
-                    self,
-                    product=variant.product,
-                    compute_units=count,
-                    chiplets=variant.chiplets,
+                    self, product=variant.product, compute_units=count, chiplets=variant.chiplets
                 )
         known = [f"{self.compute_units} ({self.product})"]
         known += [f"{v.compute_units} ({v.product})" for v in self.variants]

@@ -42,11 +42,7 @@ _MANY_WAVES = ("-mllvm", "-amdgpu-sched-strategy=iterative-maxocc")
 
 SCHEDULES: tuple[Schedule, ...] = (
     Schedule(name="as CK Tile asks", keeps_barriers=True),
-    Schedule(
-        name="without CK Tile's scheduling barriers",
-        keeps_barriers=False,
-        why=_SPILLS,
-    ),
+    Schedule(name="without CK Tile's scheduling barriers", keeps_barriers=False, why=_SPILLS),
     Schedule(
         name="without CK Tile's scheduling barriers, for few registers",
         keeps_barriers=False,

@@ -249,10 +249,7 @@ def _code_object(
     backend: Sequence[str], inputs: Sequence[str], folder: Path, toolchain: Toolchain
 ) -> Step:
     unit, output = folder / "kernel.o", folder / "scheduled.hsaco"
-    commands = [
-        [*backend, *inputs, "-c", "-o", str(unit)],
-        toolchain.link_device([unit], output),
-    ]
+    commands = [[*backend, *inputs, "-c", "-o", str(unit)], toolchain.link_device([unit], output)]
     return _run(commands, output, toolchain)
 
 

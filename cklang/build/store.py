@@ -187,10 +187,7 @@ class Store:
                 entry is not None
                 and problem is None
                 and (kind, digest)
-                != (
-                    entry.record["kind"],
-                    digest_of(kind, entry.record["inputs"]),
-                )
+                != (entry.record["kind"], digest_of(kind, entry.record["inputs"]))
             ):
                 problem = "it was made from other inputs"
         except BaseException:
@@ -317,12 +314,7 @@ class Store:
 
     @staticmethod
     def _record(
-        kind: str,
-        digest: str,
-        inputs: Inputs,
-        facts: Mapping[str, Any],
-        folder: Path,
-        start: float,
+        kind: str, digest: str, inputs: Inputs, facts: Mapping[str, Any], folder: Path, start: float
     ) -> dict[str, Any]:
         record = {
             "schema": SCHEMA_VERSION,

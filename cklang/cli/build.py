@@ -18,13 +18,7 @@ from cklang.arch import all_archs
 from cklang.build import bundle
 from cklang.build.builder import shared_builder
 from cklang.build.parallel import built
-from cklang.cli.target import (
-    add_scheduler,
-    add_target,
-    arguments_of,
-    asked_workers,
-    load_op,
-)
+from cklang.cli.target import add_scheduler, add_target, arguments_of, asked_workers, load_op
 from cklang.errors import error
 from cklang.families import FAMILIES, family_of
 from cklang.selection.registry import Kernel, Registry

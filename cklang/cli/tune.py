@@ -12,13 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from cklang.cli.target import (
-    add_scheduler,
-    add_target,
-    asked_workers,
-    calls_named,
-    load_op,
-)
+from cklang.cli.target import add_scheduler, add_target, asked_workers, calls_named, load_op
 from cklang.errors import error
 from cklang.tune.database import Database
 from cklang.tune.session import autotune, database_path

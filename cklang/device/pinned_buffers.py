@@ -74,11 +74,7 @@ class Upload:
     """A table on its way to the device, into which each call writes addresses."""
 
     def __init__(
-        self,
-        device: Device,
-        rows: bytes,
-        patches: Sequence[Patch],
-        owners: Sequence[object] = (),
+        self, device: Device, rows: bytes, patches: Sequence[Patch], owners: Sequence[object] = ()
     ) -> None:
         """Take ``rows``, where each address goes in them, and what owns memory that they name."""
         self._device = device

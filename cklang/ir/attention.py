@@ -222,11 +222,7 @@ def check(
 
 
 def check_region(
-    name: str,
-    dtype: DType,
-    reads: Sequence[TensorType],
-    attrs: Mapping[str, Attr],
-    at: Span | None,
+    name: str, dtype: DType, reads: Sequence[TensorType], attrs: Mapping[str, Attr], at: Span | None
 ) -> Iterator[CkError]:
     """Yield what is wrong with the parameters and the result of a region."""
     region = attrs[name]
@@ -308,12 +304,7 @@ def products(q: Array, k: Array, scale: float | str) -> Array:
 
 
 def scores(
-    q: Array,
-    k: Array,
-    reads: Sequence[Array],
-    scale: float | str,
-    regions: Regions,
-    first: int = 0,
+    q: Array, k: Array, reads: Sequence[Array], scale: float | str, regions: Regions, first: int = 0
 ) -> Array:
     """Return the scores [B, H, S, T], -inf where the mask does not hold."""
     plain = products(q, k, scale)

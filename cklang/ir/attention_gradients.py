@@ -222,10 +222,7 @@ def _gradients(
     # Nothing that is masked has a gradient, whatever its score.
     ds = np.where(p == 0, 0.0, by_score * slope)
     factor = scale_of(scale, q.shape[3])
-    shared = {
-        "k": factor * np.swapaxes(ds, 2, 3) @ q,
-        "v": np.swapaxes(factors * p, 2, 3) @ g,
-    }
+    shared = {"k": factor * np.swapaxes(ds, 2, 3) @ q, "v": np.swapaxes(factors * p, 2, 3) @ g}
     added = {
         name: x.reshape(x.shape[0], k.shape[1], count, *x.shape[2:]).sum(2)
         for name, x in shared.items()

@@ -78,6 +78,5 @@ def _shape(
 
 
 LOG_SUMS_SHAPE = ShapeRule(
-    text=f"a block for each {COLUMNS} elements of the last axis",
-    apply=_shape,
+    text=f"a block for each {COLUMNS} elements of the last axis", apply=_shape
 )

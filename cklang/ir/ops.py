@@ -126,19 +126,9 @@ def _reduction(
 
 _REDUCTIONS = (
     _reduction("reduce_sum", "the sum along axes, in f32 or wrapping i32; 0 for no elements"),
-    _reduction(
-        "reduce_mean",
-        "the mean along axes, in f32",
-        dtype=reductions.MEAN_DTYPE,
-    ),
-    _reduction(
-        "reduce_max",
-        "the greatest along axes; nan if there is one",
-    ),
-    _reduction(
-        "reduce_min",
-        "the least along axes; nan if there is one",
-    ),
+    _reduction("reduce_mean", "the mean along axes, in f32", dtype=reductions.MEAN_DTYPE),
+    _reduction("reduce_max", "the greatest along axes; nan if there is one"),
+    _reduction("reduce_min", "the least along axes; nan if there is one"),
     _reduction("reduce_prod", "the product along axes, in f32 or wrapping i32; 1 for no elements"),
     _reduction(
         "reduce_argmax",

@@ -279,21 +279,9 @@ _ACTIVATIONS = (
         ulps=8,
     ),
     _point(
-        "sigmoid",
-        1,
-        "1 / (1 + exp(-x))",
-        numeric.sigmoid,
-        "ck_rcp(1.0f + ck_exp(-{0}))",
-        ulps=10,
+        "sigmoid", 1, "1 / (1 + exp(-x))", numeric.sigmoid, "ck_rcp(1.0f + ck_exp(-{0}))", ulps=10
     ),
-    _point(
-        "silu",
-        1,
-        "x sigmoid(x)",
-        numeric.silu,
-        "{0} * ck_rcp(1.0f + ck_exp(-{0}))",
-        ulps=12,
-    ),
+    _point("silu", 1, "x sigmoid(x)", numeric.silu, "{0} * ck_rcp(1.0f + ck_exp(-{0}))", ulps=12),
     _point(
         "gelu",
         1,
@@ -429,12 +417,5 @@ _CHOICES = (
     ),
 )
 
-POINTWISE = (
-    *_ARITHMETIC,
-    *_BITS,
-    *_FUNCTIONS,
-    *_WIDE_FUNCTIONS,
-    *_ACTIVATIONS,
-    *_CHOICES,
-)
+POINTWISE = (*_ARITHMETIC, *_BITS, *_FUNCTIONS, *_WIDE_FUNCTIONS, *_ACTIVATIONS, *_CHOICES)
 """All of them."""

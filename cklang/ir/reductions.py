@@ -185,8 +185,7 @@ REDUCED_SHAPE = ShapeRule(
     apply=_shape,
 )
 INDEX_SHAPE = ShapeRule(
-    text=f"one to {MOST_AXES} axes, of which the one that axes names is dropped",
-    apply=_index_shape,
+    text=f"one to {MOST_AXES} axes, of which the one that axes names is dropped", apply=_index_shape
 )
 REDUCE_DTYPE = DTypeRule(
     text="an operand of f16, bf16 or f32, which gives f32, or of i32, which gives i32", apply=_dtype

@@ -172,8 +172,7 @@ SPARSE_DTYPE = DTypeRule(
     apply=lambda dtypes, _: f32 if _same(dtypes, (f16,)) else None,
 )
 SCALED_DTYPE = DTypeRule(
-    text="operands that gemm takes, and scales all f32 or all e8m0; gives f32",
-    apply=_scaled_dtype,
+    text="operands that gemm takes, and scales all f32 or all e8m0; gives f32", apply=_scaled_dtype
 )
 FLOAT_DTYPE = DTypeRule(text="f32 operands", apply=lambda dtypes, _: _same(dtypes, (f32,)))
 NUMBER_DTYPE = DTypeRule(

@@ -109,9 +109,7 @@ def _call(
     batch, head, row, _ = out.strides
     random = AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
     case = replace(
-        case,
-        problem=replace(case.problem, random=random),
-        values={**case.values, _RANDOM: _RANDOM},
+        case, problem=replace(case.problem, random=random), values={**case.values, _RANDOM: _RANDOM}
     )
     chosen = planning.select(case, case.functions)
     constants = constants_of(kernel, planning)

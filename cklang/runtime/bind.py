@@ -34,10 +34,7 @@ from cklang.types import (
 if TYPE_CHECKING:
     from cklang.frontend.signature import Annotation, Parameter
 
-Specialise = Callable[
-    [Mapping[str, DType], Mapping[str, object], Mapping[str, int]],
-    Function,
-]
+Specialise = Callable[[Mapping[str, DType], Mapping[str, object], Mapping[str, int]], Function]
 
 _NUMPY_FIX = {"bf16": "ml_dtypes.bfloat16", "bool": "numpy.bool"}
 _NUMPY_FIX |= {d.name: f"ml_dtypes.{d.numpy_name}" for d in DTYPES.values() if d.encoding}
@@ -386,11 +383,7 @@ def _scalar_dtype(
         dtype = known[0]
     else:
         dtype = type_.dtype
-    fits = {
-        Kind.FLOAT: (int, float),
-        Kind.INT: (int,),
-        Kind.BOOL: (bool,),
-    }[dtype.kind]
+    fits = {Kind.FLOAT: (int, float), Kind.INT: (int,), Kind.BOOL: (bool,)}[dtype.kind]
     if not isinstance(value, fits) or (isinstance(value, bool) and dtype.kind is not Kind.BOOL):
         raise error("A028", name=name, value=value, got=type(value).__name__, dtype=dtype)
     return dtype

@@ -63,10 +63,7 @@ def address(array: Any) -> int:
 
 
 def of_call(
-    parameters: Sequence[Parameter],
-    values: Sequence[Any],
-    out: Any,
-    about: tuple[Hashable, ...],
+    parameters: Sequence[Parameter], values: Sequence[Any], out: Any, about: tuple[Hashable, ...]
 ) -> CallKey:
     """Return the key of a call with ``values``, one for each parameter.
 

@@ -91,11 +91,7 @@ def step_on(
     for word, memory in cells.items():
         launch.words[word] = memory.address
     record = LaunchRecord(
-        artifact=artifact,
-        purpose=purpose,
-        grid=planned.grid,
-        block=planned.block,
-        awaited=awaited,
+        artifact=artifact, purpose=purpose, grid=planned.grid, block=planned.block, awaited=awaited
     )
     constants = tuple(cells.values())
     return Step(launch=launch, planned=planned, record=record, constants=constants)

@@ -56,11 +56,7 @@ class Explanation(str):
 
 
 def explain(
-    plan: Plan,
-    binding: Binding,
-    outs: Sequence[Array] | None,
-    device: str | None,
-    request: Request,
+    plan: Plan, binding: Binding, outs: Sequence[Array] | None, device: str | None, request: Request
 ) -> Explanation:
     """Return the IR, the fusion decisions, each kernel's key and why that algorithm, the device."""
     target = target_of(device)
@@ -77,11 +73,7 @@ def explain(
 
 
 def inspect(
-    plan: Plan,
-    binding: Binding,
-    outs: Sequence[Array] | None,
-    device: str | None,
-    request: Request,
+    plan: Plan, binding: Binding, outs: Sequence[Array] | None, device: str | None, request: Request
 ) -> str:
     """Return the generated C++ of each kernel with its functions in place."""
     memory = memory_of(plan, binding, outs)

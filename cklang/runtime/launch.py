@@ -112,11 +112,7 @@ class PlannedLaunch:
 
 
 def planned_launch(
-    described: Described,
-    stage: Stage,
-    slots: Mapping[str, int],
-    own: int,
-    sizes: Mapping[str, int],
+    described: Described, stage: Stage, slots: Mapping[str, int], own: int, sizes: Mapping[str, int]
 ) -> PlannedLaunch:
     """Return a launch in which the places of addresses are known.
 

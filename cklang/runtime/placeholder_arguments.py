@@ -10,15 +10,7 @@ import numpy as np
 
 from cklang.codec import dtype_of, unknown
 from cklang.errors import error
-from cklang.types import (
-    ConstType,
-    Dim,
-    DType,
-    TensorType,
-    TensorVarType,
-    extent_value,
-    plain_dims,
-)
+from cklang.types import ConstType, Dim, DType, TensorType, TensorVarType, extent_value, plain_dims
 
 if TYPE_CHECKING:
     from cklang.frontend.program import Signature

@@ -292,15 +292,7 @@ def prepare(
     slots = {name: slot for slot, name in enumerate(call.names)}
     same = {(slots[a], slots[b]) for a, b in in_place_results(plan.function).items()}
     return call_plan(
-        call.stages,
-        call.names,
-        pieces,
-        call.sizes,
-        device,
-        builder,
-        binding.place,
-        len(outs),
-        same,
+        call.stages, call.names, pieces, call.sizes, device, builder, binding.place, len(outs), same
     )
 
 

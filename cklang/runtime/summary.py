@@ -97,11 +97,7 @@ class Summary:
 
 
 def summarise(
-    plan: Plan,
-    binding: Binding,
-    outs: Sequence[Array] | None,
-    target: Target,
-    request: Request,
+    plan: Plan, binding: Binding, outs: Sequence[Array] | None, target: Target, request: Request
 ) -> Summary:
     """Return what a bound call launches on a GPU.
 

@@ -73,10 +73,7 @@ def _text(value: Any) -> str:
 
 
 def advise(
-    algorithm: Any,
-    signature: KernelSignature,
-    gpu: ArchSpec | str,
-    problem: Any = None,
+    algorithm: Any, signature: KernelSignature, gpu: ArchSpec | str, problem: Any = None
 ) -> tuple[Advice, ...]:
     """Return every rule that ``algorithm`` violates, each with the nearest legal values.
 
@@ -113,11 +110,7 @@ def _reads(rule: str, signature: KernelSignature) -> tuple[str, ...]:
 
 
 def _nearest(
-    rule: str,
-    algorithm: Any,
-    signature: KernelSignature,
-    spec: ArchSpec,
-    problem: Any,
+    rule: str, algorithm: Any, signature: KernelSignature, spec: ArchSpec, problem: Any
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
     for name in _reads(rule, signature):
         now = getattr(algorithm, name)
@@ -136,11 +129,7 @@ def _nearest(
 
 
 def _objects(
-    rule: str,
-    algorithm: Any,
-    signature: KernelSignature,
-    spec: ArchSpec,
-    problem: Any,
+    rule: str, algorithm: Any, signature: KernelSignature, spec: ArchSpec, problem: Any
 ) -> bool:
     rules = family_of(signature).rules
     for row in rules.algorithms:
@@ -162,10 +151,7 @@ def _distance(a: Any, b: Any) -> float:
 
 
 def fix(
-    algorithm: Any,
-    signature: KernelSignature,
-    gpu: ArchSpec | str,
-    problem: Any = None,
+    algorithm: Any, signature: KernelSignature, gpu: ArchSpec | str, problem: Any = None
 ) -> Fix:
     """Propose a legal algorithm near ``algorithm``; the proposal says what it changed.
 

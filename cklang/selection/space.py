@@ -98,11 +98,7 @@ def enumerate_legal(
 
 
 def satisfiable(
-    rule: ProblemRule,
-    algorithm: Any,
-    problem: Any,
-    signature: KernelSignature,
-    spec: ArchSpec,
+    rule: ProblemRule, algorithm: Any, problem: Any, signature: KernelSignature, spec: ArchSpec
 ) -> bool:
     """Whether some values of the fields that ``rule`` reads satisfy it."""
     domains = [legal_values(name, signature, spec) for name in rule.reads]

@@ -24,12 +24,7 @@ _HALF_ULP |= {"fp8": 2.0**-4, "bf8": 2.0**-3, "fp8_fnuz": 2.0**-4, "bf8_fnuz": 2
 
 
 def assert_close(
-    got: Any,
-    reference: Any,
-    bound: Any,
-    *,
-    what: str = "the result",
-    unchecked: float = UNCHECKED,
+    got: Any, reference: Any, bound: Any, *, what: str = "the result", unchecked: float = UNCHECKED
 ) -> None:
     """Check that ``got`` is within ``bound`` of ``reference``, element by element.
 

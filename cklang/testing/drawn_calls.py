@@ -173,9 +173,7 @@ def calls(
     return st.builds(
         Call,
         op=st.just(op),
-        dims=st.fixed_dictionaries(
-            {name: _extents(dims.get(name), largest) for name in names},
-        ),
+        dims=st.fixed_dictionaries({name: _extents(dims.get(name), largest) for name in names}),
         dtypes=st.fixed_dictionaries({name: _dtypes(each) for name, each in variables.items()}),
         constants=st.fixed_dictionaries(
             {name: st.sampled_from(list(each)) for name, each in constants.items()}

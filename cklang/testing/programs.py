@@ -117,10 +117,7 @@ def programs(draw: st.DrawFn, gemms: int = 3, depth: int = 4) -> Function:
 
 @st.composite
 def arguments(
-    draw: st.DrawFn,
-    function: Function,
-    largest: int = 40,
-    values: Sequence[Values] = tuple(Values),
+    draw: st.DrawFn, function: Function, largest: int = 40, values: Sequence[Values] = tuple(Values)
 ) -> tuple[Any, ...]:
     """Return arrays for the parameters of ``function``, of drawn extents, values and strides."""
     sizes: dict[Dim, int] = {}

@@ -43,10 +43,7 @@ SPECIALS = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0)
 
 @st.composite
 def arrays(
-    draw: st.DrawFn,
-    dtype: DType,
-    shape: Sequence[int],
-    values: Sequence[Values] = tuple(Values),
+    draw: st.DrawFn, dtype: DType, shape: Sequence[int], values: Sequence[Values] = tuple(Values)
 ) -> Array:
     """Return arrays of ``dtype`` and ``shape``, row-major.
 
@@ -193,8 +190,5 @@ def strided(array: Array, layouts: Sequence[Layout] = CONTIGUOUS) -> st.SearchSt
         ... def test_linear(x): ...
     """
     return st.builds(
-        laid_out,
-        st.just(array),
-        st.sampled_from(list(layouts)),
-        st.sampled_from([8, 1, 3, 64]),
+        laid_out, st.just(array), st.sampled_from(list(layouts)), st.sampled_from([8, 1, 3, 64])
     )

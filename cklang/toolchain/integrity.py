@@ -30,10 +30,7 @@ def file_digest(path: Path) -> str:
 def files_in(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the size in bytes and the SHA-256 of each file below ``folder``, by relative path."""
     return {
-        str(path.relative_to(folder)): {
-            "bytes": path.stat().st_size,
-            "sha256": file_digest(path),
-        }
+        str(path.relative_to(folder)): {"bytes": path.stat().st_size, "sha256": file_digest(path)}
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }

@@ -27,12 +27,7 @@ def prepared(task: TuningTask, key: AnyKey, arrays: Sequence[Array]) -> Prepared
     """Return the gradients of a call with one algorithm; that of o is made here, from a seed."""
     op = op_from_ir(task.program).using(key.algorithm)
     return prepare_gradients(
-        op,
-        arrays,
-        {},
-        grad=gradient_of_o(task),
-        kind=_kind(task),
-        device=None,
+        op, arrays, {}, grad=gradient_of_o(task), kind=_kind(task), device=None
     )
 
 

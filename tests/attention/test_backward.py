@@ -30,11 +30,7 @@ B, H, G, S, T, D, X, Y, N, M, P = ck.dims("B H G S T D X Y N M P")
 
 @ck.op
 def biased_and_packed(
-    q: ck.f16[N, H, D],
-    k: ck.f16[M, G, D],
-    v: ck.f16[M, G, D],
-    mine: ck.i32[P],
-    bias: ck.f16[T],
+    q: ck.f16[N, H, D], k: ck.f16[M, G, D], v: ck.f16[M, G, D], mine: ck.i32[P], bias: ck.f16[T]
 ) -> ck.f16[N, H, D]:
     return ck.attention(
         q, k, v, cu_seqlens_q=mine, cu_seqlens_k=mine, score=lambda s, j: s + bias[j]

@@ -112,19 +112,10 @@ FEATURES = [
     Feature("ALiBi", sloped, with_slopes, 0, archs=ARCHS),
     Feature("bias", shifted, with_bias, 0, archs=ARCHS),
     Feature(
-        "functions of score and mask, lse",
-        varied,
-        with_functions,
-        1,
-        archs=ARCHS,
-        heads=(128, 128),
+        "functions of score and mask, lse", varied, with_functions, 1, archs=ARCHS, heads=(128, 128)
     ),
     Feature(
-        "function of o",
-        finished.using(splits=1),
-        partial(finished_args, 70),
-        0,
-        heads=(256, 256),
+        "function of o", finished.using(splits=1), partial(finished_args, 70), 0, heads=(256, 256)
     ),
     Feature(
         "function of o, split-KV",

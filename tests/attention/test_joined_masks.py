@@ -91,10 +91,7 @@ def arguments(s: int, t: int) -> list[Any]:
 
 @pytest.mark.parametrize(
     ("op", "window"),
-    [
-        (documents, WindowMask(right=0)),
-        (from_outside, WindowMask(right=0, from_bottom_right=True)),
-    ],
+    [(documents, WindowMask(right=0)), (from_outside, WindowMask(right=0, from_bottom_right=True))],
 )
 def test_the_window_is_the_kernels_and_the_function_is_the_rest(op: Op, window: WindowMask) -> None:
     kept, rest = split_mask(mask_of(op))

@@ -27,14 +27,7 @@ from cklang.runtime.op import Op
 from cklang.types import DType, bf16, f16, f32
 from tests.attention.test_long_heads import GPUS, half, problem_of, varied_args
 from tests.support.arrays import uniform
-from tests.support.attention_ops import (
-    dropped,
-    measured,
-    packed,
-    shifted,
-    varied,
-    within,
-)
+from tests.support.attention_ops import dropped, measured, packed, shifted, varied, within
 from tests.support.checks import check, launches
 
 Covered = Callable[..., None]
@@ -153,10 +146,7 @@ def follow_torch(args: list[Any], do: Any) -> None:
 
 ALL = [(gpu, dtype) for gpu in GPUS for dtype in (f16, bf16)]
 # Of f16 accesses of 16 bytes, of bf16 those of one element.
-OF_TYPE = {
-    f16: [(264, 600), (512, 384), (320, 40)],
-    bf16: [(317, 500), (45, 511), (499, 257)],
-}
+OF_TYPE = {f16: [(264, 600), (512, 384), (320, 40)], bf16: [(317, 500), (45, 511), (499, 257)]}
 
 
 @pytest.mark.full

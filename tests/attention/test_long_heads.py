@@ -22,13 +22,7 @@ from cklang.families.attention.pipelines import MOST_HEAD
 from cklang.families.attention.ranking import shape_of
 from cklang.types import DType, bf16, f16, f32
 from tests.support.arrays import uniform
-from tests.support.attention_ops import (
-    dropped,
-    finished,
-    packed,
-    varied,
-    windowed,
-)
+from tests.support.attention_ops import dropped, finished, packed, varied, windowed
 from tests.support.checks import check, launches
 
 Covered = Callable[..., None]

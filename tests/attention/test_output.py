@@ -47,11 +47,7 @@ Q: Any = ck.dtype_var("Q", ck.fp8, ck.fp8_fnuz)
 
 @ck.op
 def quantised(
-    q: Q[B, H, S, D],
-    k: Q[B, G, T, D],
-    v: Q[B, G, T, E],
-    factor: ck.f32,
-    shift: ck.bf16[E],
+    q: Q[B, H, S, D], k: Q[B, G, T, D], v: Q[B, G, T, E], factor: ck.f32, shift: ck.bf16[E]
 ) -> ck.bf16[B, H, S, E]:
     o = ck.attention(q, k, v, scale=128**-0.5 / 16, mask=ck.causal("bottom_right"))
     return ck.silu(o * factor) + shift

@@ -28,10 +28,7 @@ ARCH = "gfx942"
 
 @ck.op
 def capped(
-    q: ck.f16[B, H, S, D],
-    k: ck.f16[B, G, T, D],
-    v: ck.f16[B, G, T, D],
-    cap: ck.const[float] = 50.0,
+    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, D], cap: ck.const[float] = 50.0
 ) -> ck.f16[B, H, S, D]:
     return ck.attention(q, k, v, score=lambda s: cap * ck.tanh(s / cap))
 

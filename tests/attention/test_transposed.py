@@ -19,11 +19,7 @@ from cklang.families.attention.key import AttentionAlgorithm
 from cklang.types import DType, bf16, f16
 from tests.support.algorithms import V3
 from tests.support.arrays import uniform
-from tests.support.attention_harness import (
-    Inputs,
-    build,
-    key_of,
-)
+from tests.support.attention_harness import Inputs, build, key_of
 from tests.support.attention_harness import check as check_directly
 from tests.support.attention_ops import arrays
 from tests.support.checks import check

@@ -155,12 +155,7 @@ def test_a_kernel_has_the_hook_where_it_needs_it() -> None:
         (FEW_128, {"score": ScoreKind.SOFT_CAP}, True),
     )
     for algorithm, fields, hooked in cases:
-        signature = AttentionSignature(
-            dtype=f16,
-            dtype_o=f16,
-            dtype_bias=f16,
-            **fields,
-        )
+        signature = AttentionSignature(dtype=f16, dtype_o=f16, dtype_bias=f16, **fields)
         assert not list(violations(algorithm, signature, arch(ARCH)))
         source = lower_attention(Key(signature, algorithm, ARCH), NO_FUNCTIONS)
         assert ("cklang::Scored<" in source.stencil) == hooked

@@ -28,10 +28,7 @@ START_UP: Table = {
         "cklang.lowering.headers",
         "cklang.toolchain.compilers",
     ),
-    "cklang.build.bundle": (
-        "cklang.toolchain.compilers",
-        "zipfile",
-    ),
+    "cklang.build.bundle": ("cklang.toolchain.compilers", "zipfile"),
     "cklang.build.store": ("filelock",),
     "cklang.cli.bench": ("cklang.cli.plot",),
     "cklang.cli.disasm": ("cklang.emulator",),
@@ -43,10 +40,7 @@ START_UP: Table = {
     ),
     "cklang.cli.specs": ("cklang.build.steps",),
     "cklang.cli.warm": ("cklang.prebuilding",),
-    "cklang.codec": (
-        "difflib",
-        "hashlib",
-    ),
+    "cklang.codec": ("difflib", "hashlib"),
     "cklang.device.device": ("cklang.emulator",),
     "cklang.emulator.engine.build": ("cklang.emulator.engine.isa.tables",),
     "cklang.emulator.engine.operation_fidelity": ("cklang.emulator.engine.isa.schema",),
@@ -63,10 +57,7 @@ START_UP: Table = {
         "cklang.families.gemm.spelling",
     ),
     "cklang.families.gemm.gathering": ("cklang.fusion.partition",),
-    "cklang.families.protocol": (
-        "cklang.reference.bounds",
-        "cklang.reference.distance",
-    ),
+    "cklang.families.protocol": ("cklang.reference.bounds", "cklang.reference.distance"),
     "cklang.families.rowwise.long_rows": ("cklang.fusion.partition",),
     "cklang.families.rowwise.outline": ("networkx",),
     "cklang.families.scatter.family": ("cklang.fusion.partition",),
@@ -78,10 +69,7 @@ START_UP: Table = {
         "cklang.frontend.ops.reduction",
         "cklang.frontend.ops.scaled",
     ),
-    "cklang.frontend.expressions": (
-        "cklang.frontend.ops.indexing",
-        "cklang.frontend.ops.regions",
-    ),
+    "cklang.frontend.expressions": ("cklang.frontend.ops.indexing", "cklang.frontend.ops.regions"),
     "cklang.frontend.functions": ("cklang.frontend.eager",),
     "cklang.frontend.other_names": ("difflib",),
     "cklang.fusion.flow": ("networkx",),
@@ -94,34 +82,19 @@ START_UP: Table = {
     "cklang.ir.infer": ("difflib",),
     "cklang.ir.round_trip": ("cklang.ir.parser",),
     "cklang.lowering.render": ("jinja2",),
-    "cklang.ops.append_kv": (
-        "cklang.build.builder",
-        "cklang.device.device",
-    ),
-    "cklang.ops.attention_backward": (
-        "cklang.build.builder",
-        "cklang.device.device",
-    ),
-    "cklang.ops.dropout_bytes": (
-        "cklang.build.builder",
-        "cklang.device.device",
-    ),
+    "cklang.ops.append_kv": ("cklang.build.builder", "cklang.device.device"),
+    "cklang.ops.attention_backward": ("cklang.build.builder", "cklang.device.device"),
+    "cklang.ops.dropout_bytes": ("cklang.build.builder", "cklang.device.device"),
     "cklang.ops.predict": (
         "cklang.emulator.clock.kernel",
         "cklang.emulator.clock.power",
         "cklang.emulator",
     ),
     "cklang.ops.prepare": ("cklang.device.device",),
-    "cklang.runtime.bind": (
-        "cklang.device.device_array",
-        "difflib",
-    ),
+    "cklang.runtime.bind": ("cklang.device.device_array", "difflib"),
     "cklang.runtime.call_key": ("cklang.runtime.array_reader",),
     "cklang.runtime.check": ("cklang.runtime.plan_store",),
-    "cklang.runtime.ir_text": (
-        "cklang.ir.parser",
-        "cklang.ir.verifier",
-    ),
+    "cklang.runtime.ir_text": ("cklang.ir.parser", "cklang.ir.verifier"),
     "cklang.runtime.op": (
         "cklang.build.builder",
         "cklang.device.device",
@@ -142,16 +115,9 @@ START_UP: Table = {
         "cklang.runtime.summary",
     ),
     "cklang.runtime.planner": ("cklang.build.parallel",),
-    "cklang.runtime.ready": (
-        "cklang.device.device_array",
-        "cklang.device.pinned_buffers",
-    ),
+    "cklang.runtime.ready": ("cklang.device.device_array", "cklang.device.pinned_buffers"),
     "cklang.selection.background": ("cklang.build.builder",),
-    "cklang.selection.context": (
-        "cklang.arch",
-        "cklang.device.device",
-        "cklang.families.presets",
-    ),
+    "cklang.selection.context": ("cklang.arch", "cklang.device.device", "cklang.families.presets"),
     "cklang.selection.registry": (
         "cklang.arch",
         "cklang.build.parallel",
@@ -165,26 +131,13 @@ START_UP: Table = {
         "cklang.emulator.profiler.session",
         "cklang.emulator.profiler.text",
     ),
-    "cklang.toolchain.built_library": (
-        "cklang.toolchain.compilers",
-        "filelock",
-        "tempfile",
-    ),
+    "cklang.toolchain.built_library": ("cklang.toolchain.compilers", "filelock", "tempfile"),
     "cklang.toolchain.compilers": ("subprocess",),
     "cklang.toolchain.folders": ("shutil",),
     "cklang.tune.by_clock": ("cklang.emulator.clock.kernel",),
-    "cklang.tune.called": (
-        "cklang.reference.bounds",
-        "cklang.reference.distance",
-    ),
-    "cklang.tune.gradient": (
-        "cklang.reference.attention_grad",
-        "cklang.reference.distance",
-    ),
-    "cklang.tune.measure": (
-        "cklang.build.builder",
-        "cklang.emulator",
-    ),
+    "cklang.tune.called": ("cklang.reference.bounds", "cklang.reference.distance"),
+    "cklang.tune.gradient": ("cklang.reference.attention_grad", "cklang.reference.distance"),
+    "cklang.tune.measure": ("cklang.build.builder", "cklang.emulator"),
     "cklang.tune.on_device": ("cklang.build.builder",),
     "cklang.tune.session": (
         "cklang.build.builder",
@@ -211,21 +164,14 @@ OPTIONAL: Table = {
 }
 """Imports in functions of packages that are optional."""
 
-NEEDLESS: Table = {
-    "cklang.tune.measure": ("dataclasses",),
-    "cklang.types": ("numpy",),
-}
+NEEDLESS: Table = {"cklang.tune.measure": ("dataclasses",), "cklang.types": ("numpy",)}
 """Imports in functions that save nothing, since ``import cklang`` loads the module anyway.
 
 They are to move to the heads of their files; none is to be added."""
 
 UPWARD: Table = {
     "cklang.runtime.planned_op": ("cklang.ops.attention_backward",),
-    "cklang.runtime.op": (
-        "cklang.ops.grouped",
-        "cklang.ops.predict",
-        "cklang.torch.dispatch",
-    ),
+    "cklang.runtime.op": ("cklang.ops.grouped", "cklang.ops.predict", "cklang.torch.dispatch"),
     "cklang.ops.append_kv": ("cklang.torch.append_kv",),
 }
 """Imports in functions of a layer above.

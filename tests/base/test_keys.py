@@ -126,11 +126,7 @@ def test_stencils_differ_from_their_fills_only_by_the_functions(key: GemmKey) ->
 def test_unknown_or_illegal_json_is_refused(
     path: tuple[str, ...], value: object, code: str
 ) -> None:
-    good = GemmKey(
-        OPEN,
-        BASE,
-        "gfx942",
-    ).to_json()
+    good = GemmKey(OPEN, BASE, "gfx942").to_json()
     record: Any = good
     for step in path[:-1]:
         record = record[step]

@@ -60,12 +60,7 @@ def attend(
     q: ck.f16[B, H, S, D], k: ck.f16[B, H, T_, D], v: ck.f16[B, H, T_, D], slopes: ck.f32[H]
 ) -> tuple[ck.f16[B, H, S, D], ck.f32[B, H, S]]:
     o, lse = ck.attention(
-        q,
-        k,
-        v,
-        mask=ck.causal(),
-        score=lambda s, h, i, j: s + slopes[h] * (j - i),
-        return_lse=True,
+        q, k, v, mask=ck.causal(), score=lambda s, h, i, j: s + slopes[h] * (j - i), return_lse=True
     )
     return o, lse
 

@@ -29,8 +29,7 @@ def test_a_program_that_a_signal_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "problem"),
-    [([], "it needs a program"), (["/nowhere/saxpy"], "/nowhere/saxpy")],
+    ("words", "problem"), [([], "it needs a program"), (["/nowhere/saxpy"], "/nowhere/saxpy")]
 )
 def test_no_program(words: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", *words]) == 1

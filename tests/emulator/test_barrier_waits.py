@@ -87,11 +87,7 @@ CASES: dict[str, tuple[tuple[str, ...], str, bool]] = {
         "races",
         True,
     ),
-    "a second barrier": (
-        (SEND, "{barrier}", "{local_wait}", "{barrier}", TAKE),
-        "races",
-        False,
-    ),
+    "a second barrier": ((SEND, "{barrier}", "{local_wait}", "{barrier}", TAKE), "races", False),
     "a flat store, waited for": ((*FLAT_SEND, "{local_wait}", "{barrier}", TAKE), "races", False),
     "a flat store, not waited for": ((*FLAT_SEND, "{barrier}", TAKE), "races", True),
     "global, waited for": (

@@ -49,10 +49,7 @@ OPS: dict[str, tuple[str, Callable[..., np.ndarray]]] = {
     "ashr_pk": ("v_ashr_pk_i8_i32 v8, v2, v3, v4", ashr_pk),
     "bitop3_b16": ("v_bitop3_b16 v8, v2, v3, v4 bitop3:0x6a", bitop),
     "cvt_pk_f16": ("v_cvt_pk_f16_f32 v8, v2, v3", halves),
-    "prng": (
-        "v_prng_b32 v8, v2",
-        lambda a, b, c, d: a << U32(1) ^ (a >> U32(31)) * U32(197),
-    ),
+    "prng": ("v_prng_b32 v8, v2", lambda a, b, c, d: a << U32(1) ^ (a >> U32(31)) * U32(197)),
 }
 # 16 bytes a lane, from addresses in reverse, to consecutive places behind m0.
 _LDS = """

@@ -140,10 +140,7 @@ CASES = {
     ),
     "one writes, one reads": ((*_SECOND, _SEND, *_END, _TAKE), True),
     "one reads, one writes": ((*_SECOND, _TAKE, *_END, _SEND), True),
-    "one adds, one reads": (
-        (*_SECOND, "{add}", *_END, "{load} v5, v3, s[6:7]"),
-        True,
-    ),
+    "one adds, one reads": ((*_SECOND, "{add}", *_END, "{load} v5, v3, s[6:7]"), True),
     "one adds, one looks": ((*_SECOND, "{add}", *_END, "{look}"), False),
     "a message": (message(release=True, acquire=True), False),
     "a message without acquire": (message(release=True, acquire=False), True),

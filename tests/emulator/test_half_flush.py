@@ -27,10 +27,7 @@ CASES: dict[str, tuple[str, Rule]] = {
     "mul": ("v_mul_f16 v10, v2, v4", lambda a, b, c, d: a * b),
     "max": ("v_max_f16 v10, v2, v4", lambda a, b, c, d: greater(a, b)),
     "neg": ("v_add_f16_e64 v10, -v2, v4", lambda a, b, c, d: b - a),
-    "fma": (
-        "v_fma_f16 v10, v2, v4, v6",
-        lambda a, b, c, d: (a.astype(float) * b + c).astype(F16),
-    ),
+    "fma": ("v_fma_f16 v10, v2, v4, v6", lambda a, b, c, d: (a.astype(float) * b + c).astype(F16)),
 }
 _SET = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 6, 2), {}"
 _SDWA = "v_add_f16_sdwa v10, v2, v4 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:WORD_1"

@@ -41,12 +41,6 @@ def test_hip_python_7(tmp_path: Path) -> None:
     files = [str(_HERE / f"{name}.py") for name in _FILES]
     tests = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *files]
     done = subprocess.run(
-        tests,
-        cwd=root,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+        tests, cwd=root, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout

@@ -315,8 +315,7 @@ CASES: dict[str, Case] = {
         oracle=lambda a, b, c, d: np.where(LANE < 8, a[LANE ^ 8], d),
     ),
     "dpp8": Case(
-        text="v_mov_b32_dpp v8, v2 dpp8:[7,6,5,4,0,0,1,2]",
-        oracle=lambda a, b, c, d: _dpp8(a),
+        text="v_mov_b32_dpp v8, v2 dpp8:[7,6,5,4,0,0,1,2]", oracle=lambda a, b, c, d: _dpp8(a)
     ),
     "dpp8_inactive_gives_zero": Case(
         text="v_mov_b32_dpp v8, v2 dpp8:[7,6,5,4,0,0,1,2]",
@@ -341,9 +340,7 @@ CASES: dict[str, Case] = {
         oracle=lambda a, b, c, d: a[_row(LANE ^ 16, _selectors(b, c))],
     ),
     "permlanex16_inactive": Case(
-        text="v_permlanex16_b32 v8, v2, s9, s10",
-        exec="0x0000ffff",
-        oracle=lambda a, b, c, d: d,
+        text="v_permlanex16_b32 v8, v2, s9, s10", exec="0x0000ffff", oracle=lambda a, b, c, d: d
     ),
     "permlanex16_bound_ctrl": Case(
         text="v_permlanex16_b32 v8, v2, s9, s10 op_sel:[0,1]",

@@ -96,12 +96,7 @@ CASES = {
     ),
     "no wait": broken(LOAD, STORE, said="reads v2", counter="loads"),
     "a store is no load": broken(
-        LOAD,
-        "global_store_b32 v1, v9, s[6:7]",
-        loads(1),
-        STORE,
-        said="reads v2",
-        counter="loads",
+        LOAD, "global_store_b32 v1, v9, s[6:7]", loads(1), STORE, said="reads v2", counter="loads"
     ),
     "the wrong counter": broken(LOAD, scalar(0), STORE, said="reads v2", counter="loads"),
     "the wrong counter of LDS": broken(
@@ -112,10 +107,7 @@ CASES = {
     ),
     "overwritten": broken(LOAD, "v_mov_b32 v2, 0", said="overwrites v2", counter="loads"),
     "a dual instruction reads": broken(
-        LOAD,
-        "v_dual_mov_b32 v4, v9 :: v_dual_mov_b32 v5, v2",
-        said="reads v2",
-        counter="loads",
+        LOAD, "v_dual_mov_b32 v4, v9 :: v_dual_mov_b32 v5, v2", said="reads v2", counter="loads"
     ),
     "a dual instruction overwrites": broken(
         LOAD,
@@ -149,10 +141,7 @@ CASES = {
         "s_mov_b32 m0, 0x1", BLOCK, STORE, said="reads v2", counter="loads", archs=(GFX12,)
     ),
     "a stored block": broken(
-        *(LOAD, "s_mov_b32 m0, 0x1", STORED_BLOCK),
-        said="reads v2",
-        counter="loads",
-        archs=(GFX12,),
+        *(LOAD, "s_mov_b32 m0, 0x1", STORED_BLOCK), said="reads v2", counter="loads", archs=(GFX12,)
     ),
     "a message": broken(
         "s_sendmsg_rtn_b32 s8, sendmsg(MSG_RTN_GET_REALTIME)",

@@ -92,8 +92,7 @@ def of_notebook(outputs: Sequence[Mapping[str, Any]]) -> Output:
     text = "".join(each["text"] for each in outputs if each.get("name") == "stdout")
     drawn = (each["data"].get("image/svg+xml", "") for each in outputs if "data" in each)
     return Output(
-        text="\n".join(line.rstrip() for line in text.rstrip().splitlines()),
-        picture="".join(drawn),
+        text="\n".join(line.rstrip() for line in text.rstrip().splitlines()), picture="".join(drawn)
     )
 
 

@@ -33,11 +33,7 @@ ODD = ((70, 201, 301), (1, 1, 1), (129, 3, 127))
 
 @ck.op
 def both(
-    x: X[M, K],
-    w: X[N, K],
-    sx: ck.f32[M, K / 128],
-    sw: ck.f32[N / 128, K / 128],
-    bias: ck.f32[N],
+    x: X[M, K], w: X[N, K], sx: ck.f32[M, K / 128], sw: ck.f32[N / 128, K / 128], bias: ck.f32[N]
 ) -> ck.bf16[M, N]:
     return ck.relu(ck.gemm(x, w.T, scale_a=sx, scale_b=sw.T) + bias)
 
@@ -201,8 +197,7 @@ def test_a_and_b_alone(covered: Callable[..., None]) -> None:
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
-    ("arch", "dtype"),
-    [pytest.param("gfx942", "f16", marks=pytest.mark.full), ("gfx950", "fp8")],
+    ("arch", "dtype"), [pytest.param("gfx942", "f16", marks=pytest.mark.full), ("gfx950", "fp8")]
 )
 def test_other_layouts(arch: str, dtype: str, covered: Callable[..., None]) -> None:
     vector = 128 // DTYPES[dtype].bits

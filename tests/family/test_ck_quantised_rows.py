@@ -158,11 +158,7 @@ def check_kernel(
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("op", "algorithm", "shapes", "kernel"), KERNELS, ids=name_of)
 def test_the_kernels(
-    op: Op,
-    algorithm: ck.CkTileRows,
-    shapes: Shapes,
-    kernel: str,
-    covered: Callable[..., None],
+    op: Op, algorithm: ck.CkTileRows, shapes: Shapes, kernel: str, covered: Callable[..., None]
 ) -> None:
     check_kernel(op, algorithm, shapes, kernel, "gfx942", covered)
 

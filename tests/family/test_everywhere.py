@@ -148,13 +148,7 @@ FEW = [
 REST = [
     Case(BATCH, "gfx1100", ck.i8),
     shared("split-K", "workspace", "gfx950", ck.fp8),
-    Case(
-        ("universal",),
-        "gfx1201",
-        ck.fp8,
-        ck.bf8,
-        {"pipeline": Pipeline.COMPV4},
-    ),
+    Case(("universal",), "gfx1201", ck.fp8, ck.bf8, {"pipeline": Pipeline.COMPV4}),
     Case(("persistent",), "gfx1100", ck.f16, more=LASTING),
 ]
 

@@ -235,9 +235,7 @@ def test_a_long_row_is_summed_piece_by_piece() -> None:
 @pytest.mark.usefixtures("compiler")
 @settings(max_examples=6, deadline=None)
 @given(
-    rows=st.integers(1, 5),
-    length=st.sampled_from([3, 7, 64, 200, 1024]),
-    seed=st.integers(0, 99),
+    rows=st.integers(1, 5), length=st.sampled_from([3, 7, 64, 200, 1024]), seed=st.integers(0, 99)
 )
 def test_rows_in_order(rows: int, length: int, seed: int) -> None:
     x = drawn(seed, rows, length)

@@ -88,10 +88,7 @@ SHAPES_OF = nchw.SHAPES | {
     nchw.volume: ((1, 8, 3, 4, 5), (16, 8, 2, 2, 2)),
 }
 LOOSE = replace(
-    NARROW,
-    pipeline=Pipeline.MEM,
-    scheduler=Scheduler.INTERWAVE,
-    epilogue=EpilogueKind.DEFAULT,
+    NARROW, pipeline=Pipeline.MEM, scheduler=Scheduler.INTERWAVE, epilogue=EpilogueKind.DEFAULT
 )
 STREAMS = {"stream_k": True, "reduction": Reduction.WORKSPACE}
 SHORT = ((70, 50, 40), (5, 130, 31), (64, 64, 0))

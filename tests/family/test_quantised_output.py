@@ -289,10 +289,7 @@ def mx_fnuz(x: ck.bf16[M, K], w: ck.bf16[N, K]) -> tuple[ck.fp8_fnuz[M, N], ck.i
 
 @ck.op
 def between_ocp(
-    x: ck.fp8[B, M, K],
-    w: ck.fp8[N, K],
-    sx: ck.f32[B, M, K / 128],
-    sw: ck.f32[N / 128, K / 128],
+    x: ck.fp8[B, M, K], w: ck.fp8[N, K], sx: ck.f32[B, M, K / 128], sw: ck.f32[N / 128, K / 128]
 ) -> tuple[ck.fp8[B, M, N], ck.f32[B, M, N / 128]]:
     y = ck.gemm(x, w.T, scale_a=sx, scale_b=sw.T).reshape(B, M, N // 128, 128)
     scale = ck.max(ck.abs(y), axis=-1, keepdims=True) / 448.0

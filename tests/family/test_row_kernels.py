@@ -76,16 +76,7 @@ def pointwise(x: ck.f16[B, M, K], y: ck.f32[M, B], bias: ck.bf16[K]) -> ck.bf16[
     return ck.gelu(x + bias) * y.T[:, :, None]
 
 
-OPS = (
-    softmax,
-    columns,
-    residual_norm,
-    group_norm,
-    quantised,
-    statistics,
-    counted,
-    pointwise,
-)
+OPS = (softmax, columns, residual_norm, group_norm, quantised, statistics, counted, pointwise)
 ALGORITHMS = {
     "chosen": None,
     "again": ck.RowwiseAlgorithm(threads=16, vector=1),

@@ -148,9 +148,7 @@ def test_a_wrong_scatter_is_an_error(words: str, code: str) -> None:
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
-    "op",
-    [gradient_of_embedding, written, added, columns, counts],
-    ids=lambda op: op.program.name,
+    "op", [gradient_of_embedding, written, added, columns, counts], ids=lambda op: op.program.name
 )
 @settings(max_examples=5, deadline=None)
 @given(
@@ -221,11 +219,7 @@ def test_computed_indices_outside_of_the_axis_write_nothing() -> None:
     ids = np.array([-1, 2, 3, 2**31 - 1], np.int32)
     assert check(
         shifted, (np.ones((3, 2), np.float16), ids, np.zeros((4, 2), np.float16))
-    ).tolist() == [
-        [1, 1],
-        [1, 1],
-        [0, 0],
-    ]
+    ).tolist() == [[1, 1], [1, 1], [0, 0]]
 
 
 @ck.op

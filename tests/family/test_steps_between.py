@@ -31,9 +31,7 @@ STEPS = {
     "segment_sum": "(ck.segment_sum(x, ids, M) * by).to(ck.f16) @ w.T",
     "right operand": "left @ (ck.cumsum(x, 1) * by).to(ck.f16)",
 }
-GRADIENTS = {
-    "take": ("ck.take(ck.silu(x @ w.T), ids)", "ck.f32[M, N]"),
-}
+GRADIENTS = {"take": ("ck.take(ck.silu(x @ w.T), ids)", "ck.f32[M, N]")}
 
 
 def arguments(op: ck.Op, **extents: int) -> list[Any]:

@@ -72,8 +72,7 @@ FLOATS = Case(
 CASES = [
     # As products of a batch with a prologue run it.
     pytest.param(
-        Case(Pipeline.MEM, "gfx942", more={"warp_tile": (32, 32, 8)}),
-        marks=pytest.mark.full,
+        Case(Pipeline.MEM, "gfx942", more={"warp_tile": (32, 32, 8)}), marks=pytest.mark.full
     ),
     Case(
         Pipeline.MEM,

@@ -47,11 +47,7 @@ types = st.builds(
 def attributes(depth: int) -> st.SearchStrategy[Attr]:
     """All kinds of attributes, regions among them."""
     plain = st.one_of(
-        st.integers(),
-        st.floats(),
-        st.booleans(),
-        st.text(),
-        st.sampled_from(list(DTYPES.values())),
+        st.integers(), st.floats(), st.booleans(), st.text(), st.sampled_from(list(DTYPES.values()))
     )
     lists = st.recursive(plain, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=4)
     return st.one_of(lists, functions(depth - 1)) if depth else lists

@@ -67,10 +67,7 @@ def test_an_emulator_that_was_compiled_before_is_used(library: Path) -> None:
 @pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize("problem", ["sources", "damage", "cpu"])
 def test_one_that_does_not_fit_is_not(
-    problem: str,
-    library: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    problem: str, library: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     own = library_path()
     if problem == "sources":

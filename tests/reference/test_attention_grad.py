@@ -21,10 +21,7 @@ B, H, G, S, T, D, E, X, Y, N, M, P = ck.dims("B H G S T D E X Y N M P")
 
 @ck.op
 def biased(
-    q: ck.f32[B, H, S, D],
-    k: ck.f32[B, G, T, D],
-    v: ck.f32[B, G, T, E],
-    bias: ck.f32[X, Y, T],
+    q: ck.f32[B, H, S, D], k: ck.f32[B, G, T, D], v: ck.f32[B, G, T, E], bias: ck.f32[X, Y, T]
 ) -> ck.f32[B, H, S, E]:
     return ck.attention(
         q,
@@ -38,11 +35,7 @@ def biased(
 
 @ck.op
 def packed(
-    q: ck.f16[N, H, D],
-    k: ck.f16[M, G, D],
-    v: ck.f16[M, G, E],
-    mine: ck.i32[P],
-    theirs: ck.i32[P],
+    q: ck.f16[N, H, D], k: ck.f16[M, G, D], v: ck.f16[M, G, E], mine: ck.i32[P], theirs: ck.i32[P]
 ) -> ck.f16[N, H, E]:
     return ck.attention(
         q, k, v, cu_seqlens_q=mine, cu_seqlens_k=theirs, dropout=0.25, seed=77, offset=3

@@ -26,8 +26,7 @@ BITS = ("bitwise_and", "bitwise_xor", "left_shift", "right_shift")
 
 
 @pytest.mark.parametrize(
-    ("body", "op"),
-    [(FLOATS, op) for op in OPS] + [(INTEGERS, op) for op in (*OPS, *BITS)],
+    ("body", "op"), [(FLOATS, op) for op in OPS] + [(INTEGERS, op) for op in (*OPS, *BITS)]
 )
 @pytest.mark.parametrize("seed", range(5))
 def test_sums_in_any_order_are_within_the_bound(body: str, op: str, seed: int) -> None:

@@ -14,12 +14,7 @@ from cklang.selection.rules import violations
 from cklang.types import DType, bf16, f16, f32, fp4, fp8, i4, i8, i32
 
 ALGORITHM = Algorithm(
-    tile=(192, 128, 32),
-    warps=(2, 1, 1),
-    warp_tile=(32, 32, 16),
-    vector_a=1,
-    vector_b=8,
-    vector_e=4,
+    tile=(192, 128, 32), warps=(2, 1, 1), warp_tile=(32, 32, 16), vector_a=1, vector_b=8, vector_e=4
 )
 
 

@@ -125,9 +125,7 @@ def test_optional_arguments_are_compared_and_numbers_are_not(reader: ArrayReader
     assert comparer(tuple(key), 1, 3) is None  # type: ignore[arg-type]
 
 
-def test_a_tensor_that_wants_a_gradient_is_not_like_one_that_does_not(
-    reader: ArrayReader,
-) -> None:
+def test_a_tensor_that_wants_a_gradient_is_not_like_one_that_does_not(reader: ArrayReader) -> None:
     comparer = array_comparer()
     assert comparer is not None
     weight = torch.nn.Parameter(torch.zeros(3, 4))

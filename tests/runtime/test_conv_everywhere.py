@@ -162,10 +162,7 @@ KERNELS = [
         (POINTS,),
     ),
     Case(
-        ("conv_grad_input, groups in a tile",),
-        GRAD_INPUT,
-        replace(WIDE, groups_merged=4),
-        MERGED,
+        ("conv_grad_input, groups in a tile",), GRAD_INPUT, replace(WIDE, groups_merged=4), MERGED
     ),
     Case(
         ("conv_grad_input, a matrix product",),

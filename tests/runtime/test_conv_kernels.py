@@ -152,15 +152,7 @@ PADDED = Conv(
     after=(1, 3),
 )
 DEEP = Conv(
-    n=3,
-    g=2,
-    k=24,
-    c=8,
-    size=(21, 17),
-    window=(3, 3),
-    stride=(2, 1),
-    before=(1, 1),
-    after=(1, 1),
+    n=3, g=2, k=24, c=8, size=(21, 17), window=(3, 3), stride=(2, 1), before=(1, 1), after=(1, 1)
 )
 DEPTHWISE = Conv(
     n=2, g=16, k=1, c=1, size=(9, 10), window=(3, 3), stride=(2, 1), before=(1, 0), after=(1, 3)
@@ -344,13 +336,7 @@ CASES: dict[str, tuple[ProductKind, Algorithm, Conv, DType, str]] = {
         f16,
         "gfx942",
     ),
-    "conv, pipeline basic_v1, 1D": (
-        FORWARD,
-        pipelined(WIDE, Pipeline.BASIC_V1),
-        D1,
-        f16,
-        "gfx942",
-    ),
+    "conv, pipeline basic_v1, 1D": (FORWARD, pipelined(WIDE, Pipeline.BASIC_V1), D1, f16, "gfx942"),
     "conv, pipeline compv5": (
         FORWARD,
         pipelined(WIDE, Pipeline.COMPV5, warps=(1, 1, 2)),
@@ -358,13 +344,7 @@ CASES: dict[str, tuple[ProductKind, Algorithm, Conv, DType, str]] = {
         f16,
         "gfx942",
     ),
-    "conv, pipeline compv6": (
-        FORWARD,
-        pipelined(WIDE, Pipeline.COMPV6),
-        PADDED,
-        f16,
-        "gfx942",
-    ),
+    "conv, pipeline compv6": (FORWARD, pipelined(WIDE, Pipeline.COMPV6), PADDED, f16, "gfx942"),
     "conv, pipeline comp_async": (
         FORWARD,
         replace(
@@ -438,13 +418,7 @@ CASES: dict[str, tuple[ProductKind, Algorithm, Conv, DType, str]] = {
     ),
     "conv_grad_weight, depthwise": (
         GRAD_WEIGHT,
-        replace(
-            NARROW,
-            special=ConvSpecial.DEPTHWISE,
-            groups_merged=16,
-            vector_a=8,
-            vector_b=8,
-        ),
+        replace(NARROW, special=ConvSpecial.DEPTHWISE, groups_merged=16, vector_a=8, vector_b=8),
         DEPTHWISE,
         f16,
         "gfx942",

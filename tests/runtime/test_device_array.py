@@ -46,10 +46,7 @@ def test_an_array_goes_to_the_device_and_back(dtype: Any) -> None:
 
 
 @pytest.mark.usefixtures("emulator")
-@given(
-    shape=st.lists(st.integers(1, 5), min_size=1, max_size=3),
-    data=st.data(),
-)
+@given(shape=st.lists(st.integers(1, 5), min_size=1, max_size=3), data=st.data())
 def test_a_view_of_any_strides_comes_back(shape: list[int], data: st.DataObject) -> None:
     whole = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     order = data.draw(st.permutations(range(len(shape))))

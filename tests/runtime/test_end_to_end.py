@@ -59,11 +59,7 @@ CHAIN = chain.using(single(0))
 
 
 def check(
-    op: Op,
-    *args: Any,
-    gpu: str = "gfx942",
-    out: Any = None,
-    unchecked: float = UNCHECKED,
+    op: Op, *args: Any, gpu: str = "gfx942", out: Any = None, unchecked: float = UNCHECKED
 ) -> Any:
     """Run ``op`` and compare with its reference; read its kernels back.
 

@@ -68,10 +68,7 @@ def computed(x: ck.f16[K, M], y: ck.f16[K, N], column: ck.f32[K]) -> ck.f32[M, N
 
 @ck.op
 def scaled(
-    x: ck.fp8_fnuz[M, K],
-    w: ck.fp8_fnuz[N, K],
-    sx: ck.f32[M, K / 128],
-    sw: ck.f32[N / 128, K / 128],
+    x: ck.fp8_fnuz[M, K], w: ck.fp8_fnuz[N, K], sx: ck.f32[M, K / 128], sw: ck.f32[N / 128, K / 128]
 ) -> ck.f32[M, N]:
     return ck.gemm(x, w.T, scale_a=sx, scale_b=sw.T)
 

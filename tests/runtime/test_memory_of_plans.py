@@ -36,10 +36,7 @@ def product(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
 
 @ck.op
 def seeded(
-    q: ck.f16[B, H, S, D],
-    k: ck.f16[B, G, T, D],
-    v: ck.f16[B, G, T, D],
-    seed: ck.const[int],
+    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, D], seed: ck.const[int]
 ) -> ck.f16[B, H, S, D]:
     return ck.attention(q, k, v, dropout=0.25, seed=seed, offset=31337)
 

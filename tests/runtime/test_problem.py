@@ -146,11 +146,7 @@ def test_axes_of_extent_1_are_made_regular() -> None:
         ((half(3, 5), half(4, 5), half(3, 8)[:, ::2]), "A032"),
         ((half(3, 5), half(4, 5), half(3, 4)[::-1]), "A031"),
         (
-            (
-                half(3, 5),
-                half(4, 5),
-                np.lib.stride_tricks.as_strided(half(9), (3, 4), (4, 2)),
-            ),
+            (half(3, 5), half(4, 5), np.lib.stride_tricks.as_strided(half(9), (3, 4), (4, 2))),
             "A033",
         ),
     ],

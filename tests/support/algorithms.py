@@ -41,12 +41,7 @@ __all__ = [
 ]
 
 NARROW = Algorithm(
-    tile=(64, 64, 32),
-    warps=(2, 2, 1),
-    warp_tile=(16, 16, 16),
-    vector_a=1,
-    vector_b=1,
-    vector_e=1,
+    tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 16), vector_a=1, vector_b=1, vector_e=1
 )
 """One element a load and a store: legal for every problem of f16, bf16 on CDNA."""
 
@@ -76,10 +71,7 @@ V3 = AttentionAlgorithm(
 )
 """CK Tile's third pipeline, for gfx950."""
 
-_SCHEDULERS = {
-    Pipeline.BASIC_V1: Scheduler.DEFAULT,
-    Pipeline.PRESHUFFLE_V2: Scheduler.DEFAULT,
-}
+_SCHEDULERS = {Pipeline.BASIC_V1: Scheduler.DEFAULT, Pipeline.PRESHUFFLE_V2: Scheduler.DEFAULT}
 """The scheduler of a pipeline that has no other."""
 
 

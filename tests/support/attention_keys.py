@@ -45,10 +45,7 @@ def plain(
 
 @ck.op
 def biased(
-    q: ck.f16[B, H, S, D],
-    k: ck.f16[B, G, T, D],
-    v: ck.f16[B, G, T, D],
-    bias: ck.f16[B, H, S, T],
+    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, D], bias: ck.f16[B, H, S, T]
 ) -> ck.f16[B, H, S, D]:
     return ck.attention(q, k, v, score=lambda s, b, h, i, j: s + bias[b, h, i, j])
 
@@ -75,10 +72,7 @@ def filled() -> Registry:
     registry.declare(PLAIN, NO_FUNCTIONS, "gfx942", priority=1)
     open_ = functions()
     signature = replace(
-        PLAIN,
-        score=ScoreKind.FUNCTION,
-        mask=MaskKind.FUNCTION,
-        functions=open_.digest,
+        PLAIN, score=ScoreKind.FUNCTION, mask=MaskKind.FUNCTION, functions=open_.digest
     )
     registry.declare(signature, open_, "gfx950")
     back = ck.attention_grad_problem(ck.attention_problem(1, 1, 8, 8, 64))

@@ -116,11 +116,7 @@ def skipping(
 
 @ck.op
 def cached(
-    q: F[B, H, S, D],
-    k: F[T, G, 16, D],
-    v: F[T, G, 16, E],
-    lengths: ck.i32[B],
-    table: ck.i32[B, P],
+    q: F[B, H, S, D], k: F[T, G, 16, D], v: F[T, G, 16, E], lengths: ck.i32[B], table: ck.i32[B, P]
 ) -> F[B, H, S, E]:
     return ck.attention(
         q, k, v, seqlens_k=lengths, block_table=table, mask=ck.causal("bottom_right")
@@ -200,12 +196,7 @@ def finished(
 
 
 @ck.op
-def distant(
-    q: F[B, H, S, D],
-    k: F[B, G, T, D],
-    v: F[B, G, T, D],
-    far: ck.f32[H],
-) -> F[B, H, S, D]:
+def distant(q: F[B, H, S, D], k: F[B, G, T, D], v: F[B, G, T, D], far: ck.f32[H]) -> F[B, H, S, D]:
     return ck.attention(
         q,
         k,
@@ -220,10 +211,7 @@ def distant(
 
 @ck.op
 def biased(
-    q: F[B, H, S, D],
-    k: F[B, G, T, D],
-    v: F[B, G, T, D],
-    bias: F[B, H, S, T],
+    q: F[B, H, S, D], k: F[B, G, T, D], v: F[B, G, T, D], bias: F[B, H, S, T]
 ) -> F[B, H, S, D]:
     return ck.attention(
         q,
@@ -239,10 +227,7 @@ def biased(
 
 @ck.op
 def relative(
-    q: F[B, H, S, D],
-    k: F[B, G, T, D],
-    v: F[B, G, T, D],
-    bias: F[X, Y, T],
+    q: F[B, H, S, D], k: F[B, G, T, D], v: F[B, G, T, D], bias: F[X, Y, T]
 ) -> F[B, H, S, D]:
     return ck.attention(
         q,

@@ -18,12 +18,7 @@ import cklang as ck
 from cklang.device.arrays import Library, maker, read, view
 from cklang.errors import CkError
 from cklang.families.attention_backward.stages import GradientKind
-from cklang.ops.attention_backward import (
-    Gradients,
-    bias_of,
-    expect_gradient,
-    plan_of_gradients,
-)
+from cklang.ops.attention_backward import Gradients, bias_of, expect_gradient, plan_of_gradients
 from cklang.reference.attention_grad import SharedBias, gradients_with_bound
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.bind import Binding

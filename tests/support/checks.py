@@ -54,11 +54,7 @@ def check(
 
 
 def check_group(
-    op: Op,
-    calls: Sequence[tuple[Any, ...]],
-    gpu: str = "gfx942",
-    *,
-    unchecked: float = UNCHECKED,
+    op: Op, calls: Sequence[tuple[Any, ...]], gpu: str = "gfx942", *, unchecked: float = UNCHECKED
 ) -> list[Any]:
     """Run calls as one group on an emulated GPU, and compare and return the result of each."""
     results = op.grouped(calls, device=f"emu:{gpu}")

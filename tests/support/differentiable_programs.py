@@ -40,10 +40,7 @@ def differentiable_programs(draw: Draw, steps: int = 8) -> Function:
     matrices = [builder.param("x", f32[M, N]), builder.param("y", f32[M, N])]
     weights = [builder.param("w", f32[N, N]), builder.param("v", f32[N, N])]
     row, column = builder.param("row", f32[N]), builder.param("column", f32[M])
-    matrices += [
-        builder.broadcast(row, (M, N)),
-        builder.broadcast(column, (M, N), dims=(0,)),
-    ]
+    matrices += [builder.broadcast(row, (M, N)), builder.broadcast(column, (M, N), dims=(0,))]
     for _ in range(draw(st.integers(2, steps))):
         step = draw(st.sampled_from(_STEPS))
         matrices.append(step(draw, builder, matrices, weights))

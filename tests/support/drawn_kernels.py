@@ -41,10 +41,7 @@ _DEPTHS = (1, 3, 8, 16, 31, 40, 64, 127, 128, 256)
 """Extents along K, of which some are shorter than tiles, or have fewer than shares."""
 _TILINGS = 4000
 """The algorithms of attention that one is drawn from, at most: more than there are."""
-_GROUPED = {
-    ProductKind.GEMM: ProductKind.GROUPED,
-    ProductKind.PAIR: ProductKind.GROUPED_PAIR,
-}
+_GROUPED = {ProductKind.GEMM: ProductKind.GROUPED, ProductKind.PAIR: ProductKind.GROUPED_PAIR}
 _LAST = 60
 """Products' algorithms that differ in the widths of accesses alone, at most."""
 
@@ -233,11 +230,7 @@ def _result(random: Random, spec: ArchSpec) -> str:
 
 
 def _extents(random: Random) -> dict[str, int]:
-    return {
-        "M": random.choice(_SIDES),
-        "N": random.choice(_SIDES),
-        "K": random.choice(_DEPTHS),
-    }
+    return {"M": random.choice(_SIDES), "N": random.choice(_SIDES), "K": random.choice(_DEPTHS)}
 
 
 _EPILOGUES = (
@@ -385,10 +378,7 @@ def _convolution(direction: str, random: Random, spec: ArchSpec) -> Written | No
     }
     params, call, added, stored = texts[direction]
     value = f"{_sums(f'ck.{call}', a)} + {added}"
-    return Written(
-        text=_program(params, value, stored.replace(a, result, 1)),
-        sizes=sizes,
-    )
+    return Written(text=_program(params, value, stored.replace(a, result, 1)), sizes=sizes)
 
 
 def _of(direction: str) -> Callable[[Random, ArchSpec], Written | None]:

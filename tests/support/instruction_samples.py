@@ -28,10 +28,7 @@ _ALIGNED_SCALARS: dict[int, tuple[int, ...]] = {
 }
 _M0_AND_EXEC = (124, 126, 127)
 _RDNA_SPECIAL = (235, 236, 237, 238, 253)
-_RDNA_SCALARS: dict[int, tuple[int, ...]] = {
-    1: tuple(range(128)),
-    2: tuple(range(0, 128, 2)),
-}
+_RDNA_SCALARS: dict[int, tuple[int, ...]] = {1: tuple(range(128)), 2: tuple(range(0, 128, 2))}
 _RDNA_M0_AND_EXEC = (125, 126, 127)
 _NULL = 124
 _EXEC = 126

@@ -75,11 +75,7 @@ LAYERS = (
 MACHINE = ("engine", "clock", "triton", "flydsl", "profiler", "debugger", "hipcc")
 """The layers of the emulated GPU and the tools around it, which are the folders of ``emulator``."""
 
-UPWARDS = {
-    ("runtime", "ops"),
-    ("runtime", "torch"),
-    ("ops", "torch"),
-}
+UPWARDS = {("runtime", "ops"), ("runtime", "torch"), ("ops", "torch")}
 """Arrows that go up.
 
 Methods of an op that are written in ``ops``, beside the public functions; and calls that torch

@@ -33,16 +33,7 @@ from cklang.types import Kind
 from tests.support.plan_evaluation import evaluate_plan
 from tests.support.written_ops import written_op
 
-__all__ = [
-    "CONSUMERS",
-    "MIDDLES",
-    "PRODUCERS",
-    "Pair",
-    "arguments",
-    "expected",
-    "judged",
-    "pairs",
-]
+__all__ = ["CONSUMERS", "MIDDLES", "PRODUCERS", "Pair", "arguments", "expected", "judged", "pairs"]
 
 DIMS = "N H W C R"
 _HEADER = """\

@@ -211,9 +211,7 @@ B, H, G, S, T, D = ck.dims("B H G S T D")
 
 @ck.op
 def causal(
-    q: ck.f16[B, H, S, D],
-    k: ck.f16[B, G, T, D],
-    v: ck.f16[B, G, T, D],
+    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, D]
 ) -> ck.f16[B, H, S, D]:
     return ck.attention(q, k, v, mask=ck.causal())
 

@@ -31,11 +31,7 @@ ARCH = "gfx942"
 
 @ck.op
 def packed(
-    q: ck.f16[S, H, D],
-    k: ck.f16[T, G, D],
-    v: ck.f16[T, G, D],
-    mine: ck.i32[P],
-    theirs: ck.i32[P],
+    q: ck.f16[S, H, D], k: ck.f16[T, G, D], v: ck.f16[T, G, D], mine: ck.i32[P], theirs: ck.i32[P]
 ) -> ck.f16[S, H, D]:
     return ck.attention(q, k, v, cu_seqlens_q=mine, cu_seqlens_k=theirs)
 

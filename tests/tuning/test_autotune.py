@@ -40,11 +40,7 @@ DEVICE = "emu:gfx942"
 
 
 @ck.op
-def linear(
-    x: ck.f16[M, K],
-    w: ck.f16[N, K],
-    bias: ck.f16[N],
-) -> ck.f16[M, N]:
+def linear(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N]) -> ck.f16[M, N]:
     return ck.relu(x @ w.T + bias)
 
 

@@ -34,20 +34,13 @@ ARCH = "gfx942"
 
 @ck.op
 def packed(
-    q: ck.f16[N, H, D],
-    k: ck.f16[M, G, D],
-    v: ck.f16[M, G, D],
-    mine: ck.i32[P],
-    theirs: ck.i32[P],
+    q: ck.f16[N, H, D], k: ck.f16[M, G, D], v: ck.f16[M, G, D], mine: ck.i32[P], theirs: ck.i32[P]
 ) -> ck.f16[N, H, D]:
     return ck.attention(q, k, v, cu_seqlens_q=mine, cu_seqlens_k=theirs)
 
 
 @ck.op
-def capped(
-    q: ck.f16[B, H, S, D],
-    k: ck.f16[B, H, T, D],
-) -> ck.f16[B, H, S, D]:
+def capped(q: ck.f16[B, H, S, D], k: ck.f16[B, H, T, D]) -> ck.f16[B, H, S, D]:
     return ck.attention(q, k, k, score=lambda s: 3.0 * ck.tanh(s / 3.0))
 
 
@@ -78,8 +71,7 @@ def kind_of(task: TuningTask) -> GradientKind:
 
 
 @pytest.mark.parametrize(
-    ("op", "dims", "shape"),
-    [(distant, SMALL, (1, 2, 33, 64)), (packed, PACKED, (50, 2, 64))],
+    ("op", "dims", "shape"), [(distant, SMALL, (1, 2, 33, 64)), (packed, PACKED, (50, 2, 64))]
 )
 def test_tasks_are_plain_data(op: Any, dims: dict[str, int], shape: tuple[int, ...]) -> None:
     tasks = gradient_tasks(op, **dims)
@@ -96,11 +88,7 @@ def test_tasks_are_plain_data(op: Any, dims: dict[str, int], shape: tuple[int, .
 def test_a_question_is_that_of_a_call_and_has_no_names() -> None:
     @ck.op
     def other(
-        a: ck.f16[N, H, D],
-        b: ck.f16[M, G, D],
-        c: ck.f16[M, G, D],
-        x: ck.i32[P],
-        y: ck.i32[P],
+        a: ck.f16[N, H, D], b: ck.f16[M, G, D], c: ck.f16[M, G, D], x: ck.i32[P], y: ck.i32[P]
     ) -> ck.f16[N, H, D]:
         return ck.attention(a, b, c, cu_seqlens_q=x, cu_seqlens_k=y)
 

@@ -348,10 +348,7 @@ def test_an_eight_bit_integer_has_a_rate_of_its_own() -> None:
     assert matrix_rate(SPEC, i8) == 2 * matrix_rate(SPEC, f16)
 
 
-FITS = {
-    "gemm": ("benchmarks/fit_cost_model.py", 0.15),
-    "conv": ("benchmarks/conv_choice.py", 0.08),
-}
+FITS = {"gemm": ("benchmarks/fit_cost_model.py", 0.15), "conv": ("benchmarks/conv_choice.py", 0.08)}
 """The script of each family's constants, and the most that the median error of a time may be."""
 
 

@@ -118,10 +118,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_set_translation": (None, (ctypes.c_int,)),
     "ckemu_set_vectors": (ctypes.c_int, (ctypes.c_int,)),
     "ckemu_record": (None, (ctypes.c_uint, ctypes.c_int)),
-    "ckemu_records": (
-        ctypes.c_void_p,
-        (ctypes.POINTER(ctypes.c_void_p), _COUNT),
-    ),
+    "ckemu_records": (ctypes.c_void_p, (ctypes.POINTER(ctypes.c_void_p), _COUNT)),
     "ckemu_free_records": (None, (ctypes.c_void_p,)),
     "ckemu_debug_attach": (None, (_LAUNCHED, ctypes.c_void_p)),
     "ckemu_debug_request": (

@@ -91,11 +91,7 @@ def _head(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation 
     return refuse_short_heads(c.problem.hdim_q, c.problem.hdim_v) if _is_long(a) else None
 
 
-@_problem(
-    "attention-long-slices",
-    "a grid has a limited second axis",
-    reads=("tile", "pipeline"),
-)
+@_problem("attention-long-slices", "a grid has a limited second axis", reads=("tile", "pipeline"))
 def _slices(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     if not _is_long(a):
         return None

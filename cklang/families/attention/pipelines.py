@@ -71,11 +71,7 @@ PIPELINE_FACTS: Mapping[AttentionPipeline, PipelineFacts] = MappingProxyType(
             least_steps=1, transposed=True, scaled_lse=False, heads=((128, 128),), wave_groups=2
         ),
         AttentionPipeline.LONG_HEAD: PipelineFacts(
-            least_steps=1,
-            padded=("pad_d", "pad_dv"),
-            paged=True,
-            any_head=True,
-            transposed_v=True,
+            least_steps=1, padded=("pad_d", "pad_dv"), paged=True, any_head=True, transposed_v=True
         ),
     }
 )

@@ -27,10 +27,7 @@ from cklang.families.attention.pipelines import GRAD_PIPELINE_FACTS, PIPELINE_FA
 from cklang.families.attention.rules import RULES
 from cklang.families.attention.space import attention_algorithms
 from cklang.families.attention_backward import rules as backward_rules
-from cklang.families.attention_backward.key import (
-    AttentionGradAlgorithm,
-    AttentionGradSignature,
-)
+from cklang.families.attention_backward.key import AttentionGradAlgorithm, AttentionGradSignature
 from cklang.families.attention_backward.space import attention_grad_algorithms
 from cklang.families.combine.key import combine_key
 from cklang.families.presets import ProfileRow, Taken, profile

@@ -20,14 +20,7 @@ from cklang.families.attention.key import (
 )
 from cklang.families.attention.pipelines import MOST_HEAD, PIPELINE_FACTS
 from cklang.families.attention.problem import AttentionCase
-from cklang.families.bounds import (
-    at_most,
-    by_extents,
-    encoded_for,
-    multiple,
-    narrow_access,
-    one_of,
-)
+from cklang.families.bounds import at_most, by_extents, encoded_for, multiple, narrow_access, one_of
 from cklang.families.rule import RuleSet, Violation
 from cklang.types import DType
 from cklang.widths import BUFFER_BYTES, DWORD_BYTES, I32_MAX
@@ -260,11 +253,7 @@ def _schedule(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> V
     return multiple("matrix instructions of a step", count, _WIDE_GROUP)
 
 
-@_rule(
-    "attention-lds",
-    "what a pipeline stages fits its share of LDS",
-    reads=("tile", "pipeline"),
-)
+@_rule("attention-lds", "what a pipeline stages fits its share of LDS", reads=("tile", "pipeline"))
 def _lds(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     m0, n0, k0, n1, k1, head = a.tile
     facts, size = PIPELINE_FACTS[a.pipeline], s.dtype.bytes

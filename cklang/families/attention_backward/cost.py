@@ -206,11 +206,7 @@ def _step(
         lds_bytes=kept + _read(key, tile) * s.dtype.bytes,
         loaded_bytes=staged,
         more_loads=more_loads(
-            tile.loaded,
-            key.algorithm.vector,
-            key.algorithm.warps[0],
-            s.dtype,
-            gpu,
+            tile.loaded, key.algorithm.vector, key.algorithm.warps[0], s.dtype, gpu
         ),
     )
     return step_prices(work, s.dtype, gpu, c)
@@ -264,11 +260,7 @@ def _traffic(
 
 
 def reduce_estimate(
-    key: ReduceKey,
-    rows: int,
-    width: int,
-    parts: int = 1,
-    spec: ArchSpec | None = None,
+    key: ReduceKey, rows: int, width: int, parts: int = 1, spec: ArchSpec | None = None
 ) -> AttentionEstimate:
     """Return the predicted time of the kernel before the gradient, or of one of those after it.
 

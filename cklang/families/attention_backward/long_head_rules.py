@@ -75,9 +75,7 @@ def _head(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Vi
 
 
 @_problem(
-    "attention-grad-long-slices",
-    "a grid has a limited second axis",
-    reads=("tile", "pipeline"),
+    "attention-grad-long-slices", "a grid has a limited second axis", reads=("tile", "pipeline")
 )
 def _slices(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
     if not _is_long(a):

@@ -63,11 +63,7 @@ def gradient_at(
 
 
 def sum_at(
-    case: AttentionCase,
-    name: str,
-    parts: int,
-    result: AttentionTensor,
-    at: Mapping[str, int],
+    case: AttentionCase, name: str, parts: int, result: AttentionTensor, at: Mapping[str, int]
 ) -> ReduceProblem:
     """Return what the kernel is asked that adds up parts.
 

@@ -24,12 +24,7 @@ from cklang.families.attention.host import (
 from cklang.families.attention.pipelines import parts_of_dq
 from cklang.families.attention.problem import AttentionCase, AttentionGradCase
 from cklang.families.attention_backward.fuse import FusedAttentionGrad, GradientOut
-from cklang.families.attention_backward.parts import (
-    gradient_at,
-    rows_of,
-    sizes_of,
-    sum_at,
-)
+from cklang.families.attention_backward.parts import gradient_at, rows_of, sizes_of, sum_at
 from cklang.families.attention_backward.stages import forward_case, grad_case
 from cklang.families.gemm.layout import refuse_negative
 from cklang.families.layout_copy.plan import LayoutCopy, copied_in_order, copy_of
@@ -251,11 +246,7 @@ def _gradient(
 
 
 def _sum(
-    placed: _Placed,
-    planning: Planning[Sel],
-    out: GradientOut,
-    parts: str,
-    of_dq: int,
+    placed: _Placed, planning: Planning[Sel], out: GradientOut, parts: str, of_dq: int
 ) -> Iterator[Stage]:
     """Yield the launch that adds the parts of a gradient up, and a copy to odd strides.
 

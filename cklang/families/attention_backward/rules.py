@@ -15,13 +15,7 @@ from cklang.families.attention_backward.key import (
     AttentionGradSignature,
     GradPipeline,
 )
-from cklang.families.bounds import (
-    at_most,
-    encoded_for,
-    multiple,
-    narrow_access,
-    one_of,
-)
+from cklang.families.bounds import at_most, encoded_for, multiple, narrow_access, one_of
 from cklang.families.rule import ProblemCheck, RuleSet, Violation
 from cklang.widths import ACCESS_BYTES
 

@@ -10,12 +10,7 @@ from typing import Any
 from cklang.arch import ArchSpec, AttentionGradTile
 from cklang.families.attention.key import AttentionSignature
 from cklang.families.attention.pipelines import GRAD_PIPELINE_FACTS
-from cklang.families.attention.space import (
-    OCCUPANCIES,
-    choices_of_tilings,
-    vector_widths,
-    widest,
-)
+from cklang.families.attention.space import OCCUPANCIES, choices_of_tilings, vector_widths, widest
 from cklang.families.attention_backward.key import (
     AttentionGradAlgorithm,
     AttentionGradSignature,

@@ -41,12 +41,7 @@ from cklang.families.attention.host import (
 from cklang.families.attention.key import ScoreKind
 from cklang.families.attention.pipelines import parts_of_dq
 from cklang.families.attention.plan import FusedAttention
-from cklang.families.attention.problem import (
-    AttentionCase,
-    AttentionGradCase,
-    case_of,
-    result_view,
-)
+from cklang.families.attention.problem import AttentionCase, AttentionGradCase, case_of, result_view
 from cklang.families.attention_backward.parts import (
     batch_of,
     forward_at,
@@ -145,10 +140,7 @@ def of_caller(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def grad_case(
-    forward: AttentionCase,
-    deterministic: bool,
-    bias_grad: bool,
-    derivative: Function | None = None,
+    forward: AttentionCase, deterministic: bool, bias_grad: bool, derivative: Function | None = None
 ) -> AttentionGradCase:
     """Return the problem of the kernel that gives the parts of the gradients."""
     if bias_grad and derivative is None:

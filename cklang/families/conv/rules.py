@@ -60,11 +60,7 @@ def _piece(p: ConvProblem, role: Role, algorithm: Algorithm) -> tuple[int, ...]:
     return (p.images if p.kind is ProductKind.CONV_GRAD_WEIGHT else 1, *space)
 
 
-@RULES.problem(
-    "conv-extents",
-    "kernels have something to sum, and count in 32 bits",
-    reads=(),
-)
+@RULES.problem("conv-extents", "kernels have something to sum, and count in 32 bits", reads=())
 def _extents(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     counts = {
         "images": p.images,
@@ -85,11 +81,7 @@ def _extents(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation 
     )
 
 
-@RULES.problem(
-    "conv-pixels",
-    "pixels of a product are counted in 32 bits",
-    reads=("special",),
-)
+@RULES.problem("conv-pixels", "pixels of a product are counted in 32 bits", reads=("special",))
 def _pixels(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     return _first(
         _at_most(f"the pixels of the {role.value}", math.prod(_piece(p, role, algorithm)), _MOST)
@@ -98,9 +90,7 @@ def _pixels(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation |
 
 
 @RULES.problem(
-    "conv-taps",
-    "taps and channels of a product are counted in 32 bits",
-    reads=("groups_merged",),
+    "conv-taps", "taps and channels of a product are counted in 32 bits", reads=("groups_merged",)
 )
 def _taps(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     channels = max(p.channels, p.features) * algorithm.groups_merged

@@ -13,13 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from cklang.families.gemm.host import MAX_BATCH
-from cklang.families.gemm.problem import (
-    ComputedMatrix,
-    GatheredMatrix,
-    Matrix,
-    Operand,
-    Problem,
-)
+from cklang.families.gemm.problem import ComputedMatrix, GatheredMatrix, Matrix, Operand, Problem
 
 AnyOperand = TypeVar("AnyOperand", bound=Operand)
 _ALIGNED = 4

@@ -36,11 +36,7 @@ from cklang.lowering.source import KernelSource
 from cklang.types import DType, Kind, bool_, e8m0, f32, fp4, i4
 from cklang.widths import ACCESS_BYTES
 
-HOLES = {
-    "epilogue": "ck_epilogue",
-    "prologue_a": "ck_prologue_a",
-    "prologue_b": "ck_prologue_b",
-}
+HOLES = {"epilogue": "ck_epilogue", "prologue_a": "ck_prologue_a", "prologue_b": "ck_prologue_b"}
 """The symbols that a stencil leaves open: the epilogue, and what computes A or B if a function
 does."""
 
@@ -293,11 +289,7 @@ def read_width(operand: DOperand, vector: int) -> int:
 
 
 def _side(
-    name: str,
-    operands: Sequence[DOperand],
-    vector: int,
-    functions: Functions,
-    stored: str = "",
+    name: str, operands: Sequence[DOperand], vector: int, functions: Functions, stored: str = ""
 ) -> dict[str, object]:
     """Return what the template says of A or B: a function and its operands, or a stored matrix."""
     if not operands:

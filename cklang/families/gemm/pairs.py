@@ -98,13 +98,7 @@ def apart(kernel: FusedGemm) -> tuple[FusedGemm, FusedGemm, Value]:
     sums = Value(name=name, type=replace(acc.type, shape=shape))
     alone = replace(function, params=(acc,), body=(), results=(acc,))
     first = replace(
-        kernel,
-        b=kernel.b2 or kernel.b,
-        b2=None,
-        epilogue=alone,
-        reads=(),
-        more=(),
-        result=sums,
+        kernel, b=kernel.b2 or kernel.b, b2=None, epilogue=alone, reads=(), more=(), result=sums
     )
     operand = replace(acc1, name=f"d{len(reads)}")
     own = _with_operand(function, acc1, (acc, *reads, operand))

@@ -14,10 +14,5 @@ def lower_reduce(key: ReduceKey, functions: Functions) -> KernelSource:
     s = key.signature
     name = f"ck_attention_{'dot' if s.dot else 'sum'}_{s.dtype}"
     return closed_source(
-        key,
-        "attention_reduce.hip.j2",
-        name,
-        type=s.dtype.ck,
-        type_parts=s.parts.ck,
-        dot=s.dot,
+        key, "attention_reduce.hip.j2", name, type=s.dtype.ck, type_parts=s.parts.ck, dot=s.dot
     )

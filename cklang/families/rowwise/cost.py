@@ -100,11 +100,7 @@ class RowwiseCost:
     def terms(self, place: int, problem: RowwiseProblem) -> Mapping[str, float]:
         """Return what makes up the time of a kernel, in µs: latency that memory does not hide."""
         t = self._terms(self._keys[place], problem)
-        return {
-            "launch": t.launch,
-            "memory": t.memory,
-            "latency": max(0.0, t.together - t.memory),
-        }
+        return {"launch": t.launch, "memory": t.memory, "latency": max(0.0, t.together - t.memory)}
 
     def _terms(self, key: RowwiseKey, problem: RowwiseProblem) -> _Terms:
         c, a, s = self._constants, key.algorithm, key.signature

@@ -67,10 +67,7 @@ def _to_c(request: RowwiseRequest) -> _Problem:
     problem = _Problem(compute_units=request.compute_units)
     problem.rows = _last(request.rows, 1)
     problem.elements = _last(request.elements, 1)
-    for places, operands in (
-        (problem.reads, request.reads),
-        (problem.outputs, request.outputs),
-    ):
+    for places, operands in ((problem.reads, request.reads), (problem.outputs, request.outputs)):
         for place, operand in zip(places, operands, strict=False):
             place.data = operand.pointer
             place.row_stride = _last(operand.rows, 0)

@@ -10,12 +10,7 @@ from cklang.fusion.functions import Functions
 from cklang.lowering.render import key_json, template
 from cklang.lowering.source import KernelSource
 
-_JOINS = {
-    Reduction.SUM: "Sum",
-    Reduction.MAX: "Max",
-    Reduction.MIN: "Min",
-    Reduction.PROD: "Prod",
-}
+_JOINS = {Reduction.SUM: "Sum", Reduction.MAX: "Max", Reduction.MIN: "Min", Reduction.PROD: "Prod"}
 """The classes of ``include/cklang/rowwise.hpp``, after ``Row`` or ``RowInt``."""
 
 

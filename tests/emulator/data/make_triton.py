@@ -219,11 +219,7 @@ def kernels(gpu: str) -> dict[str, tuple[Any, dict[str, str], dict[str, Any]]]:
         "integers_i32": (integers, pairs("i32"), {"block": 128}),
         "integers_i64": (integers, pairs("i64"), {"block": 128}),
         "gemm_f32": _gemm("fp32", "fp32", "fp32", tl.float32),
-        "histogram": (
-            histogram,
-            {"x": "*i32", "y": "*i32", "count": "i32"},
-            {"block": 256},
-        ),
+        "histogram": (histogram, {"x": "*i32", "y": "*i32", "count": "i32"}, {"block": 256}),
         "attention_f16": _attention("fp16", False),
         "attention_causal_bf16": _attention("bf16", True),
     }

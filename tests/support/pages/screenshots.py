@@ -82,19 +82,9 @@ SHOTS = (
         look=lambda page: page.wait_for_load_state(),
     ),
     Shot(
-        picture="profile_listing",
-        page="report.html",
-        scheme="dark",
-        size=(1200, 900),
-        look=_stages,
+        picture="profile_listing", page="report.html", scheme="dark", size=(1200, 900), look=_stages
     ),
-    Shot(
-        picture="profile_tiles",
-        page="report.html",
-        scheme="light",
-        size=(920, 640),
-        look=_tiles,
-    ),
+    Shot(picture="profile_tiles", page="report.html", scheme="light", size=(920, 640), look=_tiles),
     Shot(picture="inspect", page="inspect.html", scheme="dark", size=(1400, 700), look=_pick),
 )
 

@@ -111,9 +111,7 @@ def read(name: str) -> Tutorial:
     lines = (TUTORIALS / f"{name}.py").read_text(encoding="utf-8").splitlines()
     needs = re.fullmatch(r"# needs: (.*)", lines[1])
     return Tutorial(
-        name=name,
-        needs=tuple(needs[1].split(", ")) if needs else (),
-        cells=tuple(_cells(lines)),
+        name=name, needs=tuple(needs[1].split(", ")) if needs else (), cells=tuple(_cells(lines))
     )
 
 

@@ -233,9 +233,7 @@ def _encoding(name: str, raw: dict[str, Any]) -> Encoding:
 
 
 def _matrix(raw: dict[str, Any]) -> Matrix:
-    return Matrix(
-        **{"blocks": 1, "passes": 0, "sparse": False, "scaled": False, **raw},
-    )
+    return Matrix(**{"blocks": 1, "passes": 0, "sparse": False, "scaled": False, **raw})
 
 
 def _row(raw: dict[str, Any]) -> Row:

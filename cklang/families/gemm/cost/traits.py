@@ -17,14 +17,7 @@ import numpy.typing as npt
 
 from cklang.arch import ArchSpec
 from cklang.errors import error
-from cklang.families.gemm.key import (
-    Algorithm,
-    DKind,
-    GemmKey,
-    Pipeline,
-    ProductKind,
-    Signature,
-)
+from cklang.families.gemm.key import Algorithm, DKind, GemmKey, Pipeline, ProductKind, Signature
 from cklang.families.gemm.pipelines import loop_of
 from cklang.ir.log_sums import COLUMNS
 from cklang.types import DType, Kind

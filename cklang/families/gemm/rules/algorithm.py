@@ -4,13 +4,7 @@
 from __future__ import annotations
 
 from cklang.arch import ANY, ArchSpec, Forbidden, KnownWrong
-from cklang.families.bounds import (
-    at_most,
-    encoded_for,
-    multiple,
-    narrow_access,
-    one_of,
-)
+from cklang.families.bounds import at_most, encoded_for, multiple, narrow_access, one_of
 from cklang.families.gemm.key import Algorithm, EpilogueKind, Layout, Pipeline, Signature
 from cklang.families.gemm.lower import is_mx, unsupported
 from cklang.families.gemm.pipelines import PIPELINES
@@ -138,11 +132,7 @@ def _packed_run(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return multiple("elements of B in a lane", k * n // spec.wave_size, 8)
 
 
-@RULES.algorithm(
-    "packed-made",
-    "CK Tile makes elements of few types of 4-bit integers",
-    reads=(),
-)
+@RULES.algorithm("packed-made", "CK Tile makes elements of few types of 4-bit integers", reads=())
 def _packed_made(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if s.dtype_b != i4 or s.dtype_a in (f16, bf16) or s.dtype_a.encoding:
         return None

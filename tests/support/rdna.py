@@ -58,7 +58,7 @@ _BODY = """
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Case:
     """An instruction and what it leaves in v8, or in v8 and v9, from a, b, c and the old v8."""
 

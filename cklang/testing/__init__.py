@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Help for tests of ops: drawn calls, comparison with bounds, and hypothesis strategies.
 
-:func:`check`, :func:`check_call`, :func:`calls`, :func:`arrays`, :func:`ops`, ``strategies``
-(numbers, shapes, strides) and ``programs`` (functions of the IR) need the package ``hypothesis``;
-comparing does not.
+:func:`check`, :func:`check_call`, :func:`calls`, :func:`arrays`, :func:`ops` and ``strategies``
+(numbers, shapes, strides) need the package ``hypothesis``; comparing does not.
 """
 
 from __future__ import annotations

@@ -23,11 +23,11 @@ from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function
 from cklang.runtime.ir_text import op_from_ir
 from cklang.selection.rules import violations
-from cklang.testing.programs import computed_products
 from cklang.testing.strategies import Layout, arrays, extents, strided
 from tests.support.algorithms import NARROW, WIDE, narrow, pipelined
 from tests.support.arrays import drawn, mnk, normal
 from tests.support.checks import check, check_group, launches
+from tests.support.programs import computed_products
 from tests.support.typed import instance, only
 
 G, M, N, K = ck.dims("G M N K")

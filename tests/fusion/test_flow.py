@@ -17,8 +17,8 @@ from cklang.ir.nodes import Function
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.parser import parse_function
 from cklang.ir.reductions import MEANINGS
-from cklang.testing.programs import programs
 from tests.support.plans import MAKERS, plan
+from tests.support.programs import programs
 
 CHAIN = parse_function("""
 func @chain(%x: f16[M, M], %w: f16[M, M], %row: f32[M]) -> f32[M, M] {

@@ -17,8 +17,8 @@ from cklang.ir.verifier import verify
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
 from cklang.testing import assert_close
-from cklang.testing.programs import arguments, epilogues, gemm_functions, programs
 from tests.support.plans import kernel_function, plan, product_kernels
+from tests.support.programs import arguments, epilogues, gemm_functions, programs
 
 
 def run(fusion_plan: Plan, arrays: tuple[Any, ...]) -> Any:

@@ -21,8 +21,8 @@ from cklang.ir.nodes import Function, print_function
 from cklang.ir.parser import parse_function
 from cklang.ir.round_trip import expect_round_trip
 from cklang.runtime import ir_text
-from cklang.testing.programs import programs
 from cklang.tune.task import TuningTask, tasks_of
+from tests.support.programs import programs
 
 M, N, K = ck.dims("M N K")
 

@@ -22,8 +22,8 @@ from cklang.ir.nodes import (
     print_module,
 )
 from cklang.ir.parser import parse, parse_function
-from cklang.testing.programs import gemm_functions, programs
 from cklang.types import DTYPES, Dim, TensorType, f32
+from tests.support.programs import gemm_functions, programs
 
 LINEAR = """\
 func @linear(%x: f16[M, K], %w: f16[N, K], %bias: f16[N]) -> f16[M, N] {

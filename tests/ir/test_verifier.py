@@ -15,8 +15,8 @@ from cklang.ir.ops import Kind as OpKind
 from cklang.ir.parser import parse, parse_function
 from cklang.ir.rules import AttrKind
 from cklang.ir.verifier import verify, verify_module, violations
-from cklang.testing.programs import gemm_functions, programs
 from cklang.types import Dim, TensorType, f32
+from tests.support.programs import gemm_functions, programs
 
 
 def checked(line: str, result: str = "f32[M, N]") -> list[str]:

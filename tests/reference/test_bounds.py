@@ -19,8 +19,8 @@ from cklang.reference.bounds import BOUNDS, evaluate_with_bound
 from cklang.reference.sums import gamma
 from cklang.testing import assert_close
 from cklang.testing.compare import largest_ratio
-from cklang.testing.programs import arguments, gemm_functions, programs
 from tests.support.narrow import MODES, evaluate32
+from tests.support.programs import arguments, gemm_functions, programs
 
 LINEAR = parse_function("""
 func @linear(%x: f16[M, K], %w: f16[K, N], %bias: f16[N], %res: f16[M, N]) -> f16[M, N] {

@@ -22,7 +22,6 @@ from cklang.ir.nodes import Function
 from cklang.runtime.ir_text import op_from_ir, read_op
 from cklang.runtime.op import Op
 from cklang.testing.compare import UNCHECKED
-from cklang.testing.programs import gemm_functions
 from cklang.testing.strategies import Layout, Values, arrays, extents, laid_out, strided
 from cklang.types import DType
 from tests.support import checks
@@ -30,6 +29,7 @@ from tests.support.algorithms import DEEP, narrow
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check_read_back, compare, launches
 from tests.support.gemm_ops import fused, many_reads
+from tests.support.programs import gemm_functions
 
 M, N, K, P = ck.dims("M N K P")
 EXAMPLES = Path(__file__).parents[2] / "examples"

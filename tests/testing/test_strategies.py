@@ -14,10 +14,10 @@ from cklang.ir.nodes import Function
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS, Kind
 from cklang.testing import calls
-from cklang.testing.programs import arguments, epilogues, gemm_functions, without_dead_code
 from cklang.testing.strategies import Layout, Values, arrays, extents, laid_out, shapes, strided
 from cklang.testing.whole_programs import ops
 from cklang.types import DType, TensorType
+from tests.support.programs import arguments, epilogues, gemm_functions, without_dead_code
 
 LONG = settings(max_examples=3000, deadline=None, database=None)
 FLOATS = [ck.f16, ck.bf16, ck.f32]

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from cklang.device import arrays
 from cklang.errors import error
 
+__all__ = ["check", "prune"]
+
 
 def check(a: Any, axis: int = -1, name: str = "a") -> None:
     """Check that ``a`` is in 2:4 form along ``axis``.

@@ -84,16 +84,23 @@ def _roles(attrs: Mapping[str, Attr]) -> tuple[str, ...]:
     return tuple(str(role) for role in roles) if isinstance(roles, tuple) else ()
 
 
+_NEEDED = (
+    ({"pages"}, "lengths_k"),
+    ({"starts_q", "lengths_k"}, "pages"),
+    ({"page_starts"}, "pages"),
+    ({"page_starts"}, "starts_q"),
+    ({"min_seqlen_q"}, "starts_q"),
+)
+"""Operands, and another one without which they do not stand."""
+
+
 def _roles_fit(roles: Sequence[str], count: int) -> bool:
     reads = list(roles).count("read")
-    packed, paged = STARTS[0] in roles, PAGES[0] in roles
     # Keys in pages have no starts.
-    starts = STARTS[:1] if paged else STARTS
+    starts = STARTS[:1] if PAGES[0] in roles else STARTS
     groups = (SEEDS, starts, LENGTHS, PAGES, PAGE_STARTS, MIN_QUERIES)
     chosen = [group for group in groups if group[0] in roles]
-    if (packed and not paged and LENGTHS in chosen) or (paged and LENGTHS not in chosen):
-        return False
-    if (PAGE_STARTS in chosen and not (packed and paged)) or (MIN_QUERIES in chosen and not packed):
+    if not all(needed in roles for those, needed in _NEEDED if those <= set(roles)):
         return False
     legal = [*ROLES[:3], *(role for group in chosen for role in group), *["read"] * reads]
     return len(roles) == count and reads <= READ_LIMIT and list(roles) == legal
@@ -124,20 +131,28 @@ def _shapes(
     q, k, v = shapes[:3]
     by_role = dict(zip(roles, shapes, strict=True))
     starts = [by_role[role] for role in (*STARTS, *PAGE_STARTS) if role in by_role]
-    table = by_role.get(PAGES[0])
-    ranks = (3 if starts else 4, *(3 if starts and table is None else 4,) * 2)
-    if tuple(map(len, (q, k, v))) != ranks:
+    paged = PAGES[0] in by_role
+    rank = 3 if starts else 4
+    if (len(q), len(k), len(v)) != (rank, *(4 if paged else rank,) * 2):
         return None
-    alone = bool(starts) or table is not None
-    fits = k[:-1] == v[:-1] and q[-1] == k[-1] and (alone or q[0] == k[0])
-    fits = fits and len(set(starts)) <= 1 and all(len(shape) == 1 for shape in starts)
-    fits = fits and _lists_fit(by_role, q[:1] if not starts else None)
-    fits = fits and not any(by_role.get(role) for role in (*SEEDS, *MIN_QUERIES))
-    fits = fits and all(len(shape) <= MOST_AXES for shape in shapes[3:])
+    fits = (
+        (*k[:-1], k[-1]) == (*v[:-1], q[-1]),
+        starts or paged or q[0] == k[0],
+        set(map(len, starts)) <= {1},
+        len(set(starts)) <= 1,
+        _lists_fit(by_role, None if starts else q[:1]),
+        not any(map(by_role.get, (*SEEDS, *MIN_QUERIES))),
+        max(map(len, shapes[3:]), default=0) <= MOST_AXES,
+        _heads_fit(q, k),
+    )
+    return (q, k, v) if all(fits) else None
+
+
+def _heads_fit(q: Shape, k: Shape) -> bool:
     heads, key_heads = q[1], k[1]
-    if isinstance(heads, int) and isinstance(key_heads, int):
-        fits = fits and key_heads > 0 and heads % key_heads == 0
-    return (q, k, v) if fits else None
+    if not (isinstance(heads, int) and isinstance(key_heads, int)):
+        return True
+    return key_heads > 0 and heads % key_heads == 0
 
 
 def _lists_fit(by_role: Mapping[str, Shape], batch: Shape | None) -> bool:

@@ -33,6 +33,16 @@ class WindowMask:
         """Whether it hides nothing."""
         return self.left is None and self.right is None
 
+    @property
+    def keys_left(self) -> int:
+        """How many keys on the left a query sees; -1 for all, as kernels take it."""
+        return -1 if self.left is None else self.left
+
+    @property
+    def keys_right(self) -> int:
+        """How many keys on the right a query sees; -1 for all."""
+        return -1 if self.right is None else self.right
+
     def __str__(self) -> str:
         if self.is_open:
             return "none"

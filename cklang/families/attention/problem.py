@@ -229,77 +229,99 @@ def case_of(
     shapes = {name: viewed(view, storage) for name, view in named.items()}
     batch, heads, queries, size = shapes["q"].shape
     kv_heads, keys = shapes["k"].shape[1:3]
-    if heads and batch:
+    if heads * batch:
         group_size(heads, kv_heads)
-    scale = scale_of(kernel.scale, size)
-    lies = shapes | ({"v": _turned(shapes["v"])} if transposed_v else {})
-    tensors = {name: _tensor(shape) for name, shape in lies.items()}
-    values = {name: view.value.name for name, view in named.items()}
-    if kernel.lse is not None:
-        *rest, head, row = storage[kernel.lse.name].strides
-        tensors["lse"] = AttentionTensor(
-            stride_batch=rest[0] if rest else 0, stride_head=head, stride_seq=row
-        )
-        values["lse"] = kernel.lse.name
-    for name, seed in (("seed", kernel.seed), ("offset", kernel.offset)):
-        values |= {} if seed is None else {name: seed.name}
-    if kernel.min_queries is not None:
-        values[MIN_QUERIES[0]] = kernel.min_queries.name
-    for name, starts in zip(STARTS, kernel.starts, strict=False):
-        values[name] = starts.name
-        batch = max(storage[starts.name].shape[0] - 1, 0)
-    table = None if kernel.pages is None else storage[kernel.pages.name]
-    page = keys if table is not None else 0
-    keys = keys * table.shape[-1] if table is not None else keys
-    lists = zip(
-        (*LENGTHS, *PAGES, *PAGE_STARTS),
-        (kernel.lengths, kernel.pages, kernel.page_starts),
-        strict=True,
-    )
-    values |= {name: array.name for name, array in lists if array is not None}
+    batch = _sequences(kernel, storage, batch)
     _check_lengths(kernel, storage, batch)
-    window = kernel.window
+    read_as = shapes | {"v": _turned(shapes["v"]) if transposed_v else shapes["v"]}
+    paging = _paging(kernel.pages, storage, keys)
     of_weights = weight_scale(storage[kernel.v.value.name].dtype, kernel.dropout)
     problem = AttentionProblem(
         batch=batch,
         heads=heads,
         kv_heads=kv_heads,
         seqlen_q=queries,
-        seqlen_k=keys,
+        seqlen_k=keys * paging.pages,
         hdim_q=size,
         hdim_v=shapes["v"].shape[3],
-        q=tensors["q"],
-        k=tensors["k"],
-        v=tensors["v"],
-        o=tensors["o"],
-        lse=tensors.get("lse", AttentionTensor()),
-        scale=scale,
+        q=_tensor(read_as["q"]),
+        k=_tensor(read_as["k"]),
+        v=_tensor(read_as["v"]),
+        o=_tensor(read_as["o"]),
+        lse=_row_tensor(kernel.lse, storage),
+        scale=scale_of(kernel.scale, size),
         soft_cap=kernel.soft_cap,
         scale_p=of_weights,
         scale_o=1 / of_weights,
         dropout=kernel.dropout,
-        page_size=page,
-        pages_stride=0 if table is None else table.strides[0],
-        left=-1 if window.left is None else window.left,
-        right=-1 if window.right is None else window.right,
-        from_bottom_right=window.from_bottom_right,
-        sink=window.sink,
+        page_size=paging.size,
+        pages_stride=paging.stride,
+        left=kernel.window.keys_left,
+        right=kernel.window.keys_right,
+        from_bottom_right=kernel.window.from_bottom_right,
+        sink=kernel.window.sink,
         operands=tuple(_operand(value, storage, dims) for value in kernel.reads),
     )
+    lists = _lists(kernel)
     return AttentionCase(
         signature=replace(_signature(kernel, storage), transposed_v=transposed_v),
         problem=problem,
-        values=values,
+        values={name: view.value.name for name, view in named.items()} | _scalars(kernel) | lists,
         reads=tuple(value.name for value in kernel.reads),
-        steps={name: _step(shape) for name, shape in lies.items()},
-        lists={
-            name: _step(storage[values[name]])
-            for name in (*STARTS, *LENGTHS, *PAGES, *PAGE_STARTS)
-            if name in values
-        },
-        alignments={name: shape.alignment for name, shape in shapes.items()},
+        steps={name: _step(layout) for name, layout in read_as.items()},
+        lists={name: _step(storage[value]) for name, value in lists.items()},
+        alignments={name: layout.alignment for name, layout in shapes.items()},
         functions=kernel.functions,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Paging:
+    """How keys lie in pages."""
+
+    size: int = 0
+    pages: int = 1
+    stride: int = 0
+
+
+def _paging(table: Value | None, storage: Mapping[str, TensorLayout], keys: int) -> _Paging:
+    if table is None:
+        return _Paging()
+    layout = storage[table.name]
+    return _Paging(size=keys, pages=layout.shape[-1], stride=layout.strides[0])
+
+
+def _sequences(kernel: FusedAttention, storage: Mapping[str, TensorLayout], batch: int) -> int:
+    """Return how many sequences there are: as many as starts, if there are any, but one."""
+    return max(storage[kernel.starts[-1].name].shape[0] - 1, 0) if kernel.starts else batch
+
+
+def _row_tensor(lse: Value | None, storage: Mapping[str, TensorLayout]) -> AttentionTensor:
+    """Return lse, whose rows have one element."""
+    if lse is None:
+        return AttentionTensor()
+    *rest, head, row = storage[lse.name].strides
+    return AttentionTensor(stride_batch=rest[0] if rest else 0, stride_head=head, stride_seq=row)
+
+
+def _scalars(kernel: FusedAttention) -> dict[str, str]:
+    """Return the values beside q, k, v and o that are no lists, by the field of the problem."""
+    values = {
+        "lse": kernel.lse,
+        "seed": kernel.seed,
+        "offset": kernel.offset,
+        MIN_QUERIES[0]: kernel.min_queries,
+    }
+    return {name: value.name for name, value in values.items() if value is not None}
+
+
+def _lists(kernel: FusedAttention) -> dict[str, str]:
+    """Return the values that are lists of numbers, by the field of the problem."""
+    names = (*STARTS[: len(kernel.starts)], *LENGTHS, *PAGES, *PAGE_STARTS)
+    values = (*kernel.starts, kernel.lengths, kernel.pages, kernel.page_starts)
+    return {
+        name: value.name for name, value in zip(names, values, strict=True) if value is not None
+    }
 
 
 def _check_lengths(kernel: FusedAttention, storage: Mapping[str, TensorLayout], batch: int) -> None:

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from cklang.codec import enum_of, unknown
 from cklang.errors import error
@@ -12,7 +15,7 @@ from cklang.families.attention.key import AttentionSignature, MaskKind, ScoreKin
 from cklang.families.attention.masks import WindowMask
 from cklang.families.attention.problem import AttentionCase, AttentionGradCase, mask_kind
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
-from cklang.ir.attention import PAGES, STARTS, group_size, scale_of
+from cklang.ir.attention import PAGES, SEEDS, STARTS, group_size, scale_of
 from cklang.types import DType, f16
 
 _LAYOUTS = ("bhsd", "bshd")
@@ -84,14 +87,10 @@ def attention_problem(
     kv_heads, head_v = kv_heads or heads, head_v or head
     numbers = {"batch": batch, "heads": heads, "queries": queries, "head": head, "head_v": head_v}
     _expect(numbers | {"keys": keys, "sink": sink}, page_size)
-    for name, value, known in (("layout", layout, _LAYOUTS), ("corner", corner, _CORNERS)):
-        if value not in known:
-            raise unknown(name, value, known)
+    _expect_known("layout", layout, _LAYOUTS)
+    window = _window(left, right, corner, sink)
     group_size(heads, kv_heads)
-    limited = left is not None or right is not None
-    corner = corner if limited else _CORNERS[0]
-    window = WindowMask(left=left, right=right, from_bottom_right=corner == _CORNERS[1], sink=sink)
-    rows_first = layout == _LAYOUTS[1] or packed
+    tensor = partial(_tensor, rows_first=layout == _LAYOUTS[1] or packed, packed=packed)
     signature = AttentionSignature(
         dtype=dtype,
         dtype_o=o or dtype,
@@ -104,11 +103,10 @@ def attention_problem(
         paged=page_size is not None,
         functions=functions.digest,
     )
-    names = ["q", "k", "v", "o", *(["lse"] if lse else [])]
-    names += ["seed", "offset"] if dropout else []
-    names += ["starts_q", "starts_k"] if packed else []
-    names += ["pages"] if page_size else []
-    key_rows = page_size or keys
+    lists = _chosen((packed, STARTS), (page_size, PAGES))
+    names = [*"qkvo", *_chosen((lse, ("lse",)), (dropout, SEEDS)), *lists]
+    page = page_size or 0
+    rows = page or keys
     problem = AttentionProblem(
         batch=batch,
         heads=heads,
@@ -117,29 +115,29 @@ def attention_problem(
         seqlen_k=keys,
         hdim_q=head,
         hdim_v=head_v,
-        q=_tensor(heads, queries, head, rows_first=rows_first, packed=packed),
-        k=_tensor(kv_heads, key_rows, head, rows_first=rows_first, packed=packed),
-        v=_tensor(kv_heads, key_rows, head_v, rows_first=rows_first, packed=packed),
-        o=_tensor(heads, queries, head_v, rows_first=rows_first, packed=packed),
+        q=tensor(heads, queries, head),
+        k=tensor(kv_heads, rows, head),
+        v=tensor(kv_heads, rows, head_v),
+        o=tensor(heads, queries, head_v),
         lse=_tensor(heads, queries, 1, rows_first=False, packed=packed)
         if lse
         else AttentionTensor(),
         scale=scale_of(scale, head),
         dropout=dropout,
-        page_size=page_size or 0,
-        pages_stride=keys // page_size if page_size else 0,
-        left=-1 if left is None else left,
-        right=-1 if right is None else right,
+        page_size=page,
+        pages_stride=keys // page if page else 0,
+        left=window.keys_left,
+        right=window.keys_right,
         from_bottom_right=window.from_bottom_right,
         sink=sink,
     )
     return AttentionCase(
         signature=signature,
         problem=problem,
-        values={name: name for name in names},
+        values=dict(zip(names, names, strict=True)),
         reads=(),
         steps=dict.fromkeys("qkvo", 1),
-        lists=dict.fromkeys((name for name in names if name in (*STARTS, *PAGES)), 1),
+        lists=dict.fromkeys(lists, 1),
         alignments=dict.fromkeys("qkvo", alignment),
         functions=functions,
     )
@@ -169,6 +167,22 @@ def _expect(numbers: dict[str, int], page_size: int | None) -> None:
             raise error("K011", name=name, least=least, got=value)
     if page_size is not None and (page_size < 1 or numbers["keys"] % page_size):
         raise error("K030", keys=numbers["keys"], got=page_size)
+
+
+def _expect_known(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise unknown(name, value, known)
+
+
+def _window(left: int | None, right: int | None, corner: str, sink: int) -> WindowMask:
+    """Return the mask; one without limits has no corner."""
+    _expect_known("corner", corner, _CORNERS)
+    window = WindowMask(left=left, right=right, sink=sink)
+    return replace(window, from_bottom_right=corner == _CORNERS[1] and not window.is_open)
+
+
+def _chosen(*groups: tuple[object, Sequence[str]]) -> list[str]:
+    return [name for is_there, names in groups if is_there for name in names]
 
 
 def _tensor(

@@ -53,30 +53,15 @@ def problem_of(
     if 0 in (*shape, *storage[kernel.stored.value.name].shape):
         return None
     kernel, layouts_a, layouts_b = merge_summed_axes(kernel, storage, dims)
-    reads_a, reads_b = kernel.a.reads, kernel.b.reads
-    views = [scale.view for scale in (kernel.scale_a, kernel.scale_b) if scale]
-    pairs_a = list(zip(layouts_a, (read.axes for read in reads_a), strict=True))
-    pairs_b = list(zip(layouts_b, (read.axes for read in reads_b), strict=True))
-    accesses = [(layout, (*axes[:-1], None)) for layout, axes in pairs_a]
-    accesses += [(layout, (*axes[:-2], None, axes[-1])) for layout, axes in pairs_b]
+    pairs_a, pairs_b = _with_axes(layouts_a, kernel.a), _with_axes(layouts_b, kernel.b)
     operands = (*kernel.reads, *kernel.more)
     after_e = operands if kernel.places is None else (*operands, kernel.places)
-    accesses += [(storage[each.value.name], each.axes) for each in (kernel.stored, *after_e)]
-    scales = [storage[view.value.name] for view in views]
-    accesses += zip(scales, _scale_maps(kernel), strict=True)
-    plain_b = layouts_b[0] if isinstance(kernel.b, View) else None
-    for each, _ in accesses:
-        refuse_negative(each)
-        if each.prepared is not None and each is not plain_b:
-            raise error("A052", name=each.name)
-    axes = [
-        Axis(extent=extent, strides=tuple(step_along(each, axes[i]) for each, axes in accesses))
-        for i, extent in enumerate(shape)
-    ]
+    accesses = _accesses(kernel, storage, pairs_a, pairs_b, after_e)
+    _refuse_unreadable(accesses, layouts_b[0] if isinstance(kernel.b, View) else None)
+    axes = _axes(shape, accesses)
     k = _depth(kernel.a, layouts_a, dims)
-    steps_a = [step_along(layout, axes[-1]) for layout, axes in pairs_a]
-    steps_b = [step_along(layout, axes[-2]) for layout, axes in pairs_b]
-    counts = len(reads_a), len(reads_b)
+    steps_a, steps_b = _steps(pairs_a, -1), _steps(pairs_b, -2)
+    counts = len(pairs_a), len(pairs_b)
     last = sum(counts)
     first = last + 1 + len(after_e)
     nest = collapse_loops(
@@ -84,24 +69,14 @@ def problem_of(
             batch=tuple(axes[:-2]),
             rows=axes[-2],
             columns=axes[-1],
-            whole_k=(
-                k <= 1 or isinstance(kernel.a, Computed) or steps_a[0] == 1,
-                k <= 1 or isinstance(kernel.b, Computed) or steps_b[0] == 1,
-            ),
+            whole_k=(_is_whole_k(kernel.a, k, steps_a), _is_whole_k(kernel.b, k, steps_b)),
             counts=counts,
             blocks=_blocks(kernel, first, axes),
         )
     )
     batches = list(zip(*(axis.strides for axis in nest.batch), strict=True)) or [()] * len(accesses)
-    places = [
-        _Place(storage=each, batch=batch, steps=(by_row, by_column))
-        for (each, _), batch, by_row, by_column in zip(
-            accesses, batches, nest.rows.strides, nest.columns.strides, strict=True
-        )
-    ]
+    places = _places(accesses, batches, nest)
     m, n = nest.rows.extent, nest.columns.extent
-    along_a = [p.along(0, step) for p, step in zip(places[: counts[0]], steps_a, strict=True)]
-    along_b = [p.along(1, step) for p, step in zip(places[counts[0] : last], steps_b, strict=True)]
     scale_a = _scale(kernel.scale_a, storage, nest.rows, 1, first, batches)
     scale_b = _scale(
         kernel.scale_b, storage, nest.columns, -1, first + (scale_a is not None), batches
@@ -111,18 +86,81 @@ def problem_of(
         m=m,
         n=n,
         k=k,
-        a=_side(kernel.a, (m, k), along_a, Layout.ROW),
-        b=_side(kernel.b, (k, n), along_b, Layout.COL),
+        a=_side(kernel.a, (m, k), _along(0, places[: counts[0]], steps_a), Layout.ROW),
+        b=_side(kernel.b, (k, n), _along(1, places[counts[0] : last], steps_b), Layout.COL),
         e=_stored(kernel, nest, places[last], places[first - 1]),
         d=tuple(
-            _operand(kernel, each, (m, n), place)
-            for each, place in zip(operands, places[last + 1 :][: len(operands)], strict=True)
+            _operand(kernel, read, (m, n), place)
+            for read, place in zip(operands, places[last + 1 :][: len(operands)], strict=True)
         ),
         functions=functions,
         scale_a=scale_a,
         scale_b=scale_b,
         sparse=kernel.op == "gemm24",
     )
+
+
+_Side = View | Computed
+_Access = tuple[TensorLayout, tuple[int | None, ...]]
+"""A tensor, and its axis that runs with each axis of the kernel."""
+
+
+def _with_axes(layouts: Sequence[TensorLayout], side: _Side) -> list[_Access]:
+    return list(zip(layouts, (read.axes for read in side.reads), strict=True))
+
+
+def _accesses(
+    kernel: FusedGemm,
+    storage: Mapping[str, TensorLayout],
+    pairs_a: Sequence[_Access],
+    pairs_b: Sequence[_Access],
+    after_e: Sequence[Read],
+) -> list[_Access]:
+    """Return what a launch accesses: A, B, E, what comes after it, and the scales."""
+    scales = [scale.view for scale in (kernel.scale_a, kernel.scale_b) if scale]
+    return [
+        *((layout, (*axes[:-1], None)) for layout, axes in pairs_a),
+        *((layout, (*axes[:-2], None, axes[-1])) for layout, axes in pairs_b),
+        *((storage[read.value.name], read.axes) for read in (kernel.stored, *after_e)),
+        *zip((storage[view.value.name] for view in scales), _scale_maps(kernel), strict=True),
+    ]
+
+
+def _refuse_unreadable(accesses: Sequence[_Access], plain_b: TensorLayout | None) -> None:
+    for layout, _ in accesses:
+        refuse_negative(layout)
+        if layout.prepared is not None and layout is not plain_b:
+            raise error("A052", name=layout.name)
+
+
+def _axes(shape: Sequence[int], accesses: Sequence[_Access]) -> list[Axis]:
+    return [
+        Axis(extent=extent, strides=tuple(step_along(layout, axes[i]) for layout, axes in accesses))
+        for i, extent in enumerate(shape)
+    ]
+
+
+def _steps(pairs: Sequence[_Access], axis: int) -> list[int]:
+    return [step_along(layout, axes[axis]) for layout, axes in pairs]
+
+
+def _is_whole_k(side: _Side, k: int, steps: Sequence[int]) -> bool:
+    return k <= 1 or isinstance(side, Computed) or steps[0] == 1
+
+
+def _places(
+    accesses: Sequence[_Access], batches: Sequence[tuple[int, ...]], nest: LoopNest
+) -> list[_Place]:
+    return [
+        _Place(storage=layout, batch=batch, steps=(by_row, by_column))
+        for (layout, _), batch, by_row, by_column in zip(
+            accesses, batches, nest.rows.strides, nest.columns.strides, strict=True
+        )
+    ]
+
+
+def _along(axis: int, places: Sequence[_Place], steps: Sequence[int]) -> list[_Place]:
+    return [place.along(axis, step) for place, step in zip(places, steps, strict=True)]
 
 
 def _scale_maps(kernel: FusedGemm) -> list[tuple[int | None, ...]]:
@@ -211,7 +249,7 @@ class _Place:
         return replace(self, steps=steps)
 
 
-def _depth(side: View | Computed, layouts: Sequence[TensorLayout], dims: Mapping[str, int]) -> int:
+def _depth(side: _Side, layouts: Sequence[TensorLayout], dims: Mapping[str, int]) -> int:
     """Return the extent of K, the columns of A."""
     if isinstance(side, Computed):
         return extents_of(side.extents, dims)[1]
@@ -220,7 +258,7 @@ def _depth(side: View | Computed, layouts: Sequence[TensorLayout], dims: Mapping
 
 
 def _side(
-    side: View | Computed, shape: tuple[int, int], places: Sequence[_Place], usual: Layout
+    side: _Side, shape: tuple[int, int], places: Sequence[_Place], usual: Layout
 ) -> Matrix | ComputedMatrix:
     if isinstance(side, Gathered):
         return _gathered(side, shape, places)

@@ -121,47 +121,62 @@ def unsupported(signature: Signature, algorithm: Algorithm) -> Iterator[tuple[st
     row = PIPELINES.get(a.pipeline)
     if row is None:
         yield "pipeline", _word(a.pipeline), " or ".join(map(_word, PIPELINES))
-        return
-    if (s.a or s.b) and not row.computed:
-        through = [_word(name) for name, each in PIPELINES.items() if each.computed]
+    elif (s.a or s.b) and not row.computed:
+        through = [_word(name) for name, facts in PIPELINES.items() if facts.computed]
         yield "pipeline", _word(a.pipeline), " or ".join(through)
-        return
-    if s.sums > 1 and (
-        row.wave_groups > 1 or row.prepared or s.b or _has_loop(s) or s.dtype_b.packed
-    ):
+    elif s.sums > 1 and not _has_plain_pairs(s, row):
         yield "kind", s.kind.value, "gemm: pairs have two plain B, which all waves load together"
-        return
-    both = (False, True)
+    else:
+        for name, value, legal in _choices(s, a, row):
+            if value not in legal:
+                yield name, _word(value), " or ".join(map(_word, legal))
+
+
+def _has_plain_pairs(s: Signature, row: PipelineRow) -> bool:
+    return not (row.wave_groups > 1 or row.prepared or s.b or _has_loop(s) or s.dtype_b.packed)
+
+
+def _choices(
+    s: Signature, a: Algorithm, row: PipelineRow
+) -> tuple[tuple[str, object, Collection[object]], ...]:
+    """Return each choice with its value and the legal ones."""
     # K is not split where the pipeline's wave groups share it, or where the family never splits it.
     family = KINDS[s.kind]
-    unsplit_k = row.wave_groups > 1 or not family.shares
+    splits_k = row.wave_groups == 1 and family.shares
     conv = s.spatial > 0
+    more = len(s.d) - len(s.reads)
     along_k = (a.warps[0], a.warps[1], 1) if row.wave_groups == 1 else (1, 1, row.wave_groups)
-    choices: tuple[tuple[str, object, Collection[object]], ...] = (
+    return (
         ("pipeline", a.pipeline, _scaled_pipelines() if _has_loop(s) else (a.pipeline,)),
         ("dtype_acc", s.dtype_acc, (accumulator(s.dtype_a, scaled=s.block_k > 0),)),
         ("dtype_b", s.dtype_b, _dtypes_b(s, row)),
         ("layouts", s.layouts, (family.layouts or s.layouts,)),
-        ("sparse", s.sparse, both if row.sparse else (False,)),
-        ("further results", len(s.d) - len(s.reads), (0,) if conv else (len(s.d) - len(s.reads),)),
-        ("groups of columns", s.group, (s.group,) if s.sums == row.wave_groups == 1 else (0,)),
+        ("sparse", s.sparse, _both_if(row.sparse)),
+        ("further results", more, _any_if(not conv, more, 0)),
+        ("groups of columns", s.group, _any_if(s.sums == row.wave_groups == 1, s.group, 0)),
         ("layout_a", s.layout_a, _layouts_a(s, row)),
         ("layout_b", s.layout_b, _layouts_b(s, row)),
         ("layout_e", s.layout_e, _layouts_e(s, row)),
         ("special", a.special, family.specials),
-        ("groups_merged", a.groups_merged, (a.groups_merged,) if conv else (1,)),
+        ("groups_merged", a.groups_merged, _any_if(conv, a.groups_merged, 1)),
         ("warps", a.warps, (along_k,)),
         ("reduction", a.reduction, _reductions(a)),
-        ("stream_k", a.stream_k, (False,) if a.split_k > 1 or unsplit_k else both),
-        ("split_k", a.split_k, (1,) if unsplit_k else (a.split_k,)),
-        ("persistent", a.persistent, both if _may_persist(a, row) else (False,)),
+        ("stream_k", a.stream_k, _both_if(splits_k and a.split_k <= 1)),
+        ("split_k", a.split_k, _any_if(splits_k, a.split_k, 1)),
+        ("persistent", a.persistent, _both_if(_may_persist(a, row))),
         ("double_buffer", a.double_buffer, (row.buffers == 2,)),
         ("num_wave_groups", a.num_wave_groups, (row.wave_groups,)),
-        ("transpose_c", a.transpose_c, both if row.transposed and not s.sparse else (False,)),
+        ("transpose_c", a.transpose_c, _both_if(row.transposed and not s.sparse)),
     )
-    for name, value, legal in choices:
-        if value not in legal:
-            yield name, _word(value), " or ".join(map(_word, legal))
+
+
+def _both_if(condition: bool) -> tuple[bool, ...]:
+    return (False, True) if condition else (False,)
+
+
+def _any_if(condition: bool, value: int, otherwise: int) -> tuple[int, ...]:
+    """Return the value that is chosen, if any is legal, or the only legal one."""
+    return (value,) if condition else (otherwise,)
 
 
 _PLAIN = (Layout.ROW, Layout.COL)

@@ -146,6 +146,10 @@ class RowwiseProblem:
         return f"[{rows}] rows of {self.length}: {self.signature.words}"
 
 
+_Merged = list[tuple[int, list[int]]]
+"""Extents, and the stride of each tensor along each."""
+
+
 def problem_of(
     kernel: FusedRows, memory: Mapping[str, TensorLayout], dims: Mapping[str, int]
 ) -> RowwiseProblem:
@@ -162,44 +166,30 @@ def problem_of(
     indices = kernel.indices
     own = {name: TensorLayout.packed(value, dims) for name, value in indices.items()}
     layouts = {**memory, **own}
-    for value in kernel.results:
-        refuse_overlap(layouts[value.name])
-    for read in kernel.reads:
-        if layouts[read.value.name].prepared is not None:
-            raise error("A052", name=layouts[read.value.name].name)
-    space, stages = kernel.space, kernel.stages
-    is_element = [space.varies(axes) for axes in kernel.places]
+    _refuse_unusable(kernel, layouts)
+    stages = kernel.stages
+    is_element = [kernel.space.varies(axes) for axes in kernel.places]
     written = sorted(
-        zip(is_element, kernel.results, kernel.places, strict=True), key=lambda each: not each[0]
+        zip(is_element, kernel.results, kernel.places, strict=True),
+        key=lambda result: not result[0],
     )
     places: list[tuple[str, Axes]] = [(read.value.name, read.axes) for read in kernel.reads]
     places += [(value.name, axes) for _, value, axes in written]
-    strides = [_strides(layouts[name], axes) for name, axes in places]
-    extents = _extents(kernel, places, layouts)
-    # Rows follow each other as the memory of the first result does, or of the first operand.
-    in_memory = [place for place, (name, _) in enumerate(places) if name not in indices]
-    leader = strides[in_memory[0] if space.row else len(kernel.reads)]
-    rows, elements = _axes(space.lead, space.row, extents, leader)
-    row_axes = _merged(rows, extents, strides)
-    element_axes = _merged(elements, extents, strides)
-    if not space.row and row_axes:
-        *row_axes, last = row_axes
-        element_axes = [last]
-    alone = (1, [0] * len(places))
-    row_axes, element_axes = row_axes or [alone], element_axes or [alone]
+    row_axes, element_axes = _merged_axes(kernel, places, layouts)
     tensors = [
         RowwiseTensor(
             value=name,
             dtype=layouts[name].dtype,
-            rows=tuple(steps[each] for _, steps in row_axes),
-            elements=tuple(steps[each] for _, steps in element_axes),
+            rows=tuple(steps[place] for _, steps in row_axes),
+            elements=tuple(steps[place] for _, steps in element_axes),
             is_index=name in indices,
             gathered=_axis_of(layouts[name], axis),
         )
-        for each, ((name, _), axis) in enumerate(zip_longest(places, kernel.gathered))
+        for place, ((name, _), axis) in enumerate(zip_longest(places, kernel.gathered))
     ]
     reads, outputs = tensors[: len(kernel.reads)], tensors[len(kernel.reads) :]
     functions = named_by_layout(stages.functions, [each.access for each in reads])
+    dtypes = tuple(output.dtype for output in outputs)
     count = sum(is_element)
     return RowwiseProblem(
         signature=RowwiseSignature(
@@ -207,16 +197,47 @@ def problem_of(
             integers=stages.integers,
             kept=stages.kept,
             common=stages.common,
-            elements=tuple(each.dtype for each in outputs[:count]),
-            rows=tuple(each.dtype for each in outputs[count:]),
+            elements=dtypes[:count],
+            rows=dtypes[count:],
             row_axes=len(row_axes),
             functions=functions.digest,
         ),
-        rows=tuple(extent for extent, _ in row_axes),
-        elements=tuple(extent for extent, _ in element_axes),
+        rows=_lengths(row_axes),
+        elements=_lengths(element_axes),
         reads=tuple(reads),
         outputs=tuple(outputs),
     )
+
+
+def _refuse_unusable(kernel: FusedRows, layouts: Mapping[str, TensorLayout]) -> None:
+    for value in kernel.results:
+        refuse_overlap(layouts[value.name])
+    for read in kernel.reads:
+        if layouts[read.value.name].prepared is not None:
+            raise error("A052", name=layouts[read.value.name].name)
+
+
+def _merged_axes(
+    kernel: FusedRows, places: Sequence[tuple[str, Axes]], layouts: Mapping[str, TensorLayout]
+) -> tuple[_Merged, _Merged]:
+    """Return the axes of rows and those of elements: one of each at least."""
+    strides = [_strides(layouts[name], axes) for name, axes in places]
+    extents = _extents(kernel, places, layouts)
+    # Rows follow each other as the memory of the first result does, or of the first operand.
+    in_memory = [place for place, (name, _) in enumerate(places) if name not in kernel.indices]
+    leader = strides[in_memory[0] if kernel.space.row else len(kernel.reads)]
+    rows, elements = _axes(kernel.space.lead, kernel.space.row, extents, leader)
+    row_axes = _merged(rows, extents, strides)
+    element_axes = _merged(elements, extents, strides)
+    if not kernel.space.row and row_axes:
+        *row_axes, last = row_axes
+        element_axes = [last]
+    alone = (1, [0] * len(places))
+    return row_axes or [alone], element_axes or [alone]
+
+
+def _lengths(axes: _Merged) -> tuple[int, ...]:
+    return tuple(extent for extent, _ in axes)
 
 
 def _axis_of(layout: TensorLayout, axis: int | None) -> tuple[int, int] | None:
@@ -228,18 +249,14 @@ def _extents(
     kernel: FusedRows, places: Sequence[tuple[str, Axes]], layouts: Mapping[str, TensorLayout]
 ) -> list[int]:
     """Return the extents of the space: each is that of a tensor that runs along it."""
-    extents = [extent if isinstance(extent, int) else 1 for extent in kernel.space.extents]
+    lengths: list[list[int]] = [[] for _ in kernel.space.extents]
     for name, axes in places:
-        for axis, own in enumerate(axes):
-            if own is not None:
-                extents[axis] = max(extents[axis], layouts[name].shape[own])
-    zero = [
-        axis
-        for name, axes in places
-        for axis, own in enumerate(axes)
-        if own is not None and layouts[name].shape[own] == 0
-    ]
-    return [0 if axis in zero else extent for axis, extent in enumerate(extents)]
+        for axis, place in enumerate(axes):
+            if place is not None:
+                lengths[axis].append(layouts[name].shape[place])
+    least = [extent if isinstance(extent, int) else 1 for extent in kernel.space.extents]
+    pairs = zip(least, lengths, strict=True)
+    return [0 if 0 in shapes else max([extent, *shapes]) for extent, shapes in pairs]
 
 
 def _strides(layout: TensorLayout, axes: Axes) -> tuple[int, ...]:
@@ -258,9 +275,6 @@ def _axes(
         return sorted((a for a in axes if extents[a] != 1), key=lambda a: -abs(leader[a]))
 
     return ordered(lead), ordered(row)
-
-
-_Merged = list[tuple[int, list[int]]]
 
 
 def _merged(

@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from cklang.families.rowwise.key import Reduction
 from cklang.families.rowwise.space import RowSpace, is_reduction, operands_of, slice_of
@@ -131,46 +132,55 @@ class _Cutter:
 
     def run(self) -> Stages:
         """Return the stages."""
-        count = max((self.levels[use] for use in self.reductions), default=0)
-        stages = [
-            [use for use in self.reductions if self.levels[use] == level + 1]
-            for level in range(count)
-        ]
+        stages = self._stages()
         parts = [[self.operands[use][0] for use in stage] for stage in stages]
         elements = [use for use in self.outputs if self.space.varies(use.axes)]
-        rows = [use for use in self.outputs if use not in elements]
-        needed = set().union(*(self._needed(targets, ()) for targets in (*parts, elements)))
-        common = tuple(use for use in self.order if use in needed and self._is_common(use))
-        kept = self._kept([*parts, elements])
-        known = {use: place for place, use in enumerate((*kept, *common))}
-        functions = {
-            f"part{level}": self._region(f"part{level}", targets, known, level)
-            for level, targets in enumerate(parts)
-        }
-        if common:
-            functions["common"] = self._region("common", common, {}, 0)
-        if kept:
-            loaded = {use: known[use] for use in common}
-            functions["load"] = self._region("load", kept, loaded, 0)
-        if elements:
-            functions["store"] = self._region("store", elements, known, count)
-        if rows:
-            functions["finish"] = self._region("finish", rows, {}, count)
-        value = self.flow.value
+        common, kept = self._common([*parts, elements]), self._kept([*parts, elements])
+        functions = self._functions(parts, common, kept, elements)
+        values = [self.flow.value(use.node) for use in self.reductions]
         return Stages(
             functions=Functions(**dict(sorted(functions.items()))),
             reductions=tuple(tuple(map(self._reduction, stage)) for stage in stages),
-            reduced=tuple(dict.fromkeys(value(use.node).name for use in self.reductions)),
-            integers=tuple(
-                place
-                for place, use in enumerate(self.reductions)
-                if value(use.node).type.dtype == i32
-            ),
+            reduced=tuple(dict.fromkeys(value.name for value in values)),
+            integers=tuple(n for n, value in enumerate(values) if value.type.dtype == i32),
             kept=len(kept),
             common=len(common),
-            reads=tuple(Read(value=value(use.node), axes=use.axes) for use, _ in self.reads),
+            reads=tuple(
+                Read(value=self.flow.value(use.node), axes=use.axes) for use, _ in self.reads
+            ),
             gathered=tuple(axis for _, axis in self.reads),
         )
+
+    def _stages(self) -> list[list[Occurrence]]:
+        """Return the reductions of each stage."""
+        count = max((self.levels[use] for use in self.reductions), default=0)
+        return [
+            [use for use in self.reductions if self.levels[use] == level + 1]
+            for level in range(count)
+        ]
+
+    def _functions(
+        self,
+        parts: Sequence[Sequence[Occurrence]],
+        common: Sequence[Occurrence],
+        kept: Sequence[Occurrence],
+        elements: Sequence[Occurrence],
+    ) -> dict[str, Function]:
+        """Return the functions of the holes; what is read is numbered in this order."""
+        known = {use: place for place, use in enumerate((*kept, *common))}
+        rows = [use for use in self.outputs if use not in elements]
+        regions = (
+            *((f"part{level}", targets, known, level) for level, targets in enumerate(parts)),
+            ("common", common, {}, 0),
+            ("load", kept, {use: known[use] for use in common}, 0),
+            ("store", elements, known, len(parts)),
+            ("finish", rows, {}, len(parts)),
+        )
+        return {
+            name: self._region(name, targets, inputs, level)
+            for name, targets, inputs, level in regions
+            if targets
+        }
 
     def _is_common(self, use: Occurrence) -> bool:
         """Tell whether a value is read that every row has, but not every element of a row."""
@@ -182,25 +192,28 @@ class _Cutter:
     def _reduction(self, use: Occurrence) -> Reduction:
         return _OF_OP[self.flow.expect_operation(use.node).op]
 
+    def _common(self, passes: Sequence[Sequence[Occurrence]]) -> tuple[Occurrence, ...]:
+        needed = set().union(*(self._needed(targets, ()) for targets in passes))
+        return tuple(use for use in self.order if use in needed and self._is_common(use))
+
+    def _can_be_kept(self, use: Occurrence) -> bool:
+        of_element = not self.levels[use] and self.space.varies(use.axes)
+        is_number = self.flow.kind(use.node) in _NUMBERS
+        return of_element and not is_number and not self._is_common(use)
+
     def _kept(self, passes: Sequence[Sequence[Occurrence]]) -> tuple[Occurrence, ...]:
         """Return what is kept of an element: what is read, or what is made of it, if that is less.
 
         It is what two passes need and depends on no reduction.
         """
-        counts = Counter(use for targets in passes for use in self._needed(targets, ()))
-        shared = {
-            use
-            for use, count in counts.items()
-            if count > 1 and not self.levels[use] and self.space.varies(use.axes)
-        }
-        shared = {use for use in shared if not self._is_common(use)}
-        shared = {use for use in shared if self.flow.kind(use.node) not in _NUMBERS}
-        wanted = {use for targets in passes for use in targets}
-        wanted |= {each for use in counts if use not in shared for each in self.operands[use]}
-        computed = [use for use in self.order if use in shared and use in wanted]
+        counts = Counter(chain(*(self._needed(targets, ()) for targets in passes)))
+        shared = {use for use, count in counts.items() if count > 1 and self._can_be_kept(use)}
+        ordered = [use for use in self.order if use in shared]
+        wanted = set(chain(*passes, *(self.operands[use] for use in counts if use not in shared)))
+        computed = [use for use in ordered if use in wanted]
         # Converting what is kept is cheaper than keeping it twice.
         computed = [use for use in computed if not self._converts(use, computed)]
-        read = [use for use in self.order if use in shared and self.is_read(use)]
+        read = [use for use in ordered if self.is_read(use)]
         return tuple(computed if len(computed) <= len(read) else read)
 
     def _converts(self, use: Occurrence, kept: Collection[Occurrence]) -> bool:

@@ -14,8 +14,6 @@ from hip_programs import hip_module, ok
 
 from cklang.emulator.engine.recording import RecordedLaunch, timing
 
-__all__ = ["Binary", "binaries"]
-
 _SLOT = 16
 """Bytes that each argument has."""
 

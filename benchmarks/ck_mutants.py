@@ -17,8 +17,6 @@ from cklang.device import module_cache
 from cklang.device.device import Device, open_device
 from cklang.errors import CkError
 
-__all__ = ["OPS", "CkOp", "run_op"]
-
 M, N, K, B, H, S, D = ck.dims("M N K B H S D")
 
 

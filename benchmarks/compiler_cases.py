@@ -48,8 +48,6 @@ from cklang.toolchain.compilers import Kind, Toolchain, run_tool
 from cklang.types import f16
 from tests.support.attention_harness import Built, Inputs, check, filled_source, key_of
 
-__all__ = ["CASES", "Verdict"]
-
 _ALGORITHM = AttentionAlgorithm(
     tile=(16, 32, 64, 64, 32, 64),
     warps=(1, 1, 1),

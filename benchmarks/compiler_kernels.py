@@ -34,8 +34,6 @@ from cklang.prebuilding.essentials import EssentialCall, essential_calls
 from cklang.runtime.op import Op
 from cklang.testing import reports
 
-__all__ = ["Measurement", "Watched", "result_of", "watched"]
-
 _FEW_HEADS = {"B": 1, "S": 150, "H": 2}
 
 _SMALL: Mapping[str, Mapping[str, int]] = {

@@ -37,8 +37,6 @@ from cklang.emulator.engine.build import copy_library, library_path
 from cklang.lowering.headers import identity_of_all
 from cklang.toolchain.prebuilt import EMULATOR
 
-__all__ = ["Compiler", "differences", "kernel_rows", "page"]
-
 RELEASES = ("0.15.2", "0.16.0", "0.17.0")
 """Of the ziglang wheel, the oldest first."""
 

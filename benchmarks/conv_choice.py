@@ -40,21 +40,6 @@ from cklang.families.gemm.pipelines import PIPELINES
 from cklang.selection.select import select
 from cklang.types import bf16
 
-__all__ = [
-    "TABLE",
-    "Measured",
-    "Predictions",
-    "Score",
-    "out_of_fold",
-    "predicted",
-    "predictions",
-    "score",
-    "scores",
-    "selected",
-    "shares",
-    "time_errors",
-]
-
 TABLE = "silicon/conv_forward_gfx950.csv"
 GPU = "gfx950"
 FOLDS = 5

@@ -21,8 +21,6 @@ from cklang.families.gemm.synthetic import problem
 from cklang.selection.select import AnySelection, select
 from cklang.types import bf16
 
-__all__ = ["GPUS", "Pair", "pairs", "shapes"]
-
 GPUS = ("gfx942", "gfx950")
 COUNT = 200
 CLASSES = (("M ≤ 64", 0, 64), ("64 < M ≤ 512", 64, 512), ("M > 512", 512, 1 << 62))

@@ -11,8 +11,6 @@ from cklang import emulator
 from cklang.device.device import open_device
 from cklang.emulator.hipcc import driver
 
-__all__ = ["Programs", "hip_module", "ok"]
-
 _BUFFER, _SIZE, _END = 1, 2, 3
 """What comes next in the list that says where the arguments of a launch are."""
 

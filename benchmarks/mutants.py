@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["MUTANTS", "Mutant"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:

@@ -17,17 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-__all__ = [
-    "HAND_OVERS",
-    "bisected_passes",
-    "first_wrong",
-    "hand_over_flags",
-    "optional_pass",
-    "passes_between",
-    "portable",
-    "printed_ir",
-]
-
 Point = TypeVar("Point")
 
 HAND_OVERS = (

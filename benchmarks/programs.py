@@ -54,6 +54,3 @@ def flops(m: int, n: int, k: int) -> float:
 def best(repeat: int, run: Callable[[], float]) -> float:
     """Return the least of ``repeat`` measurements, in seconds."""
     return min(run() for _ in range(repeat))
-
-
-__all__ = ["arguments", "best", "flops", "half", "linear", "linear_gelu", "with_constant"]

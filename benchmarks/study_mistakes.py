@@ -13,8 +13,6 @@ import numpy.typing as npt
 from cklang import emulator
 from cklang.emulator.engine.recording import DISABLED, RecordedLaunch, RecordedWave
 
-__all__ = ["MISTAKES", "Kernel", "Mistake", "accesses", "described", "executed", "mutant", "sites"]
-
 MOST_WORKGROUPS = 1 << 20
 """More than any launch has: all of its workgroups."""
 

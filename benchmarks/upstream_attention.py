@@ -28,8 +28,6 @@ from cklang.emulator.engine.recording import RecordedLaunch, timing
 from cklang.emulator.hipcc import driver
 from cklang.toolchain.compilers import find_ck_tree
 
-__all__ = ["Shape", "Unit"]
-
 _FLAGS = (
     *("-std=c++20", "-DNDEBUG", "-w", "-O3", "-fPIC", "-shared", "-fno-offload-uniform-block"),
     *("-mllvm", "-enable-post-misched=0", "-mllvm", "--lsr-drop-solution=1"),

@@ -20,8 +20,6 @@ from cklang import knobs
 from cklang.arch import ArchSpec, arch
 from cklang.families.gemm.cost.traits import Traits
 
-__all__ = ["TABLE", "Kernel", "Table", "folds", "gpus", "locate", "missing", "read"]
-
 TABLE = "mi3xx_gemm_tuned.csv.gz"
 _FOLDER = Path(__file__).parent
 _BESIDE = _FOLDER.parents[2] / "shared" / "data"

@@ -19,8 +19,6 @@ from cklang.emulator.clock.instruction import Instruction
 from cklang.emulator.clock.waves import WaveStream
 from cklang.knobs import DATA_DIR
 
-__all__ = ["Trace", "folder", "instruction_traces", "microbench", "small_traces", "table"]
-
 _BESIDE = Path(__file__).parents[3] / "shared" / "data"
 
 

@@ -26,20 +26,6 @@ from cklang.families.attention.key import AttentionAlgorithm, AttentionPipeline
 from cklang.families.gemm.key import Algorithm, Pipeline, Scheduler
 from cklang.families.gemm.pipelines import PIPELINES
 
-__all__ = [
-    "ATTENTION",
-    "BASE",
-    "DEEP",
-    "EIGHT_BITS",
-    "NARROW",
-    "V3",
-    "WIDE",
-    "narrow",
-    "on_gpu",
-    "pipelined",
-    "wide",
-]
-
 NARROW = Algorithm(
     tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 16), vector_a=1, vector_b=1, vector_e=1
 )

@@ -16,8 +16,6 @@ from cklang.frontend.signature import Parameter
 from cklang.runtime.op import Op
 from cklang.types import Blocks, Dim, DType, DTypeVar, Kind, e8m0, f16, i4
 
-__all__ = ["Array", "drawn", "eighths", "half", "laid_out_as", "mnk", "normal", "uniform"]
-
 Array = np.ndarray[Any, Any]
 
 

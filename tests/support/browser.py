@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["SCHEMES", "Viewed", "browser", "launched", "missing", "viewed"]
-
 SCHEMES = ("light", "dark")
 """The colour schemes that pages have."""
 _NAMES = ("chromium", "chromium-browser", "google-chrome")

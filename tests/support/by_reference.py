@@ -27,8 +27,6 @@ from cklang.runtime.result_orders import with_result_orders
 from cklang.runtime.results import targets_of
 from cklang.testing.report import reference_values
 
-__all__ = ["bind_calls", "replace_kernels"]
-
 
 def replace_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let calls return the results of the reference; what only measures or builds returns nothing.

@@ -33,8 +33,6 @@ from tests.support.campaign_sums import RECORD, Sums
 from tests.support.drawn_kernels import FAMILIES, DrawnCall, draw, judge
 from tests.support.full import RESULTS, ROOT
 
-__all__ = ["Outcome", "advance", "main", "repeat", "trial"]
-
 _UNCOMPILED = ("B010", "B011", "B014")
 
 

@@ -8,8 +8,6 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-__all__ = ["RECORD", "Row", "Sums", "table_of"]
-
 RECORD = Path(__file__).parents[1] / "data" / "campaign.json"
 
 

@@ -21,8 +21,6 @@ from cklang.testing.compare import UNCHECKED
 from tests.support.read_back import read_back_products
 from tests.support.typed import last
 
-__all__ = ["check", "check_group", "check_read_back", "compare", "launches"]
-
 
 def compare(
     op: Op, args: Sequence[Any], result: Any, *, unchecked: float = UNCHECKED, **consts: Any

@@ -12,8 +12,6 @@ from tests.support import coverage_table as table
 from tests.support.full import day_of
 from tests.support.tiers import tier_of
 
-__all__ = ["covered"]
-
 _WRITE = "--write-coverage"
 
 

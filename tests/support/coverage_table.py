@@ -18,18 +18,6 @@ from cklang.arch import arch
 from cklang.families.gemm.key import Pipeline
 from tests.support import campaign_sums
 
-__all__ = [
-    "ABSENT",
-    "DOCUMENT",
-    "PROPERTY",
-    "RECORDS",
-    "Record",
-    "publish",
-    "read",
-    "refusing_rule",
-    "render",
-]
-
 PROPERTY = "covered"
 """The name under which a test's report has its records."""
 

@@ -32,8 +32,6 @@ from tests.support.arrays import drawn
 from tests.support.checks import check, check_group
 from tests.support.written_ops import written_op
 
-__all__ = ["FAMILIES", "DrawnCall", "draw", "judge"]
-
 _DIMS = "B G H S T D E M N K L C F P X Y W Ho Wo"
 _SIDES = (1, 2, 7, 13, 16, 31, 64, 97, 128, 160, 211, 256)
 """Extents of products: 1, primes, whole tiles, and what is beside them."""

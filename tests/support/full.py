@@ -29,8 +29,6 @@ import pytest
 
 from tests.support import coverage_table as table
 
-__all__ = ["Shard", "day_of", "main", "state_of"]
-
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / ".full"
 

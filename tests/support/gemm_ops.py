@@ -7,8 +7,6 @@ from typing import Any
 
 import cklang as ck
 
-__all__ = ["fused", "many_reads"]
-
 M, N, K = ck.dims("M N K")
 T: Any = ck.dtype_var("T", ck.f16, ck.bf16, ck.f32)
 

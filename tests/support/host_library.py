@@ -10,8 +10,6 @@ from pathlib import Path
 from cklang.lowering import headers
 from cklang.toolchain.compilers import find_toolchain, run_tool
 
-__all__ = ["host_library"]
-
 
 def host_library(folder: Path, lines: Iterable[str], *, optimise: str = "-O2") -> ctypes.CDLL:
     """Compile lines of C23 in a folder and load them; the C library's functions are there too.

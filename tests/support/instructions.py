@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from cklang.emulator.engine.library import disassemble, text_section
 from cklang.runtime.record import LaunchRecord
 
-__all__ = ["instructions", "loads_in_loop"]
-
 _MATRIX = ("mfma", "wmma")
 _KINDS = {"matrix": _MATRIX, "loads": ("buffer_load", "global_load"), "lds": ("ds_",)}
 

@@ -18,8 +18,6 @@ from cklang.runtime import plan_store
 from cklang.runtime.op import Op
 from cklang.runtime.plan_store import KeptPlan
 
-__all__ = ["Plans", "as_in_a_new_process", "kept_plans", "run_kept"]
-
 
 class Plans:
     """What calls of a block kept, and what they found."""

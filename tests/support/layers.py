@@ -8,18 +8,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-__all__ = [
-    "FILES",
-    "LAYERS",
-    "MACHINE",
-    "ROOT",
-    "UPWARDS",
-    "arrows",
-    "imports",
-    "layer_of",
-    "module_of",
-]
-
 ROOT = Path(__file__).parents[2] / "cklang"
 
 BASE = (

@@ -15,8 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["LIBRARY_MODELS", "LibraryModel"]
-
 Example = tuple[nn.Module, tuple[Tensor, ...]]
 """A model in f32, and arguments."""
 

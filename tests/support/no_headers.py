@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["run_without_headers"]
-
 _HIDDEN = """
 from cklang.errors import CkBuildError
 from cklang.toolchain.compilers import find_ck_tree

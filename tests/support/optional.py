@@ -22,8 +22,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["COMMANDS", "asked_by", "imported_by", "missing", "needed"]
-
 
 def _extra(name: str) -> str:
     return f"pip install '.[emu,dev,{name}]'"

@@ -36,8 +36,6 @@ from cklang.ir.verifier import verify
 from cklang.reference.evaluate import apply, bind, from_wide, limit, to_wide
 from cklang.types import Dim, by_name, extent_value
 
-__all__ = ["evaluate_plan"]
-
 Array = Any
 
 _PLACES = (Kind.VIEW, Kind.JOIN, Kind.PARTIAL, Kind.SHAPE, Kind.CONSTANT, Kind.INDEX)

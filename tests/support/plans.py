@@ -15,16 +15,6 @@ from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.nodes import Function
 from tests.support.written_ops import written_op
 
-__all__ = [
-    "MAKERS",
-    "SHAPE",
-    "attention_kernel",
-    "kernel_function",
-    "plan",
-    "plan_of_statements",
-    "product_kernels",
-]
-
 MAKERS: Mapping[str, Maker] = {**FAMILIES["gemm"].makers, **FAMILIES["conv"].makers}
 """The anchors of products and convolutions."""
 

@@ -33,8 +33,6 @@ from cklang.types import Kind
 from tests.support.plan_evaluation import evaluate_plan
 from tests.support.written_ops import written_op
 
-__all__ = ["CONSUMERS", "MIDDLES", "PRODUCERS", "Pair", "arguments", "expected", "judged", "pairs"]
-
 DIMS = "N H W C R"
 _HEADER = """\
 @ck.op

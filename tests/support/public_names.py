@@ -13,8 +13,6 @@ import cklang.testing
 from cklang import types
 from cklang.tune.database import Database
 
-__all__ = ["CLASSES", "INTERNAL", "METHODS", "OBJECTS", "VALUES", "members"]
-
 VALUES = {name for name in ck.__all__ if isinstance(getattr(ck, name), types.DType | types.Const)}
 """Values, which cannot have a docstring: the docstring of :mod:`cklang.types` uses each."""
 

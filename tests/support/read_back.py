@@ -13,8 +13,6 @@ from cklang import emulator
 from cklang.emulator.engine.library import text_section
 from cklang.toolchain.compilers import find_toolchain
 
-__all__ = ["HALVES", "read_back", "read_back_products", "read_words"]
-
 #: Instructions on halves of registers, which compilers for gfx12 write.
 HALVES = {"gfx1201": ("-Xclangas", "-target-feature", "-Xclangas", "+real-true16")}
 #: Two halves of a dual instruction that read one register: newer compilers pair them, and our

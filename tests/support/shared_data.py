@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from data import published
 
-__all__ = ["required"]
-
 
 def required(name: str) -> Path:
     """Return where a file of published data is; skip the test, or its module, where it is not."""

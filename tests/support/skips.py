@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["KNOWN", "unknown"]
-
 KNOWN = Path(__file__).parents[1] / "data" / "skips.json"
 
 

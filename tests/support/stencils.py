@@ -23,8 +23,6 @@ from tests.support import usage
 from tests.support.read_back import read_back
 from tests.support.tiers import tier_of
 
-__all__ = ["BUDGET", "catalogue"]
-
 BUDGET = {"fill": 50, "compile": 800}
 """How many stencils the tests of a tier may use; those of *compile* beside the catalogue's."""
 

@@ -24,8 +24,6 @@ import pytest
 
 from tests.support import usage
 
-__all__ = ["TIERS", "tier_of"]
-
 TIERS = ("pure", "isa", "fill", "compile", "full")
 """From the cheapest to the dearest."""
 

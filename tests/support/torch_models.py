@@ -12,8 +12,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = ["MODELS", "Model"]
-
 
 class Mlp(nn.Module):
     def __init__(self, size: int = 64, hidden: int = 128) -> None:

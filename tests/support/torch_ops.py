@@ -13,8 +13,6 @@ from typing import Any, TypeAlias
 import cklang as ck
 from tests.support.gemm_ops import fused, many_reads
 
-__all__ = ["CASES", "linear", "normed", "scaled"]
-
 ROOT = Path(__file__).parents[2]
 M, N, K, B, H, S, T, D, C, P, L, Q, R, X, Y = ck.dims("M N K B H S T D C P L Q R X Y")
 F: Any = ck.dtype_var("F", ck.f16, ck.bf16)

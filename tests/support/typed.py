@@ -11,8 +11,6 @@ from cklang.runtime.op import Op
 from cklang.runtime.record import CallRecord
 from cklang.types import Dim, TensorType, TensorVarType
 
-__all__ = ["instance", "last", "only", "shape_of"]
-
 Value = TypeVar("Value")
 
 

@@ -22,8 +22,6 @@ from cklang.emulator.engine import library
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
 
-__all__ = ["Compiled", "Usage", "begin", "compiled", "current", "kernel_of", "watch"]
-
 
 @dataclass(slots=True)
 class Usage:

@@ -10,8 +10,6 @@ import pytest
 
 from cklang.toolchain import progress
 
-__all__ = ["announce_at_once"]
-
 
 def announce_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Announce a wait after 20 ms, and again after 100 ms, by a thread of its own."""

@@ -9,8 +9,6 @@ from typing import Any
 import cklang as ck
 from cklang.runtime.op import Op
 
-__all__ = ["written_op"]
-
 
 def written_op(text: str, dims: str, name: str = "f") -> Op:
     """Return the op ``name`` of a text, in which ``ck`` and the named dims are known.

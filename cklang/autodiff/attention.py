@@ -50,8 +50,6 @@ from cklang.ir.ops import OPS, Kind
 from cklang.ir.rules import Shape
 from cklang.types import DType, Extent, Quotient, extent_over, extent_value, f32, i32
 
-__all__ = ["ATTENTION", "facts_of"]
-
 _Q, _K = ("b", "g", "r", "s", "d"), ("b", "g", "t", "d")
 _SCORES = ("b", "g", "r", "s", "t")
 _O, _V = ("b", "g", "r", "s", "e"), ("b", "g", "t", "e")

@@ -27,8 +27,6 @@ from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.views import APART
 from cklang.types import extent_value, f32
 
-__all__ = ["by_kernels", "head_refusal", "log_sums", "read_places", "refusal", "roles_of"]
-
 _SIDES = 3
 
 

@@ -27,8 +27,6 @@ from cklang.ir.builder import Builder, without_unused
 from cklang.ir.nodes import Function, Operation, Value, make_attrs
 from cklang.types import TensorType, f32
 
-__all__ = ["has_masked_form", "masked_by", "with_masked_keys"]
-
 _READ = "read"
 
 

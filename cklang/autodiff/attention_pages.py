@@ -22,8 +22,6 @@ from cklang.ir.nodes import Attr, Operation, Value, make_attrs
 from cklang.ir.rules import Shape
 from cklang.types import DType, f32
 
-__all__ = ["Gathered", "gathered", "has_pages"]
-
 _SIDES = (1, 2)
 """The places of k and v."""
 

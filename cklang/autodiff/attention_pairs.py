@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from cklang.ir.nodes import Operation, attr_key
 
-__all__ = ["Pair", "attention_pairs"]
-
 _ATTENTION, _LOG_SUMS = "attention", "attention_lse"
 
 

@@ -13,8 +13,6 @@ from cklang.ir.ops import OPS
 from cklang.ir.order import ARGSORT
 from cklang.types import i32
 
-__all__ = ["INDICES"]
-
 
 def _axis(step: Step) -> int:
     return int(str(step.operation.attr("axis")))

@@ -15,8 +15,6 @@ from typing import Any, TypeAlias
 from cklang.autodiff.step import Gradients, Rule, Step
 from cklang.autodiff.terms import Term, where
 
-__all__ = ["POINTWISE"]
-
 Formula: TypeAlias = Callable[..., Term | tuple[Term | None, ...] | None]
 
 _LN2, _LN10 = math.log(2), math.log(10)

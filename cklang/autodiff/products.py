@@ -17,8 +17,6 @@ from cklang.ir.contraction import Contraction
 from cklang.ir.windows import DIRECTIONS
 from cklang.types import DType, bf16, f16, f32
 
-__all__ = ["PRODUCTS", "Labelled", "common_dtype", "product"]
-
 Axes = tuple[object, ...]
 """A label for each axis; operands that are multiplied and summed along an axis share its label."""
 

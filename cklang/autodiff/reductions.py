@@ -9,8 +9,6 @@ from cklang.autodiff.step import Gradients, Rule, Step
 from cklang.autodiff.terms import Term, where
 from cklang.types import f32
 
-__all__ = ["REDUCTIONS"]
-
 
 def _repeated(step: Step, term: Term) -> Term:
     """Return a reduced term repeated along the axes that the operation reduces."""

@@ -14,8 +14,6 @@ from cklang.autodiff.products import PRODUCTS
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.types import bf16, f16
 
-__all__ = ["with_shared_rounding"]
-
 
 def with_shared_rounding(function: Function) -> Function:
     """Return a function whose sums read what is rounded for products, where that is there."""

@@ -18,8 +18,6 @@ from cklang.ir.block_results import BLOCK_FIRST, BLOCK_PEAK
 from cklang.ir.log_sums import PARTIALS
 from cklang.ir.ops import OPS
 
-__all__ = ["ADVICE", "ONCE", "RULES", "WITHOUT_FLOATS"]
-
 RULES: Mapping[str, Rule] = MappingProxyType(
     {**POINTWISE, **REDUCTIONS, **PRODUCTS, **ATTENTION, **INDICES, **STRUCTURE}
 )

@@ -18,8 +18,6 @@ from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.rules import Shape
 
-__all__ = ["Read", "by_product", "by_read", "fits", "read_of", "reads"]
-
 
 class Read(NamedTuple):
     """The one element of a tensor that a score reads."""

@@ -21,8 +21,6 @@ from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.reductions import reduced_axes
 from cklang.types import Kind as NumberKind
 
-__all__ = ["shifts"]
-
 _EXTREMES = ("reduce_max", "reduce_min")
 
 

@@ -15,8 +15,6 @@ from cklang.ir.nodes import Operation, Value
 from cklang.ir.views import SLICE, bounds_of, steps_of
 from cklang.types import Extent
 
-__all__ = ["Split", "splits"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:

@@ -11,8 +11,6 @@ from cklang.autodiff.terms import Emitter, Term
 from cklang.ir.nodes import Operation
 from cklang.types import f32
 
-__all__ = ["Context", "Gradients", "Pull", "Rule", "Step"]
-
 Gradients: TypeAlias = Sequence[Term | None]
 """The f32 gradient by each operand; None for one that is zero or has none."""
 

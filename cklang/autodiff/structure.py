@@ -13,8 +13,6 @@ from cklang.ir.rules import Shape
 from cklang.ir.views import bounds_of, steps_of, written
 from cklang.types import Extent, Kind
 
-__all__ = ["STRUCTURE", "inverse", "joined", "with_axes"]
-
 
 def inverse(perm: Sequence[int]) -> tuple[int, ...]:
     """Return the permutation that undoes ``perm``."""

@@ -15,8 +15,6 @@ from cklang.ir.rules import Shape
 from cklang.source import Span
 from cklang.types import DType, Extent, TensorType, bf16, bool_, f16, f32, i32
 
-__all__ = ["Emitter", "Number", "Operand", "Term", "where"]
-
 Number: TypeAlias = float | int | bool
 _FOLDED: Mapping[str, Callable[[float, float], float]] = {
     "add": operator.add,

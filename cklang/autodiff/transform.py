@@ -28,8 +28,6 @@ from cklang.ir.ops import OPS
 from cklang.ir.score_derivative import is_one
 from cklang.types import Kind, f32
 
-__all__ = ["backward", "expect_differentiable_rules", "score_derivative"]
-
 
 def backward(
     forward: Function,

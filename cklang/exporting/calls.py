@@ -22,8 +22,6 @@ from cklang.runtime.result_orders import with_result_orders
 from cklang.runtime.results import planned_results
 from cklang.runtime.workspace import Workspace
 
-__all__ = ["ExportedCall", "ExportedTensor", "exported_call"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedTensor:

@@ -20,8 +20,6 @@ from cklang.selection.registry import Registry
 from cklang.selection.request import Request
 from cklang.selection.select import AnySelection
 
-__all__ = ["with_fewer_kernels"]
-
 _ILLEGAL = 1e3
 """How much longer a call counts that none of the kernels serves."""
 

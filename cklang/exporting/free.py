@@ -44,8 +44,6 @@ from cklang.runtime.placeholder_arguments import packed_arguments
 from cklang.types import Dim, TensorType, TensorVarType
 from cklang.widths import I32_MAX
 
-__all__ = ["ANY", "FreeCall", "free_call", "free_dims"]
-
 ANY = range(1, I32_MAX + 1)
 """The extents that ``...`` allows."""
 

@@ -19,8 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Calls", "HipError", "load"]
-
 _VERSION = 2
 _MOST_BYTES_OF_ARGUMENT = 4096
 _STRIDES = "the strides of"

@@ -15,8 +15,6 @@ from cklang.exporting.free import FreeCall
 from cklang.exporting.variants import number_range
 from cklang.runtime.launch import PlannedLaunch
 
-__all__ = ["VERSION", "KernelFile", "manifest_of", "manifest_text"]
-
 VERSION = 2
 """Version of the JSON file's layout; the Python launcher refuses another one."""
 

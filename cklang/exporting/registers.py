@@ -14,8 +14,6 @@ from typing import Any
 from cklang.exporting.traced import Polynomial
 from cklang.exporting.variants import LaunchTemplate, Variant
 
-__all__ = ["Operation", "variant_data"]
-
 
 class Operation(IntEnum):
     """What an operation computes of its two numbers, which are registers but of a constant."""

@@ -10,8 +10,6 @@ from typing import Any
 
 from cklang.lowering.render import template
 
-__all__ = ["header_text", "launcher_text"]
-
 _SHORT = 10**9
 _WIDEST = 1 << 63
 _FOLDER = Path(__file__).parent / "templates"

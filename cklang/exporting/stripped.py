@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from cklang.elf import sections_of, with_headers
 
-__all__ = ["without_debug_information"]
-
 
 def without_debug_information(code: bytes) -> bytes:
     """Return an ELF file of 64 bits whose ``.debug`` sections are empty.

@@ -23,18 +23,6 @@ from typing import Any, TypeAlias
 
 from cklang.errors import CkError, error
 
-__all__ = [
-    "Atom",
-    "Condition",
-    "Polynomial",
-    "Relation",
-    "Trace",
-    "Traced",
-    "hinted",
-    "mapped",
-    "polynomial_of",
-]
-
 Polynomial: TypeAlias = tuple[tuple[tuple[int, ...], int], ...]
 """The terms of a sum: the atoms of a product, by their numbers, and its factor."""
 

@@ -45,20 +45,6 @@ from cklang.selection.request import Request
 from cklang.selection.select import AnySelection
 from cklang.types import ConstType, DType, TensorType, TensorVarType, extent_value
 
-__all__ = [
-    "FreeTensor",
-    "Identity",
-    "LaunchTemplate",
-    "PlannedCall",
-    "Variant",
-    "identity_of",
-    "number_range",
-    "planned_call",
-    "request_bytes",
-    "temporary_sizes",
-    "traced_variant",
-]
-
 FURTHEST = 1 << 40
 """Elements from one row to the next, at most."""
 

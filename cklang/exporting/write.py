@@ -34,8 +34,6 @@ from cklang.exporting.stripped import without_debug_information
 from cklang.runtime.op import Op
 from cklang.toolchain.progress import Wait
 
-__all__ = ["Exported", "export"]
-
 _LOADER = Path(__file__).parent / "loader.py"
 
 

@@ -18,16 +18,6 @@ from cklang.errors import error
 from cklang.frontend.values import Helper, program_of
 from cklang.source import Span
 
-__all__ = [
-    "ABSENT",
-    "Capture",
-    "expect_unchanged",
-    "of_attribute",
-    "of_cell",
-    "of_global",
-    "of_path",
-]
-
 ABSENT: Any = object()
 """What a name has that is not defined."""
 

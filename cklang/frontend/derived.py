@@ -15,8 +15,6 @@ from types import MappingProxyType
 
 from cklang.types import Dim, Formula, Quotient
 
-__all__ = ["Derived", "LearnedError"]
-
 Extent = Dim | int
 
 

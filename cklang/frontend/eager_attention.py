@@ -25,8 +25,6 @@ from cklang.ir.attention import (
 from cklang.ir.attention_lists import OPTIONS, Extents, check_lists
 from cklang.ir.numeric import Array
 
-__all__ = ["eager_attention"]
-
 
 def eager_attention(
     q: Any,

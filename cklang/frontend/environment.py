@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from cklang.types import Blocks, Dim, DType, Extent, Formula, Quotient, plain_dims
 
-__all__ = ["Environment", "substituted"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:

@@ -15,8 +15,6 @@ from cklang.frontend.other_names import KEYWORDS
 from cklang.frontend.text import FunctionText
 from cklang.frontend.values import Helper
 
-__all__ = ["check_calls", "misfit"]
-
 
 def misfit(
     name: str, signature: inspect.Signature, keywords: Iterable[str], problem: object

@@ -23,8 +23,6 @@ from cklang.frontend.values import Helper, OpProgram
 from cklang.source import Span
 from cklang.types import TensorType, TensorVarType
 
-__all__ = ["Definition", "Fn", "brief", "derives", "fn"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:

@@ -10,8 +10,6 @@ from dataclasses import replace
 from cklang.frontend.scope import ITERATIONS, Scope
 from cklang.frontend.values import Item, describe, has_tensor
 
-__all__ = ["bind", "comprehension", "constant_truth", "items_of"]
-
 
 def items_of(scope: Scope, node: ast.expr) -> Iterator[Item]:
     """Yield what a loop goes over.

@@ -25,8 +25,6 @@ from cklang.types import (
     TensorVarType,
 )
 
-__all__ = ["fitted"]
-
 
 def fitted(
     scope: Scope, node: ast.Call, op: Definition, bound: Mapping[str, Item]

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-__all__ = ["DTYPES", "FUNCTIONS", "KEYWORDS", "advice_for", "nearest"]
-
 _NO_64 = "ck.f32: kernels compute in f32, and have no floats of 64 bits"
 
 DTYPES: Mapping[str, str] = {

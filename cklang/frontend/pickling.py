@@ -19,8 +19,6 @@ from typing import Any, NamedTuple
 
 from cklang.frontend.text import FunctionText
 
-__all__ = ["PackedFunction", "Reference", "reference_to"]
-
 
 class Reference(NamedTuple):
     """Where an object is found by import."""

@@ -29,8 +29,6 @@ from cklang.ir.scatter import in_place_results
 from cklang.source import Span
 from cklang.types import ConstType, Dim, DType, DTypeVar, Extent, TensorType, TensorVarType
 
-__all__ = ["Program", "Signature"]
-
 ResultType = TensorType | TensorVarType
 
 

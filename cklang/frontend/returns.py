@@ -12,8 +12,6 @@ from cklang.frontend.signature import concrete
 from cklang.frontend.values import Item, Tensor, describe
 from cklang.types import Dim, Extent, Kind, TensorType, TensorVarType, plain_dims
 
-__all__ = ["results_of"]
-
 
 def results_of(scope: Scope, node: ast.Return, item: Item) -> list[Tensor]:
     """Return what the op of ``scope`` returns at ``node``, cast to the annotated dtypes.

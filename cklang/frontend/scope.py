@@ -24,8 +24,6 @@ from cklang.ir.rules import Shape
 from cklang.source import Span
 from cklang.types import Dim, DType, DTypeVar, Extent, TensorType, TensorVarType
 
-__all__ = ["ITERATIONS", "CallSite", "Captured", "Closure", "Scope", "Unit"]
-
 ITERATIONS = 4096
 """How many loop iterations one specialisation may unroll in all."""
 

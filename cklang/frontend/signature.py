@@ -35,16 +35,6 @@ from cklang.types import (
     plain_dims,
 )
 
-__all__ = [
-    "Annotation",
-    "Parameter",
-    "check_types",
-    "concrete",
-    "constant_extents",
-    "read_parameters",
-    "read_results",
-]
-
 Annotation = TensorType | TensorVarType | ConstType
 """What a parameter of a program may be annotated with, in one form."""
 

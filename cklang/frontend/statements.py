@@ -18,8 +18,6 @@ from cklang.frontend.returns import results_of
 from cklang.frontend.scope import CallSite, Scope
 from cklang.frontend.values import Item
 
-__all__ = ["Return", "run"]
-
 
 class _Flow(Enum):
     """How a block ended, when it did not return."""

@@ -13,8 +13,6 @@ from itertools import pairwise
 from cklang.errors import error
 from cklang.frontend.text import FunctionText, Located
 
-__all__ = ["check_subset", "is_ellipsis"]
-
 _STATEMENTS = (
     ast.Assign,
     ast.Assert,

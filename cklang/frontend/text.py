@@ -15,8 +15,6 @@ from typing import Any
 from cklang.errors import error
 from cklang.source import Source, Span
 
-__all__ = ["FunctionText", "Located", "read_function"]
-
 Located = ast.expr | ast.stmt | ast.arg | ast.keyword
 """The kinds of AST node that know their place."""
 

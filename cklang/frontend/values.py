@@ -14,20 +14,6 @@ from cklang.ir.nodes import Value
 from cklang.source import Span
 from cklang.types import Dim, DType, TensorType
 
-__all__ = [
-    "Apart",
-    "Described",
-    "Helper",
-    "Item",
-    "Number",
-    "OpProgram",
-    "Tensor",
-    "describe",
-    "has_tensor",
-    "is_number",
-    "program_of",
-]
-
 
 class Described:
     """An item that names itself in messages, so that this module need not know its class."""

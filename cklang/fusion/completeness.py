@@ -28,8 +28,6 @@ from cklang.ir.ops import OPS, Kind
 from cklang.types import Kind as NumberKind
 from cklang.types import f32
 
-__all__ = ["expect_complete"]
-
 _MADE_ANYWHERE = (Kind.CONSTANT, Kind.EXTENT, Kind.INDEX)
 """What needs neither memory nor work."""
 _FREE = (Kind.SHAPE, *_MADE_ANYWHERE)

@@ -9,15 +9,6 @@ from typing import Protocol
 from cklang.fusion.plan import AnyKernel, Decision, Plan, Read, epilogue_hash
 from cklang.ir.nodes import Function, print_operation
 
-__all__ = [
-    "Anchored",
-    "explain",
-    "explain_decision",
-    "explain_kernel",
-    "function_lines",
-    "kernel_lines",
-]
-
 
 def explain(plan: Plan) -> str:
     """Return the plan as text for a reader."""

@@ -13,8 +13,6 @@ from cklang.codec import canonical_digest
 from cklang.forks import cached_property
 from cklang.ir.nodes import Function, print_function
 
-__all__ = ["NO_FUNCTIONS", "Functions"]
-
 
 class Functions(Mapping[str, Function]):
     """Functions by hole, frozen; holes without a function are left out.

@@ -28,8 +28,6 @@ from cklang.ir.ops import OPS, Kind
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["Node", "build_graph", "kind_of"]
-
 _ELEMENTWISE = (Kind.POINTWISE, Kind.CAST, Kind.BLOCK)
 
 

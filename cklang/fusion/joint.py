@@ -21,8 +21,6 @@ from cklang.fusion.plan import MAX_READS
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["joined_roots"]
-
 Roots = tuple[int, ...]
 
 

@@ -28,19 +28,6 @@ from cklang.source import Span
 from cklang.types import Kind as NumberKind
 from cklang.types import f32, i32
 
-__all__ = [
-    "RULES",
-    "Epilogue",
-    "KernelMaker",
-    "Maker",
-    "Walk",
-    "decision_of",
-    "known_axis",
-    "partial_of",
-    "partials_of",
-    "spans_of",
-]
-
 RULES: Mapping[str, str] = MappingProxyType(
     {
         "accumulator": "the epilogue of {anchor} reads its accumulator in registers",

@@ -19,8 +19,6 @@ from collections.abc import Collection, Iterator, Mapping
 
 from cklang.fusion.flow import Flow
 
-__all__ = ["pairs_of"]
-
 _OP = "gemm"
 
 

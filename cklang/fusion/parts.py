@@ -8,8 +8,6 @@ from dataclasses import replace
 
 from cklang.ir.nodes import Function, Operation, Value
 
-__all__ = ["joined", "split"]
-
 
 def joined(functions: Sequence[Function]) -> Function:
     """Return several regions as one: all their parameters, bodies and results in order.

@@ -22,8 +22,6 @@ from cklang.ir.ops import OPS, Kind
 from cklang.ir.rewrite import FreshNames, needed_operations
 from cklang.types import f32
 
-__all__ = ["with_picked"]
-
 
 def with_picked(function: Function) -> Function:
     """Return a function in which elements that targets select are sums of their own.

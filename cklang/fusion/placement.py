@@ -26,8 +26,6 @@ from cklang.source import Span
 from cklang.types import DType, TensorType
 from cklang.types import Kind as NumberKind
 
-__all__ = ["copy_operation", "placed", "written_through"]
-
 _NOT_WRITTEN = (Kind.VIEW, Kind.SHAPE, Kind.CONSTANT, Kind.EXTENT, Kind.INDEX)
 """What no kernel writes as it is."""
 

@@ -25,8 +25,6 @@ from cklang.ir.rewrite import FreshNames, needed_operations
 from cklang.ir.views import RESHAPE
 from cklang.types import Extent, TensorType
 
-__all__ = ["grouped_maxima", "with_group_results"]
-
 _PRODUCTS = ("gemm", "scaled_gemm")
 _ELEMENTWISE = (Kind.POINTWISE, Kind.CAST)
 

@@ -19,8 +19,6 @@ from cklang.ir.nodes import Attrs, Function, Operation, Value, attr_key, make_at
 from cklang.source import Span
 from cklang.types import DType, Kind, TensorType, f32, i32
 
-__all__ = ["Region", "RegionWriter"]
-
 
 class RegionWriter(Protocol):
     """A region under construction, as the evaluation of a slice writes it."""

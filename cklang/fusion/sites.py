@@ -15,17 +15,6 @@ from cklang.ir.indices import take_axes
 from cklang.ir.nodes import Operation, Value
 from cklang.ir.ops import OPS, Kind
 
-__all__ = [
-    "Axes",
-    "Site",
-    "compose",
-    "gather_axes",
-    "identity",
-    "ints",
-    "operand_axes",
-    "operand_sites",
-]
-
 Axes: TypeAlias = tuple[int | None, ...]
 
 

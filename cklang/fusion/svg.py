@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["Use", "to_svg"]
-
 Use = tuple[tuple[int, int, int], bool, str]
 """A decision of an edge (source, target, operand): whether it was fused, and the reason."""
 

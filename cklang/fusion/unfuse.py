@@ -17,8 +17,6 @@ from cklang.ir.nodes import Function, Value
 from cklang.ir.rules import Shape
 from cklang.types import Kind, f32
 
-__all__ = ["applied", "kernel_function", "kernel_program", "matrix_of", "read_of", "spread"]
-
 
 def kernel_program(function: Function, kernel: AnyKernel) -> Function:
     """Return the part of a program that one of its kernels computes, as a program of its own.

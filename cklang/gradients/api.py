@@ -17,8 +17,6 @@ from cklang.gradients.program import (
 )
 from cklang.runtime.op import Op
 
-__all__ = ["grad", "vjp"]
-
 _memo: WeakKeyDictionary[Op, dict[object, Op]] = WeakKeyDictionary()
 """Gradients by op: asked for again, they are the same op with its plans."""
 

@@ -10,8 +10,6 @@ from cklang.gradients.api import vjp
 from cklang.ops.attention_backward import GradientKind, Gradients, gradients, read_as_bias
 from cklang.runtime.op import Op
 
-__all__ = ["attention_grad"]
-
 
 def attention_grad(
     op: Op,

@@ -21,14 +21,6 @@ from cklang.ir.round_trip import expect_round_trip
 from cklang.runtime.any_program import AnyProgram
 from cklang.types import ConstType, DType, Kind, TensorType, TensorVarType, bf16, f16, f32
 
-__all__ = [
-    "GradientProgram",
-    "default_parameters",
-    "differentiable",
-    "expect_floats",
-    "expect_one_element",
-]
-
 _DTYPES = (f16, bf16, f32)
 """The dtypes of parameters that have gradients."""
 

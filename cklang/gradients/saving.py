@@ -29,8 +29,6 @@ from cklang.runtime.bind import assign
 from cklang.runtime.ir_text import op_from_ir
 from cklang.runtime.op import Op
 
-__all__ = ["SavingGradient", "vjp_saving"]
-
 AUTO, ALL, NONE = "auto", "everything", "nothing"
 _LSE = "attention_lse"
 _MOST = 16

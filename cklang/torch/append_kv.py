@@ -13,8 +13,6 @@ from cklang.errors import error
 from cklang.runtime.tracing import FUNCTIONS
 from cklang.torch.library import DEVICES, LIBRARY, NAMESPACE, TAGS, refuse_gradients
 
-__all__ = ["call"]
-
 _TENSORS = ("k_cache", "v_cache", "k", "v", "seqlens_k", "block_table", "cos", "sin")
 _SCALES = ("k_scale", "v_scale")
 """Each is a tensor or a number."""

@@ -26,8 +26,6 @@ from cklang.runtime.op_protocol import AnyOp
 from cklang.torch.backend.extents import hint_of
 from cklang.torch.fake import bound
 
-__all__ = ["batched_op", "register_batching"]
-
 _MEMO_LIMIT = 64
 
 

@@ -22,8 +22,6 @@ from cklang.torch.gradient import differentiated, is_differentiated
 from cklang.torch.library import NAMESPACE, custom_op_of, name_of
 from cklang.torch.schema import is_number_or_tensor
 
-__all__ = ["call", "call_group", "chosen"]
-
 _ARG, _NAME, _VALUE = "arg", "name", "value"
 """Where a value comes from: a position, a keyword, a default."""
 

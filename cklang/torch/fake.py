@@ -29,8 +29,6 @@ from cklang.runtime.bind import Binding, ResultLayout
 from cklang.runtime.op_protocol import AnyOp
 from cklang.runtime.result_orders import with_result_orders
 
-__all__ = ["bound", "fake_results", "fake_rule"]
-
 _MEMO_LIMIT = 256
 _Memo: TypeAlias = BoundedMemo[object, tuple[ResultLayout, ...]]
 _layouts: WeakKeyDictionary[AnyOp, _Memo] = WeakKeyDictionary()

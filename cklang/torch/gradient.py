@@ -16,16 +16,6 @@ from torch.autograd import forward_ad
 from cklang.errors import CkError, error
 from cklang.runtime.op_protocol import AnyOp
 
-__all__ = [
-    "BackwardOf",
-    "autograd_kernel",
-    "backward_of",
-    "differentiated",
-    "is_differentiated",
-    "set_backward_of",
-    "set_saving_of",
-]
-
 
 class BackwardOf(Protocol):
     """Gives the op that computes gradients, as ``ck.vjp`` does."""

@@ -25,16 +25,6 @@ from cklang.torch.fake import fake_results, fake_rule
 from cklang.torch.gradient import autograd_kernel
 from cklang.torch.schema import Form, schema_of
 
-__all__ = [
-    "LIBRARY",
-    "NAMESPACE",
-    "TAGS",
-    "custom_op_of",
-    "kernel_of",
-    "name_of",
-    "refuse_gradients",
-]
-
 NAMESPACE = "cklang"
 LIBRARY: Any = torch.library.Library(NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]
 """Registrations last as long as the process."""

@@ -19,8 +19,6 @@ from cklang.gradients import SavingGradient, vjp_saving
 from cklang.memo import BoundedMemo
 from cklang.runtime.op import Op
 
-__all__ = ["saved_values", "saving"]
-
 _LIMIT = 64
 """Decisions that are kept for an op."""
 

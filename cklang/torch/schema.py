@@ -15,8 +15,6 @@ from cklang.errors import error
 from cklang.frontend.signature import Parameter
 from cklang.types import ConstType, Kind, TensorType, TensorVarType
 
-__all__ = ["MOST_PARAMETERS", "Form", "is_number_or_tensor", "schema_of"]
-
 MOST_PARAMETERS = 63
 """The parameters of an op that the dispatcher can call: a schema has 64 arguments, one of them
 ``device``. More are an error of torch's as soon as an op is registered."""

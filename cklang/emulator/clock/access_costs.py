@@ -21,15 +21,6 @@ from cklang.emulator.clock.native import addresses_function, pointer
 from cklang.emulator.clock.records import WaveHeads, checked
 from cklang.emulator.engine.recording import SEGMENT_BYTES, PackedWaves
 
-__all__ = [
-    "SCALE",
-    "MemoryCosts",
-    "RecordedAccesses",
-    "bytes_of",
-    "memory_costs",
-    "scalar_requests",
-]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.int32]

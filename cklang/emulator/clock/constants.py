@@ -16,19 +16,6 @@ from functools import cache
 from cklang.arch import all_archs, timing_file
 from cklang.errors import error
 
-__all__ = [
-    "SLOTS",
-    "BoardPower",
-    "ClockConstants",
-    "Interlock",
-    "LdsWidth",
-    "LevelRates",
-    "MatrixRates",
-    "Number",
-    "OperationRow",
-    "constants_of",
-]
-
 SOURCES = ("measured", "published", "manual", "fitted", "chosen", "assumed")
 """The first word of each source."""
 

@@ -21,8 +21,6 @@ from cklang.emulator.clock.constants import ClockConstants
 from cklang.emulator.clock.memory import translation
 from cklang.emulator.engine.recording import SEGMENT_BYTES
 
-__all__ = ["Levels", "levels_of", "retained", "retained_table", "sharers", "stream_rate"]
-
 Floats = npt.NDArray[np.float64]
 
 

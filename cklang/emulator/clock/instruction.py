@@ -13,8 +13,6 @@ from cklang.emulator.clock.constants import SLOTS, ClockConstants, OperationRow
 from cklang.emulator.clock.matrix import matrix_cycles, matrix_shape
 from cklang.emulator.clock.native import COUNTERS, RANGES, UNITS, COp
 
-__all__ = ["Instruction", "accessed", "lane_bytes", "timed", "waits"]
-
 
 @dataclass(frozen=True, slots=True)
 class Instruction:

@@ -45,17 +45,6 @@ from cklang.forks import cached_property
 from cklang.memo import BoundedMemo
 from cklang.toolchain.progress import Wait
 
-__all__ = [
-    "LaunchDetail",
-    "LaunchTime",
-    "all_rounds",
-    "cycles_without",
-    "launch_detail",
-    "launch_time",
-    "time_of",
-    "unknown_shares",
-]
-
 _ROUNDS = 3
 """Rounds of workgroups that are timed in detail."""
 

@@ -14,8 +14,6 @@ from cklang.emulator.clock.hierarchy import Floats, Levels, levels_of
 from cklang.emulator.clock.native import UNITS
 from cklang.emulator.clock.waves import Program, WaveStream, Words
 
-__all__ = ["LaunchExtent", "MemoryTraffic", "with_memory"]
-
 
 @dataclass(frozen=True, slots=True)
 class LaunchExtent:

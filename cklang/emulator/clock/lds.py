@@ -19,17 +19,6 @@ from cklang.emulator.clock.instruction import lane_bytes
 from cklang.emulator.clock.native import UNITS, lds_passes
 from cklang.emulator.engine.recording import DISABLED
 
-__all__ = [
-    "PHASES",
-    "LdsTables",
-    "conflicts",
-    "lds_tables",
-    "pass_counts",
-    "passes",
-    "phase_of_lane",
-    "width_of",
-]
-
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.int32]
 LANES = 64

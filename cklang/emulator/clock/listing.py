@@ -16,8 +16,6 @@ from cklang.emulator.engine.recording import RecordedLaunch
 from cklang.forks import cached_property
 from cklang.memo import BoundedMemo
 
-__all__ = ["CodeListing", "instruction_of", "listing_of", "reached"]
-
 _WORD = 4
 _REGISTER = re.compile(
     r"\b(?:(?:ttmp|[vsa])(?:\d+|\[\d+:\d+\])|(?:vcc|exec)(?:_lo|_hi)?|m0|scc)(?![\w(])"

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from cklang.emulator.clock.constants import MatrixRates
 
-__all__ = ["KINDS", "MatrixShape", "matrix_cycles", "matrix_shape"]
-
 _NAME = re.compile(
     r"v_(?P<kind>mfma|smfmac|wmma|swmmac)_(?:scale_|ld_scale_)?[a-z]+\d+_"
     r"(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_?(?:(?P<blocks>\d+)b_)?(?P<types>[a-z]\w*)$"

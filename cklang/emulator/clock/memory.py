@@ -10,8 +10,6 @@ from cklang.arch import all_archs, arch, timing_file
 from cklang.emulator.clock.constants import ClockConstants, constants_of
 from cklang.errors import error
 
-__all__ = ["chase_latency", "of_launch", "translation"]
-
 Floats = npt.NDArray[np.float64]
 _LEVELS = ("l1", "l2", "last_level")
 _DOUBLINGS = 2

@@ -13,20 +13,6 @@ import numpy.typing as npt
 
 from cklang.toolchain.built_library import compiled_library
 
-__all__ = [
-    "COUNTERS",
-    "RANGES",
-    "REASONS",
-    "UNITS",
-    "CMachine",
-    "COp",
-    "CWave",
-    "addresses_function",
-    "compute_unit",
-    "lds_passes",
-    "pointer",
-]
-
 Integers = npt.NDArray[np.int64]
 Phases = npt.NDArray[np.int32]
 

@@ -26,14 +26,6 @@ from cklang.errors import error
 if TYPE_CHECKING:
     from cklang.emulator.clock.kernel import LaunchDetail
 
-__all__ = [
-    "board_of",
-    "clock_of_products",
-    "clock_under_load",
-    "matrix_rates",
-    "us_under_load",
-]
-
 _GIGA, _TERA = 1e9, 1e12
 
 

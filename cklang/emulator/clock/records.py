@@ -14,23 +14,6 @@ from cklang.emulator.clock.native import addresses_function, pointer
 from cklang.emulator.clock.waves import Program
 from cklang.emulator.engine.recording import SEGMENT_BYTES, PackedWaves
 
-__all__ = [
-    "KINDS",
-    "RecordSums",
-    "RequestCounts",
-    "WaveHeads",
-    "add_by_line",
-    "checked",
-    "distinct_bytes",
-    "heads_of",
-    "kind_of",
-    "recent_misses",
-    "request_counts",
-    "some_of",
-    "stream_of",
-    "sums_of",
-]
-
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]

@@ -12,8 +12,6 @@ import numpy as np
 from cklang.emulator.clock.records import WaveHeads, heads_of, some_of
 from cklang.emulator.engine.recording import RecordedLaunch
 
-__all__ = ["SAMPLES", "differ", "executed_of", "recorded_with", "representative", "waves_of_groups"]
-
 SAMPLES = 11
 """Workgroups that are recorded of launches whose workgroups differ, as those of causal attention: a
 prime number, since one that divides an extent of the grid meets the same places of an axis again

@@ -17,17 +17,6 @@ from cklang.emulator.clock.lds import LdsTables, lds_tables
 from cklang.emulator.clock.native import REASONS, UNITS, CMachine, COp, CWave, compute_unit
 from cklang.forks import cached_property
 
-__all__ = [
-    "Program",
-    "TimedUnit",
-    "TimedWave",
-    "WaveStream",
-    "program",
-    "run",
-    "run_unit",
-    "without",
-]
-
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.int32]
 _SEPARATE = 1000

@@ -12,8 +12,6 @@ from cklang.emulator.debugger.wire import ANY, StopAt, Where
 from cklang.emulator.profiler.source import Place
 from cklang.errors import error
 
-__all__ = ["EVERY_WAVE", "Breakpoint", "Location", "Waves", "parse_breakpoint", "stops_of"]
-
 _PC = re.compile(r"\*(-?0x[0-9a-fA-F]+|\d+)")
 _LINE = re.compile(r"(?:(.+):)?(\d+)")
 _CONDITIONS = ("workgroup", "wave", "lane")

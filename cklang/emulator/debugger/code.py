@@ -26,8 +26,6 @@ from cklang.forks import cached_property
 from cklang.lowering.places import FILL_NAME
 from cklang.widths import DWORD_BYTES
 
-__all__ = ["Code", "read_fills"]
-
 Fills = Mapping[str, tuple[str, ...]]
 """The user's place of each line of a fill, by its name."""
 

@@ -27,8 +27,6 @@ from cklang.emulator.debugger.variables import Variables
 from cklang.emulator.debugger.wire import Goal, Reason, Stop, Until, WaveState
 from cklang.errors import CkError
 
-__all__ = ["Adapter", "serve", "serve_port"]
-
 Message = dict[str, Any]
 Body = Mapping[str, Any]
 

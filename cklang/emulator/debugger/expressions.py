@@ -24,8 +24,6 @@ from cklang.emulator.debugger.values import (
 from cklang.emulator.debugger.wire import Words
 from cklang.errors import error
 
-__all__ = ["Reader", "Registers", "parse_registers", "parse_shape"]
-
 _REGISTERS = re.compile(r"([vas])(?:(\d+)|\[(\d+)(?::(\d+))?\])")
 _TERM = re.compile(r"\s*([+-])?\s*(0x[0-9a-fA-F]+|\d+|[a-zA-Z_]\w*(?:\[[^\]]*\])?)")
 _INDEX = re.compile(r"([a-zA-Z_]\w*)\s*(?:\[(.*)\])?")

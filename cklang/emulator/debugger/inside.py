@@ -16,8 +16,6 @@ from cklang.emulator.debugger.wire import ControlledLaunch, Reason
 from cklang.emulator.engine.library import debug_request, launches_under_control
 from cklang.lowering import user_places
 
-__all__ = ["Callback", "Observation", "callbacks", "debug"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callback:

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Origin", "origin_of", "origins_text"]
-
 _ENOUGH = 4
 """Bytes; fewer are in too many places."""
 

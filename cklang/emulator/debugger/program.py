@@ -19,8 +19,6 @@ from cklang import knobs
 from cklang.emulator.debugger.wire import ControlledLaunch, Request, request_bytes
 from cklang.errors import error
 
-__all__ = ["DebuggedProgram"]
-
 _SIZE = struct.Struct("<Q")
 _POLL_SECONDS = 0.1
 _BY_SIGNAL = 128

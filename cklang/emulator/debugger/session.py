@@ -23,8 +23,6 @@ from cklang.emulator.profiler.source import Place, is_users
 from cklang.errors import error
 from cklang.lowering.user_places import notes_of
 
-__all__ = ["Focus", "Session", "TensorPlace", "tensors_of"]
-
 _NAMED = 6
 """Kernels of a run that are named at most."""
 

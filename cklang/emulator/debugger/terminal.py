@@ -16,8 +16,6 @@ from cklang.emulator.debugger.values import FORMATS, decoded, format_of
 from cklang.emulator.debugger.wire import Goal, Reason, Stop, Until
 from cklang.errors import CkError, error
 
-__all__ = ["Terminal"]
-
 _ALIASES = {
     "b": "break", "tb": "tbreak", "d": "delete", "r": "run", "c": "continue", "s": "step",
     "n": "next", "si": "stepi", "rc": "reverse_continue", "rs": "reverse_step",

@@ -14,8 +14,6 @@ from cklang import types
 from cklang.emulator.debugger.wire import Words
 from cklang.errors import error
 
-__all__ = ["FORMATS", "Format", "decoded", "format_of", "lanes_text", "shaped", "tensor_text"]
-
 Array = npt.NDArray[Any]
 
 _COLUMNS = 8

@@ -10,8 +10,6 @@ from typing import Any
 from cklang.emulator.debugger.expressions import Reader, Registers
 from cklang.emulator.debugger.session import Session
 
-__all__ = ["Variables"]
-
 Rows = list[dict[str, Any]]
 
 _FACTS = ("pc", "exec", "vcc", "scc", "m0", "mode")

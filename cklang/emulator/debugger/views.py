@@ -21,24 +21,6 @@ from cklang.emulator.engine.recording import RecordedLaunch
 from cklang.emulator.profiler.source import Place
 from cklang.errors import error
 
-__all__ = [
-    "backtrace_text",
-    "breakpoints_text",
-    "disassembly",
-    "instruction_text",
-    "launch_text",
-    "layout_text",
-    "matrix_at",
-    "memory_text",
-    "registers_text",
-    "source_text",
-    "stop_text",
-    "tile_text",
-    "waves_text",
-    "who_text",
-    "workgroup_place",
-]
-
 _REASONS = {
     Reason.START: "the beginning of the launch",
     Reason.STEP: "",

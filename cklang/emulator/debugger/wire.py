@@ -13,23 +13,6 @@ import numpy.typing as npt
 
 from cklang.emulator.engine.recording import LANES, Reader, RecordedLaunch, launch_facts
 
-__all__ = [
-    "ANY",
-    "Allocation",
-    "Argument",
-    "Ask",
-    "ControlledLaunch",
-    "Goal",
-    "Reason",
-    "Request",
-    "Stop",
-    "StopAt",
-    "Until",
-    "WaveState",
-    "Where",
-    "request_bytes",
-]
-
 ANY = (1 << 64) - 1
 """Any workgroup, wave or lane."""
 

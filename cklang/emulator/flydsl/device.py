@@ -13,8 +13,6 @@ from cklang.device.device import Device, open_device
 from cklang.emulator.flydsl.toolkit import HIP_7, toolkit
 from cklang.errors import error
 
-__all__ = ["device"]
-
 
 @contextmanager
 def device(gpu: str) -> Iterator[Device]:

@@ -16,8 +16,6 @@ from cklang.toolchain.built_library import intact, put_in_place
 from cklang.toolchain.compilers import Toolchain, find_toolchain, run_tool
 from cklang.toolchain.paths import cache_root
 
-__all__ = ["HIP_7", "toolkit"]
-
 HIP_7 = "libamdhip64.so.7"
 _HIP = "libamdhip64.so"
 _LINKER = Path("llvm/bin/ld.lld")

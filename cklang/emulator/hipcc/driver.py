@@ -32,8 +32,6 @@ from cklang.toolchain.compilers import Kind, Toolchain, find_ck_tree, find_toolc
 from cklang.toolchain.paths import cache_root
 from cklang.toolchain.progress import Wait
 
-__all__ = ["build", "version"]
-
 _HEADERS = Path(__file__).parent / "include"
 """HIP's headers as whole programs use them; kernels of cklang are compiled with the few functions
 that CK Tile needs, so that a new function here is no reason to compile them again."""

@@ -12,8 +12,6 @@ import struct
 from collections.abc import Mapping
 from contextlib import suppress
 
-__all__ = ["ALIGNMENT", "all_entries", "bundle", "entries"]
-
 ALIGNMENT = 4096
 """Offsets of code objects are multiples of this, in bytes, so that they can be mapped."""
 

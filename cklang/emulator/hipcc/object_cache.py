@@ -20,8 +20,6 @@ from pathlib import Path
 
 from cklang.toolchain.paths import cache_root
 
-__all__ = ["MOST_ENTRIES", "Entry", "entry_of"]
-
 MOST_ENTRIES = 2000
 """Entries that are kept; of more, those that were not used for the longest time are removed."""
 

@@ -15,8 +15,6 @@ from pathlib import Path
 
 from cklang.errors import error
 
-__all__ = ["Language", "Line", "Side", "Source", "Stage", "read"]
-
 
 class Stage(Enum):
     """Where the work ends."""

@@ -16,8 +16,6 @@ from pathlib import Path
 from cklang.elf import MAGIC, SYMBOLS, sections_of, symbols_of
 from cklang.emulator.hipcc import fat_binary
 
-__all__ = ["DeviceCode", "assembly", "device_code"]
-
 _SECTION = ".llvm.offloading"
 _NAMES = ("__hip_fatbin_", "__hip_gpubin_handle_")
 _ARCHIVE, _MEMBER = b"!<arch>\n", 60

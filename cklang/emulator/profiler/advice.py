@@ -16,8 +16,6 @@ import numpy as np
 from cklang.emulator.clock.native import REASONS
 from cklang.emulator.profiler.model import InstructionProfile, LaunchProfile
 
-__all__ = ["Advice", "advice_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:

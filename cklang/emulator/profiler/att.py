@@ -19,8 +19,6 @@ from cklang.emulator.clock.native import COUNTERS, UNITS
 from cklang.emulator.profiler.model import LaunchProfile
 from cklang.emulator.profiler.timeline import WaveTrack, wave_tracks
 
-__all__ = ["write"]
-
 _VERSION = "3.0.0"
 _HEADER = "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle"
 _STATISTICS = (

@@ -28,17 +28,6 @@ from cklang.ops.predict import predict
 from cklang.runtime.op import Op
 from cklang.toolchain.progress import Wait
 
-__all__ = [
-    "CLOCK",
-    "EVENTS",
-    "BenchRow",
-    "Benchmarks",
-    "Schedule",
-    "bench",
-    "bench_calls",
-    "event_samples",
-]
-
 CLOCK = "clock"
 """The time is the clock's: no GPU ran."""
 EVENTS = "HIP events"

@@ -20,8 +20,6 @@ from cklang.emulator.profiler.facts import LaunchFacts
 from cklang.emulator.profiler.memory import L2_LINE, BeyondL2, CacheRequests
 from cklang.emulator.profiler.shared_caches import fetches_of, instruction_misses, scalar_misses
 
-__all__ = ["ABSENT", "MATRIX_TYPES", "Counter", "absent", "counted", "timed"]
-
 _QUAD = 4
 """CDNA's counters of wave cycles count in fours."""
 _MATRIX_OPERATIONS = 512

@@ -15,14 +15,6 @@ from cklang.emulator.clock.records import WaveHeads, add_by_line
 from cklang.emulator.engine.recording import RecordedLaunch
 from cklang.forks import cached_property
 
-__all__ = [
-    "LaunchFacts",
-    "UnknownCost",
-    "facts_of",
-    "scale_of",
-    "unknown_costs",
-]
-
 Floats = npt.NDArray[np.float64]
 
 

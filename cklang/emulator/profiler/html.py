@@ -15,8 +15,6 @@ from cklang.emulator.profiler.text import error_text, load_text, unknown_text
 from cklang.emulator.profiler.tile_pictures import legend, picture
 from cklang.emulator.profiler.tiles import text_of, tile_steps
 
-__all__ = ["embedded", "report"]
-
 _STYLE = (
     COLOURS
     + """

@@ -13,8 +13,6 @@ from functools import partial
 
 from cklang.elf import sections_of
 
-__all__ = ["InlinedCall", "calls_of_sections", "inlined_calls"]
-
 _COMPILE_UNIT, _INLINED = 0x11, 0x1D
 _STMT_LIST, _LOW, _HIGH, _RANGES = 0x10, 0x11, 0x12, 0x55
 _CALL_FILE, _CALL_LINE, _ADDR_BASE, _LISTS_BASE = 0x58, 0x59, 0x73, 0x74

@@ -16,8 +16,6 @@ from cklang.emulator.profiler.style import COLOURS
 from cklang.ir.nodes import Function, print_operation
 from cklang.source import Source
 
-__all__ = ["inspection_page"]
-
 _STYLE = (
     COLOURS
     + """

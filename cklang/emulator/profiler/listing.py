@@ -16,8 +16,6 @@ from cklang.emulator.profiler.inlining import InlinedCall, inlined_calls
 from cklang.emulator.profiler.source import Place, here, user_place
 from cklang.lowering.places import FILL_NAME
 
-__all__ = ["CodeLine", "KernelListing", "ListedInstruction", "lines_of", "listing_of"]
-
 _Range = TypeVar("_Range", LineRow, InlinedCall)
 
 _STENCIL = "stencil.hip"

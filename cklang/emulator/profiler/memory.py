@@ -14,9 +14,6 @@ from cklang.emulator.clock.kernel import LaunchDetail
 from cklang.emulator.clock.records import RequestCounts, request_counts
 from cklang.emulator.engine.recording import SEGMENT_BYTES
 
-__all__ = ["L2_LINE", "BeyondL2", "CacheRequests", "cache_requests"]
-
-
 L2_LINE = 128
 """Bytes of a line of the L2."""
 

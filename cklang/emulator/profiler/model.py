@@ -32,18 +32,6 @@ from cklang.emulator.profiler.source import Place, phases_of, places_of
 from cklang.emulator.profiler.stages import stages_of
 from cklang.forks import cached_property
 
-__all__ = [
-    "InstructionProfile",
-    "KernelRow",
-    "LaunchProfile",
-    "SourceProfile",
-    "StageProfile",
-    "UnderLoad",
-    "grid_text",
-    "kernel_rows",
-    "launch_profile",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionProfile:

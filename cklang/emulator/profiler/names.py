@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["readable"]
-
 _LENGTH = re.compile(r"\d+")
 _MOST = 80
 

@@ -9,8 +9,6 @@ from math import ceil, prod
 from cklang.arch import ArchSpec
 from cklang.emulator.engine.recording import RecordedLaunch
 
-__all__ = ["Occupancy", "occupancy_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupancy:

@@ -11,8 +11,6 @@ from typing import Any
 from cklang.emulator.profiler.model import LaunchProfile
 from cklang.emulator.profiler.timeline import Span, unit_spans, wave_tracks
 
-__all__ = ["trace"]
-
 Event = dict[str, Any]
 _UNITS = ("LDS", "memory")
 

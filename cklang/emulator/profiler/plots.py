@@ -11,8 +11,6 @@ from html import escape
 from cklang.emulator.profiler.model import LaunchProfile
 from cklang.emulator.profiler.timeline import Span, unit_spans, wave_tracks
 
-__all__ = ["COLOURS", "bars", "memory_chart", "occupancy", "roofline", "timeline"]
-
 COLOURS = {
     "": "#4c8c4a",
     "load": "#d1495b",

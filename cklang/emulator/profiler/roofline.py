@@ -14,8 +14,6 @@ from cklang.emulator.clock.records import distinct_bytes
 from cklang.emulator.profiler.facts import LaunchFacts
 from cklang.emulator.profiler.memory import CacheRequests
 
-__all__ = ["Limit", "Roofline", "flops_of_lane", "limits_of", "roofline_of"]
-
 _FLOPS = (
     (re.compile(r"v_(dual_)?(fma|fmac|fmaak|fmamk|mad|mac|fma_mix\w*)_\w*f(16|32|64)"), 2),
     (re.compile(r"v_(dual_)?(add|sub|subrev|mul|rcp|rsq|sqrt|exp|log|sin|cos)_f(16|32|64)"), 1),

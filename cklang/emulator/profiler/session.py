@@ -15,8 +15,6 @@ from cklang.emulator.profiler.tiles import TileStep, tile_steps
 from cklang.errors import error
 from cklang.forks import cached_property
 
-__all__ = ["FORMATS", "Profile", "ending_of", "profile"]
-
 
 class Profile:
     """Launches on emulated GPUs, with the time of each by the clock; filled when the ``with`` ends.

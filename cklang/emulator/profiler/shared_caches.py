@@ -15,8 +15,6 @@ from cklang.emulator.clock.kernel import LaunchDetail
 from cklang.emulator.clock.records import recent_misses, stream_of
 from cklang.emulator.engine.recording import SEGMENT_BYTES
 
-__all__ = ["FETCHED", "CacheMisses", "fetches_of", "instruction_misses", "scalar_misses"]
-
 Integers = npt.NDArray[np.int64]
 FETCHED = 32
 """Bytes of code that a wave fetches at once, as the published counters of a copy show."""

@@ -17,8 +17,6 @@ from cklang.lowering import headers, user_places
 from cklang.toolchain.compilers import find_ck_tree
 from cklang.toolchain.paths import cache_root
 
-__all__ = ["Place", "here", "is_users", "phases_of", "places_of", "user_place"]
-
 _PACKAGE = Path(__file__).parents[2]
 _FILL = "ck_fill_"
 """Part of the names of fills, which most lines do not come from."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from cklang.emulator.profiler.model import LaunchProfile
 
-__all__ = ["document"]
-
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 

@@ -19,8 +19,6 @@ from cklang.emulator.clock.kernel import LaunchDetail
 from cklang.emulator.profiler.inlining import calls_of_sections
 from cklang.memo import BoundedMemo
 
-__all__ = ["STAGES", "stage_of", "stages_of"]
-
 _KINDS = (
     (re.compile(r"v_(mfma|smfmac|wmma|swmmac)"), "matrix"),
     (re.compile(r"ds_(write|store)"), "LDS store"),

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-__all__ = ["COLOURS"]
-
 COLOURS = """
 :root{color-scheme:light dark;--page:#fff;--text:#1c1c1c;--note:#5c6470;--line:#ddd;
  --faint:#eee;--chosen:#e6edf5;--mark:#d1495b;--tint:75% 92%;--roof:#30638e}

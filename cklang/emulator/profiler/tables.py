@@ -14,8 +14,6 @@ from cklang.emulator.profiler.advice import advice_of
 from cklang.emulator.profiler.counters import absent
 from cklang.emulator.profiler.model import InstructionProfile, LaunchProfile, kernel_rows
 
-__all__ = ["as_csv", "as_json", "launch_record"]
-
 _COLUMNS = (
     "launch", "kernel", "address", "instruction", "file", "line", "phase", "stage", "hits",
     "cycles", "stall", "reason", "lanes", "bytes", "efficiency", "conflicts",

@@ -8,17 +8,6 @@ from collections.abc import Iterator, Sequence
 from cklang.emulator.profiler.advice import advice_of
 from cklang.emulator.profiler.model import LaunchProfile, UnderLoad, grid_text, kernel_rows
 
-__all__ = [
-    "error_text",
-    "kernel_table",
-    "launch_text",
-    "listing_text",
-    "load_text",
-    "profile_text",
-    "table",
-    "unknown_text",
-]
-
 _LINES = 10
 _TEXT_WIDTH = 56
 

@@ -9,8 +9,6 @@ from html import escape
 from cklang.emulator.engine.fragments import Fragment
 from cklang.emulator.profiler.tiles import Held, TileStep, rows_of, text_of
 
-__all__ = ["legend", "picture", "sheet"]
-
 _LANES = 64
 _CELL, _ROW = 12, 12
 _LEFT, _TOP = 96, 22

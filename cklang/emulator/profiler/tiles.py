@@ -22,8 +22,6 @@ from cklang.emulator.profiler.model import LaunchProfile
 from cklang.emulator.profiler.source import Place
 from cklang.errors import CkValueError
 
-__all__ = ["Held", "TileStep", "tile_steps"]
-
 _WORD = 4
 MOST_STEPS = 32
 """Steps of a launch: the earliest."""

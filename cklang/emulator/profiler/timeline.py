@@ -12,8 +12,6 @@ from cklang.emulator.clock.kernel import LaunchDetail
 from cklang.emulator.clock.native import REASONS, UNITS
 from cklang.emulator.profiler.model import LaunchProfile
 
-__all__ = ["Span", "WaveTrack", "unit_spans", "wave_tracks"]
-
 MOST = 200_000
 """Spans of a launch that a timeline has at most: the earliest."""
 

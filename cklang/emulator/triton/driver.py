@@ -18,8 +18,6 @@ from cklang.errors import error
 from cklang.lowering import headers
 from cklang.versions import check_version
 
-__all__ = ["EmulatedDriver", "device"]
-
 Autotune = Literal["measure", "first"]
 """How a configuration of a kernel is chosen."""
 _QUANTILES = 3

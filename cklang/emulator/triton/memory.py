@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["HostArray", "flat", "kernel_arguments"]
-
 #: How an argument of a scalar type is packed; pointers are "Q".
 _FORMATS = {
     "i1": "b",

@@ -9,6 +9,4 @@ from cklang.families.append.key import AppendSignature
 from cklang.families.append.lower import lower_append
 from cklang.families.protocol import HelperFamily
 
-__all__ = ["APPEND"]
-
 APPEND: HelperFamily[AppendSignature, Any] = HelperFamily("append", AppendSignature, lower_append)

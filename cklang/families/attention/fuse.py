@@ -34,8 +34,6 @@ from cklang.source import Span
 from cklang.types import DType, TensorType, bf16, f16, f32
 from cklang.types import Kind as NumberKind
 
-__all__ = ["MAKERS", "fuse", "kernel_of", "note_operands", "operand_name"]
-
 _NAMES = {
     "none": "the score is used as it is",
     "soft cap": "the score function is a soft cap; it is computed as an expression, whose tanh is "

@@ -28,8 +28,6 @@ from cklang.ir.score_derivative import is_one
 from cklang.source import Span
 from cklang.types import bf16, f16, f32
 
-__all__ = ["MAKERS", "FusedAttentionGrad", "GradientOut"]
-
 _STORED = (f32, f16, bf16)
 """What sums may be stored as."""
 

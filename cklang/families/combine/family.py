@@ -9,8 +9,6 @@ from cklang.families.combine.key import CombineSignature
 from cklang.families.combine.lower import lower_combine
 from cklang.families.protocol import HelperFamily
 
-__all__ = ["COMBINE"]
-
 COMBINE: HelperFamily[CombineSignature, Any] = HelperFamily(
     "combine", CombineSignature, lower_combine
 )

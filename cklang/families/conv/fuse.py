@@ -11,8 +11,6 @@ from cklang.fusion.kernel import Epilogue, KernelMaker, Maker, spans_of
 from cklang.fusion.plan import View
 from cklang.ir.windows import DIRECTIONS
 
-__all__ = ["MAKERS", "convolution"]
-
 
 def convolution(maker: KernelMaker, walk: Epilogue) -> FusedConv:
     """Return the kernel of a root whose anchor is a convolution."""

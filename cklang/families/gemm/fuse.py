@@ -30,8 +30,6 @@ from cklang.ir.contraction import Contraction
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
 
-__all__ = ["MAKERS", "product"]
-
 
 def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
     """Return the kernel of a root whose anchor is a matrix product."""

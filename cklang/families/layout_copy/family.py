@@ -9,8 +9,6 @@ from cklang.families.layout_copy.key import LayoutCopySignature
 from cklang.families.layout_copy.lower import lower_transpose
 from cklang.families.protocol import HelperFamily
 
-__all__ = ["LAYOUT_COPY"]
-
 LAYOUT_COPY: HelperFamily[LayoutCopySignature, Any] = HelperFamily(
     "layout_copy", LayoutCopySignature, lower_transpose
 )

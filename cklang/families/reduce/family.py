@@ -9,6 +9,4 @@ from cklang.families.protocol import HelperFamily
 from cklang.families.reduce.key import ReduceSignature
 from cklang.families.reduce.lower import lower_reduce
 
-__all__ = ["REDUCE"]
-
 REDUCE: HelperFamily[ReduceSignature, Any] = HelperFamily("reduce", ReduceSignature, lower_reduce)

@@ -22,8 +22,6 @@ from cklang.ir.indices import ARANGE
 from cklang.ir.nodes import Function, Value, print_function
 from cklang.source import Span
 
-__all__ = ["MAKERS", "FusedRows"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedRows:

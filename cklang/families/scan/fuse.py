@@ -19,8 +19,6 @@ from cklang.ir.order import CUMPROD, CUMSUM
 from cklang.source import Span
 from cklang.types import bf16, f16, f32
 
-__all__ = ["MAKERS", "FusedScan"]
-
 _ROUNDED = (f16, bf16)
 """What sums of f32 may be rounded to as they are stored."""
 

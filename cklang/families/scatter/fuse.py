@@ -19,8 +19,6 @@ from cklang.ir.scatter import IN_PLACE, SCATTER, SCATTER_ADD, UNORDERED
 from cklang.source import Span
 from cklang.types import TensorType, bf16, f16, f32
 
-__all__ = ["MAKERS", "FusedScatter"]
-
 _ROUNDED = (f16, bf16, f32)
 """What sums may be rounded to as they are stored."""
 

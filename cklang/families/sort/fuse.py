@@ -18,8 +18,6 @@ from cklang.ir.order import ARGSORT, COUNT, DESCENDING, SORT
 from cklang.source import Span
 from cklang.types import TensorType
 
-__all__ = ["MAKERS", "FusedSort"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedSort:

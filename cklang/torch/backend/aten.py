@@ -18,8 +18,6 @@ from cklang.torch.backend.pooling import POOLING
 from cklang.torch.backend.products import PRODUCTS
 from cklang.torch.backend.reductions import REDUCTIONS
 
-__all__ = ["EMISSIONS", "FREE", "ITEM", "KEEP_ORDER"]
-
 EMISSIONS: Mapping[Any, Emission] = MappingProxyType(
     {**POINTWISE, **MOVEMENT, **REDUCTIONS, **POOLING, **PRODUCTS, **ATTENTION}
 )

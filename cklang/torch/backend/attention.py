@@ -28,8 +28,6 @@ from cklang.torch.backend.extents import shape_of
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import bf16, bool_, f16, f32
 
-__all__ = ["ATTENTION", "kept"]
-
 _RANK = 4
 
 

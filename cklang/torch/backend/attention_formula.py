@@ -7,8 +7,6 @@ import math
 
 import torch
 
-__all__ = ["attended", "gradients", "joined", "log_sums", "per_head", "scores"]
-
 
 def per_head(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     """Return keys or values with a head for each head of q."""

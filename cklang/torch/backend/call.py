@@ -12,8 +12,6 @@ import torch
 from cklang.torch.backend.emitter import Emitter, Tensor
 from cklang.torch.backend.extents import Shape, shape_of
 
-__all__ = ["Call", "Emission", "Results"]
-
 
 @dataclass(frozen=True, slots=True)
 class Call:

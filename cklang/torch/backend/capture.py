@@ -21,8 +21,6 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from cklang.torch.backend.aten import EMISSIONS
 from cklang.torch.backend.attention import kept
 
-__all__ = ["captured", "decompositions", "parameters_of"]
-
 aten = torch.ops.aten
 
 _BACKWARD = (

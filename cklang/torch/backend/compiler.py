@@ -24,8 +24,6 @@ from cklang.torch.backend.run import Options, assembled
 from cklang.torch.backend.saved import SAVED, divided_by
 from cklang.torch.backend.weights import with_converted
 
-__all__ = ["cklang_backend", "divided", "options_of"]
-
 _NUMBERS = itertools.count()
 
 

@@ -18,16 +18,6 @@ from torch.utils._sympy.functions import FloorDiv
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import Dim, Extent
 
-__all__ = [
-    "Group",
-    "aligned",
-    "extent_of",
-    "extent_of_expression",
-    "hint_of",
-    "product",
-    "shape_of",
-]
-
 Shape = tuple[Extent, ...]
 
 

@@ -18,8 +18,6 @@ from torch.utils import flop_counter
 from cklang.torch.backend.aten import FREE
 from cklang.torch.backend.extents import hint_of
 
-__all__ = ["flops"]
-
 aten = torch.ops.aten
 
 _UNCOUNTED = FREE | {

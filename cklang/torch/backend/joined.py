@@ -19,8 +19,6 @@ from cklang.ir.views import VIEWS, written
 from cklang.torch.backend.operations import Operations
 from cklang.types import Extent
 
-__all__ = ["computed", "part"]
-
 _MOST_PARTS = 4
 """The largest number of parts for which operations are repeated."""
 

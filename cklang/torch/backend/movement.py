@@ -21,8 +21,6 @@ from cklang.torch.backend.joined import part
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import Extent, i32, i64
 
-__all__ = ["MOVEMENT", "REORDERED", "VIEWS"]
-
 aten = torch.ops.aten
 
 

@@ -16,8 +16,6 @@ from cklang.torch.backend.extents import Shape
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import DType, TensorType, bool_, f32, i32, i64
 
-__all__ = ["Operations", "Scalar"]
-
 Scalar: TypeAlias = bool | int | float
 
 

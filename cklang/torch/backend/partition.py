@@ -20,18 +20,6 @@ from cklang.torch.backend.aten import EMISSIONS, FREE, ITEM
 from cklang.torch.backend.emitter import DTYPES
 from cklang.torch.backend.weights import converted
 
-__all__ = [
-    "Part",
-    "Parts",
-    "base_of",
-    "is_computed",
-    "is_free",
-    "objection",
-    "part_of",
-    "partition",
-    "source_of",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:

@@ -15,8 +15,6 @@ from cklang.torch.backend.emitter import DTYPES, Scalar, Tensor
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import DType, bool_, f32, i32, i64
 
-__all__ = ["POINTWISE"]
-
 aten = torch.ops.aten
 
 Item = Tensor | Scalar

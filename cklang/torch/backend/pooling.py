@@ -14,8 +14,6 @@ from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import Tensor
 from cklang.torch.backend.refusal import Unsupported
 
-__all__ = ["POOLING"]
-
 aten = torch.ops.aten
 _SPATIAL = 2
 

@@ -16,8 +16,6 @@ from cklang.torch.backend.extents import Shape, product, shape_of
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import bf16, f16, f32
 
-__all__ = ["PRODUCTS"]
-
 aten = torch.ops.aten
 
 _DTYPES = (f16, bf16, f32)

@@ -28,8 +28,6 @@ from cklang.torch.backend.partition import Part, is_free
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import Dim, plain_dims
 
-__all__ = ["Listing", "Output", "Program", "lower"]
-
 
 @dataclass(frozen=True, slots=True)
 class Listing:

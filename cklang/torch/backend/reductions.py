@@ -17,8 +17,6 @@ from cklang.torch.backend.extents import Shape, product
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import DType, bool_, f32, i32
 
-__all__ = ["REDUCTIONS"]
-
 aten = torch.ops.aten
 
 

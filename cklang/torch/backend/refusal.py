@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Unsupported"]
-
 
 class Unsupported(Exception):  # noqa: N818 - it never leaves the backend: it is a reason
     """A node that runs in eager torch; the text is the reason, without the node's name."""

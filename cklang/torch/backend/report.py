@@ -13,8 +13,6 @@ from cklang.torch.backend.flops import flops
 from cklang.torch.backend.partition import Parts, is_computed, is_free
 from cklang.torch.backend.program import Program
 
-__all__ = ["GraphReport", "NodeReport", "Report", "graph_report", "record", "report"]
-
 _LIMIT = 64
 """The graphs that are remembered; older ones are forgotten."""
 

@@ -25,8 +25,6 @@ from cklang.torch.library import kernel_of
 from cklang.torch.schema import MOST_PARAMETERS
 from cklang.types import Dim, bf16, extent_value
 
-__all__ = ["Options", "assembled"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:

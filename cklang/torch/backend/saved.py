@@ -26,8 +26,6 @@ from cklang.torch.backend.extents import hint_of
 from cklang.torch.backend.program import Program
 from cklang.types import DTYPES
 
-__all__ = ["SAVED", "Saved", "divided_by"]
-
 AUTO, EVERYTHING, LEAST = "auto", "everything", "least"
 
 SAVED: Mapping[str, tuple[str, ...]] = MappingProxyType(

@@ -17,8 +17,6 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from cklang.torch.backend.emitter import channels_last, inverse
 
-__all__ = ["converted", "prepared", "with_converted"]
-
 _FORMS: Any = WeakIdKeyDictionary()
 """For each weight its state and its forms: version, address and shape, and a dictionary."""
 

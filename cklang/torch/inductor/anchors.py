@@ -22,8 +22,6 @@ from cklang.torch.backend.emitter import Emitter, Tensor, dtype_of
 from cklang.torch.backend.extents import Shape
 from cklang.torch.backend.refusal import Unsupported
 
-__all__ = ["DTYPES", "TARGETS", "Anchor", "Operand", "finished", "op_of"]
-
 aten = torch.ops.aten
 
 DTYPES = frozenset({torch.float16, torch.bfloat16, torch.float32})

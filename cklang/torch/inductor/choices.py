@@ -30,8 +30,6 @@ from cklang.torch.inductor.anchors import DTYPES, TARGETS, Anchor, Operand, op_o
 from cklang.torch.inductor.record import Declined, Record
 from cklang.torch.inductor.template import Caller, scheduled
 
-__all__ = ["considered"]
-
 _CONVOLUTION: Mapping[str, Any] = MappingProxyType(
     {
         "stride": (1,),

@@ -30,8 +30,6 @@ from cklang.torch.inductor.memory import Axes, View, hint, is_dense, slowest_fir
 from cklang.torch.inductor.pointwise import Pointwise
 from cklang.types import Extent
 
-__all__ = ["FusedProgram", "fused", "parsed"]
-
 _DTYPES_WRITTEN = frozenset(DTYPES) - {torch.int64}
 
 

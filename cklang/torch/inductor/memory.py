@@ -11,8 +11,6 @@ from torch._inductor.virtualized import V
 
 from cklang.torch.backend.refusal import Unsupported
 
-__all__ = ["Axes", "View", "is_dense", "slowest_first"]
-
 
 @dataclass(frozen=True, slots=True)
 class View:

@@ -19,8 +19,6 @@ from cklang.torch.backend.emitter import Emitter, Scalar, Tensor, dtype_of
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import DType, bool_, f32, i32, i64
 
-__all__ = ["Pointwise"]
-
 Item = Tensor | Scalar
 
 _SAME = (

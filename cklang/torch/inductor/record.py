@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Declined", "Emitted", "Record"]
-
 
 @dataclass(frozen=True, slots=True)
 class Emitted:

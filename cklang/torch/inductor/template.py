@@ -30,8 +30,6 @@ from cklang.torch.inductor.fused import FusedProgram, fused, parsed
 from cklang.torch.inductor.memory import View, slowest_first
 from cklang.torch.inductor.record import Declined, Emitted, Record
 
-__all__ = ["Caller", "kernel", "scheduled"]
-
 
 class TemplateBuffer(ir.TemplateBuffer):
     """The result of a product, whose kernel may compute what follows."""

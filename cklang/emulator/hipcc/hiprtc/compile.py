@@ -19,8 +19,6 @@ from cklang.elf import sections_of, symbols_of
 from cklang.emulator.hipcc import driver, fat_binary
 from cklang.errors import CkError
 
-__all__ = ["compile_folder", "main"]
-
 _ARCH_OPTIONS = ("--gpu-architecture=", "--offload-arch=")
 # The address of each named entity lies in a variable whose name we know.
 _MARK = "__cklang_name_"

@@ -29,10 +29,7 @@ def plain(
 
 @ck.op
 def soft_cap(
-    q: ck.f16[B, H, S, D],
-    k: ck.f16[B, H, T, D],
-    v: ck.f16[B, H, T, D],
-    cap: ck.const[float] = 50.0,
+    q: ck.f16[B, H, S, D], k: ck.f16[B, H, T, D], v: ck.f16[B, H, T, D], cap: ck.const[float] = 50.0
 ) -> ck.f16[B, H, S, D]:
     """Up to a cap of 64 CK Tile's own, beyond an expression."""
     return ck.attention(q, k, v, score=lambda s: cap * ck.tanh(s / cap))
@@ -48,10 +45,7 @@ def alibi(
 
 @ck.op
 def bias(
-    q: ck.f16[B, H, S, D],
-    k: ck.f16[B, H, T, D],
-    v: ck.f16[B, H, T, D],
-    added: ck.f16[B, H, S, T],
+    q: ck.f16[B, H, S, D], k: ck.f16[B, H, T, D], v: ck.f16[B, H, T, D], added: ck.f16[B, H, S, T]
 ) -> ck.f16[B, H, S, D]:
     """A number for each score."""
     return ck.attention(q, k, v, score=lambda s, b, h, i, j: s + added[b, h, i, j])

@@ -374,9 +374,7 @@ def altered(constants: ClockConstants, what_if: str | None) -> ClockConstants:
     return constants
 
 
-WHAT_IF = {
-    "transposed": "reads of the LDS that transpose took twice as long",
-}
+WHAT_IF = {"transposed": "reads of the LDS that transpose took twice as long"}
 _TRANSPOSED = "ds_read_b64_tr_b16"
 
 Floats = npt.NDArray[np.float64]

@@ -35,24 +35,13 @@ import upstream_unit
 import cklang as ck
 from cklang import emulator
 from cklang.build.builder import Wanted, shared_builder, source_of
-from cklang.build.steps import (
-    compile_headers,
-    compile_host,
-    compile_stencil,
-    fill_flags,
-    link_fill,
-)
+from cklang.build.steps import compile_headers, compile_host, compile_stencil, fill_flags, link_fill
 from cklang.families.gemm.key import DKind, DOperand, GemmKey, Layout, Signature
 from cklang.families.gemm.lower import lower
 from cklang.fusion.functions import Functions
 from cklang.ir.parser import parse_function
 from cklang.lowering.source import KernelSource
-from cklang.prebuilding.essentials import (
-    EssentialCall,
-    layer_normalised,
-    normalised,
-    probabilities,
-)
+from cklang.prebuilding.essentials import EssentialCall, layer_normalised, normalised, probabilities
 from cklang.selection.candidates import candidates
 from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 from cklang.types import f16, f32

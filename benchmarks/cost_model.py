@@ -19,12 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from data.published import Table, folds, gpus, read
-from fit_cost_model import (
-    FAMILIES,
-    fold_constants_of,
-    out_of_fold_times,
-    predict,
-)
+from fit_cost_model import FAMILIES, fold_constants_of, out_of_fold_times, predict
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

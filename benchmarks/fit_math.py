@@ -52,25 +52,11 @@ def _sqrt_of(f: Callable[[Array], Array]) -> Callable[[Array], Array]:
 
 FITS = (
     # tanh(x) = x + x t P(t), t = x^2
-    Fit(
-        "tanh",
-        _sqrt_of(lambda x: (np.tanh(x) / x - 1) / x**2),
-        1e-4,
-        0.625**2,
-        4,
-        lambda t: t,
-    ),
+    Fit("tanh", _sqrt_of(lambda x: (np.tanh(x) / x - 1) / x**2), 1e-4, 0.625**2, 4, lambda t: t),
     # erf(x) = x + x P(t), t = x^2
     Fit("erf", _sqrt_of(lambda x: _erf(x) / x - 1), 1e-6, 0.921875**2, 6, np.ones_like),
     # erf(x) = 1 - exp(P(x)); what matters is the absolute error of exp
-    Fit(
-        "log erfc",
-        lambda x: np.log(_erfc(x)),
-        0.921875,
-        4.0,
-        8,
-        lambda x: _erfc(x) / _erf(x),
-    ),
+    Fit("log erfc", lambda x: np.log(_erfc(x)), 0.921875, 4.0, 8, lambda x: _erfc(x) / _erf(x)),
     # log(1 + f) = f - f^2 / 2 + f^3 P(f)
     Fit(
         "log1p",
@@ -102,12 +88,7 @@ FITS = (
     ),
     # atanh(s) = s + s u P(u), u = s^2
     Fit(
-        "atanh",
-        _sqrt_of(lambda s: (np.arctanh(s) / s - 1) / s**2),
-        1e-5,
-        0.1717**2,
-        3,
-        lambda u: u,
+        "atanh", _sqrt_of(lambda s: (np.arctanh(s) / s - 1) / s**2), 1e-5, 0.1717**2, 3, lambda u: u
     ),
 )
 

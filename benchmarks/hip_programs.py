@@ -48,11 +48,7 @@ class Programs:
         self._module = ok(self.hip.hipModuleLoadData(bundle.read_bytes()))
 
     def launch(
-        self,
-        name: str,
-        groups: tuple[int, int, int],
-        block: tuple[int, int, int],
-        arguments: bytes,
+        self, name: str, groups: tuple[int, int, int], block: tuple[int, int, int], arguments: bytes
     ) -> None:
         """Launch a kernel, and wait for its end.
 

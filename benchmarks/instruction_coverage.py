@@ -29,13 +29,7 @@ from cklang import emulator
 from cklang.emulator.engine.library import text_section
 from cklang.emulator.hipcc import fat_binary
 
-MACHINES = {
-    0x3F: "gfx90a",
-    0x4C: "gfx942",
-    0x4F: "gfx950",
-    0x41: "gfx1100",
-    0x4E: "gfx1201",
-}
+MACHINES = {0x3F: "gfx90a", 0x4C: "gfx942", 0x4F: "gfx950", 0x41: "gfx1100", 0x4E: "gfx1201"}
 
 #: How the names of code objects end: those of packages, and those of cklang's kernel cache.
 ENDINGS = ("*.co", "*.hsaco")

@@ -28,12 +28,7 @@ _IDENTITY = Functions(
     epilogue=parse_function("func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}")
 )
 _ALGORITHM = Algorithm(
-    tile=(128, 128, 32),
-    warps=(2, 2, 1),
-    warp_tile=(32, 32, 16),
-    vector_a=8,
-    vector_b=8,
-    vector_e=8,
+    tile=(128, 128, 32), warps=(2, 2, 1), warp_tile=(32, 32, 16), vector_a=8, vector_b=8, vector_e=8
 )
 _FUNCTION = re.compile(r"^(\w+):\s*; @", re.MULTILINE)
 _GROUPS = {

@@ -19,12 +19,7 @@ from cklang.testing import plain_key, self_test
 from cklang.types import DTYPES, DType, f16, f32
 
 F16 = Algorithm(
-    tile=(128, 128, 32),
-    warps=(2, 2, 1),
-    warp_tile=(32, 32, 8),
-    vector_a=8,
-    vector_b=8,
-    vector_e=8,
+    tile=(128, 128, 32), warps=(2, 2, 1), warp_tile=(32, 32, 8), vector_a=8, vector_b=8, vector_e=8
 )
 WMMA = replace(F16, warp_tile=(16, 16, 16))
 

@@ -176,11 +176,7 @@ MUTANTS = (
         "known_mistakes",
     ),
     _mutant(
-        "comparison keeps bits of disabled lanes",
-        "ops/compare",
-        "mask &= w.exec();",
-        "",
-        "lanes",
+        "comparison keeps bits of disabled lanes", "ops/compare", "mask &= w.exec();", "", "lanes"
     ),
     _mutant(
         "ds_bpermute does not wrap",

@@ -55,12 +55,7 @@ def registry(tiles: int, epilogues: int) -> Registry:
         signature = problem(1, 1, 1, a=f16, functions=functions.digest).signature
         for tile, warp_tile in islice(TILES, tiles):
             wide = pattern(
-                tile=tile,
-                warps=(2, 2, 1),
-                warp_tile=warp_tile,
-                vector_a=8,
-                vector_b=8,
-                vector_e=8,
+                tile=tile, warps=(2, 2, 1), warp_tile=warp_tile, vector_a=8, vector_b=8, vector_e=8
             )
             declared.declare(signature, functions, ARCH, wide)
     return declared

@@ -21,12 +21,7 @@ from cklang.arch import arch
 from cklang.build.builder import shared_builder
 from cklang.build.schedules import OVERLAPPED, SCHEDULES, Schedule
 from cklang.families.gemm.key import Algorithm, Pipeline
-from cklang.prebuilding.essentials import (
-    EssentialCall,
-    causal_attention,
-    linear,
-    linear_of_8_bits,
-)
+from cklang.prebuilding.essentials import EssentialCall, causal_attention, linear, linear_of_8_bits
 
 LARGE = {"M": 4096, "N": 4096, "K": 4096}
 MASKED = ({"M": 1024, "N": 1024, "K": 2048}, {"M": 16, "N": 11008, "K": 11008})

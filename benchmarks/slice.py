@@ -28,12 +28,7 @@ from cklang import knobs
 from cklang.families.gemm.key import Algorithm
 
 OTHER_TILE = Algorithm(
-    tile=(64, 64, 32),
-    warps=(2, 2, 1),
-    warp_tile=(16, 16, 32),
-    vector_a=8,
-    vector_b=8,
-    vector_e=8,
+    tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 32), vector_a=8, vector_b=8, vector_e=8
 )
 
 

@@ -10,14 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cklang.autodiff.score_derivatives import (
-    Read,
-    by_product,
-    by_read,
-    fits,
-    read_of,
-    reads,
-)
+from cklang.autodiff.score_derivatives import Read, by_product, by_read, fits, read_of, reads
 from cklang.autodiff.step import Gradients, Step
 from cklang.autodiff.terms import Term
 from cklang.errors import error

@@ -102,8 +102,5 @@ def _tensor(name: str, array: Array) -> ExportedTensor:
     if array.dtype.packed:
         raise error("K070", name=name, what="an array of packed 4-bit numbers, whose dtype")
     return ExportedTensor(
-        name=name,
-        dtype=array.dtype.name,
-        shape=array.shape,
-        strides=array.strides,
+        name=name, dtype=array.dtype.name, shape=array.shape, strides=array.strides
     )

@@ -443,12 +443,7 @@ def _place(op: Op, dim: str, problem: Mapping[str, Any]) -> tuple[int, int]:
 def _facts_of(variant: Variant) -> dict[str, Any]:
     """Return what all variants have in common."""
     tensors = [
-        {
-            "name": each.name,
-            "dtype": each.dtype,
-            "rank": len(each.shape),
-            "argument": each.argument,
-        }
+        {"name": each.name, "dtype": each.dtype, "rank": len(each.shape), "argument": each.argument}
         for each in variant.tensors
     ]
     return {"tensors": tensors, "results": variant.results}

@@ -15,15 +15,7 @@ from cklang.frontend.helper import Definition
 from cklang.frontend.scope import Scope
 from cklang.frontend.signature import Parameter
 from cklang.frontend.values import Item, Number, Tensor, describe
-from cklang.types import (
-    ConstType,
-    Dim,
-    DType,
-    Extent,
-    Kind,
-    TensorType,
-    TensorVarType,
-)
+from cklang.types import ConstType, Dim, DType, Extent, Kind, TensorType, TensorVarType
 
 
 def fitted(

@@ -253,10 +253,7 @@ class Program(OpProgram):
         return values
 
     def _build(
-        self,
-        dtypes: Mapping[str, DType],
-        consts: Mapping[str, object],
-        numbers: Mapping[str, int],
+        self, dtypes: Mapping[str, DType], consts: Mapping[str, object], numbers: Mapping[str, int]
     ) -> tuple[Function, frozenset[str]]:
         """Return the IR, and the dims whose numbers it depends on."""
         learned: dict[Dim, Dim | int] = {}
@@ -274,10 +271,7 @@ class Program(OpProgram):
             raise error("F033", at=at, name=self.name) from None
 
     def _function(
-        self,
-        dtypes: Mapping[str, DType],
-        consts: Mapping[str, object],
-        derived: Derived,
+        self, dtypes: Mapping[str, DType], consts: Mapping[str, object], derived: Derived
     ) -> Function:
         unit = Unit(self.name, self.definition.text.header(), derived)
         local: dict[str, Item] = dict(consts)

@@ -272,10 +272,7 @@ def _dims_of(parameter: Parameter) -> tuple[Dim, ...]:
 
 
 def _check_result(
-    result: TensorType | TensorVarType,
-    dims: set[Dim] | None,
-    variables: Container[str],
-    at: Span,
+    result: TensorType | TensorVarType, dims: set[Dim] | None, variables: Container[str], at: Span
 ) -> None:
     _check_dtypes(result, "the result", _STORED, at)
     for extent in result.shape:

@@ -12,13 +12,7 @@ from types import MappingProxyType
 
 from cklang.errors import error
 from cklang.fusion.flow import Flow, Occurrence
-from cklang.fusion.plan import (
-    MAX_READS,
-    AnyKernel,
-    Decision,
-    Edge,
-    Read,
-)
+from cklang.fusion.plan import MAX_READS, AnyKernel, Decision, Edge, Read
 from cklang.fusion.region import Region, RegionWriter
 from cklang.fusion.sites import Axes, compose
 from cklang.ir.nodes import Function, Operation, Value

@@ -115,9 +115,7 @@ class _Emitter:
         axis = self.columns.type.rank - 1
         extent = b.broadcast(b.append("extent", self.columns, axis=axis), shape)
         inside = b.append(
-            "logical_and",
-            b.append("ge", self.targets, zero),
-            b.append("lt", self.targets, extent),
+            "logical_and", b.append("ge", self.targets, zero), b.append("lt", self.targets, extent)
         )
         # Computed indices are not checked: a target outside of the row is no mistake.
         self.index = b.append("where", inside, self.targets, zero)

@@ -86,12 +86,7 @@ class Region:
         return self._append(operation.op, operands, operation.attrs, operation.span, origin)
 
     def _append(
-        self,
-        op: str,
-        operands: tuple[Value, ...],
-        attrs: Attrs,
-        span: Span | None,
-        origin: str,
+        self, op: str, operands: tuple[Value, ...], attrs: Attrs, span: Span | None, origin: str
     ) -> Value:
         """Return the result of an operation, appended unless it is known."""
         # Keys hold names only: within the region a name has one type.

@@ -71,9 +71,7 @@ def _boxes(
 
 
 def _lines(
-    graph: nx.MultiDiGraph,
-    uses: Iterable[Use],
-    boxes: Mapping[int, tuple[float, float, float]],
+    graph: nx.MultiDiGraph, uses: Iterable[Use], boxes: Mapping[int, tuple[float, float, float]]
 ) -> list[str]:
     reasons: dict[tuple[int, int, int], list[tuple[bool, str]]] = {}
     for edge, fused, reason in uses:

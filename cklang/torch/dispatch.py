@@ -80,10 +80,7 @@ def _kind(value: Any) -> str:
 
 
 def chosen(
-    serial: str,
-    args: tuple[str, ...],
-    kwargs: tuple[tuple[str, str], ...],
-    outs: int,
+    serial: str, args: tuple[str, ...], kwargs: tuple[tuple[str, str], ...], outs: int
 ) -> tuple[str, str, tuple[tuple[str, Any], ...], tuple[str, ...]]:
     """Return the custom op for a call, registered, and how its arguments are made of the call's.
 

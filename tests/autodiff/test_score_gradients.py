@@ -97,12 +97,7 @@ SCORES = {
         lambda s, i, j: (torch.relu(s) + s).masked_fill(j + 1 < i, -1e30),
         1,
     ),
-    "a number": Score(
-        "s * factor",
-        ", factor: ck.f32",
-        lambda s, i, j, factor: s * factor,
-        2,
-    ),
+    "a number": Score("s * factor", ", factor: ck.f32", lambda s, i, j, factor: s * factor, 2),
 }
 """By what they do: the ways in which a score may depend on the product and on what it reads."""
 

@@ -96,9 +96,7 @@ def test_a_name_that_hides_a_builtin_is_refused(monkeypatch: pytest.MonkeyPatch)
         twice.ir(X, W)
 
 
-def test_attributes_of_modules_and_the_modules_are_watched(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_attributes_of_modules_and_the_modules_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     through_a_module.ir(X, W)
     monkeypatch.setattr(settings, "GAIN", 3.0)
     with pytest.raises(CkValueError, match=r"settings\.GAIN was 2\.0"):

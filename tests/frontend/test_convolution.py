@@ -142,10 +142,7 @@ def test_same_on_arrays():
     assert np.sum(y * y) == pytest.approx(np.sum(x * dx)) == pytest.approx(np.sum(w * dw))
 
 
-@pytest.mark.parametrize(
-    ("size", "words"),
-    [(None, "do not decide"), ((9, 6), "do not fit")],
-)
+@pytest.mark.parametrize(("size", "words"), [(None, "do not decide"), ((9, 6), "do not fit")])
 def test_arrays_that_do_not_fit(size, words):
     y, w = np.ones((2, 4, 3, 6)), np.ones((6, 3, 3, 4))
     with pytest.raises(ValueError, match=words):

@@ -301,11 +301,7 @@ def test_joins_splits_and_shapes_are_numpys(axis: int, parts: int, stacks: bool)
 
 
 JOINS_OF_FORMULAS = {
-    "rolled": (
-        "ck.concat([x[:, 3:], x[:, :3]], axis=1)",
-        "M, K",
-        lambda x: np.roll(x, -3, 1),
-    ),
+    "rolled": ("ck.concat([x[:, 3:], x[:, :3]], axis=1)", "M, K", lambda x: np.roll(x, -3, 1)),
     "shifted": (
         "ck.concat([x[:1] * 0.0, x[:-1]])",
         "M, K",

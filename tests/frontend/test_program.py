@@ -34,10 +34,7 @@ def scaled(y, factor=2.0):
 
 def scaled_product(x: T[M, K], w: T[N, K], *, factor: anything.const[float] = 0.5) -> T[M, N]:
     """Multiply, then scale."""
-    return scaled(
-        x @ w.T,
-        factor,
-    )
+    return scaled(x @ w.T, factor)
 
 
 def test_parameters_and_result_are_described():

@@ -97,11 +97,7 @@ COMPUTED = (
         # Another kernel needs what follows the first product, and is needed by what follows both.
         (BETWEEN, "%r", "f16[M, N]"),
         # A computed left operand.
-        (
-            f"{COMPUTED}{SWIGLU}".replace("gemm(%x,", "gemm(%x0,"),
-            "%r",
-            "f16[M, N]",
-        ),
+        (f"{COMPUTED}{SWIGLU}".replace("gemm(%x,", "gemm(%x0,"), "%r", "f16[M, N]"),
         # The gate is seen with its axes exchanged.
         (SEEN_TURNED, "%r", "f32[M, M]"),
         # The kernel computes the transpose of its product.

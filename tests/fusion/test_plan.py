@@ -88,10 +88,7 @@ def test_two_transposes_are_none() -> None:
             ),
             "%m1[m, 0]",
         ),
-        (
-            "%d: f32[N] = cast(%k) {to = f32} %e: f32[M, N] = broadcast(%d) {dims = [1]}",
-            "%k[n]",
-        ),
+        ("%d: f32[N] = cast(%k) {to = f32} %e: f32[M, N] = broadcast(%d) {dims = [1]}", "%k[n]"),
     ],
 )
 def test_reads_carry_their_index_map(read: str, want: str) -> None:

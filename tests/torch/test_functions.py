@@ -34,10 +34,7 @@ FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
     "lerp": lambda x, y: torch.lerp(x, y, 0.25),
     "prelu": lambda x, y: torch.where(x > 0, x, y * x),
 }
-WORDS = {
-    "threshold": "ck.threshold(x, 0.25, 2.0)",
-    "lerp": "ck.lerp(x, y, 0.25)",
-}
+WORDS = {"threshold": "ck.threshold(x, 0.25, 2.0)", "lerp": "ck.lerp(x, y, 0.25)"}
 TWO = (
     *("atan2", "hypot", "fmod", "copysign", "xlogy", "logaddexp", "logaddexp2", "fmax", "fmin"),
     *("heaviside", "lerp", "prelu"),

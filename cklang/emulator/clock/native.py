@@ -119,10 +119,7 @@ class CWave(ctypes.Structure):
 
 
 def compute_unit(
-    machine: CMachine,
-    ops: ctypes.Array[COp],
-    waves: ctypes.Array[CWave],
-    lost: int | None = None,
+    machine: CMachine, ops: ctypes.Array[COp], waves: ctypes.Array[CWave], lost: int | None = None
 ) -> int:
     """Run the waves to their ends, which they then hold; return the number of attempts to issue.
 

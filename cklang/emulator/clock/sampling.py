@@ -57,9 +57,7 @@ def representative(launch: RecordedLaunch) -> RecordedLaunch:
     return replace(launch, waves=some_of(launch.waves, heads, slice(heads.ends[0])))
 
 
-def recorded_with(
-    record: Callable[[int], Sequence[RecordedLaunch]],
-) -> tuple[RecordedLaunch, ...]:
+def recorded_with(record: Callable[[int], Sequence[RecordedLaunch]]) -> tuple[RecordedLaunch, ...]:
     """Return some launches with as many workgroups as it takes to time them.
 
     Args:

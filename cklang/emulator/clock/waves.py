@@ -104,9 +104,7 @@ class Program:
 
 
 def program(
-    listing: Sequence[Instruction],
-    constants: ClockConstants,
-    executed: Iterable[int] | None = None,
+    listing: Sequence[Instruction], constants: ClockConstants, executed: Iterable[int] | None = None
 ) -> Program:
     """Return a listing with the costs of its instructions.
 

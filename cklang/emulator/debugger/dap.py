@@ -93,10 +93,7 @@ class Adapter:
     """One conversation with an editor."""
 
     def __init__(
-        self,
-        source: IO[bytes],
-        sink: IO[bytes],
-        words_of: Callable[[Sequence[str]], list[str]],
+        self, source: IO[bytes], sink: IO[bytes], words_of: Callable[[Sequence[str]], list[str]]
     ) -> None:
         """Prepare it.
 

@@ -107,10 +107,7 @@ class Reader:
         names = ", ".join(self.session.tensors())
         variables = "names of C++ variables are not in the code object, whose line table is all"
         return error(
-            "D034",
-            got=text,
-            problem=problem,
-            variables=f"tensors: {names}" if names else variables,
+            "D034", got=text, problem=problem, variables=f"tensors: {names}" if names else variables
         )
 
     def print(self, text: str, format_name: str = "") -> str:

@@ -11,14 +11,7 @@ from pathlib import Path
 from cklang.emulator.debugger.breakpoints import EVERY_WAVE, Breakpoint, Location, Waves, stops_of
 from cklang.emulator.debugger.code import Code, read_fills
 from cklang.emulator.debugger.program import DebuggedProgram
-from cklang.emulator.debugger.wire import (
-    ControlledLaunch,
-    Goal,
-    Reason,
-    Stop,
-    Until,
-    WaveState,
-)
+from cklang.emulator.debugger.wire import ControlledLaunch, Goal, Reason, Stop, Until, WaveState
 from cklang.emulator.profiler.source import Place, is_users
 from cklang.errors import error
 from cklang.lowering.user_places import notes_of

@@ -252,12 +252,7 @@ def _stop(reader: Reader) -> Stop:
     reason, number, step, group, wave = reader.numbers(5)
     none = wave == ANY
     return Stop(
-        Reason(reason),
-        number,
-        step,
-        None if none else group,
-        None if none else wave,
-        reader.text(),
+        Reason(reason), number, step, None if none else group, None if none else wave, reader.text()
     )
 
 

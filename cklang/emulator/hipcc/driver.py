@@ -375,12 +375,7 @@ class _Driver:
         return ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(code)]
 
     def _cached_step(
-        self,
-        what: str,
-        command: list[str],
-        source: Source,
-        output: Path,
-        code: Path | None = None,
+        self, what: str, command: list[str], source: Source, output: Path, code: Path | None = None
     ) -> None:
         """Compile a source, unless that was done before and nothing has changed since.
 

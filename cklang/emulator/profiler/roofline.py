@@ -18,10 +18,7 @@ _FLOPS = (
     (re.compile(r"v_(dual_)?(fma|fmac|fmaak|fmamk|mad|mac|fma_mix\w*)_\w*f(16|32|64)"), 2),
     (re.compile(r"v_(dual_)?(add|sub|subrev|mul|rcp|rsq|sqrt|exp|log|sin|cos)_f(16|32|64)"), 1),
 )
-_PACKED = (
-    (re.compile(r"v_pk_fma_f(16|32)"), 4),
-    (re.compile(r"v_pk_(add|mul)_f(16|32)"), 2),
-)
+_PACKED = ((re.compile(r"v_pk_fma_f(16|32)"), 4), (re.compile(r"v_pk_(add|mul)_f(16|32)"), 2))
 
 
 @cache

@@ -20,15 +20,7 @@ from cklang.fusion.flow import Flow
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
 from cklang.fusion.plan import View
 from cklang.fusion.sites import identity
-from cklang.ir.attention import (
-    LENGTHS,
-    MIN_QUERIES,
-    PAGE_STARTS,
-    PAGES,
-    READ_LIMIT,
-    SEEDS,
-    STARTS,
-)
+from cklang.ir.attention import LENGTHS, MIN_QUERIES, PAGE_STARTS, PAGES, READ_LIMIT, SEEDS, STARTS
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.source import Span
 from cklang.types import DType, TensorType, bf16, f16, f32

@@ -192,13 +192,7 @@ def _arguments(
 
 
 def _attend(
-    call: Call,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor | None,
-    is_causal: bool,
-    scale: float,
+    call: Call, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool, scale: float
 ) -> list[Tensor]:
     operands, attrs = _call(call, (q, k, v), mask, is_causal, scale)
     o, lse = (call.emitter.append(op, *operands, **attrs) for op in ("attention", "attention_lse"))

@@ -15,10 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._functorch.partitioners import (
-    default_partition,
-    min_cut_rematerialization_partition,
-)
+from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition
 from torch.fx import GraphModule
 
 from cklang.errors import CkError
@@ -113,11 +110,7 @@ def _rank(way: Saved) -> tuple[float, int]:
 
 
 def _described(
-    kind: str,
-    pair: tuple[GraphModule, GraphModule],
-    own: int,
-    lowered: Lowered,
-    device: str | None,
+    kind: str, pair: tuple[GraphModule, GraphModule], own: int, lowered: Lowered, device: str | None
 ) -> Saved:
     programs = [program for graph in pair for program in lowered(graph)]
     times = [_time(program, device) for program in programs]

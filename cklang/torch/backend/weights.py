@@ -70,10 +70,7 @@ def _kept(
     return forms[form]
 
 
-_CONVERSIONS = (
-    torch.ops.aten._to_copy.default,
-    torch.ops.prims.convert_element_type.default,
-)
+_CONVERSIONS = (torch.ops.aten._to_copy.default, torch.ops.prims.convert_element_type.default)
 
 
 def with_converted(graph: GraphModule, parameters: frozenset[str]) -> frozenset[str]:

@@ -195,11 +195,7 @@ def considered(*, device: str | None = None, only: bool = False) -> Iterator[Rec
     selector = get_algorithm_selector_cache()
     selector.add_preprocessing_fn(_with_ours)
     try:
-        with (
-            config.patch(force_disable_caches=True),
-            V.set_choices_handler(handler),
-            scheduled(),
-        ):
+        with config.patch(force_disable_caches=True), V.set_choices_handler(handler), scheduled():
             yield handler.record
     finally:
         selector.preprocessing_fns.remove(_with_ours)

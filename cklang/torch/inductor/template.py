@@ -35,12 +35,7 @@ class TemplateBuffer(ir.TemplateBuffer):
     """The result of a product, whose kernel may compute what follows."""
 
     def __init__(
-        self,
-        layout: Any,
-        inputs: Sequence[Any],
-        anchor: Anchor,
-        device: str | None,
-        record: Record,
+        self, layout: Any, inputs: Sequence[Any], anchor: Anchor, device: str | None, record: Record
     ) -> None:
         super().__init__(layout=layout, inputs=inputs, make_kernel_render=None)
         self.anchor = anchor

@@ -7,8 +7,9 @@ The C side is ``include/cklang/attention_host.h``; the struct layouts here mirro
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cklang.device.host_shim import HostShim
 from cklang.widths import I32_MAX
@@ -43,7 +44,6 @@ class AttentionOperand:
 
 
 Problem = TypeVar("Problem")
-CProblem = TypeVar("CProblem", "_Append", "_Reduce")
 
 _NONE = AttentionTensor()
 
@@ -132,28 +132,29 @@ class _Operand(ctypes.Structure):
     )
 
 
-_EXTENTS = ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_k", "hdim_q", "hdim_v")
-_TENSORS = ("q", "k", "v", "o", "lse", "bias", "random", "slopes")
-_STARTS = ("starts_q", "starts_k", "lengths_k", "pages", "page_starts")
 _PAGES = ("pages_stride", "page_size")
-_PARTS = ("partial_o", "partial_lse")
-_SPLITS = ("stride_split_o", "stride_split_lse", "splits")
-_SEEDS = ("seed", "offset", "min_seqlen_q")
-_NUMBERS = ("scale", "soft_cap", "scale_p", "scale_o", "dropout")
-_WINDOW = ("left", "right", "from_bottom_right", "sink")
 
 
 class _Problem(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int64) for name in _EXTENTS),
-        *((name, _Tensor) for name in _TENSORS),
-        *((name, ctypes.c_void_p) for name in _STARTS),
+        *(
+            (name, ctypes.c_int64)
+            for name in ("batch", "heads", "kv_heads", "seqlen_q", "seqlen_k", "hdim_q", "hdim_v")
+        ),
+        *((name, _Tensor) for name in ("q", "k", "v", "o", "lse", "bias", "random", "slopes")),
+        *(
+            (name, ctypes.c_void_p)
+            for name in ("starts_q", "starts_k", "lengths_k", "pages", "page_starts")
+        ),
         *((name, ctypes.c_int64) for name in _PAGES),
-        *((name, _Tensor) for name in _PARTS),
-        *((name, ctypes.c_int64) for name in _SPLITS),
-        *((name, ctypes.c_void_p) for name in _SEEDS),
-        *((name, ctypes.c_double) for name in _NUMBERS),
-        *((name, ctypes.c_int64) for name in _WINDOW),
+        *((name, _Tensor) for name in ("partial_o", "partial_lse")),
+        *((name, ctypes.c_int64) for name in ("stride_split_o", "stride_split_lse", "splits")),
+        *((name, ctypes.c_void_p) for name in ("seed", "offset", "min_seqlen_q")),
+        *(
+            (name, ctypes.c_double)
+            for name in ("scale", "soft_cap", "scale_p", "scale_o", "dropout")
+        ),
+        *((name, ctypes.c_int64) for name in ("left", "right", "from_bottom_right", "sink")),
         ("operands", _Operand * MAX_OPERANDS),
     )
 
@@ -252,13 +253,10 @@ class _Append(ctypes.Structure):
     )
 
 
-_GRADS = ("grad_o", "d", "grad_q", "grad_k", "grad_v", "grad_bias")
-
-
 class _Grad(ctypes.Structure):
     _fields_ = (
         ("forward", _Problem),
-        *((name, _Tensor) for name in _GRADS),
+        *((name, _Tensor) for name in ("grad_o", "d", "grad_q", "grad_k", "grad_v", "grad_bias")),
         ("stride_split_q", ctypes.c_int64),
     )
 
@@ -272,45 +270,33 @@ class _Reduce(ctypes.Structure):
     )
 
 
-def _problem(problem: AttentionProblem) -> _Problem:
-    c_problem = _Problem()
-    for name in (*_EXTENTS, *_STARTS, *_PAGES, *_SPLITS, *_SEEDS, *_NUMBERS, *_WINDOW):
-        setattr(c_problem, name, getattr(problem, name))
-    for name in (*_TENSORS, *_PARTS):
-        setattr(c_problem, name, _tensor(getattr(problem, name)))
-    for place, operand in zip(c_problem.operands, problem.operands, strict=False):
+_STRUCTS: dict[type, type[ctypes.Structure]] = {
+    AttentionTensor: _Tensor,
+    AttentionProblem: _Problem,
+    AppendProblem: _Append,
+    AttentionGradProblem: _Grad,
+    ReduceProblem: _Reduce,
+}
+
+
+def _to_c(record: Any) -> ctypes.Structure:
+    """Return the C struct of a record, whose fields have the same names."""
+    struct = _STRUCTS[type(record)]()
+    for f in fields(record):
+        value = getattr(record, f.name)
+        if f.name == "operands":
+            _fill(struct.operands, value)
+        else:
+            setattr(struct, f.name, _to_c(value) if type(value) in _STRUCTS else value)
+    return struct
+
+
+def _fill(places: ctypes.Array[_Operand], operands: Sequence[AttentionOperand]) -> None:
+    for place, operand in zip(places, operands, strict=False):
         rank = len(operand.extents)
         place.pointer = operand.pointer
         place.extents[:] = (*operand.extents, *(1,) * (MAX_RANK - rank))
         place.strides[:] = (*operand.strides, *(0,) * (MAX_RANK - rank))
-    return c_problem
-
-
-def _tensor(tensor: AttentionTensor) -> _Tensor:
-    return _Tensor(**{f.name: getattr(tensor, f.name) for f in fields(tensor)})
-
-
-def _append(problem: AppendProblem) -> _Append:
-    return _same(_Append(), problem)
-
-
-def _grad(problem: AttentionGradProblem) -> _Grad:
-    c_problem = _Grad(forward=_problem(problem.forward), stride_split_q=problem.stride_split_q)
-    for name in _GRADS:
-        setattr(c_problem, name, _tensor(getattr(problem, name)))
-    return c_problem
-
-
-def _reduce(problem: ReduceProblem) -> _Reduce:
-    return _same(_Reduce(), problem)
-
-
-def _same(c_problem: CProblem, problem: AppendProblem | ReduceProblem) -> CProblem:
-    """Give a struct the fields of ``problem``, which are called the same."""
-    for f in fields(problem):
-        value = getattr(problem, f.name)
-        setattr(c_problem, f.name, _tensor(value) if isinstance(value, AttentionTensor) else value)
-    return c_problem
 
 
 class _Shim(HostShim[Problem]):
@@ -318,31 +304,28 @@ class _Shim(HostShim[Problem]):
 
     version_symbol = "ck_attention_host_version"
     version = VERSION
+    to_c = staticmethod(_to_c)
 
 
 class AttentionShim(_Shim[AttentionProblem]):
     """A loaded ``host.so`` of an attention kernel, or of one that combines splits."""
 
     symbol = "ck_attention_describe"
-    to_c = staticmethod(_problem)
 
 
 class AttentionGradShim(_Shim[AttentionGradProblem]):
     """A loaded ``host.so`` of a kernel that gives the gradients of q, k and v."""
 
     symbol = "ck_attention_grad_describe"
-    to_c = staticmethod(_grad)
 
 
 class ReduceShim(_Shim[ReduceProblem]):
     """A loaded ``host.so`` of a kernel around the gradient of attention."""
 
     symbol = "ck_reduce_describe"
-    to_c = staticmethod(_reduce)
 
 
 class AppendShim(_Shim[AppendProblem]):
     """A loaded ``host.so`` of a kernel that writes rows behind those of a cache."""
 
     symbol = "ck_append_describe"
-    to_c = staticmethod(_append)

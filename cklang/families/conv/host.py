@@ -69,37 +69,28 @@ class ConvRequest:
     into pieces, which are products of their own."""
 
 
+_EXTENTS = ("n", "g", "k", "c")
+_MEMORY = ("a", "b", "e", "workspace")
+_LIMITS = ("split_k", "blocks", "most_bytes")
 _SPACES = ("in", "out", "window", "stride", "dilation", "pad_before", "pad_after")
 _STRIDES = ("input_strides", "weight_strides", "output_strides")
 
 
 class _Problem(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("n", "g", "k", "c")),
+        *((name, ctypes.c_int64) for name in _EXTENTS),
         *((name, ctypes.c_int64 * 3) for name in _SPACES),
-        *((name, ctypes.c_void_p) for name in ("a", "b", "e", "workspace")),
+        *((name, ctypes.c_void_p) for name in _MEMORY),
         *((name, ctypes.c_int64 * 6) for name in _STRIDES),
         ("d", ctypes.c_void_p * MAX_OPERANDS),
         ("d_strides", ctypes.c_int64 * 6 * MAX_OPERANDS),
-        *((name, ctypes.c_int64) for name in ("split_k", "blocks", "most_bytes")),
+        *((name, ctypes.c_int64) for name in _LIMITS),
     )
 
 
 def _to_c(request: ConvRequest) -> _Problem:
     q = request
-    c_problem = _Problem(
-        n=q.n,
-        g=q.g,
-        k=q.k,
-        c=q.c,
-        a=q.a,
-        b=q.b,
-        e=q.e,
-        workspace=q.workspace,
-        split_k=q.split_k,
-        blocks=q.blocks,
-        most_bytes=q.most_bytes,
-    )
+    c_problem = _Problem(**{name: getattr(q, name) for name in (*_EXTENTS, *_MEMORY, *_LIMITS)})
     for name in _SPACES:
         getattr(c_problem, name)[:] = getattr(q, "in_" if name == "in" else name)
     for name in _STRIDES:

@@ -66,32 +66,26 @@ class _Operand(ctypes.Structure):
     )
 
 
+_EXTENTS = ("m", "n", "k", "k_batch", "blocks")
+_GROUPS = ("first_tile", "group_count")
+
+
 class _Problem(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("m", "n", "k", "k_batch", "blocks")),
+        *((name, ctypes.c_int64) for name in _EXTENTS),
         *((name, _Operand * MAX_OPERANDS) for name in ("a", "b", "d")),
         ("e", _Operand),
         ("workspace", ctypes.c_void_p),
         ("batch", ctypes.c_int64 * MAX_BATCH),
-        *((name, ctypes.c_int64) for name in ("first_tile", "group_count")),
+        *((name, ctypes.c_int64) for name in _GROUPS),
         ("groups", ctypes.c_void_p),
     )
 
 
 def _to_c(problem: GemmProblem) -> _Problem:
     p = problem
-    c_problem = _Problem(
-        m=p.m,
-        n=p.n,
-        k=p.k,
-        k_batch=p.k_batch,
-        blocks=p.blocks,
-        first_tile=p.first_tile,
-        group_count=p.group_count,
-        groups=p.groups,
-        e=_operand_to_c(p.e),
-        workspace=p.workspace,
-    )
+    scalars = {name: getattr(p, name) for name in (*_EXTENTS, *_GROUPS, "groups", "workspace")}
+    c_problem = _Problem(**scalars, e=_operand_to_c(p.e))
     for places, operands in ((c_problem.a, p.a), (c_problem.b, p.b), (c_problem.d, p.d)):
         for i, operand in enumerate(operands):
             places[i] = _operand_to_c(operand)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +19,6 @@ from cklang.families.conv.rules import RULES
 from cklang.families.gemm.key import (
     Algorithm,
     ConvSpecial,
-    EpilogueKind,
     GemmKey,
     Pipeline,
     ProductKind,
@@ -35,6 +33,8 @@ from tests.runtime.test_conv_kernels import (
     D3,
     DEEP,
     DEPTHWISE,
+    DEPTHWISE_TILE,
+    DIRECT,
     FORWARD,
     GRAD_INPUT,
     GRAD_WEIGHT,
@@ -56,10 +56,7 @@ Covered = Callable[..., None]
 GPUS = ("gfx90a", "gfx950", "gfx1100", "gfx1201")
 RDNA = GPUS[2:]
 WORKSPACE, TREE, ATOMIC = Reduction.WORKSPACE, Reduction.TREE, Reduction.ATOMIC
-DIRECT = EpilogueKind.DEFAULT
-STREAMED: dict[str, Any] = {"stream_k": True}
-LASTING: dict[str, Any] = {"stream_k": True, "persistent": True}
-SPLIT: dict[str, Any] = {"split_k": 3}
+SPLIT, STREAMED, LASTING = SHARES.values()
 
 
 def any_extent(conv: Conv) -> tuple[Conv, ...]:
@@ -98,7 +95,6 @@ class Case:
 
 FEW = (replace(DEEP, n=1, g=1, size=(3, 3)),)
 MERGED = (SLIM_GROUPS,)
-DEPTHWISE_TILE = replace(NARROW, special=ConvSpecial.DEPTHWISE, groups_merged=16, vector_a=8)
 KERNELS = [
     Case(
         ("conv, pipeline mem interwave, 3D", "conv 3D"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,12 +111,12 @@ def convs(draw: st.DrawFn, spatial: int = 2) -> Conv:
     covered = zip(window, dilation, before, after, strict=True)
     size = tuple(max(draw(st.integers(1, 9)), (w - 1) * d + 1 - b - a) for w, d, b, a in covered)
     return Conv(
-        n=draw(st.integers(1, 3)),
-        g=draw(st.integers(1, 4)),
-        k=draw(st.integers(1, 9)),
-        c=draw(st.integers(1, 9)),
-        size=size,
-        window=window,
+        draw(st.integers(1, 3)),
+        draw(st.integers(1, 4)),
+        draw(st.integers(1, 9)),
+        draw(st.integers(1, 9)),
+        size,
+        window,
         stride=axes(1, 5),
         dilation=dilation,
         before=before,
@@ -140,23 +141,10 @@ SUM = """func @epilogue(%acc: f32[], %d0: f32[], %d1: f32[], %d2: f32[]) -> f32[
 """
 OPERANDS = ((f16, "row", 8), (f16, "full", 8), (f32, "strided", 1))
 PADDED = Conv(
-    n=2,
-    g=2,
-    k=72,
-    c=40,
-    size=(9, 11),
-    window=(3, 3),
-    stride=(2, 1),
-    dilation=(1, 2),
-    before=(1, 0),
-    after=(1, 3),
+    2, 2, 72, 40, (9, 11), (3, 3), stride=(2, 1), dilation=(1, 2), before=(1, 0), after=(1, 3)
 )
-DEEP = Conv(
-    n=3, g=2, k=24, c=8, size=(21, 17), window=(3, 3), stride=(2, 1), before=(1, 1), after=(1, 1)
-)
-DEPTHWISE = Conv(
-    n=2, g=16, k=1, c=1, size=(9, 10), window=(3, 3), stride=(2, 1), before=(1, 0), after=(1, 3)
-)
+DEEP = Conv(3, 2, 24, 8, (21, 17), (3, 3), stride=(2, 1), before=(1, 1), after=(1, 1))
+DEPTHWISE = Conv(2, 16, 1, 1, (9, 10), (3, 3), stride=(2, 1), before=(1, 0), after=(1, 3))
 SLIM_GROUPS = replace(DEPTHWISE, g=8, k=4, c=8, window=(3, 2), stride=(2, 3), dilation=(2, 1))
 
 
@@ -178,15 +166,7 @@ def test_wide_loads_at_padded_corners_with_operands(covered: Covered) -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_groups_of_a_depthwise_convolution_share_a_tile(covered: Covered) -> None:
-    algorithm = replace(
-        NARROW,
-        tile=(64, 16, 32),
-        warps=(4, 1, 1),
-        special=ConvSpecial.DEPTHWISE,
-        groups_merged=16,
-        vector_a=8,
-        vector_e=8,
-    )
+    algorithm = replace(DEPTHWISE_TILE, tile=(64, 16, 32), warps=(4, 1, 1), vector_e=8)
     compiled = kernel(ProductKind.CONV, 2, algorithm=algorithm)
     check(compiled, DEPTHWISE)
     check(compiled, replace(DEPTHWISE, g=48, stride=(1, 1), dilation=(2, 1), size=(12, 9)))
@@ -219,16 +199,7 @@ def test_stream_k_in_a_tree_after_whole_tiles(covered: Covered) -> None:
 def test_batches_and_images_in_pieces(most_bytes: int, bands: int) -> None:
     """Tensors of one product may span few bytes: each image is its own, then each band of one."""
     conv = Conv(
-        n=3,
-        g=2,
-        k=3,
-        c=4,
-        size=(11, 7),
-        window=(3, 2),
-        stride=(2, 1),
-        dilation=(1, 2),
-        before=(2, 1),
-        after=(1, 0),
+        3, 2, 3, 4, (11, 7), (3, 2), stride=(2, 1), dilation=(1, 2), before=(2, 1), after=(1, 0)
     )
     compiled = kernel(ProductKind.CONV, 2)
     whole_launch, launch = (
@@ -254,7 +225,7 @@ def test_batches_beyond_two_gigabytes_are_cut_in_pieces() -> None:
     address, pixel, size = 1 << 40, 192, (2048, 1024)
     row, image = size[1] * pixel, size[0] * size[1] * pixel
     base = replace(
-        request(compiled, Conv(n=1, g=2, k=8, c=96, size=(1, 1), window=(1, 1))),
+        request(compiled, Conv(1, 2, 8, 96, (1, 1), (1, 1))),
         in_=(1, *size),
         out=(1, *size),
         a=address,
@@ -282,7 +253,7 @@ def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
     address, side = 1 << 40, 1 << 15
     strides = (0, 0, 4 * side, 4, 0, 1)
     base = replace(
-        request(compiled, Conv(n=1, g=1, k=4, c=4, size=(1, 1), window=(1, 1))),
+        request(compiled, Conv(1, 1, 4, 4, (1, 1), (1, 1))),
         in_=(1, side, side),
         out=(1, side, side),
         a=address,
@@ -296,153 +267,72 @@ def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
     assert launch.grid == (side * side // 64, 1, 1)
 
 
-D1 = Conv(
-    n=3,
-    g=2,
-    k=8,
-    c=24,
-    size=(37,),
-    window=(5,),
-    stride=(2,),
-    dilation=(3,),
-    before=(2,),
-    after=(1,),
-)
+D1 = Conv(3, 2, 8, 24, (37,), (5,), stride=(2,), dilation=(3,), before=(2,), after=(1,))
 D3 = Conv(
-    n=2,
-    g=2,
-    k=7,
-    c=5,
-    size=(5, 6, 7),
-    window=(2, 3, 2),
+    2,
+    2,
+    7,
+    5,
+    (5, 6, 7),
+    (2, 3, 2),
     stride=(2, 3, 1),
     dilation=(1, 1, 2),
     before=(1, 0, 1),
     after=(1, 3, 0),
 )
-POINTS = Conv(n=2, g=2, k=16, c=32, size=(7, 9), window=(1, 1), stride=(2, 3))
+POINTS = Conv(2, 2, 16, 32, (7, 9), (1, 1), stride=(2, 3))
 MATRIX = replace(POINTS, g=3, stride=(1, 1))
 FORWARD, GRAD_INPUT, GRAD_WEIGHT = FAMILIES
-CASES: dict[str, tuple[ProductKind, Algorithm, Conv, DType, str]] = {
-    "conv, pipeline mem interwave, 3D": (
-        FORWARD,
-        replace(
-            NARROW,
-            pipeline=Pipeline.MEM,
-            scheduler=Scheduler.INTERWAVE,
-            epilogue=EpilogueKind.DEFAULT,
-        ),
-        D3,
-        f16,
-        "gfx942",
+Case = tuple[ProductKind, Algorithm, Conv, DType, str]
+
+
+def case(
+    kind: ProductKind,
+    conv: Conv,
+    algorithm: Algorithm = WIDE,
+    dtype: DType = f16,
+    arch: str = "gfx942",
+    **fields: Any,
+) -> Case:
+    return kind, replace(algorithm, **fields), conv, dtype, arch
+
+
+DIRECT = EpilogueKind.DEFAULT
+POINTWISE, PACKED = ConvSpecial.POINTWISE, ConvSpecial.POINTWISE_PACKED
+FLOATS = replace(NARROW, warp_tile=(16, 16, 4), vector_a=4, vector_b=4, vector_e=4)
+BYTES = replace(WIDE, tile=(64, 64, 64), warp_tile=(16, 16, 32), vector_e=4)
+ASYNC = pipelined(WIDE, Pipeline.COMP_ASYNC, tile=(64, 64, 64), warp_tile=(16, 16, 32))
+INTERWAVE = replace(NARROW, pipeline=Pipeline.MEM, scheduler=Scheduler.INTERWAVE)
+DEPTHWISE_TILE = replace(NARROW, special=ConvSpecial.DEPTHWISE, groups_merged=16, vector_a=8)
+CASES: dict[str, Case] = {
+    "conv, pipeline mem interwave, 3D": case(FORWARD, D3, INTERWAVE, epilogue=DIRECT),
+    "conv, pipeline basic_v1, 1D": case(FORWARD, D1, pipelined(WIDE, Pipeline.BASIC_V1)),
+    "conv, pipeline compv5": case(
+        FORWARD, PADDED, pipelined(WIDE, Pipeline.COMPV5, warps=(1, 1, 2))
     ),
-    "conv, pipeline basic_v1, 1D": (FORWARD, pipelined(WIDE, Pipeline.BASIC_V1), D1, f16, "gfx942"),
-    "conv, pipeline compv5": (
-        FORWARD,
-        pipelined(WIDE, Pipeline.COMPV5, warps=(1, 1, 2)),
-        PADDED,
-        f16,
-        "gfx942",
+    "conv, pipeline compv6": case(FORWARD, PADDED, pipelined(WIDE, Pipeline.COMPV6)),
+    "conv, pipeline comp_async": case(FORWARD, PADDED, ASYNC, arch="gfx950"),
+    "conv, windows of one tap": case(FORWARD, POINTS, special=POINTWISE),
+    "conv, a matrix product": case(FORWARD, MATRIX, special=PACKED, persistent=True),
+    "conv, groups in a tile": case(FORWARD, SLIM_GROUPS, groups_merged=4),
+    "conv, split-K workspace": case(FORWARD, PADDED, split_k=3, reduction=Reduction.WORKSPACE),
+    "conv_grad_input 3D": case(
+        GRAD_INPUT, D3, NARROW, pipeline=Pipeline.MEM, epilogue=DIRECT, persistent=True
     ),
-    "conv, pipeline compv6": (FORWARD, pipelined(WIDE, Pipeline.COMPV6), PADDED, f16, "gfx942"),
-    "conv, pipeline comp_async": (
-        FORWARD,
-        replace(
-            WIDE,
-            tile=(64, 64, 64),
-            warp_tile=(16, 16, 32),
-            pipeline=Pipeline.COMP_ASYNC,
-            double_buffer=True,
-        ),
-        PADDED,
-        f16,
-        "gfx950",
-    ),
-    "conv, windows of one tap": (
-        FORWARD,
-        replace(WIDE, special=ConvSpecial.POINTWISE),
-        POINTS,
-        f16,
-        "gfx942",
-    ),
-    "conv, a matrix product": (
-        FORWARD,
-        replace(WIDE, special=ConvSpecial.POINTWISE_PACKED, persistent=True),
-        MATRIX,
-        f16,
-        "gfx942",
-    ),
-    "conv, groups in a tile": (FORWARD, replace(WIDE, groups_merged=4), SLIM_GROUPS, f16, "gfx942"),
-    "conv, split-K workspace": (
-        FORWARD,
-        replace(WIDE, split_k=3, reduction=Reduction.WORKSPACE),
-        PADDED,
-        f16,
-        "gfx942",
-    ),
-    "conv_grad_input 3D": (
-        GRAD_INPUT,
-        replace(NARROW, pipeline=Pipeline.MEM, epilogue=EpilogueKind.DEFAULT, persistent=True),
-        D3,
-        f16,
-        "gfx942",
-    ),
-    "conv_grad_input, groups in a tile": (
-        GRAD_INPUT,
-        replace(WIDE, groups_merged=4),
-        SLIM_GROUPS,
-        f16,
-        "gfx942",
-    ),
-    "conv_grad_input, windows of one tap": (
-        GRAD_INPUT,
-        replace(WIDE, special=ConvSpecial.POINTWISE),
-        POINTS,
-        f16,
-        "gfx942",
-    ),
-    "conv_grad_input, a matrix product": (
-        GRAD_INPUT,
-        replace(WIDE, special=ConvSpecial.POINTWISE_PACKED),
-        MATRIX,
-        f16,
-        "gfx942",
-    ),
-    "conv_grad_weight 3D": (GRAD_WEIGHT, NARROW, D3, f16, "gfx942"),
-    "conv_grad_weight, groups in a tile": (
-        GRAD_WEIGHT,
-        replace(WIDE, groups_merged=4),
-        SLIM_GROUPS,
-        f16,
-        "gfx942",
-    ),
-    "conv_grad_weight, depthwise": (
-        GRAD_WEIGHT,
-        replace(NARROW, special=ConvSpecial.DEPTHWISE, groups_merged=16, vector_a=8, vector_b=8),
-        DEPTHWISE,
-        f16,
-        "gfx942",
-    ),
-    "conv 2D on gfx1100": (FORWARD, WIDE, PADDED, f16, "gfx1100"),
-    "conv 2D on gfx90a": (FORWARD, WIDE, PADDED, bf16, "gfx90a"),
-    "conv 2D on gfx942, f32": (
-        FORWARD,
-        replace(NARROW, warp_tile=(16, 16, 4), vector_a=4, vector_b=4, vector_e=4),
-        PADDED,
-        f32,
-        "gfx942",
-    ),
-    "conv 2D on gfx942, i8": (
-        FORWARD,
-        replace(WIDE, tile=(64, 64, 64), warp_tile=(16, 16, 32), vector_e=4),
-        PADDED,
-        i8,
-        "gfx942",
-    ),
+    "conv_grad_input, groups in a tile": case(GRAD_INPUT, SLIM_GROUPS, groups_merged=4),
+    "conv_grad_input, windows of one tap": case(GRAD_INPUT, POINTS, special=POINTWISE),
+    "conv_grad_input, a matrix product": case(GRAD_INPUT, MATRIX, special=PACKED),
+    "conv_grad_weight 3D": case(GRAD_WEIGHT, D3, NARROW),
+    "conv_grad_weight, groups in a tile": case(GRAD_WEIGHT, SLIM_GROUPS, groups_merged=4),
+    "conv_grad_weight, depthwise": case(GRAD_WEIGHT, DEPTHWISE, DEPTHWISE_TILE, vector_b=8),
+    "conv 2D on gfx1100": case(FORWARD, PADDED, arch="gfx1100"),
+    "conv 2D on gfx90a": case(FORWARD, PADDED, dtype=bf16, arch="gfx90a"),
+    "conv 2D on gfx942, f32": case(FORWARD, PADDED, FLOATS, f32),
+    "conv 2D on gfx942, i8": case(FORWARD, PADDED, BYTES, i8),
 }
 
 
-PIPELINES = {
+PIPELINES: dict[str, dict[str, Any]] = {
     "mem": {"pipeline": Pipeline.MEM, "epilogue": EpilogueKind.DEFAULT},
     "compv4": {"pipeline": Pipeline.COMPV4, "double_buffer": True},
     "compv6": {"pipeline": Pipeline.COMPV6},
@@ -450,41 +340,29 @@ PIPELINES = {
 """Those that take the layouts of gradients, beside compv3."""
 for _family in (GRAD_INPUT, GRAD_WEIGHT):
     for _name, _fields in PIPELINES.items():
-        CASES[f"{_family.value}, pipeline {_name}"] = (
-            _family,
-            replace(WIDE, **_fields),  # type: ignore[arg-type]
-            PADDED,
-            f16,
-            "gfx942",
-        )
-
-FLOATS = replace(NARROW, warp_tile=(16, 16, 4), vector_a=4, vector_b=4, vector_e=4)
-BYTES = replace(WIDE, tile=(64, 64, 64), warp_tile=(16, 16, 32), vector_e=4)
+        CASES[f"{_family.value}, pipeline {_name}"] = case(_family, PADDED, **_fields)
 for _family in FAMILIES:
     _plane = f"{_family.value} 2D on"
     CASES |= {
-        f"{_plane} gfx942, fp8": (_family, BYTES, PADDED, fp8_fnuz, "gfx942"),
-        f"{_plane} gfx950, fp8": (_family, BYTES, PADDED, fp8, "gfx950"),
-        f"{_plane} gfx950, bf16": (_family, WIDE, PADDED, bf16, "gfx950"),
-        f"{_plane} gfx942, bf16": (_family, WIDE, PADDED, bf16, "gfx942"),
+        f"{_plane} gfx942, fp8": case(_family, PADDED, BYTES, fp8_fnuz),
+        f"{_plane} gfx950, fp8": case(_family, PADDED, BYTES, fp8, "gfx950"),
+        f"{_plane} gfx950, bf16": case(_family, PADDED, WIDE, bf16, "gfx950"),
+        f"{_plane} gfx942, bf16": case(_family, PADDED, WIDE, bf16),
     }
 for _family in (GRAD_INPUT, GRAD_WEIGHT):
     _plane = f"{_family.value} 2D on"
     CASES |= {
-        f"{_plane} gfx942, f32": (_family, FLOATS, PADDED, f32, "gfx942"),
-        f"{_plane} gfx942, i8": (_family, BYTES, PADDED, i8, "gfx942"),
-        f"{_family.value} 1D": (_family, WIDE, D1, f16, "gfx942"),
+        f"{_plane} gfx942, f32": case(_family, PADDED, FLOATS, f32),
+        f"{_plane} gfx942, i8": case(_family, PADDED, BYTES, i8),
+        f"{_family.value} 1D": case(_family, D1),
     }
-for _family in FAMILIES:
-    _plane = f"{_family.value} 2D on"
-    CASES |= {
-        f"{_plane} gfx950, f16": (_family, WIDE, PADDED, f16, "gfx950"),
-        f"{_plane} gfx950, f32": (_family, FLOATS, PADDED, f32, "gfx950"),
-        f"{_plane} gfx950, i8": (_family, BYTES, PADDED, i8, "gfx950"),
-        f"{_plane} gfx90a, f16": (_family, WIDE, PADDED, f16, "gfx90a"),
-        f"{_plane} gfx90a, bf16": (_family, WIDE, PADDED, bf16, "gfx90a"),
-        f"{_plane} gfx90a, f32": (_family, FLOATS, PADDED, f32, "gfx90a"),
-    }
+_KINDS = ((f16, WIDE), (f32, FLOATS), (i8, BYTES)), ((f16, WIDE), (bf16, WIDE), (f32, FLOATS))
+CASES |= {
+    f"{_family.value} 2D on {_arch}, {_dtype}": case(_family, PADDED, _algorithm, _dtype, _arch)
+    for _family in FAMILIES
+    for _arch, _kinds in zip(("gfx950", "gfx90a"), _KINDS, strict=True)
+    for _dtype, _algorithm in _kinds
+}
 
 
 @pytest.mark.full
@@ -514,7 +392,7 @@ def test_a_kernel_of_each_kind(case: str, covered: Covered) -> None:
     covered(case.partition(" on ")[0], types, arch)
 
 
-SHARES: dict[str, dict[str, int | bool]] = {
+SHARES: dict[str, dict[str, Any]] = {
     "split-K": {"split_k": 3},
     "stream-K": {"stream_k": True},
     "stream-K after whole tiles": {"stream_k": True, "persistent": True},
@@ -531,7 +409,7 @@ def test_sharing_the_sums_of_a_gradient_of_weights(
 
     The integers are summed exactly, whatever the order.
     """
-    algorithm = replace(WIDE, reduction=reduction, **SHARES[share])  # type: ignore[arg-type]
+    algorithm = replace(WIDE, reduction=reduction, **SHARES[share])
     compiled = kernel(GRAD_WEIGHT, 2, algorithm=algorithm)
     for blocks in (1, 3, 4, 7, 19):
         check(compiled, DEEP, blocks=blocks)

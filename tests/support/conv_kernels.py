@@ -40,12 +40,12 @@ Index = tuple[Any, ...]
 """Of an array: numbers and slices."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Conv:
     """A convolution; tuples have an entry for each axis in space, ``k`` and ``c`` are per group."""
 
-    n: int = 1
-    g: int = 1
+    n: int
+    g: int
     k: int
     c: int
     size: tuple[int, ...]

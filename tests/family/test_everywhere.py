@@ -8,7 +8,7 @@ ten seconds to compile, so each stands for several choices at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from cklang.families.gemm.key import (
     Scheduler,
 )
 from cklang.runtime.op import Op
-from cklang.types import DType, TensorType
+from cklang.types import DTYPES, DType, TensorType
 from tests.support.algorithms import DEEP, WIDE, pipelined
 from tests.support.arrays import drawn, laid_out_as, mnk
 from tests.support.checks import check, check_group, launches
@@ -88,6 +88,11 @@ class Case:
         return "grouped" in self.variants
 
     @property
+    def kind(self) -> ProductKind:
+        alone = ProductKind.GROUPED if self.is_group else ProductKind.GEMM
+        return ProductKind.BATCHED if self.is_batch else alone
+
+    @property
     def op(self) -> Op:
         return OPS[self.whole and self.x is ck.f16, self.is_batch].using(self.algorithm)
 
@@ -131,13 +136,17 @@ LASTING = {"persistent": True}
 LASTING_GROUP = (*GROUP, "grouped, persistent")
 
 
-def shared(kind: str, reduction: str, gpu: str, dtype: DType) -> Case:
-    return Case((f"{kind} {reduction}",), gpu, dtype, more=sharing(kind, reduction))
+def pairs(text: str) -> Iterator[tuple[str, DType]]:
+    """Yield GPUs and element types, written as gfx942:f16,bf16."""
+    for word in text.split():
+        gpu, _, dtypes = word.partition(":")
+        yield from ((gpu, DTYPES[dtype]) for dtype in dtypes.split(","))
 
 
-def sharing(kind: str, reduction: str) -> dict[str, Any]:
+def shared(kind: str, reduction: str, gpu: str, dtype: DType, **more: Any) -> Case:
     how: dict[str, Any] = {"split_k": 3} if kind == "split-K" else {"stream_k": True}
-    return how | {"reduction": Reduction(reduction)}
+    how |= {"reduction": Reduction(reduction)}
+    return Case((f"{kind} {reduction}",), gpu, dtype, more=how | more)
 
 
 FEW = [
@@ -152,32 +161,22 @@ REST = [
     Case(("persistent",), "gfx1100", ck.f16, more=LASTING),
 ]
 
-INTERWAVE = {"pipeline": Pipeline.MEM, "scheduler": Scheduler.INTERWAVE}
-DIRECT = {"epilogue": EpilogueKind.DEFAULT}
-BASIC = {"pipeline": Pipeline.BASIC_V1}
+INTERWAVE: dict[str, Any] = {"pipeline": Pipeline.MEM, "scheduler": Scheduler.INTERWAVE}
+DIRECT: dict[str, Any] = {"epilogue": EpilogueKind.DEFAULT}
+BASIC: dict[str, Any] = {"pipeline": Pipeline.BASIC_V1}
 HALVES = {
     "compv3": Case(BATCH, "", ck.f16),
     "compv4": Case(
         LASTING_GROUP, "", ck.f16, more=LASTING | {"pipeline": Pipeline.COMPV4}, layouts="rr"
     ),
-    "compv6": Case(
-        ("split-K workspace",),
-        "",
-        ck.f16,
-        more=sharing("split-K", "workspace") | {"pipeline": Pipeline.COMPV6},
-        layouts="cc",
+    "compv6": replace(
+        shared("split-K", "workspace", "", ck.f16, pipeline=Pipeline.COMPV6), layouts="cc"
     ),
-    "mem": Case(
-        ("stream-K workspace",),
-        "",
-        ck.f16,
-        more=sharing("stream-K", "workspace") | {"pipeline": Pipeline.MEM},
-        layouts="cr",
+    "mem": replace(
+        shared("stream-K", "workspace", "", ck.f16, pipeline=Pipeline.MEM), layouts="cr"
     ),
-    "interwave": Case(
-        ("split-K atomic",), "", ck.f16, more=sharing("split-K", "atomic") | INTERWAVE | DIRECT
-    ),
-    "basic": Case(("stream-K atomic",), "", ck.f16, more=sharing("stream-K", "atomic") | BASIC),
+    "interwave": shared("split-K", "atomic", "", ck.f16, **INTERWAVE, **DIRECT),
+    "basic": shared("stream-K", "atomic", "", ck.f16, **BASIC),
     "persistent": Case(("universal", "persistent"), "", ck.f16, more=LASTING),
 }
 """What an f16 kernel of each pipeline stands for."""
@@ -196,22 +195,11 @@ LASTING_COMPV6 = LASTING | {"pipeline": Pipeline.COMPV6}
 OTHERS = [
     *(
         Case(BATCH, gpu, dtype, whole=True)
-        for gpu, dtype in (
-            ("gfx90a", ck.bf16),
-            ("gfx942", ck.fp8_fnuz),
-            ("gfx942", ck.i8),
-            ("gfx950", ck.bf16),
-            ("gfx950", ck.fp8),
-        )
+        for gpu, dtype in pairs("gfx90a:bf16 gfx942:fp8_fnuz,i8 gfx950:bf16,fp8")
     ),
     *(
         Case(LASTING_GROUP, gpu, dtype, more=LASTING_COMPV6, whole=True)
-        for gpu, dtype in (
-            ("gfx90a", ck.bf16),
-            ("gfx942", ck.fp8_fnuz),
-            ("gfx950", ck.fp8),
-            ("gfx950", ck.i8),
-        )
+        for gpu, dtype in pairs("gfx90a:bf16 gfx942:fp8_fnuz gfx950:fp8,i8")
     ),
 ]
 """What else is multiplied."""
@@ -221,50 +209,19 @@ SMALL_TILE = {"tile": (32, 32, 32), "warp_tile": (16, 16, 16)}
 GAPS = [
     *(
         Case(BATCH, gpu, dtype, whole=True)
-        for gpu, dtype in (
-            ("gfx942", ck.bf16),
-            ("gfx1100", ck.bf16),
-            ("gfx1201", ck.bf16),
-            ("gfx950", ck.i8),
-            ("gfx1100", ck.i8),
-            ("gfx1201", ck.i8),
-            ("gfx1201", ck.fp8),
-        )
+        for gpu, dtype in pairs("gfx942:bf16 gfx1100:bf16,i8 gfx1201:bf16,i8,fp8 gfx950:i8")
     ),
     *(
         Case(LASTING_GROUP, gpu, dtype, more=LASTING_COMPV6, whole=True)
-        for gpu, dtype in (
-            ("gfx942", ck.bf16),
-            ("gfx950", ck.bf16),
-            ("gfx1100", ck.bf16),
-            ("gfx1201", ck.bf16),
-            ("gfx942", ck.i8),
-            ("gfx1100", ck.i8),
-            ("gfx1201", ck.i8),
-            ("gfx1201", ck.fp8),
-        )
+        for gpu, dtype in pairs("gfx942:bf16,i8 gfx950:bf16 gfx1100:bf16,i8 gfx1201:bf16,i8,fp8")
     ),
     *(
         Case(("universal", "persistent"), gpu, ck.bf16, more=ACROSS, layouts="cr", whole=True)
         for gpu in ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
     ),
     *(
-        Case(
-            ("split-K workspace",),
-            gpu,
-            dtype,
-            more=sharing("split-K", "workspace"),
-            layouts="cr",
-            whole=True,
-        )
-        for gpu, dtype in (
-            ("gfx942", ck.fp8_fnuz),
-            ("gfx942", ck.i8),
-            ("gfx950", ck.i8),
-            ("gfx1100", ck.i8),
-            ("gfx1201", ck.i8),
-            ("gfx1201", ck.fp8),
-        )
+        replace(shared("split-K", "workspace", gpu, dtype), layouts="cr", whole=True)
+        for gpu, dtype in pairs("gfx942:fp8_fnuz,i8 gfx950:i8 gfx1100:i8 gfx1201:i8,fp8")
     ),
     *(
         replace(HALVES[name], arch=gpu, whole=True)
@@ -313,15 +270,8 @@ def check_case(case: Case, covered: Callable[..., None]) -> None:
         for args in calls:
             check(op, args, case.arch)
     (launch,) = launches(op)
-    kind = (
-        ProductKind.BATCHED
-        if case.is_batch
-        else ProductKind.GROUPED
-        if case.is_group
-        else ProductKind.GEMM
-    )
     key = launch.key
-    assert key.signature.kind is kind
+    assert key.signature.kind is case.kind
     assert key.signature.layouts == f"{case.layouts}r"
     assert key.algorithm == case.algorithm
     # SGPRs of stream-K on gfx90a may go to lanes of a VGPR; nothing goes to memory.

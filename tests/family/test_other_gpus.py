@@ -25,11 +25,11 @@ from tests.family import test_shared_tree as tree
 from tests.support.algorithms import EIGHT_BITS, NARROW, WIDE, narrow, on_gpu, pipelined, wide
 from tests.support.arrays import drawn, mnk, normal
 from tests.support.checks import check, check_group
+from tests.support.written_ops import written_op
 
 CDNA, RDNA = ("gfx90a", "gfx942", "gfx950"), ("gfx1100", "gfx1201")
 OTHERS = ("gfx90a", "gfx950", *RDNA)
 """Beside gfx942, on which most of these tests are."""
-M, N, K = ck.dims("M N K")
 Run = Callable[[str], None]
 
 
@@ -166,49 +166,15 @@ def in_f16(gpu: str) -> None:
     scaled.over(scaled.integers_in_f16, gpu, "i8", scaled.EVEN, chosen)
 
 
-@ck.op
-def to_f32(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f32[M, N]:
-    return ck.clamp(x @ w.T, -100.0, 100.0).to(ck.f32)
-
-
-@ck.op
-def to_bf8(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.bf8[M, N]:
-    return ck.clamp(x @ w.T, -100.0, 100.0).to(ck.bf8)
-
-
-@ck.op
-def to_bf8_fnuz(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.bf8_fnuz[M, N]:
-    return ck.clamp(x @ w.T, -100.0, 100.0).to(ck.bf8_fnuz)
-
-
-@ck.op
-def to_fp8(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.fp8[M, N]:
-    return ck.clamp(x @ w.T, -100.0, 100.0).to(ck.fp8)
-
-
-@ck.op
-def to_fp8_fnuz(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.fp8_fnuz[M, N]:
-    return ck.clamp(x @ w.T, -100.0, 100.0).to(ck.fp8_fnuz)
-
-
-@ck.op
-def to_i32(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.i32[M, N]:
-    return ck.clamp(x @ w.T, -100.0, 100.0).to(ck.i32)
-
-
-@ck.op
-def to_i8(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.i8[M, N]:
-    return ck.clamp(x @ w.T, -100.0, 100.0).to(ck.i8)
-
-
 STORING = {
-    "f32": to_f32,
-    "bf8": to_bf8,
-    "bf8_fnuz": to_bf8_fnuz,
-    "fp8": to_fp8,
-    "fp8_fnuz": to_fp8_fnuz,
-    "i32": to_i32,
-    "i8": to_i8,
+    dtype: written_op(
+        f"@ck.op\n"
+        f"def to_{dtype}(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.{dtype}[M, N]:\n"
+        f"    return ck.clamp(x @ w.T, -100.0, 100.0).to(ck.{dtype})\n",
+        "M N K",
+        f"to_{dtype}",
+    )
+    for dtype in ("f32", "bf8", "bf8_fnuz", "fp8", "fp8_fnuz", "i32", "i8")
 }
 
 

@@ -34,6 +34,6 @@ annotations, :mod:`.names` looks up what comes from outside, and :mod:`.helper` 
 together. :mod:`.program` then runs the function on symbols (:mod:`.statements`,
 :mod:`.expressions`, :mod:`.calls`; of ops in it :mod:`.op_calls`), :mod:`.returns` checks what it
 returns, and :mod:`.emit` and the files of :mod:`.ops` write the IR.
-:mod:`.intrinsics` is the table of the functions of the language; :mod:`.functions` has them as
-users call them, with NumPy's meaning outside programs (:mod:`.eager`).
+:mod:`.intrinsics` registers the functions of the language, each beside its code in :mod:`.ops` with
+its NumPy meaning outside programs; :mod:`.functions` has all of them.
 """

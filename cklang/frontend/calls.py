@@ -14,16 +14,16 @@ from cklang.frontend import emit
 from cklang.frontend.environment import Environment
 from cklang.frontend.fitting import misfit
 from cklang.frontend.helper import Definition, Fn
-from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, Form, Intrinsic
+from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, METHODS, Intrinsic
 from cklang.frontend.names import is_python
 from cklang.frontend.op_calls import fitted
+from cklang.frontend.ops.axes import permutation_of_method
 from cklang.frontend.scope import ITERATIONS, Closure, Scope
 from cklang.frontend.signature import Parameter
-from cklang.frontend.values import Apart, Item, OpProgram, Tensor, describe, has_tensor, is_number
-from cklang.ir.nodes import Attr
-from cklang.types import ConstType, Dim, DType, Kind, TensorType, TensorVarType, f32
+from cklang.frontend.values import Apart, Item, OpProgram, Tensor, describe, has_tensor
+from cklang.types import ConstType, Dim, DType, TensorType, TensorVarType
 
-__all__ = ["call", "cast_method", "movement_method"]
+__all__ = ["call", "method"]
 
 _Call = tuple[tuple[Item, ...], Mapping[str, Item]]
 
@@ -59,16 +59,14 @@ def call(
         CkTypeError: F060 for something that cannot be called, F061 for arguments that do not fit,
             F062 for a Python function on tensors, F095 for a lambda that is no score or mask.
     """
-    if isinstance(callee, Intrinsic) and callee.form is Form.ATTENTION:
-        from cklang.frontend.ops.attention import attention
-
-        bound = _bind(scope, node, "ck.attention", callee.signature, (positional, named))
-        return attention(scope, node, bound)
+    takes_lambdas = isinstance(callee, Intrinsic) and callee.takes_lambdas
     for item in (*positional, *named.values()):
-        if isinstance(item, Closure):
+        if isinstance(item, Closure) and not takes_lambdas:
             raise scope.error("F095", item.node)
     if isinstance(callee, Intrinsic):
-        return _intrinsic(scope, node, callee, (positional, named))
+        name = f"ck.{callee.name}"
+        bound = _bind(scope, node, name, callee.signature, (positional, named))
+        return callee.emit(scope, node, bound)
     if isinstance(callee, Fn):
         return _helper(scope, node, callee.definition, (positional, named))
     if isinstance(callee, OpProgram | Apart):
@@ -93,102 +91,30 @@ def _bind(scope: Scope, node: ast.Call, name: str, signature: Any, call: _Call) 
     return dict(bound.arguments)
 
 
-def cast_method(
-    scope: Scope,
-    node: ast.Call,
-    owner: Tensor,
-    positional: tuple[Item, ...],
-    named: Mapping[str, Item],
-) -> Tensor:
-    """Return ``x.to(dtype)``."""
-    signature = INTRINSICS["cast"].signature
-    method = signature.replace(parameters=list(signature.parameters.values())[1:])
-    bound = _bind(scope, node, "x.to", method, (positional, named))
-    return emit.cast(scope, node, owner, bound["dtype"])
-
-
-def movement_method(scope: Scope, node: ast.Call, name: str, owner: Tensor, call: _Call) -> Item:
-    """Return ``x.permute(0, 2, 1)`` and its like: axes and extents may stand without a tuple."""
-    positional, named = call
-    if name == "transpose":
-        from cklang.frontend.ops.movement import movement
-
-        rank = len(owner.shape)
-        axes = (*positional, *named.values())
-        return movement(
-            scope, node, "permute", {"x": owner, "axes": _order(scope, node, axes, rank)}
+def method(scope: Scope, node: ast.Call, name: str, owner: Tensor, arguments: _Call) -> Item:
+    """Return ``x.sum(-1)`` and its like; some take axes and extents without a tuple."""
+    positional, named = arguments
+    if name == "to":
+        signature = INTRINSICS["cast"].signature
+        signature = signature.replace(parameters=list(signature.parameters.values())[1:])
+        return emit.cast(
+            scope, node, owner, _bind(scope, node, "x.to", signature, arguments)["dtype"]
         )
-    if name in _VARIADIC and len(positional) > 1:
+    if name == "transpose":
+        axes = (*positional, *named.values())
+        return emit.permute(scope, node, owner, _order(scope, node, axes, len(owner.shape)))
+    function = METHODS[name]
+    if isinstance(function, Intrinsic) and function.variadic and len(positional) > 1:
         positional = (positional,)
-    return _intrinsic(scope, node, INTRINSICS[name], ((owner, *positional), named))
-
-
-_VARIADIC = ("broadcast_to", "permute", "reshape")
+    return call(scope, node, function, (owner, *positional), named)
 
 
 def _order(scope: Scope, node: ast.Call, axes: tuple[Item, ...], rank: int) -> tuple[int, ...]:
-    from cklang.frontend.ops.movement import permutation_of_method
-
     try:
         return permutation_of_method(axes, rank)
     except ValueError as refusal:
         problem, advice = refusal.args
         raise scope.error("F067", node, op="transpose", problem=problem, advice=advice) from None
-
-
-def _intrinsic(scope: Scope, node: ast.Call, function: Intrinsic, call: _Call) -> Item:
-    bound = _bind(scope, node, f"ck.{function.name}", function.signature, call)
-    items = list(bound.values())
-    match function.form:
-        case Form.GEMM:
-            from cklang.frontend.ops.scaled import scaled_gemm
-
-            return scaled_gemm(scope, node, **bound)
-        case Form.EINSUM:
-            from cklang.frontend.ops.einsum import einsum
-
-            return einsum(scope, node, *items)
-        case Form.CONV:
-            from cklang.frontend.ops.convolution import convolution
-
-            return convolution(scope, node, function.name, bound)
-        case Form.MOVEMENT:
-            from cklang.frontend.ops.movement import movement
-
-            return movement(scope, node, function.name, bound)
-        case Form.REDUCTION:
-            from cklang.frontend.ops.reduction import reduction
-
-            return reduction(scope, node, function.name, *items)
-        case Form.CAST:
-            return emit.cast(scope, node, *items)
-        case Form.CLAMP:
-            return _clamp(scope, node, *items)
-        case Form.MASK:
-            from cklang.frontend.ops.attention import window
-
-            return window(scope, node, function, bound)
-    attrs = {
-        name: _attribute(scope, node, function, name, bound[name]) for name in function.attributes
-    }
-    return emit.pointwise(scope, node, function.name, *items[: function.operands], **attrs)
-
-
-def _clamp(scope: Scope, node: ast.Call, x: Item, lo: Item, hi: Item) -> Item:
-    is_float = not isinstance(x, Tensor) or x.dtype.kind is Kind.FLOAT
-    if is_float and is_number(lo) and is_number(hi):
-        bounds = {
-            name: emit.constant_number(scope, node, bound, f32)
-            for name, bound in (("lo", lo), ("hi", hi))
-        }
-        return emit.pointwise(scope, node, "clamp", x, **bounds)
-    return emit.pointwise(scope, node, "minimum", emit.pointwise(scope, node, "maximum", x, lo), hi)
-
-
-def _attribute(scope: Scope, node: ast.Call, function: Intrinsic, name: str, value: Item) -> Attr:
-    if not is_number(value):
-        raise scope.error("F063", node, name=name, function=function.name, got=describe(value))
-    return emit.constant_number(scope, node, value, f32)
 
 
 def _python(

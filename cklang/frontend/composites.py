@@ -17,6 +17,7 @@ import numpy as np
 
 from cklang.frontend import functions as ck
 from cklang.frontend.helper import Definition, Fn
+from cklang.frontend.intrinsics import COMPOSITES, METHODS
 from cklang.types import bool_, f32, i32
 
 __all__ = [
@@ -104,10 +105,17 @@ class Composite(Fn):
 
 def composite(function: Callable[..., Any]) -> Composite:
     """Make a function of the language of one that is written in it."""
-    return Composite(function)
+    COMPOSITES[function.__name__] = made = Composite(function)
+    return made
 
 
-@composite
+def method(function: Callable[..., Any]) -> Composite:
+    """Make a function of the language that is a method of tensors too."""
+    METHODS[function.__name__] = made = composite(function)
+    return made
+
+
+@method
 def any(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:  # noqa: A001 - NumPy's names
     """Whether an element along axes is not zero; false for no elements.
 
@@ -118,7 +126,7 @@ def any(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:  # noqa: A00
     return ck.max(ck.cast(ck.cast(x, bool_), i32), axis=axis, keepdims=keepdims) > 0
 
 
-@composite
+@method
 def all(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:  # noqa: A001
     """Whether no element along axes is zero; true for no elements.
 
@@ -129,7 +137,7 @@ def all(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:  # noqa: A00
     return ck.min(ck.cast(ck.cast(x, bool_), i32), axis=axis, keepdims=keepdims) > 0
 
 
-@composite
+@method
 def var(x: Any, axis: Any = None, *, correction: Any = 0, keepdims: Any = False) -> Any:
     """The variance along axes: squared distances from the mean, over their number minus correction.
 

@@ -46,6 +46,7 @@ __all__ = [
     "cast",
     "common_shape",
     "constant_number",
+    "expect_tensor",
     "first_float",
     "is_float",
     "materialise",
@@ -133,6 +134,20 @@ def _widen(scope: Scope, node: Located, item: Item) -> Item:
             raise scope.error("F040", node, what=describe(item), advice=_number_advice(item))
         return item
     return _cast(scope, node, item, _WIDER.get(item.dtype, item.dtype))
+
+
+def expect_tensor(scope: Scope, node: Located, name: str, item: Item) -> Tensor:
+    """Return the operand of a function, a dim as a number.
+
+    Raises:
+        CkTypeError: F066, it is no tensor.
+    """
+    item = number(scope, node, item)
+    if isinstance(item, Tensor):
+        return item
+    problem = f"it takes a tensor, not {describe(item)}"
+    advice = "pass a parameter, or what is computed of parameters"
+    raise scope.error("F066", node, op=name, problem=problem, advice=advice)
 
 
 def widened(scope: Scope, node: Located, tensor: Tensor) -> Tensor:

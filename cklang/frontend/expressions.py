@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from cklang.frontend import calls, composites, emit
+from cklang.frontend import calls, emit
 from cklang.frontend.helper import Fn
-from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, METHODS, Intrinsic
+from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, METHODS
 from cklang.frontend.loops import comprehension, constant_truth
-from cklang.frontend.ops.gemm import gemm
+from cklang.frontend.ops.gemm import matmul
+from cklang.frontend.ops.indexing import view
 from cklang.frontend.ops.masks import Joined, Mask
+from cklang.frontend.ops.regions import read
 from cklang.frontend.other_names import advice_for
 from cklang.frontend.scope import Captured, Closure, Scope
 from cklang.frontend.values import (
@@ -145,15 +147,8 @@ _METHODS = {
     "clip": "write ck.clamp(x, lo, hi)",
     "item": "tensors have no values before the call; use a ck.const parameter",
 }
-_REDUCED: dict[str, Intrinsic | Fn] = {
-    **{n: INTRINSICS[n] for n in ("sum", "mean", "max", "min", "prod", "argmax", "argmin")},
-    "var": composites.var,
-    "any": composites.any,
-    "all": composites.all,
-}
-"""The functions that are methods of tensors too."""
-_CALLED = {"to": "ck.f16", **dict.fromkeys(_REDUCED, "-1"), **dict.fromkeys(METHODS, "...")}
-"""The methods of tensors, with arguments for an example."""
+# The methods of tensors that are no functions of ck, with arguments for an example.
+_CALLED = {"to": "ck.f16", "transpose": "..."}
 _PROPERTIES: dict[str, Callable[[Scope, ast.expr, Tensor], Item]] = {
     "T": emit.transpose,
     "mT": emit.matrix_transpose,
@@ -161,7 +156,6 @@ _PROPERTIES: dict[str, Callable[[Scope, ast.expr, Tensor], Item]] = {
     "ndim": lambda _scope, _node, tensor: len(tensor.shape),
     "shape": lambda _scope, _node, tensor: tensor.shape,
 }
-_ATTRIBUTES = (*_PROPERTIES, *_CALLED)
 
 
 def evaluate(scope: Scope, node: ast.expr) -> Item:
@@ -176,9 +170,7 @@ def _name(scope: Scope, node: ast.Name) -> Item:
         raise scope.error("F051", node, name=node.id)
     item = scope.locals[node.id]
     if isinstance(item, Captured) and not item.tensor.shape:
-        from cklang.frontend.ops import regions
-
-        return regions.read(scope, node, item, ())
+        return read(scope, node, item, ())
     return item
 
 
@@ -207,15 +199,21 @@ def _attribute(scope: Scope, node: ast.Attribute) -> Item:
 
 def _advice(name: str) -> str:
     """Say what to write instead of an attribute that tensors do not have."""
-    if name in _CALLED:
-        return f"call it: x.{name}({_CALLED[name]})"
+    if name in _CALLED or name in METHODS:
+        return f"call it: x.{name}({_CALLED.get(name) or _example_argument(name)})"
     if name in _METHODS:
         return _METHODS[name]
     if name in INTRINSICS:
         return f"write ck.{name}{INTRINSICS[name].signature}"
     if name in COMPOSITES:
         return f"write ck.{name}(x)"
-    return advice_for(name, _ATTRIBUTES, "x.")
+    return advice_for(name, (*_PROPERTIES, *_CALLED, *METHODS), "x.")
+
+
+def _example_argument(method: str) -> str:
+    """Return an argument for a method: the last axis if its first parameter is optional."""
+    _, parameter, *_ = METHODS[method].signature.parameters.values()
+    return "-1" if parameter.default is None else "..."
 
 
 def _binary(scope: Scope, node: ast.BinOp) -> Item:
@@ -231,7 +229,7 @@ def _binary(scope: Scope, node: ast.BinOp) -> Item:
     if not has_tensor((left, right)):
         return _compute(scope, node, _BINARY[kind], left, right)
     if kind is ast.MatMult:
-        return gemm(scope, node, left, right)
+        return matmul(scope, node, left, right)
     if kind is ast.Pow:
         return _power(scope, node, left, right)
     if kind is ast.BitXor and any(map(emit.is_float, (left, right))):
@@ -320,17 +318,10 @@ def _choice(scope: Scope, node: ast.IfExp) -> Item:
 def _call(scope: Scope, node: ast.Call) -> Item:
     function = node.func
     method = isinstance(function, ast.Attribute) and function not in scope.definition.names
-    methods = ("to", *_REDUCED, *METHODS)
-    if method and isinstance(function, ast.Attribute) and function.attr in methods:
+    if method and isinstance(function, ast.Attribute) and function.attr in {*_CALLED, *METHODS}:
         owner = emit.number(scope, function.value, evaluate(scope, function.value))
         if isinstance(owner, Tensor):
-            positional, named = _arguments(scope, node)
-            if function.attr in METHODS:
-                call = positional, named
-                return calls.movement_method(scope, node, function.attr, owner, call)
-            if function.attr == "to":
-                return calls.cast_method(scope, node, owner, positional, named)
-            return calls.call(scope, node, _REDUCED[function.attr], (owner, *positional), named)
+            return calls.method(scope, node, function.attr, owner, _arguments(scope, node))
     callee = evaluate(scope, function)
     positional, named = _arguments(scope, node)
     return calls.call(scope, node, callee, positional, named)
@@ -345,14 +336,10 @@ def _arguments(scope: Scope, node: ast.Call) -> tuple[tuple[Item, ...], dict[str
 def _subscript(scope: Scope, node: ast.Subscript) -> Item:
     item = evaluate(scope, node.value)
     if isinstance(item, Tensor):
-        from cklang.frontend.ops import indexing
-
-        return indexing.view(scope, node, item)
+        return view(scope, node, item)
     if isinstance(item, Captured):
-        from cklang.frontend.ops import regions
-
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        return regions.read(scope, node, item, tuple(evaluate(scope, part) for part in parts))
+        return read(scope, node, item, tuple(evaluate(scope, part) for part in parts))
     return _compute(scope, node, operator.getitem, item, evaluate(scope, node.slice))
 
 

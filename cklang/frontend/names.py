@@ -50,7 +50,6 @@ _ADVICE = {
     "pow": "write x ** y or ck.pow(x, y)",
     "isinstance": "types are known: write an annotation instead",
 }
-_FUNCTIONS = (*INTRINSICS, *COMPOSITES)
 _OBJECT = (
     "pass tensors as parameters, constants as numbers, tuples or attributes of an object, as in "
     "config.scale"
@@ -223,7 +222,7 @@ class _Names:
         return value
 
     def unknown(self, node: ast.Name) -> CkError:
-        if node.id in _FUNCTIONS:
+        if node.id in {*INTRINSICS, *COMPOSITES}:
             advice = f"write ck.{node.id}"
         else:
             user = [name for name in self.names if not hasattr(builtins, name)]
@@ -329,4 +328,4 @@ def _instead(name: str, value: object) -> str:
     if isinstance(value, type) and issubclass(value, np.generic):
         dtype = DTYPES.get(name, "ck.f32")
         return f"write 0.5 for the number {name}(0.5), and {dtype} for the dtype"
-    return advice_for(name, _FUNCTIONS)
+    return advice_for(name, (*INTRINSICS, *COMPOSITES))

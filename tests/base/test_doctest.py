@@ -24,7 +24,6 @@ import pytest
 import cklang as ck
 import cklang.testing
 from cklang import types
-from cklang.frontend.examples import EXAMPLES
 from tests.support.by_reference import bind_calls, replace_kernels
 from tests.support.optional import COMMANDS, needed
 from tests.support.public_names import CLASSES, INTERNAL, METHODS, OBJECTS, VALUES, members
@@ -180,7 +179,3 @@ def test_wrong_examples_are_reported() -> None:
 def test_methods_that_are_internal_exist() -> None:
     names = {f"{owner}.{name}" for owner, of in CLASSES.items() for name, _ in members(of)}
     assert set(INTERNAL) <= names
-
-
-def test_the_language_has_no_other_examples_than_its_functions() -> None:
-    assert sorted(EXAMPLES) == sorted(ck.frontend.functions.__all__)

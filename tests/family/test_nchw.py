@@ -25,7 +25,7 @@ from cklang.families.layout_copy.key import LayoutCopyKey, layout_copy_key
 from cklang.families.layout_copy.lower import LayoutCopyShim
 from cklang.families.layout_copy.plan import LayoutCopy
 from cklang.families.tensor_layout import packed_strides
-from cklang.frontend.ops.convolution import LAYOUTS
+from cklang.frontend.ops.conv_arguments import LAYOUTS
 from cklang.fusion.functions import NO_FUNCTIONS
 from cklang.ir.windows import Role
 from cklang.runtime.launch import described_stage

@@ -273,7 +273,7 @@ PLANNING = (
     *("networkx", "jinja2", "rocm.bindings.hip", "subprocess", "shutil"),
     *("cklang.fusion.partition", "cklang.fusion.plan", "cklang.families.gemm.family"),
     *("cklang.families.protocol", "cklang.runtime.planner", "cklang.selection.select"),
-    *("cklang.frontend.eager", "cklang.frontend.ops.movement", "cklang.emulator.engine.recording"),
+    *("cklang.frontend.eager_attention", "cklang.emulator.engine.recording"),
 )
 """What only planning, building and other ops need: imports are most of a new process."""
 

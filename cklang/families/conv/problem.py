@@ -29,6 +29,7 @@ from cklang.families.gemm.kinds import KINDS
 from cklang.families.gemm.layout import refuse_negative, refuse_overlap
 from cklang.families.gemm.problem import Operand
 from cklang.families.tensor_layout import TensorLayout
+from cklang.frontend.ops.conv_arguments import read_call
 from cklang.ir.convolution import geometry_of
 from cklang.ir.windows import DIRECTIONS, Geometry, Relation, Role
 from cklang.types import DType, f16
@@ -509,8 +510,6 @@ def conv_problem(
     Raises:
         CkValueError: F067, the numbers make no convolution; K001, a direction that does not exist.
     """
-    from cklang.frontend.ops.convolution import read_call
-
     if direction not in _KINDS:
         raise unknown("direction", direction, list(_KINDS))
     numbers = {"stride": stride, "padding": padding, "dilation": dilation}

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from cklang.errors import CkError
 from cklang.frontend import emit
-from cklang.frontend.intrinsics import Intrinsic
-from cklang.frontend.ops.masks import causal_window, sliding
+from cklang.frontend.intrinsics import function
+from cklang.frontend.ops.masks import Window, causal_window, sliding
 from cklang.frontend.ops.regions import Reads, make_mask, make_score, with_reads
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
@@ -25,24 +24,53 @@ from cklang.ir.attention import (
     STARTS,
 )
 from cklang.ir.nodes import Attr, Value
+from cklang.ir.ops import OPS
 from cklang.types import Dim, Kind, f32, i32
 
-__all__ = ["WINDOWS", "attention", "window"]
+__all__ = ["attention", "causal", "sliding_window"]
 
-WINDOWS: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {"causal": causal_window, "sliding_window": sliding}
+
+@function(
+    "the mask that hides later keys",
+    eager=causal_window,
+    example="""
+    >>> q, k, v = np.zeros((1, 1, 2, 8)), np.zeros((1, 1, 2, 8)), np.eye(2)[None, None]
+    >>> ck.attention(q, k, v, mask=ck.causal())[0, 0]
+    array([[1. , 0. ],
+           [0.5, 0.5]])
+    """,
 )
-"""What makes the mask of each function that names one."""
+def causal(scope: Scope, node: Located, corner: Item = "top_left", sink: Item = 0) -> Item:
+    """Return the mask; F096 for a corner that there is not."""
+    return _window(scope, node, causal_window, corner=corner, sink=sink)
 
 
-def window(scope: Scope, node: Located, function: Intrinsic, bound: Mapping[str, Item]) -> Item:
-    """Return the mask that ``ck.causal(...)`` or ``ck.sliding_window(...)`` names.
+@function(
+    "the mask that shows some keys before the diagonal and some after it",
+    eager=sliding,
+    example="""
+    >>> q, k, v = np.zeros((1, 1, 3, 8)), np.zeros((1, 1, 3, 8)), np.eye(3)[None, None]
+    >>> ck.attention(q, k, v, mask=ck.sliding_window(left=1))[0, 0]
+    array([[1. , 0. , 0. ],
+           [0.5, 0.5, 0. ],
+           [0. , 0.5, 0.5]])
+    """,
+)
+def sliding_window(
+    scope: Scope,
+    node: Located,
+    left: Item = None,
+    right: Item = 0,
+    corner: Item = "top_left",
+    sink: Item = 0,
+) -> Item:
+    """Return the mask; F096 for limits and corners that there are not."""
+    return _window(scope, node, sliding, left=left, right=right, corner=corner, sink=sink)
 
-    Raises:
-        CkValueError: F096 for limits and corners that there are not.
-    """
+
+def _window(scope: Scope, node: Located, make: Callable[..., Window], **arguments: Item) -> Window:
     try:
-        return WINDOWS[function.name](**bound)
+        return make(**arguments)
     except CkError as mistake:
         mistake.at = mistake.at or scope.span(node)
         raise
@@ -55,7 +83,30 @@ _SHAPES = {
 }
 
 
-def attention(scope: Scope, node: Located, bound: Mapping[str, Item]) -> Item:
+def _computed(**arguments: Any) -> Any:
+    from cklang.frontend.eager_attention import eager_attention
+
+    return eager_attention(**arguments)
+
+
+@function(
+    OPS["attention"].doc,
+    eager=_computed,
+    example="""
+    >>> q, k, v = np.random.default_rng(0).normal(size=(3, 1, 2, 4, 8))
+    >>> o, lse = ck.attention(q, k, v, mask=ck.causal(), return_lse=True)
+    >>> o.shape, lse.shape  # [batch, heads, rows, head size]
+    ((1, 2, 4, 8), (1, 2, 4))
+    >>> bool(np.allclose(o[:, :, 0], v[:, :, 0]))  # row 0 sees key 0 alone
+    True
+    """,
+    signature="q, k, v, *, scale='auto', mask=None, score=None, dropout=0.0, seed=None, offset=0, "
+    "cu_seqlens_q=None, cu_seqlens_k=None, seqlens_k=None, block_table=None, page_starts=None, "
+    "min_seqlen_q=None, return_lse=False",
+    takes_lambdas=True,
+    explains_numpy=False,
+)
+def attention(scope: Scope, node: Located, **bound: Item) -> Item:
     """Put an attention into the IR; return o, or (o, lse) with ``return_lse``.
 
     Raises:

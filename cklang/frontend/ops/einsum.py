@@ -11,23 +11,27 @@ axis K is folded at the call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from cklang.frontend import emit
+from cklang.frontend.intrinsics import function
+from cklang.frontend.ops.arrays import as_array
 from cklang.frontend.ops.gemm import contract
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
 from cklang.ir.contraction import Contraction
+from cklang.ir.numeric import Array
 from cklang.types import Dim
 
-__all__ = ["Labels", "einsum", "read_subscripts"]
+__all__ = ["einsum"]
 
 _FORM = "legal: ck.einsum('gmk,gnk->gmn', a, b), a letter for each axis of two tensors"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Labels:
+class Labels(NamedTuple):
     """The labels of a contraction by what they are to the product."""
 
     a: str
@@ -108,6 +112,19 @@ def _own(labels: str, last: str, operand: str) -> str:
     return contiguous or labels[-1:]
 
 
+def _computed(subscripts: str, a: Any, b: Any) -> Array:
+    return np.asarray(np.einsum(subscripts, as_array(a), as_array(b)))
+
+
+@function(
+    "the sum of products of two tensors whose axes are named by letters, as NumPy's einsum",
+    eager=_computed,
+    example="""
+    >>> ck.einsum("mk,nk->mn", np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [5.0, 6.0]]))
+    array([[11., 17.]])
+    """,
+    explains_numpy=False,
+)
 def einsum(scope: Scope, node: Located, subscripts: Item, a: Item, b: Item) -> Tensor:
     """Put a contraction of two tensors into the IR.
 

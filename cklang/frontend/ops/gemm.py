@@ -20,13 +20,13 @@ from cklang.ir.nodes import Attr, Value
 from cklang.ir.ops import OPS
 from cklang.types import DType, Kind, bool_, f32, i32
 
-__all__ = ["GEMMS", "contract", "gemm", "product"]
+__all__ = ["GEMMS", "contract", "matmul", "product"]
 
 GEMMS: Mapping[str, str] = MappingProxyType({"": "gemm", "a": "gemm24"})
 """The op of ``ck.gemm`` by its argument ``sparse``."""
 
 
-def gemm(scope: Scope, node: Located, left: Item, right: Item, sparse: Item = "") -> Tensor:
+def matmul(scope: Scope, node: Located, left: Item, right: Item, sparse: Item = "") -> Tensor:
     """Multiply two matrices, for each index of the axes before theirs: ``a @ b``.
 
     A side of one axis is a vector, as in NumPy: the result has no axis of it.
@@ -57,7 +57,7 @@ def contract(scope: Scope, node: Located, a: Tensor, b: Tensor, contraction: Con
         CkValueError: F042 if batch axes do not broadcast.
     """
     if contraction == Contraction():
-        return gemm(scope, node, a, b)
+        return matmul(scope, node, a, b)
     (batch_a, rows, _), (batch_b, _, columns) = (
         contraction.split_a(a.origins),
         contraction.split_b(b.origins),

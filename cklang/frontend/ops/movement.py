@@ -1,123 +1,113 @@
 # SPDX-License-Identifier: MIT
-"""Functions that put elements elsewhere and compute nothing: other orders of axes, repetition.
-
-:func:`read_permutation` and :func:`read_axis` are NumPy's rules, which the functions share with
-calls outside of programs. They raise ``ValueError`` with a problem and a piece of advice.
-"""
+"""Functions that put elements elsewhere and compute nothing: other orders of axes, repetition."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
-from types import MappingProxyType
+from typing import Any
+
+import numpy as np
 
 from cklang.frontend import emit
-from cklang.frontend.ops.axes import read_axis
-from cklang.frontend.ops.indexing import part_along, taken_along
-from cklang.frontend.ops.order import argsort, cumprod, cumsum, sort, topk
-from cklang.frontend.ops.pooling import max_pool, mean_pool
-from cklang.frontend.ops.scatter import scatter, scatter_add, segment_sum
+from cklang.frontend.intrinsics import function
+from cklang.frontend.ops.axes import read_axis, read_permutation, read_shape, swapped
+from cklang.frontend.ops.indexing import part_along
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
 from cklang.ir.indices import ARANGE
 from cklang.ir.joins import CONCAT, JOIN_DTYPE, MOST_PARTS, STACK
+from cklang.ir.numeric import Array
 from cklang.ir.views import RESHAPE
-from cklang.types import Dim, Extent, extent_over, plain_dims
+from cklang.types import Extent, extent_over, plain_dims
 
 __all__ = [
-    "full_shape",
-    "movement",
-    "permutation_of_method",
-    "read_axis",
-    "read_parts",
-    "read_permutation",
-    "read_shape",
+    "arange",
+    "broadcast_to",
+    "concat",
+    "permute",
+    "reshape",
+    "split",
+    "stack",
+    "swapaxes",
 ]
 
 
-def read_permutation(axes: object, rank: int) -> tuple[int, ...]:
-    """Return axes in another order, each named once."""
-    items = axes if isinstance(axes, tuple | list) else (axes,)
-    perm = tuple(read_axis(axis, rank) for axis in items)
-    if sorted(perm) != list(range(rank)):
-        raise ValueError(
-            f"the axes {list(items)} do not name each of {rank} axes once",
-            f"legal: {tuple(reversed(range(rank)))}, for example",
-        )
-    return perm
+def _permuted(x: Any, axes: Any) -> Array:
+    array = np.asarray(x)
+    return array.transpose(read_permutation(axes, array.ndim))
 
 
-def _swapped(one: object, other: object, rank: int) -> tuple[int, ...]:
-    perm = list(range(rank))
-    a, b = read_axis(one, rank), read_axis(other, rank)
-    perm[a], perm[b] = perm[b], perm[a]
-    return tuple(perm)
-
-
-def permutation_of_method(axes: Sequence[object], rank: int) -> tuple[int, ...]:
-    """Return the order that ``x.transpose(...)`` gives: torch's two axes, or all as in NumPy."""
-    if len(axes) == 2 and rank != 2:
-        return _swapped(axes[0], axes[1], rank)
-    return read_permutation(axes[0] if len(axes) == 1 else tuple(axes), rank)
-
-
-def movement(
-    scope: Scope, node: Located, name: str, bound: Mapping[str, Item]
-) -> Tensor | tuple[Tensor, ...]:
-    """Return what a function that moves elements gives.
-
-    Raises:
-        CkTypeError: F066 for something else than tensors.
-        CkValueError: F067 for axes or shapes that do not fit; F042 where a shape does not
-            broadcast.
-    """
-    try:
-        return _MOVES[name](scope, node, **bound)
-    except ValueError as refusal:
-        if len(refusal.args) != 2:
-            raise
-        problem, advice = refusal.args
-        raise scope.error("F067", node, op=name, problem=problem, advice=advice) from None
-
-
-def _expect_tensor(scope: Scope, node: Located, name: str, item: Item) -> Tensor:
-    item = emit.number(scope, node, item)
-    if isinstance(item, Tensor):
-        return item
-    problem = f"it takes a tensor, not {describe(item)}"
-    advice = "pass a parameter, or what is computed of parameters"
-    raise scope.error("F066", node, op=name, problem=problem, advice=advice)
-
-
-def _permute(scope: Scope, node: Located, x: Item, axes: Item) -> Tensor:
-    tensor = _expect_tensor(scope, node, "permute", x)
+@function(
+    "the axes in another order: axis i is axis axes[i] of x",
+    eager=_permuted,
+    example="""
+    >>> ck.permute(np.zeros((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """,
+    method=True,
+    variadic=True,
+)
+def permute(scope: Scope, node: Located, x: Item, axes: Item) -> Tensor:
+    """Permute the axes of a tensor."""
+    tensor = emit.expect_tensor(scope, node, "permute", x)
     return emit.permute(scope, node, tensor, read_permutation(axes, len(tensor.shape)))
 
 
-def _swapaxes(scope: Scope, node: Located, x: Item, axis1: Item, axis2: Item) -> Tensor:
-    tensor = _expect_tensor(scope, node, "swapaxes", x)
-    return emit.permute(scope, node, tensor, _swapped(axis1, axis2, len(tensor.shape)))
+def _exchanged(x: Any, axis1: Any, axis2: Any) -> Array:
+    array = np.asarray(x)
+    return array.swapaxes(read_axis(axis1, array.ndim), read_axis(axis2, array.ndim))
 
 
-def _broadcast_to(scope: Scope, node: Located, x: Item, shape: Item) -> Tensor:
-    tensor = _expect_tensor(scope, node, "broadcast_to", x)
+@function(
+    "two axes exchanged",
+    eager=_exchanged,
+    example="""
+    >>> ck.swapaxes(np.zeros((2, 3, 4)), 0, -1).shape
+    (4, 3, 2)
+    """,
+    method=True,
+)
+def swapaxes(scope: Scope, node: Located, x: Item, axis1: Item, axis2: Item) -> Tensor:
+    """Exchange two axes of a tensor."""
+    tensor = emit.expect_tensor(scope, node, "swapaxes", x)
+    return emit.permute(scope, node, tensor, swapped(axis1, axis2, len(tensor.shape)))
+
+
+@function(
+    "x repeated to a shape by NumPy's rules of broadcasting",
+    eager=lambda x, shape: np.broadcast_to(np.asarray(x), shape),
+    example="""
+    >>> ck.broadcast_to(np.array([1.0, 2.0]), (2, 2))
+    array([[1., 2.],
+           [1., 2.]])
+    """,
+    method=True,
+    variadic=True,
+)
+def broadcast_to(scope: Scope, node: Located, x: Item, shape: Item) -> Tensor:
+    """Repeat a tensor to a shape."""
+    tensor = emit.expect_tensor(scope, node, "broadcast_to", x)
     return emit.broadcast_to(scope, node, tensor, read_shape(shape))
 
 
-def read_shape(shape: Item) -> tuple[Extent, ...]:
-    """Return a shape of extents: a tuple of integers and dims, or one of them."""
-    items = shape if isinstance(shape, tuple | list) else (shape,)
-    for item in items:
-        if not isinstance(item, Dim | int) or isinstance(item, bool):
-            raise ValueError(  # noqa: TRY004 - becomes F067, a value error
-                f"the shape has {describe(item)}", "legal: integers from 0 and dims, as in (M, 4)"
-            )
-    return tuple(items)
+def _counted(n: Any) -> Array:
+    (extent,) = read_shape(n)
+    return np.arange(int(str(extent)), dtype=np.int32)
 
 
-def _arange(scope: Scope, node: Located, n: Item) -> Tensor:
+@function(
+    "the index of each element along an axis: 0, 1, 2, … as i32",
+    eager=_counted,
+    example="""
+    >>> ck.arange(4)
+    array([0, 1, 2, 3], dtype=int32)
+    """,
+)
+def arange(scope: Scope, node: Located, n: Item) -> Tensor:
+    """Count along an axis."""
     extents = read_shape(n)
     if len(extents) != 1 or (isinstance(extents[0], int) and extents[0] < 0):
         raise ValueError(
@@ -131,12 +121,6 @@ def _arange(scope: Scope, node: Located, n: Item) -> Tensor:
     return Tensor.plain(value, ["ck.arange"])
 
 
-def _take(scope: Scope, node: Located, x: Item, indices: Item, axis: Item) -> Tensor:
-    tensor = _expect_tensor(scope, node, "take", x)
-    places = _expect_tensor(scope, node, "take", indices)
-    return taken_along(scope, node, tensor, places, read_axis(axis, len(tensor.shape)))
-
-
 def _tensors(scope: Scope, node: Located, name: str, parts: Item) -> list[Tensor]:
     """Return the parts of a join, all of one dtype."""
     items = parts if isinstance(parts, tuple) else ()
@@ -145,7 +129,7 @@ def _tensors(scope: Scope, node: Located, name: str, parts: Item) -> list[Tensor
             f"it joins 1 to {MOST_PARTS} tensors, and there are {len(items)}",
             f"pass them as a tuple or a list: ck.{name}([a, b], axis=-1)",
         )
-    tensors = [_expect_tensor(scope, node, name, item) for item in items]
+    tensors = [emit.expect_tensor(scope, node, name, item) for item in items]
     if len({tensor.dtype for tensor in tensors}) > 1:
         tensors = [emit.widened(scope, node, tensor) for tensor in tensors]
     dtypes = tuple(tensor.dtype for tensor in tensors)
@@ -156,7 +140,16 @@ def _tensors(scope: Scope, node: Located, name: str, parts: Item) -> list[Tensor
     return tensors
 
 
-def _concat(scope: Scope, node: Located, parts: Item, axis: Item) -> Tensor:
+@function(
+    "tensors one after the other along an axis",
+    eager=lambda parts, axis: np.concatenate(parts, axis),
+    example="""
+    >>> ck.concat([np.array([1.0, 2.0]), np.array([3.0])])
+    array([1., 2., 3.])
+    """,
+)
+def concat(scope: Scope, node: Located, parts: Item, axis: Item = 0) -> Tensor:
+    """Join tensors along an axis."""
     tensors = _tensors(scope, node, "concat", parts)
     first = tensors[0]
     place = read_axis(axis, len(first.shape))
@@ -177,7 +170,17 @@ def _concat(scope: Scope, node: Located, parts: Item, axis: Item) -> Tensor:
     return _join(scope, node, CONCAT, tensors, place, shape, origins)
 
 
-def _stack(scope: Scope, node: Located, parts: Item, axis: Item) -> Tensor:
+@function(
+    "tensors one after the other along a new axis",
+    eager=lambda parts, axis: np.stack(parts, axis),
+    example="""
+    >>> ck.stack([np.array([1.0, 2.0]), np.array([3.0, 4.0])], axis=-1)
+    array([[1., 3.],
+           [2., 4.]])
+    """,
+)
+def stack(scope: Scope, node: Located, parts: Item, axis: Item = 0) -> Tensor:
+    """Join tensors along a new axis."""
     tensors = _tensors(scope, node, "stack", parts)
     first = tensors[0]
     place = read_axis(axis, len(first.shape) + 1)
@@ -206,8 +209,27 @@ def _join(
     return Tensor.plain(value, origins)
 
 
-def _split(scope: Scope, node: Located, x: Item, parts: Item, axis: Item) -> tuple[Tensor, ...]:
-    tensor = _expect_tensor(scope, node, "split", x)
+def _parted(x: Any, parts: Any, axis: Any) -> tuple[Array, ...]:
+    array = np.asarray(x)
+    along = read_axis(axis, array.ndim)
+    sizes = [int(str(size)) for size in read_parts(parts, array.shape[along])]
+    return tuple(np.split(array, np.cumsum(sizes)[:-1], along))
+
+
+@function(
+    "parts along an axis: a number of equal ones, or a tuple of extents",
+    eager=_parted,
+    example="""
+    >>> ck.split(np.arange(6.0), 2)
+    (array([0., 1., 2.]), array([3., 4., 5.]))
+    >>> ck.split(np.arange(6.0), (1, 5))
+    (array([0.]), array([1., 2., 3., 4., 5.]))
+    """,
+    method=True,
+)
+def split(scope: Scope, node: Located, x: Item, parts: Item, axis: Item = 0) -> tuple[Tensor, ...]:
+    """Cut a tensor along an axis."""
+    tensor = emit.expect_tensor(scope, node, "split", x)
     place = read_axis(axis, len(tensor.shape))
     extent = tensor.shape[place]
     sizes = read_parts(parts, extent)
@@ -241,8 +263,25 @@ def read_parts(parts: Item, extent: Extent) -> tuple[Extent, ...]:
     return sizes
 
 
-def _reshape(scope: Scope, node: Located, x: Item, shape: Item) -> Tensor:
-    tensor = _expect_tensor(scope, node, "reshape", x)
+def _reshaped(x: Any, shape: Any) -> Array:
+    array = np.asarray(x)
+    return array.reshape([int(str(n)) for n in full_shape(array.shape, read_shape(shape))])
+
+
+@function(
+    "the elements in order in another shape; -1 in it is the extent that is left",
+    eager=_reshaped,
+    example="""
+    >>> ck.reshape(np.arange(6.0), (2, -1))
+    array([[0., 1., 2.],
+           [3., 4., 5.]])
+    """,
+    method=True,
+    variadic=True,
+)
+def reshape(scope: Scope, node: Located, x: Item, shape: Item) -> Tensor:
+    """Give a tensor another shape."""
+    tensor = emit.expect_tensor(scope, node, "reshape", x)
     wanted = tuple(map(scope.unit.derived.extent, full_shape(tensor.shape, read_shape(shape))))
     if wanted == tensor.shape:
         return tensor
@@ -278,28 +317,3 @@ def full_shape(shape: Sequence[Extent], wanted: Sequence[Extent]) -> tuple[Exten
             "give a shape with as many elements, or -1 for the extent that is left",
         )
     return tuple(wanted)
-
-
-_MOVES: Mapping[str, Callable[..., Tensor | tuple[Tensor, ...]]] = MappingProxyType(
-    {
-        "arange": _arange,
-        "argsort": argsort,
-        "broadcast_to": _broadcast_to,
-        "concat": _concat,
-        "cumprod": cumprod,
-        "cumsum": cumsum,
-        "max_pool": max_pool,
-        "mean_pool": mean_pool,
-        "permute": _permute,
-        "reshape": _reshape,
-        "scatter": scatter,
-        "scatter_add": scatter_add,
-        "segment_sum": segment_sum,
-        "sort": sort,
-        "split": _split,
-        "stack": _stack,
-        "swapaxes": _swapaxes,
-        "take": _take,
-        "topk": topk,
-    }
-)

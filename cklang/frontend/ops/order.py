@@ -3,19 +3,40 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from cklang.frontend import emit
+from cklang.frontend.intrinsics import function
+from cklang.frontend.ops.arrays import accumulated
 from cklang.frontend.ops.axes import read_axis
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
+from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
-from cklang.ir.order import ARGSORT, COUNT, CUMPROD, CUMSUM, DESCENDING, SORT
+from cklang.ir.order import ARGSORT, COUNT, CUMPROD, CUMSUM, DESCENDING, SORT, argsorted
 from cklang.ir.reductions import MOST_AXES
 from cklang.types import Extent, bool_, i8, i32
 
-__all__ = ["argsort", "cumprod", "cumsum", "read_count", "sort", "topk"]
+__all__ = ["argsort", "cumprod", "cumsum", "sort", "topk"]
 
 
+def _cumulated_sums(x: Any, axis: Any) -> Array:
+    array = accumulated(x)
+    return np.cumsum(array, read_axis(axis, array.ndim), dtype=array.dtype)
+
+
+@function(
+    "the sums of all elements up to each along an axis, in f32 or wrapping i32",
+    eager=_cumulated_sums,
+    example="""
+    >>> ck.cumsum(np.array([[1.0, 2.0, 3.0]]), axis=1)
+    array([[1., 3., 6.]])
+    """,
+    method=True,
+)
 def cumsum(scope: Scope, node: Located, x: Item, axis: Item) -> Tensor:
     """Return cumulative sums along an axis.
 
@@ -27,28 +48,96 @@ def cumsum(scope: Scope, node: Located, x: Item, axis: Item) -> Tensor:
     return _appended(scope, node, CUMSUM, tensor, axis=read_axis(axis, len(tensor.shape)))
 
 
+def _cumulated_products(x: Any, axis: Any) -> Array:
+    array = accumulated(x)
+    return np.cumprod(array, read_axis(axis, array.ndim), dtype=array.dtype)
+
+
+@function(
+    "the products of all elements up to each along an axis, in f32 or wrapping i32",
+    eager=_cumulated_products,
+    example="""
+    >>> ck.cumprod(np.array([[2.0, 3.0, 0.5]]), axis=1)
+    array([[2., 6., 3.]])
+    """,
+    method=True,
+)
 def cumprod(scope: Scope, node: Located, x: Item, axis: Item) -> Tensor:
     """Return cumulative products along an axis; errors as of :func:`cumsum`."""
     tensor = _numbers(scope, node, CUMPROD, x)
     return _appended(scope, node, CUMPROD, tensor, axis=read_axis(axis, len(tensor.shape)))
 
 
-def sort(scope: Scope, node: Located, x: Item, axis: Item, descending: Item) -> Tensor:
+def _sorted(x: Any, axis: Any, descending: Any) -> Array:
+    indices = _sorting(x, axis, descending)
+    return np.take_along_axis(np.asarray(x), indices, read_axis(axis, indices.ndim))
+
+
+@function(
+    "x in order along an axis; nan is the greatest",
+    eager=_sorted,
+    example="""
+    >>> ck.sort(np.array([3.0, 1.0, 2.0]), descending=True)
+    array([3., 2., 1.])
+    """,
+    method=True,
+)
+def sort(scope: Scope, node: Located, x: Item, axis: Item = -1, descending: Item = False) -> Tensor:
     """Return elements along an axis in order; errors as of :func:`cumsum`."""
     tensor = _numbers(scope, node, "sort", x)
     along = read_axis(axis, len(tensor.shape))
     return _in_order(scope, node, SORT, tensor, along, 0, _flag("descending", descending))
 
 
-def argsort(scope: Scope, node: Located, x: Item, axis: Item, descending: Item) -> Tensor:
+def _sorting(x: Any, axis: Any, descending: Any) -> Array:
+    array = np.asarray(x)
+    along = read_axis(axis, array.ndim)
+    return argsorted(_signed(array), along, 0, bool(descending)).astype(np.int32)
+
+
+@function(
+    "the indices that sort x along an axis; of equal elements the lowest comes first",
+    eager=_sorting,
+    example="""
+    >>> ck.argsort(np.array([3.0, 1.0, 2.0, 1.0]))
+    array([1, 3, 2, 0], dtype=int32)
+    """,
+    method=True,
+)
+def argsort(
+    scope: Scope, node: Located, x: Item, axis: Item = -1, descending: Item = False
+) -> Tensor:
     """Return the indices of elements along an axis in order; errors as of :func:`cumsum`."""
     tensor = _numbers(scope, node, "argsort", x)
     along = read_axis(axis, len(tensor.shape))
     return _in_order(scope, node, ARGSORT, tensor, along, 0, _flag("descending", descending))
 
 
+def _greatest(x: Any, k: Any, axis: Any, largest: Any) -> tuple[Array, Array]:
+    array = np.asarray(x)
+    along = read_axis(axis, array.ndim)
+    count = read_count(k, array.shape[along])
+    indices = argsorted(_signed(array), along, count, bool(largest)).astype(np.int32)
+    return np.take_along_axis(array, indices, along), indices
+
+
+def _signed(array: Array) -> Array:
+    """Return numbers whose negatives have the opposite order."""
+    return array.astype(np.int64 if array.dtype.kind in "biu" else np.float64)
+
+
+@function(
+    "the k greatest (or least) elements along an axis in order, and their indices; of equal "
+    "elements the lowest index comes first",
+    eager=_greatest,
+    example="""
+    >>> ck.topk(np.array([3.0, 1.0, 4.0, 4.0]), 2)
+    (array([4., 4.]), array([2, 3], dtype=int32))
+    """,
+    method=True,
+)
 def topk(
-    scope: Scope, node: Located, x: Item, k: Item, axis: Item, largest: Item
+    scope: Scope, node: Located, x: Item, k: Item, axis: Item = -1, largest: Item = True
 ) -> tuple[Tensor, Tensor]:
     """Return the first elements in order and their indices; errors as of :func:`cumsum`."""
     tensor = _numbers(scope, node, "topk", x)

@@ -7,20 +7,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from cklang.frontend import emit
-from cklang.frontend.ops.convolution import layout_of
+from cklang.frontend.intrinsics import function
+from cklang.frontend.ops.arrays import accumulated
+from cklang.frontend.ops.conv_arguments import layout_of
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
 from cklang.ir.nodes import Attr, Value
+from cklang.ir.numeric import Array
 from cklang.ir.pooling import Windows, max_pooled, mean_pooled, window_count
 from cklang.ir.reductions import MOST_AXES
 from cklang.ir.rules import Shape
 from cklang.types import Extent, bf16, f16, f32, plain_dims
 
-__all__ = ["max_pool", "mean_pool", "read_windows"]
+__all__ = ["max_pool", "mean_pool"]
 
 _DTYPES = (f16, bf16, f32)
 
@@ -72,8 +77,41 @@ def _numbers(name: str, item: Item, count: int, least: int) -> tuple[int, ...]:
     )
 
 
+def _windowed(array: Array, windows: Windows) -> tuple[Array, Array]:
+    """Return the elements of windows along an axis, and which of them there are."""
+    starts = np.arange(int(str(windows.count)))[:, None] * windows.step - windows.before
+    places = starts + np.arange(windows.size)
+    extent = array.shape[windows.axis]
+    elements = np.take(array, np.clip(places, 0, extent - 1), windows.axis)
+    return elements, (places >= 0) & (places < extent)
+
+
+def _maxima(x: Any, window: Any, stride: Any, padding: Any, layout: Any) -> Array:
+    array = np.asarray(x)
+    for along in read_windows(array.shape, window, stride, padding, layout):
+        elements, _ = _windowed(array, along)
+        array = elements.max(axis=along.axis + 1)
+    return array
+
+
+@function(
+    "the largest element of each window of images, in the dtype of x",
+    eager=_maxima,
+    example="""
+    >>> x = np.arange(6.0).reshape(1, 6, 1)
+    >>> ck.max_pool(x, 3, stride=2, padding=1)[0, :, 0]
+    array([1., 3., 5.])
+    """,
+    has_windows=True,
+)
 def max_pool(
-    scope: Scope, node: Located, x: Item, window: Item, stride: Item, padding: Item, layout: Item
+    scope: Scope,
+    node: Located,
+    x: Item,
+    window: Item,
+    stride: Item = None,
+    padding: Item = 0,
+    layout: Item = "",
 ) -> Tensor:
     """Return the largest element of each window.
 
@@ -85,15 +123,38 @@ def max_pool(
     return pool.result(max_pooled(pool, pool.value, pool.windows))
 
 
+def _means(
+    x: Any, window: Any, stride: Any, padding: Any, layout: Any, count_include_pad: Any
+) -> Array:
+    array = accumulated(x)
+    for along in read_windows(array.shape, window, stride, padding, layout):
+        elements, inside = _windowed(array, along)
+        after = (1,) * (array.ndim - 1 - along.axis)
+        total = (elements * inside.reshape(*inside.shape, *after)).sum(axis=along.axis + 1)
+        counts = np.full(len(inside), along.size) if count_include_pad else inside.sum(axis=1)
+        array = total / counts.reshape(-1, *after).astype(array.dtype)
+    return array
+
+
+@function(
+    "the mean of each window of images, in f32",
+    eager=_means,
+    example="""
+    >>> x = np.arange(6.0).reshape(1, 6, 1)
+    >>> ck.mean_pool(x, 3, stride=2, padding=1, count_include_pad=False)[0, :, 0]
+    array([0.5, 2. , 4. ])
+    """,
+    has_windows=True,
+)
 def mean_pool(
     scope: Scope,
     node: Located,
     x: Item,
     window: Item,
-    stride: Item,
-    padding: Item,
-    layout: Item,
-    count_include_pad: Item,
+    stride: Item = None,
+    padding: Item = 0,
+    layout: Item = "",
+    count_include_pad: Item = True,
 ) -> Tensor:
     """Return the mean of each window; errors as of :func:`max_pool`."""
     if not isinstance(count_include_pad, bool):
@@ -106,8 +167,7 @@ def mean_pool(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Pool:
+class _Pool(NamedTuple):
     """A call: what it reads, and where its operations are appended."""
 
     scope: Scope

@@ -12,46 +12,84 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cklang.errors import CkError
+from cklang.errors import CkError, error
 from cklang.frontend import emit
-from cklang.frontend.ops.gemm import gemm, product
+from cklang.frontend.intrinsics import function
+from cklang.frontend.ops.arrays import as_array
+from cklang.frontend.ops.gemm import GEMMS, matmul, product
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
 from cklang.ir import rules
 from cklang.ir.nodes import Attr
+from cklang.ir.numeric import Array
+from cklang.ir.ops import OPS
 from cklang.ir.rules import Shape, covers
 from cklang.types import Blocks, Dim, Quotient
 
-__all__ = ["read_blocks", "scaled_gemm"]
+__all__ = ["gemm"]
 
 _SIDES = ("a", "b")
 _WHOLE = "a scale of the whole axis is a factor of the sum: multiply the result of the gemm with it"
 
 
-def scaled_gemm(
+def _computed(
+    a: Any, b: Any, sparse: object, scale_a: Any, scale_b: Any, block_a: Any, block_b: Any
+) -> Array:
+    left, right = as_array(a), as_array(b)
+    if not isinstance(sparse, str) or sparse not in GEMMS:
+        raise error("F059", got=repr(sparse))
+    if scale_a is None and scale_b is None and block_a is None and block_b is None:
+        return OPS[GEMMS[sparse]].numpy(left, right)
+    if sparse:
+        raise error("F059", got=f"{sparse!r} beside scales")
+    scales = [None if scale is None else as_array(scale) for scale in (scale_a, scale_b)]
+    blocks = read_blocks(
+        (left.shape, right.shape),
+        [None if scale is None else scale.shape for scale in scales],
+        (block_a, block_b),
+        error,
+    )
+    factors = [scale for scale in scales if scale is not None]
+    return OPS["scaled_gemm"].numpy(left, right, *factors, **blocks)
+
+
+@function(
+    OPS["gemm"].doc,
+    eager=_computed,
+    example="""
+    >>> a, b = np.array([[1.0, 2.0, 3.0, 4.0]]), np.ones((4, 2))
+    >>> ck.gemm(a, b)
+    array([[10., 10.]])
+    >>> ck.gemm(ck.sparse24.prune(a), b, sparse="a")  # 3 + 4
+    array([[7., 7.]])
+    """,
+    explains_numpy=False,
+)
+def gemm(
     scope: Scope,
     node: Located,
     a: Item,
     b: Item,
-    scale_a: Item,
-    scale_b: Item,
-    block_a: Item,
-    block_b: Item,
+    *,
     sparse: Item = "",
+    scale_a: Item = None,
+    scale_b: Item = None,
+    block_a: Item = None,
+    block_b: Item = None,
 ) -> Tensor:
     """Multiply two matrices; with scales, each block of K by itself.
 
     Raises:
         CkValueError: F059 for a sparse operand beside scales.
         CkTypeError: F037 for a scale or a block that is none, F048 for the dtypes; as
-            :func:`cklang.frontend.ops.gemm.gemm`.
+            :func:`cklang.frontend.ops.gemm.matmul`.
         CkValueError: F035 for blocks that are unknown or do not fit, F036 for blocks of K of two
             lengths.
     """
     scale_items = [scale_a, scale_b]
     if scale_items == [None, None] and block_a is None and block_b is None:
-        return gemm(scope, node, a, b, sparse)
+        return matmul(scope, node, a, b, sparse)
     if sparse != "":
         raise scope.error("F059", node, got=f"{describe(sparse)} beside scales")
     matrices, origins = product(scope, node, a, b)

@@ -1,27 +1,100 @@
 # SPDX-License-Identifier: MIT
-"""Rows written or added at indices: ``ck.scatter``, ``ck.scatter_add`` and ``ck.segment_sum``."""
+"""Rows read, written or added at indices: ``ck.take``, ``ck.scatter`` and sums of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from cklang.frontend import emit
-from cklang.frontend.ops.axes import read_axis
+from cklang.frontend.intrinsics import function
+from cklang.frontend.ops.arrays import checked_indices
+from cklang.frontend.ops.axes import read_axis, read_shape
+from cklang.frontend.ops.indexing import taken_along
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
 from cklang.ir.indices import INDEX_DTYPES
+from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
-from cklang.ir.scatter import IN_PLACE, MOST_AXES, SCATTER, SCATTER_ADD, UNORDERED
+from cklang.ir.scatter import (
+    IN_PLACE,
+    MOST_AXES,
+    SCATTER,
+    SCATTER_ADD,
+    UNORDERED,
+    scattered,
+    scattered_sum,
+)
 from cklang.types import Dim, Extent, i8, i32, plain_dims
 
-__all__ = ["scatter", "scatter_add", "segment_sum"]
+__all__ = ["scatter", "scatter_add", "segment_sum", "take"]
 
 _SEGMENTS = "segment_sum"
 
 
+def _taken_array(x: Any, indices: Any, axis: Any) -> Array:
+    array = np.asarray(x)
+    along = read_axis(axis, array.ndim)
+    return np.take(array, checked_indices(indices, array.shape[along], along), along)
+
+
+@function(
+    "x at indices along an axis, which the axes of the indices replace",
+    eager=_taken_array,
+    example="""
+    >>> ck.take(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([2, 0]))
+    array([[5., 6.],
+           [1., 2.]])
+    """,
+)
+def take(scope: Scope, node: Located, x: Item, indices: Item, axis: Item = 0) -> Tensor:
+    """Read a tensor at indices of an axis.
+
+    Raises:
+        CkTypeError: F066 for something else than tensors, or indices that are no integers.
+        CkValueError: F067 for an axis that there is not.
+    """
+    tensor = emit.expect_tensor(scope, node, "take", x)
+    places = emit.expect_tensor(scope, node, "take", indices)
+    return taken_along(scope, node, tensor, places, read_axis(axis, len(tensor.shape)))
+
+
+def _placed(x: Any, indices: Any, rows: Any, axis: Any) -> tuple[Array, Array, Array, int]:
+    """Return arrays, the indices checked and the rows broadcast, and the axis."""
+    array = np.asarray(x)
+    along = read_axis(axis, array.ndim)
+    places = checked_indices(indices, array.shape[along], along)
+    shape = (*array.shape[:along], *places.shape, *array.shape[along + 1 :])
+    return array, places, np.broadcast_to(rows, shape), along
+
+
+def _written(x: Any, indices: Any, rows: Any, axis: Any, ordered: Any) -> Array:
+    array, places, terms, along = _placed(x, indices, rows, axis)
+    return scattered(places, terms, array, axis=along, shape=array.shape)
+
+
+@function(
+    "x with rows written at indices along an axis; of equal indices, the last row stays, or "
+    "any of them unless ordered",
+    eager=_written,
+    example="""
+    >>> ck.scatter(np.zeros((3, 2)), np.array([2, 0]), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[3., 4.],
+           [0., 0.],
+           [1., 2.]])
+    """,
+)
 def scatter(
-    scope: Scope, node: Located, x: Item, indices: Item, rows: Item, axis: Item, ordered: Item
+    scope: Scope,
+    node: Located,
+    x: Item,
+    indices: Item,
+    rows: Item,
+    axis: Item = 0,
+    ordered: Item = True,
 ) -> Tensor:
     """Write rows at indices of an axis of ``x``.
 
@@ -30,7 +103,10 @@ def scatter(
         CkValueError: F067 for an axis that there is not, or an order that is no constant; F042 for
             rows of another shape.
     """
-    base, places = _tensor(scope, node, SCATTER, x), _indices(scope, node, SCATTER, indices)
+    base, places = (
+        emit.expect_tensor(scope, node, SCATTER, x),
+        _indices(scope, node, SCATTER, indices),
+    )
     along = _axis(axis, len(base.shape))
     terms = _rows(scope, node, SCATTER, rows, _taken(base.shape, places, along))
     if terms.dtype != base.dtype:
@@ -40,11 +116,33 @@ def scatter(
     return _appended(scope, node, SCATTER, (places, terms, base), along, base, ordered)
 
 
+def _added(x: Any, indices: Any, rows: Any, axis: Any, ordered: Any = True) -> Array:
+    array, places, terms, along = _placed(x, indices, rows, axis)
+    dtype = np.result_type(array, terms, np.float32 if array.dtype.kind == "f" else np.int32)
+    return scattered_sum(
+        places, terms.astype(dtype), array.astype(dtype), axis=along, shape=array.shape
+    )
+
+
+@function(
+    "x with rows added at indices along an axis, in order or in any, in f32 (integers in i32)",
+    eager=_added,
+    example="""
+    >>> ck.scatter_add(np.ones(3), np.array([2, 0, 2]), np.array([1.0, 2.0, 3.0]))
+    array([3., 1., 5.])
+    """,
+)
 def scatter_add(
-    scope: Scope, node: Located, x: Item, indices: Item, rows: Item, axis: Item, ordered: Item
+    scope: Scope,
+    node: Located,
+    x: Item,
+    indices: Item,
+    rows: Item,
+    axis: Item = 0,
+    ordered: Item = True,
 ) -> Tensor:
     """Add rows at indices of an axis of ``x``; errors as of :func:`scatter`."""
-    base = _counted(scope, node, _tensor(scope, node, SCATTER_ADD, x))
+    base = _counted(scope, node, emit.expect_tensor(scope, node, SCATTER_ADD, x))
     places = _indices(scope, node, SCATTER_ADD, indices)
     along = _axis(axis, len(base.shape))
     terms = _rows(scope, node, SCATTER_ADD, rows, _taken(base.shape, places, along))
@@ -52,17 +150,36 @@ def scatter_add(
     return _appended(scope, node, SCATTER_ADD, (places, terms, base), along, base, ordered)
 
 
+def _summed(rows: Any, indices: Any, count: Any, axis: Any, ordered: Any) -> Array:
+    terms, places = np.asarray(rows), np.asarray(indices)
+    along = read_axis(axis, terms.ndim - places.ndim + 1)
+    (extent,) = (int(str(size)) for size in read_shape(count))
+    rest = (*terms.shape[:along], extent, *terms.shape[along + places.ndim :])
+    return _added(np.zeros(rest, terms.dtype), places, terms, along)
+
+
+@function(
+    "the sum of the rows of each index from 0 to count - 1, in order or in any, in f32 "
+    "(integers in i32)",
+    eager=_summed,
+    example="""
+    >>> ck.segment_sum(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 1]), 3)
+    array([[0., 0.],
+           [4., 6.],
+           [0., 0.]])
+    """,
+)
 def segment_sum(
     scope: Scope,
     node: Located,
     rows: Item,
     indices: Item,
     count: Item,
-    axis: Item,
-    ordered: Item,
+    axis: Item = 0,
+    ordered: Item = True,
 ) -> Tensor:
     """Sum the rows of each index from 0 to below ``count``; errors as of :func:`scatter`."""
-    terms = _counted(scope, node, _tensor(scope, node, _SEGMENTS, rows))
+    terms = _counted(scope, node, emit.expect_tensor(scope, node, _SEGMENTS, rows))
     places = _indices(scope, node, _SEGMENTS, indices)
     new = len(places.shape)
     rank = len(terms.shape) - new + 1
@@ -107,16 +224,8 @@ def _flag(ordered: Item) -> bool:
     raise ValueError(f"ordered is {describe(ordered)}", "legal: True, False")
 
 
-def _tensor(scope: Scope, node: Located, name: str, item: Item) -> Tensor:
-    if isinstance(item, Tensor):
-        return item
-    problem = f"it takes a tensor, not {describe(item)}"
-    advice = "pass a parameter, or what is computed of parameters"
-    raise scope.error("F066", node, op=name, problem=problem, advice=advice)
-
-
 def _indices(scope: Scope, node: Located, name: str, item: Item) -> Tensor:
-    indices = emit.widened(scope, node, _tensor(scope, node, name, item))
+    indices = emit.widened(scope, node, emit.expect_tensor(scope, node, name, item))
     if indices.dtype not in INDEX_DTYPES:
         problem = f"the indices are {indices.dtype}"
         raise scope.error("F066", node, op=name, problem=problem, advice="legal: i32, i64")
@@ -124,7 +233,7 @@ def _indices(scope: Scope, node: Located, name: str, item: Item) -> Tensor:
 
 
 def _rows(scope: Scope, node: Located, name: str, item: Item, shape: tuple[Extent, ...]) -> Tensor:
-    return emit.broadcast_to(scope, node, _tensor(scope, node, name, item), shape)
+    return emit.broadcast_to(scope, node, emit.expect_tensor(scope, node, name, item), shape)
 
 
 def _counted(scope: Scope, node: Located, tensor: Tensor) -> Tensor:

@@ -43,26 +43,14 @@ _MANY_WAVES = ("-mllvm", "-amdgpu-sched-strategy=iterative-maxocc")
 SCHEDULES: tuple[Schedule, ...] = (
     Schedule(name="as CK Tile asks", keeps_barriers=True),
     Schedule(name="without CK Tile's scheduling barriers", keeps_barriers=False, why=_SPILLS),
-    Schedule(
-        name="without CK Tile's scheduling barriers, for few registers",
-        keeps_barriers=False,
-        why=_SPILLS,
-        flags=("-mllvm", "-amdgpu-sched-strategy=iterative-minreg"),
-    ),
-    Schedule(
-        name="without CK Tile's scheduling barriers, for many waves",
-        keeps_barriers=False,
-        why=_SPILLS,
-        flags=_MANY_WAVES,
-    ),
+    Schedule(name="without CK Tile's scheduling barriers, for few registers", keeps_barriers=False,
+             why=_SPILLS, flags=("-mllvm", "-amdgpu-sched-strategy=iterative-minreg")),
+    Schedule(name="without CK Tile's scheduling barriers, for many waves", keeps_barriers=False,
+             why=_SPILLS, flags=_MANY_WAVES),
     # An address for each access, instead of variables of the loop that hold sums of others.
-    Schedule(
-        name="without CK Tile's scheduling barriers, for many waves, with few loop variables",
-        keeps_barriers=False,
-        why=_SPILLS,
-        flags=(*_MANY_WAVES, "-mllvm", "-disable-lsr"),
-    ),
-)
+    Schedule(name="without CK Tile's scheduling barriers, for many waves, with few loop variables",
+             keeps_barriers=False, why=_SPILLS, flags=(*_MANY_WAVES, "-mllvm", "-disable-lsr")),
+)  # fmt: skip
 """What is tried in order until nothing spills; else the one with the fewest spills is taken."""
 
 OVERLAPPED = Schedule(

@@ -53,15 +53,9 @@ def _convolution(name: str, doc: str) -> Op:
 
 
 _ANCHORS = (
-    Op(
-        name="gemm",
-        operands=2,
-        kind=Kind.ANCHOR,
-        doc="the matrix products of a[…, M, K] and b[…, K, N], summed in f32, of integers in i32",
-        numpy=wrapping(np.matmul),
-        shape=rules.GEMM_SHAPE,
-        dtype=rules.GEMM_DTYPE,
-    ),
+    Op(name="gemm", operands=2, kind=Kind.ANCHOR,
+       doc="the matrix products of a[…, M, K] and b[…, K, N], summed in f32, of integers in i32",
+       numpy=wrapping(np.matmul), shape=rules.GEMM_SHAPE, dtype=rules.GEMM_DTYPE),
     Op(
         name="contract",
         operands=2,
@@ -78,15 +72,10 @@ _ANCHORS = (
     _convolution("conv", "the convolution of x[N, …, C] by w[K, …, C/G] in one to three axes"),
     _convolution("conv_grad_input", "the gradient of conv by its input: of dy[N, …, K] and w"),
     _convolution("conv_grad_weight", "the gradient of conv by its weight: of x[N, …, C] and dy"),
-    Op(
-        name="gemm24",
-        operands=2,
-        kind=Kind.ANCHOR,
-        doc="gemm of a matrix a of which, in each four along K, the first two not zero count",
-        numpy=lambda a, b: np.matmul(numeric.kept24(a), b),
-        shape=rules.GEMM_SHAPE,
-        dtype=rules.SPARSE_DTYPE,
-    ),
+    Op(name="gemm24", operands=2, kind=Kind.ANCHOR,
+       doc="gemm of a matrix a of which, in each four along K, the first two not zero count",
+       numpy=lambda a, b: np.matmul(numeric.kept24(a), b), shape=rules.GEMM_SHAPE,
+       dtype=rules.SPARSE_DTYPE),
     Op(
         name="scaled_gemm",
         operands=3,
@@ -102,7 +91,7 @@ _ANCHORS = (
         shape=rules.SCALED_SHAPE,
         dtype=rules.SCALED_DTYPE,
     ),
-)
+)  # fmt: skip
 
 
 def _reduction(
@@ -183,47 +172,22 @@ _ORDER_ATTRS = tuple(
 )
 
 _ORDERS = (
-    Op(
-        name=order.CUMSUM,
-        operands=1,
-        kind=Kind.ANCHOR,
-        doc="the sums of all elements up to each along an axis, in f32 or wrapping i32",
-        numpy=order.cumsum,
-        attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
-        shape=order.CUMSUM_SHAPE,
-        dtype=order.CUMSUM_DTYPE,
-    ),
-    Op(
-        name=order.CUMPROD,
-        operands=1,
-        kind=Kind.ANCHOR,
-        doc="the products of all elements up to each along an axis, in f32 or wrapping i32",
-        numpy=order.cumprod,
-        attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
-        shape=order.CUMSUM_SHAPE,
-        dtype=order.CUMSUM_DTYPE,
-    ),
-    Op(
-        name=order.SORT,
-        operands=1,
-        kind=Kind.ANCHOR,
-        doc="the elements along an axis in order, the first of them or all; nan is the greatest",
-        numpy=order.in_order,
-        attrs=_ORDER_ATTRS,
-        shape=order.SORT_SHAPE,
-        dtype=order.SORT_DTYPE,
-    ),
-    Op(
-        name=order.ARGSORT,
-        operands=1,
-        kind=Kind.ANCHOR,
-        doc="the indices of what sort gives; of equal elements the lowest index comes first",
-        numpy=order.argsorted,
-        attrs=_ORDER_ATTRS,
-        shape=order.SORT_SHAPE,
-        dtype=order.ARGSORT_DTYPE,
-    ),
-)
+    Op(name=order.CUMSUM, operands=1, kind=Kind.ANCHOR,
+       doc="the sums of all elements up to each along an axis, in f32 or wrapping i32",
+       numpy=order.cumsum, attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
+       shape=order.CUMSUM_SHAPE, dtype=order.CUMSUM_DTYPE),
+    Op(name=order.CUMPROD, operands=1, kind=Kind.ANCHOR,
+       doc="the products of all elements up to each along an axis, in f32 or wrapping i32",
+       numpy=order.cumprod, attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
+       shape=order.CUMSUM_SHAPE, dtype=order.CUMSUM_DTYPE),
+    Op(name=order.SORT, operands=1, kind=Kind.ANCHOR,
+       doc="the elements along an axis in order, the first of them or all; nan is the greatest",
+       numpy=order.in_order, attrs=_ORDER_ATTRS, shape=order.SORT_SHAPE, dtype=order.SORT_DTYPE),
+    Op(name=order.ARGSORT, operands=1, kind=Kind.ANCHOR,
+       doc="the indices of what sort gives; of equal elements the lowest index comes first",
+       numpy=order.argsorted, attrs=_ORDER_ATTRS, shape=order.SORT_SHAPE,
+       dtype=order.ARGSORT_DTYPE),
+)  # fmt: skip
 
 _ATTENTION_ATTRS = (
     AttrRow(name="dropout", kind=AttrKind.FLOAT),
@@ -234,40 +198,17 @@ _ATTENTION_ATTRS = (
 )
 
 _ATTENTION = (
-    Op(
-        name="attention",
-        operands=3,
-        optional=attention.MOST_OPTIONAL,
-        kind=Kind.ATTENTION,
-        doc="the values v weighted by the softmax of the scores of q and k",
-        numpy=attention.attend,
-        attrs=_ATTENTION_ATTRS,
-        shape=attention.OUTPUT_SHAPE,
-        dtype=attention.INPUT_DTYPE,
-        check=attention.check,
-    ),
-    Op(
-        name="attention_lse",
-        operands=3,
-        optional=attention.MOST_OPTIONAL,
-        kind=Kind.ATTENTION,
-        doc="the logarithm of the sum of exponentials that attention divides by",
-        numpy=attention.log_sum,
-        attrs=_ATTENTION_ATTRS,
-        shape=attention.LSE_SHAPE,
-        dtype=attention.INPUT_DTYPE,
-        check=attention.check,
-    ),
-    Op(
-        name="element",
-        operands=1,
-        optional=attention.MOST_AXES,
-        kind=Kind.READ,
-        doc="one element of a tensor, at an index for each axis that is limited to the axis",
-        numpy=attention.element,
-        shape=attention.ELEMENT_SHAPE,
-        dtype=attention.ELEMENT_DTYPE,
-    ),
+    Op(name="attention", operands=3, optional=attention.MOST_OPTIONAL, kind=Kind.ATTENTION,
+       doc="the values v weighted by the softmax of the scores of q and k", numpy=attention.attend,
+       attrs=_ATTENTION_ATTRS, shape=attention.OUTPUT_SHAPE, dtype=attention.INPUT_DTYPE,
+       check=attention.check),
+    Op(name="attention_lse", operands=3, optional=attention.MOST_OPTIONAL, kind=Kind.ATTENTION,
+       doc="the logarithm of the sum of exponentials that attention divides by",
+       numpy=attention.log_sum, attrs=_ATTENTION_ATTRS, shape=attention.LSE_SHAPE,
+       dtype=attention.INPUT_DTYPE, check=attention.check),
+    Op(name="element", operands=1, optional=attention.MOST_AXES, kind=Kind.READ,
+       doc="one element of a tensor, at an index for each axis that is limited to the axis",
+       numpy=attention.element, shape=attention.ELEMENT_SHAPE, dtype=attention.ELEMENT_DTYPE),
     *(
         Op(
             name=name,
@@ -286,19 +227,14 @@ _ATTENTION = (
         )
         for name, side in attention_gradients.GRADIENTS.items()
     ),
-)
+)  # fmt: skip
 
 _STRUCTURE = (
-    Op(
-        name="transpose",
-        operands=1,
-        kind=Kind.SHAPE,
-        doc="axes in another order: result axis i is operand axis perm[i]",
-        numpy=lambda x, perm: np.transpose(x, perm),
-        attrs=(AttrRow(name="perm", kind=AttrKind.AXES),),
-        shape=rules.TRANSPOSE_SHAPE,
-        dtype=rules.KEEP_DTYPE,
-    ),
+    Op(name="transpose", operands=1, kind=Kind.SHAPE,
+       doc="axes in another order: result axis i is operand axis perm[i]",
+       numpy=lambda x, perm: np.transpose(x, perm),
+       attrs=(AttrRow(name="perm", kind=AttrKind.AXES),), shape=rules.TRANSPOSE_SHAPE,
+       dtype=rules.KEEP_DTYPE),
     Op(
         name="broadcast",
         operands=1,
@@ -326,15 +262,9 @@ _STRUCTURE = (
         shape=views.SLICE_SHAPE,
         dtype=rules.KEEP_DTYPE,
     ),
-    Op(
-        name=views.RESHAPE,
-        operands=1,
-        kind=Kind.VIEW,
-        doc="the elements in order, the last axis fastest, in another shape",
-        numpy=views.reshaped,
-        shape=views.RESHAPE_SHAPE,
-        dtype=rules.KEEP_DTYPE,
-    ),
+    Op(name=views.RESHAPE, operands=1, kind=Kind.VIEW,
+       doc="the elements in order, the last axis fastest, in another shape", numpy=views.reshaped,
+       shape=views.RESHAPE_SHAPE, dtype=rules.KEEP_DTYPE),
     Op(
         name=views.APART,
         operands=1,
@@ -362,24 +292,13 @@ _STRUCTURE = (
             (log_sums.BLOCK_MAXIMA, "the largest", log_sums.block_maxima),
         )
     ),
-    Op(
-        name=block_results.BLOCK_PEAK,
-        operands=1,
-        kind=Kind.BLOCK,
-        doc="for each element the largest of its block of columns",
-        numpy=block_results.peak,
-        attrs=(AttrRow(name="columns", kind=AttrKind.INT),),
-    ),
-    Op(
-        name=block_results.BLOCK_FIRST,
-        operands=1,
-        kind=Kind.PARTIAL,
-        doc="a number for each block of columns, which the kernel of the operand stores",
-        numpy=block_results.first,
-        attrs=(AttrRow(name="columns", kind=AttrKind.INT),),
-        shape=block_results.BLOCK_FIRST_SHAPE,
-        dtype=rules.KEEP_DTYPE,
-    ),
+    Op(name=block_results.BLOCK_PEAK, operands=1, kind=Kind.BLOCK,
+       doc="for each element the largest of its block of columns", numpy=block_results.peak,
+       attrs=(AttrRow(name="columns", kind=AttrKind.INT),)),
+    Op(name=block_results.BLOCK_FIRST, operands=1, kind=Kind.PARTIAL,
+       doc="a number for each block of columns, which the kernel of the operand stores",
+       numpy=block_results.first, attrs=(AttrRow(name="columns", kind=AttrKind.INT),),
+       shape=block_results.BLOCK_FIRST_SHAPE, dtype=rules.KEEP_DTYPE),
     *(
         Op(
             name=name,
@@ -407,57 +326,25 @@ _STRUCTURE = (
             ),
         )
     ),
-    Op(
-        name="cast",
-        operands=1,
-        kind=Kind.CAST,
-        doc="conversion to another dtype",
-        numpy=numeric.cast,
-        attrs=(AttrRow(name="to", kind=AttrKind.DTYPE),),
-        dtype=rules.CAST_DTYPE,
-    ),
-    Op(
-        name="constant",
-        operands=0,
-        kind=Kind.CONSTANT,
-        doc="a number known when the kernel is built",
-        numpy=lambda value: np.asarray(value),
-        attrs=(AttrRow(name="value", kind=AttrKind.NUMBER),),
-        shape=rules.SCALAR_SHAPE,
-        dtype=rules.CONSTANT_DTYPE,
-        c="{value}",
-        c_i32="{value}",
-    ),
-    Op(
-        name=extents.EXTENT,
-        operands=1,
-        kind=Kind.EXTENT,
-        doc="the extent of an axis of a tensor, of which nothing else is read",
-        numpy=extents.extent,
-        attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
-        shape=extents.EXTENT_SHAPE,
-        dtype=extents.EXTENT_DTYPE,
-    ),
-    Op(
-        name=indices.ARANGE,
-        operands=0,
-        kind=Kind.INDEX,
-        doc="the index of each element along an axis: 0, 1, 2, ...",
-        numpy=indices.arange,
-        shape=indices.ARANGE_SHAPE,
-        dtype=indices.ARANGE_DTYPE,
-    ),
-    Op(
-        name=indices.TAKE,
-        operands=2,
-        kind=Kind.GATHER,
-        doc="a tensor at indices along an axis, each limited to the axis",
-        numpy=indices.taken,
-        attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
-        shape=indices.TAKE_SHAPE,
-        dtype=indices.TAKE_DTYPE,
-    ),
-)
+    Op(name="cast", operands=1, kind=Kind.CAST, doc="conversion to another dtype",
+       numpy=numeric.cast, attrs=(AttrRow(name="to", kind=AttrKind.DTYPE),),
+       dtype=rules.CAST_DTYPE),
+    Op(name="constant", operands=0, kind=Kind.CONSTANT,
+       doc="a number known when the kernel is built", numpy=lambda value: np.asarray(value),
+       attrs=(AttrRow(name="value", kind=AttrKind.NUMBER),), shape=rules.SCALAR_SHAPE,
+       dtype=rules.CONSTANT_DTYPE, c="{value}", c_i32="{value}"),
+    Op(name=extents.EXTENT, operands=1, kind=Kind.EXTENT,
+       doc="the extent of an axis of a tensor, of which nothing else is read", numpy=extents.extent,
+       attrs=(AttrRow(name="axis", kind=AttrKind.INT),), shape=extents.EXTENT_SHAPE,
+       dtype=extents.EXTENT_DTYPE),
+    Op(name=indices.ARANGE, operands=0, kind=Kind.INDEX,
+       doc="the index of each element along an axis: 0, 1, 2, ...", numpy=indices.arange,
+       shape=indices.ARANGE_SHAPE, dtype=indices.ARANGE_DTYPE),
+    Op(name=indices.TAKE, operands=2, kind=Kind.GATHER,
+       doc="a tensor at indices along an axis, each limited to the axis", numpy=indices.taken,
+       attrs=(AttrRow(name="axis", kind=AttrKind.INT),), shape=indices.TAKE_SHAPE,
+       dtype=indices.TAKE_DTYPE),
+)  # fmt: skip
 
 OPS: Mapping[str, Op] = MappingProxyType(
     {

@@ -111,37 +111,20 @@ FEATURES = [
     Feature("soft cap", capped, tensors, 0, archs=ARCHS, heads=(192, 192)),
     Feature("ALiBi", sloped, with_slopes, 0, archs=ARCHS),
     Feature("bias", shifted, with_bias, 0, archs=ARCHS),
-    Feature(
-        "functions of score and mask, lse", varied, with_functions, 1, archs=ARCHS, heads=(128, 128)
-    ),
-    Feature(
-        "function of o", finished.using(splits=1), partial(finished_args, 70), 0, heads=(256, 256)
-    ),
-    Feature(
-        "function of o, split-KV",
-        finished.using(splits=2),
-        partial(finished_args, 3),
-        0,
-        heads=(80, 96),
-    ),
+    Feature("functions of score and mask, lse", varied, with_functions, 1, archs=ARCHS,
+            heads=(128, 128)),
+    Feature("function of o", finished.using(splits=1), partial(finished_args, 70), 0,
+            heads=(256, 256)),
+    Feature("function of o, split-KV", finished.using(splits=2), partial(finished_args, 3), 0,
+            heads=(80, 96)),
     Feature("packed sequences, lse", packed, partial(packed_args, LENGTHS, 1), 1, archs=ARCHS),
     Feature("packed sequences, short ones skipped", skipping, with_least, 1, archs=ARCHS),
-    Feature(
-        "split-KV, keys in pages",
-        cached.using(splits=3),
-        partial(cached_args, [100, 0, 144], 1, 1),
-        0,
-        heads=(192, 128),
-    ),
-    Feature(
-        "packed queries, keys in pages",
-        prefill.using(splits=1),
-        partial(prefill_args, [(70, 140), (1, 9), (5, 0)], 16, 3),
-        1,
-        archs=ARCHS,
-        heads=(32, 32),
-    ),
-]
+    Feature("split-KV, keys in pages", cached.using(splits=3),
+            partial(cached_args, [100, 0, 144], 1, 1), 0, heads=(192, 128)),
+    Feature("packed queries, keys in pages", prefill.using(splits=1),
+            partial(prefill_args, [(70, 140), (1, 9), (5, 0)], 16, 3), 1, archs=ARCHS,
+            heads=(32, 32)),
+]  # fmt: skip
 
 
 def dtype_of(arch: str, turn: int) -> DType:

@@ -95,31 +95,16 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
         changed(of_packed(), 3, 2, 130),
         r"mine\[2\] is 130, but it must be from 60 to 100: .* the 100 rows of q",
     ),
-    "a start beyond the rows of q": (
-        packed,
-        changed(of_packed(), 3, 1, 101),
-        r"mine\[1\] is 101, but it must be from 0 to 100",
-    ),
-    "starts that decrease": (
-        packed,
-        changed(of_packed(), 3, 2, 40),
-        r"mine\[2\] is 40, but it must be from 60 to 100",
-    ),
-    "a negative start": (
-        packed,
-        changed(of_packed(), 3, 0, -1),
-        r"mine\[0\] is -1, but it must be from 0 to 100",
-    ),
-    "beyond the keys": (
-        packed,
-        changed(of_packed(), 4, 2, 101),
-        r"theirs\[2\] is 101, but it must be from 70 to 100: .* the 100 rows of k",
-    ),
-    "where short sequences are skipped": (
-        skipping,
-        [*changed(of_packed(), 4, 1, -5), np.int32(1)],
-        r"theirs\[1\] is -5",
-    ),
+    "a start beyond the rows of q": (packed, changed(of_packed(), 3, 1, 101),
+                                     r"mine\[1\] is 101, but it must be from 0 to 100"),
+    "starts that decrease": (packed, changed(of_packed(), 3, 2, 40),
+                             r"mine\[2\] is 40, but it must be from 60 to 100"),
+    "a negative start": (packed, changed(of_packed(), 3, 0, -1),
+                         r"mine\[0\] is -1, but it must be from 0 to 100"),
+    "beyond the keys": (packed, changed(of_packed(), 4, 2, 101),
+                        r"theirs\[2\] is 101, but it must be from 70 to 100: .* the 100 rows of k"),
+    "where short sequences are skipped": (skipping, [*changed(of_packed(), 4, 1, -5), np.int32(1)],
+                                          r"theirs\[1\] is -5"),
     "a length beyond the keys": (
         measured,
         changed(of_measured(), 3, 0, 76),
@@ -131,43 +116,28 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
         changed(of_cached(), 3, 1, 145),
         r"lengths\[1\] is 145, but it must be from 0 to 144: the pages that table lists",
     ),
-    "no page": (
-        cached,
-        changed(of_cached(), 4, (0, 6), 18),
-        r"table\[0, 6\] is 18, but it must be from 0 to 17: k and v have 18 pages",
-    ),
+    "no page": (cached, changed(of_cached(), 4, (0, 6), 18),
+                r"table\[0, 6\] is 18, but it must be from 0 to 17: k and v have 18 pages"),
     "a negative page": (cached, changed(of_cached(), 4, (1, 1), -1), r"table\[1, 1\] is -1"),
-    "pages of packed queries": (
-        prefill,
-        changed(prefill_args([(5, 20), (7, 40)], 16, 1), 5, (1, 2), 99),
-        r"table\[1, 2\] is 99, but it must be from 0 to 7",
-    ),
-    "rows of queries to pages": (
-        prefill,
-        changed(prefill_args([(5, 20), (7, 40)], 16, 1), 3, 2, 13),
-        r"starts\[2\] is 13, but it must be from 5 to 12",
-    ),
+    "pages of packed queries": (prefill,
+                                changed(prefill_args([(5, 20), (7, 40)], 16, 1), 5, (1, 2), 99),
+                                r"table\[1, 2\] is 99, but it must be from 0 to 7"),
+    "rows of queries to pages": (prefill,
+                                 changed(prefill_args([(5, 20), (7, 40)], 16, 1), 3, 2, 13),
+                                 r"starts\[2\] is 13, but it must be from 5 to 12"),
     "a page of one list": (prefill_of_one_list, changed(of_list(), 5, 6, 8), r"pages\[6\] is 8"),
     "a beginning beyond one list": (
         prefill_of_one_list,
         changed(of_list(), 6, 1, 9),
         r"begins\[1\] is 9, but it must be from 0 to 8: the block table pages has 8 elements",
     ),
-    "a length beyond one list": (
-        prefill_of_one_list,
-        changed(of_list(), 6, 1, 6),
-        r"lengths\[1\] is 40, but it must be from 0 to 32",
-    ),
-    "gradients": (
-        lambda *args: ck.attention_grad(packed_rows, *args[:-1], grad=args[-1]),
-        changed(of_gradients(), 4, 2, 130),
-        r"theirs\[2\] is 130, but it must be from 70 to 100",
-    ),
-    "bytes of a dropout": (
-        lambda *args: ck.dropout_bytes(measured_and_dropped, *args),
-        changed(of_measured(), 3, 0, 76),
-        r"lengths\[0\] is 76",
-    ),
+    "a length beyond one list": (prefill_of_one_list, changed(of_list(), 6, 1, 6),
+                                 r"lengths\[1\] is 40, but it must be from 0 to 32"),
+    "gradients": (lambda *args: ck.attention_grad(packed_rows, *args[:-1], grad=args[-1]),
+                  changed(of_gradients(), 4, 2, 130),
+                  r"theirs\[2\] is 130, but it must be from 70 to 100"),
+    "bytes of a dropout": (lambda *args: ck.dropout_bytes(measured_and_dropped, *args),
+                           changed(of_measured(), 3, 0, 76), r"lengths\[0\] is 76"),
     "outside of any op": (
         lambda q, k, v, mine, theirs, _: ck.attention(
             q, k, v, cu_seqlens_q=mine, cu_seqlens_k=theirs
@@ -175,7 +145,7 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
         changed(of_packed(), 3, 2, 130),
         r"cu_seqlens_q\[2\] is 130",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.fixture

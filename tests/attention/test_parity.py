@@ -76,59 +76,29 @@ CASES = {
     "basic": Case(unit=f"fp16_batch*{_PLAIN}"),
     "whole tiles": Case(unit=f"fp16_batch*{_PLAIN}", batch=1, rows=256, keys=128),
     "grouped heads": Case(unit=f"fp16_batch*{_PLAIN}", heads=6, kv_heads=2, batch=1),
-    "lse": Case(
-        unit="fp16_batch*psskddv_nlogits_nbias_nmask_lse_ndropout_nskip", what={"lse": True}
-    ),
+    "lse": Case(unit="fp16_batch*psskddv_nlogits_nbias_nmask_lse_ndropout_nskip",
+                what={"lse": True}),
     "causal": Case(unit=f"fp16_batch*{_MASKED}", what={"mask": "causal"}, numbers=_CAUSAL),
-    "causal, bottom right": Case(
-        unit=f"fp16_batch*{_MASKED}",
-        what={"mask": "causal"},
-        numbers=_CAUSAL | {"from_bottom_right": True},
-    ),
-    "window": Case(
-        unit=f"fp16_batch*{_MASKED}",
-        what={"mask": "window"},
-        numbers={"left": 30, "right": 5},
-        flags="-fno-slp-vectorize",
-    ),
-    "bias": Case(
-        unit="fp16_batch*_qr_vr_psskddv_nlogits_bias_nmask_nlse_ndropout_nskip",
-        algorithm=QR,
-        what={"score": "bias"},
-    ),
-    "alibi": Case(
-        unit="fp16_batch*psskddv_nlogits_alibi_nmask_nlse_ndropout_nskip",
-        what={"score": "alibi"},
-        numbers={"from_bottom_right": True},
-    ),
-    "soft cap": Case(
-        unit="fp16_batch*psskddv_logits_nbias_nmask_nlse_ndropout_nskip",
-        what={"score": "soft_cap"},
-        numbers={"soft_cap": 2.0},
-    ),
-    "dropout": Case(
-        unit="fp16_batch*psskddv_nlogits_nbias_nmask_nlse_dropout_nskip",
-        what={"dropout": True},
-        numbers={"dropout": 0.25},
-        flags="-fno-slp-vectorize",
-    ),
-    "packed": Case(
-        unit=f"fp16_group*{_PLAIN}",
-        what={"packed": True},
-        starts=((0, 70, 75, 150), (0, 130, 130, 200)),
-    ),
-    "bf16": Case(
-        unit=f"bf16_batch*{_PLAIN}", hdim=128, dtype=bf16, dtype_o=bf16, algorithm=LARGE, batch=1
-    ),
-    "fp8 to bf16": Case(
-        unit="fp8bf16_batch*pssk_nlogits_nbias_nmask_nlse_ndropout_nskip_squant",
-        dtype=fp8_fnuz,
-        dtype_o=bf16,
-        algorithm=EIGHT,
-        batch=1,
-        numbers={"scale_p": 240.0, "scale_o": 0.01},
-    ),
-}
+    "causal, bottom right": Case(unit=f"fp16_batch*{_MASKED}", what={"mask": "causal"},
+                                 numbers=_CAUSAL | {"from_bottom_right": True}),
+    "window": Case(unit=f"fp16_batch*{_MASKED}", what={"mask": "window"},
+                   numbers={"left": 30, "right": 5}, flags="-fno-slp-vectorize"),
+    "bias": Case(unit="fp16_batch*_qr_vr_psskddv_nlogits_bias_nmask_nlse_ndropout_nskip",
+                 algorithm=QR, what={"score": "bias"}),
+    "alibi": Case(unit="fp16_batch*psskddv_nlogits_alibi_nmask_nlse_ndropout_nskip",
+                  what={"score": "alibi"}, numbers={"from_bottom_right": True}),
+    "soft cap": Case(unit="fp16_batch*psskddv_logits_nbias_nmask_nlse_ndropout_nskip",
+                     what={"score": "soft_cap"}, numbers={"soft_cap": 2.0}),
+    "dropout": Case(unit="fp16_batch*psskddv_nlogits_nbias_nmask_nlse_dropout_nskip",
+                    what={"dropout": True}, numbers={"dropout": 0.25}, flags="-fno-slp-vectorize"),
+    "packed": Case(unit=f"fp16_group*{_PLAIN}", what={"packed": True},
+                   starts=((0, 70, 75, 150), (0, 130, 130, 200))),
+    "bf16": Case(unit=f"bf16_batch*{_PLAIN}", hdim=128, dtype=bf16, dtype_o=bf16, algorithm=LARGE,
+                 batch=1),
+    "fp8 to bf16": Case(unit="fp8bf16_batch*pssk_nlogits_nbias_nmask_nlse_ndropout_nskip_squant",
+                        dtype=fp8_fnuz, dtype_o=bf16, algorithm=EIGHT, batch=1,
+                        numbers={"scale_p": 240.0, "scale_o": 0.01}),
+}  # fmt: skip
 
 
 def built(case: Case, folder: Path) -> Path:

@@ -52,23 +52,14 @@ COMPOSITES = {
     "rms_norm": (FLAT, "ck.f32[M, N]", "ck.rms_norm(x, w) * b"),
     "layer_norm": (FLAT, "ck.f32[M, N]", "ck.layer_norm(x, w, b)"),
     "layer_norm of all": (FLAT, "ck.f32[M, N]", "ck.layer_norm(x, w, b, axis=(0, 1))"),
-    "group_norm": (
-        "x: ck.f32[M, N, 4], w: ck.f32[4], b: ck.f32[4]",
-        "ck.f32[M, N, 4]",
-        "ck.group_norm(x, 2, w, b)",
-    ),
-    "cross_entropy": (
-        "x: ck.f32[M, N], w: ck.f32[N, C], b: ck.f32[C], t: ck.i32[M]",
-        "ck.f32[()]",
-        "ck.mean(ck.cross_entropy(x @ w + b, t))",
-    ),
-    "einsum": (
-        "x: ck.f32[M, N, C], w: ck.f32[C, N, 3], b: ck.f32[3]",
-        "ck.f32[M, 3]",
-        "ck.einsum('mnc,cnk->mk', x, w) + b",
-    ),
+    "group_norm": ("x: ck.f32[M, N, 4], w: ck.f32[4], b: ck.f32[4]", "ck.f32[M, N, 4]",
+                   "ck.group_norm(x, 2, w, b)"),
+    "cross_entropy": ("x: ck.f32[M, N], w: ck.f32[N, C], b: ck.f32[C], t: ck.i32[M]", "ck.f32[()]",
+                      "ck.mean(ck.cross_entropy(x @ w + b, t))"),
+    "einsum": ("x: ck.f32[M, N, C], w: ck.f32[C, N, 3], b: ck.f32[3]", "ck.f32[M, 3]",
+               "ck.einsum('mnc,cnk->mk', x, w) + b"),
     "clamped product": (FLAT, "ck.f32[M, N]", "ck.clamp(x, lo=-1.0, hi=1.0) * w / (2.0 + b * b)"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COMPOSITES)
@@ -153,37 +144,21 @@ def attention(scores: Callable[..., Any], mask: Callable[..., Any]) -> Callable[
 QKV = "q: ck.f32[B, {h}, S, 8], k: ck.f32[B, {g}, T, 8], v: ck.f32[B, {g}, T, 3]"
 ATTENTIONS: Mapping[str, tuple[str, str, Callable[..., Any], Callable[..., Any]]] = {
     "plain": (QKV.format(h="H", g="H"), "", lambda s: s, lambda i, j: i >= -j),
-    "causal": (
-        QKV.format(h="H", g="H"),
-        ", mask=lambda i, j: j <= i",
-        lambda s: s,
-        lambda i, j: j <= i,
-    ),
-    "rows without keys": (
-        QKV.format(h="H", g="H"),
-        ", mask=lambda i, j: j < i",
-        lambda s: s,
-        lambda i, j: j < i,
-    ),
+    "causal": (QKV.format(h="H", g="H"), ", mask=lambda i, j: j <= i", lambda s: s,
+               lambda i, j: j <= i),
+    "rows without keys": (QKV.format(h="H", g="H"), ", mask=lambda i, j: j < i", lambda s: s,
+                          lambda i, j: j < i),
     "shared heads": (QKV.format(h=4, g=2), "", lambda s: s, lambda i, j: i >= -j),
-    "heads of two names": (
-        QKV.format(h="H", g="G") + ", bias: ck.f32[H, S, T]",
-        ", score=lambda s, h, i, j: s + bias[h, i, j] * h",
-        lambda s, bias: s + bias * torch.arange(4)[:, None, None],
-        lambda i, j: i >= -j,
-    ),
-    "as many heads of two names": (
-        QKV.format(h="H", g="J") + ", bias: ck.f32[H, S, T]",
-        ", score=lambda s, h, i, j: s + bias[h, i, j] * h",
-        lambda s, bias: s + bias * torch.arange(4)[:, None, None],
-        lambda i, j: i >= -j,
-    ),
-    "one head of keys": (
-        QKV.format(h="H", g=1),
-        ", mask=ck.causal()",
-        lambda s: s,
-        lambda i, j: j <= i,
-    ),
+    "heads of two names": (QKV.format(h="H", g="G") + ", bias: ck.f32[H, S, T]",
+                           ", score=lambda s, h, i, j: s + bias[h, i, j] * h",
+                           lambda s, bias: s + bias * torch.arange(4)[:, None, None],
+                           lambda i, j: i >= -j),
+    "as many heads of two names": (QKV.format(h="H", g="J") + ", bias: ck.f32[H, S, T]",
+                                   ", score=lambda s, h, i, j: s + bias[h, i, j] * h",
+                                   lambda s, bias: s + bias * torch.arange(4)[:, None, None],
+                                   lambda i, j: i >= -j),
+    "one head of keys": (QKV.format(h="H", g=1), ", mask=ck.causal()", lambda s: s,
+                         lambda i, j: j <= i),
     "bias of heads that share": (
         QKV.format(h=4, g=2) + ", bias: ck.f32[4, S, T], slope: ck.f32[4, 1]",
         ", score=lambda s, h, i, j: s + bias[h, i, j] * slope[h, i] + 0.1 * h.to(ck.f32) * j",
@@ -192,25 +167,17 @@ ATTENTIONS: Mapping[str, tuple[str, str, Callable[..., Any], Callable[..., Any]]
         ),
         lambda i, j: i >= -j,
     ),
-    "bias": (
-        QKV.format(h="H", g="H") + ", bias: ck.f32[H, S, T]",
-        ", score=lambda s, h, i, j: s + bias[h, i, j]",
-        lambda s, bias: s + bias,
-        lambda i, j: i >= -j,
-    ),
-    "factor of heads": (
-        QKV.format(h="H", g="H") + ", gain: ck.f32[H]",
-        ", score=lambda s, h: 3.0 * ck.tanh(s * gain[h])",
-        lambda s, gain: 3 * torch.tanh(s * gain[:, None, None]),
-        lambda i, j: i >= -j,
-    ),
-    "transposed bias": (
-        QKV.format(h="H", g="H") + ", bias: ck.f32[T, S]",
-        ", score=lambda s, i, j: s + bias[j, i]",
-        lambda s, bias: s + bias.mT,
-        lambda i, j: i >= -j,
-    ),
-}
+    "bias": (QKV.format(h="H", g="H") + ", bias: ck.f32[H, S, T]",
+             ", score=lambda s, h, i, j: s + bias[h, i, j]", lambda s, bias: s + bias,
+             lambda i, j: i >= -j),
+    "factor of heads": (QKV.format(h="H", g="H") + ", gain: ck.f32[H]",
+                        ", score=lambda s, h: 3.0 * ck.tanh(s * gain[h])",
+                        lambda s, gain: 3 * torch.tanh(s * gain[:, None, None]),
+                        lambda i, j: i >= -j),
+    "transposed bias": (QKV.format(h="H", g="H") + ", bias: ck.f32[T, S]",
+                        ", score=lambda s, i, j: s + bias[j, i]", lambda s, bias: s + bias.mT,
+                        lambda i, j: i >= -j),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("by_kernels", [False, True])

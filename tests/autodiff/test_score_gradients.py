@@ -66,24 +66,12 @@ def _column(x: Any) -> Any:
 
 
 SCORES = {
-    "soft cap": Score(
-        "cap[h] * ck.tanh(s / cap[h])",
-        ", cap: ck.f32[4]",
-        lambda s, i, j, cap: _column(cap) * torch.tanh(s / _column(cap)),
-        2,
-    ),
-    "a scale of each head and distance": Score(
-        "s * (slope[h] * (j - i) + 1.0)",
-        ", slope: ck.f32[4]",
-        lambda s, i, j, slope: s * (_column(slope) * (j - i) + 1.0),
-        2,
-    ),
-    "gated by a sigmoid": Score(
-        "s * ck.sigmoid(s + gate[b, h, i])",
-        ", gate: ck.f32[B, 4, S]",
-        lambda s, i, j, gate: s * torch.sigmoid(s + gate[..., None]),
-        2,
-    ),
+    "soft cap": Score("cap[h] * ck.tanh(s / cap[h])", ", cap: ck.f32[4]",
+                      lambda s, i, j, cap: _column(cap) * torch.tanh(s / _column(cap)), 2),
+    "a scale of each head and distance": Score("s * (slope[h] * (j - i) + 1.0)",
+        ", slope: ck.f32[4]", lambda s, i, j, slope: s * (_column(slope) * (j - i) + 1.0), 2),
+    "gated by a sigmoid": Score("s * ck.sigmoid(s + gate[b, h, i])", ", gate: ck.f32[B, 4, S]",
+                                lambda s, i, j, gate: s * torch.sigmoid(s + gate[..., None]), 2),
     "squared": Score("s * s - s", "", lambda s, i, j: s * s - s, 1),
     "a learned mask that multiplies": Score(
         "s * weight[i, j] + bias[h, j]",
@@ -91,14 +79,11 @@ SCORES = {
         lambda s, i, j, weight, bias: s * weight + bias[:, None],
         3,
     ),
-    "hidden by the score": Score(
-        "ck.where(j + 1 < i, -1e30, ck.relu(s) + s)",
-        "",
-        lambda s, i, j: (torch.relu(s) + s).masked_fill(j + 1 < i, -1e30),
-        1,
-    ),
+    "hidden by the score": Score("ck.where(j + 1 < i, -1e30, ck.relu(s) + s)", "",
+                                 lambda s, i, j: (torch.relu(s) + s).masked_fill(j + 1 < i, -1e30),
+                                 1),
     "a number": Score("s * factor", ", factor: ck.f32", lambda s, i, j, factor: s * factor, 2),
-}
+}  # fmt: skip
 """By what they do: the ways in which a score may depend on the product and on what it reads."""
 
 

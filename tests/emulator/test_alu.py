@@ -100,96 +100,66 @@ CASES = {
         lambda a, b, c, d: np.where((np.arange(64) < 32) & (np.arange(64) % 2 == 0), a + b, d),
         exec="0x55555555",
     ),
-    "add_co": Case(
-        "v_add_co_u32 v8, vcc, v2, v4",
-        lambda a, b, c, d: (wide(a) + wide(b)) >> np.uint64(32) != 0,
-        mask=True,
-    ),
+    "add_co": Case("v_add_co_u32 v8, vcc, v2, v4",
+                   lambda a, b, c, d: (wide(a) + wide(b)) >> np.uint64(32) != 0, mask=True),
     "addc_co": Case("v_addc_co_u32 v8, vcc, v2, v4, vcc", lambda a, b, c, d: a + b + VCC_LANES),
     "subb_co": Case("v_subb_co_u32 v8, vcc, v2, v4, vcc", lambda a, b, c, d: a - b - VCC_LANES),
     "cndmask": Case("v_cndmask_b32 v8, v2, v4, vcc", lambda a, b, c, d: chosen(VCC_LANES, b, a)),
     "mul_lo": Case("v_mul_lo_u32 v8, v2, v4", lambda a, b, c, d: a * b),
-    "mul_hi": Case(
-        "v_mul_hi_u32 v8, v2, v4",
-        lambda a, b, c, d: (wide(a) * wide(b) >> np.uint64(32)).astype(U32),
-    ),
+    "mul_hi": Case("v_mul_hi_u32 v8, v2, v4",
+                   lambda a, b, c, d: (wide(a) * wide(b) >> np.uint64(32)).astype(U32)),
     "mul_u24": Case("v_mul_u32_u24 v8, v2, v4", lambda a, b, c, d: (a & 0xFFFFFF) * (b & 0xFFFFFF)),
     "lshlrev": Case("v_lshlrev_b32 v8, v2, v4", lambda a, b, c, d: b << (a & 31)),
-    "ashrrev": Case(
-        "v_ashrrev_i32 v8, v2, v4", lambda a, b, c, d: (b.view(I32) >> (a & 31).view(I32)).view(U32)
-    ),
+    "ashrrev": Case("v_ashrrev_i32 v8, v2, v4",
+                    lambda a, b, c, d: (b.view(I32) >> (a & 31).view(I32)).view(U32)),
     "lshl_add": Case("v_lshl_add_u32 v8, v2, v4, v6", lambda a, b, c, d: (a << (b & 31)) + c),
     "and_or": Case("v_and_or_b32 v8, v2, v4, v6", lambda a, b, c, d: a & b | c),
     "add3": Case("v_add3_u32 v8, v2, v4, v6", lambda a, b, c, d: a + b + c),
-    "bfe_u": Case(
-        "v_bfe_u32 v8, v2, v4, v6",
-        lambda a, b, c, d: a >> (b & 31) & ((U32(1) << (c & 31)) - U32(1)),
-    ),
+    "bfe_u": Case("v_bfe_u32 v8, v2, v4, v6",
+                  lambda a, b, c, d: a >> (b & 31) & ((U32(1) << (c & 31)) - U32(1))),
     "bfi": Case("v_bfi_b32 v8, v2, v4, v6", lambda a, b, c, d: a & b | ~a & c),
     "alignbit": Case(
         "v_alignbit_b32 v8, v2, v4, v6",
         lambda a, b, c, d: ((wide(a) << np.uint64(32) | wide(b)) >> wide(c & 31)).astype(U32),
     ),
     "perm": Case("v_perm_b32 v8, v2, v4, v6", lambda a, b, c, d: perm(a, b, c)),
-    "perm_plain": Case(
-        "v_and_b32 v6, 0x07070707, v6\n  v_perm_b32 v8, v2, v4, v6",
-        lambda a, b, c, d: perm(a, b, c & 0x07070707),
-    ),
-    "clamp_add": Case(
-        "v_add_u32_e64 v8, v2, v4 clamp",
-        lambda a, b, c, d: np.minimum(wide(a) + wide(b), 0xFFFFFFFF).astype(U32),
-    ),
+    "perm_plain": Case("v_and_b32 v6, 0x07070707, v6\n  v_perm_b32 v8, v2, v4, v6",
+                       lambda a, b, c, d: perm(a, b, c & 0x07070707)),
+    "clamp_add": Case("v_add_u32_e64 v8, v2, v4 clamp",
+                      lambda a, b, c, d: np.minimum(wide(a) + wide(b), 0xFFFFFFFF).astype(U32)),
     "cmp_lt_u32": Case("v_cmp_lt_u32 vcc, v2, v4", lambda a, b, c, d: a < b, mask=True),
-    "cmp_gt_i16": Case(
-        "v_cmp_gt_i16 vcc, v2, v4",
-        lambda a, b, c, d: a.astype(np.int16) > b.astype(np.int16),
-        mask=True,
-    ),
+    "cmp_gt_i16": Case("v_cmp_gt_i16 vcc, v2, v4",
+                       lambda a, b, c, d: a.astype(np.int16) > b.astype(np.int16), mask=True),
     "cmp_lt_f32": Case("v_cmp_lt_f32 vcc, v2, v4", lambda a, b, c, d: a < b, dtype=F32, mask=True),
-    "cmp_nge_f32": Case(
-        "v_cmp_nge_f32 vcc, v2, v4", lambda a, b, c, d: ~(a >= b), dtype=F32, mask=True
-    ),
-    "cmp_o_f32": Case(
-        "v_cmp_o_f32 vcc, v2, v4",
-        lambda a, b, c, d: ~(np.isnan(a) | np.isnan(b)),
-        dtype=F32,
-        mask=True,
-    ),
-    "cmp_class_inf": Case(
-        "v_mov_b32 v4, 0x204\n  v_cmp_class_f32 vcc, v2, v4",
-        lambda a, b, c, d: np.isinf(a),
-        dtype=F32,
-        mask=True,
-    ),
+    "cmp_nge_f32": Case("v_cmp_nge_f32 vcc, v2, v4", lambda a, b, c, d: ~(a >= b), dtype=F32,
+                        mask=True),
+    "cmp_o_f32": Case("v_cmp_o_f32 vcc, v2, v4", lambda a, b, c, d: ~(np.isnan(a) | np.isnan(b)),
+                      dtype=F32, mask=True),
+    "cmp_class_inf": Case("v_mov_b32 v4, 0x204\n  v_cmp_class_f32 vcc, v2, v4",
+                          lambda a, b, c, d: np.isinf(a), dtype=F32, mask=True),
     # cmpx keeps the lanes that pass, and only those, enabled.
-    "cmpx": Case(
-        "v_cmpx_lt_u32 vcc, v2, v4\n  v_mov_b32 v8, v2", lambda a, b, c, d: chosen(a < b, a, d)
-    ),
+    "cmpx": Case("v_cmpx_lt_u32 vcc, v2, v4\n  v_mov_b32 v8, v2",
+                 lambda a, b, c, d: chosen(a < b, a, d)),
     "add_f32": Case("v_add_f32 v8, v2, v4", lambda a, b, c, d: a + b, dtype=F32),
     "sub_neg_abs": Case("v_add_f32_e64 v8, -v2, |v4|", lambda a, b, c, d: np.abs(b) - a, dtype=F32),
     "mul_f32": Case("v_mul_f32 v8, v2, v4", lambda a, b, c, d: a * b, dtype=F32),
     "mul_constant": Case("v_mul_f32 v8, 0.5, v2", lambda a, b, c, d: a * F32(0.5), dtype=F32),
-    "mul_literal": Case(
-        "v_mul_f32 v8, 0x40490fdb, v2", lambda a, b, c, d: a * F32(np.pi), dtype=F32
-    ),
-    "mul_clamp": Case(
-        "v_mul_f32_e64 v8, v2, v4 clamp", lambda a, b, c, d: clamp01(a * b), dtype=F32
-    ),
+    "mul_literal": Case("v_mul_f32 v8, 0x40490fdb, v2", lambda a, b, c, d: a * F32(np.pi),
+                        dtype=F32),
+    "mul_clamp": Case("v_mul_f32_e64 v8, v2, v4 clamp", lambda a, b, c, d: clamp01(a * b),
+                      dtype=F32),
     "min_f32": Case("v_min_f32 v8, v2, v4", lambda a, b, c, d: smaller(a, b), dtype=F32),
     "max_f32": Case("v_max_f32 v8, v2, v4", lambda a, b, c, d: -smaller(-a, -b), dtype=F32),
     "rndne": Case("v_rndne_f32 v8, v2", lambda a, b, c, d: np.rint(a), dtype=F32),
     "floor": Case("v_floor_f32 v8, v2", lambda a, b, c, d: np.floor(a), dtype=F32),
     "rcp": Case("v_rcp_f32 v8, v2", lambda a, b, c, d: F32(1) / a, dtype=F32),
     "sqrt": Case("v_sqrt_f32 v8, v2", lambda a, b, c, d: np.sqrt(a), dtype=F32),
-    "exp": Case(
-        "v_exp_f32 v8, v2", lambda a, b, c, d: np.exp2(a.astype(F64)).astype(F32), dtype=F32
-    ),
-    "log": Case(
-        "v_log_f32 v8, v2", lambda a, b, c, d: np.log2(a.astype(F64)).astype(F32), dtype=F32
-    ),
-    "cvt_f16": Case(
-        "v_cvt_f16_f32 v8, v2", lambda a, b, c, d: from_half(a), halves=True, dtype=F32, result=U32
-    ),
+    "exp": Case("v_exp_f32 v8, v2", lambda a, b, c, d: np.exp2(a.astype(F64)).astype(F32),
+                dtype=F32),
+    "log": Case("v_log_f32 v8, v2", lambda a, b, c, d: np.log2(a.astype(F64)).astype(F32),
+                dtype=F32),
+    "cvt_f16": Case("v_cvt_f16_f32 v8, v2", lambda a, b, c, d: from_half(a), halves=True, dtype=F32,
+                    result=U32),
     "cvt_f32_f16": Case("v_cvt_f32_f16 v8, v2", lambda a, b, c, d: half(a).astype(F32), result=F32),
     "cvt_f32_u32": Case("v_cvt_f32_u32 v8, v2", lambda a, b, c, d: a.astype(F32), result=F32),
     "cvt_i32_f32": Case(
@@ -200,9 +170,8 @@ CASES = {
         dtype=F32,
         result=I32,
     ),
-    "add_f16": Case(
-        "v_add_f16 v8, v2, v4", lambda a, b, c, d: from_half(half(a) + half(b)), halves=True
-    ),
+    "add_f16": Case("v_add_f16 v8, v2, v4", lambda a, b, c, d: from_half(half(a) + half(b)),
+                    halves=True),
     "pk_add_f16": Case(
         "v_pk_add_f16 v8, v2, v4",
         lambda a, b, c, d: (
@@ -219,18 +188,12 @@ CASES = {
     ),
     "add_f64": Case("v_add_f64 v[8:9], v[2:3], v[4:5]", lambda a, b, c, d: a + b, dtype=F64),
     "mul_f64": Case("v_mul_f64 v[8:9], v[2:3], v[4:5]", lambda a, b, c, d: a * b, dtype=F64),
-    "dpp_mirror": Case(
-        "v_mov_b32_dpp v8, v2 row_mirror row_mask:0xf bank_mask:0xf",
-        lambda a, b, c, d: a.reshape(4, 16)[:, ::-1].ravel(),
-    ),
-    "dpp_shr": Case(
-        "v_mov_b32_dpp v8, v2 row_shr:1 row_mask:0xf bank_mask:0xf",
-        lambda a, b, c, d: np.where(np.arange(64) % 16 == 0, d, np.roll(a, 1)),
-    ),
-    "dpp_shr_zero": Case(
-        "v_mov_b32_dpp v8, v2 row_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:0",
-        lambda a, b, c, d: np.where(np.arange(64) % 16 == 0, 0, np.roll(a, 1)),
-    ),
+    "dpp_mirror": Case("v_mov_b32_dpp v8, v2 row_mirror row_mask:0xf bank_mask:0xf",
+                       lambda a, b, c, d: a.reshape(4, 16)[:, ::-1].ravel()),
+    "dpp_shr": Case("v_mov_b32_dpp v8, v2 row_shr:1 row_mask:0xf bank_mask:0xf",
+                    lambda a, b, c, d: np.where(np.arange(64) % 16 == 0, d, np.roll(a, 1))),
+    "dpp_shr_zero": Case("v_mov_b32_dpp v8, v2 row_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:0",
+                         lambda a, b, c, d: np.where(np.arange(64) % 16 == 0, 0, np.roll(a, 1))),
     "sdwa": Case(
         "v_add_u32_sdwa v8, v2, v4 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE "
         "src0_sel:BYTE_1 src1_sel:WORD_1",
@@ -245,20 +208,16 @@ CASES = {
         lambda a, b, c, d: np.where((np.arange(64) >= 4) & (np.arange(64) < 8), a[4], d),
         exec="0xf0",
     ),
-    "mbcnt": Case(
-        "v_mbcnt_lo_u32_b32 v8, -1, 0\n  v_mbcnt_hi_u32_b32 v8, -1, v8",
-        lambda a, b, c, d: np.arange(64, dtype=U32),
-    ),
-    "agpr": Case(
-        "v_accvgpr_write_b32 a3, v2\n  v_mov_b32 v2, 0\n  v_accvgpr_read_b32 v8, a3",
-        lambda a, b, c, d: a,
-    ),
+    "mbcnt": Case("v_mbcnt_lo_u32_b32 v8, -1, 0\n  v_mbcnt_hi_u32_b32 v8, -1, v8",
+                  lambda a, b, c, d: np.arange(64, dtype=U32)),
+    "agpr": Case("v_accvgpr_write_b32 a3, v2\n  v_mov_b32 v2, 0\n  v_accvgpr_read_b32 v8, a3",
+                 lambda a, b, c, d: a),
     "getpc": Case(
         "s_getpc_b64 s[8:9]\n  s_add_u32 s8, s8, 16\n  s_addc_u32 s9, s9, 0\n"
         "  s_setpc_b64 s[8:9]\n  s_branch .\n  v_mov_b32 v8, v2",
         lambda a, b, c, d: a,
     ),
-}
+}  # fmt: skip
 CASES["divide"] = Case(
     """v_div_scale_f32 v12, s[8:9], v4, v4, v2
   v_div_scale_f32 v13, vcc, v2, v4, v2

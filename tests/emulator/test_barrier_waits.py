@@ -72,37 +72,25 @@ CASES: dict[str, tuple[tuple[str, ...], str, bool]] = {
     "not waited for": ((SEND, "{barrier}", TAKE), "races", True),
     "waited for behind the barrier": ((SEND, "{barrier}", "{local_wait}", TAKE), "races", True),
     "another counter": ((SEND, "{load_wait}", "{barrier}", TAKE), "races", True),
-    "overwritten by another wave": (
-        (SEND, "{barrier}", "v_not_b32 v9, v9", "ds_write_b32 v2, v9"),
-        "races",
-        True,
-    ),
+    "overwritten by another wave": ((SEND, "{barrier}", "v_not_b32 v9, v9", "ds_write_b32 v2, v9"),
+                                    "races", True),
     "read under way": (
         (SEND, "{local_wait}", "{barrier}", TAKE, "{barrier}", "v_not_b32 v9, v9", SEND),
         "races",
         False,
     ),
-    "of two stores the last": (
-        (SEND, "{local_wait}", "v_not_b32 v9, v9", SEND, "{barrier}", TAKE),
-        "races",
-        True,
-    ),
+    "of two stores the last": ((SEND, "{local_wait}", "v_not_b32 v9, v9", SEND, "{barrier}", TAKE),
+                               "races", True),
     "a second barrier": ((SEND, "{barrier}", "{local_wait}", "{barrier}", TAKE), "races", False),
     "a flat store, waited for": ((*FLAT_SEND, "{local_wait}", "{barrier}", TAKE), "races", False),
     "a flat store, not waited for": ((*FLAT_SEND, "{barrier}", TAKE), "races", True),
-    "global, waited for": (
-        ("{store}", "{store_wait}", "{barrier}", "{load}"),
-        "global_races",
-        False,
-    ),
+    "global, waited for": (("{store}", "{store_wait}", "{barrier}", "{load}"), "global_races",
+                           False),
     "global, not waited for": (("{store}", "{barrier}", "{load}"), "global_races", True),
-    "global, another counter": (
-        ("{store}", "{local_wait}", "{barrier}", "{load}"),
-        "global_races",
-        True,
-    ),
+    "global, another counter": (("{store}", "{local_wait}", "{barrier}", "{load}"), "global_races",
+                                True),
     "global, no barrier": (("{store}", "{store_wait}", "{load}"), "global_races", True),
-}
+}  # fmt: skip
 
 
 def body(arch: str, lines: tuple[str, ...]) -> str:

@@ -48,39 +48,23 @@ _CDNA = {
 _RDNA11 = "s_waitcnt vmcnt(0) lgkmcnt(0)\n  s_waitcnt_vscnt null, 0x0"
 _RDNA12 = "s_wait_loadcnt 0\n  s_wait_storecnt 0\n  s_wait_kmcnt 0"
 _WORDS = {
-    GFX90A: Words(
-        **_CDNA,
-        release="s_waitcnt vmcnt(0)",
-        acquire="buffer_wbinvl1",
-        publish="global_store_dword v3, v9, s[6:7] glc",
-        look="global_load_dword v4, v3, s[6:7] glc",
-    ),
-    GFX942: Words(
-        **_CDNA,
-        release="buffer_wbl2 sc1\n  s_waitcnt vmcnt(0)",
-        acquire="buffer_inv sc1",
-        publish="global_store_dword v3, v9, s[6:7] sc1",
-        look="global_load_dword v4, v3, s[6:7] sc1",
-    ),
-    GFX11: Words(
-        start=_NEW_START.format(group="s2"),
-        wait=_RDNA11,
-        release="s_waitcnt_vscnt null, 0x0",
-        acquire="buffer_gl1_inv\n  buffer_gl0_inv",
-        publish="global_store_b32 v3, v9, s[6:7] glc",
-        look="global_load_b32 v4, v3, s[6:7] glc",
-        add="global_atomic_add_u32 v3, v9, s[6:7]",
-    ),
-    GFX12: Words(
-        start=_NEW_START.format(group="ttmp9"),
-        wait=_RDNA12,
-        release="s_wait_storecnt 0",
-        acquire="global_inv scope:SCOPE_DEV",
-        publish="global_store_b32 v3, v9, s[6:7] scope:SCOPE_DEV",
-        look="global_load_b32 v4, v3, s[6:7] scope:SCOPE_DEV",
-        add="global_atomic_add_u32 v3, v9, s[6:7] scope:SCOPE_DEV",
-    ),
-}
+    GFX90A: Words(**_CDNA, release="s_waitcnt vmcnt(0)", acquire="buffer_wbinvl1",
+                  publish="global_store_dword v3, v9, s[6:7] glc",
+                  look="global_load_dword v4, v3, s[6:7] glc"),
+    GFX942: Words(**_CDNA, release="buffer_wbl2 sc1\n  s_waitcnt vmcnt(0)",
+                  acquire="buffer_inv sc1", publish="global_store_dword v3, v9, s[6:7] sc1",
+                  look="global_load_dword v4, v3, s[6:7] sc1"),
+    GFX11: Words(start=_NEW_START.format(group="s2"), wait=_RDNA11,
+                 release="s_waitcnt_vscnt null, 0x0", acquire="buffer_gl1_inv\n  buffer_gl0_inv",
+                 publish="global_store_b32 v3, v9, s[6:7] glc",
+                 look="global_load_b32 v4, v3, s[6:7] glc",
+                 add="global_atomic_add_u32 v3, v9, s[6:7]"),
+    GFX12: Words(start=_NEW_START.format(group="ttmp9"), wait=_RDNA12, release="s_wait_storecnt 0",
+                 acquire="global_inv scope:SCOPE_DEV",
+                 publish="global_store_b32 v3, v9, s[6:7] scope:SCOPE_DEV",
+                 look="global_load_b32 v4, v3, s[6:7] scope:SCOPE_DEV",
+                 add="global_atomic_add_u32 v3, v9, s[6:7] scope:SCOPE_DEV"),
+}  # fmt: skip
 
 #: v1 is 4 × the thread's number, v2 the workgroup's, v3 is 0, v9 is 1; s[4:5] data, s[6:7] a flag.
 _NUMBERS = (

@@ -49,30 +49,17 @@ E4, E5 = -7, -15
 PRODUCTS = [
     Product(name="f32_16x16x16_f16", shape=(16, 16, 1), types=(np.float16,) * 2, model=HALF),
     Product(name="f32_32x32x8_f16", shape=(32, 8, 1), types=(np.float16,) * 2, model=HALF),
-    Product(
-        name="f32_4x4x4_16b_f16",
-        shape=(4, 4, 16),
-        types=(np.float16,) * 2,
-        model=Model(group=4, lowest=(-14, -14)),
-    ),
-    Product(
-        name="f32_16x16x16_bf16", shape=(16, 16, 1), types=(ml_dtypes.bfloat16,) * 2, model=BRAIN
-    ),
-    Product(
-        name="f32_16x16x32_fp8_fp8",
-        shape=(16, 32, 1),
-        types=(FNUZ["fp8"],) * 2,
-        model=Model(group=16, split=True, lowest=(E4, E4)),
-    ),
-    Product(
-        name="f32_32x32x16_bf8_fp8",
-        shape=(32, 16, 1),
-        types=(FNUZ["bf8"], FNUZ["fp8"]),
-        model=Model(group=16, split=True, lowest=(E5, E4)),
-    ),
+    Product(name="f32_4x4x4_16b_f16", shape=(4, 4, 16), types=(np.float16,) * 2,
+            model=Model(group=4, lowest=(-14, -14))),
+    Product(name="f32_16x16x16_bf16", shape=(16, 16, 1), types=(ml_dtypes.bfloat16,) * 2,
+            model=BRAIN),
+    Product(name="f32_16x16x32_fp8_fp8", shape=(16, 32, 1), types=(FNUZ["fp8"],) * 2,
+            model=Model(group=16, split=True, lowest=(E4, E4))),
+    Product(name="f32_32x32x16_bf8_fp8", shape=(32, 16, 1), types=(FNUZ["bf8"], FNUZ["fp8"]),
+            model=Model(group=16, split=True, lowest=(E5, E4))),
     Product(name="f32_16x16x8_xf32", shape=(16, 8, 1), types=(F32, F32), model=Model(group=4)),
     Product(name="f32_16x16x4_f32", shape=(16, 4, 1), types=(F32, F32)),
-]
+]  # fmt: skip
 _STORES = "\n".join(
     f"  global_store_dwordx4 v1, v[{20 + 4 * n}:{23 + 4 * n}], s[6:7] offset:{16 * n}"
     for n in range(4)

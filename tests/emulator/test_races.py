@@ -70,21 +70,12 @@ RACES = {
     "atomic operations": clean("ds_add_u32 v1, v9", "ds_add_u32 v2, v9", "ds_add_u32 v1, v9"),
     "neighbouring bytes": clean("v_lshrrev_b32 v4, 2, v1", "ds_write_b8 v4, v9"),
     "the same again": clean(SEND, "{wait}", "{barrier}", TAKE, SEND),
-    "a value that waves share": clean(
-        "v_mov_b32 v5, 0", "v_mov_b32 v6, 7", "ds_write_b32 v5, v6", "ds_read_b32 v3, v5"
-    ),
+    "a value that waves share": clean("v_mov_b32 v5, 0", "v_mov_b32 v6, 7", "ds_write_b32 v5, v6",
+                                      "ds_read_b32 v3, v5"),
     "nothing new behind the barrier": clean(SEND, "{wait}", "{barrier}", SEND, TAKE),
     "no two new": clean(*_TWICE, SEND_TWO, "{wait}", "{barrier}", SEND_TWO, TAKE_TWO),
-    "dwords of bytes": clean(
-        "v_lshrrev_b32 v4, 2, v1",
-        "ds_write_b8 v4, v9",
-        "{wait}",
-        "{barrier}",
-        SEND,
-        "{wait}",
-        "{barrier}",
-        TAKE,
-    ),
+    "dwords of bytes": clean("v_lshrrev_b32 v4, 2, v1", "ds_write_b8 v4, v9", "{wait}", "{barrier}",
+                             SEND, "{wait}", "{barrier}", TAKE),
     "beyond the end": clean("v_mov_b32 v2, 0x8000", "ds_write_b32 v2, v9", "ds_read_b32 v3, v2"),
     "backwards, behind a barrier": clean(
         *BACKWARDS, SEND, "{wait}", "{barrier}", "ds_read_b32 v3, v5 offset:{last}"
@@ -111,24 +102,15 @@ RACES = {
     "few of two are new": raced(
         *_TWICE, SEND_TWO, "{wait}", "{barrier}", CHANGE_FEW, SEND_TWO, TAKE_TWO
     ),
-    "of lanes at one place the last stores what is there": raced(
-        SEND,
-        "{wait}",
-        "{barrier}",
-        "v_and_b32 v5, -8, v1",
-        "v_xor_b32 v6, 4, v9",
-        "ds_write_b32 v5, v6",
-        TAKE,
-    ),
+    "of lanes at one place the last stores what is there": raced(SEND, "{wait}", "{barrier}",
+        "v_and_b32 v5, -8, v1", "v_xor_b32 v6, 4, v9", "ds_write_b32 v5, v6", TAKE),
     "an atomic operation and a read": raced("ds_add_u32 v1, v9", "{wait}", TAKE),
-    "the second place of two": raced(
-        SEND, "v_mov_b32 v5, 0", "ds_read2_b32 v[6:7], v5 offset0:0 offset1:100"
-    ),
-    "64 times as far": raced(
-        SEND, "v_mov_b32 v5, 0", "ds_read2st64_b32 v[6:7], v5 offset0:0 offset1:1"
-    ),
+    "the second place of two": raced(SEND, "v_mov_b32 v5, 0",
+                                     "ds_read2_b32 v[6:7], v5 offset0:0 offset1:100"),
+    "64 times as far": raced(SEND, "v_mov_b32 v5, 0",
+                             "ds_read2st64_b32 v[6:7], v5 offset0:0 offset1:1"),
     "wide accesses": raced(SEND, "v_and_b32 v5, -16, v2", "ds_read_b128 v[4:7], v5"),
-}
+}  # fmt: skip
 
 
 def lines_for(arch: str, lines: tuple[str, ...], threads: int) -> str:

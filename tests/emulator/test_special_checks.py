@@ -27,16 +27,10 @@ _LOAD = "global_load_dword v3, v1, s[4:5]\n  s_waitcnt vmcnt(0)\n  "
 #: A kernel of two waves over the bits of 1, 2, 3, ... in f32: the check, and what it says.
 CASES = {
     "in range": ("s_mov_b32 s10, 512\n  buffer_load_dword v3, v1, s[8:11], 0 offen", "range", ""),
-    "out of range": (
-        "buffer_load_dword v3, v1, s[8:11], 0 offen",
-        "range",
-        "buffer_load_dword accesses byte 256 of a buffer",
-    ),
-    "a dropped store": (
-        "buffer_store_dword v1, v1, s[8:11], 0 offen offset:4",
-        "range",
-        "buffer_store_dword accesses byte 256 of a buffer",
-    ),
+    "out of range": ("buffer_load_dword v3, v1, s[8:11], 0 offen", "range",
+                     "buffer_load_dword accesses byte 256 of a buffer"),
+    "a dropped store": ("buffer_store_dword v1, v1, s[8:11], 0 offen offset:4", "range",
+                        "buffer_store_dword accesses byte 256 of a buffer"),
     "masked lanes": (
         """v_cmp_lt_u32 vcc, 31, v0
   v_mov_b32 v2, 0x80000000
@@ -70,33 +64,21 @@ CASES = {
         "numeric",
         "a NaN is born: of v_sub_f32 in lane 0",
     ),
-    "an f16 overflows": (
-        "v_mov_b32 v3, 0x47c35000\n  v_cvt_f16_f32 v4, v3\n  v_mov_b32 v5, v4",
-        "numeric",
-        "an infinity is born: of v_cvt_f16_f32 in lane 0",
-    ),
-    "pairs of f16": (
-        "v_mov_b32 v3, 0x7bff0000\n  v_pk_add_f16 v4, v3, v3\n  v_mov_b32 v5, v4",
-        "numeric",
-        "an infinity is born: of v_pk_add_f16 in lane 0",
-    ),
+    "an f16 overflows": ("v_mov_b32 v3, 0x47c35000\n  v_cvt_f16_f32 v4, v3\n  v_mov_b32 v5, v4",
+                         "numeric", "an infinity is born: of v_cvt_f16_f32 in lane 0"),
+    "pairs of f16": ("v_mov_b32 v3, 0x7bff0000\n  v_pk_add_f16 v4, v3, v3\n  v_mov_b32 v5, v4",
+                     "numeric", "an infinity is born: of v_pk_add_f16 in lane 0"),
     "each its own place": ("global_store_dword v1, v1, s[6:7]", "schedule", ""),
-    "the last one wins": (
-        "v_mov_b32 v2, 0\n  global_store_dword v2, v0, s[6:7]",
-        "schedule",
-        "results depend on the order of execution",
-    ),
+    "the last one wins": ("v_mov_b32 v2, 0\n  global_store_dword v2, v0, s[6:7]", "schedule",
+                          "results depend on the order of execution"),
     "a missing wait": (
         "v_mov_b32 v3, 0\n  global_load_dword v3, v1, s[4:5]\n  global_store_dword v1, v3, s[6:7]",
         "schedule",
         "CKLANG_SCHEDULE=1 repeats the order",
     ),
-    "counted by all": (
-        "v_mov_b32 v2, 0\n  v_mov_b32 v3, 1\n  global_atomic_add v2, v3, s[6:7]",
-        "schedule",
-        "",
-    ),
-}
+    "counted by all": ("v_mov_b32 v2, 0\n  v_mov_b32 v3, 1\n  global_atomic_add v2, v3, s[6:7]",
+                       "schedule", ""),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -53,17 +53,11 @@ BROKEN = {
     "no wait": ([LOAD, STORE], "reads v2", "vmcnt"),
     "the wrong counter": ([LOAD, "s_waitcnt lgkmcnt(0)", STORE], "reads v2", "vmcnt"),
     "a count too high": ([LOAD, SECOND, "s_waitcnt vmcnt(2)", STORE], "reads v2", "vmcnt"),
-    "the second of two": (
-        [LOAD, SECOND, "s_waitcnt vmcnt(1)", "v_add_u32 v2, v2, v3"],
-        "reads v3",
-        "vmcnt",
-    ),
+    "the second of two": ([LOAD, SECOND, "s_waitcnt vmcnt(1)", "v_add_u32 v2, v2, v3"], "reads v3",
+                          "vmcnt"),
     "overwritten": ([LOAD, "v_mov_b32 v2, 0"], "overwrites v2", "vmcnt"),
-    "part of a wide load": (
-        ["global_load_dwordx4 v[4:7], v1, s[4:5]", "v_mov_b32 v2, v6"],
-        "reads v6",
-        "vmcnt",
-    ),
+    "part of a wide load": (["global_load_dwordx4 v[4:7], v1, s[4:5]", "v_mov_b32 v2, v6"],
+                            "reads v6", "vmcnt"),
     "LDS": (["ds_read_b32 v2, v1", "s_waitcnt vmcnt(0)", STORE], "reads v2", "lgkmcnt"),
     "loads of two kinds to one register": ([LOAD, "ds_read_b32 v2, v1"], "overwrites v2", "vmcnt"),
     "scalar": (["s_load_dword s8, s[4:5], 0x0", "v_mov_b32 v2, s8"], "reads s8", "lgkmcnt"),
@@ -88,22 +82,13 @@ BROKEN = {
         "reads v2",
         "vmcnt",
     ),
-    "an atomic's old value": (
-        ["global_atomic_add v2, v1, v9, s[6:7] sc0", STORE],
-        "reads v2",
-        "vmcnt",
-    ),
-    "accumulation registers": (
-        ["global_load_dword a2, v1, s[4:5]", "v_accvgpr_read_b32 v2, a2"],
-        "reads a2",
-        "vmcnt",
-    ),
-    "a branch on vcc": (
-        ["s_load_dwordx2 vcc, s[4:5], 0x0", "s_cbranch_vccz end", "end: s_nop 0"],
-        "reads vcc_lo",
-        "lgkmcnt",
-    ),
-}
+    "an atomic's old value": (["global_atomic_add v2, v1, v9, s[6:7] sc0", STORE], "reads v2",
+                              "vmcnt"),
+    "accumulation registers": (["global_load_dword a2, v1, s[4:5]", "v_accvgpr_read_b32 v2, a2"],
+                               "reads a2", "vmcnt"),
+    "a branch on vcc": (["s_load_dwordx2 vcc, s[4:5], 0x0", "s_cbranch_vccz end", "end: s_nop 0"],
+                        "reads vcc_lo", "lgkmcnt"),
+}  # fmt: skip
 
 
 def body(lines: list[str]) -> str:

@@ -75,81 +75,49 @@ CASES = {
     "flat": clean(*FLAT, WAITS, STORE),
     "the first of two flat loads": clean(*FLAT, "flat_load_b32 v3, v[4:5]", ONE_LEFT, STORE),
     "SOPK": clean(LOAD, "s_waitcnt_vmcnt null, 0x0", STORE, archs=(GFX11,)),
-    "SOPK of LDS": clean(
-        "ds_load_b32 v2, v1", "s_waitcnt_lgkmcnt null, 0x0", STORE, archs=(GFX11,)
-    ),
-    "two counters in one": clean(
-        LOAD, "ds_load_b32 v3, v1", "s_wait_loadcnt_dscnt 0x0", STORE, archs=(GFX12,)
-    ),
-    "of stores and LDS": clean(
-        "ds_load_b32 v2, v1", "s_wait_storecnt_dscnt 0x3f00", STORE, archs=(GFX12,)
-    ),
-    "an invalidated cache counts": clean(
-        LOAD, "global_inv scope:SCOPE_DEV", "s_wait_loadcnt 0x1", STORE, archs=(GFX12,)
-    ),
+    "SOPK of LDS": clean("ds_load_b32 v2, v1", "s_waitcnt_lgkmcnt null, 0x0", STORE,
+                         archs=(GFX11,)),
+    "two counters in one": clean(LOAD, "ds_load_b32 v3, v1", "s_wait_loadcnt_dscnt 0x0", STORE,
+                                 archs=(GFX12,)),
+    "of stores and LDS": clean("ds_load_b32 v2, v1", "s_wait_storecnt_dscnt 0x3f00", STORE,
+                               archs=(GFX12,)),
+    "an invalidated cache counts": clean(LOAD, "global_inv scope:SCOPE_DEV", "s_wait_loadcnt 0x1",
+                                         STORE, archs=(GFX12,)),
     "everything": clean(LOAD, WORD, "s_wait_idle", STORE, "v_mov_b32 v2, s8", archs=(GFX11,)),
     "the other half": clean(LOWER, "v_mov_b16 v2.h, v1.l", loads(0), STORE, archs=(GFX11,)),
     "both halves in order": clean(LOWER, UPPER, loads(1), "v_mov_b16 v3.l, v2.l", archs=(GFX11,)),
     "a block leaves out registers": clean("s_mov_b32 m0, 0xe", BLOCK, STORE, archs=(GFX12,)),
-    "a stored block leaves out registers": clean(
-        LOAD, "s_mov_b32 m0, 0xe", STORED_BLOCK, archs=(GFX12,)
-    ),
+    "a stored block leaves out registers": clean(LOAD, "s_mov_b32 m0, 0xe", STORED_BLOCK,
+        archs=(GFX12,)),
     "no wait": broken(LOAD, STORE, said="reads v2", counter="loads"),
-    "a store is no load": broken(
-        LOAD, "global_store_b32 v1, v9, s[6:7]", loads(1), STORE, said="reads v2", counter="loads"
-    ),
+    "a store is no load": broken(LOAD, "global_store_b32 v1, v9, s[6:7]", loads(1), STORE,
+                                 said="reads v2", counter="loads"),
     "the wrong counter": broken(LOAD, scalar(0), STORE, said="reads v2", counter="loads"),
-    "the wrong counter of LDS": broken(
-        "ds_load_b32 v2, v1", scalar(0), STORE, said="reads v2", counter="dscnt", archs=(GFX12,)
-    ),
-    "the wrong scalar counter": broken(
-        WORD, local(0), "v_mov_b32 v2, s8", said="reads s8", counter="kmcnt", archs=(GFX12,)
-    ),
+    "the wrong counter of LDS": broken("ds_load_b32 v2, v1", scalar(0), STORE, said="reads v2",
+                                       counter="dscnt", archs=(GFX12,)),
+    "the wrong scalar counter": broken(WORD, local(0), "v_mov_b32 v2, s8", said="reads s8",
+                                       counter="kmcnt", archs=(GFX12,)),
     "overwritten": broken(LOAD, "v_mov_b32 v2, 0", said="overwrites v2", counter="loads"),
-    "a dual instruction reads": broken(
-        LOAD, "v_dual_mov_b32 v4, v9 :: v_dual_mov_b32 v5, v2", said="reads v2", counter="loads"
-    ),
-    "a dual instruction overwrites": broken(
-        LOAD,
-        "v_dual_mov_b32 v5, v9 :: v_dual_mov_b32 v2, v0",
-        said="overwrites v2",
-        counter="loads",
-    ),
+    "a dual instruction reads": broken(LOAD, "v_dual_mov_b32 v4, v9 :: v_dual_mov_b32 v5, v2",
+                                       said="reads v2", counter="loads"),
+    "a dual instruction overwrites": broken(LOAD, "v_dual_mov_b32 v5, v9 :: v_dual_mov_b32 v2, v0",
+                                            said="overwrites v2", counter="loads"),
     "LDS": broken("ds_load_b32 v2, v1", loads(0), STORE, said="reads v2", counter="local"),
-    "scalar loads finish in any order": broken(
-        WORD,
-        "s_load_b32 s9, s[4:5], 0x4",
-        scalar(1),
-        "v_mov_b32 v2, s8",
-        said="reads s8",
-        counter="scalar",
-    ),
+    "scalar loads finish in any order": broken(WORD, "s_load_b32 s9, s[4:5], 0x4", scalar(1),
+        "v_mov_b32 v2, s8", said="reads s8", counter="scalar"),
     "a flat load needs both": broken(*FLAT, local(0), STORE, said="reads v2", counter="loads"),
-    "the same half": broken(
-        UPPER, "v_mov_b16 v3.l, v2.h", said="reads v2", counter="loads", archs=(GFX11,)
-    ),
-    "the second half": broken(
-        LOWER,
-        UPPER,
-        loads(1),
-        "v_mov_b16 v3.l, v2.h",
-        said="reads v2",
-        counter="loads",
-        archs=(GFX11,),
-    ),
-    "a block": broken(
-        "s_mov_b32 m0, 0x1", BLOCK, STORE, said="reads v2", counter="loads", archs=(GFX12,)
-    ),
+    "the same half": broken(UPPER, "v_mov_b16 v3.l, v2.h", said="reads v2", counter="loads",
+                            archs=(GFX11,)),
+    "the second half": broken(LOWER, UPPER, loads(1), "v_mov_b16 v3.l, v2.h", said="reads v2",
+                              counter="loads", archs=(GFX11,)),
+    "a block": broken("s_mov_b32 m0, 0x1", BLOCK, STORE, said="reads v2", counter="loads",
+                      archs=(GFX12,)),
     "a stored block": broken(
         *(LOAD, "s_mov_b32 m0, 0x1", STORED_BLOCK), said="reads v2", counter="loads", archs=(GFX12,)
     ),
-    "a message": broken(
-        "s_sendmsg_rtn_b32 s8, sendmsg(MSG_RTN_GET_REALTIME)",
-        "v_mov_b32 v2, s8",
-        said="reads s8",
-        counter="scalar",
-    ),
-}
+    "a message": broken("s_sendmsg_rtn_b32 s8, sendmsg(MSG_RTN_GET_REALTIME)", "v_mov_b32 v2, s8",
+                        said="reads s8", counter="scalar"),
+}  # fmt: skip
 COUNTERS = {
     GFX11: {
         "loads": "s_waitcnt vmcnt",

@@ -197,11 +197,8 @@ SPLIT_TREE: dict[str, Any] = {"split_k": 5, "reduction": Reduction.TREE}
 SPLIT = pipelined(narrow(1, split_k=3, reduction=Reduction.WORKSPACE), Pipeline.COMPV4)
 PAIR_OF_I8 = replace(EIGHT_BITS, vector_a=1, vector_b=1, vector_e=1, vector_d=(1,))
 VARIANTS = [
-    Variant(
-        "prologue of A and B: split-K, layouts rrr, compv4",
-        "bf16",
-        named(prologue.both, SPLIT, lambda: [prologue.both_sides(70, 50, 200)]),
-    ),
+    Variant("prologue of A and B: split-K, layouts rrr, compv4", "bf16",
+            named(prologue.both, SPLIT, lambda: [prologue.both_sides(70, 50, 200)])),
     Variant(
         "prologue of A and B: stream-K, layouts ccr, compv6",
         "bf16",
@@ -227,12 +224,8 @@ VARIANTS = [
             lambda: [contracted(3, 70, 50, 40)],
         ),
     ),
-    Variant(
-        "prologue: grouped",
-        "f16 i8 f16",
-        group,
-        also=("prologue: compv5", "prologue: int8 dequantised"),
-    ),
+    Variant("prologue: grouped", "f16 i8 f16", group,
+            also=("prologue: compv5", "prologue: int8 dequantised")),
     Variant(
         "prologue: several operands",
         "f16",
@@ -244,12 +237,8 @@ VARIANTS = [
         also=("stream-K tree after whole tiles",),
     ),
     Variant("stream-K tree", "f16", by_tree(wide(2, **tree.TREE)), ("gfx942",)),
-    Variant(
-        "stream-K after whole tiles",
-        "f16",
-        by_tree(wide(2, **STREAMS, persistent=True)),
-        ("gfx942",),
-    ),
+    Variant("stream-K after whole tiles", "f16", by_tree(wide(2, **STREAMS, persistent=True)),
+            ("gfx942",)),
     *(
         Variant("universal", f"f16 f16 {result}", stored(result, **sharing), gpus, (row,))
         for result, row, sharing, gpus in (
@@ -260,50 +249,28 @@ VARIANTS = [
             ("i8", "split-K tree", SPLIT_TREE, ("gfx90a",)),
         )
     ),
-    Variant(
-        "packed B",
-        "bf16 i4 f16",
-        in_packs(packed.linear, lambda: [packed.operands("bf16", 136, 136, 208)]),
-        ("gfx942", "gfx950", "gfx1201"),
-    ),
-    Variant(
-        "block scales of B",
-        "f16 i4 f16",
-        in_packs(packed.groups, lambda: [drawn(packed.groups, mnk(136, 136, 208))]),
-    ),
-    Variant(
-        "packed B, batched",
-        "f16 i4 f16",
-        in_packs(packed.experts, lambda: [drawn(packed.experts, mnk(136, 72, 208) | {"G": 2})]),
-        also=("packed B",),
-    ),
-    Variant(
-        "pair: two products of one A",
-        "f16",
-        named(pairs.geglu, narrow(3), lambda: [drawn(pairs.geglu, mnk(70, 50, 40))]),
-        ("gfx90a", "gfx950", "gfx1100"),
-    ),
-    Variant(
-        "pair: two products of one A",
-        "i8",
-        named(pairs.integers, PAIR_OF_I8, lambda: [drawn(pairs.integers, mnk(70, 50, 40))]),
-        ("gfx950", *RDNA),
-    ),
-    Variant(
-        "several results",
-        "f16",
-        named(results.many, narrow(5), lambda: [drawn(results.many, mnk(70, 50, 40))]),
-        ("gfx90a", "gfx950", "gfx1100"),
-    ),
+    Variant("packed B", "bf16 i4 f16",
+            in_packs(packed.linear, lambda: [packed.operands("bf16", 136, 136, 208)]),
+            ("gfx942", "gfx950", "gfx1201")),
+    Variant("block scales of B", "f16 i4 f16",
+            in_packs(packed.groups, lambda: [drawn(packed.groups, mnk(136, 136, 208))])),
+    Variant("packed B, batched", "f16 i4 f16",
+            in_packs(packed.experts, lambda: [drawn(packed.experts, mnk(136, 72, 208) | {"G": 2})]),
+            also=("packed B",)),
+    Variant("pair: two products of one A", "f16",
+            named(pairs.geglu, narrow(3), lambda: [drawn(pairs.geglu, mnk(70, 50, 40))]),
+            ("gfx90a", "gfx950", "gfx1100")),
+    Variant("pair: two products of one A", "i8",
+            named(pairs.integers, PAIR_OF_I8, lambda: [drawn(pairs.integers, mnk(70, 50, 40))]),
+            ("gfx950", *RDNA)),
+    Variant("several results", "f16",
+            named(results.many, narrow(5), lambda: [drawn(results.many, mnk(70, 50, 40))]),
+            ("gfx90a", "gfx950", "gfx1100")),
     Variant("quantised, tensor-wise scales", "i8", integers_of_8_bits, ("gfx950", *RDNA)),
     Variant("quantised, tensor-wise scales", "fp8 fp8 bf16", of_tensors, ("gfx1201",)),
     Variant("quantised, row and column scales", "fp8 fp8 bf16", of_rows, ("gfx1201",)),
-    Variant(
-        "block scales of A, layouts crr",
-        "f16 f16 bf16",
-        across("f16", **STREAMS, persistent=True),
-        also=("stream-K after whole tiles",),
-    ),
+    Variant("block scales of A, layouts crr", "f16 f16 bf16",
+            across("f16", **STREAMS, persistent=True), also=("stream-K after whole tiles",)),
     *(
         Variant(
             "block scales of A, layouts crr",
@@ -315,25 +282,13 @@ VARIANTS = [
         for dtype, gpu in (("fp8", "gfx1201"), ("fp8_fnuz", "gfx942"))
     ),
     Variant("block scales of B", "bf8 bf8 f32", scaled_blocks(scaled.weights, "bf8"), ("gfx950",)),
-    Variant(
-        "block scales of A and B, e8m0",
-        "bf8 bf8 f32",
-        scaled_blocks(scaled.exponents, "bf8", exponents=True),
-        ("gfx950", "gfx1201"),
-    ),
-    Variant(
-        "block scales, split-K and stream-K",
-        "fp8 fp8 bf16",
-        scaled_blocks(scaled.both, "fp8", split_k=4, reduction=Reduction.WORKSPACE),
-        ("gfx950", "gfx1201"),
-        ("block scales of A and B",),
-    ),
-    Variant(
-        "block scales of B",
-        "bf8_fnuz bf8_fnuz f32",
-        scaled_blocks(scaled.weights, "bf8"),
-        ("gfx942",),
-    ),
+    Variant("block scales of A and B, e8m0", "bf8 bf8 f32",
+            scaled_blocks(scaled.exponents, "bf8", exponents=True), ("gfx950", "gfx1201")),
+    Variant("block scales, split-K and stream-K", "fp8 fp8 bf16",
+            scaled_blocks(scaled.both, "fp8", split_k=4, reduction=Reduction.WORKSPACE),
+            ("gfx950", "gfx1201"), ("block scales of A and B",)),
+    Variant("block scales of B", "bf8_fnuz bf8_fnuz f32", scaled_blocks(scaled.weights, "bf8"),
+            ("gfx942",)),
     Variant("block scales, grouped", "fp8 fp8 bf16", grouped_blocks, ("gfx950", "gfx1201")),
     Variant("block scales, batched", "fp8 fp8 bf16", batched_blocks, ("gfx950", "gfx1201")),
     Variant("block scales of A and B, int8 made f16", "f16 f16 f32", in_f16),
@@ -348,7 +303,7 @@ VARIANTS = [
             ("conv 3D", nchw.volume, LOOSE),
         )
     ),
-]
+]  # fmt: skip
 
 
 def variants() -> Iterator[tuple[Variant, str]]:

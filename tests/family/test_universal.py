@@ -71,23 +71,14 @@ FLOATS = Case(
 )
 CASES = [
     # As products of a batch with a prologue run it.
-    pytest.param(
-        Case(Pipeline.MEM, "gfx942", more={"warp_tile": (32, 32, 8)}), marks=pytest.mark.full
-    ),
-    Case(
-        Pipeline.MEM,
-        "gfx90a",
-        ck.bf16,
-        "cr",
-        {"scheduler": Scheduler.INTERWAVE, "persistent": True, **DIRECT},
-    ),
+    pytest.param(Case(Pipeline.MEM, "gfx942", more={"warp_tile": (32, 32, 8)}),
+                 marks=pytest.mark.full),
+    Case(Pipeline.MEM, "gfx90a", ck.bf16, "cr",
+         {"scheduler": Scheduler.INTERWAVE, "persistent": True, **DIRECT}),
     Case(Pipeline.COMPV4, "gfx942", layouts="cc", more={"persistent": True}),
     Case(Pipeline.COMPV4, "gfx950", layouts="rr", more={"warp_tile": (16, 16, 32)}),
-    Case(
-        Pipeline.COMPV5,
-        "gfx942",
-        more={"tile": (32, 32, 32), "warps": (1, 1, 2), "warp_tile": (16, 16, 16)},
-    ),
+    Case(Pipeline.COMPV5, "gfx942",
+         more={"tile": (32, 32, 32), "warps": (1, 1, 2), "warp_tile": (16, 16, 16)}),
     Case(Pipeline.COMPV6, "gfx942", ck.bf16, "cr", {"warp_tile": (16, 16, 32)}),
     Case(Pipeline.COMP_ASYNC, "gfx950", more={"tile": (64, 64, 64), "warp_tile": (16, 16, 32)}),
     Case(Pipeline.BASIC_V1, "gfx90a", more=DIRECT),
@@ -96,7 +87,7 @@ CASES = [
         pytest.param(replace(FLOATS, arch=gpu), marks=pytest.mark.full)
         for gpu in ("gfx90a", "gfx950")
     ),
-]
+]  # fmt: skip
 SHAPES = [(72, 136, 200), (40, 40, 32), (64, 64, 0), (200, 72, 1000), (8, 264, 64)]
 """K = 0 runs where A is row-major and B is not: empty matrices have no other layout."""
 

@@ -96,130 +96,51 @@ class Case:
 FEW = (replace(DEEP, n=1, g=1, size=(3, 3)),)
 MERGED = (SLIM_GROUPS,)
 KERNELS = [
-    Case(
-        ("conv, pipeline mem interwave, 3D", "conv 3D"),
-        FORWARD,
-        replace(NARROW, pipeline=Pipeline.MEM, scheduler=Scheduler.INTERWAVE, epilogue=DIRECT),
-        any_extent(D3),
-    ),
-    Case(
-        ("conv, pipeline basic_v1, 1D", "conv 1D"),
-        FORWARD,
-        pipelined(NARROW, Pipeline.BASIC_V1),
-        any_extent(D1),
-    ),
-    Case(
-        ("conv, pipeline compv6", "conv, split-K workspace"),
-        FORWARD,
-        pipelined(WIDE, Pipeline.COMPV6, **SPLIT, reduction=WORKSPACE),
-        (PADDED,),
-    ),
-    Case(
-        ("conv, pipeline compv4", "conv, windows of one tap"),
-        FORWARD,
-        pipelined(WIDE, Pipeline.COMPV4, special=ConvSpecial.POINTWISE),
-        (POINTS,),
-        fused=True,
-    ),
-    Case(
-        ("conv, pipeline compv5", "conv, groups in a tile"),
-        FORWARD,
-        pipelined(WIDE, Pipeline.COMPV5, tile=(32, 32, 32), warps=(1, 1, 2), groups_merged=4),
-        MERGED,
-    ),
-    Case(
-        ("conv, depthwise",),
-        FORWARD,
-        replace(DEPTHWISE_TILE, tile=(64, 16, 32), warps=(4, 1, 1), vector_e=4),
-        (DEPTHWISE,),
-    ),
-    Case(
-        ("conv, a matrix product",),
-        FORWARD,
-        replace(WIDE, special=ConvSpecial.POINTWISE_PACKED, persistent=True),
-        (MATRIX,),
-    ),
-    Case(
-        ("conv_grad_input 3D", "conv_grad_input, pipeline mem"),
-        GRAD_INPUT,
-        replace(NARROW, pipeline=Pipeline.MEM, epilogue=DIRECT, persistent=True),
-        any_extent(D3),
-    ),
-    Case(
-        ("conv_grad_input 1D", "conv_grad_input, pipeline compv6"),
-        GRAD_INPUT,
-        pipelined(NARROW, Pipeline.COMPV6),
-        any_extent(D1),
-    ),
-    Case(
-        ("conv_grad_input, pipeline compv4", "conv_grad_input, windows of one tap"),
-        GRAD_INPUT,
-        pipelined(WIDE, Pipeline.COMPV4, special=ConvSpecial.POINTWISE),
-        (POINTS,),
-    ),
-    Case(
-        ("conv_grad_input, groups in a tile",), GRAD_INPUT, replace(WIDE, groups_merged=4), MERGED
-    ),
-    Case(
-        ("conv_grad_input, a matrix product",),
-        GRAD_INPUT,
-        replace(WIDE, special=ConvSpecial.POINTWISE_PACKED),
-        (MATRIX,),
-    ),
-    Case(
-        ("conv_grad_weight, split-K workspace", "conv_grad_weight 1D"),
-        GRAD_WEIGHT,
-        replace(NARROW, **SPLIT, reduction=WORKSPACE),
-        any_extent(D1),
-    ),
-    Case(
-        ("conv_grad_weight, split-K tree", "conv_grad_weight, pipeline compv4"),
-        GRAD_WEIGHT,
-        pipelined(WIDE, Pipeline.COMPV4, **SPLIT, reduction=TREE),
-        (DEEP, *FEW),
-    ),
-    Case(
-        ("conv_grad_weight, split-K atomic", "conv_grad_weight, groups in a tile"),
-        GRAD_WEIGHT,
-        replace(WIDE, **SPLIT, reduction=ATOMIC, groups_merged=4),
-        MERGED,
-    ),
-    Case(
-        ("conv_grad_weight, stream-K workspace", "conv_grad_weight, pipeline compv6"),
-        GRAD_WEIGHT,
-        pipelined(WIDE, Pipeline.COMPV6, **STREAMED, reduction=WORKSPACE),
-        (DEEP, *FEW),
-    ),
-    Case(
-        ("conv_grad_weight, stream-K tree", "conv_grad_weight, pipeline mem"),
-        GRAD_WEIGHT,
-        pipelined(WIDE, Pipeline.MEM, epilogue=DIRECT, **STREAMED, reduction=TREE),
-        (DEEP, *FEW),
-    ),
-    Case(
-        ("conv_grad_weight, stream-K atomic", "conv_grad_weight 3D"),
-        GRAD_WEIGHT,
-        replace(NARROW, **STREAMED, reduction=ATOMIC),
-        any_extent(D3),
-    ),
-    Case(
-        ("conv_grad_weight, stream-K after whole tiles workspace", "conv_grad_weight, depthwise"),
-        GRAD_WEIGHT,
-        replace(DEPTHWISE_TILE, vector_b=8, **LASTING, reduction=WORKSPACE),
-        (DEPTHWISE,),
-    ),
-    Case(
-        ("conv_grad_weight, stream-K after whole tiles tree",),
-        GRAD_WEIGHT,
-        replace(WIDE, **LASTING, reduction=TREE),
-        (DEEP, *FEW),
-    ),
-    Case(
-        ("conv_grad_weight, stream-K after whole tiles atomic", "conv_grad_weight 2D"),
-        GRAD_WEIGHT,
-        replace(WIDE, **LASTING, reduction=ATOMIC),
-        (DEEP, *FEW),
-    ),
+    Case(("conv, pipeline mem interwave, 3D", "conv 3D"), FORWARD,
+         replace(NARROW, pipeline=Pipeline.MEM, scheduler=Scheduler.INTERWAVE, epilogue=DIRECT),
+         any_extent(D3)),
+    Case(("conv, pipeline basic_v1, 1D", "conv 1D"), FORWARD, pipelined(NARROW, Pipeline.BASIC_V1),
+         any_extent(D1)),
+    Case(("conv, pipeline compv6", "conv, split-K workspace"), FORWARD,
+         pipelined(WIDE, Pipeline.COMPV6, **SPLIT, reduction=WORKSPACE), (PADDED,)),
+    Case(("conv, pipeline compv4", "conv, windows of one tap"), FORWARD,
+         pipelined(WIDE, Pipeline.COMPV4, special=ConvSpecial.POINTWISE), (POINTS,), fused=True),
+    Case(("conv, pipeline compv5", "conv, groups in a tile"), FORWARD,
+         pipelined(WIDE, Pipeline.COMPV5, tile=(32, 32, 32), warps=(1, 1, 2), groups_merged=4),
+         MERGED),
+    Case(("conv, depthwise",), FORWARD,
+         replace(DEPTHWISE_TILE, tile=(64, 16, 32), warps=(4, 1, 1), vector_e=4), (DEPTHWISE,)),
+    Case(("conv, a matrix product",), FORWARD,
+         replace(WIDE, special=ConvSpecial.POINTWISE_PACKED, persistent=True), (MATRIX,)),
+    Case(("conv_grad_input 3D", "conv_grad_input, pipeline mem"), GRAD_INPUT,
+         replace(NARROW, pipeline=Pipeline.MEM, epilogue=DIRECT, persistent=True), any_extent(D3)),
+    Case(("conv_grad_input 1D", "conv_grad_input, pipeline compv6"), GRAD_INPUT,
+         pipelined(NARROW, Pipeline.COMPV6), any_extent(D1)),
+    Case(("conv_grad_input, pipeline compv4", "conv_grad_input, windows of one tap"), GRAD_INPUT,
+         pipelined(WIDE, Pipeline.COMPV4, special=ConvSpecial.POINTWISE), (POINTS,)),
+    Case(("conv_grad_input, groups in a tile",), GRAD_INPUT, replace(WIDE, groups_merged=4),
+         MERGED),
+    Case(("conv_grad_input, a matrix product",), GRAD_INPUT,
+         replace(WIDE, special=ConvSpecial.POINTWISE_PACKED), (MATRIX,)),
+    Case(("conv_grad_weight, split-K workspace", "conv_grad_weight 1D"), GRAD_WEIGHT,
+         replace(NARROW, **SPLIT, reduction=WORKSPACE), any_extent(D1)),
+    Case(("conv_grad_weight, split-K tree", "conv_grad_weight, pipeline compv4"), GRAD_WEIGHT,
+         pipelined(WIDE, Pipeline.COMPV4, **SPLIT, reduction=TREE), (DEEP, *FEW)),
+    Case(("conv_grad_weight, split-K atomic", "conv_grad_weight, groups in a tile"), GRAD_WEIGHT,
+         replace(WIDE, **SPLIT, reduction=ATOMIC, groups_merged=4), MERGED),
+    Case(("conv_grad_weight, stream-K workspace", "conv_grad_weight, pipeline compv6"), GRAD_WEIGHT,
+         pipelined(WIDE, Pipeline.COMPV6, **STREAMED, reduction=WORKSPACE), (DEEP, *FEW)),
+    Case(("conv_grad_weight, stream-K tree", "conv_grad_weight, pipeline mem"), GRAD_WEIGHT,
+         pipelined(WIDE, Pipeline.MEM, epilogue=DIRECT, **STREAMED, reduction=TREE), (DEEP, *FEW)),
+    Case(("conv_grad_weight, stream-K atomic", "conv_grad_weight 3D"), GRAD_WEIGHT,
+         replace(NARROW, **STREAMED, reduction=ATOMIC), any_extent(D3)),
+    Case(("conv_grad_weight, stream-K after whole tiles workspace", "conv_grad_weight, depthwise"),
+         GRAD_WEIGHT, replace(DEPTHWISE_TILE, vector_b=8, **LASTING, reduction=WORKSPACE),
+         (DEPTHWISE,)),
+    Case(("conv_grad_weight, stream-K after whole tiles tree",), GRAD_WEIGHT,
+         replace(WIDE, **LASTING, reduction=TREE), (DEEP, *FEW)),
+    Case(("conv_grad_weight, stream-K after whole tiles atomic", "conv_grad_weight 2D"),
+         GRAD_WEIGHT, replace(WIDE, **LASTING, reduction=ATOMIC), (DEEP, *FEW)),
     *(
         Case(
             (f"{kind.value} 2D",), kind, BYTES if dtype.bits == 8 else WIDE, (PADDED,), dtype, gpus
@@ -233,7 +154,7 @@ KERNELS = [
         for kind in (FORWARD, GRAD_INPUT, GRAD_WEIGHT)
         if (dtype, kind) != (f16, GRAD_WEIGHT)
     ),
-]
+]  # fmt: skip
 """CK Tile's convolutions on other GPUs, and their element types on RDNA."""
 
 

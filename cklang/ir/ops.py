@@ -119,21 +119,13 @@ _REDUCTIONS = (
     _reduction("reduce_max", "the greatest along axes; nan if there is one"),
     _reduction("reduce_min", "the least along axes; nan if there is one"),
     _reduction("reduce_prod", "the product along axes, in f32 or wrapping i32; 1 for no elements"),
-    _reduction(
-        "reduce_argmax",
+    _reduction("reduce_argmax",
         "the index of the greatest along one axis, the first of several, of the first nan if there "
-        "is one",
-        shape=reductions.INDEX_SHAPE,
-        dtype=reductions.ARG_DTYPE,
-    ),
-    _reduction(
-        "reduce_argmin",
+        "is one", shape=reductions.INDEX_SHAPE, dtype=reductions.ARG_DTYPE),
+    _reduction("reduce_argmin",
         "the index of the least along one axis, the first of several, of the first nan if there is "
-        "one",
-        shape=reductions.INDEX_SHAPE,
-        dtype=reductions.ARG_DTYPE,
-    ),
-)
+        "one", shape=reductions.INDEX_SHAPE, dtype=reductions.ARG_DTYPE),
+)  # fmt: skip
 
 _SCATTER_ATTRS = tuple(
     AttrRow(name=name, kind=AttrKind.INT) for name in ("axis", scatter.IN_PLACE, scatter.UNORDERED)

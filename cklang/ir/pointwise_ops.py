@@ -112,22 +112,12 @@ _BITS = (
     _bits("bitwise_or", 2, "the bits that x or y has", np.bitwise_or, "{0} | {1}"),
     _bits("bitwise_xor", 2, "the bits that one of x and y has", np.bitwise_xor, "{0} ^ {1}"),
     _bits("bitwise_not", 1, "the bits that x has not: -x - 1", np.bitwise_not, "~{0}"),
-    _bits(
-        "left_shift",
-        2,
-        "x times 2 to the y, wrapped; 0 where y is not from 0 to 31",
-        np.left_shift,
-        "(unsigned){1} < 32u ? (int)((unsigned){0} << {1}) : 0",
-    ),
-    _bits(
-        "right_shift",
-        2,
-        "the integer at or below x over 2 to the y; 0 or -1, by the sign of x, where y is not "
-        "from 0 to 31",
-        np.right_shift,
-        "{0} >> ((unsigned){1} < 32u ? {1} : 31)",
-    ),
-)
+    _bits("left_shift", 2, "x times 2 to the y, wrapped; 0 where y is not from 0 to 31",
+          np.left_shift, "(unsigned){1} < 32u ? (int)((unsigned){0} << {1}) : 0"),
+    _bits("right_shift", 2,
+          "the integer at or below x over 2 to the y; 0 or -1, by the sign of x, where y is not "
+          "from 0 to 31", np.right_shift, "{0} >> ((unsigned){1} < 32u ? {1} : 31)"),
+)  # fmt: skip
 
 _FUNCTIONS = (
     _point("pow", 2, "x to the y, as powf", np.power, "ck_pow({0}, {1})", ulps=8),
@@ -165,24 +155,14 @@ _WIDE_FUNCTIONS = (
     _wide("acosh", 1, "inverse hyperbolic cosine", np.arccosh),
     _wide("atanh", 1, "inverse hyperbolic tangent", np.arctanh),
     _wide("cbrt", 1, "cube root", np.cbrt),
-    _wide(
-        "erfc",
-        1,
-        "1 - erf(x), which keeps its digits where that is small",
-        numeric.erfc,
-        "erfc_single",
-    ),
+    _wide("erfc", 1, "1 - erf(x), which keeps its digits where that is small", numeric.erfc,
+          "erfc_single"),
     _wide("hypot", 2, "sqrt(x * x + y * y) without overflow on the way", np.hypot),
-    _point(
-        "fmod",
-        2,
+    _point("fmod", 2,
         "x - trunc(x / y) * y, which has the sign of x; of an integer and 0, 0, of a float and 0, "
-        "nan",
-        wrapping(np.fmod),
-        "(float)ck64_fmod((double){0}, (double){1})",
-        c_i32="(unsigned){1} + 1u < 2u ? 0 : {0} % {1}",
-    ),
-)
+        "nan", wrapping(np.fmod), "(float)ck64_fmod((double){0}, (double){1})",
+        c_i32="(unsigned){1} + 1u < 2u ? 0 : {0} % {1}"),
+)  # fmt: skip
 
 _ACTIVATIONS = (
     _point("relu", 1, "x where x > 0, else 0; nan stays nan", lambda x: np.maximum(x, 0),

@@ -192,20 +192,15 @@ DEPENDENCIES = {
     "transcendental": (32, _EXP, "the transcendental result v2"),
     "transcendental, five others": (32, (_EXP[0], *[_FILL] * 5, _EXP[1]), "v2"),
     "transcendental, six others": (32, (_EXP[0], *[_FILL] * 6, _EXP[1]), ""),
-    "transcendental, two of them": (
-        32,
-        (_EXP[0], "v_exp_f32 v42, v3", "v_exp_f32 v43, v3", _EXP[1]),
-        "",
-    ),
+    "transcendental, two of them": (32,
+        (_EXP[0], "v_exp_f32 v42, v3", "v_exp_f32 v43, v3", _EXP[1]), ""),
     "transcendental, a wait": (32, (_EXP[0], "s_waitcnt_depctr 0xfff", _EXP[1]), ""),
     "transcendental, a hint": (32, (_EXP[0], "s_delay_alu instid0(TRANS32_DEP_1)", _EXP[1]), "v2"),
     "factor": (32, _WMMAS[GFX11], "factor of the next"),
     "factor, v_nop": (32, (_WMMAS[GFX11][0], "v_nop", _WMMAS[GFX11][1]), ""),
-    "exec between": (
-        64,
+    "exec between": (64,
         ("v_mov_b32 v2, 1", "s_mov_b64 exec, -1", "v_mov_b32 v3, 1", "v_add_f32 v4, v2, v3"),
-        "after exec changed",
-    ),
+        "after exec changed"),
     "exec between, a wait": (
         64,
         (
@@ -228,11 +223,9 @@ DEPENDENCIES = {
         ),
         "",
     ),
-    "mask": (
-        64,
+    "mask": (64,
         ("v_cndmask_b32 v2, v3, v4, s[8:9]", "s_mov_b64 s[8:9], 0", "s_mov_b64 s[10:11], s[8:9]"),
-        "is a mask",
-    ),
+        "is a mask"),
     "mask, a wait": (
         64,
         (
@@ -243,17 +236,11 @@ DEPENDENCIES = {
         ),
         "",
     ),
-    "permlane": (
-        32,
-        ("v_cmpx_eq_u32 v1, v1", "v_permlane16_b32 v2, v3, s8, s9"),
-        "v_cmpx writes exec",
-    ),
-    "permlane, a vector instruction": (
-        32,
-        ("v_cmpx_eq_u32 v1, v1", _FILL, "v_permlane16_b32 v2, v3, s8, s9"),
-        "",
-    ),
-}
+    "permlane": (32, ("v_cmpx_eq_u32 v1, v1", "v_permlane16_b32 v2, v3, s8, s9"),
+                 "v_cmpx writes exec"),
+    "permlane, a vector instruction": (32,
+        ("v_cmpx_eq_u32 v1, v1", _FILL, "v_permlane16_b32 v2, v3, s8, s9"), ""),
+}  # fmt: skip
 
 
 def dependent(lanes: int, folder: Path) -> Module:

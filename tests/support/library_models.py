@@ -88,53 +88,20 @@ def _unet() -> Example:
 
 LIBRARY_MODELS: Mapping[str, LibraryModel] = MappingProxyType(
     {
-        "Llama": _of_transformers(
-            "Llama",
-            "ForCausalLM",
-            "logits",
-            lambda: _words(2, 9),
-            num_key_value_heads=2,
-            **_SIZES,
-            **_LAYERS,
-        ),
-        "GPT-2": _of_transformers(
-            "GPT2",
-            "LMHeadModel",
-            "logits",
-            lambda: _words(2, 9),
-            n_embd=64,
-            n_head=4,
-            n_layer=2,
-            vocab_size=128,
-        ),
-        "BERT": _of_transformers(
-            "Bert", "Model", "last_hidden_state", lambda: _words(2, 9), **_SIZES, **_LAYERS
-        ),
-        "Mixtral": _of_transformers(
-            "Mixtral",
-            "ForCausalLM",
-            "logits",
-            lambda: _words(2, 9),
-            num_key_value_heads=2,
-            num_local_experts=4,
-            # torch has no grouped product of f16 on the CPU.
-            experts_implementation="batched_mm",
-            **_SIZES,
-            **_LAYERS,
-        ),
-        "ViT": _of_transformers(
-            "ViT",
-            "ForImageClassification",
-            "logits",
-            lambda: torch.randn(2, 3, 32, 32),
-            hidden_size=64,
-            num_attention_heads=4,
-            image_size=32,
-            patch_size=8,
-            **_LAYERS,
-        ),
+        "Llama": _of_transformers("Llama", "ForCausalLM", "logits", lambda: _words(2, 9),
+                                  num_key_value_heads=2, **_SIZES, **_LAYERS),
+        "GPT-2": _of_transformers("GPT2", "LMHeadModel", "logits", lambda: _words(2, 9), n_embd=64,
+                                  n_head=4, n_layer=2, vocab_size=128),
+        "BERT": _of_transformers("Bert", "Model", "last_hidden_state", lambda: _words(2, 9),
+                                 **_SIZES, **_LAYERS),
+        "Mixtral": _of_transformers("Mixtral", "ForCausalLM", "logits", lambda: _words(2, 9),
+                                    num_key_value_heads=2, num_local_experts=4,
+                                    experts_implementation="batched_mm", **_SIZES, **_LAYERS),
+        "ViT": _of_transformers("ViT", "ForImageClassification", "logits",
+                                lambda: torch.randn(2, 3, 32, 32), hidden_size=64,
+                                num_attention_heads=4, image_size=32, patch_size=8, **_LAYERS),
         "ResNet-18": LibraryModel("torchvision", _resnet),
         "Stable-Diffusion UNet block": LibraryModel("diffusers", _unet),
     }
-)
+)  # fmt: skip
 """By name."""

@@ -117,35 +117,25 @@ CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "attention, q": ("ck.attention(({}).to(ck.f16), y, y)", _IMAGE),
         "attention, k": ("ck.attention(y, ({}).to(ck.f16), y)", _IMAGE),
         "attention, v": ("ck.attention(y, y, ({}).to(ck.f16))", _IMAGE),
-        "attention, score": (
-            "ck.attention(y, y, y, score=lambda s, b, h, i, j: s + t[b, h, j, 0])",
-            _IMAGE,
-        ),
+        "attention, score": ("ck.attention(y, y, y, score=lambda s, b, h, i, j: s + t[b, h, j, 0])",
+                             _IMAGE),
         "attention, output": ("ck.attention(y, y, y) * ({})", _IMAGE),
         "cumsum": ("ck.cumsum({}, 1)", _IMAGE),
         "cumprod": ("ck.cumprod({}, 2)", _IMAGE),
         "sort": ("ck.sort(({}).to(ck.f16), axis=1)", _IMAGE),
-        "topk": (
-            "ck.topk(({}).to(ck.f16), 2, axis=3)",
-            "tuple[ck.f16[N, H, W, 2], ck.i32[N, H, W, 2]]",
-        ),
+        "topk": ("ck.topk(({}).to(ck.f16), 2, axis=3)",
+                 "tuple[ck.f16[N, H, W, 2], ck.i32[N, H, W, 2]]"),
         "scatter, tensor": ("ck.scatter(({}).to(ck.f16), order, y, axis=1)", _IMAGE),
         "scatter_add, tensor": ("ck.scatter_add(({}).to(ck.f16), ids, rows, axis=1)", _IMAGE),
         "scatter_add, rows": ("ck.scatter_add(y, order, ({}).to(ck.f16), axis=1)", _IMAGE),
         "scatter_add, indices": (
-            "ck.scatter_add(y, (({})[0, :, 0, 0] * 2.0).to(ck.i32), x, axis=1)",
-            _IMAGE,
-        ),
+            "ck.scatter_add(y, (({})[0, :, 0, 0] * 2.0).to(ck.i32), x, axis=1)", _IMAGE),
         "segment_sum": ("ck.segment_sum(({}).to(ck.f16), segment, N)", _IMAGE),
         "take, table": ("ck.take(({}).to(ck.f16), ids, axis=1)", "ck.f16[N, R, W, C]"),
-        "take, indices": (
-            "ck.take(y, (({})[0, 0, :, 0] * 2.0).to(ck.i32), axis=1)",
-            "ck.f16[N, W, W, C]",
-        ),
-        "table and result": (
-            "ck.take(t, ids, axis=1), t",
-            "tuple[ck.f16[N, R, C, W], ck.f16[N, H, C, W]]",
-        ),
+        "take, indices": ("ck.take(y, (({})[0, 0, :, 0] * 2.0).to(ck.i32), axis=1)",
+                          "ck.f16[N, W, W, C]"),
+        "table and result": ("ck.take(t, ids, axis=1), t",
+                             "tuple[ck.f16[N, R, C, W], ck.f16[N, H, C, W]]"),
         "softmax": ("ck.softmax({}, axis=2)", _IMAGE),
         "rms_norm, gain": ("ck.rms_norm(y, ({})[0, 0, 0])", _IMAGE),
         "reduction": ("ck.sum({}, axis=(1, 3))", "ck.f32[N, W]"),
@@ -157,7 +147,7 @@ CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "max_pool": ("ck.max_pool(({}).to(ck.f16), 3, stride=1, padding=1)", _IMAGE),
         "mean_pool": ("ck.mean_pool(({}).to(ck.f16), 3, stride=1, padding=1)", _IMAGE),
     }
-)
+)  # fmt: skip
 """What reads it, by the operand, and the type that is returned."""
 
 _NAMED: Mapping[str, str] = MappingProxyType(

@@ -278,28 +278,17 @@ MODELS: Mapping[str, Model] = MappingProxyType(
     {
         "mlp": _model(Mlp, 3, _normal(8, 64)),
         "deep": _model(Deep, 33, _normal(8, 32)),
-        "llama": _model(
-            LlamaBlock,
-            11,
-            _normal(8, 128),
-            lambda _: _angles(8, 32)[0],
-            lambda _: _angles(8, 32)[1],
-        ),
-        "mixtral": _model(
-            MixtralBlock,
-            27,
-            _normal(8, 128),
-            lambda _: _angles(8, 32)[0],
-            lambda _: _angles(8, 32)[1],
-        ),
+        "llama": _model(LlamaBlock, 11, _normal(8, 128), lambda _: _angles(8, 32)[0],
+                        lambda _: _angles(8, 32)[1]),
+        "mixtral": _model(MixtralBlock, 27, _normal(8, 128), lambda _: _angles(8, 32)[0],
+                          lambda _: _angles(8, 32)[1]),
         "gpt2": _model(Gpt2, 10, lambda batch: torch.randint(0, 100, (batch, 9))),
-        "bert": _model(
-            BertLayer, 11, _normal(9, 64), lambda batch: (torch.arange(9) < 7).repeat(batch, 1)
-        ),
+        "bert": _model(BertLayer, 11, _normal(9, 64),
+                       lambda batch: (torch.arange(9) < 7).repeat(batch, 1)),
         "vit": _model(Vit, 12, _normal(3, 16, 16)),
         "resnet": _model(ResnetBlock, 3, _normal(16, 8, 8)),
         "images": _model(Images, 2, _normal(16, 8, 8)),
         "unet": _model(UnetBlock, 6, _normal(32, 8, 8), _normal(48)),
     }
-)
+)  # fmt: skip
 """The models by name."""

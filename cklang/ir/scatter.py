@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
 from cklang.errors import CkError, error
 from cklang.ir.extents import EXTENT
 from cklang.ir.indices import INDEX_DTYPES
-from cklang.ir.nodes import Attr, Function, Operation
+from cklang.ir.nodes import Attr, Function, Operation, Value
 from cklang.ir.numeric import Array
 from cklang.ir.reductions import ROW_DTYPES, wrapped
 from cklang.ir.rules import DTypeRule, Shape, ShapeRule
@@ -117,18 +118,12 @@ def in_place_results(function: Function) -> Mapping[str, str]:
     if not updates:
         return {}
     definitions = function.definitions()
-    params = {value.name: value for value in function.params}
-    uses = Counter(
-        operand.name
-        for operation in function.body
-        if operation.op != EXTENT
-        for operand in operation.operands
-    )
+    params = {value.name for value in function.params}
+    reads = (each.operands for each in function.body if each.op != EXTENT)
+    uses = Counter(operand.name for operand in chain.from_iterable(reads))
     places: dict[str, str] = {}
     for result in function.results:
-        operation = definitions.get(result.name)
-        casts = operation is not None and operation.op == "cast"
-        name = operation.operands[0].name if operation is not None and casts else result.name
+        name = _before_cast(result, definitions)
         if name in updates:
             base = updates[name].operands[-1]
             if base.name in params and base.type == result.type and uses[base.name] == 1:
@@ -138,6 +133,14 @@ def in_place_results(function: Function) -> Mapping[str, str]:
         if name not in places.values():
             raise error("I047", at=operation.span, name=name)
     return places
+
+
+def _before_cast(result: Value, definitions: Mapping[str, Operation]) -> str:
+    """Return the name of a value, or of the one that it is cast from."""
+    operation = definitions.get(result.name)
+    if operation is None or operation.op != "cast":
+        return result.name
+    return operation.operands[0].name
 
 
 def _is_in_place(operation: Operation) -> bool:

@@ -390,9 +390,10 @@ def bias_of(plan: Plan, binding: Binding) -> AddedBias:
     kernel = _attention_of(plan)
     at = next(iter(kernel.spans), None)
     bias = None if kernel.score is None else added_bias(kernel.score)
-    if bias is None or kernel.starts:
-        got = "something else" if bias is None else "one to packed sequences"
-        raise error("G008", at=at, name=plan.function.name, got=got)
+    if bias is None:
+        raise error("G008", at=at, name=plan.function.name, got="something else")
+    if kernel.starts:
+        raise error("G008", at=at, name=plan.function.name, got="one to packed sequences")
     name, indices = bias
     value = kernel.reads[int(name.removeprefix("d"))]
     array = binding.arrays[value.name]

@@ -8,7 +8,9 @@ takes another order is refused by the rule ``prepared-b``.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -216,32 +218,23 @@ def prepare(
 def _kernel(op: Op, name: str | None, dtype: DType, consts: dict[str, Any]) -> FusedGemm:
     """Return the kernel whose second operand the parameter is."""
     parameters = op.program.parameters
-    dtypes: dict[str, DType] = {}
-    for parameter in parameters:
-        type_ = parameter.type
-        if isinstance(type_, TensorVarType) and type_.var.name not in dtypes:
-            fits = dtype in type_.var.choices
-            dtypes[type_.var.name] = dtype if fits else type_.var.choices[0]
+    variables = [p.type.var for p in reversed(parameters) if isinstance(p.type, TensorVarType)]
+    dtypes = {v.name: dtype if dtype in v.choices else v.choices[0] for v in variables}
     values = {p.name: p.default for p in parameters if p.is_const and p.has_default} | consts
-    products = (
-        product
-        for kernel in plan_of(op.program.specialise(dtypes, values)).kernels
-        if isinstance(kernel, FusedGemm)
-        for product in products_of(kernel)
-    )
-    kernels = [
-        kernel
-        for kernel in products
-        if isinstance(kernel.b, View)
-        and kernel.b.value.name in {p.name for p in parameters}
-        and kernel.b.value.type.rank == 2
-        and not kernel.transposed
-        and name in (None, kernel.b.value.name)
-    ]
+    fused = plan_of(op.program.specialise(dtypes, values)).kernels
+    products = chain(*(products_of(kernel) for kernel in fused if isinstance(kernel, FusedGemm)))
+    weights = {p.name for p in parameters if name in (None, p.name)}
+    kernels = [kernel for kernel in products if _reads_weight(kernel, weights)]
     if len({kernel.b.value.name for kernel in kernels}) != 1:
         names = ", ".join(kernel.b.value.name for kernel in kernels) or "none"
         raise error("A051", op=op.program.name, name=name or "w", found=names)
     return kernels[0]
+
+
+def _reads_weight(kernel: FusedGemm, weights: Collection[str]) -> bool:
+    b = kernel.b
+    is_weight = isinstance(b, View) and b.value.name in weights and b.value.type.rank == 2
+    return is_weight and not kernel.transposed
 
 
 def _signature(kernel: FusedGemm) -> Signature:

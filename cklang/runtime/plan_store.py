@@ -33,7 +33,7 @@ from cklang.families.tensor_layout import TensorLayout
 from cklang.ir.nodes import Function, print_function
 from cklang.lowering import user_places
 from cklang.runtime.call_plan import CallPlan, Step, access_ranges, step_on
-from cklang.selection.context import current, device_named
+from cklang.selection.context import Defaults, current, device_named
 from cklang.selection.strategy import Heuristic
 from cklang.toolchain.installed import fingerprint
 
@@ -89,6 +89,14 @@ _checked = itertools.count()
 """The checks that it has."""
 
 
+def _is_own(request: Request, defaults: Defaults) -> bool:
+    """Tell whether somebody asked for kernels that an installation alone does not choose."""
+    registry = defaults.registry if request.registry is None else request.registry
+    strategy = defaults.strategy if request.strategy is None else request.strategy
+    asks = request.algorithms, request.splits is not None, len(registry), knobs.BUNDLE.get()
+    return any(asks) or strategy != Heuristic()
+
+
 def address_of(
     function: Function,
     binding: Binding,
@@ -111,16 +119,8 @@ def address_of(
         CkBuildError: B001, B004, there is nothing to build kernels with.
     """
     defaults = current()
-    registry = defaults.registry if request.registry is None else request.registry
-    strategy = defaults.strategy if request.strategy is None else request.strategy
-    own = (
-        request.algorithms
-        or request.splits is not None
-        or len(registry)
-        or strategy != Heuristic()
-        or knobs.BUNDLE.get()
-    )
-    if own or not knobs.PLANS.get() or next(asked or _asked) >= MOST:
+    is_own = _is_own(request, defaults)
+    if is_own or not knobs.PLANS.get() or next(asked or _asked) >= MOST:
         return None
     spec = target_of(device_named(device, defaults)).spec
     layouts = [TensorLayout.of(name, array) for name, array in binding.arrays.items()]

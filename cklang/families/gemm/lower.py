@@ -349,24 +349,10 @@ def _hole(symbol: str, function: Function, names: Sequence[str]) -> dict[str, ob
     }
 
 
-def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, object]:
-    s, a = key.signature, key.algorithm
-    flags = ("pad_m", "pad_n", "pad_k", "double_buffer", "transpose_c", "persistent")
-    exact = s.dtype_a.kind is Kind.INT
+def _operands(s: Signature, a: Algorithm) -> dict[str, object]:
+    """Return what the template knows of the epilogue's operands and of further results."""
     count = range(s.operands)
-    epilogue = functions["epilogue"]
-    reads = len(s.reads) + bool(s.group)
-    arguments = [*("acc", "acc1")[: s.sums], *(f"d{i}" for i in range(reads))]
     return {
-        "wide": not transposable(s),
-        "key_json": key_json(key),
-        "a": s.dtype_a,
-        "b": s.dtype_b,
-        "acc": s.dtype_acc,
-        "e": s.dtype_e,
-        "layout_a": _LAYOUTS[s.layout_a],
-        "layout_b": _LAYOUTS[s.layout_b],
-        "layout_e": _LAYOUTS[s.layout_e],
         "operands": [
             {"type": _stored(d.dtype), "kind": d.kind.value, "vector": vector}
             for d, vector in zip(s.reads, a.vector_d, strict=False)
@@ -382,6 +368,37 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
             for place, (d, vector) in enumerate(zip(s.d, a.vector_d, strict=True))
             if d.kind.written
         ],
+        "d_types": _list(f"D{i}::DataType" for i in count),
+        "d_layouts": _list("Row" for _ in count),
+        "d_names": "".join(f", D{i}" for i in count),
+        "read_names": "".join(f", D{i}" for i in range(len(s.reads))),
+    }
+
+
+def _work(a: Algorithm) -> str:
+    if a.stream_k:
+        return "stream_k"
+    return "split_k" if a.split_k > 1 else "tiles"
+
+
+def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, object]:
+    s, a = key.signature, key.algorithm
+    flags = ("pad_m", "pad_n", "pad_k", "double_buffer", "transpose_c", "persistent")
+    exact = s.dtype_a.kind is Kind.INT
+    epilogue = functions["epilogue"]
+    reads = len(s.reads) + bool(s.group)
+    arguments = [*("acc", "acc1")[: s.sums], *(f"d{i}" for i in range(reads))]
+    return {
+        "wide": not transposable(s),
+        "key_json": key_json(key),
+        "a": s.dtype_a,
+        "b": s.dtype_b,
+        "acc": s.dtype_acc,
+        "e": s.dtype_e,
+        "layout_a": _LAYOUTS[s.layout_a],
+        "layout_b": _LAYOUTS[s.layout_b],
+        "layout_e": _LAYOUTS[s.layout_e],
+        **_operands(s, a),
         "results_struct": list(results_struct(HOLES["epilogue"], epilogue)),
         "tile": _list(a.tile),
         "warps": _list(a.warps),
@@ -412,17 +429,13 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         "integer_scale": exact and s.block_k > 0,
         "multiplied_b": "A" if s.dtype_b == i4 else "B",
         "epilogue": a.epilogue.value,
-        "work": "stream_k" if a.stream_k else "split_k" if a.split_k > 1 else "tiles",
+        "work": _work(a),
         "reduction": a.reduction.value,
         "num_wave_groups": a.num_wave_groups,
         "vector_a": a.vector_a,
         "vector_b": a.vector_b,
         "vector_e": a.vector_e,
         "block_per_cu": a.block_per_cu,
-        "d_types": _list(f"D{i}::DataType" for i in count),
-        "d_layouts": _list("Row" for _ in count),
-        "d_names": "".join(f", D{i}" for i in count),
-        "read_names": "".join(f", D{i}" for i in range(len(s.reads))),
         "sides": (
             {
                 **_side("A", s.a, a.vector_a, functions, _rows_of_a(s)),

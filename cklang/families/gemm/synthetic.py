@@ -81,27 +81,18 @@ def problem(
     Raises:
         CkValueError: K001, K011, K031, K032, a layout or an extent that does not exist.
     """
-    for name, extent, least in (("m", m, 1), ("n", n, 1), ("k", k, 0)):
-        if not isinstance(extent, int) or extent < least:
-            raise error("K011", name=name, least=least, got=extent)
-    # Log-sum-exps are stored of products that fusion has found, with a program around them.
-    own = {each.value for each in Layout if each.of_blocks or each.at_indices}
-    known = [each.value for each in Layout if each.value not in own]
-    if len(layouts) != 3 or own & set(layouts):
-        raise error("K031", got=layouts, known=", ".join(known))
-    by = [enum_of(Layout, letter) for letter in layouts]
+    _expect_extents(m, n, k)
     types = (a, b or a, e or a)
     shapes = ((m, k), (k, n), (m, n))
-    matrices = [
+    a_, b_, e_ = (
         _dense(name, dtype, shape, layout, stride, alignment)
         for name, dtype, shape, layout, stride in zip(
-            "ABE", types, shapes, by, strides, strict=True
+            "ABE", types, shapes, _layouts(layouts), strides, strict=True
         )
-    ]
+    )
     reads = tuple(
         _packed_read(f"D{i}", dtype, kind, m, n, alignment) for i, (dtype, kind) in enumerate(d)
     )
-    a_, b_, e_ = matrices
     if (b_.layout is Layout.PREPARED) != (prepared is not None):
         raise error("K032", got=prepared, layouts=layouts)
     if prepared is not None:
@@ -119,6 +110,21 @@ def problem(
         sparse=sparse,
         functions=functions,
     )
+
+
+def _expect_extents(m: int, n: int, k: int) -> None:
+    for name, extent, least in (("m", m, 1), ("n", n, 1), ("k", k, 0)):
+        if not isinstance(extent, int) or extent < least:
+            raise error("K011", name=name, least=least, got=extent)
+
+
+def _layouts(letters: str) -> list[Layout]:
+    # Log-sum-exps are stored of products that fusion has found, with a program around them.
+    own = {layout.value for layout in Layout if layout.of_blocks or layout.at_indices}
+    known = [layout.value for layout in Layout if layout.value not in own]
+    if len(letters) != 3 or own & set(letters):
+        raise error("K031", got=letters, known=", ".join(known))
+    return [enum_of(Layout, letter) for letter in letters]
 
 
 def _computed(matrix: Matrix, reads: Reads) -> Matrix | ComputedMatrix:

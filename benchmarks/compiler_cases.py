@@ -113,8 +113,9 @@ def headers_with_branches(folder: Path) -> Path:
     Raises:
         ValueError: The headers have changed, and :data:`_BRANCHES` has not.
     """
-    shutil.copytree(headers.folder().parent, folder / "lowering")
-    include = folder / "lowering" / headers.folder().name
+    include = folder / "include"
+    for original in headers.folders():
+        shutil.copytree(original, include, dirs_exist_ok=True)
     for name, changes in _BRANCHES.items():
         file = include / "cklang" / name
         text = file.read_text("utf-8")
@@ -138,7 +139,7 @@ class Attention:
         """Compile the stencil."""
         include = headers_with_branches(folder)
         key = key_of(f16, _ALGORITHM, "gfx950", mask="function")
-        with mock.patch.object(headers, "folder", return_value=include):
+        with mock.patch.object(headers, "folders", return_value=(include,)):
             stencil = shared_builder().stencil_of(key, filled_source(key, _MASK))
         return cls(folder=folder, stencil=stencil)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Derive the polynomial coefficients of ``cklang/lowering/include/cklang/math.h``.
+"""Derive the polynomial coefficients of ``cklang/math.h``.
 
 Each row of ``FITS`` is one polynomial: the function it stands for, its interval, its degree and
 the weight of an error. The fit is an iteratively reweighted least-squares one (Lawson's method),

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang import emulator
+from cklang.emulator.engine.library import text_section
 from cklang.emulator.engine.recording import DISABLED, RecordedLaunch, RecordedWave
 
 MOST_WORKGROUPS = 1 << 20
@@ -139,12 +140,12 @@ def _listing(kernel: Kernel) -> list[str]:
 
 def text_offset(code: bytes) -> int:
     """Where the instructions of an ELF file begin."""
-    return code.index(emulator.engine.library.text_section(code))
+    return code.index(text_section(code))
 
 
 def _launches(kernel: Kernel, code: bytes) -> list[RecordedLaunch]:
     """What the kernel's run launches of this code, with all that its waves execute."""
-    text = emulator.engine.library.text_section(code)
+    text = text_section(code)
     with emulator.timing(MOST_WORKGROUPS) as recording:
         kernel.run(code)
     return [launch for launch in recording.launches if launch.code == text]

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from cklang.device.device_array import DeviceArray, empty, synchronize, to_device, to_host
     from cklang.device.packed import Packed, pack
     from cklang.emulator.debugger.inside import debug
-    from cklang.emulator.profiler.bench import bench
     from cklang.emulator.profiler.session import profile
     from cklang.exporting import export
     from cklang.families.attention.key import AttentionAlgorithm
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from cklang.families.rowwise.key import RowwiseAlgorithm
     from cklang.gradients import attention_grad, grad, vjp, vjp_saving
     from cklang.ops.append_kv import append_kv
+    from cklang.ops.bench import bench
     from cklang.ops.dropout_bytes import dropout_bytes
     from cklang.ops.predict import predict
     from cklang.ops.prepare import PreparedWeight, prepare
@@ -158,7 +158,7 @@ _LATE: Mapping[str, str] = {
     "prepare": "ops.prepare",
     "profile": "emulator.profiler.session",
     "parse": "runtime.ir_text",
-    "bench": "emulator.profiler.bench",
+    "bench": "ops.bench",
     "advise": "selection.diagnose",
     "fix": "selection.diagnose",
     "Registry": "selection.registry",

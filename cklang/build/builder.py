@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from cklang import forks, knobs
+from cklang import forks, knobs, places
 from cklang.build.bundle import Bundle, Bundled, Files, bundles_in, configured_files
 from cklang.build.refusals import in_users_lines, naming_the_rule
 from cklang.build.schedules import schedules
@@ -25,8 +25,6 @@ from cklang.errors import CkBuildError, CkError, CkUnsupportedError, error
 from cklang.families import FAMILIES, key_from_json
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
-from cklang.lowering import user_places as places
-from cklang.lowering.places import name_of_fill
 from cklang.toolchain.folders import linked
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root
@@ -36,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from cklang.lowering.places import PlacedFill
     from cklang.lowering.source import KernelSource
+    from cklang.places import PlacedFill
     from cklang.toolchain.compilers import CkTree, Toolchain
 
 Wanted = tuple[AnyKey, Functions]
@@ -131,7 +129,7 @@ class Builder:
     def fill_name(self, artifact: Artifact) -> str:
         """Return the name of a kernel's fill in its debug information; empty if it has none."""
         entry = self.store.find("kernel", artifact.folder.name)
-        return "" if entry is None else name_of_fill(entry.record["inputs"]["fill"])
+        return "" if entry is None else places.name_of_fill(entry.record["inputs"]["fill"])
 
     @property
     def identity(self) -> str:
@@ -271,7 +269,7 @@ class Builder:
                 "arch": key.arch,
                 "tools": steps.identity(self.toolchain, self._tree_for(key)),
                 "headers": headers.identity(
-                    source.stencil, headers.precompiled_text(source.precompiled)
+                    source.stencil, headers.precompiled(source.precompiled).read_text("utf-8")
                 ),
             }
         fill = source.placed
@@ -411,10 +409,10 @@ class Builder:
             return {"seconds": step.seconds}
 
         # A precompiled header names the files that went into it by their places.
-        places = [str(self.tree.include), str(headers.folder()), str(self.toolchain.program)]
+        folders = (self.tree.include, *headers.folders(), self.toolchain.program)
         target = "host" if host else job.key.arch
-        inputs = {"arch": target, "tools": job.stencil["tools"], "places": places}
-        text = headers.precompiled_text(name)
+        inputs = {"arch": target, "tools": job.stencil["tools"], "places": [*map(str, folders)]}
+        text = headers.precompiled(name).read_text("utf-8")
         inputs |= {"of": name, "headers": headers.identity(text)}
         try:
             entry, _ = self.store.get_or_build("headers", inputs, build)

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from typing import Any
 
+from cklang import places
 from cklang.arch import arch
 from cklang.codec import encode
 from cklang.errors import CkError, error
 from cklang.families import FAMILIES
 from cklang.keys import AnyKey
-from cklang.lowering import user_places
 
 _MOST = 300
 """Characters of what a compiler says; templates of CK Tile fill pages."""
@@ -28,7 +28,7 @@ def in_users_lines() -> Iterator[None]:
     try:
         yield
     except CkError as problem:
-        problem.notes = tuple(user_places.translate(note) for note in problem.notes)
+        problem.notes = tuple(places.translate(note) for note in problem.notes)
         raise
 
 

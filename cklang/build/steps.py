@@ -96,7 +96,7 @@ def compile_headers(
         name: Which ones: a file of :mod:`cklang.lowering.headers`.
         host: Whether for the host pass.
     """
-    source = headers.folder().parent / name
+    source = headers.precompiled(name)
     output = folder / "headers.pch"
     # What a header file holds is in the identity; when it was written does not matter.
     emit = ("-emit-pch", "-fpch-instantiate-templates", "-fno-pch-timestamp", "-o", str(output))
@@ -295,7 +295,7 @@ def _compile_fill(fill: str, arch: str, folder: Path, toolchain: Toolchain) -> l
     # nothing, without a word.
     file = _write(folder, "fill.c", fill)
     target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-nogpulib")
-    include = ("-I", str(headers.folder()), f"-ffile-prefix-map={folder}/=")
+    include = (*headers.include_flags(), f"-ffile-prefix-map={folder}/=")
     output = ("-emit-llvm", "-c", str(file), "-o", str(folder / "fill.bc"))
     return [*toolchain.clang, *target, *_FILL, *fill_flags(fill), *include, *output]
 
@@ -317,7 +317,7 @@ def _hip_command(arch: str, folder: Path, toolchain: Toolchain, tree: CkTree) ->
         *_LANGUAGE,
         f"--offload-arch={arch}",
         *toolchain.host_headers(),
-        *toolchain.hip_headers(headers.folder()),
+        *toolchain.hip_headers(*headers.folders()),
         *("-I", str(tree.include), f"-ffile-prefix-map={folder}/="),
     ]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cklang.cli.target import add_target, asked_workers, calls_named, filled_arguments, load_op
 from cklang.cli.tune import add_gradient, add_session, gradient_of
-from cklang.emulator.profiler.bench import bench_calls
+from cklang.ops.bench import bench_calls
 from cklang.tune.bench import Bench, bench
 
 

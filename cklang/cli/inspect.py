@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from cklang.cli.inspection import inspection_page
 from cklang.cli.target import add_target, arguments_of, load_op
-from cklang.emulator.profiler.inspection import inspection_page
 from cklang.emulator.profiler.listing import KernelListing, lines_of, listing_of
 from cklang.ir.nodes import Function, print_operation
 from cklang.runtime.op import Op

@@ -13,12 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cklang import knobs
+from cklang import knobs, places
 from cklang.cli.target import status_of
 from cklang.emulator.engine.recording import recorded_launches
 from cklang.emulator.profiler.session import FORMATS, Profile, ending_of
 from cklang.errors import error
-from cklang.lowering import user_places
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         status = status_of(
             options.program, **{knobs.PROFILE.name: f"{options.workgroups}:{folder}"}
         )
-        user_places.read(user_places.notes_of(str(folder)))
+        places.read(places.notes_of(str(folder)))
         files = sorted(folder.glob("*.records"))
         launches = [each for file in files for each in recorded_launches(file.read_bytes())]
     profile = Profile(launches)

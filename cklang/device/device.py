@@ -19,13 +19,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cklang import forks, knobs
+from cklang import forks, knobs, places
 from cklang.arch import ArchSpec, all_archs, arch
 from cklang.device.arrays import HOST, index_of
 from cklang.device.hip_calls import hip_calls
 from cklang.device.scratch import Scratch
 from cklang.errors import CkError, error
-from cklang.lowering import user_places as places
 from cklang.toolchain.log import logger, say_once
 
 _EMULATED = "emu"

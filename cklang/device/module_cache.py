@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from cklang import forks
+from cklang import forks, places
 from cklang.device.host_shim import HostShim
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def load_function(device: Device, artifact: Artifact) -> Function:
         if known is None:
             code = artifact.code_object.read_bytes()
             known = _functions[where] = device.load(code, artifact.symbol)
+            places.note(artifact.symbol, (str(artifact.source),))
         return known
 
 

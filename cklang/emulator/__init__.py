@@ -12,37 +12,36 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cklang.emulator.engine.build import library_path
-from cklang.emulator.engine.library import (
-    Census,
-    KernelFacts,
-    LineRow,
-    Stats,
-    blocking_launches,
-    census,
-    disassemble,
-    fault,
-    fidelity,
-    kernel_facts,
-    last_error,
-    last_numerics,
-    line_table,
-    load,
-    numerics,
-    patience,
-    promise_to_wait,
-    quiet,
-    resident,
-    sanitize,
-    schedule,
-    stats,
-    timeout,
-    translation,
-    vectors,
-    workgroups,
-)
-
 if TYPE_CHECKING:
+    from cklang.emulator.engine.build import library_path
+    from cklang.emulator.engine.library import (
+        Census,
+        KernelFacts,
+        LineRow,
+        Stats,
+        blocking_launches,
+        census,
+        disassemble,
+        fault,
+        fidelity,
+        kernel_facts,
+        last_error,
+        last_numerics,
+        line_table,
+        load,
+        numerics,
+        patience,
+        promise_to_wait,
+        quiet,
+        resident,
+        sanitize,
+        schedule,
+        stats,
+        timeout,
+        translation,
+        vectors,
+        workgroups,
+    )
     from cklang.emulator.engine.operation_fidelity import (
         FidelityReport,
         OperationFidelity,
@@ -94,22 +93,19 @@ __all__ = [
     "workgroups",
 ]
 
-_LATE: Mapping[str, str] = {
-    "FidelityReport": "operation_fidelity",
-    "OperationFidelity": "operation_fidelity",
-    "fidelity_report": "operation_fidelity",
-    "MEMORY_LINE": "recording",
-    "RecordedLaunch": "recording",
-    "RecordedWave": "recording",
-    "Recording": "recording",
-    "timing": "recording",
+_MODULES: Mapping[str, tuple[str, ...]] = {
+    "build": ("library_path",),
+    "operation_fidelity": ("FidelityReport", "OperationFidelity", "fidelity_report"),
+    "recording": ("MEMORY_LINE", "RecordedLaunch", "RecordedWave", "Recording", "timing"),
 }
-"""Names whose modules are imported when they are first asked for: no launch needs them."""
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+"""Modules of ``engine`` that names are imported from when they are first asked for; the others are
+in ``library``. The rooms beside ``engine`` are imported without it."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATE:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.engine.{_LATE[name]}"), name)
+    value = getattr(import_module(f"{__name__}.engine.{_MODULE_OF.get(name, 'library')}"), name)
     globals()[name] = value
     return value

@@ -4,7 +4,7 @@
 C expressions: ``{0}``, ``{1}``… are local variables (constants too: a variable each),
 ``{slope}`` is an attribute as a literal. f32, f16 and bf16 values are ``float`` variables (a narrow
 value is a float that the narrow type can hold), i8 and i32 values ``int``, bool values ``bool``.
-Beside C's operators they use only the helpers of ``lowering/include/cklang``: ``math.h``,
+Beside C's operators they use only the helpers of the headers in ``cklang/``: ``math.h``,
 ``divide.h`` and ``trig64.h``. An op works on i32 when it has a ``c_i32``; i32 arithmetic wraps, as
 NumPy's does.
 

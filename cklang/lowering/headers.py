@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The headers that ship with cklang: HIP for clang without ROCm, and our templates over CK Tile."""
+"""The headers that kernels include: our templates over CK Tile, and HIP without ROCm."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import hashlib
 import re
 from functools import cache
 from pathlib import Path
+
+from cklang.emulator.hip.headers import KERNELS
 
 PRECOMPILED = "precompiled.hip"
 """What is precompiled once for each GPU for all matrix products, in this module's folder."""
@@ -18,25 +20,19 @@ PRECOMPILED_MASKED = "precompiled_masked.hip"
 """The same for products whose masked loads are moved out of range."""
 
 
-def folder() -> Path:
-    """Return the include folder: it holds ``hip/`` and ``cklang/``."""
-    return Path(__file__).parent / "include"
+def folders() -> tuple[Path, ...]:
+    """Return the include folders: our templates, and HIP with the mathematical functions."""
+    return Path(__file__).parent / "include", KERNELS
 
 
-def hip_version() -> str:
-    """Return the version of HIP that these headers describe.
-
-    Example:
-        >>> hip_version()
-        '7.1.0'
-    """
-    text = (folder() / "hip" / "hip_version.h").read_text("utf-8")
-    return ".".join(re.findall(r"#define HIP_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", text))
+def include_flags() -> tuple[str, ...]:
+    """Return the compiler's flags for :func:`folders`."""
+    return tuple(word for folder in folders() for word in ("-I", str(folder)))
 
 
-def precompiled_text(name: str) -> str:
-    """Return the text of :data:`PRECOMPILED` or one of the others."""
-    return (folder().parent / name).read_text("utf-8")
+def precompiled(name: str) -> Path:
+    """Return the file :data:`PRECOMPILED` or one of the others."""
+    return Path(__file__).with_name(name)
 
 
 def identity(*texts: str) -> str:
@@ -50,8 +46,7 @@ def identity(*texts: str) -> str:
 
 def identity_of_all() -> str:
     """Return a hex digest of all headers: what any kernel depends on."""
-    files = (path for path in (folder() / "cklang").rglob("*") if path.is_file())
-    return _digest(frozenset(str(path.relative_to(folder())) for path in files))
+    return _digest(_names("cklang"))
 
 
 _INCLUDE = re.compile(r"""^[ \t]*#[ \t]*include[ \t]*["<](cklang/[^">]+)""", re.MULTILINE)
@@ -59,11 +54,25 @@ _INCLUDE = re.compile(r"""^[ \t]*#[ \t]*include[ \t]*["<](cklang/[^">]+)""", re.
 
 @cache
 def _digest(names: frozenset[str]) -> str:
-    root, digest = folder(), hashlib.sha256()
-    hip = {str(path.relative_to(root)) for path in (root / "hip").rglob("*") if path.is_file()}
-    for name in sorted(frozenset[str]().union(*map(_closure, names | hip))):
-        digest.update(name.encode() + b"\0" + hashlib.sha256((root / name).read_bytes()).digest())
+    digest = hashlib.sha256()
+    for name in sorted(frozenset[str]().union(*map(_closure, names | _names("hip")))):
+        digest.update(name.encode() + b"\0" + hashlib.sha256(file(name).read_bytes()).digest())
     return digest.hexdigest()
+
+
+def _names(part: str) -> frozenset[str]:
+    """Return the headers below ``hip`` or ``cklang``, as they are included."""
+    return frozenset(
+        str(path.relative_to(folder))
+        for folder in folders()
+        for path in (folder / part).rglob("*")
+        if path.is_file()
+    )
+
+
+def file(name: str) -> Path:
+    """Return the header that is included by a name such as ``cklang/math.h``."""
+    return next(path for folder in folders() if (path := folder / name).is_file())
 
 
 @cache
@@ -74,5 +83,5 @@ def _closure(name: str) -> frozenset[str]:
         header = ahead.pop()
         if header not in reached:
             reached.add(header)
-            ahead += _INCLUDE.findall((folder() / header).read_text("utf-8"))
+            ahead += _INCLUDE.findall(file(header).read_text("utf-8"))
     return frozenset(reached)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cklang.lowering.headers import PRECOMPILED
-from cklang.lowering.places import PlacedFill, place_fill
+from cklang.places import PlacedFill, place_fill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

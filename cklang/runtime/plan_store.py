@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cklang import knobs
+from cklang import knobs, places
 from cklang.build.builder import Builder, shared_builder
 from cklang.build.store import digest_of
 from cklang.device.arrays import HOST, Array
@@ -31,7 +31,6 @@ from cklang.device.device import Device, target_of
 from cklang.errors import CkError
 from cklang.families.tensor_layout import TensorLayout
 from cklang.ir.nodes import Function, print_function
-from cklang.lowering import user_places
 from cklang.runtime.call_plan import CallPlan, Step, access_ranges, step_on
 from cklang.selection.context import Defaults, current, device_named
 from cklang.selection.strategy import Heuristic
@@ -220,7 +219,7 @@ def _stored(step: Step, builder: Builder) -> StoredLaunch:
     fill = builder.fill_name(record.artifact)
     return StoredLaunch(
         kernel=record.artifact.folder.name,
-        places=(fill, user_places.latest(fill)),
+        places=(fill, places.latest(fill)),
         problem=pickle.dumps(record.problem),
         planned=step.planned,
     )
@@ -251,5 +250,5 @@ def call_plan(
 
 
 def _step(stored: StoredLaunch, artifact: Artifact, device: Device) -> Step:
-    user_places.note(*stored.places)
+    places.note(*stored.places)
     return step_on(device, artifact, stored.planned, partial(pickle.loads, stored.problem))

@@ -136,12 +136,13 @@ class Toolchain:
         includes = [part for folder in folders for part in ("-isystem", str(folder))]
         return ("-nostdinc", "-nostdinc++", *includes, *(f"-D{d}" for d in _LIBCXX_DEFINES))
 
-    def hip_headers(self, ours: Path) -> tuple[str, ...]:
+    def hip_headers(self, *ours: Path) -> tuple[str, ...]:
         """Flags for the HIP headers: ROCm's own before ours, where it is ROCm's compiler."""
+        folders = tuple(word for folder in ours for word in ("-I", str(folder)))
         if self.kind is Kind.ROCM:
-            return ("-I", str(_rocm() / "include"), "-I", str(ours))
+            return ("-I", str(_rocm() / "include"), *folders)
         older = _BEFORE_CLANG_21 if self._is_clang_20 else ()
-        return ("-nogpulib", "-nogpuinc", "-I", str(ours), *older)
+        return ("-nogpulib", "-nogpuinc", *folders, *older)
 
     def link_device(self, objects: Sequence[Path], output: Path) -> list[str]:
         """Return the command that links AMD GPU objects to one code object.

@@ -14,6 +14,7 @@ from cklang.families import FAMILIES, ROWS
 from cklang.families.protocol import Family
 from tests.support.layers import (
     FILES,
+    GROUND,
     LAYERS,
     MACHINE,
     ROOT,
@@ -37,6 +38,16 @@ def test_imports_go_down(path: Path) -> None:
 
 def test_no_arrow_up_is_listed_that_nobody_needs() -> None:
     assert arrows() >= UPWARDS
+
+
+@pytest.mark.parametrize("layer", MACHINE)
+def test_the_emulator_knows_nothing_of_the_compiler(layer: str) -> None:
+    assert {target for source, target in arrows() if source == layer} <= {*GROUND, *MACHINE}
+
+
+def test_the_ground_needs_the_engine_alone() -> None:
+    targets = {target for source, target in arrows() if source in GROUND}
+    assert targets <= {*GROUND, "engine"}
 
 
 def test_every_folder_is_a_layer() -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from cklang import emulator
+from cklang.emulator.engine.library import text_section
 from tests.emulator.test_hip import _COPY
 from tests.emulator.test_hip_program import bundle
 from tests.support.assembly import DEVICES, Module, assemble, device_properties, hip, ok
@@ -303,7 +304,7 @@ print(sorted(seen))
 
 def test_damaged_code_objects(image: bytes, tmp_path: Path) -> None:
     """Truncations anywhere, and flipped bits outside of the code; what loads is launched."""
-    text = image.index(emulator.engine.library.text_section(image))
+    text = image.index(text_section(image))
     code = range(text, text + 256)
     draw = random.Random(7)
     cases = [[size] for size in range(0, len(image), 37)]

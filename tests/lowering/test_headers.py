@@ -23,8 +23,9 @@ DEEP = "narrow.hpp"
 def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of the headers, which a test may edit."""
     folder = tmp_path / "include"
-    shutil.copytree(headers.folder(), folder)
-    monkeypatch.setattr(headers, "folder", lambda: folder)
+    for original in headers.folders():
+        shutil.copytree(original, folder, dirs_exist_ok=True)
+    monkeypatch.setattr(headers, "folders", lambda: (folder,))
     yield folder
     monkeypatch.undo()
     forget()
@@ -70,13 +71,17 @@ def test_names_are_part_of_the_identity(copied: Path) -> None:
 @pytest.mark.parametrize("name", [headers.PRECOMPILED, headers.PRECOMPILED_ATTENTION])
 @pytest.mark.usefixtures("compiler")
 def test_the_compiler_reads_no_other_header(name: str, tmp_path: Path) -> None:
-    source, output = headers.folder().parent / name, tmp_path / "preprocessed.txt"
+    source, output = headers.precompiled(name), tmp_path / "preprocessed.txt"
     toolchain = find_toolchain()
     command = steps._half_command("gfx942", tmp_path, toolchain, find_ck_tree())
     steps._run([[*command, "-E", str(source), "-o", str(output)]], output, toolchain)
-    read = set(re.findall(r'^# \d+ ".*/include/(cklang/[^"]+)"', output.read_text(), re.MULTILINE))
+    read = set(
+        re.findall(
+            r'^# \d+ ".*/(?:include|kernels)/(cklang/[^"]+)"', output.read_text(), re.MULTILINE
+        )
+    )
     assert "cklang/core.hpp" in read
-    (included,) = re.findall(r'"(cklang/.+)"', headers.precompiled_text(name))
-    hip = (f"hip/{path.name}" for path in (headers.folder() / "hip").iterdir())
-    known = frozenset[str]().union(*map(headers._closure, (included, *hip)))
+    (included,) = re.findall(r'"(cklang/.+)"', headers.precompiled(name).read_text())
+    names = (included, *headers._names("hip"))
+    known = frozenset[str]().union(*map(headers._closure, names))
     assert read == {name for name in known if name.startswith("cklang/")}

@@ -84,7 +84,7 @@ def test_the_page_has_each_compiler_and_says_what_is_missing() -> None:
 
 
 def test_the_branches_of_the_lost_store_replace_what_the_headers_have(tmp_path: Path) -> None:
-    ours, branching = headers.folder() / "cklang", headers_with_branches(tmp_path) / "cklang"
+    ours, branching = headers.folders()[0] / "cklang", headers_with_branches(tmp_path) / "cklang"
     changed = {
         file.name
         for file in ours.glob("*.hpp")

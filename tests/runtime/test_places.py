@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import cklang as ck
+from cklang import places
 from cklang.build import builder as building
 from cklang.build.refusals import in_users_lines
 from cklang.build.store import digest_of
 from cklang.errors import CkBuildError, error
 from cklang.ir.nodes import Function
-from cklang.lowering import user_places as places
-from cklang.lowering.places import place_fill
 from cklang.lowering.pointwise import c_functions
+from cklang.places import place_fill
 from cklang.source import Source, Span
 from tests.runtime.test_build import epilogue
 

@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 import cklang as ck
-from cklang import knobs
+from cklang import knobs, places
 from cklang.build.builder import shared_builder
 from cklang.codec import canonical_digest
 from cklang.errors import CkError
-from cklang.lowering import user_places
 from cklang.runtime import plan_store, planned_op, planner
 from cklang.runtime.op import Op
 from cklang.runtime.results import targets_of
@@ -117,14 +116,14 @@ def test_messages_name_the_lines_of_the_user() -> None:
     args = values(op)
     with kept_plans() as plans:
         as_in_a_new_process(op)(*args, device=GPU)
-        noted = dict(user_places._known)
-        user_places._known.clear()
+        noted = dict(places._known)
+        places._known.clear()
         as_in_a_new_process(op)(*args, device=GPU)
         assert len(plans.read) == 1
         fills = [launch.places for launch in plans.read[0].plan.launches]
-    assert any(__file__ in place for _, places in fills for place in places)
-    assert all(user_places.latest(name) == places for name, places in fills)
-    user_places._known.update(noted)
+    assert any(__file__ in place for _, lines in fills for place in lines)
+    assert all(places.latest(name) == lines for name, lines in fills)
+    places._known.update(noted)
 
 
 def address(op: Op, args: list[Any], out: Any = None, device: str = GPU) -> Any:

@@ -21,7 +21,7 @@ def host_library(folder: Path, lines: Iterable[str], *, optimise: str = "-O2") -
     source.write_text("\n".join(lines))
     toolchain, log = find_toolchain(), folder / "log.txt"
     flags = ("-x", "c", "-std=c23", optimise, "-mfma", "-mf16c", "-fPIC", "-fno-math-errno")
-    include = ("-I", str(headers.folder()), *toolchain.host_headers())
+    include = (*headers.include_flags(), *toolchain.host_headers())
     command = [*toolchain.clang, *flags, *include, "-c", str(source), "-o", str(compiled)]
     run_tool(command, log=log)
     run_tool(toolchain.link_plain([compiled], library), log=log)

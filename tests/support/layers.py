@@ -23,6 +23,7 @@ BASE = (
     "widths",
     "codec",
     "keys",
+    "places",
     "arch",
     "versions",
 )
@@ -31,15 +32,21 @@ BASE = (
 LAYERS = (
     "base",
     "toolchain",
+    "hip",
     "engine",
+    "device",
     "clock",
+    "profiler",
+    "debugger",
+    "triton",
+    "flydsl",
+    "hipcc",
     "ir",
     "autodiff",
     "reference",
     "frontend",
     "fusion",
     "lowering",
-    "device",
     "families",
     "build",
     "selection",
@@ -49,18 +56,16 @@ LAYERS = (
     "prebuilding",
     "gradients",
     "torch",
-    "triton",
-    "flydsl",
     "tune",
-    "profiler",
-    "debugger",
-    "hipcc",
     "testing",
     "cli",
 )
 """A layer imports itself and those above it in this list."""
 
-MACHINE = ("engine", "clock", "triton", "flydsl", "profiler", "debugger", "hipcc")
+GROUND = ("base", "toolchain", "device")
+"""The layers that both wings stand on: ``device`` opens a real GPU's library or the engine's."""
+
+MACHINE = ("hip", "engine", "clock", "profiler", "debugger", "triton", "flydsl", "hipcc")
 """The layers of the emulated GPU and the tools around it, which are the folders of ``emulator``."""
 
 UPWARDS = {("runtime", "ops"), ("runtime", "torch"), ("ops", "torch")}

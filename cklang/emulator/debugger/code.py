@@ -14,20 +14,18 @@ from pathlib import Path
 import numpy as np
 
 from cklang.arch import arch
-from cklang.build.builder import artifacts_in
-from cklang.build.store import Store
 from cklang.emulator.debugger.wire import ControlledLaunch, Words
-from cklang.emulator.engine.library import disassemble, text_section
+from cklang.emulator.engine.library import disassemble
 from cklang.emulator.engine.recording import LANES, RecordedLaunch
 from cklang.emulator.profiler.inlining import InlinedCall, calls_of_sections
 from cklang.emulator.profiler.names import readable
 from cklang.emulator.profiler.source import Place
 from cklang.forks import cached_property
-from cklang.lowering.places import FILL_NAME
+from cklang.places import FILL_NAME
 from cklang.widths import DWORD_BYTES
 
 Fills = Mapping[str, tuple[str, ...]]
-"""The user's place of each line of a fill, by its name."""
+"""The user's place of each line of a fill, by its name; and the generated C++ of each kernel."""
 
 _STENCIL = "/stencil.hip"
 """The generated C++ of a kernel, in whatever folder it was compiled, as its line table names it."""
@@ -40,15 +38,6 @@ def read_fills(path: Path) -> dict[str, tuple[str, ...]]:
         return {}
     rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
     return {name: tuple(places) for name, places in rows}
-
-
-@lru_cache(maxsize=16)
-def _generated(kernel: str, code: bytes) -> str | None:
-    """Return the file of the generated C++ of a kernel; None if the cache has no such kernel."""
-    for artifact in artifacts_in(Store()):
-        if artifact.symbol == kernel and text_section(artifact.code_object.read_bytes()) == code:
-            return str(artifact.source)
-    return None
 
 
 def _place(file: str, line: int, fills: Fills) -> Place:
@@ -103,10 +92,8 @@ class Code:
         return lines
 
     def _place(self, file: str, line: int) -> Place:
-        generated = f"/{file}".endswith(_STENCIL) and _generated(
-            self.launch.kernel, self.launch.code
-        )
-        return _place(generated or file, line, self.fills)
+        sources = self.fills.get(self.launch.kernel, ()) if f"/{file}".endswith(_STENCIL) else ()
+        return _place(sources[0] if sources else file, line, self.fills)
 
     @cached_property
     def _calls(self) -> list[InlinedCall]:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import IO
 
+from cklang import places
 from cklang.emulator.debugger.breakpoints import EVERY_WAVE, Location, Waves, is_kernel
 from cklang.emulator.debugger.session import Session
 from cklang.emulator.debugger.terminal import Terminal
 from cklang.emulator.debugger.wire import ControlledLaunch, Reason
 from cklang.emulator.engine.library import debug_request, launches_under_control
-from cklang.lowering import user_places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ def callbacks(*plugins: Callback) -> Iterator[None]:
         by_number = {
             session.add_breakpoint(each.location, each.waves).number: each for each in plugins
         }
-        session.adopt(launch, user_places.known())
+        session.adopt(launch, places.known())
         for number, each in by_number.items():
             if not is_kernel(each.kernel, session.listing()):
                 session.delete_breakpoint(number)
@@ -143,7 +143,7 @@ def debug(
     terminal = Terminal(session, screen)
 
     def on_launch(launch: ControlledLaunch) -> None:
-        session.adopt(launch, user_places.known())
+        session.adopt(launch, places.known())
         code = session.listing()
         if fnmatchcase(code.name, kernel) or fnmatchcase(code.launch.kernel, kernel):
             terminal.at_launch(commands)

@@ -14,7 +14,7 @@ from cklang.emulator.debugger.program import DebuggedProgram
 from cklang.emulator.debugger.wire import ControlledLaunch, Goal, Reason, Stop, Until, WaveState
 from cklang.emulator.profiler.source import Place, is_users
 from cklang.errors import error
-from cklang.lowering.user_places import notes_of
+from cklang.places import notes_of
 
 _NAMED = 6
 """Kernels of a run that are named at most."""

@@ -11,7 +11,7 @@ import hashlib
 import shlex
 from pathlib import Path
 
-from cklang.lowering import headers
+from cklang.emulator.hip.headers import KERNELS, identity
 from cklang.toolchain.built_library import intact, put_in_place
 from cklang.toolchain.compilers import Toolchain, find_toolchain, run_tool
 from cklang.toolchain.paths import cache_root
@@ -47,16 +47,15 @@ def toolkit(gpu: str) -> Path:
             written.
     """
     toolchain = find_toolchain()
-    ours = headers.folder()
     texts = [_source(name).read_text(encoding="utf-8") for name in _SOURCES]
-    facts = (gpu, toolchain.identity, headers.identity(), *_BITCODE_FLAGS, *texts)
+    facts = (gpu, toolchain.identity, identity(), *_BITCODE_FLAGS, *texts)
     key = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
 
     def build(folder: Path) -> None:
         with put_in_place(folder, HIP_7) as work:
             _write_linker(work / _LINKER, toolchain)
             for name in _SOURCES:
-                _compile(_source(name), work, gpu, toolchain, ours)
+                _compile(_source(name), work, gpu, toolchain)
             _link_hip(work, toolchain)
 
     return intact(cache_root() / "flydsl" / key, build)
@@ -75,7 +74,7 @@ def _write_linker(path: Path, toolchain: Toolchain) -> None:
     path.chmod(0o755)
 
 
-def _compile(source: Path, work: Path, gpu: str, toolchain: Toolchain, ours: Path) -> None:
+def _compile(source: Path, work: Path, gpu: str, toolchain: Toolchain) -> None:
     output = work / _BITCODE / source.with_suffix(".bc").name
     output.parent.mkdir(parents=True, exist_ok=True)
     command = [
@@ -84,7 +83,7 @@ def _compile(source: Path, work: Path, gpu: str, toolchain: Toolchain, ours: Pat
         *_BITCODE_FLAGS,
         f"--offload-arch={gpu}",
         *toolchain.host_headers(),
-        *toolchain.hip_headers(ours),
+        *toolchain.hip_headers(KERNELS),
         str(source),
         "-o",
         str(output),

@@ -22,19 +22,17 @@ from pathlib import Path
 from cklang import knobs
 from cklang.device.device import target_of
 from cklang.emulator import library_path
+from cklang.emulator.hip.headers import HOST_SUPPORT, KERNELS, PROGRAMS, hip_version
 from cklang.emulator.hipcc import fat_binary
 from cklang.emulator.hipcc.object_cache import entry_of
 from cklang.emulator.hipcc.options import Language, Line, Side, Source, Stage, read
 from cklang.emulator.hipcc.relocatable import DeviceCode, assembly, device_code
 from cklang.errors import CkBuildError, error
-from cklang.lowering import headers
 from cklang.toolchain.compilers import Kind, Toolchain, find_ck_tree, find_toolchain, run_tool
 from cklang.toolchain.paths import cache_root
 from cklang.toolchain.progress import Wait
 
-_HEADERS = Path(__file__).parent / "include"
-"""HIP's headers as whole programs use them; kernels of cklang are compiled with the few functions
-that CK Tile needs, so that a new function here is no reason to compile them again."""
+_HEADERS = (PROGRAMS, KERNELS)
 _WRAPPERS = Path(__file__).parent / "wrappers"
 """Headers of the C++ library that device code needs in another form, and what comes before all."""
 _LANGUAGE = _WRAPPERS / "language.h"
@@ -107,7 +105,7 @@ def version() -> str:
             command, log=Path(folder) / "version.txt", environment=toolchain.environment()
         )
     ours = f"cklang {metadata.version('cklang')}"
-    return f"HIP version: {headers.hip_version()} ({ours})\n{done.output}"
+    return f"HIP version: {hip_version()} ({ours})\n{done.output}"
 
 
 @dataclass(slots=True)
@@ -164,7 +162,7 @@ class _Driver:
             words.append(str(self._compiled(_OPENMP / "runtime.c")))
         if any(_HIPRTC_CALL in path.read_bytes() for path in files if path.is_file()):
             words.append(str(self._hiprtc()))
-        support = self._compiled(headers.folder().parent / "host_support.c")
+        support = self._compiled(HOST_SUPPORT)
         words += [str(support), f"-L{library}", "-lamdhip64", run_path, *_SYSTEM_LIBRARIES]
         output = line.output or Path("a.out")
         command = self.toolchain.link_program(words, output, shared=line.shared)
@@ -303,17 +301,11 @@ class _Driver:
             # The host pass needs the name of some GPU, and nothing of it.
             arch = f"--offload-arch={self.line.archs[0]}"
             return [*self._hip(), "--cuda-host-only", arch, *user]
-        folders = (_HEADERS, headers.folder())
-        system = [part for folder in folders for part in ("-isystem", str(folder))]
-        hip = (*system, "-D__HIP_PLATFORM_AMD__")
+        hip = (*_system(*_HEADERS), "-D__HIP_PLATFORM_AMD__")
         return [*self._common(), *hip, "-x", source.language.value, *user]
 
     def _hip(self) -> list[str]:
-        base = headers.folder()
-        ours = self.toolchain.hip_headers(base)
-        at = ours.index(str(base)) - 1
-        # Before ours, and after ROCm's where it is ROCm's compiler.
-        ours = (*ours[:at], "-I", str(_HEADERS), *ours[at:])
+        ours = self.toolchain.hip_headers(*_HEADERS)
         system = ["-isystem" if flag == "-I" else flag for flag in ours]
         # ROCm's compiler has such a header of its own.
         first = () if self.toolchain.kind is Kind.ROCM else ("-include", str(_LANGUAGE))
@@ -328,22 +320,21 @@ class _Driver:
             # A program that wants CK Tile's headers is told by clang that there are none.
             ck_tile = []
         toolchain = self.toolchain
-        before = [part for folder in first for part in ("-isystem", str(folder))]
-        start = (*toolchain.clang, *toolchain.host_target(), *before, *toolchain.host_headers())
+        before = (*toolchain.clang, *toolchain.host_target(), *_system(*first))
+        start = (*before, *toolchain.host_headers())
         # Some of the user's flags mean something to the other pass alone.
         return [*start, *ck_tile, "-Wno-unused-command-line-argument"]
 
     def _user(self) -> list[str]:
         """The user's flags; -O3 where they name no level, as ROCm's hipcc does."""
         named = any(_LEVEL.fullmatch(flag) for flag in self.line.flags)
-        openmp = ("-isystem", str(_OPENMP)) if self.line.openmp else ()
+        openmp = _system(_OPENMP) if self.line.openmp else ()
         return [*(() if named else ("-O3",)), *openmp, *self.line.flags]
 
     def _hiprtc(self) -> Path:
         """Return what a program that calls hiprtc is linked with."""
-        folders = [part for f in (_HEADERS, headers.folder()) for part in ("-isystem", str(f))]
         python = f'-DCKLANG_PYTHON="{sys.executable}"'
-        return self._compiled(_HIPRTC, "-D__HIP_PLATFORM_AMD__", python, *folders)
+        return self._compiled(_HIPRTC, "-D__HIP_PLATFORM_AMD__", python, *_system(*_HEADERS))
 
     def _compiled(self, source: Path, *more: str) -> Path:
         """Return the object of a file of ours that becomes part of a program.
@@ -411,3 +402,8 @@ class _Driver:
             raise error("B030", what=what) from problem
         self.say(done.output)
         return done.output
+
+
+def _system(*folders: Path) -> tuple[str, ...]:
+    """Return the flags for include folders whose headers get no warnings."""
+    return tuple(word for folder in folders for word in ("-isystem", str(folder)))

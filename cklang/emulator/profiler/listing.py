@@ -14,7 +14,7 @@ from cklang.device.artifact import Artifact
 from cklang.emulator.engine.library import LineRow, disassemble, line_table
 from cklang.emulator.profiler.inlining import InlinedCall, inlined_calls
 from cklang.emulator.profiler.source import Place, here, user_place
-from cklang.lowering.places import FILL_NAME
+from cklang.places import FILL_NAME
 
 _Range = TypeVar("_Range", LineRow, InlinedCall)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from cklang import places
 from cklang.emulator.clock.kernel import LaunchDetail
 from cklang.errors import CkBuildError
-from cklang.lowering import headers, user_places
 from cklang.toolchain.compilers import find_ck_tree
 from cklang.toolchain.paths import cache_root
 
@@ -76,7 +76,7 @@ def user_place(file: str, line: int) -> Place | None:
     """Return the user's place of a line of a fill; None of any other line."""
     if _FILL not in file:
         return None
-    text = user_places.translate(f"{file}:{line}").partition(" or ")[0]
+    text = places.translate(f"{file}:{line}").partition(" or ")[0]
     path, _, number = text.rpartition(":")
     return Place(path, int(number)) if number.isdigit() and path != file else None
 
@@ -88,13 +88,11 @@ def here(file: str) -> str:
     A kernel may have been built elsewhere. Its address covers the headers, so they are the same.
 
     Example:
-        >>> here("/elsewhere/cklang/lowering/include/cklang/math.h") == str(
-        ...     headers.folder() / "cklang/math.h"
-        ... )
+        >>> here("/elsewhere/cklang/places.py") == str(_PACKAGE / "places.py")
         True
     """
-    for marker, folder in (("/lowering/include/", headers.folder()), ("/include/", _ck_include())):
-        _, mark, name = file.rpartition(marker)
+    for marker, folder in (("/cklang/", _PACKAGE), ("/include/", _ck_include())):
+        _, mark, name = file.partition(marker)
         if mark and folder is not None and (folder / name).is_file():
             return str(folder / name)
     return file
@@ -105,7 +103,7 @@ def is_users(file: str) -> bool:
     """Return whether a file is here, and neither cklang's, CK Tile's nor a kernel's own source.
 
     Example:
-        >>> is_users(str(headers.folder() / "cklang/math.h")), is_users("/nowhere/saxpy.hip")
+        >>> is_users(str(_PACKAGE / "places.py")), is_users("/nowhere/saxpy.hip")
         (False, False)
     """
     ours = (_PACKAGE, cache_root(), _ck_include())

@@ -13,9 +13,9 @@ import numpy as np
 
 from cklang import emulator
 from cklang.device.device import Device, Launch, open_device
+from cklang.emulator.hip.headers import hip_version
 from cklang.emulator.triton.memory import kernel_arguments
 from cklang.errors import error
-from cklang.lowering import headers
 from cklang.versions import check_version
 
 Autotune = Literal["measure", "first"]
@@ -234,7 +234,7 @@ def _torch_for_hip() -> Iterator[None]:
         yield  # kernels on arrays of NumPy
         return
     before = torch.version.hip
-    torch.version.hip = headers.hip_version()
+    torch.version.hip = hip_version()
     try:
         yield
     finally:

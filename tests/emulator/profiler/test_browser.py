@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import cklang as ck
-from cklang.emulator.profiler.inspection import inspection_page
+from cklang.cli.inspection import inspection_page
 from cklang.emulator.profiler.listing import CodeLine, KernelListing, ListedInstruction
 from cklang.emulator.profiler.session import Profile
 from cklang.emulator.profiler.source import Place

@@ -11,9 +11,9 @@ import pytest
 
 import cklang as ck
 from cklang import emulator
+from cklang.cli.inspection import inspection_page
 from cklang.emulator.hipcc import driver, fat_binary
 from cklang.emulator.profiler.inlining import inlined_calls
-from cklang.emulator.profiler.inspection import inspection_page
 from cklang.emulator.profiler.listing import CodeLine, KernelListing, ListedInstruction, lines_of
 from cklang.emulator.profiler.session import Profile
 from cklang.emulator.profiler.source import Place

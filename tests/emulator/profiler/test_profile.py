@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import cklang as ck
+from cklang import places
 from cklang.cli.main import main
 from cklang.emulator.clock.native import REASONS
 from cklang.emulator.profiler.advice import advice_of
@@ -18,7 +19,6 @@ from cklang.emulator.profiler.memory import BeyondL2, CacheRequests
 from cklang.emulator.profiler.session import Profile
 from cklang.emulator.profiler.source import Place
 from cklang.errors import CkValueError
-from cklang.lowering import user_places
 from tests.support.assembly import Module, assemble
 
 _SOURCE = Path(__file__).parent / "transpose.hip"
@@ -122,11 +122,11 @@ def test_lines_of_an_op_in_another_process_are_the_users(
 ) -> None:
     """A process that is profiled leaves the places of its fills to the one that prints them."""
     name, place = "ck_fill_00c0ffee00c0ffee", "model.py:12"
-    script = f"from cklang.lowering import user_places; user_places.note({name!r}, ({place!r},))"
-    assert user_places.translate(f"{name}:1") == f"{name}:1"
+    script = f"from cklang import places; places.note({name!r}, ({place!r},))"
+    assert places.translate(f"{name}:1") == f"{name}:1"
     assert main(["profile", sys.executable, "-c", script]) == 0
     assert "nothing was launched" in capsys.readouterr().err
-    assert user_places.translate(f"{name}:1") == place
+    assert places.translate(f"{name}:1") == place
 
 
 @pytest.mark.parametrize(

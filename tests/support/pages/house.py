@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import networkx as nx
 
-from tests.support.layers import LAYERS, MACHINE, UPWARDS, arrows
+from tests.support.layers import GROUND, LAYERS, MACHINE, UPWARDS, arrows
 from tests.support.pages.pictures import rect, svg, words
 
 __all__ = ["house"]
@@ -15,7 +15,6 @@ __all__ = ["house"]
 _WIDTH, _HEIGHT = 92, 28
 _ACROSS, _UP = 108, 50
 _FILLS = {"ground": "#eef1f4", "compiler": "#cfe3f7", "machine": "#fbe1c2"}
-_GROUND = ("base", "toolchain")
 
 
 def house() -> str:
@@ -51,7 +50,7 @@ def house() -> str:
 
 
 def _wing(name: str) -> str:
-    if name in _GROUND:
+    if name in GROUND:
         return "ground"
     return "machine" if name in MACHINE else "compiler"
 

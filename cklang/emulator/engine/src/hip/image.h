@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Textures and surfaces: what kernels read of them. Kernels sample in software
-// (cklang/emulator/hipcc/include/hip/device_image.h), from this record in memory.
+// (cklang/emulator/hip/programs/hip/device_image.h), from this record in memory.
 #pragma once
 
 #include "hip/array.h"

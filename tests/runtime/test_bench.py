@@ -16,8 +16,8 @@ import pytest
 import cklang as ck
 from cklang.cli.main import main
 from cklang.device.device import open_device
-from cklang.emulator.profiler.bench import CLOCK, Benchmarks, BenchRow, Schedule, event_samples
 from cklang.errors import CkValueError
+from cklang.ops.bench import CLOCK, Benchmarks, BenchRow, Schedule, event_samples
 from cklang.runtime.op import Op
 from tests.support.gemm_ops import fused
 

@@ -158,7 +158,7 @@ def measure(paths: Iterable[Path]) -> dict[str, Coverage]:
         visited.add(image)
         coverage = result.setdefault(arch, Coverage())
         coverage.files += 1
-        census = emulator.census(arch, image)
+        census = emulator.instruction_census(arch, image)
         coverage.undecoded += census.undecoded
         coverage.executed.update(census.emulated)
         coverage.missing.update({k: n for k, n in census.missing.items() if k != PADDING})

@@ -163,7 +163,7 @@ def spread(values: list[float], digits: str) -> str:
 def _widths() -> tuple[int, ...]:
     """Bits of the vectors that the CPU has, the widest first."""
     try:
-        emulator.vectors(512)
+        emulator.vector_width(512)
     except CkValueError:
         return (256,)
     return (512, 256)
@@ -187,7 +187,7 @@ def main() -> None:
         for _ in range(options.pairs):
             for (what, bits), seconds in times.items():
                 emulator.translation(what)
-                emulator.vectors(bits)
+                emulator.vector_width(bits)
                 seconds.append(measured(name, case)[0])
         if not case.correct():
             raise SystemExit(f"{name} is wrong")

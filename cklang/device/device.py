@@ -167,9 +167,9 @@ class Device:
         """
         if not self.emulated:
             return _ignore
-        from cklang import emulator
+        from cklang.emulator.engine import library
 
-        return emulator.promise_to_wait()
+        return library.promise_to_wait()
 
     @property
     def workgroups(self) -> Callable[[], tuple[int, int]] | None:

@@ -41,7 +41,7 @@ START_UP: Table = {
     "cklang.cli.specs": ("cklang.build.steps",),
     "cklang.cli.warm": ("cklang.prebuilding",),
     "cklang.codec": ("difflib", "hashlib"),
-    "cklang.device.device": ("cklang.emulator",),
+    "cklang.device.device": ("cklang.emulator", "cklang.emulator.engine.library"),
     "cklang.emulator.engine.build": ("cklang.emulator.engine.isa.tables",),
     "cklang.emulator.engine.operation_fidelity": ("cklang.emulator.engine.isa.schema",),
     "cklang.errors": ("cklang.errors.table",),

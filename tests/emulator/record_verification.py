@@ -97,7 +97,7 @@ def in_foreign_kernels() -> set[str]:
     """What the code objects that Triton made hold."""
     names: set[str] = set()
     for path in (HERE / "data" / "triton").glob("*/*.hsaco"):
-        names |= set(emulator.census(path.parent.name, path.read_bytes()).emulated)
+        names |= set(emulator.instruction_census(path.parent.name, path.read_bytes()).emulated)
     return names
 
 

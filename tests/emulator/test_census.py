@@ -33,7 +33,7 @@ def test_all_gpus_are_there() -> None:
 @pytest.mark.parametrize("gpu", DEVICES)
 def test_every_form_is_emulated_and_read_as_clang_writes_it(gpu: str) -> None:
     code = bytes.fromhex("".join(FORMS[gpu]))
-    census = emulator.census(gpu, code)
+    census = emulator.instruction_census(gpu, code)
     assert (census.undecoded, census.missing) == (0, {})
     assert len(read_words(code, gpu).splitlines()) == len(FORMS[gpu])
 

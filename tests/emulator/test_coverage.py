@@ -71,7 +71,7 @@ def _census(
         if name != "VOPDY"
         for _ in range(times)
     ]
-    return emulator.census(gpu, b"".join(codes))
+    return emulator.instruction_census(gpu, b"".join(codes))
 
 
 @pytest.mark.parametrize(("family", "gpu"), REFUSED)

@@ -64,7 +64,7 @@ def module(image: bytes) -> Iterator[Module]:
     loaded = Module(image)
     ok(hip().hipDeviceReset())
     yield loaded
-    emulator.patience()
+    emulator.deadlock_threshold()
     ok(hip().hipDeviceReset())
 
 
@@ -74,7 +74,7 @@ def arrays() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("name", ["nobody", "sleeper"])
 def test_a_flag_that_nobody_sets(module: Module, name: str) -> None:
-    emulator.patience(64)
+    emulator.deadlock_threshold(64)
     assert module.launch(name, *arrays(), grid=2) == "hipErrorLaunchTimeOut"
     text = emulator.fault(0)
     for part in (
@@ -86,7 +86,7 @@ def test_a_flag_that_nobody_sets(module: Module, name: str) -> None:
 
 
 def test_the_report_tells_who_waits_at_a_barrier(module: Module) -> None:
-    emulator.patience(64)
+    emulator.deadlock_threshold(64)
     assert module.launch("mixed", *arrays(), block=256) == "hipErrorLaunchTimeOut"
     text = emulator.fault(0)
     assert "wave 0 repeats" in text
@@ -102,7 +102,7 @@ def test_a_grid_barrier_of_resident_workgroups_ends(module: Module) -> None:
 
 
 def test_a_grid_barrier_of_more_workgroups_than_fit_is_reported(module: Module) -> None:
-    emulator.patience(64)
+    emulator.deadlock_threshold(64)
     assert module.launch("grid_large", *arrays(), grid=1000) == "hipErrorLaunchTimeOut"
     text = emulator.fault(0)
     assert "392 of 1000 have no room to start beside the 608 that wait" in text
@@ -110,9 +110,9 @@ def test_a_grid_barrier_of_more_workgroups_than_fit_is_reported(module: Module) 
 
 
 def test_fewer_workgroups_under_way_leave_others_no_room(module: Module) -> None:
-    """``emulator.resident`` is for kernels whose workgroups do not wait for each other."""
-    emulator.patience(64)
-    emulator.resident(8)
+    """The limit is for kernels whose workgroups do not wait for each other."""
+    emulator.deadlock_threshold(64)
+    emulator.max_resident_workgroups(8)
     try:
         assert module.launch("grid_small", *arrays(), grid=600) == "hipErrorLaunchTimeOut"
         assert "592 of 600 have no room to start beside the 8 that wait" in emulator.fault(0)
@@ -121,20 +121,20 @@ def test_fewer_workgroups_under_way_leave_others_no_room(module: Module) -> None
         assert module.launch("ended", source, output, grid=600, block=256) == "hipSuccess"
         assert output[0] == 7
     finally:
-        emulator.resident(0)
+        emulator.max_resident_workgroups(0)
     with pytest.raises(CkValueError, match="0 or more"):
-        emulator.resident(-1)
+        emulator.max_resident_workgroups(-1)
 
 
 def test_workgroups_that_wait_for_each_other_in_turn_end(module: Module) -> None:
-    emulator.patience(64)
+    emulator.deadlock_threshold(64)
     source, output = arrays()
     assert module.launch("relay", source, output, grid=40) == "hipSuccess"
     assert output[0] == 40
 
 
 def test_silent_work_is_no_deadlock(module: Module) -> None:
-    emulator.patience(16)
+    emulator.deadlock_threshold(16)
     source, output = arrays()
     assert module.launch("busy", source, output) == "hipSuccess"
     assert output[0] == 0x2600000
@@ -149,10 +149,10 @@ def test_waves_that_have_ended_count_at_a_barrier(module: Module) -> None:
 def test_the_report_names_the_source_line(tmp_path: Path) -> None:
     body = '.file 1 "flag.hip"\n.loc 1 42 0\n' + BODIES["nobody"].replace("nobody", "line")
     loaded = Module(assemble(tmp_path, {"k": body}))
-    emulator.patience(64)
+    emulator.deadlock_threshold(64)
     try:
         assert loaded.launch("k", *arrays()) == "hipErrorLaunchTimeOut"
         assert "flag.hip:42)" in emulator.fault(0)
     finally:
-        emulator.patience()
+        emulator.deadlock_threshold()
         ok(hip().hipDeviceReset())

@@ -93,11 +93,13 @@ def test_wide_loads_to_lds_beyond_64_kilobytes(image: bytes) -> None:
 
 
 def test_census_tells_known_from_unknown(image: bytes, tmp_path: Path) -> None:
-    known = emulator.census("gfx950", image)
+    known = emulator.instruction_census("gfx950", image)
     assert known.emulated["v_prng_b32"] == 1
     assert not known.missing
     words = np.array([0xFFFFFFFF, 0x7E000280], U32).tobytes()  # nothing, v_mov_b32 v0, 0
-    census = emulator.census("gfx950", words)
+    census = emulator.instruction_census("gfx950", words)
     assert census == emulator.Census(emulated={"v_mov_b32": 1}, missing={}, undecoded=1)
-    missing = emulator.census("gfx942", assemble(tmp_path, {"k": "  s_sethalt 1\n"})).missing
+    missing = emulator.instruction_census(
+        "gfx942", assemble(tmp_path, {"k": "  s_sethalt 1\n"})
+    ).missing
     assert missing == {"s_sethalt": 1}

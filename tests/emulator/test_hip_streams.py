@@ -16,6 +16,7 @@ import pytest
 
 from cklang import emulator
 from cklang.device.device import PAST_LAUNCHES
+from cklang.emulator.engine import library
 from cklang.errors import CkError
 from tests.support.assembly import DEVICES, Module, assemble, hip, ok
 
@@ -302,7 +303,7 @@ def test_a_forked_process_has_threads_of_its_own(kernels: Kernels, words: Words)
 
 def test_no_thread_is_woken_for_a_caller_who_waits(kernels: Kernels, words: Words) -> None:
     """The caller runs the kernel itself; if it does not wait after all, another thread does."""
-    promise = emulator.promise_to_wait()
+    promise = library.promise_to_wait()
     kernels.enqueue("increment", 0, words.address)
     ok(hip().hipStreamSynchronize(None))
     time.sleep(0.05)  # until the threads of the library sleep
@@ -319,7 +320,7 @@ def test_no_thread_is_woken_for_a_caller_who_waits(kernels: Kernels, words: Word
 
 
 def test_a_promise_to_wait_ends_with_the_wait(kernels: Kernels, words: Words) -> None:
-    emulator.promise_to_wait()(1)
+    library.promise_to_wait()(1)
     kernels.enqueue("increment", 0, words.address)
     ok(hip().hipStreamSynchronize(None))
     kernels.enqueue("increment", 0, words.address)
@@ -328,7 +329,7 @@ def test_a_promise_to_wait_ends_with_the_wait(kernels: Kernels, words: Words) ->
 
 def test_a_promise_holds_nobody_else_up(kernels: Kernels, words: Words) -> None:
     """Work of another thread that comes after the promised one runs, and so both do."""
-    emulator.promise_to_wait()(1)
+    library.promise_to_wait()(1)
     kernels.enqueue("increment", 0, words.address)
     one = stream()
     other = threading.Thread(target=kernels.enqueue, args=("double", 0, words.address, one))

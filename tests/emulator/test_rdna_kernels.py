@@ -408,10 +408,10 @@ def test_a_deadlock_is_reported(gpu: str, tmp_path: Path) -> None:
     module = Module(assemble(tmp_path, {"k": _SPIN.format(wait=WAITS[gpu])}, gpu, wave=32), gpu)
     flag = np.zeros(4, np.uint32)
     try:
-        emulator.patience(32)
+        emulator.deadlock_threshold(32)
         assert module.launch("k", flag, flag, block=64) == "hipErrorLaunchTimeOut"
     finally:
-        emulator.patience(1024)
+        emulator.deadlock_threshold(1024)
     message = emulator.fault(module.device)
     assert "wave 1 repeats" in message
     assert any(name in message for name in ("s_load_b32", "s_wait", "s_cbranch_scc1"))

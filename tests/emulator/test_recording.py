@@ -112,7 +112,7 @@ def ordinary() -> Iterator[None]:
     emulator.sanitize()
     emulator.translation("hot")
     with suppress(CkValueError):
-        emulator.vectors(512)
+        emulator.vector_width(512)
 
 
 @pytest.mark.usefixtures("ordinary")
@@ -122,7 +122,7 @@ def test_translated_waves_are_recorded_as_interpreted_ones(
     bits: int, checks: tuple[str, ...], module: Module
 ) -> None:
     try:
-        emulator.vectors(bits)
+        emulator.vector_width(bits)
     except CkValueError:
         pytest.skip("the CPU has no such vectors")
     emulator.sanitize(*checks)

@@ -538,7 +538,7 @@ def data(seed: int) -> np.ndarray:
 def _widths() -> tuple[int, ...]:
     """Bits of the vectors that the CPU has, the widest last."""
     try:
-        emulator.vectors(512)
+        emulator.vector_width(512)
     except CkValueError:
         return (256,)
     return (256, 512)
@@ -549,7 +549,7 @@ def widths() -> Iterator[tuple[int, ...]]:
     """Bits of vectors to translate for."""
     found = _widths()
     yield found
-    emulator.vectors(found[-1])
+    emulator.vector_width(found[-1])
 
 
 @pytest.fixture(autouse=True)
@@ -566,7 +566,7 @@ def each_way(
     output, memory = np.empty((128, 32), np.uint32), np.empty_like(source)  # addresses are data too
     for what, bits in (("off", widths[-1]), *(("all", bits) for bits in widths)):
         emulator.translation(what)
-        emulator.vectors(bits)
+        emulator.vector_width(bits)
         output.fill(0)
         np.copyto(memory, source)
         status = module.launch(name, memory, output)
@@ -598,7 +598,7 @@ def test_the_counts_of_instructions_are_the_same(
     counts = []
     for what, bits in (("off", widths[-1]), *(("all", bits) for bits in widths)):
         emulator.translation(what)
-        emulator.vectors(bits)
+        emulator.vector_width(bits)
         assert module.launch("p1", data(1), np.zeros((128, 32), np.uint32)) == "hipSuccess"
         stats = emulator.stats(0)
         counts.append((emulator.fidelity(0), replace(stats, nanoseconds=0)))
@@ -645,7 +645,7 @@ def test_a_fault_in_translated_code_names_instruction_and_lane(
         module = Module(assemble(tmp_path, {"faults": body}))
         pages = int(ok(hip().hipMalloc(4096)))
         emulator.translation(what)
-        emulator.vectors(bits)
+        emulator.vector_width(bits)
         status = module.launch("faults", _At(pages), _At(pages))  # type: ignore[arg-type]
         assert status == "hipErrorIllegalAddress"
         text = emulator.fault(0)

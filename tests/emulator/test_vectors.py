@@ -53,12 +53,12 @@ def body(name: str) -> str:
 def _restored() -> Iterator[None]:
     yield
     if _has_512():
-        emulator.vectors(512)
+        emulator.vector_width(512)
 
 
 def _has_512() -> bool:
     try:
-        emulator.vectors(512)
+        emulator.vector_width(512)
     except CkValueError:
         return False
     return True
@@ -82,7 +82,7 @@ def test_both_widths_give_the_same_bits(case: int, tmp_path: Path) -> None:
     for kernel, name in names.items():
         results = []
         for bits in (256, 512):
-            emulator.vectors(bits)
+            emulator.vector_width(bits)
             output = np.zeros((64, 32), np.uint32)
             assert module.launch(kernel, source, output) == "hipSuccess", emulator.fault(0)
             results.append(output)
@@ -92,4 +92,4 @@ def test_both_widths_give_the_same_bits(case: int, tmp_path: Path) -> None:
 
 def test_another_width_is_refused() -> None:
     with pytest.raises(CkValueError, match="256, or 512"):
-        emulator.vectors(128)
+        emulator.vector_width(128)

@@ -191,7 +191,7 @@ def quiet() -> None:
     load().ckemu_quiet()
 
 
-def patience(slices: int = 1024) -> None:
+def deadlock_threshold(slices: int = 1024) -> None:
     """Set after how many time slices, and milliseconds, without progress a launch is a deadlock.
 
     A slice is 262,144 instructions, or less for a workgroup whose waves all sleep; the number is
@@ -214,7 +214,7 @@ def timeout(seconds: int) -> None:
     load().ckemu_set_timeout(1000 * seconds)
 
 
-def resident(workgroups: int) -> None:
+def max_resident_workgroups(workgroups: int) -> None:
     """Set how many workgroups of a launch are under way at a time; 0: as many as the GPU holds.
 
     A workgroup that is under way keeps its registers and its LDS, so fewer of them take less memory
@@ -227,7 +227,7 @@ def resident(workgroups: int) -> None:
     if workgroups < 0:
         raise error(
             "Z001",
-            name="resident",
+            name="max_resident_workgroups",
             got=workgroups,
             problem="must be 0 or more",
             doc=knobs.RESIDENT.doc,
@@ -267,7 +267,7 @@ def translation(what: str) -> None:
     load().ckemu_set_translation(TRANSLATIONS.index(what))
 
 
-def vectors(bits: int) -> None:
+def vector_width(bits: int) -> None:
     """Set what launches from now on compute with: AVX2 (256) or AVX-512 (512, the default).
 
     Results are the same bit for bit.
@@ -277,7 +277,7 @@ def vectors(bits: int) -> None:
     """
     if load().ckemu_set_vectors(bits) != 0:
         problem, doc = "must be 256, or 512 on a CPU with AVX-512", "bits of the host's vectors"
-        raise error("Z001", name="vectors", got=bits, problem=problem, doc=doc)
+        raise error("Z001", name="vector_width", got=bits, problem=problem, doc=doc)
 
 
 def numerics(mode: str) -> None:
@@ -522,7 +522,7 @@ def line_table(arch: str, image: bytes) -> list[LineRow]:
     return rows
 
 
-def census(arch: str, code: bytes) -> Census:
+def instruction_census(arch: str, code: bytes) -> Census:
     """Count the instructions of ``code``: a code object, or bare instruction words.
 
     Raises:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from cklang.errors import error
 
@@ -125,11 +125,26 @@ CHECKS_NOW: set[str] = set()
 RECORDINGS_NOW: list[object] = []
 """What :func:`cklang.emulator.timing` fills now: the launches of one recording at most."""
 
-ARCH_DIR: Knob[Path | None] = Knob(
-    name="CKLANG_ARCH_DIR",
-    default=None,
-    parse=_path,
-    doc="a folder with further arch_specs files, to try a GPU that cklang does not know",
+
+def _path_knob(name: str, doc: str) -> Knob[Path | None]:
+    return Knob(name=name, default=None, parse=_path, doc=doc)
+
+
+def _text_knob(name: str, doc: str) -> Knob[str | None]:
+    return Knob(name=name, default=None, parse=_text, doc=doc)
+
+
+def _count_knob(name: str, doc: str) -> Knob[int | None]:
+    return Knob(name=name, default=None, parse=_count, doc=doc)
+
+
+def _number_knob(name: str, doc: str) -> Knob[int]:
+    return Knob(name=name, default=0, parse=_number, doc=doc)
+
+
+ARCH_DIR = _path_knob(
+    "CKLANG_ARCH_DIR",
+    "a folder with further arch_specs files, to try a GPU that cklang does not know",
 )
 BUNDLE: Knob[tuple[Path, ...]] = Knob(
     name="CKLANG_BUNDLE",
@@ -137,49 +152,40 @@ BUNDLE: Knob[tuple[Path, ...]] = Knob(
     parse=_paths,
     doc="files of compiled stencils (cklang build --bundle), separated as in PATH",
 )
-PREBUILT: Knob[Path | None] = Knob(
-    name="CKLANG_PREBUILT",
-    default=None,
-    parse=_path,
-    doc="a folder that cklang warm --out has written: an emulator and stencils that are compiled "
-    "already (default: those of the wheel, if it has any)",
+CACHE_DIR = _path_knob(
+    "CKLANG_CACHE_DIR", "folder of the kernel cache (default: the user's cache folder)"
 )
-CACHE_DIR: Knob[Path | None] = Knob(
-    name="CKLANG_CACHE_DIR",
-    default=None,
-    parse=_path,
-    doc="folder of the kernel cache (default: the user's cache folder)",
+CLANG = _text_knob("CKLANG_CLANG", "the clang to use: a path to clang (20 or newer) or to zig")
+CK_DIR = _path_knob(
+    "CKLANG_CK_DIR", "a composable_kernel checkout or include folder (the one that holds ck_tile/)"
 )
-CLANG: Knob[str | None] = Knob(
-    name="CKLANG_CLANG",
-    default=None,
-    parse=_text,
-    doc="the clang to use: a path to clang (20 or newer) or to zig",
-)
-CK_DIR: Knob[Path | None] = Knob(
-    name="CKLANG_CK_DIR",
-    default=None,
-    parse=_path,
-    doc="a composable_kernel checkout or include folder (the one that holds ck_tile/)",
-)
-DATA_DIR: Knob[Path | None] = Knob(
-    name="CKLANG_DATA_DIR",
-    default=None,
-    parse=_path,
-    doc="the folder of published measurements that benchmarks and tests read (default: shared/data "
+DATA_DIR = _path_knob(
+    "CKLANG_DATA_DIR",
+    "the folder of published measurements that benchmarks and tests read (default: shared/data "
     "beside the checkout)",
 )
-DEVICE: Knob[str | None] = Knob(
-    name="CKLANG_DEVICE",
-    default=None,
-    parse=_text,
-    doc="the device to run on: 'emu:gfx942' for an emulated one, 'hip:0' for a real one",
+DEBUGGER = _text_knob(
+    "CKLANG_DEBUGGER",
+    "the socket of a debugger that controls the launches on emulated GPUs (cklang debug sets it)",
 )
-JOBS: Knob[int | None] = Knob(
-    name="CKLANG_JOBS",
-    default=None,
-    parse=_count,
-    doc="how many compiler processes may run at once (default: the number of cores)",
+DEVICE = _text_knob(
+    "CKLANG_DEVICE",
+    "the device to run on: 'emu:gfx942' for an emulated one, 'hip:0' for a real one",
+)
+FAULT: Knob[str] = Knob(
+    name="CKLANG_FAULT",
+    default="abort",
+    parse=_one_of("abort", "continue"),
+    doc="what becomes of a HIP program whose kernel fails on the emulator: abort, as with ROCm, or "
+    "continue with an error; in Python a failed kernel is an exception",
+)
+GPUS = _text_knob(
+    "CKLANG_GPUS",
+    "the GPUs of the emulated machine, such as gfx942*4,gfx950 (default: one of each kind; of "
+    "these a HIP program sees those that it has code for)",
+)
+JOBS = _count_knob(
+    "CKLANG_JOBS", "how many compiler processes may run at once (default: the number of cores)"
 )
 SANITIZE: Knob[frozenset[str]] = Knob(
     name="CKLANG_SANITIZE",
@@ -194,32 +200,24 @@ SANITIZE: Knob[frozenset[str]] = Knob(
     "results that differ in other orders of execution (schedule), results of which nothing has "
     "written some (unwritten), barriers that not all threads of a workgroup reach (barriers)",
 )
-REPORTS: Knob[Path | None] = Knob(
-    name="CKLANG_REPORTS",
-    default=None,
-    parse=_path,
-    doc="a file to which the emulator appends the reports of its checks, a line of JSON for each "
+REPORTS = _path_knob(
+    "CKLANG_REPORTS",
+    "a file to which the emulator appends the reports of its checks, a line of JSON for each "
     "cause; kernels go on behind them (cklang check --format json does this)",
 )
-SUPPRESSIONS: Knob[Path | None] = Knob(
-    name="CKLANG_SUPPRESSIONS",
-    default=None,
-    parse=_path,
-    doc="a file that says which reports of the emulator's checks are ignored: on each line a "
+SUPPRESSIONS = _path_knob(
+    "CKLANG_SUPPRESSIONS",
+    "a file that says which reports of the emulator's checks are ignored: on each line a "
     "check, or *, and a pattern of kernels or of FILE:LINE",
 )
-RESIDENT: Knob[int] = Knob(
-    name="CKLANG_RESIDENT",
-    default=0,
-    parse=_number,
-    doc="how many workgroups of a launch the emulator has under way at a time, for kernels whose "
+RESIDENT = _number_knob(
+    "CKLANG_RESIDENT",
+    "how many workgroups of a launch the emulator has under way at a time, for kernels whose "
     "workgroups do not wait for each other; 0: as many as the GPU holds",
 )
-SCHEDULE: Knob[int] = Knob(
-    name="CKLANG_SCHEDULE",
-    default=0,
-    parse=_number,
-    doc="the number of an order in which the emulator executes kernels: waves and workgroups take "
+SCHEDULE = _number_knob(
+    "CKLANG_SCHEDULE",
+    "the number of an order in which the emulator executes kernels: waves and workgroups take "
     "turns in another order, and memory operations take effect as late as waits allow (1), or some "
     "of them (2 and more); 0 is the usual one",
 )
@@ -242,6 +240,18 @@ TRANSLATE: Knob[str] = Knob(
     doc="what the emulator translates to host code: off (nothing), hot (what is executed often), "
     "all (what is executed)",
 )
+PLANS: Knob[bool] = Knob(
+    name="CKLANG_PLANS",
+    default=True,
+    parse=_switch,
+    doc="0: plan each call anew in each process; else the launches of its first calls are looked "
+    "for in the kernel cache and kept there",
+)
+PREBUILT = _path_knob(
+    "CKLANG_PREBUILT",
+    "a folder that cklang warm --out has written: an emulator and stencils that are compiled "
+    "already (default: those of the wheel, if it has any)",
+)
 PRESET: Knob[str] = Knob(
     name="CKLANG_PRESET",
     default="catalogue",
@@ -249,39 +259,14 @@ PRESET: Knob[str] = Knob(
     doc="which products and convolutions are tried where no registry declares a kernel: a preset "
     "of docs/dispatch.md, such as essential, of which few kernels are compiled",
 )
-PROFILE: Knob[str | None] = Knob(
-    name="CKLANG_PROFILE",
-    default=None,
-    parse=_text,
-    doc="how many workgroups of each launch on emulated GPUs are recorded, and the folder in which "
+PROFILE = _text_knob(
+    "CKLANG_PROFILE",
+    "how many workgroups of each launch on emulated GPUs are recorded, and the folder in which "
     "each process leaves its records: 8:/tmp/records (cklang profile sets it)",
 )
-DEBUGGER: Knob[str | None] = Knob(
-    name="CKLANG_DEBUGGER",
-    default=None,
-    parse=_text,
-    doc="the socket of a debugger that controls the launches on emulated GPUs (cklang debug sets "
-    "it)",
-)
-FAULT: Knob[str] = Knob(
-    name="CKLANG_FAULT",
-    default="abort",
-    parse=_one_of("abort", "continue"),
-    doc="what becomes of a HIP program whose kernel fails on the emulator: abort, as with ROCm, or "
-    "continue with an error; in Python a failed kernel is an exception",
-)
-GPUS: Knob[str | None] = Knob(
-    name="CKLANG_GPUS",
-    default=None,
-    parse=_text,
-    doc="the GPUs of the emulated machine, such as gfx942*4,gfx950 (default: one of each kind; of "
-    "these a HIP program sees those that it has code for)",
-)
-TIMEOUT: Knob[int | None] = Knob(
-    name="CKLANG_TIMEOUT",
-    default=None,
-    parse=_count,
-    doc="after how many seconds the emulator ends a launch and reports where its waves are "
+TIMEOUT = _count_knob(
+    "CKLANG_TIMEOUT",
+    "after how many seconds the emulator ends a launch and reports where its waves are "
     "(default: only deadlocks end)",
 )
 TIMING: Knob[bool] = Knob(
@@ -297,45 +282,10 @@ VERIFY: Knob[bool] = Knob(
     parse=_switch,
     doc="1: print, parse and compare every program that the frontend makes (tests do)",
 )
-PLANS: Knob[bool] = Knob(
-    name="CKLANG_PLANS",
-    default=True,
-    parse=_switch,
-    doc="0: plan each call anew in each process; else the launches of its first calls are looked "
-    "for in the kernel cache and kept there",
-)
-ROCM_PATH: Knob[Path | None] = Knob(
-    name="ROCM_PATH", default=None, parse=_path, doc="the ROCm installation (default: /opt/rocm)"
-)
+ROCM_PATH = _path_knob("ROCM_PATH", "the ROCm installation (default: /opt/rocm)")
 
-ALL: tuple[Knob[object], ...] = (  # type: ignore[assignment]
-    ARCH_DIR,
-    BUNDLE,
-    CACHE_DIR,
-    CLANG,
-    CK_DIR,
-    DATA_DIR,
-    DEBUGGER,
-    DEVICE,
-    FAULT,
-    GPUS,
-    JOBS,
-    SANITIZE,
-    REPORTS,
-    SUPPRESSIONS,
-    RESIDENT,
-    SCHEDULE,
-    LOG,
-    NUMERICS,
-    TRANSLATE,
-    PLANS,
-    PREBUILT,
-    PRESET,
-    PROFILE,
-    TIMEOUT,
-    TIMING,
-    VERIFY,
-    ROCM_PATH,
+ALL: tuple[Knob[Any], ...] = tuple(
+    value for value in tuple(globals().values()) if isinstance(value, Knob)
 )
 """All knobs, in the order in which ``cklang doctor`` prints them."""
 

@@ -135,17 +135,9 @@ def _facts(kernel: dict[str, Any]) -> KernelFacts:
 
 # MessagePack: the first byte is a type, or a type with a small value or length in its low bits.
 _FIXED = {
-    0xCA: ">f",
-    0xCB: ">d",
-    0xCC: ">B",
-    0xCD: ">H",
-    0xCE: ">I",
-    0xCF: ">Q",
-    0xD0: ">b",
-    0xD1: ">h",
-    0xD2: ">i",
-    0xD3: ">q",
-}
+    0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h",
+    0xD2: ">i", 0xD3: ">q",
+}  # fmt: skip
 _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 _STRINGS = {0xC4: ">B", 0xC5: ">H", 0xC6: ">I", 0xD9: ">B", 0xDA: ">H", 0xDB: ">I"}
 _ARRAYS = {0xDC: ">H", 0xDD: ">I"}

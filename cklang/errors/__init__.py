@@ -26,19 +26,10 @@ from cklang.errors.kinds import (
 from cklang.source import Span
 
 __all__ = [
-    "CkAttributeError",
-    "CkBuildError",
-    "CkDeviceError",
-    "CkError",
-    "CkInternalError",
-    "CkMismatchError",
-    "CkSyntaxError",
-    "CkTypeError",
-    "CkUnsupportedError",
-    "CkValueError",
-    "Rule",
+    "CkAttributeError", "CkBuildError", "CkDeviceError", "CkError", "CkInternalError",
+    "CkMismatchError", "CkSyntaxError", "CkTypeError", "CkUnsupportedError", "CkValueError", "Rule",
     "error",
-]
+]  # fmt: skip
 
 
 def error(

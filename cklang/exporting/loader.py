@@ -25,19 +25,10 @@ _STRIDES = "the strides of"
 _ALIGNMENT = 256  # of what lies in the workspace
 _HOST_TO_DEVICE = 1
 _NAMES = {
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "float32": "f32",
-    "int8": "i8",
-    "int32": "i32",
-    "int64": "i64",
-    "bool": "bool",
-    "float8_e4m3fn": "fp8",
-    "float8_e5m2": "bf8",
-    "float8_e4m3fnuz": "fp8_fnuz",
-    "float8_e5m2fnuz": "bf8_fnuz",
-    "float8_e8m0fnu": "e8m0",
-}
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "int8": "i8", "int32": "i32",
+    "int64": "i64", "bool": "bool", "float8_e4m3fn": "fp8", "float8_e5m2": "bf8",
+    "float8_e4m3fnuz": "fp8_fnuz", "float8_e5m2fnuz": "bf8_fnuz", "float8_e8m0fnu": "e8m0",
+}  # fmt: skip
 """The dtypes of NumPy, ml_dtypes and torch as the JSON names them."""
 
 

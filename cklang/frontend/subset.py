@@ -14,33 +14,13 @@ from cklang.errors import error
 from cklang.frontend.text import FunctionText, Located
 
 _STATEMENTS = (
-    ast.Assign,
-    ast.Assert,
-    ast.AugAssign,
-    ast.Break,
-    ast.Continue,
-    ast.Expr,
-    ast.For,
-    ast.If,
-    ast.Pass,
-    ast.Return,
-)
+    ast.Assign, ast.Assert, ast.AugAssign, ast.Break, ast.Continue, ast.Expr, ast.For, ast.If,
+    ast.Pass, ast.Return,
+)  # fmt: skip
 _EXPRESSIONS = (
-    ast.Attribute,
-    ast.BinOp,
-    ast.BoolOp,
-    ast.Call,
-    ast.Compare,
-    ast.Constant,
-    ast.IfExp,
-    ast.List,
-    ast.ListComp,
-    ast.Name,
-    ast.Slice,
-    ast.Subscript,
-    ast.Tuple,
-    ast.UnaryOp,
-)
+    ast.Attribute, ast.BinOp, ast.BoolOp, ast.Call, ast.Compare, ast.Constant, ast.IfExp, ast.List,
+    ast.ListComp, ast.Name, ast.Slice, ast.Subscript, ast.Tuple, ast.UnaryOp,
+)  # fmt: skip
 
 _FOR = "write `for i in range(n)` over a constant range, or over a constant tuple"
 _LIST = "write a list, [x[i] for i in range(n)], over a constant range or tuple"

@@ -77,18 +77,10 @@ _RULE_OF_INPUT: Mapping[Kind | None, str] = {
 }
 _FUSED = frozenset(
     {
-        "accumulator",
-        "epilogue",
-        "constant",
-        "index",
-        "gathered",
-        "scattered",
-        "view",
-        "recompute",
-        "prologue",
-        "shared",
+        "accumulator", "epilogue", "constant", "index", "gathered", "scattered", "view",
+        "recompute", "prologue", "shared",
     }
-)
+)  # fmt: skip
 
 
 def decision_of(rule: str, edge: Edge, **words: object) -> Decision:
@@ -366,15 +358,9 @@ class Walk:
 
 
 _RULE_OF_KIND = {
-    Kind.SHAPE: "index",
-    Kind.CONSTANT: "constant",
-    Kind.EXTENT: "extent",
-    Kind.INDEX: "numbers",
-    Kind.VIEW: "part",
-    Kind.JOIN: "whole",
-    Kind.PARTIAL: "partial",
-    Kind.BLOCK: "epilogue",
-}
+    Kind.SHAPE: "index", Kind.CONSTANT: "constant", Kind.EXTENT: "extent", Kind.INDEX: "numbers",
+    Kind.VIEW: "part", Kind.JOIN: "whole", Kind.PARTIAL: "partial", Kind.BLOCK: "epilogue",
+}  # fmt: skip
 
 
 class Epilogue(Walk):

@@ -21,21 +21,9 @@ if TYPE_CHECKING:
     from cklang.testing.whole_programs import ops
 
 __all__ = [
-    "Call",
-    "Report",
-    "SelfTest",
-    "arrays",
-    "assert_close",
-    "calls",
-    "check",
-    "check_call",
-    "ops",
-    "plain_key",
-    "report",
-    "reports",
-    "self_test",
-    "tolerance",
-]
+    "Call", "Report", "SelfTest", "arrays", "assert_close", "calls", "check", "check_call", "ops",
+    "plain_key", "report", "reports", "self_test", "tolerance",
+]  # fmt: skip
 
 _WITH_HYPOTHESIS = {
     "Call": "drawn_calls",

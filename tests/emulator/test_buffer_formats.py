@@ -16,21 +16,10 @@ pytestmark = pytest.mark.usefixtures("emulator")
 F32, F64, U32 = np.float32, np.float64, np.uint32
 #: Bits of the components, the lowest first, by number of the data format.
 LAYOUTS = {
-    1: (8,),
-    2: (16,),
-    3: (8, 8),
-    4: (32,),
-    5: (16, 16),
-    6: (11, 11, 10),
-    7: (10, 11, 11),
-    8: (2, 10, 10, 10),
-    9: (10, 10, 10, 2),
-    10: (8, 8, 8, 8),
-    11: (32, 32),
-    12: (16, 16, 16, 16),
-    13: (32, 32, 32),
-    14: (32, 32, 32, 32),
-}
+    1: (8,), 2: (16,), 3: (8, 8), 4: (32,), 5: (16, 16), 6: (11, 11, 10), 7: (10, 11, 11),
+    8: (2, 10, 10, 10), 9: (10, 10, 10, 2), 10: (8, 8, 8, 8), 11: (32, 32), 12: (16, 16, 16, 16),
+    13: (32, 32, 32), 14: (32, 32, 32, 32),
+}  # fmt: skip
 NUMBERS = ("unorm", "snorm", "uscaled", "sscaled", "uint", "sint", None, "float")
 FORMATS = [
     (data, number)

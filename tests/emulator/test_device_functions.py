@@ -61,19 +61,11 @@ def _reference(name: str, x: float) -> Any:
 
 
 _RANGES = {
-    "erfinv": (-0.999999, 0.999999, 1e-12),
-    "erfcx": (-5, 60, 1e-12),
-    "normcdf": (-20, 8, 1e-12),
-    "normcdfinv": (1e-9, 1 - 1e-9, 1e-11),
-    "j0": (0.01, 90, 1e-13),
-    "j1": (-60, 90, 1e-13),
-    "jn": (0.01, 70, 1e-13),
-    "y0": (0.05, 90, 1e-13),
-    "y1": (0.05, 90, 1e-13),
-    "yn": (0.5, 90, 1e-13),
-    "cyl_bessel_i0": (-30, 30, 1e-12),
-    "cyl_bessel_i1": (-30, 30, 1e-12),
-}
+    "erfinv": (-0.999999, 0.999999, 1e-12), "erfcx": (-5, 60, 1e-12), "normcdf": (-20, 8, 1e-12),
+    "normcdfinv": (1e-9, 1 - 1e-9, 1e-11), "j0": (0.01, 90, 1e-13), "j1": (-60, 90, 1e-13),
+    "jn": (0.01, 70, 1e-13), "y0": (0.05, 90, 1e-13), "y1": (0.05, 90, 1e-13),
+    "yn": (0.5, 90, 1e-13), "cyl_bessel_i0": (-30, 30, 1e-12), "cyl_bessel_i1": (-30, 30, 1e-12),
+}  # fmt: skip
 """From, to, and the error: relative to the larger of the result and 1 for Bessel functions."""
 
 

@@ -14,24 +14,13 @@ from cklang.emulator.hipcc import driver
 
 _PROGRAMS = Path(__file__).parent / "programs"
 _MACHINES = {
-    "breadth_first": ("gfx942",),
-    "complex_numbers": ("gfx942", "gfx1201"),
-    "device_memory": ("gfx942", "gfx1201"),
-    "fourier": ("gfx942",),
-    "graph_updates": ("gfx942",),
-    "half_classes": ("gfx942", "gfx1201"),
-    "image_filter": ("gfx1201",),
-    "lattice": ("gfx942",),
-    "peers": ("gfx950,gfx950",),
-    "random_arrays": ("gfx942",),
-    "sha256": ("gfx942",),
-    "sorting": ("gfx942",),
-    "sparse": ("gfx942",),
-    "surfaces": ("gfx90a", "gfx1100"),
-    "textures": ("gfx90a", "gfx1100"),
-    "virtual_memory": ("gfx942",),
-    "words": ("gfx942",),
-}
+    "breadth_first": ("gfx942",), "complex_numbers": ("gfx942", "gfx1201"),
+    "device_memory": ("gfx942", "gfx1201"), "fourier": ("gfx942",), "graph_updates": ("gfx942",),
+    "half_classes": ("gfx942", "gfx1201"), "image_filter": ("gfx1201",), "lattice": ("gfx942",),
+    "peers": ("gfx950,gfx950",), "random_arrays": ("gfx942",), "sha256": ("gfx942",),
+    "sorting": ("gfx942",), "sparse": ("gfx942",), "surfaces": ("gfx90a", "gfx1100"),
+    "textures": ("gfx90a", "gfx1100"), "virtual_memory": ("gfx942",), "words": ("gfx942",),
+}  # fmt: skip
 """The GPUs of the machines that each program runs on, one after the other."""
 _SAYS = {
     "breadth_first": "0 failed, 0 wrong\n",

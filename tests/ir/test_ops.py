@@ -22,56 +22,16 @@ from cklang.types import Kind as DKind
 
 POINTWISE = [row for row in OPS.values() if row.kind is Kind.POINTWISE]
 HELPERS = {
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log1p",
-    "tanh",
-    "erf",
-    "sqrt",
-    "rsqrt",
-    "rcp",
-    "pow",
-    "abs",
-    "min",
-    "max",
-    "floor",
-    "rint",
-    "copysign",
-    "isnan",
-    "isfinite",
-    "isinf",
-    "signbit",
-    "floor_divide",
-    "floor_divide_i32",
-    "mod",
-    "mod_i32",
-}
+    "exp", "exp2", "expm1", "log", "log1p", "tanh", "erf", "sqrt", "rsqrt", "rcp", "pow", "abs",
+    "min", "max", "floor", "rint", "copysign", "isnan", "isfinite", "isinf", "signbit",
+    "floor_divide", "floor_divide_i32", "mod", "mod_i32",
+}  # fmt: skip
 NUMBERS = np.array(
     [
-        0.0,
-        -0.0,
-        1e-40,
-        -1e-40,
-        0.3,
-        -0.3,
-        1.0,
-        -1.0,
-        2.5,
-        -3.0,
-        3.0,
-        40.0,
-        -40.0,
-        100000.0,
-        -100000.0,
-        3e38,
-        -3e38,
-        math.inf,
-        -math.inf,
-        math.nan,
+        0.0, -0.0, 1e-40, -1e-40, 0.3, -0.3, 1.0, -1.0, 2.5, -3.0, 3.0, 40.0, -40.0, 100000.0,
+        -100000.0, 3e38, -3e38, math.inf, -math.inf, math.nan,
     ]
-)
+)  # fmt: skip
 
 
 def attrs_of(row: Op) -> dict[str, float]:
@@ -127,35 +87,17 @@ def _relu(x: float) -> float:
 
 
 EXACT: dict[str, Callable[[float], float]] = {
-    "relu": _relu,
-    "exp": math.exp,
-    "expm1": math.expm1,
-    "tanh": math.tanh,
-    "erf": math.erf,
+    "relu": _relu, "exp": math.exp, "expm1": math.expm1, "tanh": math.tanh, "erf": math.erf,
     "gelu": lambda x: x * 0.5 * math.erfc(-x / math.sqrt(2)),
-    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
-    "silu": lambda x: x / (1 + math.exp(-x)),
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)), "silu": lambda x: x / (1 + math.exp(-x)),
     "softplus": lambda x: math.log1p(math.exp(x)),
     "mish": lambda x: x * math.tanh(math.log1p(math.exp(x))),
-    "softsign": lambda x: x / (1 + abs(x)),
-    "hardswish": lambda x: x * min(max(x + 3, 0), 6) / 6,
-    "hardsigmoid": lambda x: min(max(x + 3, 0), 6) / 6,
-    "reciprocal": lambda x: 1 / x,
-    "square": lambda x: x * x,
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "round": round,
-    "trunc": math.trunc,
-    "sin": math.sin,
-    "cos": math.cos,
-    "tan": math.tan,
-    "atan": math.atan,
-    "asinh": math.asinh,
-    "sinh": math.sinh,
-    "cosh": math.cosh,
-    "cbrt": math.cbrt,
-    "erfc": math.erfc,
-}
+    "softsign": lambda x: x / (1 + abs(x)), "hardswish": lambda x: x * min(max(x + 3, 0), 6) / 6,
+    "hardsigmoid": lambda x: min(max(x + 3, 0), 6) / 6, "reciprocal": lambda x: 1 / x,
+    "square": lambda x: x * x, "floor": math.floor, "ceil": math.ceil, "round": round,
+    "trunc": math.trunc, "sin": math.sin, "cos": math.cos, "tan": math.tan, "atan": math.atan,
+    "asinh": math.asinh, "sinh": math.sinh, "cosh": math.cosh, "cbrt": math.cbrt, "erfc": math.erfc,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXACT)

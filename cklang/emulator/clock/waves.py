@@ -126,25 +126,13 @@ def program(
 
 
 _FIELDS = {
-    "turn": "turn",
-    "taken": "taken_branch",
-    "barrier": "barrier",
-    "wait_exit": "wait_exit",
-    "lds_latency": "lds_latency",
-    "lds_depth": "lds_depth",
-    "vmem_latency": "vmem_latency",
-    "vmem_depth": "vmem_depth",
-    "smem_latency": "smem_latency",
-    "smem_cold": "smem_cold_latency",
-    "store_latency": "store_latency",
-    "matrix_port": "matrix_port",
-    "valu_shared": "valu_shared",
-    "launch": "workgroup_launch",
-    "outstanding": "vmem_outstanding_bytes",
-    "fetch_bytes": "fetch_bytes",
-    "fetch_cycles": "fetch_cycles",
-    "fetch_branch": "fetch_branch",
-}
+    "turn": "turn", "taken": "taken_branch", "barrier": "barrier", "wait_exit": "wait_exit",
+    "lds_latency": "lds_latency", "lds_depth": "lds_depth", "vmem_latency": "vmem_latency",
+    "vmem_depth": "vmem_depth", "smem_latency": "smem_latency", "smem_cold": "smem_cold_latency",
+    "store_latency": "store_latency", "matrix_port": "matrix_port", "valu_shared": "valu_shared",
+    "launch": "workgroup_launch", "outstanding": "vmem_outstanding_bytes",
+    "fetch_bytes": "fetch_bytes", "fetch_cycles": "fetch_cycles", "fetch_branch": "fetch_branch",
+}  # fmt: skip
 """Fields of the C struct, and the constants that they hold."""
 _SCALE = 16
 _WAITS_BEFORE_ATTEMPT = ("salu", "branch", "smem")

@@ -29,17 +29,9 @@ from cklang.torch.backend.refusal import Unsupported
 from cklang.types import DType, TensorType, bf16, bool_, f16, f32, i8, i32, i64
 
 __all__ = [
-    "DTYPES",
-    "WIDE",
-    "Emitter",
-    "Scalar",
-    "Tensor",
-    "axes_within",
-    "broadcast_shape",
-    "channels_last",
-    "dtype_of",
-    "inverse",
-]
+    "DTYPES", "WIDE", "Emitter", "Scalar", "Tensor", "axes_within", "broadcast_shape",
+    "channels_last", "dtype_of", "inverse",
+]  # fmt: skip
 
 DTYPES: Mapping[torch.dtype, DType] = MappingProxyType(
     {

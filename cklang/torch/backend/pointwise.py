@@ -215,33 +215,14 @@ def _scalar_tensor(call: Call, number: Any, **_options: Any) -> Tensor:
 
 
 _UNARY = {
-    "abs": "abs",
-    "neg": "neg",
-    "exp": "exp",
-    "exp2": "exp2",
-    "expm1": "expm1",
-    "log": "log",
-    "log2": "log2",
-    "log1p": "log1p",
-    "sqrt": "sqrt",
-    "rsqrt": "rsqrt",
-    "reciprocal": "reciprocal",
-    "tanh": "tanh",
-    "erf": "erf",
-    "sigmoid": "sigmoid",
-    "silu": "silu",
-    "relu": "relu",
-    "mish": "mish",
-    "hardswish": "hardswish",
-    "hardsigmoid": "hardsigmoid",
-    "floor": "floor",
-    "ceil": "ceil",
-    "round": "round",
-    "trunc": "trunc",
-    "sign": "sign",
+    "abs": "abs", "neg": "neg", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log",
+    "log2": "log2", "log1p": "log1p", "sqrt": "sqrt", "rsqrt": "rsqrt", "reciprocal": "reciprocal",
+    "tanh": "tanh", "erf": "erf", "sigmoid": "sigmoid", "silu": "silu", "relu": "relu",
+    "mish": "mish", "hardswish": "hardswish", "hardsigmoid": "hardsigmoid", "floor": "floor",
+    "ceil": "ceil", "round": "round", "trunc": "trunc", "sign": "sign",
     **{name: name for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh")},
     **{name: name for name in ("asinh", "acosh", "atanh", "erfc", "log10")},
-}
+}  # fmt: skip
 """Ops of one operand, by the name of the op of the IR."""
 
 POINTWISE: Mapping[Any, Emission] = MappingProxyType(

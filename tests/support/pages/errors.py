@@ -12,21 +12,13 @@ from cklang.errors.table import TABLE
 __all__ = ["PARTS", "errors_page", "pattern"]
 
 PARTS: Mapping[str, str] = {
-    "A": "Arguments and arrays",
-    "B": "Compilers and builds",
-    "C": "The kernel cache",
-    "D": "Devices and launches",
-    "E": "The emulator",
-    "F": "Python functions that become ops",
-    "G": "Groups of calls, and gradients",
-    "I": "Text and types of the IR",
-    "K": "Kernels, rules, registries and selection",
-    "L": "Lowering to C++",
-    "N": "Tuning",
-    "T": "Tests of ops",
-    "X": "Fusion: how a program becomes kernels",
+    "A": "Arguments and arrays", "B": "Compilers and builds", "C": "The kernel cache",
+    "D": "Devices and launches", "E": "The emulator", "F": "Python functions that become ops",
+    "G": "Groups of calls, and gradients", "I": "Text and types of the IR",
+    "K": "Kernels, rules, registries and selection", "L": "Lowering to C++", "N": "Tuning",
+    "T": "Tests of ops", "X": "Fusion: how a program becomes kernels",
     "Z": "Environment variables and internal errors",
-}
+}  # fmt: skip
 """What the errors of each letter are about."""
 
 _HEAD = """\

@@ -26,21 +26,9 @@ from types import ModuleType
 from typing import Any
 
 __all__ = [
-    "ORDER",
-    "TUTORIALS",
-    "Cell",
-    "Output",
-    "Tutorial",
-    "generated",
-    "index_page",
-    "notebook",
-    "page",
-    "pictures",
-    "read",
-    "run",
-    "shown",
-    "with_outputs",
-]
+    "ORDER", "TUTORIALS", "Cell", "Output", "Tutorial", "generated", "index_page", "notebook",
+    "page", "pictures", "read", "run", "shown", "with_outputs",
+]  # fmt: skip
 
 TUTORIALS = Path(__file__).parents[3] / "docs" / "tutorials"
 

@@ -61,29 +61,15 @@ class Example:
 
 
 EXAMPLES = {
-    "elementwise": Example(
-        folder="21_elementwise",
-        sources=("elementwise_example.cpp",),
-        runs=("-m=64 -n=256", "-m=33 -n=64 -x_prec=bf16 -y_prec=fp32"),
-        # It prints only what is wrong, and returns its verdict as a bool.
-        right=r"^(?!.*Error)",
-        status=1,
-    ),
-    "reduce": Example(
-        folder="05_reduce",
-        sources=("reduce.cpp",),
-        runs=("-n=4 -h=7 -w=7 -c=64", "-n=3 -h=5 -w=2 -c=40"),
-        right=r"valid:y",
-    ),
-    "layernorm2d": Example(
-        folder="02_layernorm2d",
-        sources=("layernorm2d_fwd.cpp",),
-        generate="--api fwd --working_path {out} --gen_blobs",
-        generated=("layernorm2d_fwd_api.cpp", "layernorm2d_fwd_fp16_n64.cpp"),
-        library=True,
-        runs=("-m=33 -n=64", "-m=5 -n=48"),
-        right=r"valid:y",
-    ),
+    "elementwise": Example(folder="21_elementwise", sources=("elementwise_example.cpp",),
+                           runs=("-m=64 -n=256", "-m=33 -n=64 -x_prec=bf16 -y_prec=fp32"),
+                           right=r"^(?!.*Error)", status=1),
+    "reduce": Example(folder="05_reduce", sources=("reduce.cpp",),
+                      runs=("-n=4 -h=7 -w=7 -c=64", "-n=3 -h=5 -w=2 -c=40"), right=r"valid:y"),
+    "layernorm2d": Example(folder="02_layernorm2d", sources=("layernorm2d_fwd.cpp",),
+                           generate="--api fwd --working_path {out} --gen_blobs",
+                           generated=("layernorm2d_fwd_api.cpp", "layernorm2d_fwd_fp16_n64.cpp"),
+                           library=True, runs=("-m=33 -n=64", "-m=5 -n=48"), right=r"valid:y"),
     "fmha_fwd": Example(
         folder="01_fmha",
         sources=("example_fmha_fwd.cpp",),
@@ -94,12 +80,8 @@ EXAMPLES = {
         runs=("-b=1 -h=2 -s=100 -d=64 -prec=fp16", "-b=2 -h=2 -h_k=1 -s=65 -s_k=130 -d=64"),
         right=r"valid:y",
     ),
-    "gemm_multi_d": Example(
-        folder="19_gemm_multi_d",
-        sources=("gemm_multi_d_fp16.cpp",),
-        runs=("-m=256 -n=256 -k=128",),
-        right=r"ve.?ification result is: correct",
-    ),
+    "gemm_multi_d": Example(folder="19_gemm_multi_d", sources=("gemm_multi_d_fp16.cpp",),
+        runs=("-m=256 -n=256 -k=128",), right=r"ve.?ification result is: correct"),
     "conv_fwd": Example(
         folder="20_grouped_convolution",
         sources=("grouped_convolution_forward.cpp",),
@@ -151,7 +133,7 @@ EXAMPLES = {
         ),
         right=r"verification result is:correct",
     ),
-}
+}  # fmt: skip
 
 
 @dataclass(slots=True, kw_only=True)

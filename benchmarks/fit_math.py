@@ -58,39 +58,20 @@ FITS = (
     # erf(x) = 1 - exp(P(x)); what matters is the absolute error of exp
     Fit("log erfc", lambda x: np.log(_erfc(x)), 0.921875, 4.0, 8, lambda x: _erfc(x) / _erf(x)),
     # log(1 + f) = f - f^2 / 2 + f^3 P(f)
-    Fit(
-        "log1p",
-        lambda f: (np.log1p(f) - f + f * f / 2) / f**3,
-        float(np.sqrt(0.5)) - 1,
-        float(np.sqrt(2.0)) - 1,
-        8,
-        lambda f: np.abs(f**3 / np.log1p(f)),
-    ),
+    Fit("log1p", lambda f: (np.log1p(f) - f + f * f / 2) / f**3, float(np.sqrt(0.5)) - 1,
+        float(np.sqrt(2.0)) - 1, 8, lambda f: np.abs(f**3 / np.log1p(f))),
     # exp(r) - 1 = r + r^2 P(r)
-    Fit(
-        "expm1",
-        lambda r: (np.expm1(r) - r) / r**2,
-        -0.3467,
-        0.3467,
-        5,
-        lambda r: np.abs(r * r / np.expm1(r)),
-    ),
+    Fit("expm1", lambda r: (np.expm1(r) - r) / r**2, -0.3467, 0.3467, 5,
+        lambda r: np.abs(r * r / np.expm1(r))),
     # exp2(r) = 1 + r P(r)
     Fit("exp2", lambda r: np.expm1(r * np.log(2.0)) / r, -0.5005, 0.5005, 5, lambda r: np.abs(r)),
     # erfc(x) = exp(-x^2) P(t) / (1 + 2 x), t = (x - 2.5) / (x + 2.5); trig64.h has it in f64
-    Fit(
-        "erfc",
-        lambda t: _scaled_erfc(2.5 * (1 + t) / (1 - t)),
-        -1.0,
-        0.61,
-        10,
-        lambda t: 1 / _scaled_erfc(2.5 * (1 + t) / (1 - t)),
-    ),
+    Fit("erfc", lambda t: _scaled_erfc(2.5 * (1 + t) / (1 - t)), -1.0, 0.61, 10,
+        lambda t: 1 / _scaled_erfc(2.5 * (1 + t) / (1 - t))),
     # atanh(s) = s + s u P(u), u = s^2
-    Fit(
-        "atanh", _sqrt_of(lambda s: (np.arctanh(s) / s - 1) / s**2), 1e-5, 0.1717**2, 3, lambda u: u
-    ),
-)
+    Fit("atanh", _sqrt_of(lambda s: (np.arctanh(s) / s - 1) / s**2), 1e-5, 0.1717**2, 3,
+        lambda u: u),
+)  # fmt: skip
 
 
 def lawson(fit: Fit, points: int = 4001, rounds: int = 60) -> Array:

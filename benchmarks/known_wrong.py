@@ -45,34 +45,17 @@ CASES = (
     Case(row="cshuffle-odd-repeat", arch="gfx942", algorithm=replace(F16, tile=(128, 192, 32))),
     Case(row="cshuffle-odd-repeat", arch="gfx942", algorithm=replace(WMMA, tile=(96, 64, 64))),
     Case(row="compv3-eight-waves", arch="gfx942", algorithm=replace(F16, warps=(4, 2, 1))),
-    Case(
-        row="compv3-eight-waves",
-        arch="gfx950",
-        algorithm=replace(F16, tile=(256, 128, 32), warps=(4, 4, 1), vector_a=4, vector_b=4),
-    ),
-    Case(
-        row="compv3-eight-waves",
-        arch="gfx1100",
-        algorithm=replace(WMMA, tile=(64, 64, 32), warps=(4, 2, 1)),
-    ),
-    Case(
-        row="compv3-eight-waves",
-        arch="gfx1201",
-        algorithm=replace(WMMA, tile=(64, 64, 32), warps=(4, 2, 1)),
-    ),
-    Case(
-        row="fp8-k128",
-        arch="gfx942",
-        algorithm=replace(F16, tile=(64, 64, 128), warp_tile=(16, 16, 128)),
-        dtype=FP8,
-    ),
-    Case(
-        row="fp8-k128",
-        arch="gfx942",
-        algorithm=replace(F16, tile=(64, 64, 128), warp_tile=(32, 32, 64)),
-        dtype=FP8,
-    ),
-)
+    Case(row="compv3-eight-waves", arch="gfx950",
+         algorithm=replace(F16, tile=(256, 128, 32), warps=(4, 4, 1), vector_a=4, vector_b=4)),
+    Case(row="compv3-eight-waves", arch="gfx1100",
+         algorithm=replace(WMMA, tile=(64, 64, 32), warps=(4, 2, 1))),
+    Case(row="compv3-eight-waves", arch="gfx1201",
+         algorithm=replace(WMMA, tile=(64, 64, 32), warps=(4, 2, 1))),
+    Case(row="fp8-k128", arch="gfx942",
+         algorithm=replace(F16, tile=(64, 64, 128), warp_tile=(16, 16, 128)), dtype=FP8),
+    Case(row="fp8-k128", arch="gfx942",
+         algorithm=replace(F16, tile=(64, 64, 128), warp_tile=(32, 32, 64)), dtype=FP8),
+)  # fmt: skip
 
 
 def run(case: Case) -> str:

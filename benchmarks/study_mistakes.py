@@ -85,37 +85,20 @@ _BOUND_OR_VALUE = (" that chooses a value", " that guards an access")
 
 MISTAKES = (
     Mistake(name="a wait removed", pattern=r"s_wait(cnt|_\w+cnt)\b", change=lambda _: _NOP),
-    Mistake(
-        name="a wait for one fewer",
-        pattern=r"s_wait(cnt (vmcnt|lgkmcnt)\(\d+\)$|_(load|ds|km)cnt )",
-        change=_one_more_in_flight,
-    ),
+    Mistake(name="a wait for one fewer",
+            pattern=r"s_wait(cnt (vmcnt|lgkmcnt)\(\d+\)$|_(load|ds|km)cnt )",
+            change=_one_more_in_flight),
     Mistake(name="a barrier removed", pattern=r"s_barrier", change=lambda _: _NOP),
     Mistake(name="an s_nop shortened", pattern=r"s_nop [1-9]", change=lambda _: _NOP),
-    Mistake(
-        name="a removed predicate",
-        pattern=r"s_and_saveexec_b(32|64) s\d",
-        change=lambda word: word & ~0xFF | _EXEC,
-        kinds=_BOUND_OR_VALUE,
-    ),
-    Mistake(
-        name="an always true comparison",
-        pattern=r"v_cmp_(lt|le|gt|ge)_[iu](32|64)",
-        change=_always,
-        not_on=("gfx1201",),
-        kinds=_BOUND_OR_VALUE,
-    ),
-    Mistake(
-        name="an LDS address moved by a dword",
-        pattern=r"ds_(read|write|load|store)_b",
-        change=_plus(16, 4),
-    ),
-    Mistake(
-        name="a global address moved by a page",
-        pattern=r"global_(load|store)_[bd]\w+ ",
-        change=lambda word: word & ~0xFFF | (word + 0xFF0) & 0xFFF,
-    ),
-)
+    Mistake(name="a removed predicate", pattern=r"s_and_saveexec_b(32|64) s\d",
+            change=lambda word: word & ~0xFF | _EXEC, kinds=_BOUND_OR_VALUE),
+    Mistake(name="an always true comparison", pattern=r"v_cmp_(lt|le|gt|ge)_[iu](32|64)",
+            change=_always, not_on=("gfx1201",), kinds=_BOUND_OR_VALUE),
+    Mistake(name="an LDS address moved by a dword", pattern=r"ds_(read|write|load|store)_b",
+            change=_plus(16, 4)),
+    Mistake(name="a global address moved by a page", pattern=r"global_(load|store)_[bd]\w+ ",
+            change=lambda word: word & ~0xFFF | (word + 0xFF0) & 0xFFF),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ class WarpTile:
     """The instruction that it is made of, as assemblers spell it; None if the GPU has none."""
     loads: tuple[int, ...]
     """In how many loads a lane may take its elements of an operand, as the CK Tile tree that cklang
-    is pinned to instantiates the tile; none where it does not."""
+    is pinned to instantiates the tile; none if it does not."""
     transposed_loads: tuple[int, ...] = ()
     """The same of the tile with its accumulator transposed."""
     sparse: bool = False
@@ -84,7 +84,7 @@ class KnownWrong:
     id: str
     claim: str
     evidence: str
-    """Who reported it, and where."""
+    """The source of the report."""
     seen: str
     """What ``benchmarks/known_wrong.py`` saw on the emulated GPU, with the pinned tree."""
     excluded: bool
@@ -115,7 +115,7 @@ class AttentionTile:
     """Along the queries."""
     warp_tile: tuple[int, int, int]
     pipelines: tuple[str, ...]
-    """Those that work, the one to prefer first."""
+    """The pipelines that work, the preferred one first."""
     block_per_cu: int
 
 
@@ -133,7 +133,7 @@ class AttentionGradTile:
     warps: tuple[Triple, Triple, Triple]
     warp_tiles: tuple[Triple, Triple, Triple]
     pipelines: tuple[str, ...]
-    """Those that work, the one to prefer first."""
+    """The pipelines that work, the preferred one first."""
     block_per_cu: int
 
 
@@ -176,7 +176,7 @@ class ArchSpec:
     wave_size: int
     max_threads_per_block: int
     lds_bytes: int
-    """LDS of one compute unit, all of which one workgroup may take, in bytes."""
+    """Bytes of LDS of one compute unit; one workgroup may take all of it."""
     lds_banks: int
     vgprs_per_simd_lane: int
     """Vector registers (arch and acc together) of ``wave_size`` lanes that a SIMD's waves share."""

@@ -120,7 +120,7 @@ SPECIAL_SANITIZERS = ("range", "numeric", "schedule", "unwritten", "barriers")
 """Checks of what right kernels may do too, which are asked for by name."""
 
 CHECKS_NOW: set[str] = set()
-"""Those that the emulator makes now, as :func:`cklang.emulator.sanitize` has set them last."""
+"""The checks that the emulator makes now, as :func:`cklang.emulator.sanitize` has set them last."""
 
 RECORDINGS_NOW: list[object] = []
 """What :func:`cklang.emulator.timing` fills now: the launches of one recording at most."""
@@ -197,8 +197,8 @@ SANITIZE: Knob[frozenset[str]] = Knob(
     "wait states are missing (hazards), accesses to global memory that nothing orders "
     "(global_races), or all for all of these; and what right kernels may do too: accesses that "
     "only a buffer's range keeps from memory (range), births of NaN and infinity (numeric), "
-    "results that differ in other orders of execution (schedule), results of which nothing has "
-    "written some (unwritten), barriers that not all threads of a workgroup reach (barriers)",
+    "results that differ in other orders of execution (schedule), results with elements that "
+    "nothing has written (unwritten), barriers that some threads of a workgroup miss (barriers)",
 )
 REPORTS = _path_knob(
     "CKLANG_REPORTS",
@@ -257,7 +257,7 @@ PRESET: Knob[str] = Knob(
     default="catalogue",
     parse=str,
     doc="which products and convolutions are tried where no registry declares a kernel: a preset "
-    "of docs/dispatch.md, such as essential, of which few kernels are compiled",
+    "of docs/dispatch.md, such as essential, which compiles few kernels",
 )
 PROFILE = _text_knob(
     "CKLANG_PROFILE",

@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 class BoundedMemo(Generic[Key, Value]):
-    """Values by key, the oldest of which go when there are more than ``limit``.
+    """Values by key; the oldest go when there are more than ``limit``.
 
     Any thread may use it. Reading takes no lock: it is a dictionary's own ``get``.
 

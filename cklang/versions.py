@@ -14,7 +14,7 @@ Version = tuple[int, int]
 KNOWN: Mapping[str, tuple[Version, Version]] = MappingProxyType(
     {"torch": ((2, 11), (2, 14)), "triton": ((3, 6), (3, 9))}
 )
-"""By package: the first version and the last. The extras of ``pyproject.toml`` say the same."""
+"""The first and the last version of each package. The extras of ``pyproject.toml`` say the same."""
 
 
 def check_version(package: str, version: str) -> None:

@@ -93,7 +93,7 @@ class _Body:
     def __init__(self, step: Step) -> None:
         self._emitter = step.emitter
         self.operations: dict[str, Operation] = {}
-        """By the name of the result; equal ones once."""
+        """Operations by the name of their result; equal ones once."""
         roles = roles_of(step.operation)
         by_role = dict(zip(roles, step.operands, strict=True))
         self._table, self._lengths = by_role[PAGES[0]], by_role[LENGTHS[0]]

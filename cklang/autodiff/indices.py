@@ -64,7 +64,7 @@ def _cumsum(step: Step) -> Gradients:
 
 
 def _cumprod(step: Step) -> Gradients:
-    """Multiply each gradient by the product of the other elements, of which one may be 0.
+    """Multiply each gradient by the product of the other elements; one may be 0.
 
     From the first zero on all products are 0: it alone has a gradient there, that of the products
     without it.
@@ -119,7 +119,7 @@ _RULES: Mapping[str, tuple[Rule, str]] = {
     "sort": (_sort, "scatter_add"),
     "apart": (lambda step: (step.gradient,), "apart"),
 }
-"""By op: its rule, and the op that the rule needs."""
+"""The rule of each op, and the op that the rule needs."""
 
 INDICES: Mapping[str, Rule] = {
     name: rule for name, (rule, needed) in _RULES.items() if {name, needed} <= set(OPS)

@@ -62,7 +62,7 @@ def splits(body: Sequence[Operation]) -> Mapping[str, Split]:
 
 
 def _axis(operation: Operation) -> int | None:
-    """Return the one axis of which a slice takes a part; None if it does anything else."""
+    """Return the only axis that a slice cuts; None if it does anything else."""
     if operation.op != SLICE:
         return None
     (source,) = operation.operands

@@ -43,7 +43,7 @@ def backward(
         forward: A verified function.
         wrt: The names of the parameters.
         cotangents: A name for the gradient by each result, which become parameters after those of
-            the function; "" for results of integers. None where the gradient by the one result is
+            the function; "" for results of integers. None if the gradient by the one result is
             1.
         name: Of the function returned.
         context: What rules know and note. The function depends on what

@@ -78,7 +78,7 @@ class Builder:
     Args:
         store: Where everything that is built is kept.
         toolchain: The compiler.
-        tree: CK Tile's headers; None where there are none, and only ``bundles`` give stencils.
+        tree: CK Tile's headers; None if there are none, and only ``bundles`` give stencils.
         files: Bundles of stencils that were compiled elsewhere, the first one first, each with its
             time. They are read when a kernel is built: what is in the cache needs none.
     """
@@ -561,7 +561,7 @@ def _workers() -> int:
 
 
 def failures_together(results: Sequence[BuildResult]) -> CkError:
-    """Return the first failure, of which there is one at least, with the others as its notes."""
+    """Return the first failure, with the others as its notes."""
     first, *rest = [(result.key, result.failure) for result in results if result.failure]
     key, failure = first
     notes = [*failure.notes, f"while building {key.label}"]

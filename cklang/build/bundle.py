@@ -184,7 +184,7 @@ def configured_files() -> Files:
 
 
 def bundles_in(files: Files) -> tuple[Bundle, ...]:
-    """Return the bundles in files, each of which is read once until it changes."""
+    """Return the bundles in files; each is read once until it changes."""
     return tuple(_read(path, changed) for path, changed in files)
 
 

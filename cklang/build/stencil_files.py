@@ -17,7 +17,7 @@ class StencilFiles:
     """What a stencil is made of on disk."""
 
     key: AnyKey
-    """With the epilogue open."""
+    """The key, with an open epilogue."""
     source: str
     bitcode: Path
     host_shim: Path

@@ -138,7 +138,7 @@ class LaunchSequence:
 def launch_sequence(
     device: Device, launches: Sequence[Launch], patches: Sequence[Patch]
 ) -> LaunchSequence | None:
-    """Return the launches as one sequence; None where no compiler can make the C part."""
+    """Return the launches as one sequence; None if no compiler can make the C part."""
     run = _run_sequence()
     return None if run is None else LaunchSequence(run, device, launches, patches)
 

@@ -96,7 +96,7 @@ A051 CkValueError {op} has no one weight to prepare as {name}: second operands o
     {found}
     = legal: a parameter of rank 2 that is the second operand of a product, also transposed; name it
       if there are several: ck.prepare(w, op, 'w')
-A052 CkValueError {name} is prepared for a product of which it is the second operand with its K
+A052 CkValueError {name} is prepared as the second operand of a product with its K
     axis, and is used elsewhere here
     = pass the weight as it was: {name}.unpack()
 A053 CkTypeError {name} has dtype {dtype}, NumPy stores one element per byte, kernels expect two
@@ -118,7 +118,7 @@ A072 CkValueError {name} is read at indices along an axis without elements
     = give it an element, or give no indices
 A057 CkValueError the summed axes of {name} are not one axis of memory (shape {shape}, strides
     {strides} in elements)
-    = legal: axes of which each goes on where the next one ends, in the order of the other operand;
+    = legal: axes that are contiguous with each other, in the order of the other operand;
       a call that is not grouped copies such an array
 # A: tensors of torch (runtime, torch)
 A081 CkTypeError torch traces a call of {op}, and {name} is {got}, which no custom op takes

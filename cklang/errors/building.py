@@ -78,7 +78,7 @@ D007 CkUnsupportedError {label} refuses {problem}: {verdict}
     = leave the choice of the kernel to cklang, or name another algorithm with op.using(...)
 D008 CkInternalError the arguments of {label} hold no address of operand {index}
     = please report it with this text
-D009 CkDeviceError the temporaries of the call need {need} of {device}, of which {free} are free
+D009 CkDeviceError the temporaries of the call need {need} of {device}, and {free} are free
     = call the op on parts of its batch, each with out= a part of the result; store large
       temporaries in a narrower dtype, .to(ck.f16); or delete arrays that nothing needs
 D010 CkDeviceError this process was forked from one that had used {device}, and HIP does not survive

@@ -90,7 +90,7 @@ I048 CkValueError the {name} along axis {axes} of a tensor of shape {shape}: the
     = legal: axes with elements, as in NumPy; ck.sum, ck.prod, ck.any and ck.all take none
 I049 CkValueError along axis {axis}, the scale of {side} has {got} elements, and {want} blocks of
     {size} cover {extent}
-    = make an element for each block, the last of which may be short: (K + 127)//128 for K
+    = make an element for each block; the last may be short: (K + 127)//128 for K
 I047 CkValueError [scatter] {name} is not updated in place
     = legal: a parameter that nothing else reads, whose update is a result
 I046 CkValueError [scatter] {name} is {got}

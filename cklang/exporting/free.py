@@ -2,7 +2,7 @@
 """Calls with free extents: the plans that cklang makes over a range, and which one is whose.
 
 The extents of a problem that are a ``range`` or ``...`` are free. cklang plans the call at many
-extents, each of which gives a :class:`~cklang.exporting.variants.Variant`: a plan with the
+extents; each gives a :class:`~cklang.exporting.variants.Variant`: a plan with the
 conditions under which it holds. Tables say which variant was chosen where; a launcher tries that
 one first, then those that were chosen nearest, until the conditions of one hold.
 
@@ -51,7 +51,7 @@ _WHOLE, _WHOLE_BYTES = 8, 16
 """Extents that are multiples of it are tabled apart: vectors of 16 bytes fit them."""
 
 _STEPS = ((512, 8), (4096, 64), (1 << 15, 512))
-"""With one free dim: up to where it is planned in which steps."""
+"""The steps in which one free dim is planned, and the extents up to which they apply."""
 
 _ALL = 65
 """Below which it is planned at every extent."""
@@ -75,7 +75,7 @@ class FreeCall:
 
     gpu: str
     kernels: tuple[tuple[AnyKey, Functions], ...]
-    """Those that its variants launch, each once."""
+    """The kernels that its variants launch, each once."""
     symbols: tuple[str, ...]
     """The function of each kernel's host shim."""
     data: Mapping[str, Any]
@@ -119,7 +119,7 @@ def free_call(op: Op, problem: Mapping[str, Any], gpu: str, kernels: int | None 
 
     Args:
         op: What is called.
-        problem: Its extents, of which some are free, dtypes and constants.
+        problem: Its extents, some of them free, dtypes and constants.
         gpu: ``gfx942``.
         kernels: How many kernels to choose among; None: all that cklang would choose.
 

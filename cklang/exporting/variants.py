@@ -67,12 +67,12 @@ class PlannedCall:
     """Its arguments, then its results."""
     results: int
     updated: Mapping[int, int]
-    """By result: the place of the argument that it is written into."""
+    """The position of the argument that each result is written into."""
     stages: CallStages
 
 
 Strides = Callable[[str, tuple[int, ...], tuple[int, ...]], tuple[int, ...]]
-"""Returns the strides of a tensor of which name, shape and strides of packed memory are given."""
+"""Returns the strides of a tensor, from its name, shape and packed strides."""
 
 
 def planned_call(
@@ -83,7 +83,7 @@ def planned_call(
     strides: Strides | None = None,
     selecting: Selecting | None = None,
 ) -> PlannedCall:
-    """Plan a call of which the extents are given.
+    """Plan a call with these extents.
 
     Args:
         op: What is called.
@@ -187,7 +187,8 @@ class LaunchTemplate:
     offsets: tuple[Polynomial, ...]
     """For each of ``values``: bytes from its address to the part that the launch is for."""
     constants: Mapping[str, tuple[Polynomial, int]]
-    """By value: a number of 64 bits in device memory and 0, or the first of many and how many."""
+    """A number of 64 bits in device memory and 0 for each value, or the first of several and their
+    count."""
     zeroed: tuple[tuple[str, Polynomial], ...]
     """Values that are 0 before the launch, and their bytes."""
 

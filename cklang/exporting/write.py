@@ -44,9 +44,9 @@ class Exported:
     folder: Path
     name: str
     calls: tuple[ExportedCall, ...]
-    """Those whose extents were listed."""
+    """The calls with listed extents."""
     free: tuple[FreeCall, ...]
-    """Those with free extents."""
+    """The calls with free extents."""
     code_objects: tuple[Path, ...]
 
     @property

@@ -57,7 +57,7 @@ class Constants:
     fill: float
     """K steps of latency before a prefetching pipeline is full."""
     epilogue: float
-    """To write 64 KiB of results from one compute unit, one workgroup after another."""
+    """The time to write 64 KiB of results from one compute unit, one workgroup after another."""
     epilogue_latency: float
     """What a round of workgroups waits for 32 KiB each beyond that."""
     tail: float

@@ -324,7 +324,7 @@ class Family(Generic[S, A, P]):
         return problem
 
     def unmodelled(self, problem: P, algorithm: A, spec: ArchSpec) -> P:
-        """Return the variant for an algorithm of which the cost model knows nothing."""
+        """Return the variant for an algorithm that the cost model cannot price."""
         return problem
 
     def functions_of(self, problem: P, functions: Functions) -> Functions:

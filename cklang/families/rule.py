@@ -83,7 +83,7 @@ class RuleSet:
     """All rules of one family of kernels; the modules that hold them fill it as they are read."""
 
     placeholder: Any
-    """An algorithm that stands for one of which nothing is known."""
+    """The placeholder of an unknown algorithm."""
     algorithms: list[AlgorithmRule] = field(default_factory=list)
     problems: list[ProblemRule] = field(default_factory=list)
 

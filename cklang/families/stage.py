@@ -25,7 +25,7 @@ class Stage:
     values: tuple[str, ...]
     """The values whose addresses the request takes, by name; one may stand there twice."""
     written: frozenset[str]
-    """Those of them that the kernel writes."""
+    """The values that the kernel writes."""
     request: Callable[[Sequence[int]], Any]
     """Gives what the shim is asked, for the addresses of ``values`` and then of the workspace."""
     offsets: tuple[int, ...] = ()
@@ -36,6 +36,6 @@ class Stage:
     constants: Mapping[str, int | range] = field(default_factory=dict)
     """The numbers of those that are integers in device memory, or i32 one after the other."""
     zeroed: tuple[str, ...] = ()
-    """Those of ``values`` that must be 0 before the launch."""
+    """The ``values`` that must be 0 before the launch."""
     awaited: AnyKey | None = None
     """A better kernel for it, which is being built."""

@@ -56,7 +56,7 @@ def views_of(
         function: The program, as fusion has placed its values.
         layouts: Those of arguments, of results, and of what kernels write.
         dims: The extent of each dim.
-        matrices: The names of values of which an axis must be contiguous: slices that have none are
+        matrices: The names of values that need a contiguous axis: slices without one are
             copied too.
 
     Raises:

@@ -164,7 +164,7 @@ class _Search:
                         yield Alternative(value=value, stored=tuple(numbers), once=False)
 
     def unstored(self, plan: Plan) -> Iterator[Alternative]:
-        """Yield the products of which log-sum-exps are stored."""
+        """Yield the products whose log-sum-exps are stored."""
         for kernel in plan.kernels:
             if isinstance(kernel, ProductKernel) and kernel.log_sums:
                 value, left = kernel.result, kernel.a
@@ -179,7 +179,7 @@ class _Search:
             yield Alternative(value=elements, stored=(), parts=names, once=False)
 
     def grouped(self, function: Function) -> Iterator[Alternative]:
-        """Yield the products of which groups of columns are reduced and scaled."""
+        """Yield the products whose groups of columns are reduced and scaled."""
         for operation, elements in grouped_maxima(function):
             names = (operation.result.name,)
             yield Alternative(value=elements, stored=(), groups=names, once=False)

@@ -10,7 +10,7 @@ attribute  of
 =========  ==========================================================================
 ``node``   a node: a frozen :class:`Node`
 ``axes``   an edge: for each axis of the user the axis of the operand that runs with
-           it (:mod:`cklang.fusion.sites`); None where the user contracts its operands
+           it (:mod:`cklang.fusion.sites`); None if the user contracts its operands
 =========  ==========================================================================
 
 :class:`cklang.fusion.flow.Flow` adds what the partition derives from these.

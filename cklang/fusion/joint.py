@@ -51,7 +51,7 @@ def joined_roots(flow: Flow, roots: Sequence[int], makers: Mapping[str, Maker]) 
 def _ordered(flow: Flow, roots: Roots) -> Roots:
     """Return roots with that first whose stores are widest, as the kernel counts its columns.
 
-    Numbers of which there is one for many columns are last.
+    Numbers that serve many columns are last.
     """
     bits = {root: flow.value(root).type.dtype.bits for root in roots}
     numbers = {root: bool(partial_of(flow, root)) for root in roots}

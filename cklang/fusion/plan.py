@@ -48,7 +48,7 @@ class Read:
     """A D operand: ``value`` read once per element (…, m, n) of the result.
 
     ``axes`` has the axis of ``value`` that runs with each axis of the kernel, batch axes first,
-    then m and n; None where the value does not change. In a kernel without a batch ``bias[N]`` is
+    then m and n; None if the value does not change. In a kernel without a batch ``bias[N]`` is
     ``(None, 0)``, ``bias[:, None]`` ``(0, None)``, a matrix ``(0, 1)``, its transpose ``(1, 0)``,
     a scalar ``(None, None)``. An axis of ``value`` that is not in ``axes`` has extent 1.
     """

@@ -43,7 +43,7 @@ def operand_axes(operation: Operation, axes: Axes) -> Axes:
 
 
 def gather_axes(operation: Operation) -> tuple[Axes, ...]:
-    """Return the maps of the table and the indices of a ``take``, of which one axis is read at."""
+    """Return the index maps of the table and the indices of a ``take``."""
     table, indices = (operand.type.rank for operand in operation.operands)
     return take_axes(table, indices, ints(operation, "axis")[0])
 

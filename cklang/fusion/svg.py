@@ -16,7 +16,7 @@ Use = tuple[tuple[int, int, int], bool, str]
 # Pixels.
 _CHARACTER, _BOX, _ROW, _GAP = 7.2, 26, 62, 18
 _FILLS = {"parameter": "#ffffff", "result": "#ffffff", "anchor": "#cfe3f7"}
-"""By the kind of a node; what is fused around an anchor has another colour."""
+"""Colours by the kind of a node; what is fused around an anchor has another colour."""
 _OTHERS = "#eef3e2"
 _DASHED = 'stroke-width="1" stroke-dasharray="4 3"'
 _HEAD = (

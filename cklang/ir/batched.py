@@ -69,7 +69,7 @@ class _Batch:
         self.values: dict[str, Value] = {}
         """The values of the function as those of the new one, by name."""
         self.batched: set[str] = set()
-        """Those of the new one that have the axis."""
+        """The new function's values that have the axis."""
         for param in function.params:
             shape = param.type.shape
             own = (self.extent, *shape) if param.name in names else shape

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sums of products over any number of axes: the op ``contract``, of which ``gemm`` is a case.
+"""Sums of products over any number of axes: the op ``contract``, which includes ``gemm``.
 
 An operand has batch axes, which broadcast as in NumPy, an axis of its own or none, and the axes
 that are summed over: those of A are its last, in B they stand before its own axis.
@@ -32,7 +32,7 @@ class Contraction:
     rows: int = 1
     """1 if A has an axis of its own, which the result has too; 0 if A is a vector."""
     columns: int = 1
-    """So for B."""
+    """The same for B."""
     summed: int = 1
     """How many axes of A, and of B, are summed over."""
 

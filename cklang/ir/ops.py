@@ -73,7 +73,7 @@ _ANCHORS = (
     _convolution("conv_grad_input", "the gradient of conv by its input: of dy[N, …, K] and w"),
     _convolution("conv_grad_weight", "the gradient of conv by its weight: of x[N, …, C] and dy"),
     Op(name="gemm24", operands=2, kind=Kind.ANCHOR,
-       doc="gemm of a matrix a of which, in each four along K, the first two not zero count",
+       doc="gemm in which the first two nonzero elements of each four of a along K count",
        numpy=lambda a, b: np.matmul(numeric.kept24(a), b), shape=rules.GEMM_SHAPE,
        dtype=rules.SPARSE_DTYPE),
     Op(
@@ -81,7 +81,7 @@ _ANCHORS = (
         operands=3,
         optional=1,
         kind=Kind.ANCHOR,
-        doc="gemm(a, b) of which the sum over each block of K is multiplied by the block's scales: "
+        doc="gemm(a, b) in which the sum over each block of K is multiplied by its scales: "
         "a scale of a (block_a: rows, K), one of b (block_b: K, columns), or both; [] for none",
         numpy=numeric.scaled_gemm,
         attrs=(
@@ -326,7 +326,7 @@ _STRUCTURE = (
        attrs=(AttrRow(name="value", kind=AttrKind.NUMBER),), shape=rules.SCALAR_SHAPE,
        dtype=rules.CONSTANT_DTYPE, c="{value}", c_i32="{value}"),
     Op(name=extents.EXTENT, operands=1, kind=Kind.EXTENT,
-       doc="the extent of an axis of a tensor, of which nothing else is read", numpy=extents.extent,
+       doc="the extent of an axis of a tensor whose elements are not read", numpy=extents.extent,
        attrs=(AttrRow(name="axis", kind=AttrKind.INT),), shape=extents.EXTENT_SHAPE,
        dtype=extents.EXTENT_DTYPE),
     Op(name=indices.ARANGE, operands=0, kind=Kind.INDEX,

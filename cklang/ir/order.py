@@ -87,12 +87,10 @@ def _sorted_dtype(dtypes: tuple[DType, ...], _attrs: Mapping[str, Attr]) -> DTyp
     return dtypes[0] if dtypes[0] in SORTED else None
 
 
-CUMSUM_SHAPE = ShapeRule(
-    text=f"one to {MOST_AXES} axes, of which `axis` names one", apply=_axis_shape
-)
+CUMSUM_SHAPE = ShapeRule(text=f"one to {MOST_AXES} axes; `axis` is one of them", apply=_axis_shape)
 CUMSUM_DTYPE = REDUCE_DTYPE
 SORT_SHAPE = ShapeRule(
-    text=f"one to {MOST_AXES} axes, of which `axis` names one; `count` is 0 or its extent in the "
+    text=f"one to {MOST_AXES} axes; `axis` is one of them, `count` is 0 or its extent in the "
     "result, `descending` 0 or 1",
     apply=_sorted_shape,
 )

@@ -181,11 +181,11 @@ def _mean_dtype(dtypes: tuple[DType, ...], _attrs: Mapping[str, Attr]) -> DType 
 
 
 REDUCED_SHAPE = ShapeRule(
-    text=f"one to {MOST_AXES} axes, of which those that axes names, ascending, are dropped",
+    text=f"one to {MOST_AXES} axes; those in `axes`, ascending, are dropped",
     apply=_shape,
 )
 INDEX_SHAPE = ShapeRule(
-    text=f"one to {MOST_AXES} axes, of which the one that axes names is dropped", apply=_index_shape
+    text=f"one to {MOST_AXES} axes; the one in `axes` is dropped", apply=_index_shape
 )
 REDUCE_DTYPE = DTypeRule(
     text="an operand of f16, bf16 or f32, which gives f32, or of i32, which gives i32", apply=_dtype

@@ -25,7 +25,7 @@ DIVIDES = frozenset({"floor_divide", "mod"})
 """The ops whose C calls helpers of ``cklang/divide.h``; fills without them do not read it."""
 
 WIDE = frozenset(name for name, op in OPS.items() if op.c and "ck64_" in op.c)
-"""Those whose C calls helpers of ``cklang/trig64.h``."""
+"""Functions whose C calls helpers of ``cklang/trig64.h``."""
 
 _C_TYPES = {DTypeKind.FLOAT: "float", DTypeKind.INT: "int", DTypeKind.BOOL: "bool"}
 

@@ -422,12 +422,10 @@ def _check_positions(operands: Mapping[str, Array], queries: int) -> None:
     table = None if "block_table" not in operands else _host(operands["block_table"])
     room = min(page, operands["v_cache"].shape[2]) if table is None else page * table.shape[1]
     place = "the caches have" if table is None else "the pages of a sequence have"
-    needs = [(new, room, f"{place} {room} rows, of which k adds {new}")]
+    needs = [(new, room, f"{place} {room} rows, and k adds {new}")]
     if "cos" in operands:
         angles, turned = operands["cos"].shape[0], max(new, queries)
-        needs.append(
-            (turned, angles, f"cos and sin have {angles}, of which this call takes {turned}")
-        )
+        needs.append((turned, angles, f"cos and sin have {angles}, and this call takes {turned}"))
     for need, limit, why in needs:
         if need > limit:
             raise error("A070", need=need, limit=limit, why=why)

@@ -49,7 +49,7 @@ class BenchRow:
     samples: tuple[float, ...]
     """µs of one call: the mean of each round, of each iteration with cold caches."""
     flops: float | None
-    """Floating-point operations of a call; None where nobody counted them."""
+    """Floating-point operations of a call; None if nobody counted them."""
     bytes: int
     """Bytes of the arguments that kernels read and of the results, each counted once."""
     peak_flops: float | None
@@ -271,7 +271,7 @@ def _executed_flops(
 
 
 def _flops_of_one(launch: RecordedLaunch) -> tuple[float, float]:
-    """Return the operations of a launch of which only the recorded workgroups ran."""
+    """Return the operations of a launch that ran only the recorded workgroups."""
     profile = launch_profile(0, launch)
     return profile.roofline.flops * profile.facts.scale, profile.roofline.peak_flops
 

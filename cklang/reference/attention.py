@@ -320,7 +320,7 @@ def _nonzero(x: Array) -> Array:
 
 
 def _unsure(rows: Rows, off: Array) -> Array:
-    """Tell of which rows nothing is known, as a weight or half the sum may be anything."""
+    """Tell which rows are unbounded, since a weight or half the sum may be anything."""
     wild = np.isinf(rows.relative).any(axis=-1, keepdims=True)
     return np.asarray(wild | ((rows.total > 0) & (off >= rows.total / 2)))
 

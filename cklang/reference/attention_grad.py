@@ -57,7 +57,7 @@ class SharedBias:
     param: int
     """Which parameter of the function it is."""
     axes: tuple[int | None, ...]
-    """Its axis for each of batch, head and query; None where all have the same."""
+    """Its axis for each of batch, head and query; None if all have the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ ArrayReader = Callable[[object, list[Any], list[int]], bool]
 
 ArrayComparer = Callable[[tuple[Any, ...], int, Sequence[object]], list[int] | None]
 """Takes a known key, the place in it where arguments begin, and the values of a call; returns their
-addresses, or None where the key does not say, or not only, what they are."""
+addresses, or None if the key does not say, or not only, what they are."""
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
 _FLAGS = ("-O2", "-fno-exceptions", "-fno-rtti", "-Wall", "-Wextra")
@@ -61,7 +61,7 @@ _NAMES = ("requires_grad", "is_neg", "dtype", "device")
 
 
 def array_reader(torch: ModuleType | None) -> ArrayReader | None:
-    """Return the C function; None where no compiler can make it.
+    """Return the C function; None if no compiler can make it.
 
     Args:
         torch: Whose tensors it reads too; None: NumPy's arrays alone.

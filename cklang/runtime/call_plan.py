@@ -249,7 +249,7 @@ class CallPlan:
         return self._sequence
 
     def counters(self, before: LaunchCounters | None) -> LaunchCounters | None:
-        """Return what emulating the last call on the device took; None where nobody counts.
+        """Return what emulating the last call on the device took; None if nobody counts.
 
         Its :meth:`run` gave ``before``.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An argument of which all is known but its elements."""
+"""An argument without elements: dtype, shape and strides alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cklang.types import DType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedArray:
-    """An array of which only the dtype, the shape and the strides are known."""
+    """An array with a dtype, a shape and strides, but no elements."""
 
     dtype: DType
     shape: tuple[int, ...]

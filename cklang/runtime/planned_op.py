@@ -366,7 +366,7 @@ class PlannedOp:
             raise
 
     def _name_in(self, mistake: CkError) -> None:
-        """Let an error of an argument say of which op it is."""
+        """Let an error of an argument name the op."""
         if mistake.code in _OF_ARRAYS:
             mistake.notes = (*mistake.notes, f"in a call of the op {self.program.name}")
 

@@ -137,7 +137,7 @@ def _plannings(
 
 
 def _family_for(kernel: AnyKernel, requests: Mapping[str, Request]) -> AnyFamily:
-    """Return the family that computes a kernel: its own, or one of which an algorithm was named."""
+    """Return the family that computes a kernel: its own, or that of a named algorithm."""
     for name, request in requests.items():
         if ROWS[name].instead_of == kernel.family and request.algorithm is not None:
             return FAMILIES[name]

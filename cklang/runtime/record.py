@@ -27,7 +27,7 @@ class LaunchRecord:
     block: tuple[int, int, int]
     """Threads of a workgroup."""
     awaited: AnyKey | None = None
-    """With the strategy ``tiered``: the better kernel that was being built; None if this is it."""
+    """The better kernel that the strategy ``tiered`` was building; None if this is it."""
 
     @property
     def problem(self) -> object:

@@ -34,7 +34,7 @@ their launches keep the plan of the rules."""
 def options_of(
     function: Function, plan: Plan, binding: Binding, request: Request
 ) -> tuple[Alternative, ...]:
-    """Return the alternatives of a call; none where somebody named algorithms, or extents are open.
+    """Return the alternatives of a call; none if somebody named algorithms, or extents are open.
 
     Args:
         function: The program.

@@ -71,7 +71,7 @@ class Pool(Generic[K]):
 
     @property
     def family(self) -> AnyFamily:
-        """The family of the kernels, of which there is at least one."""
+        """The family of the kernels; there is at least one."""
         return family_of(self.keys[0].signature)
 
     def _is_sound(self, key: K) -> bool:

@@ -45,7 +45,7 @@ class Chosen:
 
 @runtime_checkable
 class Strategy(Protocol):
-    """Chooses among the legal kernels of a pool, of which there is at least one."""
+    """Chooses among the legal kernels of a pool; there is at least one."""
 
     @property
     def name(self) -> str:

@@ -29,7 +29,7 @@ _IDLE_TICKS = 8
 """How often the watching thread finds no wait before it sleeps: quick calls need not wake it."""
 _WATCHER = "cklang-waits"
 _MANY = 6
-"""Steps of which those that are done say how long the others take."""
+"""Steps; the finished ones tell how long the others take."""
 _CLEAR = "\r\x1b[K"
 
 _lock = forks.lock()
@@ -172,7 +172,7 @@ class Wait:
 
 
 def wake() -> None:
-    """Let somebody look at the waits, one of which has just begun."""
+    """Let somebody look at the waits; one has just begun."""
     global asleep
     with _lock:
         _wake.set()

@@ -67,7 +67,7 @@ def register_batching(
 def batched_op(
     op: AnyOp, values: Sequence[Any], in_dims: Sequence[int | None], device: str | None
 ) -> Batched | None:
-    """Return the op over a batch for a call; None where the call is a loop.
+    """Return the op over a batch for a call; None if the call is a loop.
 
     Args:
         op: An op.

@@ -38,7 +38,7 @@ _OF_SYMBOLS = "_cklang_results"
 
 @dataclass(frozen=True, slots=True)
 class _Fake:
-    """A tensor of which only the dtype, the shape and the strides are known."""
+    """A tensor with a dtype, a shape and strides, but no elements."""
 
     tensor: torch.Tensor
 
@@ -121,7 +121,7 @@ def _layouts_of(op: AnyOp, values: Sequence[Any]) -> tuple[ResultLayout, ...]:
 
 
 def _memo_of(op: AnyOp, symbols: Sequence[torch.SymInt]) -> _Memo | None:
-    """Return what is known of calls of an op; None where nothing may be kept.
+    """Return what is known of calls of an op; None if nothing may be kept.
 
     Binding symbolic sizes leaves guards in their environment, which then hold for all calls with
     the same symbols. So the environment keeps those calls, as long as it lives, and keeps none

@@ -310,7 +310,7 @@ def _differentiate(ctx: Any, *grads: Any) -> tuple[Any, ...]:
     for index, tensor in zip(ctx.tensors, saved[:count], strict=True):
         values[index] = tensor
     floats = [grad for grad in grads if grad is not None and grad.is_floating_point()]
-    # A second derivative is one by the arguments, of which saved values know nothing.
+    # A second derivative is by the arguments, and saved values do not depend on them.
     if ctx.pair is not None and not torch.is_grad_enabled():
         own = map(_detached, values)
         results = ctx.pair.pull(own, saved[count:], *floats, device=ctx.device)

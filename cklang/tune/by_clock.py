@@ -27,7 +27,7 @@ class Clocked:
     recording: Recording = field(default_factory=Recording)
 
     def us(self) -> float | None:
-        """Return the µs of all launches; None where the clock cannot tell."""
+        """Return the µs of all launches; None if the clock cannot tell."""
         from cklang.emulator.clock.kernel import launch_time
 
         if not self.recording.launches:

@@ -105,7 +105,7 @@ class LevelRates:
     read: float
     write: float
     mixed: float | None
-    """The rate of equal reads and writes; None where it is not known: mixes count as reads."""
+    """The rate of equal reads and writes; None if it is not known: mixes count as reads."""
     source: str
 
     def cycles(self, written: float) -> float:
@@ -132,12 +132,12 @@ class BoardPower:
 
     board: str
     cost: Mapping[str, float]
-    """By the kind of elements (a name of ``clock.matrix.KINDS``), how much longer a cycle is
+    """For each kind of elements (a name of ``clock.matrix.KINDS``), how much longer a cycle is
     for each TFLOP/s that the matrix units would do at the highest clock, as a share."""
     free: float
     """How much of that the board bears at its highest clock."""
     error: float | None
-    """Median relative error of times under load, held out; None where none were compared."""
+    """Median relative error of times under load, held out; None if none were compared."""
     source: str
 
 
@@ -166,7 +166,7 @@ class ClockConstants:
     def validated(self, *kinds: str) -> float | None:
         """Return the median error of the clock on the first of some kinds of kernels.
 
-        It is that of the held-out comparison with GPUs; None where there is none.
+        It is that of the held-out comparison with GPUs; None if there is none.
 
         Args:
             kinds: ``products``, ``programs`` (kernels without matrix instructions) or ``error``
@@ -194,7 +194,7 @@ def constants_of(gpu: str, board: str | None = None) -> ClockConstants:
     Args:
         gpu: The LLVM target.
         board: With the GPU, which says what memory does; by default the one that the GPU's spec
-            describes. So is one of which power alone is known.
+            describes. So is one with known power alone.
 
     Raises:
         CkUnsupportedError: K050, the clock has no constants for the GPU or the board.

@@ -3,7 +3,7 @@
 
 What the L1 cache of one compute unit does not have is in the L2 of the chiplet, in the last-level
 cache or in memory, according to what the other workgroups of the chiplet access at the same time.
-Each level serves all compute units at a published rate, of which this one has its share.
+Each level serves all compute units at a published rate; this one has its share.
 :mod:`cklang.emulator.clock.access_costs` has what accesses cost at these levels.
 """
 

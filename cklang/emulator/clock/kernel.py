@@ -195,7 +195,7 @@ class LaunchDetail:
 
     @cached_property
     def unit(self) -> TimedUnit:
-        """When they execute what."""
+        """The times at which the waves execute their instructions."""
         return self._settled[1]
 
     @cached_property
@@ -327,7 +327,7 @@ def _end(unit: TimedUnit) -> int:
 
 
 def _spread(executed: Sequence[int], count: int) -> list[int]:
-    """Return ``count`` of some workgroups, in order, that do as much as all of them.
+    """Return ``count`` of some workgroups, in order, sampled by work quantile.
 
     A compute unit gets workgroups from all over the grid, in its order. They are evenly spaced by
     what they do: evenly spaced places may miss the long ones, which come at even distances too. If

@@ -129,7 +129,7 @@ def _at(place: Words, values: Floats, count: int) -> Floats:
 def _with_costs(prog: Program, stream: WaveStream, cost: MemoryCosts, levels: Levels) -> WaveStream:
     count = len(stream.line)
     cycles = np.full(count, -1, np.int32) if stream.cycles is None else stream.cycles.copy()
-    # Loads all lanes of which are out of bounds access nothing.
+    # Loads with all lanes out of bounds access nothing.
     latency = np.full(count, round(levels.latency_l1), np.int32)
     path = np.zeros(count, np.int32)
     vector = prog.unit[stream.line[cost.place]] != UNITS.index("smem")

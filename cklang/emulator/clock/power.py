@@ -37,7 +37,7 @@ def clock_under_load(
     *,
     bound_by_memory: bool,
 ) -> float | None:
-    """Return the frequency in Hz of a GPU all of which computes for long; None if not known.
+    """Return the frequency in Hz of a GPU that is busy for long; None if not known.
 
     Args:
         constants: Of the GPU.
@@ -136,7 +136,7 @@ def clock_of_products(
 
 
 def us_under_load(detail: LaunchDetail, board: BoardPower) -> float | None:
-    """Return the µs of a launch at the clock that power leaves; None where that is not known.
+    """Return the µs of a launch at the clock that power leaves; None if that is not known.
 
     Args:
         detail: The launch, one of many in a row on the whole GPU.

@@ -46,7 +46,7 @@ class WaveHeads:
     executed: Integers
     """Instructions."""
     accesses: Integers
-    """To global memory."""
+    """Accesses to global memory."""
     first_access: Integers
     """The number of the first of them, among those of all waves in the order of the recording."""
     ends: Integers
@@ -165,7 +165,7 @@ def stream_of(
 ) -> tuple[Words, Words | None]:
     """Return the lines that a wave executed, and the cycles that each takes of the LDS.
 
-    The cycles are -1 where they are those of the listing; None where addresses lack.
+    The cycles are -1 where they are those of the listing; None if addresses lack.
 
     Args:
         waves: What was recorded.
@@ -200,7 +200,7 @@ class RequestCounts:
     """Lines for which their L2 was not asked before."""
     new_written: int
     new_changed: int
-    """By atomics."""
+    """Bytes changed by atomics."""
     written: int
     """Segments that are written or changed, each once an L2."""
     again: Integers

@@ -48,10 +48,10 @@ class Waves:
     """Which waves a breakpoint stops; None: any."""
 
     workgroup: int | None = None
-    """By its number in the order of launching, x fastest."""
+    """The number of the workgroup in launch order, x fastest."""
     wave: int | None = None
     lane: int | None = None
-    """That must be enabled."""
+    """The lane that must be enabled."""
 
     def __str__(self) -> str:
         parts = ((name, getattr(self, name)) for name in _CONDITIONS)

@@ -55,7 +55,7 @@ class _Run:
     """What one run of the program has come to so far."""
 
     kernels: tuple[str, ...] = ()
-    """Those that were launched, once each."""
+    """The launched kernels, each once."""
     placed: frozenset[int] = frozenset()
     """The breakpoints that were in the code of a launch."""
     reached: frozenset[int] = frozenset()

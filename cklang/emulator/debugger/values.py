@@ -67,7 +67,7 @@ FORMATS: dict[str, Format] = {
     "u64": _plain("uint64", _integer),
     "address": _plain("uint64", lambda value: f"0x{int(value):x}"),
 }
-"""By name. A register of 32 bits holds two values of 16 and four of 8, the lowest bits first."""
+"""Formats by name. A register of 32 bits has two values of 16 or four of 8, lowest bits first."""
 
 
 def format_of(name: str) -> Format:

@@ -14,7 +14,7 @@ Rows = list[dict[str, Any]]
 
 _FACTS = ("pc", "exec", "vcc", "scc", "m0", "mode")
 _LDS_BYTES = 4096
-"""That are shown of the LDS; `lds` in the console shows any part."""
+"""Bytes of the LDS that are shown; `lds` in the console shows any part."""
 _WORDS = 8
 
 

@@ -93,7 +93,7 @@ _JOINED = {
         *("ops/numerics", "ops/rdna_names", "ops/refusals", "ops/trig_preop"),
     ),
 }
-"""Files that are compiled as one; a file is in the first unit of which a pattern fits it."""
+"""Files compiled as one unit; a file is in the first unit with a pattern that fits it."""
 _WITHOUT_PRECOMPILED = "decode"
 """The unit that is compiled while the headers are: they would leave the other core idle."""
 _LEVELS = {"hip_calls": "-O1", "debug": "-O1", "matrix": "-O3", "matrix_avx512": "-O3"}

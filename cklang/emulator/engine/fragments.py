@@ -38,7 +38,7 @@ class Fragment:
     type: str
     """The type of an element."""
     bits: int
-    """That an element takes in the registers."""
+    """Bits of an element in the registers."""
     shape: tuple[int, int, int]
     places: Places
     """[lane, element, (block, row, column)]."""

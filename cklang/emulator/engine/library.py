@@ -195,7 +195,7 @@ def deadlock_threshold(slices: int = 1024) -> None:
     """Set after how many time slices, and milliseconds, without progress a launch is a deadlock.
 
     A slice is 262,144 instructions, or less for a workgroup whose waves all sleep; the number is
-    shared by all resident workgroups, each of which gets at least 16. Slices after which a
+    shared by all resident workgroups; each gets at least 16. Slices after which a
     workgroup's registers hold something new, so that it may be computing, count a 64th.
     """
     load().ckemu_set_patience(slices)
@@ -287,7 +287,7 @@ def numerics(mode: str) -> None:
         mode: "fma" adds product by product in the order of K, each with one rounding (the default,
             and fast); "exact" rounds the exact sum of products and addend once, to nearest even;
             "cdna3" is the published bit-accurate model of the MI300 (arXiv 2511.10909). A kernel
-            that executes a product of which no model is published then faults and names it.
+            that executes a product without a published model then faults and names it.
 
     Raises:
         CkValueError: Z001, there is no such mode.

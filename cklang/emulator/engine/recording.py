@@ -25,7 +25,7 @@ DISABLED = 0xFFFFFFFF
 SEGMENT_BYTES = 64
 """Addresses of global memory are recorded in pieces of so many bytes."""
 _ALIGNED = 8
-"""Bytes of which texts and arrays in a recording take a multiple."""
+"""Texts and arrays in a recording take a multiple of this many bytes."""
 LANE_PIECE = np.dtype(
     [("access", "u4"), ("lane", "u4"), ("at", "u8"), ("bytes", "u4"), ("skip", "u4")]
 )
@@ -180,7 +180,7 @@ class PackedWaves(Sequence[RecordedWave]):
 
 @dataclass(frozen=True, slots=True)
 class RecordedLaunch:
-    """A launch of which some workgroups were recorded."""
+    """A launch with some recorded workgroups."""
 
     kernel: str
     gpu: str
@@ -198,7 +198,7 @@ class RecordedLaunch:
     resident: int
     """Workgroups that the whole GPU holds at a time."""
     bytes_loaded: int
-    """By the lanes of the whole launch, from global memory."""
+    """Bytes that all lanes of the launch load from global memory."""
     bytes_stored: int
     executed: Counts
     """How often waves of the whole launch executed the instruction at each dword of the code."""

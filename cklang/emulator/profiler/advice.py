@@ -24,7 +24,7 @@ class Advice:
     what: str
     evidence: str
     us: float | None
-    """The time without the loss, by the clock; None where the clock cannot tell."""
+    """The time without the loss, by the clock; None if the clock cannot tell."""
     gain: float | None
     """Share of the time that this would save."""
 

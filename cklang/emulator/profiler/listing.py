@@ -47,7 +47,7 @@ class ListedInstruction:
     """In the code object's text section, in bytes."""
     text: str
     code: CodeLine | None
-    """The innermost line where functions are inlined; None where the line table has no row."""
+    """The innermost line where functions are inlined; None if the line table has no row."""
     user: Place | None
     """The user's line, for an instruction of the user's function or of what that calls."""
     calls: tuple[str, ...] = ()

@@ -29,7 +29,7 @@ class CacheRequests:
     """Pieces of 64 bytes: the L1 passes all writes on."""
     atomics: int
     beyond: BeyondL2 | None = None
-    """None where only some workgroups were recorded, and where lines of the L1 are not the L2's."""
+    """None if only some workgroups were recorded, and where lines of the L1 are not the L2's."""
 
     @property
     def read_bytes(self) -> int:
@@ -51,12 +51,12 @@ class BeyondL2:
 
 
 def cache_requests(detail: LaunchDetail, constants: ClockConstants) -> CacheRequests | None:
-    """Return the requests of the recorded workgroups; None where the GPU's L1 is not known.
+    """Return the requests of the recorded workgroups; None if the GPU's L1 is not known.
 
     Each workgroup has an L1 of its own here, with all of its lines free for any address and the
     one dropped that was used longest ago. Waves take turns of one memory instruction. Shared lines
     of neighbouring workgroups on one compute unit are read once on a GPU and once a workgroup here.
-    Workgroups go round the chiplets, each of which has an L2.
+    Workgroups go round the chiplets; each has an L2.
     """
     if "l1_line_bytes" not in constants.numbers:
         return None

@@ -117,7 +117,7 @@ class UnderLoad:
     """A launch, one of many that keep the whole GPU busy, where power limits the clock."""
 
     board: str
-    """With the GPU: what power it may draw depends on it."""
+    """The board with the GPU, which limits its power."""
     clock_hz: float
     us: float
     error: float
@@ -147,7 +147,7 @@ class LaunchProfile:
 
     @property
     def under_load(self) -> UnderLoad | None:
-        """The time at the clock that power leaves; None where no such kernel was measured.
+        """The time at the clock that power leaves; None if no such kernel was measured.
 
         Kernels of vector instructions were, on gfx942, and kernels of matrix instructions on
         elements of 16, 8 and 4 bits, on gfx942 and gfx950. A launch that

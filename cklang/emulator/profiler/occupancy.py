@@ -15,11 +15,11 @@ class Occupancy:
     """The workgroups and waves of a compute unit."""
 
     workgroups: int
-    """That a compute unit holds at a time, if the grid has so many."""
+    """Workgroups that a compute unit holds at a time, if the grid has so many."""
     waves: int
     """Waves on a compute unit with so many workgroups."""
     most_waves: int
-    """That a compute unit has room for."""
+    """Waves that a compute unit has room for."""
     limits: tuple[tuple[str, int], ...]
     """Workgroups that each resource has room for, the scarcest first."""
     grid: float
@@ -48,7 +48,7 @@ class Occupancy:
 def occupancy_of(launch: RecordedLaunch, spec: ArchSpec) -> Occupancy:
     """Return how many workgroups of a launch a compute unit holds, by the emulator's rule.
 
-    On RDNA the workgroups are those of a work-group processor, half of which are counted here.
+    On RDNA the workgroups are those of a work-group processor; half of them count here.
     """
     joined = spec.compute_units_per_multiprocessor
     each = ceil(prod(launch.block) / launch.lanes)

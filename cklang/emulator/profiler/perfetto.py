@@ -19,7 +19,7 @@ def trace(launches: Sequence[LaunchProfile]) -> str:
     """Return the timeline of launches, one process each, as JSON text.
 
     A launch begins where the one before ends. A microsecond of the viewer is a cycle: Perfetto
-    keeps whole nanoseconds, of which a cycle is half a one, and drops events that overlap.
+    keeps whole nanoseconds, about two cycles, and drops events that overlap.
     """
     events: list[Event] = []
     begin = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Caches of code and of scalars, each of which neighbouring compute units share."""
+"""Caches of code and of scalars, shared by neighbouring compute units."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CacheMisses:
     duplicates: float
     """Requests for lines that are on their way for an earlier one."""
     lines: float
-    """That are fetched."""
+    """Fetched lines."""
 
     def hits(self, requests: float) -> float:
         """Return how many of the requests find their line."""

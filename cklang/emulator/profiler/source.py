@@ -46,7 +46,7 @@ class Place:
 
 
 def places_of(detail: LaunchDetail) -> list[Place | None]:
-    """Return the place of each line of the listing; None where the line table has none.
+    """Return the place of each line of the listing; None if the line table has none.
 
     For the functions of an op it is the user's line of Python.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who holds what: the lanes and registers of a workgroup, and the bytes that they access.
+"""The lanes and registers that hold each element, and the bytes that they access.
 
 A step is one instruction of the kernel's binary: the first time that the waves of a recorded
 workgroup execute it. Addresses are those that the lanes had on the emulated GPU.

@@ -23,7 +23,7 @@ Autotune = Literal["measure", "first"]
 _QUANTILES = 3
 """Times that Triton asks for when it measures a configuration."""
 _SCALAR_TYPE = "int64_t"
-"""What Triton would write into a launcher in C, of which there is none."""
+"""What Triton would write into a launcher in C; here there is none."""
 
 
 def _triton() -> Any:

@@ -33,7 +33,7 @@ _SOFTMAX_FLOPS = 8.0
 which takes the time of four. What more there is hides behind the products of other workgroups."""
 _SOFTMAX_ALONE = 60.0
 """The same where groups of waves take turns and nothing else hides what one of them does: fifteen
-instructions, each of which takes the time of four operations (counted on the emulated GPU)."""
+instructions; each takes the time of four operations (counted on the emulated GPU)."""
 _TURNED_FLOPS = 2.0
 """Vector operations on an element of v that is transposed in registers on its way to LDS: for each
 pair a permutation."""
@@ -158,7 +158,7 @@ class _WorkgroupTile:
     head: int
     """Elements along a head of q and k, padding included."""
     columns: int
-    """Those of v and o."""
+    """The columns of v and o."""
     slices: int = 1
     """Workgroups that share the columns of v, each with all scores."""
     reread: int = 0
@@ -308,7 +308,7 @@ def step_prices(work: StepWork, dtype: DType, gpu: ArchSpec, c: Constants) -> di
 def _alternated(price: Mapping[str, float]) -> dict[str, float]:
     """Return the price of a step of wave groups that take turns.
 
-    One multiplies while the other does the rest, of which is left what takes longer.
+    One multiplies while the other does the rest; what takes longer remains.
     """
     rest = sum(price.values()) - price["matrix"]
     left = max(rest - price["matrix"], 0.0) / rest

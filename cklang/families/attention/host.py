@@ -204,7 +204,7 @@ class AttentionGradProblem:
     """The gradients of q, k and v of one problem."""
 
     forward: AttentionProblem
-    """With lse; its o is not looked at."""
+    """The forward problem, with lse; its o is ignored."""
     grad_o: AttentionTensor
     """[batch, heads, seqlen_q, hdim_v]."""
     d: AttentionTensor

@@ -37,9 +37,9 @@ class MaskKind(Enum):
     CAUSAL = "causal"
     """CK Tile's own: those up to its own position."""
     WINDOW = "window"
-    """Those around its own position, and the first ones."""
+    """The keys around the query's position, and the first keys."""
     FUNCTION = "function"
-    """Those of the window that an expression of the user's lets through."""
+    """The keys of the window that a user's expression admits."""
 
 
 class AttentionPipeline(Enum):
@@ -57,7 +57,7 @@ class AttentionPipeline(Enum):
     """The same of K and V; two groups of four waves take turns at multiplying and loading."""
     LONG_HEAD = "long_head"
     """Ours, for heads of any size: Q and K through LDS in steps along the head; workgroups share
-    the columns of v, of which each has as many as its registers hold of o."""
+    the columns of v; each has as many as its registers hold of o."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

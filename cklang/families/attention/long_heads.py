@@ -16,7 +16,7 @@ from cklang.families.rule import Violation
 from cklang.widths import I32_MAX
 
 _MOST_REGISTERS = 128
-"""Those of a lane that sums such as o may take: half of the 256 that an instruction addresses;
+"""Registers of a lane that sums such as o may take: half of the 256 that an instruction addresses;
 scores, weights and the tiles on their way to LDS take the others."""
 
 _MOST_SLICES = 65535

@@ -20,7 +20,7 @@ class FusedAttention:
     """One kernel: ``o = cast(output(attention(q, k, v)))``.
 
     ``q``, ``k`` and ``v`` are views in the order [batch, head, row, element] of parameters.
-    ``score``, ``mask`` and ``output`` are regions of the IR, None where the kernel needs no
+    ``score``, ``mask`` and ``output`` are regions of the IR, None if the kernel needs no
     function; the ``window`` holds for the keys beside ``mask``. Regions read ``reads``, as
     parameters d0, d1...
     """
@@ -33,7 +33,7 @@ class FusedAttention:
     seed: Value | None
     offset: Value | None
     constants: tuple[tuple[str, int], ...]
-    """Those of seed, offset and ``min_queries`` that are constants: value names and numbers."""
+    """The constants among seed, offset and ``min_queries``: value names and numbers."""
     starts: tuple[Value, ...]
     """Where packed sequences begin, in q and in k (in q alone of keys in pages); empty if they
     are not packed."""

@@ -37,7 +37,7 @@ TENSORS = ("q", "k", "v", "o", "lse", "partial_o", "partial_lse", "random")
 """The tensors of a problem that a kernel reads or writes by itself."""
 
 PARTS = TENSORS[5:7]
-"""Those in which splits of the keys leave what they found."""
+"""The tensors in which splits of the keys leave their parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class AttentionCase:
 
     signature: AttentionSignature
     problem: AttentionProblem
-    """With 0 for all addresses."""
+    """The problem, with 0 for all addresses."""
     values: Mapping[str, str]
     """The value that each tensor of the problem is, by the field: also seed and offset."""
     reads: tuple[str, ...]
@@ -173,7 +173,7 @@ class AttentionGradCase:
     """The gradients of one attention: of q, k and v, from that of o."""
 
     forward: AttentionCase
-    """With lse, and with o in new memory."""
+    """The forward case, with lse, and with o in new memory."""
     deterministic: bool
     bias_grad: bool = False
     derivative: Function | None = None

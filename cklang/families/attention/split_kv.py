@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Among how many workgroups the keys of a tile of queries are shared."""
+"""The number of workgroups that share the keys of a tile of queries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def split_counts(case: AttentionCase) -> tuple[int, ...]:
 
 
 def splits_without_model(case: AttentionCase, spec: ArchSpec, algorithm: AttentionAlgorithm) -> int:
-    """Return how many splits keep a GPU busy of which the cost model knows nothing.
+    """Return how many splits keep a GPU busy that the cost model cannot price.
 
     So many that every compute unit has a workgroup where batch, heads and queries alone leave half
     of them idle.

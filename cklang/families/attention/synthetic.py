@@ -56,7 +56,7 @@ def attention_problem(
         queries: Rows of q: of each sequence, or with ``packed`` of all.
         keys: Rows of k and v, likewise; with ``page_size`` a multiple of it.
         head: Elements of a row of q and k.
-        kv_heads: Heads of k and v, of which ``heads`` is a multiple; ``heads`` if left out.
+        kv_heads: Heads of k and v, a divisor of ``heads``; ``heads`` if left out.
         head_v: Elements of a row of v and o; ``head`` if left out.
         dtype: Element type of q, k and v.
         o: Of the result; that of q if left out.

@@ -65,11 +65,11 @@ class _WorkgroupTile:
     head: int
     """Elements along a head of q and k, padding included."""
     head_v: int
-    """Those of v and o."""
+    """The head size of v and o."""
     columns: int
-    """Those of dq and dk that it gives."""
+    """Columns of dq and dk that it computes."""
     columns_v: int
-    """Those of dv."""
+    """Columns of dv."""
     slices: int = 1
     """Workgroups that share the columns of a head, each with all scores."""
     loaded: int
@@ -108,7 +108,7 @@ class BackwardEstimate:
     """All launches of one call of ``ck.attention_grad``."""
 
     launches: Mapping[str, AttentionEstimate]
-    """By name, in launch order."""
+    """Estimates by name, in launch order."""
 
     @property
     def us(self) -> float:

@@ -92,7 +92,7 @@ class FusedAttentionGrad:
 
     @property
     def functions(self) -> Functions:
-        """Those of the attention, with the derivative; CK Tile's own bias replaces the score."""
+        """The attention's functions and the derivative; CK Tile's own bias replaces the score."""
         functions = Functions(**self.forward.functions, derivative=self.derivative)
         return functions if self.bias is None else functions.without("score")
 
@@ -168,7 +168,7 @@ def _with_heads(view: View) -> View:
 
 
 def _derivative(operation: Operation, is_square: bool) -> Function | None:
-    """Return the derivative that a kernel calls; None where it may take it to be 1."""
+    """Return the derivative that a kernel calls; None if it may take it to be 1."""
     derivative = operation.attr(DERIVATIVE)
     if not isinstance(derivative, Function):
         raise error("Z002", what="a gradient of attention without a derivative passes its rules")

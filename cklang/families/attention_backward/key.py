@@ -29,7 +29,7 @@ class GradPipeline(Enum):
     """All queries of a head, their transpose and the gradient of o in registers; keys come by."""
     LONG_HEAD = "long_head"
     """Ours, for heads of any size: queries and keys through LDS in steps along the head; workgroups
-    share the columns of dq, dk and dv, of which each has as many as its registers take."""
+    share the columns of dq, dk and dv; each has as many as its registers take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

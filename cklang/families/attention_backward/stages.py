@@ -77,7 +77,7 @@ class AddedBias:
 
     value: Value
     axes: tuple[int | None, ...]
-    """Its axis for each of batch, head and query; None where all have the same."""
+    """Its axis for each of batch, head and query; None if all have the same."""
 
     def strides(self, array: Array) -> tuple[int, ...]:
         """Return an array's strides along batch, head and query; 0 where the bias is shared."""

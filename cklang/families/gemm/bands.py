@@ -43,7 +43,7 @@ _GRAIN = 1024
 _ALIGNED = 4
 """Alignments of addresses are known up to so many bytes."""
 _SPARSE_GRAIN = 4
-"""Elements along K of which a sparse A has two."""
+"""Elements along K among which a sparse A has two."""
 
 Extents = tuple[int, int, int]
 """Rows and columns of E, and K."""
@@ -102,7 +102,7 @@ class Band:
             along += f", {self.counts[_K]} along K, whose sums the launches add up"
             size = f"{rows} rows, {columns} columns and {k} of K"
         return (
-            f"{self.count} bands of up to {size} ({along}), each operand of which "
+            f"{self.count} bands of up to {size} ({along}); each operand of a band "
             f"spans fewer than {most_bytes()} bytes"
         )
 
@@ -267,7 +267,7 @@ def _largest(problem: Problem, reaches: Sequence[_Reach]) -> Extents | None:
 
 
 def _clear_of_start(problem: Problem, largest: Extents | None) -> Extents | None:
-    """Return fewer rows for bands of which stores beyond the last row would come round.
+    """Return fewer rows for bands whose stores beyond the last row would wrap.
 
     With no tile does any of them then, or else with small tiles.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Copies of what a product cannot read or write as it lies in memory.
 
-A kernel reads rows and columns of one stride each, of which one is contiguous. An operand whose
+A kernel reads rows and columns of one stride each; one of them is contiguous. An operand whose
 summed axes are not one axis of memory, or whose contiguous axis is one of the batch, is copied
 before the product, with K contiguous. A result whose last axis is one of the batch is written in
 rows and copied after it.

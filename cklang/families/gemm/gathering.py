@@ -51,7 +51,7 @@ def obstacle(kernel: FusedGemm, layouts: Mapping[str, TensorLayout]) -> str | No
     """
     side = kernel.a
     if not isinstance(side, Gathered):
-        return "the kernel computes the transpose, of which they are columns"
+        return "the kernel computes the transpose, where they are columns"
     table, k = layouts[side.value.name], side.perm[-1]
     if table.prepared is not None:
         return f"{side.value} is prepared"
@@ -135,7 +135,7 @@ def _words(time: float | None, other: float, what: str) -> str:
 def _noted(
     launches: Sequence[Launches[Sel]], side: Gathered, reason: str, verb: str = "loads"
 ) -> Iterator[Launches[Sel]]:
-    """Yield launches, the first of which says how the rows are read, and why so."""
+    """Yield launches; the first says how the rows are read, and why."""
     what = f"gather     {verb} the rows of {side.value} at {side.indices.value}"
     for place, each in enumerate(launches):
         own = ": ".join(filter(None, (what, reason))) if place == 0 else ""

@@ -27,7 +27,7 @@ def _is_elementwise(operation: Operation) -> bool:
 
 
 def with_halves(function: Function) -> Function:
-    """Return a function in which products of which two parts meet are two products.
+    """Return a function in which products whose two halves meet are two products.
 
     Args:
         function: A verified function.
@@ -51,7 +51,7 @@ def with_halves(function: Function) -> Function:
 
 @dataclass(frozen=True, slots=True)
 class _Graph:
-    """Who makes and who reads each value."""
+    """The operation that defines each value, and its readers."""
 
     makers: Mapping[str, Operation]
     readers: Mapping[str, Sequence[Operation]]
@@ -119,7 +119,7 @@ class _Part:
         return result is not None and self._products == 1
 
     def _of(self, value: Value, result: Value | None = None) -> Value | None:
-        """Return part of a value; None where more than the two slices read its product."""
+        """Return part of a value; None if more than the two slices read its product."""
         maker = self._graph.makers.get(value.name)
         if maker is None or not (_is_elementwise(maker) or maker.op in ("gemm", "broadcast")):
             return self._part(value, result)

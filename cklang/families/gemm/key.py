@@ -106,7 +106,7 @@ class DKind(Enum):
 
     @property
     def group(self) -> int:
-        """The columns of which one number is written; 0 if each element is read or written."""
+        """The columns that one written number serves; 0 if each element is read or written."""
         return _GROUPS.get(self, 0)
 
     @property
@@ -327,7 +327,7 @@ class Signature:
 
     @property
     def group(self) -> int:
-        """The columns of which the epilogue takes the largest of a value; 0 if it takes none."""
+        """The columns in a group whose largest value the epilogue takes; 0 if it takes none."""
         return next((each.kind.group for each in self.d if each.kind.group), 0)
 
     @property

@@ -23,7 +23,7 @@ class KindRow:
     kernel_class: str = "Gemm"
     describe: str = "Single"
     layouts: str = ""
-    """Those of A, B and E, where the kind has only one."""
+    """The layouts of A, B and E, if the kind has only one set."""
     shares: bool = False
     """Whether workgroups may share the K of a tile."""
     specials: tuple[ConvSpecial, ...] = (ConvSpecial.DEFAULT,)

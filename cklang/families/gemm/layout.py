@@ -181,7 +181,7 @@ def _scale_maps(kernel: FusedGemm) -> list[tuple[int | None, ...]]:
 def _blocks(
     kernel: FusedGemm, first: int, axes: Sequence[Axis]
 ) -> tuple[Blocks | None, Blocks | None]:
-    """Return what folding must know of the scales, the first of which is operand ``first``.
+    """Return what folding must know of the scales; the first is operand ``first``.
 
     A table that the batch moves through is read at the indices of rows alone.
     """
@@ -480,7 +480,7 @@ def _indices(name: str, rows: int, place: _Place) -> ReadAccess:
 
 
 def _of_blocks(value: str, layout: Layout, nest: LoopNest, place: _Place) -> Matrix:
-    """Return the matrix of a result of which blocks of columns are stored, a number each."""
+    """Return the matrix of a result that stores a number for each block of columns."""
     rows, columns = nest.rows.extent, nest.columns.extent
     return Matrix(
         value=value,

@@ -3,7 +3,7 @@
 
 A kernel counts over batch axes, rows and columns. An axis of extent 1 counts nothing. A batch axis
 along which B does not change, and whose steps in every other operand go on where the rows end, is
-more rows; so are columns for A. Two neighbouring batch axes of which one goes on where the other
+more rows; so are columns for A. Two neighbouring batch axes where one continues where the other
 ends are one. What is left is the batch.
 """
 

@@ -44,7 +44,7 @@ class FusedGemm:
     element is stored for each such group.
 
     ``axes`` are the result's axes in the order of the kernel's: batch axes, then rows and columns,
-    None where a product of vectors has none. ``depth`` is how many axes A and B have for K.
+    None if a product of vectors has none. ``depth`` is how many axes A and B have for K.
     With ``parts`` the result is not stored: its memory has what that op gives of each row and block
     of columns (:mod:`cklang.ir.log_sums`), in rows.
 

@@ -318,7 +318,7 @@ class PairProblem(Problem):
 
     @property
     def kind(self) -> ProductKind:
-        """That it is a pair, or one of a group of them."""
+        """A pair, or one of a group of pairs."""
         return ProductKind.GROUPED_PAIR if self.grouped else ProductKind.PAIR
 
     @property

@@ -27,7 +27,7 @@ class SummedAxes:
 
     extents: tuple[int, ...]
     order: tuple[int, ...]
-    """Those of extent 2 and more, the outermost first."""
+    """The axes of extent 2 and more, the outermost first."""
     obstacles: tuple[int, ...]
     """The operands in which they are not one axis in this order, counted from A's first."""
 

@@ -53,7 +53,7 @@ ck_row_index(const CK_CONSTANT ck_row_args *args, int axis, long index)
     return limited * args->reads[axis].row_stride[CK_ROWWISE_MAX_AXES - 1];
 }
 """
-"""How far an index leads along an axis, of which a place of a read has stride and extent."""
+"""How far an index leads along an axis; a place of a read has its stride and extent."""
 
 _NARROWING = """
 CK_MATH int

@@ -43,7 +43,7 @@ class RowwiseRequest:
     compute_units: int
     reads: tuple[RowwiseOperand, ...]
     outputs: tuple[RowwiseOperand, ...]
-    """Those with an element for each of a row's, then those with one for each row."""
+    """Outputs with a row of elements first, then those with one element per row."""
 
 
 _Axes = ctypes.c_int64 * MAX_AXES

@@ -77,7 +77,7 @@ def _indices(body: Function, dims: Mapping[str, int]) -> Iterator[tuple[str, int
 
 
 def _source(value: Value, definitions: Mapping[str, Any]) -> Value:
-    """Return the value of which another is a transpose or a repetition."""
+    """Return the value that another one transposes or repeats."""
     operation = definitions.get(value.name)
     while operation is not None and OPS[operation.op].kind is Kind.SHAPE:
         (value,) = operation.operands

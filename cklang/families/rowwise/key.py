@@ -34,7 +34,7 @@ class RowwiseSignature:
     reductions: tuple[tuple[Reduction, ...], ...] = ()
     """The reductions of each stage."""
     integers: tuple[int, ...] = ()
-    """Those that join i32 and not f32, counted through all stages."""
+    """The reductions of i32, by their number through all stages."""
     kept: int = 0
     """Values of an element that more than one pass needs."""
     common: int = 0

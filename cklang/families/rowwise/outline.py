@@ -143,9 +143,9 @@ class _Demand:
         self._cut = set(cut)
         """What is stored for kernels of rows: reductions, and values of too many reads."""
         self._misfits: set[int] = set()
-        """Those of them that are over other axes than what is computed of them."""
+        """Reductions over other axes than the values computed from them."""
         self._early: set[int] = set()
-        """Those that more reductions follow than one kernel has."""
+        """Reductions followed by more reductions than a kernel has stages."""
         self.excess: set[int] = set()
         """What is stored since the kernel of another value would read too much."""
         self._tables = {

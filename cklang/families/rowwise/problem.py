@@ -65,7 +65,7 @@ class RowwiseProblem:
     """Extents of the axes of a row."""
     reads: tuple[RowwiseTensor, ...]
     outputs: tuple[RowwiseTensor, ...]
-    """Those with an element for each of a row's, then those with one for each row."""
+    """Outputs with a row of elements first, then those with one element per row."""
     compute_units: int = 1
     """Compute units of the GPU. Kernels without reductions share long rows among them, kernels that
     keep what rows have in common share the rows."""

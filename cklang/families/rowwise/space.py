@@ -25,7 +25,7 @@ class RowSpace:
 
     extents: tuple[Dim | int, ...]
     row: tuple[int, ...]
-    """The axes along which a row runs, ascending; none where nothing is reduced."""
+    """The axes along which a row runs, ascending; none if nothing is reduced."""
 
     @property
     def lead(self) -> tuple[int, ...]:

@@ -62,7 +62,7 @@ class Stages:
     reduced: tuple[str, ...]
     """Their names in the program, once each."""
     integers: tuple[int, ...]
-    """Those that join i32 and not f32, counted through all stages."""
+    """The reductions of i32, by their number through all stages."""
     kept: int
     """Values of an element that more than one pass needs."""
     common: int

@@ -15,7 +15,7 @@ _PRODUCT = "_product"
 
 
 class Scan(Enum):
-    """Who sums or multiplies a line."""
+    """The threads that sum or multiply a line."""
 
     WAVE = "wave"
     BLOCK = "block"
@@ -27,7 +27,7 @@ class Scan(Enum):
 
     @property
     def worker(self) -> str:
-        """Who has a line: ``wave``, ``block`` or ``lane``."""
+        """The threads that share a line: ``wave``, ``block`` or ``lane``."""
         return self.value.removesuffix(_PRODUCT)
 
     @property

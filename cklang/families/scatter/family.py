@@ -27,7 +27,7 @@ from cklang.types import DType, TensorType, i8, i32
 __all__ = ["SCATTER", "ScatterProblem", "filled"]
 
 _MOST_COMPARED = 1024
-"""Rows of which each workgroup looks for equal indices itself; of more, a kernel before it does."""
+"""Rows up to which each workgroup looks for equal indices itself; beyond, a kernel does."""
 
 _LINK_BYTES = 2 * 4
 """Bytes that link a row: the next row, and whether there is an earlier one."""

@@ -37,7 +37,7 @@ class FusedScatter:
     base: Read | None
     result: Value
     places: TensorType
-    """The type of the indices, some axes of which memory may lack."""
+    """The type of the indices; memory may lack some of its axes."""
     axis: int
     adds: bool
     in_order: bool

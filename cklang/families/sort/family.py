@@ -18,7 +18,7 @@ from cklang.families.tensor_layout import TensorLayout
 __all__ = ["SORT", "SortProblem"]
 
 _PIECE = 1024
-"""Items that are sorted at once of a line of which only the first elements are wanted."""
+"""Items that are sorted at once if only the first elements of a line are wanted."""
 
 _INDEX_BYTES = 4
 """Bytes of an index that is written."""

@@ -27,7 +27,7 @@ class FusedSort:
     anchors: tuple[str, ...]
     source: Read
     type: TensorType
-    """The type of what is read, some axes of which memory may lack."""
+    """The type of the operand; memory may lack some of its axes."""
     values: Value | None
     indices: Value | None
     axis: int

@@ -184,7 +184,7 @@ def _is_block(block: Any) -> bool:
 
 
 def _size(extent: Dim | int, count: Dim | int) -> int | None:
-    """Return the size of the blocks of which ``count`` cover ``extent``, where that is known."""
+    """Return the size of a block if ``count`` blocks cover ``extent``, where that is known."""
     if count == extent:
         return 1
     if isinstance(count, Blocks | Quotient) and count.of == extent:

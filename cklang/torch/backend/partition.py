@@ -30,7 +30,7 @@ class Part:
     inputs: tuple[Node, ...]
     """What they read of other parts, before any views of it."""
     outputs: tuple[Node, ...]
-    """Those of its nodes that others read."""
+    """The part's nodes that others read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

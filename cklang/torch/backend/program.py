@@ -61,7 +61,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One result of a program: which result of which node it is."""
+    """One result of a program: the node, and the number of its result."""
 
     node: Node
     place: int | None

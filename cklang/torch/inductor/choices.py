@@ -2,7 +2,7 @@
 """Products and convolutions of cklang among the kernels that Inductor chooses from.
 
 A handler adds kernels for ``mm``, ``addmm`` and ``bmm``. For convolutions Inductor asks no handler,
-but passes its list of choices through functions, of which one adds ours. It measures all of them on
+but passes its list of choices through functions; one adds ours. It measures all of them on
 operands like those of the graph and takes the quickest.
 """
 

@@ -48,7 +48,7 @@ class Resources:
     """Vector registers of a lane, accumulation registers included."""
     lds_bytes: int
     spills: int = 0
-    """Those that live in memory because a lane has no more."""
+    """Registers that spill to memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class Traits:
     registers: float
     """Vector registers of a lane that the kernel would like to have."""
     spills: float
-    """Those of them that live in memory because a lane has no more; 0 where nobody knows."""
+    """Registers that spill to memory; 0 if unknown."""
 
     @classmethod
     def of(

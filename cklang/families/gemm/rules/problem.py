@@ -158,7 +158,7 @@ def _stored(problem: Problem) -> Iterator[tuple[str, int, tuple[int, int], int]]
 
 
 def _too_long(problem: Problem, tile: tuple[int, int]) -> Violation | None:
-    """Object to a result of which elements are overwritten by what is beyond its end."""
+    """Object to a result whose elements are overwritten by what is beyond its end."""
     for name, rows, strides, bytes_ in _stored(problem):
         # Rows that go to a table's are rows of the table.
         own = (1, tile[1]) if isinstance(problem.e, GatheredMatrix) and name == "E" else tile

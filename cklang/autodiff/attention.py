@@ -117,7 +117,9 @@ def facts_of(function: Function, numbers: Mapping[str, int]) -> tuple[object, ..
         numbers: The extents of dims, by name, as far as they are known.
     """
     attentions = [each for each in function.body if each.op in ATTENTION]
-    return tuple((_share(each, numbers), head_refusal(each, numbers)) for each in attentions)
+    return tuple(
+        (_share(attention, numbers), head_refusal(attention, numbers)) for attention in attentions
+    )
 
 
 def _share(operation: Operation, numbers: Mapping[str, int]) -> Extent | None:
@@ -289,7 +291,7 @@ class _Region:
     def _appended(self, operation: Operation) -> Term:
         emitter = self.scores.emitter
         emitter.span = operation.span or emitter.span
-        operands = tuple(self._values[each.name] for each in operation.operands)
+        operands = tuple(self._values[operand.name] for operand in operation.operands)
         if OPS[operation.op].kind is Kind.READ:
             return self._read(operation, operands)
         if not operands:
@@ -319,7 +321,7 @@ class _Region:
         """Return the elements of a tensor that are read for each score."""
         emitter, shape = self.scores.emitter, self.scores.shape
         tensor, *indices = operands
-        names = [self._indices.get(each.name, "") for each in operation.operands[1:]]
+        names = [self._indices.get(operand.name, "") for operand in operation.operands[1:]]
         pairs = list(zip(names, tensor.type.shape, strict=True))
         full = self.scores.extents
         is_direct = len(set(names)) == len(names) and all(

@@ -176,7 +176,7 @@ def _inner(step: Step, g: Term | None, by_log_sums: Term | None) -> Term:
 
 def _by_read(ds: Term, indices: tuple[str, ...], tensor: Value) -> Term:
     """Return the sum of the gradients of the scores that read one element of a tensor."""
-    axes = ["bhij".index(each) for each in indices]
+    axes = ["bhij".index(index) for index in indices]
     own = [axis for axis, n in zip(axes, tensor.type.shape, strict=True) if n == ds.shape[axis]]
     total = ds.sum([axis for axis in range(len(ds.shape)) if axis not in own])
     return total.transpose([sorted(own).index(axis) for axis in own]).reshape(tensor.type.shape)

@@ -83,7 +83,7 @@ def masked_by(
     places = (*(each for each in range(len(roles)) if each != place), *more)
     operands = tuple(operation.operands[each] for each in places)
     kept = (*(own for own in roles if own != role), *[_READ] * len(more))
-    reads = [each.type for each, own in zip(operands, kept, strict=True) if own == _READ]
+    reads = [operand.type for operand, own in zip(operands, kept, strict=True) if own == _READ]
     attrs = dict(operation.attrs)
     for name in ("score", "mask"):
         region = attrs[name]
@@ -108,7 +108,7 @@ def _region(
         count = builder.append("constant", value=number)
     condition = _HIDING[role](builder, values, count)
     for operation in region.body:
-        operands = [values[each.name] for each in operation.operands]
+        operands = [values[operand.name] for operand in operation.operands]
         values[operation.result.name] = builder.apply(
             operation.op, operands, dict(operation.attrs), span=operation.span
         )

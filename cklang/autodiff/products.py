@@ -129,7 +129,7 @@ def _convolution(step: Step) -> Gradients:
     operands = dict(zip(direction.operands, step.operands, strict=True))
     gradients: list[Term | None] = []
     for role, is_needed in zip(direction.operands, step.needed, strict=True):
-        (other,) = (each for name, each in operands.items() if name is not role)
+        (other,) = (operand for name, operand in operands.items() if name is not role)
         (op,) = (name for name, each in DIRECTIONS.items() if each.result is role)
         gradient, used = _rounded(step.gradient, other)
         tensors = {direction.result: gradient, **dict.fromkeys(operands, used)}

@@ -76,7 +76,7 @@ def _derivative(pull: Pull, score: Function, wrt: Value) -> Function:
     body: dict[str, Operation] = {}
     for operation in score.body:
         emitter.span = operation.span
-        operands = tuple(values[each.name] for each in operation.operands)
+        operands = tuple(values[operand.name] for operand in operation.operands)
         value = emitter.apply(operation.op, operands, dict(operation.attrs))
         values[operation.result.name] = value
         body.setdefault(value.name, replace(operation, operands=operands, result=value))

@@ -116,7 +116,7 @@ def _passed(operation: Operation, moved: Mapping[str, _Motion], zeros: frozenset
     Raises:
         _UnknownError: In none of the two ways.
     """
-    operands = [moved.get(each.name) for each in operation.operands]
+    operands = [moved.get(operand.name) for operand in operation.operands]
     is_float = operation.result.type.dtype.kind is NumberKind.FLOAT
     if not any(operands) or not is_float:
         # Conditions and integers have no derivative.
@@ -146,7 +146,7 @@ def _of_kind(kind: _Kind, *operands: _Moved) -> None:
     Raises:
         _UnknownError: They do not.
     """
-    moving = [each for each in operands if each is not None]
+    moving = [operand for operand in operands if operand is not None]
     if any(each.kind is not kind for each in moving) or len({each.axes for each in moving}) > 1:
         raise _UnknownError
 

@@ -77,7 +77,7 @@ def _axis(operation: Operation) -> int | None:
 
 def _chain(slices: Sequence[Operation], axis: int) -> tuple[Operation, ...]:
     """Return slices that follow each other from the start of an axis to its end, if there are."""
-    by_start = {bounds_of(each, "start")[axis]: each for each in slices}
+    by_start = {bounds_of(slice_, "start")[axis]: slice_ for slice_ in slices}
     end = slices[0].operands[0].type.shape[axis]
     place: Extent = 0
     parts: list[Operation] = []

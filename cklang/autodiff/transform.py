@@ -108,7 +108,7 @@ def _again(emitter: Emitter, forward: Function) -> Function:
     body: dict[str, Operation] = {}
     for operation in forward.body:
         emitter.span = operation.span
-        operands = tuple(values[each.name] for each in operation.operands)
+        operands = tuple(values[operand.name] for operand in operation.operands)
         shape = operation.result.type.shape if OPS[operation.op].shape.declared else None
         value = emitter.apply(operation.op, operands, dict(operation.attrs), shape)
         values[operation.result.name] = value

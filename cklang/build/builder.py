@@ -135,7 +135,7 @@ class Builder:
     def identity(self) -> str:
         """Text for cache keys: equal for equal compilers and headers, or else bundles."""
         if self._tree is None and self._files:
-            tree = " ".join(each.identity for each in self.bundles)
+            tree = " ".join(bundle.identity for bundle in self.bundles)
         else:
             tree = self.tree.identity
         return f"{self.toolchain.identity} {tree}"
@@ -279,7 +279,7 @@ class Builder:
             "fill": fill.text,
             "fill_headers": headers.identity(fill.text),
             "key": key.to_json(),
-            "schedules": [each.name for each in schedules(overlapped=source.overlapped)],
+            "schedules": [schedule.name for schedule in schedules(overlapped=source.overlapped)],
         }
         flags = steps.fill_flags(fill.text)
         if flags:

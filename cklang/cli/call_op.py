@@ -28,7 +28,7 @@ def main() -> int:
         op = load_op(options.op)
         arguments = filled_arguments(op, named_values(options))
         results = [
-            np.empty(each.shape, each.dtype.numpy) for each in op.bound((), arguments).results
+            np.empty(result.shape, result.dtype.numpy) for result in op.bound((), arguments).results
         ]
         names = ["out"] if len(results) == 1 else [f"out{n}" for n in range(len(results))]
         tensors = {**arguments, **dict(zip(names, results, strict=True))}
@@ -44,15 +44,15 @@ def main() -> int:
 
 
 def _name_tensors(path: Path, tensors: Mapping[str, Any]) -> None:
-    arrays = {name: each for name, each in tensors.items() if isinstance(each, np.ndarray)}
+    arrays = {name: tensor for name, tensor in tensors.items() if isinstance(tensor, np.ndarray)}
     rows = {
         name: (
-            each.ctypes.data,
-            format_name_of(each.dtype),
-            each.shape,
-            [step // each.itemsize for step in each.strides],
+            array.ctypes.data,
+            format_name_of(array.dtype),
+            array.shape,
+            [step // array.itemsize for step in array.strides],
         )
-        for name, each in arrays.items()
+        for name, array in arrays.items()
     }
     path.write_text(json.dumps(rows), encoding="utf-8")
 

@@ -53,7 +53,9 @@ def script(shell: str, words: Words) -> str:
 
 
 def _bash(words: Words) -> str:
-    cases = (f'            {name}) words="{" ".join(each)}" ;;' for name, each in words.items())
+    cases = (
+        f'            {name}) words="{" ".join(options)}" ;;' for name, options in words.items()
+    )
     return _BASH.format(commands=" ".join(words), cases="\n".join(cases))
 
 
@@ -63,8 +65,8 @@ def _zsh(words: Words) -> str:
 
 def _fish(words: Words) -> str:
     lines = [f'complete -c cklang -n __fish_use_subcommand -f -a "{" ".join(words)}"']
-    for name, each in words.items():
-        known = " ".join(each)
+    for name, word in words.items():
+        known = " ".join(word)
         if known:
             lines.append(f'complete -c cklang -n "__fish_seen_subcommand_from {name}" -a "{known}"')
     return "\n".join(lines) + "\n"

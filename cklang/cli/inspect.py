@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         text = f"{op.ir(**arguments)}\n"
     elif options.isa:
         listings = _listings(op, arguments, options.device)
-        text = "\n".join("".join(f"{line}\n" for line in lines_of(each)) for each in listings)
+        text = "\n".join("".join(f"{line}\n" for line in lines_of(listing)) for listing in listings)
     elif options.html:
         page = inspection_page(op.ir(**arguments), _listings(op, arguments, options.device))
         options.html.write_text(page, encoding="utf-8")
@@ -103,7 +103,11 @@ def side_by_side(function: Function, cpp: str) -> Iterator[str]:
 
 
 def _rows(source: str, operations: list[str], statements: list[str]) -> Iterator[str]:
-    columns = [_wrapped(source), [w for each in operations for w in _wrapped(each)], statements]
+    columns = [
+        _wrapped(source),
+        [w for operation in operations for w in _wrapped(operation)],
+        statements,
+    ]
     for number in range(max(map(len, columns))):
         left, middle, right = (col[number] if number < len(col) else "" for col in columns)
         yield f"{left:{_WIDTH}}  {middle:{_WIDTH}}  {right}".rstrip()

@@ -66,7 +66,11 @@ def run(options: argparse.Namespace) -> int:
         )
         places.read(places.notes_of(str(folder)))
         files = sorted(folder.glob("*.records"))
-        launches = [each for file in files for each in recorded_launches(file.read_bytes())]
+        launches = [
+            recorded_launch
+            for file in files
+            for recorded_launch in recorded_launches(file.read_bytes())
+        ]
     profile = Profile(launches)
     sys.stderr.write(f"{str(profile).rstrip()}\n")
     if options.listing:

@@ -97,7 +97,7 @@ def instantiated(tree: CkTree) -> tuple[Mapping[Tile, Loads], Mapping[Tile, Load
 
 
 def _words(loads: Loads) -> str:
-    plain, transposed = (", ".join(map(str, each)) or "none" for each in loads)
+    plain, transposed = (", ".join(map(str, load)) or "none" for load in loads)
     return f"loads {plain}, transposed {transposed}"
 
 

@@ -160,9 +160,9 @@ def _remade(
 def differentiable(program: AnyProgram) -> dict[str, Annotation]:
     """Return the parameters that may have a gradient, with their types."""
     return {
-        each.name: each.type
-        for each in program.parameters
-        if each.type is not None and _has_gradient(each.type)
+        parameter.name: parameter.type
+        for parameter in program.parameters
+        if parameter.type is not None and _has_gradient(parameter.type)
     }
 
 
@@ -199,7 +199,7 @@ def expect_one_element(program: AnyProgram) -> None:
     """
     results = program.signature.results
     if len(results) != 1 or any(extent != 1 for extent in results[0].shape):
-        got = ", ".join(f"{_dtype_text(each)}{_brackets(each.shape)}" for each in results)
+        got = ", ".join(f"{_dtype_text(result)}{_brackets(result.shape)}" for result in results)
         raise error("G022", at=_span(program), name=program.name, got=got)
 
 

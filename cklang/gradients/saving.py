@@ -180,8 +180,8 @@ class _Search:
     def groups(self) -> list[list[_Candidate]]:
         """Return the candidates, those of one kernel together, in order."""
         groups: dict[object, list[_Candidate]] = {}
-        for each in self.candidates:
-            groups.setdefault(each.group, []).append(each)
+        for candidate in self.candidates:
+            groups.setdefault(candidate.group, []).append(candidate)
         return list(groups.values())
 
     def _candidates(self) -> list[_Candidate]:
@@ -223,9 +223,9 @@ class _Search:
         name = f"{self.forward.name}_saving"
         first = replace(self.forward, name=name, body=body, results=tuple(results))
         saved = {each.here[0].name for each in chosen}
-        params = [each for each in self.backward.params if each.name not in self.cotangents]
+        params = [param for param in self.backward.params if param.name not in self.cotangents]
         params += [each.here[0] for each in chosen]
-        params += [each for each in self.backward.params if each.name in self.cotangents]
+        params += [param for param in self.backward.params if param.name in self.cotangents]
         body = tuple(each for each in self.backward.body if each.result.name not in saved)
         second = replace(self.backward, params=tuple(params), body=body)
         body = tuple(needed_operations(second.body, second.results))
@@ -276,9 +276,9 @@ def _keys(function: Function, table: dict[object, int]) -> dict[str, int]:
         function: A function.
         table: What has a number so far.
     """
-    keys = {each.name: table.setdefault(each.name, len(table)) for each in function.params}
+    keys = {param.name: table.setdefault(param.name, len(table)) for param in function.params}
     for operation in function.body:
-        operands = tuple(keys[each.name] for each in operation.operands)
+        operands = tuple(keys[operand.name] for operand in operation.operands)
         type_ = str(operation.result.type)
         key = operation.op, operands, attr_key(operation.attrs), type_
         is_copy = operation.op == APART
@@ -308,15 +308,16 @@ class _Decision:
         candidates = list(self.search.candidates)
         if saved == AUTO:
             return self._by_time()
-        names = {f"%{each.there.name}" for each in candidates}
+        names = {f"%{candidate.there.name}" for candidate in candidates}
         wanted = names if saved == ALL else set() if saved == NONE else _written(saved)
         if not wanted <= names:
             wrong, legal = sorted(wanted - names)[0], ", ".join(sorted(names)) or "none"
             raise error("G035", name=self.op.program.name, got=wrong, legal=legal)
-        own = [each for each in candidates if f"%{each.there.name}" in wanted]
+        own = [candidate for candidate in candidates if f"%{candidate.there.name}" in wanted]
         reasons = tuple(
-            f"{_words(each)} is {'saved' if each in own else 'computed again'}: saved={saved!r}"
-            for each in candidates
+            f"{_words(candidate)} is {verb}: saved={saved!r}"
+            for candidate in candidates
+            for verb in ("saved" if candidate in own else "computed again",)
         )
         return own, reasons
 
@@ -339,7 +340,7 @@ class _Decision:
 
     def _time(self, chosen: Collection[_Candidate]) -> float | None:
         """Return the predicted time of both ops in µs; None if that of a kernel is not known."""
-        ordered = [each for each in self.search.candidates if each in chosen]
+        ordered = [candidate for candidate in self.search.candidates if candidate in chosen]
         first, second, _ = self.search.split(ordered)
         times = [self._time_of(each) for each in (first, second)]
         return None if None in times else sum(filter(None, times))

@@ -242,7 +242,7 @@ def check_region(
     """Yield what is wrong with the parameters and the result of a region."""
     region = attrs[name]
     params = region_params(name, reads)
-    want = f"({', '.join(f'{each}: {each.type}' for each in params)}) -> {dtype}[]"
+    want = f"({', '.join(f'{param}: {param.type}' for param in params)}) -> {dtype}[]"
     if isinstance(region, Function) and not _fits(region, params, dtype):
         yield error("I041", at=at, name=name, want=want, got=_face(region))
 
@@ -253,8 +253,8 @@ def _fits(region: Function, params: tuple[Value, ...], dtype: DType) -> bool:
 
 
 def _face(region: Function) -> str:
-    params = ", ".join(f"{each}: {each.type}" for each in region.params)
-    return f"({params}) -> {', '.join(str(each.type) for each in region.results)}"
+    params = ", ".join(f"{param}: {param.type}" for param in region.params)
+    return f"({params}) -> {', '.join(str(result.type) for result in region.results)}"
 
 
 # --- numbers

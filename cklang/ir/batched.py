@@ -81,8 +81,8 @@ class _Batch:
     def run(self) -> Sequence[Value]:
         """Append all operations; return the results of the function."""
         for operation in self.function.body:
-            operands = [self.values[each.name] for each in operation.operands]
-            is_batched = any(each.name in self.batched for each in operands)
+            operands = [self.values[operand.name] for operand in operation.operands]
+            is_batched = any(operand.name in self.batched for operand in operands)
             if is_batched and operation.op != "extent":
                 value = self._with_axis(operation, operands)
                 self.batched.add(value.name)
@@ -130,7 +130,7 @@ _Rule: TypeAlias = Callable[[_Batch, Operation, Sequence[Value]], Value]
 def _new_dim(function: Function) -> Dim:
     values = (*function.params, *(each.result for each in function.body))
     taken = {
-        dim.name for each in values for extent in each.type.shape for dim in plain_dims(extent)
+        dim.name for value in values for extent in value.type.shape for dim in plain_dims(extent)
     }
     name = _STEM
     while name in taken:
@@ -151,7 +151,9 @@ def _repeated(batch: _Batch, operation: Operation, operands: Sequence[Value]) ->
     if "axis" in attrs:
         attrs["axis"] = _further(attrs["axis"])
     shape = _declared(batch, operation)
-    return batch.append(operation.op, [batch.repeated(each) for each in operands], attrs, shape)
+    return batch.append(
+        operation.op, [batch.repeated(operand) for operand in operands], attrs, shape
+    )
 
 
 def _declared(batch: _Batch, operation: Operation) -> Shape | None:
@@ -162,7 +164,7 @@ def _declared(batch: _Batch, operation: Operation) -> Shape | None:
 
 def _product(batch: _Batch, operation: Operation, operands: Sequence[Value]) -> Value:
     """Axes in front broadcast; an operand with fewer of them gets ones behind the batch."""
-    ranks = [each.type.rank for each in operation.operands]
+    ranks = [operand.type.rank for operand in operation.operands]
     padded = []
     for value, rank in zip(operands, ranks, strict=True):
         missing = max(ranks) - rank
@@ -200,7 +202,7 @@ def _sliced(batch: _Batch, operation: Operation, operands: Sequence[Value]) -> V
 
 def _taken(batch: _Batch, operation: Operation, operands: Sequence[Value]) -> Value:
     """A batch of tables at the same indices, or of indices into the first axis of one table."""
-    table, indices = (each.name in batch.batched for each in operands)
+    table, indices = (operand.name in batch.batched for operand in operands)
     axis = int(str(operation.attr("axis")))
     if table and not indices:
         return batch.append("take", operands, {"axis": axis + 1})

@@ -93,7 +93,7 @@ def _shape(
 ) -> Shape | None:
     contraction, (a, b) = Contraction.of_attrs(attrs), shapes
     own = (contraction.rows, contraction.columns)
-    short = any(len(each) < rank for each, rank in zip(shapes, contraction.ranks, strict=True))
+    short = any(len(shape) < rank for shape, rank in zip(shapes, contraction.ranks, strict=True))
     if not set(own) <= {0, 1} or contraction.summed < 0 or short:
         return None
     batch_a, rows, summed_a = contraction.split_a(a)

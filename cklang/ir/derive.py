@@ -49,7 +49,7 @@ def derive(function: Function, dims: Mapping[Dim, int]) -> dict[Dim, int]:
         if operation.op in JOINS:
             joins.check(operation, by_name(known))
         if operation.op in ("attention", "attention_lse"):
-            q, k = (each.type.extents(by_name(known)) for each in operation.operands[:2])
+            q, k = (operand.type.extents(by_name(known)) for operand in operation.operands[:2])
             group_size(q[1], k[1], operation.span)
         if operation.op == "scaled_gemm":
             _check_blocks(operation, by_name(known))
@@ -68,7 +68,9 @@ def _solve_formulas(value: Value, known: dict[Dim, int]) -> None:
 
 def _solve(operation: Operation, relation: Relation, known: dict[Dim, int]) -> None:
     direction = DIRECTIONS[operation.op]
-    types = dict(zip(direction.operands, (each.type for each in operation.operands), strict=True))
+    types = dict(
+        zip(direction.operands, (operand.type for operand in operation.operands), strict=True)
+    )
     types[direction.result] = operation.result.type
     extents = {
         role: _value(types[role].shape[axis], known)

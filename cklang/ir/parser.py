@@ -114,7 +114,7 @@ class _Reader:
         """The types after -> are those of the returned values: written twice, they must agree."""
         types = [self.type(child) for child in _trees(tree)]
         if types != [value.type for value in returned]:
-            declared = ", ".join(str(each) for each in types) or "()"
+            declared = ", ".join(str(type_) for type_ in types) or "()"
             result_types = ", ".join(str(value.type) for value in returned) or "()"
             raise error(
                 "I003",

@@ -167,9 +167,9 @@ def _sum_dtype(dtypes: tuple[DType, ...], _attrs: Mapping[str, Attr]) -> DType |
     indices, *terms = dtypes
     if indices not in INDEX_DTYPES:
         return None
-    if all(each == i32 for each in terms):
+    if all(term == i32 for term in terms):
         return i32
-    return f32 if all(each in ROW_DTYPES for each in terms) else None
+    return f32 if all(term in ROW_DTYPES for term in terms) else None
 
 
 def check(

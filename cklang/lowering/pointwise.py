@@ -94,7 +94,7 @@ def results_struct(symbol: str, function: Function) -> Iterator[str]:
     if len(function.results) == 1:
         return
     types = (c_type(value.type.dtype) for value in function.results)
-    members = " ".join(f"{each} e{place};" for place, each in enumerate(types))
+    members = " ".join(f"{type_} e{place};" for place, type_ in enumerate(types))
     macro = f"{symbol}_results".upper()
     yield f"#ifndef {macro}"
     yield f"#define {macro}"

@@ -185,11 +185,11 @@ def _by_signature(members: Sequence[Member]) -> Iterator[tuple[FusedGemm, list[_
                 raise error("G002", index=index, batch=problem.batch)
             product = _Product(
                 problem=problem,
-                slots=tuple(slots.get(each.value) for each in problem.inputs),
+                slots=tuple(slots.get(input_.value) for input_ in problem.inputs),
                 numbers={
-                    place: numbers[each.value]
-                    for place, each in enumerate(problem.inputs)
-                    if each.value in numbers
+                    place: numbers[input_.value]
+                    for place, input_ in enumerate(problem.inputs)
+                    if input_.value in numbers
                 },
                 moves=_moved(problem, memory.views, band.moves),
             )
@@ -201,7 +201,7 @@ def _moved(
     problem: Problem, views: Mapping[str, MemoryView], moves: Sequence[int]
 ) -> tuple[int, ...]:
     """Return how many bytes each operand of a product is behind the start of its memory."""
-    names = [each.value for each in problem.inputs]
+    names = [input_.value for input_ in problem.inputs]
     own = [views[name].bytes if name in views else 0 for name in names]
     if not any(own):
         return tuple(moves)

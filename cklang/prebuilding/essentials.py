@@ -126,7 +126,7 @@ class EssentialCall:
 
 
 def _extents(dims_of_them: str, *values: tuple[int, ...]) -> tuple[dict[str, int], ...]:
-    return tuple(dict(zip(dims_of_them.split(), each, strict=True)) for each in values)
+    return tuple(dict(zip(dims_of_them.split(), value, strict=True)) for value in values)
 
 
 # Chosen so that calls of most other extents take the same stencils, on all GPUs together:

@@ -208,7 +208,7 @@ def _scored(
         raise error("Z002", what="attention without regions passes its rules")
     scaled = _scaled(operation, plain, head_size)
     value = scaled.value
-    indices = [Known.exact(each) for each in index_arrays(value.shape, first)]
+    indices = [Known.exact(index_array) for index_array in index_arrays(value.shape, first)]
     moved = run_region(score, [scaled, *indices, *reads], dims)
     kept = run_region(mask, [*indices, *reads], dims)
     wild = np.broadcast_to(kept.error, value.shape) | np.isnan(moved.error)
@@ -239,7 +239,7 @@ def derivative_of(
     (q,), (k,) = by_role["q"], by_role["k"]
     plain, off, _ = float_sums(q, turned(shared_heads(k, q.value.shape[1])))
     scaled = _scaled(operation, Known(value=plain, error=off), q.value.shape[3])
-    indices = [Known.exact(each) for each in index_arrays(plain.shape, first)]
+    indices = [Known.exact(index_array) for index_array in index_arrays(plain.shape, first)]
     slope = run_region(derivative, [scaled, *indices, *by_role["read"]], dims)
     value, error = (np.broadcast_to(each, plain.shape) for each in (slope.value, slope.error))
     return Known(value=value, error=np.where(np.isnan(error), np.inf, error))

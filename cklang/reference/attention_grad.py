@@ -101,7 +101,7 @@ def gradients_with_bound(
     known = {name: Known.exact(array) for name, array in bound.values.items()}
     with np.errstate(all="ignore"):
         run_body(function, known, bound.dims, before=operation)
-        by_role = given_of(operation, [known[each.name] for each in operation.operands])
+        by_role = given_of(operation, [known[operand.name] for operand in operation.operands])
         wide = np.asarray(grad).astype(np.float64)
         problem = _Problem(operation=operation, by_role=by_role, dims=bound.dims, grad=wide)
         gradients = _packed(problem) if by_role["starts_q"] else _piece(problem, 0)

@@ -99,8 +99,8 @@ def _shape(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]
 
 
 def _joined(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
-    value = apply(operation, [each.value for each in operands], dims)
-    moved = apply(operation, [each.error.astype(np.float64) for each in operands], dims)
+    value = apply(operation, [operand.value for operand in operands], dims)
+    moved = apply(operation, [operand.error.astype(np.float64) for operand in operands], dims)
     return Known(value=value, error=moved.astype(operands[0].error.dtype))
 
 
@@ -135,7 +135,7 @@ def _block_maxima(operation: Operation, operands: Sequence[Known], dims: dict[Di
 def _read(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
     """Return an element with its error; an uncertain index may give any element."""
     tensor, *indices = operands
-    value = apply(operation, [each.value for each in operands], dims)
+    value = apply(operation, [operand.value for operand in operands], dims)
     at = [each.value for each in indices]
     moved = apply(operation, [tensor.error.astype(np.float64), *at], dims)
     for index in indices:
@@ -172,8 +172,8 @@ def _sums(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int])
         return apply(operation, [left, right], dims)
 
     left, right = (
-        flushable(each, value.type.dtype)
-        for each, value in zip(operands, operation.operands, strict=True)
+        flushable(operand, value.type.dtype)
+        for operand, value in zip(operands, operation.operands, strict=True)
     )
     if operation.result.type.dtype.kind is NumberKind.INT:
         return _integer_sums(product, left, right)
@@ -205,8 +205,8 @@ def _meets_padding(operation: Operation, weight: Array) -> bool:
 
 def _scaled_gemm(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
     sides = [
-        flushable(each, value.type.dtype).real()
-        for each, value in zip(operands, operation.operands, strict=True)
+        flushable(operand, value.type.dtype).real()
+        for operand, value in zip(operands, operation.operands, strict=True)
     ]
     blocks = {name: attr for name, attr in operation.attrs if isinstance(attr, tuple)}
     is_rounded = operation.operands[-1].type.dtype == f32
@@ -253,8 +253,8 @@ def _integer_sums(product: Product, left: Known, right: Known) -> Known:
 def _pointwise(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
     row = OPS[operation.op]
     if row.ulps > 1:
-        operands = [flushable(each, f32) for each in operands]
-    center = apply(operation, [each.value for each in operands], dims)
+        operands = [flushable(operand, f32) for operand in operands]
+    center = apply(operation, [operand.value for operand in operands], dims)
     if operation.result.type.dtype.kind is NumberKind.BOOL:
         return Known(value=center, error=_uncertain(operation, center, operands, dims))
     error = np.zeros(center.shape)
@@ -299,10 +299,10 @@ def _tan_breaks(x: Known) -> Array:
 
 def _bits(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
     """Return an integer made of bits: exact, or anything where an operand is uncertain."""
-    value = apply(operation, [each.value for each in operands], dims)
+    value = apply(operation, [operand.value for operand in operands], dims)
     error = np.zeros(value.shape)
-    for each in operands:
-        error = np.where(each.error > 0, np.inf, error)
+    for operand in operands:
+        error = np.where(operand.error > 0, np.inf, error)
     return Known(value=value, error=error)
 
 
@@ -323,10 +323,10 @@ _ISOLATED: Mapping[str, Callable[..., Array]] = {
 
 def _variants(operands: Sequence[Known]) -> list[list[Array]]:
     """Return operand lists from the ends of the error intervals, without the middle of all."""
-    exact = [not each.error.any() for each in operands]
+    exact = [not operand.error.any() for operand in operands]
     choices = [
-        [each.value] if is_exact else _ends(each, middles=len(operands) == 1)
-        for each, is_exact in zip(operands, exact, strict=True)
+        [operand.value] if is_exact else _ends(operand, middles=len(operands) == 1)
+        for operand, is_exact in zip(operands, exact, strict=True)
     ]
     return [list(variant) for variant in itertools.product(*choices)][1:]
 
@@ -381,7 +381,7 @@ def _rounding(
     size = np.abs(center) + error
     if row.scale is not None:
         attrs = dict(operation.attrs)
-        size = np.maximum(size, row.scale(*(each.value for each in operands), **attrs))
+        size = np.maximum(size, row.scale(*(operand.value for operand in operands), **attrs))
     lost = _FLUSHED if row.ulps > 1 else _QUANTUM
     is_rounded = np.isfinite(center) & (size >= row.exact_below)
     return np.where(is_rounded, row.ulps * UNIT * finite(size) + lost, 0.0)

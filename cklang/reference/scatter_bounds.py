@@ -24,8 +24,8 @@ from cklang.types import Dim, i32
 def _written(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
     """Return written rows with their errors; an uncertain index may write anything anywhere."""
     indices, *tensors = operands
-    value = apply(operation, [indices.value, *(each.value for each in tensors)], dims)
-    errors = [indices.value, *(each.error.astype(np.float64) for each in tensors)]
+    value = apply(operation, [indices.value, *(tensor.value for tensor in tensors)], dims)
+    errors = [indices.value, *(tensor.error.astype(np.float64) for tensor in tensors)]
     return Known(value=value, error=_unless_sure(apply(operation, errors, dims), indices))
 
 
@@ -37,13 +37,13 @@ def _added(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]
     def sums(arrays: Sequence[Array]) -> Array:
         return apply(operation, [at, *arrays], dims)
 
-    value = sums([each.value for each in terms])
-    passed = sums([finite(each.error) for each in terms])
-    size = sums([np.abs(finite(each.value.astype(np.float64))) for each in terms])
-    unknown = sums([np.isinf(each.error).astype(np.float64) for each in terms]) > 0
+    value = sums([term.value for term in terms])
+    passed = sums([finite(term.error) for term in terms])
+    size = sums([np.abs(finite(term.value.astype(np.float64))) for term in terms])
+    unknown = sums([np.isinf(term.error).astype(np.float64) for term in terms]) > 0
     if operation.result.type.dtype == i32:
         return Known(value=value, error=_unless_sure(np.where(unknown, np.inf, passed), indices))
-    count = sums([np.ones_like(each.value, np.float64) for each in terms])
+    count = sums([np.ones_like(term.value, np.float64) for term in terms])
     roundings = count * UNIT
     error = passed + (size + passed) * roundings / (1 - roundings)
     # A partial sum may leave the range of f32.

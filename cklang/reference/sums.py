@@ -108,7 +108,7 @@ def scaled_sums(
     sums = _integer_sums if is_exact else float_sums
     pieces = [
         scaled_blocks(x[0], x[1], x[2:], **blocks)
-        for x in ([each.value for each in operands], [each.error for each in operands])
+        for x in ([operand.value for operand in operands], [operand.error for operand in operands])
     ]
     total, error, size, wild = (np.zeros((1, 1)) for _ in range(4))
     count = 0
@@ -133,7 +133,7 @@ def scaled_sums(
     size = size * (1 + (4 * count + 8) * UNIT)
     error = error + (4 * count + 8) * UNIT * size + count * _TINY
     wild = wild + (size * (1 + gamma(operands[0].value.shape[-1])) >= F32_OVERFLOW)
-    batch = np.broadcast_shapes(*(each.value.shape[:-2] for each in operands[:2]))
+    batch = np.broadcast_shapes(*(operand.value.shape[:-2] for operand in operands[:2]))
     shape = (*batch, operands[0].value.shape[-2], operands[1].value.shape[-1])
     error = np.where(wild > 0, np.inf, np.where(np.isfinite(total), error, 0.0))
     return np.broadcast_to(total, shape), np.broadcast_to(error, shape)

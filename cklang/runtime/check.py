@@ -87,7 +87,9 @@ def _mistakes_of_kernels(
     kept = None
     try:
         binding = op.bound((), arguments)
-        if out is None and all(isinstance(each, DescribedArray) for each in arguments.values()):
+        if out is None and all(
+            isinstance(argument, DescribedArray) for argument in arguments.values()
+        ):
             function = op.program.specialise(binding.dtypes, binding.consts, binding.dims)
             kept = plan_store.address_of_check(function, binding, device, op.request)
             if plan_store.is_right(kept):
@@ -129,7 +131,7 @@ def _argument(name: str, value: Any, place: int) -> Any:
     shape = tuple(shape)
     strides = tuple(rest[0]) if rest else _packed(shape)
     numbers = [*shape, *strides]
-    legal = all(isinstance(each, int) and not isinstance(each, bool) for each in numbers)
+    legal = all(isinstance(number, int) and not isinstance(number, bool) for number in numbers)
     if not legal or len(strides) != len(shape) or min(shape, default=0) < 0:
         raise error("A071", name=name, value=value)
     pointer = (place + 1) * _ADDRESSES

@@ -50,5 +50,5 @@ def with_updated(
     targets: Sequence[arrays.Array], updates: Sequence[InPlace], binding: Binding
 ) -> tuple[arrays.Array, ...]:
     """Return the arrays that take the results of a call, arguments among them."""
-    own = {each.result: binding.arrays[each.name] for each in updates}
+    own = {update.result: binding.arrays[update.name] for update in updates}
     return tuple(own.get(index, target) for index, target in enumerate(targets))

@@ -149,6 +149,6 @@ def planned_launch(
         patches=tuple(patches),
         moves=tuple(moves),
         constants=tuple(constants),
-        clears=tuple(each for each in clears if each[1]),
+        clears=tuple(clear for clear in clears if clear[1]),
         workspace=own,
     )

@@ -29,7 +29,7 @@ def packed_arguments(signature: Signature, named: Mapping[str, Any]) -> dict[str
         CkValueError: K019, something is missing; K011, an extent is no such number; K001, a name
             is unknown.
     """
-    defaults = {each.name: each.default for each in signature.consts if each.has_default}
+    defaults = {const.name: const.default for const in signature.consts if const.has_default}
     rest = dict(named)
     named = defaults | rest
     arguments: dict[str, Any] = {}

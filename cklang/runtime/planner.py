@@ -197,7 +197,7 @@ def _requests(plan: Plan, request: Request) -> dict[str, Request]:
     Raises:
         CkValueError: K022, a named algorithm is of no family of the plan.
     """
-    names = dict.fromkeys(each.family for each in plan.kernels)
+    names = dict.fromkeys(kernel.family for kernel in plan.kernels)
     families = [FAMILIES[name] for name in names]
     if request.algorithms:
         families += [other for name in names for other in stand_ins(name)]
@@ -236,7 +236,9 @@ def memory_of(plan: Plan, binding: Binding, outs: Sequence[Array] | None) -> Cal
 
 
 def _matrices(plan: Plan) -> set[str]:
-    return {value.name for each in plan.kernels for value in FAMILIES[each.family].matrices(each)}
+    return {
+        value.name for kernel in plan.kernels for value in FAMILIES[kernel.family].matrices(kernel)
+    }
 
 
 def _stored_layouts(
@@ -422,13 +424,16 @@ def planned_launches(
     slots = {name: index for index, name in enumerate(names)}
     temporaries = _temporaries(stages, described, set(slots), sizes)
     slots |= {name: len(names) + index for index, name in enumerate(temporaries)}
-    known = {name: each.bytes for name, each in temporaries.items()}
+    known = {name: temporary.bytes for name, temporary in temporaries.items()}
     launches = [
         planned_launch(each, stage, slots, slots.get(_own_workspace(index), 0), known)
         for index, (each, stage) in enumerate(zip(described, stages, strict=True))
     ]
     workspace = planned_workspace(list(temporaries.values()))
-    named = [(f"%{name}" if name in sizes else name, each) for name, each in temporaries.items()]
+    named = [
+        (f"%{name}" if name in sizes else name, temporary)
+        for name, temporary in temporaries.items()
+    ]
     return launches, replace(workspace, temporaries=tuple(named))
 
 
@@ -465,14 +470,14 @@ class _HostChecks:
 
     def check(self, addresses: Sequence[int]) -> None:
         """Check a call whose arguments have these addresses."""
-        for each in self._checks:
-            each.check(addresses)
+        for check in self._checks:
+            check.check(addresses)
 
 
 def host_checks(plan: Plan, binding: Binding) -> HostCheck | None:
     """Return what calls like a bound one check before they launch; None if there is nothing."""
     checks = [_check_of(kernel, binding) for kernel in plan.kernels]
-    present = [each for each in checks if each is not None]
+    present = [check for check in checks if check is not None]
     if len(present) < 2:
         return next(iter(present), None)
     return _HostChecks(present)

@@ -46,7 +46,7 @@ def options_of(
         return ()
     is_known = all(type(extent) is int for extent in binding.dims.values())
     options = alternatives(function, plan) if is_known and not request.algorithms else ()
-    return tuple(each for each in options if _is_worth_it(each, binding.dims))
+    return tuple(option for option in options if _is_worth_it(option, binding.dims))
 
 
 def quickest_plan(

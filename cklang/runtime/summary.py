@@ -59,19 +59,24 @@ class Summary:
     @property
     def microseconds(self) -> float | None:
         """The predicted time of all kernels; None if that of one is not known."""
-        times = [each.microseconds for each in self.kernels if each.microseconds is not None]
+        times = [kernel.microseconds for kernel in self.kernels if kernel.microseconds is not None]
         return sum(times) if len(times) == len(self.kernels) else None
 
     def __str__(self) -> str:
         rows = [
-            (each.family, str(each.launches), byte_size(each.bytes), _time(each.microseconds))
-            for each in self.kernels
+            (
+                kernel.family,
+                str(kernel.launches),
+                byte_size(kernel.bytes),
+                _time(kernel.microseconds),
+            )
+            for kernel in self.kernels
         ]
         head = ("kernel", "launches", "bytes", "predicted")
         total = ("all", str(self.launches), byte_size(self.bytes), _time(self.microseconds))
         table = [head, *rows, total]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        texts = ["", *(each.problem for each in self.kernels), self._ratio()]
+        texts = ["", *(kernel.problem for kernel in self.kernels), self._ratio()]
         lines = []
         for row, text in zip(table, texts, strict=True):
             first, *others = row
@@ -81,7 +86,7 @@ class Summary:
 
     def _repr_svg_(self) -> str | None:
         """Draw a bar for the predicted time of each kernel."""
-        known = [each for each in self.kernels if each.microseconds is not None]
+        known = [kernel for kernel in self.kernels if kernel.microseconds is not None]
         rows = [
             (f"{number}: {each.family}", {each.family: each.microseconds or 0.0})
             for number, each in enumerate(known)

@@ -67,7 +67,7 @@ class Workspace:
         )
 
     def _lines(self) -> list[str]:
-        largest = sorted(self.temporaries, key=lambda each: -each[1].bytes)
+        largest = sorted(self.temporaries, key=lambda temporary: -temporary[1].bytes)
         lines = [f"{name}: {each}" for name, each in largest[:_MOST_NAMED]]
         rest = [each.bytes for _, each in largest[_MOST_NAMED:]]
         return [*lines, f"{len(rest)} more: {byte_size(sum(rest))}"] if rest else lines
@@ -98,7 +98,10 @@ def planned_workspace(temporaries: Sequence[Temporary]) -> Workspace:
             start = max(start, high)
         offsets[index] = start
         placed.append(index)
-    ends = (offset + _padded(each.bytes) for offset, each in zip(offsets, temporaries, strict=True))
+    ends = (
+        offset + _padded(temporary.bytes)
+        for offset, temporary in zip(offsets, temporaries, strict=True)
+    )
     return Workspace(bytes=max(ends, default=0), offsets=tuple(offsets))
 
 

@@ -35,5 +35,9 @@ class Request:
 
     def only(self, of: type[Any] | None) -> Request:
         """Return the request with the algorithm of a class, or none, and no others."""
-        mine = (each for each in self.algorithms if of is not None and isinstance(each, of))
+        mine = (
+            algorithm
+            for algorithm in self.algorithms
+            if of is not None and isinstance(algorithm, of)
+        )
         return replace(self, algorithm=next(mine, None), others=())

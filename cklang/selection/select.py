@@ -320,7 +320,7 @@ def _declared(registry: Registry, signature: KernelSignature, spec: ArchSpec) ->
 @lru_cache(maxsize=1024)
 def _on_demand(signature: KernelSignature, spec: ArchSpec, preset: str) -> AnyPool:
     candidates = family_of(signature).on_demand(signature, spec, preset)
-    keys = [key_of(signature, each, spec.name) for each in candidates.algorithms]
+    keys = [key_of(signature, algorithm, spec.name) for algorithm in candidates.algorithms]
     origin = f"preset {candidates.preset!r}, built on demand"
     return Pool(keys, spec, origin, checked=True, preferred=candidates.essential)
 
@@ -328,7 +328,7 @@ def _on_demand(signature: KernelSignature, spec: ArchSpec, preset: str) -> AnyPo
 @lru_cache(maxsize=256)
 def _last_resorts(signature: KernelSignature, spec: ArchSpec) -> AnyPool:
     candidates = family_of(signature).last_resorts(signature, spec)
-    keys = [key_of(signature, each, spec.name) for each in candidates]
+    keys = [key_of(signature, candidate, spec.name) for candidate in candidates]
     return Pool(keys, spec, "narrower accesses, built on demand", checked=True)
 
 
@@ -357,7 +357,7 @@ def _widest(
             tried.append(pool)
     if not any(len(pool) for pool in tried):
         rules = family_of(signature).rules
-        notes = [str(each) for each in rules.refusals(signature, spec)]
+        notes = [str(refusal) for refusal in rules.refusals(signature, spec)]
         raise error("K102", notes=notes, signature=signature.words, arch=spec.name)
     rejections = chain.from_iterable(pool.rejections(problem) for pool in tried)
     raise _refusal(problem, spec, rejections, "every algorithm there is")

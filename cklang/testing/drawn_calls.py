@@ -79,9 +79,9 @@ class Call:
         """
         signature = self.op.program.signature
         result = {
-            each.name: self._argument(place, each)
-            for place, each in enumerate(signature.parameters)
-            if each.name not in self.absent and not each.is_const
+            parameter.name: self._argument(place, parameter)
+            for place, parameter in enumerate(signature.parameters)
+            if parameter.name not in self.absent and not parameter.is_const
         }
         return {**result, **self.constants}
 
@@ -162,21 +162,23 @@ def calls(
     signature = op.program.signature
     names = _dims_of(signature.parameters)
     variables = signature.variables
-    fixed = [each for each in signature.parameters if each.is_const]
+    fixed = [parameter for parameter in signature.parameters if parameter.is_const]
     _expect_known(op, "dim", dims, names)
     _expect_known(op, "constant", constants, [each.name for each in fixed])
     for each in fixed:
         if each.name not in constants and not each.has_default:
             raise error("T008", name=each.name, op=op.program.name)
-    arrays = [each.name for each in signature.tensors if _rank(each)]
-    optional = [each.name for each in signature.tensors if each.optional]
+    arrays = [tensor.name for tensor in signature.tensors if _rank(tensor)]
+    optional = [tensor.name for tensor in signature.tensors if tensor.optional]
     return st.builds(
         Call,
         op=st.just(op),
         dims=st.fixed_dictionaries({name: _extents(dims.get(name), largest) for name in names}),
-        dtypes=st.fixed_dictionaries({name: _dtypes(each) for name, each in variables.items()}),
+        dtypes=st.fixed_dictionaries(
+            {name: _dtypes(variable) for name, variable in variables.items()}
+        ),
         constants=st.fixed_dictionaries(
-            {name: st.sampled_from(list(each)) for name, each in constants.items()}
+            {name: st.sampled_from(list(constant)) for name, constant in constants.items()}
         ),
         absent=_some(optional),
         values=st.sampled_from(list(values)),
@@ -225,7 +227,9 @@ def _rank(parameter: Parameter) -> int:
 def _dims_of(parameters: Sequence[Parameter]) -> list[str]:
     """Return the names of the dims that a call decides, in the order of the parameters."""
     shapes = [
-        each.type.shape for each in parameters if isinstance(each.type, TensorType | TensorVarType)
+        parameter.type.shape
+        for parameter in parameters
+        if isinstance(parameter.type, TensorType | TensorVarType)
     ]
     names = dict.fromkeys(
         dim.name

@@ -165,7 +165,7 @@ def reference_values(
         args: Of the call.
         kwargs: Of the call.
     """
-    names = (each.name for each in op.program.parameters)
+    names = (parameter.name for parameter in op.program.parameters)
     values = {**dict(zip(names, args, strict=False)), **kwargs}
     pairs = [(param.name, values[param.name]) for param in function.params]
     return [plain(value) if is_scalar(value) else to_numpy(name, value) for name, value in pairs]

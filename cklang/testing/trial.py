@@ -276,7 +276,7 @@ def _of_torch(tensor: Any) -> Array:
 def _expect_shapes(
     call: Call, against: Expected, wanted: Sequence[Array], results: Sequence[Array]
 ) -> None:
-    shapes, own = ([each.shape for each in arrays] for arrays in (wanted, results))
+    shapes, own = ([array.shape for array in arrays] for arrays in (wanted, results))
     if shapes != own:
         raise error(
             "A140",

@@ -111,7 +111,9 @@ def chosen(
     if outs and outs != results:
         raise error("A048", got=outs, want=results)
     custom = custom_op_of(op, tensors=tensors, out=bool(outs))
-    targets = [each.name for each in custom._schema.arguments if each.alias_info is not None]
+    targets = [
+        argument.name for argument in custom._schema.arguments if argument.alias_info is not None
+    ]
     return (*name_of(custom), tuple(sources), tuple(targets))
 
 

@@ -100,8 +100,8 @@ def _is_fake_alone(mode: FakeTensorMode, values: Sequence[Any]) -> bool:
         bool(tensors)
         and not mode.propagate_real_tensors
         and all(
-            type(each) is FakeTensor and each.fake_mode is mode and each.constant is None
-            for each in tensors
+            type(tensor) is FakeTensor and tensor.fake_mode is mode and tensor.constant is None
+            for tensor in tensors
         )
     )
 
@@ -130,7 +130,7 @@ def _memo_of(op: AnyOp, symbols: Sequence[torch.SymInt]) -> _Memo | None:
     if not symbols:
         return _layouts.setdefault(op, BoundedMemo(_MEMO_LIMIT))
     env = symbols[0].node.shape_env
-    if env is None or any(each.node.shape_env is not env for each in symbols):
+    if env is None or any(symbol.node.shape_env is not env for symbol in symbols):
         return None
     if getattr(env, "_suppress_guards_tls", lambda: True)():
         return None
@@ -147,10 +147,10 @@ def _key(value: Any, symbols: list[torch.SymInt]) -> object:
     if not isinstance(value, torch.Tensor):
         return type(value), repr(value)
     sizes = [*value.shape, *value.stride()]
-    own = [each for each in sizes if isinstance(each, torch.SymInt)]
+    own = [size for size in sizes if isinstance(size, torch.SymInt)]
     if own:
         symbols += own
-        sizes = [each.node.expr if isinstance(each, torch.SymInt) else each for each in sizes]
+        sizes = [size.node.expr if isinstance(size, torch.SymInt) else size for size in sizes]
     return value.dtype, tuple(sizes), value.device
 
 

@@ -210,10 +210,12 @@ class _Differentiated(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         op, _, device, *values = inputs
         results = output if isinstance(output, tuple) else (output,)
-        ctx.mark_non_differentiable(*(each for each in results if not each.is_floating_point()))
+        ctx.mark_non_differentiable(
+            *(result for result in results if not result.is_floating_point())
+        )
         _remember(op, ctx, values, ctx.needs_input_grad[_OPTIONS:], device)
         # The same for both: torch.vmap notes the batch axes of what was saved last.
-        saved = (*(each for each in values if isinstance(each, torch.Tensor)), *results)
+        saved = (*(value for value in values if isinstance(value, torch.Tensor)), *results)
         ctx.save_for_backward(*saved)
         ctx.save_for_forward(*saved)
 
@@ -254,18 +256,21 @@ def _pushed(
         device: As in the call.
     """
     backward = backward_of(op, tuple(tangents))
-    by_results = [each.name for each in backward.program.parameters[len(arguments) :]]
+    by_results = [parameter.name for parameter in backward.program.parameters[len(arguments) :]]
     forward = backward_of(backward, by_results)
     by_gradients = forward.program.parameters[len(arguments) + len(by_results) :]
-    zeros = (torch.zeros_like(each) for each in results if each.is_floating_point())
+    zeros = (torch.zeros_like(result) for result in results if result.is_floating_point())
     values = {
         **arguments,
         **dict(zip(by_results, zeros, strict=True)),
-        **{each.name: u for each, u in zip(by_gradients, tangents.values(), strict=True)},
+        **{
+            by_gradient.name: u
+            for by_gradient, u in zip(by_gradients, tangents.values(), strict=True)
+        },
     }
     moved = forward(**values, device=device)
     floats = iter(moved if isinstance(moved, tuple) else (moved,))
-    return [next(floats) if each.is_floating_point() else None for each in results]
+    return [next(floats) if result.is_floating_point() else None for result in results]
 
 
 class Kept(NamedTuple):
@@ -326,5 +331,5 @@ def _by_backward_op(ctx: Any, values: Sequence[Any], grads: Sequence[Any]) -> An
     arguments = dict(zip(ctx.names, values, strict=True))
     backward_op = backward_of(ctx.op, ctx.wrt)
     cotangents = backward_op.program.parameters[len(values) :]
-    more = {each.name: grad for each, grad in zip(cotangents, grads, strict=True)}
+    more = {cotangent.name: grad for cotangent, grad in zip(cotangents, grads, strict=True)}
     return backward_op(**arguments, **more, device=ctx.device)

@@ -207,7 +207,7 @@ def _identity(program: Any) -> str:
         texts += [f"{capture.words}={_shown(capture.value)}" for capture in program.captures]
         return "\n".join(texts)
     ir = getattr(program, "ir", None)
-    types = [f"{each.name}: {each.type}" for each in program.parameters]
+    types = [f"{parameter.name}: {parameter.type}" for parameter in program.parameters]
     return str(ir) if ir is not None else "\n".join([program.name, *types])
 
 

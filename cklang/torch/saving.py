@@ -60,7 +60,7 @@ def _pair(
 ) -> SavingGradient | None:
     if any(parameter.in_place for parameter in op.program.parameters):
         return None
-    own = [each.detach() if isinstance(each, torch.Tensor) else each for each in values]
+    own = [value.detach() if isinstance(value, torch.Tensor) else value for value in values]
     try:
         pair = vjp_saving(op, *own, wrt=wrt, device=device)
     except CkError:

@@ -138,8 +138,8 @@ def bench(
 def table_of(report: TuningReport) -> Bench:
     """Return what a session knows as a table."""
     return Bench(
-        rows=tuple(row for each in report.problems for row in _rows(each)),
-        verdicts=tuple(_verdict(each) for each in report.problems),
+        rows=tuple(row for problem in report.problems for row in _rows(problem)),
+        verdicts=tuple(_verdict(problem) for problem in report.problems),
         device=report.device,
     )
 

@@ -38,8 +38,8 @@ class Clocked:
         except CkUnsupportedError:
             return None
         times = (
-            launch_time(representative(each), spec, constants, self.footprint)[0]
-            for each in self.recording.launches
+            launch_time(representative(launch), spec, constants, self.footprint)[0]
+            for launch in self.recording.launches
         )
         return sum(time.us for time in times)
 

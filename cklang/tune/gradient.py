@@ -53,10 +53,10 @@ def gradient_error_ratio(task: TuningTask, key: AnyKey, arrays: Sequence[Array])
         place = [param.name for param in function.params].index(ready.bias.value.name)
         bias = SharedBias(param=place, axes=ready.bias.axes)
     want, bound = gradients_with_bound(function, some, grad, bias)
-    gradients = [each for each in ready.results if each is not None]
+    gradients = [result for result in ready.results if result is not None]
     return max(
-        largest_ratio(each, wanted, within)
-        for each, wanted, within in zip(gradients, want, bound, strict=True)
+        largest_ratio(gradient, wanted, within)
+        for gradient, wanted, within in zip(gradients, want, bound, strict=True)
     )
 
 

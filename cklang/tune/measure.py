@@ -218,7 +218,7 @@ def _launch_operands(task: TuningTask) -> LaunchOperands:
     return LaunchOperands(
         kernel=task.fused,
         memory=arrays,
-        order=tuple(names.index(each.value) for each in task.problem.inputs),
+        order=tuple(names.index(input_.value) for input_ in task.problem.inputs),
         inputs=arrays[:count],
         place=count,
         result=arrays[count],

@@ -84,7 +84,7 @@ class _Memory:
 
     def addresses(self, contents: Mapping[str, npt.NDArray[np.uint8]]) -> dict[str, int]:
         """Return where each value is."""
-        return {name: self._place(name, each) for name, each in contents.items()}
+        return {name: self._place(name, content) for name, content in contents.items()}
 
     def _place(self, name: str, contents: npt.NDArray[np.uint8]) -> int:
         known = self._places.get((name, contents.nbytes))
@@ -105,7 +105,7 @@ def _cost(
     operands = family_of(key.signature).operands(problem, key, functions)
     stages = operands.stages
     artifacts = shared_builder().build_all([(stage.key, stage.functions) for stage in stages])
-    sizes = {name: each.nbytes for name, each in operands.contents.items()}
+    sizes = {name: content.nbytes for name, content in operands.contents.items()}
     addresses = memory.addresses(operands.contents)
     with standalone_launch(device, stages, artifacts, addresses, sizes) as launch:
         if not device.emulated:
@@ -117,7 +117,7 @@ def _cost(
         if us is not None:
             return us
         efforts = (before, device.counters())
-        return float(sum(each.instructions for each in efforts if each is not None))
+        return float(sum(effort.instructions for effort in efforts if effort is not None))
 
 
 def microseconds(device: Device, launch: Callable[[], object]) -> float:

@@ -250,7 +250,10 @@ def _apply(draw: st.DrawFn, builder: Builder, values: Sequence[Value]) -> Value:
     dtype = draw(st.sampled_from([each for each in by_dtype if by_dtype[each]]))
     rows = [row for row in _POINTWISE if _takes(row, dtype, by_dtype)]
     row = draw(st.sampled_from(rows))
-    operands = [draw(st.sampled_from(by_dtype[each][::-1])) for each in _operand_dtypes(row, dtype)]
+    operands = [
+        draw(st.sampled_from(by_dtype[operand_dtype][::-1]))
+        for operand_dtype in _operand_dtypes(row, dtype)
+    ]
     attrs: dict[str, Attr] = {attr.name: draw(_attr(attr)) for attr in row.attrs}
     return builder.apply(row.name, operands, attrs)
 

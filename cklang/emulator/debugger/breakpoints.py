@@ -152,7 +152,7 @@ def stops_of(breakpoint_: Breakpoint, code: Code) -> list[StopAt]:
     else:
         line = code.next_line(location.file, location.line)
         numbers = [] if line is None else code.line_numbers(location.file, line)
-        places = [(Where.LINE, each, 0) for each in numbers]
+        places = [(Where.LINE, number, 0) for number in numbers]
     return [StopAt(breakpoint_.number, *place, *chosen) for place in places]
 
 

@@ -136,7 +136,7 @@ class Code:
 
     def next_line(self, file: str, line: int) -> int | None:
         """Return the first line from ``line`` on that has code."""
-        lines = (each.line for each in self.places if _ends_with(each.file, file))
+        lines = (place.line for place in self.places if _ends_with(place.file, file))
         return min((each for each in lines if each >= line), default=None)
 
     def with_operation(self, pattern: str) -> list[int]:

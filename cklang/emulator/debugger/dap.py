@@ -368,7 +368,7 @@ class Adapter:
         """List the waves."""
         waves = self.session.waves() if self.session.launch is not None else []
         rows = [
-            {"id": thread_id(each.group, each.wave), "name": self._name(each)} for each in waves
+            {"id": thread_id(wave.group, wave.wave), "name": self._name(wave)} for wave in waves
         ]
         return {"threads": rows or [{"id": _NO_WAVE, "name": "no wave runs"}]}
 

@@ -268,7 +268,7 @@ def _parsed_index(text: str) -> tuple[int | slice, ...] | None:
     if not isinstance(tree, ast.Subscript):
         return None
     parts = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
-    index = [_parsed_part(each) for each in parts]
+    index = [_parsed_part(part) for part in parts]
     return tuple(each for each in index if each is not None) if None not in index else None
 
 

@@ -107,7 +107,8 @@ def callbacks(*plugins: Callback) -> Iterator[None]:
     def on_launch(launch: ControlledLaunch) -> None:
         session = Session([])
         by_number = {
-            session.add_breakpoint(each.location, each.waves).number: each for each in plugins
+            session.add_breakpoint(plugin.location, plugin.waves).number: plugin
+            for plugin in plugins
         }
         session.adopt(launch, places.known())
         for number, each in by_number.items():

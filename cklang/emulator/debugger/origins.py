@@ -83,5 +83,5 @@ def origins_text(
     rows = (origin_of(lane, tensors) for lane in values)
     unknown = "in no tensor, or in several places"
     return "\n".join(
-        f"lane {lane}: {unknown if each is None else each}" for lane, each in enumerate(rows)
+        f"lane {lane}: {unknown if row is None else row}" for lane, row in enumerate(rows)
     )

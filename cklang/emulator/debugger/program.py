@@ -129,11 +129,16 @@ class DebuggedProgram:
         """Wait until it launches a kernel; None if it ends before."""
         while True:
             ended = self.process.poll() is not None
-            waiting = [self._listener.fileno(), *(each.fileno() for each in self._connections)]
+            waiting = [
+                self._listener.fileno(),
+                *(connection.fileno() for connection in self._connections),
+            ]
             ready, _, _ = select.select(waiting, [], [], 0 if ended else _POLL_SECONDS)
             if self._listener.fileno() in ready:
                 self._connections.append(_Connection(self._listener.accept()[0]))
-            for each in [each for each in self._connections if each.fileno() in ready]:
+            for each in [
+                connection for connection in self._connections if connection.fileno() in ready
+            ]:
                 if each.receive() is None:
                     each.end.close()
                     self._connections.remove(each)
@@ -158,8 +163,8 @@ class DebuggedProgram:
         self.process.wait()
 
     def _close_sockets(self) -> None:
-        for each in self._connections:
-            each.end.close()
+        for connection in self._connections:
+            connection.end.close()
         self._connections.clear()
         self._listener.close()
         self._folder.cleanup()

@@ -169,7 +169,11 @@ class Session:
         """Tell the emulator; return whether any breakpoint is in the present launch."""
         if self.launch is None or self.code is None:
             return False
-        stops = [stop for each in self.breakpoints.values() for stop in stops_of(each, self.code)]
+        stops = [
+            stop
+            for breakpoint_ in self.breakpoints.values()
+            for stop in stops_of(breakpoint_, self.code)
+        ]
         placed = self._run.placed | {stop.number for stop in stops}
         self._run = replace(self._run, placed=placed)
         self.launch.set_breakpoints(stops)
@@ -182,8 +186,8 @@ class Session:
         kernels = f"in none of the kernels that were launched: {names}"
         elsewhere = kernels if run.kernels else "not reached: the program has launched no kernel"
         return [
-            f"{each} is {'not reached' if number in run.placed else elsewhere}"
-            for number, each in self.breakpoints.items()
+            f"{breakpoint_} is {'not reached' if number in run.placed else elsewhere}"
+            for number, breakpoint_ in self.breakpoints.items()
             if number not in run.reached
         ]
 

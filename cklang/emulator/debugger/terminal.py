@@ -134,7 +134,7 @@ class Terminal(cmd.Cmd):
             return word
         if word in _ALIASES:
             return _ALIASES[word]
-        fitting = [each for each in names if each.startswith(word)]
+        fitting = [name for name in names if name.startswith(word)]
         if len(fitting) != 1:
             hint = f"it could be {', '.join(fitting)}" if fitting else "nothing begins like it"
             raise error("D031", got=word, hint=hint.replace("_", "-"))
@@ -466,7 +466,7 @@ class Terminal(cmd.Cmd):
 
 def _tensors_text(session: Session) -> str:
     rows = [
-        f"{name}: {each.dtype}[{', '.join(map(str, each.shape))}] at 0x{each.address:x}"
-        for name, each in session.tensors().items()
+        f"{name}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}] at 0x{tensor.address:x}"
+        for name, tensor in session.tensors().items()
     ]
     return "\n".join(rows) or "the program has named no tensors"

@@ -96,11 +96,11 @@ class Variables:
     def _tensors(self) -> Rows:
         return [
             {
-                **_row(name, f"{each.dtype}{list(each.shape)} at 0x{each.address:x}"),
-                "memoryReference": hex(each.address),
+                **_row(name, f"{tensor.dtype}{list(tensor.shape)} at 0x{tensor.address:x}"),
+                "memoryReference": hex(tensor.address),
                 "variablesReference": self._number(partial(self._elements, name)),
             }
-            for name, each in self._session.tensors().items()
+            for name, tensor in self._session.tensors().items()
         ]
 
     def _elements(self, name: str) -> Rows:

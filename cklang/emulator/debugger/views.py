@@ -115,10 +115,10 @@ def backtrace_text(session: Session) -> str:
 def breakpoints_text(session: Session) -> str:
     """Return the breakpoints, a line each."""
     rows = []
-    for each in session.breakpoints.values():
-        pending = session.code is not None and not session.is_placed(each)
+    for breakpoint_ in session.breakpoints.values():
+        pending = session.code is not None and not session.is_placed(breakpoint_)
         rows.append(
-            f"{each}, {each.hits} hits{', temporary' * each.temporary}"
+            f"{breakpoint_}, {breakpoint_.hits} hits{', temporary' * breakpoint_.temporary}"
             f"{', not in this launch' * pending}"
         )
     return "\n".join(rows) or "no breakpoints"
@@ -128,13 +128,13 @@ def waves_text(session: Session) -> str:
     """Return the waves that have begun, a line each."""
     code, focus = session.listing(), session.focus
     rows = []
-    for each in session.waves():
-        shown = focus is not None and (each.group, each.wave) == (focus.group, focus.wave)
-        place = code.place(each.dword)
+    for wave in session.waves():
+        shown = focus is not None and (wave.group, wave.wave) == (focus.group, focus.wave)
+        place = code.place(wave.dword)
         rows.append(
-            f"{'*' if shown else ' '} workgroup {each.group} wave {each.wave}: {each.state}, "
-            f"{each.executed} instructions, pc 0x{code.pc(each.dword):x}"
-            f"{f', {place.short}' if place is not None else ''}, {_enabled(each)} lanes"
+            f"{'*' if shown else ' '} workgroup {wave.group} wave {wave.wave}: {wave.state}, "
+            f"{wave.executed} instructions, pc 0x{code.pc(wave.dword):x}"
+            f"{f', {place.short}' if place is not None else ''}, {_enabled(wave)} lanes"
         )
     return "\n".join(rows) or "no wave has begun, or all have ended"
 
@@ -220,11 +220,11 @@ def _dword(session: Session, where: str) -> int | None:
 
 def memory_text(session: Session) -> str:
     """Return what the program has allocated, a line each."""
-    named = {each.address: name for name, each in session.tensors().items()}
+    named = {tensor.address: name for name, tensor in session.tensors().items()}
     rows = [
-        f"0x{each.address:x}, {each.size} bytes, device {each.device}"
-        f"{f', {named[each.address]}' if each.address in named else ''}"
-        for each in session.controlled().allocations()
+        f"0x{allocation.address:x}, {allocation.size} bytes, device {allocation.device}"
+        f"{f', {named[allocation.address]}' if allocation.address in named else ''}"
+        for allocation in session.controlled().allocations()
     ]
     return "\n".join(rows) or "nothing is allocated"
 

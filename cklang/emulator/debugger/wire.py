@@ -200,7 +200,7 @@ class ControlledLaunch:
 
     def set_breakpoints(self, stops: list[StopAt]) -> None:
         """Stop at these, and no others."""
-        self._read(Request.BREAKPOINTS, array=b"".join(each.packed() for each in stops))
+        self._read(Request.BREAKPOINTS, array=b"".join(stop.packed() for stop in stops))
 
     def set_lines(self, lines: Words) -> None:
         """Say which line each dword of the code is of, by its number; 0 is none."""

@@ -161,7 +161,7 @@ def inlined_calls(image: bytes) -> list[InlinedCall]:
     """Return the inlined calls of a code object; none if it has no DWARF 5 debug information."""
     sections = {each.name: each for each in sections_of(image)}
     text = sections[".text"].address if ".text" in sections else 0
-    return calls_of_sections({name: each.content for name, each in sections.items()}, text)
+    return calls_of_sections({name: section.content for name, section in sections.items()}, text)
 
 
 def calls_of_sections(sections: Mapping[str, bytes], text: int) -> list[InlinedCall]:

@@ -103,9 +103,9 @@ def _lines(path: Path) -> Sequence[str]:
 def _by_address(ranges: Sequence[_Range]) -> dict[int, list[_Range]]:
     """Return the ranges that hold each address of an instruction, in the given order."""
     holding: dict[int, list[_Range]] = {}
-    for each in ranges:
-        for address in range(each.begin, each.end, 4):
-            holding.setdefault(address, []).append(each)
+    for range_ in ranges:
+        for address in range(range_.begin, range_.end, 4):
+            holding.setdefault(address, []).append(range_)
     return holding
 
 

@@ -108,7 +108,7 @@ def is_users(file: str) -> bool:
     """
     ours = (_PACKAGE, cache_root(), _ck_include())
     path = Path(here(file))
-    return path.is_file() and not any(each and path.is_relative_to(each) for each in ours)
+    return path.is_file() and not any(folder and path.is_relative_to(folder) for folder in ours)
 
 
 @cache

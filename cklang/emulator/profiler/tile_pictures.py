@@ -154,9 +154,9 @@ def _registers(step: TileStep) -> tuple[list[str], float]:
     ]
     parts += [_text(0, y + _ROW - 3, name) for name, y in y_of.items()]
     parts += [
-        _rect(_LEFT + lane * _CELL, y_of[name], _CELL, _colour(each.wave, lane), _tip(each, step),
-              edge=_CONFLICT if each.conflict else "")
-        for (name, lane), each in cells.items()
+        _rect(_LEFT + lane * _CELL, y_of[name], _CELL, _colour(cell.wave, lane), _tip(cell, step),
+              edge=_CONFLICT if cell.conflict else "")
+        for (name, lane), cell in cells.items()
     ]  # fmt: skip
     return parts, _TOP + len(names) * _ROW + 10
 

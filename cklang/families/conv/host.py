@@ -65,8 +65,8 @@ class ConvRequest:
     blocks: int = 1
     """Workgroups that the GPU runs at once."""
     most_bytes: int = BUFFER_BYTES
-    """Bytes that a tensor of one product may span, up to 2^31. Larger batches and images are cut into
-    pieces, each a product."""
+    """Bytes that a tensor of one product may span, up to 2^31. Larger batches and images are cut
+    into pieces, each a product."""
 
 
 _EXTENTS = ("n", "g", "k", "c")

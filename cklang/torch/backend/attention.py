@@ -217,7 +217,7 @@ def _differentiate(
     products = emitter.append("mul", emitter.cast(g, f32), emitter.cast(output, f32))
     inner = emitter.append("reduce_sum", products, axes=(_RANK - 1,))
     # A mask of floats is added to the product.
-    attrs[DERIVATIVE] = constant_derivative(1.0, [each.type for each in operands[3:]])
+    attrs[DERIVATIVE] = constant_derivative(1.0, [operand.type for operand in operands[3:]])
     values = [emitter.append(op, *operands, g, sums, inner, **attrs) for op in GRADIENTS]
     return [
         call.rounded(Tensor(value, shape_of(fake)), place)
@@ -229,10 +229,10 @@ def _call(
     call: Call, sides: tuple[Tensor, ...], mask: Tensor | None, is_causal: bool, scale: float
 ) -> tuple[list[Value], dict[str, Any]]:
     """Return the operands of an attention, and its attributes."""
-    dtypes = [each.dtype for each in sides]
+    dtypes = [side.dtype for side in sides]
     if len(set(dtypes)) > 1 or dtypes[0] not in (f16, bf16, f32):
         raise Unsupported(f"attention takes f16, bf16 or f32, not {', '.join(map(str, dtypes))}")
-    operands = [call.emitter.plain(each) for each in sides]
+    operands = [call.emitter.plain(side) for side in sides]
     axes = "" if mask is None else _axes(mask)
     reads = [] if mask is None else [_squeezed(call, mask, axes)]
     is_bool = mask is not None and mask.dtype == bool_
@@ -261,8 +261,8 @@ def _squeezed(call: Call, mask: Tensor, axes: str) -> Value:
 def _region(name: str, reads: list[Value]) -> tuple[Builder, dict[str, Value]]:
     """Return the builder of a function of attention, with its parameters by name."""
     builder = Builder(name)
-    for each in region_params(name, [read.type for read in reads]):
-        builder.param(each.name, each.type)
+    for region_param in region_params(name, [read.type for read in reads]):
+        builder.param(region_param.name, region_param.type)
     return builder, {value.name: value for value in builder.values}
 
 

@@ -115,12 +115,12 @@ def divided(
         results = [
             lower(part, f"{name}_{part.stage // 2}", listing, inputs) for part in parts.programs
         ]
-        programs = tuple(each for each in results if isinstance(each, Program))
+        programs = tuple(result for result in results if isinstance(result, Program))
         refusals = {
             node: reason
-            for each in results
-            if isinstance(each, dict)
-            for node, reason in each.items()
+            for result in results
+            if isinstance(result, dict)
+            for node, reason in result.items()
         }
         if not refusals:
             refusals = _without_kernels(programs, listing, inputs, options)

@@ -53,7 +53,7 @@ def flops(node: Node) -> int:
     if node.target in _ATTENTION:
         first, by_q, by_v = _ATTENTION[node.target]
         sides = node.args[first : first + 3]
-        q, k, v = (_shape(each.meta["val"]) for each in sides)  # type: ignore[union-attr]
+        q, k, v = (_shape(side.meta["val"]) for side in sides)  # type: ignore[union-attr]
         return 2 * math.prod(q[:-1]) * k[-2] * (by_q * q[-1] + by_v * v[-1])
     formula = flop_counter.flop_registry.get(getattr(node.target, "overloadpacket", None))
     if formula is None:

@@ -119,8 +119,8 @@ def _sliced(
         return None if inner is None else to.transposed(inner, perm)
     if source.op != "cast" and OPS[source.op].kind is not Kind.POINTWISE:
         return None
-    operands = [_sliced(to, each, axis, elements) for each in source.operands]
-    pieces = [each for each in operands if each is not None]
+    operands = [_sliced(to, operand, axis, elements) for operand in source.operands]
+    pieces = [operand for operand in operands if operand is not None]
     attrs: dict[str, Any] = dict(source.attrs)
     return to.append(source.op, *pieces, **attrs) if len(pieces) == len(operands) else None
 

@@ -83,7 +83,7 @@ def objection(node: Node) -> str | None:
     """Return why no program has a node, as far as its op and its tensors say; None if one may."""
     if node.target not in EMISSIONS:
         return "no kernel computes this op"
-    operands = [tensor for each in node.all_input_nodes for tensor in _tensors(each)]
+    operands = [tensor for source_node in node.all_input_nodes for tensor in _tensors(source_node)]
     for tensor in (*operands, *_results(node)):
         reason = _objection_to(tensor)
         if reason is not None:
@@ -138,8 +138,8 @@ def _stage(node: Node, stages: Mapping[Node, int], is_eager: bool) -> int:
 def part_of(nodes: Sequence[Node], stage: int) -> Part:
     """Return nodes as a part, with what it reads of other nodes and what they read of it."""
     own = set(nodes)
-    bases = (base_of(each) for node in nodes for each in node.all_input_nodes)
-    inputs = dict.fromkeys(each for each in bases if source_of(each) not in own and _tensors(each))
+    bases = (base_of(source_node) for node in nodes for source_node in node.all_input_nodes)
+    inputs = dict.fromkeys(base for base in bases if source_of(base) not in own and _tensors(base))
     outputs = [node for node in nodes if _is_read_outside(node, own)]
     return Part(stage=stage, nodes=tuple(nodes), inputs=tuple(inputs), outputs=tuple(outputs))
 

@@ -94,7 +94,7 @@ def _geometry(
     spatial = rank - 2
     return {
         "stride": _numbers(stride, spatial),
-        "padding": tuple((each, each) for each in _numbers(padding, spatial)),
+        "padding": tuple((number, number) for number in _numbers(padding, spatial)),
         "dilation": _numbers(dilation, spatial),
         "groups": groups,
     }

@@ -180,7 +180,7 @@ class _Lowering:
             return self._emitted(node, outputs)
         except (Unsupported, CkError) as refusal:
             self.refusals[node] = str(refusal)
-        stubs = [None if each is None else self._stub(each) for each in outputs]
+        stubs = [None if output is None else self._stub(output) for output in outputs]
         return stubs if isinstance(value, tuple | list) else stubs[0]
 
     def _stub(self, fake: Any) -> Tensor | None:

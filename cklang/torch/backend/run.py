@@ -63,7 +63,7 @@ class _Runner:
     def run(self, *args: torch.Tensor) -> Sequence[torch.Tensor]:
         """Return the results, in torch's shapes and dtypes."""
         # Kernels read what is in memory; torch negates some views only when it reads them.
-        tensors = [each.resolve_neg() if each.is_neg() else each for each in args]
+        tensors = [arg.resolve_neg() if arg.is_neg() else arg for arg in args]
         for place in self._weights:
             tensors[place] = prepared(args[place])
         results = self._reference(tensors) if self.options.reference else self._launch(tensors)

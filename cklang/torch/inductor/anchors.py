@@ -101,7 +101,7 @@ class Anchor:
 
 def finished(to: Emitter, results: Sequence[Tensor]) -> Function:
     """Return the function of an emitter, verified, without operations that nothing reads."""
-    function = to.builder.finish(*(each.value for each in results))
+    function = to.builder.finish(*(result.value for result in results))
     body = needed_operations(function.body, function.results)
     return verify(replace(function, body=tuple(body)))
 

@@ -48,7 +48,9 @@ def _anchor(name: str, options: Mapping[str, Any]) -> Anchor:
     if name != "convolution":
         return Anchor(name)
     values = (options.get(word, usual) for word, usual in _CONVOLUTION.items())
-    return Anchor(name, tuple(tuple(each) if isinstance(each, list) else each for each in values))
+    return Anchor(
+        name, tuple(tuple(value) if isinstance(value, list) else value for value in values)
+    )
 
 
 def _run(
@@ -62,7 +64,7 @@ def _run(
     """Run a kernel as Inductor measures it, and calls it where it is no template."""
     tensors = operands if bias is None else (*operands, bias)
     with torch.no_grad():
-        described = tuple(Operand(tuple(each.shape), each.dtype) for each in tensors)
+        described = tuple(Operand(tuple(tensor.shape), tensor.dtype) for tensor in tensors)
         op = op_of(_anchor(name, options), described, tuple(out.shape), out.dtype)
         if out.is_contiguous():
             op(*tensors, out=out, device=device)
@@ -112,7 +114,7 @@ class _Choices(InductorChoices):
         if op_name == "addmm":
             # Inductor asks once for torch's own kernels, and once for others. In torch 2.11 it asks
             # for all at once, with the kernel that adds a bias first.
-            is_own = any(isinstance(each, ExternKernelChoice) for each in templates)
+            is_own = any(isinstance(template, ExternKernelChoice) for template in templates)
             is_own = is_own and templates[0] is not aten_bias_addmm
             scalars = [kernel_inputs.get_scalar(name) for name in ("alpha", "beta")]
             if is_own or scalars != [1, 1]:
@@ -153,7 +155,7 @@ def _with_ours(choices: list[Any]) -> list[Any]:
     if not isinstance(handler, _Choices):
         return choices
     choices = [*choices, *_convolutions(handler, choices)]
-    ours = [each for each in choices if isinstance(each, Caller)]
+    ours = [choice for choice in choices if isinstance(choice, Caller)]
     return ours if ours and handler.only else choices
 
 

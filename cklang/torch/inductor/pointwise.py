@@ -80,9 +80,9 @@ class Pointwise(DefaultHandler):
             raise Unsupported("its condition is a number")
         condition = _in(self._to, condition, bool_)
         operands = _alike(self._to, (x, y))
-        if not any(isinstance(each, Tensor) for each in operands):
+        if not any(isinstance(operand, Tensor) for operand in operands):
             number = operands[0]
-            dtype = f32 if any(isinstance(each, float) for each in operands) else i32
+            dtype = f32 if any(isinstance(operand, float) for operand in operands) else i32
             operands[0] = Tensor(self._to.constant(number, dtype), ())  # type: ignore[arg-type]
         return self._to.pointwise("where", [condition, *operands])
 
@@ -100,7 +100,7 @@ class Pointwise(DefaultHandler):
 
     def _applied(self, op: str, items: list[Item]) -> Tensor:
         operands = _alike(self._to, items)
-        if not any(isinstance(each, Tensor) for each in operands):
+        if not any(isinstance(operand, Tensor) for operand in operands):
             raise Unsupported(f"{op} of numbers alone")
         return self._to.pointwise(op, operands)
 
@@ -108,10 +108,12 @@ class Pointwise(DefaultHandler):
         operands: list[Item] = [*args, *kwargs.values()]
         if name in _COMPARISONS:
             return self._applied(name, operands)
-        is_bool = all(isinstance(each, bool) or _dtype(each) == bool_ for each in operands)
+        is_bool = all(isinstance(operand, bool) or _dtype(operand) == bool_ for operand in operands)
         logic = _BITS.get(name) if is_bool else name if name in _LOGIC else None
         if logic is not None:
-            booleans = [_in(self._to, each, bool_) for each in operands if _is_tensor(each)]
+            booleans = [
+                _in(self._to, operand, bool_) for operand in operands if _is_tensor(operand)
+            ]
             if len(booleans) != len(operands):
                 raise Unsupported(f"{name} of a number")
             return self._to.pointwise(logic, booleans)

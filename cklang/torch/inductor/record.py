@@ -36,7 +36,7 @@ class Record:
 
     def __str__(self) -> str:
         lines = [f"{len(self.kernels)} kernels"]
-        lines += [f"  {each.name}: {' '.join(each.nodes)}" for each in self.kernels]
+        lines += [f"  {kernel.name}: {' '.join(kernel.nodes)}" for kernel in self.kernels]
         if self.declined:
             lines += ["not fused"]
             lines += [f"  {' '.join(each.nodes)}: {each.reason}" for each in self.declined]

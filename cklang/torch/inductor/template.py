@@ -45,7 +45,7 @@ class TemplateBuffer(ir.TemplateBuffer):
     def extract_read_writes(self, normalize: bool = False) -> Any:
         """Return what it reads and writes, its axes in the order of memory, as loops have them."""
         strides = self.get_stride()
-        order = slowest_first([sympy.sympify(each) for each in strides])
+        order = slowest_first([sympy.sympify(stride) for stride in strides])
         name = self.get_name()
 
         def store(index: Sequence[Any], _: Sequence[Any]) -> Any:
@@ -181,7 +181,7 @@ class Scheduling(CppScheduling):
     def _program(self, template: TemplateBuffer, nodes: Sequence[Any]) -> FusedProgram:
         """Return the program of a template and the nodes after it."""
         loops = [node.node for node in nodes if node.node is not template]
-        if not all(isinstance(each, ir.ComputedBuffer) for each in loops):
+        if not all(isinstance(loop, ir.ComputedBuffer) for loop in loops):
             raise Unsupported("it is a kernel of another library")
         return template.program(loops, self._kept(nodes))
 

@@ -183,7 +183,7 @@ APPENDED: dict[str, tuple[dict[str, Any], str]] = {
     "a length beyond the pages": ({"seqlens_k": [14, 0]}, r"seqlens_k\[0\] is 14"),
     "queries without an angle": (
         {"q": uniform(2, 4, 9, 40), "seqlens_k": [8, 0]},
-        r"seqlens_k\[0\] is 8, but it must be from 0 to 7: cos and sin have 16, of which .* 9",
+        r"seqlens_k\[0\] is 8, but it must be from 0 to 7: cos and sin have 16, and .* 9",
     ),
 }
 

@@ -119,7 +119,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "A070": (
         lambda: append(k=rows(2, 3, 9, 16), v=rows(2, 3, 9, 16)),
-        "9 rows, and there is room for 8: the caches have 8 rows, of which k adds 9",
+        "9 rows, and there is room for 8: the caches have 8 rows, and k adds 9",
     ),
 }
 

@@ -165,7 +165,7 @@ def test_what_no_kernel_reads_is_copied_and_said_so() -> None:
     assert "more with a copy" in words(expert, x, rows, w, bias)
     columns = words(expert, np.asfortranarray(x), rows, w, bias)
     assert "copies the rows of %x at %rows: rows of %x are not contiguous" in columns
-    assert "transpose, of which they are columns" in words(turned, x, rows, w)
+    assert "transpose, where they are columns" in words(turned, x, rows, w)
     wide = expert.using(replace(WIDE, vector_d=(8,)))
     odd = np.zeros((50, 97), np.float16)[:, :96]
     assert "no kernel serves it (K101)" in words(wide, odd, rows, w, bias)

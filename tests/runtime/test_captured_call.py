@@ -140,7 +140,7 @@ def test_temporaries_that_do_not_fit_are_named_with_their_sizes(how: str) -> Non
         call(near, near)
     assert caught.value.code == "D009"
     text = str(caught.value)
-    assert "the temporaries of the call need 360.00 GB of emu:gfx942, of which 20" in text
+    assert "the temporaries of the call need 360.00 GB of emu:gfx942, and 20" in text
     assert "%4: 360.00 GB, from launch 1 to launch 2" in text
     assert "call the op on parts of its batch" in text
     few = np.arange(1, 4, dtype=np.float32)

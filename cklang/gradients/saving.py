@@ -314,10 +314,10 @@ class _Decision:
             wrong, legal = sorted(wanted - names)[0], ", ".join(sorted(names)) or "none"
             raise error("G035", name=self.op.program.name, got=wrong, legal=legal)
         own = [candidate for candidate in candidates if f"%{candidate.there.name}" in wanted]
+        fates = ("computed again", "saved")
         reasons = tuple(
-            f"{_words(candidate)} is {verb}: saved={saved!r}"
+            f"{_words(candidate)} is {fates[candidate in own]}: saved={saved!r}"
             for candidate in candidates
-            for verb in ("saved" if candidate in own else "computed again",)
         )
         return own, reasons
 

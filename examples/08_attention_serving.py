@@ -103,7 +103,7 @@ def main() -> None:
     pages_k, pages_v = (numbers(27, 16, 2, 64).swapaxes(1, 2) for _ in range(2))
     # Two new keys of each sequence, turned by their positions, go behind those of the cache.
     angles = np.outer(np.arange(144), 10000.0 ** -np.linspace(0, 1, 32, endpoint=False))
-    turns = {"cos": np.cos(angles).astype(np.float16), "sin": np.sin(angles).astype(np.float16)}
+    cos, sin = np.cos(angles).astype(np.float16), np.sin(angles).astype(np.float16)
     new_k, new_v, new_q = numbers(3, 2, 2, 64), numbers(3, 2, 2, 64), numbers(3, 4, 2, 64)
     lengths = np.array([98, 5, 142], np.int32)
     q = ck.append_kv(
@@ -115,7 +115,8 @@ def main() -> None:
         block_table=table,
         q=new_q,
         rotary="half",
-        **turns,
+        cos=cos,
+        sin=sin,
     )
     cached = (q, pages_k, pages_v, lengths + 2, table)
 

@@ -17,6 +17,7 @@ from cklang.errors.table import TABLE
 from cklang.families import FAMILIES
 from cklang.families.protocol import Family
 from tests.base.test_docs_code import PAGES
+from tests.support import code_size
 from tests.support.layouts import DATA, instructions, layout
 from tests.support.pages import DOCS, GENERATED
 from tests.support.pages.charts import TIMELINE
@@ -180,6 +181,16 @@ def test_llms_txt_is_short_and_its_code_is_python() -> None:
     assert (DOCS / "llms.txt").stat().st_size <= LARGEST
     (code,) = re.findall(r"(?ms)^```python\n(.*?)^```", RULES.read_text())
     ast.parse(code)
+
+
+def test_the_architecture_shows_the_size_of_the_code() -> None:
+    now, then = code_size.table(), code_size.shown()
+    assert [row.split("|")[1] for row in now.splitlines()] == [
+        row.split("|")[1] for row in then.splitlines()
+    ]
+    pairs = zip(code_size.numbers(now), code_size.numbers(then), strict=True)
+    wrong = [(a, b) for a, b in pairs if abs(a - b) > max(2, 0.02 * a)]
+    assert not wrong, "run python -m tests.support.code_size --write"
 
 
 def test_prose_counts_what_there_is() -> None:

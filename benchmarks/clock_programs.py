@@ -109,18 +109,11 @@ def _spmv_csr_scalar(n: int, _: int, nonzero: int) -> Launch:
 _WORDS_OF_LINE = 32
 
 PROGRAMS: Mapping[str, Callable[..., Launch]] = {
-    "vectoradd": _vectoradd,
-    "relu": _relu,
-    "fir": _fir,
-    "simpleconvolution": _simpleconvolution,
-    "kmeans": _kmeans,
-    "nbody": _nbody,
-    "matrixmultiplication": _matrixmultiplication,
-    "im2col": _im2col,
-    "matrixtranspose": _matrixtranspose,
-    "stencil2d": _stencil2d,
+    "vectoradd": _vectoradd, "relu": _relu, "fir": _fir, "simpleconvolution": _simpleconvolution,
+    "kmeans": _kmeans, "nbody": _nbody, "matrixmultiplication": _matrixmultiplication,
+    "im2col": _im2col, "matrixtranspose": _matrixtranspose, "stencil2d": _stencil2d,
     "spmv_csr_scalar": _spmv_csr_scalar,
-}
+}  # fmt: skip
 _MOST_STEPS = {"nbody": 20_000, "matrixmultiplication": 2_048}
 """Sizes above take long to execute in a wave."""
 

@@ -19,16 +19,9 @@ GPUS = ("gfx942", "gfx950", "gfx1100", "gfx1201")
 
 _FP8 = {"fp8e4b8": ml_dtypes.float8_e4m3fnuz, "fp8e4nv": ml_dtypes.float8_e4m3fn}
 _TYPES = {
-    "fp16": np.float16,
-    "bf16": ml_dtypes.bfloat16,
-    "fp32": np.float32,
-    "i8": np.int8,
-    "i32": np.int32,
-    "i16": np.int16,
-    "i64": np.int64,
-    "fp64": np.float64,
-    **_FP8,
-}
+    "fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp32": np.float32, "i8": np.int8,
+    "i32": np.int32, "i16": np.int16, "i64": np.int64, "fp64": np.float64, **_FP8,
+}  # fmt: skip
 
 
 def _types(gpu: str, name: str) -> list[Any]:

@@ -10,13 +10,6 @@ from cklang.emulator.debugger.session import Session
 from cklang.emulator.debugger.terminal import Terminal
 
 __all__ = [
-    "Callback",
-    "Observation",
-    "Reader",
-    "Registers",
-    "Session",
-    "Terminal",
-    "Waves",
-    "callbacks",
+    "Callback", "Observation", "Reader", "Registers", "Session", "Terminal", "Waves", "callbacks",
     "debug",
-]
+]  # fmt: skip

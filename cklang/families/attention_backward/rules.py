@@ -328,16 +328,9 @@ def _result(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> 
 
 
 _SHARED = (
-    "heads",
-    "head-vector",
-    "contiguous",
-    "lists",
-    "alignment",
-    "head-least",
-    "span",
-    "window",
+    "heads", "head-vector", "contiguous", "lists", "alignment", "head-least", "span", "window",
     "reads",
-)
+)  # fmt: skip
 """The rules of the forward direction that read nothing of an algorithm but its vectors."""
 
 

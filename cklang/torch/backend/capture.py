@@ -24,18 +24,11 @@ from cklang.torch.backend.attention import kept
 aten = torch.ops.aten
 
 _BACKWARD = (
-    aten.native_layer_norm_backward,
-    aten.native_group_norm_backward,
-    aten.gelu_backward,
-    aten.silu_backward,
-    aten.threshold_backward,
-    aten.tanh_backward,
-    aten.sigmoid_backward,
-    aten._log_softmax_backward_data,
-    aten.native_dropout_backward,
-    aten.nll_loss_backward,
+    aten.native_layer_norm_backward, aten.native_group_norm_backward, aten.gelu_backward,
+    aten.silu_backward, aten.threshold_backward, aten.tanh_backward, aten.sigmoid_backward,
+    aten._log_softmax_backward_data, aten.native_dropout_backward, aten.nll_loss_backward,
     aten.nll_loss_forward,
-)
+)  # fmt: skip
 """Ops around gradients that torch takes apart into others on request."""
 
 

@@ -172,20 +172,13 @@ REORDERED = frozenset(
 
 VIEWS: Mapping[Any, Emission] = MappingProxyType(
     {
-        **{getattr(aten, name).default: _reshape for name in _RESHAPED},
-        aten.squeeze.dim: _reshape,
-        aten.squeeze.dims: _reshape,
-        aten.permute.default: _permute,
-        aten.transpose.int: _transpose,
-        aten.t.default: _t,
-        aten.expand.default: _expand,
-        aten.slice.Tensor: _slice,
-        aten.select.int: _select,
-        aten.split.Tensor: _split,
-        aten.split_with_sizes.default: _split,
+        **{getattr(aten, name).default: _reshape for name in _RESHAPED}, aten.squeeze.dim: _reshape,
+        aten.squeeze.dims: _reshape, aten.permute.default: _permute, aten.transpose.int: _transpose,
+        aten.t.default: _t, aten.expand.default: _expand, aten.slice.Tensor: _slice,
+        aten.select.int: _select, aten.split.Tensor: _split, aten.split_with_sizes.default: _split,
         aten.unbind.int: _unbind,
     }
-)
+)  # fmt: skip
 """The emissions of torch's views: what they return needs no kernel."""
 
 MOVEMENT: Mapping[Any, Emission] = MappingProxyType(

@@ -106,7 +106,7 @@ def timed(case: Case, gpu: str) -> Iterator[Timed]:
     """Price the kernels that a call may choose among, the chosen one first."""
     args = case.args
     (problem,) = case.op.problems(*args)
-    selection = ck.select(problem, arch=gpu, splits=1)
+    selection = ck.dispatch.select(problem, arch=gpu, splits=1)
     times = selection.pool.times_of(selection.problem)
     order = sorted(range(len(times)), key=lambda at: (at != selection.position, times[at]))
     for at in order:

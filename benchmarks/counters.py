@@ -37,7 +37,7 @@ _PROGRAM = Path(__file__).parents[1] / "tests/emulator/profiler/copy.hip"
 _GROUPS = 4096
 _GPUS = {"MI210": "gfx90a", "MI300A": "gfx942", "MI300X": "gfx942"}
 _SIZE = 8192
-_ALGORITHM = ck.Algorithm(
+_ALGORITHM = ck.dispatch.Algorithm(
     tile=(128, 128, 64), warps=(2, 2, 1), warp_tile=(32, 32, 16),
     vector_a=16, vector_b=16, vector_e=8,
 )  # fmt: skip

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Kernels of rows beside CK Tile's own: instructions, bytes, registers, predicted times, results.
 
-Each op runs by one of CK Tile's own kernels (``op.using(ck.CkTileRows(...))``) and by ours, on the
+Each op runs by one of CK Tile's own kernels (``op.using(CkTileRows(...))``) and by ours, on the
 emulated GPU, on the same arrays. Norms have the tiling that CK Tile's example lists for rows of
 4096 (256 threads, vectors of 8, two of them a thread), and ours the same; elsewhere ours is what
 the cost model chooses. CK Tile's norm of a sum that it quantises has one wave for a row, since its
@@ -116,28 +116,28 @@ OTHERS = {"H": 64, "W": 64, "C": 64, "T": 1024, "X": 64}
 """The extents of what is pooled or cut into patches, and of a gate: tokens and experts."""
 
 
-def norm_algorithms(length: int) -> tuple[ck.CkTileRows, ck.RowwiseAlgorithm]:
+def norm_algorithms(length: int) -> tuple[ck.dispatch.CkTileRows, ck.dispatch.RowwiseAlgorithm]:
     """Return CK Tile's algorithm and ours for norms of rows of a power of two."""
     threads = min(256, length // 8)
     count = length // (8 * threads)
-    theirs = ck.CkTileRows(threads=threads, vector=8, repeats=count)
-    return theirs, ck.RowwiseAlgorithm(threads=threads, vector=8, chunks=count)
+    theirs = ck.dispatch.CkTileRows(threads=threads, vector=8, repeats=count)
+    return theirs, ck.dispatch.RowwiseAlgorithm(threads=threads, vector=8, chunks=count)
 
 
 NORM = norm_algorithms(LENGTH)
-ALGORITHMS: dict[Op, tuple[ck.CkTileRows, ck.RowwiseAlgorithm | None]] = {
+ALGORITHMS: dict[Op, tuple[ck.dispatch.CkTileRows, ck.dispatch.RowwiseAlgorithm | None]] = {
     rms_norm: NORM,
     layer_norm: NORM,
-    row_sum: (ck.CkTileRows(threads=256, vector=8), None),
-    row_max: (ck.CkTileRows(threads=256, vector=8), None),
-    transposed: (ck.CkTileRows(threads=256, vector=8), None),
-    halves_apart: (ck.CkTileRows(threads=256, vector=1), None),
-    added: (ck.CkTileRows(threads=256, vector=4, repeats=2), None),
+    row_sum: (ck.dispatch.CkTileRows(threads=256, vector=8), None),
+    row_max: (ck.dispatch.CkTileRows(threads=256, vector=8), None),
+    transposed: (ck.dispatch.CkTileRows(threads=256, vector=8), None),
+    halves_apart: (ck.dispatch.CkTileRows(threads=256, vector=1), None),
+    added: (ck.dispatch.CkTileRows(threads=256, vector=4, repeats=2), None),
     smooth_quantised: NORM,
-    added_norm_quantised: (ck.CkTileRows(threads=64, vector=8, repeats=8), NORM[1]),
-    gate: (ck.CkTileRows(threads=256, vector=1, repeats=2), None),
-    pooled: (ck.CkTileRows(threads=256, vector=1), None),
-    patches: (ck.CkTileRows(threads=256, vector=8), None),
+    added_norm_quantised: (ck.dispatch.CkTileRows(threads=64, vector=8, repeats=8), NORM[1]),
+    gate: (ck.dispatch.CkTileRows(threads=256, vector=1, repeats=2), None),
+    pooled: (ck.dispatch.CkTileRows(threads=256, vector=1), None),
+    patches: (ck.dispatch.CkTileRows(threads=256, vector=8), None),
 }
 """CK Tile's algorithm, and ours; None leaves ours to the cost model."""
 

@@ -80,7 +80,9 @@ def main() -> None:
         tried = dict.fromkeys((*TILINGS, (chosen.threads, chosen.vector)))
         times = {
             each: ck.predict(
-                op.using(ck.RowwiseAlgorithm(threads=each[0], vector=each[1])), *args, device=device
+                op.using(ck.dispatch.RowwiseAlgorithm(threads=each[0], vector=each[1])),
+                *args,
+                device=device,
             ).us
             for each in tried
         }

@@ -36,21 +36,13 @@ from cklang.selection.strategy import STRATEGIES, Strategy
 from cklang.types import dims, dtype_var
 
 if TYPE_CHECKING:
+    from cklang import dispatch as dispatch
     from cklang.build.dask_executor import workers_of
     from cklang.device.device_array import DeviceArray, empty, synchronize, to_device, to_host
     from cklang.device.packed import Packed, pack
     from cklang.emulator.debugger.inside import debug
     from cklang.emulator.profiler.session import profile
     from cklang.exporting import export
-    from cklang.families.attention.key import AttentionAlgorithm
-    from cklang.families.attention.synthetic import attention_grad_problem, attention_problem
-    from cklang.families.attention_backward.key import AttentionGradAlgorithm
-    from cklang.families.ck_rows.key import CkTileRows
-    from cklang.families.conv.problem import ConvProblem, conv_problem
-    from cklang.families.gemm.key import Algorithm
-    from cklang.families.gemm.problem import Problem
-    from cklang.families.gemm.synthetic import problem
-    from cklang.families.rowwise.key import RowwiseAlgorithm
     from cklang.gradients import attention_grad, grad, vjp, vjp_saving
     from cklang.ops.append_kv import append_kv
     from cklang.ops.bench import bench
@@ -58,12 +50,7 @@ if TYPE_CHECKING:
     from cklang.ops.predict import predict
     from cklang.ops.prepare import PreparedWeight, prepare
     from cklang.runtime.ir_text import parse
-    from cklang.selection.diagnose import advise, fix
-    from cklang.selection.registry import Registry
-    from cklang.selection.select import Selection, select
-    from cklang.selection.space import Pattern, attention_pattern, pattern
     from cklang.tune.session import autotune
-    from cklang.tune.strategies import Tuned
 
 MYPY = False
 """True to mypy alone."""
@@ -138,17 +125,6 @@ _LATE: Mapping[str, str] = {
     "to_host": "device.device_array",
     "Packed": "device.packed",
     "pack": "device.packed",
-    "AttentionAlgorithm": "families.attention.key",
-    "attention_grad_problem": "families.attention.synthetic",
-    "attention_problem": "families.attention.synthetic",
-    "AttentionGradAlgorithm": "families.attention_backward.key",
-    "ConvProblem": "families.conv.problem",
-    "conv_problem": "families.conv.problem",
-    "Algorithm": "families.gemm.key",
-    "Problem": "families.gemm.problem",
-    "problem": "families.gemm.synthetic",
-    "CkTileRows": "families.ck_rows.key",
-    "RowwiseAlgorithm": "families.rowwise.key",
     "export": "exporting",
     "append_kv": "ops.append_kv",
     "attention_grad": "gradients",
@@ -159,21 +135,12 @@ _LATE: Mapping[str, str] = {
     "profile": "emulator.profiler.session",
     "parse": "runtime.ir_text",
     "bench": "ops.bench",
-    "advise": "selection.diagnose",
-    "fix": "selection.diagnose",
-    "Registry": "selection.registry",
-    "Selection": "selection.select",
-    "select": "selection.select",
-    "Pattern": "selection.space",
-    "attention_pattern": "selection.space",
-    "pattern": "selection.space",
     "autotune": "tune.session",
-    "Tuned": "tune.strategies",
 }
 """Public names whose modules are imported when they are first asked for."""
 
 
-_MODULES = ("emulator", "testing")
+_MODULES = ("dispatch", "emulator", "testing")
 """Modules that are imported when they are first asked for: ``ck.testing.check``."""
 
 
@@ -183,6 +150,8 @@ def __getattr__(name: str) -> Any:
     if name not in _LATE:
         if name.startswith("_"):  # what Python, copy and inspect ask every module for
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name in import_module(f"{__name__}.dispatch").__all__:
+            raise error("A142", name=name, advice=f"write ck.dispatch.{name}")
         raise error("A142", name=name, advice=advice_for(name, __all__))
     value = getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
     globals()[name] = value
@@ -205,29 +174,14 @@ def __dir__() -> list[str]:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Algorithm",
-    "AttentionAlgorithm",
-    "AttentionGradAlgorithm",
     "CkError",
-    "ConvProblem",
     "DeviceArray",
     "Fn",
     "Op",
     "Packed",
-    "Pattern",
     "PreparedWeight",
-    "Problem",
-    "Registry",
-    "CkTileRows",
-    "RowwiseAlgorithm",
-    "Selection",
-    "Tuned",
-    "advise",
     "append_kv",
     "attention_grad",
-    "attention_grad_problem",
-    "attention_pattern",
-    "attention_problem",
     "autotune",
     "bench",
     "bf8",
@@ -235,7 +189,6 @@ __all__ = [
     "bf16",
     "bool_",
     "const",
-    "conv_problem",
     "debug",
     "dims",
     "dropout_bytes",
@@ -248,7 +201,6 @@ __all__ = [
     "fp4",
     "fp8",
     "fp8_fnuz",
-    "fix",
     "fn",
     "grad",
     "i4",
@@ -259,12 +211,9 @@ __all__ = [
     "op",
     "pack",
     "parse",
-    "pattern",
     "predict",
     "prepare",
-    "problem",
     "profile",
-    "select",
     "sparse24",
     "synchronize",
     "to_device",

@@ -35,32 +35,36 @@ def main() -> None:
     gpu = "gfx942"
 
     # Declare: a wildcard stands for everything that is legal. Nothing is compiled yet.
-    wide = ck.Registry("everything")
-    count = linear.declare(*args, registry=wide, device=f"emu:{gpu}", among=ck.pattern(tile="*"))
+    wide = ck.dispatch.Registry("everything")
+    count = linear.declare(
+        *args, registry=wide, device=f"emu:{gpu}", among=ck.dispatch.pattern(tile="*")
+    )
     print(f"{count} legal kernels of this signature and the default choices on {gpu}")
 
     # A few of them, and one that moves single elements and so fits every problem.
-    mine = ck.Registry("mine")
+    mine = ck.dispatch.Registry("mine")
     tile = {"tile": (64, 64, 32), "warps": (2, 2, 1), "warp_tile": (16, 16, 32)}
     for width in (8, 1):
-        some = ck.pattern(**tile, vector_a=width, vector_b=width, vector_e=width, vector_d=(width,))
+        some = ck.dispatch.pattern(
+            **tile, vector_a=width, vector_b=width, vector_e=width, vector_d=(width,)
+        )
         linear.declare(*args, registry=mine, device=f"emu:{gpu}", among=some)
 
     # Build: compiler processes side by side, a summary at the end.
     print(mine.build())
 
     # Export, import, build again: everything is found, and the registries are the same.
-    again = ck.Registry.from_json(json.loads(json.dumps(mine.to_json())))
+    again = ck.dispatch.Registry.from_json(json.loads(json.dumps(mine.to_json())))
     print(f"imported: {again.same_as(mine)}, {again.build()}")
 
     # Select: deterministic, with a reason, and why not the ones before it.
     with ck.using(registry=mine, arch=gpu, strategy="first_fit"):
         for m, n, k in ((192, 128, 64), (75, 31, 63)):
             (problem,) = linear.problems(*arrays(m, n, k))
-            chosen = ck.select(problem)
+            chosen = ck.dispatch.select(problem)
             print(f"{problem}: {chosen}")
             for reason in chosen.rejections:
-                assert isinstance(reason.algorithm, ck.Algorithm)
+                assert isinstance(reason.algorithm, ck.dispatch.Algorithm)
                 print(f"  not {reason.algorithm.vector_a} wide: {reason}")
 
             # Dispatch: calls in this block look in the same registry.
@@ -72,7 +76,7 @@ def main() -> None:
 
     # What would be wrong with another algorithm, and what is legal near it?
     signature = problem.signature
-    odd = ck.Algorithm(
+    odd = ck.dispatch.Algorithm(
         tile=(96, 64, 32),
         warps=(2, 2, 1),
         warp_tile=(32, 32, 8),
@@ -82,9 +86,9 @@ def main() -> None:
         vector_e=8,
         vector_d=(8,),
     )
-    for violation in ck.advise(odd, signature, gpu):
+    for violation in ck.dispatch.advise(odd, signature, gpu):
         print(violation)
-    print("a legal neighbour changes", *ck.fix(odd, signature, gpu).changes, sep="\n  ")
+    print("a legal neighbour changes", *ck.dispatch.fix(odd, signature, gpu).changes, sep="\n  ")
 
 
 if __name__ == "__main__":

@@ -103,15 +103,17 @@ def calls() -> Iterator[tuple[Op, tuple[object, ...]]]:
 
 def with_registry(args: tuple[object, ...]) -> None:
     """Declare kernels of conv2d, build them side by side, export, select and call."""
-    mine = ck.Registry("convolutions")
+    mine = ck.dispatch.Registry("convolutions")
     tile = {"tile": (64, 64, 32), "warps": (2, 2, 1), "warp_tile": (16, 16, 32)}
     widths = {"vector_a": 8, "vector_b": 8, "vector_e": 8, "vector_d": (8, 8)}
-    conv2d.declare(*args, registry=mine, device="emu:gfx942", among=ck.pattern(**tile, **widths))
-    again = ck.Registry.from_json(json.loads(json.dumps(mine.to_json())))
+    conv2d.declare(
+        *args, registry=mine, device="emu:gfx942", among=ck.dispatch.pattern(**tile, **widths)
+    )
+    again = ck.dispatch.Registry.from_json(json.loads(json.dumps(mine.to_json())))
     print(again.build())
     with ck.using(registry=again, arch="gfx942", strategy="first_fit"):
         (problem,) = conv2d.problems(*args)
-        chosen = ck.select(problem)
+        chosen = ck.dispatch.select(problem)
         print(f"{problem}: {chosen}")
         conv2d(*args)
         assert conv2d.last is not None
@@ -132,8 +134,8 @@ def main() -> None:
     with_registry(args)
 
     # A problem needs no arrays: what would run for a larger image on another GPU?
-    problem = ck.conv_problem((8, 56, 56, 64), (64, 3, 3, 64), padding=1, dtype=ck.bf16)
-    print(ck.select(problem, arch="gfx950"))
+    problem = ck.dispatch.conv_problem((8, 56, 56, 64), (64, 3, 3, 64), padding=1, dtype=ck.bf16)
+    print(ck.dispatch.select(problem, arch="gfx950"))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ def workers_of(address: str) -> Iterator[Executor]:
 
     Example:
         >>> with ck.workers_of("tcp://scheduler:8786") as executor:  # doctest: +SKIP
-        ...     summary = ck.Registry("mine").build(executor=executor)
+        ...     summary = ck.dispatch.Registry("mine").build(executor=executor)
 
     Raises:
         CkUnsupportedError: C004, Dask is not installed.

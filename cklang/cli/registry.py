@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """``cklang registry``: show, build, export, merge or ask files of declared kernels.
 
-A file is the JSON form of a registry, written by ``export``, :meth:`cklang.Registry.to_json` or by
-hand (``docs/dispatch.md``, *Registries*).
+A file is the JSON form of a registry, written by ``export``, ``Registry.to_json`` or by hand
+(``docs/dispatch.md``, *Registries*).
 """
 
 from __future__ import annotations

@@ -24,13 +24,13 @@ K006 CkValueError no {name} has {got} compute units
 K007 CkValueError {label} belongs to the functions {want}, not to {got}
     = declare it with the functions of its signature; Registry.declare does so for an op
 K008 CkValueError no algorithm of {among} is legal for {signature} on {arch}
-    = ck.advise(algorithm, signature, gpu) says which rules reject one
+    = ck.dispatch.advise(algorithm, signature, gpu) says which rules reject one
 K009 CkUnsupportedError nothing legal was found near {algorithm} for {signature} on {arch}
     = begin with another algorithm, or leave op.using(...) out and let cklang choose
 K010 CkValueError autotune builds the kernels that it times, so it needs their epilogue
     = pass epilogue=..., select from a registry, or call an op
 K103 CkValueError {label} in {path} is no legal kernel: {rejection}
-    = change the field that the rule names, or remove the kernel; ck.fix(signature, algorithm, gpu)
+    = change the field that the rule names, or remove it; ck.dispatch.fix(signature, algorithm, gpu)
       finds the nearest legal one
 K101 CkUnsupportedError no kernel serves {problem} on {arch}: the rules reject {what}
     = pass arrays that the rules below allow, for instance contiguous copies. If you named an
@@ -45,7 +45,7 @@ N003 CkValueError tuning constants {name}: {problem}
 N004 CkValueError the kernels to rank are for {got} and for {want}
     = rank each GPU's by itself
 N005 CkValueError there is no kernel to rank
-    = give one key or more, such as those of ck.Registry or ck.pattern
+    = give one key or more, such as those of ck.dispatch.Registry or ck.dispatch.pattern
 N006 CkValueError {path} is not a complete tuning database: {problem}
     = nothing of it was read or changed; move it away, or import an export of it into a new one
 N007 CkValueError autotune has no problem to tune for

@@ -15,7 +15,7 @@ class CkError(Exception):
 
     Example:
         >>> try:
-        ...     ck.problem(128, 256, -1)
+        ...     ck.dispatch.problem(128, 256, -1)
         ... except ck.CkError as mistake:
         ...     print(mistake)
         CK-K011 k must be an integer of 0 or more, not -1
@@ -52,7 +52,7 @@ class CkError(Exception):
 
         Example:
             >>> try:
-            ...     ck.problem(128, 256, -1)
+            ...     ck.dispatch.problem(128, 256, -1)
             ... except ck.CkError as mistake:
             ...     print(mistake.to_json()["code"])
             CK-K011

@@ -39,8 +39,8 @@ K023 CkValueError the pattern describes {got}, but these kernels take {want}
     = write a pattern of the fields of {want}
 K024 CkValueError the pattern leaves {name} no value: {got!r}
     = write a value, a list with one value or more, or '*' for all
-K025 CkValueError registry must be a cklang.Registry, not {got!r}
-    = make one with cklang.Registry(name)
+K025 CkValueError registry must be a cklang.dispatch.Registry, not {got!r}
+    = make one with cklang.dispatch.Registry(name)
 K026 CkValueError a kernel of the registry names function {got!r} of a list of {count}
     = the record was cut or edited: write it again with Registry.to_json
 K027 CkValueError the pads {got!r} of the profile are not four of t and f

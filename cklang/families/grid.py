@@ -26,10 +26,10 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """A set of algorithms; made by :func:`cklang.pattern` or :func:`cklang.attention_pattern`.
+    """A set of algorithms, made by ``ck.dispatch.pattern`` or ``ck.dispatch.attention_pattern``.
 
     Example:
-        >>> pattern = ck.pattern(tile=[(128, 128, 32), (64, 64, 32)], pipeline="*")
+        >>> pattern = ck.dispatch.pattern(tile=[(128, 128, 32), (64, 64, 32)], pipeline="*")
         >>> pattern.choices
         {'tile': ((128, 128, 32), (64, 64, 32)), 'pipeline': None}
     """
@@ -43,8 +43,9 @@ class Pattern:
         """Whether each field of ``algorithm`` that the pattern names has one of its values.
 
         Example:
-            >>> algorithm = ck.select(ck.problem(8192, 8192, 8192), arch="gfx942").key.algorithm
-            >>> ck.pattern(tile=algorithm.tile).accepts(algorithm)
+            >>> problem = ck.dispatch.problem(8192, 8192, 8192)
+            >>> algorithm = ck.dispatch.select(problem, arch="gfx942").key.algorithm
+            >>> ck.dispatch.pattern(tile=algorithm.tile).accepts(algorithm)
             True
         """
         return isinstance(algorithm, self.of) and all(

@@ -318,14 +318,14 @@ def declare_gradients(
         binding: A call of it.
         registry: Where.
         gpu: The GPU: ``gfx942``.
-        among: As in :meth:`cklang.Registry.declare`; a pattern is for the direction of its class,
-            and the other one gets the default preset.
+        among: As in :meth:`cklang.dispatch.Registry.declare`; a pattern is for the direction of its
+            class, and the other one gets the default preset.
         priority: Of these kernels.
         bias: Whether the gradient of the bias is one of them.
 
     Raises:
         CkUnsupportedError: G007, it has no gradient; G008, its bias has none.
-        CkValueError: As :meth:`cklang.Registry.declare`.
+        CkValueError: As :meth:`cklang.dispatch.Registry.declare`.
     """
     plan = plan_of_gradients(op, binding)
     forward = forward_case(

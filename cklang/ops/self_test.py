@@ -94,7 +94,7 @@ def plain_key(
     """Return the key of the kernel of ``algorithm`` that computes E = A B.
 
     Example:
-        >>> algorithm = ck.Algorithm(
+        >>> algorithm = ck.dispatch.Algorithm(
         ...     tile=(128, 128, 32), warps=(2, 2, 1), warp_tile=(32, 32, 16),
         ...     vector_a=8, vector_b=8, vector_e=8,
         ... )
@@ -117,7 +117,7 @@ def self_test(
         device: Where; a device with the key's GPU if left out.
 
     Example:
-        >>> algorithm = ck.Algorithm(
+        >>> algorithm = ck.dispatch.Algorithm(
         ...     tile=(128, 128, 32), warps=(2, 2, 1), warp_tile=(32, 32, 16),
         ...     vector_a=8, vector_b=8, vector_e=8,
         ... )

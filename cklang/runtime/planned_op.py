@@ -197,7 +197,7 @@ class PlannedOp:
             out: As in a call.
             device: As in a call; only its GPU matters.
             executor: Builds instead of this machine's compilers, as in
-                :meth:`cklang.Registry.build`.
+                :meth:`cklang.dispatch.Registry.build`.
             **kwargs: As in a call.
 
         Example:
@@ -233,7 +233,7 @@ class PlannedOp:
         return tuple(kernels_of(self._choices(args, kwargs, out, device)))
 
     def problems(self, *args: Any, out: Any = None, **kwargs: Any) -> tuple[Any, ...]:
-        """Return the problem of each kernel of a call, as :func:`cklang.select` takes it.
+        """Return the problem of each kernel of a call, as :func:`cklang.dispatch.select` takes it.
 
         Example:
             >>> print(*linear.problems(x, w))
@@ -246,7 +246,7 @@ class PlannedOp:
         """Where calls look for kernels first: its own registry, else the context's.
 
         Example:
-            >>> linear.using(registry=ck.Registry("mine")).registry
+            >>> linear.using(registry=ck.dispatch.Registry("mine")).registry
             <cklang registry 'mine': 0 kernels>
         """
         mine = self.request.registry
@@ -268,7 +268,7 @@ class PlannedOp:
 
         Args:
             *args: As in a call.
-            among: Which algorithms, as in :meth:`cklang.Registry.declare`.
+            among: Which algorithms, as in :meth:`cklang.dispatch.Registry.declare`.
             out: As in a call.
             device: As in a call; only its GPU matters.
             registry: Where; :attr:`registry` if left out.
@@ -279,7 +279,7 @@ class PlannedOp:
             **kwargs: As in a call.
 
         Example:
-            >>> mine = ck.Registry("mine")
+            >>> mine = ck.dispatch.Registry("mine")
             >>> linear.declare(x, w, registry=mine, device="emu:gfx942") == len(mine) > 0
             True
         """

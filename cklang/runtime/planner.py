@@ -513,7 +513,7 @@ def declare(registry: Registry, choice: Choice, among: Pattern | str | None, pri
     """Declare kernels for a choice, and those around it; return how many are new.
 
     Raises:
-        CkValueError: As :meth:`cklang.Registry.declare`.
+        CkValueError: As :meth:`cklang.dispatch.Registry.declare`.
     """
     key, functions = choice.main.key, choice.main.functions
     new = sum(

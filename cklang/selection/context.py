@@ -76,7 +76,7 @@ def using(
 
     Example:
         >>> with ck.using(arch="gfx950", strategy="first_fit"):
-        ...     print(ck.select(ck.problem(256, 512, 64)).key.arch)
+        ...     print(ck.dispatch.select(ck.dispatch.problem(256, 512, 64)).key.arch)
         gfx950
 
     Raises:

@@ -84,12 +84,12 @@ def advise(
         problem: A problem, for the rules about extents, strides and addresses.
 
     Example:
-        >>> algorithm = ck.Algorithm(
+        >>> algorithm = ck.dispatch.Algorithm(
         ...     tile=(128, 128, 32), warps=(2, 2, 1), warp_tile=(32, 32, 16),
         ...     vector_a=8, vector_b=8, vector_e=8, pad_k=False,
         ... )
-        >>> problem = ck.problem(256, 512, 63)
-        >>> first, *more = ck.advise(algorithm, problem.signature, "gfx942", problem)
+        >>> problem = ck.dispatch.problem(256, 512, 63)
+        >>> first, *more = ck.dispatch.advise(algorithm, problem.signature, "gfx942", problem)
         >>> print(first)
         pad-k: K is 63, must be a multiple of 32 (without padding along K the extent must be ...)
           legal: pad_k = True
@@ -159,11 +159,11 @@ def fix(
     of those. If that reaches no legal algorithm, it takes the nearest of the first legal ones.
 
     Example:
-        >>> algorithm = ck.Algorithm(
+        >>> algorithm = ck.dispatch.Algorithm(
         ...     tile=(128, 128, 32), warps=(2, 2, 1), warp_tile=(32, 32, 9),
         ...     vector_a=8, vector_b=8, vector_e=8,
         ... )
-        >>> print(ck.fix(algorithm, ck.problem(256, 512, 64).signature, "gfx942"))
+        >>> print(ck.dispatch.fix(algorithm, ck.dispatch.problem(256, 512, 64).signature, "gfx942"))
         warp_tile: 32x32x9 -> 32x32x8
 
     Raises:

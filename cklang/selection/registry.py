@@ -59,7 +59,7 @@ class Registry:
         name: What people call it; part of its JSON form.
 
     Example:
-        >>> mine = ck.Registry("mine")
+        >>> mine = ck.dispatch.Registry("mine")
         >>> mine.declare_profile("flash", "gfx942", dtypes=["f16"], heads=[64]) == len(mine) > 0
         True
         >>> kernel = next(iter(mine))
@@ -112,7 +112,7 @@ class Registry:
         ``==`` compares identity: two registries stay two, whatever they come to hold.
 
         Example:
-            >>> mine.same_as(ck.Registry.from_json(mine.to_json()))
+            >>> mine.same_as(ck.dispatch.Registry.from_json(mine.to_json()))
             True
         """
         return self.name == other.name and tuple(self) == tuple(other)
@@ -197,9 +197,9 @@ class Registry:
             priority: Of all of them.
 
         Example:
-            >>> other = ck.Registry("other")
+            >>> other = ck.dispatch.Registry("other")
             >>> key, functions = kernel.key, kernel.functions
-            >>> among = ck.attention_pattern(pipeline="qr", vector=8)
+            >>> among = ck.dispatch.attention_pattern(pipeline="qr", vector=8)
             >>> other.declare(key.signature, functions, "gfx942", among) == len(other) > 0
             True
 
@@ -243,7 +243,7 @@ class Registry:
             priority: Of all of them.
 
         Example:
-            >>> other = ck.Registry("other")
+            >>> other = ck.dispatch.Registry("other")
             >>> new = other.declare_profile("pytorch", "gfx950", dtypes=["bf16"], heads=[128])
             >>> new == len(other) > 0
             True
@@ -264,7 +264,7 @@ class Registry:
         """Forget a kernel; return whether it was there.
 
         Example:
-            >>> other = ck.Registry("other")
+            >>> other = ck.dispatch.Registry("other")
             >>> other.add(kernel.key, kernel.functions), other.remove(kernel.key), len(other)
             (True, True, 0)
         """
@@ -297,7 +297,7 @@ class Registry:
         """Add the kernels of ``other`` with their priorities; return how many changed anything.
 
         Example:
-            >>> other = ck.Registry("other")
+            >>> other = ck.dispatch.Registry("other")
             >>> other.merge(mine) == len(mine)
             True
             >>> other.merge(mine)  # nothing is new
@@ -366,12 +366,12 @@ class Registry:
         signature of a product the other element types are that of A, and the layouts ``rcr``.
 
         Example:
-            >>> ck.Registry.from_json(ck.Registry("empty").to_json())
+            >>> ck.dispatch.Registry.from_json(ck.dispatch.Registry("empty").to_json())
             <cklang registry 'empty': 0 kernels>
             >>> tiles = {"tile": [128, 128, 32], "warps": [2, 2, 1], "warp_tile": [32, 32, 16]}
             >>> algorithm = {**tiles, "vector_a": 8, "vector_b": 8, "vector_e": 8}
             >>> key = {"arch": "gfx942", "signature": {"dtype_a": "f16"}, "algorithm": algorithm}
-            >>> ck.Registry.from_json({"kernels": [{"key": key}]})
+            >>> ck.dispatch.Registry.from_json({"kernels": [{"key": key}]})
             <cklang registry '': 1 kernels>
 
         Raises:

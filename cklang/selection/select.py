@@ -46,7 +46,7 @@ class Selection(Generic[K, P]):
     """The kernel chosen for a problem.
 
     Example:
-        >>> selection = ck.select(ck.problem(256, 512, 64), arch="gfx942")
+        >>> selection = ck.dispatch.select(ck.dispatch.problem(256, 512, 64), arch="gfx942")
         >>> selection.key.label
         'gemm_f16_rcr_..._gfx942_...'
         >>> selection.reason
@@ -104,8 +104,8 @@ class Selection(Generic[K, P]):
         """The first rule that each candidate ranked above it violates.
 
         Example:
-            >>> problem = ck.problem(255, 511, 63, alignment=2)
-            >>> odd = ck.select(problem, arch="gfx942", strategy="first_fit")
+            >>> problem = ck.dispatch.problem(255, 511, 63, alignment=2)
+            >>> odd = ck.dispatch.select(problem, arch="gfx942", strategy="first_fit")
             >>> print(odd.rejections[0])
             vector-a: the number of columns of A is 63, must be a multiple of 8 (...)
         """
@@ -141,10 +141,10 @@ def select(
         preset: As in :func:`cklang.using`; the context's if left out.
 
     Example:
-        >>> problem = ck.problem(256, 512, 64)
-        >>> ck.select(problem, arch="gfx942").reason
+        >>> problem = ck.dispatch.problem(256, 512, 64)
+        >>> ck.dispatch.select(problem, arch="gfx942").reason
         '... µs predicted, the least of ... legal candidates of ...'
-        >>> ck.select(problem, arch="gfx942", strategy="first_fit").reason
+        >>> ck.dispatch.select(problem, arch="gfx942", strategy="first_fit").reason
         'candidate 1 of ... in fixed order, the first to which no rule objects'
 
     Raises:

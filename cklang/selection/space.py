@@ -33,7 +33,7 @@ def pattern(**choices: Any) -> Pattern:
     which have none, are then free.
 
     Example:
-        >>> ck.pattern(tile=[(128, 128, 32), (64, 64, 32)], pipeline="*").choices
+        >>> ck.dispatch.pattern(tile=[(128, 128, 32), (64, 64, 32)], pipeline="*").choices
         {'tile': ((128, 128, 32), (64, 64, 32)), 'pipeline': None}
 
     Raises:
@@ -47,11 +47,11 @@ def attention_pattern(*, gradient: bool = False, **choices: Any) -> Pattern:
 
     Args:
         gradient: Of those that give gradients.
-        **choices: For each field of :class:`cklang.AttentionAlgorithm` (or, for gradients, of
-            ``AttentionGradAlgorithm``) a value, a list of values or ``"*"``.
+        **choices: For each field of :class:`cklang.dispatch.AttentionAlgorithm` (or, for gradients,
+            of ``AttentionGradAlgorithm``) a value, a list of values or ``"*"``.
 
     Example:
-        >>> ck.attention_pattern(pipeline="*", pad_k=[True, False]).choices
+        >>> ck.dispatch.attention_pattern(pipeline="*", pad_k=[True, False]).choices
         {'pipeline': None, 'pad_k': (True, False)}
 
     Raises:

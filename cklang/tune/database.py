@@ -175,7 +175,7 @@ class Database:
     Example:
         >>> from cklang.tune.database import Database, Measurement, QueryKey, Status
         >>> query = QueryKey(problem="{}", arch="gfx942", toolchain="clang", device="gfx942/304")
-        >>> key = ck.select(ck.problem(256, 512, 64), arch="gfx942").key
+        >>> key = ck.dispatch.select(ck.dispatch.problem(256, 512, 64), arch="gfx942").key
         >>> measurement = Measurement(
         ...     key=key, status=Status.RIGHT, cost=4.2, unit="µs", measured_at="2026-01-01T00:00Z"
         ... )

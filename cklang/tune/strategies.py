@@ -76,8 +76,9 @@ class Tuned:
     read when a problem is first met: a new object, or ``strategy="tuned"`` again, reads it anew.
 
     Example:
-        >>> problem = ck.problem(256, 512, 64)
-        >>> ck.select(problem, arch="gfx942", strategy=ck.Tuned("tuning.sqlite")).reason
+        >>> problem = ck.dispatch.problem(256, 512, 64)
+        >>> tuned = ck.dispatch.Tuned("tuning.sqlite")
+        >>> ck.dispatch.select(problem, arch="gfx942", strategy=tuned).reason
         'nothing of it is in the tuning database; ...'
     """
 

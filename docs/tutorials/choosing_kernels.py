@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import cklang as ck
 
-problem = ck.problem(4096, 4096, 4096, a=ck.f16)
-chosen = ck.select(problem, arch="gfx942")
+problem = ck.dispatch.problem(4096, 4096, 4096, a=ck.f16)
+chosen = ck.dispatch.select(problem, arch="gfx942")
 a = chosen.key.algorithm
 print("tile", a.tile, "warps", a.warps, "warp tile", a.warp_tile, a.pipeline.value)
 #: tile (256, 256, 64) warps (2, 2, 1) warp tile (32, 32, 16) compv3
@@ -26,7 +26,7 @@ print("tile", a.tile, "warps", a.warps, "warp tile", a.warp_tile, a.pipeline.val
 
 # %%
 for m in (1, 16, 256, 4096):
-    key = ck.select(ck.problem(m, 4096, 4096, a=ck.f16), arch="gfx942").key
+    key = ck.dispatch.select(ck.dispatch.problem(m, 4096, 4096, a=ck.f16), arch="gfx942").key
     print(f"M = {m:4}: tile {key.algorithm.tile}")
 #: M =    1: tile (16, 64, 128)
 #: M =   16: tile (16, 64, 128)
@@ -38,7 +38,7 @@ for m in (1, 16, 256, 4096):
 
 # %%
 for k in (4096, 4092, 4095):
-    algorithm = ck.select(ck.problem(256, 4096, k, a=ck.f16), arch="gfx942").key.algorithm
+    algorithm = ck.dispatch.select(ck.dispatch.problem(256, 4096, k, a=ck.f16), arch="gfx942").key.algorithm
     print(f"K = {k}: {algorithm.vector_a} elements of A in a load")
 #: K = 4096: 8 elements of A in a load
 #: K = 4092: 2 elements of A in a load
@@ -47,16 +47,16 @@ for k in (4096, 4092, 4095):
 # %% [markdown]
 # ## Legal and illegal
 #
-# `ck.advise` lists the rules that an algorithm breaks, with values and what would be legal. `ck.fix` proposes the nearest legal algorithm.
+# `ck.dispatch.advise` lists the rules that an algorithm breaks, with values and what would be legal. `ck.dispatch.fix` proposes the nearest legal algorithm.
 
 # %%
-small = ck.problem(512, 512, 512, a=ck.f16)
-mine = ck.Algorithm(
+small = ck.dispatch.problem(512, 512, 512, a=ck.f16)
+mine = ck.dispatch.Algorithm(
     tile=(96, 128, 32), warps=(4, 1, 1), warp_tile=(32, 32, 16), vector_a=8, vector_b=8, vector_e=8
 )
-for violation in ck.advise(mine, small.signature, "gfx942", small):
+for violation in ck.dispatch.advise(mine, small.signature, "gfx942", small):
     print(violation)
-fixed = ck.fix(mine, small.signature, "gfx942", small)
+fixed = ck.dispatch.fix(mine, small.signature, "gfx942", small)
 print("proposed:", "; ".join(map(str, fixed.changes)))
 #: tile-m: the tile along M is 96, must be a multiple of 128 (the block tile is whole warp tiles along M)
 #:   legal: tile = 128x128x32 or 128x192x32 or 256x128x32

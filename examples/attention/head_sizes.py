@@ -43,7 +43,7 @@ def main() -> None:
         result.check()
         assert attend.last is not None
         algorithm = attend.last.launches[0].key.algorithm
-        assert isinstance(algorithm, ck.AttentionAlgorithm)
+        assert isinstance(algorithm, ck.dispatch.AttentionAlgorithm)
         tile = "x".join(map(str, algorithm.tile))
         print(f"{d:4}  {e:3}  {tile:23}  {result.ratio:13.2f}")
         assert algorithm.tile[5] >= d

@@ -22,11 +22,11 @@ def main() -> None:
     tiles = set()
     for name, n in PROBLEMS.items():
         sizes = n["batch"], n["heads"], n["queries"], n["keys"], 128
-        problem = ck.attention_problem(*sizes, kv_heads=8, right=0)
+        problem = ck.dispatch.attention_problem(*sizes, kv_heads=8, right=0)
         for gpu in ("gfx942", "gfx950", "gfx1100", "gfx1201"):
-            chosen = ck.select(problem, arch=gpu)
+            chosen = ck.dispatch.select(problem, arch=gpu)
             algorithm = chosen.key.algorithm
-            assert isinstance(algorithm, ck.AttentionAlgorithm)
+            assert isinstance(algorithm, ck.dispatch.AttentionAlgorithm)
             tile = "x".join(map(str, algorithm.tile))
             tiles.add(tile)
             words = f"{tile:25}  {chosen.reason[:60]}"
@@ -35,7 +35,7 @@ def main() -> None:
 
     # Strategies and registries work as for products.
     with ck.using(strategy="first_fit", arch="gfx942"):
-        print(ck.select(problem).reason)
+        print(ck.dispatch.select(problem).reason)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def main() -> None:
         result.check()
         assert op.last is not None
         (launch,) = op.last.launches
-        assert isinstance(launch.key.algorithm, ck.AttentionAlgorithm)
+        assert isinstance(launch.key.algorithm, ck.dispatch.AttentionAlgorithm)
         assert launch.key.algorithm.pipeline.value == "long_head"
         print(f"{name:13}  {np.prod(launch.grid):10}  {result.ratio:13.2f}")
         results.append(o)

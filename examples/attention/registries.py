@@ -48,14 +48,14 @@ def main() -> None:
     rng = np.random.default_rng(0)
     shapes = (1, 2, 70, 64), (1, 2, 90, 64), (1, 2, 90, 64)
     args = [rng.uniform(-1, 1, shape).astype(np.float16) for shape in shapes]
-    among = ck.attention_pattern(
+    among = ck.dispatch.attention_pattern(
         tile=(128, 64, 32, 64, 32, 64), pipeline="qr_async", vector=8, block_per_cu=2
     )
-    every, one = ck.Registry("every"), ck.Registry("one")
+    every, one = ck.dispatch.Registry("every"), ck.dispatch.Registry("one")
     for op in OPS:
         op.declare(*args, registry=every, device=f"emu:{GPU}", among=among)
     plain.declare(*args, registry=one, device=f"emu:{GPU}", among=among)
-    again = ck.Registry.from_json(json.loads(json.dumps(every.to_json())))
+    again = ck.dispatch.Registry.from_json(json.loads(json.dumps(every.to_json())))
     assert again.same_as(every)
     summary = again.build()
     assert not summary.failures

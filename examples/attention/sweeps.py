@@ -42,7 +42,7 @@ def main() -> None:
     """Print a row for each point."""
     rng, folders = np.random.default_rng(0), set()
     op = attend.using(
-        ck.AttentionAlgorithm(
+        ck.dispatch.AttentionAlgorithm(
             tile=(128, 64, 32, 64, 32, 64), warps=(4, 1, 1), warp_tile=(32, 32, 16), vector=8
         ),
         splits=1,

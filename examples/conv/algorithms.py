@@ -25,7 +25,7 @@ def fused(
     return ck.relu(ck.conv(x, w, padding=1) + bias) + res
 
 
-BASE = ck.Algorithm(
+BASE = ck.dispatch.Algorithm(
     tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 32), vector_a=1, vector_b=1, vector_e=1
 )
 BASE = replace(BASE, vector_d=(1, 1))
@@ -60,7 +60,7 @@ def main() -> None:
     print("option                       verdict")
     refused = []
     for name, algorithm in OPTIONS.items():
-        violations = ck.advise(algorithm, problem.signature, "gfx942", problem)
+        violations = ck.dispatch.advise(algorithm, problem.signature, "gfx942", problem)
         if violations:
             refused.append(name)
             print(f"{name:27}  {str(violations[0])[:90]}")

@@ -36,7 +36,7 @@ LAYERS = (  # size, channels in and out, window, stride
     (28, 128, 512, 1, 1),
     (14, 256, 256, 3, 1),
 )
-WIDE = ck.Algorithm(
+WIDE = ck.dispatch.Algorithm(
     tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 32), vector_a=8, vector_b=8, vector_e=8
 )
 OP = layer.using(replace(WIDE, vector_d=(8, 8)))
@@ -52,11 +52,11 @@ def main() -> None:
         padding = window // 2
         tiles = []
         for gpu in ("gfx942", "gfx950"):
-            problem = ck.conv_problem(
+            problem = ck.dispatch.conv_problem(
                 (32, size, size, c), (k, window, window, c), stride=stride, padding=padding
             )
-            algorithm = ck.select(problem, arch=gpu).key.algorithm
-            assert isinstance(algorithm, ck.Algorithm)
+            algorithm = ck.dispatch.select(problem, arch=gpu).key.algorithm
+            assert isinstance(algorithm, ck.dispatch.Algorithm)
             tiles.append("x".join(map(str, algorithm.tile)))
         small = max(size // SHARE, window)
         c, k, out = c // SHARE, k // SHARE, (small - 1) // stride + 1

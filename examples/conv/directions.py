@@ -32,7 +32,7 @@ def by_weight(x: ck.f16[N, H, W, C], dy: ck.f16[N, Ho, Wo, K]) -> ck.f16[K, 3, 3
     return ck.conv_grad_weight(x, dy, padding=1, size=(3, 3))
 
 
-WIDE = ck.Algorithm(
+WIDE = ck.dispatch.Algorithm(
     tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 32), vector_a=8, vector_b=8, vector_e=8
 )
 

@@ -42,7 +42,7 @@ def volume(x: ck.f16[N, D, H, W, C], w: ck.f16[K, 3, 3, 3, C]) -> ck.f16[N, D, H
     return ck.relu(ck.conv(x, w, padding=1))
 
 
-WIDE = ck.Algorithm(
+WIDE = ck.dispatch.Algorithm(
     tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 32), vector_a=8, vector_b=8, vector_e=8
 )
 CALLS = (

@@ -23,7 +23,7 @@ def through_relu(
     return ck.where(x > 0.0, ck.conv_grad_input(dy, w, stride=stride, padding=1), 0.0)
 
 
-ALGORITHM = ck.Algorithm(
+ALGORITHM = ck.dispatch.Algorithm(
     tile=(64, 64, 32),
     warps=(2, 2, 1),
     warp_tile=(16, 16, 16),

@@ -25,7 +25,7 @@ def step(
     return w - 0.125 * ck.conv_grad_weight(x, dy, padding=1)
 
 
-ALONE = ck.Algorithm(
+ALONE = ck.dispatch.Algorithm(
     tile=(64, 64, 32),
     warps=(2, 2, 1),
     warp_tile=(16, 16, 16),

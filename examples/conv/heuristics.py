@@ -22,17 +22,19 @@ def main() -> None:
     print("problem        GPU     tile of `essential`  tile of `catalogue`  kernels  why")
     tiles = set()
     for name, (x, w, stride, padding) in PROBLEMS.items():
-        problem = ck.conv_problem(x, w, stride=stride, padding=padding, dtype=ck.bf16)
+        problem = ck.dispatch.conv_problem(x, w, stride=stride, padding=padding, dtype=ck.bf16)
         for gpu in ("gfx942", "gfx950"):
             chosen = {}
             for preset in ("essential", "catalogue"):
                 with ck.using(arch=gpu, preset=preset):
-                    chosen[preset] = ck.select(problem)
-                assert ck.select(problem, arch=gpu) == ck.select(problem, arch=gpu)
+                    chosen[preset] = ck.dispatch.select(problem)
+                assert ck.dispatch.select(problem, arch=gpu) == ck.dispatch.select(
+                    problem, arch=gpu
+                )
             words = []
             for each in chosen.values():
                 algorithm = each.key.algorithm
-                assert isinstance(algorithm, ck.Algorithm)
+                assert isinstance(algorithm, ck.dispatch.Algorithm)
                 words.append("x".join(map(str, algorithm.tile)))
             best = chosen["catalogue"]
             tiles.add(words[1])

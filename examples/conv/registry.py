@@ -33,7 +33,7 @@ def arrays(size: int, c: int, k: int) -> list[np.ndarray]:
 
 def main() -> None:
     """Declare two widths of one tile; the first serves channels in eights, the second all."""
-    mine, gpu = ck.Registry("convolutions"), "gfx942"
+    mine, gpu = ck.dispatch.Registry("convolutions"), "gfx942"
     tile = {"tile": (64, 64, 32), "warps": (2, 2, 1), "warp_tile": (16, 16, 32)}
     for width in (8, 1):
         widths = {f"vector_{name}": width for name in "abe"}
@@ -41,10 +41,10 @@ def main() -> None:
             *arrays(8, 16, 32),
             registry=mine,
             device=f"emu:{gpu}",
-            among=ck.pattern(**tile, **widths, vector_d=(width, width)),
+            among=ck.dispatch.pattern(**tile, **widths, vector_d=(width, width)),
         )
     text = json.dumps(mine.to_json())
-    again = ck.Registry.from_json(json.loads(text))
+    again = ck.dispatch.Registry.from_json(json.loads(text))
     assert again.same_as(mine)
     print(f"{len(mine)} kernels are {len(text)} bytes of JSON")
     summary = again.build()
@@ -58,8 +58,8 @@ def main() -> None:
             y = layer(*args)
             report(layer, args, y).check()
             (problem,) = layer.problems(*args)
-            chosen = ck.select(problem)
-            assert isinstance(chosen.key.algorithm, ck.Algorithm)
+            chosen = ck.dispatch.select(problem)
+            assert isinstance(chosen.key.algorithm, ck.dispatch.Algorithm)
             assert layer.last is not None
             assert layer.last.launches[0].key == chosen.key
             reasons = "; ".join(str(each) for each in chosen.rejections)[:70]

@@ -28,7 +28,7 @@ def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
     return ck.relu(x @ w.T)
 
 
-ONE = ck.Algorithm(
+ONE = ck.dispatch.Algorithm(
     tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 32), vector_a=1, vector_b=1, vector_e=1
 )
 ALGORITHMS = {

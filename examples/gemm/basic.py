@@ -20,7 +20,7 @@ def layer(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N], res: ck.f16[M, N]) 
     return ck.gelu(x @ w.T + bias) + res
 
 
-MINE = ck.Algorithm(
+MINE = ck.dispatch.Algorithm(
     tile=(64, 64, 32),  # what a workgroup computes, and how far it goes along K at a time
     warps=(2, 2, 1),
     warp_tile=(16, 16, 32),

@@ -38,7 +38,7 @@ def integers(x: ck.i8[M, K], w: ck.i8[N, K], bias: ck.i32[N]) -> ck.i32[M, N]:
     return x @ w.T + bias
 
 
-NARROW = ck.Algorithm(
+NARROW = ck.dispatch.Algorithm(
     tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 32), vector_a=1, vector_b=1, vector_e=1
 )
 NARROW = replace(NARROW, vector_d=(1, 1))

@@ -20,7 +20,7 @@ def linear(x: ck.f16[M, K], w: ck.i4[N, K], scale: ck.f32[N], res: ck.f16[M, N])
     return ck.gelu((x @ w.T) * scale) + res
 
 
-ALGORITHM = ck.Algorithm(
+ALGORITHM = ck.dispatch.Algorithm(
     tile=(64, 64, 32),
     warps=(2, 2, 1),
     warp_tile=(16, 16, 32),

@@ -36,7 +36,7 @@ SIZES = (
 def main() -> None:
     """Run every size twice; the second call plans nothing."""
     rng = np.random.default_rng(0)
-    algorithm = ck.Algorithm(
+    algorithm = ck.dispatch.Algorithm(
         tile=(64, 64, 32),
         warps=(2, 2, 1),
         warp_tile=(16, 16, 32),

@@ -26,7 +26,7 @@ def dense(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N], res: ck.f16[M, N]) 
     return ck.gelu(x @ w.T + bias) + res
 
 
-PLAIN = ck.Algorithm(
+PLAIN = ck.dispatch.Algorithm(
     tile=(64, 64, 32),
     warps=(2, 2, 1),
     warp_tile=(16, 16, 32),

@@ -22,7 +22,7 @@ def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
     return ck.relu(x @ w.T)
 
 
-LEGAL = ck.Algorithm(
+LEGAL = ck.dispatch.Algorithm(
     tile=(128, 128, 32),
     warps=(2, 2, 1),
     warp_tile=(32, 32, 16),
@@ -41,17 +41,17 @@ MISTAKES = {
 
 def main() -> None:
     """Ask for each mistake what is wrong, and what would be right."""
-    problem, gpu = ck.problem(512, 512, 512), "gfx942"
-    assert not ck.advise(LEGAL, problem.signature, gpu, problem)
+    problem, gpu = ck.dispatch.problem(512, 512, 512), "gfx942"
+    assert not ck.dispatch.advise(LEGAL, problem.signature, gpu, problem)
     for name, algorithm in MISTAKES.items():
-        violations = ck.advise(algorithm, problem.signature, gpu, problem)
+        violations = ck.dispatch.advise(algorithm, problem.signature, gpu, problem)
         assert violations
         print(f"== {name}")
         for violation in violations:
             print("  ", violation)
-        proposal = ck.fix(algorithm, problem.signature, gpu, problem)
+        proposal = ck.dispatch.fix(algorithm, problem.signature, gpu, problem)
         print("   proposed:", "; ".join(map(str, proposal.changes)))
-        assert not ck.advise(proposal.algorithm, problem.signature, gpu, problem)
+        assert not ck.dispatch.advise(proposal.algorithm, problem.signature, gpu, problem)
 
     # A call with such an algorithm is refused with the same words; no similar kernel runs instead.
     x, w = np.ones((64, 64), np.float16), np.ones((64, 64), np.float16)

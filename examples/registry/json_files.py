@@ -40,20 +40,20 @@ def arrays(m: int, n: int, k: int) -> list[np.ndarray]:
 def main() -> None:
     """Export, import, compare, and call with the kernels of the file."""
     # Export: all fields of every key, the epilogue as text, and a version of the schema.
-    mine = ck.Registry("mine")
+    mine = ck.dispatch.Registry("mine")
     args = arrays(96, 80, 64)
     count = product.declare(*args, registry=mine, device="emu:gfx942", among="essential")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "mine.json"
         path.write_text(json.dumps(mine.to_json(), indent=1))
-        again = ck.Registry.from_json(json.loads(path.read_text()))
+        again = ck.dispatch.Registry.from_json(json.loads(path.read_text()))
         print(f"{count} kernels, {path.stat().st_size} bytes, imported the same:", end=" ")
     print(again.same_as(mine))
     assert again.same_as(mine)
     assert {kernel.key for kernel in again} == {kernel.key for kernel in mine}
 
     # Import: a file of three lines; what it leaves out has its documented default.
-    written = ck.Registry.from_json(json.loads(BY_HAND))
+    written = ck.dispatch.Registry.from_json(json.loads(BY_HAND))
     (kernel,) = written
     print(f"by hand: {kernel.key.label}")
     assert not written.build().failures
@@ -68,7 +68,7 @@ def main() -> None:
     wrong = json.loads(BY_HAND)
     wrong["kernels"][0]["key"]["algorithm"]["pipelines"] = "compv4"
     try:
-        ck.Registry.from_json(wrong)
+        ck.dispatch.Registry.from_json(wrong)
     except ck.CkError as error:
         print(f"refused: {error.code}, {error.message}")
     else:

@@ -23,11 +23,15 @@ def linear(x: ck.f16[M, K], w: ck.f16[N, K], bias: ck.f16[N]) -> ck.f16[M, N]:
 
 TILE = {"tile": (128, 128, 32), "warps": (2, 2, 1), "warp_tile": (32, 32, 16)}
 WIDTHS = {"vector_a": 8, "vector_b": 8, "vector_e": 8, "vector_d": (8,)}
-POOLS: dict[str, ck.Pattern | str] = {
-    "one kernel": ck.pattern(**TILE, **WIDTHS),
-    "two tiles": ck.pattern(**{**TILE, "tile": [(128, 128, 32), (256, 128, 32)]}, **WIDTHS),
-    "every pipeline": ck.pattern(**TILE, **WIDTHS, pipeline="*", double_buffer="*"),
-    "every tile and warp tile": ck.pattern(tile="*", warps=(2, 2, 1), warp_tile="*", **WIDTHS),
+POOLS: dict[str, ck.dispatch.Pattern | str] = {
+    "one kernel": ck.dispatch.pattern(**TILE, **WIDTHS),
+    "two tiles": ck.dispatch.pattern(
+        **{**TILE, "tile": [(128, 128, 32), (256, 128, 32)]}, **WIDTHS
+    ),
+    "every pipeline": ck.dispatch.pattern(**TILE, **WIDTHS, pipeline="*", double_buffer="*"),
+    "every tile and warp tile": ck.dispatch.pattern(
+        tile="*", warps=(2, 2, 1), warp_tile="*", **WIDTHS
+    ),
     "preset essential": "essential",
     "preset compute": "compute",
     "preset memory": "memory",
@@ -43,7 +47,7 @@ def main() -> None:
     print(f"{'pool':25} kernels  pipelines", *(f"{m}x{n}x{k}".rjust(15) for m, n, k in SIZES))
     counts = {}
     for name, among in POOLS.items():
-        pool = ck.Registry(name)
+        pool = ck.dispatch.Registry(name)
         counts[name] = linear.declare(*args, registry=pool, device="emu:gfx942", among=among)
         pipelines = Counter(kernel.key.algorithm.pipeline for kernel in pool)
         with ck.using(registry=pool, arch="gfx942"):
@@ -51,15 +55,15 @@ def main() -> None:
             for m, n, k in SIZES:
                 large = (np.empty(shape, np.float16) for shape in ((m, k), (n, k), (n,)))
                 (problem,) = linear.problems(*large)
-                chosen = ck.select(problem).key.algorithm
-                assert isinstance(chosen, ck.Algorithm)
+                chosen = ck.dispatch.select(problem).key.algorithm
+                assert isinstance(chosen, ck.dispatch.Algorithm)
                 tiles.append("x".join(map(str, chosen.tile)).rjust(15))
         print(f"{name:25} {counts[name]:7}  {len(pipelines):9}", *tiles)
     assert counts["one kernel"] == 1
     assert counts["preset catalogue"] > counts["preset essential"]
 
     # A registry is filtered by any property of its keys.
-    everything = ck.Registry("everything")
+    everything = ck.dispatch.Registry("everything")
     linear.declare(*args, registry=everything, device="emu:gfx942", among="catalogue")
     tall = everything.filter(lambda key: key.algorithm.tile[0] >= 256)
     print(f"{len(tall)} of {len(everything)} kernels have 256 rows or more")

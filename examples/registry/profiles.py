@@ -27,7 +27,7 @@ def main() -> None:
     print("profile   GPU     kernels  families")
     for name, part in PROFILES.items():
         for gpu in ("gfx942", "gfx950"):
-            registry = ck.Registry(f"{name} on {gpu}")
+            registry = ck.dispatch.Registry(f"{name} on {gpu}")
             registry.declare_profile(name, gpu, **part)
             families = Counter(kernel.key.family for kernel in registry)
             words = ", ".join(f"{count} {family}" for family, count in families.items())
@@ -36,17 +36,17 @@ def main() -> None:
     assert all(len(registry) for registry in registries.values())
 
     # A problem finds its kernel in the registry of its users, and in no other.
-    problem = ck.attention_problem(2, 8, 1024, 1024, 64, right=0)
+    problem = ck.dispatch.attention_problem(2, 8, 1024, 1024, 64, right=0)
     with ck.using(registry=registries["flash", "gfx942"], arch="gfx942"):
-        chosen = ck.select(problem)
+        chosen = ck.dispatch.select(problem)
     print(f"causal, heads of 64: {chosen.key.label}")
     assert chosen.key in registries["flash", "gfx942"]
     assert chosen.key not in registries["aiter", "gfx942"]
 
     # All of them are one file if that is wanted, and equal to what was exported.
-    together = ck.Registry("all")
+    together = ck.dispatch.Registry("all")
     new = sum(together.merge(registry) for registry in registries.values())
-    again = ck.Registry.from_json(json.loads(json.dumps(together.to_json())))
+    again = ck.dispatch.Registry.from_json(json.loads(json.dumps(together.to_json())))
     print(f"together {new} kernels; imported the same: {again.same_as(together)}")
     assert again.same_as(together)
 

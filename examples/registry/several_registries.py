@@ -33,10 +33,10 @@ def arrays(m: int, n: int, k: int) -> list[np.ndarray]:
     return [rng.uniform(-1, 1, shape).astype(np.float16) for shape in ((m, k), (n, k))]
 
 
-def registry(name: str, width: int, priority: int = 0) -> ck.Registry:
+def registry(name: str, width: int, priority: int = 0) -> ck.dispatch.Registry:
     """Return a registry of one kernel, which moves ``width`` elements at a time."""
-    new = ck.Registry(name)
-    among = ck.pattern(**TILE, vector_a=width, vector_b=width, vector_e=width)
+    new = ck.dispatch.Registry(name)
+    among = ck.dispatch.pattern(**TILE, vector_a=width, vector_b=width, vector_e=width)
     where: dict[str, Any] = {"registry": new, "device": f"emu:{GPU}", "priority": priority}
     linear.declare(*arrays(64, 64, 64), among=among, **where)
     return new
@@ -61,7 +61,7 @@ def main() -> None:
         print(f"an op that names 'eights'  {(kept := width_of(named, args))}")
     assert (outer, inner, kept) == (1, 8, 8)
 
-    def in_thread(mine: ck.Registry) -> int:
+    def in_thread(mine: ck.dispatch.Registry) -> int:
         return width_of(linear.using(registry=mine), args)
 
     with ThreadPoolExecutor(2) as pool:

@@ -36,7 +36,7 @@ def layer(
     return (ck.sigmoid(y) if act == "sigmoid" else ck.hardswish(y)) + res
 
 
-WIDE = ck.Algorithm(
+WIDE = ck.dispatch.Algorithm(
     tile=(64, 64, 32),
     warps=(2, 2, 1),
     warp_tile=(16, 16, 32),
@@ -68,12 +68,18 @@ def main() -> None:
     """Declare all, build them together, then run one after the other and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kernels", type=int, default=48)
-    count, rng, mine = parser.parse_args().kernels, np.random.default_rng(0), ck.Registry("stress")
+    count, rng, mine = (
+        parser.parse_args().kernels,
+        np.random.default_rng(0),
+        ck.dispatch.Registry("stress"),
+    )
     cases = [(name, act) for name in ALGORITHMS for act in ACTIVATIONS][:count]
     empty = [np.zeros(shape, np.float16) for shape in SHAPES]
     for name, act in cases:
         algorithm = ALGORITHMS[name]
-        one = ck.pattern(**{each.name: getattr(algorithm, each.name) for each in fields(algorithm)})
+        one = ck.dispatch.pattern(
+            **{each.name: getattr(algorithm, each.name) for each in fields(algorithm)}
+        )
         layer.declare(*empty, act=act, registry=mine, device="emu:gfx942", among=one)
     assert len(mine) == len(cases)
     summary = mine.build()

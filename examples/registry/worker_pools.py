@@ -24,7 +24,7 @@ def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
     return ck.relu(x @ w.T)
 
 
-ALGORITHM = ck.Algorithm(
+ALGORITHM = ck.dispatch.Algorithm(
     tile=(64, 64, 32), warps=(2, 2, 1), warp_tile=(16, 16, 32), vector_a=1, vector_b=1, vector_e=1
 )
 
@@ -40,9 +40,9 @@ def passed(m: int) -> bool:
 def main() -> None:
     """The workers meet in the kernel cache: what one has built is there for all."""
     assert passed(16)  # this process has a device from here on
-    mine = ck.Registry("mine")
+    mine = ck.dispatch.Registry("mine")
     args = [np.zeros(shape, np.float16) for shape in ((16, 40), (24, 40))]
-    among = ck.pattern(
+    among = ck.dispatch.pattern(
         tile=(64, 64, 32),
         warps=(2, 2, 1),
         warp_tile=(16, 16, 32),

@@ -27,11 +27,11 @@ def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
 
 def main() -> None:
     """Tune two sizes within a budget; a second session finds everything measured."""
-    mine = ck.Registry("mine")
+    mine = ck.dispatch.Registry("mine")
     args = [np.ones(shape, np.float16) for shape in ((96, 64), (80, 64))]
     tile = {"tile": (64, 64, 32), "warps": (2, 2, 1), "warp_tile": (16, 16, 32)}
     for width in (8, 1):
-        among = ck.pattern(**tile, vector_a=width, vector_b=width, vector_e=width)
+        among = ck.dispatch.pattern(**tile, vector_a=width, vector_b=width, vector_e=width)
         linear.declare(*args, registry=mine, device="emu:gfx942", among=among)
     op = linear.using(registry=mine)
     problems = [{"M": 96, "N": 80, "K": 64}, {"M": 33, "N": 80, "K": 64}]
@@ -52,7 +52,7 @@ def main() -> None:
         print(table.oracle())
         assert len(table.csv().splitlines()) == 1 + len(table.rows)
 
-        with ck.using(strategy=ck.Tuned(database), arch="gfx942"):
+        with ck.using(strategy=ck.dispatch.Tuned(database), arch="gfx942"):
             y = op(*args)
             report(op, args, y).check()
             assert op.last is not None

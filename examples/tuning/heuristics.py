@@ -19,9 +19,9 @@ def main() -> None:
     for gpu in ("gfx942", "gfx950"):
         for m, n, k in SIZES:
             with ck.using(arch=gpu, preset="catalogue"):
-                chosen = ck.select(ck.problem(m, n, k, a=ck.bf16))
+                chosen = ck.dispatch.select(ck.dispatch.problem(m, n, k, a=ck.bf16))
             algorithm = chosen.key.algorithm
-            assert isinstance(algorithm, ck.Algorithm)
+            assert isinstance(algorithm, ck.dispatch.Algorithm)
             keys = tuple(chosen.pool.keys)
             ranker = Ranker(keys=keys)
             best = ranker.rank(GemmShape(m=m, n=n, k=k))[0]
@@ -35,12 +35,12 @@ def main() -> None:
 
     # Why: the terms of the model beside those of the runner-up, and the rules that rejected others.
     with ck.using(arch="gfx942", preset="catalogue"):
-        chosen = ck.select(ck.problem(4096, 4096, 4096, a=ck.bf16))
-        odd = ck.select(ck.problem(4095, 4095, 4095, a=ck.bf16))
+        chosen = ck.dispatch.select(ck.dispatch.problem(4096, 4096, 4096, a=ck.bf16))
+        odd = ck.dispatch.select(ck.dispatch.problem(4095, 4095, 4095, a=ck.bf16))
     print(chosen.reason)
     print(Ranker(keys=tuple(chosen.pool.keys)).explain(GemmShape(m=4096, n=4096, k=4096)))
     print(f"odd extents: {odd.reason}; {len(odd.rejections)} rejected before it")
-    assert isinstance(odd.key.algorithm, ck.Algorithm)
+    assert isinstance(odd.key.algorithm, ck.dispatch.Algorithm)
     assert odd.key.algorithm.vector_a == 1
 
 

@@ -31,10 +31,10 @@ def arrays(m: int, n: int, k: int) -> list[np.ndarray]:
 
 def main() -> None:
     """Call one op with each strategy, on a registry of two kernels."""
-    mine, args = ck.Registry("mine"), arrays(128, 64, 64)
+    mine, args = ck.dispatch.Registry("mine"), arrays(128, 64, 64)
     tile = {"tile": (64, 64, 32), "warps": (2, 2, 1), "warp_tile": (16, 16, 32)}
     for width in (1, 8):  # the slower one first
-        among = ck.pattern(**tile, vector_a=width, vector_b=width, vector_e=width)
+        among = ck.dispatch.pattern(**tile, vector_a=width, vector_b=width, vector_e=width)
         linear.declare(*args, registry=mine, device="emu:gfx942", among=among)
 
     def narrowest(problem: Any) -> Sequence[Any]:
@@ -51,10 +51,10 @@ def main() -> None:
                 report(linear, operands, linear(*operands)).check()
                 assert linear.last is not None
                 algorithm = linear.last.launches[0].key.algorithm
-                assert isinstance(algorithm, ck.Algorithm)
+                assert isinstance(algorithm, ck.dispatch.Algorithm)
                 widths[name, size] = algorithm.vector_a
             (problem,) = linear.problems(*args)
-            reason = ck.select(problem).reason
+            reason = ck.dispatch.select(problem).reason
         even, odd = (widths[name, size] for size in ((128, 64, 64), (75, 31, 63)))
         print(f"{name:10}  {even:9}  {odd:8}  {reason[:70]}")
         assert odd == 1, "nothing else is legal there"

@@ -38,8 +38,8 @@ GPUS = [("gfx942", bf8_fnuz), ("gfx950", bf8), ("gfx1201", bf8)]
 @pytest.mark.parametrize(("gpu", "dtype"), GPUS, ids=str)
 def test_every_head_size_has_a_kernel(gpu: str, dtype: DType) -> None:
     for head in (1, 60, 64, 128, 256):
-        problem = ck.attention_problem(1, 2, 64, 64, head, dtype=dtype, o=ck.f32)
-        assert ck.select(problem, arch=gpu).key.signature.dtype == dtype
+        problem = ck.dispatch.attention_problem(1, 2, 64, 64, head, dtype=dtype, o=ck.f32)
+        assert ck.dispatch.select(problem, arch=gpu).key.signature.dtype == dtype
 
 
 @pytest.mark.usefixtures("compiler")

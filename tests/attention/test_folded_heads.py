@@ -30,7 +30,9 @@ F: Any = ck.dtype_var("F", ck.f16, ck.bf16)
 
 
 def problem(queries: int = 1, kv_heads: int = 2, heads: int = 8, **more: Any) -> AttentionCase:
-    case: AttentionCase = ck.attention_problem(3, heads, queries, 96, 64, kv_heads=kv_heads, **more)
+    case: AttentionCase = ck.dispatch.attention_problem(
+        3, heads, queries, 96, 64, kv_heads=kv_heads, **more
+    )
     return case
 
 
@@ -126,7 +128,7 @@ def test_functions_of_the_key_alone_are_folded(op: Op, folds: bool) -> None:
 
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950"])
 def test_decoding_with_latent_heads_is_predicted_many_times_quicker(gpu: str) -> None:
-    case = ck.attention_problem(8, 128, 1, 8192, 576, kv_heads=1, head_v=512)
+    case = ck.dispatch.attention_problem(8, 128, 1, 8192, 576, kv_heads=1, head_v=512)
     chosen = select(case, arch=gpu, strategy="heuristic")
 
     def least(problem: AttentionCase) -> float:
@@ -139,7 +141,7 @@ def test_decoding_with_latent_heads_is_predicted_many_times_quicker(gpu: str) ->
 
 
 def test_full_tiles_are_left_as_they_are() -> None:
-    chosen = select(ck.attention_problem(4, 8, 128, 512, 64, kv_heads=2), arch="gfx942")
+    chosen = select(ck.dispatch.attention_problem(4, 8, 128, 512, 64, kv_heads=2), arch="gfx942")
     assert chosen.problem.folded == 1
 
 

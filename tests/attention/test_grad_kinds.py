@@ -39,7 +39,9 @@ def algorithm_of(
     pipeline: GradPipeline, sizes: tuple[int, int], dtype: DType
 ) -> AttentionGradAlgorithm:
     """Return the tiling of gfx950 that a pipeline has for head sizes."""
-    forward = ck.attention_problem(1, 1, 1, 1, sizes[0], head_v=sizes[1], dtype=dtype).signature
+    forward = ck.dispatch.attention_problem(
+        1, 1, 1, 1, sizes[0], head_v=sizes[1], dtype=dtype
+    ).signature
     algorithms = attention_grad_algorithms(arch_of("gfx950"), forward, *sizes)
     return next(each for each in algorithms if each.pipeline is pipeline)
 

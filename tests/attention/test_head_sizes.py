@@ -44,11 +44,11 @@ SIZES = st.integers(1, MOST_HEAD)
 
 
 def problem_of(hdim_q: int, hdim_v: int, dtype: DType = f16, keys: int = 128) -> Any:
-    return ck.attention_problem(1, 8, 128, keys, hdim_q, head_v=hdim_v, dtype=dtype)
+    return ck.dispatch.attention_problem(1, 8, 128, keys, hdim_q, head_v=hdim_v, dtype=dtype)
 
 
 def algorithm_of(hdim: int, gpu: str, dtype: DType = f16) -> Any:
-    return ck.select(problem_of(hdim, hdim, dtype), arch=gpu).key.algorithm
+    return ck.dispatch.select(problem_of(hdim, hdim, dtype), arch=gpu).key.algorithm
 
 
 @pytest.mark.parametrize("gpu", ABLE)
@@ -57,8 +57,8 @@ def algorithm_of(hdim: int, gpu: str, dtype: DType = f16) -> Any:
 @example(hdim_q=61, hdim_v=256, gradient=True)
 def test_every_head_size_has_a_kernel(gpu: str, hdim_q: int, hdim_v: int, gradient: bool) -> None:
     problem = problem_of(hdim_q, hdim_v)
-    asked = ck.attention_grad_problem(problem) if gradient else problem
-    chosen = ck.select(asked, arch=gpu).key.algorithm
+    asked = ck.dispatch.attention_grad_problem(problem) if gradient else problem
+    chosen = ck.dispatch.select(asked, arch=gpu).key.algorithm
     assert chosen.vector == math.gcd(hdim_q, hdim_v, 8)
 
 
@@ -68,7 +68,7 @@ def test_accesses_that_are_narrower_cost_more(dtype: DType) -> None:
     sizes = [(MOST_HEAD // 4) - (0 if width == widths[0] else width) for width in widths]
     times = []
     for size, width in zip(sizes, widths, strict=True):
-        selection = ck.select(problem_of(size, size, dtype), arch="gfx942", splits=1)
+        selection = ck.dispatch.select(problem_of(size, size, dtype), arch="gfx942", splits=1)
         assert selection.key.algorithm.vector == width
         # The same problem for each: the time depends on the accesses and not on the size.
         times.append(selection.pool.times_of(problem_of(64, 64, dtype))[selection.position])
@@ -77,12 +77,12 @@ def test_accesses_that_are_narrower_cost_more(dtype: DType) -> None:
 
 
 def test_head_sizes_that_the_widest_divide_keep_their_candidates() -> None:
-    selection = ck.select(problem_of(64, 64), arch="gfx942")
+    selection = ck.dispatch.select(problem_of(64, 64), arch="gfx942")
     assert {key.algorithm.vector for key in selection.pool.keys} == {8}
-    named = ck.attention_pattern(pipeline="*")
+    named = ck.dispatch.attention_pattern(pipeline="*")
     legal = enumerate_legal(selection.key.signature, "gfx942", named)
     assert {algorithm.vector for algorithm in legal} == {8}
-    every = ck.attention_pattern(vector="*")
+    every = ck.dispatch.attention_pattern(vector="*")
     legal = enumerate_legal(selection.key.signature, "gfx942", every)
     assert {algorithm.vector for algorithm in legal} == {8, 4, 2, 1}
 
@@ -90,7 +90,7 @@ def test_head_sizes_that_the_widest_divide_keep_their_candidates() -> None:
 def test_an_algorithm_is_mended_for_its_head_size() -> None:
     wide = algorithm_of(64, "gfx942")
     problem = problem_of(60, 60)
-    proposal = ck.fix(wide, problem.signature, "gfx942", problem)
+    proposal = ck.dispatch.fix(wide, problem.signature, "gfx942", problem)
     assert proposal.algorithm == replace(wide, vector=proposal.algorithm.vector)
     assert proposal.algorithm.vector in (1, 2, 4)
 
@@ -102,9 +102,9 @@ def test_longer_heads_are_refused_in_one_sentence(
 ) -> None:
     """Of types for which no pipeline walks over heads; of f16 and bf16 one does."""
     problem = problem_of(hdim_q, hdim_v, f32)
-    asked = ck.attention_grad_problem(problem) if gradient else problem
+    asked = ck.dispatch.attention_grad_problem(problem) if gradient else problem
     with pytest.raises(CkError, match="CK-K101") as refused:
-        ck.select(asked, arch="gfx942")
+        ck.dispatch.select(asked, arch="gfx942")
     reasons = [note for note in str(refused.value).splitlines() if "head-" in note]
     assert len(reasons) == 1
     assert f"the head size of {which} is {max(hdim_q, hdim_v)}, must be at most 256" in reasons[0]
@@ -121,8 +121,8 @@ def test_loads_straight_into_lds_are_as_wide_as_the_gpu_has_them(
     known = attention_algorithms(arch(gpu), what, 64, 64)
     direct = next(each for each in known if each.pipeline.value == "qr_async")
     each_width = (direct, *narrowed([direct], f16))
-    assert {each.vector for each in each_width if not ck.advise(each, what, gpu)} == widths
-    (advice,) = ck.advise(replace(direct, vector=1), what, gpu)
+    assert {each.vector for each in each_width if not ck.dispatch.advise(each, what, gpu)} == widths
+    (advice,) = ck.dispatch.advise(replace(direct, vector=1), what, gpu)
     assert f"the vector along a head is 1, must be {min(widths)} or more" in str(advice)
 
 

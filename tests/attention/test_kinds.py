@@ -50,7 +50,7 @@ def to_f32(
 
 def first_kernel(q: DType, o: DType, sizes: tuple[int, int], arch: str) -> AttentionAlgorithm:
     """Return the first algorithm of the smallest tiling that holds heads of these sizes."""
-    problem = ck.attention_problem(1, 1, 1, 1, sizes[0], head_v=sizes[1], dtype=q, o=o)
+    problem = ck.dispatch.attention_problem(1, 1, 1, 1, sizes[0], head_v=sizes[1], dtype=q, o=o)
     return attention_algorithms(arch_of(arch), problem.signature, *sizes)[0]
 
 

@@ -37,7 +37,7 @@ LONG = st.integers(MOST_HEAD + 1, 1200)
 
 
 def gradient_of(hdim_q: int, hdim_v: int, dtype: DType = f16, **more: Any) -> Any:
-    return ck.attention_grad_problem(problem_of(hdim_q, hdim_v, dtype, **more))
+    return ck.dispatch.attention_grad_problem(problem_of(hdim_q, hdim_v, dtype, **more))
 
 
 def gradient_key(op: Op) -> AnyKey:
@@ -52,21 +52,21 @@ def gradient_key(op: Op) -> AnyKey:
 @example(long=512, other=512, is_v=False)
 def test_every_longer_head_has_a_kernel(gpu: str, long: int, other: int, is_v: bool) -> None:
     sizes = (other, long) if is_v else (long, other)
-    algorithm = ck.select(gradient_of(*sizes, bf16), arch=gpu).key.algorithm
+    algorithm = ck.dispatch.select(gradient_of(*sizes, bf16), arch=gpu).key.algorithm
     assert algorithm.pipeline.value == "long_head"
     assert algorithm.vector == math.gcd(long, other, 8)
 
 
 @pytest.mark.parametrize("gpu", GPUS)
 def test_heads_that_a_tile_holds_keep_their_kernels(gpu: str) -> None:
-    algorithm = ck.select(gradient_of(256, 256), arch=gpu).key.algorithm
+    algorithm = ck.dispatch.select(gradient_of(256, 256), arch=gpu).key.algorithm
     assert algorithm.pipeline.value != "long_head"
 
 
 @pytest.mark.parametrize("more", [{"dtype": f32}, {"dropout": 0.5}], ids=["f32", "dropout"])
 def test_what_has_no_long_heads_is_refused_in_one_sentence(more: dict[str, Any]) -> None:
     with pytest.raises(CkError, match="CK-K101") as refused:
-        ck.select(gradient_of(320, 64, **more), arch="gfx942")
+        ck.dispatch.select(gradient_of(320, 64, **more), arch="gfx942")
     notes = str(refused.value).splitlines()
     (reason,) = (note for note in notes if "attention-grad-head-most" in note)
     assert "the head size of q and k is 320, must be at most 256" in reason
@@ -76,7 +76,7 @@ def test_what_has_no_long_heads_is_refused_in_one_sentence(more: dict[str, Any])
 @pytest.mark.parametrize(("gpu", "columns", "slices"), [("gfx942", 256, 3), ("gfx1201", 128, 5)])
 def test_slices_of_a_head_compute_the_scores_again(gpu: str, columns: int, slices: int) -> None:
     problem = gradient_of(576, 512)
-    key = ck.select(problem, arch=gpu).key
+    key = ck.dispatch.select(problem, arch=gpu).key
     assert key.algorithm.tile[7:] == (columns, columns)
     estimate = attention_grad_estimate(key, shape_of(problem.forward))
     steps = 8 * 4 * 2 * slices  # of heads, tiles of 32 queries and of 64 keys

@@ -37,7 +37,7 @@ LONG = st.integers(MOST_HEAD + 1, 1200)
 
 
 def problem_of(hdim_q: int, hdim_v: int, dtype: DType = f16, **more: Any) -> Any:
-    return ck.attention_problem(1, 8, 128, 128, hdim_q, head_v=hdim_v, dtype=dtype, **more)
+    return ck.dispatch.attention_problem(1, 8, 128, 128, hdim_q, head_v=hdim_v, dtype=dtype, **more)
 
 
 def test_every_gpu_has_it() -> None:
@@ -49,21 +49,21 @@ def test_every_gpu_has_it() -> None:
 @example(long=576, other=512, is_v=False)
 def test_every_longer_head_has_a_kernel(gpu: str, long: int, other: int, is_v: bool) -> None:
     sizes = (other, long) if is_v else (long, other)
-    algorithm = ck.select(problem_of(*sizes, bf16), arch=gpu).key.algorithm
+    algorithm = ck.dispatch.select(problem_of(*sizes, bf16), arch=gpu).key.algorithm
     assert algorithm.pipeline.value == "long_head"
     assert long % algorithm.vector == other % algorithm.vector == 0
 
 
 @pytest.mark.parametrize("gpu", GPUS)
 def test_heads_that_a_tile_holds_keep_their_kernels(gpu: str) -> None:
-    algorithm = ck.select(problem_of(256, 256), arch=gpu).key.algorithm
+    algorithm = ck.dispatch.select(problem_of(256, 256), arch=gpu).key.algorithm
     assert algorithm.pipeline.value != "long_head"
 
 
 @pytest.mark.parametrize(("gpu", "slices"), [("gfx942", 1), ("gfx1201", 2)])
 def test_slices_of_v_compute_the_scores_again(gpu: str, slices: int) -> None:
     problem = problem_of(576, 512)
-    selection = ck.select(problem, arch=gpu, splits=1)
+    selection = ck.dispatch.select(problem, arch=gpu, splits=1)
     estimate = attention_estimate(selection.key, shape_of(problem))
     steps, columns = 8 * 2 * 2, 512 // slices  # of heads, tiles of queries and of keys
     assert estimate.workgroups == 8 * 2 * slices
@@ -74,7 +74,7 @@ def test_slices_of_v_compute_the_scores_again(gpu: str, slices: int) -> None:
 @pytest.mark.parametrize("more", [{"dtype": f32}, {"dropout": 0.5}], ids=["f32", "dropout"])
 def test_what_has_no_long_heads_is_refused_in_one_sentence(more: dict[str, Any]) -> None:
     with pytest.raises(CkError, match="CK-K101") as refused:
-        ck.select(problem_of(320, 64, **more), arch="gfx942")
+        ck.dispatch.select(problem_of(320, 64, **more), arch="gfx942")
     (reason,) = (note for note in str(refused.value).splitlines() if "attention-head-most" in note)
     assert "the head size of q and k is 320, must be at most 256" in reason
     assert "ck.softmax(q @ k.mT * scale) @ v" in reason

@@ -194,9 +194,15 @@ def test_another_gpu_is_refused_by_name() -> None:
 
 def test_long_sequences_are_for_many_queries_and_short_ones_for_few() -> None:
     """What the cost model expects of them, as the clock does."""
-    long = ck.select(ck.attention_problem(1, 16, 4096, 4096, 128, dtype=f16), arch=ARCH)
+    long = ck.dispatch.select(
+        ck.dispatch.attention_problem(1, 16, 4096, 4096, 128, dtype=f16), arch=ARCH
+    )
     assert long.key.algorithm.tile == MANY_128.tile
-    short = ck.select(ck.attention_problem(4, 32, 1, 512, 128, dtype=f16), arch=ARCH)
+    short = ck.dispatch.select(
+        ck.dispatch.attention_problem(4, 32, 1, 512, 128, dtype=f16), arch=ARCH
+    )
     assert short.key.algorithm.tile == FEW_128.tile
-    stored = ck.select(ck.attention_problem(1, 16, 4096, 4096, 128, lse=True), arch=ARCH)
+    stored = ck.dispatch.select(
+        ck.dispatch.attention_problem(1, 16, 4096, 4096, 128, lse=True), arch=ARCH
+    )
     assert stored.key.algorithm.tile == MANY_128.tile

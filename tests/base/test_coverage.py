@@ -59,7 +59,7 @@ def test_what_is_absent_is_not_recorded_as_working() -> None:
 def test_cells_name_the_rule_that_refuses_a_pipeline(pipeline: Pipeline, gpu: str) -> None:
     algorithm = on_gpu(gpu, pipelined(WIDE, pipeline))
     rejections = FAMILIES["gemm"].rules.rejections(
-        algorithm, ck.problem(64, 64, 64).signature, arch(gpu)
+        algorithm, ck.dispatch.problem(64, 64, 64).signature, arch(gpu)
     )
     named = table.refusing_rule(f"pipeline {pipeline.value}", "f16", gpu)
     assert (named == "pipeline") == ("pipeline" in {each.rule for each in rejections})
@@ -68,7 +68,7 @@ def test_cells_name_the_rule_that_refuses_a_pipeline(pipeline: Pipeline, gpu: st
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
 def test_cells_name_the_rule_that_refuses_a_result(gpu: str) -> None:
     fnuz = arch(gpu).fp8 == "fnuz"
-    problem = ck.problem(64, 64, 64, e=ck.fp8_fnuz if fnuz else ck.fp8)
+    problem = ck.dispatch.problem(64, 64, 64, e=ck.fp8_fnuz if fnuz else ck.fp8)
     rejections = FAMILIES["gemm"].rules.rejections(on_gpu(gpu, WIDE), problem.signature, arch(gpu))
     named = table.refusing_rule("results", "to fp8", gpu)
     assert (named == "fp8-encoding") == ("fp8-encoding" in {each.rule for each in rejections})
@@ -77,7 +77,9 @@ def test_cells_name_the_rule_that_refuses_a_result(gpu: str) -> None:
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
 def test_cells_name_the_rule_that_refuses_a_kernel_of_rows(gpu: str) -> None:
     signature = CkTileRowsSignature(kernel=UpstreamKernel.PERMUTE, dtype=ck.f16, result=ck.f16)
-    rejections = FAMILIES["ck_rows"].rules.rejections(ck.CkTileRows(), signature, arch(gpu))
+    rejections = FAMILIES["ck_rows"].rules.rejections(
+        ck.dispatch.CkTileRows(), signature, arch(gpu)
+    )
     named = table.refusing_rule("CK Tile's own permute", "f16", gpu)
     assert (named == "ck-rows-wave") == ("ck-rows-wave" in {each.rule for each in rejections})
 

@@ -164,7 +164,7 @@ def test_what_is_not_run_is_in_the_table() -> None:
 def test_wrong_examples_are_reported() -> None:
     """>>> ck.relu(np.array([-1.0]))
     array([-1.])
-    >>> ck.problem(1, 2, 3, 4)  # doctest: +SKIP
+    >>> ck.dispatch.problem(1, 2, 3, 4)  # doctest: +SKIP
     """
     test = doctest.DocTestFinder().find(test_wrong_examples_are_reported)[0]
     (skipped,) = test.examples[1:]

@@ -69,7 +69,7 @@ def gradient(**change: Any) -> AttentionGradAlgorithm:
 NOTHING = Bench(rows=(), verdicts=(), device="emu:gfx942")
 
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {
-    "K011": (lambda: ck.problem(0, 4, 4), "m must be an integer of 1 or more, not 0"),
+    "K011": (lambda: ck.dispatch.problem(0, 4, 4), "m must be an integer of 1 or more, not 0"),
     "K012": (
         lambda: gradient(tile=(16, 64)),
         r"tile must be a tuple of 9 integers of 1 or more, not \(16, 64\)",
@@ -84,14 +84,17 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "K017": (lambda: ck.f16[M, 1.5], r"extent must be .*, not 1\.5"),
     "K018": (lambda: ck.const[bytes], "not <class 'bytes'>\n.* bool, int, float, str in"),
     "K020": (lambda: ck.parse(b"func"), "not b'func'"),  # type: ignore[arg-type]
-    "K024": (lambda: ck.pattern(tile=[]), r"leaves tile no value: \[\]"),
+    "K024": (lambda: ck.dispatch.pattern(tile=[]), r"leaves tile no value: \[\]"),
     "K027": (lambda: profile_row({"pads": ["ttxt"]}), "'ttxt'"),
     "K030": (
-        lambda: ck.attention_problem(1, 4, 8, 16, 64, page_size=7),
+        lambda: ck.dispatch.attention_problem(1, 4, 8, 16, 64, page_size=7),
         "page_size=7 does not divide the 16 keys",
     ),
-    "K031": (lambda: ck.problem(4, 4, 4, layouts="rc"), "layouts='rc' .*\n.* 'rcr': r, c, p"),
-    "K032": (lambda: ck.problem(4, 4, 4, layouts="rpr"), "None does not fit .* 'rpr'"),
+    "K031": (
+        lambda: ck.dispatch.problem(4, 4, 4, layouts="rc"),
+        "layouts='rc' .*\n.* 'rcr': r, c, p",
+    ),
+    "K032": (lambda: ck.dispatch.problem(4, 4, 4, layouts="rpr"), "None does not fit .* 'rpr'"),
     "K033": (lambda: seconds_of("soon"), "'soon' is not a budget"),
     "K042": (lambda: plot.draw(NOTHING, Path("a/x.gif")), r"a/x\.gif .*\n.* name it x\.svg"),
     "K043": (lambda: spelling.spelled("f16"), "'f16' is neither TYPES:LAYOUTS"),

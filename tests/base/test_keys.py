@@ -150,7 +150,7 @@ def test_a_missing_field_is_refused() -> None:
 
 
 def test_a_later_field_changes_no_key_that_was_written_before() -> None:
-    rows = ck.attention_problem(1, 8, 128, 128, 64).signature
+    rows = ck.dispatch.attention_problem(1, 8, 128, 128, 64).signature
     columns = replace(rows, transposed_v=True)
     before, after = (AttentionKey(each, ATTENTION, "gfx942") for each in (rows, columns))
     assert "transposed_v" not in before.to_json()["signature"]

@@ -110,7 +110,7 @@ def public(dotted: str) -> bool:
 
 NAMES = re.compile(r"(?<![\w./@-])(?:ck|cklang)(?:\.[A-Za-z_]\w*)+")
 IMPORTS = re.compile(r"^from (cklang(?:\.\w+)*) import ([\w, ]+)$", re.MULTILINE)
-PUBLIC_MODULES = ("emulator", "errors", "families", "testing", "torch")
+PUBLIC_MODULES = ("dispatch", "emulator", "errors", "families", "testing", "torch")
 """Packages that users may import besides ``cklang`` itself."""
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 

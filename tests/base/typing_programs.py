@@ -88,5 +88,5 @@ def calls(x: np.ndarray[Any, Any], t: "torch.Tensor") -> None:
     o, lse = attend(t, t, t, t)
     dq, dk, dv, dbias = ck.attention_grad(attend, t, t, t, t, grad=o)
     pinned = linear.using(strategy="heuristic", splits=2)
-    problem = ck.problem(512, 512, 1024, a=ck.f16)
-    print(pinned, ck.select(problem, arch="gfx942"), ck.f16.name, lse, dq, dk, dv, dbias)
+    problem = ck.dispatch.problem(512, 512, 1024, a=ck.f16)
+    print(pinned, ck.dispatch.select(problem, arch="gfx942"), ck.f16.name, lse, dq, dk, dv, dbias)

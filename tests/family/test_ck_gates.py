@@ -14,7 +14,7 @@ from cklang.runtime.op import Op
 from tests.support.checks import check, launches
 
 T, X = ck.dims("T X")
-THEIRS = ck.CkTileRows(threads=256, vector=1, repeats=2)
+THEIRS = ck.dispatch.CkTileRows(threads=256, vector=1, repeats=2)
 
 
 @ck.op
@@ -89,8 +89,8 @@ def test_what_it_does_not_compute_is_refused(op: Op) -> None:
 def test_rules() -> None:
     x = np.zeros((4, 60), np.float16)
     for algorithm, rule in (
-        (ck.CkTileRows(threads=256, vector=2), "ck-rows-vector"),
-        (ck.CkTileRows(threads=256, vector=1, two_pass=True), "ck-rows-repeats"),
+        (ck.dispatch.CkTileRows(threads=256, vector=2), "ck-rows-vector"),
+        (ck.dispatch.CkTileRows(threads=256, vector=1, two_pass=True), "ck-rows-repeats"),
     ):
         with pytest.raises(CkUnsupportedError, match=rule):
             gate.using(algorithm).explain(x)

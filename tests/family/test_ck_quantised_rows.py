@@ -17,9 +17,9 @@ from tests.support.checks import check, launches
 
 H, M, K, W, C = ck.dims("H M K W C")
 
-WIDE = ck.CkTileRows(threads=256, vector=8, repeats=2)
-WAVE = ck.CkTileRows(threads=64, vector=8, repeats=2)
-ONE = ck.CkTileRows(threads=256, vector=1)
+WIDE = ck.dispatch.CkTileRows(threads=256, vector=8, repeats=2)
+WAVE = ck.dispatch.CkTileRows(threads=64, vector=8, repeats=2)
+ONE = ck.dispatch.CkTileRows(threads=256, vector=1)
 
 
 @ck.op
@@ -98,12 +98,12 @@ def patches(x: ck.f16[M, H, W, C]) -> ck.f16[M, H / 4, W / 4, 4, 4, C]:
 
 
 Shapes = tuple[dict[str, int], ...]
-WINDOWS: list[tuple[Op, ck.CkTileRows, Shapes, str]] = [
+WINDOWS: list[tuple[Op, ck.dispatch.CkTileRows, Shapes, str]] = [
     (pooled, ONE, ({"H": 12, "W": 10, "C": 24}, {"H": 4, "W": 8, "C": 3}), "pool_max"),
     (summed, ONE, ({"H": 12, "W": 9, "C": 25}, {"H": 6, "W": 6, "C": 100}), "pool_sum"),
     (
         patches,
-        ck.CkTileRows(threads=256, vector=4),
+        ck.dispatch.CkTileRows(threads=256, vector=4),
         ({"M": 2, "H": 8, "W": 12, "C": 5}, {"M": 3, "H": 16, "W": 32, "C": 3}),
         "image_to_column",
     ),
@@ -131,7 +131,7 @@ def name_of(value: object) -> str:
 
 def check_kernel(
     op: Op,
-    algorithm: ck.CkTileRows,
+    algorithm: ck.dispatch.CkTileRows,
     shapes: Shapes,
     kernel: str,
     gpu: str,
@@ -158,7 +158,11 @@ def check_kernel(
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("op", "algorithm", "shapes", "kernel"), KERNELS, ids=name_of)
 def test_the_kernels(
-    op: Op, algorithm: ck.CkTileRows, shapes: Shapes, kernel: str, covered: Callable[..., None]
+    op: Op,
+    algorithm: ck.dispatch.CkTileRows,
+    shapes: Shapes,
+    kernel: str,
+    covered: Callable[..., None],
 ) -> None:
     check_kernel(op, algorithm, shapes, kernel, "gfx942", covered)
 
@@ -179,7 +183,7 @@ def _share(one: Any, other: Any) -> float:
 @pytest.mark.parametrize(("op", "algorithm", "shapes", "kernel"), ELSEWHERE, ids=name_of)
 def test_other_gpus(
     op: Op,
-    algorithm: ck.CkTileRows,
+    algorithm: ck.dispatch.CkTileRows,
     shapes: Shapes,
     kernel: str,
     gpu: str,
@@ -191,7 +195,7 @@ def test_other_gpus(
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.full
 def test_rows_that_are_read_again() -> None:
-    again = ck.CkTileRows(threads=64, vector=8, two_pass=True)
+    again = ck.dispatch.CkTileRows(threads=64, vector=8, two_pass=True)
     check(smooth.using(again), drawn(smooth, {"M": 3, "K": 4104}), unchecked=1.0)
 
 
@@ -215,17 +219,22 @@ def test_the_largest_of_a_row_skips_nan() -> None:
         (narrow_scales, WIDE, {"M": 2, "K": 64}, "ck-rows-operands"),
         (wide_gain, WIDE, {"M": 2, "K": 64}, "ck-rows-operands"),
         (pooled, WIDE, {"H": 4, "W": 4, "C": 8}, "ck-rows-vector"),
-        (patches, ck.CkTileRows(vector=8), {"M": 2, "H": 8, "W": 8, "C": 3}, "ck-rows-access"),
+        (
+            patches,
+            ck.dispatch.CkTileRows(vector=8),
+            {"M": 2, "H": 8, "W": 8, "C": 3},
+            "ck-rows-access",
+        ),
         (
             added_norm,
-            ck.CkTileRows(threads=64, two_pass=True),
+            ck.dispatch.CkTileRows(threads=64, two_pass=True),
             {"M": 2, "K": 64},
             "ck-rows-repeats",
         ),
     ],
 )
 def test_a_rule_says_what_does_not_fit(
-    op: Op, algorithm: ck.CkTileRows, sizes: dict[str, int], rule: str
+    op: Op, algorithm: ck.dispatch.CkTileRows, sizes: dict[str, int], rule: str
 ) -> None:
     with pytest.raises(CkUnsupportedError, match=rule) as caught:
         op.using(algorithm).explain(*drawn(op, sizes), device="emu:gfx942")

@@ -106,20 +106,35 @@ def test_programs_are_recognised_by_what_they_compute() -> None:
 @pytest.mark.parametrize(
     ("op", "algorithm", "sizes", "rule"),
     [
-        (rms_norm, ck.CkTileRows(threads=64, vector=8), {"M": 2, "K": 1024}, "ck-rows-length"),
-        (rms_norm, ck.CkTileRows(threads=64, vector=8), {"M": 2, "K": 100}, "ck-rows-access"),
-        (rms_norm, ck.CkTileRows(threads=96), {"M": 2, "K": 64}, "ck-rows-threads"),
-        (rms_norm, ck.CkTileRows(vector=16), {"M": 2, "K": 64}, "ck-rows-vector"),
-        (row_sum, ck.CkTileRows(two_pass=True), {"M": 2, "K": 64}, "ck-rows-repeats"),
-        (transposed, ck.CkTileRows(vector=8), {"B": 2, "M": 60, "K": 64}, "ck-rows-tiles"),
-        (swapped, ck.CkTileRows(vector=8), {"B": 2, "M": 60, "K": 64}, "ck-rows-vector"),
-        (added, ck.CkTileRows(vector=8), {"M": 2, "K": 64}, "ck-rows-vector"),
-        (added, ck.CkTileRows(vector=4), {"M": 3, "K": 63}, "ck-rows-access"),
-        (transposed, ck.CkTileRows(vector=4), {"B": 1, "M": 64, "K": 64}, "ck-rows-vector"),
+        (
+            rms_norm,
+            ck.dispatch.CkTileRows(threads=64, vector=8),
+            {"M": 2, "K": 1024},
+            "ck-rows-length",
+        ),
+        (
+            rms_norm,
+            ck.dispatch.CkTileRows(threads=64, vector=8),
+            {"M": 2, "K": 100},
+            "ck-rows-access",
+        ),
+        (rms_norm, ck.dispatch.CkTileRows(threads=96), {"M": 2, "K": 64}, "ck-rows-threads"),
+        (rms_norm, ck.dispatch.CkTileRows(vector=16), {"M": 2, "K": 64}, "ck-rows-vector"),
+        (row_sum, ck.dispatch.CkTileRows(two_pass=True), {"M": 2, "K": 64}, "ck-rows-repeats"),
+        (transposed, ck.dispatch.CkTileRows(vector=8), {"B": 2, "M": 60, "K": 64}, "ck-rows-tiles"),
+        (swapped, ck.dispatch.CkTileRows(vector=8), {"B": 2, "M": 60, "K": 64}, "ck-rows-vector"),
+        (added, ck.dispatch.CkTileRows(vector=8), {"M": 2, "K": 64}, "ck-rows-vector"),
+        (added, ck.dispatch.CkTileRows(vector=4), {"M": 3, "K": 63}, "ck-rows-access"),
+        (
+            transposed,
+            ck.dispatch.CkTileRows(vector=4),
+            {"B": 1, "M": 64, "K": 64},
+            "ck-rows-vector",
+        ),
     ],
 )
 def test_a_rule_says_what_does_not_fit(
-    op: Op, algorithm: ck.CkTileRows, sizes: dict[str, int], rule: str
+    op: Op, algorithm: ck.dispatch.CkTileRows, sizes: dict[str, int], rule: str
 ) -> None:
     with pytest.raises(CkUnsupportedError, match=rule) as caught:
         op.using(algorithm).explain(*drawn(op, sizes), device="emu:gfx942")
@@ -128,26 +143,26 @@ def test_a_rule_says_what_does_not_fit(
 
 def test_strides_types_and_gpus() -> None:
     x, gain = drawn(rms_norm, {"M": 4, "K": 64})
-    own = rms_norm.using(ck.CkTileRows(threads=64))
+    own = rms_norm.using(ck.dispatch.CkTileRows(threads=64))
     with pytest.raises(CkUnsupportedError, match="ck-rows-contiguous"):
         own.explain(np.asfortranarray(x), gain, device="emu:gfx942")
     with pytest.raises(CkUnsupportedError, match="ck-rows-wave"):
         own.explain(x, gain, device="emu:gfx1201")
     with pytest.raises(CkError) as caught:
-        softmax.using(ck.CkTileRows()).explain(x, device="emu:gfx942")
+        softmax.using(ck.dispatch.CkTileRows()).explain(x, device="emu:gfx942")
     assert caught.value.code == "X031"
     pair = drawn(added, {"M": 4, "K": 128})
     with pytest.raises(CkUnsupportedError, match="ck-rows-contiguous"):
-        added.using(ck.CkTileRows(vector=4)).explain(
+        added.using(ck.dispatch.CkTileRows(vector=4)).explain(
             pair[0][:, :64], pair[1][:, :64], device="emu:gfx942"
         )
 
 
 def test_other_algorithms_are_not_affected() -> None:
     x, gain = drawn(rms_norm, {"M": 4, "K": 512})
-    ours = rms_norm.using(ck.RowwiseAlgorithm(threads=64, vector=8, chunks=1))
+    ours = rms_norm.using(ck.dispatch.RowwiseAlgorithm(threads=64, vector=8, chunks=1))
     assert "64 threads a row" in ours.explain(x, gain, device="emu:gfx942")
-    theirs = ours.using(ck.CkTileRows(threads=64))
+    theirs = ours.using(ck.dispatch.CkTileRows(threads=64))
     text = theirs.explain(x, gain, device="emu:gfx942")
     assert "CK Tile's kernel: 64 threads, 1 vectors of 8" in text
 
@@ -155,34 +170,50 @@ def test_other_algorithms_are_not_affected() -> None:
 def test_keys_are_read_back() -> None:
     for kernel in UpstreamKernel:
         signature = CkTileRowsSignature(kernel=kernel, dtype=ck.f16, result=ck.f16)
-        key: Key[Any, Any] = Key(signature, ck.CkTileRows(threads=64), "gfx942")
+        key: Key[Any, Any] = Key(signature, ck.dispatch.CkTileRows(threads=64), "gfx942")
         assert key_from_json(key.to_json()) == key
 
 
-WIDE = ck.CkTileRows(threads=256, vector=8, repeats=2)
-KERNELS: list[tuple[Op, ck.CkTileRows, tuple[dict[str, int], ...]]] = [
+WIDE = ck.dispatch.CkTileRows(threads=256, vector=8, repeats=2)
+KERNELS: list[tuple[Op, ck.dispatch.CkTileRows, tuple[dict[str, int], ...]]] = [
     (rms_norm, WIDE, ({"M": 5, "K": 4096}, {"M": 1, "K": 8}, {"M": 3, "K": 2056})),
     (layer_norm, WIDE, ({"M": 5, "K": 4096}, {"M": 1, "K": 8}, {"M": 3, "K": 2056})),
-    (row_sum, ck.CkTileRows(), ({"M": 5, "K": 4096}, {"M": 1, "K": 8}, {"M": 3, "K": 5000})),
-    (row_max, ck.CkTileRows(), ({"M": 5, "K": 4096}, {"M": 1, "K": 8}, {"M": 3, "K": 5000})),
-    (transposed, ck.CkTileRows(), ({"B": 3, "M": 128, "K": 192}, {"B": 1, "M": 64, "K": 64})),
+    (
+        row_sum,
+        ck.dispatch.CkTileRows(),
+        ({"M": 5, "K": 4096}, {"M": 1, "K": 8}, {"M": 3, "K": 5000}),
+    ),
+    (
+        row_max,
+        ck.dispatch.CkTileRows(),
+        ({"M": 5, "K": 4096}, {"M": 1, "K": 8}, {"M": 3, "K": 5000}),
+    ),
     (
         transposed,
-        ck.CkTileRows(threads=64, vector=1),
+        ck.dispatch.CkTileRows(),
+        ({"B": 3, "M": 128, "K": 192}, {"B": 1, "M": 64, "K": 64}),
+    ),
+    (
+        transposed,
+        ck.dispatch.CkTileRows(threads=64, vector=1),
         ({"B": 3, "M": 100, "K": 77}, {"B": 2, "M": 3, "K": 9}),
     ),
     (
         added,
-        ck.CkTileRows(vector=4, repeats=2),
+        ck.dispatch.CkTileRows(vector=4, repeats=2),
         ({"M": 5, "K": 1000}, {"M": 1, "K": 4}, {"M": 2, "K": 1024}),
     ),
-    (swapped, ck.CkTileRows(vector=1), ({"B": 3, "M": 20, "K": 77}, {"B": 2, "M": 3, "K": 9})),
+    (
+        swapped,
+        ck.dispatch.CkTileRows(vector=1),
+        ({"B": 3, "M": 20, "K": 77}, {"B": 2, "M": 3, "K": 9}),
+    ),
 ]
 
 
 def check_kernel(
     op: Op,
-    algorithm: ck.CkTileRows,
+    algorithm: ck.dispatch.CkTileRows,
     shapes: tuple[dict[str, int], ...],
     gpu: str,
     covered: Callable[..., None],
@@ -206,7 +237,7 @@ def name_of(value: object) -> str:
 @pytest.mark.parametrize(("op", "algorithm", "shapes"), KERNELS, ids=name_of)
 def test_the_kernels(
     op: Op,
-    algorithm: ck.CkTileRows,
+    algorithm: ck.dispatch.CkTileRows,
     shapes: tuple[dict[str, int], ...],
     covered: Callable[..., None],
 ) -> None:
@@ -219,7 +250,7 @@ def test_the_kernels(
 @pytest.mark.parametrize(("op", "algorithm", "shapes"), KERNELS, ids=name_of)
 def test_the_kernels_elsewhere(
     op: Op,
-    algorithm: ck.CkTileRows,
+    algorithm: ck.dispatch.CkTileRows,
     shapes: tuple[dict[str, int], ...],
     gpu: str,
     covered: Callable[..., None],
@@ -229,7 +260,7 @@ def test_the_kernels_elsewhere(
 
 @pytest.mark.usefixtures("compiler")
 def test_two_passes_and_rows_with_gaps() -> None:
-    own = rms_norm.using(ck.CkTileRows(threads=64, vector=8, two_pass=True))
+    own = rms_norm.using(ck.dispatch.CkTileRows(threads=64, vector=8, two_pass=True))
     x, gain = drawn(rms_norm, {"M": 3, "K": 4104})
     check(own, (x, gain))
     check(own, (x[:, :2056], gain[:2056]))
@@ -240,12 +271,12 @@ def test_a_result_with_gaps_is_refused() -> None:
     (x,) = drawn(swapped, {"B": 2, "M": 6, "K": 4})
     out = np.zeros((6, 2, 16), np.float16)[:, :, :4]
     with pytest.raises(CkUnsupportedError, match="ck-rows-copy"):
-        swapped.using(ck.CkTileRows(vector=1))(x, out=out, device="emu:gfx942")
+        swapped.using(ck.dispatch.CkTileRows(vector=1))(x, out=out, device="emu:gfx942")
 
 
 @pytest.mark.usefixtures("compiler")
 def test_maxima_of_nan_and_infinity() -> None:
     x = np.zeros((4, 4096), np.float16)
     x[0, 7], x[1, 4095], x[2], x[3, 1] = np.nan, np.inf, -np.inf, -1
-    y = row_max.using(ck.CkTileRows())(x, device="emu:gfx942")
+    y = row_max.using(ck.dispatch.CkTileRows())(x, device="emu:gfx942")
     np.testing.assert_array_equal(y, [np.nan, np.inf, -np.inf, 0])

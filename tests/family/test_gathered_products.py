@@ -198,13 +198,15 @@ def test_problem_key_and_rule() -> None:
     signature = problem.signature
     assert signature.gather == ck.i32
     assert "rows of A at indices of i32" in signature.words
-    assert not ck.advise(replace(WIDE, vector_d=(8,)), signature, "gfx942")
+    assert not ck.dispatch.advise(replace(WIDE, vector_d=(8,)), signature, "gfx942")
     changes: tuple[dict[str, Any], ...] = ({"layouts": "ccr"}, {"sparse": True})
     for change in changes:
-        wrong = ck.problem(8, 8, 8, gather=ck.i32, **change)
-        rules = {each.rule for each in ck.advise(WIDE, wrong.signature, "gfx942")}
+        wrong = ck.dispatch.problem(8, 8, 8, gather=ck.i32, **change)
+        rules = {each.rule for each in ck.dispatch.advise(WIDE, wrong.signature, "gfx942")}
         assert "gathered" in rules
-    assert ck.select(ck.problem(64, 64, 64, gather=ck.i64), arch="gfx942").predicted
+    assert ck.dispatch.select(
+        ck.dispatch.problem(64, 64, 64, gather=ck.i64), arch="gfx942"
+    ).predicted
     # A batch along which the table does not move is more rows.
     (folded,) = sequences.problems(*drawn(sequences, **{**SIZES, "C": 1}))
     assert folded.batch == (3,)
@@ -406,7 +408,7 @@ def test_every_pipeline_on_every_gpu(
 ) -> None:
     algorithm: Algorithm = on_gpu(gpu, pipelined(replace(WIDE, vector_d=(8,)), pipeline))
     problem = only(Problem, expert.problems(*drawn(expert, **SIZES)))
-    if ck.advise(algorithm, problem.signature, gpu):
+    if ck.dispatch.advise(algorithm, problem.signature, gpu):
         pytest.skip("a rule refuses it")
     op = expert.using(algorithm)
     for sizes in (SIZES, {**SIZES, "M": 1, "K": 8}, {**SIZES, "M": 200, "K": 264}):

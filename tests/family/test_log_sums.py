@@ -264,7 +264,7 @@ def test_algorithms_without_whole_blocks_are_refused(change: dict[str, Any], rul
 
 def test_only_fusion_makes_such_problems() -> None:
     with pytest.raises(CkError) as caught:
-        ck.problem(64, 64, 64, e=ck.f32, layouts="rcl")
+        ck.dispatch.problem(64, 64, 64, e=ck.f32, layouts="rcl")
     assert caught.value.code == "K031"
 
 

@@ -113,9 +113,9 @@ def test_arrays_are_copied_only_where_they_must(op: Op, covered: Covered) -> Non
 
 @pytest.mark.usefixtures("stencils")
 def test_declared_copies_are_bundled_and_made_without_headers(tmp_path: Path) -> None:
-    args, registry = numbers(*SHAPES[forward]), ck.Registry("nchw")
+    args, registry = numbers(*SHAPES[forward]), ck.dispatch.Registry("nchw")
     single(forward).declare(*args, device="emu:gfx942", registry=registry)
-    assert ck.Registry.from_json(registry.to_json()).same_as(registry)
+    assert ck.dispatch.Registry.from_json(registry.to_json()).same_as(registry)
     copy_keys = [kernel.key for kernel in registry if kernel.key.family == "layout_copy"]
     assert copy_keys == [layout_copy_key("gfx942", 2, 1, 1)], (
         "odd extents: one kernel for all copies"

@@ -310,6 +310,6 @@ def test_rules_know_eights_and_pipelines() -> None:
         linear.using(short).explain(x, packed, scale, res, device="emu:gfx942")
     problem = only(Problem, linear.problems(x, packed, scale, res))
     assert problem.signature.dtype_b is ck.i4
-    chosen = ck.select(problem, arch="gfx942").key.algorithm
+    chosen = ck.dispatch.select(problem, arch="gfx942").key.algorithm
     assert chosen.pipeline is Pipeline.COMPV3
     assert "PackedRows" in linear.inspect(x, packed, scale, res, device="emu:gfx942")

@@ -138,7 +138,7 @@ class TestChoices:
             assert ("vector-b" not in {each.rule for each in rejections}) == legal
 
     def test_the_cost_model_sees_the_columns_of_both(self) -> None:
-        key = ck.select(pair(), arch="gfx942").key
+        key = ck.dispatch.select(pair(), arch="gfx942").key
         assert traits_of(key, arch("gfx942")).bytes_out == 2 / 2
         text = {}
         for op, n in ((plain, 2048), (swiglu, 1024)):

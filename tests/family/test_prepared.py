@@ -200,7 +200,7 @@ def test_it_is_told_in_explain_and_keys() -> None:
     problem = only(Problem, linear.problems(x, weight, bias, res))
     assert problem.signature.layouts == "rpr"
     assert instance(Matrix, problem.b).prepared == weight.arrangement
-    known = ck.problem(64, 64, 64, layouts="rpr", prepared=weight.arrangement)
-    assert ck.select(known, arch="gfx950").key.algorithm.pipeline is Pipeline.PRESHUFFLE_V2
+    known = ck.dispatch.problem(64, 64, 64, layouts="rpr", prepared=weight.arrangement)
+    assert ck.dispatch.select(known, arch="gfx950").key.algorithm.pipeline is Pipeline.PRESHUFFLE_V2
     with pytest.raises(CkError, match="CK-K032"):
-        ck.problem(64, 64, 64, layouts="rpr")
+        ck.dispatch.problem(64, 64, 64, layouts="rpr")

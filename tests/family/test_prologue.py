@@ -125,7 +125,7 @@ class TestProblems:
         args = weights(64, 64, 64)
         (kernel,) = instance(Plan, dequantised.fusion(*args)).kernels
         problem = only(Problem, dequantised.problems(*args))
-        key = ck.select(problem, arch="gfx942").key
+        key = ck.dispatch.select(problem, arch="gfx942").key
         source = lower(key, kernel.functions)
         assert source.stencil.count(f"float {HOLES['prologue_b']}(int, float);") == 1
         assert HOLES["prologue_a"] not in source.stencil

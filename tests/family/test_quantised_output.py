@@ -178,8 +178,8 @@ def test_the_rule_and_the_key() -> None:
     problem = only(Problem, in_epilogue(by_group).problems(*drawn(by_group, sizes(10, 3, 8))))
     assert [each.kind.group for each in problem.d] == [0, 128]
     assert problem.d[1].span == 30
-    assert not ck.advise(replace(TALL, vector_d=(8, 1)), problem.signature, "gfx942")
-    (narrow,) = ck.advise(replace(WIDE, vector_d=(8, 1)), problem.signature, "gfx942")
+    assert not ck.dispatch.advise(replace(TALL, vector_d=(8, 1)), problem.signature, "gfx942")
+    (narrow,) = ck.dispatch.advise(replace(WIDE, vector_d=(8, 1)), problem.signature, "gfx942")
     assert narrow.rule == "groups"
     (band, _), *rest = bands_of(problem)
     assert band == problem
@@ -253,7 +253,7 @@ def test_the_main_loop_is_that_of_a_plain_product() -> None:
     ids=["by_token", "mx", "between"],
 )
 def test_tokens_mx_and_scaled_products(
-    op: Op, what: str, gpu: str, algorithm: ck.Algorithm, covered: Callable[..., None]
+    op: Op, what: str, gpu: str, algorithm: ck.dispatch.Algorithm, covered: Callable[..., None]
 ) -> None:
     types = quantises(op, gpu, algorithm, (70, 2, 128), (1, 1, 256), (33, 3, 384))
     covered(f"result quantised by group: {what}", types, gpu)
@@ -296,7 +296,9 @@ def between_ocp(
     return (y / scale).to(ck.fp8).reshape(B, M, N), scale.reshape(B, M, N // 128)
 
 
-def quantises(op: Op, gpu: str, algorithm: ck.Algorithm, *shapes: tuple[int, int, int]) -> str:
+def quantises(
+    op: Op, gpu: str, algorithm: ck.dispatch.Algorithm, *shapes: tuple[int, int, int]
+) -> str:
     """Check a kernel that quantises, and return the type that it multiplies."""
     own = in_epilogue(op).using(algorithm)
     for shape in shapes:
@@ -343,7 +345,7 @@ ELSEWHERE = [
     ("op", "what", "gpu", "algorithm"), ELSEWHERE, ids=lambda each: getattr(each, "name", None)
 )
 def test_other_gpus(
-    op: Op, what: str, gpu: str, algorithm: ck.Algorithm, covered: Callable[..., None]
+    op: Op, what: str, gpu: str, algorithm: ck.dispatch.Algorithm, covered: Callable[..., None]
 ) -> None:
     types = quantises(op, gpu, algorithm, (70, 2, 128), (33, 3, 384))
     covered(f"result quantised by group: {what}", types, gpu)
@@ -351,7 +353,7 @@ def test_other_gpus(
 
 @pytest.mark.parametrize(("op", "what", "gpu", "algorithm"), ELSEWHERE)
 def test_kernels_of_other_gpus_are_legal(
-    op: Op, what: str, gpu: str, algorithm: ck.Algorithm
+    op: Op, what: str, gpu: str, algorithm: ck.dispatch.Algorithm
 ) -> None:
     args = drawn(op, sizes(70, 2, 128))
     text = in_epilogue(op).using(algorithm).explain(*args, device=f"emu:{gpu}")

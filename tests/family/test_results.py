@@ -97,7 +97,7 @@ class TestProblems:
     def test_the_fill_returns_them_together(self) -> None:
         args = drawn(both, mnk(64, 64, 64))
         (kernel,) = both.fusion(*args).kernels
-        key = ck.select(only(Problem, both.problems(*args)), arch="gfx942").key
+        key = ck.dispatch.select(only(Problem, both.problems(*args)), arch="gfx942").key
         source = lower(key, kernel.functions)
         for text in (source.stencil, source.fill):
             assert "struct ck_epilogue_results { float e0; float e1; };" in text
@@ -112,7 +112,7 @@ class TestProblems:
         bytes_out = []
         for op in (single, both, many):
             shapes = drawn(op, mnk(64, 64, 64))
-            key = ck.select(only(Problem, op.problems(*shapes)), arch="gfx942").key
+            key = ck.dispatch.select(only(Problem, op.problems(*shapes)), arch="gfx942").key
             bytes_out.append(traits_of(key, arch("gfx942")).bytes_out)
         assert bytes_out == [2, 2 + 2, 2 + 4 + 4 + 4 + 2]
 

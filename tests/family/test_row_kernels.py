@@ -79,8 +79,8 @@ def pointwise(x: ck.f16[B, M, K], y: ck.f32[M, B], bias: ck.bf16[K]) -> ck.bf16[
 OPS = (softmax, columns, residual_norm, group_norm, quantised, statistics, counted, pointwise)
 ALGORITHMS = {
     "chosen": None,
-    "again": ck.RowwiseAlgorithm(threads=16, vector=1),
-    "workgroup": ck.RowwiseAlgorithm(threads=512, vector=1, chunks=4),
+    "again": ck.dispatch.RowwiseAlgorithm(threads=16, vector=1),
+    "workgroup": ck.dispatch.RowwiseAlgorithm(threads=512, vector=1, chunks=4),
 }
 """``again`` reads a row for each reduction; ``workgroup`` keeps up to 2048 elements of one."""
 
@@ -88,7 +88,7 @@ NOTHING_KEPT = (counted, pointwise)
 """Ops that need each element once."""
 
 
-def with_algorithm(op: Op, algorithm: ck.RowwiseAlgorithm | None) -> Op:
+def with_algorithm(op: Op, algorithm: ck.dispatch.RowwiseAlgorithm | None) -> Op:
     if algorithm is None:
         return op
     return op.using(replace(algorithm, chunks=0) if op in NOTHING_KEPT else algorithm)
@@ -128,7 +128,7 @@ def test_rows_longer_than_registers_are_read_again() -> None:
     (x,) = drawn(softmax, {"M": 2, "K": 70_000})
     check(softmax, [x])
     (launch,) = launches(softmax)
-    assert instance(ck.RowwiseAlgorithm, launch.key.algorithm).chunks == 0
+    assert instance(ck.dispatch.RowwiseAlgorithm, launch.key.algorithm).chunks == 0
 
 
 @ck.op
@@ -142,7 +142,7 @@ def residual_quantised(
 
 
 def test_a_kernel_that_keeps_all_it_may_is_one_function() -> None:
-    op = residual_quantised.using(ck.RowwiseAlgorithm(threads=256, vector=8, chunks=4))
+    op = residual_quantised.using(ck.dispatch.RowwiseAlgorithm(threads=256, vector=8, chunks=4))
     check(op, drawn(residual_quantised, {"M": 2, "K": 4097}), unchecked=0.05)
     (launch,) = launches(op)
     assert launch.resources.spills == 0
@@ -150,21 +150,21 @@ def test_a_kernel_that_keeps_all_it_may_is_one_function() -> None:
 
 def test_idle_lanes_are_part_of_the_prediction() -> None:
     (problem,) = softmax.problems(*drawn(softmax, {"M": 64, "K": 4096}))
-    algorithm = ck.select(problem, arch="gfx942").key.algorithm
+    algorithm = ck.dispatch.select(problem, arch="gfx942").key.algorithm
     assert (algorithm.threads, algorithm.vector, algorithm.chunks) == (256, 8, 2)
 
 
 @pytest.mark.parametrize("length", [8, 13, 200, 509])
 def test_rows_do_not_depend_on_their_number(length: int) -> None:
     args = drawn(residual_norm, {"M": 9, "K": length})
-    op = residual_norm.using(ck.RowwiseAlgorithm(threads=64, vector=8, chunks=1))
+    op = residual_norm.using(ck.dispatch.RowwiseAlgorithm(threads=64, vector=8, chunks=1))
     together = op(*args, device="emu:gfx942")
     alone = op(*[each[4:5] if each.ndim > 1 else each for each in args], device="emu:gfx942")
     for all_rows, one in zip(together, alone, strict=True):
         assert all_rows[4:5].tobytes() == one.tobytes()
 
 
-VECTORS = ck.RowwiseAlgorithm(threads=64, vector=8)
+VECTORS = ck.dispatch.RowwiseAlgorithm(threads=64, vector=8)
 """Vectors of 8, of which the last two of a row overlap, for rows of any length."""
 
 
@@ -190,7 +190,7 @@ def gained(x: ck.f16[M, K], gain: ck.f16[K], bias: ck.f16[K]) -> ck.f16[M, K]:
     return ck.rms_norm(x + bias, gain)
 
 
-MANY_ROWS = ck.RowwiseAlgorithm(threads=1024, vector=8, chunks=1)
+MANY_ROWS = ck.dispatch.RowwiseAlgorithm(threads=1024, vector=8, chunks=1)
 """A workgroup for a row, of which a compute unit has one at once."""
 
 
@@ -216,7 +216,7 @@ def test_workgroups_go_on_with_other_rows(op: Op, rows: int) -> None:
 
 def test_what_rows_have_in_common_is_read_once_a_workgroup() -> None:
     args = drawn(gained, {"M": 8 * 304, "K": 1024})
-    op = gained.using(ck.RowwiseAlgorithm(threads=256, vector=4, chunks=1))
+    op = gained.using(ck.dispatch.RowwiseAlgorithm(threads=256, vector=4, chunks=1))
     op(*args, device="emu:gfx942")
     (launch,) = launches(op)
     stats = emulator.stats(open_device("emu:gfx942").index, 1)
@@ -228,6 +228,8 @@ def test_what_rows_have_in_common_is_read_once_a_workgroup() -> None:
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
 def test_nothing_spills_with_as_many_registers_as_the_rules_allow(gpu: str) -> None:
     for threads, vector, chunks in ((1024, 4, 4), (256, 8, 4)):
-        op = gained.using(ck.RowwiseAlgorithm(threads=threads, vector=vector, chunks=chunks))
+        op = gained.using(
+            ck.dispatch.RowwiseAlgorithm(threads=threads, vector=vector, chunks=chunks)
+        )
         op(*drawn(op, {"M": 2, "K": 8191}), device=f"emu:{gpu}")
         assert [each.resources.spills for each in launches(op)] == [0]

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.usefixtures("compiler")
 
 M, K = ck.dims("M K")
 
-OWN = ck.RowwiseAlgorithm(threads=256, vector=8, chunks=2)
-UPSTREAM = ck.CkTileRows(threads=256, vector=8, repeats=2)
+OWN = ck.dispatch.RowwiseAlgorithm(threads=256, vector=8, chunks=2)
+UPSTREAM = ck.dispatch.CkTileRows(threads=256, vector=8, repeats=2)
 
 _WAIT = re.compile(r"s_waitcnt .*vmcnt|s_wait_loadcnt")
 
@@ -81,11 +81,11 @@ def test_all_loads_are_issued_before_the_first_wait(gpu: str) -> None:
 )
 def test_lanes_and_waves_of_a_row_join_each_element_once(gpu: str, threads: int) -> None:
     x = np.random.default_rng(0).integers(-9, 9, (5, 3000)).astype(np.float32)
-    op = row_sum.using(ck.RowwiseAlgorithm(threads=threads, vector=1))
+    op = row_sum.using(ck.dispatch.RowwiseAlgorithm(threads=threads, vector=1))
     np.testing.assert_array_equal(op(x, device=f"emu:{gpu}"), x.sum(axis=-1))
 
 
 def test_lanes_without_an_element_load_nothing() -> None:
-    op = distances.using(ck.RowwiseAlgorithm(threads=64, vector=8, chunks=1))
+    op = distances.using(ck.dispatch.RowwiseAlgorithm(threads=64, vector=8, chunks=1))
     for length in (8, 13, 512):
         check(op, [drawn(op, {"M": 5, "K": length})[0]], unchecked=1.0)

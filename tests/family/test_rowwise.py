@@ -38,14 +38,14 @@ B, H, M, N, K, D = ck.dims("B H M N K D")
 X: Any = ck.dtype_var("X", ck.f16, ck.bf16, ck.f32)
 Covered = Callable[..., None]
 
-ONE = ck.RowwiseAlgorithm(threads=16, vector=1)
+ONE = ck.dispatch.RowwiseAlgorithm(threads=16, vector=1)
 """Any strides."""
 
 
-WIDE = ck.RowwiseAlgorithm(threads=256, vector=8)
+WIDE = ck.dispatch.RowwiseAlgorithm(threads=256, vector=8)
 """A workgroup for a row, whose waves meet in LDS, and vectors of 8."""
 
-KEPT = ck.RowwiseAlgorithm(threads=64, vector=8, chunks=1)
+KEPT = ck.dispatch.RowwiseAlgorithm(threads=64, vector=8, chunks=1)
 """A wave for a row of up to 512 elements, which registers hold."""
 
 
@@ -205,13 +205,15 @@ def test_a_key_survives_its_json_form() -> None:
     assert key().label.startswith("rowwise_max_sum_k1_f16_64x8x1_gfx942")
 
 
-def rejected(algorithm: ck.RowwiseAlgorithm, gpu: str = "gfx942", **changes: Any) -> list[str]:
+def rejected(
+    algorithm: ck.dispatch.RowwiseAlgorithm, gpu: str = "gfx942", **changes: Any
+) -> list[str]:
     signature = replace(key().signature, **changes)
     return [each.rule for each in RULES.rejections(algorithm, signature, arch(gpu))]
 
 
 def test_rules_of_algorithms() -> None:
-    rows = ck.RowwiseAlgorithm
+    rows = ck.dispatch.RowwiseAlgorithm
     assert rejected(KEPT) == []
     assert rejected(rows(threads=48, vector=8)) == ["row-threads"]
     assert rejected(rows(threads=2048, vector=8)) == ["row-threads"]
@@ -249,7 +251,7 @@ def test_rules_of_problems(length: int, algorithm: tuple[int, int, int], words: 
     problem = only(RowwiseProblem, softmax.problems(half(3, min(length or 1, 4096))))
     problem = replace(problem, elements=(length,))
     threads, vector, chunks = algorithm
-    rows = ck.RowwiseAlgorithm(threads=threads, vector=vector, chunks=chunks)
+    rows = ck.dispatch.RowwiseAlgorithm(threads=threads, vector=vector, chunks=chunks)
     violations = RULES.rejections(rows, problem.signature, arch("gfx942"), problem)
     assert words in "".join(map(str, violations))
 
@@ -314,12 +316,14 @@ def test_some_candidate_takes_every_problem(spec: Any, kept: int) -> None:
 @pytest.mark.parametrize(
     ("rows", "length", "chosen"),
     [
-        (4, 1 << 16, ck.RowwiseAlgorithm(threads=1024, vector=8, chunks=8)),
-        (1 << 20, 64, ck.RowwiseAlgorithm(threads=16, vector=8, chunks=1)),
-        (1 << 12, 4096, ck.RowwiseAlgorithm(threads=64, vector=8, chunks=8)),
+        (4, 1 << 16, ck.dispatch.RowwiseAlgorithm(threads=1024, vector=8, chunks=8)),
+        (1 << 20, 64, ck.dispatch.RowwiseAlgorithm(threads=16, vector=8, chunks=1)),
+        (1 << 12, 4096, ck.dispatch.RowwiseAlgorithm(threads=64, vector=8, chunks=8)),
     ],
 )
-def test_long_rows_have_more_threads(rows: int, length: int, chosen: ck.RowwiseAlgorithm) -> None:
+def test_long_rows_have_more_threads(
+    rows: int, length: int, chosen: ck.dispatch.RowwiseAlgorithm
+) -> None:
     tensor = RowwiseTensor(value="x", dtype=f16, rows=(length,), elements=(1,))
     problem = RowwiseProblem(
         signature=key().signature,
@@ -328,24 +332,24 @@ def test_long_rows_have_more_threads(rows: int, length: int, chosen: ck.RowwiseA
         reads=(tensor,),
         outputs=(replace(tensor, value="y"),),
     )
-    assert ck.select(problem, arch="gfx942").key.algorithm == chosen
+    assert ck.dispatch.select(problem, arch="gfx942").key.algorithm == chosen
 
 
 def test_a_wrong_algorithm_is_explained_and_mended() -> None:
-    wrong = ck.RowwiseAlgorithm(threads=48, vector=8)
+    wrong = ck.dispatch.RowwiseAlgorithm(threads=48, vector=8)
     short = only(RowwiseProblem, sums.problems(half(4, 5)))
-    advice = ck.advise(wrong, short.signature, "gfx942", short)
+    advice = ck.dispatch.advise(wrong, short.signature, "gfx942", short)
     assert [each.rule for each in advice] == ["row-threads", "row-length"]
-    mended = ck.fix(wrong, short.signature, "gfx942", short).algorithm
-    assert mended == ck.RowwiseAlgorithm(threads=64, vector=4)
+    mended = ck.dispatch.fix(wrong, short.signature, "gfx942", short).algorithm
+    assert mended == ck.dispatch.RowwiseAlgorithm(threads=64, vector=4)
 
 
 def test_a_registry_declares_the_kernels_of_a_program() -> None:
-    registry = ck.Registry("rows")
+    registry = ck.dispatch.Registry("rows")
     assert normalised.declare(half(8, 8), half(8, 8), registry=registry, among="essential") > 9
     families = {kernel.key.family for kernel in registry}
     assert families == {"rowwise", "gemm"}
-    copied = ck.Registry.from_json(registry.to_json())
+    copied = ck.dispatch.Registry.from_json(registry.to_json())
     assert copied.same_as(registry)
 
 
@@ -502,7 +506,7 @@ THREADS = {"gfx90a": 256, "gfx942": 16, "gfx950": 64, "gfx1100": 64, "gfx1201": 
 def test_every_gpu_reduces_rows_and_what_follows(gpu: str, covered: Covered) -> None:
     x = normal(5, 7, 90)[:, :, :80]
     args = (x, normal(7), np.float32(0.02), normal(7, 10, dtype=bf16)[:, ::2])
-    check(scaled.using(ck.RowwiseAlgorithm(threads=THREADS[gpu], vector=8)), args, gpu)
+    check(scaled.using(ck.dispatch.RowwiseAlgorithm(threads=THREADS[gpu], vector=8)), args, gpu)
     covered("row sums", "f16", gpu)
 
 
@@ -516,14 +520,14 @@ def test_a_result_is_written_where_its_strides_say() -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_a_product_divided_by_row_sums() -> None:
-    op = normalised.using(narrow(1)).using(ck.RowwiseAlgorithm(threads=16, vector=1))
+    op = normalised.using(narrow(1)).using(ck.dispatch.RowwiseAlgorithm(threads=16, vector=1))
     check(op, [np.abs(normal(37, 50)), normal(20, 50)])
     assert [each.key.family for each in launches(op)] == ["rowwise", "gemm"]
 
 
 @pytest.mark.usefixtures("compiler")
 def test_row_sums_of_a_product() -> None:
-    op = after_product.using(ck.RowwiseAlgorithm(threads=16, vector=1))
+    op = after_product.using(ck.dispatch.RowwiseAlgorithm(threads=16, vector=1))
     check(op, [normal(40, 64), normal(64, 64), normal(40, dtype=f32)])
     assert [each.key.family for each in launches(op)] == ["gemm", "rowwise"]
 

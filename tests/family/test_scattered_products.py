@@ -151,12 +151,14 @@ def test_problem_key_and_rule() -> None:
     signature = problem.signature
     assert signature.scatter == ck.i32
     assert "rows of E added at indices of i32" in signature.words
-    assert not ck.advise(SUMS, signature, "gfx942")
-    other = ck.problem(64, 64, 64, scatter=ck.i64)
+    assert not ck.dispatch.advise(SUMS, signature, "gfx942")
+    other = ck.dispatch.problem(64, 64, 64, scatter=ck.i64)
     assert "rows of E written at indices of i64" in other.signature.words
-    assert ck.select(other, arch="gfx942").predicted
-    narrow = ck.problem(64, 64, 64, scatter=ck.i64, adds=True)
-    assert "generated" in {each.rule for each in ck.advise(WIDE, narrow.signature, "gfx942")}
+    assert ck.dispatch.select(other, arch="gfx942").predicted
+    narrow = ck.dispatch.problem(64, 64, 64, scatter=ck.i64, adds=True)
+    assert "generated" in {
+        each.rule for each in ck.dispatch.advise(WIDE, narrow.signature, "gfx942")
+    }
     # Of tokens with room for as many in each expert, the batch goes through the indices alone.
     batched = only(Problem, experts.problems(*drawn(experts, **SIZES)))
     table = instance(GatheredMatrix, batched.e)
@@ -318,7 +320,7 @@ def test_every_pipeline_on_every_gpu(
 ) -> None:
     algorithm: Algorithm = on_gpu(gpu, pipelined(SUMS, pipeline))
     problem = only(Problem, combined.problems(*drawn(combined, **SIZES)))
-    if ck.advise(algorithm, problem.signature, gpu):
+    if ck.dispatch.advise(algorithm, problem.signature, gpu):
         pytest.skip("a rule refuses it")
     op = combined.using(algorithm)
     for sizes in (SIZES, {**SIZES, "M": 1, "K": 8}, {**SIZES, "M": 200, "K": 264}):

@@ -131,7 +131,7 @@ def test_tiles_that_no_table_has_are_named_or_not_there() -> None:
 
 
 def test_patterns_belong_to_families() -> None:
-    for wrong in (ck.pattern(tile="*"), attention_pattern(gradient=True)):
+    for wrong in (ck.dispatch.pattern(tile="*"), attention_pattern(gradient=True)):
         with pytest.raises(CkError, match=r"CK-K023 .* but these kernels take AttentionAlgorithm"):
             Registry("mine").declare(PLAIN, NO_FUNCTIONS, "gfx942", wrong)
     with pytest.raises(CkError, match="CK-K001"):
@@ -180,7 +180,7 @@ def test_problems_without_arrays_are_those_of_calls(
     out = zeros(heads[0], queries), np.zeros((2, heads[0], queries), np.float32)
     args = zeros(heads[0], queries), zeros(heads[1], keys), zeros(heads[1], keys)
     (case,) = some.using(splits=1).problems(*args, out=out)
-    alone = ck.attention_problem(
+    alone = ck.dispatch.attention_problem(
         2,
         heads[0],
         queries,
@@ -196,7 +196,7 @@ def test_problems_without_arrays_are_those_of_calls(
     assert isinstance(case, AttentionCase)
     assert (alone.signature, alone.problem) == (case.signature, case.problem)
     assert (
-        ck.select(alone, arch="gfx942").key
+        ck.dispatch.select(alone, arch="gfx942").key
         == some.using(splits=1)._choices(args, {}, out, "emu:gfx942")[0].selection.key
     )
 
@@ -214,14 +214,14 @@ def test_problems_are_refused_where_they_are_made() -> None:
         {"sink": -1},
     ):
         with pytest.raises(CkError, match=r"CK-(K001|K011|K030|I045)"):
-            ck.attention_problem(**{**numbers, **change})
+            ck.dispatch.attention_problem(**{**numbers, **change})
 
 
 def test_packed_sequences_and_pages_have_kernels() -> None:
-    packed = ck.attention_problem(3, 4, 100, 120, 64, packed=True, dropout=0.5, lse=True)
-    assert ck.select(packed, arch="gfx942").key.signature.packed
-    paged = ck.attention_problem(3, 4, 1, 4096, 64, page_size=16)
-    chosen = ck.select(paged, arch="gfx942", splits=1)
+    packed = ck.dispatch.attention_problem(3, 4, 100, 120, 64, packed=True, dropout=0.5, lse=True)
+    assert ck.dispatch.select(packed, arch="gfx942").key.signature.packed
+    paged = ck.dispatch.attention_problem(3, 4, 1, 4096, 64, page_size=16)
+    chosen = ck.dispatch.select(paged, arch="gfx942", splits=1)
     assert chosen.key.algorithm.pipeline.value == "qr"
     rejected = {rejection.rule for rejection in chosen.rejections}
     assert rejected <= {"attention-head-size"}
@@ -233,52 +233,56 @@ def test_a_registry_comes_first_and_is_added_to_by_nobody() -> None:
         PLAIN, NO_FUNCTIONS, "gfx942", attention_pattern(pipeline="qs", block_per_cu=[1, 2])
     )
     before = mine.version
-    chosen = ck.select(PROBLEM, registry=mine, arch="gfx942")
+    chosen = ck.dispatch.select(PROBLEM, registry=mine, arch="gfx942")
     assert chosen.key.algorithm.pipeline.value == "qs"
     assert chosen.origin == "registry 'mine'"
     assert mine.version == before
-    assert ck.select(PROBLEM, registry=mine, arch="gfx950").origin.startswith("preset")
+    assert ck.dispatch.select(PROBLEM, registry=mine, arch="gfx950").origin.startswith("preset")
     mine.remove(chosen.key)
-    assert ck.select(PROBLEM, registry=mine, arch="gfx942").key != chosen.key
+    assert ck.dispatch.select(PROBLEM, registry=mine, arch="gfx942").key != chosen.key
 
 
 def test_strategies() -> None:
-    first = ck.select(PROBLEM, arch="gfx942", strategy="first_fit")
+    first = ck.dispatch.select(PROBLEM, arch="gfx942", strategy="first_fit")
     assert first.key.algorithm.tile == (128, 64, 32, 64, 32, 64)
     assert "the first to which no rule objects" in first.reason
-    best = ck.select(PROBLEM, arch="gfx942")
+    best = ck.dispatch.select(PROBLEM, arch="gfx942")
     times = best.pool.times_of(best.problem)
     legal = best.pool.legal(best.problem)
     assert times[best.position] == times[legal].min()
     assert f"{times[best.position]:.2f} µs predicted" in best.reason
     last = best.pool.keys[int(np.flatnonzero(legal)[-1])]
-    named = ck.select(PROBLEM, arch="gfx942", strategy=lambda problem: [last])
+    named = ck.dispatch.select(PROBLEM, arch="gfx942", strategy=lambda problem: [last])
     assert named.key == last
-    tuned = ck.select(PROBLEM, arch="gfx942", strategy="tuned")
+    tuned = ck.dispatch.select(PROBLEM, arch="gfx942", strategy="tuned")
     assert tuned.key == best.key
     assert "nothing of it is in the tuning database" in tuned.reason
     high = Registry("high")
     high.add(last, NO_FUNCTIONS, priority=2)
     high.add(first.key, NO_FUNCTIONS)
-    assert ck.select(PROBLEM, registry=high, arch="gfx942", strategy="first_fit").key == last
+    assert (
+        ck.dispatch.select(PROBLEM, registry=high, arch="gfx942", strategy="first_fit").key == last
+    )
 
 
 def test_rejected_candidates_say_why() -> None:
-    wide = ck.attention_problem(1, 1, 8, 8, 192)
-    chosen = ck.select(wide, arch="gfx942", strategy="first_fit")
+    wide = ck.dispatch.attention_problem(1, 1, 8, 8, 192)
+    chosen = ck.dispatch.select(wide, arch="gfx942", strategy="first_fit")
     assert {r.rule for r in chosen.rejections} == {"attention-head-size"}
     assert "the head size of q and k is 192, must be at most 128" in str(chosen.rejections[-3])
     with pytest.raises(CkError, match="CK-K102") as caught:
-        ck.select(ck.attention_problem(1, 1, 8, 8, 64, dtype=f32), arch="gfx1100")
+        ck.dispatch.select(ck.dispatch.attention_problem(1, 1, 8, 8, 64, dtype=f32), arch="gfx1100")
     assert "attention-dtype" in str(caught.value)
-    odd = ck.select(ck.attention_problem(1, 1, 8, 8, 60), arch="gfx942", strategy="first_fit")
+    odd = ck.dispatch.select(
+        ck.dispatch.attention_problem(1, 1, 8, 8, 60), arch="gfx942", strategy="first_fit"
+    )
     assert {r.rule for r in odd.rejections} == {"attention-head-size"}
     assert odd.origin == "narrower accesses, built on demand"
 
 
 def test_the_model_chooses_the_number_of_splits() -> None:
-    decode = ck.attention_problem(1, 8, 1, 8192, 128)
-    chosen = ck.select(decode, arch="gfx942")
+    decode = ck.dispatch.attention_problem(1, 8, 1, 8192, 128)
+    chosen = ck.dispatch.select(decode, arch="gfx942")
     count = chosen.problem.problem.splits
     assert count > 4
     assert chosen.key.signature.split
@@ -286,48 +290,60 @@ def test_the_model_chooses_the_number_of_splits() -> None:
 
     def least(splits: int) -> float:
         form = decode.split(splits) if splits > 1 else decode
-        selection = ck.select(form, arch="gfx942") if splits > 1 else ck.select(form, splits=1)
+        selection = (
+            ck.dispatch.select(form, arch="gfx942")
+            if splits > 1
+            else ck.dispatch.select(form, splits=1)
+        )
         return float(selection.pool.times_of(form)[selection.position])
 
     with ck.using(arch="gfx942"):
         for other in (1, 2, 4, 8, 16):
             assert least(count) <= least(other)
-    assert ck.select(PROBLEM, arch="gfx942").problem.problem.splits == 1
-    assert ck.select(decode, arch="gfx942", splits=3).problem.problem.splits == 3
-    few = ck.attention_problem(1, 1, 1, 200, 128)
-    assert ck.select(few, arch="gfx942", splits=100).problem.problem.splits == 2, "128 keys a tile"
+    assert ck.dispatch.select(PROBLEM, arch="gfx942").problem.problem.splits == 1
+    assert ck.dispatch.select(decode, arch="gfx942", splits=3).problem.problem.splits == 3
+    few = ck.dispatch.attention_problem(1, 1, 1, 200, 128)
+    assert ck.dispatch.select(few, arch="gfx942", splits=100).problem.problem.splits == 2, (
+        "128 keys a tile"
+    )
     # Four splits would save less than a tenth.
-    busy = ck.attention_problem(64, 8, 1, 4096, 64)
-    assert ck.select(busy, arch="gfx942").problem.problem.splits == 1
-    forms = [ck.select(busy, arch="gfx942", splits=count) for count in (1, 4)]
+    busy = ck.dispatch.attention_problem(64, 8, 1, 4096, 64)
+    assert ck.dispatch.select(busy, arch="gfx942").problem.problem.splits == 1
+    forms = [ck.dispatch.select(busy, arch="gfx942", splits=count) for count in (1, 4)]
     one, four = (float(f.pool.times_of(f.problem)[f.position]) for f in forms)
     assert 0.9 * one < four < one
     # Where the model knows no rate: so many that the GPU is busy, each with 512 keys at least.
     unknown = replace(arch("gfx90a"), matrix_rates=())
-    assert ck.select(decode, arch=unknown).problem.problem.splits == 110 // 8
+    assert ck.dispatch.select(decode, arch=unknown).problem.problem.splits == 110 // 8
     # A registry without kernels that split has kernels all the same.
     mine = Registry("mine")
     mine.declare(replace(PLAIN), NO_FUNCTIONS, "gfx942")
-    assert ck.select(decode, arch="gfx942", registry=mine).problem.problem.splits == 1
+    assert ck.dispatch.select(decode, arch="gfx942", registry=mine).problem.problem.splits == 1
 
 
 def test_gradients_are_chosen_too() -> None:
-    problem = ck.attention_grad_problem(ck.attention_problem(1, 2, 64, 64, 96), deterministic=True)
-    chosen = ck.select(problem, arch="gfx942")
+    problem = ck.dispatch.attention_grad_problem(
+        ck.dispatch.attention_problem(1, 2, 64, 64, 96), deterministic=True
+    )
+    chosen = ck.dispatch.select(problem, arch="gfx942")
     assert chosen.key.family == "attention_backward"
     assert chosen.key.algorithm.tile[7:] == (96, 96)
     assert chosen.key.signature.deterministic
     mine = Registry("mine")
     some = attention_pattern(gradient=True, pipeline="kr_ktr_vr")
     mine.declare(problem.signature, NO_FUNCTIONS, "gfx942", some)
-    mine_too = ck.select(problem, registry=mine, arch="gfx942")
+    mine_too = ck.dispatch.select(problem, registry=mine, arch="gfx942")
     assert mine_too.key.algorithm.pipeline.value == "kr_ktr_vr"
-    long = ck.attention_grad_problem(ck.attention_problem(1, 2, 64, 64, 264, dtype=f32))
+    long = ck.dispatch.attention_grad_problem(
+        ck.dispatch.attention_problem(1, 2, 64, 64, 264, dtype=f32)
+    )
     with pytest.raises(CkError, match="attention-grad-head-most"):
-        ck.select(long, arch="gfx942")
-    mixed = ck.attention_grad_problem(ck.attention_problem(1, 2, 64, 64, 64, o=f32))
+        ck.dispatch.select(long, arch="gfx942")
+    mixed = ck.dispatch.attention_grad_problem(
+        ck.dispatch.attention_problem(1, 2, 64, 64, 64, o=f32)
+    )
     with pytest.raises(CkError, match="attention-grad-result"):
-        ck.select(mixed, arch="gfx942")
+        ck.dispatch.select(mixed, arch="gfx942")
 
 
 # --- ops

@@ -76,11 +76,11 @@ def test_bundles_hold_attention(tmp_path: Path, no_headers: None) -> None:
     assert list(contents.keys) == bundled
     assert all(contents.find(each, "source") is not None for each in bundled)
     with knobs.scope(CKLANG_BUNDLE=str(path)):
-        chosen = ck.select(PROBLEM, registry=Registry("empty"), arch="gfx942")
+        chosen = ck.dispatch.select(PROBLEM, registry=Registry("empty"), arch="gfx942")
         assert chosen.key == qs
         assert "no CK Tile headers" in chosen.origin
         with pytest.raises(CkError, match="CK-K102"):
-            ck.select(PROBLEM, registry=Registry("empty"), arch="gfx950")
+            ck.dispatch.select(PROBLEM, registry=Registry("empty"), arch="gfx950")
 
 
 # --- profiles
@@ -178,11 +178,11 @@ def test_a_profile_names_algorithms_for_a_signature_of_its_own() -> None:
     mine = Registry("mine")
     assert mine.declare(PLAIN, NO_FUNCTIONS, "gfx942", "flash") > 7
     assert {k.algorithm.pad_k for k in attention_keys(mine)} == {True, False}
-    whole = ck.attention_problem(1, 2, 128, 256, 64)
-    chosen = ck.select(whole, registry=mine, arch="gfx942", strategy="first_fit")
+    whole = ck.dispatch.attention_problem(1, 2, 128, 256, 64)
+    chosen = ck.dispatch.select(whole, registry=mine, arch="gfx942", strategy="first_fit")
     assert not chosen.key.algorithm.pad_k
-    ragged = ck.attention_problem(1, 2, 128, 250, 64)
-    assert ck.select(ragged, registry=mine, arch="gfx942").key.algorithm.pad_k
+    ragged = ck.dispatch.attention_problem(1, 2, 128, 250, 64)
+    assert ck.dispatch.select(ragged, registry=mine, arch="gfx942").key.algorithm.pad_k
     single = AttentionSignature(dtype=f32, dtype_o=f32, dtype_bias=f32)
     for wrong, name in ((single, "flash"), (replace(PLAIN, packed=True), "pytorch")):
         with pytest.raises(CkError, match="CK-K008"):

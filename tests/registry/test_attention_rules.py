@@ -81,7 +81,7 @@ def case(**changes: Any) -> AttentionCase:
     """Return a small problem; what is no argument of a problem without arrays is put into it."""
     named = {"left", "right", "sink", "packed", "page_size", "dtype", "lse", "score", "scale"}
     named |= {"o"} if isinstance(changes.get("o"), DType) else set()
-    problem = ck.attention_problem(
+    problem = ck.dispatch.attention_problem(
         2, 4, 40, 48, 64, kv_heads=2, **{k: v for k, v in changes.items() if k in named}
     )
     rest = {k: v for k, v in changes.items() if k not in named}
@@ -331,16 +331,18 @@ def test_each_rule_of_a_gradient_objects(
 
 @pytest.mark.parametrize(("changes", "rule"), GRAD_PROBLEMS)
 def test_each_rule_of_a_gradients_problem_objects(changes: dict[str, Any], rule: str) -> None:
-    whole = ck.attention_grad_problem(case())
+    whole = ck.dispatch.attention_grad_problem(case())
     assert rejected(GRAD, problem=whole) == set()
-    assert rule in rejected(GRAD, problem=ck.attention_grad_problem(case(**changes)))
+    assert rule in rejected(GRAD, problem=ck.dispatch.attention_grad_problem(case(**changes)))
 
 
 @pytest.mark.parametrize(("changes", "rule"), LONG_GRAD_PROBLEMS)
 def test_each_rule_of_a_long_heads_problem_objects(changes: dict[str, Any], rule: str) -> None:
     algorithm = replace(GRAD, **LONG_GRAD)
-    assert rejected(algorithm, problem=ck.attention_grad_problem(case(hdim_q=320))) == set()
-    assert rule in rejected(algorithm, problem=ck.attention_grad_problem(case(**changes)))
+    assert (
+        rejected(algorithm, problem=ck.dispatch.attention_grad_problem(case(hdim_q=320))) == set()
+    )
+    assert rule in rejected(algorithm, problem=ck.dispatch.attention_grad_problem(case(**changes)))
 
 
 @pytest.mark.parametrize("changes", [{"seqlen_q": 33}, {"left": 3}, {"right": 0}])
@@ -348,7 +350,7 @@ def test_all_queries_at_once_are_those_of_one_tile(changes: dict[str, Any]) -> N
     algorithm, what = replace(GRAD, **WHOLE), grad_signature(mask="function")
 
     def broken_rules(**changes: Any) -> set[str]:
-        problem = ck.attention_grad_problem(case(**{"seqlen_q": 32, **changes}))
+        problem = ck.dispatch.attention_grad_problem(case(**{"seqlen_q": 32, **changes}))
         return rejected(algorithm, what, "gfx950", problem)
 
     assert broken_rules() == rejected(replace(GRAD, **LOADED), gpu="gfx950") == set()

@@ -34,7 +34,9 @@ GPUS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 
 
 def tile_of(problem: object, gpu: str, preset: str | None = "catalogue") -> tuple[int, int, int]:
-    tile: tuple[int, int, int] = ck.select(problem, arch=gpu, preset=preset).key.algorithm.tile
+    tile: tuple[int, int, int] = ck.dispatch.select(
+        problem, arch=gpu, preset=preset
+    ).key.algorithm.tile
     return tile
 
 
@@ -47,26 +49,28 @@ def tile_of(problem: object, gpu: str, preset: str | None = "catalogue") -> tupl
     ],
 )
 def test_a_large_product_gets_a_large_tile(gpu: str, n: int, tile: tuple[int, int, int]) -> None:
-    assert tile_of(ck.problem(n, n, n, a=ck.bf16), gpu) == tile
+    assert tile_of(ck.dispatch.problem(n, n, n, a=ck.bf16), gpu) == tile
     old = 64 if gpu == "gfx1201" else 128
-    assert tile_of(ck.problem(n, n, n, a=ck.bf16), gpu, "essential")[:2] == (old, old)
+    assert tile_of(ck.dispatch.problem(n, n, n, a=ck.bf16), gpu, "essential")[:2] == (old, old)
 
 
 @pytest.mark.parametrize(("gpu", "dtype"), [("gfx942", ck.fp8_fnuz), ("gfx950", ck.fp8)])
 def test_no_kernel_that_spills_is_chosen_for_8_bits(gpu: str, dtype: ck.DType) -> None:
-    problem = ck.problem(4096, 4096, 4096, a=dtype, b=dtype, e=ck.bf16)
+    problem = ck.dispatch.problem(4096, 4096, 4096, a=dtype, b=dtype, e=ck.bf16)
     assert tile_of(problem, gpu) == (256, 256, 64)
 
 
 def test_few_rows_get_few_rows() -> None:
-    assert tile_of(ck.problem(8, 4096, 7168, a=ck.bf16), "gfx950")[0] == 16
+    assert tile_of(ck.dispatch.problem(8, 4096, 7168, a=ck.bf16), "gfx950")[0] == 16
 
 
 def test_an_essential_kernel_is_taken_if_it_is_as_good() -> None:
     taken = {True: 0, False: 0}
     rng = np.random.default_rng(0)
     for m, n, k in rng.integers(1, 300, (200, 3)) * rng.choice([1, 16], (200, 1)):
-        choice = ck.select(ck.problem(int(m), int(n), int(k)), arch="gfx942", preset="catalogue")
+        choice = ck.dispatch.select(
+            ck.dispatch.problem(int(m), int(n), int(k)), arch="gfx942", preset="catalogue"
+        )
         times = np.where(
             choice.pool.legal(choice.problem), choice.pool.times_of(choice.problem), np.inf
         )
@@ -81,31 +85,31 @@ def test_an_essential_kernel_is_taken_if_it_is_as_good() -> None:
 
 
 def test_the_essential_preset_has_the_essential_kernels_alone() -> None:
-    problem = ck.problem(512, 512, 512)
-    pool = ck.select(problem, arch="gfx942", preset="essential").pool
+    problem = ck.dispatch.problem(512, 512, 512)
+    pool = ck.dispatch.select(problem, arch="gfx942", preset="essential").pool
     algorithms = candidates(problem.signature, arch("gfx942"), "essential")
     assert tuple(key.algorithm for key in pool.keys) == algorithms
     assert pool.origin == "preset 'essential', built on demand"
-    wider = ck.select(problem, arch="gfx942", preset="compute").pool
+    wider = ck.dispatch.select(problem, arch="gfx942", preset="compute").pool
     assert wider.keys[: len(pool)] == pool.keys
     assert len(wider) > len(pool)
 
 
 def test_first_fit_and_other_families_are_as_with_the_essential_preset() -> None:
-    problem = ck.problem(8192, 8192, 8192)
+    problem = ck.dispatch.problem(8192, 8192, 8192)
     chosen = {
-        name: ck.select(problem, arch="gfx942", preset=name, strategy="first_fit").key
+        name: ck.dispatch.select(problem, arch="gfx942", preset=name, strategy="first_fit").key
         for name in ("essential", "catalogue")
     }
     assert len(set(chosen.values())) == 1
-    attention = ck.select(
-        ck.attention_problem(1, 8, 512, 512, 128), arch="gfx942", preset="catalogue"
+    attention = ck.dispatch.select(
+        ck.dispatch.attention_problem(1, 8, 512, 512, 128), arch="gfx942", preset="catalogue"
     )
     assert attention.origin == "preset 'essential', built on demand"
 
 
 def test_the_preset_of_a_block_of_the_environment_and_by_default() -> None:
-    problem = ck.problem(16384, 16384, 16384, a=ck.bf16)
+    problem = ck.dispatch.problem(16384, 16384, 16384, a=ck.bf16)
     with knobs.scope(CKLANG_PRESET=""):
         assert tile_of(problem, "gfx950", None) == (256, 256, 64)
         with ck.using(preset="essential"):
@@ -124,7 +128,7 @@ def _in_a_block() -> None:
 
 def _in_the_environment() -> None:
     with knobs.scope(CKLANG_PRESET="catalog"):
-        ck.select(ck.problem(7, 7, 7), arch="gfx942")
+        ck.dispatch.select(ck.dispatch.problem(7, 7, 7), arch="gfx942")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +136,7 @@ def _in_the_environment() -> None:
     [
         _in_a_block,
         _in_the_environment,
-        lambda: ck.select(ck.problem(7, 7, 7), arch="gfx942", preset="catalog"),
+        lambda: ck.dispatch.select(ck.dispatch.problem(7, 7, 7), arch="gfx942", preset="catalog"),
     ],
 )
 def test_an_unknown_preset_is_refused_with_the_nearest_one(act: Callable[[], object]) -> None:
@@ -143,10 +147,12 @@ def test_an_unknown_preset_is_refused_with_the_nearest_one(act: Callable[[], obj
 
 SIGNATURES = {
     **{
-        name: ck.problem(512, 512, 512, a=getattr(ck, name), e=ck.bf16).signature
+        name: ck.dispatch.problem(512, 512, 512, a=getattr(ck, name), e=ck.bf16).signature
         for name in ("f16", "bf16", "f32", "fp8", "fp8_fnuz", "i8", "fp4")
     },
-    "conv": ck.conv_problem((8, 56, 56, 64), (64, 3, 3, 64), spatial=2, padding=1).signature,
+    "conv": ck.dispatch.conv_problem(
+        (8, 56, 56, 64), (64, 3, 3, 64), spatial=2, padding=1
+    ).signature,
 }
 
 
@@ -232,15 +238,15 @@ def convolution(x: ck.f16[B, H, W, C], w: ck.f16[F, 3, 3, C]) -> ck.f16[B, H, W,
 def test_what_a_product_gets_by_default_computes_it(gpu: str, m: int, n: int, k: int) -> None:
     with ck.using(arch=gpu, preset="catalogue"):
         check(product, (half(m, k), half(n, k)), gpu)
-        chosen = ck.select(product.problems(half(m, k), half(n, k))[0])
+        chosen = ck.dispatch.select(product.problems(half(m, k), half(n, k))[0])
     assert launches(product)[0].key == chosen.key
     assert chosen.position >= chosen.pool.preferred
 
 
 @pytest.mark.usefixtures("compiler")
 def test_what_a_large_product_gets_by_default_computes_a_small_one() -> None:
-    problem = ck.problem(16384, 16384, 16384)
-    algorithm = ck.select(problem, arch="gfx950", preset="catalogue").key.algorithm
+    problem = ck.dispatch.problem(16384, 16384, 16384)
+    algorithm = ck.dispatch.select(problem, arch="gfx950", preset="catalogue").key.algorithm
     check(product.using(algorithm), (half(300, 192), half(520, 192)), "gfx950")
 
 
@@ -249,6 +255,6 @@ def test_what_a_convolution_gets_by_default_computes_it() -> None:
     x, w = half(2, 56, 56, 64), half(64, 3, 3, 64)
     with ck.using(arch="gfx950", preset="catalogue"):
         check(convolution, (x, w), "gfx950")
-        chosen = ck.select(convolution.problems(x, w)[0])
+        chosen = ck.dispatch.select(convolution.problems(x, w)[0])
     assert launches(convolution)[0].key == chosen.key
     assert chosen.position >= chosen.pool.preferred

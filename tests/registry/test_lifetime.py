@@ -37,8 +37,8 @@ def test_equal_registries_have_equal_hashes() -> None:
 
 def test_a_selection_keeps_no_registry() -> None:
     registry = filled()
-    problem = ck.problem(64, 64, 64)
-    chosen = ck.select(problem, registry=registry, arch="gfx942")
+    problem = ck.dispatch.problem(64, 64, 64)
+    chosen = ck.dispatch.select(problem, registry=registry, arch="gfx942")
     watched = weakref.ref(registry)
     del registry
     gc.collect()

@@ -110,7 +110,7 @@ def test_a_call_is_served_by_its_registry() -> None:
 
     registry = Registry("mine")
     x, w = (np.ones((size, 33), np.float16) for size in (70, 40))
-    some = ck.pattern(warps=(2, 2, 1), **NARROW)
+    some = ck.dispatch.pattern(warps=(2, 2, 1), **NARROW)
     assert relu.declare(x, w, among=some, registry=registry, device="emu:gfx942") == 1
     with ck.using(registry=registry, arch="gfx942"):
         assert np.array_equal(relu(x, w), np.full((70, 40), 33, np.float16))

@@ -187,9 +187,9 @@ def test_what_json_leaves_out_has_its_default() -> None:
         vector_e=8,
     )
     assert (kernel.key.algorithm, kernel.priority, registry.name) == (algorithm, 0, "")
-    problem = ck.problem(512, 512, 512, functions=kernel.functions.digest)
+    problem = ck.dispatch.problem(512, 512, 512, functions=kernel.functions.digest)
     assert kernel.key.signature == problem.signature
-    chosen = ck.select(problem, registry=registry, arch="gfx942")
+    chosen = ck.dispatch.select(problem, registry=registry, arch="gfx942")
     assert chosen.origin == "registry ''"
     again = Registry.from_json(json.loads(json.dumps(registry.to_json())))
     assert again.same_as(registry)
@@ -269,7 +269,7 @@ def test_wrong_json_is_refused() -> None:
 IMPORT = """
 import json, sys
 from pathlib import Path
-from cklang import Registry
+from cklang.dispatch import Registry
 made = Registry.from_json(json.loads(Path(sys.argv[1]).read_text()))
 print(json.dumps(made.to_json()))
 """
@@ -308,6 +308,6 @@ def test_an_op_declares_kernels_for_a_call() -> None:
     assert mine.registry is registry
     assert mine is not linear
     (problem,) = mine.problems(x, w)
-    assert ck.select(problem, registry=registry, arch="gfx942").key.family == "gemm"
+    assert ck.dispatch.select(problem, registry=registry, arch="gfx942").key.family == "gemm"
     assert code_of(lambda: linear.using(registry="mine")) == "K025"  # type: ignore[arg-type]
     assert code_of(lambda: linear.using(BASE, strategy="first-fit")) == "K001"

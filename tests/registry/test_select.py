@@ -91,7 +91,7 @@ def test_what_no_registered_kernel_can_run_is_built_on_demand() -> None:
 
 
 def test_a_signature_without_preset_is_served_from_the_whole_legal_set() -> None:
-    mixed = ck.problem(64, 64, 64, a=bf16, e=f32, layouts="rcr")
+    mixed = ck.dispatch.problem(64, 64, 64, a=bf16, e=f32, layouts="rcr")
     assert "preset" in select(mixed, registry=EMPTY, arch="gfx942").origin
     spec = replace(MI300X, name="gfx9ff")
     chosen = select(WHOLE, registry=EMPTY, arch=spec)

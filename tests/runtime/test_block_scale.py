@@ -122,13 +122,13 @@ def test_keys_know_scales() -> None:
 
 def test_problems_without_arrays_have_scales() -> None:
     block, weights = Scale(dtype=ck.f32, block=(1, 128)), Scale(dtype=ck.f32, block=(128, 128))
-    gemm = ck.problem(48, 200, 300, a=ck.fp8, e=ck.f32, scale_a=block, scale_b=weights)
+    gemm = ck.dispatch.problem(48, 200, 300, a=ck.fp8, e=ck.f32, scale_a=block, scale_b=weights)
     assert (gemm.scale_a, gemm.scale_b) != (None, None)
     from_arrays = problem(rows, matrix(1, 48, 300), matrix(200, 300), scale(1, 48, 3))
     assert gemm.signature.scale_a == from_arrays.signature.scale_a
     assert gemm.scales[0].span == from_arrays.scales[0].span == 144
     assert (gemm.scales[1].span, gemm.scales[1].stride) == (6, 3)
-    chosen = ck.select(gemm, arch="gfx950")
+    chosen = ck.dispatch.select(gemm, arch="gfx950")
     assert 128 % chosen.key.algorithm.tile[2] == 0
     assert "B scaled by f32 for 128x128" in chosen.key.signature.words
 
@@ -190,14 +190,16 @@ def test_rules() -> None:
 
 
 def test_blocks_that_no_tile_divides_are_refused_by_name() -> None:
-    odd = ck.problem(64, 64, 200, a=ck.fp8, scale_a=Scale(dtype=ck.f32, block=(1, 100)))
+    odd = ck.dispatch.problem(64, 64, 200, a=ck.fp8, scale_a=Scale(dtype=ck.f32, block=(1, 100)))
     with pytest.raises(ck.CkError, match="K102") as refusal:
-        ck.select(odd, arch="gfx950")
+        ck.dispatch.select(odd, arch="gfx950")
     assert "scale-block: the block along K of the scales is 100" in str(refusal.value)
     assert "must be a multiple of 16" in str(refusal.value)
     for size in (16, 48, 96):
-        gemm = ck.problem(64, 64, 200, a=ck.fp8, scale_a=Scale(dtype=ck.f32, block=(3, size)))
-        assert size % ck.select(gemm, arch="gfx950").key.algorithm.tile[2] == 0
+        gemm = ck.dispatch.problem(
+            64, 64, 200, a=ck.fp8, scale_a=Scale(dtype=ck.f32, block=(3, size))
+        )
+        assert size % ck.dispatch.select(gemm, arch="gfx950").key.algorithm.tile[2] == 0
 
 
 def test_a_scale_that_is_too_large_to_address_is_refused() -> None:

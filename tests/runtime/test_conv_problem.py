@@ -216,7 +216,7 @@ def test_every_problem_has_a_kernel(direction: str, gpu: str, dtype: ck.types.DT
     for channels, wide in ((64, True), (63, False)):
         w = (channels, 3, 3, channels)
         problem = conv_problem((2, 14, 14, channels), w, direction=direction, dtype=dtype, e=e)
-        algorithm = ck.select(problem, arch=gpu).key.algorithm
+        algorithm = ck.dispatch.select(problem, arch=gpu).key.algorithm
         assert (algorithm.vector_a * dtype.bytes == 16) == wide
         assert (algorithm.vector_b * dtype.bytes == 16) == wide
         assert wide or algorithm.vector_e == 1
@@ -232,7 +232,7 @@ def test_epilogue_operands_have_kinds() -> None:
             direction=direction,
             d=[(ck.f16, kind) for kind in kinds],
         )
-        chosen = ck.select(problem, arch="gfx942").key
+        chosen = ck.dispatch.select(problem, arch="gfx942").key
         assert [d.kind for d in chosen.signature.d] == list(kinds)
         full, row, *single = chosen.algorithm.vector_d
         assert full == row == 8
@@ -241,7 +241,7 @@ def test_epilogue_operands_have_kinds() -> None:
 
 def test_keys_are_lossless() -> None:
     problem = conv_problem((2, 9, 9, 9, 16), (16, 3, 3, 3, 16), direction="conv_grad_input")
-    key = ck.select(problem, arch="gfx942").key
+    key = ck.dispatch.select(problem, arch="gfx942").key
     assert key.signature.spatial == 3
     again = key_from_json(json.loads(json.dumps(key.to_json())))
     assert again == key
@@ -251,18 +251,18 @@ def test_keys_are_lossless() -> None:
 
 
 def test_a_registry_holds_them() -> None:
-    mine = ck.Registry("convolutions")
+    mine = ck.dispatch.Registry("convolutions")
     problem = conv_problem((2, 14, 14, 64), (64, 1, 1, 64))
     text = "func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}"
     functions = Functions(epilogue=parse_function(text))
     problem = replace(problem, functions=functions.digest)
     tile = {"tile": (64, 64, 32), "warps": (2, 2, 1), "warp_tile": (16, 16, 16)}
     widths = {"vector_a": 8, "vector_b": 8, "vector_e": 8}
-    among = ck.pattern(**tile, **widths, special=["pointwise_packed", "depthwise"])
+    among = ck.dispatch.pattern(**tile, **widths, special=["pointwise_packed", "depthwise"])
     assert mine.declare(problem.signature, functions, "gfx942", among) == 2
-    chosen = ck.select(problem, registry=mine, arch="gfx942", strategy="first_fit")
+    chosen = ck.dispatch.select(problem, registry=mine, arch="gfx942", strategy="first_fit")
     assert chosen.key.algorithm.special is ConvSpecial.POINTWISE_PACKED
-    assert ck.Registry.from_json(json.loads(json.dumps(mine.to_json()))).same_as(mine)
+    assert ck.dispatch.Registry.from_json(json.loads(json.dumps(mine.to_json()))).same_as(mine)
 
 
 @pytest.mark.parametrize(
@@ -286,11 +286,13 @@ def test_a_kernel_serves_its_own_signature_alone(other: dict[str, Any]) -> None:
         "w": (64, 3, 3, 64),
         "functions": functions.digest,
     }
-    mine = ck.Registry("one kernel")
+    mine = ck.dispatch.Registry("one kernel")
     problem = conv_problem(**numbers)
     mine.add(GemmKey(problem.signature, WIDE, "gfx942"), functions)
-    assert ck.select(problem, registry=mine, arch="gfx942").origin == "registry 'one kernel'"
-    chosen = ck.select(conv_problem(**numbers | other), registry=mine, arch="gfx942")
+    assert (
+        ck.dispatch.select(problem, registry=mine, arch="gfx942").origin == "registry 'one kernel'"
+    )
+    chosen = ck.dispatch.select(conv_problem(**numbers | other), registry=mine, arch="gfx942")
     assert "registry" not in chosen.origin
 
 
@@ -342,9 +344,9 @@ def test_tensors_beyond_two_gigabytes() -> None:
     """Images are cut into pieces within a launch; one sum over all of them cannot be."""
     assert conv_problem(**LARGE).a.span * 2 > 2**32
     for direction in DIRECTIONS[:2]:
-        assert ck.select(conv_problem(**LARGE, direction=direction), arch="gfx942")
+        assert ck.dispatch.select(conv_problem(**LARGE, direction=direction), arch="gfx942")
     with pytest.raises(CkError) as caught:
-        ck.select(conv_problem(**LARGE, **WEIGHT), arch="gfx942")
+        ck.dispatch.select(conv_problem(**LARGE, **WEIGHT), arch="gfx942")
     assert caught.value.code == "K101"
     assert "conv-size" in str(caught.value)
 
@@ -362,7 +364,7 @@ def test_an_image_beyond_two_gigabytes_is_cut_in_bands() -> None:
     flat = conv_problem((1, 2**15, 2**15, 4), (4, 1, 1, 4))
     packed = replace(NARROW, special=ConvSpecial.POINTWISE_PACKED)
     assert refusing(flat, packed) == {"conv-pixels", "conv-size"}
-    assert ck.select(flat, arch="gfx942").key.algorithm.special is ConvSpecial.POINTWISE
+    assert ck.dispatch.select(flat, arch="gfx942").key.algorithm.special is ConvSpecial.POINTWISE
 
 
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
@@ -370,19 +372,21 @@ def test_sums_are_shared_where_there_are_few_tiles(gpu: str) -> None:
     """Of the gradient of a weight with one tile and 25088 steps, and of a deep small image."""
     w = (64, 3, 3, 64)
     for x, direction in (((32, 56, 56, 64), "conv_grad_weight"), ((2, 7, 7, 64), "conv")):
-        algorithm = ck.select(conv_problem(x, w, padding=1, direction=direction), arch=gpu)
+        algorithm = ck.dispatch.select(conv_problem(x, w, padding=1, direction=direction), arch=gpu)
         shared = algorithm.key.algorithm
         assert shared.split_k > 1 or shared.stream_k
         assert shared.reduction in (Reduction.WORKSPACE, Reduction.TREE)
     many = conv_problem((64, 112, 112, 64), w, padding=1)
-    chosen = ck.select(many, arch=gpu).key.algorithm
+    chosen = ck.dispatch.select(many, arch=gpu).key.algorithm
     assert (chosen.split_k, chosen.stream_k, chosen.reduction) == (1, False, Reduction.NONE)
 
 
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
 def test_narrow_groups_share_a_tile(gpu: str) -> None:
     """Where those of one group would be mostly padding, and loads of single elements."""
-    depthwise = ck.select(conv_problem((8, 56, 56, 32), (32, 3, 3, 1), groups=32), arch=gpu)
+    depthwise = ck.dispatch.select(
+        conv_problem((8, 56, 56, 32), (32, 3, 3, 1), groups=32), arch=gpu
+    )
     algorithm = depthwise.key.algorithm
     assert algorithm.special is ConvSpecial.DEPTHWISE
     assert algorithm.groups_merged > 1
@@ -390,7 +394,7 @@ def test_narrow_groups_share_a_tile(gpu: str) -> None:
     assert (algorithm.vector_a, algorithm.vector_b, algorithm.vector_e) == (8, 1, 8)
     for direction in ("conv", "conv_grad_input"):
         narrow, wide = (
-            ck.select(
+            ck.dispatch.select(
                 conv_problem(
                     (8, 28, 28, 256), (256, 3, 3, c), groups=256 // c, direction=direction
                 ),

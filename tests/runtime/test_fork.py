@@ -79,8 +79,8 @@ def test_calls_in_a_pool_of_forked_workers() -> None:
 @pytest.mark.usefixtures("stencils")
 def test_a_registry_is_built_by_forked_workers_of_a_process_with_a_device() -> None:
     call(16)
-    registry = ck.Registry("mine")
-    among = ck.pattern(
+    registry = ck.dispatch.Registry("mine")
+    among = ck.dispatch.pattern(
         tile=(64, 64, 32),
         warps=(2, 2, 1),
         warp_tile=DEEP,

@@ -165,7 +165,7 @@ def test_k_is_not_cut_under_an_epilogue_of_eight_operands_or_in_a_group() -> Non
     huge = problem(128256, 4096, 16384, a=ck.bf16, layouts="crr", d=eight)
     assert [band.count for _, band in bands_of(huge)] == [1]
     with pytest.raises(ck.CkError, match="partial sums would be one more"):
-        ck.select(huge, arch="gfx942")
+        ck.dispatch.select(huge, arch="gfx942")
     fewer = replace(huge, d=huge.d[:7])
     assert [band.count for _, band in bands_of(fewer)] == [2, 2]
     assert [band.count for _, band in bands_of(replace(fewer, grouped=True))] == [1]
@@ -250,7 +250,7 @@ def test_a_matrix_that_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("emulator")
 def test_every_launch_of_a_call_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     limit(monkeypatch, 5500)
-    registry = ck.Registry("bands")
+    registry = ck.dispatch.Registry("bands")
     args = drawn(weight_gradient, {"M": 33, "N": 40, "K": 150})
     op = weight_gradient.using(SINGLE)
     op.declare(*args, device="emu:gfx942", registry=registry)

@@ -86,7 +86,7 @@ def test_what_a_call_would_run() -> None:
         text = linear.explain(*args, device="emu:gfx942")
         assert text.count(": f16[") >= count
         assert ("%bias" in text) == (count == 3)
-        mine = ck.Registry("mine")
+        mine = ck.dispatch.Registry("mine")
         assert linear.declare(*args, registry=mine, device="emu:gfx942") == len(mine) > 0
         (task,) = tasks_of(linear, args)
         assert ("bias" in str(task.program)) == (count == 3)

@@ -111,7 +111,7 @@ def test_an_importable_op_is_itself() -> None:
 
 
 def test_an_op_of_ir_and_one_with_a_registry() -> None:
-    op = op_from_ir(linear.ir(X, W)).using(registry=ck.Registry("mine"))
+    op = op_from_ir(linear.ir(X, W)).using(registry=ck.dispatch.Registry("mine"))
     other = pickle.loads(pickle.dumps(op))
     assert str(other.program.ir) == str(instance(IrProgram, op.program).ir)
     assert other.request.registry.same_as(op.request.registry)

@@ -95,10 +95,10 @@ def test_lines_and_files_do_not_change_the_compiled_text() -> None:
 
 def test_an_imported_registry_names_the_kernels_of_its_op() -> None:
     op = ck.op(product)
-    registry = ck.Registry("mine")
+    registry = ck.dispatch.Registry("mine")
     x, w = np.ones((64, 64), np.float16), np.ones((64, 64), np.float16)
     op.declare(x, w, registry=registry, among="compute", device="emu:gfx942")
-    again = ck.Registry.from_json(registry.to_json())
+    again = ck.dispatch.Registry.from_json(registry.to_json())
     builder = building.shared_builder()
     one, other = (
         [digest_of("kernel", builder._job(each.key, each.functions).kernel) for each in kernels]

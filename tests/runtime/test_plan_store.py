@@ -157,8 +157,10 @@ def test_what_a_plan_depends_on_is_in_its_address() -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_who_asks_for_something_or_checks_arguments_is_planned_each_time() -> None:
-    mine = ck.Registry("mine")
-    linear.declare(*values(linear), registry=mine, among=ck.pattern(**asdict(PLAIN)), device=GPU)
+    mine = ck.dispatch.Registry("mine")
+    linear.declare(
+        *values(linear), registry=mine, among=ck.dispatch.pattern(**asdict(PLAIN)), device=GPU
+    )
     asking = [linear.using(PLAIN), linear.using(strategy="first_fit"), linear.using(registry=mine)]
     with kept_plans() as plans:
         for op in (*asking, updated, picked):

@@ -73,7 +73,7 @@ CALLS: list[tuple[Op, tuple[Any, ...], str]] = [
     (folded, (half(2, 8, 8, 64), half(64, 3, 3, 64)), "conv"),
     (attended, HEADS, "attention"),
     (normed, (half(64, 64),), "rowwise"),
-    (summed.using(ck.CkTileRows(threads=64)), (half(64, 64),), "ck_rows"),
+    (summed.using(ck.dispatch.CkTileRows(threads=64)), (half(64, 64),), "ck_rows"),
     (running, (half(64, 64),), "scan"),
     (best, (half(64, 64),), "sort"),
     (

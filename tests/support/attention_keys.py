@@ -75,7 +75,7 @@ def filled() -> Registry:
         PLAIN, score=ScoreKind.FUNCTION, mask=MaskKind.FUNCTION, functions=open_.digest
     )
     registry.declare(signature, open_, "gfx950")
-    back = ck.attention_grad_problem(ck.attention_problem(1, 1, 8, 8, 64))
+    back = ck.dispatch.attention_grad_problem(ck.dispatch.attention_problem(1, 1, 8, 8, 64))
     registry.declare(back.signature, NO_FUNCTIONS, "gfx942", priority=-1)
     registry.add(combine_key("gfx942", f16, lse=True), NO_FUNCTIONS)
     registry.add(append_key("gfx942", f16, Rotary.HALF, paged=True), NO_FUNCTIONS)
@@ -85,7 +85,7 @@ def filled() -> Registry:
 
 HELPERS = ("combine", "append", "reduce")
 
-PROBLEM = ck.attention_problem(2, 8, 512, 512, 64)
+PROBLEM = ck.dispatch.attention_problem(2, 8, 512, 512, 64)
 
 
 def attention_keys(registry: Registry) -> list[AttentionKey]:

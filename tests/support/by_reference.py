@@ -36,7 +36,7 @@ def replace_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ck.Op, "called", _called)
     monkeypatch.setattr(ck.Op, "grouped", _grouped)
     monkeypatch.setattr(ck, "attention_grad", _gradients)
-    for owner, name in ((ck, "autotune"), (ck.Op, "build"), (ck.Registry, "build")):
+    for owner, name in ((ck, "autotune"), (ck.Op, "build"), (ck.dispatch.Registry, "build")):
         monkeypatch.setattr(owner, name, _bound_only(getattr(owner, name)))
 
 

@@ -453,7 +453,7 @@ def _rows(random: Random, spec: ArchSpec) -> Written:
 
 def _upstream_rows(random: Random, spec: ArchSpec) -> Written:
     written = _row_program(random, _UPSTREAM, ("f16", "bf16"))
-    own = ck.CkTileRows(
+    own = ck.dispatch.CkTileRows(
         threads=random.choice((64, 128, 256, 512)),
         vector=random.choice((1, 2, 4, 8)),
         repeats=random.choice((1, 2, 4)),

@@ -86,7 +86,10 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-FILES = [path for path in sorted(ROOT.rglob("*.py")) if path != ROOT / "__init__.py"]
+NAMESPACES = (ROOT / "__init__.py", ROOT / "dispatch.py")
+"""Modules that hold what users write, from anywhere in the package."""
+
+FILES = [path for path in sorted(ROOT.rglob("*.py")) if path not in NAMESPACES]
 MODULES = {module_of(path) for path in FILES}
 
 

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import cklang as ck
+import cklang.dispatch
 import cklang.testing
 from cklang import types
 from cklang.tune.database import Database
@@ -24,9 +25,9 @@ INTERNAL: Mapping[str, str] = {
     "Op.called": "the custom op of torch",
     "Op.derived": "attention_grad and dropout_bytes",
     "Op.planned": "attention_grad and dropout_bytes",
-    "Registry.derived": "select",
-    "Registry.forget_choices": "the strategy tiered",
-    "Tuned.choose": "select",
+    "dispatch.Registry.derived": "select",
+    "dispatch.Registry.forget_choices": "the strategy tiered",
+    "dispatch.Tuned.choose": "select",
 }
 """Methods of public classes that users do not call, and who does."""
 
@@ -36,7 +37,7 @@ FURTHER = {"Database": Database}
 
 def public_objects() -> Iterator[tuple[str, Any]]:
     """Yield the public objects by the names that users know, modules as what they contain."""
-    for module, prefix in ((ck, ""), (cklang.testing, "testing.")):
+    for module, prefix in ((ck, ""), (cklang.dispatch, "dispatch."), (cklang.testing, "testing.")):
         for name in module.__all__:
             value = getattr(module, name)
             if isinstance(value, ModuleType):

@@ -118,7 +118,9 @@ def declared(mine: Registry, among: Any, **dims: int) -> AttentionKey:
     return kernel.key
 
 
-SOME = ck.attention_pattern(tile=(128, 64, 32, 64, 32, 64), pipeline="qr_async", block_per_cu=2)
+SOME = ck.dispatch.attention_pattern(
+    tile=(128, 64, 32, 64, 32, 64), pipeline="qr_async", block_per_cu=2
+)
 SMALL = {"B": 1, "H": 2, "G": 1, "S": 33, "T": 70, "D": 64}
 
 
@@ -140,7 +142,9 @@ def test_a_session_measures_and_a_call_takes_the_best(tmp_path: Path) -> None:
     with Database(path) as database:
         (again,) = database.measurements(tuned.query)
         assert again.key == key
-    chosen = ck.select(tuned.problem, registry=mine, arch=ARCH, strategy=ck.Tuned(path))
+    chosen = ck.dispatch.select(
+        tuned.problem, registry=mine, arch=ARCH, strategy=ck.dispatch.Tuned(path)
+    )
     assert "the best of 1 measured kernels in the database" in chosen.reason
     table = bench(op, [SMALL], database=path, device=f"emu:{ARCH}")
     assert [(row.kernel, row.best, row.heuristic) for row in table.rows] == [
@@ -154,13 +158,13 @@ def test_the_strategy_times_kernels_on_the_device() -> None:
     mine = Registry("mine")
     key = declared(mine, SOME, **SMALL)
     task = task_of(plain, **SMALL)
-    chosen = ck.select(task.problem, registry=mine, arch=ARCH, strategy=Autotune(limit=1))
+    chosen = ck.dispatch.select(task.problem, registry=mine, arch=ARCH, strategy=Autotune(limit=1))
     assert chosen.key == key
     assert "by the clock" in chosen.reason
     assert "the least of 1 measured on emulated gfx942" in chosen.reason
     empty = Registry("empty")
     with pytest.raises(CkError, match="CK-K010"):
-        ck.select(task.problem, registry=empty, arch=ARCH, strategy="autotune")
+        ck.dispatch.select(task.problem, registry=empty, arch=ARCH, strategy="autotune")
 
 
 @pytest.mark.usefixtures("compiler")

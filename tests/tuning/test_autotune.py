@@ -94,7 +94,7 @@ def test_the_least_cost_wins_and_calls_use_it(tmp_path: Path) -> None:
     assert costs == sorted(costs)
     assert tuned.best.key != tuned.favourite
     assert "all were measured" in str(report)
-    strategy = ck.Tuned(tmp_path / "t.sqlite")
+    strategy = ck.dispatch.Tuned(tmp_path / "t.sqlite")
     (task,) = tasks_of(linear, SHAPE)
     chosen = select(task.problem, arch="gfx942", strategy=strategy)
     assert chosen.key == tuned.best.key
@@ -107,11 +107,11 @@ def test_the_least_cost_wins_and_calls_use_it(tmp_path: Path) -> None:
 def test_a_strategy_made_later_sees_what_was_measured_later(tmp_path: Path) -> None:
     (task,) = tasks_of(linear, SHAPE)
     path = tmp_path / "t.sqlite"
-    before = select(task.problem, arch="gfx942", strategy=ck.Tuned(path))
+    before = select(task.problem, arch="gfx942", strategy=ck.dispatch.Tuned(path))
     assert "nothing of it" in before.reason
     assert not path.exists()
     tuned = tune(tmp_path, Pretending(narrow), patience=99).problems[0]
-    after = select(task.problem, arch="gfx942", strategy=ck.Tuned(path))
+    after = select(task.problem, arch="gfx942", strategy=ck.dispatch.Tuned(path))
     assert after.key == tuned.best.key != before.key
 
 
@@ -132,7 +132,7 @@ def test_no_right_kernel_is_said_and_the_heuristic_stays(tmp_path: Path) -> None
     (tuned,) = tune(tmp_path, Pretending(lambda _: ("wrong", None)), patience=99).problems
     assert tuned.best is None
     assert "no kernel gave a right result" in str(tuned)
-    strategy = ck.Tuned(tmp_path / "t.sqlite")
+    strategy = ck.dispatch.Tuned(tmp_path / "t.sqlite")
     chosen = select(tuned.problem, arch="gfx942", strategy=strategy)
     assert chosen.key == select(tuned.problem, arch="gfx942").key
 

@@ -126,7 +126,7 @@ def registered(**dims: int | str) -> tuple[Registry, AttentionGradKey]:
     """Return a registry with one kernel of gradients, in any order, and its key."""
     mine = Registry("mine")
     (task, _) = gradient_tasks(distant, **dims)
-    one = ck.attention_pattern(
+    one = ck.dispatch.attention_pattern(
         gradient=True,
         tile=(32, 128, 64, 32, 64, 32, 32, 64, 64),
         pipeline="kr_ktr_vr_iglp",
@@ -151,7 +151,9 @@ def test_a_session_measures_and_a_call_takes_the_best(tmp_path: Path) -> None:
     assert "µs by the clock" in tuned.best.unit
     assert tuned.best.counters["instructions"] > 1000
     assert tuned.best.counters["error_ratio"] <= 1
-    chosen = ck.select(tuned.problem, registry=mine, arch=ARCH, strategy=ck.Tuned(path))
+    chosen = ck.dispatch.select(
+        tuned.problem, registry=mine, arch=ARCH, strategy=ck.dispatch.Tuned(path)
+    )
     assert "the best of 1 measured kernels in the database" in chosen.reason
 
 
@@ -169,7 +171,7 @@ def test_kernels_with_the_gradient_of_a_bias_are_tuned(tmp_path: Path) -> None:
     assert tuned.best.counters["error_ratio"] <= 1
     args = packed_arguments(relative.program.signature, dims)
     prepared = prepare_gradients(
-        relative.using(strategy=ck.Tuned(path)),
+        relative.using(strategy=ck.dispatch.Tuned(path)),
         (),
         args,
         grad=args["q"],
@@ -185,7 +187,9 @@ def test_autotune_measures_on_the_device(kind: GradientKind) -> None:
     """Another order of summation leaves a part of dq for each tile of keys."""
     dims = {**RELATIVE, "T": 300}
     (task,) = tasks_of(relative, dims, kind)
-    one = ck.select(task.problem, arch=ARCH, strategy=Autotune(limit=1), functions=task.functions)
+    one = ck.dispatch.select(
+        task.problem, arch=ARCH, strategy=Autotune(limit=1), functions=task.functions
+    )
     assert "µs by the clock (the GPU is emulated), the least of 1 measured" in one.reason
     assert float(one.reason.split()[0]) > 1
     costs = iter([3.0, 2.0, 5.0])
@@ -195,7 +199,7 @@ def test_autotune_measures_on_the_device(kind: GradientKind) -> None:
         return Costs(values=tuple(next(costs) for _ in keys), unit="µs", device="a test")
 
     few = Autotune(limit=3, measure=measure)
-    chosen = ck.select(task.problem, arch=ARCH, strategy=few, functions=task.functions)
+    chosen = ck.dispatch.select(task.problem, arch=ARCH, strategy=few, functions=task.functions)
     assert chosen.reason == "2 µs, the least of 3 measured on a test"
     assert chosen.key != one.key
 

@@ -101,7 +101,7 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
     compile_seconds = 10.0
     signature = AttentionSignature
     algorithm = AttentionAlgorithm
-    algorithm_text: ClassVar[str] = "a cklang.AttentionAlgorithm for an attention"
+    algorithm_text: ClassVar[str] = "a cklang.dispatch.AttentionAlgorithm for an attention"
     makers = MAKERS
     rules: RuleSet = RULES
     grid = GRID

@@ -115,12 +115,12 @@ class AttentionAlgorithm:
     """How a kernel computes attention: every choice that CK Tile's templates take.
 
     Example:
-        >>> algorithm = ck.AttentionAlgorithm(
+        >>> algorithm = ck.dispatch.AttentionAlgorithm(
         ...     tile=(128, 64, 32, 64, 32, 64), warps=(4, 1, 1), warp_tile=(32, 32, 16),
         ...     pipeline="qr_async", vector=8,
         ... )
-        >>> problem = ck.attention_problem(1, 8, 128, 128, 64)
-        >>> ck.advise(algorithm, problem.signature, "gfx942")  # no rule objects
+        >>> problem = ck.dispatch.attention_problem(1, 8, 128, 128, 64)
+        >>> ck.dispatch.advise(algorithm, problem.signature, "gfx942")  # no rule objects
         ()
     """
 

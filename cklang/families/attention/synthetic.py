@@ -77,7 +77,7 @@ def attention_problem(
         functions: Score and mask, by the names of their holes.
 
     Example:
-        >>> print(ck.attention_problem(1, 8, 128, 128, 64, kv_heads=2, right=0))
+        >>> print(ck.dispatch.attention_problem(1, 8, 128, 128, 64, kv_heads=2, right=0))
         attention of 1 x 8 heads on 2, 128 queries, 128 keys, head sizes 64 and 64, f16 to f16
 
     Raises:
@@ -153,8 +153,8 @@ def attention_grad_problem(
         deterministic: Whether dq is added in one order.
 
     Example:
-        >>> forward = ck.attention_problem(1, 8, 128, 128, 64)
-        >>> ck.attention_grad_problem(forward, deterministic=True).signature.family
+        >>> forward = ck.dispatch.attention_problem(1, 8, 128, 128, 64)
+        >>> ck.dispatch.attention_grad_problem(forward, deterministic=True).signature.family
         'attention_backward'
     """
     return AttentionGradCase(forward=forward, deterministic=deterministic)

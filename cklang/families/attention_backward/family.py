@@ -96,7 +96,7 @@ class AttentionBackward(Family[AttentionGradSignature, AttentionGradAlgorithm, A
     signature = AttentionGradSignature
     algorithm = AttentionGradAlgorithm
     algorithm_text: ClassVar[str] = (
-        "a cklang.AttentionGradAlgorithm for the gradient of an attention"
+        "a cklang.dispatch.AttentionGradAlgorithm for the gradient of an attention"
     )
     makers = MAKERS
     rules: RuleSet = RULES

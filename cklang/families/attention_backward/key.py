@@ -37,8 +37,9 @@ class AttentionGradAlgorithm:
     """How a kernel computes the gradients of q, k and v.
 
     Example:
-        >>> problem = ck.attention_grad_problem(ck.attention_problem(1, 8, 128, 128, 64))
-        >>> algorithm = ck.select(problem, arch="gfx942").key.algorithm
+        >>> forward = ck.dispatch.attention_problem(1, 8, 128, 128, 64)
+        >>> problem = ck.dispatch.attention_grad_problem(forward)
+        >>> algorithm = ck.dispatch.select(problem, arch="gfx942").key.algorithm
         >>> algorithm.pipeline.value, len(algorithm.tile), algorithm.vector
         ('kr_ktr_vr_iglp', 9, 8)
     """

@@ -44,7 +44,7 @@ class _CkTileRowsFamily(Family[CkTileRowsSignature, CkTileRows, CkTileRowsProble
     name = "ck_rows"
     signature = CkTileRowsSignature
     algorithm = CkTileRows
-    algorithm_text: ClassVar[str] = "a cklang.CkTileRows for CK Tile's own kernel of rows"
+    algorithm_text: ClassVar[str] = "a cklang.dispatch.CkTileRows for CK Tile's own kernel of rows"
     rules: RuleSet = RULES
 
     def candidates(

@@ -98,7 +98,7 @@ class CkTileRows:
     Which kernel it is follows from what the op computes.
 
     Example:
-        >>> ck.CkTileRows(threads=256, vector=8, repeats=2).longest
+        >>> ck.dispatch.CkTileRows(threads=256, vector=8, repeats=2).longest
         4096
     """
 

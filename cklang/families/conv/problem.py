@@ -79,7 +79,7 @@ class ConvProblem:
     """One launch of a convolution: all that rules and the host shim need to know.
 
     Example:
-        >>> problem = ck.conv_problem((2, 32, 32, 64), (128, 3, 3, 64), padding=1)
+        >>> problem = ck.dispatch.conv_problem((2, 32, 32, 64), (128, 3, 3, 64), padding=1)
         >>> print(problem)
         conv of 2 images 32x32, channels 64 to 128, window 3x3, padding 1x1 before, 1x1 after
         >>> {role.value: tensor.value for role, tensor in problem.tensors.items()}
@@ -503,7 +503,9 @@ def conv_problem(
         functions: Digest of its functions.
 
     Example:
-        >>> problem = ck.conv_problem((2, 32, 32, 64), (128, 3, 3, 64), stride=2, padding=1)
+        >>> problem = ck.dispatch.conv_problem(
+        ...     (2, 32, 32, 64), (128, 3, 3, 64), stride=2, padding=1
+        ... )
         >>> problem.m, problem.n, problem.k  # pixels, features, channels of 9 taps
         (512, 128, 576)
 

@@ -123,7 +123,7 @@ class ProductFamily(Family[Signature, Algorithm, P]):
 
     signature = Signature
     algorithm = Algorithm
-    algorithm_text: ClassVar[str] = "a cklang.Algorithm for a product or convolution"
+    algorithm_text: ClassVar[str] = "a cklang.dispatch.Algorithm for a product or convolution"
     grid = GRID
     models_resources: ClassVar[bool] = True
 

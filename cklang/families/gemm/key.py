@@ -374,13 +374,14 @@ class Algorithm:
     """How a kernel computes a product: every choice that CK Tile's templates take.
 
     Example:
-        >>> algorithm = ck.Algorithm(
+        >>> algorithm = ck.dispatch.Algorithm(
         ...     tile=(128, 128, 32), warps=(2, 2, 1), warp_tile=(32, 32, 16),
         ...     vector_a=8, vector_b=8, vector_e=8,
         ... )
         >>> algorithm.pipeline.value, algorithm.scheduler.value, algorithm.split_k
         ('compv3', 'intrawave', 1)
-        >>> ck.advise(algorithm, ck.problem(256, 512, 64).signature, "gfx942")  # no rule objects
+        >>> problem = ck.dispatch.problem(256, 512, 64)
+        >>> ck.dispatch.advise(algorithm, problem.signature, "gfx942")  # no rule objects
         ()
     """
 

@@ -164,7 +164,7 @@ class Problem:
     """One launch of a fused GEMM: all that rules and the host shim need to know.
 
     Example:
-        >>> problem = ck.problem(256, 512, 64)
+        >>> problem = ck.dispatch.problem(256, 512, 64)
         >>> print(problem)
         M=256 N=512 K=64 rcr strides A=64 B=64 E=512
     """

@@ -75,7 +75,7 @@ def problem(
         functions: Digest of the epilogue and of the functions of A and B.
 
     Example:
-        >>> print(ck.problem(256, 512, 64, a=ck.f16, e=ck.f32, layouts="rrr"))
+        >>> print(ck.dispatch.problem(256, 512, 64, a=ck.f16, e=ck.f32, layouts="rrr"))
         M=256 N=512 K=64 rrr strides A=64 B=512 E=512
 
     Raises:

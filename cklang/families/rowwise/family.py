@@ -62,7 +62,9 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
     name = "rowwise"
     signature = RowwiseSignature
     algorithm = RowwiseAlgorithm
-    algorithm_text: ClassVar[str] = "a cklang.RowwiseAlgorithm for what is computed over rows"
+    algorithm_text: ClassVar[str] = (
+        "a cklang.dispatch.RowwiseAlgorithm for what is computed over rows"
+    )
     makers = MAKERS
     rules: RuleSet = RULES
     grid = GRID

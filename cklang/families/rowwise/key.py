@@ -79,7 +79,7 @@ class RowwiseAlgorithm:
     """How a kernel runs over a row.
 
     Example:
-        >>> ck.RowwiseAlgorithm(threads=64, vector=8, chunks=1).longest
+        >>> ck.dispatch.RowwiseAlgorithm(threads=64, vector=8, chunks=1).longest
         512
     """
 

@@ -38,10 +38,10 @@ def rectified(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
     return ck.relu(x @ w.T)
 
 
-def _select(problem: ck.Problem) -> ck.Selection[Any, Any]:
+def _select(problem: ck.dispatch.Problem) -> ck.dispatch.Selection[Any, Any]:
     """Select as users do, whatever the environment of tests says."""
     with ck.using(preset="catalogue"):
-        return ck.select(problem, arch=GPU)
+        return ck.dispatch.select(problem, arch=GPU)
 
 
 @ck.op
@@ -59,7 +59,7 @@ def fusion() -> str:
 
 def kernel_choice() -> str:
     """Return the terms of the best kernel of each tile for one product."""
-    problem = ck.problem(1024, 4096, 4096, a=ck.f16)
+    problem = ck.dispatch.problem(1024, 4096, 4096, a=ck.f16)
     chosen = _select(problem)
     pool, position = chosen.pool, chosen.position
     times = np.where(pool.legal(problem), pool.times_of(problem), np.inf)
@@ -81,7 +81,7 @@ def roofline_of_products() -> str:
     (rate,) = (each.flops_per_clock for each in spec.matrix_rates if each.dtype == "f16")
     points = []
     for m in (16, 128, 1024, 8192):
-        problem = ck.problem(m, 8192, 8192, a=ck.f16)
+        problem = ck.dispatch.problem(m, 8192, 8192, a=ck.f16)
         chosen = _select(problem)
         microseconds = float(chosen.pool.times_of(problem)[chosen.position])
         moved = 2 * (2 * m * 8192 + 8192 * 8192)

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import cklang as ck
-from cklang import emulator, testing
+from cklang import dispatch, emulator, testing
 from cklang.frontend import composites, functions
 from cklang.types import DType
 from tests.support.public_names import CLASSES, METHODS
@@ -33,22 +33,14 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Gradients and attention outside an op": (
         *("grad", "vjp", "vjp_saving", "attention_grad", "append_kv", "dropout_bytes"),
     ),
-    "Choosing kernels": (
-        *("using", "select", "Selection", "Registry", "Algorithm", "AttentionAlgorithm"),
-        *("AttentionGradAlgorithm", "RowwiseAlgorithm", "CkTileRows", "Pattern", "pattern"),
-        *("attention_pattern", "advise", "fix"),
-    ),
-    "Problems without arrays": (
-        *("Problem", "problem", "ConvProblem", "conv_problem", "attention_problem"),
-        "attention_grad_problem",
-    ),
+    "Choosing kernels": ("using",),
     "Calls without cklang": ("export",),
     "Debugging": ("debug",),
-    "Measuring and predicting": ("bench", "predict", "profile", "autotune", "Tuned", "workers_of"),
+    "Measuring and predicting": ("bench", "predict", "profile", "autotune", "workers_of"),
 }
 """The names of ``ck`` that are no dtypes and no functions of the language, by subject."""
 
-FROM_CALLS = ("ck.Fn", "ck.Op", "ck.PreparedWeight", "ck.Selection")
+FROM_CALLS = ("ck.Fn", "ck.Op", "ck.PreparedWeight", "cklang.dispatch.Selection")
 """Classes whose objects functions return: users do not call them."""
 
 _STARS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
@@ -57,7 +49,7 @@ _HEAD = """\
 # Reference
 
 Signatures, first paragraphs and examples of the public names, from their docstrings.
-`help(ck.select)` in Python shows a docstring with its arguments and errors. The examples know
+`help(ck.op)` in Python shows a docstring with its arguments and errors. The examples know
 `ck` and `np`; those of a method go on from those of its class.
 
 `python -m tests.support.pages` writes this page.
@@ -143,7 +135,7 @@ def _named(prefix: str, name: str, value: Any) -> Iterator[str]:
     if isinstance(value, ModuleType):
         for part in value.__all__:
             yield from _entry(f"{prefix}{name}.{part}", getattr(value, part), "####")
-    owner = name if prefix == "ck." else f"testing.{name}"
+    owner = prefix.removeprefix("ck.").removeprefix("cklang.") + name
     if owner in CLASSES:
         for method, each in METHODS.items():
             if method.rpartition(".")[0] == owner:
@@ -184,7 +176,8 @@ def reference_page() -> str:
         if title == "Types and annotations":
             parts.extend(_dtypes())
     parts.extend(_language())
-    for title, module in (("cklang.testing", testing), ("cklang.emulator", emulator)):
+    for module in (dispatch, testing, emulator):
+        title = module.__name__
         parts.append(f"\n## {title}\n\n{first_paragraph(module)}\n")
         for name in module.__all__:
             parts.extend(_named(f"{title}.", name, getattr(module, name)))

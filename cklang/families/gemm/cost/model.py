@@ -49,7 +49,7 @@ class Extents(Protocol):
 def _product(problem: Extents, merged: int) -> tuple[int, int, int, int]:
     """Return how many products a kernel that merges so many groups computes, and M, N, K of each.
 
-    Only a convolution has groups, and says so: :meth:`cklang.ConvProblem.product`.
+    Only a convolution has groups, and says so: :meth:`cklang.dispatch.ConvProblem.product`.
     """
     if merged > 1 and (product := getattr(problem, "product", None)) is not None:
         extents: tuple[int, int, int, int] = product(merged)

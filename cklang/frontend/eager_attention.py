@@ -11,6 +11,7 @@ import numpy as np
 
 from cklang.errors import error
 from cklang.frontend.ops.masks import Joined, Mask, Window, visible
+from cklang.frontend.other_names import SCORE_PARAMETERS
 from cklang.ir.attention import (
     INDICES,
     LENGTHS,
@@ -101,10 +102,12 @@ def _by_name(
     """Return a function of all of ``names`` that calls ``function`` with those that it has."""
     if function is None:
         return default
-    wanted = list(inspect.signature(function).parameters)
+    wanted = {
+        name: SCORE_PARAMETERS.get(name, name) for name in inspect.signature(function).parameters
+    }
 
     def call(*values: Any) -> Any:
         known = dict(zip(names, values, strict=True))
-        return function(**{name: known[name] for name in wanted})
+        return function(**{name: known[meaning] for name, meaning in wanted.items()})
 
     return call

@@ -58,6 +58,10 @@ KEYWORDS: Mapping[str, str] = {
 """What to write for a keyword argument of another library."""
 
 
+SCORE_PARAMETERS: Mapping[str, str] = {"score": "s", "q_idx": "i", "kv_idx": "j"}
+"""FlexAttention's names of the parameters of score and mask functions, which are legal too."""
+
+
 def advice_for(name: str, known: Iterable[str], prefix: str = "ck.") -> str:
     """Say what to write instead of a name of another library.
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from cklang.frontend import emit
 from cklang.frontend.helper import Fn
 from cklang.frontend.ops.masks import JOINS, Joined, Window
+from cklang.frontend.other_names import SCORE_PARAMETERS
 from cklang.frontend.scope import Captured, Closure, Scope, Unit
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe, is_number
@@ -201,11 +202,12 @@ def _call(
 def _named(
     scope: Scope, node: Located, region: str, names: list[str], legal: Mapping[str, Tensor]
 ) -> dict[str, Item]:
-    for name in names:
-        if name not in legal:
+    meanings = [SCORE_PARAMETERS.get(name, name) for name in names]
+    for name, meaning in zip(names, meanings, strict=True):
+        if meaning not in legal:
             got = f"parameter {name}"
             raise scope.error("F092", node, region=region, got=got, known=", ".join(legal))
-    return {name: legal[name] for name in names}
+    return {name: legal[meaning] for name, meaning in zip(names, meanings, strict=True)}
 
 
 def _captured(item: Item, scope: Scope) -> Item:

@@ -89,7 +89,7 @@ def calls_of(op: Op, backend: str) -> dict[str, Callable[[], object]]:
     compiled = torch.compile(lambda a, b: op(a, b), backend=backend, fullgraph=True)
     graph = torch.fx.symbolic_trace(lambda a, b: custom(a, b))
     return {
-        "bound plan": lambda: op.called((x, w), None, None),
+        "bound plan": lambda: op._called((x, w), None, None),
         "eager call": lambda: op(x, w),
         "custom op": lambda: custom(x, w),
         "node of a graph": lambda: graph.forward(x, w),
@@ -128,7 +128,7 @@ def without_launch(op: Op) -> dict[str, Callable[[], object]]:
         return lambda: run(x, w)
 
     ways: dict[str, Callable[[], object]] = {
-        "bound plan": lambda: op.called((x, w), None, None),
+        "bound plan": lambda: op._called((x, w), None, None),
         "eager call": lambda: op(x, w),
     }
     return ways | {name: bind(*pair) for name, pair in compiled.items()}

@@ -28,7 +28,8 @@ def main() -> int:
         op = load_op(options.op)
         arguments = filled_arguments(op, named_values(options))
         results = [
-            np.empty(result.shape, result.dtype.numpy) for result in op.bound((), arguments).results
+            np.empty(result.shape, result.dtype.numpy)
+            for result in op._bound((), arguments).results
         ]
         names = ["out"] if len(results) == 1 else [f"out{n}" for n in range(len(results))]
         tensors = {**arguments, **dict(zip(names, results, strict=True))}

@@ -68,7 +68,7 @@ def exported_call(
     """
     binding = _bound(op, problem)
     spec = arch(gpu)
-    plan = op.planned(binding, f"emu:{spec.name}")
+    plan = op._planned(binding, f"emu:{spec.name}")
     binding = with_result_orders(plan, binding)
     outs = planned_results(binding.results, binding)
     tensors = [_tensor(name, array) for name, array in binding.arrays.items()]
@@ -92,8 +92,8 @@ def exported_call(
 
 def _bound(op: Op, problem: Mapping[str, Any] | Sequence[Any]) -> Binding:
     if isinstance(problem, Mapping):
-        return op.bound((), packed_arguments(op.program.signature, problem))
-    return op.bound(tuple(problem), {})
+        return op._bound((), packed_arguments(op.program.signature, problem))
+    return op._bound(tuple(problem), {})
 
 
 def _tensor(name: str, array: Array) -> ExportedTensor:

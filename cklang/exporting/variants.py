@@ -97,9 +97,9 @@ def planned_call(
         CkError: What planning a call raises.
     """
     arguments = dict(_arguments(op, dims, others, strides))
-    binding = op.bound((), arguments)
+    binding = op._bound((), arguments)
     # The plan of a program holds for all extents; a cost model chose it for these.
-    plan = op.planned(hinted(binding), f"emu:{spec.name}")
+    plan = op._planned(hinted(binding), f"emu:{spec.name}")
     binding = with_result_orders(plan, binding)
     outs = planned_results(binding.results, binding)
     parameters = op.program.parameters

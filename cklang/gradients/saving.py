@@ -131,7 +131,7 @@ def vjp_saving(
         CkError: As :func:`cklang.vjp`, and as a call of the op.
     """
     gradient = vjp(op, wrt=wrt)
-    binding = op.bound(args, kwargs)
+    binding = op._bound(args, kwargs)
     facts = binding.dtypes, binding.consts, binding.dims
     forward, backward = op.program.specialise(*facts), gradient.program.specialise(*facts)
     if not isinstance(gradient.program, GradientProgram):

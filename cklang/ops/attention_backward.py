@@ -99,7 +99,7 @@ def gradients(
         return planned.call, planned.layouts
 
     more = {GRAD: grad}
-    return Gradients(*op.derived(args, kwargs, what=kind, plan=planned, more=more, device=device))
+    return Gradients(*op._derived(args, kwargs, what=kind, plan=planned, more=more, device=device))
 
 
 def read_as_bias(op: AnyOp, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ def read_as_bias(op: AnyOp, args: Sequence[Any], kwargs: Mapping[str, Any]) -> t
 
     Empty if the score only adds it, which one kernel serves, or if they are no four parameters.
     """
-    binding = op.bound(args, kwargs)
+    binding = op._bound(args, kwargs)
     kernel = _attention_of(plan_of_gradients(op, binding))
     if kernel.score is None or kernel.starts or added_bias(kernel.score) is not None:
         return ()
@@ -284,7 +284,7 @@ def prepare_gradients(
     Raises:
         CkError: What :func:`cklang.attention_grad` raises.
     """
-    binding = op.bound(args, kwargs)
+    binding = op._bound(args, kwargs)
     planned = plan_gradients(op, binding, grad, kind, device)
     results = [
         device_array.maker(layout.shape, layout.dtype, binding.library, binding.place)()
@@ -357,7 +357,7 @@ def plan_of_gradients(op: AnyPlannedOp, binding: Binding) -> Plan:
     Raises:
         CkUnsupportedError: G007, it has none.
     """
-    plan = op.planned(binding)
+    plan = op._planned(binding)
     kernel = plan.kernels[0]
     is_alone = len(plan.kernels) == 1 and not has_views(plan.function)
     if not is_alone or not isinstance(kernel, FusedAttention) or _is_more(kernel):

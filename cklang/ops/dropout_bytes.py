@@ -66,7 +66,7 @@ def dropout_bytes(op: AnyOp, *args: Any, device: str | None = None, **kwargs: An
     def planned(binding: Binding, named: str | None) -> tuple[CallPlan, tuple[ResultLayout, ...]]:
         return _planned(op, binding, named)
 
-    (drawn,) = op.derived(args, kwargs, what=_RANDOM, plan=planned, device=device)
+    (drawn,) = op._derived(args, kwargs, what=_RANDOM, plan=planned, device=device)
     return drawn.view(np.uint8 if isinstance(drawn, np.ndarray) else torch_module().uint8)
 
 
@@ -76,7 +76,7 @@ def _planned(
     """Return the launch for a bound call of ``op``, and what it makes."""
     from cklang.device.device import open_device
 
-    plan = op.planned(binding)
+    plan = op._planned(binding)
     kernel = plan.kernels[0]
     if len(plan.kernels) > 1 or not isinstance(kernel, FusedAttention):
         raise error("G009", name=op.program.name)

@@ -86,7 +86,7 @@ def _mistakes_of_kernels(
 
     kept = None
     try:
-        binding = op.bound((), arguments)
+        binding = op._bound((), arguments)
         if out is None and all(
             isinstance(argument, DescribedArray) for argument in arguments.values()
         ):
@@ -95,7 +95,7 @@ def _mistakes_of_kernels(
             if plan_store.is_right(kept):
                 return ()
         outs = None if out is None else targets_of(binding, _out(out, len(arguments)))
-        plan = op.planned(binding)
+        plan = op._planned(binding)
         spec = target_of(device_named(device, current())).spec
         memory = memory_of(plan, binding, outs)
         mistakes = kernel_mistakes(plan, binding, memory, spec, op.request)

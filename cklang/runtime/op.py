@@ -121,7 +121,7 @@ class Op(PlannedOp):
             return self._traced(args, kwargs, out, device)
         plain = len(args) == self._positional and not kwargs and not self._captures
         try:
-            return self.called(args if plain else self._values(args, kwargs), out, device)
+            return self._called(args if plain else self._values(args, kwargs), out, device)
         except TracedArgumentError:
             pass
         return self._traced(args, kwargs, out, device)
@@ -132,7 +132,7 @@ class Op(PlannedOp):
 
         return call(self, args, kwargs, out, device)
 
-    def called(self, values: Sequence[Any], out: Any, device: str | None) -> Any:
+    def _called(self, values: Sequence[Any], out: Any, device: str | None) -> Any:
         """Run it, whoever traces: what the custom op of torch does.
 
         Args:
@@ -371,7 +371,7 @@ class Op(PlannedOp):
         bindings = [self._bind(values) for values in calls]
         members = [
             Member(
-                plan=self._fuse(binding),
+                plan=self._planned(binding),
                 binding=binding,
                 out=planned_results(binding.results, binding)[0],
             )
@@ -392,7 +392,7 @@ class Op(PlannedOp):
             lists=lists,
         )
 
-    def derived(
+    def _derived(
         self,
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
@@ -453,13 +453,13 @@ class Op(PlannedOp):
                 targets = outs or planned_results(binding.results, binding)
                 plan = plan_store.call_plan(kept, function, binding, targets, device)
                 return ready_of(plan, binding.results, binding, None)
-        ready = self._planned(binding, outs, device_name)
+        ready = self._planned_ready(binding, outs, device_name)
         if address is not None and ready.lists is None and not ready.in_place:
             orders = [layout.order for layout in ready.results]
             plan_store.keep(address, ready.plan, orders, shared_builder())
         return ready
 
-    def _planned(
+    def _planned_ready(
         self, binding: Binding, outs: Sequence[arrays.Array] | None, device_name: str | None
     ) -> Ready:
         """Return what a call needs that is planned here."""
@@ -468,7 +468,7 @@ class Op(PlannedOp):
         from cklang.runtime.planner import prepare
         from cklang.runtime.result_orders import with_result_orders
 
-        fused = self._fuse(binding, device_name)
+        fused = self._planned(binding, device_name)
         binding = with_result_orders(fused, binding)
         updates = in_place_of(fused.function, self._parameters, binding)
         targets = outs or planned_results(binding.results, binding)
@@ -486,7 +486,7 @@ class Op(PlannedOp):
         """
         from cklang.runtime.planner import host_checks
 
-        lists = host_checks(self._fuse(binding, device), binding)
+        lists = host_checks(self._planned(binding, device), binding)
         if lists is not None:
             lists.check([array.pointer for array in binding.arrays.values()])
         return lists

@@ -21,10 +21,10 @@ class AnyPlannedOp(Protocol):
     request: Request
     """What was asked of its kernels."""
 
-    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Binding:
+    def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Binding:
         """Return a call's arrays by parameter, with the extents of its dims."""
 
-    def planned(self, binding: Binding) -> Plan:
+    def _planned(self, binding: Binding) -> Plan:
         """Return the kernels of a bound call."""
 
 
@@ -34,10 +34,10 @@ class AnyOp(AnyPlannedOp, Protocol):
     serial: str
     """A string that no other op has."""
 
-    def called(self, values: Sequence[Any], out: Any, device: str | None) -> Any:
-        """Run it; see :meth:`cklang.Op.called`."""
+    def _called(self, values: Sequence[Any], out: Any, device: str | None) -> Any:
+        """Run it; see :meth:`cklang.runtime.op.Op._called`."""
 
-    def derived(
+    def _derived(
         self,
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
@@ -47,4 +47,4 @@ class AnyOp(AnyPlannedOp, Protocol):
         more: Mapping[str, Any] | None = None,
         device: str | None,
     ) -> list[Any]:
-        """Make what follows from a call; see :meth:`cklang.Op.derived`."""
+        """Make what follows from a call; see :meth:`cklang.runtime.op.Op._derived`."""

@@ -111,7 +111,7 @@ class PlannedOp:
             >>> len(plan.kernels), plan.decisions[-2].reason
             (1, '%2 is computed in the epilogue of %1')
         """
-        return self._fuse(self._bind(self._values(args, kwargs)), device)
+        return self._planned(self._bind(self._values(args, kwargs)), device)
 
     def graph(self, *args: Any, device: str | None = None, **kwargs: Any) -> nx.MultiDiGraph:
         """Return the graph of the fusion; it is frozen, a copy of it is not.
@@ -139,7 +139,7 @@ class PlannedOp:
         from cklang.runtime.explain import explain
 
         binding, target = self._offered(args, kwargs, out)
-        plan, device = self._fuse(binding, device), device_named(device, current())
+        plan, device = self._planned(binding, device), device_named(device, current())
         return explain(plan, binding, target, device, self.request)
 
     def summary(
@@ -165,7 +165,7 @@ class PlannedOp:
         from cklang.runtime.summary import summarise
 
         binding, outs = self._offered(args, kwargs, out)
-        plan, target = self._fuse(binding, device), target_of(device_named(device, current()))
+        plan, target = self._planned(binding, device), target_of(device_named(device, current()))
         return summarise(plan, binding, outs, target, self.request)
 
     def inspect(self, *args: Any, out: Any = None, device: str | None = None, **kwargs: Any) -> str:
@@ -179,7 +179,7 @@ class PlannedOp:
         from cklang.runtime.explain import inspect
 
         binding, target = self._offered(args, kwargs, out)
-        plan, device = self._fuse(binding, device), device_named(device, current())
+        plan, device = self._planned(binding, device), device_named(device, current())
         return inspect(plan, binding, target, device, self.request)
 
     def build(
@@ -310,25 +310,13 @@ class PlannedOp:
         gpu = target_of(device_named(device, current())).spec.name
         return declare_gradients(self, binding, registry, gpu, among, priority, bias)
 
-    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Binding:
+    def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Binding:
         """Return a call's arrays by parameter, with the extents of its dims.
 
         Raises:
             CkTypeError, CkValueError: As a call.
         """
         return self._bind(self._values(tuple(args), dict(kwargs)))
-
-    def planned(self, binding: Binding, device: str | None = None) -> Plan:
-        """Return the kernels of a bound call; made once for its dtypes and constants.
-
-        Args:
-            binding: The call.
-            device: As in a call; only its GPU matters.
-
-        Raises:
-            CkUnsupportedError: X rows, no kernels compute it.
-        """
-        return self._fuse(binding, device)
 
     def _choices(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any, device: str | None
@@ -338,7 +326,7 @@ class PlannedOp:
 
         binding, outs = self._offered(args, kwargs, out)
         spec = target_of(device_named(device, current())).spec
-        plan = self._fuse(binding, device)
+        plan = self._planned(binding, device)
         memory = memory_of(plan, binding, outs)
         return choices_of(plan, binding, memory, spec, self.request)
 
@@ -370,12 +358,12 @@ class PlannedOp:
         if mistake.code in _OF_ARRAYS:
             mistake.notes = (*mistake.notes, f"in a call of the op {self.program.name}")
 
-    def _fuse(self, binding: Binding, device: str | None = None) -> Plan:
+    def _planned(self, binding: Binding, device: str | None = None) -> Plan:
         """Return the plan of a bound call: that of the rules, or one that is predicted quicker."""
         from cklang.runtime.sharing import options_of, quickest_plan
 
         function = self.program.specialise(binding.dtypes, binding.consts, binding.dims)
-        plan = self.plan_for(function)
+        plan = self._plan_for(function)
         options = options_of(function, plan, binding, self.request)
         if not options:
             return plan
@@ -389,13 +377,8 @@ class PlannedOp:
             self._shared.put(key, chosen)
         return chosen
 
-    def plan_for(self, function: Function) -> Plan:
+    def _plan_for(self, function: Function) -> Plan:
         """Return the plan for a function of the program, which is computed once.
-
-        Example:
-            >>> function = linear.program.specialise()
-            >>> linear.plan_for(function) is linear.plan_for(function)
-            True
 
         Raises:
             CkUnsupportedError: X rows, no kernels compute it.

@@ -161,14 +161,14 @@ def bound(op: AnyOp, values: Sequence[Any]) -> Binding:
         CkTypeError, CkValueError: As binding a call.
     """
     names = [parameter.name for parameter in op.program.parameters]
-    return op.bound((), dict(zip(names, map(_bindable, values), strict=True)))
+    return op._bound((), dict(zip(names, map(_bindable, values), strict=True)))
 
 
 def _bound_layouts(op: AnyOp, values: Sequence[Any]) -> tuple[ResultLayout, ...]:
     binding = bound(op, values)
     if op.program.has_convolutions:
         # Only these keep the order in memory of an operand's axes.
-        binding = with_result_orders(op.planned(binding), binding)
+        binding = with_result_orders(op._planned(binding), binding)
     return binding.results
 
 

@@ -127,11 +127,11 @@ def _register(op: AnyOp, name: str, form: Form) -> Any:
 def _kernel(op: AnyOp) -> Callable[..., Any]:
     def run(*values: Any, device: str | None = None) -> Any:
         try:
-            return op.called(values, None, device)
+            return op._called(values, None, device)
         except TracedArgumentError:
             # Below autograd nobody records what is computed.
             with torch.no_grad():
-                return op.called(values, None, device)
+                return op._called(values, None, device)
 
     return run
 
@@ -140,7 +140,7 @@ def _kernel_with_out(op: AnyOp) -> Callable[..., None]:
     def run(*values: Any, device: str | None = None, **outs: Any) -> None:
         targets = tuple(outs.values())
         with torch.no_grad():
-            op.called(values, targets if len(targets) > 1 else targets[0], device)
+            op._called(values, targets if len(targets) > 1 else targets[0], device)
 
     return run
 

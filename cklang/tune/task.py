@@ -165,8 +165,8 @@ def tasks_of(op: AnyOp, call: Call, gradient: GradientKind | None = None) -> tup
     """
     args = () if isinstance(call, Mapping) else tuple(call)
     kwargs = packed_arguments(op.program.signature, call) if isinstance(call, Mapping) else {}
-    binding = op.bound(args, kwargs)
-    plan = op.planned(binding)
+    binding = op._bound(args, kwargs)
+    plan = op._planned(binding)
     if gradient is not None:
         expect_gradient(op, binding, gradient)
     return tuple(tasks_of_call(plan, binding, gradient))

@@ -251,7 +251,7 @@ def test_what_is_not_looked_up_may_be_anything() -> None:
 
 
 def lists_of(op: Op, binding: Binding) -> HostLists | None:
-    (kernel,) = op._fuse(binding).kernels
+    (kernel,) = op._planned(binding).kernels
     return host_lists(attention_of(kernel), binding.arrays, binding.dims)
 
 
@@ -321,7 +321,7 @@ def test_what_tuning_measures_is_legal() -> None:
     """The part of a large problem that is held against the reference has lengths of its own."""
     args = [uniform(3, 4, 2, 64), uniform(3, 2, 500, 64), uniform(3, 2, 500, 48), i32(0, 0, 0)]
     binding = measured._bind(args)
-    (task,) = tasks_of_call(measured._fuse(binding), binding)
+    (task,) = tasks_of_call(measured._planned(binding), binding)
     whole = operands_of(task, args)
     assert whole[3].tolist() == [500, 500, 500]
     some = part_of(task, whole)

@@ -34,7 +34,7 @@ def layers(count: int) -> ck.Op:
 @pytest.mark.parametrize("count", [2, 4, 8])
 def test_the_gradient_of_many_layers_is_cut_where_a_kernel_would_read_too_much(count: int) -> None:
     op = ck.vjp(layers(count))
-    plan = op.plan_for(op.program.specialise())
+    plan = op._plan_for(op.program.specialise())
     rows = [each for each in plan.kernels if isinstance(each, FusedRows)]
     assert max(len(each.reads) for each in rows) <= MAX_READS
     assert len(plan.kernels) <= 12 * count
@@ -46,7 +46,7 @@ def test_sums_of_many_tensors_are_two_kernels() -> None:
     body = " + ".join(f"ck.tanh({name})" for name in names)
     op = written_op(f"@ck.op\ndef f({params}) -> ck.f32[M, K]:\n    return {body}\n", "M K")
     function = op.program.specialise()
-    plan = op.plan_for(function)
+    plan = op._plan_for(function)
     assert len(plan.kernels) == 2
     rng = np.random.default_rng(0)
     known = {name: rng.standard_normal((3, 8)).astype("f") for name in names}

@@ -144,7 +144,7 @@ def test_constants_are_given_back_with_their_plans(allocated: list[int]) -> None
     assert len(allocated) == 1
     for number in range(700_000, 700_300):
         binding = seeded._bind([*tensors(), number])
-        plan: Any = seeded._fuse(binding)
+        plan: Any = seeded._planned(binding)
         cells = [cell(device, each) for _, each in plan.kernels[0].constants]
         assert len(cells) == 2
         assert len(allocated) <= 3

@@ -127,7 +127,7 @@ def test_messages_name_the_lines_of_the_user() -> None:
 
 
 def address(op: Op, args: list[Any], out: Any = None, device: str = GPU) -> Any:
-    binding = op.bound(args, {})
+    binding = op._bound(args, {})
     outs = None if out is None else targets_of(binding, out)
     function = op.program.specialise(binding.dtypes, binding.consts, binding.dims)
     return plan_store.address_of(function, binding, outs, device, op.request)

@@ -33,7 +33,7 @@ def replace_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Arguments are checked as in a call.
     """
-    monkeypatch.setattr(ck.Op, "called", _called)
+    monkeypatch.setattr(ck.Op, "_called", _called)
     monkeypatch.setattr(ck.Op, "grouped", _grouped)
     monkeypatch.setattr(ck, "attention_grad", _gradients)
     for owner, name in ((ck, "autotune"), (ck.Op, "build"), (ck.dispatch.Registry, "build")):
@@ -67,12 +67,12 @@ def _called(op: ck.Op, values: Sequence[Any], out: Any, device: Any) -> Any:
         op._name_in(mistake)
         raise
     pairs = dict(zip([each.name for each in op.program.parameters], values, strict=True))
-    binding = op.bound((), pairs)
+    binding = op._bound((), pairs)
     function = op.ir(**pairs)
     arrays = reference_values(op, function, (), pairs)
     results = evaluate(function, arrays)
     if out is None:
-        binding = with_result_orders(op.planned(binding), binding)
+        binding = with_result_orders(op._planned(binding), binding)
         new = [_like(result, binding, index) for index, result in enumerate(results)]
         return new[0] if len(new) == 1 else tuple(new)
     targets_of(binding, out)
@@ -106,7 +106,7 @@ def _gradients(
     **kwargs: Any,
 ) -> Gradients:
     del device
-    binding = op.bound(args, kwargs)
+    binding = op._bound(args, kwargs)
     expect_gradient(op, binding, GradientKind(deterministic=deterministic, bias=bias))
     function, shared = op.ir(*args, **kwargs), None
     if bias:

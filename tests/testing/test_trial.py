@@ -292,8 +292,8 @@ def leaky(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
 
 def run_instead(monkeypatch: pytest.MonkeyPatch, wrong: ck.Op) -> None:
     """Let calls of every op run the kernels of ``wrong``: then a kernel is wrong, no program."""
-    called = ck.Op.called
-    monkeypatch.setattr(ck.Op, "called", lambda op, *rest: called(wrong, *rest))
+    called = ck.Op._called
+    monkeypatch.setattr(ck.Op, "_called", lambda op, *rest: called(wrong, *rest))
 
 
 @pytest.mark.usefixtures("stencils")

@@ -90,7 +90,7 @@ def test_whole_gradients_of_programs_are_planned(name: str) -> None:
     (graph,) = cklang.torch.report().graphs
     for program in graph.programs:
         gradient = ck.vjp(program.op)
-        plan = gradient.plan_for(gradient.program.specialise())
+        plan = gradient._plan_for(gradient.program.specialise())
         written = {value.name for kernel in plan.kernels for value in kernel.results}
         assert len(written) == sum(len(kernel.results) for kernel in plan.kernels)
 

@@ -56,7 +56,7 @@ def first_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> dict[ck.Op, Seque
     path = EXAMPLES / name
     names = set(re.findall(r"@ck\.op.*\ndef (\w+)", path.read_text()))
     calls: dict[ck.Op, Sequence[Any]] = {}
-    called = ck.Op.called
+    called = ck.Op._called
 
     def record(op: ck.Op, values: Sequence[Any], out: Any, device: Any) -> Any:
         calls.setdefault(op, tuple(values))
@@ -65,7 +65,7 @@ def first_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> dict[ck.Op, Seque
         return called(op, values, out, device)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ck.Op, "called", record)
+        patch.setattr(ck.Op, "_called", record)
         patch.setattr(ck.Op, "last", MagicMock())  # of which examples print launches
         patch.setattr(sys, "argv", [str(path)])
         with pytest.raises(EnoughError):

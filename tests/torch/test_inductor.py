@@ -101,13 +101,13 @@ def test_inductor_calls_our_kernel_where_it_is_the_only_choice(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replace_kernels(monkeypatch)
-    called, run = [], ck.Op.called
+    called, run = [], ck.Op._called
 
     def counted(op: ck.Op, *args: Any) -> Any:
         called.append(op.program.name)
         return run(op, *args)
 
-    monkeypatch.setattr(ck.Op, "called", counted)
+    monkeypatch.setattr(ck.Op, "_called", counted)
     function, args = PRODUCTS[name]
     result, record = ours(function, args)
     agrees(result, function(*args))

@@ -41,14 +41,14 @@ def gradients(x: Any, w: Any, **more: Any) -> Any:
 def called(monkeypatch: pytest.MonkeyPatch) -> list[ck.Op]:
     replace_kernels(monkeypatch)
     calls: list[ck.Op] = []
-    run = ck.Op.called
+    run = ck.Op._called
 
     def noted(op: ck.Op, *args: Any) -> Any:
         result = run(op, *args)  # raises where torch is to see the call
         calls.append(op)
         return result
 
-    monkeypatch.setattr(ck.Op, "called", noted)
+    monkeypatch.setattr(ck.Op, "_called", noted)
     return calls
 
 

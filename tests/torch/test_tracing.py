@@ -87,14 +87,14 @@ def test_the_backend_calls_an_op_without_the_dispatcher(
     grad: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[str] = []
-    called = type(linear).called
+    called = type(linear)._called
 
     def noting(op: Any, values: Any, out: Any, device: Any) -> Any:
         frame = sys._getframe(2)
         calls.append(frame.f_code.co_filename.rpartition("/")[2])
         return called(op, values, out, device)
 
-    monkeypatch.setattr(type(linear), "called", noting)
+    monkeypatch.setattr(type(linear), "_called", noting)
     run = torch.compile(lambda x, w: linear(x, w), backend="cklang", fullgraph=True)
     args = half(5, 7), half(6, 7)
     with torch.set_grad_enabled(grad):

@@ -97,7 +97,7 @@ class Program:
     @cached_property
     def plan(self) -> Plan:
         """Its kernels."""
-        return self.op.plan_for(self.function)
+        return self.op._plan_for(self.function)
 
     @cached_property
     def example(self) -> tuple[Any, ...]:

@@ -83,7 +83,7 @@ class _Runner:
                 result = self.op(*tensors, device=device)
         else:
             # What a call does when nobody traces it.
-            result = self.op.called(tensors, None, device)
+            result = self.op._called(tensors, None, device)
         return result if isinstance(result, tuple) else (result,)
 
     def _reference(self, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:

@@ -251,7 +251,7 @@ def _mistake(
     """Return why a program is not one kernel; None if it is."""
     op = parsed(text)
     try:
-        kernels = op.plan_for(op.program.specialise()).kernels
+        kernels = op._plan_for(op.program.specialise()).kernels
     except CkError as refusal:
         return f"{refusal.code}: {refusal.message}"
     if len(kernels) > 1:

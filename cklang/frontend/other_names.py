@@ -20,7 +20,8 @@ DTYPES: Mapping[str, str] = {
 FUNCTIONS: Mapping[str, str] = {
     "matmul": "a @ b", "mm": "a @ b", "bmm": "a @ b", "dot": "a @ b", "linear": "x @ w.T + bias",
     "scaled_dot_product_attention": "ck.attention(q, k, v)",
-    "conv2d": "ck.conv(x, w), with channels last", "amax": "ck.max(x, axis)",
+    "conv2d": "ck.conv(x, w), with channels last", "mean_pool": "ck.avg_pool(x, window)",
+    "amax": "ck.max(x, axis)",
     "amin": "ck.min(x, axis)", "absolute": "ck.abs", "fabs": "ck.abs", "arcsin": "ck.asin",
     "arccos": "ck.acos", "arctan": "ck.atan", "arctan2": "ck.atan2", "arcsinh": "ck.asinh",
     "arccosh": "ck.acosh", "arctanh": "ck.atanh", "radians": "ck.deg2rad", "degrees": "ck.rad2deg",

@@ -60,7 +60,7 @@ def max_pooled(to: Appender, x: Value, along: Sequence[Windows]) -> Value:
     return x
 
 
-def mean_pooled(to: Appender, x: Value, along: Sequence[Windows], *, counts_padding: bool) -> Value:
+def avg_pooled(to: Appender, x: Value, along: Sequence[Windows], *, counts_padding: bool) -> Value:
     """Return the mean of each window in f32.
 
     Args:

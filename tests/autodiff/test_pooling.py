@@ -18,7 +18,7 @@ from cklang.families import plan_of
 from cklang.ir.builder import Builder
 from cklang.ir.indices import TAKE
 from cklang.ir.nodes import Function
-from cklang.ir.pooling import Windows, max_pooled, mean_pooled, window_count
+from cklang.ir.pooling import Windows, avg_pooled, max_pooled, window_count
 from cklang.ir.verifier import verify
 from cklang.reference.evaluate import evaluate
 from cklang.types import f32, i32
@@ -43,7 +43,7 @@ def pooled(kind: str, extents: Pair, size: Pair, step: Pair, pads: Pair, counts:
     ]
     if kind == "max":
         return builder.finish(max_pooled(Emitter(builder), x, windows))
-    return builder.finish(mean_pooled(Emitter(builder), x, windows, counts_padding=counts))
+    return builder.finish(avg_pooled(Emitter(builder), x, windows, counts_padding=counts))
 
 
 def by_windows(kind: str, x: Any, dy: Any, size: Pair, step: Pair, pads: Pair, counts: bool) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``ck.max_pool`` and ``ck.mean_pool``, beside torch: windows, strides, padding, layouts."""
+"""``ck.max_pool`` and ``ck.avg_pool``, beside torch: windows, strides, padding, layouts."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def stem(x: ck.f16[N, H, W, C]) -> ck.f16[N, (H - 1) // 2 + 1, (W - 1) // 2 + 1,
 
 @ck.op
 def means(x: ck.f32[N, C, H, W]) -> ck.f32[N, C, H // 2 + 1, W // 2 + 1]:
-    return ck.mean_pool(x, 2, padding=1, layout="nchw", count_include_pad=False)
+    return ck.avg_pool(x, 2, padding=1, layout="nchw", count_include_pad=False)
 
 
 @ck.op
 def of_lines(x: ck.f32[N, H, C]) -> ck.f32[N, H - 4, C]:
-    return ck.mean_pool(x, 5, stride=1)
+    return ck.avg_pool(x, 5, stride=1)
 
 
 def reference(x: Any, kind: str, window: Any, stride: Any, padding: Any, **more: Any) -> Any:
@@ -69,15 +69,15 @@ def test_arrays_pool_as_torch_pools(
     )
     x[0, 0, 0, 0] = 7
     first = np.moveaxis(x, -1, 1)
-    got = ck.mean_pool(first, size, layout="nchw", count_include_pad=counts, **options)
+    got = ck.avg_pool(first, size, layout="nchw", count_include_pad=counts, **options)
     want = reference(x, "mean", size, count_include_pad=counts, **options)
     np.testing.assert_allclose(np.moveaxis(got, 1, -1), want, rtol=1e-5, atol=1e-5)
 
 
 OPS: tuple[tuple[Op, Callable[..., Any]], ...] = (
     (stem, lambda x: ck.max_pool(x, 3, stride=2, padding=1)),
-    (means, lambda x: ck.mean_pool(x, 2, padding=1, layout="nchw", count_include_pad=False)),
-    (of_lines, lambda x: ck.mean_pool(x, 5, stride=1)),
+    (means, lambda x: ck.avg_pool(x, 2, padding=1, layout="nchw", count_include_pad=False)),
+    (of_lines, lambda x: ck.avg_pool(x, 5, stride=1)),
 )
 
 

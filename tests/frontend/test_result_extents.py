@@ -50,7 +50,7 @@ def test_the_extent_of_windows_is_that_of_the_annotation() -> None:
     assert caught.value.code == "F084"
 
 
-@pytest.mark.parametrize("pool", [ck.max_pool, ck.mean_pool])
+@pytest.mark.parametrize("pool", [ck.max_pool, ck.avg_pool])
 def test_dims_of_their_own_name_the_extents_of_pooling(pool: Any) -> None:
     @ck.op
     def pooled(x: ck.f32[1, N, M, 8]) -> ck.f32[1, H2, W2, 8]:

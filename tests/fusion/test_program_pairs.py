@@ -51,7 +51,7 @@ LOST_GRADIENTS = (
     ("gemm", "take, table"),
     ("gemm", "scatter_add, rows"),
     ("gemm", "cumsum"),
-    ("gemm", "mean_pool"),
+    ("gemm", "avg_pool"),
     *(("gemm", f"attention, {operand}") for operand in "qkv"),
 )
 """Consumers whose gradients are such kernels, after a product."""

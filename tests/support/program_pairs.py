@@ -81,7 +81,7 @@ PRODUCERS: Mapping[str, str] = MappingProxyType(
         "reshape": "x.reshape(N * H, W * C).reshape(N, H, W, C)",
         "transpose": "x.transpose(1, 0, 2, 3).transpose(1, 0, 2, 3)",
         "max_pool": "ck.max_pool(x, 3, stride=1, padding=1)",
-        "mean_pool": "ck.mean_pool(x @ w0.T, 3, stride=1, padding=1)",
+        "avg_pool": "ck.avg_pool(x @ w0.T, 3, stride=1, padding=1)",
     }
 )
 """What gives a tensor [N, H, W, C]."""
@@ -145,7 +145,7 @@ CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "concat": ("ck.concat([({}).to(ck.f16), y], axis=2)", "ck.f16[N, H, 2 * W, C]"),
         "slice": ("({})[:, :, 1:]", "ck.f16[N, H, W - 1, C]"),
         "max_pool": ("ck.max_pool(({}).to(ck.f16), 3, stride=1, padding=1)", _IMAGE),
-        "mean_pool": ("ck.mean_pool(({}).to(ck.f16), 3, stride=1, padding=1)", _IMAGE),
+        "avg_pool": ("ck.avg_pool(({}).to(ck.f16), 3, stride=1, padding=1)", _IMAGE),
     }
 )  # fmt: skip
 """What reads it, by the operand, and the type that is returned."""

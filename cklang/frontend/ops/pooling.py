@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``ck.max_pool`` and ``ck.mean_pool``: the windows of an image, reduced to one number each.
+"""``ck.max_pool`` and ``ck.avg_pool``: the windows of an image, reduced to one number each.
 
 :func:`read_windows` has the rules of their arguments, which calls outside of programs share.
 """
@@ -20,12 +20,12 @@ from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
 from cklang.ir.nodes import Attr, Value
 from cklang.ir.numeric import Array
-from cklang.ir.pooling import Windows, max_pooled, mean_pooled, window_count
+from cklang.ir.pooling import Windows, avg_pooled, max_pooled, window_count
 from cklang.ir.reductions import MOST_AXES
 from cklang.ir.rules import Shape
 from cklang.types import Extent, bf16, f16, f32, plain_dims
 
-__all__ = ["max_pool", "mean_pool"]
+__all__ = ["avg_pool", "max_pool"]
 
 _DTYPES = (f16, bf16, f32)
 
@@ -141,12 +141,12 @@ def _means(
     eager=_means,
     example="""
     >>> x = np.arange(6.0).reshape(1, 6, 1)
-    >>> ck.mean_pool(x, 3, stride=2, padding=1, count_include_pad=False)[0, :, 0]
+    >>> ck.avg_pool(x, 3, stride=2, padding=1, count_include_pad=False)[0, :, 0]
     array([0.5, 2. , 4. ])
     """,
     has_windows=True,
 )
-def mean_pool(
+def avg_pool(
     scope: Scope,
     node: Located,
     x: Item,
@@ -161,10 +161,8 @@ def mean_pool(
         raise ValueError(  # noqa: TRY004 - becomes a value error of the call
             f"count_include_pad is {describe(count_include_pad)}", "legal: True, False"
         )
-    pool = _Pool.of(scope, node, "mean_pool", x, (window, stride, padding, layout))
-    return pool.result(
-        mean_pooled(pool, pool.value, pool.windows, counts_padding=count_include_pad)
-    )
+    pool = _Pool.of(scope, node, "avg_pool", x, (window, stride, padding, layout))
+    return pool.result(avg_pooled(pool, pool.value, pool.windows, counts_padding=count_include_pad))
 
 
 class _Pool(NamedTuple):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import torch
 
 from cklang.ir.nodes import Value
-from cklang.ir.pooling import Windows, max_pooled, mean_pooled
+from cklang.ir.pooling import Windows, avg_pooled, max_pooled
 from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import Tensor
 from cklang.torch.backend.refusal import Unsupported
@@ -47,7 +47,7 @@ def _avg_pool(
     if divisor_override is not None:
         raise Unsupported("means of windows have the divisor that they have elements")
     value, windows = _windows(call, x, size, step, padding, ceil_mode)
-    mean = mean_pooled(call.emitter, value, windows, counts_padding=count_include_pad)
+    mean = avg_pooled(call.emitter, value, windows, counts_padding=count_include_pad)
     return _result(call, x, mean)
 
 

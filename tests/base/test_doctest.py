@@ -51,7 +51,7 @@ NEED_KERNELS: Mapping[str, str] = {
 """Objects with lines that are skipped in tier *pure*, and why."""
 
 NEVER_RUN: Mapping[str, str] = {
-    "Registry.build": "compiles all kernels of a profile",
+    "dispatch.Registry.build": "compiles all kernels of a profile",
     "debug": "reads commands from the keyboard",
     "workers_of": "needs a Dask cluster",
 }

@@ -22,10 +22,10 @@ LONGER_MODULES = {"families/rowwise/outline.py": 609}
 
 MOST_COMPLEX = 10
 LIMITS = {
-    "functions above complexity 10, with conditional expressions, and/or, comprehensions": 154,
+    "functions above complexity 10, with conditional expressions, and/or, comprehensions": 151,
     'docstrings that begin with "Of"': 0,
-    '"of which" in code and pages': 100,
-    "`each` as the name of a variable": 795,
+    '"of which" in code and pages': 0,
+    "`each` as the name of a variable": 606,
 }
 
 _BRANCHES = (

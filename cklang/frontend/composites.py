@@ -26,6 +26,7 @@ __all__ = [
     "celu",
     "cross_entropy",
     "deg2rad",
+    "diff",
     "fmax",
     "fmin",
     "frac",
@@ -42,6 +43,7 @@ __all__ = [
     "logsigmoid",
     "logsumexp",
     "nan_to_num",
+    "nansum",
     "norm",
     "prelu",
     "rad2deg",
@@ -51,6 +53,7 @@ __all__ = [
     "sinc",
     "softmax",
     "softshrink",
+    "std",
     "tanhshrink",
     "threshold",
     "var",
@@ -154,6 +157,41 @@ def var(x: Any, axis: Any = None, *, correction: Any = 0, keepdims: Any = False)
     count = ck.sum(ones, axis=axis, keepdims=keepdims)
     total = ck.sum(squares, axis=axis, keepdims=keepdims)
     return total / ck.maximum(count - correction, 0.0)
+
+
+@method
+def std(x: Any, axis: Any = None, *, correction: Any = 0, keepdims: Any = False) -> Any:
+    """The standard deviation along axes: the square root of :func:`var`.
+
+    Example:
+        >>> ck.std(np.array([[1.0, 3.0], [2.0, 2.0]]), axis=-1)
+        array([1., 0.])
+    """
+    return ck.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+@composite
+def nansum(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """The sum along axes of all elements that are not nan.
+
+    Example:
+        >>> ck.nansum(np.array([[1.0, np.nan], [2.0, 3.0]]), axis=-1)
+        array([1., 5.])
+    """
+    return ck.sum(ck.where(ck.isnan(x), 0.0, x), axis=axis, keepdims=keepdims)
+
+
+@composite
+def diff(x: Any, axis: Any = -1) -> Any:
+    """Each element along an axis but the first, minus the one before it.
+
+    Example:
+        >>> ck.diff(np.array([[1.0, 4.0, 9.0], [0.0, 0.0, 5.0]]))
+        array([[3., 5.],
+               [0., 5.]])
+    """
+    along = ck.swapaxes(x, axis, -1)
+    return ck.swapaxes(along[..., 1:] - along[..., :-1], axis, -1)
 
 
 @composite

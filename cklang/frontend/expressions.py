@@ -143,7 +143,6 @@ _METHODS = {
     "astype": "write x.to(ck.f16)",
     "view": "write x.reshape(...)",
     "chunk": "write x.split(parts, axis)",
-    "std": "write ck.sqrt(x.var(-1))",
     "clip": "write ck.clamp(x, lo, hi)",
     "item": "tensors have no values before the call; use a ck.const parameter",
 }

@@ -25,8 +25,7 @@ def ck() -> types.ModuleType:
     """The public names as ``import cklang as ck`` gives them; ck.op makes a bare Program."""
     module = types.ModuleType("cklang")
     for part in (cklang.types, cklang.in_place, functions, composites):
-        for name in part.__all__:
-            setattr(module, name, getattr(part, name))
+        vars(module).update({name: value for name, value in vars(part).items() if name[0] != "_"})
     vars(module).update(op=Program.from_function, fn=fn)
     return module
 

@@ -324,6 +324,24 @@ def test_every_function_names_itself():
         wrong.program.specialise()
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("std", {"axis": -1}),
+        ("std", {"axis": (0, 2), "keepdims": True}),
+        ("nansum", {"axis": 1}),
+        ("nansum", {"axis": None}),
+        ("diff", {}),
+        ("diff", {"axis": 0}),
+    ],
+)
+def test_functions_that_numpy_has_are_numpys(name, options):
+    x = np.random.default_rng(0).standard_normal((3, 4, 5))
+    x[0, 1] = np.nan if name == "nansum" else 2.0
+    want = getattr(np, name)(x, **options)
+    np.testing.assert_allclose(getattr(ck, name)(x, **options), want, rtol=1e-13, atol=1e-13)
+
+
 def test_a_name_without_ck_is_proposed(run_text):
     with pytest.raises(CkError, match=r"write ck\.layer_norm"):
         run_text("@ck.op\ndef f(x: ck.f32[M]) -> ck.f32[M]:\n    return layer_norm(x)\n", "bare")

@@ -129,6 +129,33 @@ def test_gradients_of_what_is_in_order_are_torchs(name: str, zeros: int) -> None
     expect_gradients(op.program.specialise(), (x, w), dy, formula)
 
 
+OF_AXES: dict[str, tuple[str, str, Program]] = {
+    "std": (
+        "ck.f32[M]",
+        "ck.std(x, axis=1, correction=1)",
+        lambda x: torch.std(x, 1),
+    ),
+    "nansum": ("ck.f32[N]", "ck.nansum(x, axis=0)", lambda x: torch.nansum(x, 0)),
+    "diff": ("ck.f32[M, N - 1]", "ck.diff(x)", torch.diff),
+    "diff of columns": ("ck.f32[M - 1, N]", "ck.diff(x, axis=0)", lambda x: torch.diff(x, dim=0)),
+}
+
+
+@pytest.mark.parametrize("name", OF_AXES)
+def test_functions_of_axes_and_their_gradients_are_torchs(name: str) -> None:
+    result, words, formula = OF_AXES[name]
+    text = f"@ck.op\ndef f(x: ck.f32[M, N]) -> {result}:\n    return {words}\n"
+    function = written_op(text, "M N").program.specialise()
+    x = np.random.default_rng(5).standard_normal((4, 6)).astype(np.float32)
+    if name == "nansum":
+        x[1, 2:4] = np.nan
+    (got,) = evaluate(function, [x])
+    want = formula(torch.tensor(x, dtype=torch.float64)).numpy()
+    np.testing.assert_allclose(got, want, rtol=3e-6, atol=1e-6)
+    dy = np.random.default_rng(6).standard_normal(want.shape).astype(np.float32)
+    expect_gradients(function, (x,), dy, formula)
+
+
 ROUTER = """
 @ck.op
 def f(x: ck.f16[M, K], w: ck.f16[E, K]) -> ck.f32[M, 2]:

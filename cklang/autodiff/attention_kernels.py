@@ -148,7 +148,7 @@ def _output_gradient(step: Step, by_output: Term | None) -> Term:
         o = emitter.apply("attention", own.operands, dict(own.attrs))
         by_output = emitter.constant(0.0, o.type.shape)
     g = by_output.cast(own.operands[0].type.dtype)
-    if not emitter.is_repeated(by_output.value):
+    if emitter.source(by_output.value, "broadcast") is None:
         return g
     return emitter.term(emitter.append(APART, g.value, call=0))
 

@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cklang.ir.builder import Builder
+from cklang.ir import emitter
 from cklang.ir.extents import EXTENT
-from cklang.ir.nodes import Attr, Value, attr_key, make_attrs
+from cklang.ir.nodes import Attr, Value
 from cklang.ir.rules import Shape
-from cklang.source import Span
 from cklang.types import DType, Extent, TensorType, bf16, bool_, f16, f32, i32
 
 Number: TypeAlias = float | int | bool
@@ -25,74 +24,23 @@ _FOLDED: Mapping[str, Callable[[float, float], float]] = {
 _NEUTRAL = {"add": 0.0, "sub": 0.0, "mul": 1.0, "div": 1.0}
 
 
-class Emitter:
-    """Appends operations to a function; equal operations are appended once."""
-
-    def __init__(self, builder: Builder) -> None:
-        self.builder = builder
-        self.span: Span | None = None
-        """The place in the user's program that operations are appended for."""
-        self._appended: dict[object, Value] = {}
-        self._numbers: dict[str, Number] = {}
-        self._casts: dict[str, Value] = {}
-        self._transposed: dict[str, tuple[Value, tuple[int, ...]]] = {}
-        self._repeated: set[str] = set()
-
-    def append(self, op: str, *operands: Value, shape: Shape | None = None, **attrs: Attr) -> Value:
-        """Return the value of ``op``; arguments as those of :meth:`Builder.append`."""
-        return self.apply(op, operands, attrs, shape)
-
-    def apply(
-        self,
-        op: str,
-        operands: tuple[Value, ...],
-        attrs: Mapping[str, Attr],
-        shape: Shape | None = None,
-    ) -> Value:
-        """Return the value of ``op`` with its attributes in a mapping."""
-        key = (op, operands, attr_key(make_attrs(**attrs)), shape)
-        value = self._appended.get(key)
-        if value is None:
-            value = self.builder.apply(op, operands, attrs, shape=shape, span=self.span)
-            self._appended[key] = value
-            self._note(op, operands, attrs, value)
-        return value
-
-    def _note(
-        self, op: str, operands: Sequence[Value], attrs: Mapping[str, Attr], value: Value
-    ) -> None:
-        if op == "broadcast":
-            self._repeated.add(value.name)
-        if op == "constant":
-            number = attrs["value"]
-            if isinstance(number, Number):
-                self._numbers[value.name] = number
-        elif op == "broadcast" and operands[0].name in self._numbers:
-            self._numbers[value.name] = self._numbers[operands[0].name]
-        elif op == "cast":
-            self._casts[value.name] = operands[0]
-        elif op == "transpose":
-            perm = attrs["perm"]
-            axes = tuple(int(str(axis)) for axis in perm) if isinstance(perm, tuple) else ()
-            self._transposed[value.name] = operands[0], axes
+class Emitter(emitter.Emitter):
+    """Appends operations to a function of gradients; equal operations are appended once."""
 
     def number(self, value: Value) -> Number | None:
         """Return the constant that every element of ``value`` is, or None."""
-        return self._numbers.get(value.name)
-
-    def is_repeated(self, value: Value) -> bool:
-        """Tell whether ``value`` repeats a smaller one."""
-        return value.name in self._repeated
+        source = self.source(value)
+        if source is not None and source.op == "broadcast":
+            return self.number(source.operands[0])
+        number = source.attr("value") if source is not None and source.op == "constant" else None
+        return number if isinstance(number, Number) else None
 
     def narrower(self, value: Value) -> Value | None:
         """Return the f16 or bf16 value that ``value`` is in f32, or None if there is none."""
-        source = self._casts.get(value.name)
-        is_exact = source is not None and source.type.dtype in (f16, bf16)
-        return source if is_exact and value.type.dtype == f32 else None
-
-    def transposed(self, value: Value) -> tuple[Value, tuple[int, ...]] | None:
-        """Return what ``value`` is a transpose of, with the permutation; None if it is none."""
-        return self._transposed.get(value.name)
+        source = self.source(value, "cast")
+        narrow = None if source is None else source.operands[0]
+        is_exact = narrow is not None and narrow.type.dtype in (f16, bf16)
+        return narrow if is_exact and value.type.dtype == f32 else None
 
     def term(self, value: Value) -> Term:
         """Return ``value`` with operators."""
@@ -224,34 +172,23 @@ class Term:
         source = self.emitter.narrower(self.value)
         if source is not None and source.type.dtype == dtype:
             return self.emitter.term(source)
-        turned = self.emitter.transposed(self.value)
-        source = None if turned is None else self.emitter.narrower(turned[0])
+        turned = self.emitter.source(self.value, "transpose")
+        source = None if turned is None else self.emitter.narrower(turned.operands[0])
         if turned is not None and source is not None and source.type.dtype == dtype:
-            return self.emitter.term(source).transpose(turned[1])
-        return self.emitter.term(self.emitter.append("cast", self.value, to=dtype))
+            return self.emitter.term(source).transpose(emitter.permutation(turned))
+        return self.emitter.term(self.emitter.cast(self.value, dtype))
 
     def broadcast(self, shape: Shape, dims: Sequence[int]) -> Term:
         """Repeat it to ``shape``; ``dims`` has the result axis of each axis."""
-        if self.shape == shape:
-            return self
-        value = self.emitter.append("broadcast", self.value, shape=shape, dims=tuple(dims))
-        return self.emitter.term(value)
+        return self.emitter.term(self.emitter.broadcast(self.value, shape, tuple(dims)))
 
     def transpose(self, perm: Sequence[int]) -> Term:
         """Return it with axis ``perm[i]`` as axis i."""
-        source = self.emitter.transposed(self.value)
-        if source is not None:
-            value, first = source
-            return self.emitter.term(value).transpose([first[axis] for axis in perm])
-        if list(perm) == list(range(len(perm))):
-            return self
-        return self.emitter.term(self.emitter.append("transpose", self.value, perm=tuple(perm)))
+        return self.emitter.term(self.emitter.transposed(self.value, tuple(perm)))
 
     def reshape(self, shape: Shape) -> Term:
         """Return its elements in another shape."""
-        if self.shape == shape:
-            return self
-        return self.emitter.term(self.emitter.append("reshape", self.value, shape=shape))
+        return self.emitter.term(self.emitter.reshaped(self.value, shape))
 
     def reduce(self, op: str, axes: Sequence[int]) -> Term:
         """Return a reduction such as ``reduce_sum`` along axes, which are dropped."""

@@ -18,8 +18,9 @@ from cklang.frontend.signature import concrete
 from cklang.frontend.text import Located
 from cklang.frontend.values import Described, Item, Tensor
 from cklang.ir.builder import Builder, without_unused
+from cklang.ir.emitter import Emitter
 from cklang.ir.extents import EXTENT
-from cklang.ir.nodes import Attr, Function, Value, attr_key, make_attrs
+from cklang.ir.nodes import Attr, Function, Value
 from cklang.ir.rules import Shape
 from cklang.source import Span
 from cklang.types import Dim, DType, DTypeVar, Extent, TensorType, TensorVarType
@@ -41,7 +42,7 @@ class Unit:
         self.calls_apart = 0
         self.in_place: set[Value] = set()
         """The parameters into whose arrays results are written."""
-        self._known: dict[object, Value] = {}
+        self._emitter = Emitter(self.builder)
 
     def append(
         self,
@@ -52,12 +53,7 @@ class Unit:
         shape: Shape | None = None,
     ) -> Value:
         """Return the value of ``op``, appending it unless it is there already."""
-        key = (op, operands, attr_key(make_attrs(**attrs)), shape)
-        known = self._known.get(key)
-        if known is None:
-            known = self.builder.append(op, *operands, shape=shape, span=span, **attrs)
-            self._known[key] = known
-        return known
+        return self._emitter.apply(op, operands, attrs, shape, span)
 
     def extent(self, dim: Dim, span: Span) -> Value | None:
         """Return the extent of ``dim`` as a number, or None if no value has such an axis."""

@@ -39,6 +39,11 @@ class Builder:
         return tuple(self._body)
 
     @property
+    def last(self) -> Operation:
+        """The operation that was appended last."""
+        return self._body[-1]
+
+    @property
     def values(self) -> tuple[Value, ...]:
         """The values so far, in order: the parameters, then the results of operations."""
         return (*self._params, *(operation.result for operation in self._body))

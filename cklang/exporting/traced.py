@@ -21,15 +21,13 @@ from enum import IntEnum
 from itertools import product
 from typing import Any, TypeAlias
 
+from cklang.dims import is_ranking, multiplied, summed
 from cklang.errors import CkError, error
 
 Polynomial: TypeAlias = tuple[tuple[tuple[int, ...], int], ...]
 """The terms of a sum: the atoms of a product, by their numbers, and its factor."""
 
 _Bounds: TypeAlias = tuple[int, int] | None
-
-_COSTS = ("cost", "memory_cost", "ranking", "learned", "gathering")
-"""Modules that only rank kernels; they may read concrete values."""
 
 _HASHES = ("__hash__", "__post_init__")
 """Functions that hash a record as a whole, whose equality is asked before two count as one."""
@@ -137,10 +135,6 @@ def _asking() -> str:
     return name.removeprefix("cklang.").removeprefix("families.")
 
 
-def _is_of_costs() -> bool:
-    return _asking().rpartition(".")[2] in _COSTS
-
-
 @dataclass(frozen=True, slots=True)
 class _Ratio:
     """A quotient that is rounded at once, as by ``math.ceil``."""
@@ -163,18 +157,11 @@ def polynomial_of(value: int | Traced) -> Polynomial:
 
 
 def _sum(a: Polynomial, b: Polynomial, factor: int = 1) -> Polynomial:
-    terms = dict(a)
-    for atoms, own in b:
-        terms[atoms] = terms.get(atoms, 0) + factor * own
-    return _ordered(terms)
+    return _ordered(summed(dict(a), dict(b), factor))
 
 
 def _product(a: Polynomial, b: Polynomial) -> Polynomial:
-    terms: dict[tuple[int, ...], int] = {}
-    for (own, factor), (other, times) in product(a, b):
-        atoms = tuple(sorted((*own, *other)))
-        terms[atoms] = terms.get(atoms, 0) + factor * times
-    return _ordered(terms)
+    return _ordered(multiplied(dict(a), dict(b)))
 
 
 def _ordered(terms: Mapping[tuple[int, ...], int]) -> Polynomial:
@@ -226,7 +213,10 @@ class Traced:
     def __mul__(self, other: object) -> Any:
         if not isinstance(other, int | Traced):
             return float(self) * other if isinstance(other, float) else NotImplemented
-        return self._new(_product(self.polynomial, polynomial_of(other)), self.hint * _hint(other))
+        return self._new(
+            _product(self.polynomial, polynomial_of(other)),
+            self.hint * _hint(other),
+        )
 
     __rmul__ = __mul__
 
@@ -269,12 +259,12 @@ class Traced:
     __rand__ = __and__
 
     def __truediv__(self, other: object) -> Any:
-        if _is_of_costs() or not isinstance(other, int | Traced):
+        if is_ranking() or not isinstance(other, int | Traced):
             return float(self) / float(other)  # type: ignore[arg-type]
         return _Ratio(self, other)
 
     def __rtruediv__(self, other: object) -> Any:
-        if _is_of_costs() or not isinstance(other, int):
+        if is_ranking() or not isinstance(other, int):
             return float(other) / float(self)  # type: ignore[arg-type]
         return _Ratio(other, self)
 
@@ -314,8 +304,7 @@ class Traced:
     __int__ = __index__
 
     def __float__(self) -> float:
-        # The time that a kernel takes chooses one; what it is told does not depend on it.
-        if _is_of_costs():
+        if is_ranking():
             return float(self.hint)
         raise self._refusal()
 

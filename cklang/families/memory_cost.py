@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from cklang.arch import ArchSpec
+from cklang.dims import ranks
 from cklang.families.cost_constants import fitted
 from cklang.keys import AnyKey
 
@@ -24,6 +25,7 @@ class MovesBytes(Protocol):
         """All that it reads and writes, each element once."""
 
 
+@ranks
 def memory_time(count: int, spec: ArchSpec) -> float:
     """Return the time of a launch that moves so many bytes, in µs.
 

@@ -16,6 +16,7 @@ import pytest
 import cklang as ck
 from cklang import emulator
 from cklang.device.device import open_device
+from cklang.dims import ranks
 from cklang.errors import CkError
 from cklang.exporting.free import free_call
 from cklang.exporting.traced import Relation, Trace, Traced, hinted
@@ -236,6 +237,14 @@ def test_bad_extents(code: str, op: Op, problem: Any, tmp_path: Path) -> None:
         ck.export(op, [problem], [GPU], tmp_path / "folder")
     assert caught.value.code == code
     assert not (tmp_path / "folder").exists()
+
+
+def test_what_only_ranks_kernels_reads_numbers() -> None:
+    rows = Trace().variable("M", 70, (1, 300))
+    assert ranks(lambda: (rows / 2, float(rows), 35 / rows))() == (35.0, 70.0, 0.5)
+    assert not isinstance(rows / 2, float)
+    with pytest.raises(CkError):
+        float(rows)
 
 
 def test_numbers_that_are_needed_are_refused() -> None:

@@ -19,6 +19,7 @@ BASE = (
     "display",
     "in_place",
     "optional_type",
+    "dims",
     "types",
     "widths",
     "codec",

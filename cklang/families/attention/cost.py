@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec, arch
+from cklang.dims import ranks
 from cklang.errors import error
 from cklang.families.attention.key import AttentionKey, ScoreKind
 from cklang.families.attention.pipelines import PIPELINE_FACTS
@@ -180,6 +181,7 @@ def _tile_of(key: AttentionKey, shape: AttentionShape) -> _WorkgroupTile:
     )
 
 
+@ranks
 def attention_estimate(
     key: AttentionKey, shape: AttentionShape, spec: ArchSpec | None = None
 ) -> AttentionEstimate:

@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cklang.arch import ArchSpec, arch
+from cklang.dims import ranks
 from cklang.errors import error
 from cklang.families.attention.cost import (
     JOIN_FLOPS,
@@ -126,6 +127,7 @@ class BackwardEstimate:
         return "\n".join(lines)
 
 
+@ranks
 def attention_grad_estimate(
     key: AttentionGradKey, shape: AttentionShape, spec: ArchSpec | None = None
 ) -> AttentionEstimate:

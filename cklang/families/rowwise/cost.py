@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cklang.arch import ArchSpec
+from cklang.dims import ranks
 from cklang.families.cost_constants import fitted
 from cklang.families.protocol import Times
 from cklang.families.rowwise.key import RowwiseAlgorithm, RowwiseKey
@@ -102,6 +103,7 @@ class RowwiseCost:
         t = self._terms(self._keys[place], problem)
         return {"launch": t.launch, "memory": t.memory, "latency": max(0.0, t.together - t.memory)}
 
+    @ranks
     def _terms(self, key: RowwiseKey, problem: RowwiseProblem) -> _Terms:
         c, a, s = self._constants, key.algorithm, key.signature
         passes = 1 if a.chunks or not s.kept else len(s.reductions) + bool(s.elements)

@@ -105,7 +105,7 @@ def _bundle(options: argparse.Namespace, executor: Executor | None) -> int:
             if options.gradient:
                 op.declare(**arguments, among=options.preset, gradient=True, **where)
             if options.bias:
-                op.declare(**arguments, among=options.preset, bias=True, **where)
+                op.declare(**arguments, among=options.preset, gradient="bias", **where)
         for text in options.signature:
             _declare(registry, text, gpu, options.preset)
     kernels = list(registry) if options.all_widths else _extremes(registry)

@@ -1,327 +1,47 @@
 # SPDX-License-Identifier: MIT
-"""The functions of the language that are written in the language itself.
-
-A program that calls one gets its operations, at the place of the call. Outside a program they
-compute on NumPy arrays as the other functions do.
-"""
+"""The pointwise functions that are written in the language, and those along axes."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 import math
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from cklang.frontend import axis_composites
 from cklang.frontend import functions as ck
-from cklang.frontend.helper import Definition, Fn
-from cklang.frontend.intrinsics import COMPOSITES, METHODS
-from cklang.types import bool_, f32, i32
+from cklang.frontend.axis_composites import *  # noqa: F403 - the names of its __all__
+from cklang.frontend.composite import composite
 
 __all__ = [
-    "all",
-    "any",
+    *axis_composites.__all__,
     "celu",
-    "cross_entropy",
     "deg2rad",
-    "diff",
+    "entr",
     "fmax",
     "fmin",
     "frac",
-    "group_norm",
     "hardshrink",
     "hardtanh",
     "heaviside",
-    "layer_norm",
     "lerp",
-    "log_softmax",
     "logaddexp",
     "logaddexp2",
     "logit",
     "logsigmoid",
-    "logsumexp",
     "nan_to_num",
-    "nansum",
-    "norm",
+    "ndtr",
     "prelu",
     "rad2deg",
     "relu6",
-    "rms_norm",
     "selu",
     "sinc",
-    "softmax",
     "softshrink",
-    "std",
     "tanhshrink",
     "threshold",
-    "var",
+    "xlog1py",
     "xlogy",
 ]
 
 _F32_MAX = float.fromhex("0x1.fffffep127")
-
-
-class Composite(Fn):
-    """A helper that belongs to the language."""
-
-    is_composite = True
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-        functools.update_wrapper(self, function)
-
-    @functools.cached_property
-    def definition(self) -> Definition:  # type: ignore[override]
-        """Its text, read when somebody asks: every process imports it, and few ask."""
-        return Definition.read(self._function, op=False, is_composite=True)
-
-    @property
-    def name(self) -> str:
-        """Its name in the language."""
-        return self._function.__name__
-
-    @property
-    def doc(self) -> str:
-        """What it computes, in one line."""
-        line = str(self.__doc__).partition("\n")[0].removesuffix(".")
-        return line[0].lower() + line[1:]
-
-    @property
-    def signature(self) -> inspect.Signature:
-        """Its parameters without annotations."""
-        return self.definition.python
-
-    def described(self) -> str:
-        """Return how messages call it."""
-        return f"the function ck.{self.name}"
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute on NumPy arrays; infinities and nan are values, not accidents."""
-        with np.errstate(all="ignore"):
-            return self._function(*args, **kwargs)
-
-    def __repr__(self) -> str:
-        return f"ck.{self.name}{self.signature}"
-
-
-def composite(function: Callable[..., Any]) -> Composite:
-    """Make a function of the language of one that is written in it."""
-    COMPOSITES[function.__name__] = made = Composite(function)
-    return made
-
-
-def method(function: Callable[..., Any]) -> Composite:
-    """Make a function of the language that is a method of tensors too."""
-    METHODS[function.__name__] = made = composite(function)
-    return made
-
-
-@method
-def any(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:  # noqa: A001 - NumPy's names
-    """Whether an element along axes is not zero; false for no elements.
-
-    Example:
-        >>> ck.any(np.array([[0.0, 2.0], [0.0, 0.0]]), axis=-1)
-        array([ True, False])
-    """
-    return ck.max(ck.cast(ck.cast(x, bool_), i32), axis=axis, keepdims=keepdims) > 0
-
-
-@method
-def all(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:  # noqa: A001
-    """Whether no element along axes is zero; true for no elements.
-
-    Example:
-        >>> ck.all(np.array([[0.0, 2.0], [1.0, 3.0]]), axis=-1)
-        array([False,  True])
-    """
-    return ck.min(ck.cast(ck.cast(x, bool_), i32), axis=axis, keepdims=keepdims) > 0
-
-
-@method
-def var(x: Any, axis: Any = None, *, correction: Any = 0, keepdims: Any = False) -> Any:
-    """The variance along axes: squared distances from the mean, over their number minus correction.
-
-    In two passes over the elements: the mean, then the mean of the squared differences.
-
-    Example:
-        >>> ck.var(np.array([[1.0, 2.0, 6.0]]), axis=-1, correction=1)
-        array([7.])
-    """
-    squares = ck.square(x - ck.mean(x, axis=axis, keepdims=True))
-    if correction == 0:
-        return ck.mean(squares, axis=axis, keepdims=keepdims)
-    ones = ck.cast(ck.where(x == x, 1.0, 1.0), f32)
-    count = ck.sum(ones, axis=axis, keepdims=keepdims)
-    total = ck.sum(squares, axis=axis, keepdims=keepdims)
-    return total / ck.maximum(count - correction, 0.0)
-
-
-@method
-def std(x: Any, axis: Any = None, *, correction: Any = 0, keepdims: Any = False) -> Any:
-    """The standard deviation along axes: the square root of :func:`var`.
-
-    Example:
-        >>> ck.std(np.array([[1.0, 3.0], [2.0, 2.0]]), axis=-1)
-        array([1., 0.])
-    """
-    return ck.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
-
-
-@composite
-def nansum(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
-    """The sum along axes of all elements that are not nan.
-
-    Example:
-        >>> ck.nansum(np.array([[1.0, np.nan], [2.0, 3.0]]), axis=-1)
-        array([1., 5.])
-    """
-    return ck.sum(ck.where(ck.isnan(x), 0.0, x), axis=axis, keepdims=keepdims)
-
-
-@composite
-def diff(x: Any, axis: Any = -1) -> Any:
-    """Each element along an axis but the first, minus the one before it.
-
-    Example:
-        >>> ck.diff(np.array([[1.0, 4.0, 9.0], [0.0, 0.0, 5.0]]))
-        array([[3., 5.],
-               [0., 5.]])
-    """
-    along = ck.swapaxes(x, axis, -1)
-    return ck.swapaxes(along[..., 1:] - along[..., :-1], axis, -1)
-
-
-@composite
-def norm(x: Any, axis: Any = -1, *, keepdims: Any = False) -> Any:
-    """The 2-norm along axes: the square root of the sum of squares, in f32.
-
-    Example:
-        >>> ck.norm(np.array([[3.0, 4.0], [0.0, 2.0]]))
-        array([5., 2.])
-    """
-    return ck.sqrt(ck.sum(ck.square(x), axis=axis, keepdims=keepdims))
-
-
-@composite
-def logsumexp(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
-    """The logarithm of the sum of exponentials along axes, without overflow; -inf of all -inf.
-
-    Example:
-        >>> ck.logsumexp(np.array([[1000.0, 1000.0], [-np.inf, -np.inf]]), axis=-1).round(3)
-        array([1000.693,    -inf])
-    """
-    largest = ck.max(x, axis=axis, keepdims=True)
-    shift = ck.where(ck.abs(largest) < math.inf, largest, 0.0)
-    total = ck.sum(ck.exp(x - shift), axis=axis, keepdims=keepdims)
-    result = ck.max(x, axis=axis, keepdims=keepdims)
-    return ck.log(total) + ck.where(ck.abs(result) < math.inf, result, 0.0)
-
-
-@composite
-def softmax(x: Any, axis: Any = -1) -> Any:
-    """Exp(x) over its sum along axes, computed from x minus its maximum.
-
-    Example:
-        >>> ck.softmax(np.log([[1.0, 3.0], [2.0, 2.0]]))
-        array([[0.25, 0.75],
-               [0.5 , 0.5 ]])
-    """
-    powers = ck.exp(x - ck.max(x, axis=axis, keepdims=True))
-    return powers / ck.sum(powers, axis=axis, keepdims=True)
-
-
-@composite
-def log_softmax(x: Any, axis: Any = -1) -> Any:
-    """The logarithm of softmax, as x minus the logarithm of the sum of exponentials.
-
-    Example:
-        >>> ck.log_softmax(np.array([[0.0, 0.0], [0.0, 100.0]])).round(3)
-        array([[  -0.693,   -0.693],
-               [-100.   ,    0.   ]])
-    """
-    shifted = x - ck.max(x, axis=axis, keepdims=True)
-    return shifted - ck.log(ck.sum(ck.exp(shifted), axis=axis, keepdims=True))
-
-
-@composite
-def cross_entropy(logits: Any, targets: Any, axis: Any = -1) -> Any:
-    """The log-sum-exp of logits along an axis minus the logit of each target, an index of i32.
-
-    It is torch's loss of each row, before the mean over rows. A target outside of the axis gives
-    the log-sum-exp alone.
-
-    Example:
-        >>> ck.cross_entropy(np.log([[1.0, 3.0], [2.0, 2.0]]), np.array([1, 0])).round(4)
-        array([0.2877, 0.6931])
-    """
-    total = logsumexp(ck.swapaxes(logits, axis, axis), axis=axis)
-    after = -axis - 1 if axis < 0 else len(logits.shape) - 1 - axis
-    place, target = ck.arange(logits.shape[axis]), targets[..., None]
-    for step in range(after):
-        place, target = place[..., None], ck.swapaxes(target, -1 - step, -2 - step)
-    return total - ck.sum(ck.where(place == target, logits, 0.0), axis=axis)
-
-
-@composite
-def rms_norm(x: Any, weight: Any = None, eps: Any = 1e-6, axis: Any = -1) -> Any:
-    """X over its root mean square along axes, times weight, which broadcasts.
-
-    The root is that of the mean of squares plus ``eps``.
-
-    Example:
-        >>> ck.rms_norm(np.array([[1.0, 7.0]]), weight=np.array([10.0, 5.0])).round(3)
-        array([[2., 7.]])
-    """
-    y = x * ck.rsqrt(ck.mean(ck.square(x), axis=axis, keepdims=True) + eps)
-    return y if weight is None else y * weight
-
-
-@composite
-def layer_norm(
-    x: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5, axis: Any = -1
-) -> Any:
-    """X minus its mean over the root of its variance along axes, times weight, plus bias.
-
-    The variance is that of :func:`var`, plus ``eps``; weight and bias broadcast.
-
-    Example:
-        >>> ck.layer_norm(np.array([[1.0, 3.0]]), weight=np.array([1.0, 2.0]), eps=0.0)
-        array([[-1.,  2.]])
-    """
-    centered = x - ck.mean(x, axis=axis, keepdims=True)
-    variance = ck.mean(ck.square(centered), axis=axis, keepdims=True)
-    y = centered * ck.rsqrt(variance + eps)
-    y = y if weight is None else y * weight
-    return y if bias is None else y + bias
-
-
-@composite
-def group_norm(x: Any, groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5) -> Any:
-    """The norm of groups of channels: x minus mean over the root of variance, of each group.
-
-    Of [N, S, C] or [N, H, W, C]: channels are the last axis; a group's mean and variance are over
-    its channels and all axes but the first. ``weight`` and ``bias`` have a number for each channel.
-
-    Example:
-        >>> x = np.array([[[1.0, 3.0, 5.0, 5.0]]])
-        >>> ck.group_norm(x, 2, bias=np.array([0.0, 0.0, 1.0, 2.0])).round(3)
-        array([[[-1.,  1.,  1.,  2.]]])
-    """
-    shape = x.shape
-    size = shape[-1] // groups
-    if len(shape) == 4:
-        x = x.reshape(shape[0], shape[1], shape[2], groups, size)
-        y = layer_norm(x, eps=eps, axis=(1, 2, 4))
-    else:
-        x = x.reshape(shape[0], shape[1], groups, size)
-        y = layer_norm(x, eps=eps, axis=(1, 3))
-    # Before the shape is that of x again, so that all is one kernel.
-    y = y if weight is None else y * weight.reshape(groups, size)
-    y = y if bias is None else y + bias.reshape(groups, size)
-    return y.reshape(shape)
 
 
 @composite
@@ -512,6 +232,41 @@ def xlogy(x: Any, y: Any) -> Any:
     # The logarithm of 1 instead of 0, so that nothing is infinite where it is not used.
     is_zero = ck.logical_and(x == 0.0, y == y)
     return x * ck.log(ck.where(is_zero, 1.0, y))
+
+
+@composite
+def xlog1py(x: Any, y: Any) -> Any:
+    """X log(1 + y), and 0 where x is 0 and y no nan.
+
+    Example:
+        >>> ck.xlog1py(np.array([0.0, 2.0]), np.array([-1.0, 0.0]))
+        array([0., 0.])
+    """
+    is_zero = ck.logical_and(x == 0.0, y == y)
+    return x * ck.log1p(ck.where(is_zero, 0.0, y))
+
+
+@composite
+def entr(x: Any) -> Any:
+    """The entropy -x log(x); 0 of 0, -inf where x < 0.
+
+    Example:
+        >>> ck.entr(np.array([-1.0, 0.0, 0.5])).round(3)
+        array([ -inf, 0.   , 0.347])
+    """
+    entropy = -x * ck.log(ck.where(x > 0.0, x, 1.0))
+    return ck.where(x > 0.0, entropy, ck.where(x < 0.0, -math.inf, x))
+
+
+@composite
+def ndtr(x: Any) -> Any:
+    """The distribution function of the standard normal distribution.
+
+    Example:
+        >>> ck.ndtr(np.array([-1.0, 0.0, 1.0])).round(3)
+        array([0.159, 0.5  , 0.841])
+    """
+    return 0.5 * ck.erfc(-x * math.sqrt(0.5))
 
 
 @composite

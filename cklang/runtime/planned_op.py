@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cklang import forks
+from cklang.codec import unknown
 from cklang.errors import CkError, error
 from cklang.families import plan_of
 from cklang.frontend.captured import expect_unchanged
@@ -260,8 +261,7 @@ class PlannedOp:
         device: str | None = None,
         registry: Registry | None = None,
         priority: int = 0,
-        gradient: bool = False,
-        bias: Any = False,
+        gradient: bool | str = False,
         **kwargs: Any,
     ) -> int:
         """Declare kernels for calls like this one in a registry, and return how many are new.
@@ -273,9 +273,8 @@ class PlannedOp:
             device: As in a call; only its GPU matters.
             registry: Where; :attr:`registry` if left out.
             priority: Of these kernels.
-            gradient: Whether for :func:`cklang.attention_grad` of it instead.
-            bias: Whether for that with the gradient of its bias instead; or, of an op with a
-                parameter of that name, its argument.
+            gradient: Whether for :func:`cklang.attention_grad` of it instead; ``"bias"`` for that
+                with the gradient of its bias.
             **kwargs: As in a call.
 
         Example:
@@ -284,9 +283,10 @@ class PlannedOp:
             True
         """
         target = self.registry if registry is None else registry
-        if not isinstance(bias, bool):  # an array: the op has a parameter of that name
-            kwargs["bias"], bias = bias, False
-        if gradient or bias:
+        if isinstance(gradient, str) and gradient != "bias":
+            raise unknown("gradient", gradient, ["bias"])
+        if gradient:
+            bias = gradient == "bias"
             return self._declare_gradients(args, kwargs, target, device, among, priority, bias)
         from cklang.runtime.planner import declare
 

@@ -69,12 +69,14 @@ def quickest_plan(
     """
     request = replace(request, strategy=Heuristic())  # nothing is built or measured for this
     time = _time(plan, binding, spec, request)
+    if time is None:
+        return plan
     taken: tuple[Alternative, ...] = ()
     notes: list[str] = []
     for option in options:
         candidate = _plan(function, (*taken, option))
         other = None if candidate is None else _time(candidate, binding, spec, request)
-        if time is None or other is None or candidate is None:
+        if other is None or candidate is None:
             continue
         takes = other < min(time * GAIN, time - LEAST)
         notes.append(_note(option, time, other, takes=takes))

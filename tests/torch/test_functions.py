@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from fnmatch import fnmatch
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,8 @@ import torch
 from torch.nn import functional
 
 from cklang.autodiff.transform import backward
-from cklang.frontend import functions
+from cklang.frontend import composites, functions
+from cklang.frontend.other_names import advice_for
 from cklang.ir.verifier import verify
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
@@ -29,6 +33,7 @@ FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
     **{name: getattr(torch, name) for name in ("logaddexp", "logaddexp2", "fmax", "fmin")},
     **{name: getattr(functional, name) for name in ("relu6", "hardtanh", "selu", "celu")},
     **{name: getattr(functional, name) for name in ("logsigmoid", "softshrink", "hardshrink")},
+    **{name: getattr(torch.special, name) for name in ("entr", "ndtr", "xlog1py")},
     "tanhshrink": functional.tanhshrink,
     "threshold": lambda x: functional.threshold(x, 0.25, 2.0),
     "lerp": lambda x, y: torch.lerp(x, y, 0.25),
@@ -37,7 +42,7 @@ FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
 WORDS = {"threshold": "ck.threshold(x, 0.25, 2.0)", "lerp": "ck.lerp(x, y, 0.25)"}
 TWO = (
     *("atan2", "hypot", "fmod", "copysign", "xlogy", "logaddexp", "logaddexp2", "fmax", "fmin"),
-    *("heaviside", "lerp", "prelu"),
+    *("heaviside", "lerp", "prelu", "xlog1py"),
 )
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0]
 WITHOUT_GRADIENT = {"heaviside"}
@@ -47,7 +52,9 @@ def operands(name: str) -> list[np.ndarray[Any, Any]]:
     """Return ordinary numbers where a function is defined."""
     rng = np.random.default_rng(3)
     count = 2 if name in TWO else 1
-    low, high = {"acosh": (1.1, 4), "logit": (0.1, 0.9), "log10": (0.1, 9)}.get(name, (-0.9, 0.9))
+    low, high = {"acosh": (1.1, 4), "logit": (0.1, 0.9), "entr": (0.1, 0.9), "log10": (0.1, 9)}.get(
+        name, (-0.9, 0.9)
+    )
     return [rng.uniform(low, high, 64).astype(np.float32) for _ in range(count)]
 
 
@@ -85,6 +92,18 @@ def test_a_gradient_is_torchs(name: str) -> None:
         theirs = np.zeros(64) if tensor.grad is None else tensor.grad.numpy()
         np.testing.assert_allclose(mine, theirs, rtol=3e-5, atol=1e-6)
         assert np.isfinite(bound).all()
+
+
+def test_functions_of_torch_special_are_here_or_listed_as_left_out() -> None:
+    known = {*functions.__all__, *composites.__all__}
+    page = (Path(__file__).parents[2] / "docs/language.md").read_text("utf-8")
+    patterns = re.findall(r"`(\w+\*?)`", page.split("## Functions that are left out")[1])
+    missing = {
+        name
+        for name in set(torch.special.__all__) - known
+        if not advice_for(name, known).startswith("write ") and "polynomial" not in name
+    }
+    assert {name for name in missing if not any(fnmatch(name, p) for p in patterns)} == set()
 
 
 def test_signs_and_kinds_of_numbers_are_torchs() -> None:

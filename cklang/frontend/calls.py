@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -59,10 +59,8 @@ def call(
         CkTypeError: F060 for something that cannot be called, F061 for arguments that do not fit,
             F062 for a Python function on tensors, F095 for a lambda that is no score or mask.
     """
-    takes_lambdas = isinstance(callee, Intrinsic) and callee.takes_lambdas
-    for item in (*positional, *named.values()):
-        if isinstance(item, Closure) and not takes_lambdas:
-            raise scope.error("F095", item.node)
+    if not (isinstance(callee, Intrinsic) and callee.takes_lambdas):
+        _refuse_lambdas(scope, (*positional, *named.values()))
     if isinstance(callee, Intrinsic):
         name = f"ck.{callee.name}"
         bound = _bind(scope, node, name, callee.signature, (positional, named))
@@ -72,13 +70,17 @@ def call(
     if isinstance(callee, OpProgram | Apart):
         return _op(scope, node, callee, (positional, named))
     if callable(callee) and is_python(callee):
-        if callee is builtins.abs and len(positional) == 1 and isinstance(positional[0], Tensor):
-            return emit.pointwise(scope, node, "abs", positional[0])
         return _python(scope, node, callee, positional, named)
     advice = "functions are those of ck, helpers made with @ck.fn, other ops, and math on constants"
     if isinstance(callee, DType):
         advice = f"to convert a tensor, write x.to(ck.{callee})"
     raise scope.error("F060", node, what=describe(callee), advice=advice)
+
+
+def _refuse_lambdas(scope: Scope, items: Sequence[Item]) -> None:
+    for item in items:
+        if isinstance(item, Closure):
+            raise scope.error("F095", item.node)
 
 
 def _bind(scope: Scope, node: ast.Call, name: str, signature: Any, call: _Call) -> dict[str, Item]:
@@ -124,16 +126,9 @@ def _python(
     positional: tuple[Item, ...],
     named: Mapping[str, Item],
 ) -> Item:
-    name = function.__name__
-    for item in (*positional, *named.values()):
-        hidden = has_tensor(item) and function not in _STRUCTURAL
-        if isinstance(item, Tensor) or hidden or isinstance(item, Dim):
-            same = f"write ck.{name}(x)" if name in (*INTRINSICS, *COMPOSITES) else None
-            advice = _INSTEAD.get(name) or same or "nothing in ck does the same"
-            words = scope.words(node.func)
-            raise scope.error("F062", node, name=words, got=describe(item), advice=advice)
-        if isinstance(item, range | tuple) and len(item) > ITERATIONS:
-            raise scope.error("F031", node, length=len(item), limit=ITERATIONS)
+    if function is builtins.abs and len(positional) == 1 and isinstance(positional[0], Tensor):
+        return emit.pointwise(scope, node, "abs", positional[0])
+    _check_constants(scope, node, function, (*positional, *named.values()))
     try:
         result = function(*positional, **named)
     except Exception as exception:
@@ -141,6 +136,26 @@ def _python(
         raise scope.error("F055", node, words=scope.words(node), problem=problem) from exception
     # enumerate, zip and reversed give iterators, which would be used up by one loop.
     return result if isinstance(result, bool | int | float | str | range) else tuple(result)
+
+
+def _same(name: str) -> str:
+    known = name in {*INTRINSICS, *COMPOSITES}
+    return f"write ck.{name}(x)" if known else "nothing in ck does the same"
+
+
+def _check_constants(
+    scope: Scope, node: ast.Call, function: Callable[..., Any], items: Sequence[Item]
+) -> None:
+    """Refuse tensors, and sequences that are too long, as arguments of a Python function."""
+    name = function.__name__
+    for item in items:
+        hidden = has_tensor(item) and function not in _STRUCTURAL
+        if isinstance(item, Tensor) or hidden or isinstance(item, Dim):
+            advice = _INSTEAD.get(name) or _same(name)
+            words = scope.words(node.func)
+            raise scope.error("F062", node, name=words, got=describe(item), advice=advice)
+        if isinstance(item, range | tuple) and len(item) > ITERATIONS:
+            raise scope.error("F031", node, length=len(item), limit=ITERATIONS)
 
 
 def _helper(scope: Scope, node: ast.Call, helper: Definition, call: _Call) -> Item:

@@ -90,10 +90,9 @@ def read_subscripts(subscripts: str) -> Labels:
 
 
 def _grouped(a: str, b: str, result: str) -> Labels:
-    batch = "".join(label for label in result if label in a and label in b)
-    rows = "".join(label for label in result if label not in b)
-    columns = "".join(label for label in result if label not in a)
-    summed = "".join(label for label in a if label in b and label not in result)
+    rows, columns = _without(result, b), _without(result, a)
+    batch = _without(result, rows + columns)
+    summed = _without(a, result)
     if not summed and not (rows and columns):
         problem = "no label is summed over, and the result has no label of "
         problem += "one operand alone" if rows or columns else "either operand alone"
@@ -104,6 +103,10 @@ def _grouped(a: str, b: str, result: str) -> Labels:
     return Labels(
         a=a, b=b, result=result, batch=batch, rows=rows, columns=columns, summed=summed, m=m, n=n
     )
+
+
+def _without(labels: str, others: str) -> str:
+    return "".join(label for label in labels if label not in others)
 
 
 def _own(labels: str, last: str, operand: str) -> str:

@@ -301,15 +301,10 @@ def full_shape(shape: Sequence[Extent], wanted: Sequence[Extent]) -> tuple[Exten
             f"the shape has {' and '.join(str(n) for n in numbers if n < 0)}",
             "legal: one -1, for the extent that is left",
         )
-    total = math.prod(shape[1:], start=shape[0]) if shape else 1
+    total = math.prod(shape)
     rest = math.prod(extent for extent in wanted if extent != -1)
     if places:
-        left = extent_over(total, rest)
-        if left is None:
-            raise ValueError(
-                f"{total} elements over {rest} are no extent", "write it in the place of -1"
-            )
-        return (*wanted[: places[0]], left, *wanted[places[0] + 1 :])
+        return (*wanted[: places[0]], _left(total, rest), *wanted[places[0] + 1 :])
     difference = total - rest
     if isinstance(difference, int) and difference:
         raise ValueError(
@@ -317,3 +312,12 @@ def full_shape(shape: Sequence[Extent], wanted: Sequence[Extent]) -> tuple[Exten
             "give a shape with as many elements, or -1 for the extent that is left",
         )
     return tuple(wanted)
+
+
+def _left(total: Extent, rest: Extent) -> Extent:
+    left = extent_over(total, rest)
+    if left is None:
+        raise ValueError(
+            f"{total} elements over {rest} are no extent", "write it in the place of -1"
+        )
+    return left

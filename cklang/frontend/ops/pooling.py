@@ -49,21 +49,26 @@ def read_windows(
     sizes = _numbers("window", window, len(axes), 1)
     steps = sizes if stride is None else _numbers("stride", stride, len(axes), 1)
     pads = _numbers("padding", padding, len(axes), 0)
-    windows = []
-    for axis, size, step, before in zip(axes, sizes, steps, pads, strict=True):
-        if 2 * before > size:
-            raise ValueError(
-                f"padding {before} is more than half of a window of {size}",
-                "legal: at most half, so that each window has an element",
-            )
-        count = window_count(shape[axis], size, step, before)
-        if isinstance(count, int) and count < 1:
-            raise ValueError(
-                f"a window of {size} is longer than axis {axis} of {shape[axis]}",
-                "make it shorter, or pad by up to half of it",
-            )
-        windows.append(Windows(axis=axis, count=count, size=size, step=step, before=before))
-    return windows
+    return [
+        _windows(shape, axis, *numbers)
+        for axis, *numbers in zip(axes, sizes, steps, pads, strict=True)
+    ]
+
+
+def _windows(shape: Sequence[Extent], axis: int, size: int, step: int, before: int) -> Windows:
+    """Return the windows along one axis."""
+    if 2 * before > size:
+        raise ValueError(
+            f"padding {before} is more than half of a window of {size}",
+            "legal: at most half, so that each window has an element",
+        )
+    count = window_count(shape[axis], size, step, before)
+    if isinstance(count, int) and count < 1:
+        raise ValueError(
+            f"a window of {size} is longer than axis {axis} of {shape[axis]}",
+            "make it shorter, or pad by up to half of it",
+        )
+    return Windows(axis=axis, count=count, size=size, step=step, before=before)
 
 
 def _numbers(name: str, item: Item, count: int, least: int) -> tuple[int, ...]:

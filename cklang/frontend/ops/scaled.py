@@ -33,23 +33,23 @@ _SIDES = ("a", "b")
 _WHOLE = "a scale of the whole axis is a factor of the sum: multiply the result of the gemm with it"
 
 
+def _shapes(*tensors: Any) -> list[Any]:
+    """Return the shapes of tensors or arrays, None for one that is left out."""
+    return [None if tensor is None else tensor.shape for tensor in tensors]
+
+
 def _computed(
     a: Any, b: Any, sparse: object, scale_a: Any, scale_b: Any, block_a: Any, block_b: Any
 ) -> Array:
     left, right = as_array(a), as_array(b)
     if not isinstance(sparse, str) or sparse not in GEMMS:
         raise error("F059", got=repr(sparse))
-    if scale_a is None and scale_b is None and block_a is None and block_b is None:
+    if all(item is None for item in (scale_a, scale_b, block_a, block_b)):
         return OPS[GEMMS[sparse]].numpy(left, right)
     if sparse:
         raise error("F059", got=f"{sparse!r} beside scales")
     scales = [None if scale is None else as_array(scale) for scale in (scale_a, scale_b)]
-    blocks = read_blocks(
-        (left.shape, right.shape),
-        [None if scale is None else scale.shape for scale in scales],
-        (block_a, block_b),
-        error,
-    )
+    blocks = read_blocks(_shapes(left, right), _shapes(*scales), (block_a, block_b), error)
     factors = [scale for scale in scales if scale is not None]
     return OPS["scaled_gemm"].numpy(left, right, *factors, **blocks)
 
@@ -88,7 +88,7 @@ def gemm(
             lengths.
     """
     scale_items = [scale_a, scale_b]
-    if scale_items == [None, None] and block_a is None and block_b is None:
+    if all(item is None for item in (*scale_items, block_a, block_b)):
         return matmul(scope, node, a, b, sparse)
     if sparse != "":
         raise scope.error("F059", node, got=f"{describe(sparse)} beside scales")
@@ -97,8 +97,8 @@ def gemm(
         _scale(scope, node, *side) for side in zip(_SIDES, scale_items, matrices, strict=True)
     ]
     blocks = read_blocks(
-        [matrix.shape for matrix in matrices],
-        [None if scale is None else scale.shape for scale in scales],
+        _shapes(*matrices),
+        _shapes(*scales),
         (block_a, block_b),
         lambda code, **names: scope.error(code, node, **names),
     )

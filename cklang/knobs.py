@@ -259,6 +259,10 @@ PRESET: Knob[str] = Knob(
     doc="which products and convolutions are tried where no registry declares a kernel: a preset "
     "of docs/dispatch.md, such as essential, which compiles few kernels",
 )
+PRINT_AFTER = _text_knob(
+    "CKLANG_PRINT_AFTER",
+    "a pass of fusion: programs are printed as it leaves them, to standard error",
+)
 PROFILE = _text_knob(
     "CKLANG_PROFILE",
     "how many workgroups of each launch on emulated GPUs are recorded, and the folder in which "

@@ -4,6 +4,8 @@
 What a family is stands in :mod:`cklang.families.protocol`. Code outside a family's folder finds it
 here, by the name in a signature or a kernel, and knows its protocol alone. A family is imported
 when it is asked for: a program of products loads nothing of attention.
+
+:data:`PASSES` is the order in which programs become kernels of these families.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from cklang.codec import decode, expect_fields, unknown, with_defaults
 from cklang.errors import error
@@ -20,20 +22,26 @@ from cklang.keys import SCHEMA_VERSION, AnyKey, KernelSignature, Key
 
 if TYPE_CHECKING:
     from cklang.families.protocol import Family
-    from cklang.fusion.flow import Outlined
+    from cklang.fusion.alternatives import Alternative
     from cklang.fusion.kernel import Maker
+    from cklang.fusion.passes import Pass
     from cklang.fusion.plan import Plan
     from cklang.ir.nodes import Function
 
 __all__ = [
     "FAMILIES",
+    "PASSES",
     "AnyFamily",
     "add_family",
+    "alternatives_of",
     "family_of",
     "key_from_json",
     "key_of",
+    "makers_of",
+    "passes_of",
     "plan_of",
     "stand_ins",
+    "with_named",
 ]
 
 AnyFamily: TypeAlias = "Family[Any, Any, Any]"
@@ -50,16 +58,7 @@ class FamilyRow:
     algorithm: str = ""
     """The class of its algorithms; empty if it has none."""
     anchors: tuple[str, ...] = ()
-    """The ops of the IR that it computes: those of its ``makers``."""
-    outlines: bool = False
-    """Whether it puts parts of any program into operations of its own."""
-    instead_of: str = ""
-    """The family whose kernels it computes where somebody names one of its algorithms."""
-    takes_in: str = ""
-    """The family whose kernels its own may do the work of.
-
-    :meth:`cklang.families.protocol.Family.joined` decides.
-    """
+    """The ops of the IR that it computes: those of its makers."""
 
 
 ROWS: Mapping[str, FamilyRow] = MappingProxyType(
@@ -69,7 +68,6 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
             "gemm.key.Signature",
             "gemm.key.Algorithm",
             anchors=("gemm", "contract", "gemm24", "scaled_gemm"),
-            takes_in="scatter",
         ),
         "conv": FamilyRow(
             "CONV",
@@ -94,13 +92,11 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
             "rowwise.key.RowwiseSignature",
             "rowwise.key.RowwiseAlgorithm",
             anchors=("rowwise",),
-            outlines=True,
         ),
         "ck_rows": FamilyRow(
             "CK_ROWS",
             "ck_rows.key.CkTileRowsSignature",
             "ck_rows.key.CkTileRows",
-            instead_of="rowwise",
         ),
         "scatter": FamilyRow(
             "SCATTER", "scatter.key.ScatterSignature", anchors=("scatter", "scatter_add")
@@ -114,6 +110,37 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
     }
 )
 """The families by name. A new family is a line here."""
+
+
+class PassRow(NamedTuple):
+    """When a pass runs; what it does stands with its owner."""
+
+    name: str
+    owner: str = "fusion"
+    """The family that contributes it, if it takes part in a program; ``fusion``: it is common."""
+    makes: tuple[str, ...] = ()
+    """The anchors that it puts into programs."""
+    instead_of: str = ""
+    """Runs only where somebody names an algorithm of its owner: a family whose kernels it makes
+    kernels of the owner."""
+
+
+PASSES: tuple[PassRow, ...] = (
+    PassRow("picked", "gemm"),
+    PassRow("log_sums", "gemm"),
+    PassRow("placement"),
+    PassRow("halves", "gemm"),
+    PassRow("extremes", "rowwise"),
+    PassRow("rows", "rowwise", makes=("rowwise",)),
+    PassRow("pairs", "gemm"),
+    PassRow("partition"),
+    PassRow("scattering", "gemm"),
+    PassRow("gating", "ck_rows", instead_of="rowwise"),
+)
+"""The passes of fusion in their order; a family with one of its own has a line here."""
+
+_MOST_ALTERNATIVES = 6
+"""How many of one program are planned."""
 
 
 class _Families(Mapping[str, "AnyFamily"]):
@@ -156,7 +183,7 @@ def add_family(family: AnyFamily) -> None:
 
     Its kernels are built, cached and launched. A family that was added before under the same name
     is replaced. Programs do not use it: for that a family needs
-    ``makers`` and a line in :data:`ROWS` (``docs/tutorials/kernel_family.py``).
+    makers and a line in :data:`ROWS` (``docs/tutorials/kernel_family.py``).
 
     Raises:
         CkValueError: A143, a family of cklang has this name.
@@ -168,63 +195,67 @@ def plan_of(function: Function) -> Plan:
     """Return the kernels that compute a function, of any families, and the decisions behind them.
 
     Raises:
-        CkError: As :func:`cklang.fusion.partition.plan`; X rows of the families.
+        CkError: As :func:`cklang.fusion.passes.fused`.
     """
-    from cklang.fusion.flow import Outlined
-    from cklang.fusion.partition import plan
+    from cklang.fusion.passes import fused
 
-    makers = _makers(function)
-
-    def outlined(program: Function, strict: Collection[str]) -> Outlined:
-        parts = Outlined(program)
-        for name, row in ROWS.items():
-            if row.outlines:
-                own = FAMILIES[name].outline(parts.function, makers, strict)
-                parts = own._replace(unwritten=parts.unwritten | own.unwritten)
-        return parts
-
-    def prepared(program: Function) -> Function:
-        for family in _families(function):
-            program = family.prepared(program)
-        return program
-
-    return _joined(plan(function, makers, outlined, prepared))
+    return fused(function, makers_of(function), passes_of(function))
 
 
-def _joined(plan: Plan) -> Plan:
-    """Return a plan in which kernels do what they can of the work of those behind them."""
-    from cklang.fusion.completeness import expect_complete
+def passes_of(function: Function) -> tuple[Pass, ...]:
+    """Return the passes that a program goes through, whatever algorithms somebody names."""
+    from cklang.fusion.partition import COMMON
+    from cklang.fusion.passes import Pass
 
-    families = {kernel.family for kernel in plan.kernels}
-    for name, row in ROWS.items():
-        if families.issuperset((name, row.takes_in)):
-            plan = expect_complete(FAMILIES[name].joined(plan))
-    return plan
-
-
-def _families(function: Function) -> tuple[AnyFamily, ...]:
-    """Return the families of the anchors in a program, and of those that outlines make."""
-    ops = {operation.op for operation in function.body}
+    names = _families(function)
     return tuple(
-        FAMILIES[name]
-        for name, row in ROWS.items()
-        if row.outlines or ops.intersection(row.anchors)
+        Pass(row.name, row.owner, FAMILIES[row.owner].fusion.passes[row.name])
+        if row.owner in names
+        else COMMON[row.name]
+        for row in PASSES
+        if row.owner in (*names, "fusion") and not row.instead_of
     )
 
 
-def _makers(function: Function) -> dict[str, Maker]:
-    """Return the makers of the anchors in a program, and of those that outlines make."""
-    return {op: maker for each in _families(function) for op, maker in each.makers.items()}
+def makers_of(function: Function) -> dict[str, Maker]:
+    """Return the makers of the anchors in a program, and of those that passes put there."""
+    names = _families(function)
+    return {op: maker for each in names for op, maker in FAMILIES[each].fusion.makers.items()}
+
+
+def _families(function: Function) -> tuple[str, ...]:
+    """Return the families of the anchors in a program, and of those that passes put there."""
+    ops = {operation.op for operation in function.body}
+    ops.update(*(row.makes for row in PASSES))
+    return tuple(name for name, row in ROWS.items() if ops.intersection(row.anchors))
+
+
+def alternatives_of(function: Function, plan: Plan) -> tuple[Alternative, ...]:
+    """Return the alternatives to the plan of a program, as its families know them."""
+    families = (FAMILIES[name] for name in _families(function))
+    options = (own for family in families for own in family.fusion.alternatives(function, plan))
+    return tuple(dict.fromkeys(options))[:_MOST_ALTERNATIVES]
+
+
+def with_named(plan: Plan, names: Collection[str]) -> Plan:
+    """Return a plan with kernels of the families of which somebody named algorithms."""
+    from cklang.fusion.passes import Draft
+
+    draft = Draft(function=plan.function, makers={}, plan=plan)
+    for row in PASSES:
+        if row.instead_of and row.owner in names:
+            draft = FAMILIES[row.owner].fusion.passes[row.name](draft)
+    return draft.plan or plan
+
+
+def stand_ins(name: str) -> Iterator[AnyFamily]:
+    """Yield the families that compute kernels of a family where somebody names an algorithm."""
+    yield from (FAMILIES[row.owner] for row in PASSES if row.instead_of == name)
 
 
 def family_of(signature: KernelSignature) -> AnyFamily:
     """Return the family of a signature."""
     return FAMILIES[signature.family]
-
-
-def stand_ins(name: str) -> Iterator[AnyFamily]:
-    """Yield the families that compute kernels of a family where somebody names an algorithm."""
-    yield from (FAMILIES[other] for other, row in ROWS.items() if row.instead_of == name)
 
 
 def key_of(signature: KernelSignature, algorithm: Any, gpu: str) -> AnyKey:

@@ -8,9 +8,8 @@ launching and tuning ask it by this protocol. ``docs/adding-a-family.md`` says h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -26,10 +25,8 @@ from cklang.families.memory_cost import MemoryCost
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
-from cklang.fusion.flow import Outlined
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
-from cklang.fusion.kernel import Maker
-from cklang.fusion.plan import Plan
+from cklang.fusion.passes import Fusion
 from cklang.ir.nodes import Function, Value
 from cklang.keys import AnyKey, KernelSignature, Key
 from cklang.lowering.source import KernelSource
@@ -200,37 +197,8 @@ class Family(Generic[S, A, P]):
     compile_seconds: ClassVar[float] = 3.0
     """About how long a stencil takes to compile: the longest of a build are begun first."""
 
-    makers: Mapping[str, Maker] = MappingProxyType({})
-    """The ops of the IR that it computes, its anchors, and how fusion makes their kernels."""
-
-    def prepared(self, function: Function) -> Function:
-        """Return a program in which operations are what the family's kernels compute.
-
-        Args:
-            function: A verified program.
-        """
-        return function
-
-    def outline(
-        self, function: Function, makers: Mapping[str, Maker], strict: Collection[str] = ()
-    ) -> Outlined:
-        """Return a program in which what the family computes by itself is operations of its own.
-
-        Args:
-            function: A verified program, before it is partitioned.
-            makers: The anchors of all families.
-            strict: Results of anchors whose kernels may compute other kernels' values again, up to
-                the anchors of those, and must not read too much then.
-        """
-        return Outlined(function)
-
-    def joined(self, plan: Plan) -> Plan:
-        """Return a plan in which kernels of the family also do what kernels behind them did.
-
-        Args:
-            plan: A partitioned program, with kernels of the family that ``takes_in`` names.
-        """
-        return plan
+    fusion: Fusion = Fusion()
+    """What it contributes to fusion: its anchors, passes and alternatives."""
 
     def completed_signature(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the JSON form of a signature with the fields that were left out."""

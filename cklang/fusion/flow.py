@@ -26,7 +26,7 @@ from cklang.types import f32
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["AnchorKernels", "Flow", "Occurrence", "Outlined"]
+__all__ = ["AnchorKernels", "Flow", "Occurrence"]
 
 
 _PLACES = (Kind.VIEW, Kind.JOIN, Kind.PARTIAL)
@@ -56,14 +56,6 @@ class AnchorKernels(Protocol):
     def can_store(self, flow: Flow, node: int) -> bool:
         """Tell whether such a kernel can store a value that follows its anchor."""
         ...
-
-
-class Outlined(NamedTuple):
-    """A program in which parts are operations of their own."""
-
-    function: Function
-    unwritten: frozenset[str] = frozenset()
-    """The values that kernels of other anchors must not be asked to write, by name."""
 
 
 class Flow:

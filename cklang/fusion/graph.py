@@ -79,7 +79,7 @@ def kind_of(operation: Operation) -> Kind:
     """Return what an operation is to fusion.
 
     Ops outside the op table are kernels that a family has outlined
-    (:meth:`cklang.families.protocol.Family.outline`): anchors.
+    (the pass ``rows``): anchors.
     """
     row = OPS.get(operation.op)
     return Kind.ANCHOR if row is None else row.kind

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What fusion decides: the kernels of a function in launch order, and why it is these.
 
-The dataclasses here are what lowering and the runtime consume. :func:`cklang.fusion.partition.plan`
+The dataclasses here are what lowering and the runtime consume. :func:`cklang.fusion.passes.fused`
 makes them.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 from cklang.fusion.functions import Functions
 from cklang.fusion.svg import to_svg
@@ -30,7 +30,6 @@ __all__ = [
     "Edge",
     "Gathered",
     "Plan",
-    "ProductKernel",
     "Read",
     "View",
     "epilogue_hash",
@@ -205,27 +204,6 @@ class AnyKernel(Protocol):
 
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""
-
-
-@runtime_checkable
-class ProductKernel(Protocol):
-    """A kernel that multiplies two operands, and may store numbers in the place of the product."""
-
-    @property
-    def a(self) -> View | Computed:
-        """The left operand."""
-
-    @property
-    def b(self) -> View | Computed:
-        """The right operand."""
-
-    @property
-    def result(self) -> Value:
-        """The product, after the epilogue."""
-
-    @property
-    def log_sums(self) -> bool:
-        """Whether log-sum-exps are stored in the place of the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

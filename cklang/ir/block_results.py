@@ -3,7 +3,7 @@
 
 ``block_peak`` gives each element the largest of its block, ``block_first`` keeps one number for
 each block. Users do not write them. Fusion puts them between a product and the quantisation of its
-rows in groups (:mod:`cklang.fusion.quantised`), so that the product's kernel computes both.
+rows in groups, so that the product's kernel computes both.
 """
 
 from __future__ import annotations

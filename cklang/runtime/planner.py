@@ -12,7 +12,7 @@ from cklang.arch import ArchSpec
 from cklang.device.arrays import Array
 from cklang.device.device import Device
 from cklang.errors import CkError, error
-from cklang.families import FAMILIES, ROWS, AnyFamily, plan_of, stand_ins
+from cklang.families import FAMILIES, plan_of, stand_ins, with_named
 from cklang.families.protocol import HostCheck, Launches, Planning, Select
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
@@ -126,22 +126,12 @@ def _plannings(
     """Yield each kernel of a call, copies included, and what plans its launches."""
     requests = _requests(plan, request)
     planning = planning_of(binding, memory, spec, request)
-    for name, wanted in requests.items():
-        if ROWS[name].instead_of and wanted.algorithm is not None:
-            plan = FAMILIES[name].joined(plan)
-    for kernel in _with_copies(plan, memory.views):
-        family = _family_for(kernel, requests)
+    named = [name for name, wanted in requests.items() if wanted.algorithm is not None]
+    for kernel in _with_copies(plan, memory.views, named):
+        family = FAMILIES[kernel.family]
         wanted = requests.get(family.name) or request.only(family.algorithm)
         own = replace(planning, select=(selecting or selecting_of)(spec, wanted))
         yield kernel, partial(family.plan, kernel, own)
-
-
-def _family_for(kernel: AnyKernel, requests: Mapping[str, Request]) -> AnyFamily:
-    """Return the family that computes a kernel: its own, or that of a named algorithm."""
-    for name, request in requests.items():
-        if ROWS[name].instead_of == kernel.family and request.algorithm is not None:
-            return FAMILIES[name]
-    return FAMILIES[kernel.family]
 
 
 def _copied(views: Mapping[str, MemoryView], kernel: AnyKernel) -> Value | None:
@@ -151,8 +141,13 @@ def _copied(views: Mapping[str, MemoryView], kernel: AnyKernel) -> Value | None:
     return None if view is None else view.source
 
 
-def _with_copies(plan: Plan, views: Mapping[str, MemoryView]) -> Iterator[AnyKernel]:
-    """Yield the kernels of a plan, each after the copies of reshaped values that it reads."""
+def _with_copies(
+    plan: Plan, views: Mapping[str, MemoryView], named: Collection[str]
+) -> Iterator[AnyKernel]:
+    """Yield the kernels of a plan, each after the copies of reshaped values that it reads.
+
+    They are of the families of which somebody named algorithms where these have such kernels.
+    """
     copied: set[str] = set()
 
     def copies(value: Value) -> Iterator[AnyKernel]:
@@ -162,10 +157,10 @@ def _with_copies(plan: Plan, views: Mapping[str, MemoryView]) -> Iterator[AnyKer
             return
         copied.add(memory)
         yield from copies(view.source)
-        (kernel,) = plan_of(_copy(memory, view.source)).kernels
+        (kernel,) = with_named(plan_of(_copy(memory, view.source)), named).kernels
         yield kernel
 
-    for kernel in plan.kernels:
+    for kernel in with_named(plan, named).kernels:
         for value in kernel.inputs:
             yield from copies(value)
         yield kernel

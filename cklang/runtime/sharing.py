@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from cklang.arch import ArchSpec
 from cklang.errors import CkUnsupportedError, CkValueError
-from cklang.families import plan_of
-from cklang.fusion.alternatives import Alternative, alternative_program, alternatives
+from cklang.families import alternatives_of, plan_of
+from cklang.fusion.alternatives import Alternative, alternative_program
 from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function
 from cklang.runtime.bind import Binding
@@ -45,7 +45,7 @@ def options_of(
     if len(plan.kernels) == 1 and not _computes(plan):
         return ()
     is_known = all(type(extent) is int for extent in binding.dims.values())
-    options = alternatives(function, plan) if is_known and not request.algorithms else ()
+    options = alternatives_of(function, plan) if is_known and not request.algorithms else ()
     return tuple(option for option in options if _is_worth_it(option, binding.dims))
 
 

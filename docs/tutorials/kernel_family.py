@@ -161,7 +161,7 @@ print((y == x[:, ::-1]).all())
 #
 # 1. An op of the IR with its shape rule and its meaning in NumPy (`cklang/ir/ops.py`, `cklang/reference`), and a function of the language (`cklang/frontend/ops`). From the meaning come the reference and
 #    the bound of every test.
-# 2. `makers`: how fusion makes a kernel of the op, and what may join it (`fuse.py`).
+# 2. `fusion`: its `makers`, how fusion makes a kernel of the op, and what may join it (`fuse.py`).
 # 3. `problem` and `plan`: from the layouts of a call to launches (`family.py`). A family with several algorithms has rules, a search space and a cost model as well.
 #
 # [Internals](../internals.md#the-family-protocol) lists all members of the protocol.

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from cklang.families import FAMILIES, ROWS
-from cklang.families.protocol import Family
+from cklang.families import FAMILIES, PASSES, ROWS
 from tests.support.layers import (
     FILES,
     GROUND,
@@ -77,10 +76,10 @@ def test_a_family_is_known_by_its_protocol_alone(path: Path) -> None:
 def test_what_is_known_of_a_family_before_it_is_imported(name: str) -> None:
     row, family = ROWS[name], FAMILIES[name]
     assert family.name == name
-    assert set(row.anchors) == set(family.makers)
+    assert set(row.anchors) == set(family.fusion.makers)
     assert _path(family.signature) == row.signature
     assert _path(family.algorithm) == row.algorithm
-    assert row.outlines == (type(family).outline is not Family.outline)
+    assert set(family.fusion.passes) == {each.name for each in PASSES if each.owner == name}
 
 
 def _path(part: type[Any] | None) -> str:

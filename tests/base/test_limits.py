@@ -18,7 +18,7 @@ SOURCES = sorted((ROOT / "cklang").rglob("*.py"))
 PAGES = sorted({*(ROOT / "docs").glob("*.md"), ROOT / "README.md"})
 
 LONGEST_MODULE = 600
-LONGER_MODULES = {"families/rowwise/outline.py": 609}
+LONGER_MODULES = {"families/rowwise/outline.py": 603}
 
 MOST_COMPLEX = 10
 LIMITS = {

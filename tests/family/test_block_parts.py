@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import cklang as ck
-from cklang.families import plan_of
+from cklang.families import alternatives_of, plan_of
+from cklang.families.gemm.fuse.log_sums import with_parts
 from cklang.families.gemm.key import Layout
-from cklang.fusion.alternatives import alternatives
-from cklang.fusion.log_sums import with_parts
 from cklang.ir.log_sums import block_maxima, block_sums
 from cklang.ir.verifier import verify
 from cklang.reference.evaluate import evaluate
@@ -45,8 +44,8 @@ def operands(m: int, n: int, k: int) -> tuple[Array, Array, Array]:
 def by_blocks(op: Op) -> Op:
     """Return the op in which the product's kernel stores a number for each block."""
     function = op.program.specialise()
-    (option,) = alternatives(function, plan_of(function))
-    return Op(IrProgram(ir=with_parts(function, option.parts)))
+    (option,) = alternatives_of(function, plan_of(function))
+    return Op(IrProgram(ir=with_parts(function, option.names)))
 
 
 @pytest.mark.parametrize("op", [largest, squares], ids=["largest", "squares"])
@@ -98,7 +97,7 @@ def test_products_that_something_else_reads_have_no_blocks() -> None:
 
     for op in (returned, columns, stored):
         function = op.program.specialise()
-        assert not alternatives(function, plan_of(function))
+        assert not alternatives_of(function, plan_of(function))
 
 
 def test_the_layout_says_what_is_stored() -> None:

@@ -13,9 +13,9 @@ import cklang as ck
 from cklang.errors import CkError
 from cklang.families import plan_of
 from cklang.families.gemm.bands import bands_of, why_k_is_whole
+from cklang.families.gemm.fuse.log_sums import with_log_sums
+from cklang.families.gemm.fuse.picked import with_picked
 from cklang.families.gemm.key import Layout
-from cklang.fusion.log_sums import with_log_sums
-from cklang.fusion.picked import with_picked
 from cklang.ir.log_sums import log_sums
 from cklang.ir.verifier import verify
 from cklang.reference.evaluate import evaluate

@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 
 import cklang as ck
 from cklang.errors import CkUnsupportedError
-from cklang.families import plan_of
+from cklang.families import alternatives_of, plan_of
 from cklang.families.gemm.bands import bands_of
+from cklang.families.gemm.fuse.quantised import with_group_results
 from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.problem import Problem
-from cklang.fusion.alternatives import alternative_program, alternatives
+from cklang.fusion.alternatives import Alternative, alternative_program
 from cklang.fusion.explain import explain
+from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
 from cklang.ir.round_trip import expect_round_trip
 from cklang.ir.verifier import verify
@@ -87,10 +89,16 @@ def between(
 OPS = (by_group, by_token, mx, between)
 
 
+def options(function: Function) -> list[Alternative]:
+    """Return the alternatives in which a product's kernel quantises."""
+    known = alternatives_of(function, plan_of(function))
+    return [each for each in known if each.rewriting is with_group_results]
+
+
 def in_epilogue(op: Op) -> Op:
     """Return the op whose product's kernel quantises, whatever is predicted for it."""
     function = op.program.specialise()
-    (option,) = (each for each in alternatives(function, plan_of(function)) if each.groups)
+    (option,) = options(function)
     return Op(IrProgram(ir=alternative_program(function, [option])))
 
 
@@ -158,7 +166,7 @@ def test_what_is_no_quantisation_of_groups_is_none() -> None:
 
     for op in (two, odd, weighted, stored):
         function = op.program.specialise()
-        assert not [each for each in alternatives(function, plan_of(function)) if each.groups]
+        assert not options(function)
 
 
 def test_the_largest_of_a_group_is_stored_with_what_it_scales() -> None:

@@ -55,9 +55,9 @@ def test_a_kernel_that_ignores_its_epilogue_is_an_internal_error(
 ) -> None:
     function = BEHIND_NO_EPILOGUE[family]()
     assert family in {kernel.family for kernel in plan_of(function).kernels}
-    makers = FAMILIES[family].makers
-    promised = {op: replace(maker, epilogue=True, stores=None) for op, maker in makers.items()}
-    monkeypatch.setattr(FAMILIES[family], "makers", promised)
+    fusion = FAMILIES[family].fusion
+    promised = {op: replace(own, epilogue=True, stores=None) for op, own in fusion.makers.items()}
+    monkeypatch.setattr(FAMILIES[family], "fusion", replace(fusion, makers=promised))
     with pytest.raises(CkInternalError) as lost:
         plan_of(function)
     assert lost.value.code == "Z004"

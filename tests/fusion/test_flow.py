@@ -110,7 +110,7 @@ def test_a_plan_owns_the_graph_that_it_was_computed_on(monkeypatch: pytest.Monke
 
 
 def test_anchors_are_the_rows_of_the_table() -> None:
-    anchors = {op for family in FAMILIES.values() for op in family.makers}
+    anchors = {op for family in FAMILIES.values() for op in family.fusion.makers}
     rows = {op for op, row in OPS.items() if row.kind in (Kind.ANCHOR, Kind.ATTENTION)}
     # Reductions are outlined: kernels of rows are made of what holds them.
     assert anchors == {*(rows - set(MEANINGS)), OUTLINED}

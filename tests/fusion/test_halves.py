@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cklang.families import plan_of
-from cklang.families.gemm.halves import with_halves
+from cklang.families.gemm.fuse.halves import with_halves
 from cklang.ir.verifier import verify
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op

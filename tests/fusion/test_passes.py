@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import cklang as ck
+from cklang import knobs
+from cklang.families import plan_of
 from cklang.ir.nodes import print_function
 from tests.support.after_passes import after_passes, texts_of_alternatives
 from tests.support.written_ops import written_op
@@ -43,8 +45,10 @@ PROGRAMS = {
     "quantised": (
         "x: ck.f16[M, K], w: ck.f16[256, K]",
         "tuple[ck.i8[M, 256], ck.f32[M, 1]]",
-        "((x @ w.T) / (ck.max(ck.abs(x @ w.T), axis=-1, keepdims=True) / 127.0)).to(ck.i8), "
-        "ck.max(ck.abs(x @ w.T), axis=-1, keepdims=True) / 127.0",
+        (
+            "((x @ w.T) / (ck.max(ck.abs(x @ w.T), axis=-1, keepdims=True) / 127.0)).to(ck.i8), "
+            "ck.max(ck.abs(x @ w.T), axis=-1, keepdims=True) / 127.0"
+        ),
     ),
     "gate": ("x: ck.f16[M, K]", "tuple[ck.f32[M, 4], ck.i32[M, 4]]", "ck.topk(ck.softmax(x), 4)"),
     "scattered": (
@@ -106,3 +110,13 @@ def test_passes_make_of_programs_what_they_made(request: pytest.FixtureRequest) 
     if request.config.getoption("--update-golden"):
         GOLDEN.write_text(text, "utf-8")
     assert text == GOLDEN.read_text("utf-8")
+
+
+def test_a_program_is_printed_after_a_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    params, result, expression = PROGRAMS["halves"]
+    text = f"@ck.op\ndef halves({params}) -> {result}:\n    return {expression}\n"
+    with knobs.scope(CKLANG_PRINT_AFTER="halves"):
+        plan_of(written_op(text, DIMS, "halves").program.specialise())
+    printed = capsys.readouterr().err
+    assert printed.startswith("@halves after halves\nfunc @halves(")
+    assert printed.count(" = gemm(") == 2

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cklang.families import plan_of
-from cklang.fusion import partition
+from cklang.fusion import pairing
 from cklang.fusion.flow import Flow
 from cklang.ir.nodes import Function
 from tests.support.written_ops import written_op
@@ -39,7 +39,7 @@ def test_pairs_of_products_are_looked_for_together(
         graphs.append(Flow(*args, **kwargs))
         return graphs[-1]
 
-    monkeypatch.setattr(partition, "Flow", flow)
+    monkeypatch.setattr(pairing, "Flow", flow)
     plan = plan_of(blocks(count))
     assert len(graphs) == 2, "one graph without pairs and one with all of them"
     assert len([note for note in plan.notes if note.startswith("pair")]) == count

@@ -11,9 +11,10 @@ import pytest
 import cklang as ck
 from cklang.arch import arch
 from cklang.errors import CkError, CkInternalError, error
+from cklang.families import alternatives_of
 from cklang.families.function_work import INSTRUCTIONS, instructions, vector_time
 from cklang.families.memory_cost import memory_time
-from cklang.fusion.alternatives import alternatives, with_stored
+from cklang.fusion.alternatives import with_stored
 from cklang.ir.ops import OPS
 from cklang.ir.parser import parse, parse_function
 from cklang.reference.evaluate import evaluate
@@ -122,8 +123,8 @@ def test_the_alternatives_mean_the_same() -> None:
     x, g, w = (random.standard_normal(shape).astype(np.float16) for shape in ((5, 16), 16, (3, 16)))
     for op, args in ((gated, (x, w, w)), (normed, (x, g, w))):
         function = op.program.specialise()
-        (option,) = alternatives(function, op.fusion(*args))
-        other = with_stored(function, option.stored)
+        (option,) = alternatives_of(function, op.fusion(*args))
+        other = with_stored(function, option.names)
         results = (evaluate(each, list(args)) for each in (other, function))
         for got, want in zip(*results, strict=True):
             np.testing.assert_array_equal(got, want)
@@ -142,7 +143,7 @@ def test_programs_without_a_choice_have_no_alternatives() -> None:
 
     for op, dtype in ((widened, np.int8), (returned, np.float16)):
         args = (half(4096, 4096), np.empty((4096, 4096), dtype))
-        assert not alternatives(op.program.specialise(), op.fusion(*args))
+        assert not alternatives_of(op.program.specialise(), op.fusion(*args))
 
 
 def test_work_of_functions() -> None:

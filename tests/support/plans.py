@@ -5,17 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cklang.families import FAMILIES, plan_of
+from cklang.families import FAMILIES, passes_of, plan_of
 from cklang.families.attention.plan import FusedAttention
 from cklang.families.conv.plan import FusedConv
 from cklang.families.gemm.plan import FusedGemm
-from cklang.fusion import partition
 from cklang.fusion.kernel import Maker
+from cklang.fusion.passes import fused
 from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.nodes import Function
 from tests.support.written_ops import written_op
 
-MAKERS: Mapping[str, Maker] = {**FAMILIES["gemm"].makers, **FAMILIES["conv"].makers}
+MAKERS: Mapping[str, Maker] = {
+    op: maker for name in ("gemm", "conv") for op, maker in FAMILIES[name].fusion.makers.items()
+}
 """The anchors of products and convolutions."""
 
 SHAPE = "ck.f16[B, H, S, D]"
@@ -23,7 +25,9 @@ SHAPE = "ck.f16[B, H, S, D]"
 
 def plan(function: Function, makers: Mapping[str, Maker] = MAKERS) -> Plan:
     """Return the plan of a function of products and convolutions alone."""
-    return partition.plan(function, makers)
+    left_out = ("halves", "extremes", "rows")
+    passes = [each for each in passes_of(function) if each.name not in left_out]
+    return fused(function, makers, passes)
 
 
 def kernel_function(kernel: AnyKernel) -> Function:

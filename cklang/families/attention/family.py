@@ -54,6 +54,7 @@ from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
+from cklang.fusion.passes import Fusion
 from cklang.ir.nodes import Value
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
@@ -102,7 +103,7 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
     signature = AttentionSignature
     algorithm = AttentionAlgorithm
     algorithm_text: ClassVar[str] = "a cklang.dispatch.AttentionAlgorithm for an attention"
-    makers = MAKERS
+    fusion = Fusion(makers=MAKERS)
     rules: RuleSet = RULES
     grid = GRID
     gain: ClassVar[float] = MIN_SPLIT_GAIN

@@ -53,6 +53,7 @@ from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
+from cklang.fusion.passes import Fusion
 from cklang.ir.nodes import Value
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
@@ -98,7 +99,7 @@ class AttentionBackward(Family[AttentionGradSignature, AttentionGradAlgorithm, A
     algorithm_text: ClassVar[str] = (
         "a cklang.dispatch.AttentionGradAlgorithm for the gradient of an attention"
     )
-    makers = MAKERS
+    fusion = Fusion(makers=MAKERS)
     rules: RuleSet = RULES
     grid = GRID
 

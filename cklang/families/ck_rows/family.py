@@ -10,7 +10,7 @@ from cklang.arch import ArchSpec
 from cklang.codec import encode
 from cklang.device.resources import Resources
 from cklang.errors import error
-from cklang.families.ck_rows.gate import FusedGate, gate_problem, with_gates
+from cklang.families.ck_rows.gate import FusedGate, as_named, gate_problem
 from cklang.families.ck_rows.host import WideLinesShim
 from cklang.families.ck_rows.key import (
     CkTileRows,
@@ -31,7 +31,7 @@ from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
-from cklang.fusion.plan import Plan
+from cklang.fusion.passes import Fusion
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
 
@@ -45,6 +45,7 @@ class _CkTileRowsFamily(Family[CkTileRowsSignature, CkTileRows, CkTileRowsProble
     signature = CkTileRowsSignature
     algorithm = CkTileRows
     algorithm_text: ClassVar[str] = "a cklang.dispatch.CkTileRows for CK Tile's own kernel of rows"
+    fusion = Fusion(passes={"gating": as_named})
     rules: RuleSet = RULES
 
     def candidates(
@@ -82,10 +83,6 @@ class _CkTileRowsFamily(Family[CkTileRowsSignature, CkTileRows, CkTileRowsProble
             raise error("X031", name=kernel.name, known=known)
         rows = ROWWISE.problem(kernel, layouts, dims)
         return None if rows is None else problem_of(match, rows)
-
-    def joined(self, plan: Plan) -> Plan:
-        """Return a plan in which a softmax and its greatest elements are one kernel."""
-        return with_gates(plan)
 
     def plan(
         self, kernel: FusedRows | FusedGate, planning: Planning[Sel]

@@ -8,7 +8,7 @@ In the partition these are a kernel of rows and one that puts lines in order. Wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 from cklang.families.ck_rows.key import CkTileRowsSignature, UpstreamKernel
@@ -20,6 +20,7 @@ from cklang.families.rowwise.problem import RowwiseTensor
 from cklang.families.sort.fuse import FusedSort
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
+from cklang.fusion.passes import Draft
 from cklang.fusion.plan import AnyKernel, Plan, numbered
 from cklang.ir.nodes import Value
 from cklang.source import Span
@@ -70,7 +71,27 @@ class FusedGate:
         yield from self.sort.lines()
 
 
-def with_gates(plan: Plan) -> Plan:
+class NamedRows(FusedRows):
+    """A kernel of rows that somebody asks CK Tile for."""
+
+    family: ClassVar[str] = "ck_rows"
+
+
+def as_named(draft: Draft) -> Draft:
+    """Return a draft whose kernels of rows are CK Tile's, a softmax and its order one kernel."""
+    plan = draft.plan
+    if plan is None:
+        return draft
+    kernels = tuple(
+        NamedRows(**{part.name: getattr(kernel, part.name) for part in fields(kernel)})
+        if isinstance(kernel, FusedRows)
+        else kernel
+        for kernel in _with_gates(plan).kernels
+    )
+    return replace(draft, plan=replace(plan, kernels=kernels))
+
+
+def _with_gates(plan: Plan) -> Plan:
     """Return a plan in which a softmax and what puts it in order are one kernel."""
     kernels = list(plan.kernels)
     stored = {value.name for value in plan.function.results}

@@ -23,6 +23,7 @@ from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
+from cklang.fusion.passes import Fusion
 from cklang.ir.nodes import Function, Value
 from cklang.ir.windows import DIRECTIONS, Role
 
@@ -38,7 +39,7 @@ class Conv(ProductFamily[ConvProblem]):
 
     name = "conv"
     compile_seconds = 6.0
-    makers = MAKERS
+    fusion = Fusion(makers=MAKERS)
     rules: RuleSet = rules.RULES
 
     def stage(

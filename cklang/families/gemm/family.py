@@ -20,7 +20,12 @@ from cklang.families.gemm.copies import insert_operand_copies
 from cklang.families.gemm.cost import traits
 from cklang.families.gemm.cost.model import Ranker
 from cklang.families.gemm.cost.prologues import prologue_time
-from cklang.families.gemm.fuse import MAKERS
+from cklang.families.gemm.fuse.alternatives import alternatives
+from cklang.families.gemm.fuse.halves import with_halves
+from cklang.families.gemm.fuse.kernel import MAKERS
+from cklang.families.gemm.fuse.log_sums import with_log_sums
+from cklang.families.gemm.fuse.pairs import pairs_of
+from cklang.families.gemm.fuse.picked import with_picked
 from cklang.families.gemm.gathering import (
     NO_KERNEL,
     gathered_launches,
@@ -28,7 +33,6 @@ from cklang.families.gemm.gathering import (
     host_indices_of,
     obstacle,
 )
-from cklang.families.gemm.halves import with_halves
 from cklang.families.gemm.host import GemmProblem, GemmShim
 from cklang.families.gemm.k_bands import fitted, launches_of
 from cklang.families.gemm.key import Algorithm, GemmKey, Signature
@@ -64,7 +68,9 @@ from cklang.families.scatter.family import SCATTER
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
-from cklang.fusion.plan import Plan, View
+from cklang.fusion.pairing import paired
+from cklang.fusion.passes import Fusion, on_plan, on_program
+from cklang.fusion.plan import View
 from cklang.ir.nodes import Function, Value
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
@@ -212,16 +218,18 @@ class Gemm(ProductFamily[Problem]):
 
     name = "gemm"
     compile_seconds = 5.0
-    makers = MAKERS
+    fusion = Fusion(
+        makers=MAKERS,
+        passes={
+            "picked": on_program(with_picked),
+            "log_sums": on_program(with_log_sums),
+            "halves": on_program(with_halves),
+            "pairs": lambda draft: paired(draft, pairs_of),
+            "scattering": on_plan(with_scatters),
+        },
+        alternatives=alternatives,
+    )
     rules: RuleSet = RULES
-
-    def prepared(self, function: Function) -> Function:
-        """Return a program in which two parts of a product's columns are two products."""
-        return with_halves(function)
-
-    def joined(self, plan: Plan) -> Plan:
-        """Return a plan in which products store rows at indices as they finish them."""
-        return with_scatters(plan)
 
     def stage(self, problem: Problem, key: GemmKey, functions: Functions, spec: ArchSpec) -> Stage:
         """Return the launch of one kernel for one problem."""

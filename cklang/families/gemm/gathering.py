@@ -13,12 +13,11 @@ from typing import Any, TypeAlias
 
 from cklang.device.arrays import HOST, Array
 from cklang.errors import CkUnsupportedError
+from cklang.families import FAMILIES, plan_of
 from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.summed_axes import step_along
 from cklang.families.memory_cost import memory_time
 from cklang.families.protocol import Launches, Planning, Sel
-from cklang.families.rowwise.family import ROWWISE
-from cklang.families.rowwise.fuse import FusedRows
 from cklang.families.rowwise.index_arrays import HostIndices
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
@@ -154,19 +153,15 @@ def _stored(side: Gathered, planning: Planning[Sel]) -> tuple[tuple[Stage, ...],
 
 def _copies(side: Gathered, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
     """Yield the launches that read a table at indices."""
-    from cklang.fusion.partition import plan
-
     operands = (side.value, side.indices.value)
     take = Operation(
         op=TAKE, operands=operands, attrs=make_attrs(axis=side.axis), result=side.copy.value
     )
     name = f"rows_of_{side.value.name}"
     function = Function(name=name, params=operands, body=(take,), results=(side.copy.value,))
-    program = plan(function, ROWWISE.makers, lambda same, _: ROWWISE.outline(same, {}))
     own = replace(planning, select=unnamed(planning.select))
-    for kernel in program.kernels:
-        if isinstance(kernel, FusedRows):
-            yield from ROWWISE.plan(kernel, own)
+    for kernel in plan_of(function).kernels:
+        yield from FAMILIES[kernel.family].plan(kernel, own)
 
 
 def unnamed(select: Any) -> Any:

@@ -49,6 +49,8 @@ def with_scatters(plan: Plan) -> Plan:
         if not others and isinstance(last, FusedScatter) and _may_join(kernel, last):
             joined[last.name] = replace(kernel, scatter=last)
             products.add(kernel.name)
+    if not joined:
+        return plan
     kernels = [joined.get(each.name, each) for each in plan.kernels if each.name not in products]
     rows = {each.result.name for each in joined.values()}
     return replace(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -35,16 +35,14 @@ from cklang.families.rowwise.index_arrays import HostIndices, host_indices
 from cklang.families.rowwise.key import RowwiseAlgorithm, RowwiseKey, RowwiseSignature
 from cklang.families.rowwise.long_rows import cut_kernels, is_long, shared
 from cklang.families.rowwise.lower import lower_rowwise
-from cklang.families.rowwise.outline import outline
+from cklang.families.rowwise.outline import outlined
 from cklang.families.rowwise.problem import RowwiseProblem, RowwiseTensor, problem_of
 from cklang.families.rowwise.rules import GRID, RULES
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
-from cklang.fusion.flow import Outlined
 from cklang.fusion.functions import Functions
-from cklang.fusion.kernel import Maker
-from cklang.ir.nodes import Function
+from cklang.fusion.passes import Fusion, on_program
 from cklang.keys import AnyKey, opened
 from cklang.lowering.source import KernelSource
 
@@ -65,7 +63,7 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
     algorithm_text: ClassVar[str] = (
         "a cklang.dispatch.RowwiseAlgorithm for what is computed over rows"
     )
-    makers = MAKERS
+    fusion = Fusion(makers=MAKERS, passes={"extremes": on_program(with_extremes), "rows": outlined})
     rules: RuleSet = RULES
     grid = GRID
 
@@ -94,16 +92,6 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
     def lower(self, key: RowwiseKey, functions: Functions) -> KernelSource:
         """Return the source of a kernel."""
         return lower_rowwise(key, functions)
-
-    def prepared(self, function: Function) -> Function:
-        """Return a program in which indices of extremes are other reductions."""
-        return with_extremes(function)
-
-    def outline(
-        self, function: Function, makers: Mapping[str, Maker], strict: Collection[str] = ()
-    ) -> Outlined:
-        """Put what kernels of rows compute into operations of their own."""
-        return outline(function, makers, strict)
 
     def functions_of(self, problem: RowwiseProblem, functions: Functions) -> Functions:
         """Return a kernel's functions, named by how they read memory."""

@@ -12,13 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from cklang.families.rowwise.functions import named_by_layout
 from cklang.families.rowwise.fuse import MAKERS, FusedRows
 from cklang.families.rowwise.host import MAX_AXES, MAX_READS
-from cklang.families.rowwise.outline import outline
+from cklang.families.rowwise.outline import outlined
 from cklang.families.rowwise.problem import RowwiseProblem, RowwiseTensor
 from cklang.fusion.functions import Functions
+from cklang.fusion.partition import COMMON
+from cklang.fusion.passes import Pass, fused
 from cklang.ir.nodes import Function, Operation, Value, make_attrs
 from cklang.types import DType, TensorType, f32, i32
 
@@ -187,8 +190,6 @@ def cut_kernels(kernel: FusedRows) -> Iterator[FusedRows]:
 
     What they store for each other has names that begin with that of the kernel's first result.
     """
-    from cklang.fusion.partition import plan
-
     body = kernel.body
     results = {value.name for value in body.results}
     stem = body.results[0].name
@@ -202,5 +203,6 @@ def cut_kernels(kernel: FusedRows) -> Iterator[FusedRows]:
         for each in body.body
     )
     function = replace(body, body=operations)
-    program = plan(function, MAKERS, lambda same, _: outline(same, {}, cuts=True))
+    rows = Pass("rows", "rowwise", partial(outlined, cuts=True))
+    program = fused(function, MAKERS, (COMMON["placement"], rows, COMMON["partition"]))
     yield from (each for each in program.kernels if isinstance(each, FusedRows))

@@ -33,8 +33,9 @@ from cklang.families.rowwise.space import (
     slice_of,
     space_of,
 )
-from cklang.fusion.flow import Flow, Occurrence, Outlined
+from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.kernel import Maker
+from cklang.fusion.passes import Draft
 from cklang.fusion.sites import Axes, identity
 from cklang.ir.extents import EXTENT
 from cklang.ir.nodes import Function, Operation, Value, make_attrs
@@ -46,34 +47,27 @@ OUTLINED = "rowwise"
 """The op of what is outlined."""
 
 
-def outline(
-    function: Function,
-    makers: Mapping[str, Maker],
-    strict: Collection[str] = (),
-    *,
-    cuts: bool = False,
-) -> Outlined:
-    """Return a function in which kernels of rows are operations.
+def outlined(draft: Draft, *, cuts: bool = False) -> Draft:
+    """Return a draft in which kernels of rows are operations.
 
     What is left to them and not written by one, its readers compute.
 
     Args:
-        function: A verified function.
-        makers: The anchors of the other families.
-        strict: As for :meth:`cklang.families.protocol.Family.outline`.
+        draft: A verified program.
         cuts: Whether each reduction is stored for what follows it.
     """
-    others = {op: maker for op, maker in makers.items() if op != OUTLINED}
-    flow = Flow(function, others)
+    others = {op: maker for op, maker in draft.makers.items() if op != OUTLINED}
+    flow = Flow(draft.function, others)
     left = _conflicts(flow)
     cut = {node for node in flow.graph if cuts and is_reduction(flow.operation(node))}
     stored: frozenset[int] = frozenset()
     while True:
-        demand = _Demand(flow, others, left, stored, cut, strict)
+        demand = _Demand(flow, others, left, stored, cut, draft.strict)
         demand.run()
         further, outputs = demand.repeated(), frozenset(demand.outputs)
         if not further and outputs <= stored and demand.excess <= cut:
-            return _rewritten(demand)
+            function, unwritten = _rewritten(demand)
+            return replace(draft, outlined=function, unwritten=unwritten)
         # What is stored for one kernel is read by all, and not computed again.
         left, stored, cut = left | further, stored | outputs, cut | demand.excess
 
@@ -545,13 +539,13 @@ def _is_shared(flow: Flow, early: _Part, late: _Part) -> bool:
     return any(None not in use.axes for use in early.leaves & late.leaves)
 
 
-def _rewritten(demand: _Demand) -> Outlined:
-    """Return the function with an operation for each output of a kernel of rows."""
+def _rewritten(demand: _Demand) -> tuple[Function, frozenset[str]]:
+    """Return the function with an operation for each output, and what no kernel writes."""
     flow = demand.flow
     outputs = {flow.value(node).name for node in demand.outputs}
     unwritten = frozenset(flow.value(node).name for node in demand.left) - outputs
     if not demand.outputs:
-        return Outlined(flow.function, unwritten)
+        return flow.function, unwritten
     function = flow.function
     items: list[Operation] = []
     replaced: set[str] = set()
@@ -571,7 +565,7 @@ def _rewritten(demand: _Demand) -> Outlined:
                 )
             )
     kept = [each for each in function.body if each.result.name not in replaced]
-    return Outlined(_ordered(function, [*kept, *items]), unwritten)
+    return _ordered(function, [*kept, *items]), unwritten
 
 
 def _body(demand: _Demand, cluster: _Cluster) -> Function:

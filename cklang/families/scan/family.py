@@ -13,6 +13,7 @@ from cklang.families.scan.key import Scan, ScanKey, ScanSignature
 from cklang.families.scan.lower import lower_scan
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.passes import Fusion
 
 __all__ = ["SCAN", "ScanProblem"]
 
@@ -44,7 +45,7 @@ class ScanProblem:
 class _ScanFamily(HelperFamily[ScanSignature, ScanProblem]):
     """Cumulative sums and products."""
 
-    makers = MAKERS
+    fusion = Fusion(makers=MAKERS)
 
     def problem(
         self, kernel: FusedScan, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]

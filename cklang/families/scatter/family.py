@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from cklang.device.arrays import HOST, Array
+from cklang.families import FAMILIES, plan_of
 from cklang.families.gemm.layout import refuse_overlap
 from cklang.families.lines import LinesRequest, LinesShim, LineTensor, merged
 from cklang.families.protocol import HelperFamily, Launches, Planning, Sel
-from cklang.families.rowwise.family import ROWWISE
-from cklang.families.rowwise.fuse import FusedRows
 from cklang.families.rowwise.index_arrays import HostIndices
 from cklang.families.scatter.fuse import MAKERS, FusedScatter
 from cklang.families.scatter.key import Scatter, ScatterKey, ScatterSignature, link_key
 from cklang.families.scatter.lower import lower_scatter
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.passes import Fusion
 from cklang.fusion.plan import Read
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
@@ -93,7 +93,7 @@ class ScatterProblem:
 class _ScatterFamily(HelperFamily[ScatterSignature, ScatterProblem]):
     """Rows written or added at indices: before the kernel, the result is what it was without."""
 
-    makers = MAKERS
+    fusion = Fusion(makers=MAKERS)
 
     def problem(
         self, kernel: FusedScatter, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
@@ -171,8 +171,6 @@ def _strides(read: Read, layouts: Mapping[str, TensorLayout]) -> tuple[int, ...]
 
 def filled(kernel: FusedScatter, planning: Planning[Sel]) -> tuple[Launches[Sel], ...]:
     """Return the launches that make the result what it is without rows: a copy, or zeros."""
-    from cklang.fusion.partition import plan
-
     layouts = dict(planning.layouts)
     result, base = kernel.result, kernel.base
     builder = Builder(f"before_{kernel.name}")
@@ -189,10 +187,12 @@ def filled(kernel: FusedScatter, planning: Planning[Sel]) -> tuple[Launches[Sel]
         same = builder.broadcast(zero, shape)
     last = builder.cast(same, result.type.dtype)
     function = _renamed(builder.finish(last), last, result)
-    program = plan(function, ROWWISE.makers, lambda same, _: ROWWISE.outline(same, {}))
     own = replace(planning, layouts=layouts)
-    kernels = (each for each in program.kernels if isinstance(each, FusedRows))
-    return tuple(launches for each in kernels for launches in ROWWISE.plan(each, own))
+    return tuple(
+        launches
+        for each in plan_of(function).kernels
+        for launches in FAMILIES[each.family].plan(each, own)
+    )
 
 
 def _is_integer(dtype: DType) -> bool:

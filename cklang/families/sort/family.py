@@ -14,6 +14,7 @@ from cklang.families.sort.key import SIZES, SortKey, SortSignature
 from cklang.families.sort.lower import lower_sort
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.passes import Fusion
 
 __all__ = ["SORT", "SortProblem"]
 
@@ -51,7 +52,7 @@ class SortProblem:
 class _SortFamily(HelperFamily[SortSignature, SortProblem]):
     """Lines in order."""
 
-    makers = MAKERS
+    fusion = Fusion(makers=MAKERS)
 
     def problem(
         self, kernel: FusedSort, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]

@@ -3,7 +3,7 @@
 
 ``ck.cross_entropy(x @ w.T, t)`` is the log-sum-exp of each row of logits minus one of its elements,
 which the program selects by a comparison of all columns with the target. The kernel of the product
-stores the log-sum-exps of blocks (:mod:`cklang.fusion.log_sums`) if nothing else reads its result.
+stores the log-sum-exps of blocks (:mod:`.log_sums`) if nothing else reads its result.
 So the element is computed from what the product multiplies: ``sum(x * w[t])``, and then as the
 elements of the product are, with each operand of the columns read at the target.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cklang.fusion.log_sums import with_log_sums
+from cklang.families.gemm.fuse.log_sums import with_log_sums
 from cklang.ir.builder import Builder
 from cklang.ir.indices import ARANGE, TAKE
 from cklang.ir.log_sums import LOG_SUMS

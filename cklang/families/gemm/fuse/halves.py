@@ -2,8 +2,8 @@
 """Two parts of the columns of one product, as products by two parts of its right operand.
 
 ``y = x @ w.T + b`` and ``ck.silu(y[:, :n]) * y[:, n:]`` are ``ck.silu(x @ w[:n].T + b[:n]) * (x @
-w[n:].T + b[n:])``: a pair (:mod:`cklang.fusion.pairs`), which one kernel computes without storing
-y. Every other column, ``y[:, ::2]`` and ``y[:, 1::2]``, likewise. What is done here is only where
+w[n:].T + b[n:])``: a pair (:mod:`.pairs`), which one kernel computes without storing y. Every
+other column, ``y[:, ::2]`` and ``y[:, 1::2]``, likewise. What is done here is only where
 
 - nothing reads y, or what leads from the product to it, but two slices of its last axis of one
   shape, and

@@ -34,9 +34,10 @@ from cklang.families.conv.problem import ConvProblem, conv_problem
 from cklang.families.cost_constants import PRODUCTS, Constants, FittedSet, fitted, fitted_sets
 from cklang.families.gemm.cost.model import CostModel
 from cklang.families.gemm.cost.terms import costs, geometry, step_time, times
-from cklang.families.gemm.cost.traits import Columns, Traits, matrix_rate, traits_of
+from cklang.families.gemm.cost.traits import Columns, Traits, traits_of
 from cklang.families.gemm.key import GemmKey, Pipeline
 from cklang.families.gemm.pipelines import PIPELINES
+from cklang.families.gpu_rates import matrix_rate
 from cklang.selection.select import select
 from cklang.types import bf16
 

@@ -52,13 +52,15 @@ class FamilyRow:
     """Where a family is, and what must be known of it before it is imported."""
 
     instance: str
-    """Its name in ``family.py`` of the family's folder."""
+    """Its name in ``family.py`` of the family's folder, or in ``module``."""
     signature: str
     """The class of its signatures, in one of the families' folders."""
     algorithm: str = ""
     """The class of its algorithms; empty if it has none."""
     anchors: tuple[str, ...] = ()
     """The ops of the IR that it computes: those of its makers."""
+    module: str = ""
+    """Of a family without a folder: where it is, in another family's folder."""
 
 
 ROWS: Mapping[str, FamilyRow] = MappingProxyType(
@@ -99,14 +101,22 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
             "ck_rows.key.CkTileRows",
         ),
         "scatter": FamilyRow(
-            "SCATTER", "scatter.key.ScatterSignature", anchors=("scatter", "scatter_add")
+            "SCATTER",
+            "scatter.key.ScatterSignature",
+            anchors=("scatter", "scatter_add"),
         ),
         "scan": FamilyRow("SCAN", "scan.key.ScanSignature", anchors=("cumsum", "cumprod")),
         "sort": FamilyRow("SORT", "sort.key.SortSignature", anchors=("sort", "argsort")),
         "layout_copy": FamilyRow("LAYOUT_COPY", "layout_copy.key.LayoutCopySignature"),
-        "combine": FamilyRow("COMBINE", "combine.key.CombineSignature"),
-        "append": FamilyRow("APPEND", "append.key.AppendSignature"),
-        "reduce": FamilyRow("REDUCE", "reduce.key.ReduceSignature"),
+        "combine": FamilyRow(
+            "COMBINE", "attention.helper_keys.CombineSignature", module="attention.helpers"
+        ),
+        "append": FamilyRow(
+            "APPEND", "attention.helper_keys.AppendSignature", module="attention.helpers"
+        ),
+        "reduce": FamilyRow(
+            "REDUCE", "attention.helper_keys.ReduceSignature", module="attention.helpers"
+        ),
     }
 )
 """The families by name. A new family is a line here."""
@@ -152,8 +162,8 @@ class _Families(Mapping[str, "AnyFamily"]):
     def __getitem__(self, name: str) -> AnyFamily:
         family = self._loaded.get(name)
         if family is None:
-            module = import_module(f"cklang.families.{name}.family")
-            family = getattr(module, ROWS[name].instance)
+            row = ROWS[name]
+            family = _named(f"{row.module or f'{name}.family'}.{row.instance}")
             self._loaded[name] = family
         return family
 
@@ -295,13 +305,12 @@ def _classes(family: str) -> tuple[type[Any], type[Any] | None]:
     row = ROWS.get(family)
     if row is None:  # it was added
         return FAMILIES[family].signature, FAMILIES[family].algorithm
-    return _class(row.signature), _class(row.algorithm) if row.algorithm else None
+    return _named(row.signature), _named(row.algorithm) if row.algorithm else None
 
 
-def _class(path: str) -> type[Any]:
+def _named(path: str) -> Any:
     module, _, name = path.rpartition(".")
-    value: type[Any] = getattr(import_module(f"cklang.families.{module}"), name)
-    return value
+    return getattr(import_module(f"cklang.families.{module}"), name)
 
 
 _PARTS = ("version", "family", "arch", "signature", "algorithm")

@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cklang.device.host_shim import HostShim
-from cklang.families.gemm.layout import refuse_overlap
-from cklang.families.tensor_layout import TensorLayout
+from cklang.families.tensor_layout import TensorLayout, refuse_overlap
 from cklang.fusion.plan import Read
 
 VERSION = 1

@@ -18,7 +18,7 @@ from typing import Any, get_type_hints
 from cklang.arch import arch
 from cklang.codec import decode, dtype_of, encode, unknown
 from cklang.errors import error
-from cklang.families.append.key import Rotary
+from cklang.families.attention.helper_keys import Rotary
 from cklang.families.attention.key import AttentionSignature
 from cklang.families.gemm.key import ProductKind, Signature
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from cklang.device.arrays import Array, alignment_of, packed_strides
 from cklang.device.preshuffle import Arrangement
+from cklang.errors import error
 from cklang.ir.nodes import Value
 from cklang.types import DType
 
-__all__ = ["TensorLayout", "packed_strides"]
+__all__ = ["TensorLayout", "packed_strides", "refuse_negative", "refuse_overlap"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,3 +57,19 @@ class TensorLayout:
             strides=packed_strides(shape, order or ()),
             alignment=alignment_of(0),
         )
+
+
+def refuse_overlap(storage: TensorLayout) -> None:
+    """Refuse a result in which a longer step does not pass all that shorter ones reach (A035)."""
+    reach = 1
+    for stride, extent in sorted(zip(storage.strides, storage.shape, strict=True)):
+        if extent > 1 and stride < reach:
+            raise error("A035", name=storage.name, shape=storage.shape, strides=storage.strides)
+        reach += (extent - 1) * stride
+
+
+def refuse_negative(storage: TensorLayout) -> None:
+    """Refuse an operand that is read backwards (A031)."""
+    axes = zip(storage.shape, storage.strides, strict=True)
+    if any(extent > 1 and stride < 0 for extent, stride in axes):
+        raise error("A031", name=storage.name, strides=storage.strides)

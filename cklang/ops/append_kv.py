@@ -23,7 +23,7 @@ from cklang.device import arrays, device_array
 from cklang.device.arrays import HOST, Array
 from cklang.device.device import Device
 from cklang.errors import error
-from cklang.families.append.key import AppendKey, AppendSignature, Rotary
+from cklang.families.attention.helper_keys import AppendKey, AppendSignature, Rotary
 from cklang.families.attention.host import AppendProblem, AppendShim, AttentionTensor
 from cklang.families.bounds import encoded_for
 from cklang.families.stage import Stage

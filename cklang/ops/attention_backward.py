@@ -11,6 +11,7 @@ from cklang.arch import ArchSpec
 from cklang.device import arrays, device_array
 from cklang.errors import error
 from cklang.families import family_of
+from cklang.families.attention.helper_keys import reduce_key
 from cklang.families.attention.key import AttentionAlgorithm
 from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.problem import AttentionCase, AttentionGradCase
@@ -26,7 +27,6 @@ from cklang.families.attention_backward.stages import (
     gradient_of,
 )
 from cklang.families.protocol import SelectionLike
-from cklang.families.reduce.key import reduce_key
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.plan import AnyKernel, Plan

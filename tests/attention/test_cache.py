@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.families import key_from_json
-from cklang.families.append.key import Rotary, append_key
+from cklang.families.attention.helper_keys import Rotary, append_key, combine_key
 from cklang.families.attention.host import AppendProblem, AttentionProblem, AttentionTensor
-from cklang.families.combine.key import combine_key
 from cklang.testing import assert_close
 from cklang.types import DType, bf16, f16
 from tests.support.arrays import Array

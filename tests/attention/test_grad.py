@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from cklang.arch import arch
 from cklang.families import key_from_json
 from cklang.families.attention.cost import AttentionShape
+from cklang.families.attention.helper_keys import reduce_key
 from cklang.families.attention.host import (
     AttentionGradProblem,
     AttentionProblem,
@@ -32,7 +33,6 @@ from cklang.families.attention_backward.key import (
     GradPipeline,
 )
 from cklang.families.attention_backward.space import attention_grad_algorithms
-from cklang.families.reduce.key import reduce_key
 from cklang.ir.philox import keep_mask
 from cklang.testing import assert_close
 from cklang.types import f16, f32

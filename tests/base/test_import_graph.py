@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -273,6 +274,21 @@ def test_imports_are_read(text: str, target: str, in_function: bool) -> None:
 
 def test_no_module_imports_itself_through_others() -> None:
     assert not circles(), f"these modules import each other: {sorted(map(sorted, circles()))}"
+
+
+def test_few_folders_of_families_import_each_other() -> None:
+    names = {
+        module: module.split(".")[2]
+        for module in graph()
+        if re.match(r"cklang\.families\.\w+\.", module)
+    }
+    folders = nx.DiGraph(
+        (names[source], names[target])
+        for source, target in graph().edges
+        if names.keys() >= {source, target} and names[source] != names[target]
+    )
+    knots = [knot for knot in nx.strongly_connected_components(folders) if len(knot) > 1]
+    assert knots == [{"attention", "attention_backward"}]
 
 
 def test_imports_in_functions_have_a_reason() -> None:

@@ -196,7 +196,7 @@ def test_the_architecture_shows_the_size_of_the_code() -> None:
 def test_prose_counts_what_there_is() -> None:
     words = {12: "twelve", 13: "thirteen", 14: "fourteen", 15: "fifteen", 16: "sixteen"}
     families = words[len(FAMILIES)]
-    assert f"There are {families}, one folder each" in (DOCS / "architecture.md").read_text()
+    assert f"There are {families}, one instance" in (DOCS / "architecture.md").read_text()
     assert f"cklang has {families};" in (TUTORIALS / "kernel_family.py").read_text()
     last = max(path.name[:2] for path in (DOCS.parent / "examples").glob("[0-9]*.py"))
     assert f"`01_*.py` to `{last}_*.py`" in (DOCS.parent / "examples/README.md").read_text()

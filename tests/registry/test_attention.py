@@ -18,6 +18,7 @@ import cklang as ck
 from cklang.arch import arch
 from cklang.errors import CkError
 from cklang.families import key_from_json
+from cklang.families.attention.helper_keys import combine_key, reduce_key
 from cklang.families.attention.key import (
     AttentionAlgorithm,
     AttentionKey,
@@ -26,8 +27,6 @@ from cklang.families.attention.key import (
 )
 from cklang.families.attention.problem import AttentionCase
 from cklang.families.attention_backward.key import AttentionGradKey
-from cklang.families.combine.key import combine_key
-from cklang.families.reduce.key import reduce_key
 from cklang.fusion.functions import NO_FUNCTIONS
 from cklang.selection.registry import Registry
 from cklang.selection.rules import violations

@@ -18,9 +18,8 @@ from cklang.build.stencil_files import StencilFiles
 from cklang.cli import build as command
 from cklang.cli.main import main
 from cklang.errors import CkError, error
-from cklang.families.append.key import Rotary, append_key
+from cklang.families.attention.helper_keys import Rotary, append_key, combine_key
 from cklang.families.attention.key import AttentionSignature, MaskKind, ScoreKind
-from cklang.families.combine.key import combine_key
 from cklang.fusion.functions import NO_FUNCTIONS
 from cklang.keys import AnyKey
 from cklang.selection.registry import Registry

@@ -13,7 +13,7 @@ import pytest
 
 import cklang as ck
 from cklang.build import parallel
-from cklang.families.reduce.key import reduce_key
+from cklang.families.attention.helper_keys import reduce_key
 from cklang.fusion.functions import NO_FUNCTIONS
 from cklang.selection.registry import Registry
 from cklang.selection.select import select

@@ -10,7 +10,7 @@ import pytest
 
 from cklang.arch import arch
 from cklang.errors import CkError
-from cklang.families.append.key import Rotary
+from cklang.families.attention.helper_keys import Rotary
 from cklang.families.attention.key import AttentionSignature
 from cklang.families.attention_backward.key import AttentionGradAlgorithm
 from cklang.families.attention_backward.space import attention_grad_algorithms

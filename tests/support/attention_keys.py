@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 import cklang as ck
-from cklang.families.append.key import Rotary, append_key
+from cklang.families.attention.helper_keys import Rotary, append_key, combine_key, reduce_key
 from cklang.families.attention.key import AttentionKey, AttentionSignature, MaskKind, ScoreKind
-from cklang.families.combine.key import combine_key
-from cklang.families.reduce.key import reduce_key
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.selection.registry import Registry
 from cklang.selection.space import enumerate_legal

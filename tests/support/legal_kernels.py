@@ -18,10 +18,9 @@ from typing import Any, TypeVar
 from cklang.arch import ArchSpec, all_archs
 from cklang.build.builder import shared_builder, source_of
 from cklang.errors import CkError
-from cklang.families.append.key import Rotary, append_key
+from cklang.families.attention.helper_keys import Rotary, append_key, combine_key, reduce_key
 from cklang.families.attention.key import AttentionKey, AttentionSignature, MaskKind, ScoreKind
 from cklang.families.attention_backward.key import AttentionGradKey, AttentionGradSignature
-from cklang.families.combine.key import combine_key
 from cklang.families.gemm.key import (
     READ_KINDS,
     Algorithm,
@@ -34,7 +33,6 @@ from cklang.families.gemm.key import (
     accumulator,
 )
 from cklang.families.layout_copy.key import layout_copy_key
-from cklang.families.reduce.key import reduce_key
 from cklang.families.rowwise.key import RowwiseSignature
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.ir.nodes import Function

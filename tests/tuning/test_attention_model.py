@@ -18,6 +18,7 @@ from cklang.arch import arch
 from cklang.device.device import open_device
 from cklang.errors import CkUnsupportedError, CkValueError
 from cklang.families.attention.cost import AttentionShape, attention_estimate, explain_attention
+from cklang.families.attention.helper_keys import reduce_key
 from cklang.families.attention.key import AttentionKey, AttentionPipeline, AttentionSignature
 from cklang.families.attention.space import attention_algorithms
 from cklang.families.attention_backward.cost import (
@@ -27,7 +28,6 @@ from cklang.families.attention_backward.cost import (
 )
 from cklang.families.attention_backward.key import AttentionGradKey, AttentionGradSignature
 from cklang.families.attention_backward.space import attention_grad_algorithms
-from cklang.families.reduce.key import reduce_key
 from cklang.types import f16
 from tests.support.checks import launches
 

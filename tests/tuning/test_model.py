@@ -25,11 +25,11 @@ from cklang.families.gemm.cost.traits import (
     Columns,
     Resources,
     Traits,
-    matrix_rate,
     spilled_registers,
     traits_of,
 )
 from cklang.families.gemm.key import Algorithm, DKind, DOperand, GemmKey
+from cklang.families.gpu_rates import matrix_rate
 from cklang.types import DType, bf16, f16, f32, fp8, i8, i32
 from tests.support.algorithms import wide
 from tests.support.gemm_keys import OPEN

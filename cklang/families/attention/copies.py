@@ -16,9 +16,8 @@ from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.problem import AttentionCase, case_of, viewed
 from cklang.families.attention.space import widest
 from cklang.families.attention.transposed_v_rules import ELEMENT_BYTES
-from cklang.families.gemm.layout import refuse_negative
 from cklang.families.layout_copy.plan import LayoutCopy, WithCopies, copied_in_order, copy_of
-from cklang.families.tensor_layout import TensorLayout
+from cklang.families.tensor_layout import TensorLayout, refuse_negative
 from cklang.fusion.plan import View
 
 

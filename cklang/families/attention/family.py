@@ -21,6 +21,7 @@ from cklang.families.attention.copies import Placement, placements
 from cklang.families.attention.cost import attention_estimate, attention_table
 from cklang.families.attention.folded_heads import fold_heads
 from cklang.families.attention.fuse import MAKERS
+from cklang.families.attention.helper_keys import combine_key
 from cklang.families.attention.host import AttentionProblem, AttentionShim
 from cklang.families.attention.index_arrays import HostLists, host_lists
 from cklang.families.attention.key import AttentionAlgorithm, AttentionKey, AttentionSignature
@@ -40,7 +41,6 @@ from cklang.families.attention.split_kv import (
 )
 from cklang.families.attention.standalone import contents_of
 from cklang.families.attention.trial import legal_lists, part_of
-from cklang.families.combine.key import combine_key
 from cklang.families.protocol import (
     DEFAULT_PRESET,
     Family,

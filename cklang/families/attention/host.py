@@ -223,7 +223,7 @@ class AttentionGradProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReduceProblem:
-    """Sums along rows or of parts; see :class:`cklang.families.reduce.key.ReduceSignature`."""
+    """Sums along rows or of parts; see :class:`.helper_keys.ReduceSignature`."""
 
     batch: int
     heads: int

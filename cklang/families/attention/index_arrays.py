@@ -7,60 +7,16 @@ Those in a GPU's memory are trusted: reading them would make every call wait for
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from cklang.device.arrays import Array
 from cklang.families.attention.plan import FusedAttention
+from cklang.families.index_arrays import HostList
 from cklang.fusion.plan import View
 from cklang.ir.attention import LENGTHS, PAGE_STARTS, PAGES, STARTS
 from cklang.ir.attention_lists import Extents, check_lists
 from cklang.ir.nodes import Value
-from cklang.ir.numeric import Array as Numbers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostList:
-    """One index array, as all calls of a plan have it."""
-
-    role: str
-    name: str
-    slot: int
-    """The place of its address among those of a call."""
-    shape: tuple[int, ...]
-    steps: tuple[int, ...]
-    """The strides in bytes."""
-    low: int
-    """The first byte of it, from its address on; negative if a stride is."""
-    memory: Any
-    """The ctypes array of all its bytes."""
-    dtype: Any = np.int32
-
-    @staticmethod
-    def of(role: str, name: str, slot: int, array: Array) -> HostList:
-        """Return an index array that lies as ``array`` does."""
-        low, high = array.extent
-        return HostList(
-            role=role,
-            name=name,
-            slot=slot,
-            shape=array.shape,
-            steps=tuple(stride * array.dtype.bytes for stride in array.strides),
-            low=low,
-            memory=ctypes.c_char * (high - low),
-            dtype=array.dtype.numpy,
-        )
-
-    def at(self, address: int) -> Numbers:
-        """Return its elements in a call that has it at ``address``."""
-        if 0 in self.shape:
-            return np.empty(self.shape, self.dtype)
-        memory = self.memory.from_address(address + self.low)
-        return np.ndarray(self.shape, self.dtype, memory, -self.low, self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from cklang.families.attention.key import (
     ScoreKind,
 )
 from cklang.families.attention.pipelines import PIPELINE_FACTS, is_scored
+from cklang.families.closed_source import flag
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
 from cklang.lowering.headers import PRECOMPILED_ATTENTION
@@ -93,25 +94,6 @@ def lower_attention(key: AttentionKey, functions: Functions) -> KernelSource:
         precompiled=PRECOMPILED_ATTENTION,
         host_headers=False,
     )
-
-
-def closed_source(key: AnyKey, name: str, kernel: str, **context: object) -> KernelSource:
-    """Return the source of a kernel around attention in which nothing is open."""
-    text = template(name).render(key_json=key_json(key), kernel=kernel, **context)
-    return KernelSource(
-        stencil=text,
-        fill="",
-        hole="",
-        kernel=kernel,
-        halves=False,
-        precompiled=PRECOMPILED_ATTENTION,
-        host_headers=False,
-    )
-
-
-def flag(value: bool) -> str:
-    """Return a bool as C++ spells it."""
-    return str(value).lower()
 
 
 def holes(signature: AttentionSignature) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from cklang.arch import ArchSpec
 from cklang.codec import dtype_of, encode
-from cklang.families.append.key import append_key
+from cklang.families.attention.helper_keys import append_key, combine_key, reduce_key
 from cklang.families.attention.key import (
     AttentionAlgorithm,
     AttentionSignature,
@@ -29,9 +29,7 @@ from cklang.families.attention.space import attention_algorithms
 from cklang.families.attention_backward import rules as backward_rules
 from cklang.families.attention_backward.key import AttentionGradAlgorithm, AttentionGradSignature
 from cklang.families.attention_backward.space import attention_grad_algorithms
-from cklang.families.combine.key import combine_key
 from cklang.families.presets import ProfileRow, Taken, profile
-from cklang.families.reduce.key import reduce_key
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.ir.attention import region_params
 from cklang.ir.builder import Builder

@@ -39,11 +39,11 @@ from cklang.families.attention.cost import (
     overlapped,
     step_prices,
 )
+from cklang.families.attention.helper_keys import ReduceKey, reduce_key
 from cklang.families.attention.key import AttentionKey, ScoreKind
 from cklang.families.attention.pipelines import GRAD_PIPELINE_FACTS, parts_of_dq
 from cklang.families.attention_backward.key import AttentionGradKey
 from cklang.families.cost_constants import Constants, fitted
-from cklang.families.reduce.key import ReduceKey, reduce_key
 from cklang.widths import I32_MAX
 
 _SOFTMAX_FLOPS = 9.0

@@ -13,6 +13,7 @@ from cklang.arch import ArchSpec
 from cklang.device.resources import Resources
 from cklang.families.attention.cost import attention_table
 from cklang.families.attention.family import problem_facts
+from cklang.families.attention.helper_keys import reduce_key
 from cklang.families.attention.host import (
     AttentionGradProblem,
     AttentionGradShim,
@@ -48,7 +49,6 @@ from cklang.families.protocol import (
     Sel,
     Times,
 )
-from cklang.families.reduce.key import reduce_key
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout

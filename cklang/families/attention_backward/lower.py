@@ -9,9 +9,10 @@ from types import MappingProxyType
 
 from cklang.arch import arch
 from cklang.families.attention.functions import attention_fill
-from cklang.families.attention.lower import PipelineRow, flag, holes, shared_context
+from cklang.families.attention.lower import PipelineRow, holes, shared_context
 from cklang.families.attention.pipelines import GRAD_PIPELINE_FACTS
 from cklang.families.attention_backward.key import AttentionGradKey, GradPipeline
+from cklang.families.closed_source import flag
 from cklang.fusion.functions import Functions
 from cklang.lowering.headers import PRECOMPILED_ATTENTION
 from cklang.lowering.render import template

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from cklang.families.attention.copies import insert_head_copies
+from cklang.families.attention.helper_keys import reduce_key
 from cklang.families.attention.host import (
     AttentionGradProblem,
     AttentionGradShim,
@@ -26,12 +27,10 @@ from cklang.families.attention.problem import AttentionCase, AttentionGradCase
 from cklang.families.attention_backward.fuse import FusedAttentionGrad, GradientOut
 from cklang.families.attention_backward.parts import gradient_at, rows_of, sizes_of, sum_at
 from cklang.families.attention_backward.stages import forward_case, grad_case
-from cklang.families.gemm.layout import refuse_negative
 from cklang.families.layout_copy.plan import LayoutCopy, copied_in_order, copy_of
 from cklang.families.protocol import Launches, Planning, Sel
-from cklang.families.reduce.key import reduce_key
 from cklang.families.stage import Stage
-from cklang.families.tensor_layout import TensorLayout
+from cklang.families.tensor_layout import TensorLayout, refuse_negative
 from cklang.fusion.plan import View
 from cklang.ir.nodes import Value
 

@@ -29,6 +29,7 @@ from cklang.device.arrays import Array, alignment_of
 from cklang.device.host_shim import HostShim
 from cklang.errors import error
 from cklang.families.attention.copies import insert_head_copies
+from cklang.families.attention.helper_keys import reduce_key
 from cklang.families.attention.host import (
     AttentionGradProblem,
     AttentionGradShim,
@@ -52,7 +53,6 @@ from cklang.families.attention_backward.parts import (
 )
 from cklang.families.layout_copy.plan import LayoutCopy
 from cklang.families.protocol import SelectionLike
-from cklang.families.reduce.key import reduce_key
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import NO_FUNCTIONS, Functions

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from cklang.families.attention.lower import flag
 from cklang.families.ck_rows.key import CkTileRowsKey, UpstreamKernel
 from cklang.families.ck_rows.rules import TILE
+from cklang.families.closed_source import flag
 from cklang.fusion.functions import Functions
 from cklang.lowering.render import key_json, template
 from cklang.lowering.source import KernelSource

@@ -9,6 +9,7 @@ from functools import partial
 
 from cklang.arch import ArchSpec
 from cklang.families.conv import rules
+from cklang.families.conv.copies import insert_layout_copies
 from cklang.families.conv.fuse import MAKERS
 from cklang.families.conv.host import ConvRequest, ConvShim
 from cklang.families.conv.launch import request_of
@@ -17,7 +18,6 @@ from cklang.families.conv.problem import ConvProblem, conv_problem_of
 from cklang.families.conv.unfuse import convolution_function
 from cklang.families.gemm.family import ProductFamily
 from cklang.families.gemm.key import GemmKey
-from cklang.families.layout_copy.plan import insert_layout_copies
 from cklang.families.protocol import Launches, Planning, Sel
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage

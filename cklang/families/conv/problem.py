@@ -26,9 +26,8 @@ from cklang.families.gemm.key import (
     accumulator,
 )
 from cklang.families.gemm.kinds import KINDS
-from cklang.families.gemm.layout import refuse_negative, refuse_overlap
 from cklang.families.gemm.problem import Operand
-from cklang.families.tensor_layout import TensorLayout
+from cklang.families.tensor_layout import TensorLayout, refuse_negative, refuse_overlap
 from cklang.frontend.ops.conv_arguments import read_call
 from cklang.ir.convolution import geometry_of
 from cklang.ir.windows import DIRECTIONS, Geometry, Relation, Role

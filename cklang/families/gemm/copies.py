@@ -13,12 +13,16 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from cklang.device.arrays import alignment_of
-from cklang.families.gemm.layout import refuse_negative, refuse_overlap
 from cklang.families.gemm.memory_order import collapsible_order
 from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.summed_axes import SummedAxes, split_axes, step_along, summed_axes_of
 from cklang.families.layout_copy.plan import LayoutCopy, WithCopies
-from cklang.families.tensor_layout import TensorLayout, packed_strides
+from cklang.families.tensor_layout import (
+    TensorLayout,
+    packed_strides,
+    refuse_negative,
+    refuse_overlap,
+)
 from cklang.fusion.plan import Computed, Gathered, Read, View
 from cklang.fusion.sites import Axes
 from cklang.ir.nodes import Value

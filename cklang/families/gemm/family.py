@@ -49,6 +49,7 @@ from cklang.families.gemm.scattering import scatter_obstacle, scattered_launches
 from cklang.families.gemm.space import GRID
 from cklang.families.gemm.unfuse import product_function
 from cklang.families.gemm.words import algorithm_words
+from cklang.families.index_arrays import HostIndices
 from cklang.families.launch_operands import LaunchOperands, RandomValues
 from cklang.families.layout_copy.plan import WithCopies
 from cklang.families.protocol import (
@@ -62,7 +63,6 @@ from cklang.families.protocol import (
     Sel,
     Times,
 )
-from cklang.families.rowwise.index_arrays import HostIndices
 from cklang.families.rule import RuleSet
 from cklang.families.scatter.family import SCATTER
 from cklang.families.stage import Stage

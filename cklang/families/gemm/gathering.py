@@ -16,9 +16,9 @@ from cklang.errors import CkUnsupportedError
 from cklang.families import FAMILIES, plan_of
 from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.summed_axes import step_along
+from cklang.families.index_arrays import HostIndices
 from cklang.families.memory_cost import memory_time
 from cklang.families.protocol import Launches, Planning, Sel
-from cklang.families.rowwise.index_arrays import HostIndices
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions

@@ -23,7 +23,7 @@ from cklang.families.gemm.problem import (
     ScaleAccess,
 )
 from cklang.families.gemm.summed_axes import merge_summed_axes, step_along
-from cklang.families.tensor_layout import TensorLayout
+from cklang.families.tensor_layout import TensorLayout, refuse_negative, refuse_overlap
 from cklang.fusion.plan import Computed, Gathered, Read, View
 from cklang.ir.log_sums import COLUMNS
 from cklang.types import extents_of
@@ -492,22 +492,6 @@ def _of_blocks(value: str, layout: Layout, nest: LoopNest, place: _Place) -> Mat
         columns=columns,
         stride=place.steps[0] if rows > 1 else -(-columns // COLUMNS),
     )
-
-
-def refuse_overlap(storage: TensorLayout) -> None:
-    """Refuse a result in which a longer step does not pass all that shorter ones reach (A035)."""
-    reach = 1
-    for stride, extent in sorted(zip(storage.strides, storage.shape, strict=True)):
-        if extent > 1 and stride < reach:
-            raise error("A035", name=storage.name, shape=storage.shape, strides=storage.strides)
-        reach += (extent - 1) * stride
-
-
-def refuse_negative(storage: TensorLayout) -> None:
-    """Refuse an operand that is read backwards (A031)."""
-    axes = zip(storage.shape, storage.strides, strict=True)
-    if any(extent > 1 and stride < 0 for extent, stride in axes):
-        raise error("A031", name=storage.name, strides=storage.strides)
 
 
 def _access(read: Read, extents: tuple[int, int], place: _Place) -> ReadAccess:

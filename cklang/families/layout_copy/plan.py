@@ -14,8 +14,6 @@ from typing import Generic, TypeVar
 
 from cklang.arch import ArchSpec
 from cklang.device.arrays import alignment_of
-from cklang.families.conv.plan import FusedConv
-from cklang.families.gemm.layout import refuse_negative, refuse_overlap
 from cklang.families.layout_copy.key import LayoutCopyKey, LayoutCopySignature
 from cklang.families.layout_copy.lower import (
     MAX_BATCH,
@@ -27,7 +25,6 @@ from cklang.families.layout_copy.lower import (
 )
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout, packed_strides
-from cklang.fusion.plan import View
 from cklang.ir.nodes import Value
 from cklang.widths import DWORD_BYTES
 
@@ -234,53 +231,6 @@ class WithCopies(Generic[K]):
         """The storage by the names of the program, as the kernel itself sees it."""
         layouts = dict(self.storage)
         return layouts | {origin: layouts[name] for name, origin in self.origins.items()}
-
-
-def insert_layout_copies(
-    kernel: FusedConv, storage: Mapping[str, TensorLayout]
-) -> WithCopies[FusedConv]:
-    """Return a kernel with the copies that its program needs.
-
-    A program needs them if the channels of a convolution are on another axis than the last.
-
-    Args:
-        kernel: The convolution.
-        storage: Layout of each value, by name.
-
-    Raises:
-        CkValueError: A031, A035, strides that are neither read nor written.
-    """
-    if 0 in storage[kernel.result.name].shape:
-        return WithCopies(kernel=kernel, storage=storage)
-    layouts = dict(storage)
-    origins: dict[str, str] = {}
-    before: list[LayoutCopy] = []
-    views = []
-    for view in (kernel.a, kernel.b):
-        copied = copied_in_order(view.value, view.perm, storage)
-        if copied is not None:
-            name = copied[0].name
-            layouts[name], origins[name] = copied[1], view.value.name
-            refuse_negative(storage[view.value.name])
-            before.append(copy_of(layouts, view.value.name, name))
-        views.append(view if copied is None else View(value=copied[0], perm=view.perm))
-    after: list[LayoutCopy] = []
-    result = kernel.result
-    copied = copied_in_order(result, kernel.axes, storage)
-    if copied is not None:
-        name = copied[0].name
-        layouts[name], origins[name] = copied[1], result.name
-        refuse_overlap(storage[result.name])
-        refuse_negative(storage[result.name])
-        after.append(copy_of(layouts, name, result.name))
-        result = copied[0]
-    return WithCopies(
-        kernel=replace(kernel, a=views[0], b=views[1], result=result),
-        storage=layouts,
-        before=tuple(dict.fromkeys(before)),
-        after=tuple(after),
-        origins=origins,
-    )
 
 
 def copied_in_order(

@@ -17,6 +17,7 @@ from cklang.device.resources import Resources
 from cklang.errors import error
 from cklang.families.function_work import instructions, vector_time
 from cklang.families.grid import walk
+from cklang.families.index_arrays import HostIndices
 from cklang.families.memory_cost import memory_time
 from cklang.families.protocol import (
     DEFAULT_PRESET,
@@ -31,7 +32,7 @@ from cklang.families.rowwise.extremes import with_extremes
 from cklang.families.rowwise.functions import is_of_row
 from cklang.families.rowwise.fuse import MAKERS, FusedRows
 from cklang.families.rowwise.host import RowwiseShim
-from cklang.families.rowwise.index_arrays import HostIndices, host_indices
+from cklang.families.rowwise.index_arrays import host_indices
 from cklang.families.rowwise.key import RowwiseAlgorithm, RowwiseKey, RowwiseSignature
 from cklang.families.rowwise.long_rows import cut_kernels, is_long, shared
 from cklang.families.rowwise.lower import lower_rowwise

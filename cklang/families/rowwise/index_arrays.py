@@ -7,42 +7,14 @@ index to its axis.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cklang.device.arrays import Array
-from cklang.families.attention.index_arrays import HostList
-from cklang.ir.indices import TAKE, check_indices
+from cklang.families.index_arrays import HostIndices, HostList
+from cklang.ir.indices import TAKE
 from cklang.ir.nodes import Function, Value
 from cklang.ir.ops import OPS, Kind
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostIndices:
-    """The index arrays of one kernel, each with the extent of the axis that it indexes."""
-
-    lists: tuple[tuple[HostList, int], ...]
-
-    @classmethod
-    def of(cls, name: str, arrays: Mapping[str, Array], extent: int) -> HostIndices:
-        """Return one index array of a call's arguments, for an axis of so many elements."""
-        return cls(lists=((HostList.of("", name, list(arrays).index(name), arrays[name]), extent),))
-
-    @classmethod
-    def joined(cls, *parts: HostIndices | None) -> HostIndices | None:
-        """Return the arrays of several; None if there are none."""
-        lists = tuple(each for part in parts if part is not None for each in part.lists)
-        return cls(lists=lists) if lists else None
-
-    def check(self, addresses: Sequence[int]) -> None:
-        """Check those of a call whose arguments have these addresses.
-
-        Raises:
-            CkValueError: A056, an index is out of its range.
-        """
-        for each, extent in self.lists:
-            check_indices(each.name, each.at(addresses[each.slot]), extent)
 
 
 def host_indices(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from cklang.families.attention.lower import flag
+from cklang.families.closed_source import flag
 from cklang.families.rowwise.functions import rowwise_fill, symbol
 from cklang.families.rowwise.key import Reduction, RowwiseKey
 from cklang.fusion.functions import Functions

@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from cklang.errors import error
-from cklang.families.gemm.layout import refuse_overlap
 from cklang.families.rowwise.functions import named_by_layout
 from cklang.families.rowwise.fuse import FusedRows
 from cklang.families.rowwise.host import RowwiseOperand, RowwiseRequest
 from cklang.families.rowwise.key import RowwiseSignature
-from cklang.families.tensor_layout import TensorLayout
+from cklang.families.tensor_layout import TensorLayout, refuse_overlap
 from cklang.fusion.functions import Functions
 from cklang.fusion.sites import Axes
 from cklang.types import DType

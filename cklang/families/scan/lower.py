@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from cklang.arch import arch
-from cklang.families.attention.lower import closed_source
+from cklang.families.closed_source import closed_source
 from cklang.families.scan.key import ScanKey
 from cklang.fusion.functions import Functions
 from cklang.lowering.source import KernelSource

@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 
 from cklang.device.arrays import HOST, Array
 from cklang.families import FAMILIES, plan_of
-from cklang.families.gemm.layout import refuse_overlap
+from cklang.families.index_arrays import HostIndices
 from cklang.families.lines import LinesRequest, LinesShim, LineTensor, merged
 from cklang.families.protocol import HelperFamily, Launches, Planning, Sel
-from cklang.families.rowwise.index_arrays import HostIndices
 from cklang.families.scatter.fuse import MAKERS, FusedScatter
 from cklang.families.scatter.key import Scatter, ScatterKey, ScatterSignature, link_key
 from cklang.families.scatter.lower import lower_scatter
 from cklang.families.stage import Stage
-from cklang.families.tensor_layout import TensorLayout
+from cklang.families.tensor_layout import TensorLayout, refuse_overlap
 from cklang.fusion.passes import Fusion
 from cklang.fusion.plan import Read
 from cklang.ir.builder import Builder

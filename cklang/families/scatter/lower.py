@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from cklang.arch import arch
-from cklang.families.attention.lower import closed_source, flag
+from cklang.families.closed_source import closed_source, flag
 from cklang.families.scatter.key import Scatter, ScatterKey
 from cklang.fusion.functions import Functions
 from cklang.lowering.source import KernelSource

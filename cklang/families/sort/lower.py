@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from cklang.families.attention.lower import closed_source, flag
+from cklang.families.closed_source import closed_source, flag
 from cklang.families.sort.key import SortKey
 from cklang.fusion.functions import Functions
 from cklang.lowering.source import KernelSource

@@ -18,13 +18,13 @@ from cklang.arch import ArchSpec
 from cklang.families.cost_constants import Constants
 from cklang.families.gemm.cost.terms import (
     Costs,
-    cache_bytes,
     geometry,
     loop_steps,
     step_time,
     times,
 )
 from cklang.families.gemm.cost.traits import Columns, Floats
+from cklang.families.gpu_rates import cache_bytes
 
 WHOLE = (1.0, 1.0)
 """No element of A or B is there twice."""

@@ -16,6 +16,7 @@ import numpy as np
 from cklang.arch import ArchSpec
 from cklang.families.cost_constants import Constants
 from cklang.families.gemm.cost.traits import Columns
+from cklang.families.gpu_rates import cache_bytes
 
 # NumPy arrays, or the tracing arrays of whichever module differentiates them.
 Array = Any
@@ -169,11 +170,6 @@ def added(t: Columns, m: Array, n: Array, workgroups: Array) -> Array:
 def loop_steps(t: Columns, tiles: Array) -> Array:
     """Return how many K steps a loop takes for so many K tiles, those of padding included."""
     return np.maximum(np.ceil(tiles / t.loop_step) * t.loop_step, t.loop_least)
-
-
-def cache_bytes(spec: ArchSpec) -> float:
-    """Return the size of the last cache before the memory."""
-    return float(spec.last_level_cache_bytes or spec.l2_bytes * spec.chiplets)
 
 
 def _tile_bytes(t: Columns) -> Array:

@@ -19,8 +19,8 @@ from cklang.arch import ArchSpec
 from cklang.errors import error
 from cklang.families.gemm.key import Algorithm, DKind, GemmKey, Pipeline, ProductKind, Signature
 from cklang.families.gemm.pipelines import loop_of
+from cklang.families.gpu_rates import matrix_rate
 from cklang.ir.log_sums import COLUMNS
-from cklang.types import DType, Kind
 from cklang.widths import ACCESS_BYTES
 
 if TYPE_CHECKING:
@@ -271,20 +271,6 @@ class Columns:
             for f in fields(cls)
         }
         return cls(**columns)
-
-
-def matrix_rate(spec: ArchSpec, dtype: DType) -> float:
-    """Return the matrix rate of one compute unit for A and B of ``dtype``, per clock.
-
-    Raises:
-        CkUnsupportedError: N002, arch_specs has no rate for it.
-    """
-    wanted = "fp8" if dtype.kind is Kind.FLOAT and dtype.bits == 8 else dtype.name
-    for rate in spec.matrix_rates:
-        if rate.dtype == wanted:
-            return float(rate.flops_per_clock)
-    known = ", ".join(rate.dtype for rate in spec.matrix_rates)
-    raise error("N002", gpu=spec.name, dtype=dtype.name, known=known)
 
 
 def _stored_bytes(signature: Signature) -> float:

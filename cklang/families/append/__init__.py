@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: MIT
-"""Rows written behind those of a cache."""

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""Sources of kernels in which nothing is open for a user's functions."""
+
+from __future__ import annotations
+
+from cklang.keys import AnyKey
+from cklang.lowering.headers import PRECOMPILED_ATTENTION
+from cklang.lowering.render import key_json, template
+from cklang.lowering.source import KernelSource
+
+__all__ = ["closed_source", "flag"]
+
+
+def closed_source(key: AnyKey, name: str, kernel: str, **context: object) -> KernelSource:
+    """Return the source of a kernel that calls no function of the user's."""
+    text = template(name).render(key_json=key_json(key), kernel=kernel, **context)
+    return KernelSource(
+        stencil=text,
+        fill="",
+        hole="",
+        kernel=kernel,
+        halves=False,
+        precompiled=PRECOMPILED_ATTENTION,
+        host_headers=False,
+    )
+
+
+def flag(value: bool) -> str:
+    """Return a bool as C++ spells it."""
+    return str(value).lower()

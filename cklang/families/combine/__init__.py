@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: MIT
-"""What splits of an attention's keys gave, combined."""

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+"""What cost models read of a GPU in another form than its specification has."""
+
+from __future__ import annotations
+
+from cklang.arch import ArchSpec
+from cklang.errors import error
+from cklang.types import DType, Kind
+
+__all__ = ["cache_bytes", "matrix_rate"]
+
+
+def cache_bytes(spec: ArchSpec) -> float:
+    """Return the size of the last cache before the memory."""
+    return float(spec.last_level_cache_bytes or spec.l2_bytes * spec.chiplets)
+
+
+def matrix_rate(spec: ArchSpec, dtype: DType) -> float:
+    """Return the matrix rate of one compute unit for A and B of ``dtype``, per clock.
+
+    Raises:
+        CkUnsupportedError: N002, arch_specs has no rate for it.
+    """
+    wanted = "fp8" if dtype.kind is Kind.FLOAT and dtype.bits == 8 else dtype.name
+    for rate in spec.matrix_rates:
+        if rate.dtype == wanted:
+            return float(rate.flops_per_clock)
+    known = ", ".join(rate.dtype for rate in spec.matrix_rates)
+    raise error("N002", gpu=spec.name, dtype=dtype.name, known=known)

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: MIT
-"""Sums around the gradients of attention."""

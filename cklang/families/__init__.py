@@ -60,7 +60,7 @@ class FamilyRow:
     anchors: tuple[str, ...] = ()
     """The ops of the IR that it computes: those of its makers."""
     module: str = ""
-    """Of a family without a folder: where it is, in another family's folder."""
+    """Where a family without a folder of its own is: in that of another one."""
 
 
 ROWS: Mapping[str, FamilyRow] = MappingProxyType(

@@ -8,8 +8,6 @@ from cklang.lowering.headers import PRECOMPILED_ATTENTION
 from cklang.lowering.render import key_json, template
 from cklang.lowering.source import KernelSource
 
-__all__ = ["closed_source", "flag"]
-
 
 def closed_source(key: AnyKey, name: str, kernel: str, **context: object) -> KernelSource:
     """Return the source of a kernel that calls no function of the user's."""

@@ -7,8 +7,6 @@ from cklang.arch import ArchSpec
 from cklang.errors import error
 from cklang.types import DType, Kind
 
-__all__ = ["cache_bytes", "matrix_rate"]
-
 
 def cache_bytes(spec: ArchSpec) -> float:
     """Return the size of the last cache before the memory."""

@@ -18,8 +18,6 @@ from cklang.device.arrays import Array
 from cklang.ir.indices import check_indices
 from cklang.ir.numeric import Array as Numbers
 
-__all__ = ["HostIndices", "HostList"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostList:

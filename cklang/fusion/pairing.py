@@ -19,8 +19,6 @@ from cklang.fusion.kernel import Maker
 from cklang.fusion.passes import Draft
 from cklang.fusion.roots import Roots
 
-__all__ = ["paired"]
-
 Candidates = Callable[[Flow, Mapping[int, Collection[int]]], Iterator[tuple[int, int]]]
 
 

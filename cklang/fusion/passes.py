@@ -26,8 +26,6 @@ from cklang.fusion.plan import Plan
 from cklang.ir.nodes import Function, print_function
 from cklang.ir.verifier import verify
 
-__all__ = ["Draft", "Fusion", "Pass", "Rewrite", "drafts", "fused", "on_plan", "on_program"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:

@@ -12,8 +12,6 @@ from cklang.ir.ops import Kind
 from cklang.source import Span
 from cklang.types import DTYPES, DType
 
-__all__ = ["STORABLE", "Roots"]
-
 STORABLE: tuple[DType, ...] = tuple(
     dtype
     for dtype in DTYPES.values()

@@ -11,19 +11,6 @@ from typing import ClassVar, TypeAlias
 from cklang.keys import Key, make_members
 from cklang.types import DType, f32
 
-__all__ = [
-    "AppendKey",
-    "AppendSignature",
-    "CombineKey",
-    "CombineSignature",
-    "ReduceKey",
-    "ReduceSignature",
-    "Rotary",
-    "append_key",
-    "combine_key",
-    "reduce_key",
-]
-
 
 class Rotary(Enum):
     """How the first elements of a row are turned by its position."""

@@ -21,8 +21,6 @@ from cklang.families.protocol import HelperFamily
 from cklang.fusion.functions import Functions
 from cklang.lowering.source import KernelSource
 
-__all__ = ["APPEND", "COMBINE", "REDUCE"]
-
 
 def lower_append(key: AppendKey, functions: Functions) -> KernelSource:
     """Return the source of a kernel that writes rows behind those of a cache."""

@@ -11,8 +11,6 @@ from cklang.families.layout_copy.plan import LayoutCopy, WithCopies, copied_in_o
 from cklang.families.tensor_layout import TensorLayout, refuse_negative, refuse_overlap
 from cklang.fusion.plan import View
 
-__all__ = ["insert_layout_copies"]
-
 
 def insert_layout_copies(
     kernel: FusedConv, storage: Mapping[str, TensorLayout]

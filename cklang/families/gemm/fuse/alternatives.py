@@ -25,8 +25,6 @@ from cklang.fusion.plan import Computed, Plan, View
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 
-__all__ = ["alternatives"]
-
 _MOST_NUMBERS = 4
 """Reduced values from which products may compute an operand."""
 

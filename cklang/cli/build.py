@@ -128,12 +128,12 @@ def _extremes(registry: Registry) -> list[Kernel]:
     """The kernels of each tiling with the widest and with the narrowest accesses."""
     tilings: dict[object, list[Kernel]] = {}
     for kernel in registry:
-        tiling = family_of(kernel.key.signature).tiling(kernel.key)
+        tiling = family_of(kernel.key.signature).spelling.tiling(kernel.key)
         tilings.setdefault(tiling, []).append(kernel)
     return [kernel for some in tilings.values() for kernel in dict.fromkeys((some[0], some[-1]))]
 
 
 def _declare(registry: Registry, text: str, gpu: str, preset: str) -> None:
     """Declare the kernels of a spelled signature."""
-    problem, functions = FAMILIES["gemm"].spelled(text)
+    problem, functions = FAMILIES["gemm"].spelling.problem(text, (1, 1, 1))
     registry.declare(problem.signature, functions, gpu, preset)

@@ -77,7 +77,7 @@ def declared(options: argparse.Namespace, name: str) -> Registry:
         for profile in options.profile:
             registry.declare_profile(profile, gpu, dtypes=options.element, heads=options.head)
         for text in options.signature:
-            problem, functions = FAMILIES["gemm"].spelled(text)
+            problem, functions = FAMILIES["gemm"].spelling.problem(text, (1, 1, 1))
             registry.declare(problem.signature, functions, gpu, options.preset)
     return registry
 
@@ -183,7 +183,9 @@ def _merge(options: argparse.Namespace) -> int:
 
 
 def _select(options: argparse.Namespace) -> int:
-    problem, functions = FAMILIES["gemm"].spelled(options.signature, tuple(options.extents))
+    problem, functions = FAMILIES["gemm"].spelling.problem(
+        options.signature, tuple(options.extents)
+    )
     chosen = select(
         problem,
         registry=read(options.file),

@@ -345,12 +345,12 @@ def _traced(
 def _offers(family: AnyFamily, problem: Any, algorithm: Any, request: Request) -> Iterator[Any]:
     """Yield the variants of a problem that may have been chosen."""
     yield problem
-    yield family.clamped(problem, algorithm)
+    yield family.variants.clamped(problem, algorithm)
     counts = range(1, _MOST_SPLITS + 1) if request.splits is None else (request.splits,)
     for count in counts:
-        for each in family.variants(problem, count):
+        for each in family.variants.of(problem, count):
             yield each
-            yield family.clamped(each, algorithm)
+            yield family.variants.clamped(each, algorithm)
 
 
 def _tensors(call: PlannedCall) -> Iterator[FreeTensor]:

@@ -44,7 +44,7 @@ __all__ = [
     "with_named",
 ]
 
-AnyFamily: TypeAlias = "Family[Any, Any, Any]"
+AnyFamily: TypeAlias = "Family[Any, Any, Any, Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +327,8 @@ def completed_key(data: Mapping[str, Any]) -> dict[str, Any]:
     if family is None:
         return complete
     if isinstance(complete.get("signature"), dict):
-        complete["signature"] = family.completed_signature(complete["signature"])
+        usual = family.spelling.usual(complete["signature"])
+        complete["signature"] = with_defaults(family.signature, usual)
     if family.algorithm is None:
         complete.setdefault("algorithm", None)
     elif isinstance(complete.get("algorithm"), dict):

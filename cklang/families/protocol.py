@@ -16,18 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec
-from cklang.codec import with_defaults
 from cklang.device.arrays import Array
 from cklang.device.resources import Resources
 from cklang.families.grid import Grid
-from cklang.families.launch_operands import LaunchOperands, RandomValues
 from cklang.families.memory_cost import MemoryCost
+from cklang.families.records import AxisOrders, Spelling, Supply, Tuning, Variants
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
-from cklang.fusion.functions import NO_FUNCTIONS, Functions
+from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion
-from cklang.ir.nodes import Function, Value
 from cklang.keys import AnyKey, KernelSignature, Key
 from cklang.lowering.source import KernelSource
 
@@ -36,10 +34,8 @@ __all__ = [
     "CostModel",
     "Family",
     "HelperFamily",
-    "HostArray",
     "HostCheck",
     "Launches",
-    "OnDemand",
     "Operands",
     "Planning",
     "ProblemLike",
@@ -49,24 +45,12 @@ __all__ = [
 DEFAULT_PRESET = "essential"
 """The few algorithms that a registry declares and a bundle holds if nobody names others."""
 
+K = TypeVar("K")
 S = TypeVar("S", bound=KernelSignature)
 A = TypeVar("A")
 P = TypeVar("P")
 
 Times = npt.NDArray[np.float64]
-HostArray = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnDemand(Generic[A]):
-    """The candidates of a problem for which nobody declared a kernel."""
-
-    algorithms: tuple[A, ...]
-    """Best first; those of the preset ``essential`` before all others."""
-    essential: int
-    """How many those are."""
-    preset: str
-    """Where they come from."""
 
 
 class ProblemLike(Protocol):
@@ -185,7 +169,7 @@ class HostCheck(Protocol):
         """
 
 
-class Family(Generic[S, A, P]):
+class Family(Generic[K, S, A, P]):
     """A family of kernels. One instance of each stands in :data:`cklang.families.FAMILIES`."""
 
     name: ClassVar[str]
@@ -199,19 +183,14 @@ class Family(Generic[S, A, P]):
 
     fusion: Fusion = Fusion()
     """What it contributes to fusion: its anchors, passes and alternatives."""
-
-    def completed_signature(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the JSON form of a signature with the fields that were left out."""
-        return with_defaults(self.signature, data)
-
-    def plain_functions(self, signature: S) -> Functions | None:
-        """Return the functions of a kernel for which nobody named any; None if it needs some."""
-        return NO_FUNCTIONS
+    supply: Supply[S, A] = Supply()
+    variants: Variants[P, A] = Variants()
+    orders: AxisOrders[K] = AxisOrders()
+    tuning: Tuning[K, P] = Tuning()
+    spelling: Spelling[S, A, P] = Spelling()
 
     rules: RuleSet
     grid: Grid[A]
-    models_resources: ClassVar[bool] = False
-    """Whether the cost model asks for the registers and the LDS of built kernels."""
 
     def candidates(self, signature: S, spec: ArchSpec, preset: str) -> tuple[A, ...]:
         """Return the legal algorithms of a preset, best first; empty if none is.
@@ -220,27 +199,6 @@ class Family(Generic[S, A, P]):
             CkValueError: K001, there is no such preset.
         """
         raise NotImplementedError
-
-    def on_demand(self, signature: S, spec: ArchSpec, preset: str) -> OnDemand[A]:
-        """Return the candidates of a problem for which nobody declared a kernel.
-
-        Args:
-            signature: What is to be computed.
-            spec: The GPU.
-            preset: Which ones beside the essential, in a family that has several presets.
-
-        Raises:
-            CkValueError: K001, there is no such preset.
-        """
-        essential = self.candidates(signature, spec, DEFAULT_PRESET)
-        return OnDemand(algorithms=essential, essential=len(essential), preset=DEFAULT_PRESET)
-
-    def last_resorts(self, signature: S, spec: ArchSpec) -> tuple[A, ...]:
-        """Return legal algorithms that are slower than the candidates and take more problems.
-
-        They are candidates where none of :meth:`on_demand` is legal. Most families have none.
-        """
-        return ()
 
     def cost(
         self, keys: Sequence[Key[S, A]], spec: ArchSpec, built: Mapping[AnyKey, Resources]
@@ -268,41 +226,8 @@ class Family(Generic[S, A, P]):
         """
         raise NotImplementedError
 
-    # --- variants of a problem: ways of computing it that have signatures of their own
-
-    gain: ClassVar[float] = 1.0
-    """A variant must take at most this fraction of the first one's time."""
-
-    def variants(self, problem: P, splits: int | None) -> tuple[P, ...]:
-        """Return the variants that are worth comparing, the plain one first.
-
-        Args:
-            problem: What is to be computed.
-            splits: Among how many workgroups somebody asked to share its sums, if that is a
-                variant.
-        """
-        return (problem,)
-
-    def variant_words(self, problem: P) -> str:
-        """Return how messages call a variant: ``in 4 splits``."""
-        return "in one"
-
-    def clamped(self, problem: P, algorithm: A) -> P:
-        """Return the variant that an algorithm can compute nearest to the one given."""
-        return problem
-
-    def unmodelled(self, problem: P, algorithm: A, spec: ArchSpec) -> P:
-        """Return the variant for an algorithm that the cost model cannot price."""
-        return problem
-
-    def functions_of(self, problem: P, functions: Functions) -> Functions:
-        """Return those of a kernel's functions that the kernel of a variant calls."""
-        return functions
-
-    # --- launches
-
     def problem(
-        self, kernel: Any, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
+        self, kernel: K, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
     ) -> P | None:
         """Return the problem of a kernel of a program; None if its result has no element.
 
@@ -313,11 +238,7 @@ class Family(Generic[S, A, P]):
         """
         raise NotImplementedError
 
-    def launches(self, kernel: Any, problem: P) -> Iterator[tuple[Any, P]]:
-        """Yield the kernels and problems of the launches that compute the problem of a kernel."""
-        yield kernel, problem
-
-    def plan(self, kernel: Any, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+    def plan(self, kernel: K, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
         """Yield the launches of one kernel of a program; none if its result has no element.
 
         Raises:
@@ -325,51 +246,8 @@ class Family(Generic[S, A, P]):
         """
         raise NotImplementedError
 
-    def own_order(self, kernel: Any) -> Sequence[int] | None:
-        """Return the order of axes, outermost first, in which a temporary result is best laid out.
-
-        None for the order of the program.
-        """
-        return None
-
-    def kept_order(
-        self, kernel: Any, order_of: Callable[[Value], Sequence[int] | None]
-    ) -> tuple[int, ...] | None:
-        """Return the order of axes, outermost first, in which users expect a new result.
-
-        None for the order of its shape.
-
-        Args:
-            kernel: What fusion made.
-            order_of: Gives the axes longer than 1 of an operand in memory, outermost first; None
-                if they lie as its shape has them.
-        """
-        return None
-
-    def reader_order(self, kernel: Any, value: Value) -> Sequence[int] | None:
-        """Return the order of axes in which a kernel best reads ``value``, a temporary.
-
-        None if it reads any order alike. The kernel that writes the value decides
-        (:meth:`can_write`).
-        """
-        return None
-
-    def matrices(self, kernel: Any) -> tuple[Value, ...]:
-        """Return what a kernel reads only where one of its axes is contiguous."""
-        return ()
-
-    def can_write(self, kernel: Any, value: Value, order: Sequence[int]) -> bool:
-        """Tell whether a kernel writes a temporary result with its axes in this order."""
-        return False
-
-    def own_layouts(
-        self, kernel: Any, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
-    ) -> Mapping[str, TensorLayout]:
-        """Return the layouts as the kernel itself sees them, copies around it made."""
-        return layouts
-
     def host_check(
-        self, kernel: Any, arrays: Mapping[str, Array], dims: Mapping[str, int], place: str
+        self, kernel: K, arrays: Mapping[str, Array], dims: Mapping[str, int], place: str
     ) -> HostCheck | None:
         """Return what calls must check of a kernel's arguments, if there is something.
 
@@ -392,101 +270,12 @@ class Family(Generic[S, A, P]):
         """
         return ""
 
-    # --- algorithms that somebody named
-
-    def completed_algorithm(self, algorithm: A, signature: S) -> A:
-        """Return an algorithm with a value for all that a signature asks of it."""
-        return algorithm
-
-    def tiling(self, key: Key[S, A]) -> object:
-        """Return what kernels have in common that differ in the width of accesses alone."""
-        return key
-
-    def spelled(self, text: str, extents: tuple[int, int, int] = (1, 1, 1)) -> tuple[P, Functions]:
-        """Return a problem whose signature stands on a command line, and functions for it.
-
-        Args:
-            text: The signature.
-            extents: Of the problem.
-
-        Raises:
-            CkValueError: K001, K043-K046, ``text`` is no signature.
-        """
-        raise NotImplementedError
-
-    def profile(
-        self, name: str, spec: ArchSpec, dtypes: Sequence[str] | None, heads: Sequence[int] | None
-    ) -> Iterator[tuple[Key[S, A], Functions]]:
-        """Yield the kernels that one kind of user needs.
-
-        Raises:
-            CkValueError: K001, there is no such profile.
-        """
-        raise NotImplementedError
-
-    # --- tuning
-
-    def as_function(self, kernel: Any) -> Function:
-        """Return a kernel as a function of its own, which the reference can evaluate."""
-        raise NotImplementedError
-
-    def error_ratio(
-        self, kernel: Any, inputs: Sequence[HostArray], results: Sequence[HostArray]
-    ) -> float:
-        """Return the largest error of a kernel in units of its bound: at most 1 if it is right.
-
-        Args:
-            kernel: The kernel that computed ``results``.
-            inputs: The value of each of ``kernel.inputs``.
-            results: Those of ``kernel.results``.
-        """
-        from cklang.reference.bounds import evaluate_with_bound
-        from cklang.reference.distance import largest_ratio
-
-        wanted, bounds = evaluate_with_bound(self.as_function(kernel), list(inputs))
-        return max(map(largest_ratio, results, wanted, bounds))
-
-    timed_by_launch: ClassVar[bool] = False
-    """Whether tuning times one launch of a kernel by itself, not a call of its op."""
-
-    def launch_operands(self, kernel: Any, problem: P, values: RandomValues) -> LaunchOperands:
-        """Return random operands of one launch, of a family that is timed so."""
-        raise NotImplementedError
-
-    def part(self, kernel: Any, dims: Mapping[str, int]) -> Mapping[str, int]:
-        """Return the extents of a part of a call that is compared where all would take long."""
-        return dims
-
-    def lists(
-        self, kernel: Any, problem: P, sizes: Mapping[str, tuple[int, ...]]
-    ) -> Mapping[str, npt.NDArray[np.int32]]:
-        """Return what a kernel reads of lengths and places, by name, where random ones are wrong.
-
-        Args:
-            kernel: What fusion made.
-            problem: What it computes.
-            sizes: The shape of each of its inputs.
-        """
-        return {}
-
-    def splits(self, problem: P) -> int:
-        """Return among how many workgroups a variant shares its sums, if that is a variant."""
-        return 1
-
     def operands(self, problem: P, key: Key[S, A], functions: Functions) -> Operands:
         """Return memory and launches with which a kernel is timed by itself."""
         raise NotImplementedError
 
-    def measurable(self, problem: P) -> bool:
-        """Whether the kernel of a problem is launched at all."""
-        return True
 
-    def problem_facts(self, problem: P) -> Any:
-        """Return all that a problem's cost depends on, as plain data; names are not part of it."""
-        raise NotImplementedError
-
-
-class HelperFamily(Family[S, None, P]):
+class HelperFamily(Family[K, S, None, P]):
     """A family that has one kernel for each signature, so there is nothing to choose."""
 
     algorithm = None

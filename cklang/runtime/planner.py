@@ -232,7 +232,9 @@ def memory_of(plan: Plan, binding: Binding, outs: Sequence[Array] | None) -> Cal
 
 def _matrices(plan: Plan) -> set[str]:
     return {
-        value.name for kernel in plan.kernels for value in FAMILIES[kernel.family].matrices(kernel)
+        value.name
+        for kernel in plan.kernels
+        for value in FAMILIES[kernel.family].orders.matrices(kernel)
     }
 
 
@@ -263,16 +265,16 @@ def _stored_layouts(
 
 def _order_of(plan: Plan, writer: AnyKernel, value: Value) -> Sequence[int] | None:
     """Return the order of a temporary's axes: one that a reader asks for, else the writer's own."""
-    family = FAMILIES[writer.family]
+    own = FAMILIES[writer.family].orders
     order: Sequence[int] | None = wanted_order(plan.function, value)
-    if order is not None and family.can_write(writer, value, order):
+    if order is not None and own.can_write(writer, value, order):
         return order
     for reader in plan.kernels:
         if value in reader.inputs:
-            order = FAMILIES[reader.family].reader_order(reader, value)
-            if order is not None and family.can_write(writer, value, order):
+            order = FAMILIES[reader.family].orders.reader(reader, value)
+            if order is not None and own.can_write(writer, value, order):
                 return order
-    return family.own_order(writer)
+    return own.own(writer)
 
 
 def prepare(

@@ -33,7 +33,7 @@ def result_orders(plan: Plan, arguments: Mapping[str, Array]) -> dict[str, Order
         if array is not None:
             return _order(array)
         kernel = writers.get(value.name)
-        return None if kernel is None else FAMILIES[kernel.family].kept_order(kernel, order_of)
+        return None if kernel is None else FAMILIES[kernel.family].orders.kept(kernel, order_of)
 
     orders = {value.name: order_of(value) for value in plan.function.results}
     return {name: order for name, order in orders.items() if order is not None}

@@ -195,7 +195,7 @@ def _changes(before: Any, after: Any) -> Iterator[Change]:
 
 
 def _step_by_step(algorithm: Any, signature: KernelSignature, spec: ArchSpec, problem: Any) -> Any:
-    current = family_of(signature).completed_algorithm(algorithm, signature)
+    current = family_of(signature).spelling.completed(algorithm, signature)
     left = _count(current, signature, spec, problem)
     for _ in range(_STEPS):
         if left == 0:

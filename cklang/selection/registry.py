@@ -254,7 +254,7 @@ class Registry:
         """
         from cklang.arch import arch
 
-        kernels = tuple(FAMILIES["attention"].profile(name, arch(gpu), dtypes, heads))
+        kernels = tuple(FAMILIES["attention"].spelling.profile(name, arch(gpu), dtypes, heads))
         if not kernels:
             types = "any element type" if dtypes is None else ", ".join(dtypes)
             raise error("K008", among=f"the profile {name}", arch=gpu, signature=types)
@@ -404,7 +404,7 @@ def _kernel(data: dict[str, Any], functions: Functions | None) -> tuple[AnyKey, 
     says_functions = "functions" in expect_object("signature", data.get("signature", {}))
     key = key_from_json(completed_key(data))
     if functions is None:
-        functions = family_of(key.signature).plain_functions(key.signature)
+        functions = family_of(key.signature).spelling.plain_functions(key.signature)
     if functions is None:
         raise unknown("missing registry kernel field", "functions", ["key", *_ROW_LEFT_OUT])
     if not says_functions and key.signature.functions != functions.digest:

@@ -22,6 +22,7 @@ from cklang.arch import ArchSpec, arch
 from cklang.build.bundle import Bundle, sole_source
 from cklang.errors import CkError, CkUnsupportedError, error
 from cklang.families import family_of, key_of
+from cklang.families.protocol import DEFAULT_PRESET
 from cklang.families.rule import Rejection
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.keys import AnyKey, KernelSignature
@@ -218,10 +219,10 @@ def _spec(gpu: str | ArchSpec | None) -> ArchSpec:
 def _fresh(query: _Query, spec: ArchSpec, functions: Functions | None) -> AnySelection:
     """Return the kernel of the best variant of a problem."""
     family = family_of(query.problem.signature)
-    variants = family.variants(query.problem, query.splits)
+    variants = family.variants.of(query.problem, query.splits)
     variant, why = _best(variants, query, spec) if len(variants) > 1 else (variants[0], "")
     selection = _single(variant, query, spec, functions)
-    clamped = family.clamped(variant, selection.key.algorithm)
+    clamped = family.variants.clamped(variant, selection.key.algorithm)
     if clamped is not variant:
         selection = _single(clamped, query, spec, functions)
     return replace(selection, reason=f"{selection.reason}{why}") if why else selection
@@ -240,8 +241,8 @@ def _best(variants: tuple[Any, ...], query: _Query, spec: ArchSpec) -> tuple[Any
                 offers.append((level, float(pool.times_of(variant)[legal].min()), index))
             except CkUnsupportedError:
                 algorithm = pool.keys[int(legal.argmax())].algorithm
-                chosen = family.unmodelled(variants[0], algorithm, spec)
-                words = family.variant_words(chosen)
+                chosen = family.variants.unmodelled(variants[0], algorithm, spec)
+                words = family.variants.words(chosen)
                 return chosen, "" if chosen is variants[0] else f"; {words} it keeps the GPU busy"
             break
     if not offers:
@@ -250,9 +251,9 @@ def _best(variants: tuple[Any, ...], query: _Query, spec: ArchSpec) -> tuple[Any
     plain = next((us for at, us, index in offers if (at, index) == (level, 0)), None)
     if best == 0 or plain is None:
         return variants[best], ""
-    if least > family.gain * plain:
+    if least > family.variants.gain * plain:
         return variants[0], ""
-    words, first = family.variant_words(variants[best]), family.variant_words(variants[0])
+    words, first = family.variants.words(variants[best]), family.variants.words(variants[0])
     return variants[best], f"; {least:.2f} µs predicted {words}, {plain:.2f} {first}"
 
 
@@ -261,7 +262,7 @@ def _single(
 ) -> AnySelection:
     signature = problem.signature
     if functions is not None:
-        functions = family_of(signature).functions_of(problem, functions)
+        functions = family_of(signature).variants.functions(problem, functions)
     tried: list[AnyPool] = []
     for pool in _pools(query, signature, spec):
         tried.append(pool)
@@ -311,7 +312,7 @@ def _declared(registry: Registry, signature: KernelSignature, spec: ArchSpec) ->
     mine = registry.filter(lambda key: key.arch == spec.name and key.signature == signature)
     ordered = sorted(mine, key=lambda kernel: -kernel.priority)
     keys = [kernel.key for kernel in ordered]
-    asks = family_of(signature).models_resources
+    asks = family_of(signature).supply.models_resources
     used = {key: registry.resources(key) for key in keys if asks}
     built = {key: each for key, each in used.items() if each is not None}
     return Pool(keys, spec, f"registry {registry.name!r}", built=built)
@@ -319,16 +320,22 @@ def _declared(registry: Registry, signature: KernelSignature, spec: ArchSpec) ->
 
 @lru_cache(maxsize=1024)
 def _on_demand(signature: KernelSignature, spec: ArchSpec, preset: str) -> AnyPool:
-    candidates = family_of(signature).on_demand(signature, spec, preset)
-    keys = [key_of(signature, algorithm, spec.name) for algorithm in candidates.algorithms]
-    origin = f"preset {candidates.preset!r}, built on demand"
-    return Pool(keys, spec, origin, checked=True, preferred=candidates.essential)
+    family = family_of(signature)
+    preset = preset if family.supply.presets else DEFAULT_PRESET
+    essential = family.candidates(signature, spec, DEFAULT_PRESET)
+    others = family.candidates(signature, spec, preset)
+    keys = [key_of(signature, a, spec.name) for a in dict.fromkeys((*essential, *others))]
+    origin = f"preset {preset!r}, built on demand"
+    return Pool(keys, spec, origin, checked=True, preferred=len(essential))
 
 
 @lru_cache(maxsize=256)
 def _last_resorts(signature: KernelSignature, spec: ArchSpec) -> AnyPool:
-    candidates = family_of(signature).last_resorts(signature, spec)
-    keys = [key_of(signature, candidate, spec.name) for candidate in candidates]
+    family = family_of(signature)
+    candidates = family.candidates(signature, spec, DEFAULT_PRESET)
+    narrowed = family.supply.narrowed(candidates, signature)
+    legal = (own for own in narrowed if family.rules.accepts(own, signature, spec))
+    keys = [key_of(signature, algorithm, spec.name) for algorithm in legal]
     return Pool(keys, spec, "narrower accesses, built on demand", checked=True)
 
 
@@ -383,10 +390,10 @@ def _named(
     family = family_of(problem.signature)
     if family.algorithm is not None and isinstance(algorithm, family.algorithm):
         if splits is None:
-            problem = family.unmodelled(problem, algorithm, spec)
+            problem = family.variants.unmodelled(problem, algorithm, spec)
         else:
-            problem = family.variants(problem, splits)[0]
-        problem = family.clamped(problem, algorithm)
+            problem = family.variants.of(problem, splits)[0]
+        problem = family.variants.clamped(problem, algorithm)
     key = key_of(problem.signature, algorithm, spec.name)
     pool: AnyPool = Pool([key], spec, "the algorithm you named")
     if not pool.legal(problem).all():
@@ -397,7 +404,7 @@ def _named(
         pool=pool,
         problem=problem,
         reason="you named it, and no rule objects",
-        functions=family.functions_of(problem, functions),
+        functions=family.variants.functions(problem, functions),
     )
 
 

@@ -3,7 +3,7 @@
 
 The result is that of a call, with all kernels that it takes, such as the one that combines splits.
 What is compared with the reference may be a part of it:
-:meth:`cklang.families.protocol.Family.part`.
+:attr:`cklang.families.records.Tuning.part`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 def part_of_task(task: TuningTask) -> TuningTask:
     """Return the part of a task that is compared with the reference."""
     kernel, dims = task.fused, dict(task.dims)
-    part = FAMILIES[kernel.family].part(kernel, dims)
+    part = FAMILIES[kernel.family].tuning.part(kernel, dims)
     if part == dims:
         return task
     values = (*kernel.inputs, *kernel.results)
@@ -71,7 +71,7 @@ def _by_name(task: TuningTask, arrays: Sequence[Array]) -> dict[str, Array]:
 def _lists(task: TuningTask, arrays: dict[str, Array]) -> dict[str, Array]:
     kernel = task.fused
     sizes = {name: array.shape for name, array in arrays.items()}
-    return dict(FAMILIES[kernel.family].lists(kernel, task.forward, sizes))
+    return dict(FAMILIES[kernel.family].tuning.lists(kernel, task.forward, sizes))
 
 
 def error_ratio_of(task: TuningTask, key: AnyKey, arrays: Sequence[Array]) -> float:

@@ -66,7 +66,7 @@ def measure(task: Mapping[str, Any], key: Mapping[str, Any], settings: Mapping[s
 def _of_family(task: TuningTask, key: AnyKey) -> Measurement:
     if task.gradient is not None:
         return _gradient_measured(task, key)
-    by_launch = family_of(key.signature).timed_by_launch
+    by_launch = family_of(key.signature).tuning.timed_by_launch
     return (_launch_measured if by_launch else _call_measured)(task, key)
 
 
@@ -100,7 +100,7 @@ def _launch_measured(task: TuningTask, key: AnyKey) -> Measurement:
             counters = _counters(device)
             spent = None if device.emulated else microseconds(device, launch)
     family = family_of(key.signature)
-    ratio = family.error_ratio(operands.kernel, operands.inputs, operands.results)
+    ratio = family.tuning.error_ratio(operands.kernel, operands.inputs, operands.results)
 
     def price() -> Price:
         if spent is not None:
@@ -212,7 +212,7 @@ def _launch_operands(task: TuningTask) -> LaunchOperands:
     # What is cut, or read from copies that repeat an operand, is not in the program as it is.
     if task.launch is not None or any(x.value not in names for x in task.problem.inputs):
         family = FAMILIES[task.fused.family]
-        return family.launch_operands(*task.launched, partial(_values, rng=rng))
+        return family.tuning.launch_operands(*task.launched, partial(_values, rng=rng))
     arrays = tuple(memory.values())
     count = len(task.fused.inputs)
     return LaunchOperands(

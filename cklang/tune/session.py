@@ -291,7 +291,7 @@ def _search(op: Op, task: TuningTask, store: Database, limit: int, patience: int
     request = replace(op.request, strategy=FirstFit())
     selection = find(task.problem, spec, request, task.functions)
     problem = selection.problem
-    task = task.in_splits(family_of(problem.signature).splits(problem))
+    task = task.in_splits(family_of(problem.signature).variants.splits(problem))
     pool: AnyPool = selection.pool
     query = query_of(problem, spec)
     known = {m.key.digest: m for m in store.measurements(query)}

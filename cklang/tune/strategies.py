@@ -47,7 +47,7 @@ class Autotune:
         Raises:
             CkValueError: K010, there is no epilogue to build them with.
         """
-        if not pool.family.measurable(problem):
+        if not pool.family.tuning.measurable(problem):
             return Heuristic().choose(pool, problem, legal, functions)
         if functions is None:
             raise error("K010")

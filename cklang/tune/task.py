@@ -68,7 +68,7 @@ class TuningTask:
 
     def _launches(self) -> Iterator[tuple[Any, Any]]:
         kernel = self._planned_kernel
-        return FAMILIES[kernel.family].launches(kernel, self._problem)
+        return FAMILIES[kernel.family].tuning.launches(kernel, self._problem)
 
     def in_launches(self) -> tuple[TuningTask, ...]:
         """Return a task for each different launch if the kernel is cut, else the task itself."""
@@ -99,7 +99,7 @@ class TuningTask:
         if self.gradient is not None:
             functions: Functions = problem.functions
             return functions
-        return family_of(problem.signature).functions_of(problem, self.fused.functions)
+        return family_of(problem.signature).variants.functions(problem, self.fused.functions)
 
     @property
     def problem(self) -> Any:
@@ -127,7 +127,7 @@ class TuningTask:
         problem = family.problem(kernel, self.places, dims)
         if problem is None:
             raise error("N008", name=kernel.name)
-        return family.variants(problem, self.splits)[0]
+        return family.variants.of(problem, self.splits)[0]
 
     def in_splits(self, count: int) -> TuningTask:
         """Return the same with the keys shared by ``count`` workgroups."""
@@ -186,12 +186,12 @@ def tasks_of_call(
     text = print_function(plan.function)
     for index, kernel in enumerate(plan.kernels):
         # Copies around a kernel are not part of it.
-        places = FAMILIES[kernel.family].own_layouts(kernel, layouts, binding.dims)
+        places = FAMILIES[kernel.family].tuning.own_layouts(kernel, layouts, binding.dims)
         values = (*kernel.inputs, *kernel.results)
         problem = FAMILIES[kernel.family].problem(kernel, layouts, binding.dims)
         if problem is None:
             continue
-        if gradient is None and not FAMILIES[kernel.family].measurable(problem):
+        if gradient is None and not FAMILIES[kernel.family].tuning.measurable(problem):
             continue
         task = TuningTask(
             function=text,
@@ -208,7 +208,7 @@ def tasks_of_call(
 
 def problem_text(problem: Any) -> str:
     """Return all that a problem's cost depends on, as canonical JSON; names are not part of it."""
-    facts = family_of(problem.signature).problem_facts(problem)
+    facts = family_of(problem.signature).tuning.facts(problem)
     data = {"signature": encode(problem.signature), "problem": _nameless(facts)}
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 

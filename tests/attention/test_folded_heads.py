@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
-from cklang.families.attention.family import Attention
+from cklang.families.attention.family import ATTENTION
 from cklang.families.attention.folded_heads import fold_heads
 from cklang.families.attention.host import AttentionTensor
 from cklang.families.attention.key import MaskKind
@@ -156,11 +156,11 @@ def test_explain_says_it() -> None:
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fold heads wherever they can be, whatever is predicted."""
 
-    def folded(self: Attention, case: AttentionCase, splits: int | None) -> tuple[Any, ...]:
+    def folded(case: AttentionCase, splits: int | None) -> tuple[AttentionCase, ...]:
         way = fold_heads(case) or case
         return (way if (splits or 1) == 1 else way.split(splits or 1),)
 
-    monkeypatch.setattr(Attention, "variants", folded)
+    monkeypatch.setattr(ATTENTION, "variants", replace(ATTENTION.variants, of=folded))
 
 
 def check_folded(splits: int) -> None:

@@ -55,7 +55,7 @@ START_UP: Table = {
         "cklang.families.gemm.sampled_rows",
         "cklang.families.gemm.spelling",
     ),
-    "cklang.families.protocol": ("cklang.reference.bounds", "cklang.reference.distance"),
+    "cklang.families.records": ("cklang.reference.bounds", "cklang.reference.distance"),
     "cklang.families.rowwise.outline": ("networkx",),
     "cklang.frontend.ops.attention": ("cklang.frontend.eager_attention",),
     "cklang.frontend.other_names": ("difflib",),

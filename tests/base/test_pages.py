@@ -16,6 +16,8 @@ from cklang.emulator import MEMORY_LINE
 from cklang.errors.table import TABLE
 from cklang.families import FAMILIES
 from cklang.families.protocol import Family
+from cklang.families.records import AxisOrders, Spelling, Supply, Tuning, Variants
+from cklang.fusion.passes import Fusion
 from tests.base.test_docs_code import PAGES
 from tests.support import code_size
 from tests.support.layouts import DATA, instructions, layout
@@ -134,8 +136,11 @@ def test_the_internals_name_every_member_of_a_family() -> None:
     text = (DOCS / "internals.md").read_text()
     begin = text.index("## The family protocol")
     words = set(re.findall(r"`([a-z_]+)`", text[begin : text.index("`HelperFamily` is")]))
-    members = {name for name in (*vars(Family), *Family.__annotations__) if name[0] != "_"}
-    others = {"times", "table", "plan_of", "explain", "rowwise", "enumerate_legal", "key_from_json"}
+    classes = (Family, Fusion, Supply, Variants, AxisOrders, Tuning, Spelling)
+    members = {
+        name for each in classes for name in (*vars(each), *each.__annotations__) if name[0] != "_"
+    }
+    others = {"times", "table", "explain", "enumerate_legal", "key_from_json"}
     assert words == members | others
 
 

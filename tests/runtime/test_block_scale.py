@@ -164,7 +164,7 @@ def test_sums_of_integers_are_i32_until_a_block_ends(gpu: str) -> None:
     assert "OfIntegers<cklang::F32Scale>, 1, 128>" in source
     assert "using AccType = float;" in source
     key = json.loads('{"dtype_a": "i8", "scale_a": {"dtype": "f32", "block": [1, 128]}}')
-    assert FAMILIES["gemm"].completed_signature(key)["dtype_acc"] == "f32"
+    assert FAMILIES["gemm"].spelling.usual(key)["dtype_acc"] == "f32"
 
 
 def test_rules() -> None:

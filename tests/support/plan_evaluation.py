@@ -132,7 +132,7 @@ def _element(table: Array | Callable[..., Array], places: Sequence[Array]) -> Ar
 
 def _by_function(memory: _Memory, kernel: AnyKernel) -> Sequence[Array | None]:
     """Evaluate the kernel of a family that gives its kernels as functions."""
-    function = verify(FAMILIES[kernel.family].as_function(kernel), allow_unused=True)
+    function = verify(FAMILIES[kernel.family].tuning.as_function(kernel), allow_unused=True)
     inputs = {value.name: memory.read(value.name) for value in kernel.inputs}
     return memory.called(function, inputs)
 

@@ -32,7 +32,7 @@ def plan(function: Function, makers: Mapping[str, Maker] = MAKERS) -> Plan:
 
 def kernel_function(kernel: AnyKernel) -> Function:
     """Return a kernel as a function of its own."""
-    return FAMILIES[kernel.family].as_function(kernel)
+    return FAMILIES[kernel.family].tuning.as_function(kernel)
 
 
 def plan_of_statements(body: str, result: str = SHAPE) -> Plan:

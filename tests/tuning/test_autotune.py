@@ -292,9 +292,9 @@ class TestChecking:
         kernel = instance(FusedGemm, task.fused)
         inputs, result = self.values(*shape)
         assert (sampled(kernel, inputs, [result]) is not None) == (m == 1000)
-        assert GEMM.error_ratio(kernel, inputs, [result]) <= 1
+        assert GEMM.tuning.error_ratio(kernel, inputs, [result]) <= 1
         result[m - 1, n - 1] += np.float16(4)
-        assert GEMM.error_ratio(kernel, inputs, [result]) > 1
+        assert GEMM.tuning.error_ratio(kernel, inputs, [result]) > 1
 
     def test_an_input_used_twice_is_compared_whole(self) -> None:
         @ck.op
@@ -304,7 +304,12 @@ class TestChecking:
         (task,) = tasks_of(gram, {"M": 700, "K": 300})
         x = np.random.default_rng(1).uniform(-1, 1, (700, 300)).astype(np.float16)
         wide = x.astype(np.float64)
-        assert GEMM.error_ratio(task.fused, [x], [(wide @ wide.T).astype(np.float32)]) <= 1
+        assert (
+            GEMM.tuning.error_ratio(
+                instance(FusedGemm, task.fused), [x], [(wide @ wide.T).astype(np.float32)]
+            )
+            <= 1
+        )
 
 
 @pytest.mark.usefixtures("emulator")

@@ -8,9 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
 from cklang.arch import ArchSpec
 from cklang.codec import encode
 from cklang.device.arrays import HOST, Array
@@ -42,7 +39,6 @@ from cklang.families.attention.split_kv import (
 from cklang.families.attention.standalone import contents_of
 from cklang.families.attention.trial import legal_lists, part_of
 from cklang.families.protocol import (
-    DEFAULT_PRESET,
     Family,
     Launches,
     Operands,
@@ -50,12 +46,12 @@ from cklang.families.protocol import (
     Sel,
     Times,
 )
+from cklang.families.records import AxisOrders, Spelling, Supply, Tuning, Variants
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion
-from cklang.ir.nodes import Value
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
 
@@ -95,7 +91,60 @@ class AttentionCost:
         return attention_estimate(self._keys[place], shape_of(problem), self._spec).terms
 
 
-class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
+def problem_facts(problem: AttentionCase) -> dict[str, Any]:
+    """Return a forward problem as plain data, without the names of values."""
+    facts: dict[str, Any] = encode(replace(problem, functions=()))  # type: ignore[arg-type]
+    return {name: value for name, value in facts.items() if name not in _NAMES}
+
+
+def _folded(case: AttentionCase) -> str:
+    return f"the {case.folded} heads of each key head as rows of one"
+
+
+def _variants(case: AttentionCase, splits: int | None) -> tuple[AttentionCase, ...]:
+    """Return the problem with its keys in the numbers of splits that are worth comparing.
+
+    Those with heads as rows follow, if heads can be.
+    """
+    if case.signature.split:
+        return (case,)
+    counts = split_counts(case) if splits is None else (splits,)
+    folded = fold_heads(case)
+    ways = (case,) if folded is None else (case, folded)
+    return tuple(way if count == 1 else way.split(count) for way in ways for count in counts)
+
+
+def _variant_words(case: AttentionCase) -> str:
+    """Return in how many splits the keys are, and how many heads of a group are rows."""
+    splits = case.problem.splits
+    words = f"in {splits} splits" if splits > 1 else "in one"
+    return words + (f" with {_folded(case)}" if case.folded > 1 else "")
+
+
+def _clamped(case: AttentionCase, algorithm: AttentionAlgorithm) -> AttentionCase:
+    """Return the problem with no more splits than there are tiles of keys."""
+    splits = case.problem.splits
+    count = clamp_splits(splits, case, algorithm)
+    return case if count == splits else case.in_splits(count)
+
+
+def _unmodelled(
+    case: AttentionCase, algorithm: AttentionAlgorithm, spec: ArchSpec
+) -> AttentionCase:
+    """Return the problem in so many splits that the GPU is busy."""
+    count = splits_without_model(case, spec, algorithm)
+    return case.split(count) if count > 1 else case
+
+
+def _profile(
+    name: str, spec: ArchSpec, dtypes: Sequence[str] | None, heads: Sequence[int] | None
+) -> Iterator[tuple[AnyKey, Functions]]:
+    """Yield the kernels of a profile; those that combine, append and sum too."""
+    for kernel in profile_kernels(name, spec, dtypes, heads):
+        yield kernel.key, kernel.functions
+
+
+class Attention(Family[FusedAttention, AttentionSignature, AttentionAlgorithm, AttentionCase]):
     """Attention forwards; its variants share the keys of a tile of queries among workgroups."""
 
     name = "attention"
@@ -106,21 +155,39 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
     fusion = Fusion(makers=MAKERS)
     rules: RuleSet = RULES
     grid = GRID
-    gain: ClassVar[float] = MIN_SPLIT_GAIN
+    supply = Supply(narrowed=lambda candidates, signature: narrowed(candidates, signature.dtype))
+    variants = Variants(
+        gain=MIN_SPLIT_GAIN,
+        of=_variants,
+        words=_variant_words,
+        clamped=_clamped,
+        unmodelled=_unmodelled,
+        # What follows o is computed by the kernel that combines splits.
+        functions=lambda case, functions: (
+            functions.without("output") if case.signature.split else functions
+        ),
+        splits=lambda case: case.problem.splits,
+    )
+    orders = AxisOrders(
+        matrices=lambda kernel: (kernel.q.value, kernel.k.value, kernel.v.value),
+        # The elements of a head stay side by side; o alone has strides.
+        can_write=lambda kernel, value, order: (
+            value == kernel.o and order[-1] == value.type.rank - 1
+        ),
+    )
+    tuning = Tuning(
+        own_layouts=lambda kernel, layouts, _: placements(kernel, layouts)[0].placed.places,
+        facts=problem_facts,
+        part=part_of,
+        lists=lambda kernel, case, sizes: legal_lists(kernel, case.problem, sizes),
+    )
+    spelling = Spelling(profile=_profile)
 
     def candidates(
         self, signature: AttentionSignature, spec: ArchSpec, preset: str
     ) -> tuple[AttentionAlgorithm, ...]:
         """Return the legal algorithms of a profile."""
         return profile_algorithms(preset, signature, spec)
-
-    def last_resorts(
-        self, signature: AttentionSignature, spec: ArchSpec
-    ) -> tuple[AttentionAlgorithm, ...]:
-        """Return the candidates with narrower accesses, which take any head size and alignment."""
-        candidates = self.candidates(signature, spec, DEFAULT_PRESET)
-        narrow = narrowed(candidates, signature.dtype)
-        return tuple(each for each in narrow if self.rules.accepts(each, signature, spec))
 
     def cost(
         self, keys: Sequence[AttentionKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]
@@ -132,53 +199,12 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
         """Return the source of a kernel."""
         return lower_attention(key, functions)
 
-    def variants(self, problem: AttentionCase, splits: int | None) -> tuple[AttentionCase, ...]:
-        """Return the problem with its keys in the numbers of splits that are worth comparing.
-
-        Those with heads as rows follow, if heads can be.
-        """
-        if problem.signature.split:
-            return (problem,)
-        counts = split_counts(problem) if splits is None else (splits,)
-        folded = fold_heads(problem)
-        ways = (problem,) if folded is None else (problem, folded)
-        return tuple(way if count == 1 else way.split(count) for way in ways for count in counts)
-
-    def variant_words(self, problem: AttentionCase) -> str:
-        """Return in how many splits the keys are, and how many heads of a group are rows."""
-        splits = problem.problem.splits
-        words = f"in {splits} splits" if splits > 1 else "in one"
-        return words + (f" with {_folded(problem)}" if problem.folded > 1 else "")
-
-    def clamped(self, problem: AttentionCase, algorithm: AttentionAlgorithm) -> AttentionCase:
-        """Return the problem with no more splits than there are tiles of keys."""
-        splits = problem.problem.splits
-        count = clamp_splits(splits, problem, algorithm)
-        return problem if count == splits else problem.in_splits(count)
-
-    def unmodelled(
-        self, problem: AttentionCase, algorithm: AttentionAlgorithm, spec: ArchSpec
-    ) -> AttentionCase:
-        """Return the problem in so many splits that the GPU is busy."""
-        count = splits_without_model(problem, spec, algorithm)
-        return problem.split(count) if count > 1 else problem
-
-    def functions_of(self, problem: AttentionCase, functions: Functions) -> Functions:
-        """Return the functions; what follows o is computed by the kernel that combines splits."""
-        return functions.without("output") if problem.signature.split else functions
-
     def problem(
         self, kernel: FusedAttention, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
     ) -> AttentionCase | None:
         """Return the attention of a kernel, not split; None if its results have no element."""
         case = placements(kernel, layouts)[0].case(dims)
         return None if case.is_empty else case
-
-    def own_layouts(
-        self, kernel: FusedAttention, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
-    ) -> Mapping[str, TensorLayout]:
-        """Return the layouts with the elements of heads contiguous where they are copied so."""
-        return placements(kernel, layouts)[0].placed.places
 
     def plan(self, kernel: FusedAttention, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
         """Yield the launch of an attention, and of the kernel that combines its splits."""
@@ -222,14 +248,6 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
                 note=split_note,
             )
 
-    def matrices(self, kernel: FusedAttention) -> tuple[Value, ...]:
-        """Return q, k and v."""
-        return (kernel.q.value, kernel.k.value, kernel.v.value)
-
-    def can_write(self, kernel: FusedAttention, value: Value, order: Sequence[int]) -> bool:
-        """Tell whether the elements of a head stay side by side; o alone has strides."""
-        return value == kernel.o and order[-1] == value.type.rank - 1
-
     def host_check(
         self,
         kernel: FusedAttention,
@@ -258,35 +276,6 @@ class Attention(Family[AttentionSignature, AttentionAlgorithm, AttentionCase]):
         stage = attention_stage(problem, key, functions, {})
         return Operands(contents=contents_of(problem), stages=(stage,))
 
-    def profile(
-        self, name: str, spec: ArchSpec, dtypes: Sequence[str] | None, heads: Sequence[int] | None
-    ) -> Iterator[tuple[AnyKey, Functions]]:
-        """Yield the kernels of a profile; those that combine, append and sum too."""
-        for kernel in profile_kernels(name, spec, dtypes, heads):
-            yield kernel.key, kernel.functions
-
-    def part(self, kernel: FusedAttention, dims: Mapping[str, int]) -> Mapping[str, int]:
-        """Return some sequences, queries and keys of a call; all if packed or in pages."""
-        return part_of(kernel, dims)
-
-    def lists(
-        self, kernel: FusedAttention, problem: AttentionCase, sizes: Mapping[str, tuple[int, ...]]
-    ) -> Mapping[str, npt.NDArray[np.int32]]:
-        """Return where sequences begin, how long they are, and their pages."""
-        return legal_lists(kernel, problem.problem, sizes)
-
-    def splits(self, problem: AttentionCase) -> int:
-        """Return among how many workgroups the keys of a tile of queries are shared."""
-        return problem.problem.splits
-
-    def problem_facts(self, problem: AttentionCase) -> Any:
-        """Return a problem as plain data, without names."""
-        return problem_facts(problem)
-
-
-def _folded(case: AttentionCase) -> str:
-    return f"the {case.folded} heads of each key head as rows of one"
-
 
 def _selected(ways: Sequence[Placement], planning: Planning[Sel]) -> tuple[Placement, Sel]:
     """Return the first way that a kernel serves, and that kernel.
@@ -302,12 +291,6 @@ def _selected(ways: Sequence[Placement], planning: Planning[Sel]) -> tuple[Place
             continue
     case = ways[-1].case(planning.dims)
     return ways[-1], planning.select(case, case.functions)
-
-
-def problem_facts(problem: AttentionCase) -> dict[str, Any]:
-    """Return a forward problem as plain data, without the names of values."""
-    facts: dict[str, Any] = encode(replace(problem, functions=()))  # type: ignore[arg-type]
-    return {name: value for name, value in facts.items() if name not in _NAMES}
 
 
 def attention_stage(

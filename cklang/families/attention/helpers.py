@@ -71,8 +71,12 @@ def lower_reduce(key: ReduceKey, functions: Functions) -> KernelSource:
     )
 
 
-APPEND: HelperFamily[AppendSignature, Any] = HelperFamily("append", AppendSignature, lower_append)
-COMBINE: HelperFamily[CombineSignature, Any] = HelperFamily(
+APPEND: HelperFamily[Any, AppendSignature, Any] = HelperFamily(
+    "append", AppendSignature, lower_append
+)
+COMBINE: HelperFamily[Any, CombineSignature, Any] = HelperFamily(
     "combine", CombineSignature, lower_combine
 )
-REDUCE: HelperFamily[ReduceSignature, Any] = HelperFamily("reduce", ReduceSignature, lower_reduce)
+REDUCE: HelperFamily[Any, ReduceSignature, Any] = HelperFamily(
+    "reduce", ReduceSignature, lower_reduce
+)

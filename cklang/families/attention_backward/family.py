@@ -41,7 +41,6 @@ from cklang.families.attention_backward.program import gradient_problem, launche
 from cklang.families.attention_backward.rules import RULES
 from cklang.families.attention_backward.space import GRID
 from cklang.families.protocol import (
-    DEFAULT_PRESET,
     Family,
     Launches,
     Operands,
@@ -49,6 +48,7 @@ from cklang.families.protocol import (
     Sel,
     Times,
 )
+from cklang.families.records import AxisOrders, Supply, Tuning
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
@@ -89,7 +89,33 @@ class BackwardCost:
         return attention_grad_estimate(self._keys[place], shape, self._spec).terms
 
 
-class AttentionBackward(Family[AttentionGradSignature, AttentionGradAlgorithm, AttentionGradCase]):
+def _matrices(kernel: FusedAttentionGrad) -> tuple[Value, ...]:
+    """Return what the kernel reads rows of."""
+    f = kernel.forward
+    views = (f.q, f.k, f.v, kernel.grad)
+    return (*(view.value for view in views), kernel.lse, kernel.inner.value)
+
+
+def _reader_order(kernel: FusedAttentionGrad, value: Value) -> Sequence[int] | None:
+    """Return the order of the log-sum-exps and the sums along heads, which are packed."""
+    if value == kernel.inner.value:
+        return tuple(axis for axis in kernel.inner.perm if axis is not None)
+    return tuple(range(value.type.rank)) if value == kernel.lse else None
+
+
+def _facts(problem: AttentionGradCase) -> Any:
+    """Return a problem as plain data, without names."""
+    return {
+        "forward": problem_facts(problem.forward),
+        "deterministic": problem.deterministic,
+        "bias_grad": problem.bias_grad,
+        **({"derivative": True} if problem.derivative is not None else {}),
+    }
+
+
+class AttentionBackward(
+    Family[FusedAttentionGrad, AttentionGradSignature, AttentionGradAlgorithm, AttentionGradCase]
+):
     """Kernels that give the parts of the gradients of q, k and v."""
 
     name = "attention_backward"
@@ -102,20 +128,22 @@ class AttentionBackward(Family[AttentionGradSignature, AttentionGradAlgorithm, A
     fusion = Fusion(makers=MAKERS)
     rules: RuleSet = RULES
     grid = GRID
+    supply = Supply(
+        narrowed=lambda candidates, signature: narrowed(candidates, signature.forward.dtype)
+    )
+    orders = AxisOrders(
+        matrices=_matrices,
+        reader=_reader_order,
+        # The elements of a head stay side by side.
+        can_write=lambda _kernel, value, order: order[-1] == value.type.rank - 1,
+    )
+    tuning = Tuning(measurable=lambda problem: problem.forward.has_scores, facts=_facts)
 
     def candidates(
         self, signature: AttentionGradSignature, spec: ArchSpec, preset: str
     ) -> tuple[AttentionGradAlgorithm, ...]:
         """Return the legal algorithms of a profile."""
         return profile_algorithms(preset, signature, spec)
-
-    def last_resorts(
-        self, signature: AttentionGradSignature, spec: ArchSpec
-    ) -> tuple[AttentionGradAlgorithm, ...]:
-        """Return the candidates with narrower accesses, which take any head size and alignment."""
-        candidates = self.candidates(signature, spec, DEFAULT_PRESET)
-        narrow = narrowed(candidates, signature.forward.dtype)
-        return tuple(each for each in narrow if self.rules.accepts(each, signature, spec))
 
     def cost(
         self, keys: Sequence[AttentionGradKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]
@@ -140,39 +168,10 @@ class AttentionBackward(Family[AttentionGradSignature, AttentionGradAlgorithm, A
         """Return the gradients of a program's attention; None if there is no score."""
         return gradient_problem(kernel, layouts, dims)
 
-    def matrices(self, kernel: FusedAttentionGrad) -> tuple[Value, ...]:
-        """Return what the kernel reads rows of."""
-        f = kernel.forward
-        views = (f.q, f.k, f.v, kernel.grad)
-        return (*(view.value for view in views), kernel.lse, kernel.inner.value)
-
-    def reader_order(self, kernel: FusedAttentionGrad, value: Value) -> Sequence[int] | None:
-        """Return the order of the log-sum-exps and the sums along heads, which are packed."""
-        if value == kernel.inner.value:
-            return tuple(axis for axis in kernel.inner.perm if axis is not None)
-        return tuple(range(value.type.rank)) if value == kernel.lse else None
-
-    def can_write(self, kernel: FusedAttentionGrad, value: Value, order: Sequence[int]) -> bool:
-        """Tell whether the elements of a head stay side by side."""
-        return order[-1] == value.type.rank - 1
-
     def algorithm_words(self, algorithm: AttentionGradAlgorithm) -> str:
         """Return an algorithm as one line of text."""
         a = algorithm
         return f"tile {'x'.join(map(str, a.tile))}, {a.pipeline.value}, vectors of {a.vector}"
-
-    def measurable(self, problem: AttentionGradCase) -> bool:
-        """Whether there is a score at all."""
-        return problem.forward.has_scores
-
-    def problem_facts(self, problem: AttentionGradCase) -> Any:
-        """Return a problem as plain data, without names."""
-        return {
-            "forward": problem_facts(problem.forward),
-            "deterministic": problem.deterministic,
-            "bias_grad": problem.bias_grad,
-            **({"derivative": True} if problem.derivative is not None else {}),
-        }
 
     def operands(
         self, problem: AttentionGradCase, key: AttentionGradKey, functions: Functions

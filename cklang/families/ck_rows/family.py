@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from cklang.arch import ArchSpec
-from cklang.codec import encode
 from cklang.device.resources import Resources
 from cklang.errors import error
 from cklang.families.ck_rows.gate import FusedGate, as_named, gate_problem
@@ -38,7 +37,9 @@ from cklang.lowering.source import KernelSource
 __all__ = ["CK_ROWS"]
 
 
-class _CkTileRowsFamily(Family[CkTileRowsSignature, CkTileRows, CkTileRowsProblem]):
+class _CkTileRowsFamily(
+    Family[FusedRows | FusedGate, CkTileRowsSignature, CkTileRows, CkTileRowsProblem]
+):
     """RMSNorm, LayerNorm, sums, maxima and transposes as CK Tile has them."""
 
     name = "ck_rows"
@@ -107,10 +108,6 @@ class _CkTileRowsFamily(Family[CkTileRowsSignature, CkTileRows, CkTileRowsProble
         a = algorithm
         passes = ", in two passes" if a.two_pass else ""
         return f"CK Tile's kernel: {a.threads} threads, {a.repeats} vectors of {a.vector}{passes}"
-
-    def problem_facts(self, problem: CkTileRowsProblem) -> Any:
-        """Return a problem as plain data."""
-        return encode(problem)
 
 
 CK_ROWS = _CkTileRowsFamily()

@@ -16,15 +16,16 @@ from cklang.families.conv.launch import request_of
 from cklang.families.conv.plan import FusedConv
 from cklang.families.conv.problem import ConvProblem, conv_problem_of
 from cklang.families.conv.unfuse import convolution_function
-from cklang.families.gemm.family import ProductFamily
+from cklang.families.gemm.family import ProductFamily, compared
 from cklang.families.gemm.key import GemmKey
 from cklang.families.protocol import Launches, Planning, Sel
+from cklang.families.records import AxisOrders, Tuning
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion
-from cklang.ir.nodes import Function, Value
+from cklang.ir.nodes import Value
 from cklang.ir.windows import DIRECTIONS, Role
 
 __all__ = ["CONV", "Conv"]
@@ -34,13 +35,36 @@ _BEFORE = "so that channels are last"
 _AFTER = "so that channels are where the program has them"
 
 
-class Conv(ProductFamily[ConvProblem]):
+def _kept_order(
+    kernel: FusedConv, order_of: Callable[[Value], Sequence[int] | None]
+) -> tuple[int, ...] | None:
+    """Return the channels last for an input that has them there, as torch keeps them.
+
+    The gradient of the weight lies as its shape.
+    """
+    channels = kernel.a.perm[-1]
+    image = order_of(kernel.a.value)
+    weighs = DIRECTIONS[kernel.operation.op].result is Role.WEIGHT
+    if weighs or image is None or image[-1] != channels or channels == len(kernel.a.perm) - 1:
+        return None
+    return kernel.axes
+
+
+class Conv(ProductFamily[FusedConv, ConvProblem]):
     """Convolutions, with copies around a kernel where memory has the channels elsewhere."""
 
     name = "conv"
     compile_seconds = 6.0
     fusion = Fusion(makers=MAKERS)
     rules: RuleSet = rules.RULES
+    # The channels are last, wherever the program has them.
+    orders = AxisOrders(own=lambda kernel: kernel.axes, kept=_kept_order)
+    tuning = Tuning(
+        own_layouts=lambda kernel, layouts, _: insert_layout_copies(kernel, layouts).places,
+        as_function=convolution_function,
+        compared=compared(convolution_function),
+        timed_by_launch=True,
+    )
 
     def stage(
         self, problem: ConvProblem, key: GemmKey, functions: Functions, spec: ArchSpec
@@ -57,10 +81,6 @@ class Conv(ProductFamily[ConvProblem]):
             written=frozenset((problem.e.value,)),
             request=partial(_request, problem, a.split_k, blocks),
         )
-
-    def as_function(self, kernel: FusedConv) -> Function:
-        """Return a kernel as a function of its own."""
-        return convolution_function(kernel)
 
     def problem(
         self, kernel: FusedConv, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
@@ -84,30 +104,6 @@ class Conv(ProductFamily[ConvProblem]):
             before=tuple(copy.stage(planning.spec, _BEFORE) for copy in placed.before),
             after=tuple(copy.stage(planning.spec, _AFTER) for copy in placed.after),
         )
-
-    def own_layouts(
-        self, kernel: FusedConv, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
-    ) -> Mapping[str, TensorLayout]:
-        """Return the layouts with the channels last."""
-        return insert_layout_copies(kernel, layouts).places
-
-    def kept_order(
-        self, kernel: FusedConv, order_of: Callable[[Value], Sequence[int] | None]
-    ) -> tuple[int, ...] | None:
-        """Return the channels last for an input that has them there, as torch keeps them.
-
-        The gradient of the weight lies as its shape.
-        """
-        channels = kernel.a.perm[-1]
-        image = order_of(kernel.a.value)
-        weighs = DIRECTIONS[kernel.operation.op].result is Role.WEIGHT
-        if weighs or image is None or image[-1] != channels or channels == len(kernel.a.perm) - 1:
-            return None
-        return kernel.axes
-
-    def own_order(self, kernel: FusedConv) -> Sequence[int]:
-        """Return the channels last, wherever the program has them."""
-        return kernel.axes
 
 
 def _request(

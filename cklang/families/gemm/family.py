@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -11,7 +11,6 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from cklang.arch import ArchSpec, arch
-from cklang.codec import encode
 from cklang.device.arrays import Array
 from cklang.device.resources import Resources
 from cklang.errors import CkUnsupportedError
@@ -53,16 +52,14 @@ from cklang.families.index_arrays import HostIndices
 from cklang.families.launch_operands import LaunchOperands, RandomValues
 from cklang.families.layout_copy.plan import WithCopies
 from cklang.families.protocol import (
-    DEFAULT_PRESET,
     Family,
-    HostArray,
     Launches,
-    OnDemand,
     Operands,
     Planning,
     Sel,
     Times,
 )
+from cklang.families.records import AxisOrders, HostArray, Layouts, Spelling, Supply, Tuning
 from cklang.families.rule import RuleSet
 from cklang.families.scatter.family import SCATTER
 from cklang.families.stage import Stage
@@ -78,6 +75,7 @@ from cklang.types import f32, i8, i32
 
 __all__ = ["GEMM", "Gemm", "ProductCost", "ProductFamily", "small_bytes"]
 
+K = TypeVar("K")
 P = TypeVar("P")
 
 # Importing them fills the rule set; rules about algorithms are asked first.
@@ -124,43 +122,78 @@ class ProductCost:
         return self.ranker.estimate(self.ranker.keys[place], widened(problem)).terms
 
 
-class ProductFamily(Family[Signature, Algorithm, P]):
+def _usual(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a signature whose other types are those of A, and layouts ``rcr``."""
+    dtype = data.get("dtype_a")
+    if dtype is None:
+        return data
+    exact = dtype == i8.name and not (data.get("scale_a") or data.get("scale_b"))
+    acc = {"dtype_acc": i32.name if exact else f32.name}
+    return {"dtype_b": dtype, **acc, "dtype_e": dtype, "layout_a": "r", "layout_b": "c", **data}
+
+
+def _plain_functions(signature: Signature) -> Functions | None:
+    """Return the epilogue of a product alone; None of a kernel whose functions read more."""
+    if signature.d or signature.a or signature.b:
+        return None
+    number = f"{signature.dtype_acc}[]"
+    text = f"func @epilogue(%acc: {number}) -> {number} {{\n  return %acc\n}}"
+    return Functions.parse({"epilogue": text})
+
+
+def _tiling(key: GemmKey) -> object:
+    """Return a key without what follows from the width of accesses."""
+    a = key.algorithm
+    return (key.arch, key.signature, a.tile, a.warps, a.warp_tile, a.pipeline)
+
+
+def _completed(algorithm: Algorithm, signature: Signature) -> Algorithm:
+    """Give it as many widths of D as there are D operands, the missing ones of one element."""
+    widths = (*algorithm.vector_d, *(1 for _ in signature.d))[: len(signature.d)]
+    return replace(algorithm, vector_d=widths)
+
+
+def _spelled(text: str, extents: tuple[int, int, int]) -> tuple[Problem, Functions]:
+    """Return a problem of a signature like ``f16:rcr:row``, and functions for it."""
+    from cklang.families.gemm.spelling import spelled
+
+    return spelled(text, extents)
+
+
+def compared(
+    as_function: Callable[[Any], Function],
+) -> Callable[[Any, Sequence[HostArray], Sequence[HostArray]], float]:
+    """Return what computes the largest error of a kernel, of some rows if there are many."""
+
+    def compare(kernel: Any, inputs: Sequence[HostArray], results: Sequence[HostArray]) -> float:
+        from cklang.families.gemm.sampled_rows import error_ratio
+
+        return error_ratio(as_function(kernel), kernel, inputs, results)
+
+    return compare
+
+
+class ProductFamily(Family[K, Signature, Algorithm, P]):
     """What products and convolutions have alike: keys, main loop and cost model."""
 
     signature = Signature
     algorithm = Algorithm
     algorithm_text: ClassVar[str] = "a cklang.dispatch.Algorithm for a product or convolution"
     grid = GRID
-    models_resources: ClassVar[bool] = True
-
-    def completed_signature(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a signature whose other types are those of A, and layouts ``rcr``."""
-        dtype = data.get("dtype_a")
-        exact = dtype == i8.name and not (data.get("scale_a") or data.get("scale_b"))
-        acc = {"dtype_acc": i32.name if exact else f32.name}
-        usual = {"dtype_b": dtype, **acc, "dtype_e": dtype, "layout_a": "r", "layout_b": "c"}
-        return super().completed_signature({**(usual if dtype is not None else {}), **data})
-
-    def plain_functions(self, signature: Signature) -> Functions | None:
-        """Return the epilogue of a product alone; None of a kernel whose functions read more."""
-        if signature.d or signature.a or signature.b:
-            return None
-        number = f"{signature.dtype_acc}[]"
-        text = f"func @epilogue(%acc: {number}) -> {number} {{\n  return %acc\n}}"
-        return Functions.parse({"epilogue": text})
+    supply = Supply(presets=True, models_resources=True)
+    spelling: Spelling[Signature, Algorithm, Any] = Spelling(
+        usual=_usual,
+        plain_functions=_plain_functions,
+        completed=_completed,
+        tiling=_tiling,
+        problem=_spelled,
+    )
 
     def candidates(
         self, signature: Signature, spec: ArchSpec, preset: str
     ) -> tuple[Algorithm, ...]:
         """Return the legal algorithms of a preset of tilings."""
         return candidates(signature, spec, preset)
-
-    def on_demand(self, signature: Signature, spec: ArchSpec, preset: str) -> OnDemand[Algorithm]:
-        """Return the essential tilings, then those of another preset."""
-        essential = candidates(signature, spec, DEFAULT_PRESET)
-        others = candidates(signature, spec, preset)
-        distinct = tuple(dict.fromkeys((*essential, *others)))
-        return OnDemand(algorithms=distinct, essential=len(essential), preset=preset)
 
     def cost(
         self, keys: Sequence[GemmKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]
@@ -176,33 +209,9 @@ class ProductFamily(Family[Signature, Algorithm, P]):
         """Return an algorithm as one line of text."""
         return algorithm_words(algorithm)
 
-    def problem_facts(self, problem: P) -> Any:
-        """Return a problem as plain data."""
-        return encode(problem)
-
     def stage(self, problem: Any, key: GemmKey, functions: Functions, spec: ArchSpec) -> Stage:
         """Return the launch of one kernel for one problem."""
         raise NotImplementedError
-
-    def tiling(self, key: GemmKey) -> object:
-        """Return a key without what follows from the width of accesses."""
-        a = key.algorithm
-        return (key.arch, key.signature, a.tile, a.warps, a.warp_tile, a.pipeline)
-
-    def completed_algorithm(self, algorithm: Algorithm, signature: Signature) -> Algorithm:
-        """Give it as many widths of D as there are D operands, the missing ones of one element."""
-        widths = (*algorithm.vector_d, *(1 for _ in signature.d))[: len(signature.d)]
-        return replace(algorithm, vector_d=widths)
-
-    timed_by_launch: ClassVar[bool] = True
-
-    def error_ratio(
-        self, kernel: Any, inputs: Sequence[HostArray], results: Sequence[HostArray]
-    ) -> float:
-        """Return the largest error of a kernel, of some rows if there are many."""
-        from cklang.families.gemm.sampled_rows import error_ratio
-
-        return error_ratio(self.as_function(kernel), kernel, inputs, results)
 
     def operands(self, problem: Any, key: GemmKey, functions: Functions) -> Operands:
         """Return all that a kernel reads or writes, as small numbers."""
@@ -213,7 +222,40 @@ class ProductFamily(Family[Signature, Algorithm, P]):
         )
 
 
-class Gemm(ProductFamily[Problem]):
+def _launch_operands(kernel: FusedGemm, problem: Problem, values: RandomValues) -> LaunchOperands:
+    """Return random operands of a launch, which may be one of several."""
+    from cklang.families.gemm.launch_operands import launch_operands_of
+
+    return launch_operands_of(kernel, problem, values)
+
+
+def _own_layouts(kernel: FusedGemm, layouts: Layouts, dims: Mapping[str, int]) -> Layouts:
+    """Return the layouts with the copies of operands and of the result in their places."""
+    return insert_operand_copies(kernel, layouts, dims).places
+
+
+def _own_order(kernel: FusedGemm) -> Sequence[int] | None:
+    """Return the order in which as many batch axes as can be are rows or columns."""
+    return collapsible_order(kernel) if kernel.scatter is None else None
+
+
+def _can_write(kernel: FusedGemm, value: Value, order: Sequence[int]) -> bool:
+    """Tell whether the columns stay contiguous."""
+    axes = next((each.axes for each in kernel.more if each.value == value), kernel.axes)
+    return axes[-1] in (None, order[-1])
+
+
+def _measurable(problem: Problem) -> bool:
+    """Whether a product stores what a check of its kernel alone can compare: its result.
+
+    In a batch of rows at indices each product has indices of its own, which no one op takes.
+    """
+    s = problem.signature
+    is_known = s.scatter is None and (s.gather is None or not problem.batch)
+    return is_known and not problem.e.layout.of_blocks and not s.group
+
+
+class Gemm(ProductFamily[FusedGemm, Problem]):
     """Matrix products with fused prologues and epilogues, batched or not."""
 
     name = "gemm"
@@ -230,6 +272,25 @@ class Gemm(ProductFamily[Problem]):
         alternatives=alternatives,
     )
     rules: RuleSet = RULES
+    orders = AxisOrders(
+        own=_own_order,
+        reader=summable_order,
+        matrices=lambda kernel: tuple(
+            side.value for side in (kernel.a, kernel.b) if isinstance(side, View)
+        ),
+        can_write=_can_write,
+    )
+    tuning = Tuning(
+        own_layouts=_own_layouts,
+        launches=lambda kernel, problem: (
+            (own, part) for own, part, _ in launches_of(kernel, problem)
+        ),
+        measurable=_measurable,
+        as_function=product_function,
+        compared=compared(product_function),
+        timed_by_launch=True,
+        launch_operands=_launch_operands,
+    )
 
     def stage(self, problem: Problem, key: GemmKey, functions: Functions, spec: ArchSpec) -> Stage:
         """Return the launch of one kernel for one problem."""
@@ -254,15 +315,6 @@ class Gemm(ProductFamily[Problem]):
         """
         return prologue_time(problem, key, functions, spec)
 
-    def measurable(self, problem: Problem) -> bool:
-        """Whether a product stores what a check of its kernel alone can compare: its result.
-
-        In a batch of rows at indices each product has indices of its own, which no one op takes.
-        """
-        s = problem.signature
-        is_known = s.scatter is None and (s.gather is None or not problem.batch)
-        return is_known and not problem.e.layout.of_blocks and not s.group
-
     def problem(
         self, kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
     ) -> Problem | None:
@@ -277,12 +329,6 @@ class Gemm(ProductFamily[Problem]):
             return None
         problem = _problem_of(insert_operand_copies(kernel, layouts, dims), dims)
         return None if isinstance(problem, Apart) else problem
-
-    def own_layouts(
-        self, kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
-    ) -> Mapping[str, TensorLayout]:
-        """Return the layouts with the copies of operands and of the result in their places."""
-        return insert_operand_copies(kernel, layouts, dims).places
 
     def plan(self, kernel: FusedGemm, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
         """Yield a launch for each band of the result, with the copies around them.
@@ -326,7 +372,7 @@ class Gemm(ProductFamily[Problem]):
     ) -> Iterator[Launches[Sel]]:
         """Yield the launches of both products of a pair."""
         first, second, sums = apart(kernel)
-        layout = TensorLayout.packed(sums, planning.dims, self.own_order(kernel))
+        layout = TensorLayout.packed(sums, planning.dims, _own_order(kernel))
         own = replace(planning, layouts={**planning.layouts, sums.name: layout})
         size = {sums.name: sums.type.bytes(planning.dims)}
         place = 0
@@ -364,14 +410,6 @@ class Gemm(ProductFamily[Problem]):
                 band=band.number,
             )
 
-    def own_order(self, kernel: FusedGemm) -> Sequence[int] | None:
-        """Return the order in which as many batch axes as can be are rows or columns."""
-        return collapsible_order(kernel) if kernel.scatter is None else None
-
-    def reader_order(self, kernel: FusedGemm, value: Value) -> Sequence[int] | None:
-        """Return the order in which several summed axes are one."""
-        return summable_order(kernel, value)
-
     def host_check(
         self, kernel: FusedGemm, arrays: Mapping[str, Array], dims: Mapping[str, int], place: str
     ) -> HostIndices | None:
@@ -380,40 +418,6 @@ class Gemm(ProductFamily[Problem]):
         if kernel.scatter is None:
             return own
         return HostIndices.joined(own, SCATTER.host_check(kernel.scatter, arrays, dims, place))
-
-    def matrices(self, kernel: FusedGemm) -> tuple[Value, ...]:
-        """Return the operands that are stored."""
-        return tuple(each.value for each in (kernel.a, kernel.b) if isinstance(each, View))
-
-    def can_write(self, kernel: FusedGemm, value: Value, order: Sequence[int]) -> bool:
-        """Tell whether the columns stay contiguous."""
-        axes = next((each.axes for each in kernel.more if each.value == value), kernel.axes)
-        return axes[-1] in (None, order[-1])
-
-    def spelled(
-        self, text: str, extents: tuple[int, int, int] = (1, 1, 1)
-    ) -> tuple[Problem, Functions]:
-        """Return a problem of a signature like ``f16:rcr:row``, and functions for it."""
-        from cklang.families.gemm.spelling import spelled
-
-        return spelled(text, extents)
-
-    def as_function(self, kernel: FusedGemm) -> Function:
-        """Return a kernel as a function of its own."""
-        return product_function(kernel)
-
-    def launch_operands(
-        self, kernel: FusedGemm, problem: Problem, values: RandomValues
-    ) -> LaunchOperands:
-        """Return random operands of a launch, which may be one of several."""
-        from cklang.families.gemm.launch_operands import launch_operands_of
-
-        return launch_operands_of(kernel, problem, values)
-
-    def launches(self, kernel: FusedGemm, problem: Problem) -> Iterator[tuple[FusedGemm, Problem]]:
-        """Yield the products that a product is cut into."""
-        for own, part, _ in launches_of(kernel, problem):
-            yield own, part
 
 
 def _problem_of(placed: WithCopies[FusedGemm], dims: Mapping[str, int]) -> Problem | Apart | None:

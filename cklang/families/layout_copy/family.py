@@ -9,6 +9,6 @@ from cklang.families.layout_copy.key import LayoutCopySignature
 from cklang.families.layout_copy.lower import lower_transpose
 from cklang.families.protocol import HelperFamily
 
-LAYOUT_COPY: HelperFamily[LayoutCopySignature, Any] = HelperFamily(
+LAYOUT_COPY: HelperFamily[Any, LayoutCopySignature, Any] = HelperFamily(
     "layout_copy", LayoutCopySignature, lower_transpose
 )

@@ -6,12 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from cklang.arch import ArchSpec, arch
-from cklang.codec import encode, unknown
+from cklang.codec import unknown
 from cklang.device.arrays import HOST, Array
 from cklang.device.resources import Resources
 from cklang.errors import error
@@ -27,6 +27,7 @@ from cklang.families.protocol import (
     Planning,
     Sel,
 )
+from cklang.families.records import Variants
 from cklang.families.rowwise.cost import RowwiseCost
 from cklang.families.rowwise.extremes import with_extremes
 from cklang.families.rowwise.functions import is_of_row
@@ -55,7 +56,7 @@ _SMALL = 0x3C
 """A byte that makes a small number in every floating format."""
 
 
-class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
+class Rowwise(Family[FusedRows, RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
     """Programs over rows: pointwise steps and reductions in any number."""
 
     name = "rowwise"
@@ -67,6 +68,8 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
     fusion = Fusion(makers=MAKERS, passes={"extremes": on_program(with_extremes), "rows": outlined})
     rules: RuleSet = RULES
     grid = GRID
+    # Functions are named by how they read memory.
+    variants = Variants(functions=lambda problem, functions: problem.functions(functions))
 
     def candidates(
         self, signature: RowwiseSignature, spec: ArchSpec, preset: str
@@ -93,10 +96,6 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
     def lower(self, key: RowwiseKey, functions: Functions) -> KernelSource:
         """Return the source of a kernel."""
         return lower_rowwise(key, functions)
-
-    def functions_of(self, problem: RowwiseProblem, functions: Functions) -> Functions:
-        """Return a kernel's functions, named by how they read memory."""
-        return problem.functions(functions)
 
     def problem(
         self, kernel: FusedRows, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
@@ -177,10 +176,6 @@ class Rowwise(Family[RowwiseSignature, RowwiseAlgorithm, RowwiseProblem]):
             for each in forwards.tensors
         }
         return Operands(contents=contents, stages=(_stage(forwards, key, functions),))
-
-    def problem_facts(self, problem: RowwiseProblem) -> Any:
-        """Return a problem as plain data."""
-        return encode(problem)
 
 
 def _expect_elements(problem: RowwiseProblem) -> None:

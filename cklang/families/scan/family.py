@@ -42,7 +42,7 @@ class ScanProblem:
         return f"cumulative {what} of {self.lines.count} lines of {self.lines.length}"
 
 
-class _ScanFamily(HelperFamily[ScanSignature, ScanProblem]):
+class _ScanFamily(HelperFamily[FusedScan, ScanSignature, ScanProblem]):
     """Cumulative sums and products."""
 
     fusion = Fusion(makers=MAKERS)

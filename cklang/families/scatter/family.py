@@ -89,7 +89,7 @@ class ScatterProblem:
         )
 
 
-class _ScatterFamily(HelperFamily[ScatterSignature, ScatterProblem]):
+class _ScatterFamily(HelperFamily[FusedScatter, ScatterSignature, ScatterProblem]):
     """Rows written or added at indices: before the kernel, the result is what it was without."""
 
     fusion = Fusion(makers=MAKERS)

@@ -49,7 +49,7 @@ class SortProblem:
         return f"the {self.wanted} {which} of {lines.count} lines of {lines.length}"
 
 
-class _SortFamily(HelperFamily[SortSignature, SortProblem]):
+class _SortFamily(HelperFamily[FusedSort, SortSignature, SortProblem]):
     """Lines in order."""
 
     fusion = Fusion(makers=MAKERS)

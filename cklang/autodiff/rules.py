@@ -29,6 +29,7 @@ _ADVICE = {
     "gemm24": "differentiate the dense product a @ b and prune the gradient by the pattern",
     "scaled_gemm": "differentiate the product of the operands before quantisation, in f16 or bf16",
     "element": "read the tensor outside of score and mask functions",
+    "moe_weights": "take the scores, ck.softmax or ck.sigmoid, at the indices by ck.take",
     "scatter": "write it with scatter_add, whose rows have gradients",
     **dict.fromkeys(
         (*PARTIALS, BLOCK_PEAK, BLOCK_FIRST),
@@ -54,7 +55,15 @@ ONCE: Mapping[str, str] = MappingProxyType(
 """Ops whose rule is not to be differentiated again, since it distinguishes zeros, with advice."""
 
 _CONDITIONS = ("lt", "le", "gt", "ge", "eq", "ne", "isnan", "isfinite", "isinf", "signbit")
-_NUMBERS = ("constant", "extent", "arange", "reduce_argmax", "reduce_argmin", "argsort")
+_NUMBERS = (
+    "constant",
+    "extent",
+    "arange",
+    "reduce_argmax",
+    "reduce_argmin",
+    "argsort",
+    "moe_indices",
+)
 WITHOUT_FLOATS = frozenset(
     (
         *(name for name in OPS if name.startswith(("bitwise_", "logical_"))),

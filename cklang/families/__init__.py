@@ -107,6 +107,11 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
         ),
         "scan": FamilyRow("SCAN", "scan.key.ScanSignature", anchors=("cumsum", "cumprod")),
         "sort": FamilyRow("SORT", "sort.key.SortSignature", anchors=("sort", "argsort")),
+        "moe_gate": FamilyRow(
+            "MOE_GATE",
+            "moe_gate.key.MoeGateSignature",
+            anchors=("moe_weights", "moe_indices"),
+        ),
         "layout_copy": FamilyRow("LAYOUT_COPY", "layout_copy.key.LayoutCopySignature"),
         "combine": FamilyRow(
             "COMBINE", "attention.helper_keys.CombineSignature", module="attention.helpers"

@@ -125,13 +125,14 @@ class Lines:
         """How many lines there are."""
         return math.prod(self.outer)
 
-    def request(self, addresses: Sequence[int], extent: int = 0) -> LinesRequest:
+    def request(self, addresses: Sequence[int], extent: int = 0, step: int = 0) -> LinesRequest:
         """Return what the host shim is asked, for an address of each tensor."""
         pairs = zip(self.tensors, addresses, strict=False)
         return LinesRequest(
             outer=self.outer,
             inner=(self.length,),
             extent=extent,
+            step=step,
             tensors=tuple(replace(tensor, pointer=address) for tensor, address in pairs),
         )
 

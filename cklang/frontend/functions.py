@@ -13,6 +13,7 @@ from cklang.frontend.ops import (
 )
 from cklang.frontend.ops import (
     convolution,
+    experts,
     movement,
     order,
     pointwise,
@@ -29,6 +30,7 @@ from cklang.frontend.ops import (
 from cklang.frontend.ops.attention import *  # noqa: F403 - the names of its __all__
 from cklang.frontend.ops.convolution import *  # noqa: F403 - the names of its __all__
 from cklang.frontend.ops.einsum import *  # noqa: F403 - the names of its __all__
+from cklang.frontend.ops.experts import *  # noqa: F403 - the names of its __all__
 from cklang.frontend.ops.movement import *  # noqa: F403 - the names of its __all__
 from cklang.frontend.ops.order import *  # noqa: F403 - the names of its __all__
 from cklang.frontend.ops.pointwise import *  # noqa: F403 - the names of its __all__
@@ -41,6 +43,7 @@ __all__ = [
     *attention_functions.__all__,
     *convolution.__all__,
     *einsum_functions.__all__,
+    *experts.__all__,
     *movement.__all__,
     *order.__all__,
     *pointwise.__all__,

@@ -18,6 +18,7 @@ from cklang.ir import (
     block_results,
     contraction,
     convolution,
+    expert_gate,
     extents,
     indices,
     joins,
@@ -33,6 +34,7 @@ from cklang.ir.numeric import wrapping
 from cklang.ir.op import AttrRow, Kind, Op
 from cklang.ir.pointwise_ops import POINTWISE
 from cklang.ir.rules import AttrKind, DTypeRule, ShapeRule
+from cklang.types import f32, i32
 
 __all__ = ["OPS", "AttrRow", "Kind", "Op"]
 
@@ -180,6 +182,34 @@ _ORDERS = (
        numpy=order.argsorted, attrs=_ORDER_ATTRS, shape=order.SORT_SHAPE,
        dtype=order.ARGSORT_DTYPE),
 )  # fmt: skip
+
+_GATES = tuple(
+    Op(
+        name=name,
+        operands=1,
+        optional=1,
+        kind=Kind.ANCHOR,
+        doc=doc,
+        numpy=numpy,
+        attrs=tuple(AttrRow(name=attr, kind=kind) for attr, kind in expert_gate.ATTRS.items()),
+        shape=expert_gate.MOE_SHAPE,
+        dtype=expert_gate.dtype_rule(dtype),
+    )
+    for name, numpy, dtype, doc in (
+        (
+            expert_gate.MOE_WEIGHTS,
+            expert_gate.weights,
+            f32,
+            "the weights of the experts to which the logits along the last axis lead",
+        ),
+        (
+            expert_gate.MOE_INDICES,
+            expert_gate.indices,
+            i32,
+            "these experts, those of greater scores first; of equal ones the lowest index",
+        ),
+    )
+)
 
 _ATTENTION_ATTRS = (
     AttrRow(name="dropout", kind=AttrKind.FLOAT),
@@ -346,6 +376,7 @@ OPS: Mapping[str, Op] = MappingProxyType(
             *_REDUCTIONS,
             *_SCATTERS,
             *_ORDERS,
+            *_GATES,
             *_ATTENTION,
             *_STRUCTURE,
             *POINTWISE,

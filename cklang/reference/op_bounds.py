@@ -26,6 +26,7 @@ from cklang.ir.ops import OPS, Kind, Op
 from cklang.ir.rules import INTEGER_DTYPE
 from cklang.ir.windows import DIRECTIONS
 from cklang.reference.evaluate import F32_OVERFLOW, apply, limit
+from cklang.reference.gate_bounds import GATE_BOUNDS
 from cklang.reference.order_bounds import ORDER_BOUNDS
 from cklang.reference.row_bounds import ROW_BOUNDS
 from cklang.reference.scatter_bounds import SCATTER_BOUNDS
@@ -421,5 +422,6 @@ OP_BOUNDS: Mapping[str, BoundRule] = MappingProxyType(
     | dict(ROW_BOUNDS)
     | dict(SCATTER_BOUNDS)
     | dict(ORDER_BOUNDS)
+    | dict(GATE_BOUNDS)
 )
 """The rule of each op but attention, by its name."""

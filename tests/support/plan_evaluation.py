@@ -21,6 +21,7 @@ from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention_backward.fuse import FusedAttentionGrad
 from cklang.families.conv.plan import FusedConv
 from cklang.families.gemm.plan import FusedGemm
+from cklang.families.moe_gate.fuse import FusedMoeGate
 from cklang.families.rowwise.fuse import FusedRows
 from cklang.families.rowwise.key import Reduction
 from cklang.families.scan.fuse import FusedScan
@@ -28,6 +29,7 @@ from cklang.families.scatter.fuse import FusedScatter
 from cklang.families.sort.fuse import FusedSort
 from cklang.fusion.plan import AnyKernel, Plan, Read
 from cklang.ir.builder import Builder
+from cklang.ir.expert_gate import MOE_INDICES, MOE_WEIGHTS
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.op import Kind
 from cklang.ir.ops import OPS
@@ -169,6 +171,16 @@ def _sort(memory: _Memory, kernel: FusedSort) -> Sequence[Array | None]:
     ]
 
 
+def _moe_gate(memory: _Memory, kernel: FusedMoeGate) -> Sequence[Array | None]:
+    shape = kernel.type.extents(by_name(memory.dims))
+    reads = [memory.spread(kernel.logits, shape)]
+    if kernel.bias is not None:
+        reads.append(memory.spread(kernel.bias, shape[-1:]))
+    both = ((MOE_WEIGHTS, kernel.weights), (MOE_INDICES, kernel.indices))
+    attrs = dict(kernel.attrs)
+    return [_applied(memory, op, reads, value, **attrs) for op, value in both if value is not None]
+
+
 def _scatter(memory: _Memory, kernel: FusedScatter) -> Sequence[Array | None]:
     shape = memory.extents(kernel.result)
     places = kernel.places.extents(by_name(memory.dims))
@@ -296,6 +308,7 @@ _KERNELS: Mapping[type, Callable[[_Memory, Any], Sequence[Array | None]]] = {
     FusedConv: _by_function,
     FusedScan: _scan,
     FusedSort: _sort,
+    FusedMoeGate: _moe_gate,
     FusedScatter: _scatter,
     FusedRows: _rows,
     FusedAttention: _attention,

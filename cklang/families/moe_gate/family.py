@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""The family of experts of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cklang.errors import error
+from cklang.families.lines import Lines, LinesShim, LineTensor, lines_of
+from cklang.families.moe_gate.fuse import MAKERS, FusedMoeGate
+from cklang.families.moe_gate.key import SIZES, MoeGateKey, MoeGateSignature
+from cklang.families.moe_gate.lower import lower_moe_gate
+from cklang.families.protocol import HelperFamily, Launches, Planning, Sel
+from cklang.families.stage import Stage
+from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.passes import Fusion
+
+__all__ = ["MOE_GATE", "MoeGateProblem"]
+
+_WORD = 4
+"""Bytes of a weight and of an index."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoeGateProblem:
+    """Rows of logits, where they lie, and how many experts each is led to."""
+
+    signature: MoeGateSignature
+    lines: Lines
+    """Logits, bias, weights and indices; places of what there is not are empty."""
+    chosen: int
+    groups: int
+    kept: int
+
+    @property
+    def bytes(self) -> int:
+        """What the kernel moves: each logit is read, the bias once, and results are written."""
+        s, lines = self.signature, self.lines
+        bias = 0 if s.bias is None else lines.length * s.bias.bytes
+        return lines.count * (lines.length * s.logits.bytes + 2 * _WORD * self.chosen) + bias
+
+    def __str__(self) -> str:
+        return f"{self.chosen} of {self.lines.length} experts for each of {self.lines.count} rows"
+
+
+class _MoeGateFamily(HelperFamily[FusedMoeGate, MoeGateSignature, MoeGateProblem]):
+    """Experts of tokens."""
+
+    fusion = Fusion(makers=MAKERS)
+
+    def problem(
+        self, kernel: FusedMoeGate, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
+    ) -> MoeGateProblem | None:
+        """Return the problem of a kernel; None if there is no row.
+
+        Raises:
+            CkValueError: A045, two elements of a result are one in memory; A078, there are fewer
+                experts than are chosen; A079, more than are compared.
+        """
+        shape = kernel.type.extents(dims)
+        length, count = shape[-1], kernel.number("count")
+        axis, name = len(shape) - 1, kernel.logits.value
+        if count > length:
+            raise error("A078", name=name, count=count, axis=axis, extent=length)
+        size = next((size for size in SIZES if size >= length), None)
+        if size is None:
+            raise error("A079", name=name, count=count, extent=length, limit=SIZES[-1])
+        results = [layouts[value.name] for value in kernel.results]
+        lines = lines_of(shape, axis, kernel.logits, layouts, results)
+        if not lines.count:
+            return None
+        bias = None if kernel.bias is None else layouts[kernel.bias.value.name]
+        groups, kept = kernel.number("groups"), kernel.number("kept")
+        signature = MoeGateSignature(
+            logits=kernel.logits.value.type.dtype,
+            bias=None if bias is None else bias.dtype,
+            size=size,
+            sigmoid=bool(kernel.number("sigmoid")),
+            grouped=kept < groups,
+            renormalised=bool(kernel.number("renormalised")),
+            scale=float(str(dict(kernel.attrs)["scale"])),
+        )
+        return MoeGateProblem(
+            signature=signature,
+            lines=_with_bias(lines, kernel, bias),
+            chosen=count,
+            groups=groups,
+            kept=kept,
+        )
+
+    def plan(self, kernel: FusedMoeGate, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+        """Yield the one launch of a kernel."""
+        problem = self.problem(kernel, planning.layouts, planning.dims)
+        if problem is None:
+            return
+        key = MoeGateKey(problem.signature, None, planning.spec.name)
+        why = "the one kernel that chooses experts of such rows"
+        bias = None if kernel.bias is None else kernel.bias.value
+        values = (kernel.logits.value, bias, kernel.weights, kernel.indices)
+        names = {place: value.name for place, value in enumerate(values) if value is not None}
+
+        def addresses(at: Sequence[int]) -> tuple[int, ...]:
+            known = dict(zip(names, at, strict=False))
+            return tuple(known.get(place, 0) for place in range(len(values)))
+
+        main = Stage(
+            key=key,
+            problem=problem,
+            shim=LinesShim,
+            values=tuple(names.values()),
+            written=frozenset(value.name for value in kernel.results),
+            request=lambda at: problem.lines.request(
+                addresses(at),
+                extent=problem.chosen,
+                step=problem.groups << 32 | problem.kept,
+            ),
+        )
+        selection = planning.fixed(key, problem, kernel.functions, why)
+        yield Launches(selection=selection, main=main)
+
+
+def _with_bias(lines: Lines, kernel: FusedMoeGate, bias: TensorLayout | None) -> Lines:
+    """Return lines with a place for the bias, and for a result that is not written."""
+    source, *results = lines.tensors
+    stride = 0
+    if bias is not None and kernel.bias is not None:
+        (axis,) = kernel.bias.axes
+        stride = 0 if axis is None else bias.strides[axis]
+    along = LineTensor(outer=(0,) * len(lines.outer), inner=(stride,))
+    places = iter(results)
+    written = [
+        LineTensor() if value is None else next(places)
+        for value in (kernel.weights, kernel.indices)
+    ]
+    return Lines(outer=lines.outer, length=lines.length, tensors=(source, along, *written))
+
+
+MOE_GATE = _MoeGateFamily("moe_gate", MoeGateSignature, lower_moe_gate)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""``ck.moe_gate``: the experts of tokens, and their weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cklang.frontend import emit
+from cklang.frontend.intrinsics import function
+from cklang.frontend.ops.arrays import as_array
+from cklang.frontend.ops.order import read_count
+from cklang.frontend.scope import Scope
+from cklang.frontend.text import Located
+from cklang.frontend.values import Item, Tensor, describe
+from cklang.ir.expert_gate import MOE_INDICES, MOE_WEIGHTS, indices, weights
+from cklang.ir.nodes import Attr
+from cklang.ir.numeric import Array
+from cklang.ir.reductions import MOST_AXES, ROW_DTYPES
+from cklang.types import Extent, f32
+
+__all__ = ["moe_gate"]
+
+_SCORINGS = ("softmax", "sigmoid")
+
+
+def _gated(logits: Any, bias: Any, **options: Any) -> tuple[Array, Array]:
+    x, own = as_array(logits), None if bias is None else as_array(bias)
+    attrs: dict[str, Any] = _attrs(x.shape[-1], **options)
+    return weights(x, own, **attrs).astype(np.float32), indices(x, own, **attrs).astype(np.int32)
+
+
+@function(
+    "the k experts of the greatest scores along the last axis, the softmax or the sigmoid of "
+    "logits: their weights in f32 and their indices; of equal scores the lowest index comes first",
+    eager=_gated,
+    example="""
+    >>> weights, experts = ck.moe_gate(np.array([[0.0, 2.0, 1.0, 2.0]]), k=2)
+    >>> weights, experts
+    (array([[0.5, 0.5]], dtype=float32), array([[1, 3]], dtype=int32))
+    """,
+)
+def moe_gate(
+    scope: Scope,
+    node: Located,
+    logits: Item,
+    bias: Item = None,
+    *,
+    k: Item,
+    scoring: Item = "softmax",
+    groups: Item = 1,
+    group_k: Item = None,
+    renormalise: Item = True,
+    scale: Item = 1.0,
+) -> tuple[Tensor, Tensor]:
+    """Return the weights of experts and their indices.
+
+    Raises:
+        CkTypeError: F066 for something else than a tensor of numbers.
+        CkValueError: F067 for an option that there is not, and for groups that do not fit.
+    """
+    x = _operand(scope, node, logits)
+    operands = [emit.materialise(scope, node, x)]
+    if bias is not None:
+        own = _operand(scope, node, bias)
+        if own.shape != x.shape[-1:]:
+            got = ", ".join(map(str, own.shape))
+            raise ValueError(f"the bias is [{got}]", f"legal: [{x.shape[-1]}], one for each expert")
+        operands.append(emit.materialise(scope, node, own))
+    attrs = _attrs(
+        x.shape[-1],
+        k=k,
+        scoring=scoring,
+        groups=groups,
+        group_k=group_k,
+        renormalise=renormalise,
+        scale=scale,
+    )
+    first, second = (
+        Tensor.plain(
+            scope.unit.append(op, *operands, attrs=attrs, span=scope.span(node)), x.origins
+        )
+        for op in (MOE_WEIGHTS, MOE_INDICES)
+    )
+    return first, second
+
+
+def _operand(scope: Scope, node: Located, item: Item) -> Tensor:
+    """Return a tensor in a dtype that kernels read."""
+    if not isinstance(item, Tensor) or not 1 <= len(item.shape) <= MOST_AXES:
+        problem = f"it takes tensors of one to {MOST_AXES} axes, not {describe(item)}"
+        advice = "write ck.moe_gate(x, k=2) of logits such as x: ck.f32[T, 8]"
+        raise scope.error("F066", node, op="moe_gate", problem=problem, advice=advice)
+    return item if item.dtype in ROW_DTYPES else emit.cast(scope, node, item, f32)
+
+
+def _attrs(
+    experts: Extent,
+    *,
+    k: object,
+    scoring: object,
+    groups: object,
+    group_k: object,
+    renormalise: object,
+    scale: object,
+) -> dict[str, Attr]:
+    """Return the attributes of both ops."""
+    if scoring not in _SCORINGS:
+        raise ValueError(f"scoring is {describe(scoring)}", "legal: 'softmax', 'sigmoid'")
+    if not isinstance(renormalise, bool):
+        raise ValueError(  # noqa: TRY004 - becomes F067, a value error
+            f"renormalise is {describe(renormalise)}", "legal: True, False"
+        )
+    if not isinstance(scale, int | float) or isinstance(scale, bool):
+        raise ValueError(  # noqa: TRY004 - becomes F067, a value error
+            f"scale is {describe(scale)}", "legal: a constant number"
+        )
+    count = read_count(k, experts)
+    parts, kept = _groups(experts, count, groups, group_k)
+    return {
+        "count": count,
+        "groups": parts,
+        "kept": kept,
+        "renormalised": int(renormalise),
+        "scale": float(scale),
+        "sigmoid": int(scoring == "sigmoid"),
+    }
+
+
+def _groups(experts: Extent, count: int, groups: object, group_k: object) -> tuple[int, int]:
+    """Return how many groups there are, and how many are allowed."""
+    parts = _number("groups", groups, None)
+    kept = parts if group_k is None else _number("group_k", group_k, parts)
+    if kept == parts:
+        return 1, 1
+    if not isinstance(experts, int) or experts % parts:
+        problem = f"{parts} groups of {experts} experts"
+        raise ValueError(problem, "legal: groups of as many experts each, an extent that is known")
+    most = experts // parts * kept
+    if count > most:
+        problem = f"k is {count}, but {most} experts are in the groups that are allowed"
+        raise ValueError(problem, f"legal: 1 to {most}")
+    return parts, kept
+
+
+def _number(name: str, value: object, most: int | None) -> int:
+    """Return an option that is a number from 1."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if not isinstance(value, int) or not is_number or value < 1 or value > (most or value):
+        legal = "from 1" if most is None else f"from 1 to {most}"
+        raise ValueError(f"{name} is {describe(value)}", f"legal: a constant integer {legal}")
+    return value

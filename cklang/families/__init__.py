@@ -253,7 +253,7 @@ def alternatives_of(function: Function, plan: Plan) -> tuple[Alternative, ...]:
 
 
 def with_named(plan: Plan, names: Collection[str]) -> Plan:
-    """Return a plan with kernels of the families of which somebody named algorithms."""
+    """Return a plan with kernels of the families whose algorithms somebody named."""
     from cklang.fusion.passes import Draft
 
     draft = Draft(function=plan.function, makers={}, plan=plan)

@@ -47,7 +47,7 @@ def paired(draft: Draft, propose: Candidates) -> Draft:
 
 
 def _apart(candidates: Iterable[tuple[int, int]]) -> dict[int, int]:
-    """Return the pairs of which no two have a product in common, first come first served."""
+    """Return pairs without an anchor in common, first come first served."""
     chosen: dict[int, int] = {}
     for first, second in candidates:
         if not {first, second} & {*chosen, *chosen.values()}:
@@ -56,7 +56,7 @@ def _apart(candidates: Iterable[tuple[int, int]]) -> dict[int, int]:
 
 
 def _roots_of_pairs(flow: Flow, makers: Mapping[str, Maker]) -> tuple[list[int], set[int]]:
-    """Return the roots of a graph, and the pairs of which not one kernel writes all that follows.
+    """Return the roots of a graph, and the pairs whose results no one kernel writes.
 
     An operand that is seen with its axes exchanged would need a kernel of its own.
     """

@@ -6,7 +6,7 @@ logits, or the sigmoid of its own. The ``count`` experts of the greatest scores 
 of greater scores first, and of equal ones the lowest index. An operand ``bias`` is added to the
 scores for this choice alone. Without one, logits decide, which are in the order of the scores.
 
-Experts may be in ``groups`` of neighbours, of which ``kept`` are allowed: those of the greatest
+Experts may be in ``groups`` of neighbours; ``kept`` of them are allowed: those of the greatest
 expert or, with a bias, of the greatest sum of two. As in torch, nan is greater than all numbers.
 
 The weights are the scores of the chosen experts, divided by their sum if ``renormalised``, times

@@ -146,7 +146,7 @@ def _with_copies(
 ) -> Iterator[AnyKernel]:
     """Yield the kernels of a plan, each after the copies of reshaped values that it reads.
 
-    They are of the families of which somebody named algorithms where these have such kernels.
+    They are of the families whose algorithms somebody named where these have such kernels.
     """
     copied: set[str] = set()
 

@@ -28,7 +28,7 @@ class FusedMoeGate:
     anchors: tuple[str, ...]
     logits: Read
     type: TensorType
-    """The type of the logits, some axes of which memory may lack."""
+    """The type of the logits, whose axes memory may lack in part."""
     bias: Read | None
     weights: Value | None
     indices: Value | None

@@ -80,7 +80,7 @@ class _Search:
                         yield Alternative(value=value, names=tuple(numbers), once=False)
 
     def unstored(self, plan: Plan) -> Iterator[Alternative]:
-        """Yield the products of which log-sum-exps are stored."""
+        """Yield the products whose log-sum-exps are stored."""
         for kernel in plan.kernels:
             if isinstance(kernel, FusedGemm) and kernel.log_sums:
                 value, left = kernel.result, kernel.a
@@ -97,7 +97,7 @@ class _Search:
             )
 
     def grouped(self, function: Function) -> Iterator[Alternative]:
-        """Yield the products of which groups of columns are reduced and scaled."""
+        """Yield the products whose groups of columns are reduced and scaled."""
         for operation, elements in grouped_maxima(function):
             names = (operation.result.name,)
             yield Alternative(

@@ -237,7 +237,7 @@ def test_a_check_that_found_no_mistake_is_not_made_again(monkeypatch: pytest.Mon
     with kept_plans():
         assert ok(linear, x, w)
         assert ok(linear, wide, w), "other sizes are checked"
-        monkeypatch.setattr(Op, "planned", forbidden)
+        monkeypatch.setattr(Op, "_planned", forbidden)
         assert ok(linear, x, w)
         for op, args, device in (
             (linear, (x, w), "emu:gfx950"),

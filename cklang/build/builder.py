@@ -519,12 +519,15 @@ def _critical_path(steps: Mapping[str, Any]) -> float:
 
 
 def artifacts_in(store: Store) -> Iterator[Artifact]:
-    """Yield every kernel of a store; those of other schema versions are passed over."""
+    """Yield every kernel of a store; what another version alone knows is passed over.
+
+    That is another schema (C002, K003), or a family or a value that this version lacks (K001).
+    """
     for entry in store.entries("kernel"):
         try:
             yield _artifact(entry, cached=True, steps={})
         except CkError as problem:
-            if problem.code not in ("C002", "K003"):
+            if problem.code not in ("C002", "K001", "K003"):
                 raise
 
 

@@ -305,6 +305,15 @@ def test_a_kernel_is_linked_while_another_stencil_is_compiled(
     assert all(result.failure is None for result in results)
 
 
+def test_kernels_of_a_family_that_another_version_has_are_passed_over(
+    tmp_path: Path, fake_steps: Steps
+) -> None:
+    (artifact,) = builder(tmp_path).build_all([wanted("relu")])
+    record = artifact.folder / "record.json"
+    record.write_text(record.read_text().replace('"gemm"', '"of_tomorrow"'))
+    assert not list(artifacts_in(Store(tmp_path)))
+
+
 def test_what_has_not_begun_is_not_begun_after_an_interruption(
     tmp_path: Path, fake_steps: Steps
 ) -> None:

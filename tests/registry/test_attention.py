@@ -389,7 +389,7 @@ def test_gradients_are_declared_with_what_they_need() -> None:
 def test_gradients_of_a_bias_are_declared_with_what_they_need() -> None:
     args = [*arrays(), np.zeros((1, 2, 40, 48), np.float16)]
     mine = Registry("mine")
-    biased.declare(*args, device="emu:gfx942", registry=mine, bias=True)
+    biased.declare(*args, device="emu:gfx942", registry=mine, gradient="bias")
     grads = gradient_keys(mine)
     assert {k.signature.deterministic for k in grads} == {False, True}
     assert all(k.signature.bias_grad and k.signature.forward.score is ScoreKind.BIAS for k in grads)
@@ -401,7 +401,7 @@ def test_gradients_of_a_bias_are_declared_with_what_they_need() -> None:
     assert plain_grads
     assert not any(k.signature.bias_grad for k in plain_grads)
     with pytest.raises(CkError, match="CK-G008"):
-        plain.declare(*arrays(), device="emu:gfx942", registry=mine, bias=True)
+        plain.declare(*arrays(), device="emu:gfx942", registry=mine, gradient="bias")
 
 
 def test_every_candidate_is_accounted_for() -> None:

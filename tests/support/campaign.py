@@ -2,7 +2,8 @@
 """Legal kernels of every family, drawn, built, run and judged: sums over all runs.
 
 ``tests/data/campaign.json`` has the next seed of each family and what its calls came to, by commit
-and GPU; a run goes on where the last one stopped, and writes each call down at once::
+and GPU; a run goes on where the last one stopped, and writes each call down at once. A call with a
+kernel that takes longer than ``SECONDS`` to build is counted apart, as unjudged::
 
     python -m tests.support.campaign --minutes 10    # go on with all families in turn
     python -m tests.support.campaign product 17      # repeat one call
@@ -14,26 +15,36 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cklang.errors import CkBuildError, CkError, CkInternalError, CkUnsupportedError
+from cklang.errors import (
+    CkBuildError,
+    CkError,
+    CkInternalError,
+    CkMismatchError,
+    CkUnsupportedError,
+)
 from tests.support import coverage_table
 from tests.support.campaign_sums import RECORD, Sums
 from tests.support.drawn_kernels import FAMILIES, DrawnCall, draw, judge
 from tests.support.full import RESULTS, ROOT
 
 _UNCOMPILED = ("B010", "B011", "B014")
+SECONDS = 150.0
+"""How long a call may take, with all that it builds."""
 
 
 @contextmanager
@@ -67,7 +78,7 @@ class Outcome:
     """What became of a call."""
 
     kind: str
-    """``right``, ``refused``, ``wrong`` or ``uncompiled``."""
+    """``right``, ``refused``, ``wrong``, ``uncompiled`` or ``slow``."""
     error: Exception | None = None
 
 
@@ -85,13 +96,39 @@ def trial(call: DrawnCall) -> Outcome:
     return Outcome(kind="right")
 
 
-def advance(family: str, path: Path = RECORD) -> tuple[int, DrawnCall, Outcome]:
+def timed_trial(call: DrawnCall, seconds: float = SECONDS) -> Outcome:
+    """Run a call in a process of its own, which ends, with its compilers, when time is up."""
+    fork = multiprocessing.get_context("fork")
+    receiver, sender = fork.Pipe(duplex=False)
+
+    def run() -> None:
+        os.setpgid(0, 0)
+        outcome = trial(call)
+        error = outcome.error
+        sender.send((outcome.kind, None if error is None else str(error)))
+
+    process = fork.Process(target=run)
+    process.start()
+    sender.close()
+    try:
+        kind, text = receiver.recv() if receiver.poll(seconds) else ("slow", None)
+    except EOFError:
+        kind, text = "wrong", "the process died"
+    if kind == "slow":
+        os.killpg(process.pid or 0, signal.SIGKILL)
+    process.join()
+    return Outcome(kind=kind, error=None if text is None else CkMismatchError("T001", text))
+
+
+def advance(
+    family: str, path: Path = RECORD, run: Callable[[DrawnCall], Outcome] = trial
+) -> tuple[int, DrawnCall, Outcome]:
     """Draw and judge the next call of a family, and write it down."""
     with _changed(path) as sums:
         seed = sums.next.get(family, 0)
         sums.next[family] = seed + 1
     call = draw(family, seed)
-    outcome = trial(call)
+    outcome = run(call)
     with _changed(path) as sums:
         row = sums.row(commit(), family, call.gpu)
         row.refused += call.refused + (outcome.kind == "refused")
@@ -125,7 +162,7 @@ def _went_on(minutes: float) -> int:
                 sys.stdout.write(f"{dict(counts)}\n")
                 return int(counts["wrong"] + counts["uncompiled"] > 0)
             before = time.monotonic()
-            seed, call, outcome = advance(family)
+            seed, call, outcome = advance(family, run=timed_trial)
             counts[outcome.kind] += 1
             took = time.monotonic() - before
             sys.stdout.write(f"{took:6.1f} s {outcome.kind}: {family} {seed} on {call.gpu}\n")

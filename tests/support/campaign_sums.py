@@ -25,6 +25,8 @@ class Row:
     """Seeds of calls with a wrong result, or that fault."""
     uncompiled: list[int] = field(default_factory=list)
     """Seeds of calls with a kernel that does not compile."""
+    slow: list[int] = field(default_factory=list)
+    """Seeds of calls that were not judged, since a kernel takes minutes to compile."""
 
     @property
     def built(self) -> int:
@@ -66,15 +68,15 @@ class Sums:
 def table_of(sums: Sums) -> str:
     """Return the sums as a table: for each family, built kernels and what was wrong, by GPU."""
     built: Counter[tuple[str, str]] = Counter()
-    bad: dict[str, Counter[str]] = {"wrong": Counter(), "uncompiled": Counter()}
+    bad: dict[str, Counter[str]] = {kind: Counter() for kind in ("wrong", "uncompiled", "slow")}
     for row in sums.rows:
         built[row.family, row.gpu] += row.built
         for kind, counts in bad.items():
             counts[row.family] += len(getattr(row, kind))
     gpus = sorted({gpu for _, gpu in built}, key=lambda gpu: (len(gpu), gpu))
     lines = [
-        f"| family | {' | '.join(gpus)} | built | wrong | not compiled |",
-        f"|---|{'---|' * len(gpus)}---|---|---|",
+        f"| family | {' | '.join(gpus)} | built | wrong | not compiled | too slow to judge |",
+        f"|---|{'---|' * len(gpus)}---|---|---|---|",
     ]
     families = sorted({family for family, _ in built})
     for family in [*families, "all"]:

@@ -107,8 +107,10 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_let_launches_wait": (ctypes.c_int, (ctypes.c_int,)),
     "ckemu_fidelity": (ctypes.c_int, (ctypes.c_int, _FIDELITY, ctypes.c_void_p)),
     "ckemu_get_kernel": (ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(_KernelFacts))),
-    "ckemu_census": (ctypes.c_int,
-                     (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _CENSUS, ctypes.c_void_p)),
+    "ckemu_census": (
+        ctypes.c_int,
+        (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _CENSUS, ctypes.c_void_p),
+    ),
     "ckemu_set_patience": (None, (ctypes.c_uint64,)),
     "ckemu_set_numerics": (None, (ctypes.c_int,)),
     "ckemu_sanitize": (None, (ctypes.c_uint,)),
@@ -119,18 +121,24 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ckemu_records": (ctypes.c_void_p, (ctypes.POINTER(ctypes.c_void_p), _COUNT)),
     "ckemu_free_records": (None, (ctypes.c_void_p,)),
     "ckemu_debug_attach": (None, (_LAUNCHED, ctypes.c_void_p)),
-    "ckemu_debug_request": (ctypes.c_int,
-                            (ctypes.c_char_p, ctypes.c_uint64, _TAKE, ctypes.c_void_p)),
+    "ckemu_debug_request": (
+        ctypes.c_int,
+        (ctypes.c_char_p, ctypes.c_uint64, _TAKE, ctypes.c_void_p),
+    ),
     "ckemu_embed": (None, ()),
     "ckemu_quiet": (None, ()),
     "ckemu_set_timeout": (None, (ctypes.c_uint64,)),
     "ckemu_set_resident": (None, (ctypes.c_uint64,)),
     "ckemu_last_numerics": (ctypes.c_int, (ctypes.c_int,)),
-    "ckemu_lines": (ctypes.c_int,
-                    (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _LINES, ctypes.c_void_p)),
-    "ckemu_disassemble": (ctypes.c_int,
-        (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _EMIT, ctypes.c_void_p)),
-}  # fmt: skip
+    "ckemu_lines": (
+        ctypes.c_int,
+        (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _LINES, ctypes.c_void_p),
+    ),
+    "ckemu_disassemble": (
+        ctypes.c_int,
+        (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, _EMIT, ctypes.c_void_p),
+    ),
+}
 
 
 @cache

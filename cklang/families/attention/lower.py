@@ -52,19 +52,28 @@ class PipelineRow:
 
 _PIPELINES: Mapping[AttentionPipeline, PipelineRow] = MappingProxyType(
     {
-        AttentionPipeline.QR: PipelineRow(ck="BlockFmhaPipelineQRKSVS",
-                                          header="block_fmha_pipeline_qr_ks_vs.hpp"),
-        AttentionPipeline.QR_ASYNC: PipelineRow(ck="BlockFmhaPipelineQRKSVSAsync",
-                                                header="block_fmha_pipeline_qr_ks_vs_async.hpp"),
-        AttentionPipeline.QS: PipelineRow(ck="BlockFmhaPipelineQSKSVS",
-                                          header="block_fmha_pipeline_qs_ks_vs.hpp"),
-        AttentionPipeline.QR_ASYNC_TRLOAD: PipelineRow(ck="BlockFmhaPipelineQRKSVSAsyncTrload",
-            header="block_fmha_pipeline_qr_ks_vs_async_trload.hpp", adapter="TransposedLoads"),
-        AttentionPipeline.V3: PipelineRow(ck="BlockFmhaFwdV3Pipeline",
-            header="block_fmha_fwd_v3_pipeline.hpp", adapter="WaveGroups"),
+        AttentionPipeline.QR: PipelineRow(
+            ck="BlockFmhaPipelineQRKSVS", header="block_fmha_pipeline_qr_ks_vs.hpp"
+        ),
+        AttentionPipeline.QR_ASYNC: PipelineRow(
+            ck="BlockFmhaPipelineQRKSVSAsync", header="block_fmha_pipeline_qr_ks_vs_async.hpp"
+        ),
+        AttentionPipeline.QS: PipelineRow(
+            ck="BlockFmhaPipelineQSKSVS", header="block_fmha_pipeline_qs_ks_vs.hpp"
+        ),
+        AttentionPipeline.QR_ASYNC_TRLOAD: PipelineRow(
+            ck="BlockFmhaPipelineQRKSVSAsyncTrload",
+            header="block_fmha_pipeline_qr_ks_vs_async_trload.hpp",
+            adapter="TransposedLoads",
+        ),
+        AttentionPipeline.V3: PipelineRow(
+            ck="BlockFmhaFwdV3Pipeline",
+            header="block_fmha_fwd_v3_pipeline.hpp",
+            adapter="WaveGroups",
+        ),
         AttentionPipeline.LONG_HEAD: PipelineRow(ck="LongHeads", header="", long_head=True),
     }
-)  # fmt: skip
+)
 
 # Where CK Tile's pipelines let scores be changed; the user's function takes the place of ALiBi.
 _BIAS = {

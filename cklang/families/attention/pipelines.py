@@ -53,19 +53,28 @@ class PipelineFacts:
 
 PIPELINE_FACTS: Mapping[AttentionPipeline, PipelineFacts] = MappingProxyType(
     {
-        AttentionPipeline.QR: PipelineFacts(least_steps=2, paged=True, transposed_v=True,
-                                            drops=True),
-        AttentionPipeline.QR_ASYNC: PipelineFacts(least_steps=1,
-            padded=("pad_q", "pad_d", "pad_dv"), buffers=3, transposed_v=True, drops=True),
+        AttentionPipeline.QR: PipelineFacts(
+            least_steps=2, paged=True, transposed_v=True, drops=True
+        ),
+        AttentionPipeline.QR_ASYNC: PipelineFacts(
+            least_steps=1,
+            padded=("pad_q", "pad_d", "pad_dv"),
+            buffers=3,
+            transposed_v=True,
+            drops=True,
+        ),
         AttentionPipeline.QS: PipelineFacts(least_steps=2, query_in_lds=True, transposed_v=True),
-        AttentionPipeline.QR_ASYNC_TRLOAD: PipelineFacts(least_steps=1, transposed=True,
-            heads=((64, 64), (128, 128))),
-        AttentionPipeline.V3: PipelineFacts(least_steps=1, transposed=True, scaled_lse=False,
-                                            heads=((128, 128),), wave_groups=2),
-        AttentionPipeline.LONG_HEAD: PipelineFacts(least_steps=1, padded=("pad_d", "pad_dv"),
-                                                   paged=True, any_head=True, transposed_v=True),
+        AttentionPipeline.QR_ASYNC_TRLOAD: PipelineFacts(
+            least_steps=1, transposed=True, heads=((64, 64), (128, 128))
+        ),
+        AttentionPipeline.V3: PipelineFacts(
+            least_steps=1, transposed=True, scaled_lse=False, heads=((128, 128),), wave_groups=2
+        ),
+        AttentionPipeline.LONG_HEAD: PipelineFacts(
+            least_steps=1, padded=("pad_d", "pad_dv"), paged=True, any_head=True, transposed_v=True
+        ),
     }
-)  # fmt: skip
+)
 
 
 def is_scored(algorithm: AttentionAlgorithm, signature: AttentionSignature) -> bool:

@@ -23,17 +23,25 @@ DERIVATIVE_HOLE = "ck_derivative"
 
 _PIPELINES: Mapping[GradPipeline, PipelineRow] = MappingProxyType(
     {
-        GradPipeline.KR_KTR_VR: PipelineRow(ck="BlockFmhaBwdDQDKDVPipelineKRKTRVR",
-            header="block_fmha_bwd_dq_dk_dv_pipeline_kr_ktr_vr.hpp"),
-        GradPipeline.KR_KTR_VR_IGLP: PipelineRow(ck="BlockFmhaBwdDQDKDVPipelineKRKTRVRIGLP",
-            header="block_fmha_bwd_dq_dk_dv_pipeline_kr_ktr_vr_iglp.hpp"),
-        GradPipeline.TRLOAD_KR_KTR_VR: PipelineRow(ck="BlockFmhaBwdDQDKDVPipelineTrLoadKRKTRVR",
-            header="block_fmha_bwd_dq_dk_dv_pipeline_trload_kr_ktr_vr.hpp"),
-        GradPipeline.TRLOAD_QR_QTR_DOR: PipelineRow(ck="BlockFmhaBwdDQDKDVPipelineTrLoadQRQTRDOR",
-            header="block_fmha_bwd_dq_dk_dv_pipeline_trload_qr_qtr_dor.hpp"),
+        GradPipeline.KR_KTR_VR: PipelineRow(
+            ck="BlockFmhaBwdDQDKDVPipelineKRKTRVR",
+            header="block_fmha_bwd_dq_dk_dv_pipeline_kr_ktr_vr.hpp",
+        ),
+        GradPipeline.KR_KTR_VR_IGLP: PipelineRow(
+            ck="BlockFmhaBwdDQDKDVPipelineKRKTRVRIGLP",
+            header="block_fmha_bwd_dq_dk_dv_pipeline_kr_ktr_vr_iglp.hpp",
+        ),
+        GradPipeline.TRLOAD_KR_KTR_VR: PipelineRow(
+            ck="BlockFmhaBwdDQDKDVPipelineTrLoadKRKTRVR",
+            header="block_fmha_bwd_dq_dk_dv_pipeline_trload_kr_ktr_vr.hpp",
+        ),
+        GradPipeline.TRLOAD_QR_QTR_DOR: PipelineRow(
+            ck="BlockFmhaBwdDQDKDVPipelineTrLoadQRQTRDOR",
+            header="block_fmha_bwd_dq_dk_dv_pipeline_trload_qr_qtr_dor.hpp",
+        ),
         GradPipeline.LONG_HEAD: PipelineRow(ck="LongHeadsGrad", header="", long_head=True),
     }
-)  # fmt: skip
+)
 
 # CK Tile's own policies, by whether loads transpose.
 _POLICIES = {

@@ -48,24 +48,37 @@ def _conv(direction: str, title: str, layouts: str, **more: object) -> KindRow:
 KINDS: Mapping[ProductKind, KindRow] = MappingProxyType(
     {
         ProductKind.GEMM: KindRow(shares=True),
-        ProductKind.BATCHED: KindRow(header="batched.hpp", describe_header="describe_batched.hpp",
-                                     kernel_class="cklang::BatchedKernel<Gemm{d_names}>",
-                                     describe="cklang::DescribeBatched<Single>"),
+        ProductKind.BATCHED: KindRow(
+            header="batched.hpp",
+            describe_header="describe_batched.hpp",
+            kernel_class="cklang::BatchedKernel<Gemm{d_names}>",
+            describe="cklang::DescribeBatched<Single>",
+        ),
         ProductKind.PAIR: KindRow(header="pair.hpp", describe_header="describe_pair.hpp"),
-        ProductKind.GROUPED: KindRow(header="grouped.hpp", describe_header="describe_grouped.hpp",
-                                     kernel_class="cklang::GroupedKernel<Gemm, {persistent}>",
-                                     describe="cklang::DescribeGrouped<Single, {persistent}>"),
-        ProductKind.GROUPED_PAIR: KindRow(header="grouped_pair.hpp",
-                                          describe_header="describe_grouped_pair.hpp",
-                                          kernel_class="cklang::GroupedKernel<Gemm, {persistent}>",
-                                          describe="cklang::DescribeGrouped<Single, {persistent}>"),
+        ProductKind.GROUPED: KindRow(
+            header="grouped.hpp",
+            describe_header="describe_grouped.hpp",
+            kernel_class="cklang::GroupedKernel<Gemm, {persistent}>",
+            describe="cklang::DescribeGrouped<Single, {persistent}>",
+        ),
+        ProductKind.GROUPED_PAIR: KindRow(
+            header="grouped_pair.hpp",
+            describe_header="describe_grouped_pair.hpp",
+            kernel_class="cklang::GroupedKernel<Gemm, {persistent}>",
+            describe="cklang::DescribeGrouped<Single, {persistent}>",
+        ),
         ProductKind.CONV: _conv("Forward", "convolution", "rcr", shares=True),
-        ProductKind.CONV_GRAD_INPUT: _conv("GradInput", "gradient of a convolution's input", "rrr",
-            specials=(ConvSpecial.DEFAULT, ConvSpecial.POINTWISE, ConvSpecial.POINTWISE_PACKED)),
-        ProductKind.CONV_GRAD_WEIGHT: _conv("GradWeight", "gradient of a convolution's weights",
-                                            "crr", shares=True),
+        ProductKind.CONV_GRAD_INPUT: _conv(
+            "GradInput",
+            "gradient of a convolution's input",
+            "rrr",
+            specials=(ConvSpecial.DEFAULT, ConvSpecial.POINTWISE, ConvSpecial.POINTWISE_PACKED),
+        ),
+        ProductKind.CONV_GRAD_WEIGHT: _conv(
+            "GradWeight", "gradient of a convolution's weights", "crr", shares=True
+        ),
     }
-)  # fmt: skip
+)
 
 
 def kind_names(signature: Signature, algorithm: Algorithm) -> dict[str, str]:

@@ -54,6 +54,11 @@ def best(x: ck.f16[M, K]) -> tuple[ck.f16[M, 4], ck.i32[M, 4]]:
 
 
 @ck.op
+def routed(x: ck.f16[M, 64]) -> tuple[ck.f32[M, 4], ck.i32[M, 4]]:
+    return ck.moe_gate(x, k=4)
+
+
+@ck.op
 def added(x: ck.f32[M, K], i: ck.i32[N], y: ck.f32[N, K]) -> ck.f32[M, K]:
     return ck.scatter_add(x, i, y)
 
@@ -76,6 +81,7 @@ CALLS: list[tuple[Op, tuple[Any, ...], str]] = [
     (summed.using(ck.dispatch.CkTileRows(threads=64)), (half(64, 64),), "ck_rows"),
     (running, (half(64, 64),), "scan"),
     (best, (half(64, 64),), "sort"),
+    (routed, (half(64, 64),), "moe_gate"),
     (
         added,
         (np.zeros((64, 64), np.float32), np.zeros(9, np.int32), np.zeros((9, 64), np.float32)),

@@ -207,6 +207,17 @@ def _prod(x: Tensor, axes: Sequence[int]) -> Tensor:
     return x
 
 
+def _routed(
+    x: Tensor, *, count: int, groups: int, kept: int, renormalised: int, scale: float, sigmoid: int
+) -> tuple[Tensor, Tensor]:
+    """Return the weights of experts and the experts, of softmax and without groups."""
+    assert kept == groups
+    assert not sigmoid
+    weights, experts = torch.topk(torch.softmax(x, -1), count)
+    total = weights.sum(-1, keepdim=True) if renormalised else 1.0
+    return scale * weights / total, experts
+
+
 TORCH: Mapping[str, Callable[..., Tensor]] = {
     "gemm": torch.matmul, "contract": _contract, "conv": _conv, "reduce_sum": _reduced(torch.sum),
     "reduce_mean": _reduced(torch.mean), "reduce_max": _reduced(torch.amax),
@@ -222,6 +233,8 @@ TORCH: Mapping[str, Callable[..., Tensor]] = {
     "cumprod": lambda x, axis: torch.cumprod(x, axis),
     "sort": lambda x, **order: _ordered(x, **order)[0],
     "argsort": lambda x, **order: _ordered(x, **order)[1],
+    "moe_weights": lambda x, **attrs: _routed(x, **attrs)[0],
+    "moe_indices": lambda x, **attrs: _routed(x, **attrs)[1],
     "reduce_argmax": lambda x, axes: torch.argmax(x, axes[0]),
     "reduce_argmin": lambda x, axes: torch.argmin(x, axes[0]),
     "element": lambda x, *places: x[tuple(places)], "apart": lambda x, call: x,

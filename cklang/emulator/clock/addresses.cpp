@@ -42,7 +42,8 @@ struct Busiest {
   }
 };
 
-void count_passes(Busiest& busiest, const u32* address, const i32* phase, i32 phases, i32 banks, i32 words, i64* passes) {
+void count_passes(Busiest& busiest, const u32* address, const i32* phase, i32 phases, i32 banks, i32 words,
+                  i64* passes) {
   const u32 aligned = static_cast<u32>(words * kWord);
   for (i32 each = 0; each < phases; ++each) {
     busiest.clear();
@@ -59,7 +60,6 @@ void count_passes(Busiest& busiest, const u32* address, const i32* phase, i32 ph
     passes[each] = most;
   }
 }
-
 
 struct Memory {
   u32 place, bytes, segments;
@@ -87,7 +87,9 @@ struct Wave {
   const u64* segments;
   u64 segment_count;
 
-  u64 length_of(u32 stretch) const { return (stretch + 1 < distinct ? begins[stretch + 1] : slot_count) - begins[stretch]; }
+  u64 length_of(u32 stretch) const {
+    return (stretch + 1 < distinct ? begins[stretch + 1] : slot_count) - begins[stretch];
+  }
 };
 
 const uint8_t* number(const uint8_t* at, u64& value) {
@@ -198,12 +200,15 @@ class LocalCosts {
   Busiest busiest_;
 };
 
-i32 first_line(const Wave& wave, const Listing& listing, u32 stretch) { return listing.line_of[wave.slots[wave.begins[stretch]]]; }
+i32 first_line(const Wave& wave, const Listing& listing, u32 stretch) {
+  return listing.line_of[wave.slots[wave.begins[stretch]]];
+}
 
 // Whether each operation of the LDS that a wave executed has addresses.
 bool has_addresses(const Wave& wave, const Listing& listing) {
   u64 executed = 0;
-  for (u64 n = 0; n < wave.executions; ++n) executed += listing.lines[first_line(wave, listing, wave.stretches[n])].width >= 0;
+  for (u64 n = 0; n < wave.executions; ++n)
+    executed += listing.lines[first_line(wave, listing, wave.stretches[n])].width >= 0;
   return executed == wave.local_count;
 }
 
@@ -374,8 +379,8 @@ struct Groups {
 
 // `Levels` of hierarchy.py.
 struct Levels {
-  double l2_lines, far_share, cold_share, latency_l1, latency_l2, latency_far, latency_scalar, latency_cold, cycles_l2, cycles_far,
-      cycles_stored, memory_share;
+  double l2_lines, far_share, cold_share, latency_l1, latency_l2, latency_far, latency_scalar, latency_cold, cycles_l2,
+      cycles_far, cycles_stored, memory_share;
   i64 per_line, l1_lines, scalar_lines, stored_segments;
   i64 steps;
   const double *ratios, *retained;  // the table behind `retained` of hierarchy.py
@@ -418,7 +423,11 @@ struct AccessCost {
 class UnitCaches {
  public:
   UnitCaches(const Levels& levels, Shared& shared, u64 most)
-      : levels_(levels), shared_(shared), l1_(static_cast<u64>(levels.l1_lines)), scalar_(static_cast<u64>(levels.scalar_lines)), lines_(most) {}
+      : levels_(levels),
+        shared_(shared),
+        l1_(static_cast<u64>(levels.l1_lines)),
+        scalar_(static_cast<u64>(levels.scalar_lines)),
+        lines_(most) {}
   bool works() const { return l1_.works() && scalar_.works() && lines_.works() && enough_; }
 
   AccessCost cost(uint8_t kind, const u64* segments, u64 count, u64 group, i32& cycles) {
@@ -444,18 +453,21 @@ class UnitCaches {
     cycles = static_cast<i32>(count);
     const double path = fmax(static_cast<double>(missed) * levels_.cycles_l2, all_far * levels_.cycles_far);
     if (!loads) {
-      // One that leaves parts of its lines out takes the L1 as long as if it filled these, or the halves that it touches.
+      // One that leaves parts of its lines out takes the L1 as long as if it filled these, or the halves that it
+      // touches.
       const u64 pieces = lines * static_cast<u64>(levels_.per_line);
       if (pieces != count) {
         const u64 touched = lines_.read(segments, count, static_cast<u64>(levels_.stored_segments));
         const i32 filling = static_cast<i32>(nearbyint(static_cast<double>(touched) * levels_.cycles_stored));
         if (filling > cycles) cycles = filling;
       }
-      return {levels_.latency_l2, static_cast<double>(count) / static_cast<double>(pieces > 0 ? pieces : 1) * path, 0, 0};
+      return {levels_.latency_l2, static_cast<double>(count) / static_cast<double>(pieces > 0 ? pieces : 1) * path, 0,
+              0};
     }
     if (missed == 0) return {levels_.latency_l1, 0, 0, 0};
     const double share = levels_.memory_share;
-    return {levels_.latency_l2 * none_far + levels_.latency_far * (1 - none_far), path, (1 - none_far) * share, all_far * share};
+    return {levels_.latency_l2 * none_far + levels_.latency_far * (1 - none_far), path, (1 - none_far) * share,
+            all_far * share};
   }
 
  private:
@@ -589,9 +601,11 @@ class Rounds {
 
 /// The passes of LDS instructions, [instruction, phase], as `pass_counts` of `lds.py` describes them.
 /// `address` is [instruction, lane].
-extern "C" void ck_lds_passes(const u32* address, i64 count, const i32* phase, i32 phases, i32 banks, i32 words, i64* passes) {
+extern "C" void ck_lds_passes(const u32* address, i64 count, const i32* phase, i32 phases, i32 banks, i32 words,
+                              i64* passes) {
   Busiest busiest;
-  for (i64 n = 0; n < count; ++n) count_passes(busiest, address + kLanes * n, phase, phases, banks, words, passes + phases * n);
+  for (i64 n = 0; n < count; ++n)
+    count_passes(busiest, address + kLanes * n, phase, phases, banks, words, passes + phases * n);
 }
 
 /// The head of each wave: where it begins, its workgroup, its number in that, the instructions that it executed, and
@@ -612,8 +626,10 @@ extern "C" void ck_heads(const uint8_t* packed, i64 count, i64* heads) {
 /// Adds what waves did to `sums`, [column, line]: executions, lanes, accesses to global memory, their bytes and
 /// segments, conflicts and cycles of the LDS. `access_lines` becomes the line of each access, wave after wave.
 /// @return 0, or -1 if there is no memory.
-extern "C" i64 ck_sums(const uint8_t* packed, i64 count, const Listing* listing, i64 lines, double* sums, i32* access_lines) {
-  double* const column[] = {sums, sums + lines, sums + 2 * lines, sums + 3 * lines, sums + 4 * lines, sums + 5 * lines, sums + 6 * lines};
+extern "C" i64 ck_sums(const uint8_t* packed, i64 count, const Listing* listing, i64 lines, double* sums,
+                       i32* access_lines) {
+  double* const column[] = {
+      sums, sums + lines, sums + 2 * lines, sums + 3 * lines, sums + 4 * lines, sums + 5 * lines, sums + 6 * lines};
   for (i64 n = 0; n < count; ++n) {
     Wave wave;
     packed = read_wave(packed, wave);
@@ -698,8 +714,8 @@ extern "C" i64 ck_stream(const uint8_t* packed, const Listing* listing, i32* lin
 /// and the segments that are written or changed, each once; `again` counts lines that are read again from an L2, by
 /// how many it was asked for since: eight entries an octave.
 /// @return 0, or -1 if there is no memory.
-extern "C" i64 ck_requests(const uint8_t* packed, const i64* begins, const i64* first, const i64* ends, const i64* l2, i64 groups,
-                           const uint8_t* kinds, i64 per_line, i64 capacity, i64* requests, i64* again) {
+extern "C" i64 ck_requests(const uint8_t* packed, const i64* begins, const i64* first, const i64* ends, const i64* l2,
+                           i64 groups, const uint8_t* kinds, i64 per_line, i64 capacity, i64* requests, i64* again) {
   Recent l1(static_cast<u64>(capacity));
   BehindL1 behind(requests + 3, again);
   if (!l1.works()) return -1;
@@ -805,8 +821,8 @@ extern "C" i64 ck_lines(const Groups* groups, i64 per_line, i64* sums) {
 /// all, each as the recorded one whose turn it is: `memory_costs` of access_costs.py. The results are [access], of the
 /// waves one after the other.
 /// @return 0, or -1 if there is no memory.
-extern "C" i64 ck_memory_costs(const Groups* groups, const Levels* levels, i64 count, i64 resident, i32* places, i32* cycles, i32* latency,
-                               i32* path, double* behind, double* memory) {
+extern "C" i64 ck_memory_costs(const Groups* groups, const Levels* levels, i64 count, i64 resident, i32* places,
+                               i32* cycles, i32* latency, i32* path, double* behind, double* memory) {
   Shared shared;
   if (!shared.find(*groups, static_cast<u64>(levels->per_line))) return -1;
   u64 most = 0;
@@ -860,10 +876,12 @@ extern "C" void ck_waits_before(const Groups* groups, const i32* line_of, const 
 /// all, [2, 4]. A line is on its way until the waves wait for scalar loads, `before` as by `ck_waits_before`, and so
 /// many as `queue` others are answered with it.
 /// @return 0, or -1 if there is no memory.
-extern "C" i64 ck_scalar_cache(const Groups* groups, const i32* before, i64 lines, i64 count, i64 together, i64 queue, i64* sums) {
+extern "C" i64 ck_scalar_cache(const Groups* groups, const i32* before, i64 lines, i64 count, i64 together, i64 queue,
+                               i64* sums) {
   Shared shared;
   Recent cache(static_cast<u64>(lines));
-  Numbers fetched;  // of each line, when it was asked for; in the last byte, how many others may still be answered with it
+  Numbers
+      fetched;  // of each line, when it was asked for; in the last byte, how many others may still be answered with it
   Rounds rounds(*groups, together);
   if (!shared.find(*groups, 1) || !cache.works() || !rounds.works()) return -1;
   constexpr u64 kPage = 4096 / 64, kNone = ~u64{0};

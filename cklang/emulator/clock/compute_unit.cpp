@@ -19,8 +19,24 @@ using u8 = uint8_t;
 enum Unit : i32 { Valu, Trans, Matrix, Salu, Smem, Vmem, Lds, Branch, Wait, Barrier, Internal, End, Store, kUnits };
 // Why a wave does not issue: REASONS of `native.py`.
 enum Reason : i32 {
-  kNone, kLoad, kStore, kLocal, kScalarLoad, kOther, kBarrier, kMatrixResult, kVectorResult, kScalarResult,
-  kVectorUnit, kMatrixUnit, kScalarUnit, kLocalUnit, kMemoryUnit, kNop, kFetch, kReasons
+  kNone,
+  kLoad,
+  kStore,
+  kLocal,
+  kScalarLoad,
+  kOther,
+  kBarrier,
+  kMatrixResult,
+  kVectorResult,
+  kScalarResult,
+  kVectorUnit,
+  kMatrixUnit,
+  kScalarUnit,
+  kLocalUnit,
+  kMemoryUnit,
+  kNop,
+  kFetch,
+  kReasons
 };
 constexpr i32 kCounters = 6, kRanges = 10, kRegisters = 1280, kSimds = 4, kQueue = 64, kLoads = 1024;
 constexpr i64 kNever = INT64_MAX / 4, kParts = 16;  // parts of a cycle
@@ -28,13 +44,13 @@ constexpr i32 kSlot = 2;  // the widest vector instruction: it has a slot beside
 
 struct Op {
   i32 unit;
-  i32 issue;    // cycles until the wave may try the next instruction
-  i32 busy;     // cycles of the unit
-  i32 latency;  // from issue to result
-  i32 counter;  // that the operation increments, or -1
-  i32 bytes;    // of the wave
-  i32 priority; // that it sets, or -1
-  i32 place;    // byte address of the instruction
+  i32 issue;     // cycles until the wave may try the next instruction
+  i32 busy;      // cycles of the unit
+  i32 latency;   // from issue to result
+  i32 counter;   // that the operation increments, or -1
+  i32 bytes;     // of the wave
+  i32 priority;  // that it sets, or -1
+  i32 place;     // byte address of the instruction
   i32 ranges;
   i32 wait[kCounters];  // -1: none
   i32 first[kRanges], count[kRanges], writes[kRanges];
@@ -43,30 +59,30 @@ struct Op {
 };
 
 struct Machine {
-  i32 turn;           // cycles between two issue slots of a SIMD
+  i32 turn;  // cycles between two issue slots of a SIMD
   i32 simds;
-  i32 taken;          // cycles after a taken branch
-  i32 barrier;        // from the last arrival to the first instruction behind
-  i32 wait_exit;      // from the last result to the instruction behind a wait that had to wait
+  i32 taken;      // cycles after a taken branch
+  i32 barrier;    // from the last arrival to the first instruction behind
+  i32 wait_exit;  // from the last result to the instruction behind a wait that had to wait
   i32 lds_latency;
-  i32 lds_depth;      // operations of a SIMD that may be in the queue before the LDS
+  i32 lds_depth;  // operations of a SIMD that may be in the queue before the LDS
   i32 vmem_latency;
   i32 vmem_depth;
   i32 smem_latency;
   i32 store_latency;
-  i32 return_256;     // cycles for 256 bytes that come from beyond L1, times 16
-  i32 store_256;      // cycles for 256 bytes of stores, times 16
-  i32 matrix_port;    // cycles that a matrix instruction takes the issue port of the VALU
-  i32 valu_shared;    // whether matrix and transcendental instructions take the VALU's port
-  i32 launch;         // cycles between the end of a workgroup and the start of the next in its place
-  i32 outstanding;    // bytes of loads of the compute unit that may be on their way
-  i32 fetch_bytes;    // of instructions that come together; 0: fetching takes no time
-  i32 fetch_cycles;   // between two such blocks
-  i32 fetch_branch;   // from a branch to the block behind
-  i32 smem_cold;      // latency of the first scalar load by a base register
-  i32 burst;          // cycles by which a compute unit that has not used its share may be ahead of it
+  i32 return_256;              // cycles for 256 bytes that come from beyond L1, times 16
+  i32 store_256;               // cycles for 256 bytes of stores, times 16
+  i32 matrix_port;             // cycles that a matrix instruction takes the issue port of the VALU
+  i32 valu_shared;             // whether matrix and transcendental instructions take the VALU's port
+  i32 launch;                  // cycles between the end of a workgroup and the start of the next in its place
+  i32 outstanding;             // bytes of loads of the compute unit that may be on their way
+  i32 fetch_bytes;             // of instructions that come together; 0: fetching takes no time
+  i32 fetch_cycles;            // between two such blocks
+  i32 fetch_branch;            // from a branch to the block behind
+  i32 smem_cold;               // latency of the first scalar load by a base register
+  i32 burst;                   // cycles by which a compute unit that has not used its share may be ahead of it
   i32 adjust[kUnits][kUnits];  // [producer][consumer]: cycles beside the producer's latency; -1: no interlock
-  i32 idle[kUnits];   // whether a unit's operands are waited for before the attempt (1) or after (0)
+  i32 idle[kUnits];            // whether a unit's operands are waited for before the attempt (1) or after (0)
 };
 
 struct Wave {
@@ -80,15 +96,15 @@ struct Wave {
   u8* reason;          // of the most cycles lost; null: not asked for
   i64 begin;           // before which it issues nothing
   i32 count, simd, group, after;
-  i32 write_256;       // how many times as long as all stores and loads a store takes the way of writes, times 256
-  i64 end;             // result
+  i32 write_256;  // how many times as long as all stores and loads a store takes the way of writes, times 256
+  i64 end;        // result
 };
 
 struct Running {
-  i64 now, tried;      // next attempt; first attempt of the instruction
-  i64 sent;            // when its stores have left for the memory behind the L1
-  i64 block_at;        // when the next block of instructions is there
-  i32 block;           // the newest block that has been read
+  i64 now, tried;  // next attempt; first attempt of the instruction
+  i64 sent;        // when its stores have left for the memory behind the L1
+  i64 block_at;    // when the next block of instructions is there
+  i32 block;       // the newest block that has been read
   i32 place, priority, counted[kCounters], head[kCounters];
   i64 done[kCounters][kQueue];  // completion of the newest operations of each counter
   u8 kind[kCounters][kQueue];   // and what it is to wait for them, a Reason
@@ -110,8 +126,8 @@ struct Core {
   Wave* waves;
   i32 count;
   Running* run;
-  i64* lost;  // cycles by line and reason; null: not asked for
-  i64* when;  // of each wave, its next attempt
+  i64* lost;             // cycles by line and reason; null: not asked for
+  i64* when;             // of each wave, its next attempt
   i64 came[kRegisters];  // by base register, when the data of its first scalar load come; 0: not loaded
   i64 port[kSimds], unit_free[kSimds][kUnits], lds_free, ta_free, return_free, store_free, path_free, write_free;
   i64 lds_started[kSimds][kQueue], vmem_started[kSimds][kQueue], lds_bus[kSimds], returned[kLoads];
@@ -236,12 +252,14 @@ struct Core {
       case Branch:
       case Smem: return later(now, unit_free[s][op.unit]);
       case Lds: {
-        const i64 oldest = lds_sent[s] < machine.lds_depth ? 0 : lds_started[s][(lds_sent[s] - machine.lds_depth) % kQueue];
+        const i64 oldest =
+            lds_sent[s] < machine.lds_depth ? 0 : lds_started[s][(lds_sent[s] - machine.lds_depth) % kQueue];
         return later(later(now, lds_bus[s >> 1]), later(unit_free[s][Lds], oldest));
       }
       case Vmem:
       case Store: {
-        const i64 oldest = vmem_sent[s] < machine.vmem_depth ? 0 : vmem_started[s][(vmem_sent[s] - machine.vmem_depth) % kQueue];
+        const i64 oldest =
+            vmem_sent[s] < machine.vmem_depth ? 0 : vmem_started[s][(vmem_sent[s] - machine.vmem_depth) % kQueue];
         return later(later(later(now, unit_free[s][Vmem]), oldest), op.unit == Vmem ? room_for(op.bytes) : 0);
       }
       default: return now;
@@ -312,7 +330,8 @@ struct Core {
         ta_free = begin + cycles;
         vmem_started[s][vmem_sent[s]++ % kQueue] = begin;
         const i32 latency = given >= 0 ? given : machine.vmem_latency;
-        return_free = later(return_free + static_cast<i64>(op.bytes) * machine.return_256 / 4096, behind(w, r, ta_free) + latency);
+        return_free = later(return_free + static_cast<i64>(op.bytes) * machine.return_256 / 4096,
+                            behind(w, r, ta_free) + latency);
         add_load(t, op.bytes, return_free);
         if (op.counter >= 0) count_up(r, op.counter, return_free, kLoad);
         break;

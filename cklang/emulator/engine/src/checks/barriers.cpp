@@ -25,7 +25,8 @@ void check_barrier(Wave& w, const Code& c) {
   const u64 lanes = first_lanes(w), missing = lanes & ~w.exec();
   if (!ends && missing != 0) {
     w.lane = __builtin_ctzll(missing);
-    raise(w, FaultKind::Instruction, "barrier in divergent code: %d of the wave's %d threads execute %s, and the others do not",
+    raise(w, FaultKind::Instruction,
+          "barrier in divergent code: %d of the wave's %d threads execute %s, and the others do not",
           __builtin_popcountll(w.exec()), __builtin_popcountll(lanes), mnemonic(c.inst->op));
   }
   // A split barrier's wait is executed again once all have arrived; the others may be further on by then.
@@ -35,11 +36,13 @@ void check_barrier(Wave& w, const Code& c) {
     if (waits) {
       Text<768> where;
       describe_code(*w.program, *other.current, where);
-      raise(w, FaultKind::Instruction, "barrier in divergent code: the wave %s while wave %u of its workgroup waits at %s",
+      raise(w, FaultKind::Instruction,
+            "barrier in divergent code: the wave %s while wave %u of its workgroup waits at %s",
             ends ? "ends" : "comes to this barrier", u32{other.id}, where.c_str());
     }
     if (!ends && other.state == WaveState::Ended) {
-      raise(w, FaultKind::Instruction, "barrier in divergent code: wave %u of the workgroup has ended and comes to no barrier", u32{other.id});
+      raise(w, FaultKind::Instruction,
+            "barrier in divergent code: wave %u of the workgroup has ended and comes to no barrier", u32{other.id});
     }
   }
 }

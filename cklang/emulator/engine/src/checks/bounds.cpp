@@ -51,19 +51,20 @@ void GlobalChecks::look_up(Wave& w, const Code& c, u64 at, u32 bytes) {
   const char* name = mnemonic(c.inst->op);
   Message what;
   switch (ground) {
-    case Ground::Inside:
-      return remember(begin, end);
+    case Ground::Inside: return remember(begin, end);
     case Ground::Beyond:
       if (!bounds_) return;
-      what.add("out of bounds: %s accesses %u bytes at address 0x%llx", name, bytes, static_cast<unsigned long long>(at));
+      what.add("out of bounds: %s accesses %u bytes at address 0x%llx", name, bytes,
+               static_cast<unsigned long long>(at));
       raise_access(w, at, what);
     case Ground::Freed: return;  // not mapped: the access itself faults
     case Ground::Unknown:
       if (host_memory_reachable() || internal(at) || !mapped(at)) return;
       fault_frame()->check = "";
-      what.add("memory access fault at address 0x%llx: %s accesses memory of the host that HIP has neither allocated nor "
-               "registered, which a GPU reaches with XNACK alone (HSA_XNACK=1)",
-               static_cast<unsigned long long>(at), name);
+      what.add(
+          "memory access fault at address 0x%llx: %s accesses memory of the host that HIP has neither allocated nor "
+          "registered, which a GPU reaches with XNACK alone (HSA_XNACK=1)",
+          static_cast<unsigned long long>(at), name);
       raise_access(w, at, what);
   }
 }
@@ -81,9 +82,11 @@ void GlobalChecks::check_base(Wave& w, const Code& c, int lane, u64 at) {
   if (ground_at(at, 1, begin, end) != Ground::Inside) return;  // what is no allocation is found by its address
   w.lane = lane;
   Message what;
-  what.add("out of bounds: %s accesses address 0x%llx in another allocation than that of its base 0x%llx, which is the %llu bytes at 0x%llx",
-           mnemonic(c.inst->op), static_cast<unsigned long long>(at), static_cast<unsigned long long>(base_),
-           static_cast<unsigned long long>(base_end_ - base_begin_), static_cast<unsigned long long>(base_begin_));
+  what.add(
+      "out of bounds: %s accesses address 0x%llx in another allocation than that of its base 0x%llx, which is the %llu "
+      "bytes at 0x%llx",
+      mnemonic(c.inst->op), static_cast<unsigned long long>(at), static_cast<unsigned long long>(base_),
+      static_cast<unsigned long long>(base_end_ - base_begin_), static_cast<unsigned long long>(base_begin_));
   raise_access(w, at, what);
 }
 
@@ -104,7 +107,9 @@ void GlobalChecks::check_alignment(Wave& w, const Code& c) {
   for (const char* part : {"buffer", "_u8", "_i8", "_u16", "_i16"}) {  // narrow loads of gfx12 drop nothing
     if (std::strstr(name, part) != nullptr) return;
   }
-  raise(w, FaultKind::Instruction, "misaligned: %s loads from address 0x%llx, of which the hardware drops the lowest two bits", name, static_cast<unsigned long long>(at));
+  raise(w, FaultKind::Instruction,
+        "misaligned: %s loads from address 0x%llx, of which the hardware drops the lowest two bits", name,
+        static_cast<unsigned long long>(at));
 }
 
 namespace {
@@ -144,12 +149,14 @@ bool GlobalChecks::all_fine(const GlobalAccesses& accesses) {
 /// Looks up the allocation of the base, and that of the first access.
 void GlobalChecks::learn(const GlobalAccesses& accesses) {
   u64 begin = 0, end = 0;
-  if (bounds_ && base_ != 0 && base_ - base_begin_ >= base_end_ - base_begin_ && ground_at(base_, 1, begin, end) == Ground::Inside) {
+  if (bounds_ && base_ != 0 && base_ - base_begin_ >= base_end_ - base_begin_ &&
+      ground_at(base_, 1, begin, end) == Ground::Inside) {
     base_begin_ = begin;
     base_end_ = end;
   }
   const u64 first = accesses.ranges()[0].begin;
-  const bool known = std::any_of(known_, known_ + kKnown, [=](const Memory& memory) { return memory.holds(first, first + 1); });
+  const bool known =
+      std::any_of(known_, known_ + kKnown, [=](const Memory& memory) { return memory.holds(first, first + 1); });
   if (!known && ground_at(first, 1, begin, end) == Ground::Inside) remember(begin, end);
 }
 

@@ -40,8 +40,8 @@ class GlobalChecks {
     bool holds(u64 from, u64 to) const { return from - begin < end - begin && to - from <= end - from; }
   };
   static constexpr u32 kKnown = 4;
-  Memory known_[kKnown];  // memory that was accessed before, from the last on
-  u64 base_ = 0;             // of the current instruction; 0 if lanes have addresses of their own
+  Memory known_[kKnown];               // memory that was accessed before, from the last on
+  u64 base_ = 0;                       // of the current instruction; 0 if lanes have addresses of their own
   u64 base_begin_ = 0, base_end_ = 0;  // of the allocation that it lies in
 };
 

@@ -18,9 +18,7 @@ u32& asked() {
 
 }  // namespace
 
-u32 checks_asked() {
-  return __atomic_load_n(&asked(), __ATOMIC_RELAXED) | (recording() ? u32{kCheckTiming} : 0);
-}
+u32 checks_asked() { return __atomic_load_n(&asked(), __ATOMIC_RELAXED) | (recording() ? u32{kCheckTiming} : 0); }
 void ask_checks(u32 checks) { __atomic_store_n(&asked(), checks, __ATOMIC_RELAXED); }
 
 namespace {
@@ -28,7 +26,8 @@ namespace {
 /// Calls `look`, which may raise; where reports do not end a launch, the wave goes on behind it.
 template <class Look>
 void guarded(Wave& w, const Code& c, Look look) {
-  if (!w.checks->may_pass) [[likely]] return look();
+  if (!w.checks->may_pass) [[likely]]
+    return look();
   FaultFrame& frame = *fault_frame();
   sigjmp_buf outer;
   std::memcpy(&outer, &frame.landing, sizeof outer);
@@ -50,7 +49,8 @@ void guarded(Wave& w, const Code& c, Look look) {
 /// Instructions that only compute: waits and hazards are known by their registers.
 void Checks::check_plain(Wave& w, const Stretch& stretch) {
   const bool waiting = waits && waits->concern(stretch.registers);
-  if (!waiting && (!hazards || hazards->pass(stretch))) [[likely]] return;
+  if (!waiting && (!hazards || hazards->pass(stretch))) [[likely]]
+    return;
   for (u32 n = 0; n < stretch.count; ++n) {
     const Code& c = stretch.first[n];
     w.current = &c;
@@ -124,7 +124,8 @@ void Checks::before(Wave& w, const Stretch& stretch) {
   if (record != nullptr) record->before(w, stretch);
   if ((stretch.concerns & w.asks & ~u32{kRecording}) == 0) return;
   if (stretch.plain && stretch.count > 1) return check_plain(w, stretch);
-  if (!may_pass) [[likely]] return stretch.plain ? check_one(w, stretch) : check(w, stretch);
+  if (!may_pass) [[likely]]
+    return stretch.plain ? check_one(w, stretch) : check(w, stretch);
   guarded(w, *stretch.first, [&] { stretch.plain ? check_one(w, stretch) : check(w, stretch); });
 }
 

@@ -48,8 +48,9 @@ enum Check : u32 {
   kCheckTiming = 1u << 30
 };
 /// The words that users ask with, in the order of the bits, and one for those of kCheckAll.
-inline constexpr const char* kCheckNames[] = {"waits",        "races", "uninitialized", "memory",   "hazards",
-                                              "global_races", "range", "numeric",       "schedule", "unwritten", "barriers", "all"};
+inline constexpr const char* kCheckNames[] = {"waits",    "races",        "uninitialized", "memory",
+                                              "hazards",  "global_races", "range",         "numeric",
+                                              "schedule", "unwritten",    "barriers",      "all"};
 
 /// The checks of launches from now on.
 u32 checks_asked();
@@ -59,21 +60,21 @@ void ask_checks(u32 checks);
 struct Checks {
   WaveOrder* order = nullptr;  // of the whole workgroup; before those that ask it
   std::unique_ptr<Waits> waits;
-  LocalChecks* local = nullptr;  // of the whole workgroup
+  LocalChecks* local = nullptr;    // of the whole workgroup
   GlobalChecks* global = nullptr;  // of the whole workgroup
   std::unique_ptr<Hazards> hazards;
   GlobalRaces* between = nullptr;  // of the whole launch
   WaveRecord* record = nullptr;
   std::unique_ptr<Numeric> numeric;
   std::unique_ptr<PrivateChecks> own;  // of the lanes' own memory
-  Journal* journal = nullptr;      // of the whole launch
+  Journal* journal = nullptr;          // of the whole launch
   bool range = false;
   bool barriers = false;
-  std::unique_ptr<Late> late;      // if memory operations are put off
-  bool written = false;            // whether reads of device memory come after writes
-  bool stepwise = false;           // whether each instruction is checked where it is executed
+  std::unique_ptr<Late> late;          // if memory operations are put off
+  bool written = false;                // whether reads of device memory come after writes
+  bool stepwise = false;               // whether each instruction is checked where it is executed
   GlobalAccesses* accesses = nullptr;  // of the whole workgroup: room for those of one instruction
-  bool may_pass = false;           // whether a kernel goes on behind a report
+  bool may_pass = false;               // whether a kernel goes on behind a report
 
   /// Called before each instruction that is interpreted; raises what is found, unless the kernel may go on
   /// (checks/reports.h).

@@ -16,11 +16,11 @@ namespace ckemu {
 
 namespace {
 
-constexpr u64 kCompareEvery = 16;   // silent slices from one look at the registers to the next
-constexpr u64 kSilentWeight = 64;   // silent slices with new registers that count as one that repeats
-constexpr size_t kSeen = 512;       // register contents that are remembered
+constexpr u64 kCompareEvery = 16;  // silent slices from one look at the registers to the next
+constexpr u64 kSilentWeight = 64;  // silent slices with new registers that count as one that repeats
+constexpr size_t kSeen = 512;      // register contents that are remembered
 constexpr u64 kDefaultPatience = 1024;
-constexpr int kListed = 10;         // waves in a report
+constexpr int kListed = 10;  // waves in a report
 
 u64 g_patience = kDefaultPatience;
 
@@ -109,16 +109,16 @@ void describe_deadlock(const std::vector<Workgroup*>& groups, u64 unstarted, Mes
   out.add("deadlock: no workgroup of kernel %s makes progress", readable(first.launch->program->kernel().name).c_str());
   if (unstarted != 0) {
     out.add(", and %llu of %llu have no room to start beside the %zu that wait",
-            static_cast<unsigned long long>(unstarted),
-            static_cast<unsigned long long>(first.launch->total()), groups.size());
+            static_cast<unsigned long long>(unstarted), static_cast<unsigned long long>(first.launch->total()),
+            groups.size());
   }
   list_waves(groups, " repeats", out);
 }
 
 void describe_timeout(const std::vector<Workgroup*>& groups, u64 limit, Message& out) {
   const Workgroup& first = *groups.front();
-  out.add("timeout: kernel %s has not ended in %llu seconds (CKLANG_TIMEOUT)", readable(first.launch->program->kernel().name).c_str(),
-          static_cast<unsigned long long>(limit / 1000));
+  out.add("timeout: kernel %s has not ended in %llu seconds (CKLANG_TIMEOUT)",
+          readable(first.launch->program->kernel().name).c_str(), static_cast<unsigned long long>(limit / 1000));
   list_waves(groups, " runs", out);
 }
 

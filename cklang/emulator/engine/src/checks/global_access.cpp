@@ -9,7 +9,8 @@ namespace ckemu {
 namespace {
 
 /// In names of what shares an encoding with loads and stores, and accesses nothing or what its lanes do not name.
-constexpr const char* kNoAddress[] = {"_inv", "_wb", "prefetch", "block", "addtid", "ordered", "dcache", "memtime", "memrealtime", "scratch", "probe"};
+constexpr const char* kNoAddress[] = {"_inv",   "_wb",     "prefetch",    "block",   "addtid", "ordered",
+                                      "dcache", "memtime", "memrealtime", "scratch", "probe"};
 
 struct Width {
   u32 bytes;
@@ -29,7 +30,8 @@ struct GlobalOps {
   GlobalOps() {
     for (size_t n = 0; n < static_cast<size_t>(Op::kCount); ++n) {
       const char *own = mnemonic(static_cast<Op>(n)), *name = mnemonic(plain_name(static_cast<Op>(n)));
-      of[n] = {names_addresses(name), has(own, "store"), has(own, "load_lds"), has(name, "format"), has(name, "d16_hi"), global_width(name)};
+      of[n] = {names_addresses(name), has(own, "store"),   has(own, "load_lds"),
+               has(name, "format"),   has(name, "d16_hi"), global_width(name)};
     }
   }
 };

@@ -20,9 +20,9 @@ u32 global_width(const char* name);
 struct GlobalOp {
   bool addressed = false;  // by its lanes
   bool store = false;
-  bool to_local = false;   // a load to LDS
-  bool converts = false;   // to or from a format
-  bool upper_half = false; // of a register
+  bool to_local = false;    // a load to LDS
+  bool converts = false;    // to or from a format
+  bool upper_half = false;  // of a register
   u32 bytes = 0;
 };
 const GlobalOp& global_op(Op op);
@@ -36,7 +36,9 @@ inline bool in_aperture(u64 address) {
 
 inline bool is_buffer(const Inst& inst) { return inst.enc == Encoding::MUBUF || inst.enc == Encoding::MTBUF; }
 inline bool is_global(const Inst& inst) { return inst.enc == Encoding::GLOBAL || inst.enc == Encoding::FLAT; }
-inline bool accesses_global(const Inst& inst) { return is_buffer(inst) || is_global(inst) || inst.enc == Encoding::SMEM; }
+inline bool accesses_global(const Inst& inst) {
+  return is_buffer(inst) || is_global(inst) || inst.enc == Encoding::SMEM;
+}
 
 template <class Visit>
 void each_scalar_piece(Wave& w, const Code& c, const char* name, Visit visit) {

@@ -34,7 +34,8 @@ bool waits_for_memory(const Inst& inst) {
 /// Whether a wait of gfx12 leaves no store under way: memory of device scope needs no writeback.
 bool waits_for_stores(const Inst& inst) {
   const u32 simm = static_cast<u32>(inst.simm);
-  return (inst.op == Op::s_wait_storecnt && simm == 0) || (inst.op == Op::s_wait_storecnt_dscnt && (simm >> 8 & 63) == 0);
+  return (inst.op == Op::s_wait_storecnt && simm == 0) ||
+         (inst.op == Op::s_wait_storecnt_dscnt && (simm >> 8 & 63) == 0);
 }
 
 bool releases(const Inst& inst, Family family) {
@@ -261,7 +262,8 @@ GlobalRaces::Conflict GlobalRaces::among_waves(const Visit& v, const State& stat
     conflict.other = state.write;
     conflict.pc = state.write_pc;
     conflict.wrote = true;
-  } else if (!reads(v.kind) && state.read.group == v.number && differs(state.read, state.wave_read, state.atomic_read)) {
+  } else if (!reads(v.kind) && state.read.group == v.number &&
+             differs(state.read, state.wave_read, state.atomic_read)) {
     conflict.other = state.read;
     conflict.pc = state.read_pc;
   }
@@ -293,7 +295,8 @@ bool GlobalRaces::adds_nothing(const Visit& v, const State& state, u8 mask) cons
   };
   const bool written = (state.written & mask) == mask && (state.wave_write.bytes & mask) == mask && !state.atomic_write;
   if (written && by_wave(state.write, state.wave_write)) return true;
-  const bool read = (state.been_read & mask) == mask && state.wave_read.bytes == mask && state.atomic_read == (is_atomic(v.kind) && state.atomic_read);
+  const bool read = (state.been_read & mask) == mask && state.wave_read.bytes == mask &&
+                    state.atomic_read == (is_atomic(v.kind) && state.atomic_read);
   return read && by_wave(state.read, state.wave_read);
 }
 
@@ -516,7 +519,8 @@ GlobalRaces::Visit GlobalRaces::visit_stores(Wave& w, const Code& c, const Globa
   accesses.each([&](const GlobalPiece& piece) {  // not under the lock: memory may not be there
     w.lane = piece.lane;
     if (!row) changed[count++] = stored.changes(piece);
-    for (u32 n = 0; row && n < piece.bytes; n += 4) before[count++] = load_as<u32>(reinterpret_cast<const void*>(piece.at + n));
+    for (u32 n = 0; row && n < piece.bytes; n += 4)
+      before[count++] = load_as<u32>(reinterpret_cast<const void*>(piece.at + n));
     return true;
   });
   w.lane = -1;
@@ -540,13 +544,16 @@ void GlobalRaces::report(Wave& w, const Code& c, const GlobalPiece& piece, Kind 
     raise(w, FaultKind::Instruction,
           "race in global memory: %s %s address 0x%llx, which wave %u of the workgroup has %s at %s, and %s%s",
           mnemonic(c.inst->op), reads(kind) ? "reads" : "writes", static_cast<unsigned long long>(piece.at),
-          u32{conflict.wave.wave}, conflict.wrote ? "written" : "read", earlier.c_str(), missing.c_str(), place.c_str());
+          u32{conflict.wave.wave}, conflict.wrote ? "written" : "read", earlier.c_str(), missing.c_str(),
+          place.c_str());
   }
   raise(w, FaultKind::Instruction,
-        "race in global memory: %s %s address 0x%llx, which workgroup (%u, %u, %u) has %s at %s, and no fences and atomic "
+        "race in global memory: %s %s address 0x%llx, which workgroup (%u, %u, %u) has %s at %s, and no fences and "
+        "atomic "
         "operations of device scope are between%s",
-        mnemonic(c.inst->op), reads(kind) ? "reads" : "writes", static_cast<unsigned long long>(piece.at), other % width,
-        other / width % height, other / width / height, conflict.wrote ? "written" : "read", earlier.c_str(), place.c_str());
+        mnemonic(c.inst->op), reads(kind) ? "reads" : "writes", static_cast<unsigned long long>(piece.at),
+        other % width, other / width % height, other / width / height, conflict.wrote ? "written" : "read",
+        earlier.c_str(), place.c_str());
 }
 
 void GlobalRaces::before(Wave& w, const Code& c, const GlobalAccesses& accesses) {
@@ -556,7 +563,8 @@ void GlobalRaces::before(Wave& w, const Code& c, const GlobalAccesses& accesses)
   const Visit result = visit(w, c, kind, accesses);
   if (result.conflict.other.group == 0) return;
   accesses.each([&](const GlobalPiece& piece) {
-    if (result.place >= piece.at / 4 * 4 && result.place < piece.at + piece.bytes) report(w, c, piece, kind, result.conflict);
+    if (result.place >= piece.at / 4 * 4 && result.place < piece.at + piece.bytes)
+      report(w, c, piece, kind, result.conflict);
     return true;
   });
 }

@@ -106,14 +106,14 @@ class GlobalRaces {
     u32 released = 0;  // what atomic operations publish
     bool wrote = false;
     Clock clock;
-    std::set<u64> looked;  // atomic variables that were read since the last acquire fence
+    std::set<u64> looked;          // atomic variables that were read since the last acquire fence
     u32 atomics[kMostWaves] = {};  // of each wave
   };
   struct Conflict {
     Moment other;
     u32 pc = 0;
     bool wrote = false;
-    WaveMoment wave;                                  // of the same workgroup
+    WaveMoment wave;                                    // of the same workgroup
     WaveOrder::Order order = WaveOrder::Order::Before;  // Before: of another one
   };
 
@@ -130,7 +130,7 @@ class GlobalRaces {
     u32 number;
     bool known = false;  // whether what is written is
     Conflict conflict = {};
-    u64 place = 0;       // of the conflict
+    u64 place = 0;  // of the conflict
     struct Step {
       u32 from = 0, to = 0;
       u8 mask = 0;
@@ -172,7 +172,7 @@ class GlobalRaces {
   std::map<u64, Clock> published_;  // by the address of an atomic variable
   std::map<u32, Group> groups_;
   Recent<u32, Group, 64> near_groups_;
-  std::vector<u8> guesses_;  // by dword of the code: 0 is not known yet, 1 no, 2 yes
+  std::vector<u8> guesses_;             // by dword of the code: 0 is not known yet, 1 no, 2 yes
   std::vector<State> states_{State{}};  // the first is that of what nobody has accessed
   std::vector<u32> numbers_;            // room for forget_unused
   size_t most_states_ = kFewStates;

@@ -113,12 +113,15 @@ bool guesses_ahead(Wave& w, const Code& c) {
   Ahead ahead(w, static_cast<u32>(__builtin_ctzll(w.exec())));
   const Wide loaded = ahead.address(c);
   const u32 bytes = c.inst->enc == Encoding::SMEM ? 4 * std::max<u32>(1, c.dst_dwords) : global_op(c.inst->op).bytes;
-  const auto same = [](const Source& one, const Source& other) { return one.kind == other.kind && one.index == other.index; };
+  const auto same = [](const Source& one, const Source& other) {
+    return one.kind == other.kind && one.index == other.index;
+  };
   const Code* next = &c;
   for (u32 n = 0; n < kNear && next->inst != nullptr; ++n) {
     const Op op = next->inst->op;
     if (std::strstr(mnemonic(op), "cmpswap") != nullptr) {
-      if (is_buffer(*next->inst)) return is_buffer(*c.inst) && same(c.src[0], next->src[0]) && same(c.src[1], next->src[1]);
+      if (is_buffer(*next->inst))
+        return is_buffer(*c.inst) && same(c.src[0], next->src[0]) && same(c.src[1], next->src[1]);
       const Wide swapped = ahead.address(*next);
       const bool known = loaded.known && swapped.known;
       return known && loaded.bits >= swapped.bits && loaded.bits + bytes <= swapped.bits + global_op(op).bytes;

@@ -87,7 +87,8 @@ u32 memory_kinds(const Inst& inst) {
 }
 
 void add(RegisterSpans& spans, const Source& source) {
-  if (source.kind == Kind::Sgpr || source.kind == Kind::Vgpr) spans.add(source.kind == Kind::Sgpr, source.index, source.dwords);
+  if (source.kind == Kind::Sgpr || source.kind == Kind::Vgpr)
+    spans.add(source.kind == Kind::Sgpr, source.index, source.dwords);
 }
 
 bool is_inout(const Inst& inst) { return inst.row != nullptr && (inst.row->flags & kFlagInout) != 0; }

@@ -10,33 +10,33 @@ namespace ckemu {
 
 /// What an instruction is, a bit each; an instruction is several.
 enum HazardKind : u32 {
-  kHazardValu = 1 << 0,         // vector ALU but matrix products
-  kHazardTrans = 1 << 1,        // of these the transcendental ones
-  kHazardPlain = 1 << 2,        // and those that are not
+  kHazardValu = 1 << 0,   // vector ALU but matrix products
+  kHazardTrans = 1 << 1,  // of these the transcendental ones
+  kHazardPlain = 1 << 2,  // and those that are not
   kHazardDot = 1 << 3,
-  kHazardNoDot = 1 << 4,        // vector ALU but dot products
-  kHazardShifted = 1 << 5,      // writes its result to another place than the low bits
+  kHazardNoDot = 1 << 4,    // vector ALU but dot products
+  kHazardShifted = 1 << 5,  // writes its result to another place than the low bits
   kHazardDpp = 1 << 6,
-  kHazardLane = 1 << 7,         // v_readlane, v_writelane
-  kHazardReadLane = 1 << 8,     // v_readlane, v_readfirstlane
-  kHazardAnyLane = 1 << 9,      // all three
+  kHazardLane = 1 << 7,      // v_readlane, v_writelane
+  kHazardReadLane = 1 << 8,  // v_readlane, v_readfirstlane
+  kHazardAnyLane = 1 << 9,   // all three
   kHazardPermlane = 1 << 10,
-  kHazardSwapLanes = 1 << 11,   // of these v_permlane*_swap
-  kHazardCompareExec = 1 << 12, // v_cmpx
+  kHazardSwapLanes = 1 << 11,    // of these v_permlane*_swap
+  kHazardCompareExec = 1 << 12,  // v_cmpx
   kHazardDivFmas = 1 << 13,
   kHazardFma64 = 1 << 14,
-  kHazardXdl = 1 << 15,         // matrix products, but those of the next three
-  kHazardF32Matrix = 1 << 16,   // of f32, from gfx942 on
-  kHazardF64Small = 1 << 17,    // 4x4x4
-  kHazardF64Large = 1 << 18,    // 16x16x4
-  kHazardMemory = 1 << 19,      // buffer, global, flat, scratch
-  kHazardLocal = 1 << 20,       // LDS
+  kHazardXdl = 1 << 15,        // matrix products, but those of the next three
+  kHazardF32Matrix = 1 << 16,  // of f32, from gfx942 on
+  kHazardF64Small = 1 << 17,   // 4x4x4
+  kHazardF64Large = 1 << 18,   // 16x16x4
+  kHazardMemory = 1 << 19,     // buffer, global, flat, scratch
+  kHazardLocal = 1 << 20,      // LDS
   kHazardSalu = 1 << 21,
-  kHazardReadsM0 = 1 << 22,     // without naming it
+  kHazardReadsM0 = 1 << 22,  // without naming it
   kHazardSetReg = 1 << 23,
   kHazardGetReg = 1 << 24,
-  kHazardWideStore = 1 << 25,   // of more than 8 bytes a lane
-  kHazardTwoPasses = 1 << 26,   // matrix products of two passes
+  kHazardWideStore = 1 << 25,  // of more than 8 bytes a lane
+  kHazardTwoPasses = 1 << 26,  // matrix products of two passes
 };
 constexpr u32 kHazardMatrix = kHazardXdl | kHazardF32Matrix | kHazardF64Small | kHazardF64Large;
 constexpr u32 kHazardVector = kHazardValu | kHazardMatrix;

@@ -94,20 +94,17 @@ void raise_hazard(Wave& w, const Code& c, const Code& earlier, const Message& ru
 namespace {
 
 /// Whether a later instruction takes part in a rule by vector registers alone, or by scalar ones alone.
-bool by_vector(LaterPart part) {
-  return is_addend(part) || part == LaterPart::Read;
-}
+bool by_vector(LaterPart part) { return is_addend(part) || part == LaterPart::Read; }
 bool by_scalar(LaterPart part) {
-  return part == LaterPart::ReadScalar || part == LaterPart::Exec || part == LaterPart::Vcc || part == LaterPart::ZeroFlags ||
-         part == LaterPart::M0 || part == LaterPart::Hardware;
+  return part == LaterPart::ReadScalar || part == LaterPart::Exec || part == LaterPart::Vcc ||
+         part == LaterPart::ZeroFlags || part == LaterPart::M0 || part == LaterPart::Hardware;
 }
 
 bool may_matter(const HazardRule& rule, const RegisterSpans& registers) {
   if (rule.earlier_part == EarlierPart::None) return true;
   const bool vector_only = by_vector(rule.later_part), scalar_only = by_scalar(rule.later_part);
-  return std::any_of(registers.begin(), registers.end(), [&](const RegisterSpan& span) {
-    return span.scalar ? !vector_only : !scalar_only;
-  });
+  return std::any_of(registers.begin(), registers.end(),
+                     [&](const RegisterSpan& span) { return span.scalar ? !vector_only : !scalar_only; });
 }
 
 }  // namespace
@@ -127,7 +124,8 @@ HazardHistory::Broken HazardHistory::check(const Code& c, u32 kinds, const std::
     for (const HazardRule& rule : rules) {
       if ((rule.earlier & earlier.kinds) == 0 || (rule.later & kinds) == 0) continue;
       if (addend_made && is_addend(rule.later_part)) continue;
-      if (between < states_of(rule, *earlier.code->inst) && depend(rule, *earlier.code, c)) return {&rule, earlier.code, between};
+      if (between < states_of(rule, *earlier.code->inst) && depend(rule, *earlier.code, c))
+        return {&rule, earlier.code, between};
     }
     addend_made = addend_made || makes_addend(*earlier.code, c);
   }
@@ -221,8 +219,8 @@ void Hazards::before(Wave& w, const Code& c) {
   if (broken.rule == nullptr) return;
   const u32 needed = states_of(*broken.rule, *broken.earlier->inst);
   Message text;
-  text.add("%s: %u wait states between them, and %u are needed (s_nop %u is missing)", broken.rule->text, broken.between,
-           needed, needed - broken.between - 1);
+  text.add("%s: %u wait states between them, and %u are needed (s_nop %u is missing)", broken.rule->text,
+           broken.between, needed, needed - broken.between - 1);
   raise_hazard(w, c, *broken.earlier, text);
 }
 

@@ -18,8 +18,22 @@ namespace ckemu {
 enum class EarlierPart : u8 { Written, Stored, Addend, None };
 /// And the later one. The addend of a matrix product may be the same registers as the earlier result, or
 /// share a part of them.
-enum class LaterPart : u8 { Read, ReadScalar, Written, Lane, FirstSource, SameAddend, OtherAddend,
-                             Factors, Exec, ZeroFlags, Vcc, M0, Hardware, None };
+enum class LaterPart : u8 {
+  Read,
+  ReadScalar,
+  Written,
+  Lane,
+  FirstSource,
+  SameAddend,
+  OtherAddend,
+  Factors,
+  Exec,
+  ZeroFlags,
+  Vcc,
+  M0,
+  Hardware,
+  None
+};
 
 /// A family of GPUs, a bit each.
 enum HazardGpu : u8 { kOnGfx90a = 1, kOnGfx942 = 2, kOnGfx950 = 4 };
@@ -66,12 +80,12 @@ class DependencyHazards {
   const bool rdna3_, wide_;
   std::vector<Write> row_;
   u64 vectors_ = 0, transcendentals_ = 0;
-  const Code* exec_write_ = nullptr;   // by a scalar instruction
-  u64 exec_written_ = 0;               // after so many vector instructions
-  const Code* matrix_ = nullptr;       // no vector instruction has come since
-  const Code* compare_exec_ = nullptr; // likewise
-  const Code* mask_read_[128] = {};    // by a vector instruction
-  const Code* mask_written_[128] = {}; // by a scalar one since
+  const Code* exec_write_ = nullptr;    // by a scalar instruction
+  u64 exec_written_ = 0;                // after so many vector instructions
+  const Code* matrix_ = nullptr;        // no vector instruction has come since
+  const Code* compare_exec_ = nullptr;  // likewise
+  const Code* mask_read_[128] = {};     // by a vector instruction
+  const Code* mask_written_[128] = {};  // by a scalar one since
 };
 
 /// The instructions after which some rule still matters.

@@ -22,8 +22,8 @@ namespace ckemu {
 
 namespace {
 
-constexpr u64 kMostVector = 5, kMostTranscendental = 1;    // between a transcendental result and its use
-constexpr u64 kMostAroundExec = 2, kMostBeforeUse = 4;      // vector instructions, of partial forwarding
+constexpr u64 kMostVector = 5, kMostTranscendental = 1;         // between a transcendental result and its use
+constexpr u64 kMostAroundExec = 2, kMostBeforeUse = 4;          // vector instructions, of partial forwarding
 constexpr u32 kVectorDestination = 12, kScalarDestination = 0;  // fields of s_waitcnt_depctr
 
 /// Whether `code` waits until vector results (4 bits) or scalar ones (1 bit) are in their registers.
@@ -66,8 +66,9 @@ void DependencyHazards::check_transcendental(Wave& w, const Code& c) const {
       const u64 vectors = vectors_ - write.vector - 1, others = transcendentals_ - write.transcendental - 1;
       if (vectors > kMostVector || others > kMostTranscendental) continue;
       Message text;
-      text.add("the transcendental result v%u is read after %llu vector instructions, without s_waitcnt_depctr va_vdst(0)", n,
-               static_cast<unsigned long long>(vectors));
+      text.add(
+          "the transcendental result v%u is read after %llu vector instructions, without s_waitcnt_depctr va_vdst(0)",
+          n, static_cast<unsigned long long>(vectors));
       raise_hazard(w, c, *write.code, text);
     }
   }
@@ -100,7 +101,8 @@ void DependencyHazards::check_matrix(Wave& w, const Code& c) const {
     for (const RegisterSpan& factor : factor_registers(c)) {
       if (!result.overlaps(factor)) continue;
       Message text;
-      text.add("a matrix product's result is a factor of the next: a v_nop or an independent vector instruction is missing");
+      text.add(
+          "a matrix product's result is a factor of the next: a v_nop or an independent vector instruction is missing");
       raise_hazard(w, c, *matrix_, text);
     }
   }
@@ -119,7 +121,10 @@ void DependencyHazards::check_mask(Wave& w, const Code& c) {
     for (u32 n = source.index; n < source.index + std::max<u32>(1, source.dwords) && n < kExec; ++n) {
       if (mask_written_[n] == nullptr) continue;
       Message text;
-      text.add("s%u is a mask that a vector instruction has read, is then written and now read, without s_waitcnt_depctr sa_sdst(0)", n);
+      text.add(
+          "s%u is a mask that a vector instruction has read, is then written and now read, without s_waitcnt_depctr "
+          "sa_sdst(0)",
+          n);
       raise_hazard(w, c, *mask_written_[n], text);
     }
   }

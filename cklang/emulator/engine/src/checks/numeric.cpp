@@ -70,7 +70,8 @@ Numeric::Lanes Numeric::look(const Wave& w, Kind kind, u32 index, const Operand&
 }
 
 void Numeric::check(Wave& w) const {
-  const Lanes now = look(w, last_->dst_kind, last_->dst, last_->inst->dst[0], shift_of(*last_->inst, last_->inst->dst[0], 3));
+  const Lanes now =
+      look(w, last_->dst_kind, last_->dst, last_->inst->dst[0], shift_of(*last_->inst, last_->inst->dst[0], 3));
   const u64 nan = now.nan & exec_ & ~before_.nan, infinite = now.infinite & exec_ & ~before_.infinite;
   if ((nan | infinite) == 0) return;
   w.lane = __builtin_ctzll(nan != 0 ? nan : infinite);
@@ -87,7 +88,8 @@ void Numeric::before(Wave& w, const Code& c) {
   if (!computes || c.dst_kind != Kind::Vgpr || format_of(inst.dst[0].type).bits == 0 || is_step(inst.op)) return;
   before_ = {};
   for (u32 slot = 0; slot < 6; ++slot) {
-    const Lanes lanes = look(w, c.src[slot].kind, c.src[slot].index, inst.src[slot], shift_of(inst, inst.src[slot], slot));
+    const Lanes lanes =
+        look(w, c.src[slot].kind, c.src[slot].index, inst.src[slot], shift_of(inst, inst.src[slot], slot));
     before_.nan |= inst.matrix != nullptr && lanes.nan != 0 ? kEverywhere : lanes.nan;
     before_.infinite |= inst.matrix != nullptr && lanes.infinite != 0 ? kEverywhere : lanes.infinite;
   }

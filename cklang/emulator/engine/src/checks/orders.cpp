@@ -34,14 +34,15 @@ bool differs(const Launch& launch, const Journal& journal, const Values& usual, 
     fault.address = address;
     Text<768> writer;
     describe_code(*launch.program, *launch.program->at(entry.pc), writer);
-    fault.message.add("results depend on the order of execution: the dword at address 0x%llx becomes 0x%x in order %llu and 0x%x in "
-                      "the usual one\n  kernel %s, written at %s",
-                      static_cast<unsigned long long>(address), now, static_cast<unsigned long long>(order), expected,
-                      readable(launch.program->kernel().name).c_str(), writer.c_str());
+    fault.message.add(
+        "results depend on the order of execution: the dword at address 0x%llx becomes 0x%x in order %llu and 0x%x in "
+        "the usual one\n  kernel %s, written at %s",
+        static_cast<unsigned long long>(address), now, static_cast<unsigned long long>(order), expected,
+        readable(launch.program->kernel().name).c_str(), writer.c_str());
   }
   if (count != 0) {
-    fault.message.add("\n  %llu dwords differ; CKLANG_SCHEDULE=%llu repeats the order", static_cast<unsigned long long>(count),
-                      static_cast<unsigned long long>(order));
+    fault.message.add("\n  %llu dwords differ; CKLANG_SCHEDULE=%llu repeats the order",
+                      static_cast<unsigned long long>(count), static_cast<unsigned long long>(order));
   }
   return count != 0;
 }

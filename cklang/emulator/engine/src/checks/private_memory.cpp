@@ -35,8 +35,10 @@ void PrivateChecks::note(Wave& w, const Code& c, const Access& access, u32 lane,
   }
   if (access.op.store || !access.by_lane || (all & bit) != 0) return;
   w.lane = static_cast<i32>(lane);
-  raise(w, FaultKind::Instruction, "uninitialized private memory: %s reads %u bytes at byte %llu of the lane's own memory, which it has not written",
-        mnemonic(c.inst->op), access.op.bytes, static_cast<unsigned long long>(offset));
+  raise(
+      w, FaultKind::Instruction,
+      "uninitialized private memory: %s reads %u bytes at byte %llu of the lane's own memory, which it has not written",
+      mnemonic(c.inst->op), access.op.bytes, static_cast<unsigned long long>(offset));
 }
 
 }  // namespace ckemu

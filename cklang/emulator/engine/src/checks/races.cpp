@@ -28,7 +28,8 @@ u32 width_of(const char* name) {
   for (const char* at = std::strchr(name, '_'); at != nullptr; at = std::strchr(at + 1, '_')) {
     if (std::strchr("biuf", at[1]) == nullptr || at[2] < '0' || at[2] > '9') continue;
     u32 bits = 0;
-    for (const char* digit = at + 2; *digit >= '0' && *digit <= '9'; ++digit) bits = bits * 10 + static_cast<u32>(*digit - '0');
+    for (const char* digit = at + 2; *digit >= '0' && *digit <= '9'; ++digit)
+      bits = bits * 10 + static_cast<u32>(*digit - '0');
     return bits / 8;
   }
   return 4;
@@ -112,7 +113,12 @@ void LocalChecks::flat_operation(Wave& w, const Code& c) {
   const bool atomic = (c.inst->row->flags & kFlagAtomic) != 0;
   const u32* data = op.store ? source_row(w, c, 2) : nullptr;
   begin_instruction(w, InFlight::kLocal);
-  note_lanes(w, c, address, {lanes, 0, 0, op.bytes, atomic ? Kind::Atomic : op.store ? Kind::Write : Kind::Read, data, op.upper_half ? 16u : 0});
+  note_lanes(w, c, address,
+             {lanes, 0, 0, op.bytes,
+              atomic     ? Kind::Atomic
+              : op.store ? Kind::Write
+                         : Kind::Read,
+              data, op.upper_half ? 16u : 0});
 }
 
 /// The same access of each lane, `access.at` behind its address.
@@ -121,9 +127,12 @@ void LocalChecks::note_lanes(Wave& w, const Code& c, const u32* address, Access 
     if (dwords_.empty()) return;
     const bool by_value = compares(access);
     switch (access.bytes) {
-      case 4: return by_value ? note_aligned<1, true>(w, c, address, access) : note_aligned<1, false>(w, c, address, access);
-      case 8: return by_value ? note_aligned<2, true>(w, c, address, access) : note_aligned<2, false>(w, c, address, access);
-      case 16: return by_value ? note_aligned<4, true>(w, c, address, access) : note_aligned<4, false>(w, c, address, access);
+      case 4:
+        return by_value ? note_aligned<1, true>(w, c, address, access) : note_aligned<1, false>(w, c, address, access);
+      case 8:
+        return by_value ? note_aligned<2, true>(w, c, address, access) : note_aligned<2, false>(w, c, address, access);
+      case 16:
+        return by_value ? note_aligned<4, true>(w, c, address, access) : note_aligned<4, false>(w, c, address, access);
       default: break;
     }
   }
@@ -157,11 +166,13 @@ constexpr u32 kGroup = 8;  // lanes that are looked at together
 
 /// 16 or 8 bytes of memory in half or a quarter of a vector.
 U8v join_halves(const u8* a, const u8* b) {
-  return __builtin_bit_cast(U8v, _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(b), reinterpret_cast<const __m128i*>(a)));
+  return __builtin_bit_cast(
+      U8v, _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(b), reinterpret_cast<const __m128i*>(a)));
 }
 U8v join_quarters(const u8* memory, const u32* place) {
   using Quads = u64 __attribute__((ext_vector_type(4)));
-  const Quads four = {load_as<u64>(memory + place[0]), load_as<u64>(memory + place[1]), load_as<u64>(memory + place[2]), load_as<u64>(memory + place[3])};
+  const Quads four = {load_as<u64>(memory + place[0]), load_as<u64>(memory + place[1]), load_as<u64>(memory + place[2]),
+                      load_as<u64>(memory + place[3])};
   return __builtin_bit_cast(U8v, four);
 }
 
@@ -193,8 +204,10 @@ CKEMU_INLINE void load_registers(U8v* to, const u32* rows) {
     to[1] = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
   } else if constexpr (count == 4) {
     const U8v c = load_as<U8v>(rows + 2 * kLanes), d = load_as<U8v>(rows + 3 * kLanes);
-    const U8v ab = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13), cd = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13);
-    const U8v ab2 = __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15), cd2 = __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
+    const U8v ab = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
+              cd = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13);
+    const U8v ab2 = __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15),
+              cd2 = __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
     to[0] = __builtin_shufflevector(ab, cd, 0, 1, 8, 9, 2, 3, 10, 11);
     to[1] = __builtin_shufflevector(ab2, cd2, 0, 1, 8, 9, 2, 3, 10, 11);
     to[2] = __builtin_shufflevector(ab, cd, 4, 5, 12, 13, 6, 7, 14, 15);
@@ -238,7 +251,8 @@ template <u32 count, bool by_value>
 void LocalChecks::note_aligned(Wave& w, const Code& c, const u32* address, const Access& all) {
   Access access = all;
   Recent recent;
-  const U8v offset = static_cast<u32>(all.at), steps = {0, 4 * count, 8 * count, 12 * count, 16 * count, 20 * count, 24 * count, 28 * count};
+  const U8v offset = static_cast<u32>(all.at),
+            steps = {0, 4 * count, 8 * count, 12 * count, 16 * count, 20 * count, 24 * count, 28 * count};
   u8* const states = reinterpret_cast<u8*>(dwords_.data());
   for (u32 first = 0; first < static_cast<u32>(kLanes); first += kGroup) {
     const u32 enabled = all.lanes >> first & 0xff;
@@ -345,7 +359,8 @@ CKEMU_INLINE void LocalChecks::put(u8* states, const Group<count>& group) {
   U8v now[count];
   load_places<count>(now, states, group.place, false);
   for (u32 k = 0; k < count; ++k) changed[k] &= ~group.same[k] & I8v(now[k] != group.to[k]);
-  if (none<count>(changed)) [[likely]] return;
+  if (none<count>(changed)) [[likely]]
+    return;
   for (u32 number = 0; number < kGroup * count; ++number) {
     if (changed[number / 8][number % 8] != 0) std::memcpy(states + group.at(number), &word[number], 4);
   }
@@ -400,8 +415,10 @@ void LocalChecks::note(Wave& w, const Code& c, const Access& access) {
     fault_frame()->check = "memory";
     w.lane = static_cast<i32>(access.lane);
     const i64 at = access.at >> 31 == 1 ? static_cast<i32>(access.at) : static_cast<i64>(access.at);
-    raise(w, FaultKind::Instruction, "out of bounds: %s accesses %u bytes at byte %s0x%llx of local memory, of which the workgroup has %u",
-          mnemonic(c.inst->op), access.bytes, at < 0 ? "-" : "", static_cast<unsigned long long>(at < 0 ? -at : at), size_);
+    raise(w, FaultKind::Instruction,
+          "out of bounds: %s accesses %u bytes at byte %s0x%llx of local memory, of which the workgroup has %u",
+          mnemonic(c.inst->op), access.bytes, at < 0 ? "-" : "", static_cast<unsigned long long>(at < 0 ? -at : at),
+          size_);
   }
   if (dwords_.empty()) return;
   const u32 begin = static_cast<u32>(access.at), end = begin + access.bytes;
@@ -444,7 +461,8 @@ u32 LocalChecks::add(const State& state) {
 void LocalChecks::settle() {
   passed_by_all_ = order_->passed_by_all();
   const auto over = [this](const State& state) {
-    return (state.writers == 0 || order_->over(state.write)) && (state.readers == 0 || state.read.arrived < passed_by_all_);
+    return (state.writers == 0 || order_->over(state.write)) &&
+           (state.readers == 0 || state.read.arrived < passed_by_all_);
   };
   while (settled_end_ < states_.size() && over(states_[settled_end_])) ++settled_end_;
 }
@@ -536,7 +554,9 @@ void LocalChecks::check_order(Wave& w, const Code& c, const Access& access, cons
   if (uninitialized_ && access.kind != Kind::Write && state.writers == 0) {
     fault_frame()->check = "uninitialized";
     w.lane = static_cast<i32>(access.lane);
-    raise(w, FaultKind::Instruction, "uninitialized local memory: %s reads byte 0x%x, which the workgroup has not written", mnemonic(c.inst->op), at);
+    raise(w, FaultKind::Instruction,
+          "uninitialized local memory: %s reads byte 0x%x, which the workgroup has not written", mnemonic(c.inst->op),
+          at);
   }
   if (order_ == nullptr) return;
   const bool both_atomic = state.atomic && access.kind == Kind::Atomic;
@@ -558,9 +578,9 @@ void LocalChecks::report(Wave& w, const Code& c, const Access& access, u32 at, c
   Text<128> missing;
   order_->describe(conflict.order, conflict.other, missing);
   w.lane = static_cast<i32>(access.lane);
-  raise(w, FaultKind::Instruction, "race in local memory: %s %s byte 0x%x, which wave %u %s at %s, and %s", mnemonic(c.inst->op),
-        access.kind == Kind::Read ? "reads" : "writes", at, u32{conflict.other.wave}, conflict.did, earlier.c_str(),
-        missing.c_str());
+  raise(w, FaultKind::Instruction, "race in local memory: %s %s byte 0x%x, which wave %u %s at %s, and %s",
+        mnemonic(c.inst->op), access.kind == Kind::Read ? "reads" : "writes", at, u32{conflict.other.wave},
+        conflict.did, earlier.c_str(), missing.c_str());
 }
 
 }  // namespace ckemu

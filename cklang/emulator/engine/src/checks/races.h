@@ -78,7 +78,9 @@ class LocalChecks {
   bool all_aligned(const u32* address, const Access& access) const;
   bool beyond(const Access& access) const { return access.at + access.bytes > size_; }
   /// Whether writes are told apart by what is in memory.
-  bool compares(const Access& access) const { return order_ != nullptr && access.kind == Kind::Write && access.data != nullptr; }
+  bool compares(const Access& access) const {
+    return order_ != nullptr && access.kind == Kind::Write && access.data != nullptr;
+  }
   Step& step_of(u32 state, bool same) { return steps_[same][state % kSteps]; }
   bool known(const Step& step, u32 state) const { return step.from == state && step.instruction == instruction_; }
   u32 next(Wave& wave, const Code& code, const Access& access, u32 state, u32 at, bool same);
@@ -116,7 +118,7 @@ class LocalChecks {
   // Of the current instruction:
   u64 instruction_ = 0;
   WaveMoment now_;
-  u32 written_ = 0;             // the state after a write, if there is one yet
+  u32 written_ = 0;        // the state after a write, if there is one yet
   Step steps_[2][kSteps];  // of writes of what is in memory already the second ones
 };
 

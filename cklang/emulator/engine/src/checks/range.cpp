@@ -33,10 +33,12 @@ void check_range(Wave& w, const Code& c) {
       if (buffer.place(l, skip, std::min<u32>(4, bytes - skip)) != nullptr) continue;
       w.lane = l;
       raise(w, FaultKind::Instruction,
-            "out of the buffer's range: %s accesses byte %llu of a buffer at 0x%llx with %llu %s, and nothing else keeps it "
+            "out of the buffer's range: %s accesses byte %llu of a buffer at 0x%llx with %llu %s, and nothing else "
+            "keeps it "
             "from memory",
             name, static_cast<unsigned long long>(buffer.lane_offset(l) + skip + buffer.scalar),
-            static_cast<unsigned long long>(buffer.resource.base), static_cast<unsigned long long>(buffer.resource.records),
+            static_cast<unsigned long long>(buffer.resource.base),
+            static_cast<unsigned long long>(buffer.resource.records),
             buffer.resource.stride != 0 ? "records" : "bytes");
     }
   });

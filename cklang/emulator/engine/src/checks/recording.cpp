@@ -39,7 +39,8 @@ Recordings& recordings() { return immortal<Recordings>(); }
 CodeObject::Section text_of(const CodeObject& object, u64 base, u64 bytes) { return {object.image() + base, bytes}; }
 
 bool equal(const CodeObject::Section& one, const CodeObject::Section& other) {
-  return one.size == other.size && (one.size == 0 || one.data == other.data || std::memcmp(one.data, other.data, one.size) == 0);
+  return one.size == other.size &&
+         (one.size == 0 || one.data == other.data || std::memcmp(one.data, other.data, one.size) == 0);
 }
 
 /// The number of a program's code; it is taken over the first time. Called locked.
@@ -68,7 +69,8 @@ void pack(const WaveRecord& wave, Packer& out) {
 size_t bytes_of(const LaunchRecord& launch) {
   size_t bytes = 8 * launch.executed.size() + (4 << 10);
   for (const auto& wave : launch.waves) {
-    bytes += 5 * wave->stretches.size() + 4 * (wave->begins.size() + wave->slots.size()) + 24 * wave->shown.size() + 12 * wave->memory.size() + 8 * wave->segments.size();
+    bytes += 5 * wave->stretches.size() + 4 * (wave->begins.size() + wave->slots.size()) + 24 * wave->shown.size() +
+             12 * wave->memory.size() + 8 * wave->segments.size();
     bytes += 8 * wave->local.size() + 4 * wave->patterns.size() + 192;
   }
   return bytes;
@@ -92,7 +94,8 @@ __attribute__((destructor)) void write_records() {
   std::FILE* file = std::fopen(path.c_str(), "wb");
   const std::vector<u8> bytes = packed_records();
   if (file == nullptr || std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size()) {
-    std::fprintf(stderr, "libamdhip64 (emulated): the records of CKLANG_PROFILE cannot be written to %s\n", path.c_str());
+    std::fprintf(stderr, "libamdhip64 (emulated): the records of CKLANG_PROFILE cannot be written to %s\n",
+                 path.c_str());
   }
   if (file != nullptr) std::fclose(file);
 }
@@ -104,7 +107,8 @@ void pack_facts(const LaunchRecord& launch, Packer& out) {
   out.text(launch.gpu);
   for (const u32 extent : launch.groups) out.number(extent);
   for (const u32 extent : launch.block) out.number(extent);
-  for (const u32 fact : {launch.lds_bytes, launch.vgprs, launch.sgprs, launch.scratch_bytes, launch.lanes, launch.resident}) {
+  for (const u32 fact :
+       {launch.lds_bytes, launch.vgprs, launch.sgprs, launch.scratch_bytes, launch.lanes, launch.resident}) {
     out.number(fact);
   }
   out.number(launch.bytes_loaded);
@@ -137,7 +141,8 @@ RecordedCode::RecordedCode(const Program& program)
     const std::string path = path_of(row);
     const auto [number, fresh] = numbers.try_emplace(path, static_cast<u32>(files.size()));
     if (fresh) files.push_back(path);
-    sources.push_back({static_cast<u32>((row.begin - base) / 4), static_cast<u32>((row.end - base) / 4), number->second, row.line});
+    sources.push_back(
+        {static_cast<u32>((row.begin - base) / 4), static_cast<u32>((row.end - base) / 4), number->second, row.line});
     return false;
   });
 }
@@ -173,7 +178,8 @@ void WaveRecord::before(Wave& w, const Stretch& stretch) {
   if (stretch.plain) return;
   const Inst& inst = *stretch.first->inst;
   if (accesses_global(inst)) return note_global(w, *stretch.first, place);
-  if (inst.enc == Encoding::DS && !inst.gds && stretch.first->src[0].kind == Kind::Vgpr) note_local(w, *stretch.first, of_stretch);
+  if (inst.enc == Encoding::DS && !inst.gds && stretch.first->src[0].kind == Kind::Vgpr)
+    note_local(w, *stretch.first, of_stretch);
 }
 
 void WaveRecord::note_global(Wave& w, const Code& c, u32 place) {
@@ -183,7 +189,8 @@ void WaveRecord::note_global(Wave& w, const Code& c, u32 place) {
   const u32 number = static_cast<u32>(memory.size());
   each_global_piece(w, c, [&](const GlobalPiece& piece) {
     bytes += piece.bytes;
-    if (show && piece.lane >= 0) shown.push_back({number, static_cast<u32>(piece.lane), piece.at, piece.bytes, piece.skip});
+    if (show && piece.lane >= 0)
+      shown.push_back({number, static_cast<u32>(piece.lane), piece.at, piece.bytes, piece.skip});
     for (u64 at = piece.at >> kSegmentShift; at <= (piece.at + piece.bytes - 1) >> kSegmentShift; ++at) {
       if (segments.size() > first && segments.back() == at) continue;
       const auto begin = segments.begin() + static_cast<i64>(first);

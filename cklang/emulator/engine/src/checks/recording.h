@@ -45,14 +45,14 @@ struct Stretch;
 struct WaveRecord {
   u32 wave = 0;
   u64 workgroup = 0;
-  Appended<u32> stretches;  // that were executed, one after the other: numbers in `begins`
-  Appended<u8> lanes;       // that were enabled, of each executed stretch
-  std::vector<u32> begins;     // of each stretch, its first instruction in `slots`
-  std::vector<u32> slots;      // dwords from the start of the code, of the instructions of each stretch
+  Appended<u32> stretches;      // that were executed, one after the other: numbers in `begins`
+  Appended<u8> lanes;           // that were enabled, of each executed stretch
+  std::vector<u32> begins;      // of each stretch, its first instruction in `slots`
+  std::vector<u32> slots;       // dwords from the start of the code, of the instructions of each stretch
   Appended<LocalRecord> local;  // of each LDS operation with addresses
-  std::vector<u32> patterns;       // rows of 64 addresses, ~0 where a lane is disabled
+  std::vector<u32> patterns;    // rows of 64 addresses, ~0 where a lane is disabled
   std::vector<MemoryRecord> memory;
-  std::vector<u64> segments;  // of all of `memory`, one after the other: addresses over 64
+  std::vector<u64> segments;      // of all of `memory`, one after the other: addresses over 64
   std::vector<LaneRecord> shown;  // of the first execution of each instruction
 
   /// Notes a stretch that is about to be executed, whole.
@@ -69,16 +69,16 @@ struct WaveRecord {
   Known& known(const Stretch& stretch);
   void note_global(Wave& wave, const Code& code, u32 place);
   void note_local(const Wave& wave, const Code& code, Known& known);
-  u32 executed_ = 0;          // instructions
-  std::vector<Known> known_;  // by the number of the stretch in the program
+  u32 executed_ = 0;           // instructions
+  std::vector<Known> known_;   // by the number of the stretch in the program
   std::set<u32> slots_shown_;  // of instructions whose lanes are in `shown`
 };
 
 /// What recorded launches share that are of one code object: its text section, the line table and the debug
 /// information of inlined calls.
 struct RecordedCode {
-  static constexpr const char* kSections[] = {".debug_info",     ".debug_abbrev", ".debug_addr",       ".debug_rnglists", ".debug_line",
-                                              ".debug_line_str", ".debug_str",    ".debug_str_offsets"};
+  static constexpr const char* kSections[] = {".debug_info", ".debug_abbrev",   ".debug_addr", ".debug_rnglists",
+                                              ".debug_line", ".debug_line_str", ".debug_str",  ".debug_str_offsets"};
   struct Source {
     u32 begin, end;  // dwords from the start of the code
     u32 file, line;

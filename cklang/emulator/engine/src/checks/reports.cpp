@@ -45,7 +45,8 @@ std::vector<Suppression> read_suppressions() {
   while (std::fgets(line, sizeof line, file) != nullptr) {
     if (line[0] == '#' || line[0] == '\n') continue;
     if (std::sscanf(line, "%63s %767s", check, pattern) != 2) {
-      refuse_setting("CKLANG_SUPPRESSIONS", path.c_str(), "each line must be a check, or *, and a pattern of kernels or source lines");
+      refuse_setting("CKLANG_SUPPRESSIONS", path.c_str(),
+                     "each line must be a check, or *, and a pattern of kernels or source lines");
     }
     rows.push_back({check, pattern});
   }
@@ -60,7 +61,9 @@ struct Reports {
 };
 Reports& reports() { return immortal<Reports>(); }
 
-bool matches(const std::string& pattern, const std::string& text) { return fnmatch(pattern.c_str(), text.c_str(), 0) == 0; }
+bool matches(const std::string& pattern, const std::string& text) {
+  return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+}
 
 std::string decimal(u64 number) {
   Text<32> text;
@@ -109,11 +112,12 @@ SourcePlace place_of(const Program& program, const Code* code) {
 /// A line for each cause: a check at an instruction of a kernel, or what the host does.
 void write_line(const Fault& fault, const SourcePlace& place) {
   const Guard guard(reports().lock);
-  const std::string cause = std::string(fault.check) + ' ' + place.kernel + ' ' + (place.kernel == kHost ? fault.message.c_str() : decimal(place.pc));
+  const std::string cause = std::string(fault.check) + ' ' + place.kernel + ' ' +
+                            (place.kernel == kHost ? fault.message.c_str() : decimal(place.pc));
   if (!reports().written.insert(cause).second) return;
-  const std::string line = "{\"check\": " + quoted(fault.check) + ", \"kernel\": " + quoted(place.kernel.c_str()) + ", \"pc\": " +
-                           decimal(place.pc) + ", \"file\": " + quoted(place.file.c_str()) + ", \"line\": " +
-                           decimal(place.line) + ", \"address\": " + decimal(fault.address) +
+  const std::string line = "{\"check\": " + quoted(fault.check) + ", \"kernel\": " + quoted(place.kernel.c_str()) +
+                           ", \"pc\": " + decimal(place.pc) + ", \"file\": " + quoted(place.file.c_str()) +
+                           ", \"line\": " + decimal(place.line) + ", \"address\": " + decimal(fault.address) +
                            ", \"message\": " + quoted(fault.message.c_str()) + "}\n";
   const int file = open(environment().reports.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0 || write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {

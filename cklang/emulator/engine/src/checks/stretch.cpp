@@ -16,15 +16,16 @@ namespace {
 constexpr u32 kLongest = 512;  // instructions
 
 /// Parts of the names of scalar operations that wait, send, or change the flow of control or who executes.
-constexpr const char* kOwn[] = {"branch", "setpc", "swappc", "call", "rfe", "subvector", "setvskip", "wait", "sendmsg",
-                                "barrier", "set_gpr_idx", "setreg"};
+constexpr const char* kOwn[] = {"branch",   "setpc", "swappc",  "call",    "rfe",         "subvector",
+                                "setvskip", "wait",  "sendmsg", "barrier", "set_gpr_idx", "setreg"};
 
 struct OwnOps {
   bool of[static_cast<size_t>(Op::kCount)] = {};
   OwnOps() {
     for (size_t n = 0; n < static_cast<size_t>(Op::kCount); ++n) {
       const char* name = mnemonic(static_cast<Op>(n));
-      of[n] = std::any_of(std::begin(kOwn), std::end(kOwn), [name](const char* part) { return std::strstr(name, part) != nullptr; });
+      of[n] = std::any_of(std::begin(kOwn), std::end(kOwn),
+                          [name](const char* part) { return std::strstr(name, part) != nullptr; });
     }
   }
 };
@@ -35,7 +36,8 @@ bool computes(const Inst& inst) {
     case Encoding::SOP2:
     case Encoding::SOPC:
     case Encoding::SOPK: return !immortal<OwnOps>().of[static_cast<size_t>(inst.op)];
-    case Encoding::SOPP: return inst.op == Op::s_nop || inst.op == Op::s_setprio || inst.op == Op::s_delay_alu || inst.op == Op::s_clause;
+    case Encoding::SOPP:
+      return inst.op == Op::s_nop || inst.op == Op::s_setprio || inst.op == Op::s_delay_alu || inst.op == Op::s_clause;
     case Encoding::SMEM:
     case Encoding::DS:
     case Encoding::MUBUF:
@@ -50,7 +52,8 @@ bool computes(const Inst& inst) {
 void add(RegisterSet& set, Kind kind, u32 first, u32 dwords) {
   if (kind == Kind::None || kind == Kind::Constant || kind == Kind::Special) return;
   const bool scalar = kind == Kind::Sgpr;
-  const u32 end = std::min(first + std::max<u32>(1, dwords), 64 * (scalar ? RegisterSet::kScalarWords : RegisterSet::kRowWords));
+  const u32 end =
+      std::min(first + std::max<u32>(1, dwords), 64 * (scalar ? RegisterSet::kScalarWords : RegisterSet::kRowWords));
   for (u32 n = first; n < end; ++n) set.add(scalar, n);
 }
 
@@ -73,7 +76,8 @@ struct ExecOps {
 u8 concerns_of(const Inst& inst, const InFlight::Counting& counting, Family family) {
   u32 concerns = kRegisters | kAnyMemory | kRecording;
   if (counting.barrier || counting.waits || counting.counts.counters != 0) concerns |= kOrdering;
-  if (inst.enc == Encoding::DS || inst.enc == Encoding::FLAT || inst.lds || global_op(inst.op).to_local) concerns |= kLocalMemory;
+  if (inst.enc == Encoding::DS || inst.enc == Encoding::FLAT || inst.lds || global_op(inst.op).to_local)
+    concerns |= kLocalMemory;
   if (accesses_global(inst)) concerns |= kGlobalMemory;
   if (GlobalRaces::fences(inst, family)) concerns |= kFences;
   if (concerns_barriers(inst.op)) concerns |= kBarriers;
@@ -111,7 +115,8 @@ const Stretch& Stretches::add(const Code& code, u32 count) {
     for (const Source& source : c.src) ckemu::add(stretch->registers, source.kind, source.index, source.dwords);
     ckemu::add(stretch->registers, c.dst_kind, c.dst, c.dst_dwords);
     ckemu::add(stretch->registers, c.inst->dst[1].kind, c.dst2, c.inst->dst[1].dwords);
-    if (c.inst->op == Op::s_cbranch_vccz || c.inst->op == Op::s_cbranch_vccnz) ckemu::add(stretch->registers, Kind::Sgpr, kVcc, 2);
+    if (c.inst->op == Op::s_cbranch_vccz || c.inst->op == Op::s_cbranch_vccnz)
+      ckemu::add(stretch->registers, Kind::Sgpr, kVcc, 2);
   }
   all_.push_back(static_cast<std::unique_ptr<Stretch>&&>(stretch));
   return *all_.back();

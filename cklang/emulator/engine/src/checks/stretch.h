@@ -56,11 +56,11 @@ enum Concern : u8 {
 struct Stretch {
   const Code* first = nullptr;
   u32 count = 0;
-  u32 number = 0;         // among those of the program
-  bool plain = false;     // nothing of it matters but its registers and its time
+  u32 number = 0;      // among those of the program
+  bool plain = false;  // nothing of it matters but its registers and its time
   u8 concerns = kRegisters | kRecording;
   InFlight::Counting counting;  // of one instruction
-  RegisterSet registers;  // read or written
+  RegisterSet registers;        // read or written
   HazardSteps hazards;
 };
 

@@ -26,8 +26,10 @@ void check_written(Wave& w, const Code& c, const GlobalAccesses& all) {
   const u32 first = note_accesses(accesses, count, report_reads && !store, store || atomic);
   if (first == count) return;
   Message text;
-  text.add("uninitialized device memory: %s reads %u bytes at address 0x%llx, which nothing has written since they were allocated",
-           mnemonic(inst.op), accesses[first].bytes, static_cast<unsigned long long>(accesses[first].at));
+  text.add(
+      "uninitialized device memory: %s reads %u bytes at address 0x%llx, which nothing has written since they were "
+      "allocated",
+      mnemonic(inst.op), accesses[first].bytes, static_cast<unsigned long long>(accesses[first].at));
   w.lane = lanes[first];
   raise_access(w, accesses[first].at, text);
 }

@@ -91,7 +91,8 @@ void Waits::check_writes(Wave& w, const Code& c) {
     });
   };
   if (c.dst_kind == Kind::Sgpr || c.dst_kind == Kind::Vgpr) {
-    write(c.dst_kind == Kind::Sgpr, c.dst, c.dst_dwords, written_halves(*c.inst, counts.counters != 0, w.program->family()));
+    write(c.dst_kind == Kind::Sgpr, c.dst, c.dst_dwords,
+          written_halves(*c.inst, counts.counters != 0, w.program->family()));
   }
   const Operand& second = c.inst->dst[1];
   if (second.kind != Kind::None) write(second.kind == Kind::Sgpr, c.dst2, second.dwords, 3);
@@ -128,7 +129,8 @@ void Waits::before(Wave& w, const Stretch& one) {
     check_reads(w, c);
     check_writes(w, c);
   }
-  if (one.counting.waits) under_way_.wait_for(one.counting.limits, [this](const Operation& operation) { finish(operation); });
+  if (one.counting.waits)
+    under_way_.wait_for(one.counting.limits, [this](const Operation& operation) { finish(operation); });
   if (one.counting.counts.counters != 0) start(w, c, one.counting.counts);
 }
 

@@ -51,7 +51,7 @@ class Waits {
 
   std::vector<Pending> row_;  // of each vector register the lower half and the upper one
   Pending scalar_[kDiscarded + 16];
-  RegisterSet pending_;       // for which somebody is known
+  RegisterSet pending_;  // for which somebody is known
   InFlight under_way_;
 };
 

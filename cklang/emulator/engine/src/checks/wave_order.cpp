@@ -16,9 +16,7 @@ void WaveOrder::pass(One& one) {
 void WaveOrder::arrive(const Wave& w, Op barrier) {
   One& one = waves_[w.id];
   switch (barrier) {
-    case Op::s_barrier:
-      one.arrivals.push_back(one.under_way.ended());
-      return pass(one);
+    case Op::s_barrier: one.arrivals.push_back(one.under_way.ended()); return pass(one);
     case Op::s_barrier_signal:
     case Op::s_barrier_signal_isfirst: one.arrivals.push_back(one.under_way.ended()); return;
     case Op::s_barrier_wait:  // comes again if it has to wait

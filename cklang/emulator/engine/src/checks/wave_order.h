@@ -27,7 +27,8 @@ class WaveOrder {
   /// Notes the barrier, the wait or the memory operation of a wave. Called before each of them.
   void before(const Wave& wave, const Code& code, const InFlight::Counting& counting);
 
-  /// The current instruction of a wave and its number in a counter: the one that reports name, unless another is asked for.
+  /// The current instruction of a wave and its number in a counter: the one that reports name, unless another is asked
+  /// for.
   WaveMoment now(const Wave& wave, InFlight::Counter counter = InFlight::kCounters) const;
 
   enum class Order : u8 {

@@ -16,14 +16,18 @@ template <class T>
 class Appended {
  public:
   void push_back(const T& value) {
-    if (next_ == end_) [[unlikely]] add_block();
+    if (next_ == end_) [[unlikely]]
+      add_block();
     *next_++ = value;
   }
-  size_t size() const { return before_ + (blocks_.empty() ? 0 : blocks_.back().size - static_cast<size_t>(end_ - next_)); }
+  size_t size() const {
+    return before_ + (blocks_.empty() ? 0 : blocks_.back().size - static_cast<size_t>(end_ - next_));
+  }
   /// Calls `visit` with one piece after the other: where it begins, and how many values it has.
   template <class Visit>
   void each_piece(Visit visit) const {
-    for (const Block& block : blocks_) visit(block.values.get(), block.size - (&block == &blocks_.back() ? static_cast<size_t>(end_ - next_) : 0));
+    for (const Block& block : blocks_)
+      visit(block.values.get(), block.size - (&block == &blocks_.back() ? static_cast<size_t>(end_ - next_) : 0));
   }
 
  private:

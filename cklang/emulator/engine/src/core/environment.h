@@ -19,21 +19,21 @@ enum class AfterFault : u8 {
 };
 
 struct Environment {
-  u32 checks = 0;                      // CKLANG_SANITIZE: bits of Check
-  u8 numerics = 0;                     // CKLANG_NUMERICS: a Numerics
-  u64 timeout = 0;                     // CKLANG_TIMEOUT in milliseconds; 0: none
+  u32 checks = 0;                        // CKLANG_SANITIZE: bits of Check
+  u8 numerics = 0;                       // CKLANG_NUMERICS: a Numerics
+  u64 timeout = 0;                       // CKLANG_TIMEOUT in milliseconds; 0: none
   AfterFault fault = AfterFault::Abort;  // CKLANG_FAULT
-  bool xnack = false;                  // HSA_XNACK: kernels may reach memory that only the host knows
-  bool launches_wait = false;          // HIP_LAUNCH_BLOCKING: a launch returns when its kernel is done
-  std::string reports;                 // CKLANG_REPORTS: where reports of checks are written
-  std::string suppressions;            // CKLANG_SUPPRESSIONS: which of them are ignored
-  std::vector<std::string> gpus;       // CKLANG_GPUS: empty if it does not say
-  std::string profile;                 // CKLANG_PROFILE: a folder for what launches execute; empty: nothing
-  u32 profiled = 0;                    // and how many workgroups of each launch
-  std::string debugger;                // CKLANG_DEBUGGER: the socket of a debugger; empty: none
-  u64 resident = 0;                    // CKLANG_RESIDENT: workgroups under way at a time; 0: as the GPU has
-  u64 schedule = 0;                    // CKLANG_SCHEDULE: the number of an order (core/schedule.h)
-  u8 translate = 1;                    // CKLANG_TRANSLATE: a Translate
+  bool xnack = false;                    // HSA_XNACK: kernels may reach memory that only the host knows
+  bool launches_wait = false;            // HIP_LAUNCH_BLOCKING: a launch returns when its kernel is done
+  std::string reports;                   // CKLANG_REPORTS: where reports of checks are written
+  std::string suppressions;              // CKLANG_SUPPRESSIONS: which of them are ignored
+  std::vector<std::string> gpus;         // CKLANG_GPUS: empty if it does not say
+  std::string profile;                   // CKLANG_PROFILE: a folder for what launches execute; empty: nothing
+  u32 profiled = 0;                      // and how many workgroups of each launch
+  std::string debugger;                  // CKLANG_DEBUGGER: the socket of a debugger; empty: none
+  u64 resident = 0;                      // CKLANG_RESIDENT: workgroups under way at a time; 0: as the GPU has
+  u64 schedule = 0;                      // CKLANG_SCHEDULE: the number of an order (core/schedule.h)
+  u8 translate = 1;                      // CKLANG_TRANSLATE: a Translate
 };
 
 const Environment& environment();

@@ -38,7 +38,8 @@ void enter_float_mode(const Wave& w, const Inst& inst) {
   const bool wide = is_wide(inst.dst[0].type);
   const u32 single = w.mode >> 4 & 3, twice = w.mode >> 6 & 3;
   const u32 denormals = (wide_source ? twice : single) & 1;
-  _mm_setcsr(mxcsr_of(w.mode >> (wide ? 2 : 0) & 3, denormals | ((inst.dst[0].type == Type::F64 ? twice : single) & 2)));
+  _mm_setcsr(
+      mxcsr_of(w.mode >> (wide ? 2 : 0) & 3, denormals | ((inst.dst[0].type == Type::F64 ? twice : single) & 2)));
 }
 
 /// Whether s_setvskip leaves out the instruction.
@@ -67,12 +68,14 @@ void run_indexed(Wave& w, const Code& c) {
   }
   const auto move = [&](u16& number, u32 dwords) {
     if (number + index + dwords > w.rows) {
-      raise(w, FaultKind::Instruction, "register index %u is beyond the %u registers of the wave", number + index, w.rows);
+      raise(w, FaultKind::Instruction, "register index %u is beyond the %u registers of the wave", number + index,
+            w.rows);
     }
     number = static_cast<u16>(number + index);
   };
   for (u32 slot = 0; slot < 3; ++slot) {
-    if ((operands >> slot & 1) != 0 && c.src[slot].kind == Kind::Vgpr) move(shifted.src[slot].index, c.src[slot].dwords);
+    if ((operands >> slot & 1) != 0 && c.src[slot].kind == Kind::Vgpr)
+      move(shifted.src[slot].index, c.src[slot].dwords);
   }
   if ((operands & 8) != 0) move(shifted.dst, c.dst_dwords);
   c.fn(w, shifted);

@@ -62,8 +62,11 @@ i32 faulting_lane(Wave& wave, bool mapped_range, u64 address) {
 /// Whether lanes behind the one that is noted may be accessed together with it: four dwords of four lanes at a time.
 bool accesses_four(const Wave& wave) {
   const Inst* inst = wave.current != nullptr ? wave.current->inst : nullptr;
-  const bool buffer = inst != nullptr && (inst->op == Op::buffer_load_dwordx4 || inst->op == Op::buffer_store_dwordx4) && inst->offen && !inst->idxen;
-  const bool wide = buffer || (inst != nullptr && (inst->op == Op::global_load_dwordx4 || inst->op == Op::global_store_dwordx4));
+  const bool buffer = inst != nullptr &&
+                      (inst->op == Op::buffer_load_dwordx4 || inst->op == Op::buffer_store_dwordx4) && inst->offen &&
+                      !inst->idxen;
+  const bool wide =
+      buffer || (inst != nullptr && (inst->op == Op::global_load_dwordx4 || inst->op == Op::global_store_dwordx4));
   return wide && wave.lane >= 0 && wave.lanes_from == kNoLanes;
 }
 
@@ -131,8 +134,8 @@ void install_signal_handlers() {
 
 void describe_place(const Wave& wave, Message& out) {
   const Program& program = *wave.program;
-  out.add("\n  kernel %s, workgroup (%u, %u, %u), wave %u", readable(program.kernel().name).c_str(),
-          wave.group->id[0], wave.group->id[1], wave.group->id[2], wave.id);
+  out.add("\n  kernel %s, workgroup (%u, %u, %u), wave %u", readable(program.kernel().name).c_str(), wave.group->id[0],
+          wave.group->id[1], wave.group->id[2], wave.id);
   if (wave.lane >= 0) out.add(", lane %d", wave.lane);
   const Code* code = wave.current;
   if (code == nullptr) return;

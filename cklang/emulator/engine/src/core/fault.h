@@ -16,7 +16,7 @@ enum class FaultKind : u8 { None, Instruction, Address, Deadlock, Abort };
 /// What a worker thread found; `message` is the whole report.
 struct Fault {
   FaultKind kind = FaultKind::None;
-  u64 address = 0;  // that was accessed; 0 if the fault is of another kind
+  u64 address = 0;         // that was accessed; 0 if the fault is of another kind
   const char* check = "";  // that has found it; "" if the execution itself has failed
   Message message;
 };
@@ -37,8 +37,7 @@ bool survives(void (*body)(void*), void* context);
 FaultFrame*& fault_frame();
 
 /// Ends the running wave's launch with an error at the current instruction.
-[[noreturn]] void raise(Wave& wave, FaultKind kind, const char* format, ...)
-    __attribute__((format(printf, 3, 4)));
+[[noreturn]] void raise(Wave& wave, FaultKind kind, const char* format, ...) __attribute__((format(printf, 3, 4)));
 
 /// As `raise`, for an access to `address`.
 [[noreturn]] void raise_access(Wave& wave, u64 address, const Message& what);

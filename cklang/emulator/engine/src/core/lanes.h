@@ -25,25 +25,18 @@ CKEMU_INLINE I8v i(U8v bits) { return __builtin_bit_cast(I8v, bits); }
 CKEMU_INLINE U8v u(F8v value) { return __builtin_bit_cast(U8v, value); }
 CKEMU_INLINE U8v u(I8v value) { return __builtin_bit_cast(U8v, value); }
 
-CKEMU_INLINE U8v load8(const u32* row, int group) {
-  return *reinterpret_cast<const U8v*>(row + 8 * group);
-}
-CKEMU_INLINE void store8(u32* row, int group, U8v value) {
-  *reinterpret_cast<U8v*>(row + 8 * group) = value;
-}
+CKEMU_INLINE U8v load8(const u32* row, int group) { return *reinterpret_cast<const U8v*>(row + 8 * group); }
+CKEMU_INLINE void store8(u32* row, int group, U8v value) { *reinterpret_cast<U8v*>(row + 8 * group) = value; }
 /// All ones in the lanes whose bit of `byte` is set.
 CKEMU_INLINE I8v spread_mask(u32 byte) {
   const I8v bit = {1, 2, 4, 8, 16, 32, 64, 128};
   return (I8v(static_cast<i32>(byte)) & bit) != 0;
 }
 CKEMU_INLINE U8v choose(I8v mask, U8v yes, U8v no) {
-  return __builtin_bit_cast(
-      U8v, _mm256_blendv_epi8(__builtin_bit_cast(__m256i, no), __builtin_bit_cast(__m256i, yes),
-                              __builtin_bit_cast(__m256i, mask)));
+  return __builtin_bit_cast(U8v, _mm256_blendv_epi8(__builtin_bit_cast(__m256i, no), __builtin_bit_cast(__m256i, yes),
+                                                    __builtin_bit_cast(__m256i, mask)));
 }
-CKEMU_INLINE u32 mask_bits(I8v mask) {
-  return static_cast<u32>(_mm256_movemask_ps(__builtin_bit_cast(__m256, mask)));
-}
+CKEMU_INLINE u32 mask_bits(I8v mask) { return static_cast<u32>(_mm256_movemask_ps(__builtin_bit_cast(__m256, mask))); }
 
 /// The value of a read-only scalar source.
 u64 special_value(const Wave& wave, u16 which);
@@ -65,7 +58,8 @@ const u32* spread_scalar(Wave& wave, const Source& source, int slot);
 /// The lanes of source `slot`: row after row for wide operands.
 CKEMU_INLINE const u32* source_row(Wave& w, const Code& c, int slot) {
   const Source& source = c.src[slot];
-  if (source.kind == Kind::Vgpr) [[likely]] return w.v[source.index];
+  if (source.kind == Kind::Vgpr) [[likely]]
+    return w.v[source.index];
   if (source.kind == Kind::Constant) return source.row;
   return spread_scalar(w, source, slot);
 }
@@ -119,8 +113,7 @@ void map2(Wave& w, const Code& c) {
 template <auto op>
 void map3(Wave& w, const Code& c) {
   const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1), *d = source_row(w, c, 2);
-  write_lanes(w, w.v[c.dst],
-              [&](int g) { return op(load8(a, g), load8(b, g), load8(d, g)); });
+  write_lanes(w, w.v[c.dst], [&](int g) { return op(load8(a, g), load8(b, g), load8(d, g)); });
 }
 /// The third operand is the destination's old value (v_fmac_f32).
 template <auto op>
@@ -167,24 +160,19 @@ template <class R, class A, class B, auto op>
 void lane2(Wave& w, const Code& c) {
   const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1);
   u32* d = w.v[c.dst];
-  each_lane(w, [&](int l)
-                   { set_lane<R>(d, l, op(get_lane<A>(a, l), get_lane<B>(b, l))); });
+  each_lane(w, [&](int l) { set_lane<R>(d, l, op(get_lane<A>(a, l), get_lane<B>(b, l))); });
 }
 template <class R, class A, class B, class C, auto op>
 void lane3(Wave& w, const Code& c) {
   const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1), *e = source_row(w, c, 2);
   u32* d = w.v[c.dst];
-  each_lane(w, [&](int l) {
-    set_lane<R>(d, l, op(get_lane<A>(a, l), get_lane<B>(b, l), get_lane<C>(e, l)));
-  });
+  each_lane(w, [&](int l) { set_lane<R>(d, l, op(get_lane<A>(a, l), get_lane<B>(b, l), get_lane<C>(e, l))); });
 }
 template <class R, class A, class B, auto op>
 void lane2_into(Wave& w, const Code& c) {
   const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1);
   u32* d = w.v[c.dst];
-  each_lane(w, [&](int l) {
-    set_lane<R>(d, l, op(get_lane<A>(a, l), get_lane<B>(b, l), get_lane<R>(d, l)));
-  });
+  each_lane(w, [&](int l) { set_lane<R>(d, l, op(get_lane<A>(a, l), get_lane<B>(b, l), get_lane<R>(d, l))); });
 }
 
 }  // namespace ckemu

@@ -142,7 +142,8 @@ void Late::empty(Wave& w, Queue& queue) {
 /// Executes an operation that has been put off, and what comes before it.
 void Late::finish(Wave& w, u64 number) {
   for (Queue& queue : queues_) {
-    const bool here = std::any_of(queue.begin(), queue.end(), [&](const Operation& each) { return each.number == number; });
+    const bool here =
+        std::any_of(queue.begin(), queue.end(), [&](const Operation& each) { return each.number == number; });
     for (bool done = !here; !done; queue.pop_front()) {
       Operation& first = queue.front();
       done = first.number == number;

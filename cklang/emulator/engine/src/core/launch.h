@@ -30,20 +30,20 @@ struct Launch {
   Program* program = nullptr;
   u32 groups[3] = {1, 1, 1};
   u32 block[3] = {1, 1, 1};
-  u32 lds_bytes = 0;            // static and dynamic
-  u32 scratch_bytes = 0;        // per lane
+  u32 lds_bytes = 0;      // static and dynamic
+  u32 scratch_bytes = 0;  // per lane
   const u8* kernarg = nullptr;
   size_t kernarg_bytes = 0;
   DispatchPacket packet;
-  u32 resident = 1;             // workgroups that the device holds at a time
-  bool together = false;        // all workgroups must be under way at a time: a cooperative launch
-  Hostcall* hostcall = nullptr; // where the kernel asks the host for services, if it does
+  u32 resident = 1;              // workgroups that the device holds at a time
+  bool together = false;         // all workgroups must be under way at a time: a cooperative launch
+  Hostcall* hostcall = nullptr;  // where the kernel asks the host for services, if it does
   Numerics numerics = current_numerics();
   u32 checks = checks_asked();
   u64 schedule = ckemu::schedule();
-  GlobalRaces* races = nullptr;  // while it runs, if they are asked for
-  Journal* journal = nullptr;    // of what it writes, if it runs in several orders
-  bool stepwise = false;         // under a debugger: each instruction is checked where it is executed
+  GlobalRaces* races = nullptr;    // while it runs, if they are asked for
+  Journal* journal = nullptr;      // of what it writes, if it runs in several orders
+  bool stepwise = false;           // under a debugger: each instruction is checked where it is executed
   LaunchRecord* record = nullptr;  // where waves note what they execute, if the clock asks
 
   /// Whether its waves are checked for anything.

@@ -32,7 +32,8 @@ class Pool {
 
  private:
   SharedWork* pick() const {
-    const auto found = std::find_if(works_.begin(), works_.end(), [](const SharedWork* work) { return work->wanted_ != 0; });
+    const auto found =
+        std::find_if(works_.begin(), works_.end(), [](const SharedWork* work) { return work->wanted_ != 0; });
     return found != works_.end() ? *found : nullptr;
   }
   /// Gets another thread if there is work for one; that one calls the next. Called locked.

@@ -36,22 +36,22 @@ u64 next_serial() {
   return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
 }
 
-bool is_mixed(Op op) {
-  return op == Op::v_fma_mix_f32 || op == Op::v_fma_mixlo_f16 || op == Op::v_fma_mixhi_f16;
-}
-bool is_float(Type type) {
-  return type == Type::F16 || type == Type::F32 || type == Type::F64 || type == Type::BF16;
-}
+bool is_mixed(Op op) { return op == Op::v_fma_mix_f32 || op == Op::v_fma_mixlo_f16 || op == Op::v_fma_mixhi_f16; }
+bool is_float(Type type) { return type == Type::F16 || type == Type::F32 || type == Type::F64 || type == Type::BF16; }
 
 }  // namespace
 
 bool ends_run(Op op) {
-  return op == Op::s_endpgm || op == Op::s_branch || op == Op::s_setpc_b64 ||
-         op == Op::s_swappc_b64 || op == Op::s_call_b64;
+  return op == Op::s_endpgm || op == Op::s_branch || op == Op::s_setpc_b64 || op == Op::s_swappc_b64 ||
+         op == Op::s_call_b64;
 }
 
 Program::Program(Ref<CodeObject> object, const Kernel& kernel, Family family)
-    : serial_(next_serial()), object_(std::move(object)), kernel_(kernel), family_(family), base_(static_cast<u32>(object_->text_begin())) {
+    : serial_(next_serial()),
+      object_(std::move(object)),
+      kernel_(kernel),
+      family_(family),
+      base_(static_cast<u32>(object_->text_begin())) {
   index_.resize((object_->text_end() - object_->text_begin()) / 4);
   for (const u32 lanes : {16u, 8u}) {
     for (const bool checked : {false, true}) {
@@ -109,7 +109,8 @@ const Code* Program::decode_run(u64 offset) {
       offset += inst->bytes;
       insts_.push_back(std::move(inst));
     } else {
-      refuse(code, "cannot decode 0x%08x 0x%08x: %s", error.words[0], error.word_count > 1 ? error.words[1] : 0, error.reason);
+      refuse(code, "cannot decode 0x%08x 0x%08x: %s", error.words[0], error.word_count > 1 ? error.words[1] : 0,
+             error.reason);
       ended = true;
     }
     run.push_back(code);
@@ -188,7 +189,8 @@ Source Program::result(const Operand& operand, bool& valid) {
 bool Program::writes_absent_exec(const Inst& inst) const {
   if (!is_rdna(family_) || kernel_.wave_size == kLanes) return false;
   for (const Operand& operand : inst.dst) {
-    if (operand.kind == Kind::Sgpr && operand.index <= kExec + 1 && operand.index + operand.dwords > kExec + 1) return true;
+    if (operand.kind == Kind::Sgpr && operand.index <= kExec + 1 && operand.index + operand.dwords > kExec + 1)
+      return true;
   }
   return std::strstr(mnemonic(inst.op), "exec_b64") != nullptr;
 }
@@ -249,7 +251,8 @@ void Program::choose_handler(const Inst& inst, Code& code) {
   code.fn = inst.matrix != nullptr ? matrix_handler(inst) : handler_of(inst.op);
   if (code.fn == nullptr) {
     const char* reason = refusal_reason(inst.op);
-    refuse(code, "instruction %s is not emulated%s%s", mnemonic(inst.op), reason != nullptr ? ": " : "", reason != nullptr ? reason : "");
+    refuse(code, "instruction %s is not emulated%s%s", mnemonic(inst.op), reason != nullptr ? ": " : "",
+           reason != nullptr ? reason : "");
     return;
   }
   const ModifierPlan plan = plan_modifiers(inst);

@@ -22,22 +22,22 @@ namespace ckemu {
 struct Source {
   Kind kind = Kind::None;  // Agpr has become Vgpr
   u8 dwords = 0;
-  u16 index = 0;              // row, scalar register or SpecialReg
-  const u32* row = nullptr;   // Constant: low dwords in 64 lanes, high dwords in the next 64
+  u16 index = 0;             // row, scalar register or SpecialReg
+  const u32* row = nullptr;  // Constant: low dwords in 64 lanes, high dwords in the next 64
 };
 
 struct Code {
   Handler fn = nullptr;
-  u16 dst = 0, dst2 = 0;      // row or scalar register
+  u16 dst = 0, dst2 = 0;  // row or scalar register
   Kind dst_kind = Kind::None;
   u16 dst_dwords = 0;
-  u32 pc = 0;                 // offset in the image
-  u32 slot = 0;               // dwords from the start of the code
-  i32 offset = 0;             // immediate offset, or simm
+  u32 pc = 0;      // offset in the image
+  u32 slot = 0;    // dwords from the start of the code
+  i32 offset = 0;  // immediate offset, or simm
   Source src[6];
   const Inst* inst = nullptr;
-  const void* detail = nullptr;        // handler's own table row
-  mutable const Code* link = nullptr;  // branch target, or the plain form of a modified instruction
+  const void* detail = nullptr;            // handler's own table row
+  mutable const Code* link = nullptr;      // branch target, or the plain form of a modified instruction
   mutable const void* translated[4] = {};  // the piece of host code that begins here, by PieceKind::number
   mutable bool crowded = false;            // it needs more registers than AVX2 has
   mutable u32 heat[4] = {};                // how often control has jumped here
@@ -104,7 +104,7 @@ class Program {
   Family family_;
   u32 base_;
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
-  u32 named_rows_ = 1;  // the work items' numbers
+  u32 named_rows_ = 1;              // the work items' numbers
   std::vector<const Code*> index_;  // by dword; written under the lock, read without
   std::vector<std::unique_ptr<Code[]>> runs_;
   std::vector<std::unique_ptr<Inst>> insts_;

@@ -142,7 +142,8 @@ class Scheduler {
         return turn;
       }
       if (!waiting_.empty()) {
-        if (launch_.schedule != 0) std::swap(waiting_.front(), waiting_[dice_.below(static_cast<u32>(waiting_.size()))]);
+        if (launch_.schedule != 0)
+          std::swap(waiting_.front(), waiting_[dice_.below(static_cast<u32>(waiting_.size()))]);
         Turn turn{static_cast<std::unique_ptr<Workgroup>&&>(waiting_.front())};
         waiting_.pop_front();
         ++running_;
@@ -160,7 +161,8 @@ class Scheduler {
   }
   /// The lowest numbers that nobody has taken.
   Numbers numbers() {
-    const auto lowest = std::min_element(returned_.begin(), returned_.end(), [](const Numbers& a, const Numbers& b) { return a.next < b.next; });
+    const auto lowest = std::min_element(returned_.begin(), returned_.end(),
+                                         [](const Numbers& a, const Numbers& b) { return a.next < b.next; });
     if (lowest != returned_.end()) {
       const u64 number = lowest->next++;
       if (lowest->empty()) returned_.erase(lowest);
@@ -210,7 +212,8 @@ class Scheduler {
     group.silence.note(group, progress());
     const bool full = beginning_ == 0 && (unstarted() == 0 || live_.size() >= resident_);
     const u64 slices = std::max(kLeastPatience, patience() / live_.size());
-    if (!full || host_work_runs() || result_.fault.kind != FaultKind::None || !group.silence.stuck(progress(), slices)) return;
+    if (!full || host_work_runs() || result_.fault.kind != FaultKind::None || !group.silence.stuck(progress(), slices))
+      return;
     for (const Workgroup* other : live_) {
       if (!other->silence.stuck(progress(), slices)) return;
     }
@@ -256,10 +259,10 @@ class Scheduler {
   bool late_ = false;
   Mutex lock_;
   Condition changed_;
-  u64 started_ = 0;                // lower numbers were taken
-  std::vector<Numbers> returned_;  // but not begun
-  bool long_ = false;              // a workgroup has not ended in its first slice
-  std::vector<Workgroup*> live_;   // have had a slice and are not done
+  u64 started_ = 0;                     // lower numbers were taken
+  std::vector<Numbers> returned_;       // but not begun
+  bool long_ = false;                   // a workgroup has not ended in its first slice
+  std::vector<Workgroup*> live_;        // have had a slice and are not done
   size_t running_ = 0, beginning_ = 0;  // turns under way; those of workgroups that have had no slice
   std::deque<std::unique_ptr<Workgroup>> waiting_;
   std::vector<std::unique_ptr<Workgroup>> spare_;

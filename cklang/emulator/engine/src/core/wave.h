@@ -32,10 +32,10 @@ struct Counters {
   u64 bytes_loaded = 0;
   u64 bytes_stored = 0;
   u64 lds_bytes = 0;
-  u64 progress = 0;  // memory changes and finished waves; standing still means spinning
-  u64* segments = nullptr;  // by translated segment; null: everything is interpreted
-  u32 lanes_at_hand = 16;   // that translated code computes at a time
-  bool eager = false;       // translate what control reaches for the first time
+  u64 progress = 0;            // memory changes and finished waves; standing still means spinning
+  u64* segments = nullptr;     // by translated segment; null: everything is interpreted
+  u32 lanes_at_hand = 16;      // that translated code computes at a time
+  bool eager = false;          // translate what control reaches for the first time
   const u64* ticks = nullptr;  // what clocks show in place of the time, where a launch must repeat itself
 };
 
@@ -66,12 +66,12 @@ struct alignas(64) Wave {
   Row64* v = nullptr;    // VGPRs, AGPRs, spare rows
   u32 rows = 0;          // registers allocated; spare rows follow
   const Code* next = nullptr;
-  i64 budget = 0;        // instructions until the time slice ends
-  u32 lanes = kLanes;    // 32 or 64; of 32 lanes the upper halves of rows and of exec stay empty
+  i64 budget = 0;      // instructions until the time slice ends
+  u32 lanes = kLanes;  // 32 or 64; of 32 lanes the upper halves of rows and of exec stay empty
   bool scc = false;
   WaveState state = WaveState::Ready;
-  u8 id = 0;             // in its workgroup
-  i32 lane = -1;         // the lane whose memory is being accessed
+  u8 id = 0;      // in its workgroup
+  i32 lane = -1;  // the lane whose memory is being accessed
   u32 mode = 0;
   const Code* current = nullptr;
   Workgroup* group = nullptr;

@@ -19,8 +19,13 @@ constexpr i64 kWaveShare = 32;
 
 /// kernel_code_properties: which user SGPRs the kernel asks for, in order.
 enum Property : u32 {
-  kPrivateSegmentBuffer = 1 << 0, kDispatchPtr = 1 << 1, kQueuePtr = 1 << 2, kKernargPtr = 1 << 3,
-  kDispatchId = 1 << 4, kFlatScratchInit = 1 << 5, kPrivateSegmentSize = 1 << 6,
+  kPrivateSegmentBuffer = 1 << 0,
+  kDispatchPtr = 1 << 1,
+  kQueuePtr = 1 << 2,
+  kKernargPtr = 1 << 3,
+  kDispatchId = 1 << 4,
+  kFlatScratchInit = 1 << 5,
+  kPrivateSegmentSize = 1 << 6,
 };
 
 // What is kept of workgroups of launches that are over.
@@ -54,8 +59,8 @@ class SgprWriter {
 /// A resource that swizzles dwords by lane over the wave's scratch.
 void put_scratch_resource(SgprWriter& sgprs, const Wave& wave) {
   const u64 base = reinterpret_cast<u64>(wave.scratch);
-  sgprs.put64(base | u64{1} << 63);            // swizzle enabled, no stride
-  sgprs.put(wave.scratch_bytes * kLanes);      // bytes
+  sgprs.put64(base | u64{1} << 63);                      // swizzle enabled, no stride
+  sgprs.put(wave.scratch_bytes * kLanes);                // bytes
   sgprs.put(1u << 23 | 3u << 21 | 1u << 19 | 4u << 12);  // add lane, 64 lanes, dwords
 }
 
@@ -179,7 +184,8 @@ void Workgroup::begin_checks(u64 number) {
   order = ordered ? std::make_unique<WaveOrder>(count, launch->program->family()) : nullptr;
   const WaveOrder* among = races ? order.get() : nullptr;
   if (local) local_checks.begin(launch->lds_bytes, among, uninitialized, bounds);
-  const bool looks_at_memory = launch->races != nullptr || (asked & (kCheckMemory | kCheckHost | kCheckUninitialized | kCheckUnwritten)) != 0;
+  const bool looks_at_memory =
+      launch->races != nullptr || (asked & (kCheckMemory | kCheckHost | kCheckUninitialized | kCheckUnwritten)) != 0;
   for (u32 n = 0; n < count; ++n) {
     if ((asked & kCheckWaits) != 0) checks[n].waits = std::make_unique<Waits>(waves[n].rows);
     checks[n].order = order.get();
@@ -191,7 +197,8 @@ void Workgroup::begin_checks(u64 number) {
     checks[n].journal = launch->journal;
     checks[n].range = (asked & kCheckRange) != 0;
     checks[n].barriers = (asked & kCheckBarriers) != 0;
-    if (uninitialized && waves[n].scratch_bytes != 0) checks[n].own = std::make_unique<PrivateChecks>(waves[n].scratch_bytes);
+    if (uninitialized && waves[n].scratch_bytes != 0)
+      checks[n].own = std::make_unique<PrivateChecks>(waves[n].scratch_bytes);
     if ((asked & kCheckNumeric) != 0) checks[n].numeric = std::make_unique<Numeric>();
     if (launch->schedule != 0) checks[n].late = std::make_unique<Late>(launch->schedule, number, n);
     if ((asked & kCheckHazards) != 0) {

@@ -41,7 +41,7 @@ struct Workgroup {
   u32 id[3] = {};
   const Launch* launch = nullptr;
   std::vector<Wave> waves;
-  std::vector<Checks> checks;  // of each wave, if anything is checked
+  std::vector<Checks> checks;        // of each wave, if anything is checked
   std::unique_ptr<WaveOrder> order;  // if races are looked for among its waves
   LocalChecks local_checks;
   GlobalAccesses accesses;
@@ -49,8 +49,8 @@ struct Workgroup {
   Layout layout;
   Silence silence;
   bool done = false;
-  u64 phase = 0;    // of the split barrier: how often all waves have arrived
-  u32 arrived = 0;  // waves that have arrived in this phase
+  u64 phase = 0;                                // of the split barrier: how often all waves have arrived
+  u32 arrived = 0;                              // waves that have arrived in this phase
   std::unique_ptr<GlobalChecks> global_checks;  // of the launch: a workgroup that is checked is in no other
 
   /// Prepares the workgroup with linear number `number` for its first instruction.

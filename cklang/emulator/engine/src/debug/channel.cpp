@@ -23,8 +23,8 @@ struct Attached {
   void (*launched)(void*) = nullptr;
   void* context = nullptr;
   int socket = kClosed;
-  pid_t process = 0;   // that has connected; a fork of it connects anew
-  bool gone = false;   // the debugger has closed the connection
+  pid_t process = 0;  // that has connected; a fork of it connects anew
+  bool gone = false;  // the debugger has closed the connection
   Debugger* debugger = nullptr;
   const char* gpu = "";
 };
@@ -49,7 +49,8 @@ bool connected() {
     all.process = getpid();
     all.gone = !connect_to(environment().debugger, all.socket);
     if (all.gone) {
-      std::fprintf(stderr, "libamdhip64 (emulated): no debugger answers at CKLANG_DEBUGGER=%s\n", environment().debugger.c_str());
+      std::fprintf(stderr, "libamdhip64 (emulated): no debugger answers at CKLANG_DEBUGGER=%s\n",
+                   environment().debugger.c_str());
     }
   }
   return !all.gone;

@@ -65,7 +65,8 @@ bool Conditions::holds(const Breakpoint& each, Wave& wave, u64 group) const {
 }
 
 const Breakpoint* Conditions::at(Wave& wave, u64 group) const {
-  if (stops_[wave.next->slot] == 0 && !watches_) [[likely]] return nullptr;
+  if (stops_[wave.next->slot] == 0 && !watches_) [[likely]]
+    return nullptr;
   for (const Breakpoint& each : breakpoints_) {
     if (holds(each, wave, group)) return &each;
   }

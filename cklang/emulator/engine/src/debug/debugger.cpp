@@ -7,13 +7,14 @@ namespace ckemu {
 
 namespace {
 
-constexpr u64 kAskEach = 1 << 14;      // instructions between questions whether to go on
+constexpr u64 kAskEach = 1 << 14;        // instructions between questions whether to go on
 constexpr u64 kPatience = u64{1} << 26;  // instructions without a change of memory
 constexpr u32 kUsualMxcsr = 0x1f80;
 constexpr u32 kNowhere = ~u32{0};
 
 bool is_call(const Code* code) {
-  return code != nullptr && code->inst != nullptr && (code->inst->op == Op::s_swappc_b64 || code->inst->op == Op::s_call_b64);
+  return code != nullptr && code->inst != nullptr &&
+         (code->inst->op == Op::s_swappc_b64 || code->inst->op == Op::s_call_b64);
 }
 
 }  // namespace
@@ -101,7 +102,8 @@ Stop Debugger::to_line() {
   return forward([this, origin, line, &behind](Wave& w) {
     if (!is_focus(w) || executed() == origin) return Reason::None;
     if (const Reason reason = at_breakpoint(w); reason != Reason::None) return reason;
-    if (goal_.count != 0 && behind == kNowhere && is_call(w.current)) behind = w.current->slot + w.current->inst->bytes / 4;
+    if (goal_.count != 0 && behind == kNowhere && is_call(w.current))
+      behind = w.current->slot + w.current->inst->bytes / 4;
     if (behind != kNowhere && w.next->slot != behind) return Reason::None;
     behind = kNowhere;
     const u32 now = conditions.line_at(w.next->slot);

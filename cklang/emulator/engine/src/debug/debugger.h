@@ -12,19 +12,19 @@ namespace ckemu {
 
 /// Until when a launch runs.
 enum class Until : u64 {
-  Breakpoint,      // a breakpoint holds
-  Count,           // the wave has executed `count` instructions, now or before
-  Line,            // the wave comes to another source line, or to a breakpoint
-  LineBefore,      // back: the wave was at the beginning of a line
+  Breakpoint,        // a breakpoint holds
+  Count,             // the wave has executed `count` instructions, now or before
+  Line,              // the wave comes to another source line, or to a breakpoint
+  LineBefore,        // back: the wave was at the beginning of a line
   BreakpointBefore,  // back: a breakpoint held
-  Step,            // all waves together have executed `count` instructions, now or before
-  End,             // all waves have ended
+  Step,              // all waves together have executed `count` instructions, now or before
+  End,               // all waves have ended
 };
 
 struct Goal {
   Until until = Until::End;
   u64 group = 0, wave = 0;
-  u64 count = 0;      // Line: 1 runs over calls
+  u64 count = 0;  // Line: 1 runs over calls
 };
 
 enum class Reason : u64 { None, Start, Breakpoint, Step, Interrupt, WaveEnded, Ended, Fault, Stuck };

@@ -137,7 +137,8 @@ void Execution::end_round() {
 }
 
 void Execution::retire() {
-  const auto place = std::find_if(groups_.begin(), groups_.end(), [&](const auto& each) { return each.get() == current_; });
+  const auto place =
+      std::find_if(groups_.begin(), groups_.end(), [&](const auto& each) { return each.get() == current_; });
   spare_.push_back(static_cast<std::unique_ptr<LiveGroup>&&>(*place));
   groups_.erase(place);
   current_ = nullptr;

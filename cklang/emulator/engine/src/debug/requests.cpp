@@ -11,7 +11,7 @@ namespace ckemu {
 
 namespace {
 
-constexpr size_t kWords = 5;  // arguments of the longest request
+constexpr size_t kWords = 5;              // arguments of the longest request
 constexpr u64 kMostBytes = u64{1} << 30;  // of memory in one answer
 
 /// A request without its array.
@@ -64,8 +64,15 @@ void pack_waves(const Execution& execution, Packer& out) {
   out.number(count);
   for (const auto& each : execution.groups()) {
     for (const Wave& wave : each->group.waves) {
-      const u64 facts[] = {each->number, wave.id, static_cast<u64>(wave.state), slot_of(execution, wave),
-                           each->executed[wave.id], wave.exec(), wave.vcc(), wave.scc, wave.mode};
+      const u64 facts[] = {each->number,
+                           wave.id,
+                           static_cast<u64>(wave.state),
+                           slot_of(execution, wave),
+                           each->executed[wave.id],
+                           wave.exec(),
+                           wave.vcc(),
+                           wave.scc,
+                           wave.mode};
       for (const u64 fact : facts) out.number(fact);
     }
   }
@@ -92,7 +99,8 @@ void pack_local(const LiveGroup* group, u64 offset, u64 size, Packer& out) {
 
 void pack_scratch(const Wave* wave, const Words& words, Packer& out) {
   const u64 lane = words.argument[2] % kLanes;
-  for (u64 at = words.argument[3]; wave != nullptr && at < words.argument[3] + words.argument[4] && at < wave->scratch_bytes; ++at) {
+  for (u64 at = words.argument[3];
+       wave != nullptr && at < words.argument[3] + words.argument[4] && at < wave->scratch_bytes; ++at) {
     out.raw(wave->scratch + (at / 4 * kLanes + lane) * 4 + at % 4, 1);
   }
 }

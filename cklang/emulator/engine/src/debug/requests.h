@@ -24,7 +24,7 @@ enum class Request : u64 {
   Scratch,      // group, wave, lane, offset, size
   Memory,       // address, size
   Allocations,
-  Interrupt,    // of a launch that runs; without an answer
+  Interrupt,  // of a launch that runs; without an answer
 };
 
 /// Answers one request; false if it is none.

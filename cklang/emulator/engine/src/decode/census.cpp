@@ -21,8 +21,8 @@ bool emulated(const Inst& inst) {
 
 }  // namespace
 
-CKEMU_EXPORT int ckemu_census(const char* arch, const void* code, size_t bytes,
-                              void (*emit)(void*, const char*, int), void* context) {
+CKEMU_EXPORT int ckemu_census(const char* arch, const void* code, size_t bytes, void (*emit)(void*, const char*, int),
+                              void* context) {
   Family family;
   if (!family_of(arch, family)) return -1;
   const u8* at = static_cast<const u8*>(code);

@@ -24,8 +24,8 @@ struct Machine {
   u32 flag;
   const char* arch;
 };
-constexpr Machine kMachines[] = {{0x3f, "gfx90a"}, {0x4c, "gfx942"}, {0x4f, "gfx950"},
-                                 {0x41, "gfx1100"}, {0x4e, "gfx1201"}};
+constexpr Machine kMachines[] = {
+    {0x3f, "gfx90a"}, {0x4c, "gfx942"}, {0x4f, "gfx950"}, {0x41, "gfx1100"}, {0x4e, "gfx1201"}};
 
 /// Target features in the file's flags that no emulated device has, by their two bits.
 struct Feature {
@@ -134,11 +134,13 @@ void search(void* context) {
     s.found = !member.empty();
   } else {
     s.found = true;
-    if (s.size == kMaxImage) s.size = std::memcmp(s.data, ELFMAG, SELFMAG) == 0 ? extent_of(s.data) : sizeof(Elf64_Ehdr);
+    if (s.size == kMaxImage)
+      s.size = std::memcmp(s.data, ELFMAG, SELFMAG) == 0 ? extent_of(s.data) : sizeof(Elf64_Ehdr);
   }
   // Every page is looked at, so that what follows can rely on them.
   if (s.size > kMaxImage) s.size = kMaxImage;
-  for (size_t at = 0; s.found && at < s.size; at += 4096) static_cast<void>(*const_cast<const volatile u8*>(s.data + at));
+  for (size_t at = 0; s.found && at < s.size; at += 4096)
+    static_cast<void>(*const_cast<const volatile u8*>(s.data + at));
   if (s.found && s.size != 0) static_cast<void>(*const_cast<const volatile u8*>(s.data + s.size - 1));
 }
 
@@ -165,8 +167,7 @@ CodeObject::~CodeObject() {
   if (image_ != nullptr) munmap(image_, image_size_);
 }
 
-CodeObject::Status CodeObject::load(const void* data, size_t size, const char* arch,
-                                    Message& error) {
+CodeObject::Status CodeObject::load(const void* data, size_t size, const char* arch, Message& error) {
   Search found{static_cast<const u8*>(data), size, arch};
   bool readable = survives(search, &found);
   Unpacked unpacked;
@@ -215,8 +216,8 @@ CodeObject::Status CodeObject::load_elf(Message& error, const char* arch) {
   }
   family_of(arch, family_);
   if (!inside(header.e_phoff, u64{header.e_phnum} * sizeof(Elf64_Phdr), file_.size()) ||
-      !inside(header.e_shoff, u64{header.e_shnum} * sizeof(Elf64_Shdr), file_.size()) ||
-      header.e_phnum == 0 || header.e_shnum == 0) {
+      !inside(header.e_shoff, u64{header.e_shnum} * sizeof(Elf64_Shdr), file_.size()) || header.e_phnum == 0 ||
+      header.e_shnum == 0) {
     error.add("truncated ELF file: the header tables end after byte %zu", file_.size());
     return Status::Malformed;
   }
@@ -225,7 +226,8 @@ CodeObject::Status CodeObject::load_elf(Message& error, const char* arch) {
   for (auto& [name, kernel] : kernels_) {
     for (const KernelArgument& argument : kernel.arguments) {
       if (u64{argument.offset} + argument.size <= kMostArguments) continue;
-      error.add("the arguments of kernel %s reach beyond %llu bytes", name.c_str(), static_cast<unsigned long long>(kMostArguments));
+      error.add("the arguments of kernel %s reach beyond %llu bytes", name.c_str(),
+                static_cast<unsigned long long>(kMostArguments));
       return Status::Malformed;
     }
     const auto descriptor = symbols_.find(name + ".kd");
@@ -266,11 +268,9 @@ bool CodeObject::map_segments(Message& error) {
     return false;
   }
   image_size_ = (end + 4095) / 4096 * 4096;
-  void* memory = mmap(nullptr, image_size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                      -1, 0);
+  void* memory = mmap(nullptr, image_size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
-    error.add("no memory for a code object of %llu bytes",
-              static_cast<unsigned long long>(image_size_));
+    error.add("no memory for a code object of %llu bytes", static_cast<unsigned long long>(image_size_));
     return false;
   }
   image_ = static_cast<u8*>(memory);
@@ -284,9 +284,7 @@ bool CodeObject::map_segments(Message& error) {
 
 CodeObject::Section CodeObject::section(const char* name) const {
   const auto header = load_as<Elf64_Ehdr>(file_.data());
-  const auto at = [&](u32 i) {
-    return load_as<Elf64_Shdr>(file_.data() + header.e_shoff + i * sizeof(Elf64_Shdr));
-  };
+  const auto at = [&](u32 i) { return load_as<Elf64_Shdr>(file_.data() + header.e_shoff + i * sizeof(Elf64_Shdr)); };
   if (header.e_shstrndx >= header.e_shnum) return {};
   const Elf64_Shdr names = at(header.e_shstrndx);
   if (!inside(names.sh_offset, names.sh_size, file_.size())) return {};
@@ -314,8 +312,7 @@ bool CodeObject::read_symbols(Message& error) {
     const auto symbol = load_as<Elf64_Sym>(table.data + at);
     if (symbol.st_shndx == SHN_UNDEF) continue;
     const char* begin = reinterpret_cast<const char*>(names.data) + symbol.st_name;
-    if (symbol.st_name >= names.size ||
-        std::memchr(begin, 0, names.size - symbol.st_name) == nullptr ||
+    if (symbol.st_name >= names.size || std::memchr(begin, 0, names.size - symbol.st_name) == nullptr ||
         !inside(symbol.st_value, symbol.st_size, image_size_)) {
       error.add("a symbol of the code object lies outside it");
       return false;
@@ -328,8 +325,7 @@ bool CodeObject::read_symbols(Message& error) {
 
 bool CodeObject::relocate(Message& error) {
   const Section table = section(".rela.dyn"), dynamic = section(".dynsym");
-  for (u64 at = 0; table.data != nullptr && at + sizeof(Elf64_Rela) <= table.size;
-       at += sizeof(Elf64_Rela)) {
+  for (u64 at = 0; table.data != nullptr && at + sizeof(Elf64_Rela) <= table.size; at += sizeof(Elf64_Rela)) {
     const auto entry = load_as<Elf64_Rela>(table.data + at);
     const u64 index = ELF64_R_SYM(entry.r_info), type = ELF64_R_TYPE(entry.r_info);
     if (!inside(entry.r_offset, 8, image_size_) ||
@@ -340,8 +336,8 @@ bool CodeObject::relocate(Message& error) {
     const auto symbol = load_as<Elf64_Sym>(dynamic.data + index * sizeof(Elf64_Sym));
     if (index != 0 && symbol.st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) != STB_WEAK) {
       const Section names = section(".dynstr");
-      error.add("undefined symbol %s", symbol.st_name < names.size
-                    ? reinterpret_cast<const char*>(names.data) + symbol.st_name : "?");
+      error.add("undefined symbol %s",
+                symbol.st_name < names.size ? reinterpret_cast<const char*>(names.data) + symbol.st_name : "?");
       return false;
     }
     const u64 base = reinterpret_cast<u64>(image_);
@@ -356,9 +352,7 @@ bool CodeObject::relocate(Message& error) {
         std::memcpy(place, &relative, 8);
         break;
       }
-      default:
-        error.add("relocation type %llu is not known", static_cast<unsigned long long>(type));
-        return false;
+      default: error.add("relocation type %llu is not known", static_cast<unsigned long long>(type)); return false;
     }
   }
   return true;

@@ -29,20 +29,20 @@ struct Kernel {
   u32 private_bytes = 0;  // scratch per lane
   u32 kernarg_bytes = 0;
   u32 max_threads = 1024;
-  u32 wave_size = 64;     // lanes of a wave; on RDNA the kernel chooses
+  u32 wave_size = 64;  // lanes of a wave; on RDNA the kernel chooses
   u32 sgprs = 0, vgprs = 0, agprs = 0;
   u32 sgpr_spills = 0, vgpr_spills = 0;
   bool dynamic_stack = false;
   u32 register_rows = 0;  // vector registers allocated, AGPRs included
   u32 accum_offset = 0;   // row of the first AGPR
   u32 user_sgprs = 0;
-  u32 mode = 0;           // initial MODE register
-  u32 properties = 0;     // kernel_code_properties
+  u32 mode = 0;        // initial MODE register
+  u32 properties = 0;  // kernel_code_properties
   u32 preload_dwords = 0, preload_offset = 0;
   bool group_id[3] = {};
   bool group_info = false;
   bool private_segment = false;
-  u32 item_id_dims = 0;   // 0: x, 1: x y, 2: x y z
+  u32 item_id_dims = 0;  // 0: x, 1: x y, 2: x y z
   std::vector<KernelArgument> arguments;
 };
 

@@ -86,11 +86,13 @@ bool decompress(const u8* bytes, size_t size, Unpacked& out, Message& error) {
     return false;
   }
   if (header.unpacked > kMostBytes || (header.file != 0 && header.file > size)) {
-    error.add("truncated file: a compressed offload bundle of %llu bytes in %zu", static_cast<unsigned long long>(header.file), size);
+    error.add("truncated file: a compressed offload bundle of %llu bytes in %zu",
+              static_cast<unsigned long long>(header.file), size);
     return false;
   }
   if (!out.reserve(header.unpacked)) {
-    error.add("no memory for the %llu bytes of a compressed offload bundle", static_cast<unsigned long long>(header.unpacked));
+    error.add("no memory for the %llu bytes of a compressed offload bundle",
+              static_cast<unsigned long long>(header.unpacked));
     return false;
   }
   const u64 packed = (header.file != 0 ? header.file : size) - header.bytes;

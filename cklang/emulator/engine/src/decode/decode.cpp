@@ -18,11 +18,8 @@ bool Decoder::fail(const char* format, ...) {
   for (u32 i = 0; i < error_.word_count; ++i) error_.words[i] = words_[i];
   va_list arguments;
   va_start(arguments, format);
-  const int used = row_ ? std::snprintf(error_.reason, sizeof error_.reason, "%s: ",
-                                        mnemonic(row_->op))
-                        : 0;
-  std::vsnprintf(error_.reason + used, sizeof error_.reason - static_cast<size_t>(used), format,
-                 arguments);
+  const int used = row_ ? std::snprintf(error_.reason, sizeof error_.reason, "%s: ", mnemonic(row_->op)) : 0;
+  std::vsnprintf(error_.reason + used, sizeof error_.reason - static_cast<size_t>(used), format, arguments);
   va_end(arguments);
   return false;
 }
@@ -38,14 +35,12 @@ bool Decoder::find_row() {
     if ((words_[0] & spec.mask[0]) != spec.match[0]) continue;
     bool matches = true;
     for (u32 w = 1; w < spec.dwords; ++w)
-      matches = matches && (spec.mask[w] == 0 ||
-                            (w < count_ && (words_[w] & spec.mask[w]) == spec.match[w]));
+      matches = matches && (spec.mask[w] == 0 || (w < count_ && (words_[w] & spec.mask[w]) == spec.match[w]));
     if (!matches || spec.opcode_low / 32 >= count_) continue;
     const u32 opcode = bits_at(words_, spec.opcode_low, spec.opcode_width);
     const Row* row = family_.row(spec.enc, opcode);
     if (!row) {
-      const bool closer = !closest || __builtin_popcount(spec.mask[0]) >
-                                          __builtin_popcount(closest->mask[0]);
+      const bool closer = !closest || __builtin_popcount(spec.mask[0]) > __builtin_popcount(closest->mask[0]);
       closest = closer ? &spec : closest;
       closest_opcode = closer ? opcode : closest_opcode;
       continue;
@@ -66,9 +61,7 @@ bool Decoder::find_row() {
     inst_.op_y = inst_.row_y->op;
     return true;
   }
-  if (closest)
-    return fail("%s has no %s opcode %u", family_.arch, encoding_name(closest->enc),
-                closest_opcode);
+  if (closest) return fail("%s has no %s opcode %u", family_.arch, encoding_name(closest->enc), closest_opcode);
   return fail("no encoding of %s starts with 0x%08x", family_.arch, words_[0]);
 }
 
@@ -83,8 +76,7 @@ void Decoder::take_fields(const EncodingSpec& spec) {
     claim(field.low, field.width);
     claim(field.low2, field.width2);
     values_[static_cast<size_t>(field.field)] =
-        bits_at(words_, field.low, field.width) |
-        bits_at(words_, field.low2, field.width2) << field.width;
+        bits_at(words_, field.low, field.width) | bits_at(words_, field.low2, field.width2) << field.width;
     present_[static_cast<size_t>(field.field)] = true;
   }
 }
@@ -133,8 +125,7 @@ bool Decoder::check_unused_fields() {
   inst_.bytes = static_cast<u8>(dwords_ * 4);
   for (size_t f = 0; f < kFieldCount; ++f)
     if (present_[f] && !used_[f] && values_[f] != 0 && !placeholder(static_cast<Field>(f)))
-      return fail("field %s is %u, but this instruction does not use it", kFieldNames[f],
-                  values_[f]);
+      return fail("field %s is %u, but this instruction does not use it", kFieldNames[f], values_[f]);
   return true;
 }
 
@@ -144,8 +135,7 @@ bool Decoder::resolve_operands() {
 }
 
 bool Decoder::resolve_half(const Row& row, Operand* dst, Operand* src) {
-  const bool returns = !has(kFlagAtomic) || (has_field(Field::th) ? value(Field::th) & 1
-                                                                  : value(Field::sc0));
+  const bool returns = !has(kFlagAtomic) || (has_field(Field::th) ? value(Field::th) & 1 : value(Field::sc0));
   for (u8 i = 0; i < row.operands; ++i) {
     const OperandSpec& spec = family_.operands[row.first_operand + i];
     Operand& operand = spec.slot < 2 ? dst[spec.slot] : src[spec.slot - 2];
@@ -187,11 +177,9 @@ bool Decoder::absent(const OperandSpec& spec, Operand& operand, bool& skip) {
       break;
     case Field::addr:
       if (is(Encoding::GLOBAL)) operand.dwords = no_saddr() ? 2 : 1;
-      if (is(Encoding::SCRATCH))
-        skip = has_field(Field::sve) ? !use(Field::sve) : !no_saddr();
+      if (is(Encoding::SCRATCH)) skip = has_field(Field::sve) ? !use(Field::sve) : !no_saddr();
       break;
-    case Field::soffset:
-      return is(Encoding::SMEM) ? smem_offset(spec, operand) && (skip = true) : true;
+    case Field::soffset: return is(Encoding::SMEM) ? smem_offset(spec, operand) && (skip = true) : true;
     default: break;
   }
   if (skip) operand = Operand{};
@@ -297,16 +285,13 @@ bool Decoder::resolve_code(const OperandSpec& spec, u32 code, Operand& operand) 
       if (!vector_code) return fail("%s must be a vector register", name_of(spec.field));
       half_register(spec, index, operand);
       return vector_register(
-          index,
-          spec.operand_class == Class::Agpr ||
-              (spec.operand_class == Class::Data && accumulator_bit(spec)),
+          index, spec.operand_class == Class::Agpr || (spec.operand_class == Class::Data && accumulator_bit(spec)),
           operand);
     case Class::Any:
     case Class::Acc:
       if (width == 9 && code >= 256) {
         half_register(spec, index, operand);
-        return vector_register(index, spec.operand_class == Class::Acc && accumulator_bit(spec),
-                               operand);
+        return vector_register(index, spec.operand_class == Class::Acc && accumulator_bit(spec), operand);
       }
       if (spec.operand_class == Class::Acc && has_field(Field::acc_cd)) use(Field::acc_cd);
       if (spec.operand_class == Class::Acc && code < 128)
@@ -316,8 +301,7 @@ bool Decoder::resolve_code(const OperandSpec& spec, u32 code, Operand& operand) 
       if (code >= 128) return fail("%s must be a scalar register", name_of(spec.field));
       return scalar_register(code, operand);
     case Class::Lane:
-      if (code >= 209)
-        return fail("%s must be a scalar register or an integer", name_of(spec.field));
+      if (code >= 209) return fail("%s must be a scalar register or an integer", name_of(spec.field));
       break;
     case Class::Null:
       if (code != kNullCode) return fail("%s must be null", name_of(spec.field));
@@ -341,8 +325,7 @@ bool Decoder::resolve_code(const OperandSpec& spec, u32 code, Operand& operand) 
 /// RDNA: in a 32-bit encoding a 16-bit operand has its half in bit 7 of the register number, so it
 /// reaches registers 0 to 127. The half goes where the 64-bit encodings have it: into op_sel.
 void Decoder::half_register(const OperandSpec& spec, u32& index, Operand& operand) {
-  operand.half = rdna() && spec.bits * spec.elements == 16 && is_vector_alu(spec_->enc) &&
-                 !is(Encoding::VOP3P);
+  operand.half = rdna() && spec.bits * spec.elements == 16 && is_vector_alu(spec_->enc) && !is(Encoding::VOP3P);
   if (!operand.half || spec_->dwords > 1) return;
   const u32 bit = spec.slot < 2 ? 3 : spec.slot - 2u;
   inst_.op_sel |= static_cast<u8>((index >> 7) << bit);
@@ -356,8 +339,7 @@ bool Decoder::vector_register(u32 index, bool accumulator, Operand& operand) {
   if (index + operand.dwords > 256)
     return fail("%c[%u:%u] is beyond register 255", file, index, index + operand.dwords - 1);
   if (!rdna() && operand.dwords > 1 && index % 2)
-    return fail("%c[%u:%u] must start at an even register", file, index,
-                index + operand.dwords - 1);
+    return fail("%c[%u:%u] must start at an even register", file, index, index + operand.dwords - 1);
   return true;
 }
 
@@ -370,16 +352,15 @@ bool Decoder::scalar_register(u32 code, Operand& operand) {
   }
   if (rdna() && code == kM0Code) operand.index = kM0;
   const ScalarGroup* groups = rdna() ? kRdnaScalarGroups : kScalarGroups;
-  const size_t count = rdna() ? sizeof kRdnaScalarGroups / sizeof *kRdnaScalarGroups
-                              : sizeof kScalarGroups / sizeof *kScalarGroups;
+  const size_t count =
+      rdna() ? sizeof kRdnaScalarGroups / sizeof *kRdnaScalarGroups : sizeof kScalarGroups / sizeof *kScalarGroups;
   for (size_t i = 0; i < count; ++i) {
     const ScalarGroup& group = groups[i];
     if (code < group.first || code >= group.end) continue;
     if (code + operand.dwords > group.end)
       return fail("scalar registers %u..%u are not one group", code, code + operand.dwords - 1);
     const u32 alignment = operand.dwords > 2 ? 4 : operand.dwords;
-    if (alignment > 1 && code % alignment)
-      return fail("scalar register %u is not aligned to %u", code, alignment);
+    if (alignment > 1 && code % alignment) return fail("scalar register %u is not aligned to %u", code, alignment);
     return true;
   }
   return fail("scalar register code %u is reserved", code);
@@ -391,18 +372,17 @@ bool Decoder::constant(const OperandSpec& spec, u32 code, Operand& operand) {
   const bool wide = spec.bits == 64;
   if (code <= 208) {
     operand.literal = Literal::InlineInt;
-    operand.bits = static_cast<u64>(code <= 192 ? static_cast<i64>(code) - 128
-                                                : 192 - static_cast<i64>(code));
+    operand.bits = static_cast<u64>(code <= 192 ? static_cast<i64>(code) - 128 : 192 - static_cast<i64>(code));
     return true;
   }
   if (code >= 240 && code <= 248) {
     const InlineFloat& number = kInlineFloats[code - 240];
     operand.literal = Literal::InlineFloat;
     const bool packed_integer = spec.elements > 1 && is_integer(spec.type);
-    operand.bits = wide                          ? number.dual
-                   : spec.type == Type::BF16     ? number.bfloat
+    operand.bits = wide                                 ? number.dual
+                   : spec.type == Type::BF16            ? number.bfloat
                    : spec.bits == 16 && !packed_integer ? number.half
-                                                 : number.single;
+                                                        : number.single;
     return true;
   }
   if (code == kLiteralCode) {
@@ -411,15 +391,12 @@ bool Decoder::constant(const OperandSpec& spec, u32 code, Operand& operand) {
     if (!take_literal()) return false;
     operand.literal = Literal::Literal32;
     operand.bits = spec.type == Type::F64   ? static_cast<u64>(literal_) << 32
-                   : spec.type == Type::I64 ? static_cast<u64>(static_cast<i64>(
-                                                  static_cast<i32>(literal_)))
+                   : spec.type == Type::I64 ? static_cast<u64>(static_cast<i64>(static_cast<i32>(literal_)))
                                             : literal_;
     return true;
   }
-  const bool special =
-      rdna() ? (code >= kSharedBase && code <= kPrivateLimit) || code == kScc
-             : (code >= kSharedBase && code <= kPopsExitingWaveId) ||
-                   (code >= kVccz && code <= kScc);
+  const bool special = rdna() ? (code >= kSharedBase && code <= kPrivateLimit) || code == kScc
+                              : (code >= kSharedBase && code <= kPopsExitingWaveId) || (code >= kVccz && code <= kScc);
   if (!special) return fail("source code %u is reserved", code);
   operand.kind = Kind::Special;
   operand.index = static_cast<u16>(code);
@@ -441,8 +418,7 @@ bool Decoder::check_scalar_values() {
     if (row_->op == Op::v_writelane_b32 && &o == &inst_.src[1] && o.kind == Kind::Sgpr && o.index == kM0) continue;
     bool again = false;
     for (u32 i = 0; i < count; ++i)
-      again = again || (read[i]->kind == o.kind && read[i]->index == o.index &&
-                        read[i]->dwords == o.dwords);
+      again = again || (read[i]->kind == o.kind && read[i]->index == o.index && read[i]->dwords == o.dwords);
     if (again) continue;
     if (count == limit)
       return fail(limit == 1 ? "reads two scalar values, only one is possible"
@@ -482,8 +458,7 @@ bool family_of(const char* arch, Family& family) {
   return false;
 }
 
-bool decode(Family family, const uint32_t* words, size_t count, Inst& inst, DecodeError& error,
-            bool wave64) {
+bool decode(Family family, const uint32_t* words, size_t count, Inst& inst, DecodeError& error, bool wave64) {
   return Decoder(kFamilies[static_cast<size_t>(family)], words, count, inst, error, wave64).run();
 }
 

@@ -25,8 +25,7 @@ bool family_of(const char* arch, Family& family);
 /// @return false, and `error` filled in, for an unknown opcode, a reserved bit that is set, an
 ///         operand that the encoding does not allow, or too few words.
 /// `wave64` is for RDNA, where masks and matrix operands depend on the wave size.
-bool decode(Family family, const uint32_t* words, size_t count, Inst& inst, DecodeError& error,
-            bool wave64 = false);
+bool decode(Family family, const uint32_t* words, size_t count, Inst& inst, DecodeError& error, bool wave64 = false);
 
 /// The mnemonic without encoding suffix, e.g. "v_add_f32".
 const char* mnemonic(Op op);

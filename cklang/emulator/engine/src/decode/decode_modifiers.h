@@ -12,8 +12,7 @@ namespace {
 bool Decoder::mask_allowed(Field field, u32 allowed, u8& mask) {
   if (!has_field(field)) return true;
   const u32 bits = use(field);
-  if (bits & ~allowed)
-    return fail("%s 0x%x on an operand that does not take it", name_of(field), bits);
+  if (bits & ~allowed) return fail("%s 0x%x on an operand that does not take it", name_of(field), bits);
   mask = static_cast<u8>(bits);
   return true;
 }
@@ -33,10 +32,8 @@ bool Decoder::fill_modifiers() {
   // The index sets of SWMMAC: half as many with 32 lanes, each of which holds twice as much.
   const bool sparse = rdna() && inst_.matrix && inst_.matrix->sparse;
   const u32 op_sel = sparse && !wave64_ ? allowed.op_sel >> 1u : allowed.op_sel;
-  if (has(kFlagBitop3))
-    inst_.bitop3 = static_cast<u8>(use(Field::neg) | use(Field::abs) << 3 | use(Field::omod) << 6);
-  else if (!mask_allowed(Field::neg, allowed.neg, inst_.neg) ||
-           !mask_allowed(Field::abs, allowed.abs, inst_.abs))
+  if (has(kFlagBitop3)) inst_.bitop3 = static_cast<u8>(use(Field::neg) | use(Field::abs) << 3 | use(Field::omod) << 6);
+  else if (!mask_allowed(Field::neg, allowed.neg, inst_.neg) || !mask_allowed(Field::abs, allowed.abs, inst_.abs))
     return false;
   if (!mask_allowed(Field::neg_hi, allowed.neg_hi, inst_.neg_hi) ||
       !mask_allowed(Field::op_sel, op_sel, inst_.op_sel) || !fill_op_sel_hi())
@@ -116,8 +113,7 @@ bool Decoder::fill_sdwa() {
   if (has_field(Field::clamp)) {
     inst_.clamp = use(Field::clamp);
     inst_.omod = static_cast<u8>(use(Field::omod));
-    if (inst_.omod && (!row_->allowed.omod || is_integer(inst_.dst[0].type)))
-      return fail("omod on an integer result");
+    if (inst_.omod && (!row_->allowed.omod || is_integer(inst_.dst[0].type))) return fail("omod on an integer result");
   }
   if (has(kFlagNodstsel) && (inst_.dst_sel != 6 || inst_.dst_unused != 0))
     return fail("SDWA cannot select the destination");
@@ -142,9 +138,8 @@ bool Decoder::fill_memory() {
     Field field;
     bool* into;
   };
-  const Flag flags[] = {{Field::sc0, &inst_.sc0},    {Field::sc1, &inst_.sc1},
-                        {Field::nt, &inst_.nt},      {Field::gds, &inst_.gds},
-                        {Field::offen, &inst_.offen}, {Field::idxen, &inst_.idxen},
+  const Flag flags[] = {{Field::sc0, &inst_.sc0}, {Field::sc1, &inst_.sc1},     {Field::nt, &inst_.nt},
+                        {Field::gds, &inst_.gds}, {Field::offen, &inst_.offen}, {Field::idxen, &inst_.idxen},
                         {Field::lds, &inst_.lds}};
   for (const Flag& flag : flags)
     if (has_field(flag.field)) *flag.into = use(flag.field);
@@ -177,20 +172,16 @@ bool Decoder::fill_memory() {
   } else if (!is(Encoding::SMEM) && has_field(Field::offset)) {
     inst_.offset = static_cast<i32>(use(Field::offset));
   }
-  if (has(kFlagNooffset) && inst_.src[1].kind != Kind::None && is(Encoding::GLOBAL))
-    return fail("takes no address");
-  if (has(kFlagNooffset) && (inst_.offset || inst_.offen || inst_.idxen))
-    return fail("takes no offset");
+  if (has(kFlagNooffset) && inst_.src[1].kind != Kind::None && is(Encoding::GLOBAL)) return fail("takes no address");
+  if (has(kFlagNooffset) && (inst_.offset || inst_.offen || inst_.idxen)) return fail("takes no offset");
   return true;
 }
 
 bool Decoder::fill_immediate() {
   if (!has_field(Field::simm16) || row_->immediate == Immediate::None) return true;
   const u32 bits = use(Field::simm16);
-  const bool is_signed =
-      row_->immediate == Immediate::Simm16 || row_->immediate == Immediate::Label;
-  if (row_->immediate == Immediate::Uimm4 && bits > 15)
-    return fail("immediate %u is above 15", bits);
+  const bool is_signed = row_->immediate == Immediate::Simm16 || row_->immediate == Immediate::Label;
+  if (row_->immediate == Immediate::Uimm4 && bits > 15) return fail("immediate %u is above 15", bits);
   inst_.simm = is_signed ? sign_extend(bits, 16) : static_cast<i32>(bits);
   return true;
 }

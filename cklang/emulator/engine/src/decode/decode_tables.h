@@ -78,8 +78,7 @@ struct ScalarGroup {
 constexpr ScalarGroup kScalarGroups[] = {{0, 102},   {102, 104}, {104, 106}, {106, 108},
                                          {108, 124}, {124, 125}, {126, 128}};
 
-constexpr ScalarGroup kRdnaScalarGroups[] = {{0, 106},   {106, 108}, {108, 124},
-                                             {125, 126}, {126, 128}};
+constexpr ScalarGroup kRdnaScalarGroups[] = {{0, 106}, {106, 108}, {108, 124}, {125, 126}, {126, 128}};
 
 /// Inline floats, source codes 240..248, as f16, f32 and f64.
 struct InlineFloat {
@@ -88,15 +87,11 @@ struct InlineFloat {
   u64 dual;
 };
 constexpr InlineFloat kInlineFloats[] = {
-    {0x3800, 0x3f00, 0x3f000000, 0x3fe0000000000000},  // 0.5
-    {0xb800, 0xbf00, 0xbf000000, 0xbfe0000000000000},
-    {0x3c00, 0x3f80, 0x3f800000, 0x3ff0000000000000},  // 1.0
-    {0xbc00, 0xbf80, 0xbf800000, 0xbff0000000000000},
-    {0x4000, 0x4000, 0x40000000, 0x4000000000000000},  // 2.0
-    {0xc000, 0xc000, 0xc0000000, 0xc000000000000000},
-    {0x4400, 0x4080, 0x40800000, 0x4010000000000000},  // 4.0
-    {0xc400, 0xc080, 0xc0800000, 0xc010000000000000},
-    {0x3118, 0x3e23, 0x3e22f983, 0x3fc45f306dc9c882},  // 1 / (2 pi)
+    {0x3800, 0x3f00, 0x3f000000, 0x3fe0000000000000},                                                    // 0.5
+    {0xb800, 0xbf00, 0xbf000000, 0xbfe0000000000000}, {0x3c00, 0x3f80, 0x3f800000, 0x3ff0000000000000},  // 1.0
+    {0xbc00, 0xbf80, 0xbf800000, 0xbff0000000000000}, {0x4000, 0x4000, 0x40000000, 0x4000000000000000},  // 2.0
+    {0xc000, 0xc000, 0xc0000000, 0xc000000000000000}, {0x4400, 0x4080, 0x40800000, 0x4010000000000000},  // 4.0
+    {0xc400, 0xc080, 0xc0800000, 0xc010000000000000}, {0x3118, 0x3e23, 0x3e22f983, 0x3fc45f306dc9c882},  // 1 / (2 pi)
 };
 
 /// The DPP controls that exist: [first, last].
@@ -106,16 +101,20 @@ struct DppRange {
 constexpr u16 kRowNewBroadcast = 0x150;
 constexpr DppRange kDppControls[] = {
     {0x000, 0x0ff},  // quad_perm
-    {0x101, 0x10f}, {0x111, 0x11f}, {0x121, 0x12f},  // row_shl, row_shr, row_ror
-    {0x130, 0x130}, {0x134, 0x134}, {0x138, 0x138}, {0x13c, 0x13c},  // wave shifts and rotates
+    {0x101, 0x10f},
+    {0x111, 0x11f},
+    {0x121, 0x12f},  // row_shl, row_shr, row_ror
+    {0x130, 0x130},
+    {0x134, 0x134},
+    {0x138, 0x138},
+    {0x13c, 0x13c},  // wave shifts and rotates
     {0x140, 0x143},  // row_mirror, row_half_mirror, row_bcast:15, row_bcast:31
     {kRowNewBroadcast, 0x15f},
 };
 
 constexpr DppRange kRdnaDppControls[] = {
-    {0x000, 0x0ff}, {0x101, 0x10f}, {0x111, 0x11f}, {0x121, 0x12f},
-    {0x140, 0x141},                  // row_mirror, row_half_mirror
-    {0x150, 0x15f}, {0x160, 0x16f},  // row_share, row_xmask
+    {0x000, 0x0ff}, {0x101, 0x10f}, {0x111, 0x11f}, {0x121, 0x12f}, {0x140, 0x141},  // row_mirror, row_half_mirror
+    {0x150, 0x15f}, {0x160, 0x16f},                                                  // row_share, row_xmask
 };
 
 /// Registers of an F8F6F4 matrix operand by its format: fp8, bf8, fp6, bf6, fp4.
@@ -125,24 +124,36 @@ u32 bits_at(const u32* words, u32 low, u32 width) {
   return width ? words[low / 32] >> low % 32 & (0xffffffffu >> (32 - width)) : 0;
 }
 
-i32 sign_extend(u32 value, int width) {
-  return static_cast<i32>(value << (32 - width)) >> (32 - width);
-}
+i32 sign_extend(u32 value, int width) { return static_cast<i32>(value << (32 - width)) >> (32 - width); }
 
 bool is_vector_alu(Encoding enc) {
   switch (enc) {
-    case Encoding::VOP1: case Encoding::VOP2: case Encoding::VOPC: case Encoding::VOP3:
-    case Encoding::VOP3B: case Encoding::VOP3P: case Encoding::MAI: case Encoding::MAI_SCALED:
-    case Encoding::VOPD:
-      return true;
+    case Encoding::VOP1:
+    case Encoding::VOP2:
+    case Encoding::VOPC:
+    case Encoding::VOP3:
+    case Encoding::VOP3B:
+    case Encoding::VOP3P:
+    case Encoding::MAI:
+    case Encoding::MAI_SCALED:
+    case Encoding::VOPD: return true;
     default: return false;
   }
 }
 
 bool is_integer(Type type) {
   switch (type) {
-    case Type::I8: case Type::U8: case Type::I16: case Type::U16: case Type::I24: case Type::U24:
-    case Type::I32: case Type::U32: case Type::B8: case Type::B16: case Type::B32: return true;
+    case Type::I8:
+    case Type::U8:
+    case Type::I16:
+    case Type::U16:
+    case Type::I24:
+    case Type::U24:
+    case Type::I32:
+    case Type::U32:
+    case Type::B8:
+    case Type::B16:
+    case Type::B32: return true;
     default: return false;
   }
 }

@@ -13,16 +13,13 @@ namespace {
 /// One decode in progress.
 class Decoder {
  public:
-  Decoder(const FamilySpec& family, const u32* words, size_t count, Inst& inst, DecodeError& error,
-          bool wave64)
-      : family_(family), words_(words), count_(count), inst_(inst), error_(error),
-        wave64_(wave64) {}
+  Decoder(const FamilySpec& family, const u32* words, size_t count, Inst& inst, DecodeError& error, bool wave64)
+      : family_(family), words_(words), count_(count), inst_(inst), error_(error), wave64_(wave64) {}
 
   bool run() {
     inst_ = Inst{};
-    return find_row() && take_second_word() && claim_all_bits() && resolve_operands() &&
-           check_scalar_values() && check_banks() && fill_modifiers() && fill_memory() &&
-           fill_immediate() && check_unused_fields();
+    return find_row() && take_second_word() && claim_all_bits() && resolve_operands() && check_scalar_values() &&
+           check_banks() && fill_modifiers() && fill_memory() && fill_immediate() && check_unused_fields();
   }
 
  private:

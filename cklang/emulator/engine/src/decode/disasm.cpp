@@ -95,10 +95,8 @@ void Printer::operand(const Operand& o) {
 }
 
 void Printer::registers(char file, const Operand& o) {
-  if (o.dwords == 1)
-    text_.add("%c%u", file, o.index);
-  else
-    text_.add("%c[%u:%u]", file, o.index, o.index + o.dwords - 1u);
+  if (o.dwords == 1) text_.add("%c%u", file, o.index);
+  else text_.add("%c[%u:%u]", file, o.index, o.index + o.dwords - 1u);
 }
 
 void Printer::scalar(const Operand& o) {
@@ -114,10 +112,8 @@ void Printer::scalar(const Operand& o) {
   const bool trap = o.index >= kTtmp0;
   const u32 index = trap ? o.index - static_cast<u32>(kTtmp0) : o.index;
   const char* file = trap ? "ttmp" : "s";
-  if (o.dwords == 1)
-    text_.add("%s%u", file, index);
-  else
-    text_.add("%s[%u:%u]", file, index, index + o.dwords - 1u);
+  if (o.dwords == 1) text_.add("%s%u", file, index);
+  else text_.add("%s[%u:%u]", file, index, index + o.dwords - 1u);
 }
 
 void Printer::constant(const Operand& o) {
@@ -126,11 +122,9 @@ void Printer::constant(const Operand& o) {
     case Literal::InlineFloat:
       if (o.index == 248 && (o.type == Type::F64 || (o.dwords == 2 && o.elements == 1)))
         text_.add("0.15915494309189532");
-      else
-        text_.add("%s", kInlineFloatTexts[o.index - 240]);
+      else text_.add("%s", kInlineFloatTexts[o.index - 240]);
       return;
-    case Literal::Literal32:
-      text_.add("0x%x", static_cast<u32>(o.type == Type::F64 ? o.bits >> 32 : o.bits));
+    case Literal::Literal32: text_.add("0x%x", static_cast<u32>(o.type == Type::F64 ? o.bits >> 32 : o.bits));
   }
 }
 
@@ -140,8 +134,7 @@ void Printer::source(size_t index) {
   separator();
   if (inst_.enc == Encoding::SOP1 && inst_.row->immediate == Immediate::Sendmsg)
     return message(static_cast<u32>(o.bits));
-  const bool packed = inst_.enc == Encoding::MAI ||
-                      (inst_.enc == Encoding::VOP3P && !has(kFlagMix));
+  const bool packed = inst_.enc == Encoding::MAI || (inst_.enc == Encoding::VOP3P && !has(kFlagMix));
   const bool neg = !packed && (inst_.neg >> index & 1), abs = inst_.abs >> index & 1;
   const bool sext = inst_.sext >> index & 1;
   const bool call = neg && o.kind == Kind::Constant && !abs;
@@ -170,8 +163,7 @@ size_t Printer::sources() const {
 
 void Printer::suffix() {
   if (inst_.form == Form::Sdwa) text_.add("_sdwa");
-  else if (inst_.form == Form::Dpp || inst_.form == Form::Dpp8)
-    text_.add(compact() ? "_dpp" : "_e64_dpp");
+  else if (inst_.form == Form::Dpp || inst_.form == Form::Dpp8) text_.add(compact() ? "_dpp" : "_e64_dpp");
   else if (has(kFlagTwoSizes)) text_.add(compact() ? "_e32" : "_e64");
 }
 
@@ -180,8 +172,7 @@ void Printer::alu() {
   if (!has(kFlagCmpx)) list(inst_.dst[0]);
   half(8, inst_.dst[0]);
   list(inst_.dst[1]);
-  if (inst_.enc == Encoding::SOPK && inst_.row->immediate == Immediate::Hwreg &&
-      inst_.dst[0].kind == Kind::None) {
+  if (inst_.enc == Encoding::SOPK && inst_.row->immediate == Immediate::Hwreg && inst_.dst[0].kind == Kind::None) {
     immediate();
     for (size_t i = 0; i < sources(); ++i) source(i);
     return;
@@ -242,8 +233,7 @@ bool Printer::plain_halves() const {
 void Printer::byte_select() {
   const u32 bits = inst_.op_sel;
   const bool result = inst_.src[1].kind != Kind::None;
-  text_.add(" byte_sel:%u", result ? (bits >> 3 & 1) << 1 | (bits >> 2 & 1)
-                                   : (bits & 1) << 1 | (bits >> 1 & 1));
+  text_.add(" byte_sel:%u", result ? (bits >> 3 & 1) << 1 | (bits >> 2 & 1) : (bits & 1) << 1 | (bits >> 1 & 1));
 }
 
 void Printer::dpp() {
@@ -255,8 +245,7 @@ void Printer::dpp() {
   }
   const u32 control = inst_.dpp_ctrl;
   if (control < 0x100)
-    text_.add(" quad_perm:[%u,%u,%u,%u]", control & 3, control >> 2 & 3, control >> 4 & 3,
-              control >> 6 & 3);
+    text_.add(" quad_perm:[%u,%u,%u,%u]", control & 3, control >> 2 & 3, control >> 4 & 3, control >> 6 & 3);
   auto add = [&](const DppText& d) {
     if (control >= d.first && control <= d.last) text_.add(d.format, control - d.first + d.base);
   };
@@ -313,9 +302,7 @@ void Printer::immediate() {
       separator();
       text_.add("%u", half);
       return;
-    default:
-      separator();
-      text_.add(inst_.enc == Encoding::SOPP ? "%u" : "0x%x", half);
+    default: separator(); text_.add(inst_.enc == Encoding::SOPP ? "%u" : "0x%x", half);
   }
 }
 
@@ -396,8 +383,7 @@ void Printer::scalar_memory() {
   if (inst_.row->flags & kFlagPrefetch) {
     list(inst_.src[0]);
     separator();
-    text_.add("%s0x%x", inst_.offset < 0 ? "-" : "",
-              static_cast<u32>(inst_.offset < 0 ? -inst_.offset : inst_.offset));
+    text_.add("%s0x%x", inst_.offset < 0 ? "-" : "", static_cast<u32>(inst_.offset < 0 ? -inst_.offset : inst_.offset));
     list(inst_.src[1], "null");
     list(inst_.src[2]);
     return;
@@ -483,8 +469,7 @@ void disasm(Family family, const Inst& inst, AsmText& text) {
 }  // namespace ckemu
 
 extern "C" int ckemu_disassemble(const char* arch, const void* code, size_t bytes,
-                                 void (*emit)(void* context, uint64_t offset, const char* text),
-                                 void* context) {
+                                 void (*emit)(void* context, uint64_t offset, const char* text), void* context) {
   using namespace ckemu;
   Family family;
   constexpr const char kWave64[] = ":wave64";

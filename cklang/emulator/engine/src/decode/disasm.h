@@ -20,5 +20,4 @@ void disasm(Family family, const Inst& inst, AsmText& text);
 /// @return the number of bytes decoded; if less than `bytes`, the last text emitted says why
 ///         decoding stopped; -1 if `arch` is unknown.
 extern "C" int ckemu_disassemble(const char* arch, const void* code, size_t bytes,
-                                 void (*emit)(void* context, uint64_t offset, const char* text),
-                                 void* context);
+                                 void (*emit)(void* context, uint64_t offset, const char* text), void* context);

@@ -40,14 +40,25 @@ enum class Kind : uint8_t {
 
 /// Named places in the scalar register space (indices of Kind::Sgpr; 64-bit ones are the low half).
 enum ScalarReg : uint16_t {
-  kFlatScratch = 102, kXnackMask = 104, kVcc = 106, kTtmp0 = 108, kM0 = 124, kExec = 126,
+  kFlatScratch = 102,
+  kXnackMask = 104,
+  kVcc = 106,
+  kTtmp0 = 108,
+  kM0 = 124,
+  kExec = 126,
   kNull = 125,  // RDNA: reads 0, drops writes. Its codes of m0 and null are the other way round
 };
 
 /// Source codes of Kind::Special.
 enum SpecialReg : uint16_t {
-  kSharedBase = 235, kSharedLimit = 236, kPrivateBase = 237, kPrivateLimit = 238,
-  kPopsExitingWaveId = 239, kVccz = 251, kExecz = 252, kScc = 253,
+  kSharedBase = 235,
+  kSharedLimit = 236,
+  kPrivateBase = 237,
+  kPrivateLimit = 238,
+  kPopsExitingWaveId = 239,
+  kVccz = 251,
+  kExecz = 252,
+  kScc = 253,
   kLdsDirect = 254,  // never decoded: these families refuse it
 };
 
@@ -72,10 +83,10 @@ struct Operand {
 struct MatrixShape {
   uint16_t m, n, k;
   uint8_t blocks;
-  Type a, b, d;   // element types; F8F6F4: cbsz names A's format, blgp B's
-  uint8_t passes; // 4-cycle passes; 0 if the manual does not state them
-  bool sparse;    // SMFMAC: A is 4:2 sparse, src2 holds the indices
-  bool scaled;    // takes the E8M0 block scales src[3] (A) and src[4] (B)
+  Type a, b, d;    // element types; F8F6F4: cbsz names A's format, blgp B's
+  uint8_t passes;  // 4-cycle passes; 0 if the manual does not state them
+  bool sparse;     // SMFMAC: A is 4:2 sparse, src2 holds the indices
+  bool scaled;     // takes the E8M0 block scales src[3] (A) and src[4] (B)
 };
 
 /// Modifiers that an instruction allows. Masks: bit i for src[i], bit 3 for the destination.
@@ -91,10 +102,10 @@ struct Row {
   uint16_t opcode;
   uint16_t first_operand;  // into the family's operand array
   uint8_t operands;
-  Immediate immediate;     // what `simm` means
-  uint32_t flags;          // kFlagInout, kFlagAtomic, ...
+  Immediate immediate;  // what `simm` means
+  uint32_t flags;       // kFlagInout, kFlagAtomic, ...
   Allowed allowed;
-  int16_t matrix;          // index into the family's matrix array, or -1
+  int16_t matrix;  // index into the family's matrix array, or -1
 };
 
 /// One decoded instruction. Slots that an instruction lacks have Kind::None. Which slot is what:
@@ -118,53 +129,53 @@ struct Inst {
   Op op = Op::none;
   Encoding enc = Encoding::SOP1;
   Form form = Form::Plain;
-  uint8_t bytes = 0;                   // 4, 8, 12 or 16
+  uint8_t bytes = 0;  // 4, 8, 12 or 16
   const Row* row = nullptr;
-  const MatrixShape* matrix = nullptr; // MFMA, SMFMAC, WMMA and SWMMAC only
-  Op op_y = Op::none;                  // VOPD: the second instruction
+  const MatrixShape* matrix = nullptr;  // MFMA, SMFMAC, WMMA and SWMMAC only
+  Op op_y = Op::none;                   // VOPD: the second instruction
   const Row* row_y = nullptr;
 
   Operand dst[2];
   Operand src[6];
 
-  int32_t simm = 0;        // SOPP, SOPK: the immediate, zero-extended if Immediate::Uimm16 or Hwreg
+  int32_t simm = 0;  // SOPP, SOPK: the immediate, zero-extended if Immediate::Uimm16 or Hwreg
 
   // VOP modifiers. Masks: bit i belongs to src[i].
-  uint8_t neg = 0;         // VOP3P: neg_lo; mixed-precision fma: neg
+  uint8_t neg = 0;  // VOP3P: neg_lo; mixed-precision fma: neg
   uint8_t abs = 0;
   uint8_t neg_hi = 0;
-  uint8_t op_sel = 0;      // VOP3: bit 3 is the destination's half; v_permlane*_swap: bit 0 is
-                           // fetch_inactive, bit 1 bound_ctrl; fp8 conversions: byte selectors;
-                           // RDNA: the 16-bit halves also of the 32-bit encodings; SWMMAC: the
-                           // index set
+  uint8_t op_sel = 0;  // VOP3: bit 3 is the destination's half; v_permlane*_swap: bit 0 is
+                       // fetch_inactive, bit 1 bound_ctrl; fp8 conversions: byte selectors;
+                       // RDNA: the 16-bit halves also of the 32-bit encodings; SWMMAC: the
+                       // index set
   uint8_t op_sel_hi = 0;
-  uint8_t omod = 0;        // 0 none, 1 *2, 2 *4, 3 /2
+  uint8_t omod = 0;  // 0 none, 1 *2, 2 *4, 3 /2
   bool clamp = false;
-  uint8_t bitop3 = 0;      // v_bitop3: the truth table, bit (4*a + 2*b + c) for source bits a, b, c
+  uint8_t bitop3 = 0;  // v_bitop3: the truth table, bit (4*a + 2*b + c) for source bits a, b, c
 
   // DPP
   uint16_t dpp_ctrl = 0;
   uint8_t row_mask = 0xf, bank_mask = 0xf;
-  bool bound_ctrl = false; // the BOUND_CTRL bit: 1 = lanes out of range read 0
+  bool bound_ctrl = false;      // the BOUND_CTRL bit: 1 = lanes out of range read 0
   bool fetch_inactive = false;  // RDNA: inactive lanes are read as if they were active
-  uint32_t dpp8 = 0;       // DPP8: lane i of 8 reads lane dpp8 >> 3 * i & 7
+  uint32_t dpp8 = 0;            // DPP8: lane i of 8 reads lane dpp8 >> 3 * i & 7
 
   // SDWA. Selectors: 0..3 byte, 4 5 word, 6 dword. dst_unused: 0 pad, 1 sext, 2 preserve.
   uint8_t dst_sel = 6, dst_unused = 0;
   uint8_t src_sel[2] = {6, 6};
-  uint8_t sext = 0;        // mask
+  uint8_t sext = 0;  // mask
 
   // Matrix
   uint8_t cbsz = 0, abid = 0, blgp = 0;
 
   // Memory
-  int32_t offset = 0;      // immediate byte offset (DS with two offsets: offset0, not scaled)
-  uint8_t offset1 = 0;     // DS with two offsets
+  int32_t offset = 0;   // immediate byte offset (DS with two offsets: offset0, not scaled)
+  uint8_t offset1 = 0;  // DS with two offsets
   bool gds = false, offen = false, idxen = false, lds = false;
-  bool sc0 = false;        // glc before gfx940
-  bool sc1 = false;        // scc (gfx90a), dlc (gfx11)
-  bool nt = false;         // slc before gfx940 and on gfx11
-  uint8_t th = 0, scope = 0;  // gfx12: temporal hint (atomics: bit 0 is return), coherence scope
+  bool sc0 = false;            // glc before gfx940
+  bool sc1 = false;            // scc (gfx90a), dlc (gfx11)
+  bool nt = false;             // slc before gfx940 and on gfx11
+  uint8_t th = 0, scope = 0;   // gfx12: temporal hint (atomics: bit 0 is return), coherence scope
   uint8_t dfmt = 0, nfmt = 0;  // MTBUF; RDNA: the unified format in dfmt
 };
 

@@ -7,9 +7,27 @@ namespace ckemu {
 
 namespace {
 
-enum Form : u64 { kString = 0x08, kUdata = 0x0f, kLineStrp = 0x1f, kData16 = 0x1e, kData1 = 0x0b, kData2 = 0x05, kData4 = 0x06 };
+enum Form : u64 {
+  kString = 0x08,
+  kUdata = 0x0f,
+  kLineStrp = 0x1f,
+  kData16 = 0x1e,
+  kData1 = 0x0b,
+  kData2 = 0x05,
+  kData4 = 0x06
+};
 enum ContentType : u64 { kPath = 1, kFolder = 2 };
-enum Standard : u8 { kCopy = 1, kAdvancePc, kAdvanceLine, kSetFile, kSetColumn, kNegate, kBasicBlock, kConstAddPc, kFixedAdvance };
+enum Standard : u8 {
+  kCopy = 1,
+  kAdvancePc,
+  kAdvanceLine,
+  kSetFile,
+  kSetColumn,
+  kNegate,
+  kBasicBlock,
+  kConstAddPc,
+  kFixedAdvance
+};
 enum Extended : u8 { kEndSequence = 1, kSetAddress = 2 };
 
 /// A reader of DWARF's integers that never passes its end.

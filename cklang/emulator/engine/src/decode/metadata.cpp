@@ -11,7 +11,7 @@ constexpr u32 kNoteAmdgpuMetadata = 32;
 
 struct Field {
   std::string_view key;
-  u32 Kernel::*member;
+  u32 Kernel::* member;
 };
 constexpr Field kFields[] = {
     {".max_flat_workgroup_size", &Kernel::max_threads},
@@ -82,8 +82,7 @@ bool read_document(MsgPack cursor, std::map<std::string, Kernel>& kernels) {
 
 }  // namespace
 
-bool read_kernel_metadata(const u8* data, u64 size, std::map<std::string, Kernel>& kernels,
-                          Message& error) {
+bool read_kernel_metadata(const u8* data, u64 size, std::map<std::string, Kernel>& kernels, Message& error) {
   const auto padded = [](u32 length) { return (u64{length} + 3) / 4 * 4; };
   for (u64 at = 0; at + 12 <= size;) {
     const u32 name_size = load_as<u32>(data + at), body_size = load_as<u32>(data + at + 4);

@@ -12,7 +12,6 @@
 namespace ckemu {
 
 /// Reads the note records at `data` and fills in one Kernel for each described one.
-bool read_kernel_metadata(const u8* data, u64 size, std::map<std::string, Kernel>& kernels,
-                          Message& error);
+bool read_kernel_metadata(const u8* data, u64 size, std::map<std::string, Kernel>& kernels, Message& error);
 
 }  // namespace ckemu

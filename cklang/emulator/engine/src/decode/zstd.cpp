@@ -219,29 +219,32 @@ struct Range {
   u8 bits;
 };
 constexpr Range kLiteralLengths[36] = {
-    {0, 0}, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {6, 0}, {7, 0}, {8, 0}, {9, 0}, {10, 0}, {11, 0}, {12, 0},
-    {13, 0}, {14, 0}, {15, 0}, {16, 1}, {18, 1}, {20, 1}, {22, 1}, {24, 2}, {28, 2}, {32, 3}, {40, 3}, {48, 4},
-    {64, 6}, {128, 7}, {256, 8}, {512, 9}, {1024, 10}, {2048, 11}, {4096, 12}, {8192, 13}, {16384, 14},
-    {32768, 15}, {65536, 16}};
+    {0, 0},   {1, 0},   {2, 0},     {3, 0},     {4, 0},     {5, 0},     {6, 0},      {7, 0},      {8, 0},
+    {9, 0},   {10, 0},  {11, 0},    {12, 0},    {13, 0},    {14, 0},    {15, 0},     {16, 1},     {18, 1},
+    {20, 1},  {22, 1},  {24, 2},    {28, 2},    {32, 3},    {40, 3},    {48, 4},     {64, 6},     {128, 7},
+    {256, 8}, {512, 9}, {1024, 10}, {2048, 11}, {4096, 12}, {8192, 13}, {16384, 14}, {32768, 15}, {65536, 16}};
 constexpr Range kMatchLengths[53] = {
-    {3, 0}, {4, 0}, {5, 0}, {6, 0}, {7, 0}, {8, 0}, {9, 0}, {10, 0}, {11, 0}, {12, 0}, {13, 0}, {14, 0}, {15, 0},
-    {16, 0}, {17, 0}, {18, 0}, {19, 0}, {20, 0}, {21, 0}, {22, 0}, {23, 0}, {24, 0}, {25, 0}, {26, 0}, {27, 0},
-    {28, 0}, {29, 0}, {30, 0}, {31, 0}, {32, 0}, {33, 0}, {34, 0}, {35, 1}, {37, 1}, {39, 1}, {41, 1}, {43, 2},
-    {47, 2}, {51, 3}, {59, 3}, {67, 4}, {83, 4}, {99, 5}, {131, 7}, {259, 8}, {515, 9}, {1027, 10}, {2051, 11},
-    {4099, 12}, {8195, 13}, {16387, 14}, {32771, 15}, {65539, 16}};
-constexpr i16 kUsualLiteralLengths[36] = {4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2,
+    {3, 0},   {4, 0},     {5, 0},     {6, 0},     {7, 0},     {8, 0},      {9, 0},      {10, 0},    {11, 0},
+    {12, 0},  {13, 0},    {14, 0},    {15, 0},    {16, 0},    {17, 0},     {18, 0},     {19, 0},    {20, 0},
+    {21, 0},  {22, 0},    {23, 0},    {24, 0},    {25, 0},    {26, 0},     {27, 0},     {28, 0},    {29, 0},
+    {30, 0},  {31, 0},    {32, 0},    {33, 0},    {34, 0},    {35, 1},     {37, 1},     {39, 1},    {41, 1},
+    {43, 2},  {47, 2},    {51, 3},    {59, 3},    {67, 4},    {83, 4},     {99, 5},     {131, 7},   {259, 8},
+    {515, 9}, {1027, 10}, {2051, 11}, {4099, 12}, {8195, 13}, {16387, 14}, {32771, 15}, {65539, 16}};
+constexpr i16 kUsualLiteralLengths[36] = {4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1,  1,  2,  2,
                                           2, 2, 2, 2, 2, 2, 2, 3, 2, 1, 1, 1, 1, 1, -1, -1, -1, -1};
-constexpr i16 kUsualOffsets[29] = {1, 1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1, 1,
+constexpr i16 kUsualOffsets[29] = {1, 1, 1, 1, 1, 1, 2, 2, 2, 1,  1,  1,  1,  1, 1,
                                    1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1};
-constexpr i16 kUsualMatchLengths[53] = {1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-                                        1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1};
+constexpr i16 kUsualMatchLengths[53] = {1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1,  1,  1,  1,  1,  1,  1, 1,
+                                        1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,  1,  1,  1,  1,  1,  1, 1,
+                                        1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1};
 
 /// One of the three codes of a block's sequences.
 struct CodeKind {
   const i16* usual;
   u32 usual_symbols, usual_log, most_symbols, most_log;
 };
-constexpr CodeKind kCodes[3] = {{kUsualLiteralLengths, 36, 6, 36, 9}, {kUsualOffsets, 29, 5, 32, 8}, {kUsualMatchLengths, 53, 6, 53, 9}};
+constexpr CodeKind kCodes[3] = {
+    {kUsualLiteralLengths, 36, 6, 36, 9}, {kUsualOffsets, 29, 5, 32, 8}, {kUsualMatchLengths, 53, 6, 53, 9}};
 
 class FrameDecoder {
  public:
@@ -329,7 +332,8 @@ class FrameDecoder {
     }
     literals_left_ = made;
     next_literal_ = literals_;
-    if (huffman_.bits == 0 || !(format == 0 ? huffman_.decode(coded, literals_, made) : four_streams(coded, made))) return 0;
+    if (huffman_.bits == 0 || !(format == 0 ? huffman_.decode(coded, literals_, made) : four_streams(coded, made)))
+      return 0;
     return head + bytes;
   }
   bool four_streams(Input in, size_t made) {
@@ -353,7 +357,9 @@ class FrameDecoder {
     const u32 first = in.data[0];
     const size_t head = first < 128 ? 1 : first < 255 ? 2 : 3;
     if (in.size < head) return false;
-    u32 left = first < 128 ? first : first < 255 ? (first - 128) << 8 | in.data[1] : (in.data[1] | u32{in.data[2]} << 8) + 0x7f00;
+    u32 left = first < 128   ? first
+               : first < 255 ? (first - 128) << 8 | in.data[1]
+                             : (in.data[1] | u32{in.data[2]} << 8) + 0x7f00;
     in = {in.data + head, in.size - head};
     if (left != 0 && !run(in, left)) return false;
     return put(next_literal_, literals_left_);

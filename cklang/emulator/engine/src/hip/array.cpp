@@ -27,7 +27,8 @@ bool read_format(const ChannelFormat& description, ElementFormat& format) {
   const auto& bits = description.bits;
   u8 channels = 0;
   while (channels < 4 && bits[channels] != 0) ++channels;
-  const bool alike = std::all_of(bits, bits + 4, [&](const int& one) { return one == (&one - bits < channels ? bits[0] : 0); });
+  const bool alike =
+      std::all_of(bits, bits + 4, [&](const int& one) { return one == (&one - bits < channels ? bits[0] : 0); });
   const bool sized = bits[0] == 8 || bits[0] == 16 || bits[0] == 32;
   if (!alike || !sized || channels == 3 || description.kind < 0 || description.kind > 2) return false;
   format = {static_cast<ChannelKind>(description.kind), static_cast<u8>(bits[0] / 8), channels};
@@ -55,7 +56,9 @@ hipError_t create_array(void** handle, const ElementFormat& format, const HipExt
   auto array = std::make_unique<Array>();
   *array = {format, extent, flags, nullptr, current_device_number()};
   void* memory = nullptr;
-  if (const hipError_t error = allocate(&memory, array->slice() * array->planes(), MemoryType::Array); error != hipSuccess) return error;
+  if (const hipError_t error = allocate(&memory, array->slice() * array->planes(), MemoryType::Array);
+      error != hipSuccess)
+    return error;
   array->data = static_cast<u8*>(memory);
   *handle = arrays().add(static_cast<std::unique_ptr<Array>&&>(array));
   return hipSuccess;
@@ -75,7 +78,8 @@ hipError_t window_of(const void* handle, size_t x, size_t y, size_t z, const Ext
   const Array* array = find_array(handle);
   if (array == nullptr) return hipErrorInvalidHandle;
   const auto fits = [](size_t begin, size_t count, size_t size) { return begin <= size && count <= size - begin; };
-  const bool inside = fits(x, extent.width, array->pitch()) && fits(y, extent.height, array->rows()) && fits(z, extent.depth, array->planes());
+  const bool inside = fits(x, extent.width, array->pitch()) && fits(y, extent.height, array->rows()) &&
+                      fits(z, extent.depth, array->planes());
   if (!inside) return hipErrorInvalidValue;
   block = {array->data + z * array->slice() + y * array->pitch() + x, array->pitch(), array->slice()};
   return hipSuccess;

@@ -158,7 +158,7 @@ CKEMU_EXPORT int ckemu_get_kernel(void* handle, ::ckemu_kernel* facts) {
   const Function* function = function_of(handle);
   if (function == nullptr) return -1;
   const Kernel& kernel = *function->kernel;
-  *facts = {kernel.sgprs, kernel.vgprs, kernel.agprs, kernel.sgpr_spills, kernel.vgpr_spills,
+  *facts = {kernel.sgprs,     kernel.vgprs,         kernel.agprs,         kernel.sgpr_spills, kernel.vgpr_spills,
             kernel.lds_bytes, kernel.private_bytes, kernel.kernarg_bytes, kernel.max_threads};
   return 0;
 }

@@ -23,7 +23,7 @@ struct ckemu_stats {
 
 /* Registers and memory of a kernel, as its code object states them. */
 struct ckemu_kernel {
-  uint32_t sgprs, vgprs, agprs;       /* agprs are included in vgprs on GPUs with one register file */
+  uint32_t sgprs, vgprs, agprs; /* agprs are included in vgprs on GPUs with one register file */
   uint32_t sgpr_spills, vgpr_spills;
   uint32_t lds_bytes, scratch_bytes, kernarg_bytes, max_threads;
 };
@@ -52,8 +52,7 @@ void ckemu_workgroups(uint64_t* ended, uint64_t* total);
 int ckemu_let_launches_wait(int wait);
 
 /* Calls `emit` with each distinct operation of the last launch and how often waves executed it. */
-int ckemu_fidelity(int device, void (*emit)(void* context, const char* operation, uint64_t count),
-                   void* context);
+int ckemu_fidelity(int device, void (*emit)(void* context, const char* operation, uint64_t count), void* context);
 
 /* How matrix products are rounded in launches from now on: 0 "fma", 1 "exact", 2 "cdna3". */
 void ckemu_set_numerics(int numerics);
@@ -118,8 +117,8 @@ void ckemu_debug_attach(void (*launched)(void* context), void* context);
 /* Asks something of the launch under control, or something to be done with it, in the layout of
  * `src/debug/requests.cpp`, and calls `take` with the answer. To be called by the attached function. -1 where no launch
  * is under control or the request is none. */
-int ckemu_debug_request(const void* bytes, uint64_t size,
-                        void (*take)(void* context, const void* bytes, uint64_t size), void* context);
+int ckemu_debug_request(const void* bytes, uint64_t size, void (*take)(void* context, const void* bytes, uint64_t size),
+                        void* context);
 
 /* Facts of a kernel from its hipFunction_t; 0, or -1 if it is no function. */
 int ckemu_get_kernel(void* function, struct ckemu_kernel* facts);

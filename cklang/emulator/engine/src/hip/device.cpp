@@ -78,9 +78,7 @@ void restrict_devices(const std::vector<std::string>& archs) {
 }
 
 int device_count() { return devices().count; }
-Device* device(int number) {
-  return number >= 0 && number < device_count() ? &devices().device[number] : nullptr;
-}
+Device* device(int number) { return number >= 0 && number < device_count() ? &devices().device[number] : nullptr; }
 Device& current_device() { return devices().device[t_device]; }
 int current_device_number() { return t_device; }
 int device_number(const Device& gpu) { return static_cast<int>(&gpu - devices().device); }

@@ -43,7 +43,7 @@ struct Device {
   Mutex lock;  // of the two below
   Message fault;
   std::deque<PastLaunch> past;  // the last launches, the latest in front
-  u64 allocated = 0;  // bytes; see hip/memory.h
+  u64 allocated = 0;            // bytes; see hip/memory.h
 
   /// A fault stays until the device is reset; every call that waits for the device reports it.
   hipError_t failure() const { return __atomic_load_n(&sticky_, __ATOMIC_ACQUIRE); }

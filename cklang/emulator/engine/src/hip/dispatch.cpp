@@ -15,8 +15,8 @@ namespace ckemu {
 
 namespace {
 
-constexpr u32 kMostScratch = 1 << 17;        // bytes per lane: 8 MB a wave are all that GPUs can address
-constexpr u32 kMostArguments = 1 << 20;      // bytes
+constexpr u32 kMostScratch = 1 << 17;      // bytes per lane: 8 MB a wave are all that GPUs can address
+constexpr u32 kMostArguments = 1 << 20;    // bytes
 constexpr u32 kDynamicStackBytes = 16384;  // per lane, for kernels whose stack depth is not known
 
 bool hidden(const KernelArgument& argument) { return argument.kind.compare(0, 7, "hidden_") == 0; }
@@ -62,7 +62,8 @@ void fill_hidden(const Kernel& kernel, const Launch& launch, u32 dynamic_lds, u8
 hipError_t check_shape(const DeviceSpec& spec, const Kernel& kernel, const LaunchShape& shape) {
   const auto refuse = [](const char* what, u64 got, u64 limit) {
     last_message().clear();
-    last_message().add("%s: %llu, at most %llu", what, static_cast<unsigned long long>(got), static_cast<unsigned long long>(limit));
+    last_message().add("%s: %llu, at most %llu", what, static_cast<unsigned long long>(got),
+                       static_cast<unsigned long long>(limit));
   };
   const u32 dims[6] = {shape.groups.x, shape.groups.y, shape.groups.z, shape.block.x, shape.block.y, shape.block.z};
   for (const u32 dim : dims) {
@@ -137,13 +138,14 @@ hipError_t fill_launch(const Function& function, const LaunchShape& shape, Launc
   launch.together = shape.cooperative;
   last_message().clear();
   if (per_unit == 0) {
-    last_message().add("a block of %u threads of kernel %s takes more registers than a compute unit has", launch.threads(),
-                       readable(kernel.name).c_str());
+    last_message().add("a block of %u threads of kernel %s takes more registers than a compute unit has",
+                       launch.threads(), readable(kernel.name).c_str());
     return hipErrorLaunchOutOfResources;
   }
   if (kernel.private_bytes > kMostScratch || kernel.kernarg_bytes > kMostArguments) {
     last_message().add("kernel %s wants %u bytes of scratch a lane and %u bytes of arguments, at most %u and %u",
-                       readable(kernel.name).c_str(), kernel.private_bytes, kernel.kernarg_bytes, kMostScratch, kMostArguments);
+                       readable(kernel.name).c_str(), kernel.private_bytes, kernel.kernarg_bytes, kMostScratch,
+                       kMostArguments);
     return hipErrorLaunchOutOfResources;
   }
   if (shape.cooperative && !together) {
@@ -160,14 +162,18 @@ void report(const Fault& fault, const Device& gpu) {
   std::fflush(stdout);
   const int node = device_number(gpu) + 1;
   if (fault.kind == FaultKind::Address && fault.address != 0) {
-    std::fprintf(stderr, "Memory access fault by GPU node-%d (%s, emulated) on address 0x%llx. Reason: Page not present or supervisor privilege.\n",
+    std::fprintf(stderr,
+                 "Memory access fault by GPU node-%d (%s, emulated) on address 0x%llx. Reason: Page not present or "
+                 "supervisor privilege.\n",
                  node, gpu.spec->arch, static_cast<unsigned long long>(fault.address));
   } else {
-    std::fprintf(stderr, "Kernel failed on GPU node-%d (%s, emulated): %s.\n", node, gpu.spec->arch, name_of(fault.kind));
+    std::fprintf(stderr, "Kernel failed on GPU node-%d (%s, emulated): %s.\n", node, gpu.spec->arch,
+                 name_of(fault.kind));
   }
   std::fprintf(stderr, "%s\n", fault.message.c_str());
   if (after_fault() != AfterFault::Abort) return;
-  std::fprintf(stderr, "Aborting, as ROCm does; CKLANG_FAULT=continue returns %s instead.\n", hipGetErrorName(error_of(fault.kind)));
+  std::fprintf(stderr, "Aborting, as ROCm does; CKLANG_FAULT=continue returns %s instead.\n",
+               hipGetErrorName(error_of(fault.kind)));
   std::fflush(stderr);
   std::abort();
 }
@@ -205,7 +211,8 @@ hipError_t prepare_launch(Function& function, const LaunchShape& shape, const u8
   if (const hipError_t error = check_shape(*gpu.spec, kernel, shape); error != hipSuccess) return error;
   if (size < explicit_bytes(kernel)) {
     last_message().clear();
-    last_message().add("kernel %s takes %u bytes of arguments, got %zu", readable(kernel.name).c_str(), explicit_bytes(kernel), size);
+    last_message().add("kernel %s takes %u bytes of arguments, got %zu", readable(kernel.name).c_str(),
+                       explicit_bytes(kernel), size);
     return hipErrorInvalidValue;
   }
   prepared = Ref<PreparedLaunch>::make(gpu, function.program);

@@ -15,7 +15,18 @@ namespace ckemu {
 using Action = std::function<void()>;
 
 /// hipGraphNodeType.
-enum class NodeKind : int { Kernel = 0, Memcpy = 1, Memset = 2, Host = 3, Graph = 4, Empty = 5, WaitEvent = 6, EventRecord = 7, MemAlloc = 10, MemFree = 11 };
+enum class NodeKind : int {
+  Kernel = 0,
+  Memcpy = 1,
+  Memset = 2,
+  Host = 3,
+  Graph = 4,
+  Empty = 5,
+  WaitEvent = 6,
+  EventRecord = 7,
+  MemAlloc = 10,
+  MemFree = 11
+};
 
 struct Graph;
 

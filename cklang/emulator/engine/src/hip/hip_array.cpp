@@ -15,8 +15,9 @@ struct DriverFormat {
   u8 bytes;
 };
 constexpr DriverFormat kDriverFormats[] = {
-    {0x01, ChannelKind::Unsigned, 1}, {0x02, ChannelKind::Unsigned, 2}, {0x03, ChannelKind::Unsigned, 4}, {0x08, ChannelKind::Signed, 1},
-    {0x09, ChannelKind::Signed, 2},   {0x0a, ChannelKind::Signed, 4},   {0x10, ChannelKind::Float, 2},    {0x20, ChannelKind::Float, 4},
+    {0x01, ChannelKind::Unsigned, 1}, {0x02, ChannelKind::Unsigned, 2}, {0x03, ChannelKind::Unsigned, 4},
+    {0x08, ChannelKind::Signed, 1},   {0x09, ChannelKind::Signed, 2},   {0x0a, ChannelKind::Signed, 4},
+    {0x10, ChannelKind::Float, 2},    {0x20, ChannelKind::Float, 4},
 };
 
 /// HIP_ARRAY3D_DESCRIPTOR; HIP_ARRAY_DESCRIPTOR lacks depth and flags.
@@ -83,8 +84,10 @@ hipError_t copy_rows(const Rows& rows, Direction direction, int kind, void* stre
   const Extent extent{rows.width, rows.height};
   Block inside;
   const Block memory{static_cast<u8*>(rows.memory), rows.pitch};
-  if (const hipError_t error = window_of(rows.array, rows.x, rows.y, 0, extent, inside); error != hipSuccess) return error;
-  return direction == Direction::ToArray ? transfer(inside, memory, extent, stream, when) : transfer(memory, inside, extent, stream, when);
+  if (const hipError_t error = window_of(rows.array, rows.x, rows.y, 0, extent, inside); error != hipSuccess)
+    return error;
+  return direction == Direction::ToArray ? transfer(inside, memory, extent, stream, when)
+                                         : transfer(memory, inside, extent, stream, when);
 }
 
 /// `size` bytes of an array from byte `x` of row `y` on, where rows follow each other.
@@ -106,7 +109,8 @@ hipError_t copy_run(void* array, size_t x, size_t y, void* memory, size_t size, 
                                          : transfer(outside, inside, {size}, nullptr, When::Now);
 }
 
-hipError_t copy_between(void* to, size_t to_x, size_t to_y, void* from, size_t from_x, size_t from_y, size_t width, size_t height) {
+hipError_t copy_between(void* to, size_t to_x, size_t to_y, void* from, size_t from_x, size_t from_y, size_t width,
+                        size_t height) {
   const Extent extent{width, height};
   Block target, source;
   if (const hipError_t error = window_of(to, to_x, to_y, 0, extent, target); error != hipSuccess) return error;
@@ -118,7 +122,8 @@ void* plain(const void* pointer) { return const_cast<void*>(pointer); }
 
 }  // namespace
 
-CKEMU_EXPORT hipError_t hipMallocArray(void** array, const ChannelFormat* channels, size_t width, size_t height, u32 flags) {
+CKEMU_EXPORT hipError_t hipMallocArray(void** array, const ChannelFormat* channels, size_t width, size_t height,
+                                       u32 flags) {
   return finish(create(array, channels, {width, height, 0}, flags));
 }
 CKEMU_EXPORT hipError_t hipMalloc3DArray(void** array, const ChannelFormat* channels, HipExtent extent, u32 flags) {
@@ -130,7 +135,9 @@ CKEMU_EXPORT hipError_t hipArrayCreate(void** array, const Description2D* wanted
   const Description3D all{wanted->width, wanted->height, 0, wanted->format, wanted->channels, 0};
   return finish(create_described(array, &all));
 }
-CKEMU_EXPORT hipError_t hipArray3DCreate(void** array, const Description3D* wanted) { return finish(create_described(array, wanted)); }
+CKEMU_EXPORT hipError_t hipArray3DCreate(void** array, const Description3D* wanted) {
+  return finish(create_described(array, wanted));
+}
 CKEMU_EXPORT hipError_t hipArrayDestroy(void* array) { return finish(destroy_array(array)); }
 CKEMU_EXPORT hipError_t hipArrayGetInfo(ChannelFormat* channels, HipExtent* extent, u32* flags, void* array) {
   return finish(ask(channels, extent, flags, array));
@@ -144,26 +151,32 @@ CKEMU_EXPORT hipError_t hipArrayGetDescriptor(Description2D* description, void* 
   if (error == hipSuccess && description != nullptr) *description = {all.width, all.height, all.format, all.channels};
   return finish(description != nullptr ? error : hipErrorInvalidValue);
 }
-CKEMU_EXPORT hipError_t hipArray3DGetDescriptor(Description3D* description, void* array) { return finish(describe(description, array)); }
+CKEMU_EXPORT hipError_t hipArray3DGetDescriptor(Description3D* description, void* array) {
+  return finish(describe(description, array));
+}
 
-CKEMU_EXPORT hipError_t hipMemcpy2DToArray(void* array, size_t x, size_t y, const void* from, size_t pitch, size_t width, size_t height,
-                                           int kind) {
-  return finish(copy_rows({plain(from), pitch, width, height, array, x, y}, Direction::ToArray, kind, nullptr, When::Now));
+CKEMU_EXPORT hipError_t hipMemcpy2DToArray(void* array, size_t x, size_t y, const void* from, size_t pitch,
+                                           size_t width, size_t height, int kind) {
+  return finish(
+      copy_rows({plain(from), pitch, width, height, array, x, y}, Direction::ToArray, kind, nullptr, When::Now));
 }
-CKEMU_EXPORT hipError_t hipMemcpy2DToArrayAsync(void* array, size_t x, size_t y, const void* from, size_t pitch, size_t width,
-                                                size_t height, int kind, void* stream) {
-  return finish(copy_rows({plain(from), pitch, width, height, array, x, y}, Direction::ToArray, kind, stream, When::InOrder));
+CKEMU_EXPORT hipError_t hipMemcpy2DToArrayAsync(void* array, size_t x, size_t y, const void* from, size_t pitch,
+                                                size_t width, size_t height, int kind, void* stream) {
+  return finish(
+      copy_rows({plain(from), pitch, width, height, array, x, y}, Direction::ToArray, kind, stream, When::InOrder));
 }
-CKEMU_EXPORT hipError_t hipMemcpy2DFromArray(void* to, size_t pitch, const void* array, size_t x, size_t y, size_t width, size_t height,
-                                             int kind) {
-  return finish(copy_rows({to, pitch, width, height, plain(array), x, y}, Direction::FromArray, kind, nullptr, When::Now));
+CKEMU_EXPORT hipError_t hipMemcpy2DFromArray(void* to, size_t pitch, const void* array, size_t x, size_t y,
+                                             size_t width, size_t height, int kind) {
+  return finish(
+      copy_rows({to, pitch, width, height, plain(array), x, y}, Direction::FromArray, kind, nullptr, When::Now));
 }
-CKEMU_EXPORT hipError_t hipMemcpy2DFromArrayAsync(void* to, size_t pitch, const void* array, size_t x, size_t y, size_t width,
-                                                  size_t height, int kind, void* stream) {
-  return finish(copy_rows({to, pitch, width, height, plain(array), x, y}, Direction::FromArray, kind, stream, When::InOrder));
+CKEMU_EXPORT hipError_t hipMemcpy2DFromArrayAsync(void* to, size_t pitch, const void* array, size_t x, size_t y,
+                                                  size_t width, size_t height, int kind, void* stream) {
+  return finish(
+      copy_rows({to, pitch, width, height, plain(array), x, y}, Direction::FromArray, kind, stream, When::InOrder));
 }
-CKEMU_EXPORT hipError_t hipMemcpy2DArrayToArray(void* to, size_t to_x, size_t to_y, const void* from, size_t from_x, size_t from_y,
-                                                size_t width, size_t height, int kind) {
+CKEMU_EXPORT hipError_t hipMemcpy2DArrayToArray(void* to, size_t to_x, size_t to_y, const void* from, size_t from_x,
+                                                size_t from_y, size_t width, size_t height, int kind) {
   if (!is_copy_kind(kind)) return finish(hipErrorInvalidMemcpyDirection);
   return finish(copy_between(to, to_x, to_y, plain(from), from_x, from_y, width, height));
 }

@@ -68,7 +68,9 @@ CKEMU_EXPORT hipError_t hipCtxDestroy(void* context) {
 CKEMU_EXPORT hipError_t hipCtxPushCurrent(void* context) { return finish(push(context)); }
 CKEMU_EXPORT hipError_t hipCtxPopCurrent(void** context) { return finish(pop(context)); }
 CKEMU_EXPORT hipError_t hipCtxSetCurrent(void* context) { return finish(make_current(context)); }
-CKEMU_EXPORT hipError_t hipCtxGetCurrent(void** context) { return finish(context_of(context, current_device_number())); }
+CKEMU_EXPORT hipError_t hipCtxGetCurrent(void** context) {
+  return finish(context_of(context, current_device_number()));
+}
 CKEMU_EXPORT hipError_t hipCtxGetDevice(int* number) {
   if (number == nullptr) return finish(hipErrorInvalidValue);
   *number = current_device_number();
@@ -90,7 +92,9 @@ CKEMU_EXPORT hipError_t hipCtxSynchronize() {
   return finish(current_device().report_failure());
 }
 
-CKEMU_EXPORT hipError_t hipDevicePrimaryCtxRetain(void** context, int number) { return finish(context_of(context, number)); }
+CKEMU_EXPORT hipError_t hipDevicePrimaryCtxRetain(void** context, int number) {
+  return finish(context_of(context, number));
+}
 CKEMU_EXPORT hipError_t hipDevicePrimaryCtxRelease(int number) {
   return finish(is_device(number) ? hipSuccess : hipErrorInvalidDevice);
 }

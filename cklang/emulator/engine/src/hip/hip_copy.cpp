@@ -43,12 +43,12 @@ CKEMU_EXPORT hipError_t hipMemcpyPeerAsync(void* to, int to_device, const void* 
 }
 
 /// The driver's names say where the addresses lie; here that is the same memory.
-#define CKEMU_COPY(name)                                                                                 \
-  CKEMU_EXPORT hipError_t name(void* to, const void* from, size_t size) {                                \
-    return finish(copy(to, from, size, kCopyDefault, nullptr, When::Now));                               \
-  }                                                                                                      \
-  CKEMU_EXPORT hipError_t name##Async(void* to, const void* from, size_t size, void* stream) {           \
-    return finish(copy(to, from, size, kCopyDefault, stream, When::InOrder));                            \
+#define CKEMU_COPY(name)                                                                       \
+  CKEMU_EXPORT hipError_t name(void* to, const void* from, size_t size) {                      \
+    return finish(copy(to, from, size, kCopyDefault, nullptr, When::Now));                     \
+  }                                                                                            \
+  CKEMU_EXPORT hipError_t name##Async(void* to, const void* from, size_t size, void* stream) { \
+    return finish(copy(to, from, size, kCopyDefault, stream, When::InOrder));                  \
   }
 CKEMU_COPY(hipMemcpyHtoD)
 CKEMU_COPY(hipMemcpyDtoH)
@@ -61,12 +61,12 @@ CKEMU_EXPORT hipError_t hipMemset(void* to, int value, size_t size) {
 CKEMU_EXPORT hipError_t hipMemsetAsync(void* to, int value, size_t size, void* stream) {
   return finish(set(to, static_cast<u8>(value), size, stream, When::InOrder));
 }
-#define CKEMU_SET(name, type)                                                                            \
-  CKEMU_EXPORT hipError_t name(void* to, type value, size_t count) {                                     \
-    return finish(set(to, value, count, nullptr, When::Now));                                            \
-  }                                                                                                      \
-  CKEMU_EXPORT hipError_t name##Async(void* to, type value, size_t count, void* stream) {                \
-    return finish(set(to, value, count, stream, When::InOrder));                                         \
+#define CKEMU_SET(name, type)                                                             \
+  CKEMU_EXPORT hipError_t name(void* to, type value, size_t count) {                      \
+    return finish(set(to, value, count, nullptr, When::Now));                             \
+  }                                                                                       \
+  CKEMU_EXPORT hipError_t name##Async(void* to, type value, size_t count, void* stream) { \
+    return finish(set(to, value, count, stream, When::InOrder));                          \
   }
 CKEMU_SET(hipMemsetD8, u8)
 CKEMU_SET(hipMemsetD16, u16)

@@ -34,8 +34,8 @@ struct DriverCopy3D {
   size_t width, height, depth;
 };
 
-hipError_t copy_2d(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, int kind,
-                   void* stream, When when) {
+hipError_t copy_2d(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
+                   int kind, void* stream, When when) {
   if (!is_copy_kind(kind)) return hipErrorInvalidMemcpyDirection;
   check_copy_kind(kind, to, from);
   if (width > to_pitch || width > from_pitch) return hipErrorInvalidPitchValue;
@@ -80,7 +80,8 @@ size_t rows_of(const Side3D& side, const Extent& extent) { return side.height !=
 /// One side of a copy of the driver's: where its bytes are.
 template <class Side>
 hipError_t block_of(const Side& side, const Extent& extent, Block& block) {
-  if (side.type == static_cast<int>(MemoryType::Array)) return window_of(side.array, side.x, side.y, plane_of(side), extent, block);
+  if (side.type == static_cast<int>(MemoryType::Array))
+    return window_of(side.array, side.x, side.y, plane_of(side), extent, block);
   if (base_of(side) == nullptr) return hipErrorInvalidValue;
   const size_t pitch = side.pitch != 0 ? side.pitch : extent.width, slice = pitch * rows_of(side, extent);
   block = {base_of(side) + plane_of(side) * slice + side.y * pitch + side.x, pitch, slice};
@@ -99,7 +100,8 @@ hipError_t copy_param_2d(const Copy2D* copy, void* stream, When when) {
   return copy != nullptr ? copy_sides(*copy, {copy->width, copy->height}, stream, when) : hipErrorInvalidValue;
 }
 hipError_t copy_driver_3d(const DriverCopy3D* copy, void* stream, When when) {
-  return copy != nullptr ? copy_sides(*copy, {copy->width, copy->height, copy->depth}, stream, when) : hipErrorInvalidValue;
+  return copy != nullptr ? copy_sides(*copy, {copy->width, copy->height, copy->depth}, stream, when)
+                         : hipErrorInvalidValue;
 }
 
 hipError_t set_2d(void* to, size_t pitch, u32 value, u32 size, size_t width, size_t height, void* stream, When when) {
@@ -115,7 +117,8 @@ hipError_t allocate_pitched(void** pointer, size_t* pitch, size_t width, size_t 
   if (pointer == nullptr || pitch == nullptr) return hipErrorInvalidValue;
   *pitch = (width + kPitchStep - 1) / kPitchStep * kPitchStep;
   size_t size = 0;
-  if (__builtin_mul_overflow(*pitch, height, &size) || __builtin_mul_overflow(size, depth, &size)) return hipErrorOutOfMemory;
+  if (__builtin_mul_overflow(*pitch, height, &size) || __builtin_mul_overflow(size, depth, &size))
+    return hipErrorOutOfMemory;
   return allocate(pointer, size, MemoryType::Device);
 }
 
@@ -132,7 +135,8 @@ hipError_t blocks_of(const Copy3D* copy, CopiedBlocks& blocks) {
     block = at(pointer, position);
     return hipSuccess;
   };
-  if (const hipError_t error = side(copy->to_array, copy->to_at, copy->to, blocks.to); error != hipSuccess) return error;
+  if (const hipError_t error = side(copy->to_array, copy->to_at, copy->to, blocks.to); error != hipSuccess)
+    return error;
   return side(copy->from_array, copy->from_at, copy->from, blocks.from);
 }
 
@@ -165,7 +169,9 @@ CKEMU_EXPORT hipError_t hipMemcpy3D(const Copy3D* copy) { return finish(copy_3d(
 CKEMU_EXPORT hipError_t hipMemcpy3DAsync(const Copy3D* copy, void* stream) {
   return finish(copy_3d(copy, stream, When::InOrder));
 }
-CKEMU_EXPORT hipError_t hipDrvMemcpy3D(const DriverCopy3D* copy) { return finish(copy_driver_3d(copy, nullptr, When::Now)); }
+CKEMU_EXPORT hipError_t hipDrvMemcpy3D(const DriverCopy3D* copy) {
+  return finish(copy_driver_3d(copy, nullptr, When::Now));
+}
 CKEMU_EXPORT hipError_t hipDrvMemcpy3DAsync(const DriverCopy3D* copy, void* stream) {
   return finish(copy_driver_3d(copy, stream, When::InOrder));
 }

@@ -40,7 +40,8 @@ void describe_device(int number, hipDeviceProperties& p) {
   p = hipDeviceProperties{};
   std::snprintf(p.name, sizeof p.name, "%s (emulated)", spec.product);
   std::snprintf(p.uuid, sizeof p.uuid, "emu-%s", spec.arch);
-  std::snprintf(p.gcnArchName, sizeof p.gcnArchName, "%s%s", spec.arch, spec.wave_size == kLanes ? ":sramecc+:xnack-" : "");
+  std::snprintf(p.gcnArchName, sizeof p.gcnArchName, "%s%s", spec.arch,
+                spec.wave_size == kLanes ? ":sramecc+:xnack-" : "");
   const int threads = static_cast<int>(spec.max_threads_per_block);
   const int registers = static_cast<int>(spec.vgprs_per_simd_lane * spec.simds_per_cu * spec.wave_size);
   p.totalGlobalMem = spec.memory_bytes;

@@ -56,9 +56,7 @@ CKEMU_EXPORT hipError_t hipGetLastError() {
 CKEMU_EXPORT hipError_t hipExtGetLastError() { return hipGetLastError(); }
 CKEMU_EXPORT hipError_t hipPeekAtLastError() { return t_last; }
 
-CKEMU_EXPORT hipError_t hipInit(u32 flags) {
-  return finish(flags == 0 ? hipSuccess : hipErrorInvalidValue);
-}
+CKEMU_EXPORT hipError_t hipInit(u32 flags) { return finish(flags == 0 ? hipSuccess : hipErrorInvalidValue); }
 CKEMU_EXPORT hipError_t hipRuntimeGetVersion(int* version) {
   if (version == nullptr) return finish(hipErrorInvalidValue);
   *version = kHipVersion;

@@ -149,8 +149,9 @@ CKEMU_EXPORT hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* 
                                                                            size_t dynamic_lds) {
   return finish(active_blocks(blocks, function, threads, dynamic_lds));
 }
-CKEMU_EXPORT hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-    int* blocks, void* function, int threads, size_t dynamic_lds, u32) {
+CKEMU_EXPORT hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, void* function,
+                                                                                    int threads, size_t dynamic_lds,
+                                                                                    u32) {
   return finish(active_blocks(blocks, function, threads, dynamic_lds));
 }
 CKEMU_EXPORT hipError_t hipOccupancyMaxPotentialBlockSize(int* grid, int* block, const void* function,
@@ -165,8 +166,7 @@ CKEMU_EXPORT hipError_t hipModuleOccupancyMaxPotentialBlockSizeWithFlags(int* gr
                                                                          size_t dynamic_lds, int limit, u32) {
   return finish(best_block(grid, block, function, dynamic_lds, limit));
 }
-CKEMU_EXPORT hipError_t hipOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks,
-                                                                 int) {
+CKEMU_EXPORT hipError_t hipOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks, int) {
   return finish(free_lds_beside(bytes, function, blocks));
 }
 

@@ -48,7 +48,8 @@ hipError_t end(void* stream, void** handle) {
 
 /// The node of `graph` behind a handle; null if it has none such.
 Node* node_in(const Graph& graph, const void* handle) {
-  const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const auto& node) { return node.get() == handle; });
+  const auto found =
+      std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const auto& node) { return node.get() == handle; });
   return found != graph.nodes.end() ? found->get() : nullptr;
 }
 
@@ -107,7 +108,8 @@ struct SetNode {
 hipError_t set_action(const SetNode* parameters, Action& action) {
   if (parameters == nullptr) return hipErrorInvalidValue;
   const SetNode& p = *parameters;
-  if ((p.element != 1 && p.element != 2 && p.element != 4) || p.width == 0 || p.height == 0) return hipErrorInvalidValue;
+  if ((p.element != 1 && p.element != 2 && p.element != 4) || p.width == 0 || p.height == 0)
+    return hipErrorInvalidValue;
   const Block target{static_cast<u8*>(p.to), p.pitch};
   const Extent extent{p.width * p.element, p.height};
   if (const hipError_t error = check_block(target, extent); error != hipSuccess) return error;
@@ -177,7 +179,8 @@ hipError_t launch(void* handle, void* stream) {
   if (executable == nullptr) return hipErrorInvalidValue;
   if (!queue) return hipErrorInvalidHandle;
   const Device& gpu = queue->device;
-  const hipError_t error = submit(queue, {NodeKind::Graph, [ready = executable->ready, &gpu] { run_nodes(ready->order, gpu); }});
+  const hipError_t error =
+      submit(queue, {NodeKind::Graph, [ready = executable->ready, &gpu] { run_nodes(ready->order, gpu); }});
   if (!is_captured(*queue)) executable->last = point_of(queue);
   return error;
 }
@@ -237,7 +240,8 @@ UpdateResult update(ExecutableGraph& ready, const Graph& graph, const Node** dif
     const Node &now = *ready.graph->nodes[n], &wanted = *graph.nodes[n];
     *differing = &wanted;
     if (now.kind != wanted.kind) return kKindChanged;
-    if (now.after.size() != wanted.after.size() || (now.child == nullptr) != (wanted.child == nullptr)) return kTopologyChanged;
+    if (now.after.size() != wanted.after.size() || (now.child == nullptr) != (wanted.child == nullptr))
+      return kTopologyChanged;
     if (now.function != wanted.function) return kFunctionChanged;
   }
   *differing = nullptr;
@@ -320,21 +324,25 @@ CKEMU_EXPORT hipError_t hipGraphAddMemcpyNode1D(void** node, void* graph, void* 
                                                 const void* from, size_t size, int kind) {
   Action action;
   const hipError_t error = copy_action(to, from, size, kind, action);
-  return finish(error != hipSuccess ? error : add(node, graph, after, count, NodeKind::Memcpy, static_cast<Action&&>(action)));
+  return finish(error != hipSuccess ? error
+                                    : add(node, graph, after, count, NodeKind::Memcpy, static_cast<Action&&>(action)));
 }
 CKEMU_EXPORT hipError_t hipGraphAddMemsetNode(void** node, void* graph, void* const* after, size_t count,
                                               const SetNode* parameters) {
   Action action;
   const hipError_t error = set_action(parameters, action);
-  return finish(error != hipSuccess ? error : add(node, graph, after, count, NodeKind::Memset, static_cast<Action&&>(action)));
+  return finish(error != hipSuccess ? error
+                                    : add(node, graph, after, count, NodeKind::Memset, static_cast<Action&&>(action)));
 }
 CKEMU_EXPORT hipError_t hipGraphAddHostNode(void** node, void* graph, void* const* after, size_t count,
                                             const HostNode* parameters) {
   Action action;
   const hipError_t error = host_action(parameters, action);
-  return finish(error != hipSuccess ? error : add(node, graph, after, count, NodeKind::Host, static_cast<Action&&>(action)));
+  return finish(error != hipSuccess ? error
+                                    : add(node, graph, after, count, NodeKind::Host, static_cast<Action&&>(action)));
 }
-CKEMU_EXPORT hipError_t hipGraphAddChildGraphNode(void** node, void* graph, void* const* after, size_t count, void* child) {
+CKEMU_EXPORT hipError_t hipGraphAddChildGraphNode(void** node, void* graph, void* const* after, size_t count,
+                                                  void* child) {
   return finish(add_child(node, graph, after, count, child));
 }
 CKEMU_EXPORT hipError_t hipGraphAddDependencies(void* graph, void* const* from, void* const* to, size_t count) {
@@ -404,10 +412,12 @@ CKEMU_EXPORT hipError_t hipGraphExecChildGraphNodeSetParams(void* executable, vo
   return finish(set_child(executable, node, child));
 }
 
-CKEMU_EXPORT hipError_t hipGraphAddMemcpyNode(void** node, void* graph, void* const* after, size_t count, const Copy3D* parameters) {
+CKEMU_EXPORT hipError_t hipGraphAddMemcpyNode(void** node, void* graph, void* const* after, size_t count,
+                                              const Copy3D* parameters) {
   Action action;
   const hipError_t error = copy_3d_action(parameters, action);
-  return finish(error != hipSuccess ? error : add(node, graph, after, count, NodeKind::Memcpy, static_cast<Action&&>(action)));
+  return finish(error != hipSuccess ? error
+                                    : add(node, graph, after, count, NodeKind::Memcpy, static_cast<Action&&>(action)));
 }
 CKEMU_EXPORT hipError_t hipGraphKernelNodeSetParams(void* node, const KernelNode* parameters) {
   Action action;

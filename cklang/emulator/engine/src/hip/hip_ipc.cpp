@@ -26,7 +26,11 @@ CKEMU_EXPORT hipError_t hipIpcOpenMemHandle(void**, IpcHandle, u32) { return ref
 CKEMU_EXPORT hipError_t hipIpcCloseMemHandle(void*) { return refuse("hipIpcCloseMemHandle"); }
 CKEMU_EXPORT hipError_t hipIpcGetEventHandle(IpcHandle*, void*) { return refuse("hipIpcGetEventHandle"); }
 CKEMU_EXPORT hipError_t hipIpcOpenEventHandle(void**, IpcHandle) { return refuse("hipIpcOpenEventHandle"); }
-CKEMU_EXPORT hipError_t hipMemExportToShareableHandle(void*, void*, int, u64) { return refuse("hipMemExportToShareableHandle"); }
-CKEMU_EXPORT hipError_t hipMemImportFromShareableHandle(void**, void*, int) { return refuse("hipMemImportFromShareableHandle"); }
+CKEMU_EXPORT hipError_t hipMemExportToShareableHandle(void*, void*, int, u64) {
+  return refuse("hipMemExportToShareableHandle");
+}
+CKEMU_EXPORT hipError_t hipMemImportFromShareableHandle(void**, void*, int) {
+  return refuse("hipMemImportFromShareableHandle");
+}
 
 }  // namespace ckemu

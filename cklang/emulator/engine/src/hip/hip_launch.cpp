@@ -38,7 +38,8 @@ struct Place {
   void *start = nullptr, *stop = nullptr;  // events around it
 };
 
-hipError_t prepare(Function& function, const LaunchShape& shape, void** parameters, void** extra, Ref<PreparedLaunch>& ready) {
+hipError_t prepare(Function& function, const LaunchShape& shape, void** parameters, void** extra,
+                   Ref<PreparedLaunch>& ready) {
   if (parameters != nullptr && extra != nullptr) return hipErrorInvalidValue;
   if (extra != nullptr) {
     ArgumentBuffer buffer;
@@ -50,7 +51,8 @@ hipError_t prepare(Function& function, const LaunchShape& shape, void** paramete
   return prepare_launch(function, shape, bytes.data(), bytes.size(), ready);
 }
 
-hipError_t launch_at(const Place& place, Function& function, const LaunchShape& shape, void** parameters, void** extra) {
+hipError_t launch_at(const Place& place, Function& function, const LaunchShape& shape, void** parameters,
+                     void** extra) {
   const Ref<Queue> queue = queue_of(place.stream);
   if (!queue) return hipErrorInvalidHandle;
   if (function.module->device != &queue->device) return hipErrorInvalidDeviceFunction;
@@ -59,7 +61,8 @@ hipError_t launch_at(const Place& place, Function& function, const LaunchShape& 
   if (place.start != nullptr) {
     if (const hipError_t error = record_event(place.start, place.stream); error != hipSuccess) return error;
   }
-  const hipError_t error = submit(queue, {NodeKind::Kernel, [ready] { run_prepared(*ready); }, false, false, &function});
+  const hipError_t error =
+      submit(queue, {NodeKind::Kernel, [ready] { run_prepared(*ready); }, false, false, &function});
   if (error != hipSuccess) return error;
   const hipError_t recorded = place.stop == nullptr ? hipSuccess : record_event(place.stop, place.stream);
   if (launches_wait()) await(point_of(queue));
@@ -96,7 +99,8 @@ Ref<PreparedLaunch> prepare_node(const KernelNode& node, hipError_t& error) {
   Ref<PreparedLaunch> ready;
   Function* function = nullptr;
   error = kernel_behind(node.function, current_device(), &function);
-  if (error == hipSuccess) error = prepare(*function, shape_of(node.grid, node.block, node.dynamic_lds), node.parameters, node.extra, ready);
+  if (error == hipSuccess)
+    error = prepare(*function, shape_of(node.grid, node.block, node.dynamic_lds), node.parameters, node.extra, ready);
   return ready;
 }
 
@@ -106,9 +110,9 @@ CKEMU_EXPORT hipError_t hipModuleLaunchKernel(void* function, u32 grid_x, u32 gr
   const LaunchShape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, dynamic_lds};
   return finish(launch_module({stream}, function, shape, parameters, extra));
 }
-CKEMU_EXPORT hipError_t hipModuleLaunchCooperativeKernel(void* function, u32 grid_x, u32 grid_y, u32 grid_z, u32 block_x,
-                                                         u32 block_y, u32 block_z, u32 dynamic_lds, void* stream,
-                                                         void** parameters) {
+CKEMU_EXPORT hipError_t hipModuleLaunchCooperativeKernel(void* function, u32 grid_x, u32 grid_y, u32 grid_z,
+                                                         u32 block_x, u32 block_y, u32 block_z, u32 dynamic_lds,
+                                                         void* stream, void** parameters) {
   const LaunchShape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, dynamic_lds, true};
   return finish(launch_module({stream}, function, shape, parameters, nullptr));
 }
@@ -123,8 +127,8 @@ CKEMU_EXPORT hipError_t hipExtModuleLaunchKernel(void* function, u32 items_x, u3
 CKEMU_EXPORT hipError_t hipHccModuleLaunchKernel(void* function, u32 items_x, u32 items_y, u32 items_z, u32 block_x,
                                                  u32 block_y, u32 block_z, size_t dynamic_lds, void* stream,
                                                  void** parameters, void** extra, void* start, void* stop) {
-  return hipExtModuleLaunchKernel(function, items_x, items_y, items_z, block_x, block_y, block_z, dynamic_lds, stream, parameters,
-                                  extra, start, stop, 0);
+  return hipExtModuleLaunchKernel(function, items_x, items_y, items_z, block_x, block_y, block_z, dynamic_lds, stream,
+                                  parameters, extra, start, stop, 0);
 }
 
 CKEMU_EXPORT hipError_t hipLaunchKernel(const void* function, Dim3 grid, Dim3 block, void** parameters,

@@ -63,7 +63,17 @@ hipError_t host_address(void** device_pointer, void* pointer) {
 }
 
 /// hipPointer_attribute, those with an answer here.
-enum PointerQuestion : int { kContext = 1, kType = 2, kDevicePointer = 3, kHostPointer = 4, kManaged = 8, kOrdinal = 9, kStart = 11, kSize = 12, kMapped = 13 };
+enum PointerQuestion : int {
+  kContext = 1,
+  kType = 2,
+  kDevicePointer = 3,
+  kHostPointer = 4,
+  kManaged = 8,
+  kOrdinal = 9,
+  kStart = 11,
+  kSize = 12,
+  kMapped = 13
+};
 
 hipError_t answer(void* data, int question, const void* pointer) {
   Allocation found;
@@ -85,7 +95,8 @@ hipError_t answer(void* data, int question, const void* pointer) {
 
 hipError_t within_allocation(const void* pointer, size_t size) {
   Allocation found;
-  const bool inside = find_allocation(pointer, found) && reinterpret_cast<u64>(pointer) + size <= found.base + found.size;
+  const bool inside =
+      find_allocation(pointer, found) && reinterpret_cast<u64>(pointer) + size <= found.base + found.size;
   return inside && size != 0 ? hipSuccess : hipErrorInvalidValue;
 }
 
@@ -129,7 +140,8 @@ CKEMU_EXPORT hipError_t hipHostGetDevicePointer(void** device_pointer, void* poi
 }
 CKEMU_EXPORT hipError_t hipHostGetFlags(u32* flags, void* pointer) {
   Allocation found;
-  if (flags == nullptr || !find_allocation(pointer, found) || found.type != MemoryType::Host) return finish(hipErrorInvalidValue);
+  if (flags == nullptr || !find_allocation(pointer, found) || found.type != MemoryType::Host)
+    return finish(hipErrorInvalidValue);
   *flags = found.flags;
   return hipSuccess;
 }

@@ -76,7 +76,8 @@ hipError_t give(void** pointer, size_t size, void* handle, void* stream) {
 
 hipError_t set(void* handle, int attribute, const void* value) {
   Pool* pool = pools().made.find(handle);
-  if (pool == nullptr || value == nullptr || attribute < kFirstAttribute || attribute > kLastAttribute) return hipErrorInvalidValue;
+  if (pool == nullptr || value == nullptr || attribute < kFirstAttribute || attribute > kLastAttribute)
+    return hipErrorInvalidValue;
   if (attribute <= kLastPolicy) pool->policies[attribute - kFirstAttribute] = load_as<int>(value);
   else if (attribute == kThreshold) pool->threshold = load_as<u64>(value);
   else if (load_as<u64>(value) != 0) return hipErrorInvalidValue;  // counts can only be reset
@@ -85,7 +86,8 @@ hipError_t set(void* handle, int attribute, const void* value) {
 
 hipError_t get(void* handle, int attribute, void* value) {
   const Pool* pool = pools().made.find(handle);
-  if (pool == nullptr || value == nullptr || attribute < kFirstAttribute || attribute > kLastAttribute) return hipErrorInvalidValue;
+  if (pool == nullptr || value == nullptr || attribute < kFirstAttribute || attribute > kLastAttribute)
+    return hipErrorInvalidValue;
   if (attribute <= kLastPolicy) {
     std::memcpy(value, &pool->policies[attribute - kFirstAttribute], sizeof(int));
     return hipSuccess;
@@ -112,7 +114,9 @@ constexpr int kPoolReadWrite = 3;  // hipMemAccessFlagsProtReadWrite
 CKEMU_EXPORT hipError_t hipDeviceGetDefaultMemPool(void** pool, int number) {
   return finish(pool_of(pools().standard, pool, number));
 }
-CKEMU_EXPORT hipError_t hipDeviceGetMemPool(void** pool, int number) { return finish(pool_of(pools().chosen, pool, number)); }
+CKEMU_EXPORT hipError_t hipDeviceGetMemPool(void** pool, int number) {
+  return finish(pool_of(pools().chosen, pool, number));
+}
 CKEMU_EXPORT hipError_t hipDeviceSetMemPool(int number, void* pool) { return finish(choose(number, pool)); }
 CKEMU_EXPORT hipError_t hipMemPoolCreate(void** pool, const PoolProperties* properties) {
   return finish(create(pool, properties));

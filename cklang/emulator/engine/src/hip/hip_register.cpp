@@ -40,7 +40,8 @@ CKEMU_EXPORT void __hipRegisterFunction(FatBinary** handle, const void* host, co
                                         void*, void*, void*, int*) {
   register_kernel(*handle, host, name);
 }
-CKEMU_EXPORT void __hipRegisterVar(FatBinary** handle, void* host, const char*, const char* name, int, size_t, int, int) {
+CKEMU_EXPORT void __hipRegisterVar(FatBinary** handle, void* host, const char*, const char* name, int, size_t, int,
+                                   int) {
   register_variable(*handle, host, name);
 }
 CKEMU_EXPORT void __hipRegisterManagedVar(FatBinary** handle, void** host, const void* initial, const char* name,

@@ -40,8 +40,8 @@ CKEMU_EXPORT hipError_t hipMemcpy_spt(void* to, const void* from, size_t size, i
 CKEMU_EXPORT hipError_t hipMemcpyAsync_spt(void* to, const void* from, size_t size, int kind, void* stream) {
   return hipMemcpyAsync(to, from, size, kind, own(stream));
 }
-CKEMU_EXPORT hipError_t hipMemcpy2DAsync_spt(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                                             size_t height, int kind, void* stream) {
+CKEMU_EXPORT hipError_t hipMemcpy2DAsync_spt(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                                             size_t width, size_t height, int kind, void* stream) {
   return hipMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, own(stream));
 }
 CKEMU_EXPORT hipError_t hipMemcpy2D_spt(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
@@ -49,8 +49,8 @@ CKEMU_EXPORT hipError_t hipMemcpy2D_spt(void* to, size_t to_pitch, const void* f
   const hipError_t error = hipMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, own(nullptr));
   return error == hipSuccess ? hipStreamSynchronize(own(nullptr)) : error;
 }
-CKEMU_EXPORT hipError_t hipMemcpyToSymbolAsync_spt(const void* symbol, const void* from, size_t size, size_t offset, int kind,
-                                                   void* stream) {
+CKEMU_EXPORT hipError_t hipMemcpyToSymbolAsync_spt(const void* symbol, const void* from, size_t size, size_t offset,
+                                                   int kind, void* stream) {
   return hipMemcpyToSymbolAsync(symbol, from, size, offset, kind, own(stream));
 }
 CKEMU_EXPORT hipError_t hipMemcpyFromSymbolAsync_spt(void* to, const void* symbol, size_t size, size_t offset, int kind,
@@ -66,7 +66,9 @@ CKEMU_EXPORT hipError_t hipMemset_spt(void* to, int value, size_t size) {
 }
 CKEMU_EXPORT hipError_t hipStreamSynchronize_spt(void* stream) { return hipStreamSynchronize(own(stream)); }
 CKEMU_EXPORT hipError_t hipStreamQuery_spt(void* stream) { return hipStreamQuery(own(stream)); }
-CKEMU_EXPORT hipError_t hipStreamGetFlags_spt(void* stream, u32* flags) { return hipStreamGetFlags(own(stream), flags); }
+CKEMU_EXPORT hipError_t hipStreamGetFlags_spt(void* stream, u32* flags) {
+  return hipStreamGetFlags(own(stream), flags);
+}
 CKEMU_EXPORT hipError_t hipStreamGetPriority_spt(void* stream, int* priority) {
   return hipStreamGetPriority(own(stream), priority);
 }
@@ -77,8 +79,12 @@ CKEMU_EXPORT hipError_t hipStreamAddCallback_spt(void* stream, void (*callback)(
                                                  u32 flags) {
   return hipStreamAddCallback(own(stream), callback, data, flags);
 }
-CKEMU_EXPORT hipError_t hipStreamBeginCapture_spt(void* stream, int mode) { return hipStreamBeginCapture(own(stream), mode); }
-CKEMU_EXPORT hipError_t hipStreamEndCapture_spt(void* stream, void** graph) { return hipStreamEndCapture(own(stream), graph); }
+CKEMU_EXPORT hipError_t hipStreamBeginCapture_spt(void* stream, int mode) {
+  return hipStreamBeginCapture(own(stream), mode);
+}
+CKEMU_EXPORT hipError_t hipStreamEndCapture_spt(void* stream, void** graph) {
+  return hipStreamEndCapture(own(stream), graph);
+}
 CKEMU_EXPORT hipError_t hipStreamIsCapturing_spt(void* stream, CaptureStatus* status) {
   return hipStreamIsCapturing(own(stream), status);
 }
@@ -86,7 +92,9 @@ CKEMU_EXPORT hipError_t hipLaunchHostFunc_spt(void* stream, void (*function)(voi
   return hipLaunchHostFunc(own(stream), function, data);
 }
 CKEMU_EXPORT hipError_t hipEventRecord_spt(void* event, void* stream) { return hipEventRecord(event, own(stream)); }
-CKEMU_EXPORT hipError_t hipGraphLaunch_spt(void* executable, void* stream) { return hipGraphLaunch(executable, own(stream)); }
+CKEMU_EXPORT hipError_t hipGraphLaunch_spt(void* executable, void* stream) {
+  return hipGraphLaunch(executable, own(stream));
+}
 CKEMU_EXPORT hipError_t hipLaunchKernel_spt(const void* function, Dim3 grid, Dim3 block, void** parameters,
                                             size_t dynamic_lds, void* stream) {
   return hipLaunchKernel(function, grid, block, parameters, dynamic_lds, own(stream));

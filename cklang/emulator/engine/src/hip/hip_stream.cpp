@@ -78,12 +78,13 @@ hipError_t at_word(void* stream, Word<T> word, void (*body)(void*), NodeKind kin
   Device& gpu = queue->device;
   word.gpu = &gpu;
   return submit(queue, {kind, [=, &gpu] {
-    Word<T> work = word;
-    if (survives(body, &work)) return;
-    Message text;
-    text.add("a stream waits for or writes the word at %p, where no memory is", static_cast<void*>(work.place));
-    gpu.fail(hipErrorIllegalAddress, text);
-  }});
+                          Word<T> work = word;
+                          if (survives(body, &work)) return;
+                          Message text;
+                          text.add("a stream waits for or writes the word at %p, where no memory is",
+                                   static_cast<void*>(work.place));
+                          gpu.fail(hipErrorIllegalAddress, text);
+                        }});
 }
 
 template <class T>
@@ -98,9 +99,13 @@ hipError_t write_value(void* stream, void* pointer, T value) {
 }  // namespace
 
 CKEMU_EXPORT hipError_t hipStreamCreate(void** stream) { return finish(create_stream(stream, 0, 0)); }
-CKEMU_EXPORT hipError_t hipStreamCreateWithFlags(void** stream, u32 flags) { return finish(create_stream(stream, flags, 0)); }
+CKEMU_EXPORT hipError_t hipStreamCreateWithFlags(void** stream, u32 flags) {
+  return finish(create_stream(stream, flags, 0));
+}
 CKEMU_EXPORT hipError_t hipStreamCreateWithPriority(void** stream, u32 flags, int priority) {
-  const int within = priority > kLeastPriority ? kLeastPriority : priority < kGreatestPriority ? kGreatestPriority : priority;
+  const int within = priority > kLeastPriority      ? kLeastPriority
+                     : priority < kGreatestPriority ? kGreatestPriority
+                                                    : priority;
   return finish(create_stream(stream, flags, within));
 }
 CKEMU_EXPORT hipError_t hipExtStreamCreateWithCUMask(void** stream, u32 words, const u32* mask) {

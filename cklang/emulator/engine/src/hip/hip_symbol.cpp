@@ -14,7 +14,8 @@ namespace {
 hipError_t span_of(const void* symbol, size_t offset, size_t size, void** address) {
   void* base = nullptr;
   size_t bytes = 0;
-  if (const hipError_t error = registered_variable(symbol, current_device(), &base, &bytes); error != hipSuccess) return error;
+  if (const hipError_t error = registered_variable(symbol, current_device(), &base, &bytes); error != hipSuccess)
+    return error;
   if (offset > bytes || size > bytes - offset) return hipErrorInvalidValue;
   *address = static_cast<u8*>(base) + offset;
   return hipSuccess;
@@ -37,8 +38,8 @@ CKEMU_EXPORT hipError_t hipMemcpyToSymbol(const void* symbol, const void* from, 
   const hipError_t error = span_of(symbol, offset, size, &to);
   return error == hipSuccess ? hipMemcpy(to, from, size, kind) : finish(error);
 }
-CKEMU_EXPORT hipError_t hipMemcpyToSymbolAsync(const void* symbol, const void* from, size_t size, size_t offset, int kind,
-                                               void* stream) {
+CKEMU_EXPORT hipError_t hipMemcpyToSymbolAsync(const void* symbol, const void* from, size_t size, size_t offset,
+                                               int kind, void* stream) {
   void* to = nullptr;
   const hipError_t error = span_of(symbol, offset, size, &to);
   return error == hipSuccess ? hipMemcpyAsync(to, from, size, kind, stream) : finish(error);

@@ -96,8 +96,10 @@ hipError_t place_linear(const Resource& resource, Image& image) {
 
 hipError_t place_pitched(const Resource& resource, Image& image) {
   const auto& from = resource.pitched;
-  if (!read_format(from.channels, image.format) || !aligned(from.data) || from.pitch % kImageAlignment != 0) return hipErrorInvalidValue;
-  if (from.width == 0 || from.height == 0 || from.width > kMostElements || from.height > kMostElements) return hipErrorInvalidValue;
+  if (!read_format(from.channels, image.format) || !aligned(from.data) || from.pitch % kImageAlignment != 0)
+    return hipErrorInvalidValue;
+  if (from.width == 0 || from.height == 0 || from.width > kMostElements || from.height > kMostElements)
+    return hipErrorInvalidValue;
   const size_t row = from.width * image.format.size();
   if (from.pitch < row || !accessible(from.data, (from.height - 1) * from.pitch + row)) return hipErrorInvalidValue;
   image.data = static_cast<const u8*>(from.data);
@@ -120,9 +122,9 @@ hipError_t place(const Resource& resource, Image& image) {
 /// Reads an array's elements as others of the same size: hipResourceViewFormat counts kinds of channels, each with
 /// one, two and four of them.
 hipError_t look_through(const View& view, Image& image) {
-  constexpr ElementFormat kKinds[] = {{ChannelKind::Unsigned, 1}, {ChannelKind::Signed, 1}, {ChannelKind::Unsigned, 2},
-                                      {ChannelKind::Signed, 2},   {ChannelKind::Unsigned, 4}, {ChannelKind::Signed, 4},
-                                      {ChannelKind::Float, 2},    {ChannelKind::Float, 4}};
+  constexpr ElementFormat kKinds[] = {
+      {ChannelKind::Unsigned, 1}, {ChannelKind::Signed, 1}, {ChannelKind::Unsigned, 2}, {ChannelKind::Signed, 2},
+      {ChannelKind::Unsigned, 4}, {ChannelKind::Signed, 4}, {ChannelKind::Float, 2},    {ChannelKind::Float, 4}};
   constexpr int kCount = 3 * sizeof kKinds / sizeof *kKinds;
   if (view.format == 0) return hipSuccess;
   if (view.format < 0 || view.format > kCount) return refuse(hipErrorNotSupported, "a view of compressed elements");
@@ -136,7 +138,8 @@ hipError_t look_through(const View& view, Image& image) {
 /// How a texture is read. As in ROCm the first axis decides for all, coordinates of elements are never wrapped or
 /// mirrored, and what lies outside has the border colour 0.
 hipError_t set_sampling(const Sampling& wanted, Resource::Kind kind, Image& image) {
-  if (wanted.address[0] < 0 || wanted.address[0] > 3 || wanted.filter < 0 || wanted.filter > 1) return hipErrorInvalidValue;
+  if (wanted.address[0] < 0 || wanted.address[0] > 3 || wanted.filter < 0 || wanted.filter > 1)
+    return hipErrorInvalidValue;
   if (wanted.read_mode < 0 || wanted.read_mode > 1) return hipErrorInvalidValue;
   if (wanted.anisotropy != 0 || wanted.level_bias != 0 || wanted.least_level != 0 || wanted.most_level != 0) {
     return refuse(hipErrorNotSupported, "anisotropy and mipmap levels");
@@ -149,9 +152,11 @@ hipError_t set_sampling(const Sampling& wanted, Resource::Kind kind, Image& imag
   image.address = static_cast<AddressMode>(wanted.address[0]);
   const bool repeated = image.address == AddressMode::Wrap || image.address == AddressMode::Mirror;
   if (repeated && !image.normalized) image.address = AddressMode::Clamp;
-  if (image.linear && !image.as_floats) return refuse(hipErrorInvalidValue, "a linear filter gives floats, and the texture is read as integers");
+  if (image.linear && !image.as_floats)
+    return refuse(hipErrorInvalidValue, "a linear filter gives floats, and the texture is read as integers");
   const bool space = kind == Resource::kArray && image.depth > 1;
-  if (image.linear && space && current_device().spec->major == 9) return refuse(hipErrorNotSupported, "gfx90a has no linear filter for several planes");
+  if (image.linear && space && current_device().spec->major == 9)
+    return refuse(hipErrorNotSupported, "gfx90a has no linear filter for several planes");
   return hipSuccess;
 }
 
@@ -167,12 +172,15 @@ hipError_t publish(void** handle, const Image& image, const Object& object, std:
 hipError_t create_texture(void** handle, const Resource* resource, const Sampling* sampling, const View* view) {
   if (handle == nullptr || resource == nullptr || sampling == nullptr) return hipErrorInvalidValue;
   if (const hipError_t error = require_images(); error != hipSuccess) return error;
-  if (view != nullptr && resource->kind != Resource::kArray && resource->kind != Resource::kMipmap) return hipErrorInvalidValue;
+  if (view != nullptr && resource->kind != Resource::kArray && resource->kind != Resource::kMipmap)
+    return hipErrorInvalidValue;
   Image image;
   hipError_t error = place(*resource, image);
   if (error == hipSuccess && view != nullptr) error = look_through(*view, image);
   if (error == hipSuccess) error = set_sampling(*sampling, resource->kind, image);
-  return error == hipSuccess ? publish(handle, image, {*resource, *sampling, view != nullptr ? *view : View{}}, objects().textures) : error;
+  return error == hipSuccess
+             ? publish(handle, image, {*resource, *sampling, view != nullptr ? *view : View{}}, objects().textures)
+             : error;
 }
 
 hipError_t create_surface(void** handle, const Resource* resource) {
@@ -196,7 +204,7 @@ hipError_t destroy(void* handle, std::map<const void*, Object>& among) {
 }
 
 template <class Part>
-hipError_t tell(Part* part, const void* handle, Part Object::*which) {
+hipError_t tell(Part* part, const void* handle, Part Object::* which) {
   const Guard guard(objects().lock);
   const auto object = objects().textures.find(handle);
   if (part == nullptr) return hipErrorInvalidValue;
@@ -221,7 +229,8 @@ struct Reference {
 hipError_t copy_to_device(const Reference* reference) {
   void* place = nullptr;
   size_t size = 0;
-  if (const hipError_t error = registered_variable(reference, current_device(), &place, &size); error != hipSuccess) return error;
+  if (const hipError_t error = registered_variable(reference, current_device(), &place, &size); error != hipSuccess)
+    return error;
   await_device(current_device());
   std::memcpy(place, reference, std::min(size, sizeof *reference));
   return hipSuccess;
@@ -258,7 +267,8 @@ hipError_t bind_memory(size_t* offset, const Reference* reference, Resource& res
 
 }  // namespace
 
-CKEMU_EXPORT hipError_t hipCreateTextureObject(void** texture, const Resource* resource, const Sampling* sampling, const View* view) {
+CKEMU_EXPORT hipError_t hipCreateTextureObject(void** texture, const Resource* resource, const Sampling* sampling,
+                                               const View* view) {
   return finish(create_texture(texture, resource, sampling, view));
 }
 CKEMU_EXPORT hipError_t hipDestroyTextureObject(void* texture) { return finish(destroy(texture, objects().textures)); }
@@ -268,14 +278,20 @@ CKEMU_EXPORT hipError_t hipGetTextureObjectResourceDesc(Resource* resource, void
 CKEMU_EXPORT hipError_t hipGetTextureObjectTextureDesc(Sampling* sampling, void* texture) {
   return finish(tell(sampling, texture, &Object::sampling));
 }
-CKEMU_EXPORT hipError_t hipGetTextureObjectResourceViewDesc(View* view, void* texture) { return finish(tell(view, texture, &Object::view)); }
-CKEMU_EXPORT hipError_t hipCreateSurfaceObject(void** surface, const Resource* resource) { return finish(create_surface(surface, resource)); }
+CKEMU_EXPORT hipError_t hipGetTextureObjectResourceViewDesc(View* view, void* texture) {
+  return finish(tell(view, texture, &Object::view));
+}
+CKEMU_EXPORT hipError_t hipCreateSurfaceObject(void** surface, const Resource* resource) {
+  return finish(create_surface(surface, resource));
+}
 CKEMU_EXPORT hipError_t hipDestroySurfaceObject(void* surface) { return finish(destroy(surface, objects().surfaces)); }
 
-CKEMU_EXPORT void __hipRegisterTexture(FatBinary** handle, const void* host, const char*, const char* name, int, int, int) {
+CKEMU_EXPORT void __hipRegisterTexture(FatBinary** handle, const void* host, const char*, const char* name, int, int,
+                                       int) {
   register_variable(*handle, host, name);
 }
-CKEMU_EXPORT hipError_t hipBindTexture(size_t* offset, const Reference* reference, const void* data, const ChannelFormat* channels, size_t size) {
+CKEMU_EXPORT hipError_t hipBindTexture(size_t* offset, const Reference* reference, const void* data,
+                                       const ChannelFormat* channels, size_t size) {
   Resource resource{Resource::kLinear, {}};
   Allocation around;
   // Programs leave the size at its default, the largest there is.
@@ -283,8 +299,8 @@ CKEMU_EXPORT hipError_t hipBindTexture(size_t* offset, const Reference* referenc
   resource.linear = {const_cast<void*>(data), {}, std::min(size, rest)};
   return finish(bind_memory(offset, reference, resource, channels));
 }
-CKEMU_EXPORT hipError_t hipBindTexture2D(size_t* offset, const Reference* reference, const void* data, const ChannelFormat* channels,
-                                         size_t width, size_t height, size_t pitch) {
+CKEMU_EXPORT hipError_t hipBindTexture2D(size_t* offset, const Reference* reference, const void* data,
+                                         const ChannelFormat* channels, size_t width, size_t height, size_t pitch) {
   Resource resource{Resource::kPitched, {}};
   resource.pitched = {const_cast<void*>(data), {}, width, height, pitch};
   return finish(bind_memory(offset, reference, resource, channels));

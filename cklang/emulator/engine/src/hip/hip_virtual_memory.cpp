@@ -43,7 +43,8 @@ struct AccessWanted {
 
 /// Memory without an address: a file without a name, which ends with the last that holds it.
 struct Physical {
-  Physical(int descriptor, size_t bytes, const Properties& wanted) : file(descriptor), size(bytes), properties(wanted) {}
+  Physical(int descriptor, size_t bytes, const Properties& wanted)
+      : file(descriptor), size(bytes), properties(wanted) {}
   Physical(Physical&& other) : file(std::exchange(other.file, -1)), size(other.size), properties(other.properties) {}
   ~Physical() {
     if (file >= 0) close(file);
@@ -122,7 +123,8 @@ void* reserve(size_t size, const void* wanted) {
 }
 
 hipError_t reserve_addresses(void** pointer, size_t size, size_t alignment, void* wanted, u64 flags) {
-  if (pointer == nullptr || flags != 0 || !aligned(size) || (alignment & (alignment - 1)) != 0) return hipErrorInvalidValue;
+  if (pointer == nullptr || flags != 0 || !aligned(size) || (alignment & (alignment - 1)) != 0)
+    return hipErrorInvalidValue;
   if (alignment > kGranularity) return hipErrorNotSupported;
   *pointer = reserve(size, wanted);
   if (*pointer == nullptr) return hipErrorOutOfMemory;
@@ -169,7 +171,8 @@ hipError_t map(void* pointer, size_t size, size_t offset, void* handle_pointer, 
   const bool meets_next = next != mappings.end() && next->first < begin + size;
   const bool meets_last = next != mappings.begin() && std::prev(next)->first + std::prev(next)->second.size > begin;
   if (meets_next || meets_last) return hipErrorInvalidValue;
-  if (mmap(pointer, size, PROT_NONE, MAP_SHARED | MAP_FIXED, handle->memory->file, 0) == MAP_FAILED) return hipErrorMapFailed;
+  if (mmap(pointer, size, PROT_NONE, MAP_SHARED | MAP_FIXED, handle->memory->file, 0) == MAP_FAILED)
+    return hipErrorMapFailed;
   mappings[begin] = {size, handle->memory, kNoAccess};
   return hipSuccess;
 }
@@ -179,7 +182,8 @@ bool mappings_of(u64 begin, size_t size, Reservation*& reservation, std::vector<
   reservation = around(begin, size);
   if (reservation == nullptr || size == 0) return false;
   u64 at = begin;
-  for (auto next = reservation->mappings.find(begin); next != reservation->mappings.end() && next->first == at && at < begin + size; ++next) {
+  for (auto next = reservation->mappings.find(begin);
+       next != reservation->mappings.end() && next->first == at && at < begin + size; ++next) {
     list.push_back(at);
     at += next->second.size;
   }
@@ -203,8 +207,10 @@ hipError_t set_access(void* pointer, size_t size, const AccessWanted* wanted, si
   if (wanted == nullptr || count == 0) return hipErrorInvalidValue;
   int access = kNoAccess;
   for (size_t n = 0; n < count; ++n) {
-    if (wanted[n].location.kind != kDeviceLocation || !is_device(wanted[n].location.number)) return hipErrorInvalidValue;
-    if (wanted[n].access != kNoAccess && wanted[n].access != kRead && wanted[n].access != kReadWrite) return hipErrorInvalidValue;
+    if (wanted[n].location.kind != kDeviceLocation || !is_device(wanted[n].location.number))
+      return hipErrorInvalidValue;
+    if (wanted[n].access != kNoAccess && wanted[n].access != kRead && wanted[n].access != kReadWrite)
+      return hipErrorInvalidValue;
     access |= wanted[n].access;
   }
   const Guard guard(space().lock);
@@ -277,7 +283,9 @@ CKEMU_EXPORT hipError_t hipMemSetAccess(void* pointer, size_t size, const Access
 CKEMU_EXPORT hipError_t hipMemGetAccess(u64* access, const Location* location, void* pointer) {
   return finish(get_access(access, location, pointer));
 }
-CKEMU_EXPORT hipError_t hipMemRetainAllocationHandle(void** handle, void* pointer) { return finish(retain(handle, pointer)); }
+CKEMU_EXPORT hipError_t hipMemRetainAllocationHandle(void** handle, void* pointer) {
+  return finish(retain(handle, pointer));
+}
 CKEMU_EXPORT hipError_t hipMemGetAllocationPropertiesFromHandle(Properties* properties, void* handle) {
   return finish(tell(properties, handle));
 }

@@ -18,7 +18,7 @@ constexpr u64 kBegin = 1, kEnd = 2;
 constexpr u32 kCountShift = 5, kIdShift = 8;
 constexpr u64 kCountMask = 7;
 
-constexpr u64 kToStderr = 1;  // in the first word of a printf message
+constexpr u64 kToStderr = 1;                 // in the first word of a printf message
 constexpr size_t kLongestMessage = 1 << 17;  // words
 
 }  // namespace

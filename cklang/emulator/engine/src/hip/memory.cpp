@@ -30,12 +30,12 @@ constexpr size_t kHuge = size_t{4} << 20;
 struct Registry {
   Mutex lock;
   std::map<u64, Allocation> blocks;
-  std::map<u64, u64> freed;  // begin to end
-  std::map<u64, u64> zones;  // of freed memory, begin to the bytes before and behind it
-  std::map<u64, u64> images;  // of code objects, begin to end
+  std::map<u64, u64> freed;    // begin to end
+  std::map<u64, u64> zones;    // of freed memory, begin to the bytes before and behind it
+  std::map<u64, u64> images;   // of code objects, begin to end
   std::deque<u64> quarantine;  // the begins, oldest first
-  u64 quarantined = 0;  // bytes
-  u64 given = 0;        // allocations so far
+  u64 quarantined = 0;         // bytes
+  u64 given = 0;               // allocations so far
 
   using Iterator = std::map<u64, Allocation>::iterator;
 
@@ -54,7 +54,8 @@ struct Registry {
   bool was_freed(u64 address) const { return range_at(freed, address) != freed.end(); }
   void put_away(const Allocation& block) {
     const u64 begin = block.base, size = block.mapped - 2 * block.zone;
-    mmap(reinterpret_cast<void*>(begin), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    mmap(reinterpret_cast<void*>(begin), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+         0);
     freed[begin] = begin + size;
     zones[begin] = block.zone;
     quarantine.push_back(begin);
@@ -163,7 +164,8 @@ hipError_t register_host(void* pointer, size_t size, u32 flags) {
 hipError_t unregister_host(void* pointer) {
   const Guard guard(registry().lock);
   const auto found = registry().blocks.find(reinterpret_cast<u64>(pointer));
-  const bool registered = found != registry().blocks.end() && found->second.mapped == 0 && found->second.type == MemoryType::Host;
+  const bool registered =
+      found != registry().blocks.end() && found->second.mapped == 0 && found->second.type == MemoryType::Host;
   if (!registered) return hipErrorHostMemoryNotRegistered;
   registry().blocks.erase(found);
   return hipSuccess;
@@ -268,11 +270,12 @@ void report_leaks() {
     ++count;
   }
   if (count == 0) return;
-  std::fprintf(stderr, "memory that is not freed: %llu bytes in %llu allocations\n", static_cast<Long>(bytes), static_cast<Long>(count));
+  std::fprintf(stderr, "memory that is not freed: %llu bytes in %llu allocations\n", static_cast<Long>(bytes),
+               static_cast<Long>(count));
   for (const auto& [base, block] : registry().blocks) {
     if (block.mapped == 0) continue;  // registered or mapped: the program's own
-    std::fprintf(stderr, "  %zu bytes of %s on device %d, number %llu of the program's allocations\n", block.size, kind_of(block),
-                 block.device, static_cast<Long>(block.number));
+    std::fprintf(stderr, "  %zu bytes of %s on device %d, number %llu of the program's allocations\n", block.size,
+                 kind_of(block), block.device, static_cast<Long>(block.number));
   }
 }
 

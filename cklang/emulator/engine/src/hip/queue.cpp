@@ -167,7 +167,8 @@ class Machine {
   Ref<Queue> pick(u64 until = ~u64{0}) const {
     Ref<Queue> best;
     for (const Ref<Queue>& queue : busy_) {
-      if (ready(*queue) && queue->commands_.front().since <= until && (!best || queue->priority < best->priority)) best = queue;
+      if (ready(*queue) && queue->commands_.front().since <= until && (!best || queue->priority < best->priority))
+        best = queue;
     }
     return best;
   }
@@ -264,8 +265,8 @@ class Machine {
   std::vector<Ref<Queue>> busy_;  // with commands
   u32 threads_ = 0, idle_ = 0, napping_ = 0;
   u64 added_ = 0, looked_ = 0;  // commands, and those that there were when a thread last went to sleep
-  u32 running_ = 0;       // commands, by whichever thread
-  bool forking_ = false;  // a thread waits until no command runs: none begins
+  u32 running_ = 0;             // commands, by whichever thread
+  bool forking_ = false;        // a thread waits until no command runs: none begins
 };
 
 namespace {
@@ -281,7 +282,9 @@ Ref<Queue> open_queue(Device& gpu, bool blocking, u32 flags, int priority) {
 }
 void close_queue(const Ref<Queue>& queue) { machine().close(queue); }
 Ref<Queue> null_queue(Device& gpu) { return machine().null(gpu); }
-Point enqueue(const Ref<Queue>& queue, Command&& command) { return machine().add(queue, static_cast<Command&&>(command)); }
+Point enqueue(const Ref<Queue>& queue, Command&& command) {
+  return machine().add(queue, static_cast<Command&&>(command));
+}
 void promise_to_wait(bool promised) { machine().promise_to_wait(promised); }
 void let_launches_wait(bool wait) { __atomic_store_n(&waits_for_launches(), wait, __ATOMIC_RELAXED); }
 bool launches_wait() { return __atomic_load_n(&waits_for_launches(), __ATOMIC_RELAXED); }

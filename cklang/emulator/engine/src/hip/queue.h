@@ -43,9 +43,9 @@ class Queue {
   Device& device;
   const bool blocking;  // takes turns with the device's null stream
   const u32 flags;
-  const int priority;   // the lower, the sooner
+  const int priority;                      // the lower, the sooner
   std::unique_ptr<CapturePlace> captured;  // where commands go instead of running, if anywhere; see hip/capture.h
-  bool capturing = false;  // whether `captured` is set, to be asked without a lock
+  bool capturing = false;                  // whether `captured` is set, to be asked without a lock
 
  private:
   friend class Machine;

@@ -60,8 +60,9 @@ void tell_missing(FatBinary& binary, Device& gpu, const char* name) {
   binary.missed.push_back(&gpu);
   Text<256> archs;
   for (const std::string& arch : binary.archs) archs.add("%s%s", archs.empty() ? "" : ", ", arch.c_str());
-  std::fprintf(stderr, "libamdhip64 (emulated): kernel %s is not launched: device %d is a %s, and the program has code for %s\n",
-               readable(name).c_str(), device_number(gpu), gpu.spec->arch, archs.empty() ? "no GPU" : archs.c_str());
+  std::fprintf(
+      stderr, "libamdhip64 (emulated): kernel %s is not launched: device %d is a %s, and the program has code for %s\n",
+      readable(name).c_str(), device_number(gpu), gpu.spec->arch, archs.empty() ? "no GPU" : archs.c_str());
 }
 
 /// The module of `binary` on `gpu`, loaded at first use. Called locked.

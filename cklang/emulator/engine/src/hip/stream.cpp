@@ -104,8 +104,8 @@ void report_streams() {
   if (count == 0) return;
   std::fprintf(stderr, "streams that are not destroyed: %llu\n", static_cast<unsigned long long>(count));
   streams().each([](const Stream& stream) {
-    std::fprintf(stderr, "  a stream of device %d, number %llu of those that the program has created\n", device_number(stream.queue->device),
-                 static_cast<unsigned long long>(stream.number));
+    std::fprintf(stderr, "  a stream of device %d, number %llu of those that the program has created\n",
+                 device_number(stream.queue->device), static_cast<unsigned long long>(stream.number));
   });
 }
 

@@ -26,8 +26,8 @@ Ref<Queue> queue_of(void* stream);
 struct Task {
   NodeKind kind;
   Action action;
-  bool always = false;  // even if the device has failed
-  bool host = false;    // the host's work, which kernels may wait for
+  bool always = false;             // even if the device has failed
+  bool host = false;               // the host's work, which kernels may wait for
   const void* function = nullptr;  // of a launch: the kernel
 };
 

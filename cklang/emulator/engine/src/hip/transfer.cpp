@@ -22,7 +22,8 @@ template <class Row>
 void each_row(const Transfer& work, Row row) {
   for (size_t z = 0; z < work.extent.depth; ++z) {
     for (size_t y = 0; y < work.extent.height; ++y) {
-      row(work.to.data + z * work.to.slice + y * work.to.pitch, work.from.data + z * work.from.slice + y * work.from.pitch);
+      row(work.to.data + z * work.to.slice + y * work.to.pitch,
+          work.from.data + z * work.from.slice + y * work.from.pitch);
     }
   }
 }
@@ -42,7 +43,8 @@ void run_fill(void* context) {
       std::memset(to, static_cast<int>(work.value), work.extent.width);
       return;
     }
-    for (size_t at = 0; at + work.size <= work.extent.width; at += work.size) std::memcpy(to + at, &work.value, work.size);
+    for (size_t at = 0; at + work.size <= work.extent.width; at += work.size)
+      std::memcpy(to + at, &work.value, work.size);
   });
   each_row(work, [&](u8* to, const u8*) { note_written(reinterpret_cast<u64>(to), work.extent.width); });
 }
@@ -61,9 +63,11 @@ void check_copied(const Transfer& work, Device& gpu) {
   fault.kind = FaultKind::Instruction;
   fault.check = "unwritten";
   fault.address = gap.begin;
-  fault.message.add("unwritten device memory: a copy to the host reads %llu bytes at address 0x%llx, which nothing has written since they "
-                    "were allocated",
-                    static_cast<unsigned long long>(gap.end - gap.begin), static_cast<unsigned long long>(gap.begin));
+  fault.message.add(
+      "unwritten device memory: a copy to the host reads %llu bytes at address 0x%llx, which nothing has written since "
+      "they "
+      "were allocated",
+      static_cast<unsigned long long>(gap.end - gap.begin), static_cast<unsigned long long>(gap.begin));
   describe_address(fault.address, fault.message);
   if (!reports_may_pass() || !passes(fault)) gpu.fail(hipErrorLaunchFailure, fault.message);
 }
@@ -124,14 +128,16 @@ hipError_t start(const Transfer& work, void (*body)(void*), NodeKind kind, void*
 bool is_copy_kind(int kind) { return (kind >= kHostToHost && kind <= kCopyDefault) || kind == kCopyNoCu; }
 
 void check_copy_kind(int kind, const void* to, const void* from) {
-  static constexpr const char* names[] = {"hipMemcpyHostToHost", "hipMemcpyHostToDevice", "hipMemcpyDeviceToHost", "hipMemcpyDeviceToDevice"};
+  static constexpr const char* names[] = {"hipMemcpyHostToHost", "hipMemcpyHostToDevice", "hipMemcpyDeviceToHost",
+                                          "hipMemcpyDeviceToDevice"};
   if (kind < kHostToHost || kind > kDeviceToDevice || (checks_asked() & kCheckMemory) == 0) return;
   const bool to_device = kind == kHostToDevice || kind == kDeviceToDevice, from_device = kind >= kDeviceToHost;
   const auto check = [&](const void* pointer, bool device, const char* side) {
     const bool wrong = device ? is_host_alone(pointer) : is_device_alone(pointer);
     if (!wrong) return false;
     Message text;
-    text.add("wrong direction of a copy: %s, where the %s %p is memory of the %s", names[kind], side, pointer, device ? "host" : "device");
+    text.add("wrong direction of a copy: %s, where the %s %p is memory of the %s", names[kind], side, pointer,
+             device ? "host" : "device");
     report_call(text, reinterpret_cast<u64>(pointer));
     return true;
   };

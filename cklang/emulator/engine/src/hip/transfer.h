@@ -9,7 +9,14 @@
 namespace ckemu {
 
 /// hipMemcpyKind.
-enum CopyKind : int { kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3, kCopyDefault = 4, kCopyNoCu = 1024 };
+enum CopyKind : int {
+  kHostToHost = 0,
+  kHostToDevice = 1,
+  kDeviceToHost = 2,
+  kDeviceToDevice = 3,
+  kCopyDefault = 4,
+  kCopyNoCu = 1024
+};
 bool is_copy_kind(int kind);
 /// Reports a direction that is not that of the addresses: ROCm copies all the same, others refuse it.
 void check_copy_kind(int kind, const void* to, const void* from);

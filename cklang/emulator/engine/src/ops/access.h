@@ -12,8 +12,8 @@ namespace ckemu {
 enum class Extend : u8 { Zero, Sign, LowHalf, HighHalf, SignLow, SignHigh };
 
 struct Access {
-  u8 bytes;                       // 1, 2, 4, 8, 12, 16
-  Extend extend = Extend::Zero;   // stores: HighHalf takes the value from the high half
+  u8 bytes;                      // 1, 2, 4, 8, 12, 16
+  Extend extend = Extend::Zero;  // stores: HighHalf takes the value from the high half
   constexpr int dwords() const { return (bytes + 3) / 4; }
 };
 
@@ -25,8 +25,8 @@ CKEMU_INLINE void load_lane(u32* rows, int lane, const u8* from, size_t stride =
     return;
   }
   u32 value;
-  constexpr bool sign = access.extend == Extend::Sign || access.extend == Extend::SignLow ||
-                        access.extend == Extend::SignHigh;
+  constexpr bool sign =
+      access.extend == Extend::Sign || access.extend == Extend::SignLow || access.extend == Extend::SignHigh;
   if constexpr (access.bytes == 1) {
     value = sign ? static_cast<u32>(static_cast<i32>(load_as<i8>(from))) : *from;
   } else {
@@ -82,9 +82,7 @@ CKEMU_INLINE void store_four_b128(const u32* rows, int lane, u8* const to[4]) {
   const __m128i a = get(0), b = get(1), c = get(2), d = get(3);
   const __m128i ab_low = _mm_unpacklo_epi32(a, b), ab_high = _mm_unpackhi_epi32(a, b);
   const __m128i cd_low = _mm_unpacklo_epi32(c, d), cd_high = _mm_unpackhi_epi32(c, d);
-  const auto put = [&](int n, __m128i value) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to[n]), value);
-  };
+  const auto put = [&](int n, __m128i value) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to[n]), value); };
   put(0, _mm_unpacklo_epi64(ab_low, cd_low));
   put(1, _mm_unpackhi_epi64(ab_low, cd_low));
   put(2, _mm_unpacklo_epi64(ab_high, cd_high));

@@ -21,13 +21,13 @@ constexpr auto bit_or = [](auto old, auto data) { return old | data; };
 constexpr auto bit_xor = [](auto old, auto data) { return old ^ data; };
 constexpr auto minimum = [](auto old, auto data) { return data < old ? data : old; };
 constexpr auto maximum = [](auto old, auto data) { return data > old ? data : old; };
-constexpr auto increment = [](auto old, auto data) {
-  return static_cast<decltype(old)>(old >= data ? 0 : old + 1);
-};
+constexpr auto increment = [](auto old, auto data) { return static_cast<decltype(old)>(old >= data ? 0 : old + 1); };
 constexpr auto decrement = [](auto old, auto data) {
   return static_cast<decltype(old)>(old == 0 || old > data ? data : old - 1);
 };
-constexpr auto sub_clamp = [](auto old, auto data) { return old < data ? decltype(old){0} : static_cast<decltype(old)>(old - data); };
+constexpr auto sub_clamp = [](auto old, auto data) {
+  return old < data ? decltype(old){0} : static_cast<decltype(old)>(old - data);
+};
 constexpr auto cond_sub = [](auto old, auto data) { return old < data ? old : static_cast<decltype(old)>(old - data); };
 constexpr auto pk_add_f16 = [](u32 old, u32 data) {
   const u16 low = to_f16(from_f16(static_cast<u16>(old)) + from_f16(static_cast<u16>(data)));
@@ -66,7 +66,8 @@ T compare_swap(u8* place, T expected, T data, bool& changed) {
   auto* bits = reinterpret_cast<Bits*>(place);
   Bits old = __atomic_load_n(bits, __ATOMIC_ACQUIRE);
   while (bits_as<T>(old) == expected) {
-    if (!__atomic_compare_exchange_n(bits, &old, bits_as<Bits>(data), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) continue;
+    if (!__atomic_compare_exchange_n(bits, &old, bits_as<Bits>(data), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+      continue;
     changed |= old != bits_as<Bits>(data);
     break;
   }

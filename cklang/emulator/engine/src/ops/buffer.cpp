@@ -53,7 +53,8 @@ template <Access access, class Found>
   constexpr u32 unit = access.bytes < 4 ? access.bytes : 4;
   each_lane_once(w, [&](int l) {
     w.lane = l;
-    if (buffer.split(l, unit)) [[unlikely]] return each_byte<access>(buffer, l, found);
+    if (buffer.split(l, unit)) [[unlikely]]
+      return each_byte<access>(buffer, l, found);
     u8* places[access.dwords()];
     for (u32 n = 0; n < access.dwords(); ++n) places[n] = buffer.place(l, n * unit, unit);
     for (u32 n = 0; n < access.dwords(); ++n) found(l, n, places[n]);
@@ -77,7 +78,9 @@ CKEMU_INLINE void count_element_store(Wave& w) {
 alignas(64) constexpr u32 kNoOffsets[kLanes] = {};
 
 /// The lanes' offsets: zeros where the instruction has none.
-CKEMU_INLINE const u32* offsets_of(const Buffer& buffer) { return buffer.offset != nullptr ? buffer.offset : kNoOffsets; }
+CKEMU_INLINE const u32* offsets_of(const Buffer& buffer) {
+  return buffer.offset != nullptr ? buffer.offset : kNoOffsets;
+}
 
 template <Access access>
 void load_to_lds(Wave& w, const Code& c) {
@@ -86,7 +89,8 @@ void load_to_lds(Wave& w, const Code& c) {
   const u64 base = u64{lds_base(w)} + static_cast<u32>(c.offset);
   if (access.bytes == 4 && buffer.offset != nullptr && base + 4 * kLanes <= w.lds_bytes && all_inside(w, buffer, 4)) {
     alignas(64) u32 values[kLanes];
-    load_lanes_at<Access{4}>(w, values, {buffer.offset, nullptr, buffer.resource.base + buffer.scalar + buffer.immediate});
+    load_lanes_at<Access{4}>(w, values,
+                             {buffer.offset, nullptr, buffer.resource.base + buffer.scalar + buffer.immediate});
     count_load(w, 4);
     u8* to = w.lds + base;
     if (w.exec() == ~u64{0}) std::memcpy(to, values, sizeof values);

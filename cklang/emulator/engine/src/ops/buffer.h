@@ -51,9 +51,7 @@ struct Buffer {
   u64 immediate;
   u64 scalar;
 
-  CKEMU_INLINE u64 lane_offset(int l) const {
-    return immediate + (offset != nullptr ? offset[l] : 0);
-  }
+  CKEMU_INLINE u64 lane_offset(int l) const { return immediate + (offset != nullptr ? offset[l] : 0); }
   CKEMU_INLINE u64 lane_index(int l) const {
     return (index != nullptr ? index[l] : 0) + (resource.add_lane ? static_cast<u32>(l) : 0);
   }

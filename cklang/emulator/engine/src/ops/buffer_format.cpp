@@ -64,7 +64,8 @@ struct UnifiedFormats {
     for (u32 d = 1; d < 15; ++d) {
       for (u32 n = 0; n < 8; ++n) {
         // The formats of 32 bits and of 10, 10, 10 and 2 bits lack some numbers there.
-        if (!has_number(d, n) || (d == 8 && (n == kUscaled || n == kSscaled)) || ((d == 6 || d == 7) && n != kFloat)) continue;
+        if (!has_number(d, n) || (d == 8 && (n == kUscaled || n == kSscaled)) || ((d == 6 || d == 7) && n != kFloat))
+          continue;
         data[next] = static_cast<u8>(d);
         number[next++] = static_cast<u8>(n);
       }

@@ -46,9 +46,8 @@ void with_carry(Wave& w, const Code& c) {
 void cndmask(Wave& w, const Code& c) {
   const u32 *a = source_row(w, c, 0), *b = source_row(w, c, 1);
   const u64 mask = mask_source(w, c, 2);
-  write_lanes(w, w.v[c.dst], [&](int g) {
-    return choose(spread_mask(mask >> (8 * g) & 0xff), load8(b, g), load8(a, g));
-  });
+  write_lanes(w, w.v[c.dst],
+              [&](int g) { return choose(spread_mask(mask >> (8 * g) & 0xff), load8(b, g), load8(a, g)); });
 }
 
 template <class T>

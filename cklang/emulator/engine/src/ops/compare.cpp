@@ -62,8 +62,7 @@ template <class T, u32 condition>
   for (int l = 0; l < kLanes; ++l) {
     const T x = get_lane<T>(a, l), y = get_lane<T>(b, l);
     const bool is = ((condition & kLess) != 0 && x < y) || ((condition & kEqual) != 0 && x == y) ||
-                    ((condition & kGreater) != 0 && x > y) ||
-                    ((condition & kUnordered) != 0 && (x != x || y != y));
+                    ((condition & kGreater) != 0 && x > y) || ((condition & kUnordered) != 0 && (x != x || y != y));
     mask |= u64{is} << l;
   }
   return mask;

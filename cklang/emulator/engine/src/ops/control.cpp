@@ -26,7 +26,8 @@ void branch(Wave& w, const Code& c) {
   if (target == nullptr) {
     const i64 offset = i64{c.pc} + 4 + i64{4} * c.offset;
     target = w.program->at_address(w.program->image() + static_cast<u64>(offset));
-    if (target == nullptr) raise(w, FaultKind::Instruction, "branch out of the code, to 0x%llx", static_cast<long long>(offset));
+    if (target == nullptr)
+      raise(w, FaultKind::Instruction, "branch out of the code, to 0x%llx", static_cast<long long>(offset));
     __atomic_store_n(&c.link, target, __ATOMIC_RELEASE);
   }
   w.next = target;
@@ -75,13 +76,21 @@ void no_operation(Wave&, const Code&) {}
 void trap(Wave& w, const Code& c) {
   const int id = c.offset & 0xff;
   if (id == 3) return;  // the debugger's trap; there is no debugger
-  raise(w, FaultKind::Abort, id == 2 ? "the kernel aborted (s_trap 2: assert or trap)" : "s_trap %d has no handler", id);
+  raise(w, FaultKind::Abort, id == 2 ? "the kernel aborted (s_trap 2: assert or trap)" : "s_trap %d has no handler",
+        id);
 }
 
 /// The hardware registers that a kernel may ask for.
 enum HardwareRegister : u32 {
-  kRegMode = 1, kRegStatus = 2, kRegTrapStatus = 3, kRegHardwareId = 4, kRegCounters = 7, kRegMemoryBases = 15,
-  kRegTrapBase = 16, kRegTrapMemoryEnd = 19, kRegXccId = 20,
+  kRegMode = 1,
+  kRegStatus = 2,
+  kRegTrapStatus = 3,
+  kRegHardwareId = 4,
+  kRegCounters = 7,
+  kRegMemoryBases = 15,
+  kRegTrapBase = 16,
+  kRegTrapMemoryEnd = 19,
+  kRegXccId = 20,
 };
 
 u32 read_register(Wave& w, u32 id) {
@@ -93,8 +102,7 @@ u32 read_register(Wave& w, u32 id) {
     case kRegHardwareId:
     case kRegCounters:
     case kRegXccId: return 0;  // one shader engine, one die, no exceptions, nothing under way
-    case kRegMemoryBases:
-      return static_cast<u32>(kSharedAperture >> 48 << 16 | kPrivateAperture >> 48);
+    case kRegMemoryBases: return static_cast<u32>(kSharedAperture >> 48 << 16 | kPrivateAperture >> 48);
     default: break;
   }
   if (id >= kRegTrapBase && id <= kRegTrapMemoryEnd) return 0;  // there is no trap handler
@@ -115,7 +123,7 @@ void write_register(Wave& w, const Code& c, u32 value) {
   if (field.id != kRegMode) raise(w, FaultKind::Instruction, "writing hardware register %u is not emulated", field.id);
   w.mode = (w.mode & ~(field.mask << field.low)) | (value & field.mask) << field.low;
   if (is_rdna(w.program->family())) w.mode &= ~(kModeIndexed | kModeSkip);  // other bits there
-  w.stop();  // the loop looks at the mode again
+  w.stop();                                                                 // the loop looks at the mode again
 }
 void setreg(Wave& w, const Code& c) { write_register(w, c, scalar32(w, c.src[0])); }
 
@@ -133,9 +141,7 @@ void index_off(Wave& w, const Code&) {
 void index_mode(Wave& w, const Code& c) {
   w.s[kM0] = (w.s[kM0] & 0xffff0fff) | (static_cast<u32>(c.offset) & 15) << 12;
 }
-void index_value(Wave& w, const Code& c) {
-  w.s[kM0] = (w.s[kM0] & 0xffffff00) | (scalar32(w, c.src[0]) & 0xff);
-}
+void index_value(Wave& w, const Code& c) { w.s[kM0] = (w.s[kM0] & 0xffffff00) | (scalar32(w, c.src[0]) & 0xff); }
 
 /// Turns skipping of vector instructions on or off by the bit of src0 that src1 numbers.
 void set_skip(Wave& w, const Code& c) {

@@ -14,9 +14,7 @@ namespace {
 constexpr u32 kStackShift = 29;  // MODE[31:29]: the depth of the stack
 
 u32 depth(const Wave& w) { return w.mode >> kStackShift; }
-void set_depth(Wave& w, u32 value) {
-  w.mode = (w.mode & ~(7u << kStackShift)) | (value & 7) << kStackShift;
-}
+void set_depth(Wave& w, u32 value) { w.mode = (w.mode & ~(7u << kStackShift)) | (value & 7) << kStackShift; }
 
 void wait_with(Wave& w, u64 address, u64 lanes) {
   const u32 at = 4 * depth(w);

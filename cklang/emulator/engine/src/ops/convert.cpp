@@ -14,9 +14,7 @@ namespace {
 constexpr auto f32_from_i32 = [](U8v a) { return u(__builtin_convertvector(i(a), F8v)); };
 constexpr auto f32_from_u32 = [](U8v a) { return u(__builtin_convertvector(a, F8v)); };
 template <int byte>
-constexpr auto f32_from_byte = [](U8v a) {
-  return u(__builtin_convertvector(i(a >> (8 * byte) & 0xff), F8v));
-};
+constexpr auto f32_from_byte = [](U8v a) { return u(__builtin_convertvector(i(a >> (8 * byte) & 0xff), F8v)); };
 constexpr auto f16_from_f32 = [](U8v a) { return pack_low_f16(f(a)); };
 constexpr auto f32_from_f16 = [](U8v a) { return u(low_f16(a)); };
 
@@ -105,8 +103,7 @@ void pk_fp8_from_f32(Wave& w, const Code& c) {
   const Fp8Kind kind = kind_of(w, bf8);
   const int shift = 16 * (c.inst->op_sel >> 3 & 1);
   each_lane(w, [&](int l) {
-    const u32 word = to_fp8(get_lane<float>(a, l), kind) |
-                     u32{to_fp8(get_lane<float>(b, l), kind)} << 8;
+    const u32 word = to_fp8(get_lane<float>(a, l), kind) | u32{to_fp8(get_lane<float>(b, l), kind)} << 8;
     d[l] = (d[l] & ~(u32{0xffff} << shift)) | word << shift;
   });
 }

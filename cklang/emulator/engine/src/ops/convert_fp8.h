@@ -11,7 +11,7 @@ namespace ckemu {
 struct Fp8Kind {
   bool wide_exponent;  // e5m2
   bool ocp;
-  bool saturate;       // overflow gives the largest number instead of NaN or infinity
+  bool saturate;  // overflow gives the largest number instead of NaN or infinity
 
   constexpr int mantissa() const { return wide_exponent ? 2 : 3; }
   constexpr int bias() const { return (wide_exponent ? 15 : 7) + (ocp ? 0 : 1); }
@@ -75,9 +75,8 @@ inline u8 to_fp8(float value, Fp8Kind kind) {
 }
 
 inline u8 to_fp8_stochastic(float value, u32 random, Fp8Kind kind) {
-  return to_fp8_with(value, kind, [random](u32 discarded, bool, bool) {
-    return u64{discarded} + random > 0xffffffffu;
-  });
+  return to_fp8_with(value, kind,
+                     [random](u32 discarded, bool, bool) { return u64{discarded} + random > 0xffffffffu; });
 }
 
 }  // namespace ckemu

@@ -11,17 +11,13 @@ namespace {
 /// The first enabled lane, or lane 0 if none is.
 int first_lane(const Wave& w) { return w.exec() != 0 ? __builtin_ctzll(w.exec()) : 0; }
 
-void readfirstlane(Wave& w, const Code& c) {
-  w.s[c.dst] = source_row(w, c, 0)[first_lane(w)];
-}
+void readfirstlane(Wave& w, const Code& c) { w.s[c.dst] = source_row(w, c, 0)[first_lane(w)]; }
 
 void readlane(Wave& w, const Code& c) {  // exec does not matter; the lane number wraps
   w.s[c.dst] = source_row(w, c, 0)[scalar32(w, c.src[1]) % w.lanes];
 }
 
-void writelane(Wave& w, const Code& c) {
-  w.v[c.dst][scalar32(w, c.src[1]) % w.lanes] = scalar32(w, c.src[0]);
-}
+void writelane(Wave& w, const Code& c) { w.v[c.dst][scalar32(w, c.src[1]) % w.lanes] = scalar32(w, c.src[0]); }
 
 /// Counts the mask's bits below each lane, in its own half of the wave.
 template <bool high>

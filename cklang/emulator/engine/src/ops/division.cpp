@@ -27,17 +27,27 @@ struct Format<double> {
 };
 
 template <class T>
-typename Format<T>::Bits raw(T value) { return bits_as<typename Format<T>::Bits>(value); }
+typename Format<T>::Bits raw(T value) {
+  return bits_as<typename Format<T>::Bits>(value);
+}
 template <class T>
 constexpr int kTop = sizeof(T) == 4 ? 255 : 2047;
 template <class T>
-int exponent(T value) { return static_cast<int>(raw(value) >> Format<T>::mantissa) & kTop<T>; }
+int exponent(T value) {
+  return static_cast<int>(raw(value) >> Format<T>::mantissa) & kTop<T>;
+}
 template <class T>
-bool denormal(T value) { return value != 0 && exponent(value) == 0; }
+bool denormal(T value) {
+  return value != 0 && exponent(value) == 0;
+}
 template <class T>
-T default_nan() { return static_cast<T>(__builtin_nan("")); }
+T default_nan() {
+  return static_cast<T>(__builtin_nan(""));
+}
 template <class T>
-T quiet(T value) { return value + value; }
+T quiet(T value) {
+  return value + value;
+}
 
 /// What a format is scaled by, up or down. A product with a power of two is rounded once, as the C library's scalbn is.
 template <class T>
@@ -57,15 +67,11 @@ Scaled<T> div_scale(T value, T denominator, T numerator) {
   const bool is_denominator = raw(value) == raw(denominator);
   const bool is_numerator = raw(value) == raw(numerator);
   if (numerator == 0 || denominator == 0) return {default_nan<T>(), false};
-  if (exponent(numerator) - exponent(denominator) >= F::far) {
-    return {is_denominator ? value * kUp<T> : value, true};
-  }
+  if (exponent(numerator) - exponent(denominator) >= F::far) { return {is_denominator ? value * kUp<T> : value, true}; }
   if (denormal(denominator)) return {value * kUp<T>, false};
   const bool small_inverse = denormal(T(1) / denominator);
   const bool small_quotient = denormal(numerator / denominator) || numerator / denominator == 0;
-  if (small_inverse && small_quotient) {
-    return {is_denominator ? value * kDown<T> : value, true};
-  }
+  if (small_inverse && small_quotient) { return {is_denominator ? value * kDown<T> : value, true}; }
   if (small_inverse) return {value * kDown<T>, false};
   if (small_quotient) return {is_numerator ? value * kUp<T> : value, true};
   if (exponent(numerator) <= F::tiny) return {value * kUp<T>, false};
@@ -149,7 +155,8 @@ void fmas_f32(Wave& w, const Code& c) {
     return true;
   };
   each_usual(w, usual, [&](int l) {
-    set_lane<float>(d, l, div_fmas(get_lane<float>(a, l), get_lane<float>(b, l), get_lane<float>(e, l), (vcc >> l & 1) != 0));
+    set_lane<float>(d, l,
+                    div_fmas(get_lane<float>(a, l), get_lane<float>(b, l), get_lane<float>(e, l), (vcc >> l & 1) != 0));
   });
 }
 void fixup_f32(Wave& w, const Code& c) {
@@ -196,8 +203,7 @@ void fmas_handler(Wave& w, const Code& c) {
   const u64 vcc = w.sgpr64(kVcc);
   u32* d = w.v[c.dst];
   each_lane(w, [&](int l) {
-    set_lane<T>(d, l, div_fmas(get_lane<T>(a, l), get_lane<T>(b, l), get_lane<T>(e, l),
-                               (vcc >> l & 1) != 0));
+    set_lane<T>(d, l, div_fmas(get_lane<T>(a, l), get_lane<T>(b, l), get_lane<T>(e, l), (vcc >> l & 1) != 0));
   });
 }
 
@@ -205,7 +211,8 @@ void fmas_handler(Wave& w, const Code& c) {
 constexpr auto fixup16 = [](u16 a, u16 b, u16 c) {
   const float quotient = from_f16(a), denominator = from_f16(b), numerator = from_f16(c);
   const float special = div_fixup(1.0f, denominator, numerator);
-  return to_f16(quotient != quotient && std::fabs(special) == 1.0f ? quotient : div_fixup(quotient, denominator, numerator));
+  return to_f16(quotient != quotient && std::fabs(special) == 1.0f ? quotient
+                                                                   : div_fixup(quotient, denominator, numerator));
 };
 
 constexpr HandlerRow kDivisionRows[] = {

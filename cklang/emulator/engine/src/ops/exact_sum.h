@@ -137,7 +137,7 @@ class ExactSum {
     using Format = FloatFormat<T>;
     const int highest = 32 * top + 63 - __builtin_clzll(static_cast<u64>(limb_[top]));
     constexpr int smallest = 1 - Format::bias - Format::mantissa;  // of subnormals, above `lowest`
-    int unit = highest - Format::mantissa;  // the position of the last bit kept
+    int unit = highest - Format::mantissa;                         // the position of the last bit kept
     if (unit + lowest < smallest) unit = smallest - lowest;
     u64 kept = 0;
     for (int n = highest; n >= unit; --n) kept = kept << 1 | u64{bit(n)};

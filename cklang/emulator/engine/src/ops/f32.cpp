@@ -17,9 +17,7 @@ constexpr auto mul_legacy = [](U8v a, U8v b) {  // zero times anything is zero
   const I8v zero = (f(a) == 0.0f) | (f(b) == 0.0f);
   return choose(zero, U8v(0), settle(f(a) * f(b), a, b));
 };
-constexpr auto fused = [](U8v a, U8v b, U8v c) {
-  return settle(__builtin_elementwise_fma(f(a), f(b), f(c)), a, b, c);
-};
+constexpr auto fused = [](U8v a, U8v b, U8v c) { return settle(__builtin_elementwise_fma(f(a), f(b), f(c)), a, b, c); };
 constexpr auto unfused = [](U8v a, U8v b, U8v c) {
   const F8v product = f(a) * f(b);
   return settle(separate(product) + f(c), a, b, c);
@@ -73,10 +71,10 @@ Cube cube_of(float x, float y, float z) {
   if (ay >= ax) return {y < 0 ? 3.0f : 2.0f, x, y < 0 ? -z : z, 2 * y};
   return {x < 0 ? 1.0f : 0.0f, x < 0 ? z : -z, -y, 2 * x};
 }
-template <float Cube::*part>
+template <float Cube::* part>
 constexpr auto cube = [](float x, float y, float z) { return cube_of(x, y, z).*part; };
 
-template <float Cube::*part>
+template <float Cube::* part>
 constexpr Handler cube_handler = lane3<float, float, float, float, cube<part>>;
 
 constexpr HandlerRow kF32Rows[] = {

@@ -42,9 +42,7 @@ void scratch_load(Wave& w, const Code& c) {
     }
     return;
   }
-  each_lane_once(w, [&](int l) {
-    load_from<access>(rows, l, scratch_place(w, l, at(l), access.bytes));
-  });
+  each_lane_once(w, [&](int l) { load_from<access>(rows, l, scratch_place(w, l, at(l), access.bytes)); });
   w.lane = -1;
 }
 template <Access access>
@@ -57,9 +55,7 @@ void scratch_store(Wave& w, const Code& c) {
     }
     return;
   }
-  each_lane_once(w, [&](int l) {
-    store_to<access>(rows, l, scratch_place(w, l, at(l), access.bytes));
-  });
+  each_lane_once(w, [&](int l) { store_to<access>(rows, l, scratch_place(w, l, at(l), access.bytes)); });
   w.lane = -1;
 }
 
@@ -67,9 +63,7 @@ template <Access access>
 void flat_load(Wave& w, const Code& c) {
   const Addresses at = addresses_of(w, c);
   u32* rows = w.v[c.dst];
-  each_lane_once(w, [&](int l) {
-    load_from<access>(rows, l, flat_place(w, l, at(l), access.bytes));
-  });
+  each_lane_once(w, [&](int l) { load_from<access>(rows, l, flat_place(w, l, at(l), access.bytes)); });
   w.lane = -1;
   count_load(w, access.bytes);
 }
@@ -77,9 +71,7 @@ template <Access access>
 void flat_store(Wave& w, const Code& c) {
   const Addresses at = addresses_of(w, c);
   const u32* rows = source_row(w, c, 2);
-  each_lane_once(w, [&](int l) {
-    store_to<access>(rows, l, flat_place(w, l, at(l), access.bytes));
-  });
+  each_lane_once(w, [&](int l) { store_to<access>(rows, l, flat_place(w, l, at(l), access.bytes)); });
   w.lane = -1;
   w.counters->progress++;
   count_store(w, access.bytes);

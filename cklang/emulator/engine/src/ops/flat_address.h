@@ -14,9 +14,7 @@ namespace ckemu {
 struct Addresses {
   const u32 *low, *high;  // high is null for a 32-bit offset to `base`
   u64 base;
-  CKEMU_INLINE u64 operator()(int l) const {
-    return base + (high != nullptr ? low[l] | u64{high[l]} << 32 : low[l]);
-  }
+  CKEMU_INLINE u64 operator()(int l) const { return base + (high != nullptr ? low[l] | u64{high[l]} << 32 : low[l]); }
 };
 inline Addresses addresses_of(Wave& w, const Code& c) {
   const u64 offset = static_cast<u64>(static_cast<i64>(c.offset));
@@ -40,14 +38,16 @@ struct Place {
 
 template <Access access>
 void load_from(u32* rows, int lane, const Place& place) {
-  if (!place.split(access.bytes)) [[likely]] return load_lane<access>(rows, lane, place.at, place.stride);
+  if (!place.split(access.bytes)) [[likely]]
+    return load_lane<access>(rows, lane, place.at, place.stride);
   u8 bytes[access.bytes];
   for (u32 n = 0; n < access.bytes; ++n) bytes[n] = *place.byte(n);
   load_lane<access>(rows, lane, bytes);
 }
 template <Access access>
 void store_to(const u32* rows, int lane, const Place& place) {
-  if (!place.split(access.bytes)) [[likely]] return store_lane<access>(rows, lane, place.at, place.stride);
+  if (!place.split(access.bytes)) [[likely]]
+    return store_lane<access>(rows, lane, place.at, place.stride);
   u8 bytes[access.bytes];
   store_lane<access>(rows, lane, bytes);
   for (u32 n = 0; n < access.bytes; ++n) *place.byte(n) = bytes[n];
@@ -56,8 +56,8 @@ void store_to(const u32* rows, int lane, const Place& place) {
 inline Place scratch_place(Wave& w, int lane, u64 offset, u32 bytes) {
   w.lane = lane;
   if (offset + bytes > w.scratch_bytes) {
-    raise(w, FaultKind::Address, "scratch access at byte %llu of %u per lane",
-          static_cast<unsigned long long>(offset), w.scratch_bytes);
+    raise(w, FaultKind::Address, "scratch access at byte %llu of %u per lane", static_cast<unsigned long long>(offset),
+          w.scratch_bytes);
   }
   const u32 skew = offset % 4;
   return {w.scratch + (offset / 4 * kLanes + static_cast<u32>(lane)) * 4 + skew, kScratchStride, skew};
@@ -87,9 +87,7 @@ inline Place flat_place(Wave& w, int lane, u64 address, u32 bytes) {
     }
     return {w.lds + offset};
   }
-  if (aperture == kPrivateAperture >> 32) {
-    return scratch_place(w, lane, static_cast<u32>(address), bytes);
-  }
+  if (aperture == kPrivateAperture >> 32) { return scratch_place(w, lane, static_cast<u32>(address), bytes); }
   return {reinterpret_cast<u8*>(address)};
 }
 

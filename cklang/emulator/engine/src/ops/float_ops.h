@@ -12,9 +12,7 @@ constexpr u32 kQuietNan = 0x7fc00000;
 
 CKEMU_INLINE I8v is_nan(U8v x) { return f(x) != f(x); }
 CKEMU_INLINE I8v is_signalling(U8v x) { return is_nan(x) & ((x & 0x00400000) == 0); }
-CKEMU_INLINE U8v quiet(U8v x) {
-  return x | (__builtin_bit_cast(U8v, is_nan(x)) & 0x00400000);
-}
+CKEMU_INLINE U8v quiet(U8v x) { return x | (__builtin_bit_cast(U8v, is_nan(x)) & 0x00400000); }
 
 /// A result whose NaN did not come from an operand is the GPU's default NaN.
 CKEMU_INLINE U8v settle(F8v result, U8v a, U8v b) {

@@ -138,7 +138,8 @@ CKEMU_INLINE void load_lanes_at(Wave& w, u32* rows, const LaneAddresses& at) {
     load_lane<access>(rows, l, from);
   };
   if constexpr (access.bytes >= 4) {
-    each_group(w, [&](int group) __attribute__((always_inline)) { load_group<access.bytes / 4>(w, rows, group, at); }, one);
+    each_group(
+        w, [&](int group) __attribute__((always_inline)) { load_group<access.bytes / 4>(w, rows, group, at); }, one);
   } else {
     each_lane(w, one);
   }
@@ -152,7 +153,8 @@ CKEMU_INLINE void store_lanes_at(Wave& w, const u32* rows, const LaneAddresses& 
     store_lane<access>(rows, l, to);
   };
   if constexpr (access.bytes >= 4) {
-    each_group(w, [&](int group) __attribute__((always_inline)) { store_group<access.bytes / 4>(w, rows, group, at); }, one);
+    each_group(
+        w, [&](int group) __attribute__((always_inline)) { store_group<access.bytes / 4>(w, rows, group, at); }, one);
   } else {
     each_lane(w, one);
   }

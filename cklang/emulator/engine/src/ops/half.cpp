@@ -15,12 +15,8 @@ constexpr auto add = [](U8v a, U8v b) { return pack_low_f16(low_f16(a) + low_f16
 constexpr auto sub = [](U8v a, U8v b) { return pack_low_f16(low_f16(a) - low_f16(b)); };
 constexpr auto subrev = [](U8v a, U8v b) { return pack_low_f16(low_f16(b) - low_f16(a)); };
 constexpr auto mul = [](U8v a, U8v b) { return pack_low_f16(low_f16(a) * low_f16(b)); };
-constexpr auto min_f = [](U8v a, U8v b) {
-  return pack_low_f16(f(min_number(low_f16_bits(a), low_f16_bits(b))));
-};
-constexpr auto max_f = [](U8v a, U8v b) {
-  return pack_low_f16(f(max_number(low_f16_bits(a), low_f16_bits(b))));
-};
+constexpr auto min_f = [](U8v a, U8v b) { return pack_low_f16(f(min_number(low_f16_bits(a), low_f16_bits(b)))); };
+constexpr auto max_f = [](U8v a, U8v b) { return pack_low_f16(f(max_number(low_f16_bits(a), low_f16_bits(b)))); };
 constexpr auto min3_f = [](U8v a, U8v b, U8v c) { return min_f(min_f(a, b), c); };
 constexpr auto max3_f = [](U8v a, U8v b, U8v c) { return max_f(max_f(a, b), c); };
 constexpr auto med3_f = [](U8v a, U8v b, U8v c) {
@@ -30,9 +26,7 @@ constexpr auto med3_f = [](U8v a, U8v b, U8v c) {
 constexpr auto trunc = [](U8v a) { return pack_low_f16(__builtin_elementwise_trunc(low_f16(a))); };
 constexpr auto ceil = [](U8v a) { return pack_low_f16(__builtin_elementwise_ceil(low_f16(a))); };
 constexpr auto floor = [](U8v a) { return pack_low_f16(__builtin_elementwise_floor(low_f16(a))); };
-constexpr auto rndne = [](U8v a) {
-  return pack_low_f16(__builtin_elementwise_roundeven(low_f16(a)));
-};
+constexpr auto rndne = [](U8v a) { return pack_low_f16(__builtin_elementwise_roundeven(low_f16(a))); };
 constexpr auto fract = [](U8v a) {
   const F8v part = low_f16(a) - __builtin_elementwise_floor(low_f16(a));
   const F8v below_one = 0x1.ffcp-1f;
@@ -73,22 +67,14 @@ constexpr auto lshrrev = [](U8v a, U8v b) { return low(b) >> (a & 15); };
 constexpr auto ashrrev = [](U8v a, U8v b) { return low(u(low_i(b) >> i(a & 15))); };
 constexpr auto min_u = [](U8v a, U8v b) { return __builtin_elementwise_min(low(a), low(b)); };
 constexpr auto max_u = [](U8v a, U8v b) { return __builtin_elementwise_max(low(a), low(b)); };
-constexpr auto min_i = [](U8v a, U8v b) {
-  return low(u(__builtin_elementwise_min(low_i(a), low_i(b))));
-};
-constexpr auto max_i = [](U8v a, U8v b) {
-  return low(u(__builtin_elementwise_max(low_i(a), low_i(b))));
-};
+constexpr auto min_i = [](U8v a, U8v b) { return low(u(__builtin_elementwise_min(low_i(a), low_i(b)))); };
+constexpr auto max_i = [](U8v a, U8v b) { return low(u(__builtin_elementwise_max(low_i(a), low_i(b)))); };
 constexpr auto min3_u = [](U8v a, U8v b, U8v c) { return min_u(min_u(a, b), c); };
 constexpr auto max3_u = [](U8v a, U8v b, U8v c) { return max_u(max_u(a, b), c); };
-constexpr auto med3_u = [](U8v a, U8v b, U8v c) {
-  return max_u(min_u(a, b), min_u(max_u(a, b), c));
-};
+constexpr auto med3_u = [](U8v a, U8v b, U8v c) { return max_u(min_u(a, b), min_u(max_u(a, b), c)); };
 constexpr auto min3_i = [](U8v a, U8v b, U8v c) { return min_i(min_i(a, b), c); };
 constexpr auto max3_i = [](U8v a, U8v b, U8v c) { return max_i(max_i(a, b), c); };
-constexpr auto med3_i = [](U8v a, U8v b, U8v c) {
-  return max_i(min_i(a, b), min_i(max_i(a, b), c));
-};
+constexpr auto med3_i = [](U8v a, U8v b, U8v c) { return max_i(min_i(a, b), min_i(max_i(a, b), c)); };
 constexpr auto pack = [](U8v a, U8v b) { return low(a) | b << 16; };
 
 template <auto op>

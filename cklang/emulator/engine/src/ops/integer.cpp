@@ -32,9 +32,7 @@ constexpr auto mul_u24 = [](U8v a, U8v b) { return low24u(a) * low24u(b); };
 constexpr auto mul_i24 = [](U8v a, U8v b) { return low24i(a) * low24i(b); };
 constexpr auto mad_u24 = [](U8v a, U8v b, U8v c) { return mul_u24(a, b) + c; };
 constexpr auto mad_i24 = [](U8v a, U8v b, U8v c) { return mul_i24(a, b) + c; };
-constexpr auto mul_hi_u24 = [](u32 a, u32 b) {
-  return static_cast<u32>(u64{a & 0xffffff} * (b & 0xffffff) >> 32);
-};
+constexpr auto mul_hi_u24 = [](u32 a, u32 b) { return static_cast<u32>(u64{a & 0xffffff} * (b & 0xffffff) >> 32); };
 constexpr auto mul_hi_i24 = [](i32 a, i32 b) {
   const i64 x = static_cast<i32>(static_cast<u32>(a) << 8) >> 8;
   const i64 y = static_cast<i32>(static_cast<u32>(b) << 8) >> 8;
@@ -52,21 +50,15 @@ constexpr auto add3 = [](U8v a, U8v b, U8v c) { return a + b + c; };
 constexpr auto xad = [](U8v a, U8v b, U8v c) { return (a ^ b) + c; };
 constexpr auto bfi = [](U8v a, U8v b, U8v c) { return (a & b) | (~a & c); };
 constexpr auto bfm = [](U8v a, U8v b) { return ((U8v(1) << (a & 31)) - 1) << (b & 31); };
-constexpr auto bfe_u = [](U8v a, U8v b, U8v c) {
-  return (a >> (b & 31)) & ((U8v(1) << (c & 31)) - 1);
-};
+constexpr auto bfe_u = [](U8v a, U8v b, U8v c) { return (a >> (b & 31)) & ((U8v(1) << (c & 31)) - 1); };
 constexpr auto bfe_i = [](U8v a, U8v b, U8v c) {  // the field, sign-extended from its top bit
   const U8v width = c & 31;
   const U8v field = u(i(a) >> i(b & 31)) & ((U8v(1) << width) - 1);
   const U8v sign = (U8v(1) << ((width - 1) & 31)) & choose(width == 0, U8v(0), U8v(~0u));
   return (field ^ sign) - sign;
 };
-constexpr auto alignbit = [](u32 a, u32 b, u32 c) {
-  return static_cast<u32>((u64{a} << 32 | b) >> (c & 31));
-};
-constexpr auto alignbyte = [](u32 a, u32 b, u32 c) {
-  return static_cast<u32>((u64{a} << 32 | b) >> (8 * (c & 3)));
-};
+constexpr auto alignbit = [](u32 a, u32 b, u32 c) { return static_cast<u32>((u64{a} << 32 | b) >> (c & 31)); };
+constexpr auto alignbyte = [](u32 a, u32 b, u32 c) { return static_cast<u32>((u64{a} << 32 | b) >> (8 * (c & 3))); };
 constexpr auto permuted = [](u32 a, u32 b, u32 selector) {
   const u64 bytes = u64{a} << 32 | b;
   u32 result = 0;
@@ -100,21 +92,15 @@ constexpr auto perm = [](U8v a, U8v b, U8v selector) {
 };
 constexpr auto min3_u = [](U8v a, U8v b, U8v c) { return min_u(min_u(a, b), c); };
 constexpr auto max3_u = [](U8v a, U8v b, U8v c) { return max_u(max_u(a, b), c); };
-constexpr auto med3_u = [](U8v a, U8v b, U8v c) {
-  return max_u(min_u(a, b), min_u(max_u(a, b), c));
-};
+constexpr auto med3_u = [](U8v a, U8v b, U8v c) { return max_u(min_u(a, b), min_u(max_u(a, b), c)); };
 constexpr auto min3_i = [](U8v a, U8v b, U8v c) { return min_i(min_i(a, b), c); };
 constexpr auto max3_i = [](U8v a, U8v b, U8v c) { return max_i(max_i(a, b), c); };
-constexpr auto med3_i = [](U8v a, U8v b, U8v c) {
-  return max_i(min_i(a, b), min_i(max_i(a, b), c));
-};
+constexpr auto med3_i = [](U8v a, U8v b, U8v c) { return max_i(min_i(a, b), min_i(max_i(a, b), c)); };
 
 constexpr auto bfrev = [](u32 a) { return __builtin_bitreverse32(a); };
 constexpr auto ffbh_u = [](u32 a) { return a == 0 ? ~u32{0} : u32(__builtin_clz(a)); };
 constexpr auto ffbl = [](u32 a) { return a == 0 ? ~u32{0} : u32(__builtin_ctz(a)); };
-constexpr auto ffbh_i = [](i32 a) {
-  return a == 0 || a == -1 ? ~u32{0} : u32(__builtin_clz(u32(a < 0 ? ~a : a)));
-};
+constexpr auto ffbh_i = [](i32 a) { return a == 0 || a == -1 ? ~u32{0} : u32(__builtin_clz(u32(a < 0 ? ~a : a))); };
 constexpr auto bcnt = [](u32 a, u32 b) { return u32(__builtin_popcount(a)) + b; };
 
 constexpr auto sad_u8 = [](u32 a, u32 b, u32 c) {
@@ -123,9 +109,7 @@ constexpr auto sad_u8 = [](u32 a, u32 b, u32 c) {
 };
 constexpr auto sad_hi_u8 = [](u32 a, u32 b, u32 c) { return (sad_u8(a, b, 0) << 16) + c; };
 constexpr auto sad_u16 = [](u32 a, u32 b, u32 c) {
-  for (int n = 0; n < 32; n += 16) {
-    c += u32(__builtin_abs(int(a >> n & 0xffff) - int(b >> n & 0xffff)));
-  }
+  for (int n = 0; n < 32; n += 16) { c += u32(__builtin_abs(int(a >> n & 0xffff) - int(b >> n & 0xffff))); }
   return c;
 };
 constexpr auto sad_u32 = [](u32 a, u32 b, u32 c) { return c + (a > b ? a - b : b - a); };
@@ -137,15 +121,11 @@ constexpr auto msad_u8 = [](u32 a, u32 b, u32 c) {  // bytes of b that are 0 do 
 };
 constexpr auto lerp_u8 = [](u32 a, u32 b, u32 c) {
   u32 result = 0;
-  for (int n = 0; n < 32; n += 8) {
-    result |= ((a >> n & 255) + (b >> n & 255) + (c >> n & 1)) >> 1 << n;
-  }
+  for (int n = 0; n < 32; n += 8) { result |= ((a >> n & 255) + (b >> n & 255) + (c >> n & 1)) >> 1 << n; }
   return result;
 };
 constexpr auto mad_u32_u16 = [](U8v a, U8v b, U8v c) { return (a & 0xffff) * (b & 0xffff) + c; };
-constexpr auto mad_i32_i16 = [](U8v a, U8v b, U8v c) {
-  return u((i(a << 16) >> 16) * (i(b << 16) >> 16)) + c;
-};
+constexpr auto mad_i32_i16 = [](U8v a, U8v b, U8v c) { return u((i(a << 16) >> 16) * (i(b << 16) >> 16)) + c; };
 
 /// The bitwise function of three operands with the instruction's truth table.
 void bitop3(Wave& w, const Code& c) {
@@ -156,8 +136,7 @@ void bitop3(Wave& w, const Code& c) {
     u32 result = 0;
     for (u32 row = 0; row < 8; ++row) {
       if ((table >> row & 1) == 0) continue;
-      result |= ((row & 4) != 0 ? a[l] : ~a[l]) & ((row & 2) != 0 ? b[l] : ~b[l]) &
-                ((row & 1) != 0 ? e[l] : ~e[l]);
+      result |= ((row & 4) != 0 ? a[l] : ~a[l]) & ((row & 2) != 0 ? b[l] : ~b[l]) & ((row & 1) != 0 ? e[l] : ~e[l]);
     }
     d[l] = result;
   });

@@ -22,9 +22,7 @@ CKEMU_INLINE bool all_inside(const Wave& w, const u32* address, u32 offset, u32 
   }
   return __builtin_reduce_max(highest) <= last;
 }
-CKEMU_INLINE bool inside(const Wave& w, u64 address, u32 bytes) {
-  return address + bytes <= w.lds_bytes;
-}
+CKEMU_INLINE bool inside(const Wave& w, u64 address, u32 bytes) { return address + bytes <= w.lds_bytes; }
 
 template <Access access>
 void read_at(Wave& w, const u32* address, u32 offset, u32* rows) {
@@ -127,9 +125,7 @@ void bpermute(Wave& w, const Code& c) {
 void permute(Wave& w, const Code& c) {
   const u32 *address = source_row(w, c, 0), *data = source_row(w, c, 1);
   alignas(64) u32 values[kLanes] = {};
-  each_lane(w, [&](int l) {
-    values[permuted(w, l, (address[l] + static_cast<u32>(c.offset)) / 4)] = data[l];
-  });
+  each_lane(w, [&](int l) { values[permuted(w, l, (address[l] + static_cast<u32>(c.offset)) / 4)] = data[l]; });
   write_lanes(w, w.v[c.dst], [&](int g) { return load8(values, g); });
 }
 
@@ -147,8 +143,8 @@ int swizzled(u32 pattern, int l) {
     const int moved = (pattern & 0x400) != 0 ? lane - amount : lane + amount;
     return (l & 32) | (lane & mask) | (moved & ~mask & 31);
   }
-  const int in_half = (((l & 31) & static_cast<int>(pattern & 31)) | (pattern >> 5 & 31)) ^
-                      static_cast<int>(pattern >> 10 & 31);
+  const int in_half =
+      (((l & 31) & static_cast<int>(pattern & 31)) | (pattern >> 5 & 31)) ^ static_cast<int>(pattern >> 10 & 31);
   return (l & 32) | in_half;
 }
 void swizzle(Wave& w, const Code& c) {

@@ -33,7 +33,8 @@ struct Served {
     highest = __builtin_elementwise_max(highest, at);
     bits |= (at + offset) & enabled;
   }
-  const bool all = __builtin_reduce_max(highest) <= w.lds_bytes - bytes - offset && __builtin_reduce_or(bits) % bytes == 0;
+  const bool all =
+      __builtin_reduce_max(highest) <= w.lds_bytes - bytes - offset && __builtin_reduce_or(bits) % bytes == 0;
   return all ? Served{exec} : served_one_by_one(w, address, offset, bytes);
 }
 
@@ -167,9 +168,8 @@ void count(Wave& w, const Code& c) {
   w.counters->progress++;
 }
 
-#define BOTH(name, returning, T, op)              \
-  {Op::ds_##name, update<T, atomic::op, false>}, \
-      {Op::ds_##returning, update<T, atomic::op, true>}
+#define BOTH(name, returning, T, op) \
+  {Op::ds_##name, update<T, atomic::op, false>}, { Op::ds_##returning, update<T, atomic::op, true> }
 
 constexpr HandlerRow kLdsAtomicRows[] = {
     BOTH(add_u32, add_rtn_u32, u32, add),

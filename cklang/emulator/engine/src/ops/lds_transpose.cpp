@@ -23,7 +23,8 @@ void check_sources(Wave& w, int per_lane, int lanes_a_row) {
       const int from = l / kBlock * kBlock + lanes_a_row * j + l % kBlock / per_lane;
       if ((w.exec() >> from & 1) != 0) continue;
       w.lane = l;
-      raise(w, FaultKind::Instruction, "transposed LDS read with exec 0x%llx: lane %d needs what the disabled lane %d reads",
+      raise(w, FaultKind::Instruction,
+            "transposed LDS read with exec 0x%llx: lane %d needs what the disabled lane %d reads",
             static_cast<unsigned long long>(w.exec()), l, from);
     }
   });

@@ -100,8 +100,8 @@ void mfma(Wave& w, const Code& c) {
 }
 
 bool known_input(Type type) {
-  return type == Type::F32 || type == Type::XF32 || type == Type::F16 || type == Type::BF16 ||
-         type == Type::FP8 || type == Type::BF8;
+  return type == Type::F32 || type == Type::XF32 || type == Type::F16 || type == Type::BF16 || type == Type::FP8 ||
+         type == Type::BF8;
 }
 
 }  // namespace
@@ -121,8 +121,9 @@ bool joins_run(const Code& code) {
   const MatrixShape& shape = *inst->matrix;
   const Source &a = code.src[0], &b = code.src[1], &c = code.src[2];
   const bool plain = shape.blocks == 1 && inst->blgp == 0 && inst->cbsz == 0;
-  const bool adds = c.kind == Kind::Constant || (c.kind == Kind::Vgpr && (c.index == code.dst || c.index + c.dwords <= code.dst ||
-                                                                         code.dst + code.dst_dwords <= c.index));
+  const bool adds = c.kind == Kind::Constant ||
+                    (c.kind == Kind::Vgpr &&
+                     (c.index == code.dst || c.index + c.dwords <= code.dst || code.dst + code.dst_dwords <= c.index));
   return plain && adds && a.kind == Kind::Vgpr && b.kind == Kind::Vgpr;
 }
 
@@ -144,7 +145,8 @@ void begin_part(Wave& w, const MatrixRun& run, u32 number) {
 
 void execute_run(Wave& w, const MatrixRun& run) {
   begin_part(w, run, static_cast<u32>(run.parts.size()) - 1);
-  if (numerics_of(w) != Numerics::Fma) [[unlikely]] return;
+  if (numerics_of(w) != Numerics::Fma) [[unlikely]]
+    return;
   const Multiply multiply = run.integer ? multiply_for<true>(run.size) : multiply_for<false>(run.size);
   const u32* panels = w.spread->panels;
   for (const RunChain& chain : run.chains) {

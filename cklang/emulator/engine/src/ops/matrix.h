@@ -21,8 +21,6 @@ Handler sparse_matrix_handler(const Inst& inst);
 Handler wave_matrix_handler(const Inst& inst);
 
 /// Multiplications and additions that one execution does.
-inline u64 matrix_flops(const MatrixShape& shape) {
-  return u64{2} * shape.m * shape.n * shape.k * shape.blocks;
-}
+inline u64 matrix_flops(const MatrixShape& shape) { return u64{2} * shape.m * shape.n * shape.k * shape.blocks; }
 
 }  // namespace ckemu

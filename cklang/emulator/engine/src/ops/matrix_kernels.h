@@ -85,8 +85,10 @@ void unpack_type(Type type, const u32* rows, const PanelShape& shape, Panel& pan
 /// The kernels of blocks of 16 and 32 at one width.
 template <int width>
 constexpr MatrixKernels kernels_of() {
-  MatrixKernels kernels{unpack_type<width>, {multiply<float, width, 16>, multiply<float, width, 32>},
-                        {multiply<u32, width, 16>, multiply<u32, width, 32>}, unpack_fp8};
+  MatrixKernels kernels{unpack_type<width>,
+                        {multiply<float, width, 16>, multiply<float, width, 32>},
+                        {multiply<u32, width, 16>, multiply<u32, width, 32>},
+                        unpack_fp8};
   if constexpr (width == 16) kernels.unpack_fp8 = unpack_wide_fp8<width>;
   return kernels;
 }

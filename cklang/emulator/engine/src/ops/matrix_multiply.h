@@ -56,8 +56,8 @@ CKEMU_INLINE constexpr RowPlace row_place(int size, int block, int i) {
 
 /// The same product under other numerics than "fma", one element of D after the other. `picks` is null,
 /// or says which row of B the stored element k of row i of A multiplies: picks[k * size + i].
-void multiply_otherwise(Wave& wave, const Inst& inst, const Panel& a, const Panel& b, int depth,
-                        const u8* picks, const Accumulator& acc);
+void multiply_otherwise(Wave& wave, const Inst& inst, const Panel& a, const Panel& b, int depth, const u8* picks,
+                        const Accumulator& acc);
 
 /// The numerics of the launch that `wave` belongs to.
 Numerics numerics_of(const Wave& wave);

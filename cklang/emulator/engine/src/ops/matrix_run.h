@@ -10,7 +10,7 @@
 
 namespace ckemu {
 
-constexpr u32 kMostSteps = 32;    // products on one accumulator
+constexpr u32 kMostSteps = 32;  // products on one accumulator
 
 /// An operand, and where its panel lies among the run's.
 struct RunOperand {

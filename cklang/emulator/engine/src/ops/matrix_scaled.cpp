@@ -82,8 +82,8 @@ void apply(const Scales& scales, int size, int depth, Panel& panel) {
 
 /// Scales of any size: every product in f64, where it is exact, and a rounding to f32 a step, or one
 /// in the end.
-void multiply_wide(const Panel& a, const Panel& b, const Scales& of_a, const Scales& of_b, int size,
-                   int depth, bool exact, const Accumulator& acc) {
+void multiply_wide(const Panel& a, const Panel& b, const Scales& of_a, const Scales& of_b, int size, int depth,
+                   bool exact, const Accumulator& acc) {
   const float *x = reinterpret_cast<const float*>(a.element), *y = reinterpret_cast<const float*>(b.element);
   alignas(64) u32 result[16 * kLanes];
   const auto scale = [](u8 exponent) { return exponent == 255 ? __builtin_nan("") : power_of_two(exponent - 127); };
@@ -132,8 +132,6 @@ void mfma_mini(Wave& w, const Code& c) {
 
 }  // namespace
 
-Handler mini_matrix_handler(const Inst& inst) {
-  return inst.cbsz < 5 && inst.blgp < 5 ? mfma_mini : nullptr;
-}
+Handler mini_matrix_handler(const Inst& inst) { return inst.cbsz < 5 && inst.blgp < 5 ? mfma_mini : nullptr; }
 
 }  // namespace ckemu

@@ -88,8 +88,6 @@ void multiply_picked(bool integer, const Panel& a, const Panel& b, const u8* pic
   return integer ? multiply<true>(a, b, picks, size, stored, acc) : multiply<false>(a, b, picks, size, stored, acc);
 }
 
-Handler sparse_matrix_handler(const Inst& inst) {
-  return inst.matrix->d == Type::I32 ? smfmac<true> : smfmac<false>;
-}
+Handler sparse_matrix_handler(const Inst& inst) { return inst.matrix->d == Type::I32 ? smfmac<true> : smfmac<false>; }
 
 }  // namespace ckemu

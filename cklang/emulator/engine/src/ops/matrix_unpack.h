@@ -24,8 +24,8 @@ struct PanelShape {
 
 /// How many elements a dword holds.
 template <Type type>
-constexpr int kPerDword = type == Type::I4 || type == Type::U4     ? 8
-                          : type == Type::I8 || type == Type::U8   ? 4
+constexpr int kPerDword = type == Type::I4 || type == Type::U4      ? 8
+                          : type == Type::I8 || type == Type::U8    ? 4
                           : type == Type::F16 || type == Type::BF16 ? 2
                                                                     : 1;
 

@@ -87,7 +87,8 @@ CKEMU_INLINE __m512i upper_halves(__m512i codes, const __m512i (&table)[8]) {
   __m512i found[4];
   for (int n = 0; n < 4; ++n) found[n] = _mm512_permutex2var_epi16(table[2 * n], codes, table[2 * n + 1]);
   const __mmask32 second = _mm512_test_epi16_mask(codes, _mm512_set1_epi16(0x40));
-  const __m512i low = _mm512_mask_blend_epi16(second, found[0], found[1]), high = _mm512_mask_blend_epi16(second, found[2], found[3]);
+  const __m512i low = _mm512_mask_blend_epi16(second, found[0], found[1]),
+                high = _mm512_mask_blend_epi16(second, found[2], found[3]);
   return _mm512_mask_blend_epi16(_mm512_test_epi16_mask(codes, _mm512_set1_epi16(0x80)), low, high);
 }
 

@@ -11,8 +11,8 @@ namespace ckemu {
 
 namespace {
 
-constexpr int kSize = 16;           // rows of A and D, columns of B and D; lanes that hold a row
-constexpr int kBlockRows = 4;       // registers of 64 lanes that a block of D has in MFMA's order
+constexpr int kSize = 16;      // rows of A and D, columns of B and D; lanes that hold a row
+constexpr int kBlockRows = 4;  // registers of 64 lanes that a block of D has in MFMA's order
 constexpr u32 kSign = 0x80000000;
 
 /// How a GPU spreads matrices over groups of 16 lanes; lane l of a group has row (A) or column l.

@@ -35,9 +35,7 @@ inline double power_of_two(int exponent) { return bits_as<double>(static_cast<u6
 inline double from_mini(u32 code, const MiniFormat& format) {
   const u32 magnitude = code & (format.sign() - 1);
   const double sign = (code & format.sign()) != 0 ? -1.0 : 1.0;
-  if (magnitude > format.largest) {
-    return magnitude == format.infinity ? sign * __builtin_inf() : __builtin_nan("");
-  }
+  if (magnitude > format.largest) { return magnitude == format.infinity ? sign * __builtin_inf() : __builtin_nan(""); }
   const int exponent = static_cast<int>(magnitude >> format.mantissa);
   const u32 fraction = magnitude & ((1u << format.mantissa) - 1);
   const u32 significand = exponent != 0 ? fraction | 1u << format.mantissa : fraction;

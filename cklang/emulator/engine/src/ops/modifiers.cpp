@@ -20,20 +20,18 @@ bool is_vop(const Inst& inst) {
     default: return false;
   }
 }
-bool is_float(Type type) {
-  return type == Type::F16 || type == Type::F32 || type == Type::F64 || type == Type::BF16;
-}
+bool is_float(Type type) { return type == Type::F16 || type == Type::F32 || type == Type::F64 || type == Type::BF16; }
 bool is_half(const Operand& operand) {
   const Type type = operand.type;
-  return operand.elements == 1 && (type == Type::F16 || type == Type::BF16 || type == Type::I16 ||
-                                   type == Type::U16 || type == Type::B16);
+  return operand.elements == 1 &&
+         (type == Type::F16 || type == Type::BF16 || type == Type::I16 || type == Type::U16 || type == Type::B16);
 }
 
 /// 16-bit operations that keep the other half of their destination.
 constexpr Op kKeepHalf[] = {
-    Op::v_fma_f16,  Op::v_mad_f16,  Op::v_mad_u16,  Op::v_mad_i16,  Op::v_div_fixup_f16,
-    Op::v_min3_f16, Op::v_max3_f16, Op::v_med3_f16, Op::v_min3_u16, Op::v_max3_u16,
-    Op::v_med3_u16, Op::v_min3_i16, Op::v_max3_i16, Op::v_med3_i16, Op::v_ashr_pk_i8_i32,
+    Op::v_fma_f16,        Op::v_mad_f16,        Op::v_mad_u16,         Op::v_mad_i16,  Op::v_div_fixup_f16,
+    Op::v_min3_f16,       Op::v_max3_f16,       Op::v_med3_f16,        Op::v_min3_u16, Op::v_max3_u16,
+    Op::v_med3_u16,       Op::v_min3_i16,       Op::v_max3_i16,        Op::v_med3_i16, Op::v_ashr_pk_i8_i32,
     Op::v_ashr_pk_u8_i32, Op::v_cvt_sr_f16_f32, Op::v_cvt_sr_bf16_f32,
 };
 bool keeps_half(Op op) {
@@ -64,9 +62,8 @@ bool selects_itself(Op op) {
 }
 
 bool dpp_known(u32 ctrl) {
-  return ctrl < 0x100 || (ctrl > 0x100 && ctrl <= 0x12f && (ctrl & 15) != 0) || ctrl == 0x130 ||
-         ctrl == 0x134 || ctrl == 0x138 || ctrl == 0x13c || (ctrl >= 0x140 && ctrl <= 0x143) ||
-         (ctrl >= 0x150 && ctrl <= 0x16f);
+  return ctrl < 0x100 || (ctrl > 0x100 && ctrl <= 0x12f && (ctrl & 15) != 0) || ctrl == 0x130 || ctrl == 0x134 ||
+         ctrl == 0x138 || ctrl == 0x13c || (ctrl >= 0x140 && ctrl <= 0x143) || (ctrl >= 0x150 && ctrl <= 0x16f);
 }
 bool moves_lanes(const Inst& inst) { return inst.form == Form::Dpp || inst.form == Form::Dpp8; }
 
@@ -79,7 +76,8 @@ u64 apply_dpp(const Wave& w, const Inst& inst, u32* row, int dwords) {
   for (int l = 0; l < kLanes; ++l) {
     const bool masked = (inst.row_mask >> (l / 16) & 1) == 0 || (inst.bank_mask >> (l / 4 % 4) & 1) == 0;
     const bool of8 = inst.form == Form::Dpp8;
-    const int in8 = l & 7, from = of8 ? (l & ~7) | static_cast<int>(inst.dpp8 >> 3 * in8 & 7) : dpp_source(inst.dpp_ctrl, l);
+    const int in8 = l & 7,
+              from = of8 ? (l & ~7) | static_cast<int>(inst.dpp8 >> 3 * in8 & 7) : dpp_source(inst.dpp_ctrl, l);
     const bool valid = from >= 0 && (inst.fetch_inactive || (exec >> from & 1) != 0);
     if (masked || (!valid && !inst.bound_ctrl && !of8)) continue;
     enabled |= u64{1} << l;
@@ -127,9 +125,7 @@ T scale_and_clamp(T value, const Inst& inst) {
   return value;
 }
 
-u16 finish_half(u16 half, const Inst& inst) {
-  return to_f16(scale_and_clamp(from_f16(half), inst));
-}
+u16 finish_half(u16 half, const Inst& inst) { return to_f16(scale_and_clamp(from_f16(half), inst)); }
 void finish_floats(const Wave& w, const Inst& inst, u32* row) {
   const bool pair = inst.dst[0].elements == 2;
   each_lane(w, [&](int l) {

@@ -11,8 +11,8 @@ namespace ckemu {
 
 /// What `modified` does around the plain form.
 struct ModifierPlan {
-  u8 prepared = 0;        // mask of sources that go through spare rows
-  bool redirected = false;  // the result goes through a spare row
+  u8 prepared = 0;                // mask of sources that go through spare rows
+  bool redirected = false;        // the result goes through a spare row
   const char* refusal = nullptr;  // a modifier that is not emulated here
 };
 

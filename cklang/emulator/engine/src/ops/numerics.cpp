@@ -14,15 +14,15 @@ uint8_t& chosen() {
   return numerics;
 }
 
-constexpr int kBits = 24;        // fractional bits that products and c keep
-constexpr int kSumBits = 31;     // and those of a sum of products when c is added
+constexpr int kBits = 24;            // fractional bits that products and c keep
+constexpr int kSumBits = 31;         // and those of a sum of products when c is added
 constexpr int kZeroExponent = -126;  // the exponent that a product of 0 counts with
 
 /// The exponent below which an operand's numbers are subnormal.
 int lowest_exponent(Type type) {
   switch (type) {
     case Type::F16: return -14;
-    case Type::FP8: return -7;   // FNUZ, as all 8-bit floats of these GPUs
+    case Type::FP8: return -7;  // FNUZ, as all 8-bit floats of these GPUs
     case Type::BF8: return -15;
     default: return -126;  // bf16 and xf32
   }
@@ -86,9 +86,7 @@ Partial sum_of_products(const FusedModel& model, const Terms& terms, int count) 
     largest = exponent[n] > largest ? exponent[n] : largest;
   }
   result.exponent = largest == -1000 ? kZeroExponent : largest;
-  for (int n = 0; n < count; ++n) {
-    result.sum += trunc_shift(product[n], result.exponent - exponent[n] + 46 - kBits);
-  }
+  for (int n = 0; n < count; ++n) { result.sum += trunc_shift(product[n], result.exponent - exponent[n] + 46 - kBits); }
   return result;
 }
 
@@ -139,8 +137,8 @@ Cdna3Rule cdna3_rule(const MatrixShape& shape, Family family, FusedModel& model)
   return Cdna3Rule::Fused;
 }
 
-float fused_sum(const FusedModel& model, const float* a, int a_stride, const float* b, int b_stride,
-                int depth, float c) {
+float fused_sum(const FusedModel& model, const float* a, int a_stride, const float* b, int b_stride, int depth,
+                float c) {
   for (int k = 0; k < depth; k += model.group) {
     const int count = depth - k < model.group ? depth - k : model.group;
     const Terms terms{a + k * a_stride, b + k * b_stride, a_stride, b_stride};

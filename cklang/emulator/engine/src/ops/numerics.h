@@ -31,7 +31,7 @@ Cdna3Rule cdna3_rule(const MatrixShape& shape, Family family, FusedModel& model)
 /// c plus the products of `a` and `b`, which are `stride` apart, by the published model: each group's
 /// products are aligned to the largest and cut off after 24 fractional bits; the sum is aligned with c,
 /// which keeps 24 bits, and rounded to nearest even.
-float fused_sum(const FusedModel& model, const float* a, int a_stride, const float* b, int b_stride,
-                int depth, float c);
+float fused_sum(const FusedModel& model, const float* a, int a_stride, const float* b, int b_stride, int depth,
+                float c);
 
 }  // namespace ckemu

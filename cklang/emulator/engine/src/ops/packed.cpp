@@ -53,8 +53,7 @@ using I4l = i64 __attribute__((ext_vector_type(4)));
 
 /// f16 multiply-add with one rounding: exact in double, then rounded to odd, then to f16.
 CKEMU_INLINE F4v fused_odd(F4v a, F4v b, F4v c) {
-  const D4v sum = __builtin_convertvector(a, D4v) * __builtin_convertvector(b, D4v) +
-                  __builtin_convertvector(c, D4v);
+  const D4v sum = __builtin_convertvector(a, D4v) * __builtin_convertvector(b, D4v) + __builtin_convertvector(c, D4v);
   F4v result;
   for (int n = 0; n < 4; ++n) result[n] = to_f32_odd(sum[n]);
   return result;
@@ -66,12 +65,8 @@ constexpr auto fma_f = [](U8v a, U8v b, U8v c) {
 };
 constexpr auto add_f = [](U8v a, U8v b) { return pack_low_f16(low_f16(a) + low_f16(b)); };
 constexpr auto mul_f = [](U8v a, U8v b) { return pack_low_f16(low_f16(a) * low_f16(b)); };
-constexpr auto min_f = [](U8v a, U8v b) {
-  return pack_low_f16(f(min_number(low_f16_bits(a), low_f16_bits(b))));
-};
-constexpr auto max_f = [](U8v a, U8v b) {
-  return pack_low_f16(f(max_number(low_f16_bits(a), low_f16_bits(b))));
-};
+constexpr auto min_f = [](U8v a, U8v b) { return pack_low_f16(f(min_number(low_f16_bits(a), low_f16_bits(b)))); };
+constexpr auto max_f = [](U8v a, U8v b) { return pack_low_f16(f(max_number(low_f16_bits(a), low_f16_bits(b)))); };
 constexpr auto min_f_num = [](U8v a, U8v b) { return pack_low_f16(f(min_num(u(low_f16(a)), u(low_f16(b))))); };
 constexpr auto max_f_num = [](U8v a, U8v b) { return pack_low_f16(f(max_num(u(low_f16(a)), u(low_f16(b))))); };
 constexpr auto minimum3 = [](U8v a, U8v b, U8v c) {
@@ -80,12 +75,8 @@ constexpr auto minimum3 = [](U8v a, U8v b, U8v c) {
 constexpr auto maximum3 = [](U8v a, U8v b, U8v c) {
   return pack_low_f16(f(max_nan(max_nan(u(low_f16(a)), u(low_f16(b))), u(low_f16(c)))));
 };
-constexpr auto min_f_nan = [](U8v a, U8v b) {
-  return pack_low_f16(f(min_nan(u(low_f16(a)), u(low_f16(b)))));
-};
-constexpr auto max_f_nan = [](U8v a, U8v b) {
-  return pack_low_f16(f(max_nan(u(low_f16(a)), u(low_f16(b)))));
-};
+constexpr auto min_f_nan = [](U8v a, U8v b) { return pack_low_f16(f(min_nan(u(low_f16(a)), u(low_f16(b))))); };
+constexpr auto max_f_nan = [](U8v a, U8v b) { return pack_low_f16(f(max_nan(u(low_f16(a)), u(low_f16(b))))); };
 constexpr auto low_i = [](U8v a) { return i(a << 16) >> 16; };
 constexpr auto low_u = [](U8v a) { return a & 0xffff; };
 constexpr auto add_i = [](U8v a, U8v b) { return a + b; };
@@ -97,12 +88,8 @@ constexpr auto lshrrev = [](U8v a, U8v b) { return low_u(b) >> (a & 15); };
 constexpr auto ashrrev = [](U8v a, U8v b) { return u(low_i(b) >> i(a & 15)); };
 constexpr auto min_u = [](U8v a, U8v b) { return __builtin_elementwise_min(low_u(a), low_u(b)); };
 constexpr auto max_u = [](U8v a, U8v b) { return __builtin_elementwise_max(low_u(a), low_u(b)); };
-constexpr auto min_i = [](U8v a, U8v b) {
-  return u(__builtin_elementwise_min(low_i(a), low_i(b)));
-};
-constexpr auto max_i = [](U8v a, U8v b) {
-  return u(__builtin_elementwise_max(low_i(a), low_i(b)));
-};
+constexpr auto min_i = [](U8v a, U8v b) { return u(__builtin_elementwise_min(low_i(a), low_i(b))); };
+constexpr auto max_i = [](U8v a, U8v b) { return u(__builtin_elementwise_max(low_i(a), low_i(b))); };
 
 /// Pairs of f32: each result dword picks a dword of each operand pair.
 template <int sources, auto op>
@@ -199,13 +186,11 @@ template <class Acc, int bits>
 constexpr auto dot_sat = [](u32 a, u32 b, Acc c) { return saturated<Acc>(dot_exact<Acc, bits>(a, b, c)); };
 constexpr auto dot2_f16 = [](u32 a, u32 b, float c) {
   const float low = from_f16(static_cast<u16>(a)) * from_f16(static_cast<u16>(b));
-  return __builtin_fmaf(from_f16(static_cast<u16>(a >> 16)), from_f16(static_cast<u16>(b >> 16)),
-                        low + c);
+  return __builtin_fmaf(from_f16(static_cast<u16>(a >> 16)), from_f16(static_cast<u16>(b >> 16)), low + c);
 };
 constexpr auto dot2_bf16 = [](u32 a, u32 b, float c) {
   const float low = from_bf16(static_cast<u16>(a)) * from_bf16(static_cast<u16>(b));
-  return __builtin_fmaf(from_bf16(static_cast<u16>(a >> 16)), from_bf16(static_cast<u16>(b >> 16)),
-                        low + c);
+  return __builtin_fmaf(from_bf16(static_cast<u16>(a >> 16)), from_bf16(static_cast<u16>(b >> 16)), low + c);
 };
 /// The dot products as VOP3P, whose halves may be picked and negated.
 template <class Acc, auto op>

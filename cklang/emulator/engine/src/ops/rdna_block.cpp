@@ -36,7 +36,9 @@ void global_store_block(Wave& w, const Code& c) {
   const u32* rows = source_row(w, c, 2);
   each_lane(w, [&](int l) {
     w.lane = l;
-    each_register(w, [&](u32 n) { std::memcpy(reinterpret_cast<u8*>(at(l) + 4 * n), &rows[n * kLanes + static_cast<u32>(l)], 4); });
+    each_register(w, [&](u32 n) {
+      std::memcpy(reinterpret_cast<u8*>(at(l) + 4 * n), &rows[n * kLanes + static_cast<u32>(l)], 4);
+    });
   });
   w.lane = -1;
   w.counters->progress++;
@@ -72,8 +74,8 @@ template <class T, auto source_of>
 void load_transposed(Wave& w, const Code& c) {
   constexpr u32 all = ~u32{0};
   if (w.lanes != 32 || w.exec() != all) {
-    raise(w, FaultKind::Instruction, "%s is known for 32 lanes, all enabled; exec is 0x%llx of %u", mnemonic(c.inst->op),
-          static_cast<unsigned long long>(w.exec()), w.lanes);
+    raise(w, FaultKind::Instruction, "%s is known for 32 lanes, all enabled; exec is 0x%llx of %u",
+          mnemonic(c.inst->op), static_cast<unsigned long long>(w.exec()), w.lanes);
   }
   const Addresses at = addresses_of(w, c);
   T loaded[32][kElements];
@@ -85,7 +87,8 @@ void load_transposed(Wave& w, const Code& c) {
   for (int l = 0; l < 32; ++l) {
     T result[kElements];
     for (int j = 0; j < kElements; ++j) result[j] = loaded[source_of(l, j)][l % kElements];
-    for (u32 d = 0; d < sizeof result / 4; ++d) w.v[c.dst + d][l] = load_as<u32>(reinterpret_cast<const u8*>(result) + 4 * d);
+    for (u32 d = 0; d < sizeof result / 4; ++d)
+      w.v[c.dst + d][l] = load_as<u32>(reinterpret_cast<const u8*>(result) + 4 * d);
   }
   count_load(w, sizeof loaded[0]);
 }

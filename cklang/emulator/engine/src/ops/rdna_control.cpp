@@ -22,7 +22,8 @@ void no_operation(Wave&, const Code&) {}
 /// The split barrier: a wave signals that it has come, and later waits for the others.
 void check_barrier(Wave& w, i32 number) {
   if (number != kWorkgroupBarrier) {
-    raise(w, FaultKind::Instruction, "barrier %d is not emulated; only the workgroup's, %d, is", number, kWorkgroupBarrier);
+    raise(w, FaultKind::Instruction, "barrier %d is not emulated; only the workgroup's, %d, is", number,
+          kWorkgroupBarrier);
   }
 }
 i32 barrier_number(const Wave& w, const Source& source) {
@@ -150,8 +151,13 @@ constexpr HandlerRow kRdnaControlRows[] = {
 
 /// Numbers of hardware registers.
 enum Register : u32 {
-  kStatus = 2, kTrapStatus = 3, kMemoryBases = 15, kHardwareId1 = 23, kHardwareId2 = 24,
-  kCycles = 29, kCyclesHigh = 30,
+  kStatus = 2,
+  kTrapStatus = 3,
+  kMemoryBases = 15,
+  kHardwareId1 = 23,
+  kHardwareId2 = 24,
+  kCycles = 29,
+  kCyclesHigh = 30,
 };
 
 }  // namespace

@@ -36,7 +36,8 @@ void compare_store(Wave& w, const Code& c) {
 /// Addressed by an SGPR pair, the immediate and the lane number.
 u8* place_by_lane(Wave& w, const Code& c, int l) {
   w.lane = l;
-  return reinterpret_cast<u8*>(scalar64(w, c.src[1]) + static_cast<u64>(static_cast<i64>(c.offset)) + 4 * static_cast<u64>(l));
+  return reinterpret_cast<u8*>(scalar64(w, c.src[1]) + static_cast<u64>(static_cast<i64>(c.offset)) +
+                               4 * static_cast<u64>(l));
 }
 void load_by_lane(Wave& w, const Code& c) {
   each_lane(w, [&](int l) { w.v[c.dst][l] = load_as<u32>(place_by_lane(w, c, l)); });

@@ -21,7 +21,8 @@ void run_one_lane(Wave& w, const Code& inner) {
 
 template <Op plain>
 void as_vector(Wave& w, const Code& c) {
-  if (c.inst->omod != 0 || c.inst->clamp) raise(w, FaultKind::Instruction, "clamp or omod of a scalar result is not emulated");
+  if (c.inst->omod != 0 || c.inst->clamp)
+    raise(w, FaultKind::Instruction, "clamp or omod of a scalar result is not emulated");
   Code inner = c;
   inner.dst = static_cast<u16>(w.rows + kSpareResult);
   inner.dst_kind = Kind::Vgpr;
@@ -40,7 +41,9 @@ void compare(Wave& w, const Code& c) {
 }
 
 /// The high half, which the vector operation would choose by a modifier.
-void cvt_high_f16(Wave& w, const Code& c) { w.s[c.dst] = bits_as<u32>(_cvtsh_ss(static_cast<u16>(scalar32(w, c.src[0]) >> 16))); }
+void cvt_high_f16(Wave& w, const Code& c) {
+  w.s[c.dst] = bits_as<u32>(_cvtsh_ss(static_cast<u16>(scalar32(w, c.src[0]) >> 16)));
+}
 
 // clang-format off
 #define SCALAR(name, plain) {Op::name, as_vector<Op::plain>},

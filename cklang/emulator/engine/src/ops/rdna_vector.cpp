@@ -63,7 +63,9 @@ constexpr auto dot2_f16 = [](u32 a, u32 b, u16 c) {
 };
 constexpr auto dot2_bf16 = [](u32 a, u32 b, u16 c) {
   const auto part = [](u32 word) { return from_bf16(static_cast<u16>(word)); };
-  const auto add = [&](u32 x, u32 y, float sum) { return from_bf16(to_bf16(sum + from_bf16(to_bf16(part(x) * part(y))))); };
+  const auto add = [&](u32 x, u32 y, float sum) {
+    return from_bf16(to_bf16(sum + from_bf16(to_bf16(part(x) * part(y)))));
+  };
   return to_bf16(add(a >> 16, b >> 16, add(a, b, from_bf16(c))));
 };
 template <bool bf8_a, bool bf8_b>

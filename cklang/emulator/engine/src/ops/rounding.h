@@ -48,8 +48,7 @@ CKEMU_INLINE u16 to_bf16(float value) {
 /// The low halves of 8 lanes as f32, and back with the high halves zero.
 CKEMU_INLINE F8v low_f16(U8v x) {
   const __m256i low = __builtin_bit_cast(__m256i, x & 0xffff);
-  const __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(low),
-                                          _mm256_extracti128_si256(low, 1));
+  const __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
   return __builtin_bit_cast(F8v, _mm256_cvtph_ps(packed));
 }
 /// The low halves as bits of f32 in which a signalling NaN stays one.

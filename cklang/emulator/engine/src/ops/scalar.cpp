@@ -110,9 +110,7 @@ constexpr auto bfe_i64 = [](u64 a, u32 b) {
   return static_cast<u64>(static_cast<i64>(bfe_u64(a, b) << (64 - width)) >> (64 - width));
 };
 constexpr auto bfm_b32 = [](u32 a, u32 b, bool&) { return ((1u << (a & 31)) - 1) << (b & 31); };
-constexpr auto bfm_b64 = [](u32 a, u32 b, bool&) {
-  return ((u64{1} << (a & 63)) - 1) << (b & 63);
-};
+constexpr auto bfm_b64 = [](u32 a, u32 b, bool&) { return ((u64{1} << (a & 63)) - 1) << (b & 63); };
 
 constexpr auto move = [](auto a, bool&) { return a; };
 constexpr auto bit_not = [](auto a, bool& scc) {

@@ -30,9 +30,7 @@ constexpr auto count1 = [](auto a, bool& scc) {
   return result;
 };
 constexpr auto find1_low = [](auto a, bool&) { return a == 0 ? ~u32{0} : u32(trailing(a)); };
-constexpr auto find0_low = [](auto a, bool& scc) {
-  return find1_low(static_cast<decltype(a)>(~a), scc);
-};
+constexpr auto find0_low = [](auto a, bool& scc) { return find1_low(static_cast<decltype(a)>(~a), scc); };
 constexpr auto find1_high = [](auto a, bool&) { return a == 0 ? ~u32{0} : u32(leading(a)); };
 constexpr auto find_sign = [](auto a, bool& scc) {  // the first bit that differs from the sign
   using Signed = std::conditional_t<sizeof a == 8, i64, i32>;

@@ -68,18 +68,10 @@ template <auto function>
 constexpr Handler f16 = lane1<u16, u16, half<function>>;
 
 constexpr HandlerRow kTranscendentalRows[] = {
-    {Op::v_exp_f32, map1<exp2_8>},
-    {Op::v_exp_legacy_f32, map1<exp2_8>},
-    {Op::v_log_f32, f32<log2>},
-    {Op::v_log_legacy_f32, f32<log2>},
-    {Op::v_rsq_f32, map1<inverse_root8>},
-    {Op::v_sin_f32, f32<sine>},
-    {Op::v_cos_f32, f32<cosine>},
-    {Op::v_exp_f16, f16<exp2>},
-    {Op::v_log_f16, f16<log2>},
-    {Op::v_rcp_f16, f16<reciprocal>},
-    {Op::v_rsq_f16, f16<inverse_root>},
-    {Op::v_sin_f16, f16<sine>},
+    {Op::v_exp_f32, map1<exp2_8>},     {Op::v_exp_legacy_f32, map1<exp2_8>}, {Op::v_log_f32, f32<log2>},
+    {Op::v_log_legacy_f32, f32<log2>}, {Op::v_rsq_f32, map1<inverse_root8>}, {Op::v_sin_f32, f32<sine>},
+    {Op::v_cos_f32, f32<cosine>},      {Op::v_exp_f16, f16<exp2>},           {Op::v_log_f16, f16<log2>},
+    {Op::v_rcp_f16, f16<reciprocal>},  {Op::v_rsq_f16, f16<inverse_root>},   {Op::v_sin_f16, f16<sine>},
     {Op::v_cos_f16, f16<cosine>},
 };
 

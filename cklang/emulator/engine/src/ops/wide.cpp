@@ -64,9 +64,7 @@ constexpr auto frexp_mant = [](double a) {
 };
 constexpr auto reciprocal = [](double a) { return settle(1.0 / a, a, a); };
 constexpr auto root = [](double a) { return settle(__builtin_sqrt(a), a, a); };
-constexpr auto inverse_root = [](double a) {
-  return settle(static_cast<double>(1.0L / __builtin_sqrtl(a)), a, a);
-};
+constexpr auto inverse_root = [](double a) { return settle(static_cast<double>(1.0L / __builtin_sqrtl(a)), a, a); };
 
 constexpr auto lshlrev = [](u32 a, u64 b) { return b << (a & 63); };
 constexpr auto lshrrev = [](u32 a, u64 b) { return b >> (a & 63); };

@@ -27,7 +27,20 @@ struct Mem {
 using Label = u32;
 
 /// Condition codes of jcc and setcc.
-enum Condition : u8 { kBelow = 2, kAboveEqual = 3, kZero = 4, kNonZero = 5, kBelowEqual = 6, kAbove = 7, kLess = 12, kGreaterEqual = 13, kLessEqual = 14, kGreater = 15, kOverflow = 0, kCarry = 2 };
+enum Condition : u8 {
+  kBelow = 2,
+  kAboveEqual = 3,
+  kZero = 4,
+  kNonZero = 5,
+  kBelowEqual = 6,
+  kAbove = 7,
+  kLess = 12,
+  kGreaterEqual = 13,
+  kLessEqual = 14,
+  kGreater = 15,
+  kOverflow = 0,
+  kCarry = 2
+};
 
 /// The opcode of an AVX-512 instruction: map (1: 0F, 2: 0F38, 3: 0F3A), prefix (1: 66, 2: F3, 3: F2), W.
 struct Evex {
@@ -35,14 +48,13 @@ struct Evex {
 };
 
 constexpr Evex kAddPs{1, 0, 0x58, 0}, kMulPs{1, 0, 0x59, 0}, kSubPs{1, 0, 0x5c, 0}, kMinPs{1, 0, 0x5d, 0},
-    kDivPs{1, 0, 0x5e, 0}, kMaxPs{1, 0, 0x5f, 0}, kSqrtPs{1, 0, 0x51, 0}, kFma231{2, 1, 0xb8, 0},
-    kAddD{1, 1, 0xfe, 0}, kSubD{1, 1, 0xfa, 0}, kAnd{1, 1, 0xdb, 0}, kOr{1, 1, 0xeb, 0}, kXor{1, 1, 0xef, 0},
-    kAndNot{1, 1, 0xdf, 0}, kMulLoD{2, 1, 0x40, 0}, kMulUdq{1, 1, 0xf4, 1}, kMulDq{2, 1, 0x28, 1},
-    kShlV{2, 1, 0x47, 0}, kShrV{2, 1, 0x45, 0}, kSarV{2, 1, 0x46, 0}, kMinI{2, 1, 0x39, 0}, kMaxI{2, 1, 0x3d, 0},
-    kMinU{2, 1, 0x3b, 0}, kMaxU{2, 1, 0x3f, 0}, kBlendD{2, 1, 0x64, 0}, kMove{1, 1, 0x6f, 0},
-    kBroadcast{2, 1, 0x58, 0}, kCvtI2F{1, 0, 0x5b, 0}, kCvtU2F{1, 3, 0x7a, 0}, kCvtF2I{1, 2, 0x5b, 0},
-    kCvtF2U{1, 0, 0x78, 0}, kShlQ{1, 1, 0x73, 1}, kShlVQ{2, 1, 0x47, 1}, kUnpackLow{1, 1, 0x62, 0}, kPermute{2, 1, 0x36, 0},
-    kPopcount{2, 1, 0x55, 0}, kLeadingZeros{2, 1, 0x44, 0};
+    kDivPs{1, 0, 0x5e, 0}, kMaxPs{1, 0, 0x5f, 0}, kSqrtPs{1, 0, 0x51, 0}, kFma231{2, 1, 0xb8, 0}, kAddD{1, 1, 0xfe, 0},
+    kSubD{1, 1, 0xfa, 0}, kAnd{1, 1, 0xdb, 0}, kOr{1, 1, 0xeb, 0}, kXor{1, 1, 0xef, 0}, kAndNot{1, 1, 0xdf, 0},
+    kMulLoD{2, 1, 0x40, 0}, kMulUdq{1, 1, 0xf4, 1}, kMulDq{2, 1, 0x28, 1}, kShlV{2, 1, 0x47, 0}, kShrV{2, 1, 0x45, 0},
+    kSarV{2, 1, 0x46, 0}, kMinI{2, 1, 0x39, 0}, kMaxI{2, 1, 0x3d, 0}, kMinU{2, 1, 0x3b, 0}, kMaxU{2, 1, 0x3f, 0},
+    kBlendD{2, 1, 0x64, 0}, kMove{1, 1, 0x6f, 0}, kBroadcast{2, 1, 0x58, 0}, kCvtI2F{1, 0, 0x5b, 0},
+    kCvtU2F{1, 3, 0x7a, 0}, kCvtF2I{1, 2, 0x5b, 0}, kCvtF2U{1, 0, 0x78, 0}, kShlQ{1, 1, 0x73, 1}, kShlVQ{2, 1, 0x47, 1},
+    kUnpackLow{1, 1, 0x62, 0}, kPermute{2, 1, 0x36, 0}, kPopcount{2, 1, 0x55, 0}, kLeadingZeros{2, 1, 0x44, 0};
 
 // Shared with avx2.cpp, which knows what AVX2 has in their place.
 constexpr Evex kComparePs{1, 0, 0xc2, 0}, kCompareI{3, 1, 0x1f, 0}, kCompareU{3, 1, 0x1e, 0}, kRange{3, 1, 0x50, 0},
@@ -81,8 +93,8 @@ class Assembler {
   void jump(Label to);
   void jump_if(Condition condition, Label to);
   void jump_register(Reg to);
-  /// Calls C++ with the upper halves of vectors clean: the C library is compiled for SSE, which Intel's cores execute at
-  /// a crawl while they are not.
+  /// Calls C++ with the upper halves of vectors clean: the C library is compiled for SSE, which Intel's cores execute
+  /// at a crawl while they are not.
   void call(Reg to);
   void ret() { byte(0xc3); }
   void push(Reg reg);
@@ -149,7 +161,6 @@ class Assembler {
   void vector_shift(u8 what, u8 to, u8 from, u8 by);
   void vector_shift_q(u8 what, u8 to, u8 from, u8 by);  // quadwords: shr 2, shl 6
 
-
   /// The first dword.
   void vector_first(Reg to, u8 from);
   void vector_load_anywhere(u8 to, Mem from) { vector({1, 2, 0x6f, 0}, to, 0, from); }
@@ -162,7 +173,9 @@ class Assembler {
   void store_quarter(Mem to, u8 from, u8 quarter);
   /// Eight lanes of dwords (or, if wide, quadwords) at base + 64-bit index + disp.
   void gather_far(u8 to, Reg base, u8 index, i32 disp, u8 k) { indexed(0x91, to, base, index, disp, k); }
-  void scatter_far(Reg base, u8 index, i32 disp, u8 from, u8 k, bool wide) { indexed(0xa1, from, base, index, disp, k, wide); }
+  void scatter_far(Reg base, u8 index, i32 disp, u8 from, u8 k, bool wide) {
+    indexed(0xa1, from, base, index, disp, k, wide);
+  }
   /// Dwords at base + index + disp of the lanes of `k`, which is cleared.
   void gather(u8 to, Reg base, u8 index, i32 disp, u8 k);
   void scatter(Reg base, u8 index, i32 disp, u8 from, u8 k) { indexed(0xa0, from, base, index, disp, k); }

@@ -8,8 +8,8 @@ namespace ckemu::x86 {
 
 namespace {
 
-constexpr Evex kLoad{1, 2, 0x6f, 0}, kStore{1, 2, 0x7f, 0}, kEqualD{1, 1, 0x76, 0}, kEqualB{1, 1, 0x74, 0}, kMinBytes{1, 1, 0xda, 0},
-    kPackWords{2, 1, 0x2b, 0};
+constexpr Evex kLoad{1, 2, 0x6f, 0}, kStore{1, 2, 0x7f, 0}, kEqualD{1, 1, 0x76, 0}, kEqualB{1, 1, 0x74, 0},
+    kMinBytes{1, 1, 0xda, 0}, kPackWords{2, 1, 0x2b, 0};
 constexpr u8 kWithin = 0, kRangeMax = 5;
 
 bool same(Evex a, Evex b) { return a.map == b.map && a.prefix == b.prefix && a.opcode == b.opcode; }

@@ -63,7 +63,8 @@ u64 move_dwords(Wave& w, const Saved& saved, u32 dwords) {
       }
       u8* value = reinterpret_cast<u8*>(saved.row(1 + d) + n);
       if (loads) std::memset(value, 0, 4);
-      for (u32 b = 0; inside && b < 4; b += unit) loads ? std::memcpy(value + b, places[b], unit) : std::memcpy(places[b], value + b, unit);
+      for (u32 b = 0; inside && b < 4; b += unit)
+        loads ? std::memcpy(value + b, places[b], unit) : std::memcpy(places[b], value + b, unit);
       bytes += inside ? 4 : 0;
     }
   }
@@ -103,7 +104,8 @@ void call(Assembler& a, const u8* r) {
 
 // Buffers -----------------------------------------------------------------------------------------
 
-/// The lanes' offsets; those of kInside are in range, and rcx + immediate is where offset 0 lies. kAlike has the others.
+/// The lanes' offsets; those of kInside are in range, and rcx + immediate is where offset 0 lies. kAlike has the
+/// others.
 struct Places {
   u8 offset;
   i32 immediate;
@@ -334,7 +336,8 @@ constexpr VectorRow kRows[] = {
 bool buffer_fits(const Code& code) {
   const Inst& inst = *code.inst;
   const Kind more = code.src[2].kind;
-  const bool scalars = code.src[1].kind == Kind::Sgpr && (more == Kind::None || more == Kind::Sgpr || more == Kind::Constant);
+  const bool scalars =
+      code.src[1].kind == Kind::Sgpr && (more == Kind::None || more == Kind::Sgpr || more == Kind::Constant);
   const bool data = code.src[3].kind == Kind::None || code.src[3].kind == Kind::Vgpr;
   return inst.offen && !inst.idxen && !inst.lds && code.src[0].kind == Kind::Vgpr && scalars && data;
 }

@@ -16,8 +16,8 @@ namespace {
 
 constexpr u8 kSpare = 1, kMask = 2;
 constexpr u8 kAbove = 6, kUnordered = 3, kNotLess = 5;
-constexpr Evex kRoot14{2, 1, 0x4e, 0}, kRoot12{1, 0, 0x52, 0}, kToDouble{1, 0, 0x5a, 0}, kToFloat{1, 1, 0x5a, 1}, kMulPd{1, 1, 0x59, 1},
-    kFma213Pd{2, 1, 0xa8, 1}, kFnma231Pd{2, 1, 0xbc, 1};
+constexpr Evex kRoot14{2, 1, 0x4e, 0}, kRoot12{1, 0, 0x52, 0}, kToDouble{1, 0, 0x5a, 0}, kToFloat{1, 1, 0x5a, 1},
+    kMulPd{1, 1, 0x59, 1}, kFma213Pd{2, 1, 0xa8, 1}, kFnma231Pd{2, 1, 0xbc, 1};
 constexpr Evex kUpper16{3, 1, 0x3b, 1}, kJoin16{3, 1, 0x3a, 1}, kUpper8{3, 1, 0x39, 0}, kJoin8{3, 1, 0x38, 0};
 
 u8 apply(Lanes& l, Evex op, u8 a, u8 b) {
@@ -161,8 +161,8 @@ u32 root_lanes(u32* r, const u32* x, const u32*, const u32*, u32 enabled, u32) {
   return 0;
 }
 /// Reciprocal roots of half the lanes, whose estimates are 2^-11 off at most: a step of third order, then one of second
-/// order whose result is 1.5 * 2^-53 off at most. No reciprocal root of an f32 is nearer than 2^-51.8 to a number in the
-/// middle of two f32, so that both this and the quotient of the interpreter are the nearest one.
+/// order whose result is 1.5 * 2^-53 off at most. No reciprocal root of an f32 is nearer than 2^-51.8 to a number in
+/// the middle of two f32, so that both this and the quotient of the interpreter are the nearest one.
 u8 roots(Lanes& l, u8 x, u8 estimate) {
   Assembler& a = l.a;
   const Mem one{.constant = a.table([](u32 n) { return n % 2 != 0 ? 0x3ff00000u : 0u; })};

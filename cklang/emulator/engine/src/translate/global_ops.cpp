@@ -312,7 +312,8 @@ void store_four(Lanes& l, u32) {
   for (int n = 0; n < 4; ++n) l.a.vector_store_anywhere(at.first(64 * n), quads.of_lanes[n]);
   l.a.jump(done);
   l.a.bind(apart);
-  each_enabled(l, at, [&](u32 lane) { l.a.store_quarter(at.first(), quads.of_lanes[lane / 4], static_cast<u8>(lane % 4)); });
+  each_enabled(l, at,
+               [&](u32 lane) { l.a.store_quarter(at.first(), quads.of_lanes[lane / 4], static_cast<u8>(lane % 4)); });
   l.a.bind(done);
 }
 

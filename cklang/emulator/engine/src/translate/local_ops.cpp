@@ -131,9 +131,7 @@ void read_wide(Lanes& l, u32 dwords) {
   }
   rows_of_lanes(l, r, t);
   l.a.jump_if_all(kInside, done);
-  for (u32 n = dwords; n-- > 0;) {
-    l.a.vector(kBlendD, r[n], zero, r[n], kInside);
-  }
+  for (u32 n = dwords; n-- > 0;) { l.a.vector(kBlendD, r[n], zero, r[n], kInside); }
   l.a.bind(done);
   for (u32 n = 0; n < dwords; ++n) l.result(r[n], n);
 }
@@ -186,7 +184,9 @@ void write_four(Lanes& l, u32) {
   for (u32 n = 0; n < 4; ++n) rows[n] = l.plain_source(1, n);
   const Places at = places(l, static_cast<u32>(l.code().offset), 16);
   const Quads quads = lanes_of_rows(l, rows);
-  const auto write = [&](u32 lane) { l.a.store_quarter({rcx, rax}, quads.of_lanes[lane / 4], static_cast<u8>(lane % 4)); };
+  const auto write = [&](u32 lane) {
+    l.a.store_quarter({rcx, rax}, quads.of_lanes[lane / 4], static_cast<u8>(lane % 4));
+  };
   const Label some = l.a.label(), done = l.a.label();
   l.a.jump_unless_all(kInside, some);
   l.a.vector_store_anywhere(scratch_at(0), at.place);

@@ -13,8 +13,8 @@ namespace {
 
 constexpr u8 kSpare = 1, kMask = 2;
 constexpr u8 kCurrentRounding = 4, kTowardZero = 3;
-constexpr Evex kNarrowHalf{3, 1, 0x1d, 0}, kWidenHalf{2, 1, 0x13, 0}, kFromWords{2, 1, 0x33, 0},
-    kScale{2, 1, 0x2c, 0}, kShuffleBytes{2, 1, 0x00, 0};
+constexpr Evex kNarrowHalf{3, 1, 0x1d, 0}, kWidenHalf{2, 1, 0x13, 0}, kFromWords{2, 1, 0x33, 0}, kScale{2, 1, 0x2c, 0},
+    kShuffleBytes{2, 1, 0x00, 0};
 constexpr Evex kTwoWords[] = {{1, 1, 0xfd, 0}, {1, 1, 0xf9, 0}, {1, 1, 0xd5, 0}, {2, 1, 0x3a, 0}, {2, 1, 0x3e, 0},
                               {1, 1, 0xea, 0}, {1, 1, 0xee, 0}, {2, 1, 0x12, 1}, {2, 1, 0x10, 1}, {2, 1, 0x11, 1}};
 enum TwoWords : u32 { Add, Sub, MulLo, MinU, MaxU, MinI, MaxI, Left, Right, Arithmetic };
@@ -82,7 +82,8 @@ void half_two(Lanes& l, u32 detail) {
 u8 pair(Lanes& l, int slot) {
   const Inst& inst = l.inst();
   const bool picks = (inst.row->allowed.op_sel_hi >> slot & 1) != 0;
-  const bool low_from_high = (inst.op_sel >> slot & 1) != 0, high_from_high = !picks || (inst.op_sel_hi >> slot & 1) != 0;
+  const bool low_from_high = (inst.op_sel >> slot & 1) != 0,
+             high_from_high = !picks || (inst.op_sel_hi >> slot & 1) != 0;
   u8 x = l.plain_source(slot);
   if (low_from_high || !high_from_high) {
     const u8 low = l.fresh(), high = l.fresh();
@@ -180,16 +181,34 @@ void permute_bytes(Lanes& l, u32) {
 }
 
 constexpr VectorRow kRows[] = {
-    {Op::v_cvt_f16_f32, half_from_float, 0, true}, {Op::v_cvt_f32_f16, float_from_half}, {Op::v_cvt_f32_bf16, float_from_bf16},
-    {Op::v_cvt_pkrtz_f16_f32, pack_toward_zero, 0, true}, {Op::v_pack_b32_f16, pack},
-    {Op::v_add_f16, half_two, 0}, {Op::v_sub_f16, half_two, 1}, {Op::v_subrev_f16, half_two, 1 | kReversed}, {Op::v_mul_f16, half_two, 2},
-    {Op::v_pk_add_i16, pair_integers, Add}, {Op::v_pk_add_u16, pair_integers, Add}, {Op::v_pk_sub_i16, pair_integers, Sub},
-    {Op::v_pk_sub_u16, pair_integers, Sub}, {Op::v_pk_mul_lo_u16, pair_integers, MulLo}, {Op::v_pk_min_u16, pair_integers, MinU},
-    {Op::v_pk_max_u16, pair_integers, MaxU}, {Op::v_pk_min_i16, pair_integers, MinI}, {Op::v_pk_max_i16, pair_integers, MaxI},
-    {.op = Op::v_pk_lshlrev_b16, .emit = pair_integers, .detail = Left | kShiftOfFirst, .wide = true}, {.op = Op::v_pk_lshrrev_b16, .emit = pair_integers, .detail = Right | kShiftOfFirst, .wide = true},
-    {.op = Op::v_pk_ashrrev_i16, .emit = pair_integers, .detail = Arithmetic | kShiftOfFirst, .wide = true}, {Op::v_pk_mad_i16, pair_multiply_add}, {Op::v_pk_mad_u16, pair_multiply_add},
-    {Op::v_pk_add_f16, pair_halves, 0}, {Op::v_pk_mul_f16, pair_halves, 2}, {Op::v_pk_mov_b32, pair_move},
-    {.op = Op::v_ldexp_f32, .emit = scale_by_power, .floating = true, .wide = true}, {.op = Op::v_bfe_i32, .emit = extract_signed, .constant_source = 1, .constant_source2 = 2},
+    {Op::v_cvt_f16_f32, half_from_float, 0, true},
+    {Op::v_cvt_f32_f16, float_from_half},
+    {Op::v_cvt_f32_bf16, float_from_bf16},
+    {Op::v_cvt_pkrtz_f16_f32, pack_toward_zero, 0, true},
+    {Op::v_pack_b32_f16, pack},
+    {Op::v_add_f16, half_two, 0},
+    {Op::v_sub_f16, half_two, 1},
+    {Op::v_subrev_f16, half_two, 1 | kReversed},
+    {Op::v_mul_f16, half_two, 2},
+    {Op::v_pk_add_i16, pair_integers, Add},
+    {Op::v_pk_add_u16, pair_integers, Add},
+    {Op::v_pk_sub_i16, pair_integers, Sub},
+    {Op::v_pk_sub_u16, pair_integers, Sub},
+    {Op::v_pk_mul_lo_u16, pair_integers, MulLo},
+    {Op::v_pk_min_u16, pair_integers, MinU},
+    {Op::v_pk_max_u16, pair_integers, MaxU},
+    {Op::v_pk_min_i16, pair_integers, MinI},
+    {Op::v_pk_max_i16, pair_integers, MaxI},
+    {.op = Op::v_pk_lshlrev_b16, .emit = pair_integers, .detail = Left | kShiftOfFirst, .wide = true},
+    {.op = Op::v_pk_lshrrev_b16, .emit = pair_integers, .detail = Right | kShiftOfFirst, .wide = true},
+    {.op = Op::v_pk_ashrrev_i16, .emit = pair_integers, .detail = Arithmetic | kShiftOfFirst, .wide = true},
+    {Op::v_pk_mad_i16, pair_multiply_add},
+    {Op::v_pk_mad_u16, pair_multiply_add},
+    {Op::v_pk_add_f16, pair_halves, 0},
+    {Op::v_pk_mul_f16, pair_halves, 2},
+    {Op::v_pk_mov_b32, pair_move},
+    {.op = Op::v_ldexp_f32, .emit = scale_by_power, .floating = true, .wide = true},
+    {.op = Op::v_bfe_i32, .emit = extract_signed, .constant_source = 1, .constant_source2 = 2},
     {Op::v_perm_b32, permute_bytes},
 };
 

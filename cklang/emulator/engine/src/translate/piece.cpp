@@ -49,7 +49,8 @@ bool loads_scalars(const Code& code) { return code.dst_kind == Kind::Sgpr && cod
 
 Way scalar_way(const Code& code) {
   const Op op = code.inst->op;
-  for (const HandlerRows rows : {scalar_handlers(), scalar_bit_handlers(), rdna_scalar_handlers(), rdna_scalar_float_handlers()}) {
+  for (const HandlerRows rows :
+       {scalar_handlers(), scalar_bit_handlers(), rdna_scalar_handlers(), rdna_scalar_float_handlers()}) {
     if (lists(rows, op) || lists(rows, plain_name(op))) return Way::Scalar;
   }
   return Way::Interpret;
@@ -84,13 +85,24 @@ namespace {
 constexpr u32 kMost = 512;  // instructions of a piece: no wave shall be far ahead of others
 
 template <class T>
-Mem member(T offset) { return {kWave, kNoIndex, static_cast<i32>(offset)}; }
+Mem member(T offset) {
+  return {kWave, kNoIndex, static_cast<i32>(offset)};
+}
 
 }  // namespace
 
-Piece::Piece(Program& program, const Code& leader, PieceKind kind, const u8* leave, size_t first_segment, size_t capacity)
-    : program_(program), leader_(leader), kind_(kind), leave_(leave), first_segment_(first_segment), capacity_(capacity),
-      a_(kind.lanes), section_(a_, rare_, program.kernel().wave_size, program.family()), start_(a_.label()), next_(&leader) {}
+Piece::Piece(Program& program, const Code& leader, PieceKind kind, const u8* leave, size_t first_segment,
+             size_t capacity)
+    : program_(program),
+      leader_(leader),
+      kind_(kind),
+      leave_(leave),
+      first_segment_(first_segment),
+      capacity_(capacity),
+      a_(kind.lanes),
+      section_(a_, rare_, program.kernel().wave_size, program.family()),
+      start_(a_.label()),
+      next_(&leader) {}
 
 bool Piece::write() {
   if (full() || way_of(leader_, kind_.lanes) == Way::Interpret) return false;
@@ -98,8 +110,7 @@ bool Piece::write() {
   a_.alu(7, member(offsetof(Wave, budget)), 0, true);
   a_.jump_if(kLessEqual, exit_to(leader_));
   open_segment();
-  while (write_one(*next_)) {
-  }
+  while (write_one(*next_)) {}
   if (length_ == 0 || section_.too_few()) return false;  // control would go round in an empty one
   close_segment();
   for (const Rare& rare : rare_) {

@@ -11,15 +11,15 @@ namespace ckemu::translate {
 
 /// What the translator does with an instruction.
 enum class Way : u8 {
-  Nothing,     // waits and hints
-  Vector,      // in a section
-  Scalar,      // as x86 instructions, or a call that touches scalar registers alone
-  FirstLane,   // v_readfirstlane
-  Product,     // of matrices, together with others
-  Call,        // the interpreter's handler
-  Branch,      // always or on a condition
-  Stop,        // the handler, after which the wave has stopped
-  Interpret,   // what changes the control flow or the mode in its own way: the piece ends before it
+  Nothing,    // waits and hints
+  Vector,     // in a section
+  Scalar,     // as x86 instructions, or a call that touches scalar registers alone
+  FirstLane,  // v_readfirstlane
+  Product,    // of matrices, together with others
+  Call,       // the interpreter's handler
+  Branch,     // always or on a condition
+  Stop,       // the handler, after which the wave has stopped
+  Interpret,  // what changes the control flow or the mode in its own way: the piece ends before it
 };
 Way way_of(const Code& code, u32 lanes);
 
@@ -84,7 +84,7 @@ class Piece {
   bool open_ = false;
   u32 length_ = 0;
   bool other_lanes_ = false;  // the instruction before says which lanes are enabled
-  u32 behind_check_ = 0;  // instructions that the last check covers
+  u32 behind_check_ = 0;      // instructions that the last check covers
 };
 
 }  // namespace ckemu

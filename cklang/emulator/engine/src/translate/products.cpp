@@ -54,7 +54,8 @@ u32 Products::panel_of(const Source& source, Type type) {
 
 bool Products::has_room(const MatrixShape& shape) const {
   const u32 most = 2u * shape.m * shape.k;
-  return run_->size == shape.m && run_->depth == shape.k && run_->integer == (shape.a == Type::I8) && elements_ + most <= kMostOfRun;
+  return run_->size == shape.m && run_->depth == shape.k && run_->integer == (shape.a == Type::I8) &&
+         elements_ + most <= kMostOfRun;
 }
 
 bool Products::add(const Code& code) {

@@ -43,9 +43,10 @@ class Products {
   bool has_room(const MatrixShape& shape) const;
 
   std::unique_ptr<MatrixRun> run_;
-  RegisterSet operands_, added_, written_;  // rows of A and B that are no panels yet, of C where a chain begins, and of results
-  std::vector<Known> known_;                // panels of registers that have not changed
-  u32 elements_ = 0;                        // of the panels
+  RegisterSet operands_, added_,
+      written_;               // rows of A and B that are no panels yet, of C where a chain begins, and of results
+  std::vector<Known> known_;  // panels of registers that have not changed
+  u32 elements_ = 0;          // of the panels
 };
 
 }  // namespace ckemu::translate

@@ -81,7 +81,8 @@ u8 Lanes::source(int slot, u32 part) {
     a.vector(op, changed, value, with);
     value = changed;
   };
-  if (inst.form == Form::Sdwa && inst.src_sel[slot] != 6) value = part_of(value, inst.src_sel[slot], (inst.sext >> slot & 1) != 0);
+  if (inst.form == Form::Sdwa && inst.src_sel[slot] != 6)
+    value = part_of(value, inst.src_sel[slot], (inst.sext >> slot & 1) != 0);
   if ((inst.abs >> slot & 1) != 0) change(kAnd, ~kSign);
   if ((inst.neg >> slot & 1) != 0) change(kXor, kSign);
   return value;

@@ -37,16 +37,16 @@ struct VectorRow {
   Op op;
   VectorEmit emit;
   u32 detail = 0;
-  bool floating = false;     // f32: takes abs, neg, clamp and omod
-  i8 mask_source = -1;       // slot
-  u8 mask_result = 0;        // 1: dst, 2: dst2
+  bool floating = false;                               // f32: takes abs, neg, clamp and omod
+  i8 mask_source = -1;                                 // slot
+  u8 mask_result = 0;                                  // 1: dst, 2: dst2
   u8 constant_source = 0xff, constant_source2 = 0xff;  // slots that must be constants
-  u8 local = 0;              // 1: reads local memory, 2: writes it
-  u8 global = 0;             // the same of global memory
-  u8 bytes = 0;              // of a lane, for the counts of global memory
-  VectorEmit then = nullptr; // what follows, once all lanes have done the first
-  bool reads_vcc = false;    // as a mask, without an operand that says so
-  bool wide = false;         // only 16 lanes at a time: AVX2 lacks what it takes
+  u8 local = 0;                                        // 1: reads local memory, 2: writes it
+  u8 global = 0;                                       // the same of global memory
+  u8 bytes = 0;                                        // of a lane, for the counts of global memory
+  VectorEmit then = nullptr;                           // what follows, once all lanes have done the first
+  bool reads_vcc = false;                              // as a mask, without an operand that says so
+  bool wide = false;                                   // only 16 lanes at a time: AVX2 lacks what it takes
   Guard guard = nullptr;
 };
 
@@ -199,12 +199,13 @@ class Section {
 
   ScalarSet scalars_, masks_, results_;
   bool too_few_ = false;
-  u8 local_ = 0, global_ = 0;       // accesses: 1 reads, 2 writes
-  u32 loaded_ = 0, stored_ = 0;     // bytes of a lane
+  u8 local_ = 0, global_ = 0;    // accesses: 1 reads, 2 writes
+  u32 loaded_ = 0, stored_ = 0;  // bytes of a lane
 };
 
 // Registers of translated code.
-constexpr x86::Reg kWave = x86::rbx, kVectors = x86::r12, kSegments = x86::r13, kLaneBytes = x86::r14, kMaskBytes = x86::r15;
+constexpr x86::Reg kWave = x86::rbx, kVectors = x86::r12, kSegments = x86::r13, kLaneBytes = x86::r14,
+                   kMaskBytes = x86::r15;
 constexpr u8 kEnabled = 7, kDisabled = 6;  // masks
 
 /// Vector `number` of those that an instruction may use as it likes, or dword `lane` of it.

@@ -18,7 +18,7 @@ using namespace translate;
 
 namespace {
 
-constexpr u32 kHot = 16;                // times that control must arrive
+constexpr u32 kHot = 16;  // times that control must arrive
 constexpr size_t kChunk = size_t{1} << 20;
 
 struct Choice {
@@ -36,13 +36,12 @@ constexpr Reg kSaved[] = {rbp, rbx, r12, r13, r14, r15};
 
 }  // namespace
 
-Translate translation() {
-  return static_cast<Translate>(__atomic_load_n(&choice().value, __ATOMIC_RELAXED));
-}
+Translate translation() { return static_cast<Translate>(__atomic_load_n(&choice().value, __ATOMIC_RELAXED)); }
 void set_translation(Translate how) { __atomic_store_n(&choice().value, static_cast<u8>(how), __ATOMIC_RELAXED); }
 
 // Two more than instructions: the shortest program has an open segment, and one that may follow.
-Translation::Translation(Program& program, PieceKind kind) : program_(program), kind_(kind), capacity_(program.dwords() + 2) {}
+Translation::Translation(Program& program, PieceKind kind)
+    : program_(program), kind_(kind), capacity_(program.dwords() + 2) {}
 
 Translation::~Translation() {
   for (u8* chunk : chunks_) munmap(chunk, kChunk);
@@ -64,7 +63,8 @@ const u8* Translation::publish(const std::vector<u8>& bytes) {
 }
 
 void Translation::reach(const Code& code, Translate how) {
-  const u32 heat = __atomic_load_n(&code.heat[kind_.number()], __ATOMIC_RELAXED), hot = how == Translate::All ? 1 : kHot;
+  const u32 heat = __atomic_load_n(&code.heat[kind_.number()], __ATOMIC_RELAXED),
+            hot = how == Translate::All ? 1 : kHot;
   if (heat >= hot) return;
   __atomic_store_n(&code.heat[kind_.number()], heat + 1, __ATOMIC_RELAXED);
   if (heat + 1 == hot) translate(code);
@@ -105,7 +105,8 @@ void Translation::translate(const Code& code) {
     const u8* place = written ? publish(piece.code()) : nullptr;
     if (place == nullptr) continue;
     for (const Segment& segment : piece.segments()) segments_.push_back(segment);
-    for (std::unique_ptr<MatrixRun>& run : piece.runs()) runs_.push_back(static_cast<std::unique_ptr<MatrixRun>&&>(run));
+    for (std::unique_ptr<MatrixRun>& run : piece.runs())
+      runs_.push_back(static_cast<std::unique_ptr<MatrixRun>&&>(run));
     __atomic_store_n(&code.translated[kind_.number()], place, __ATOMIC_RELEASE);
   }
 }

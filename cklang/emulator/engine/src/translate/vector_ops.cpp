@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Vector operations as instructions of AVX-512, or of AVX2 (avx2.cpp), with the results of the interpreter's handlers in ops/.
+// Vector operations as instructions of AVX-512, or of AVX2 (avx2.cpp), with the results of the interpreter's handlers
+// in ops/.
 #include <algorithm>
 
 #include "ops/float_ops.h"
@@ -233,7 +234,8 @@ void carrying(Lanes& l, u32 detail) {
   l.result(r);
 }
 // Predicates of the vector compares, by the operation's conditions.
-constexpr u8 kFloatPredicate[16] = {0x0b, 0x11, 0x00, 0x12, 0x1e, 0x0c, 0x1d, 0x07, 0x03, 0x19, 0x08, 0x1a, 0x16, 0x04, 0x15, 0x0f};
+constexpr u8 kFloatPredicate[16] = {0x0b, 0x11, 0x00, 0x12, 0x1e, 0x0c, 0x1d, 0x07,
+                                    0x03, 0x19, 0x08, 0x1a, 0x16, 0x04, 0x15, 0x0f};
 constexpr u8 kIntegerPredicate[8] = {3, 1, 0, 2, 6, 4, 5, 7};
 void compare_float(Lanes& l, u32 condition) {
   const u8 a = l.source(0), b = l.source(1);
@@ -411,36 +413,67 @@ void pair_float(Lanes& l, u32 what) {  // 0 add, 1 multiply, 2 fused
 
 // Tables ------------------------------------------------------------------------------------------
 
-#define FLOAT_CONDITIONS(row) \
-  row(f, 0) row(lt, 1) row(eq, 2) row(le, 3) row(gt, 4) row(lg, 5) row(ge, 6) row(o, 7) row(u, 8) \
-  row(nge, 9) row(nlg, 10) row(ngt, 11) row(nle, 12) row(neq, 13) row(nlt, 14) row(tru, 15)
+#define FLOAT_CONDITIONS(row)                                                                                 \
+  row(f, 0) row(lt, 1) row(eq, 2) row(le, 3) row(gt, 4) row(lg, 5) row(ge, 6) row(o, 7) row(u, 8) row(nge, 9) \
+      row(nlg, 10) row(ngt, 11) row(nle, 12) row(neq, 13) row(nlt, 14) row(tru, 15)
 #define INTEGER_CONDITIONS(row) row(lt, 1) row(eq, 2) row(le, 3) row(gt, 4) row(ne, 5) row(ge, 6)
 #define COMPARE_F32(name, condition) \
   {.op = Op::v_cmp_##name##_f32, .emit = compare_float, .detail = condition, .floating = true, .mask_result = 1},
-#define COMPARE_INTEGERS(name, condition)                                                                    \
-  {.op = Op::v_cmp_##name##_i32, .emit = compare_integer, .detail = condition, .mask_result = 1},            \
-  {.op = Op::v_cmp_##name##_u32, .emit = compare_integer, .detail = condition | 8, .mask_result = 1},        \
-  {.op = Op::v_cmp_##name##_i64, .emit = compare_wide, .detail = condition, .mask_result = 1},               \
-  {.op = Op::v_cmp_##name##_u64, .emit = compare_wide, .detail = condition | 8, .mask_result = 1},
+#define COMPARE_INTEGERS(name, condition)                                                                 \
+  {.op = Op::v_cmp_##name##_i32, .emit = compare_integer, .detail = condition, .mask_result = 1},         \
+      {.op = Op::v_cmp_##name##_u32, .emit = compare_integer, .detail = condition | 8, .mask_result = 1}, \
+      {.op = Op::v_cmp_##name##_i64, .emit = compare_wide, .detail = condition, .mask_result = 1},        \
+      {.op = Op::v_cmp_##name##_u64, .emit = compare_wide, .detail = condition | 8, .mask_result = 1},
 
 constexpr VectorRow kRows[] = {
-    {Op::v_mov_b32, copy}, {Op::v_accvgpr_read_b32, copy}, {Op::v_accvgpr_write_b32, copy}, {Op::v_accvgpr_mov_b32, copy},
-    {Op::v_mov_b64, copy_pair}, {Op::v_not_b32, invert},
-    {Op::v_add_u32, two, Add}, {Op::v_add_i32, two, Add}, {Op::v_sub_u32, two, Sub}, {Op::v_sub_i32, two, Sub},
-    {Op::v_subrev_u32, two, Sub | kReversed}, {Op::v_and_b32, two, And}, {Op::v_or_b32, two, Or}, {Op::v_xor_b32, two, Xor},
-    {Op::v_xnor_b32, two, Xor | kNegated}, {Op::v_min_i32, two, MinI}, {Op::v_max_i32, two, MaxI},
-    {Op::v_min_u32, two, MinU}, {Op::v_max_u32, two, MaxU}, {Op::v_mul_lo_u32, two, MulLo},
-    {Op::v_and_or_b32, three, And | Or << 4}, {Op::v_or3_b32, three, Or | Or << 4}, {Op::v_add3_u32, three, Add | Add << 4},
-    {Op::v_xad_u32, three, Xor | Add << 4}, {Op::v_min3_u32, three, MinU | MinU << 4}, {Op::v_max3_u32, three, MaxU | MaxU << 4},
-    {Op::v_min3_i32, three, MinI | MinI << 4}, {Op::v_max3_i32, three, MaxI | MaxI << 4},
-    {Op::v_lshlrev_b32, shift_reversed, Left}, {Op::v_lshrrev_b32, shift_reversed, Right}, {Op::v_ashrrev_i32, shift_reversed, Arithmetic},
-    {Op::v_lshl_add_u32, shift_then, Add}, {Op::v_lshl_or_b32, shift_then, Or}, {Op::v_add_lshl_u32, add_shift},
-    {Op::v_bfi_b32, select_bits}, {Op::v_bfe_u32, extract_unsigned}, {Op::v_alignbit_b32, align_bits},
-    {Op::v_lshlrev_b64, shift_wide, Left}, {Op::v_lshrrev_b64, shift_wide, Right}, {Op::v_ashrrev_i64, shift_wide, Arithmetic},
+    {Op::v_mov_b32, copy},
+    {Op::v_accvgpr_read_b32, copy},
+    {Op::v_accvgpr_write_b32, copy},
+    {Op::v_accvgpr_mov_b32, copy},
+    {Op::v_mov_b64, copy_pair},
+    {Op::v_not_b32, invert},
+    {Op::v_add_u32, two, Add},
+    {Op::v_add_i32, two, Add},
+    {Op::v_sub_u32, two, Sub},
+    {Op::v_sub_i32, two, Sub},
+    {Op::v_subrev_u32, two, Sub | kReversed},
+    {Op::v_and_b32, two, And},
+    {Op::v_or_b32, two, Or},
+    {Op::v_xor_b32, two, Xor},
+    {Op::v_xnor_b32, two, Xor | kNegated},
+    {Op::v_min_i32, two, MinI},
+    {Op::v_max_i32, two, MaxI},
+    {Op::v_min_u32, two, MinU},
+    {Op::v_max_u32, two, MaxU},
+    {Op::v_mul_lo_u32, two, MulLo},
+    {Op::v_and_or_b32, three, And | Or << 4},
+    {Op::v_or3_b32, three, Or | Or << 4},
+    {Op::v_add3_u32, three, Add | Add << 4},
+    {Op::v_xad_u32, three, Xor | Add << 4},
+    {Op::v_min3_u32, three, MinU | MinU << 4},
+    {Op::v_max3_u32, three, MaxU | MaxU << 4},
+    {Op::v_min3_i32, three, MinI | MinI << 4},
+    {Op::v_max3_i32, three, MaxI | MaxI << 4},
+    {Op::v_lshlrev_b32, shift_reversed, Left},
+    {Op::v_lshrrev_b32, shift_reversed, Right},
+    {Op::v_ashrrev_i32, shift_reversed, Arithmetic},
+    {Op::v_lshl_add_u32, shift_then, Add},
+    {Op::v_lshl_or_b32, shift_then, Or},
+    {Op::v_add_lshl_u32, add_shift},
+    {Op::v_bfi_b32, select_bits},
+    {Op::v_bfe_u32, extract_unsigned},
+    {Op::v_alignbit_b32, align_bits},
+    {Op::v_lshlrev_b64, shift_wide, Left},
+    {Op::v_lshrrev_b64, shift_wide, Right},
+    {Op::v_ashrrev_i64, shift_wide, Arithmetic},
     {.op = Op::v_lshl_add_u64, .emit = shift_add_wide, .constant_source = 1},
-    {Op::v_mul_hi_u32, multiply_high, 0}, {Op::v_mul_hi_i32, multiply_high, 1},
+    {Op::v_mul_hi_u32, multiply_high, 0},
+    {Op::v_mul_hi_i32, multiply_high, 1},
     {.op = Op::v_mad_u64_u32, .emit = multiply_add_wide, .mask_result = 2},
-    {Op::v_mul_u32_u24, multiply24, 0}, {Op::v_mul_i32_i24, multiply24, 1}, {Op::v_mad_u32_u24, multiply24, 2}, {Op::v_mad_i32_i24, multiply24, 3},
+    {Op::v_mul_u32_u24, multiply24, 0},
+    {Op::v_mul_i32_i24, multiply24, 1},
+    {Op::v_mad_u32_u24, multiply24, 2},
+    {Op::v_mad_i32_i24, multiply24, 3},
     {.op = Op::v_cndmask_b32, .emit = choose_lanes, .mask_source = 2},
     {.op = Op::v_add_co_u32, .emit = carrying, .detail = 0, .mask_result = 2},
     {.op = Op::v_sub_co_u32, .emit = carrying, .detail = 1, .mask_result = 2},
@@ -448,27 +481,48 @@ constexpr VectorRow kRows[] = {
     {.op = Op::v_addc_co_u32, .emit = carrying, .detail = 2, .mask_source = 2, .mask_result = 2},
     {.op = Op::v_subb_co_u32, .emit = carrying, .detail = 3, .mask_source = 2, .mask_result = 2},
     {.op = Op::v_subbrev_co_u32, .emit = carrying, .detail = 7, .mask_source = 2, .mask_result = 2},
-    FLOAT_CONDITIONS(COMPARE_F32)
-    {.op = Op::v_cmp_class_f32, .emit = compare_class, .floating = true, .mask_result = 1},
-    INTEGER_CONDITIONS(COMPARE_INTEGERS)
-    {Op::v_add_f32, add_float, 0, true}, {Op::v_sub_f32, subtract_float, 0, true}, {Op::v_subrev_f32, subtract_float, 1, true},
-    {Op::v_mul_f32, multiply_float, 0, true}, {Op::v_fma_f32, fuse, 0, true}, {Op::v_fmac_f32, fuse, 1, true},
-    {Op::v_fmamk_f32, fuse, 0, true}, {Op::v_fmaak_f32, fuse, 0, true}, {Op::v_mad_f32, multiply_add, 0, true},
-    {Op::v_mac_f32, multiply_add, 1, true}, {Op::v_madmk_f32, multiply_add, 0, true}, {Op::v_madak_f32, multiply_add, 0, true},
-    {Op::v_min_f32, extreme2, 0, true}, {Op::v_max_f32, extreme2, 1, true}, {Op::v_min3_f32, extreme3, 0, true}, {Op::v_max3_f32, extreme3, 1, true},
-    {Op::v_rndne_f32, round_float, 0, true}, {Op::v_floor_f32, round_float, 1, true}, {Op::v_ceil_f32, round_float, 2, true}, {Op::v_trunc_f32, round_float, 3, true},
-    {Op::v_rcp_f32, reciprocal, 0, true}, {Op::v_rcp_iflag_f32, reciprocal, 0, true}, {Op::v_sqrt_f32, root, 0, true},
-    {Op::v_cvt_f32_i32, float_from_integer, 0, true}, {.op = Op::v_cvt_f32_u32, .emit = float_from_integer, .detail = 1, .floating = true, .wide = true},
-    {Op::v_cvt_f32_ubyte0, float_from_byte, 0, true}, {Op::v_cvt_f32_ubyte1, float_from_byte, 1, true},
-    {Op::v_cvt_f32_ubyte2, float_from_byte, 2, true}, {Op::v_cvt_f32_ubyte3, float_from_byte, 3, true},
-    {.op = Op::v_cvt_u32_f32, .emit = unsigned_from_float, .floating = true, .wide = true}, {Op::v_cvt_i32_f32, signed_from_float, 0, true},
-    {Op::v_pk_add_f32, pair_float, 0}, {Op::v_pk_mul_f32, pair_float, 1}, {Op::v_pk_fma_f32, pair_float, 2},
+    FLOAT_CONDITIONS(COMPARE_F32){.op = Op::v_cmp_class_f32, .emit = compare_class, .floating = true, .mask_result = 1},
+    INTEGER_CONDITIONS(COMPARE_INTEGERS){Op::v_add_f32, add_float, 0, true},
+    {Op::v_sub_f32, subtract_float, 0, true},
+    {Op::v_subrev_f32, subtract_float, 1, true},
+    {Op::v_mul_f32, multiply_float, 0, true},
+    {Op::v_fma_f32, fuse, 0, true},
+    {Op::v_fmac_f32, fuse, 1, true},
+    {Op::v_fmamk_f32, fuse, 0, true},
+    {Op::v_fmaak_f32, fuse, 0, true},
+    {Op::v_mad_f32, multiply_add, 0, true},
+    {Op::v_mac_f32, multiply_add, 1, true},
+    {Op::v_madmk_f32, multiply_add, 0, true},
+    {Op::v_madak_f32, multiply_add, 0, true},
+    {Op::v_min_f32, extreme2, 0, true},
+    {Op::v_max_f32, extreme2, 1, true},
+    {Op::v_min3_f32, extreme3, 0, true},
+    {Op::v_max3_f32, extreme3, 1, true},
+    {Op::v_rndne_f32, round_float, 0, true},
+    {Op::v_floor_f32, round_float, 1, true},
+    {Op::v_ceil_f32, round_float, 2, true},
+    {Op::v_trunc_f32, round_float, 3, true},
+    {Op::v_rcp_f32, reciprocal, 0, true},
+    {Op::v_rcp_iflag_f32, reciprocal, 0, true},
+    {Op::v_sqrt_f32, root, 0, true},
+    {Op::v_cvt_f32_i32, float_from_integer, 0, true},
+    {.op = Op::v_cvt_f32_u32, .emit = float_from_integer, .detail = 1, .floating = true, .wide = true},
+    {Op::v_cvt_f32_ubyte0, float_from_byte, 0, true},
+    {Op::v_cvt_f32_ubyte1, float_from_byte, 1, true},
+    {Op::v_cvt_f32_ubyte2, float_from_byte, 2, true},
+    {Op::v_cvt_f32_ubyte3, float_from_byte, 3, true},
+    {.op = Op::v_cvt_u32_f32, .emit = unsigned_from_float, .floating = true, .wide = true},
+    {Op::v_cvt_i32_f32, signed_from_float, 0, true},
+    {Op::v_pk_add_f32, pair_float, 0},
+    {Op::v_pk_mul_f32, pair_float, 1},
+    {Op::v_pk_fma_f32, pair_float, 2},
 };
 
 const VectorRow* row_of(Op op) {
   static const VectorRow** const index = [] {
     const VectorRow** rows = new const VectorRow*[static_cast<size_t>(Op::kCount)]();
-    for (const std::span<const VectorRow> some : {std::span<const VectorRow>(kRows), division_rows(), local_rows(), narrow_rows(), global_rows(), buffer_rows()}) {
+    for (const std::span<const VectorRow> some : {std::span<const VectorRow>(kRows), division_rows(), local_rows(),
+                                                  narrow_rows(), global_rows(), buffer_rows()}) {
       for (const VectorRow& row : some) rows[static_cast<size_t>(row.op)] = &row;
     }
     return rows;
@@ -517,7 +571,8 @@ const VectorRow* vector_row(const Code& code, u32 lanes) {
   if (code.fn == handler_of(inst->op)) return row;
   const bool moves = lanes == 16 && moves_in_rows(*inst) && inst->enc != Encoding::VOP3P && row->mask_result == 0 &&
                      !(inst->bound_ctrl && ((inst->neg | inst->abs) & 1) != 0);
-  const bool usual_form = inst->form == Form::Plain || moves || (inst->form == Form::Sdwa && inst->dst_sel == 6 && row->mask_result != 2);
+  const bool usual_form =
+      inst->form == Form::Plain || moves || (inst->form == Form::Sdwa && inst->dst_sel == 6 && row->mask_result != 2);
   const bool whole = inst->op_sel == 0 && !inst->dst[0].half;
   const bool signs = row->floating || (inst->neg | inst->abs) == 0;
   const bool finishes = inst->omod == 0 && !inst->clamp;

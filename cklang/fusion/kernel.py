@@ -120,6 +120,23 @@ class KernelMaker:
             self.notes.append(f"results {written}: one kernel of {walk.anchor.result} writes them")
         return self.makers[walk.anchor.op].make(self, walk)
 
+    def twins(self, anchor: int) -> dict[str, int]:
+        """Return the anchors that one kernel can compute together with ``anchor``, by op.
+
+        They are those of the same family with the same operands and attributes, whose values are
+        wanted: of an operation that only its extents are asked of, nothing is.
+        """
+        own, flow = self.flow.expect_operation(anchor), self.flow
+        wanted = {flow.colour(root) for root in self.roots}
+        operations = ((node, flow.operation(node)) for node in flow.graph if node in wanted)
+        return {
+            operation.op: node
+            for node, operation in operations
+            if operation is not None
+            and self.makers.get(operation.op) is self.makers[own.op]
+            and (operation.operands, operation.attrs) == (own.operands, own.attrs)
+        }
+
     def parts_of(self, root: int) -> str:
         """Return the op whose numbers are stored in the place of a root; empty if it is stored."""
         return partial_of(self.flow, root)

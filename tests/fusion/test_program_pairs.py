@@ -65,6 +65,11 @@ def test_steps_behind_a_gradient_without_an_epilogue(
     expect(Pair(producer, middle, consumer), gradient=True)
 
 
+def test_indices_of_an_order_whose_values_nobody_wants() -> None:
+    """The gradient asks an extent of the sorted values and nothing else."""
+    expect(Pair("sort", "transposes", "avg_pool"), gradient=True)
+
+
 def test_a_wrong_plan_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the table says of a program it says of its plan."""
     pair = Pair("cumsum", "scale", "gemm, left")

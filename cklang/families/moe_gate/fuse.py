@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import ClassVar
 
-from cklang.fusion.flow import Flow
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
 from cklang.fusion.plan import Read
@@ -79,7 +78,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedMoeGate | None:
     flow, anchor = maker.flow, walk.anchor
     walk.note_store()
     logits, *biases = (maker.stored(walk.colour, place) for place in range(len(anchor.operands)))
-    twins = _twins(flow, walk.colour)
+    twins = maker.twins(walk.colour)
     if walk.colour != min(twins.values()):
         return None
     written = {op: flow.value(node) for op, node in twins.items()}
@@ -94,19 +93,6 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedMoeGate | None:
         attrs=anchor.attrs,
         spans=() if anchor.span is None else (anchor.span,),
     )
-
-
-def _twins(flow: Flow, node: int) -> dict[str, int]:
-    """Return the operations of the same operands and attributes, by op."""
-    own = flow.expect_operation(node)
-    operations = ((other, flow.operation(other)) for other in flow.graph)
-    return {
-        operation.op: other
-        for other, operation in operations
-        if operation is not None
-        and operation.op in MAKERS
-        and (operation.operands, operation.attrs) == (own.operands, own.attrs)
-    }
 
 
 _MAKER = Maker(make=_fuse, operand=lambda _anchor, index: ("the logits", "the bias")[index])

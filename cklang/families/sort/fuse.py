@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import ClassVar
 
-from cklang.fusion.flow import Flow
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
 from cklang.fusion.plan import Read
@@ -71,7 +70,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedSort | None:
     flow, anchor = maker.flow, walk.anchor
     walk.note_store()
     value, axes = maker.stored(walk.colour, 0)
-    twins = _twins(flow, walk.colour)
+    twins = maker.twins(walk.colour)
     if walk.colour != min(twins.values()):
         return None
     written = {op: flow.value(node) for op, node in twins.items()}
@@ -87,19 +86,6 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedSort | None:
         descending=bool(ints(anchor, DESCENDING)[0]),
         spans=tuple(each for each in (anchor.span,) if each is not None),
     )
-
-
-def _twins(flow: Flow, node: int) -> dict[str, int]:
-    """Return the operations of the same operand and order, by op."""
-    own = flow.expect_operation(node)
-    operations = ((other, flow.operation(other)) for other in flow.graph)
-    return {
-        each.op: other
-        for other, each in operations
-        if each is not None
-        and each.op in MAKERS
-        and (each.operands, each.attrs) == (own.operands, own.attrs)
-    }
 
 
 _MAKER = Maker(make=_fuse, operand=lambda _anchor, _index: "the operand")

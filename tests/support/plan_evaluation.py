@@ -229,7 +229,9 @@ def _rows(memory: _Memory, kernel: FusedRows) -> Sequence[Array | None]:
         parts = memory.called(functions[f"part{level}"], known)
         for reduction, part in zip(stage, parts, strict=True):
             elements = np.broadcast_to(part, shape)
-            known[f"r{count}"] = _REDUCE[reduction](elements, axis=row, keepdims=True)
+            total = _REDUCE[reduction](elements, axis=row, keepdims=True)
+            # As it is stored: a kernel behind may compare what it computes from it.
+            known[f"r{count}"] = total.astype("f") if total.dtype.kind == "f" else total
             count += 1
     results = {
         name: memory.called(functions[name], known)

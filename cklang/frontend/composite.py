@@ -63,11 +63,11 @@ class Composite(Fn):
 
 def composite(function: Callable[..., Any]) -> Composite:
     """Make a function of the language of one that is written in it."""
-    COMPOSITES[function.__name__] = made = Composite(function)
-    return made
+    COMPOSITES[function.__name__] = language_function = Composite(function)
+    return language_function
 
 
 def method(function: Callable[..., Any]) -> Composite:
     """Make a function of the language that is a method of tensors too."""
-    METHODS[function.__name__] = made = composite(function)
-    return made
+    METHODS[function.__name__] = language_function = composite(function)
+    return language_function

@@ -91,6 +91,15 @@ def chosen(keys: Array, count: int, groups: int, kept: int, *, of_two: bool) -> 
     return order[..., :count]
 
 
+def _routed(
+    x: Array, bias: Array | None, count: int, groups: int, kept: int, sigmoid: int
+) -> tuple[Array, Array]:
+    """Return the score of each expert, and the experts that are chosen."""
+    expert_scores = scores(x, sigmoid)
+    keys = x if bias is None else expert_scores + bias
+    return expert_scores, chosen(keys, count, groups, kept, of_two=bias is not None)
+
+
 def indices(
     x: Array,
     bias: Array | None = None,
@@ -104,8 +113,7 @@ def indices(
 ) -> Array:
     """Return the experts of each token."""
     del renormalised, scale
-    keys = x if bias is None else scores(x, sigmoid) + bias
-    return chosen(keys, count, groups, kept, of_two=bias is not None)
+    return _routed(x, bias, count, groups, kept, sigmoid)[1]
 
 
 def weights(
@@ -120,10 +128,8 @@ def weights(
     sigmoid: int,
 ) -> Array:
     """Return the weights of the experts of each token."""
-    known = scores(x, sigmoid)
-    keys = x if bias is None else known + bias
-    places = chosen(keys, count, groups, kept, of_two=bias is not None)
-    result = np.take_along_axis(known, places, -1)
+    expert_scores, experts = _routed(x, bias, count, groups, kept, sigmoid)
+    result = np.take_along_axis(expert_scores, experts, -1)
     if renormalised:
         result = result / (result.sum(axis=-1, keepdims=True) + LEAST_SUM)
     return result * scale

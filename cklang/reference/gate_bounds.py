@@ -37,10 +37,10 @@ class _Gate:
     """The keys and scores of an operation, with their errors."""
 
     def __init__(self, operation: Operation, operands: Sequence[Known]) -> None:
-        whole = ("count", "groups", "kept", "renormalised", "sigmoid")
+        integers = ("count", "groups", "kept", "renormalised", "sigmoid")
         self.scale = float(str(operation.attr("scale")))
         self.count, self.groups, self.kept, self.renormalised, sigmoid = (
-            int(str(operation.attr(name))) for name in whole
+            int(str(operation.attr(name))) for name in integers
         )
         x, *biases = operands
         wide = x.value.astype(np.float64)

@@ -110,7 +110,7 @@ def plant(mutant: Mutant, tree: Path) -> None:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("benchmarks", "tests", "pyproject.toml"):
         (tree / name).symlink_to(ROOT / name)
-    target = tree / "cklang" / "emulator" / "src" / mutant.file
+    target = tree / "cklang" / "emulator" / "engine" / "src" / mutant.file
     text = target.read_text("utf-8")
     if text.count(mutant.old) != 1:
         raise ValueError(f"{mutant.name}: {text.count(mutant.old)} places in {mutant.file}")

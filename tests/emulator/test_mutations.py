@@ -26,7 +26,7 @@ SAMPLE = (
 def test_each_mutant_changes_one_place_and_names_tests() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 25
     for mutant in MUTANTS:
-        text = (ROOT / "cklang" / "emulator" / "src" / mutant.file).read_text("utf-8")
+        text = (ROOT / "cklang" / "emulator" / "engine" / "src" / mutant.file).read_text("utf-8")
         assert text.count(mutant.old) == 1, mutant.name
         assert all((ROOT / test).is_file() for test in mutant.tests), mutant.name
 

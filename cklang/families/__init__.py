@@ -143,6 +143,8 @@ class PassRow(NamedTuple):
 PASSES: tuple[PassRow, ...] = (
     PassRow("picked", "gemm"),
     PassRow("log_sums", "gemm"),
+    PassRow("stored_reads", "attention"),
+    PassRow("stored_reads", "attention_backward"),
     PassRow("placement"),
     PassRow("halves", "gemm"),
     PassRow("extremes", "rowwise"),

@@ -4,7 +4,7 @@
 Roots of one anchor are one kernel unless
 
 - its family's kernels have one result (``Maker.several``),
-- its epilogue would read a value that it writes, such as ``h`` for ``h + h.T``,
+- its epilogue would read a value that it writes, such as ``h`` for ``h + h.T``, or a view of it,
 - it would read more values than a kernel takes, counting the further results, or
 - another kernel would have to run between them: one that reads a root and that another root reads.
 """
@@ -70,9 +70,8 @@ def _has_one_epilogue(
     if not makers[walk.anchor.op].several:
         return False
     walk.run()
-    written = {flow.value(root) for root in kernel}
     reads = walk.region.reads
-    is_own = any(read.value in written for read in reads)
+    is_own = any(base in kernel for read in reads for base in flow.bases(flow.id(read.value)))
     return not is_own and len(reads) + walk.is_pair + len(kernel) - 1 <= MAX_READS
 
 

@@ -15,7 +15,7 @@ from cklang.errors import CkError
 from cklang.families import plan_of
 from cklang.families.attention.functions import attention_fill
 from cklang.families.attention.masks import WindowMask, split_mask
-from cklang.families.attention.plan import region_hash
+from cklang.families.attention.plan import FusedAttention, region_hash
 from cklang.families.attention.variants import variant_of
 from cklang.fusion.explain import explain
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
@@ -23,7 +23,9 @@ from cklang.fusion.plan import Plan
 from cklang.ir.attention import INDICES, region_params
 from cklang.ir.nodes import Function
 from cklang.reference.evaluate import evaluate
+from tests.support.plan_evaluation import evaluate_plan
 from tests.support.plans import attention_kernel
+from tests.support.typed import instance
 from tests.support.written_ops import written_op
 
 B, H, G, S, T, D, E = ck.dims("B H G S T D E")
@@ -294,3 +296,47 @@ def _mask_of(text: str) -> Function:
     region = next(each for each in function.body if each.op == "attention").attr("mask")
     assert isinstance(region, Function)
     return region
+
+
+@ck.op
+def transposed_bias(
+    q: ck.f16[B, H, S, D], k: ck.f16[B, H, T, D], v: ck.f16[B, H, T, D], bias: ck.f16[T, S]
+) -> ck.f16[B, H, S, D]:
+    turned = bias.T
+    return ck.attention(q, k, v, score=lambda s, i, j: s + turned[i, j])
+
+
+@ck.op
+def repeated_products(
+    q: ck.f16[B, H, S, D],
+    k: ck.f16[B, H, T, D],
+    v: ck.f16[B, H, T, D],
+    x: ck.f16[B, T, S, D],
+    w: ck.f16[H, D],
+) -> ck.f16[B, H, S, D]:
+    bias = ck.einsum("btsd,hd->bhst", x, w)
+    return ck.attention(
+        q, k, v, score=lambda s, b, h, i, j: s + bias[b, h, i, j], mask=lambda i, j: j <= i
+    )
+
+
+@pytest.mark.parametrize(
+    ("op", "more", "read"),
+    [
+        (transposed_bias, [(5, 4)], "element(%d0, %j, %i)"),
+        (repeated_products, [(1, 5, 4, 8), (2, 8)], "element(%d0, %b, %i, %j, %h)"),
+    ],
+    ids=["parameter", "product"],
+)
+def test_a_score_reads_a_transposed_tensor_as_it_is_stored(
+    op: ck.Op, more: list[tuple[int, ...]], read: str
+) -> None:
+    shapes = [(1, 2, 4, 8), (1, 2, 5, 8), (1, 2, 5, 8), *more]
+    random = np.random.default_rng(7)
+    args = [random.uniform(-1, 1, shape).astype(np.float16) for shape in shapes]
+    fusion_plan = op.fusion(*args)
+    assert read in str(instance(FusedAttention, fusion_plan.kernels[-1]).score)
+    for got, wanted in zip(
+        evaluate_plan(fusion_plan, args), evaluate(op.ir(*args), args), strict=True
+    ):
+        np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-3)

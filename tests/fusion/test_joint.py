@@ -70,6 +70,14 @@ def test_a_kernel_does_not_read_what_it_writes() -> None:
     assert "%e is computed again for %h: another kernel stores it" in explain(fusion_plan)
 
 
+def test_a_kernel_does_not_read_a_view_of_what_it_writes() -> None:
+    join = "%j: f32[2*M, M] = concat(%h, %e) {axis = 0} "
+    upper = '%u: f32[M, M] = slice(%j) {axes = [0, 1], start = ["M", 0], step = [1, 1], '
+    body = f'{H}%e: f32[M, M] = exp(%h) {join}{upper}stop = ["2*M", "M"]}} '
+    fusion_plan = planned(f"{body}%r: f32[M, M] = add(%h, %u)", "%r", "f32[M, M]")
+    assert all("r" not in names or names == ["r"] for names in written(fusion_plan))
+
+
 @ck.op
 def scaled(x: ck.f16[M, K], w: ck.f16[N, K], v: ck.f16[N]) -> tuple[ck.f16[M, N], ck.f32[M, N]]:
     h = x @ w.T

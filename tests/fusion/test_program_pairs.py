@@ -39,6 +39,11 @@ LOST = (
 """Kernels without an epilogue before a product: the steps between them were lost."""
 
 
+@pytest.mark.parametrize("consumer", ["gemm, left", "gemm, right", "gemm, both"])
+def test_gradients_of_a_slice_of_joined_parts(consumer: str) -> None:
+    expect(Pair("concat", "function", consumer), gradient=True)
+
+
 @pytest.mark.parametrize("middle", ["scale", "function"])
 @pytest.mark.parametrize(("producer", "consumer"), LOST)
 def test_steps_behind_a_kernel_without_an_epilogue(

@@ -37,6 +37,7 @@ from cklang.families.attention.split_kv import (
     splits_without_model,
 )
 from cklang.families.attention.standalone import contents_of
+from cklang.families.attention.stored_reads import with_stored_reads
 from cklang.families.attention.trial import legal_lists, part_of
 from cklang.families.protocol import (
     Family,
@@ -51,7 +52,7 @@ from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
-from cklang.fusion.passes import Fusion
+from cklang.fusion.passes import Fusion, on_program
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
 
@@ -152,7 +153,7 @@ class Attention(Family[FusedAttention, AttentionSignature, AttentionAlgorithm, A
     signature = AttentionSignature
     algorithm = AttentionAlgorithm
     algorithm_text: ClassVar[str] = "a cklang.dispatch.AttentionAlgorithm for an attention"
-    fusion = Fusion(makers=MAKERS)
+    fusion = Fusion(makers=MAKERS, passes={"stored_reads": on_program(with_stored_reads)})
     rules: RuleSet = RULES
     grid = GRID
     supply = Supply(narrowed=lambda candidates, signature: narrowed(candidates, signature.dtype))

@@ -129,7 +129,7 @@ def kernel_of(
     for view, role in zip(views, roles, strict=True):
         by_role[str(role)].append(view.value)
     q, k, v = views[:3]
-    _check_reads(anchor, tensors, views, roles)
+    _check_reads(anchor, tensors)
     score, mask, scale, dropout = (anchor.attr(n) for n in ("score", "mask", "scale", "dropout"))
     if not isinstance(score, Function) or not isinstance(mask, Function):
         raise error("Z002", what="attention without regions passes its rules")
@@ -279,13 +279,7 @@ def _is_above_0(scale: object) -> bool:
     return isinstance(scale, float) and scale > 0
 
 
-def _check_reads(
-    anchor: Operation, tensors: Sequence[Value], views: Sequence[View], roles: Sequence[object]
-) -> None:
-    for view, role in zip(views, roles, strict=True):
-        if role == "read" and view.perm != identity(view.value.type.rank):
-            at, op = anchor.span, "transpose"
-            raise error("X005", at=at, operand=view.value, operation=anchor.op, op=op)
+def _check_reads(anchor: Operation, tensors: Sequence[Value]) -> None:
     for value in tensors:
         if value.type.dtype.encoding:
             dtype = value.type.dtype

@@ -27,6 +27,7 @@ from cklang.families.attention.profiles import profile_algorithms
 from cklang.families.attention.ranking import attention_grad_times, shape_of
 from cklang.families.attention.space import narrowed
 from cklang.families.attention.standalone import contents_of
+from cklang.families.attention.stored_reads import with_stored_reads
 from cklang.families.attention_backward import long_head_rules
 from cklang.families.attention_backward.cost import attention_grad_estimate
 from cklang.families.attention_backward.fuse import MAKERS, FusedAttentionGrad
@@ -53,7 +54,7 @@ from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
-from cklang.fusion.passes import Fusion
+from cklang.fusion.passes import Fusion, on_program
 from cklang.ir.nodes import Value
 from cklang.keys import AnyKey
 from cklang.lowering.source import KernelSource
@@ -125,7 +126,7 @@ class AttentionBackward(
     algorithm_text: ClassVar[str] = (
         "a cklang.dispatch.AttentionGradAlgorithm for the gradient of an attention"
     )
-    fusion = Fusion(makers=MAKERS)
+    fusion = Fusion(makers=MAKERS, passes={"stored_reads": on_program(with_stored_reads)})
     rules: RuleSet = RULES
     grid = GRID
     supply = Supply(

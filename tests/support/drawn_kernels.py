@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from random import Random
 from typing import Any
@@ -32,7 +33,7 @@ from tests.support.arrays import drawn
 from tests.support.checks import check, check_group
 from tests.support.written_ops import written_op
 
-_DIMS = "B G H S T D E M N K L C F P X Y W Ho Wo"
+_DIMS = "B G H S T D E M N K L C F P R V X Y Z W Do Ho Wo"
 _SIDES = (1, 2, 7, 13, 16, 31, 64, 97, 128, 160, 211, 256)
 """Extents of products: 1, primes, whole tiles, and what is beside them."""
 _DEPTHS = (1, 3, 8, 16, 31, 40, 64, 127, 128, 256)
@@ -52,6 +53,8 @@ class Written:
     sizes: Mapping[str, int]
     below: Mapping[int, int] = field(default_factory=dict)
     """Arguments that are indices, by place, and what they are below."""
+    rising: frozenset[int] = frozenset()
+    """Those of them that never decrease, from 0 to the last legal one, by place."""
     group: Sequence[Mapping[str, int]] = ()
     """The extents of each call of a group."""
     gradient: bool = False
@@ -130,8 +133,16 @@ def _packed(array: Any) -> Any:
 def _arguments(op: Op, written: Written, sizes: Mapping[str, int]) -> list[Any]:
     args = drawn(op, sizes)
     for place, most in written.below.items():
-        args[place] = np.abs(args[place].astype(np.int64)).astype(np.int32) % most
+        args[place] = _random_indices(args[place].shape, most, place in written.rising)
     return args
+
+
+def _random_indices(shape: Sequence[int], most: int, rising: bool) -> Any:
+    indices = np.random.default_rng(shape).integers(0, most, shape).astype(np.int32)
+    if rising:
+        indices[0], indices[-1] = 0, most - 1
+        indices.sort()
+    return indices
 
 
 def _with_algorithms(
@@ -348,14 +359,27 @@ def _gathered(random: Random, spec: ArchSpec) -> Written:
     return Written(text=text, sizes=sizes, below={2: sizes["L"]})
 
 
+def _scattered(random: Random, spec: ArchSpec) -> Written:
+    a, b = random.choice([pair for pair in _types(spec) if pair[0] != "i8"])
+    params, x, w = _operands(random, a, b)
+    params = f"y: ck.f32[V, N], ids: ck.i32[M], {params}"
+    value = random.choice(("{}", "ck.relu({})")).format(f"ck.scatter_add(y, ids, {x} @ {w})")
+    sizes = {**_extents(random), "V": random.choice(_SIDES)}
+    text = _program(params, value, "ck.f32[V, N]")
+    return Written(text=text, sizes=sizes, below={1: sizes["V"]})
+
+
 # --- convolutions
+
+_IMAGE, _WINDOW, _OUTPUTS = ("D", "H", "W"), ("Z", "Y", "X"), ("Do", "Ho", "Wo")
 
 
 def _convolution(direction: str, random: Random, spec: ArchSpec) -> Written | None:
     a = random.choice([a for a, b in _types(spec) if a == b and (direction == "" or a != "i8")])
-    taps, groups = [random.choice((1, 2, 3)) for _ in range(2)], random.choice((1, 1, 1, 2, 4))
+    rank, groups = random.choice((1, 2, 2, 3)), random.choice((1, 1, 1, 2, 4))
+    taps = [random.choice((1, 2, 3)) for _ in range(rank)]
     stride, dilation, padding = (random.choice(each) for each in ((1, 1, 2, 3), (1, 1, 2), (0, 1)))
-    image = [random.choice((1, 4, 7, 13)) for _ in range(2)]
+    image = [random.choice((1, 4, 7, 13) if rank < 3 else (1, 3, 5)) for _ in range(rank)]
     outputs = [
         (extent + 2 * padding - dilation * (window - 1) - 1) // stride + 1
         for extent, window in zip(image, taps, strict=True)
@@ -363,11 +387,13 @@ def _convolution(direction: str, random: Random, spec: ArchSpec) -> Written | No
     if min(outputs) < 1:
         return None
     channels, features = (groups * random.choice((1, 3, 8, 16, 24, 32)) for _ in range(2))
-    sizes = {"B": random.choice((1, 2, 3)), "H": image[0], "W": image[1], "C": channels}
-    sizes |= {"F": features, "P": channels // groups, "Y": taps[0], "X": taps[1]}
-    sizes |= {"Ho": outputs[0], "Wo": outputs[1]}
+    sizes = {"B": random.choice((1, 2, 3)), "C": channels, "F": features, "P": channels // groups}
+    inner, window, outer = (names[-rank:] for names in (_IMAGE, _WINDOW, _OUTPUTS))
+    for names, extents in ((inner, image), (window, taps), (outer, outputs)):
+        sizes |= dict(zip(names, extents, strict=True))
     how = f"stride={stride}, padding={padding}, dilation={dilation}, groups={groups}"
-    x, y, w = (f"ck.{a}[{axes}]" for axes in ("B, H, W, C", "B, Ho, Wo, F", "F, Y, X, P"))
+    axes = (["B", *inner, "C"], ["B", *outer, "F"], ["F", *window, "P"])
+    x, y, w = (f"ck.{a}[{', '.join(names)}]" for names in axes)
     result = random.choice(("f16", "f32", a if a != "i8" else "f32"))
     texts = {
         "": (f"x: {x}, w: {w}, bias: ck.f32[F]", f"conv(x, w, {how})", "bias", y),
@@ -379,10 +405,6 @@ def _convolution(direction: str, random: Random, spec: ArchSpec) -> Written | No
     return Written(text=_program(params, value, stored.replace(a, result, 1)), sizes=sizes)
 
 
-def _of(direction: str) -> Callable[[Random, ArchSpec], Written | None]:
-    return lambda random, spec: _convolution(direction, random, spec)
-
-
 # --- attention
 
 
@@ -390,15 +412,42 @@ _MASKS = ("", ", mask=ck.causal()", ", mask=ck.sliding_window(5, 2)", ", mask={}
 _SCORES = ("", ", score=lambda s: 2.0 * ck.tanh(s / 2.0)", ", score={}")
 
 
-def _attention(random: Random, spec: ArchSpec, *, gradient: bool = False) -> Written | None:
+@dataclass(frozen=True)
+class _Keys:
+    """Where the rows of q, k and v are."""
+
+    q: str = "B, H, S"
+    k: str = "B, G, T"
+    params: tuple[str, ...] = ()
+    arguments: str = ""
+
+
+_WHOLE = _Keys()
+_PACKED = _Keys(
+    "S, H",
+    "T, G",
+    ("mine: ck.i32[L]", "theirs: ck.i32[L]"),
+    ", cu_seqlens_q=mine, cu_seqlens_k=theirs",
+)
+_PAGES = _Keys(
+    "B, H, S",
+    "N, G, R",
+    ("filled: ck.i32[B]", "pages: ck.i32[B, P]"),
+    ", seqlens_k=filled, block_table=pages",
+)
+
+
+def _attention(
+    random: Random, spec: ArchSpec, *, gradient: bool = False, keys: _Keys = _WHOLE
+) -> Written | None:
     tiles = spec.attention_grad_tiles if gradient else spec.attention_tiles
     names = sorted({_own(name, spec) for row in tiles for name in row.dtypes})
     if not names:
         return None
     dtype = random.choice(names)
     result = random.choice(("f16", "bf16")) if DTYPES[dtype].bytes == 1 else dtype
-    params = [f"q: ck.{dtype}[B, H, S, D]", f"k: ck.{dtype}[B, G, T, D]"]
-    params += [f"v: ck.{dtype}[B, G, T, E]"]
+    params = [f"q: ck.{dtype}[{keys.q}, D]", f"k: ck.{dtype}[{keys.k}, D]"]
+    params += [f"v: ck.{dtype}[{keys.k}, E]", *keys.params]
     mask, score = random.choice(_MASKS), random.choice(_SCORES)
     if "{}" in mask:
         mask = ", mask=lambda i, j: (j <= i + 20) | (i == 1)"
@@ -406,26 +455,38 @@ def _attention(random: Random, spec: ArchSpec, *, gradient: bool = False) -> Wri
         params.append("slopes: ck.f32[H]")
         score = ", score=lambda s, h, i, j: s - slopes[h] * ck.abs((i - j).to(ck.f32))"
     more = ", dropout=0.25, seed=77, offset=3" if random.random() < 0.2 else ""
-    lse = not gradient and random.random() < 0.3
-    call = f"ck.attention(q, k, v{mask}{score}{more}{', return_lse=True' if lse else ''})"
-    stored = f"ck.{result}[B, H, S, E]"
+    more = "" if keys is _PAGES else more
+    lse = not gradient and keys is _WHOLE and random.random() < 0.3
+    lse_argument = ", return_lse=True" if lse else ""
+    call = f"ck.attention(q, k, v{keys.arguments}{mask}{score}{more}{lse_argument})"
+    stored = f"ck.{result}[{keys.q}, E]"
     stored = f"tuple[{stored}, ck.f32[B, H, S]]" if lse else stored
     heads = random.choice((1, 2))
     head = random.choice((8, 32, 40, 64, 72, 96, 128, 192, 256))
     sizes = {"B": random.choice((1, 2)), "H": heads * random.choice((1, 3)), "G": heads}
     sizes |= {"S": random.choice((1, 7, 31, 64, 129)), "T": random.choice((1, 5, 33, 64, 150))}
     sizes |= {"D": head, "E": head if gradient else random.choice((head, 32, 64, 128))}
-    return Written(text=_program(", ".join(params), call, stored), sizes=sizes, gradient=gradient)
-
-
-def _attention_gradient(random: Random, spec: ArchSpec) -> Written | None:
-    return _attention(random, spec, gradient=True)
+    sizes |= {"L": random.choice((2, 3, 5)), "N": random.choice((2, 5))}
+    sizes |= {"R": random.choice((1, 7, 16, 64)), "P": random.choice((1, 3))}
+    below = {3: sizes["S"] + 1, 4: sizes["T"] + 1} if keys is _PACKED else {}
+    if keys is _PAGES:
+        below = {3: sizes["R"] * sizes["P"] + 1, 4: sizes["N"]}
+    return Written(
+        text=_program(", ".join(params), call, stored),
+        sizes=sizes,
+        below=below,
+        rising=frozenset(below if keys is _PACKED else ()),
+        gradient=gradient,
+    )
 
 
 # --- rows
 
 _LENGTHS = (1, 2, 63, 64, 97, 256, 1000, 1024, 2053, 4096)
 _ROWS = (
+    ("x: ck.f32[M, K]", "ck.moe_gate(x, k=1)", "tuple[ck.f32[M, 1], ck.i32[M, 1]]"),
+    ("x: ck.{t}[M, K]", "ck.argsort(x, 1)", "ck.i32[M, K]"),
+    ("x: ck.{t}[M, K]", "ck.cumprod(ck.tanh(x), 0)", "ck.f32[M, K]"),
     ("x: ck.{t}[M, K]", "ck.softmax(x)", "ck.{t}[M, K]"),
     ("x: ck.{t}[M, K], g: ck.{t}[K]", "ck.rms_norm(x, g, eps=1e-5)", "ck.{t}[M, K]"),
     ("x: ck.{t}[M, K], g: ck.f32[K]", "ck.layer_norm(x, g, g, eps=1e-5)", "ck.f32[M, K]"),
@@ -445,6 +506,23 @@ _UPSTREAM = (
     ("x: ck.{t}[B, M, K]", "x.mT", "ck.{t}[B, K, M]"),
     ("x: ck.{t}[B, M, K]", "x.transpose(1, 0, 2)", "ck.{t}[M, B, K]"),
 )
+
+
+_SCATTERS = (
+    ("ck.scatter(x, ids, rows)", "ck.{t}[M, K]"),
+    ("ck.scatter_add(x, ids, rows)", "ck.{t}[M, K]"),
+    ("ck.segment_sum(rows, ids, M)", "ck.f32[M, K]"),
+)
+
+
+def _scatters(random: Random, spec: ArchSpec) -> Written:
+    value, result = random.choice(_SCATTERS)
+    dtype = random.choice(("f16", "bf16", "f32"))
+    params = f"x: ck.{dtype}[M, K], ids: ck.i32[L], rows: ck.{dtype}[L, K]"
+    sizes = {"M": random.choice((1, 3, 17, 64)), "K": random.choice(_LENGTHS)}
+    sizes["L"] = random.choice((1, 5, 64))
+    text = _program(params, value, result.format(t=dtype))
+    return Written(text=text, sizes=sizes, below={1: sizes["M"]})
 
 
 def _rows(random: Random, spec: ArchSpec) -> Written:
@@ -483,12 +561,16 @@ FAMILIES: Mapping[str, Callable[[Random, ArchSpec], Written | None]] = {
     "pair of products": _pair,
     "computed operand": _computed,
     "gathered rows": _gathered,
-    "convolution": _of(""),
-    "convolution, input": _of("_grad_input"),
-    "convolution, weight": _of("_grad_weight"),
+    "scattered product": _scattered,
+    "convolution": partial(_convolution, ""),
+    "convolution, input": partial(_convolution, "_grad_input"),
+    "convolution, weight": partial(_convolution, "_grad_weight"),
     "attention": _attention,
-    "attention, gradient": _attention_gradient,
+    "attention, gradient": partial(_attention, gradient=True),
+    "packed attention": partial(_attention, keys=_PACKED),
+    "attention in pages": partial(_attention, keys=_PAGES),
     "rows": _rows,
+    "scattered rows": _scatters,
     "CK Tile's rows": _upstream_rows,
 }
 """What draws the calls of each family; None where a GPU or an extent allows none."""

@@ -81,12 +81,7 @@ _lock = forks.lock()
 
 
 def note(name: str, places: tuple[str, ...]) -> None:
-    """Remember the places of a fill that this process is about to use.
-
-    Args:
-        name: The fill, as debug information names it.
-        places: The user's place of each of its lines.
-    """
+    """Remember the places of a fill that this process is about to use."""
     if latest(name) == places:
         return
     profile = knobs.PROFILE.get()

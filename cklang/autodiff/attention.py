@@ -68,11 +68,7 @@ _FIXES = {
 
 
 def _expect_differentiable(step: Step) -> None:
-    """Check that an attention has a gradient, by whatever kernels.
-
-    Raises:
-        CkUnsupportedError: G025, it has not.
-    """
+    """Check that an attention has a gradient, by whatever kernels."""
     roles = roles_of(step.operation)
     # These become tensors that the mask reads.
     hidden = sum(role in (MIN_QUERIES[0], LENGTHS[0]) for role in roles)
@@ -83,16 +79,7 @@ def _expect_differentiable(step: Step) -> None:
 
 
 def _expect_products(step: Step, why: str, roles: Sequence[str]) -> None:
-    """Check that products give the gradient of an attention whose kernels do not.
-
-    Args:
-        step: The attention.
-        why: Why kernels do not.
-        roles: The operands that products do not take.
-
-    Raises:
-        CkUnsupportedError: G025, they do not either.
-    """
+    """Check that products give the gradient of an attention whose kernels do not."""
     what = {SEEDS[0]: "dropout", STARTS[0]: "packed sequences"}
     for role in roles_of(step.operation):
         if role in roles:
@@ -111,10 +98,6 @@ def facts_of(function: Function, numbers: Mapping[str, int]) -> tuple[object, ..
 
     For each attention: how many query heads have one key head, None if that is not known, and why
     the kernels do not take its heads.
-
-    Args:
-        function: A verified function.
-        numbers: The extents of dims, by name, as far as they are known.
     """
     attentions = [each for each in function.body if each.op in ATTENTION]
     return tuple(

@@ -113,10 +113,7 @@ def by_kernels(step: Step, by_output: Term | None, by_log_sums: Term | None) -> 
     Ops with one derivative are one kernel. The gradient by what a score multiplies needs another
     derivative than those by q and k, and so a kernel of its own.
 
-    Args:
-        step: The attention, or its log-sum-exps if their gradient is all there is.
-        by_output: The gradient by o.
-        by_log_sums: The gradient by the log-sum-exps.
+    ``step`` is the attention, or its log-sum-exps if their gradient is all there is.
     """
     own, emitter = step.operation, step.emitter
     dtype, attrs, score = own.operands[0].type.dtype, dict(own.attrs), _score(own)

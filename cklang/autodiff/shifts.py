@@ -111,11 +111,7 @@ def _is_shift(function: Function, value: Value, zeros: frozenset[str]) -> bool:
 
 
 def _passed(operation: Operation, moved: Mapping[str, _Motion], zeros: frozenset[str]) -> _Moved:
-    """Return how the result of an operation moves.
-
-    Raises:
-        _UnknownError: In none of the two ways.
-    """
+    """Return how the result of an operation moves, or raise ``_UnknownError``."""
     operands = [moved.get(operand.name) for operand in operation.operands]
     is_float = operation.result.type.dtype.kind is NumberKind.FLOAT
     if not any(operands) or not is_float:
@@ -141,11 +137,7 @@ def _chosen(operation: Operation, operands: Sequence[_Moved], zeros: frozenset[s
 
 
 def _of_kind(kind: _Kind, *operands: _Moved) -> None:
-    """Check that operands move in one way, those that move with the same axes.
-
-    Raises:
-        _UnknownError: They do not.
-    """
+    """Check that operands move in one way, those that move with the same axes."""
     moving = [operand for operand in operands if operand is not None]
     if any(each.kind is not kind for each in moving) or len({each.axes for each in moving}) > 1:
         raise _UnknownError

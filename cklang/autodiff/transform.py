@@ -145,12 +145,8 @@ def _pulled(
 ) -> dict[str, Term]:
     """Return the gradients by all active values that the seeds depend on.
 
-    Args:
-        emitter: Appends to the backward function.
-        body: Operations of that function, in order.
-        seeds: The gradients by some of their results.
-        active: The values by which to differentiate, those between among them.
-        context: What rules know and note.
+    ``seeds`` are the gradients by some results of ``body``; ``active`` are the values by which to
+    differentiate, those between among them. ``emitter`` appends to the backward function.
     """
     gradients = dict(seeds)
     by_first, pairs = splits(body), attention_pairs(body)

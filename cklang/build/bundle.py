@@ -115,11 +115,7 @@ def _sha(*parts: bytes) -> str:
 def write(path: Path, files: Iterable[StencilFiles], *, compiler: str, headers: str) -> int:
     """Write a bundle of the stencils ``files``, each once; return how many they are.
 
-    Args:
-        path: The file; replaced if it exists.
-        files: Built stencils.
-        compiler: Identity of the compiler that made them.
-        headers: Identity of the CK Tile tree.
+    ``compiler`` and ``headers`` are the identities of what made them.
     """
     import zipfile
 

@@ -88,13 +88,8 @@ def compile_headers(
 ) -> Step:
     """Precompile CK Tile's headers: ``headers.pch``.
 
-    Args:
-        arch: The architecture of the device pass; the host's is the same for all.
-        folder: Where to write.
-        toolchain: The compiler.
-        tree: The headers.
-        name: Which ones: a file of :mod:`cklang.lowering.headers`.
-        host: Whether for the host pass.
+    ``name`` is a file of :mod:`cklang.lowering.headers`. The host's pass is the same for all
+    ``arch``.
     """
     source = headers.precompiled(name)
     output = folder / "headers.pch"

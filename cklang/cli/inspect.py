@@ -84,9 +84,7 @@ def _listings(op: Op, arguments: Mapping[str, Any], device: str | None) -> list[
 def side_by_side(function: Function, cpp: str) -> Iterator[str]:
     """Yield each line of an op that computes something, with its IR and the C that kernels run.
 
-    Args:
-        function: The IR of a call.
-        cpp: The C++ of its kernels, whose functions name the lines of the op.
+    ``cpp`` is the C++ of its kernels, whose functions name the lines of the op.
     """
     operations, statements = defaultdict(list), _statements(cpp)
     for operation in function.body:

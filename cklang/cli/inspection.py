@@ -79,12 +79,7 @@ document.addEventListener('click', event => {
 
 
 def inspection_page(function: Function, listings: Sequence[KernelListing]) -> str:
-    """Return the page of a call.
-
-    Args:
-        function: Its IR.
-        listings: The instructions of its kernels.
-    """
+    """Return the page of a call."""
     places = dict.fromkeys(_key(place) for place in _places(function, listings))
     hues = {key: round(number * 360 / len(places)) for number, key in enumerate(places)}
     tabs = "".join(

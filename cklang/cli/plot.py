@@ -14,10 +14,6 @@ _INCHES_A_PROBLEM = 0.45
 def draw(results: Bench, path: Path) -> None:
     """Draw one line a problem: its kernels by cost over the least, the heuristic's marked.
 
-    Args:
-        results: The measurements.
-        path: The picture; its suffix, .png or .svg, says what kind.
-
     Raises:
         CkUnsupportedError: N010, matplotlib is not installed.
         CkValueError: K042, the suffix is neither.

@@ -80,10 +80,6 @@ def words_of(program: Sequence[str]) -> list[str]:
 def status_of(program: Sequence[str], **settings: str) -> int:
     """Run a program, or one call of an op; return its exit status as a shell gives it.
 
-    Args:
-        program: The program and its arguments, or the op and its sizes.
-        settings: Knobs by environment name.
-
     Raises:
         CkValueError: Z010, it cannot be run.
     """

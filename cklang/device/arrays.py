@@ -281,11 +281,7 @@ def expect_device(name: str, tensor: Any) -> None:
 
 
 def _expect_memory(name: str, tensor: Any) -> None:
-    """Check that a tensor is dense memory of the CPU or of a GPU.
-
-    Raises:
-        CkTypeError: A082, A084, A086, A089, it is not.
-    """
+    """Check that a tensor is dense memory of the CPU or of a GPU."""
     if tensor.is_nested or tensor.layout is not torch_module().strided:
         kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
         fix = "torch.nested.to_padded_tensor({}, 0)" if tensor.is_nested else "{}.to_dense()"

@@ -96,13 +96,7 @@ def capsule(
 ) -> Any:
     """Return a DLPack capsule of an array; ``strides`` in elements.
 
-    Args:
-        pointer: The address of the first element.
-        dtype: Of an element.
-        shape: Extents.
-        strides: In elements.
-        device: Whose memory it is.
-        owner: Kept alive as long as a consumer uses the memory.
+    ``owner`` is kept alive as long as a consumer uses the memory.
 
     Raises:
         BufferError: DLPack has no name for the dtype in this version.

@@ -56,12 +56,8 @@ def exported_call(
 ) -> ExportedCall:
     """Plan a call for a GPU and build its kernels.
 
-    Args:
-        op: What is called.
-        problem: The extents of its dims by name (and dtype variables and constants), for packed
-            arguments; or example arguments.
-        gpu: ``gfx942``.
-        builder: Builds the kernels.
+    ``problem`` has the extents of its dims by name (and dtype variables and constants), for packed
+    arguments; or example arguments.
 
     Raises:
         CkError: What planning a call raises; K070, an argument is a prepared weight or packed.

@@ -36,13 +36,8 @@ def with_fewer_kernels(
 
     One after the other is taken that shortens the calls most, each beside the best kernel of all.
 
-    Args:
-        op: What is called.
-        calls: Extents to judge by.
-        others: Dtypes and constants.
-        spec: The GPU.
-        kernels: Those to choose from.
-        most: How many to take; those of families without a choice do not count.
+    It is judged at the extents ``calls``, with the dtypes and constants ``others``. Kernels of
+    families without a choice do not count.
     """
     selections: list[AnySelection] = []
     for dims in calls:

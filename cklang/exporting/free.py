@@ -117,11 +117,7 @@ def free_dims(problem: Mapping[str, Any]) -> dict[str, range]:
 def free_call(op: Op, problem: Mapping[str, Any], gpu: str, kernels: int | None = None) -> FreeCall:
     """Plan a call at many of its extents for a GPU.
 
-    Args:
-        op: What is called.
-        problem: Its extents, some of them free, dtypes and constants.
-        gpu: ``gfx942``.
-        kernels: How many kernels to choose among; None: all that cklang would choose.
+    ``kernels`` is how many to choose among; None: all that cklang would choose.
 
     Raises:
         CkError: What planning raises if no extents can be planned; K073, none can be left free.
@@ -287,12 +283,7 @@ class _Explorer:
         return planned_call(self.op, dims, self.others, self.spec)
 
     def _added(self, place: tuple[int, ...], identity: Identity | None, *, apart: bool) -> int:
-        """Trace the plan of a call and return its variant.
-
-        Raises:
-            CkUnsupportedError: K073, the plan is for these extents alone; K075, it is another one
-                than that of the call.
-        """
+        """Trace the plan of a call and return its variant."""
         dims = {**self.fixed, **dict(zip(self.free, place, strict=True))}
         variant = traced_variant(self.op, dims, self.free, self.others, self.spec, apart=apart)
         if identity is not None and variant.identity != identity:
@@ -326,11 +317,7 @@ class _Explorer:
             self.variants[own].apart.append(other)
 
     def _is(self, known: _Known, call: PlannedCall) -> bool:
-        """Whether a variant is the plan of a call, whose numbers it gives then.
-
-        Raises:
-            CkUnsupportedError: K075, it says so, but its numbers are others.
-        """
+        """Whether a variant is the plan of a call, whose numbers it gives then."""
         served = self._served(known, call)
         if served is None:
             return False

@@ -85,13 +85,8 @@ def planned_call(
 ) -> PlannedCall:
     """Plan a call with these extents.
 
-    Args:
-        op: What is called.
-        dims: The extent of each dim, which may be traced.
-        others: Dtypes of dtype variables and values of constants; None for tensors left out.
-        spec: The GPU.
-        strides: Of its tensors, if they are not packed.
-        selecting: What selects kernels.
+    Extents in ``dims`` may be traced. ``others`` has dtypes and constants, None for tensors left
+    out, ``strides`` those of tensors that are not packed.
 
     Raises:
         CkError: What planning a call raises.
@@ -227,13 +222,8 @@ def traced_variant(
 ) -> Variant:
     """Return the plan of a call for all extents for which it is the same.
 
-    Args:
-        op: What is called.
-        dims: The extent of each dim in the call that is planned.
-        free: The extents that those may have that are free.
-        others: As for :func:`planned_call`.
-        spec: The GPU.
-        apart: Whether rows of tensors need not follow each other: then strides are free too.
+    ``dims`` has the extents of the call that is planned, ``free`` those that free ones may have. If
+    rows of tensors need not follow each other (``apart``), strides are free too.
 
     Raises:
         CkError: What planning a call raises; K073, a family cannot be traced.
@@ -388,11 +378,7 @@ def _bytes(problem: ctypes.Structure) -> bytes:
 
 
 def _template(stage: Stage, stages: CallStages) -> LaunchTemplate:
-    """Return what a stage's host shim is asked, with places for what is not known.
-
-    Raises:
-        CkUnsupportedError: K073, a struct does not hold the numbers as they are.
-    """
+    """Return what a stage's host shim is asked, with places for what is not known."""
     count = len(stage.values) + 1
     request = stage.request([sentinel(index) for index in range(count)])
     numbers: dict[Polynomial, int] = {}

@@ -44,10 +44,8 @@ _MICROSECONDS = 1e6
 def instructions(function: Function | None, common: Callable[[str], bool] | None = None) -> int:
     """Return how many instructions of a lane compute a function for one element.
 
-    Args:
-        function: The function; None takes none.
-        common: Tells by their names which parameters are the same for many elements: what is
-            computed of these alone is computed once.
+    ``common`` tells by their names which parameters are the same for many elements: what is
+    computed of these alone is computed once.
 
     Example:
         >>> from cklang.ir.parser import parse_function

@@ -146,12 +146,7 @@ def lines_of(
 ) -> Lines:
     """Return the lines of a tensor that is read and of those that are written.
 
-    Args:
-        shape: The extents of what is read.
-        axis: Along which a line runs.
-        source: What is read.
-        layouts: The layout of each value, by name.
-        results: Those of what is written, whose extent along the axis may be another.
+    Lines run along ``axis``, whose extent in what is written may be another.
 
     Raises:
         CkValueError: A045, two elements of a result are one in memory.

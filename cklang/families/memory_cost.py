@@ -39,12 +39,7 @@ def memory_time(count: int, spec: ArchSpec) -> float:
 
 
 class MemoryCost:
-    """The cost model of kernels that have no choices.
-
-    Args:
-        keys: The kernels.
-        spec: The GPU.
-    """
+    """The cost model of kernels that have no choices."""
 
     def __init__(self, keys: Sequence[AnyKey], spec: ArchSpec) -> None:
         self._keys, self._spec = tuple(keys), spec

@@ -205,10 +205,7 @@ class Family(Generic[K, S, A, P]):
     ) -> CostModel:
         """Return the cost model of kernels of one signature.
 
-        Args:
-            keys: The kernels.
-            spec: The GPU.
-            built: What those of them take of the GPU that are known to be built.
+        ``built`` has what those of them take of the GPU that are known to be built.
         """
         raise NotImplementedError
 
@@ -249,14 +246,7 @@ class Family(Generic[K, S, A, P]):
     def host_check(
         self, kernel: K, arrays: Mapping[str, Array], dims: Mapping[str, int], place: str
     ) -> HostCheck | None:
-        """Return what calls must check of a kernel's arguments, if there is something.
-
-        Args:
-            kernel: What fusion made.
-            arrays: The arguments of a call by name, in order.
-            dims: The extents of the call.
-            place: Where they are.
-        """
+        """Return what calls must check of a kernel's arguments, if there is something."""
         return None
 
     def algorithm_words(self, algorithm: A) -> str:

@@ -122,13 +122,7 @@ class Tuning(Generic[K, P]):
     def error_ratio(
         self, kernel: K, inputs: Sequence[HostArray], results: Sequence[HostArray]
     ) -> float:
-        """Return the largest error of a kernel in units of its bound: at most 1 if it is right.
-
-        Args:
-            kernel: The kernel that computed ``results``.
-            inputs: The value of each of ``kernel.inputs``.
-            results: Those of ``kernel.results``.
-        """
+        """Return the largest error of a kernel in units of its bound: at most 1 if it is right."""
         if self.compared is not None:
             return self.compared(kernel, inputs, results)
         from cklang.reference.bounds import evaluate_with_bound

@@ -61,10 +61,7 @@ class Derived:
     def dim(self, name: str, key: object, fits: Callable[[Extent], bool]) -> Extent:
         """Return the dim of an extent.
 
-        Args:
-            name: What its axis is called.
-            key: What it follows from: equal keys are equal extents.
-            fits: Tells whether another extent may be the same one.
+        Equal keys are equal extents; ``fits`` tells whether another extent may be the same one.
         """
         if key not in self._dims:
             new = Dim(self._free(name))

@@ -21,11 +21,7 @@ def misfit(
 ) -> dict[str, Any]:
     """Return what F061 says of arguments that do not fit a function.
 
-    Args:
-        name: What messages call the function.
-        signature: Its parameters.
-        keywords: The keyword arguments of the call.
-        problem: What Python says.
+    ``problem`` is what Python says.
     """
     call = f"{name}{signature.replace(return_annotation=signature.empty)}"
     known = {

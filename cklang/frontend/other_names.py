@@ -67,10 +67,7 @@ SCORE_PARAMETERS: Mapping[str, str] = {"score": "s", "q_idx": "i", "kv_idx": "j"
 def advice_for(name: str, known: Iterable[str], prefix: str = "ck.") -> str:
     """Say what to write instead of a name of another library.
 
-    Args:
-        name: The name, without its module.
-        known: The names that cklang has.
-        prefix: What stands before a name that is proposed.
+    ``prefix`` stands before a name that is proposed.
 
     Example:
         >>> advice_for("float16", ())

@@ -41,9 +41,7 @@ def reference_to(function: FunctionType, is_it: Callable[[Any], bool]) -> Refere
 
     Names of ``__main__`` and of functions are found nowhere else. Nothing is imported here.
 
-    Args:
-        function: The decorated function.
-        is_it: Tells whether an object is the one to find: a name may stand for another.
+    ``is_it`` tells whether an object is the one to find: a name may stand for another.
     """
     module = sys.modules.get(function.__module__)
     if module is None or module.__name__ in ("__main__", "__mp_main__"):

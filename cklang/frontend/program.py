@@ -301,11 +301,7 @@ class Program(OpProgram):
 
 
 def _with_numbers(definition: Definition, consts: Mapping[str, object]) -> Definition:
-    """Return a program's definition with the values of constants as extents of its annotations.
-
-    Raises:
-        CkValueError: F101, a value is no extent.
-    """
+    """Return a program's definition with the values of constants as extents of its annotations."""
     numbers: dict[Dim, Extent] = {}
     for parameter in constant_extents(definition.parameters, definition.results or ()):
         value = consts[parameter.name]
@@ -333,11 +329,7 @@ def _of_definition(definition: Definition, signature: Signature) -> Program:
 
 
 def _expect_update(function: Function, parameter: Parameter) -> None:
-    """Refuse a parameter that is marked with ``ck.inout`` and not updated in place.
-
-    Raises:
-        CkValueError: F100, nothing updates it, or the program reads it elsewhere.
-    """
+    """Refuse a parameter that is marked with ``ck.inout`` and not updated in place."""
     try:
         places = in_place_results(function)
     except CkError:

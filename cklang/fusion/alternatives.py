@@ -21,12 +21,7 @@ __all__ = ["Alternative", "alternative_program", "numbers_of_values", "with_stor
 
 
 def with_stored(function: Function, names: Iterable[str]) -> Function:
-    """Return a program that stores some values; equal ones are stored once.
-
-    Args:
-        function: The program.
-        names: The names of the values.
-    """
+    """Return a program that stores some values; equal ones are stored once."""
     fresh = FreshNames(function)
     same = numbers_of_values(function)
     wanted = set(names)

@@ -40,10 +40,7 @@ class Anchored(AnyKernel, Protocol):
 def kernel_lines(kernel: Anchored, names: Sequence[str], sums: Iterable[str]) -> Iterator[str]:
     """Yield a kernel as lines of text.
 
-    Args:
-        kernel: The kernel.
-        names: Of its axes, without those of a batch.
-        sums: Its operands and what it sums up, as lines.
+    ``names`` are those of its axes, without those of a batch.
     """
     epilogue = kernel.functions["epilogue"]
     results = ", ".join(f"{value.type} {value}" for value in kernel.results)

@@ -27,10 +27,7 @@ Roots = tuple[int, ...]
 def joined_roots(flow: Flow, roots: Sequence[int], makers: Mapping[str, Maker]) -> list[Roots]:
     """Return the roots of each kernel, in launch order.
 
-    Args:
-        flow: The graph of the function.
-        roots: All nodes that kernels write, each after those that it depends on.
-        makers: The anchors, by op.
+    ``roots`` are all nodes that kernels write, each after those that it depends on.
     """
     kernels: list[Roots] = [(root,) for root in roots]
     if len({flow.colour(root) for root in roots}) == len(roots):

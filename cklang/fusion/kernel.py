@@ -104,9 +104,7 @@ class KernelMaker:
     def make(self, root: int, *more: int) -> AnyKernel | None:
         """Return the kernel that writes the node ``root``; None if that of another root does.
 
-        Args:
-            root: What the kernel writes.
-            more: Nodes that it writes too: results of its epilogue.
+        It writes ``more`` nodes too: results of its epilogue.
 
         Raises:
             CkUnsupportedError: One of its functions reads more than :data:`MAX_READS` values
@@ -219,12 +217,7 @@ class KernelMaker:
 
 
 def partial_of(flow: Flow, root: int) -> str:
-    """Return the op whose numbers a kernel stores in the place of a node; empty if there is none.
-
-    Args:
-        flow: The graph.
-        root: What the kernel writes.
-    """
+    """Return the op whose numbers a kernel stores in the place of a node; empty for none."""
     return next((operation.op for operation in partials_of(flow, root)), "")
 
 

@@ -25,10 +25,8 @@ Candidates = Callable[[Flow, Mapping[int, Collection[int]]], Iterator[tuple[int,
 def paired(draft: Draft, propose: Candidates) -> Draft:
     """Return a draft with the graph in which pairs of anchors are one.
 
-    Args:
-        draft: A program whose operations are those that kernels compute.
-        propose: Yields what may be pairs, as (first, second), of a graph and the values that
-            another kernel than their own needs, with the nodes that need them.
+    ``propose`` yields what may be pairs, as (first, second), of a graph and the values that another
+    kernel than their own needs, with the nodes that need them.
     """
     function = draft.outlined or draft.function
     graph = partial(Flow, function, draft.makers, unwritten=draft.unwritten)

@@ -119,11 +119,6 @@ def drafts(
 def fused(function: Function, makers: Mapping[str, Maker], passes: Sequence[Pass]) -> Plan:
     """Return the kernels that compute ``function`` and the decisions behind them.
 
-    Args:
-        function: What is to be computed.
-        makers: The anchors, by op.
-        passes: What makes a plan of it, in order.
-
     Raises:
         CkUnsupportedError: No kernels compute it: one value is two results (X001), or as
             :func:`cklang.fusion.partition.partitioned`; X rows of the families.

@@ -50,11 +50,6 @@ def kernel_function(kernel: Anchored, sums: Sums, axes: Sequence[Axes]) -> Funct
 
     It obeys the rules of the IR but the one against unused values, when the epilogue does not
     use its accumulator.
-
-    Args:
-        kernel: The kernel.
-        sums: Builds its accumulators.
-        axes: The axes of each result, in the order of the kernel's.
     """
     builder = Builder(kernel.name)
     params = {value.name: builder.param(value.name, value.type) for value in kernel.inputs}

@@ -272,9 +272,7 @@ def _with_names(function: Function, chosen: Sequence[_Candidate]) -> Function:
 def _keys(function: Function, table: dict[object, int]) -> dict[str, int]:
     """Return a number for each value, the same for what is computed alike in all functions.
 
-    Args:
-        function: A function.
-        table: What has a number so far.
+    ``table`` has the number of what has one so far.
     """
     keys = {param.name: table.setdefault(param.name, len(table)) for param in function.params}
     for operation in function.body:

@@ -40,10 +40,7 @@ class Extents:
 def check_lists(lists: Mapping[str, Array], names: Mapping[str, str], extents: Extents) -> None:
     """Check every index array of one attention.
 
-    Args:
-        lists: The arrays by role; shapes and dtypes fit each other.
-        names: What the user calls each of them, by role.
-        extents: Of q and k.
+    ``names`` are what the user calls each of them, by role; ``extents`` are those of q and k.
 
     Raises:
         CkValueError: A056, an element is out of its range.

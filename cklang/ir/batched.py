@@ -27,9 +27,7 @@ def with_batch(
 ) -> tuple[Function, tuple[bool, ...]] | None:
     r"""Return a function over a batch of some of its parameters; None if an op has no rule.
 
-    Args:
-        function: A verified function.
-        names: The parameters that have an axis more, in front.
+    The parameters ``names`` have an axis more, in front.
 
     Returns:
         The function, and for each of its results whether it has the axis.

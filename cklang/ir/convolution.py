@@ -183,10 +183,7 @@ def _apart(conv: Geometry, arrays: Mapping[Role, Array]) -> tuple[Array, Array, 
 def summed(conv: Geometry, missing: Role, shapes: Mapping[Role, Sequence[int]]) -> int:
     """Return how many products an element of the result is the sum of, at most.
 
-    Args:
-        conv: The convolution.
-        missing: The tensor that it computes.
-        shapes: Extents of the other two.
+    ``missing`` is the tensor that it computes, ``shapes`` are the extents of the other two.
     """
     if missing is Role.WEIGHT:
         return prod(shapes[Role.OUTPUT][: conv.spatial + 1])

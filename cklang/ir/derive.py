@@ -25,10 +25,6 @@ from cklang.types import Dim, Formula, Quotient, TensorType, by_name, extent_val
 def derive(function: Function, dims: Mapping[Dim, int]) -> dict[Dim, int]:
     """Return ``dims`` with the extents that the ops of ``function`` decide.
 
-    Args:
-        function: A verified function.
-        dims: The extent of each dim of its parameters.
-
     Raises:
         CkValueError: I033, extents that fit no convolution; I034, an extent that several values
             of would fit; I035, one that is declared or given otherwise; I036 to I039, a view that
@@ -98,11 +94,7 @@ def _solve(operation: Operation, relation: Relation, known: dict[Dim, int]) -> N
 
 
 def _check_blocks(operation: Operation, dims: Mapping[str, int]) -> None:
-    """Check how many scales there are where that is computed; the verifier has checked the rest.
-
-    Raises:
-        CkValueError: I049, there is not one scale for each block.
-    """
+    """Check how many scales there are where that is computed; the verifier has checked the rest."""
     scales = iter(operation.operands[2:])
     for side, matrix in zip("ab", operation.operands, strict=False):
         block = operation.attr(f"block_{side}")

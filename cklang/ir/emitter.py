@@ -15,9 +15,7 @@ from cklang.types import DType
 class Emitter:
     """Appends operations to a function; equal operations are appended once.
 
-    Args:
-        builder: The function.
-        shared: The ops that are not repeated; all of them if it is None.
+    ``shared`` are the ops that are not repeated; all of them if it is None.
     """
 
     def __init__(self, builder: Builder, shared: Collection[str] | None = None) -> None:

@@ -39,10 +39,6 @@ EXTENT_DTYPE = DTypeRule(text="any operand; gives i32", apply=lambda _dtypes, _a
 def extent_numbers(function: Function, dims: Mapping[str, int]) -> dict[str, int]:
     """Return the number that each ``extent`` of a function is, by the name of its result.
 
-    Args:
-        function: A verified function.
-        dims: The extent of each dim of its values, by name.
-
     >>> from cklang.ir.parser import parse_function
     >>> x = parse_function("func @f(%x: i32[N, 4]) -> i32[] { "
     ...                    "%0: i32[] = extent(%x) {axis = 0} return %0 }")

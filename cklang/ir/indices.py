@@ -51,10 +51,7 @@ def taken(table: Array, indices: Array, axis: int) -> Array:
 def take_axes(rank: int, indices: int, axis: int) -> tuple[tuple[int | None, ...], ...]:
     """Return which axis of the table, and of the indices, runs with each axis of a ``take``.
 
-    Args:
-        rank: The axes of the table.
-        indices: The axes of the indices, which replace one of the table.
-        axis: That axis.
+    The table has ``rank`` axes; those of the ``indices`` replace one of them.
 
     Example:
         >>> take_axes(2, 2, 0)  # rows of a matrix: [i, j, k] is the table's [., k] and [i, j]
@@ -115,10 +112,6 @@ TAKE_DTYPE = DTypeRule(
 
 def index_ranges(function: Function, dims: Mapping[str, int]) -> dict[str, range]:
     """Return the numbers that each ``arange`` of a function has, by the name of its result.
-
-    Args:
-        function: A verified function.
-        dims: The extent of each dim of its values, by name.
 
     >>> from cklang.ir.parser import parse_function
     >>> x = parse_function("func @f(%x: f32[N]) -> i32[N] { %0: i32[N] = arange() return %0 }")

@@ -63,11 +63,7 @@ def max_pooled(to: Appender, x: Value, along: Sequence[Windows]) -> Value:
 def avg_pooled(to: Appender, x: Value, along: Sequence[Windows], *, counts_padding: bool) -> Value:
     """Return the mean of each window in f32.
 
-    Args:
-        to: Where operations are appended.
-        x: Of f16, bf16 or f32.
-        along: The windows.
-        counts_padding: Whether zeros beyond the axis count, or only the elements that there are.
+    If ``counts_padding``, zeros beyond the axis count, else only the elements that there are.
     """
     for each in along:
         extent = to.append(EXTENT, x, axis=each.axis)

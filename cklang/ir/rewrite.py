@@ -30,12 +30,7 @@ class FreshNames:
 
 
 def needed_operations(body: Sequence[Operation], results: Iterable[Value]) -> list[Operation]:
-    """Return the operations that ``results`` depend on, in their order.
-
-    Args:
-        body: Operations, each after those that give its operands.
-        results: What is needed.
-    """
+    """Return the operations that ``results`` depend on, in their order."""
     needed = {value.name for value in results}
     operations = []
     for operation in reversed(body):

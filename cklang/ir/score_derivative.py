@@ -15,9 +15,7 @@ from cklang.types import TensorType
 def constant_derivative(number: float, reads: Sequence[TensorType]) -> Function:
     """Return a derivative that is the same for all scores.
 
-    Args:
-        number: What it is; 1 of a score that adds to the product.
-        reads: The types of the tensors that the score reads.
+    It is 1 of a score that adds to the product. ``reads`` are the types of what the score reads.
     """
     builder = Builder(DERIVATIVE)
     for param in region_params(DERIVATIVE, reads):

@@ -35,10 +35,7 @@ def verify(
 ) -> Function:
     """Return ``function`` if it obeys all rules.
 
-    Args:
-        function: What to check.
-        table: The op table.
-        allow_unused: Leave out the rule ``unused``; passes clean up after themselves with it.
+    ``allow_unused`` leaves out the rule ``unused``; passes clean up after themselves with it.
 
     Raises:
         CkError: The one violation, or I023 with all of them as notes.

@@ -310,11 +310,7 @@ def _tensor(array: Array) -> AttentionTensor:
 
 
 def _check(operands: Mapping[str, Array], turns: Rotary, *, causal: bool) -> None:
-    """Raise the error of the first argument that does not fit the others.
-
-    Raises:
-        CkValueError: A062-A070, an argument; A056, an element of one.
-    """
+    """Raise the error of the first argument that does not fit the others."""
     k = operands["k"]
     if k.dtype not in _DTYPES or len(k.shape) != 4:
         known = ", ".join(map(str, _DTYPES))
@@ -407,13 +403,7 @@ def _check_strides(name: str, array: Array) -> None:
 def _check_positions(operands: Mapping[str, Array], queries: int) -> None:
     """Check lengths and pages in host memory; those on a GPU are trusted.
 
-    Args:
-        operands: The arguments, by name.
-        queries: How many positions queries take from that of the first new row on.
-
-    Raises:
-        CkValueError: A056, a row has no place in the caches, or its position no angle, or it goes
-            to no page; A070, no length would do.
+    The positions of queries take ``queries`` more from that of the first new row on.
     """
     if operands["seqlens_k"].place != HOST:
         return

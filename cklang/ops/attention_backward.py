@@ -82,14 +82,6 @@ def gradients(
 ) -> Gradients:
     """Return the gradients of an attention by the kernels for that: :func:`cklang.attention_grad`.
 
-    Args:
-        op: As there.
-        args: As there.
-        kwargs: As there.
-        grad: As there.
-        kind: Which gradients.
-        device: As there.
-
     Raises:
         CkError: What :func:`cklang.attention_grad` raises.
     """
@@ -232,14 +224,7 @@ def gradient_problem(
     dims: Mapping[str, int],
     kind: GradientKind,
 ) -> AttentionGradCase:
-    """Return the problem of an attention's gradients.
-
-    Args:
-        kernel: What fusion made of the attention.
-        layouts: How its values lie in memory.
-        dims: The extents of the call.
-        kind: What is asked for beside the gradients of q, k and v.
-    """
+    """Return the problem of an attention's gradients."""
     return gradient_of(forward_case(attention_of(kernel), layouts, dims), kind)
 
 
@@ -273,13 +258,7 @@ def prepare_gradients(
 ) -> PreparedGradients:
     """Choose, build and load the kernels of :func:`gradients`, and make room for the results.
 
-    Args:
-        op: As there.
-        args: As there, in host memory.
-        kwargs: As there, in host memory.
-        grad: As there, in host memory.
-        kind: Which gradients.
-        device: As there.
+    Arrays are in host memory.
 
     Raises:
         CkError: What :func:`cklang.attention_grad` raises.

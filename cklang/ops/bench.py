@@ -318,13 +318,7 @@ class Schedule:
 def event_samples(
     device: Device, calls: Sequence[Callable[[], Any]], schedule: Schedule
 ) -> tuple[float, ...]:
-    """Return the µs of a call between two events: of each round, or of each cold call.
-
-    Args:
-        device: On which the calls run, on its default stream.
-        calls: That are made in turn.
-        schedule: How often.
-    """
+    """Return the µs of a call between two events: of each round, or of each cold call."""
     for number in range(schedule.warmup):
         calls[number % len(calls)]()
     device.synchronize()

@@ -133,12 +133,7 @@ def group_checks(members: Sequence[Member]) -> HostCheck | None:
 
 
 def _product_of(plan: Plan) -> FusedGemm:
-    """Return the one kernel of a plan, which is a matrix product.
-
-    Raises:
-        CkUnsupportedError: G001, there are several kernels; G010, it has several results; G004, it
-            is a convolution; G005, it is something else.
-    """
+    """Return the one kernel of a plan, which is a matrix product."""
     name = plan.function.name
     if len(plan.kernels) != 1:
         raise error("G001", name=name, count=len(plan.kernels))

@@ -20,9 +20,7 @@ def essential_kernels(
 ) -> list[Wanted]:
     """Return the kernels that the essential calls take, each once.
 
-    Args:
-        gpus: Names such as ``gfx942``.
-        calls: Others than :func:`~cklang.prebuilding.essentials.essential_calls` gives.
+    ``calls`` replace those of :func:`~cklang.prebuilding.essentials.essential_calls`.
     """
     kernels = {
         (key.digest, functions.digest): (key, functions)
@@ -35,10 +33,6 @@ def essential_kernels(
 
 def compile_essentials(gpus: Sequence[str], calls: Sequence[EssentialCall] | None = None) -> int:
     """Compile the emulator and the essential kernels into the cache; return how many they are.
-
-    Args:
-        gpus: Names such as ``gfx942``.
-        calls: Others than the essential ones.
 
     Raises:
         CkBuildError: B rows, a compiler failed.
@@ -54,10 +48,7 @@ def write_folder(
 
     The emulator in it runs on every x86-64 CPU with AVX2, and uses AVX-512 where it is there.
 
-    Args:
-        folder: A folder that does not exist, or is empty.
-        gpus: Names such as ``gfx942``.
-        calls: Others than the essential ones.
+    ``folder`` does not exist, or is empty.
 
     Raises:
         CkBuildError: B rows, a compiler failed.

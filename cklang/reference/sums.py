@@ -64,11 +64,8 @@ def float_sums(
 ) -> tuple[Array, Array, Array]:
     """Return sums of products, their errors, and their sums of magnitudes.
 
-    Args:
-        left: One operand.
-        right: The other.
-        product: What sums them; the products of two matrices.
-        k: How many products a sum has at most; the last extent of ``left`` if left out.
+    ``product`` sums them: by default it is that of two matrices. A sum has ``k`` products at most;
+    the last extent of ``left`` if left out.
     """
     value = product(left.value, right.value)
     size_a, size_b = finite(np.abs(left.value)), finite(np.abs(right.value))
@@ -99,11 +96,8 @@ def scaled_sums(
 ) -> tuple[Array, Array]:
     """Return what ``scaled_gemm`` gives, and the error.
 
-    Args:
-        operands: Its operands as numbers of float64.
-        blocks: Its attributes.
-        is_rounded: Whether the product of two scales is rounded to f32.
-        is_exact: Whether the sum of a block is one of integers.
+    ``operands`` are numbers of float64. ``is_rounded``: whether the product of two scales is
+    rounded to f32; ``is_exact``: whether the sum of a block is one of integers.
     """
     sums = _integer_sums if is_exact else float_sums
     pieces = [

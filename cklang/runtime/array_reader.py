@@ -63,8 +63,7 @@ _NAMES = ("requires_grad", "is_neg", "dtype", "device")
 def array_reader(torch: ModuleType | None) -> ArrayReader | None:
     """Return the C function; None if no compiler can make it.
 
-    Args:
-        torch: Whose tensors it reads too; None: NumPy's arrays alone.
+    It reads the tensors of ``torch`` too; if that is None, NumPy's arrays alone.
     """
     library = _library()
     if library is None:

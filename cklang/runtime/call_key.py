@@ -154,10 +154,7 @@ def repeated(
 ) -> CallKey | None:
     """Return a call whose key is a known one, without making a key again.
 
-    Args:
-        key: Of a call without ``out``.
-        about: As for :func:`of_call`.
-        values: Of the call that is made now.
+    ``key`` is that of a call without ``out``.
 
     Returns:
         None if its key is another one, or if only :func:`of_call` can tell.
@@ -236,11 +233,7 @@ def _find_torch() -> None:
 
 
 def _expect_own_memory(name: str, tensor: Any) -> None:
-    """Raise an error of a tensor that torch's dispatcher is to see.
-
-    Raises:
-        TracedArgumentError: It requires a gradient, or its class or a transform computes for it.
-    """
+    """Raise an error of a tensor that torch's dispatcher is to see."""
     needs_gradient = tensor.requires_grad and _is_grad_enabled()
     if needs_gradient or not arrays.is_plain_class(tensor):
         raise TracedArgumentError(name)

@@ -75,12 +75,7 @@ def step_on(
 ) -> Step:
     """Return a launch on a device, with its kernel loaded and its constants in memory.
 
-    Args:
-        device: Where.
-        artifact: The kernel.
-        planned: The launch in numbers.
-        purpose: Gives what it is launched for.
-        awaited: A better kernel for it, which is being built.
+    ``awaited`` is a better kernel for it, which is being built.
 
     Raises:
         CkDeviceError: D003, the device refuses the code object.
@@ -373,13 +368,7 @@ def access_range(array: Array, *, written: bool, tensor: Tensor | None = None) -
 
 
 def access_ranges(function: Function, binding: Binding, outs: Sequence[Array]) -> list[AccessRange]:
-    """Return what a call touches of its arguments and then of its results.
-
-    Args:
-        function: The program.
-        binding: The call.
-        outs: The arrays that take its results.
-    """
+    """Return what a call touches of its arguments and then of its results."""
     spans = first_uses(function)
     pieces = [
         access_range(array, written=False, tensor=Tensor.of(name, array, spans.get(name)))

@@ -92,11 +92,6 @@ def stacked_bars(
 ) -> str:
     """Return a chart with a bar for each row, made of its terms.
 
-    Args:
-        title: Above the chart.
-        rows: A label and its terms, in the order in which they are drawn.
-        unit: Of the terms.
-
     Example:
         >>> chart = stacked_bars("A", [("chosen", {"launch": 2.0, "memory": 3.0})])
         >>> chart.count("<rect"), "5 µs" in chart
@@ -126,12 +121,6 @@ def roofline(
     title: str, points: Sequence[Point], *, flops_per_second: float, bytes_per_second: float
 ) -> str:
     """Return a roofline: the rate of kernels over their operations for each byte, on log axes.
-
-    Args:
-        title: Above the chart.
-        points: The kernels.
-        flops_per_second: The peak of the matrix instructions.
-        bytes_per_second: The peak of the memory.
 
     Example:
         >>> point = Point(label="product", flops=1e12, bytes=1e9, seconds=2e-3)
@@ -187,10 +176,7 @@ def _grid(x: float, y: float, u: float, v: float) -> str:
 def timeline(title: str, lanes: Sequence[tuple[str, Sequence[Mark]]], unit: str = "cycles") -> str:
     """Return a chart with a line for each lane, and its marks from left to right.
 
-    Args:
-        title: Above the chart.
-        lanes: A label and its marks, which do not overlap.
-        unit: Of the axis.
+    ``lanes`` have a label and marks that do not overlap.
 
     Example:
         >>> chart = timeline("A", [("wave 0", [Mark(start=0, stop=8, kind="matrix")])])

@@ -117,9 +117,6 @@ def _argument(name: str, value: Any, place: int) -> Any:
     """Return an argument of a call; for a description, an array without contents.
 
     Each ``place`` has addresses of its own.
-
-    Raises:
-        CkValueError: A071, the description has no extents, dtype or strides.
     """
     if isinstance(value, DType):
         value = TensorType(dtype=value)

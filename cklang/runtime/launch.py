@@ -62,12 +62,8 @@ def describe(
 ) -> Described:
     """Ask a kernel's host shim how to launch it.
 
-    Args:
-        artifact: The kernel; its shim is opened once a process.
-        shim: The class of its host shim.
-        request: Gives what the shim is asked, for addresses.
-        count: How many addresses.
-        problem: What messages say that it is for.
+    ``request`` gives what the shim is asked, for ``count`` addresses; ``problem`` is what messages
+    say that it is for.
 
     Raises:
         CkUnsupportedError: D007, CK Tile's own check or ours refuses the problem.

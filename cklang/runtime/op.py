@@ -133,17 +133,7 @@ class Op(PlannedOp):
         return call(self, args, kwargs, out, device)
 
     def _called(self, values: Sequence[Any], out: Any, device: str | None) -> Any:
-        """Run it, whoever traces: what the custom op of torch does.
-
-        Args:
-            values: One for each parameter, in order.
-            out: As in a call.
-            device: As in a call.
-
-        Raises:
-            TracedArgumentError: A value requires a gradient, or has no memory of its own.
-            CkError: As a call.
-        """
+        """Run it, whoever traces: what the custom op of torch does."""
         device, about = self._about(None, device)
         last = self._repeated
         if last is not None and out is None:
@@ -236,9 +226,7 @@ class Op(PlannedOp):
     def _about(self, what: Hashable, device: str | None) -> tuple[str | None, tuple[Hashable, ...]]:
         """Return the name of a call's device, and what its plan depends on besides its values.
 
-        Args:
-            what: What is asked for; None: the results of a call.
-            device: As in a call.
+        ``what`` is what is asked for; None: the results of a call.
         """
         defaults = current()
         if defaults.arch is not None:
@@ -479,11 +467,7 @@ class Op(PlannedOp):
         return ready_of(plan, binding.results, binding, lists, updates)
 
     def _checked_lists(self, binding: Binding, device: str | None = None) -> HostCheck | None:
-        """Return the index arrays that calls like a bound one check; its own are right.
-
-        Raises:
-            CkValueError: A056, an element of an index array in host memory is out of its range.
-        """
+        """Return the index arrays that calls like a bound one check; its own are right."""
         from cklang.runtime.planner import host_checks
 
         lists = host_checks(self._planned(binding, device), binding)

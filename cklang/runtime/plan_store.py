@@ -161,14 +161,7 @@ def find(address: Mapping[str, Any], builder: Builder) -> KeptPlan | None:
 def keep(
     address: Mapping[str, Any], plan: CallPlan, orders: Sequence[Sequence[int]], builder: Builder
 ) -> None:
-    """Keep the launches of a call that have not run yet; not where the cache cannot be written.
-
-    Args:
-        address: What they depend on.
-        plan: The launches.
-        orders: The order of the axes of each result in memory.
-        builder: Has built their kernels.
-    """
+    """Keep the launches of a call that have not run yet; not where the cache cannot be written."""
     if any(step.table is not None or step.record.awaited is not None for step in plan.steps):
         return
     stored = StoredPlan(
@@ -229,13 +222,6 @@ def call_plan(
     kept: KeptPlan, function: Function, binding: Binding, outs: Sequence[Array], device: Device
 ) -> CallPlan:
     """Return the launches of a call on a device, with every kernel loaded.
-
-    Args:
-        kept: The launches and their kernels.
-        function: The program.
-        binding: The call.
-        outs: The arrays that take its results.
-        device: Where.
 
     Raises:
         CkDeviceError: D003, the device refuses a code object.

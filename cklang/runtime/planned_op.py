@@ -311,11 +311,7 @@ class PlannedOp:
         return declare_gradients(self, binding, registry, gpu, among, priority, bias)
 
     def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Binding:
-        """Return a call's arrays by parameter, with the extents of its dims.
-
-        Raises:
-            CkTypeError, CkValueError: As a call.
-        """
+        """Return a call's arrays by parameter, with the extents of its dims."""
         return self._bind(self._values(tuple(args), dict(kwargs)))
 
     def _choices(
@@ -378,11 +374,7 @@ class PlannedOp:
         return chosen
 
     def _plan_for(self, function: Function) -> Plan:
-        """Return the plan for a function of the program, which is computed once.
-
-        Raises:
-            CkUnsupportedError: X rows, no kernels compute it.
-        """
+        """Return the plan for a function of the program, which is computed once."""
         with self._lock:
             known = self._fusions.get(id(function))
             if known is None:

@@ -71,13 +71,7 @@ def choices_of(
 ) -> list[Choice]:
     """Return the launches of each kernel whose result has an element, in order.
 
-    Args:
-        plan: The kernels of the program.
-        binding: The call.
-        memory: Where its values lie.
-        spec: The GPU.
-        request: What somebody asked for.
-        selecting: What selects kernels in the place of :mod:`cklang.selection`.
+    ``selecting`` selects kernels in the place of :mod:`cklang.selection`.
 
     Raises:
         CkValueError: A and I rows, arrays that no kernel takes; K022, the algorithm asked for is of
@@ -187,11 +181,7 @@ def planning_of(
 
 
 def _requests(plan: Plan, request: Request) -> dict[str, Request]:
-    """Return the request for each family of a plan, with the algorithm of the family's class.
-
-    Raises:
-        CkValueError: K022, a named algorithm is of no family of the plan.
-    """
+    """Return the request for each family of a plan, with the algorithm of the family's class."""
     names = dict.fromkeys(kernel.family for kernel in plan.kernels)
     families = [FAMILIES[name] for name in names]
     if request.algorithms:
@@ -406,11 +396,8 @@ def planned_launches(
 ) -> tuple[list[PlannedLaunch], Workspace]:
     """Return the launches of a call in numbers, and memory for its temporaries.
 
-    Args:
-        stages: What is launched, in order.
-        artifacts: Their kernels.
-        names: The values whose addresses a call gives, in order.
-        sizes: The bytes of the program's other values.
+    ``names`` are the values whose addresses a call gives, in order, ``sizes`` the bytes of the
+    program's others.
 
     Raises:
         CkUnsupportedError: D007, a kernel refuses its problem.
@@ -487,9 +474,7 @@ def _check_of(kernel: AnyKernel, binding: Binding) -> HostCheck | None:
 def build_choices(choices: Sequence[Choice], executor: Executor | None) -> tuple[Artifact, ...]:
     """Build the kernels of choices, then those around them.
 
-    Args:
-        choices: Of one call.
-        executor: Builds instead of this machine's compilers.
+    The ``executor`` builds instead of this machine's compilers.
 
     Raises:
         CkBuildError: B rows, a compiler failed.

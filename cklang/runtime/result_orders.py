@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 
 
 def result_orders(plan: Plan, arguments: Mapping[str, Array]) -> dict[str, Order]:
-    """Return the axes, outermost in memory first, of results that do not lie as they are shaped.
-
-    Args:
-        plan: The kernels of a program.
-        arguments: The arrays of a call, by name.
-    """
+    """Return the axes, outermost in memory first, of results that do not lie as they are shaped."""
     writers = {value.name: kernel for kernel in plan.kernels for value in kernel.results}
 
     def order_of(value: Value) -> Order | None:

@@ -34,14 +34,7 @@ their launches keep the plan of the rules."""
 def options_of(
     function: Function, plan: Plan, binding: Binding, request: Request
 ) -> tuple[Alternative, ...]:
-    """Return the alternatives of a call; none if somebody named algorithms, or extents are open.
-
-    Args:
-        function: The program.
-        plan: That of the rules.
-        binding: The call.
-        request: What somebody asked for.
-    """
+    """Return the alternatives of a call; none if somebody named algorithms, or extents are open."""
     if len(plan.kernels) == 1 and not _computes(plan):
         return ()
     is_known = all(type(extent) is int for extent in binding.dims.values())
@@ -59,13 +52,7 @@ def quickest_plan(
 ) -> Plan:
     """Return the plan that is predicted to be the quickest, with both times of each alternative.
 
-    Args:
-        function: The program.
-        plan: That of the rules.
-        options: Its alternatives, which are tried in order, each on top of those taken before.
-        binding: The call.
-        spec: The GPU.
-        request: What somebody asked for.
+    ``options`` are tried in order, each on top of those taken before.
     """
     request = replace(request, strategy=Heuristic())  # nothing is built or measured for this
     time = _time(plan, binding, spec, request)

@@ -35,12 +35,7 @@ def standalone_launch(
 
     It returns what emulating all of them but the last took; the device knows of the last.
 
-    Args:
-        device: Where.
-        stages: What is launched, in order.
-        artifacts: Their kernels.
-        addresses: Of each value on the device; workspaces are the launches' own.
-        sizes: The bytes of values that a stage wants zeroed; the stages' own if none are given.
+    ``sizes`` are the bytes of values that a stage wants zeroed; the stages' own if none are given.
 
     Raises:
         CkUnsupportedError: D007, CK Tile refuses a problem.

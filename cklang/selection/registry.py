@@ -122,9 +122,8 @@ class Registry:
 
         The value is kept, with the registry, until a kernel or what is known of one changes.
 
-        Args:
-            about: What the value is of; ``make`` must depend on it and on this registry alone.
-            make: Computes the value; None is not kept.
+        ``make`` must depend on ``about`` and on this registry alone. If it gives None, that is not
+        kept.
         """
         kept: Derived | None = self._derived.get(about)
         if kept is not None:

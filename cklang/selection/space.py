@@ -84,11 +84,6 @@ def enumerate_legal(
     vector, blocks per compute unit), and within a field the pattern's own or the space's; widest
     vectors come first. It does not depend on anything else.
 
-    Args:
-        signature: What is computed; its functions do not matter.
-        gpu: The GPU or its name.
-        among: Which algorithms; every one if left out.
-
     Raises:
         CkValueError: K023, the pattern is for algorithms of another family.
     """

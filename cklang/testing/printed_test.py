@@ -25,10 +25,7 @@ def printed_test(call: Call, against: Callable[..., Any] | None, options: str) -
     A function that a module has by its name is imported; of another one, such as an op of a
     notebook, a lambda or a function in a test, the text is printed with the dims of the op.
 
-    Args:
-        call: The call.
-        against: As of :func:`cklang.testing.check`.
-        options: Further arguments of ``check_call`` as Python, such as ``rtol=0.1``.
+    ``options`` are further arguments of ``check_call`` as Python, such as ``rtol=0.1``.
     """
     op = call.op
     name = op.program.name

@@ -157,14 +157,7 @@ def reports(op: Op, args: Sequence[Any], result: Any, **kwargs: Any) -> tuple[Re
 def reference_values(
     op: Op, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> list[Any]:
-    """Return the arguments of a call as the reference takes them: one for each of ``function``.
-
-    Args:
-        op: The op that was called.
-        function: Its program for these arguments.
-        args: Of the call.
-        kwargs: Of the call.
-    """
+    """Return the arguments of a call as the reference takes them: one for each of ``function``."""
     names = (parameter.name for parameter in op.program.parameters)
     values = {**dict(zip(names, args, strict=False)), **kwargs}
     pairs = [(param.name, values[param.name]) for param in function.params]

@@ -50,9 +50,7 @@ def intact(folder: Path, build: Callable[[Path], None]) -> Path:
 def compiled_library(source: Path, flags: Sequence[str]) -> Path:
     """Return the shared library of one C++ file, compiled now if this machine does not have it.
 
-    Args:
-        source: The file; the library is named after it.
-        flags: What the compiler is told.
+    The library is named after ``source``.
 
     Raises:
         CkBuildError: B001 or B010, there is no compiler, or it failed.

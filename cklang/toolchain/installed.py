@@ -26,12 +26,7 @@ def fingerprint() -> str:
 
 
 def stamps(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
-    """Yield a line for each file of a folder and those in it: its path, its size, its time.
-
-    Args:
-        folder: Where to look.
-        endings: How the names of the files end.
-    """
+    """Yield a line for each file of a folder and those in it: its path, its size, its time."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir():

@@ -33,9 +33,6 @@ def cache_root() -> Path:
 def writing(folder: Path) -> Iterator[None]:
     """Name the folder of the cache and the remedy where the system refuses to write to it.
 
-    Args:
-        folder: What is written below.
-
     Raises:
         CkBuildError: C001.
     """

@@ -69,11 +69,7 @@ def batched_op(
 ) -> Batched | None:
     """Return the op over a batch for a call; None if the call is a loop.
 
-    Args:
-        op: An op.
-        values: A value for each of its parameters, with the batch in front of some.
-        in_dims: None for each value without the batch.
-        device: As in a call.
+    Some ``values`` have the batch in front; ``in_dims`` is None for the others.
     """
     parameters = [parameter.name for parameter in op.program.parameters]
     is_batched = tuple(dim is not None for dim in in_dims)

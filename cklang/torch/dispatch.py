@@ -122,11 +122,7 @@ vars(chosen)["_dynamo_marked_constant"] = True
 
 
 def _is_tensor(op: str, parameter: Parameter, kind: str) -> bool:
-    """Whether a call passes a tensor where it may pass a number.
-
-    Raises:
-        CkTypeError: A001, A081, it passes what no custom op takes.
-    """
+    """Whether a call passes a tensor where it may pass a number."""
     if parameter.is_const:
         return False
     is_open = is_number_or_tensor(parameter)

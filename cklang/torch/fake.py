@@ -65,9 +65,7 @@ class _Fake:
 def fake_results(op: AnyOp, values: Sequence[Any]) -> list[torch.Tensor]:
     """Return new tensors like the results of a call; under a fake mode they are fake.
 
-    Args:
-        op: An op.
-        values: One for each parameter. Tensors may be fake, numbers symbolic.
+    Tensors in ``values`` may be fake, numbers symbolic.
 
     Raises:
         CkTypeError, CkValueError: As binding a call.

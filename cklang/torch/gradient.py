@@ -92,10 +92,7 @@ def autograd_kernel(op: AnyOp, custom: Any, kernel: Callable[..., Any]) -> Calla
     Where no gradient is needed and nobody traces, the kernel is called at once: another way through
     the dispatcher would take longer than the call.
 
-    Args:
-        op: The op.
-        custom: Its plain overload.
-        kernel: What computes it.
+    ``custom`` is its plain overload, ``kernel`` what computes it.
     """
 
     def run(keyset: Any, *values: Any, device: str | None = None) -> Any:
@@ -248,12 +245,7 @@ def _pushed(
     The gradient is linear in the gradient dy by the result: it is J' dy. The gradient of that by
     dy, from the tangents u of the arguments, is J u.
 
-    Args:
-        op: The op.
-        arguments: Those of the call, by name.
-        tangents: Of some of them.
-        results: What the call returns.
-        device: As in the call.
+    ``tangents`` are those of some arguments.
     """
     backward = backward_of(op, tuple(tangents))
     by_results = [parameter.name for parameter in backward.program.parameters[len(arguments) :]]

@@ -168,10 +168,7 @@ def _expect_like(outs: list[torch.Tensor], results: list[torch.Tensor]) -> None:
 def refuse_gradients(name: str, overload: Any, overloaded: str) -> None:
     """Let an overload that writes its arguments refuse those that require a gradient.
 
-    Args:
-        name: What messages call the op.
-        overload: The overload.
-        overloaded: Its name in the library.
+    ``name`` is what messages call the op, ``overloaded`` its name in the library.
     """
     arguments = [argument.name for argument in overload._schema.arguments]
 

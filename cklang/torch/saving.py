@@ -33,12 +33,6 @@ def saving(
     """Return the forward and backward op of a call that save something; None if nothing is saved.
 
     An op that has no gradient saves nothing: its error is raised where the gradient is computed.
-
-    Args:
-        op: The op that is called.
-        wrt: The parameters whose gradients are needed.
-        values: The arguments, in order.
-        device: As in the call.
     """
     memo = _decided.setdefault(op, BoundedMemo(_LIMIT))
     key = wrt, device, tuple(map(_key, op.program.parameters, values))

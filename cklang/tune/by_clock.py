@@ -48,9 +48,8 @@ class Clocked:
 def clocked(device: Device, footprint: int) -> Iterator[Clocked]:
     """Let the clock time the launches of a ``with`` statement, if the device is emulated.
 
-    Args:
-        device: On which they run; they must have ended when the statement does.
-        footprint: Bytes of their operands.
+    What runs on the ``device`` must have ended when the statement does. ``footprint`` is the bytes
+    of its operands.
     """
     result = Clocked(device, footprint)
     if not device.emulated or is_recording():

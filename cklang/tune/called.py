@@ -39,9 +39,7 @@ def part_of_task(task: TuningTask) -> TuningTask:
 def operands_of(task: TuningTask, arrays: Sequence[Array]) -> list[Array]:
     """Return the arrays of a call: ``arrays`` with lists of lengths and places that are legal.
 
-    Args:
-        task: What is called.
-        arrays: Numbers for each parameter, laid out as the task says; lists are overwritten.
+    ``arrays`` are numbers for each parameter, laid out as the task says; lists are overwritten.
     """
     by_name = _by_name(task, arrays)
     for name, numbers in _lists(task, by_name).items():

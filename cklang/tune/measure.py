@@ -50,10 +50,7 @@ def measure(task: Mapping[str, Any], key: Mapping[str, Any], settings: Mapping[s
 
     What cklang itself refuses, the build and faults included, is a failed measurement.
 
-    Args:
-        task: A task's JSON form.
-        key: The kernel's.
-        settings: Knobs by environment name: those of whoever asks.
+    ``settings`` are the knobs of whoever asks, by environment name.
     """
     with knobs.scope(**settings):
         kernel = key_from_json(dict(key))

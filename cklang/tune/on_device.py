@@ -48,12 +48,6 @@ def measurement(
 ) -> Costs:
     """Build the kernels and measure each on the device that a call would run on.
 
-    Args:
-        keys: The kernels.
-        functions: What fills each.
-        problem: What they compute.
-        spec: The GPU.
-
     Raises:
         CkBuildError: B rows, a kernel cannot be built; CkDeviceError: D and E rows.
     """

@@ -175,13 +175,7 @@ def tasks_of(op: AnyOp, call: Call, gradient: GradientKind | None = None) -> tup
 def tasks_of_call(
     plan: Plan, binding: Binding, gradient: GradientKind | None = None
 ) -> Iterator[TuningTask]:
-    """Yield the tasks of a bound call.
-
-    Args:
-        plan: What fusion made of the op.
-        binding: The call.
-        gradient: Which gradients of its one attention instead.
-    """
+    """Yield the tasks of a bound call."""
     layouts = memory_of(plan, binding, None).layouts
     text = print_function(plan.function)
     for index, kernel in enumerate(plan.kernels):

@@ -32,10 +32,6 @@ class Worker:
 
     It is a program of its own, not a copy of the caller's: neither forked, since threads and
     devices do not survive that, nor one that runs the caller's script again to find its functions.
-
-    Args:
-        settings: Knobs by environment name for the process.
-        limit: Seconds that one measurement may take, its build included.
     """
 
     def __init__(self, settings: Mapping[str, str], limit: float) -> None:
@@ -127,11 +123,7 @@ class Worker:
 
 
 def serve(descriptor: int) -> None:
-    """Measure what comes through the connection until nobody asks any more.
-
-    Args:
-        descriptor: The connection, a descriptor that the process was given.
-    """
+    """Measure what comes through the connection until nobody asks any more."""
     link = Connection(descriptor)
     link.send("ready")
     while True:

@@ -83,9 +83,7 @@ class Breakpoint:
 def parse_breakpoint(text: str, here: Place | None) -> tuple[Location, Waves]:
     """Read a location and its conditions.
 
-    Args:
-        text: Such as ``saxpy.cpp:18 wave 1``.
-        here: Where the program has stopped: the file of a line without one.
+    ``here`` is where the program has stopped: the file of a line without one.
 
     Example:
         >>> location, waves = parse_breakpoint("saxpy.cpp:18 workgroup 2 lane 5", None)

@@ -95,13 +95,7 @@ class Adapter:
     def __init__(
         self, source: IO[bytes], sink: IO[bytes], words_of: Callable[[Sequence[str]], list[str]]
     ) -> None:
-        """Prepare it.
-
-        Args:
-            source: What the editor writes.
-            sink: What it reads.
-            words_of: The command line of a program that the editor names.
-        """
+        """Prepare it."""
         self._source, self._sink, self._words_of = source, sink, words_of
         self._requests: queue.Queue[Message | None] = queue.Queue()
         self._writing = threading.Lock()

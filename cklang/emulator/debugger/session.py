@@ -290,9 +290,7 @@ class Session:
     def adopt(self, launch: ControlledLaunch, fills: Mapping[str, tuple[str, ...]]) -> bool:
         """Take over a launch that has not begun; return whether a breakpoint is in it.
 
-        Args:
-            launch: The launch.
-            fills: The user's places of the lines of fills.
+        ``fills`` has the user's places of the lines of fills.
         """
         self.number += 1
         self.launch, self.code = launch, Code.of(launch, fills)

@@ -85,9 +85,8 @@ class Terminal(cmd.Cmd):
     def execute(self, lines: Iterable[str], *, echo: bool = False) -> bool:
         """Run commands until one fails or ends the terminal; return whether to go on.
 
-        Args:
-            lines: The commands; empty ones, and those that begin with #, do nothing.
-            echo: Write each behind a prompt, as if it had been typed.
+        Empty lines, and those that begin with #, do nothing. ``echo`` writes each behind a prompt,
+        as if it had been typed.
         """
         for line in map(str.strip, lines):
             if not line or line.startswith("#"):

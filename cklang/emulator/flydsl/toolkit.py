@@ -39,9 +39,6 @@ _BITCODE_FLAGS = (
 def toolkit(gpu: str) -> Path:
     """Return a folder that stands for ``ROCM_PATH``, made now if this machine does not have it.
 
-    Args:
-        gpu: The GPU that the device libraries are compiled for, such as ``"gfx942"``.
-
     Raises:
         CkBuildError: B001 or B010, there is no compiler, or it failed; C001, the cache cannot be
             written.

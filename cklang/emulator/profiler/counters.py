@@ -210,12 +210,7 @@ def absent(counters: Sequence[Counter]) -> dict[str, str]:
 
 
 def counted(facts: LaunchFacts, requests: CacheRequests | None) -> tuple[Counter, ...]:
-    """Return the counters of a launch that need no clock.
-
-    Args:
-        facts: What it did.
-        requests: Of its L1 caches.
-    """
+    """Return the counters of a launch that need no clock."""
     launch = facts.detail.launch
     counters = [
         Counter("SQ_WAVES", facts.waves, "executed"),
@@ -238,12 +233,7 @@ def counted(facts: LaunchFacts, requests: CacheRequests | None) -> tuple[Counter
 
 
 def timed(facts: LaunchFacts, cycles: float) -> tuple[Counter, ...]:
-    """Return the counters of a launch that the clock gives.
-
-    Args:
-        facts: What it did.
-        cycles: That it takes.
-    """
+    """Return the counters of a launch that the clock gives."""
     return (
         Counter("GRBM_GUI_ACTIVE", cycles, "timed"),
         Counter("GRBM_COUNT", cycles, "timed"),

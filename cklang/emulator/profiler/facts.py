@@ -86,11 +86,7 @@ class LaunchFacts:
         return float(sum(wave.end - int(wave.start[0]) for wave in waves if len(wave.start)))
 
     def of_units(self, *names: str) -> npt.NDArray[np.bool_]:
-        """Return which lines some units of the clock execute.
-
-        Args:
-            *names: Of ``cklang.emulator.clock.native.UNITS``.
-        """
+        """Return which lines some units of the clock execute."""
         return np.isin(self.detail.prog.unit, [UNITS.index(name) for name in names])
 
 

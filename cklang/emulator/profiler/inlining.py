@@ -167,10 +167,6 @@ def inlined_calls(image: bytes) -> list[InlinedCall]:
 def calls_of_sections(sections: Mapping[str, bytes], text: int) -> list[InlinedCall]:
     """Return the inlined calls that debug information names.
 
-    Args:
-        sections: Those of the debug information, by name.
-        text: The address of the text section.
-
     Example:
         >>> calls_of_sections({}, 0)
         []

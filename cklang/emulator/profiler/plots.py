@@ -226,12 +226,7 @@ def memory_chart(launch: LaunchProfile) -> str:
 
 
 def bars(rows: Sequence[tuple[str, float, str]], title: str) -> str:
-    """Return shares between 0 and 1 as bars.
-
-    Args:
-        rows: Names, shares and colours.
-        title: Of the plot.
-    """
+    """Return shares between 0 and 1 as bars."""
     width = _WIDTH - _LABEL - 60
     parts = []
     for row, (name, share, colour) in enumerate(rows):

@@ -70,13 +70,7 @@ def _shares(detail: LaunchDetail, constants: ClockConstants) -> _Shares:
 
 
 def scalar_misses(detail: LaunchDetail, constants: ClockConstants, requests: float) -> CacheMisses:
-    """Return what the scalar caches do not have, empty when the launch begins.
-
-    Args:
-        detail: The launch.
-        constants: Of the GPU.
-        requests: To all of them.
-    """
+    """Return what the scalar caches do not have, empty when the launch begins."""
     shares = _shares(detail, constants)
     accesses = RecordedAccesses(
         detail.launch.waves, detail.heads, detail.access_kinds, range(len(detail.heads.ends))
@@ -120,10 +114,7 @@ def instruction_misses(
 ) -> CacheMisses:
     """Return what the instruction caches do not have where a launch of the same kernel came before.
 
-    Args:
-        detail: The launch.
-        constants: Of the GPU.
-        executed: Executions by all waves, [line].
+    ``executed`` counts executions by all waves, [line].
     """
     used = np.unique(detail.code.addresses[executed > 0] // _CODE_LINE)
     lines = constants.cycles("instruction_cache_bytes") // _CODE_LINE
@@ -169,9 +160,7 @@ def fetches_of(detail: LaunchDetail, executed: npt.NDArray[np.float64]) -> float
 
     Where an instruction is executed more often than the one before it, waves have jumped to it.
 
-    Args:
-        detail: The launch.
-        executed: Executions by all waves, [line].
+    ``executed`` counts executions by all waves, [line].
     """
     above = np.concatenate([[0.0], executed[:-1]])
     begins = np.diff(detail.code.addresses // FETCHED, prepend=-1) != 0

@@ -82,9 +82,7 @@ class TileStep:
 def tile_steps(launch: LaunchProfile, most: int = MOST_STEPS) -> tuple[TileStep, ...]:
     """Return what the first recorded workgroup of a launch holds where, step by step.
 
-    Args:
-        launch: The launch.
-        most: Steps at most; the earliest are kept.
+    There are at most ``most`` steps, the earliest.
     """
     detail = launch.detail
     groups = waves_of_groups(detail.launch)

@@ -43,9 +43,7 @@ class WaveTrack:
 def wave_tracks(launch: LaunchProfile, most: int = MOST) -> list[WaveTrack]:
     """Return the timed waves, each with its stalls and instructions.
 
-    Args:
-        launch: The launch.
-        most: Spans of all waves together; waves that start later are left out.
+    They have at most ``most`` spans together; waves that start later are left out.
     """
     detail = launch.detail
     tracks: list[WaveTrack] = []
@@ -82,10 +80,7 @@ _QUEUES = {"LDS": ("lds",), "memory": ("vmem", "store")}
 def unit_spans(launch: LaunchProfile, name: str, most: int = MOST) -> list[Span]:
     """Return when the LDS or the memory path was busy, in order.
 
-    Args:
-        launch: The launch.
-        name: ``LDS`` or ``memory``.
-        most: Spans at most.
+    ``name`` is ``LDS`` or ``memory``.
     """
     detail = launch.detail
     wanted = {UNITS.index(unit) for unit in _QUEUES[name]}

@@ -27,11 +27,7 @@ _SCALAR_TYPE = "int64_t"
 
 
 def _triton() -> Any:
-    """Triton's package.
-
-    Raises:
-        CkUnsupportedError: E006, it is not installed, or E009, its version is not supported.
-    """
+    """Triton's package."""
     try:
         import triton
     except ImportError as problem:

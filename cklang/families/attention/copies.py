@@ -45,10 +45,6 @@ def placements(
 ) -> tuple[Placement, ...]:
     """Return the ways to read an attention's operands, the one without a copy of v first.
 
-    Args:
-        kernel: The attention.
-        layouts: How each value lies in memory, by name.
-
     Raises:
         CkValueError: A035, what is to be copied has a negative stride.
     """
@@ -78,10 +74,7 @@ def insert_head_copies(
 ) -> WithCopies[FusedAttention]:
     """Return an attention with the copies that its operands need; pages of a cache are not copied.
 
-    Args:
-        kernel: The attention.
-        layouts: How each value lies in memory, by name.
-        names: The operands that may be copied.
+    ``names`` are the operands that may be copied.
 
     Raises:
         CkValueError: A035, what is to be copied has a negative stride.

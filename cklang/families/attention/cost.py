@@ -186,11 +186,6 @@ def attention_estimate(
 ) -> AttentionEstimate:
     """Return the predicted time of one kernel on one problem.
 
-    Args:
-        key: The kernel.
-        shape: The problem.
-        spec: The GPU; that of the key if left out.
-
     Raises:
         CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
     """
@@ -278,12 +273,7 @@ def more_loads(
 ) -> float:
     """Return the loads of a thread beyond those of the widest accesses.
 
-    Args:
-        elements: What the workgroup loads in one step.
-        vector: Elements of one access.
-        warps: Those of the workgroup, along each axis.
-        dtype: The element type.
-        gpu: The GPU.
+    The workgroup loads ``elements`` in one step, ``vector`` of them by one access of a lane.
     """
     threads = math.prod(warps) * gpu.wave_size
     return elements / threads * max(1 / vector - 1 / widest(dtype), 0.0)

@@ -279,11 +279,7 @@ class Attention(Family[FusedAttention, AttentionSignature, AttentionAlgorithm, A
 
 
 def _selected(ways: Sequence[Placement], planning: Planning[Sel]) -> tuple[Placement, Sel]:
-    """Return the first way that a kernel serves, and that kernel.
-
-    Raises:
-        CkUnsupportedError: No kernel serves any; what is said of the last one.
-    """
+    """Return the first way that a kernel serves, and that kernel."""
     for way in ways[:-1]:
         case = way.case(planning.dims)
         try:
@@ -299,11 +295,7 @@ def attention_stage(
 ) -> Stage:
     """Return the launch of a kernel for ``case``.
 
-    Args:
-        case: What is computed.
-        key: A kernel of attention, or one that combines splits.
-        functions: What fills it.
-        constants: The values that are numbers.
+    ``key`` is a kernel of attention, or one that combines splits.
     """
     values = values_of(case)
     used = {name: number for name, number in constants.items() if name in values}

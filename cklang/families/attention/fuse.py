@@ -169,11 +169,7 @@ def kernel_of(
 
 
 def _output(flow: Flow, walk: Epilogue) -> Function | None:
-    """Return the function of what is stored of o; None if that is o itself, rounded.
-
-    Raises:
-        CkUnsupportedError: X017, X004.
-    """
+    """Return the function of what is stored of o; None if that is o itself, rounded."""
     if not _stores(flow, walk.root):
         raise _refusal(flow, walk.root)
     function = walk.run()

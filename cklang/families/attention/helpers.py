@@ -37,12 +37,7 @@ def lower_append(key: AppendKey, functions: Functions) -> KernelSource:
 
 
 def lower_combine(key: CombineKey, functions: Functions) -> KernelSource:
-    """Return the source of a kernel that combines what splits of the keys gave.
-
-    Args:
-        key: Its identity.
-        functions: ``output``, what is stored of o, if ``key`` says that a function makes it.
-    """
+    """Return the source of a kernel that combines what splits of the keys gave."""
     s = key.signature
     source = closed_source(
         key,

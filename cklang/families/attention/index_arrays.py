@@ -44,13 +44,7 @@ class HostLists:
 def host_lists(
     kernel: FusedAttention, arrays: Mapping[str, Array], dims: Mapping[str, int]
 ) -> HostLists | None:
-    """Return the index arrays that a kernel's launches read; None if it reads none.
-
-    Args:
-        kernel: What fusion made.
-        arrays: The arguments of a call by name, in host memory.
-        dims: The extents of the call.
-    """
+    """Return the index arrays that a kernel's launches read; None if it reads none."""
     names = {role: name for role, name in _lists_of(kernel).items() if name in arrays}
     if not names:
         return None

@@ -86,12 +86,7 @@ _BIAS = {
 
 
 def lower_attention(key: AttentionKey, functions: Functions) -> KernelSource:
-    """Return the source of an attention kernel.
-
-    Args:
-        key: What to compute, how, and for which GPU.
-        functions: ``score``, ``mask`` and ``output``, as the signature says.
-    """
+    """Return the source of an attention kernel."""
     kernel = _kernel_name(key)
     text = template("attention.hip.j2").render(_context(key, kernel))
     return KernelSource(

@@ -216,11 +216,8 @@ def case_of(
 ) -> AttentionCase:
     """Return the problem of a kernel.
 
-    Args:
-        kernel: What fusion made.
-        storage: How each value lies in memory, by name; o among them, lse if it is wanted.
-        dims: The extents of the call.
-        transposed_v: Whether the keys of v lie side by side, and are to be read so.
+    ``storage`` has o, and lse if it is wanted. If ``transposed_v``, the keys of v lie side by side,
+    and are to be read so.
 
     Raises:
         CkValueError: I045, the query heads are no multiple of the key heads.

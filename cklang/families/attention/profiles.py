@@ -72,11 +72,8 @@ def profile_kernels(
 ) -> Iterator[ProfileKernel]:
     """Yield every legal kernel of a profile for a GPU, those that combine, append and sum too.
 
-    Args:
-        name: The profile.
-        spec: The GPU.
-        dtypes: Element types of q, k and v; all of the profile's if left out.
-        heads: Head sizes of q in the tilings; all if left out.
+    ``dtypes`` are element types of q, k and v, ``heads`` head sizes of q; all of the profile's if
+    left out.
 
     Raises:
         CkValueError: K001, there is no such profile.

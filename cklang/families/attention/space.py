@@ -77,12 +77,7 @@ def vector_widths(dtype: DType) -> tuple[int, ...]:
 
 
 def narrowed(algorithms: Iterable[V], dtype: DType) -> Iterator[V]:
-    """Yield algorithms with narrower accesses than the widest, the widest of these first.
-
-    Args:
-        algorithms: Forward or backward algorithms with the widest accesses.
-        dtype: The element type of q, k and v.
-    """
+    """Yield algorithms with narrower accesses than the widest, the widest of these first."""
     same = tuple(algorithms)
     for width in vector_widths(dtype)[1:]:
         for algorithm in same:

@@ -40,13 +40,7 @@ def part_of(kernel: FusedAttention, dims: Mapping[str, int]) -> Mapping[str, int
 def legal_lists(
     kernel: FusedAttention, problem: AttentionProblem, sizes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, npt.NDArray[np.int32]]:
-    """Return lists of lengths and places that are legal, by name.
-
-    Args:
-        kernel: What reads them.
-        problem: How many queries and keys it has.
-        sizes: The shape of each list.
-    """
+    """Return lists of lengths and places that are legal, by name."""
     lists: dict[str, npt.NDArray[np.int32]] = {}
     for rows, starts in zip((problem.seqlen_q, problem.seqlen_k), kernel.starts, strict=False):
         lists[starts.name] = np.linspace(0, rows, math.prod(sizes[starts.name])).astype(np.int32)

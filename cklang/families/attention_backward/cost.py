@@ -133,10 +133,7 @@ def attention_grad_estimate(
 ) -> AttentionEstimate:
     """Return the predicted time of the kernel that gives the parts of dq, dk and dv.
 
-    Args:
-        key: The kernel.
-        shape: The problem, with a query and a key at least: without them nothing is launched.
-        spec: The GPU; that of the key if left out.
+    The problem has a query and a key at least: without them nothing is launched.
 
     Raises:
         CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
@@ -266,12 +263,7 @@ def reduce_estimate(
 ) -> AttentionEstimate:
     """Return the predicted time of the kernel before the gradient, or of one of those after it.
 
-    Args:
-        key: The kernel.
-        rows: Of all heads of all batches; at least 1.
-        width: Elements of a row; at least 1.
-        parts: Tensors that are summed; a dot product has two, whatever this says.
-        spec: The GPU; that of the key if left out.
+    It sums ``parts`` tensors; a dot product has two, whatever this says.
 
     Raises:
         CkValueError: K011, there is nothing to compute.
@@ -313,12 +305,6 @@ def backward_estimate(
     spec: ArchSpec | None = None,
 ) -> BackwardEstimate:
     """Return the predicted times of all launches of one ``ck.attention_grad``.
-
-    Args:
-        forward: The kernel that gives o and lse.
-        gradient: The kernel that gives the parts of the gradients.
-        shape: The problem, with a query and a key at least.
-        spec: The GPU; that of the keys if left out.
 
     Raises:
         CkUnsupportedError: N002, the GPU has no matrix rate for the element type.

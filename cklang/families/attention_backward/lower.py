@@ -59,10 +59,8 @@ _GRAD_PRODUCTS = (0, 1, 0, 1, 2)
 def lower_grad(key: AttentionGradKey, functions: Functions) -> KernelSource:
     """Return the source of a kernel that gives the gradients of q, k and v.
 
-    Args:
-        key: What to compute, how, and for which GPU.
-        functions: ``score`` and ``mask`` of the forward kernel, and the ``derivative`` of the
-            score; without one it is taken to be 1.
+    ``functions`` are ``score`` and ``mask`` of the forward kernel and the ``derivative`` of the
+    score; without one it is taken to be 1.
     """
     s, a = key.signature.forward, key.algorithm
     row, facts = _PIPELINES[a.pipeline], GRAD_PIPELINE_FACTS[a.pipeline]

@@ -45,10 +45,7 @@ def gradient_at(
 ) -> AttentionGradProblem:
     """Return what the kernel is asked that gives the parts, for addresses; without a bias.
 
-    Args:
-        case: The forward problem of the gradients.
-        grad: The gradient of o.
-        at: The address of each value, of lse, d and the parts too.
+    ``at`` has the address of each value, of lse, d and the parts too.
     """
     p, batch = case.problem, batch_of(case)
     return AttentionGradProblem(
@@ -65,15 +62,7 @@ def gradient_at(
 def sum_at(
     case: AttentionCase, name: str, parts: int, result: AttentionTensor, at: Mapping[str, int]
 ) -> ReduceProblem:
-    """Return what the kernel is asked that adds up parts.
-
-    Args:
-        case: The forward problem of the gradients.
-        name: Which result: dq, dk or dv.
-        parts: Of how many parts it is the sum.
-        result: Where it goes.
-        at: The address of the parts.
-    """
+    """Return what the kernel is asked that adds up parts."""
     p, part = case.problem, _part(case.problem, name)
     shared = 1 if name == "dq" else p.heads // p.kv_heads
     rows, width = part.stride_head // max(part.stride_seq, 1), part.stride_seq

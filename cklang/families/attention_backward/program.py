@@ -249,12 +249,7 @@ def _sum(
 ) -> Iterator[Stage]:
     """Yield the launch that adds the parts of a gradient up, and a copy to odd strides.
 
-    Args:
-        placed: The kernel before.
-        planning: Of the call.
-        out: What is stored.
-        parts: The name of the parts.
-        of_dq: How many parts dq has; 0 if there are none of anything.
+    dq has ``of_dq`` parts: 0 if there are none of anything.
     """
     (side, result, axes), case = out, placed.case
     layout = planning.layouts[result.name]

@@ -115,11 +115,6 @@ def forward_case(
     """Return the forward problem of the gradients: with lse, o and lse in new memory.
 
     What the program transposes is a copy whose heads are contiguous.
-
-    Args:
-        kernel: What fusion made.
-        layouts: As for :func:`cklang.families.attention.problem.case_of`.
-        dims: The extents of the call.
     """
     # Backward kernels call the score and its derivative as expressions.
     placed = insert_head_copies(kernel.as_written, layouts)

@@ -116,12 +116,7 @@ _POOLS = {
 
 
 def problem_of(match: Match, rows: RowwiseProblem) -> CkTileRowsProblem:
-    """Return the problem of CK Tile's kernel.
-
-    Args:
-        match: Which kernel.
-        rows: The same problem of our own.
-    """
+    """Return the problem of CK Tile's kernel."""
     by_name = {each.value: each for each in rows.reads}
     operands = tuple(by_name[name] for name in match.operands)
     outputs = {each.value: each for each in rows.outputs}

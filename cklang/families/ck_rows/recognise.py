@@ -78,9 +78,6 @@ class Match:
 def matched(function: Function) -> Match | None:
     """Return the kernel that computes a program of rows; None if there is none.
 
-    Args:
-        function: What a kernel of rows computes.
-
     Example:
         >>> from cklang.ir.parser import parse_function
         >>> body = "%0: f32[8] = reduce_sum(%x) {axes = [1]} return %0"

@@ -19,10 +19,6 @@ def insert_layout_copies(
 
     A program needs them if the channels of a convolution are on another axis than the last.
 
-    Args:
-        kernel: The convolution.
-        storage: Layout of each value, by name.
-
     Raises:
         CkValueError: A031, A035, strides that are neither read nor written.
     """

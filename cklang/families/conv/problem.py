@@ -276,12 +276,6 @@ def conv_problem_of(
 ) -> ConvProblem | None:
     """Return the problem of one launch, or None if its result has no element.
 
-    Args:
-        kernel: The fused convolution.
-        storage: Layout of each value that it reads or writes, by value name.
-        dims: The extent of each dim of the program.
-        functions: Digest of its functions.
-
     Raises:
         CkValueError: A031, A035, A036, strides that no kernel reads or writes.
     """

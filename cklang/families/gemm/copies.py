@@ -43,11 +43,6 @@ def insert_operand_copies(
 ) -> WithCopies[FusedGemm]:
     """Return a product with the copies that its operands and its result need.
 
-    Args:
-        kernel: The product.
-        layouts: How each value lies in memory, by name.
-        dims: The extent of each dim of the program.
-
     Raises:
         CkValueError: A031, A035, what is to be copied has a negative stride, or the result's
             elements overlap.

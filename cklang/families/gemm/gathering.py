@@ -42,12 +42,7 @@ def gathered_of(kernel: FusedGemm) -> Gathered | None:
 
 
 def obstacle(kernel: FusedGemm, layouts: Mapping[str, TensorLayout]) -> str | None:
-    """Return why no kernel reads the rows of a product at indices; None if one may.
-
-    Args:
-        kernel: A product with such an operand.
-        layouts: How each value lies in memory, by name.
-    """
+    """Return why no kernel reads the rows of a product at indices; None if one may."""
     side = kernel.a
     if not isinstance(side, Gathered):
         return "the kernel computes the transpose, where they are columns"
@@ -68,14 +63,7 @@ def rows_stored(kernel: FusedGemm) -> FusedGemm:
 def gathered_launches(
     kernel: FusedGemm, side: Gathered, planning: Planning[Sel], planned: Planned[Sel]
 ) -> Iterator[Launches[Sel]]:
-    """Yield the launches of a product that reads rows at indices, or a copy of them.
-
-    Args:
-        kernel: The product.
-        side: What it reads so.
-        planning: What its family is told.
-        planned: Plans a product as it reads its operands.
-    """
+    """Yield the launches of a product that reads rows at indices, or a copy of them."""
     loads, reason = _loads(kernel, planning, planned)
     time = None if reason else _time(loads)
     if not reason and (time is None or _is_wide(planning.layouts[side.value.name], side)):

@@ -18,9 +18,7 @@ from cklang.ir.nodes import Function, Value
 def with_peak(function: Function) -> tuple[Function, int]:
     """Return an epilogue with the maximum of a group as parameter, and the columns of a group.
 
-    Args:
-        function: The region that fusion wrote. Without ``block_peak`` it is returned as it is, with
-            0 columns.
+    A region without ``block_peak`` is returned as it is, with 0 columns.
     """
     peaks = [operation for operation in function.body if operation.op == BLOCK_PEAK]
     columns = {operation.attr("columns") for operation in peaks}

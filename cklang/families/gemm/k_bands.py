@@ -62,9 +62,7 @@ def link_of(band: Band) -> Link | None:
 def launches_of(kernel: FusedGemm, problem: Problem) -> Iterator[tuple[FusedGemm, Problem, Band]]:
     """Yield the launches that compute ``problem``, in order: kernel, problem and band of each.
 
-    Args:
-        kernel: The fused kernel; launches use it unchanged unless K is cut.
-        problem: Of the whole kernel.
+    They use ``kernel`` unchanged unless K is cut.
     """
     if problem.sums > 1:
         yield kernel, problem, WHOLE
@@ -166,11 +164,7 @@ _REGIONS = {Link.FIRST: _alone, Link.MIDDLE: _added, Link.LAST: _after_adding}
 def _linked(part: Problem, band: Band, link: Link, name: str) -> tuple[Problem, Band]:
     """Return a band of K as a launch of its chain: E, D and their addresses are changed.
 
-    Args:
-        part: The product of the band.
-        band: Which it is.
-        link: Of the chain.
-        name: Of the memory of the partial sums.
+    ``name`` is that of the memory of the partial sums.
     """
     dtype = part.signature.dtype_acc
     sums, read = _sums(part, name, dtype), _sums_read(part, name, dtype)

@@ -214,9 +214,7 @@ class DOperand:
 def accumulator(dtype_a: DType, *, scaled: bool = False) -> DType:
     """Return the type of the sums that an epilogue takes.
 
-    Args:
-        dtype_a: The type of A.
-        scaled: Whether the sums of blocks of K are multiplied by scales.
+    ``scaled``: whether the sums of blocks of K are multiplied by scales.
 
     Example:
         >>> [str(accumulator(ck.i8, scaled=each)) for each in (False, True)]

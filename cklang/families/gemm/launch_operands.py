@@ -39,13 +39,7 @@ _SPREAD = 7919
 
 
 def launch_operands_of(kernel: FusedGemm, problem: Problem, values: RandomValues) -> LaunchOperands:
-    """Return random operands for a launch.
-
-    Args:
-        kernel: What it computes, in terms of the whole program.
-        problem: What it is launched for.
-        values: Makes them.
-    """
+    """Return random operands for a launch."""
     maker = _Maker(problem, values)
     a, b = maker.side("a", problem.a), maker.side("b", problem.b)
     b2 = maker.side("b2", problem.b2) if isinstance(problem, PairProblem) else None

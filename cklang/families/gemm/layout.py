@@ -39,12 +39,6 @@ def problem_of(
 ) -> Problem | None:
     """Return the problem of one launch, or None if its result has no element.
 
-    Args:
-        kernel: The fused GEMM.
-        storage: Layout of each value that it reads or writes, by value name.
-        dims: The extent of each dim of the program.
-        functions: Digest of its functions.
-
     Raises:
         CkValueError: A030-A035, strides that no kernel reads or writes.
     """
@@ -205,13 +199,8 @@ def _scale(
 ) -> ScaleAccess | None:
     """Return the access of scales, operand ``index`` of a launch.
 
-    Args:
-        scale: What fusion says of them.
-        storage: Where each value lies.
-        loop: The rows of A or the columns of B, with the strides of all operands.
-        turn: 1 for A, whose axes are (rows, K), -1 for B: (K, columns).
-        index: Which operand.
-        batches: Batch strides of all operands.
+    ``loop`` has the rows of A or the columns of B. ``turn`` is 1 for A, whose axes are (rows, K),
+    and -1 for B: (K, columns).
     """
     if scale is None:
         return None
@@ -285,11 +274,7 @@ def _side(
 
 
 def _gathered(side: Gathered, shape: tuple[int, int], places: Sequence[_Place]) -> GatheredMatrix:
-    """Return a matrix whose rows are read at indices.
-
-    Raises:
-        CkValueError: A030, K is not contiguous in the table; A072, the table has no row.
-    """
+    """Return a matrix whose rows are read at indices."""
     (table, indices), (rows, columns) = places, shape
     storage = table.storage
     if columns > 1 and table.steps[1] != 1:

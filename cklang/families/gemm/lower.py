@@ -294,9 +294,7 @@ def _kernel_name(key: GemmKey) -> str:
 def read_width(operand: DOperand, vector: int) -> int:
     """Return the elements that one load moves of what A or B is computed from.
 
-    Args:
-        operand: What is read.
-        vector: Elements of A or B that are computed at once.
+    ``vector`` is how many elements of A or B are computed at once.
     """
     if operand.kind not in (DKind.FULL, DKind.ROW):
         return 1

@@ -32,14 +32,7 @@ class Apart:
 def pair_of(
     kernel: FusedGemm, storage: Mapping[str, TensorLayout], dims: Mapping[str, int], functions: str
 ) -> PairProblem | Apart | None:
-    """Return a pair as one launch, or why it is none; None if its result has no element.
-
-    Args:
-        kernel: A kernel with a second B.
-        storage: Layout of each value that it reads or writes, by value name.
-        dims: The extent of each dim of the program.
-        functions: Digest of its functions.
-    """
+    """Return a pair as one launch, or why it is none; None if its result has no element."""
     problems = []
     for side in (kernel.b, kernel.b2 or kernel.b):
         try:

@@ -64,14 +64,7 @@ class Product(AnyKernel, Protocol):
 def error_ratio(
     function: Function, kernel: Product, inputs: Sequence[Array], results: Sequence[Array]
 ) -> float:
-    """Return the largest error of a kernel in units of its bound: at most 1 if it is right.
-
-    Args:
-        function: The kernel as a function of its own.
-        kernel: The kernel that computed ``results``.
-        inputs: The value of each of ``kernel.inputs``.
-        results: Those of ``kernel.results``.
-    """
+    """Return the largest error of a kernel in units of its bound: at most 1 if it is right."""
     some = sampled(kernel, inputs, results)
     if some is not None:
         try:

@@ -30,11 +30,7 @@ Planned: TypeAlias = Callable[[FusedGemm, Planning[Sel]], Iterator[Launches[Sel]
 
 
 def with_scatters(plan: Plan) -> Plan:
-    """Return a plan in which products store rows at indices that a kernel behind them stored.
-
-    Args:
-        plan: A partitioned program.
-    """
+    """Return a plan in which products store rows at indices that a kernel behind them stored."""
     readers: dict[str, list[AnyKernel]] = {}
     for kernel in plan.kernels:
         for value in kernel.inputs:
@@ -86,12 +82,7 @@ def _decided(plan: Plan, decision: Decision, rows: set[str]) -> Decision:
 
 
 def scatter_obstacle(scatter: FusedScatter, layouts: Mapping[str, TensorLayout]) -> str | None:
-    """Return why no product stores rows as a kernel behind it would; None if one may.
-
-    Args:
-        scatter: What stores the rows.
-        layouts: How each value lies in memory, by name.
-    """
+    """Return why no product stores rows as a kernel behind it would; None if one may."""
     result = layouts[scatter.result.name]
     last = len(result.shape) - 1
     if scatter.axis == last or (result.shape[last] > 1 and step_along(result, last) != 1):
@@ -104,14 +95,7 @@ def scatter_obstacle(scatter: FusedScatter, layouts: Mapping[str, TensorLayout])
 def scattered_launches(
     kernel: FusedGemm, scatter: FusedScatter, planning: Planning[Sel], planned: Planned[Sel]
 ) -> Iterator[Launches[Sel]]:
-    """Yield the launches of a product that stores its rows at indices.
-
-    Args:
-        kernel: The product.
-        scatter: What it does with its rows.
-        planning: What its family is told.
-        planned: Plans a product as it stores its rows.
-    """
+    """Yield the launches of a product that stores its rows at indices."""
     reason = scatter_obstacle(scatter, planning.layouts)
     if reason is None:
         try:

@@ -31,10 +31,6 @@ Operands = Sequence[tuple[DType, DKind]]
 def spelled(text: str, extents: tuple[int, int, int] = (1, 1, 1)) -> tuple[Problem, Functions]:
     """Return a problem of the signature ``text``, and functions that read all its operands.
 
-    Args:
-        text: The signature.
-        extents: M, N and K.
-
     Raises:
         CkValueError: K001, K043-K046, ``text`` is no signature.
     """

@@ -17,12 +17,8 @@ def stored_bytes(
 ) -> int:
     """Return the bytes from the start of a result to the end of its tiles.
 
-    Args:
-        rows: Of the result.
-        columns: Of the result.
-        strides: Elements from one row to the next, and from one column.
-        tile: Rows and columns that a workgroup stores.
-        bytes_: Of an element.
+    ``strides`` are elements from one row to the next, and from one column; ``bytes_`` is the size
+    of one.
     """
     whole_rows, whole_columns = (
         -(-extent // size) * size for extent, size in zip((rows, columns), tile, strict=True)

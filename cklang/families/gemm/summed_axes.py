@@ -51,13 +51,7 @@ def step_along(layout: TensorLayout, axis: int | None) -> int:
 def summed_axes_of(
     kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
 ) -> SummedAxes:
-    """Return the axes of K of a kernel in the order that needs the smallest copies.
-
-    Args:
-        kernel: A product.
-        layouts: How each value that it reads lies in memory, by name.
-        dims: The extent of each dim of the program.
-    """
+    """Return the axes of K of a kernel in the order that needs the smallest copies."""
     extents = _extents(kernel, layouts, dims)
     reads = [
         (layouts[read.value.name], split_axes(read.axes, kernel.depth, of_a=of_a)[2])

@@ -35,9 +35,7 @@ class Vectors(NamedTuple):
 def vector_choices(signature: Signature, widths: Sequence[int]) -> tuple[Vectors, ...]:
     """Return every distinct choice, those that move most bytes first.
 
-    Args:
-        signature: What is computed; its functions do not matter.
-        widths: Bytes that an access may move; 1 stands for one element.
+    ``widths`` are bytes that an access may move; 1 stands for one element.
     """
     axes = sorted({*_axes(signature), "n"})
     choices = [dict(zip(axes, taken, strict=True)) for taken in product(widths, repeat=len(axes))]

@@ -30,12 +30,8 @@ def best_cut(
 
     None too if there is no such node: then a kernel reads too much, which is an error.
 
-    Args:
-        flow: The graph.
-        space: Of the slice.
-        uses: The slice, operands before users, the output last.
-        leaves: What of it is in memory.
-        may_store: Tells whether a kernel of rows may store a node.
+    ``uses`` are the slice, operands before users, the output last; ``leaves`` are what of it is in
+    memory.
     """
     inside = set(uses)
     below = {

@@ -52,12 +52,7 @@ class _Index:
     """Writes the operations that compute one index."""
 
     def __init__(self, operation: Operation, names: FreshNames) -> None:
-        """Begin.
-
-        Args:
-            operation: The reduction.
-            names: Gives those of new values.
-        """
+        """Begin."""
         self.operation = operation
         self.names = names
         self.body: list[Operation] = []

@@ -87,10 +87,6 @@ def is_of_row(parameter: str) -> bool:
 def named_by_layout(functions: Functions, accesses: Sequence[str]) -> Functions:
     """Return functions whose reads ``d0``... are named by how they are read.
 
-    Args:
-        functions: Those of a kernel.
-        accesses: The letter of each read, as in the table above.
-
     Example:
         >>> from cklang.ir.parser import parse_function
         >>> store = parse_function("func @store(%d0: f32[]) -> f32[] { return %d0 }")

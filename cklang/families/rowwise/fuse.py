@@ -82,11 +82,7 @@ class FusedRows:
 
 
 def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedRows | None:
-    """Return the kernel of an outlined operation; None if that of another result gives it.
-
-    Raises:
-        CkUnsupportedError: X004, it reads or writes too much.
-    """
+    """Return the kernel of an outlined operation; None if that of another result gives it."""
     flow, anchor = maker.flow, walk.anchor
     walk.note_store()
     stored = [maker.stored(walk.colour, index) for index in range(len(anchor.operands))]

@@ -20,13 +20,7 @@ from cklang.ir.ops import OPS, Kind
 def host_indices(
     body: Function, arrays: Mapping[str, Array], dims: Mapping[str, int]
 ) -> HostIndices | None:
-    """Return the index arrays that a kernel reads; None if it reads none.
-
-    Args:
-        body: What the kernel computes.
-        arrays: The arguments of a call by name, in host memory.
-        dims: The extents of the call.
-    """
+    """Return the index arrays that a kernel reads; None if it reads none."""
     slots = {name: slot for slot, name in enumerate(arrays)}
     lists = {
         (name, extent): HostList.of("", name, slots[name], arrays[name])

@@ -52,9 +52,7 @@ def outlined(draft: Draft, *, cuts: bool = False) -> Draft:
 
     What is left to them and not written by one, its readers compute.
 
-    Args:
-        draft: A verified program.
-        cuts: Whether each reduction is stored for what follows it.
+    ``cuts`` says of each reduction whether it is stored for what follows it.
     """
     others = {op: maker for op, maker in draft.makers.items() if op != OUTLINED}
     flow = Flow(draft.function, others)
@@ -273,10 +271,8 @@ class _Demand:
     def _read_for(self, node: int, colour: int | None, strict: bool = False) -> set[int]:
         """Return what the kernel of another family reads to compute ``node``.
 
-        Args:
-            node: A value that follows an anchor, or what an operand of one is computed as.
-            colour: The anchor; None for an operand.
-            strict: Whether values of other anchors are computed again.
+        ``colour`` is the anchor that the node follows; None for what an operand of one is computed
+        as. If ``strict``, values of other anchors are computed again.
         """
         flow = self.flow
         reads: set[int] = set()

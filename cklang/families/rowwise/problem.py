@@ -154,11 +154,6 @@ def problem_of(
 ) -> RowwiseProblem:
     """Return the problem of a kernel.
 
-    Args:
-        kernel: What is computed.
-        memory: The layout of each value that it reads or writes, by name.
-        dims: The extent of each dim, by name.
-
     Raises:
         CkValueError: A035, elements of a result overlap; A052, an operand is a prepared weight.
     """

@@ -110,10 +110,7 @@ def space_of(flow: Flow, node: int, reductions: Sequence[Occurrence]) -> tuple[R
     The space is the operand's of the last reduction that allows it. Without any it is that of the
     value, and nothing is reduced.
 
-    Args:
-        flow: The graph.
-        node: What is computed.
-        reductions: Those that it follows pointwise, seen from its axes.
+    ``reductions`` are those that it follows pointwise, seen from its axes.
     """
     value = flow.value(node)
     for use in sorted(reductions, key=lambda each: each.node, reverse=True):

@@ -76,10 +76,7 @@ class Stages:
 def stages_of(flow: Flow, space: RowSpace, outputs: Sequence[Occurrence]) -> Stages:
     """Return the stages of a kernel.
 
-    Args:
-        flow: The graph of what the kernel computes; its parameters are in memory.
-        space: The space of rows.
-        outputs: What is written, seen from the space.
+    The parameters of what the kernel computes are in memory. ``outputs`` are seen from the space.
     """
     return _Cutter(flow, space, outputs).run()
 
@@ -239,11 +236,7 @@ class _Cutter:
     ) -> Function:
         """Return the region that computes ``targets``, after ``level`` stages.
 
-        Args:
-            name: What it is called.
-            targets: Its results.
-            known: The values in registers, with their places there.
-            level: After how many stages it runs.
+        ``known`` are the values in registers, with their places there.
         """
         builder = Builder(name)
         self._length = None

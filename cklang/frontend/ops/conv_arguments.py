@@ -137,12 +137,7 @@ def read_call(
 ) -> Call:
     """Read the arguments of a convolution of operands of these shapes, channels last.
 
-    Args:
-        op: Which one.
-        a: Extents of the first operand.
-        b: Of the second.
-        arguments: What the call says.
-        layout: Where its arrays have the channels; nothing is said if it is None.
+    Without a ``layout`` nothing is said about where its arrays have the channels.
 
     Raises:
         ValueError: With the problem and what to do about it.

@@ -32,12 +32,7 @@ __all__ = ["conv", "conv_grad_input", "conv_grad_weight", "conv_transpose"]
 
 
 def _convolution(scope: Scope, node: Located, op: str, arguments: Mapping[str, Item]) -> Tensor:
-    """Put a convolution or one of its gradients into the IR.
-
-    Raises:
-        CkTypeError: F066 for operands that are no tensors or of the wrong dtypes.
-        CkValueError: F067 for numbers and extents that make no convolution.
-    """
+    """Put a convolution or one of its gradients into the IR."""
     called = op
     op, arguments = as_direction(called, arguments)
     direction = DIRECTIONS[op]

@@ -33,13 +33,7 @@ _ORDER = ("max", "amax", "min")
 def _reduction(
     scope: Scope, node: Located, name: str, x: Item, axis: Item, keepdims: Item
 ) -> Tensor:
-    """Reduce axes of a tensor to one number each.
-
-    Raises:
-        CkTypeError: F066 for something else than a tensor of one to five axes of a dtype that is
-            reduced.
-        CkValueError: F067 for axes that it does not have, or a ``keepdims`` that is no bool.
-    """
+    """Reduce axes of a tensor to one number each."""
     called = scope.composite or name
     if not isinstance(x, Tensor) or not 1 <= len(x.shape) <= MOST_AXES:
         problem = f"tensors of one to {MOST_AXES} axes are reduced, not {describe(x)}"

@@ -108,12 +108,8 @@ def make_score(
 ) -> Function:
     """Return the region of a score function, None being the score itself.
 
-    Args:
-        scope: Of the call of attention.
-        node: That call.
-        item: A lambda, a helper or None.
-        scale: A run-time factor that comes before.
-        reads: The tensors that regions read; new ones are added.
+    ``scale`` is a run-time factor that comes before. New tensors that the region reads are added to
+    ``reads``.
 
     Raises:
         CkTypeError: F092 for unknown parameters, F093 for a result that is no number.

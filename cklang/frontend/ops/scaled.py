@@ -140,11 +140,8 @@ def read_blocks(
 ) -> dict[str, tuple[int, ...]]:
     """Return the attributes block_a and block_b of ``scaled_gemm``; empty for no scale.
 
-    Args:
-        matrices: Shapes of a and b.
-        scales: Shapes of their scales.
-        blocks: What the user said blocks are.
-        fail: Makes the error of a code and its names.
+    ``matrices`` are the shapes of a and b, ``scales`` those of their scales. ``fail`` makes the
+    error of a code and its names.
     """
     attrs: dict[str, tuple[int, ...]] = {}
     for side, matrix, scale, block in zip(_SIDES, matrices, scales, blocks, strict=True):

@@ -84,11 +84,7 @@ def compiled(
 ) -> Callable[..., Any]:
     """Return a graph of aten ops with programs in the places of the nodes that they compute.
 
-    Args:
-        graph: Of aten ops.
-        what: "inference", "forward" or "backward".
-        options: How programs run.
-        saved: What is saved between forward and backward, for the report.
+    ``what`` is "inference", "forward" or "backward".
     """
     name = f"{what}_{next(_NUMBERS)}"
     # In training, parameters change at each step.

@@ -266,10 +266,7 @@ def axes_within(part: Shape, own: Shape, shape: Shape) -> tuple[int, ...] | None
 
     None if it runs along some of the axes that are one axis in ``own``.
 
-    Args:
-        part: The tensor's shape.
-        own: Another shape of as many elements as ``shape``.
-        shape: What the tensor broadcasts to.
+    ``own`` is another shape of as many elements as ``shape``.
 
     Example:
         >>> axes_within((16,), (2, 3, 16), (6, 16)), axes_within((3, 16), (6, 16), (2, 3, 16))

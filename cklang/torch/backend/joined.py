@@ -39,12 +39,8 @@ def part(
 ) -> Value:
     """Append a slice of one axis.
 
-    Args:
-        to: Where.
-        value: Of this.
-        axis: The axis.
-        elements: The first element, how many there are, and the step from one to the next.
-        keep: Whether the axis is kept if one element is taken.
+    ``elements`` are the first one, how many there are, and the step from one to the next. The axis
+    is kept with one element only if ``keep``.
     """
     source = to.source(value)
     if keep and source is not None and source.op == "transpose":

@@ -112,9 +112,7 @@ def _objection_to(tensor: Any) -> str | None:
 def partition(graph: torch.fx.Graph, is_eager: Callable[[Node], bool]) -> Parts:
     """Divide a graph into programs and eager nodes.
 
-    Args:
-        graph: Of aten ops.
-        is_eager: Whether a node that computes runs in eager torch.
+    ``is_eager`` tells whether a node that computes runs in eager torch.
     """
     stages: dict[Node, int] = {}
     for node in graph.nodes:

@@ -234,11 +234,7 @@ def lower(
 ) -> Program | dict[Node, str]:
     """Return a part as a program, or why it is none: a reason for each node that is refused.
 
-    Args:
-        part: What is lowered.
-        name: Of the program.
-        listing: The text of the graph.
-        inputs: Of the graph: one that has a dim is read for its extent if nothing else has it.
+    An input of the graph that has a dim is read for its extent if nothing else has it.
     """
     carriers: tuple[Node, ...] = ()
     for _ in range(2):

@@ -60,11 +60,8 @@ def divided_by(
 ) -> Callable[..., tuple[GraphModule, GraphModule]]:
     """Return what AOTAutograd divides a joint graph by.
 
-    Args:
-        option: A key of :data:`SAVED`.
-        lowered: Gives the programs of a graph.
-        device: For which times are predicted.
-        note: Takes the reason for the division.
+    ``option`` is a key of :data:`SAVED`, ``lowered`` gives the programs of a graph, and ``note``
+    takes the reason for the division.
     """
 
     def divide(

@@ -76,9 +76,7 @@ _CONVERSIONS = (torch.ops.aten._to_copy.default, torch.ops.prims.convert_element
 def with_converted(graph: GraphModule, parameters: frozenset[str]) -> frozenset[str]:
     """Replace conversions of parameters by ones that are kept; return these nodes' names too.
 
-    Args:
-        graph: Of aten ops; it is changed.
-        parameters: The names of its inputs that are parameters or buffers.
+    The graph is changed. ``parameters`` are the names of its inputs that are parameters or buffers.
     """
     names = set(parameters)
     for node in list(graph.graph.nodes):

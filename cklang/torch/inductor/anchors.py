@@ -76,11 +76,6 @@ class Anchor:
     def emitted(self, to: Emitter, operands: Sequence[Operand], shape: Shape) -> Tensor:
         """Append the anchor, with a parameter for each operand; return its sum in f32.
 
-        Args:
-            to: Where.
-            operands: In the order of the aten op.
-            shape: Of the result.
-
         Raises:
             Unsupported: Kernels do not compute it in this form.
         """

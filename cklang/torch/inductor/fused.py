@@ -173,9 +173,8 @@ class _Fusing:
 def view_of(node: Any, *, is_spread: bool = False) -> View:
     """Return the elements of an operand of Inductor.
 
-    Args:
-        node: A buffer, or a view of one.
-        is_spread: Whether an axis along which the same element is repeated has extent 1.
+    ``node`` is a buffer, or a view of one. If ``is_spread``, an axis along which the same element
+    is repeated has extent 1.
     """
     layout = node.get_layout()
     stride = tuple(map(sympy.sympify, layout.stride))
@@ -202,12 +201,8 @@ def fused(
 ) -> FusedProgram:
     """Return the program of a product and of loops that follow it.
 
-    Args:
-        anchor: What the product computes.
-        template: Its buffer.
-        loops: Inductor's buffers of the loops, in order.
-        kept: The names of the buffers that others read.
-        device: As in the call of an op.
+    ``template`` is the product's buffer, ``loops`` are those of the loops, in order, and ``kept``
+    the names of buffers that others read.
 
     Raises:
         Unsupported: They are not one kernel.

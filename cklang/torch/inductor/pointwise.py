@@ -40,12 +40,7 @@ class Pointwise(DefaultHandler):
     """Appends what the body of a loop computes to a program."""
 
     def __init__(self, to: Emitter, load: Callable[[str, Any], Tensor]) -> None:
-        """Make the handler.
-
-        Args:
-            to: Where operations are appended.
-            load: Returns the tensor of a buffer's elements at an index.
-        """
+        """Make the handler."""
         self._to = to
         self._load = load
 

@@ -36,14 +36,7 @@ _MEGA = 1e-6
 
 
 class Equations:
-    """The equations as they stand, for kernels that :class:`Totals` does not know: stream-K.
-
-    Args:
-        t: The kernels.
-        spec: The GPU.
-        cost: Prices of each kernel.
-        c: The free constants.
-    """
+    """The equations as they stand, for kernels that :class:`Totals` does not know: stream-K."""
 
     def __init__(self, t: Columns, spec: ArchSpec, cost: Costs, c: Constants) -> None:
         self._t, self._spec, self._cost, self._c = t, spec, cost, c
@@ -111,14 +104,7 @@ def _taken(record: Record, places: npt.NDArray[np.bool_]) -> Record:
 
 
 class Totals:
-    """Predicted times of some kernels for one problem after another; none is of stream-K.
-
-    Args:
-        t: The kernels.
-        spec: The GPU.
-        cost: Prices of each kernel.
-        c: The free constants.
-    """
+    """Predicted times of some kernels for one problem after another; none is of stream-K."""
 
     def __init__(self, t: Columns, spec: ArchSpec, cost: Costs, c: Constants) -> None:
         self._t, self._c = t, c

@@ -116,12 +116,6 @@ class Estimate:
 class CostModel:
     """Prices of some kernels on one GPU, computed once; then a problem costs microseconds.
 
-    Args:
-        rows: The kernels.
-        spec: The GPU.
-        constants: The free constants; those of :func:`~cklang.families.cost_constants.fitted` if
-        left out.
-
     Raises:
         CkValueError: N005, there is no kernel.
     """
@@ -229,10 +223,8 @@ class Ranked:
 class Ranker:
     """Candidates of one GPU, ready to be ranked for any number of problems.
 
-    Args:
-        keys: The candidates, all for one architecture.
-        spec: The GPU, for products with another number of compute units than arch_specs' own.
-        resources: What built kernels really use, by key.
+    ``spec`` may have another number of compute units than arch_specs' own; ``resources`` are what
+    built kernels really use.
 
     Raises:
         CkUnsupportedError: N002, the model has no rate for them.

@@ -241,13 +241,8 @@ def times(
 ) -> Times:
     """Put counts and prices together.
 
-    Args:
-        t: The kernels.
-        g: How the problems fall into their tiles.
-        cost: Prices of each kernel.
-        c: The free constants.
-        full_step: A K step with all the workgroups that fit.
-        last_step: A K step of the last, partial round.
+    ``full_step`` is a K step with all the workgroups that fit, ``last_step`` one of the last,
+    partial round.
     """
     needed = needed_steps(g, c)
     steps = needed * (g.rounds * full_step + g.partial * last_step)

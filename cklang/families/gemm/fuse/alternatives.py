@@ -32,12 +32,7 @@ _POINTWISE = (Kind.POINTWISE, Kind.CAST, Kind.SHAPE, Kind.CONSTANT)
 
 
 def alternatives(function: Function, plan: Plan) -> Iterator[Alternative]:
-    """Yield the alternatives to what the rules decided.
-
-    Args:
-        function: The program.
-        plan: That of the rules.
-    """
+    """Yield the alternatives to what the rules decided."""
     search = _Search(function)
     yield from search.computed(plan)
     yield from search.reduced(plan)

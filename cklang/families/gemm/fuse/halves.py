@@ -27,11 +27,7 @@ def _is_elementwise(operation: Operation) -> bool:
 
 
 def with_halves(function: Function) -> Function:
-    """Return a function in which products whose two halves meet are two products.
-
-    Args:
-        function: A verified function.
-    """
+    """Return a function in which products whose two halves meet are two products."""
     if not any(operation.op == SLICE for operation in function.body):
         return function
     graph = _Graph.of(function)

@@ -220,9 +220,7 @@ class _Space:
     def of_operand(self, axes: Axes, *, of_a: bool) -> Axes:
         """Return the map from the kernel's axes of an operand to a value.
 
-        Args:
-            axes: The map from the operand's own axes.
-            of_a: Whether these are the axes of the anchor's A; else they are those of its B.
+        ``axes`` is the map from the operand's own axes.
         """
         if of_a:
             own, outer, summed = self.contraction.split_a(axes)

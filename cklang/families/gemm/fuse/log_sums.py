@@ -43,9 +43,7 @@ _PARTS = {"reduce_sum": BLOCK_SUMS, "reduce_max": BLOCK_MAXIMA}
 def with_parts(function: Function, names: Collection[str]) -> Function:
     """Return a function in which reductions of products are those of blocks.
 
-    Args:
-        function: The program.
-        names: The names of the reductions, of :meth:`EpilogueSearch.reductions`.
+    ``names`` are those of :meth:`EpilogueSearch.reductions`.
     """
     fresh = FreshNames(function)
     body: list[Operation] = []

@@ -25,9 +25,8 @@ _OP = "gemm"
 def pairs_of(flow: Flow, readers: Mapping[int, Collection[int]]) -> Iterator[tuple[int, int]]:
     """Yield products that may be pairs, as (first, second), in the function's order.
 
-    Args:
-        flow: The graph of the function.
-        readers: The values that another kernel than their own needs, with the nodes that need them.
+    ``readers`` are the values that another kernel than their own needs, with the nodes that need
+    them.
     """
     colours = {
         (flow.colour(value), flow.colour(node))

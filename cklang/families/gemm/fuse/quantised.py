@@ -30,11 +30,7 @@ _ELEMENTWISE = (Kind.POINTWISE, Kind.CAST)
 
 
 def grouped_maxima(function: Function) -> Iterator[tuple[Operation, Value]]:
-    """Yield the maxima of groups that a product's kernel can compute, with the product's elements.
-
-    Args:
-        function: A verified program.
-    """
+    """Yield the maxima of groups that a product's kernel computes, with the product's elements."""
     for operation in function.body:
         groups = _Groups.of(function, operation)
         if groups is not None and groups.rewritten() is not None:
@@ -44,9 +40,7 @@ def grouped_maxima(function: Function) -> Iterator[tuple[Operation, Value]]:
 def with_group_results(function: Function, names: Collection[str]) -> Function:
     """Return a program in which products' kernels compute maxima of groups and what follows.
 
-    Args:
-        function: The program.
-        names: The names of the maxima, of :func:`grouped_maxima`.
+    ``names`` are those of the maxima, of :func:`grouped_maxima`.
     """
     for name in sorted(names):
         operation = function.definitions().get(name)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cklang.arch import ArchSpec
 from cklang.families.rule import Violation
@@ -23,6 +23,30 @@ def at_most(what: str, value: int, bound: int) -> Violation | None:
     if value <= bound:
         return None
     return Violation(what=what, value=str(value), bound=f"at most {bound}")
+
+
+def at_least(what: str, value: int, bound: int) -> Violation | None:
+    """Object to a ``value`` below ``bound``."""
+    return (
+        None if value >= bound else Violation(what=what, value=str(value), bound=f"{bound} or more")
+    )
+
+
+def equal(what: str, value: object, bound: object) -> Violation | None:
+    """Object to a ``value`` other than ``bound``."""
+    return None if value == bound else Violation(what=what, value=str(value), bound=str(bound))
+
+
+def among(what: str, value: object, legal: Collection[object]) -> Violation | None:
+    """Object to a ``value`` other than the ``legal`` ones."""
+    if value in legal:
+        return None
+    return Violation(what=what, value=str(value), bound=f"one of {', '.join(map(str, legal))}")
+
+
+def first(violations: Iterable[Violation | None]) -> Violation | None:
+    """Return the first violation there is."""
+    return next((violation for violation in violations if violation is not None), None)
 
 
 def one_of(

@@ -16,7 +16,7 @@ from cklang.families.attention.long_heads import (
 from cklang.families.attention.pipelines import PIPELINE_FACTS
 from cklang.families.attention.problem import AttentionCase
 from cklang.families.attention.rules import RULES
-from cklang.families.bounds import at_most
+from cklang.families.bounds import among, at_most, equal
 from cklang.families.rule import Violation
 
 __all__: list[str] = []
@@ -42,10 +42,8 @@ _SCORES = (ScoreKind.NONE, ScoreKind.SOFT_CAP, ScoreKind.FUNCTION)
     reads=("pipeline",),
 )
 def _scores(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    if not _is_long(a) or s.score in _SCORES:
-        return None
-    bound = f"one of {', '.join(score.value for score in _SCORES)}"
-    return Violation(what="the score in long_head", value=s.score.value, bound=bound)
+    legal = [score.value for score in _SCORES]
+    return among("the score in long_head", s.score.value, legal) if _is_long(a) else None
 
 
 @_rule(
@@ -54,11 +52,8 @@ def _scores(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Vio
     reads=("tile", "pipeline"),
 )
 def _step(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    if not _is_long(a) or a.tile[5] == a.tile[2]:
-        return None
-    return Violation(
-        what="the head size of a tile in long_head", value=str(a.tile[5]), bound=str(a.tile[2])
-    )
+    what = "the head size of a tile in long_head"
+    return equal(what, a.tile[5], a.tile[2]) if _is_long(a) else None
 
 
 @_rule(
@@ -67,9 +62,8 @@ def _step(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Viola
     reads=("tile", "warps", "pipeline"),
 )
 def _registers(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    if not _is_long(a):
-        return None
-    return refuse_registers("o", a.tile[0] * a.tile[3], a.warps, spec)
+    elements = a.tile[0] * a.tile[3]
+    return refuse_registers("o", elements, a.warps, spec) if _is_long(a) else None
 
 
 @_rule("attention-long-lds", "a step of V fits LDS", reads=("tile", "pipeline"))

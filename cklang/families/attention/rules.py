@@ -20,7 +20,18 @@ from cklang.families.attention.key import (
 )
 from cklang.families.attention.pipelines import MOST_HEAD, PIPELINE_FACTS
 from cklang.families.attention.problem import AttentionCase
-from cklang.families.bounds import at_most, by_extents, encoded_for, multiple, narrow_access, one_of
+from cklang.families.bounds import (
+    among,
+    at_least,
+    at_most,
+    by_extents,
+    encoded_for,
+    equal,
+    first,
+    multiple,
+    narrow_access,
+    one_of,
+)
 from cklang.families.rule import RuleSet, Violation
 from cklang.types import DType
 from cklang.widths import BUFFER_BYTES, DWORD_BYTES, I32_MAX
@@ -81,10 +92,8 @@ def _dtype(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Viol
 )
 def _pipeline(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     known = dict.fromkeys(name for row in rows_of(spec, s.dtype) for name in row.pipelines)
-    if not known or a.pipeline.value in known:
-        return None
     what = f"the pipeline for {s.dtype} on {spec.name}"
-    return Violation(what=what, value=a.pipeline.value, bound=f"one of {', '.join(known)}")
+    return among(what, a.pipeline.value, known) if known else None
 
 
 @_rule(
@@ -93,13 +102,12 @@ def _pipeline(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> V
     reads=("pipeline", "tile", "warps", "warp_tile"),
 )
 def _tiling(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    for row in rows_of(spec, s.dtype):
-        same = (row.tile, (row.warps, 1, 1), row.warp_tile) == (a.tile, a.warps, a.warp_tile)
-        if same and a.pipeline.value not in row.pipelines:
-            what = f"the pipeline in tiles of {by_extents(a.tile)}"
-            bound = f"one of {', '.join(row.pipelines)}"
-            return Violation(what=what, value=a.pipeline.value, bound=bound)
-    return None
+    what = f"the pipeline in tiles of {by_extents(a.tile)}"
+    return first(
+        among(what, a.pipeline.value, row.pipelines)
+        for row in rows_of(spec, s.dtype)
+        if (row.tile, (row.warps, 1, 1), row.warp_tile) == (a.tile, a.warps, a.warp_tile)
+    )
 
 
 @_rule(
@@ -164,11 +172,9 @@ def _step_k(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Vio
 
 @_rule("attention-loops", "a pipeline loads some steps ahead", reads=("tile", "pipeline"))
 def _loops(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    steps, least = a.tile[5] // a.tile[2], PIPELINE_FACTS[a.pipeline].least_steps
-    if steps >= least:
-        return None
+    least = PIPELINE_FACTS[a.pipeline].least_steps
     what = f"the steps along the head in {a.pipeline.value}"
-    return Violation(what=what, value=str(steps), bound=f"{least} or more")
+    return at_least(what, a.tile[5] // a.tile[2], least)
 
 
 @_rule(
@@ -205,11 +211,10 @@ _QUERIES = (64, 128, 192, 256)
 def _tile_128(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     if not _is_ruled(a, s, spec) or _heads(a) != _SQUARE:
         return None
-    if a.tile[1] != _SQUARE[1]:
-        return Violation(what="the keys of a tile", value=str(a.tile[1]), bound="128")
-    if PIPELINE_FACTS[a.pipeline].buffers and a.tile[0] != _SQUARE[0]:
-        return Violation(what="the queries of a tile", value=str(a.tile[0]), bound="128")
-    return None
+    violation = equal("the keys of a tile", a.tile[1], 128)
+    if violation is None and PIPELINE_FACTS[a.pipeline].buffers:
+        return equal("the queries of a tile", a.tile[0], 128)
+    return violation
 
 
 @_rule(
@@ -218,10 +223,9 @@ def _tile_128(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> V
     reads=("tile", "pipeline"),
 )
 def _tile_rows(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    if not _is_ruled(a, s, spec) or _heads(a) == _SQUARE or a.tile[0] in _QUERIES:
+    if not _is_ruled(a, s, spec) or _heads(a) == _SQUARE:
         return None
-    bound = f"one of {', '.join(map(str, _QUERIES))}"
-    return Violation(what="the queries of a tile", value=str(a.tile[0]), bound=bound)
+    return among("the queries of a tile", a.tile[0], _QUERIES)
 
 
 @_rule(
@@ -243,9 +247,7 @@ def _step_128(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> V
     reads=("tile", "warps", "warp_tile", "pipeline"),
 )
 def _schedule(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    if a.pipeline is not AttentionPipeline.QR or a.tile[5] != _WIDE:
-        return None
-    if spec.has_wmma:
+    if a.pipeline is not AttentionPipeline.QR or a.tile[5] != _WIDE or spec.has_wmma:
         return None
     m, n, k = a.warp_tile
     tiles = (a.tile[0] // m) * (a.tile[1] // n) // a.warps[0]
@@ -336,11 +338,10 @@ def _split_pads(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) ->
 
 @_rule("attention-paged", "keys in pages are looked up by a tensor view", reads=("pipeline",))
 def _paged(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    if not s.paged or PIPELINE_FACTS[a.pipeline].paged:
+    if not s.paged:
         return None
-    legal = ", ".join(each.value for each, facts in PIPELINE_FACTS.items() if facts.paged)
-    what = "the pipeline of keys in pages"
-    return Violation(what=what, value=a.pipeline.value, bound=f"one of {legal}")
+    legal = [pipeline.value for pipeline, facts in PIPELINE_FACTS.items() if facts.paged]
+    return among("the pipeline of keys in pages", a.pipeline.value, legal)
 
 
 @_rule("attention-vector", "an access moves a power of two of bytes, 16 at most", reads=("vector",))
@@ -354,10 +355,9 @@ def _vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Vio
     reads=("vector", "pipeline"),
 )
 def _async_vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    least = spec.lds_load_bytes // s.dtype.bytes
-    if not PIPELINE_FACTS[a.pipeline].buffers or a.vector >= least:
+    if not PIPELINE_FACTS[a.pipeline].buffers:
         return None
-    return Violation(what="the vector along a head", value=str(a.vector), bound=f"{least} or more")
+    return at_least("the vector along a head", a.vector, spec.lds_load_bytes // s.dtype.bytes)
 
 
 @_problem(
@@ -395,8 +395,7 @@ def _scale(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation
 def _window(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     p = c.problem
     named = (("left", p.left), ("right", p.right), ("sink", p.sink))
-    violations = (at_most(f"{name} of the window", value, _MOST_LENGTH) for name, value in named)
-    return next((each for each in violations if each is not None), None)
+    return first(at_most(f"{name} of the window", value, _MOST_LENGTH) for name, value in named)
 
 
 @_problem(
@@ -426,13 +425,10 @@ def _head_size(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Viola
     reads=("tile", "pad_d", "pad_dv"),
 )
 def _head_pad(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
-    for what, size, tile, pads in (
-        ("the head size of q and k", c.problem.hdim_q, a.tile[5], a.pad_d),
-        ("the head size of v", c.problem.hdim_v, a.tile[3], a.pad_dv),
-    ):
-        if not pads and size != tile:
-            return Violation(what=what, value=str(size), bound=str(tile))
-    return None
+    violation = None if a.pad_d else equal("the head size of q and k", c.problem.hdim_q, a.tile[5])
+    if violation is None and not a.pad_dv:
+        return equal("the head size of v", c.problem.hdim_v, a.tile[3])
+    return violation
 
 
 @_problem(
@@ -443,14 +439,12 @@ def _head_pad(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violat
 def _length_pad(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     if not a.pad_k and c.problem.seqlen_k == 0:
         return Violation(what="the number of keys", value="0", bound=f"a multiple of {a.tile[1]}")
-    for what, length, tile, pads in (
-        ("the number of queries", c.problem.seqlen_q, a.tile[0], a.pad_q),
-        ("the number of keys", c.problem.seqlen_k, a.tile[1], a.pad_k),
-    ):
-        violation = None if pads else multiple(what, length, tile)
-        if violation is not None:
-            return violation
-    return None
+    violation = (
+        None if a.pad_q else multiple("the number of queries", c.problem.seqlen_q, a.tile[0])
+    )
+    if violation is None and not a.pad_k:
+        return multiple("the number of keys", c.problem.seqlen_k, a.tile[1])
+    return violation
 
 
 @_problem(
@@ -473,19 +467,14 @@ def _head_vector(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Vio
 
 @_problem("attention-contiguous", "the elements of a head lie side by side", reads=())
 def _contiguous(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
-    for name, step in c.steps.items():
-        if step != 1:
-            what = f"the stride of the last axis of {name}"
-            return Violation(what=what, value=str(step), bound="1")
-    return None
+    return first(
+        equal(f"the stride of the last axis of {name}", step, 1) for name, step in c.steps.items()
+    )
 
 
 @_problem("attention-lists", "lengths, starts and pages lie side by side", reads=())
 def _lists(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
-    for name, step in c.lists.items():
-        if step != 1:
-            return Violation(what=f"the stride of {name}", value=str(step), bound="1")
-    return None
+    return first(equal(f"the stride of {name}", step, 1) for name, step in c.lists.items())
 
 
 @_problem(
@@ -505,8 +494,7 @@ def _alignment(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Viola
             if count > 1:
                 stride = getattr(tensor, f"stride_{axis}") * size
                 facts[f"the stride of {name} along {axis}, in bytes,"] = stride
-        violations = (multiple(what, value, unit) for what, value in facts.items())
-        violation = next((each for each in violations if each is not None), None)
+        violation = first(multiple(what, value, unit) for what, value in facts.items())
         if violation is not None:
             return violation
     return None
@@ -514,10 +502,8 @@ def _alignment(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Viola
 
 @_problem("attention-head-least", "a head has an element", reads=())
 def _head_least(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
-    for what, size in (("q and k", c.problem.hdim_q), ("v", c.problem.hdim_v)):
-        if size < 1:
-            return Violation(what=f"the head size of {what}", value=str(size), bound="1 or more")
-    return None
+    violation = at_least("the head size of q and k", c.problem.hdim_q, 1)
+    return violation or at_least("the head size of v", c.problem.hdim_v, 1)
 
 
 @_problem("attention-span", "a head is addressed by 32 bits", reads=())
@@ -531,14 +517,15 @@ def _span(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation 
         ("v", p.v, v_rows, v_width, s.dtype.bytes),
         ("o", p.o, p.seqlen_q, p.hdim_v, s.dtype_o.bytes),
     ):
-        if rows > 1 and tensor.stride_seq < 0:
-            what = f"the row stride of {name}"
-            return Violation(what=what, value=str(tensor.stride_seq), bound="0 or more")
-        if rows:
-            taken = ((rows - 1) * tensor.stride_seq + width) * size
-            violation = at_most(f"the bytes that a head of {name} spans", taken, BUFFER_BYTES)
-            if violation is not None:
-                return violation
+        if not rows:
+            continue
+        taken = ((rows - 1) * tensor.stride_seq + width) * size
+        violation = at_least(f"the row stride of {name}", tensor.stride_seq if rows > 1 else 0, 0)
+        violation = violation or at_most(
+            f"the bytes that a head of {name} spans", taken, BUFFER_BYTES
+        )
+        if violation is not None:
+            return violation
     return None
 
 
@@ -556,10 +543,7 @@ def _lengths(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violati
 @_problem("attention-result-rows", "rows of the result do not overlap", reads=())
 def _result_rows(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
     p = c.problem
-    if p.seqlen_q <= 1 or p.o.stride_seq >= p.hdim_v:
-        return None
-    bound = f"{p.hdim_v} or more"
-    return Violation(what="the row stride of o", value=str(p.o.stride_seq), bound=bound)
+    return at_least("the row stride of o", p.o.stride_seq, p.hdim_v) if p.seqlen_q > 1 else None
 
 
 @_problem("attention-reads", "what score and mask read is addressed by 32 bits", reads=())

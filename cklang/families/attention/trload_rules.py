@@ -20,7 +20,7 @@ from cklang.families.attention.key import (
 from cklang.families.attention.pipelines import PIPELINE_FACTS
 from cklang.families.attention.problem import AttentionCase
 from cklang.families.attention.rules import RULES
-from cklang.families.bounds import at_most, by_extents, multiple, one_of
+from cklang.families.bounds import at_most, by_extents, equal, first, multiple, one_of
 from cklang.families.rule import Violation
 from cklang.widths import ACCESS_BYTES
 
@@ -85,9 +85,8 @@ def _heads(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Viol
 )
 def _queries(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     queries = a.tile[0]
-    if a.pipeline is not AttentionPipeline.QR_ASYNC_TRLOAD:
-        return None
-    if queries <= _FEW_QUERIES or queries >= _BUFFERED_QUERIES:
+    few_or_many = queries <= _FEW_QUERIES or queries >= _BUFFERED_QUERIES
+    if a.pipeline is not AttentionPipeline.QR_ASYNC_TRLOAD or few_or_many:
         return None
     bound = f"at most {_FEW_QUERIES}, or {_BUFFERED_QUERIES} or more"
     return Violation(what="the queries of a tile", value=str(queries), bound=bound)
@@ -111,10 +110,9 @@ def _keys(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Viola
     reads=("pipeline", "vector"),
 )
 def _vector(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
-    width = ACCESS_BYTES // s.dtype.bytes
-    if not PIPELINE_FACTS[a.pipeline].transposed or a.vector == width:
+    if not PIPELINE_FACTS[a.pipeline].transposed:
         return None
-    return Violation(what="the vector along a head", value=str(a.vector), bound=str(width))
+    return equal("the vector along a head", a.vector, ACCESS_BYTES // s.dtype.bytes)
 
 
 @_rule(
@@ -130,10 +128,9 @@ def _load(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Viola
     unit = math.prod(a.warps) * spec.wave_size * ACCESS_BYTES // s.dtype.bytes
     width = head if m0 >= _BUFFERED_QUERIES else k0
     loads = {"K": n0 * width, "V": n0 * n1} | ({} if facts.wave_groups else {"Q": m0 * head})
-    violations = (
+    return first(
         multiple(f"the elements of {name} in a tile", n, unit) for name, n in loads.items()
     )
-    return next((each for each in violations if each is not None), None)
 
 
 @_rule(
@@ -161,9 +158,9 @@ def _lds(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violat
 )
 def _one_step(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violation | None:
     _, n0, k0, _, k1, head = a.tile
-    if not PIPELINE_FACTS[a.pipeline].wave_groups or (k0, k1) == (head, n0):
+    if not PIPELINE_FACTS[a.pipeline].wave_groups:
         return None
-    return Violation(what="the steps of a tile", value=f"{k0} and {k1}", bound=f"{head} and {n0}")
+    return equal("the steps of a tile", f"{k0} and {k1}", f"{head} and {n0}")
 
 
 @_rule("attention-wave-groups", "v3 has two groups of four waves", reads=("pipeline", "warps"))
@@ -184,10 +181,7 @@ def _row(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> Violat
         return None
     if a.warp_tile[:2] != _WIDE_INSTRUCTION:
         return Violation(what="the warp tile", value=by_extents(a.warp_tile), bound="32x32 by any")
-    queries = a.warps[0] * a.warp_tile[0]
-    if a.tile[0] == queries:
-        return None
-    return Violation(what="the queries of a tile", value=str(a.tile[0]), bound=str(queries))
+    return equal("the queries of a tile", a.tile[0], a.warps[0] * a.warp_tile[0])
 
 
 @_problem(

@@ -13,10 +13,11 @@ from cklang.families.attention.long_heads import (
     refuse_slices,
 )
 from cklang.families.attention.pipelines import GRAD_PIPELINE_FACTS
-from cklang.families.attention.problem import AttentionGradCase
-from cklang.families.attention_backward.key import AttentionGradAlgorithm, AttentionGradSignature
+from cklang.families.attention.problem import AttentionGradCase as Case
+from cklang.families.attention_backward.key import AttentionGradAlgorithm as Algorithm
+from cklang.families.attention_backward.key import AttentionGradSignature as Signature
 from cklang.families.attention_backward.rules import RULES
-from cklang.families.bounds import multiple
+from cklang.families.bounds import equal, multiple
 from cklang.families.rule import Violation
 
 __all__: list[str] = []
@@ -24,14 +25,12 @@ __all__: list[str] = []
 _rule, _problem = RULES.algorithm, RULES.problem
 
 
-def _is_long(a: AttentionGradAlgorithm) -> bool:
+def _is_long(a: Algorithm) -> bool:
     return GRAD_PIPELINE_FACTS[a.pipeline].any_head
 
 
 @_rule("attention-grad-long-drops", "long_head drops no weights", reads=("pipeline",))
-def _drops(
-    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Violation | None:
+def _drops(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return refuse_dropout(bool(s.forward.dropout) and _is_long(a))
 
 
@@ -40,14 +39,15 @@ def _drops(
     "long_head treats q and v alike: their steps, and the columns of a workgroup, which are steps",
     reads=("tile", "pipeline"),
 )
-def _step(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) -> Violation | None:
+def _step(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if not _is_long(a):
         return None
     _, _, step, _, step_v, _, _, columns, columns_v = a.tile
-    for what, of_v, of_q in (("the step", step_v, step), ("the columns", columns_v, columns)):
-        if of_v != of_q:
-            return Violation(what=f"{what} of v in long_head", value=str(of_v), bound=str(of_q))
-    return multiple("the columns of a workgroup in long_head", columns, step)
+    return (
+        equal("the step of v in long_head", step_v, step)
+        or equal("the columns of v in long_head", columns_v, columns)
+        or multiple("the columns of a workgroup in long_head", columns, step)
+    )
 
 
 @_rule(
@@ -55,13 +55,10 @@ def _step(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) 
     "a lane holds its part of dk and dv in registers",
     reads=("tile", "warps", "pipeline"),
 )
-def _registers(
-    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Violation | None:
-    if not _is_long(a):
-        return None
+def _registers(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     _, keys, *_, columns, columns_v = a.tile
-    return refuse_registers("dk and dv", keys * (columns + columns_v), a.warps[0], spec)
+    elements = keys * (columns + columns_v)
+    return refuse_registers("dk and dv", elements, a.warps[0], spec) if _is_long(a) else None
 
 
 @_problem(
@@ -69,7 +66,7 @@ def _registers(
     "long_head is for heads that no tile holds; it reads keys again for each tile of queries",
     reads=("pipeline",),
 )
-def _head(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
+def _head(c: Case, a: Algorithm, spec: ArchSpec) -> Violation | None:
     p = c.forward.problem
     return refuse_short_heads(p.hdim_q, p.hdim_v) if _is_long(a) else None
 
@@ -77,7 +74,7 @@ def _head(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Vi
 @_problem(
     "attention-grad-long-slices", "a grid has a limited second axis", reads=("tile", "pipeline")
 )
-def _slices(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
+def _slices(c: Case, a: Algorithm, spec: ArchSpec) -> Violation | None:
     if not _is_long(a):
         return None
     p = c.forward.problem

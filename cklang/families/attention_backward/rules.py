@@ -9,18 +9,25 @@ from cklang.arch import ArchSpec
 from cklang.families.attention import rules as forward_rules
 from cklang.families.attention.key import MaskKind, ScoreKind
 from cklang.families.attention.pipelines import GRAD_PIPELINE_FACTS, MOST_HEAD
-from cklang.families.attention.problem import AttentionGradCase
-from cklang.families.attention_backward.key import (
-    AttentionGradAlgorithm,
-    AttentionGradSignature,
-    GradPipeline,
+from cklang.families.attention.problem import AttentionGradCase as Case
+from cklang.families.attention_backward.key import AttentionGradAlgorithm as Algorithm
+from cklang.families.attention_backward.key import AttentionGradSignature as Signature
+from cklang.families.attention_backward.key import GradPipeline
+from cklang.families.bounds import (
+    among,
+    at_most,
+    encoded_for,
+    equal,
+    first,
+    multiple,
+    narrow_access,
+    one_of,
 )
-from cklang.families.bounds import at_most, encoded_for, multiple, narrow_access, one_of
 from cklang.families.rule import ProblemCheck, RuleSet, Violation
 from cklang.widths import ACCESS_BYTES
 
 RULES = RuleSet(
-    placeholder=AttentionGradAlgorithm(
+    placeholder=Algorithm(
         tile=(1, 1, 1, 1, 1, 1, 1, 1, 1),
         warps=((1, 1, 1), (1, 1, 1), (1, 1, 1)),
         warp_tiles=((1, 1, 1), (1, 1, 1), (1, 1, 1)),
@@ -33,7 +40,7 @@ RULES = RuleSet(
 _rule, _problem = RULES.algorithm, RULES.problem
 
 
-def _walks_over_heads(signature: AttentionGradSignature, spec: ArchSpec) -> bool:
+def _walks_over_heads(signature: Signature, spec: ArchSpec) -> bool:
     """Whether the GPU has a pipeline without a limit of heads for these gradients."""
     f = signature.forward
     rows = (row for row in spec.attention_grad_tiles if f.dtype.name in row.dtypes)
@@ -42,18 +49,14 @@ def _walks_over_heads(signature: AttentionGradSignature, spec: ArchSpec) -> bool
 
 
 @_rule("attention-grad-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())
-def _encoding(
-    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Violation | None:
+def _encoding(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return encoded_for(spec, {"q, k and v": s.forward.dtype})
 
 
 @_rule(
     "attention-grad-dtype", "a GPU's gradients multiply the types that it has tilings for", reads=()
 )
-def _dtype(
-    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Violation | None:
+def _dtype(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     known = dict.fromkeys(name for row in spec.attention_grad_tiles for name in row.dtypes)
     if s.forward.dtype.name in known:
         return None
@@ -67,12 +70,8 @@ def _dtype(
     "the gradients of keys and values are arrays like these, which pages are not",
     reads=(),
 )
-def _plain(
-    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Violation | None:
-    if not s.forward.paged:
-        return None
-    return Violation(what="paged, for a gradient,", value="true", bound="false")
+def _plain(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
+    return equal("paged, for a gradient,", str(s.forward.paged).lower(), "false")
 
 
 @_rule(
@@ -80,11 +79,11 @@ def _plain(
     "the gradient of a bias is that of an added tensor of its own, or a function says of what",
     reads=(),
 )
-def _bias(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) -> Violation | None:
-    if not s.bias_grad or s.derivative or s.forward.score is ScoreKind.BIAS:
+def _bias(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
+    if not s.bias_grad or s.derivative:
         return None
     what = "the score of a kernel that gives the gradient of a bias"
-    return Violation(what=what, value=s.forward.score.value, bound=ScoreKind.BIAS.value)
+    return equal(what, s.forward.score.value, ScoreKind.BIAS.value)
 
 
 @_rule(
@@ -92,15 +91,11 @@ def _bias(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) 
     "CK Tile's pipelines do not all work for every GPU and element type",
     reads=("pipeline",),
 )
-def _pipeline(
-    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Violation | None:
+def _pipeline(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     rows = (row for row in spec.attention_grad_tiles if s.forward.dtype.name in row.dtypes)
     known = dict.fromkeys(name for row in rows for name in row.pipelines)
-    if not known or a.pipeline.value in known:
-        return None
     what = f"the pipeline for {s.forward.dtype} on {spec.name}"
-    return Violation(what=what, value=a.pipeline.value, bound=f"one of {', '.join(known)}")
+    return among(what, a.pipeline.value, known) if known else None
 
 
 @_rule(
@@ -109,9 +104,7 @@ def _pipeline(
     "pipelines have others",
     reads=("tile", "warps", "warp_tiles", "pipeline"),
 )
-def _tiling(
-    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Violation | None:
+def _tiling(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     tiling = (a.tile, a.warps, a.warp_tiles)
     known = dict.fromkeys(
         name
@@ -132,9 +125,7 @@ def _tiling(
     "move along with, no other sequence behind, and no window that hides keys from all",
     reads=("pipeline",),
 )
-def _all_queries(
-    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Violation | None:
+def _all_queries(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if not GRAD_PIPELINE_FACTS[a.pipeline].all_queries:
         return None
     f = s.forward
@@ -156,20 +147,16 @@ def _all_queries(
     "the GPU has a fixed set of matrix instructions",
     reads=("warp_tiles",),
 )
-def _instruction(
-    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Violation | None:
+def _instruction(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     name = s.forward.dtype.family
     legal = spec.tiles(name, name, "f32")
-    violations = (one_of(f"a warp tile for {name} on {spec.name}", t, legal) for t in a.warp_tiles)
-    return next(filter(None, violations), None)
+    what = f"a warp tile for {name} on {spec.name}"
+    return first(one_of(what, tile, legal) for tile in a.warp_tiles)
 
 
 @_rule("attention-grad-warps", "all products are made by the same warps", reads=("warps",))
-def _warps(
-    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Violation | None:
-    counts = [math.prod(each) for each in a.warps]
+def _warps(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
+    counts = [math.prod(warps) for warps in a.warps]
     if len(set(counts)) == 1:
         return None
     shown = ", ".join(map(str, counts))
@@ -177,9 +164,7 @@ def _warps(
 
 
 @_rule("attention-grad-threads", "a workgroup has a limited number of threads", reads=("warps",))
-def _threads(
-    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Violation | None:
+def _threads(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     threads = math.prod(a.warps[0]) * spec.wave_size
     return at_most("threads of a workgroup", threads, spec.max_threads_per_block)
 
@@ -189,14 +174,9 @@ def _threads(
     "the products along the queries take a whole tile of them in one step",
     reads=("tile",),
 )
-def _steps(
-    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Violation | None:
+def _steps(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     m0, _, _, k1, _, k3, _, _, _ = a.tile
-    for name, step in (("dv", k1), ("dk", k3)):
-        if step != m0:
-            return Violation(what=f"the step of {name}", value=str(step), bound=str(m0))
-    return None
+    return equal("the step of dv", k1, m0) or equal("the step of dk", k3, m0)
 
 
 @_rule(
@@ -204,22 +184,16 @@ def _steps(
     "the products along a head take a whole one in one step",
     reads=("tile", "pipeline"),
 )
-def _head_steps(
-    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Violation | None:
+def _head_steps(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if GRAD_PIPELINE_FACTS[a.pipeline].any_head:
         return None  # attention-grad-long-step
     _, _, k0, _, k2, _, _, hdim_q, hdim_v = a.tile
-    for name, step, size in (("q and k", k0, hdim_q), ("v", k2, hdim_v)):
-        if step != size:
-            return Violation(what=f"the step along {name}", value=str(step), bound=str(size))
-    return None
+    violation = equal("the step along q and k", k0, hdim_q)
+    return violation or equal("the step along v", k2, hdim_v)
 
 
 @_rule("attention-grad-key-steps", "a tile's keys are whole steps of dq", reads=("tile",))
-def _key_steps(
-    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Violation | None:
+def _key_steps(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return multiple("the keys of a tile", a.tile[1], a.tile[6])
 
 
@@ -228,7 +202,7 @@ def _key_steps(
     "tiles are whole warp tiles of each product",
     reads=("tile", "warps", "warp_tiles"),
 )
-def _tile(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) -> Violation | None:
+def _tile(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     m0, n0, k0, _, k2, *_ = a.tile
     # Rows and columns of s = q k', of a step of dv and dk, and of one of dq.
     extents = (((m0, n0),), ((n0, k2), (n0, k0)), ((m0, k0),))
@@ -247,9 +221,7 @@ def _tile(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) 
     "no pipeline holds a longer head in a tile",
     reads=("tile", "pipeline"),
 )
-def _head_limit(
-    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Violation | None:
+def _head_limit(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if GRAD_PIPELINE_FACTS[a.pipeline].any_head:
         return None  # attention-grad-long-registers
     violation = at_most("the head size of a tile", a.tile[7], MOST_HEAD)
@@ -261,9 +233,7 @@ def _head_limit(
     "an access moves a power of two of bytes, 16 at most",
     reads=("vector",),
 )
-def _vector(
-    a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec
-) -> Violation | None:
+def _vector(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return narrow_access("the vector along a head", a.vector, s.forward.dtype)
 
 
@@ -272,12 +242,11 @@ def _vector(
     "loads straight into LDS that are transposed there move 16 bytes",
     reads=("vector", "pipeline"),
 )
-def _load(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) -> Violation | None:
-    moved = a.vector * s.forward.dtype.bytes
-    if not GRAD_PIPELINE_FACTS[a.pipeline].transposed_loads or moved == ACCESS_BYTES:
+def _load(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
+    if not GRAD_PIPELINE_FACTS[a.pipeline].transposed_loads:
         return None
     what = f"the bytes of an access in {a.pipeline.value}"
-    return Violation(what=what, value=str(moved), bound=str(ACCESS_BYTES))
+    return equal(what, a.vector * s.forward.dtype.bytes, ACCESS_BYTES)
 
 
 @_problem(
@@ -286,7 +255,7 @@ def _load(a: AttentionGradAlgorithm, s: AttentionGradSignature, spec: ArchSpec) 
     "of rows",
     reads=(),
 )
-def _head_most(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
+def _head_most(c: Case, a: Algorithm, spec: ArchSpec) -> Violation | None:
     if _walks_over_heads(c.signature, spec):
         return None
     p = c.forward.problem
@@ -295,7 +264,7 @@ def _head_most(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) 
 
 
 @_problem("attention-grad-head-size", "a tile holds a whole head", reads=("tile", "pipeline"))
-def _head_size(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
+def _head_size(c: Case, a: Algorithm, spec: ArchSpec) -> Violation | None:
     if GRAD_PIPELINE_FACTS[a.pipeline].any_head:
         return None
     p = c.forward.problem
@@ -308,7 +277,7 @@ def _head_size(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) 
     "a pipeline that holds all queries of a head has one tile of them, and sees all keys",
     reads=("tile", "pipeline"),
 )
-def _queries(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
+def _queries(c: Case, a: Algorithm, spec: ArchSpec) -> Violation | None:
     if not GRAD_PIPELINE_FACTS[a.pipeline].all_queries:
         return None
     p = c.forward.problem
@@ -320,11 +289,8 @@ def _queries(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) ->
 
 
 @_problem("attention-grad-result", "o has the element type of q, k and v", reads=())
-def _result(c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec) -> Violation | None:
-    s = c.forward.signature
-    if s.dtype_o == s.dtype:
-        return None
-    return Violation(what="the element type of o", value=str(s.dtype_o), bound=str(s.dtype))
+def _result(c: Case, a: Algorithm, spec: ArchSpec) -> Violation | None:
+    return equal("the element type of o", c.forward.signature.dtype_o, c.forward.signature.dtype)
 
 
 _SHARED = (
@@ -335,9 +301,7 @@ _SHARED = (
 
 
 def _of_forward(check: ProblemCheck) -> ProblemCheck:
-    def check_forward(
-        c: AttentionGradCase, a: AttentionGradAlgorithm, spec: ArchSpec
-    ) -> Violation | None:
+    def check_forward(c: Case, a: Algorithm, spec: ArchSpec) -> Violation | None:
         return check(c.forward, a, spec)
 
     return check_forward

@@ -3,15 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from cklang.arch import ArchSpec
-from cklang.families.bounds import multiple, narrow_access
+from cklang.families.bounds import (
+    among,
+    at_least,
+    at_most,
+    equal,
+    first,
+    multiple,
+    narrow_access,
+)
 from cklang.families.ck_rows.key import CkTileRows, CkTileRowsSignature, UpstreamKernel
 from cklang.families.ck_rows.problem import WINDOW_AXES, CkTileRowsProblem
 from cklang.families.lines import MAX_AXES
 from cklang.families.rowwise.problem import RowwiseTensor
 from cklang.families.rule import RuleSet, Violation
+from cklang.families.tensor_layout import packed_strides
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
 from cklang.widths import ACCESS_BYTES
 
@@ -58,27 +67,18 @@ RULES = RuleSet(placeholder=CkTileRows())
 
 @RULES.algorithm("ck-rows-wave", "CK Tile's kernels of rows are used with waves of 64", reads=())
 def _wave(_a: CkTileRows, _s: CkTileRowsSignature, spec: ArchSpec) -> Violation | None:
-    if spec.wave_size == _WAVE:
-        return None
-    return Violation(what="the lanes of a wave", value=str(spec.wave_size), bound=str(_WAVE))
+    return equal("the lanes of a wave", spec.wave_size, _WAVE)
 
 
 @RULES.algorithm("ck-rows-types", "CK Tile's kernels read and write these types", reads=())
 def _types(_a: CkTileRows, s: CkTileRowsSignature, spec: ArchSpec) -> Violation | None:
     if s.result.encoding not in ("", spec.fp8):
         return Violation(what="the result's type", value=str(s.result), bound=f"{spec.fp8} here")
-    for what, dtype, legal in zip(
-        ("the operands' type", "the result's type"),
-        (s.dtype, s.result),
-        _TYPES[s.kernel],
-        strict=True,
-    ):
-        if dtype not in legal:
-            bound = f"one of {', '.join(map(str, legal))}"
-            return Violation(what=what, value=str(dtype), bound=bound)
-    if s.kernel.copies and s.result != s.dtype:
-        return Violation(what="the result's type", value=str(s.result), bound=str(s.dtype))
-    return None
+    read, written = _TYPES[s.kernel]
+    if violation := among("the operands' type", s.dtype, read):
+        return violation
+    violation = among("the result's type", s.result, written)
+    return violation or (equal("the result's type", s.result, s.dtype) if s.kernel.copies else None)
 
 
 @RULES.algorithm(
@@ -115,8 +115,7 @@ def _vector(a: CkTileRows, s: CkTileRowsSignature, _spec: ArchSpec) -> Violation
         # The scales of columns have 32 bits, and are read in two accesses if need be.
         return narrow_access("the vector", a.vector, s.dtype)
     if s.kernel in _SINGLE or s.kernel.pools:
-        bound = Violation(what="the vector", value=str(a.vector), bound="1")
-        return None if a.vector == 1 else bound
+        return equal("the vector", a.vector, 1)
     full = ACCESS_BYTES // s.dtype.bytes
     if a.vector in (1, full):
         return None
@@ -130,15 +129,10 @@ def _vector(a: CkTileRows, s: CkTileRowsSignature, _spec: ArchSpec) -> Violation
 )
 def _repeats(a: CkTileRows, s: CkTileRowsSignature, _spec: ArchSpec) -> Violation | None:
     # That of a sum which is quantised reads the rounded sum again.
-    if s.kernel is UpstreamKernel.ADD_RMSNORM2D_RDQUANT and a.two_pass:
-        return Violation(what="two_pass", value="True", bound="False")
+    violation = equal("two_pass", a.two_pass, False)
     if s.kernel in _NORMS:
-        return None
-    if a.two_pass:
-        return Violation(what="two_pass", value="True", bound="False")
-    if s.kernel.copies and a.repeats != 1:
-        return Violation(what="repeats", value=str(a.repeats), bound="1")
-    return None
+        return violation if s.kernel is UpstreamKernel.ADD_RMSNORM2D_RDQUANT else None
+    return violation or (equal("repeats", a.repeats, 1) if s.kernel.copies else None)
 
 
 @RULES.problem("ck-rows-length", "a workgroup keeps its row", reads=("threads", "vector"))
@@ -161,23 +155,20 @@ def _contiguous(p: CkTileRowsProblem, a: CkTileRows, _spec: ArchSpec) -> Violati
     if len(p.rows) != 1 or len(p.elements) != 1:
         got = f"{len(p.rows)} of rows and {len(p.elements)} of elements"
         return Violation(what="the number of axes", value=got, bound="1 of each")
-    for each in (*p.operands, *p.of_elements):
-        if each.elements != (1,):
-            what = f"the stride of elements of {each.value}"
-            return Violation(what=what, value=str(each.elements[0]), bound="1")
-    if kernel is UpstreamKernel.ELEMENTWISE_ADD:
-        got = str(p.rows[0])
-        return None if got == "1" else Violation(what="the number of rows", value=got, bound="1")
-    return _steps(p, p.vectors, 0) or _steps(p, p.of_rows, 1)
+    violation = first(
+        equal(f"the stride of elements of {tensor.value}", tensor.elements[0], 1)
+        for tensor in (*p.operands, *p.of_elements)
+    )
+    if violation is None and kernel is UpstreamKernel.ELEMENTWISE_ADD:
+        return equal("the number of rows", p.rows[0], 1)
+    return violation or _steps(p, p.vectors, 0) or _steps(p, p.of_rows, 1)
 
 
 def _steps(p: CkTileRowsProblem, tensors: Iterable[RowwiseTensor], step: int) -> Violation | None:
     """Return the tensor whose rows have another stride, if there are several."""
-    for each in tensors:
-        if each.rows != (step,) and p.rows != (1,):
-            what = f"the stride of rows of {each.value}"
-            return Violation(what=what, value=str(each.rows[0]), bound=str(step))
-    return None
+    if p.rows == (1,):
+        return None
+    return first(equal(f"the stride of rows of {x.value}", x.rows[0], step) for x in tensors)
 
 
 @RULES.problem(
@@ -190,23 +181,23 @@ def _one_stride(p: CkTileRowsProblem, _a: CkTileRows, _spec: ArchSpec) -> Violat
         return _steps(p, p.results, p.results[0].rows[0])
     if p.signature.kernel is not UpstreamKernel.ADD_RMSNORM2D_RDQUANT:
         return None
-    first, *others = p.matrices
-    return _steps(p, (*others, *p.of_elements), first.rows[0])
+    matrix, *others = p.matrices
+    return _steps(p, (*others, *p.of_elements), matrix.rows[0])
 
 
 @RULES.problem("ck-rows-operands", "operands have one type; scales of columns are f32", reads=())
 def _operands(p: CkTileRowsProblem, _a: CkTileRows, _spec: ArchSpec) -> Violation | None:
-    smooth = p.signature.kernel is UpstreamKernel.SMOOTHQUANT
-    for place, each in enumerate(p.operands):
-        legal = f32 if smooth and place == _SCALES else p.signature.dtype
-        if each.dtype != legal:
-            what = f"the type of {each.value}"
-            return Violation(what=what, value=str(each.dtype), bound=str(legal))
-    is_summed = p.signature.kernel is UpstreamKernel.ADD_RMSNORM2D_RDQUANT
-    if is_summed and p.result.dtype != p.signature.dtype:
-        what, bound = f"the type of {p.result.value}", str(p.signature.dtype)
-        return Violation(what=what, value=str(p.result.dtype), bound=bound)
-    return None
+    dtype, kernel = p.signature.dtype, p.signature.kernel
+    legal = [dtype for _ in p.operands]
+    if kernel is UpstreamKernel.SMOOTHQUANT:
+        legal[_SCALES] = f32
+    tensors = list(p.operands)
+    if kernel is UpstreamKernel.ADD_RMSNORM2D_RDQUANT:
+        tensors, legal = [*tensors, p.result], [*legal, dtype]
+    return first(
+        equal(f"the type of {tensor.value}", tensor.dtype, wanted)
+        for tensor, wanted in zip(tensors, legal, strict=True)
+    )
 
 
 @RULES.problem(
@@ -215,12 +206,8 @@ def _operands(p: CkTileRowsProblem, _a: CkTileRows, _spec: ArchSpec) -> Violatio
 def _most(p: CkTileRowsProblem, _a: CkTileRows, _spec: ArchSpec) -> Violation | None:
     if not p.signature.kernel.quantises:
         return None
-    most, scale = _MOST[p.signature.result], p.results[-1]
-    if p.most != most:
-        return Violation(what="the divisor of the largest", value=str(p.most), bound=str(most))
-    if scale.dtype != f32:
-        return Violation(what="the type of the scales", value=str(scale.dtype), bound="f32")
-    return None
+    violation = equal("the divisor of the largest", p.most, _MOST[p.signature.result])
+    return violation or equal("the type of the scales", p.results[-1].dtype, f32)
 
 
 @RULES.problem(
@@ -251,10 +238,9 @@ def _access(p: CkTileRowsProblem, a: CkTileRows, _spec: ArchSpec) -> Violation |
     if p.signature.kernel.copies or p.signature.kernel.pools:
         return None
     steps = [abs(each.rows[0]) for each in (p.operands[0], *p.results) if each.elements == (1,)]
-    refused = multiple("the length of a row", p.length, a.vector)
-    for step in steps:
-        refused = refused or multiple("the stride of rows", step, a.vector)
-    return refused
+    return multiple("the length of a row", p.length, a.vector) or first(
+        multiple("the stride of rows", step, a.vector) for step in steps
+    )
 
 
 @RULES.problem(
@@ -274,23 +260,14 @@ def _tiles(p: CkTileRowsProblem, a: CkTileRows, _spec: ArchSpec) -> Violation | 
 def _copy(p: CkTileRowsProblem, _a: CkTileRows, _spec: ArchSpec) -> Violation | None:
     if not p.signature.kernel.copies:
         return None
-    step, packed = 1, list[int]()
-    for extent in reversed((*p.rows, *p.elements)):
-        packed.insert(0, step)
-        step *= extent
-    strides = (*p.result.rows, *p.result.elements)
-    wanted = tuple(
-        0 if n == 1 else step for n, step in zip((*p.rows, *p.elements), packed, strict=True)
+    extents = (*p.rows, *p.elements)
+
+    def steps(strides: Sequence[int]) -> tuple[int, ...]:
+        return tuple(0 if n == 1 else step for n, step in zip(extents, strides, strict=True))
+
+    stored, packed = (*p.result.rows, *p.result.elements), packed_strides(extents)
+    return (
+        equal("the strides of the result", steps(stored), steps(packed))
+        or at_most("the axes that count rows", len(p.rows), MAX_AXES)
+        or at_least("a stride of the operand", min(*p.operands[0].rows, *p.operands[0].elements), 0)
     )
-    got = tuple(
-        0 if n == 1 else step for n, step in zip((*p.rows, *p.elements), strides, strict=True)
-    )
-    if got != wanted:
-        return Violation(what="the strides of the result", value=str(got), bound=str(wanted))
-    if len(p.rows) > MAX_AXES:
-        bound = f"at most {MAX_AXES}"
-        return Violation(what="the axes that count rows", value=str(len(p.rows)), bound=bound)
-    x = (*p.operands[0].rows, *p.operands[0].elements)
-    if min(x) < 0:
-        return Violation(what="a stride of the operand", value=str(min(x)), bound="0 or more")
-    return None

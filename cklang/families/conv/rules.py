@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
 
 from cklang.arch import ArchSpec
-from cklang.families.bounds import multiple
+from cklang.families.bounds import among, at_least, at_most, equal, first, multiple
 from cklang.families.conv.problem import ConvProblem, ConvTensor
 from cklang.families.gemm.key import Algorithm, ConvSpecial, DKind, ProductKind
 from cklang.families.gemm.rules import RULES as GEMM_RULES
@@ -35,16 +35,6 @@ _GROUPED_KINDS = {
 """Kinds of epilogue operands with an axis that groups of one tile are part of."""
 
 
-def _at_most(what: str, value: int, bound: int) -> Violation | None:
-    if value <= bound:
-        return None
-    return Violation(what=what, value=str(value), bound=f"at most {bound}")
-
-
-def _first(violations: Iterable[Violation | None]) -> Violation | None:
-    return next((each for each in violations if each is not None), None)
-
-
 def _piece(p: ConvProblem, role: Role, algorithm: Algorithm) -> tuple[int, ...]:
     """Return the images and the extents in space that a product must hold at least.
 
@@ -54,9 +44,9 @@ def _piece(p: ConvProblem, role: Role, algorithm: Algorithm) -> tuple[int, ...]:
     """
     space = list(p.input if role is Role.INPUT else p.output)
     if p.kind is ProductKind.CONV and algorithm.special is not ConvSpecial.POINTWISE_PACKED:
-        first = 3 - p.spatial
-        reach = (p.window[first] - 1) * p.dilation[first] + 1
-        space[first] = min(space[first], reach) if role is Role.INPUT else 1
+        axis = 3 - p.spatial
+        reach = (p.window[axis] - 1) * p.dilation[axis] + 1
+        space[axis] = min(space[axis], reach) if role is Role.INPUT else 1
     return (p.images if p.kind is ProductKind.CONV_GRAD_WEIGHT else 1, *space)
 
 
@@ -69,22 +59,18 @@ def _extents(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation 
         "channels of a group": p.channels,
         "the least extent of the input": min(p.input),
     }
-    for what, count in counts.items():
-        if count < 1:
-            return Violation(what=what, value=str(count), bound="1 or more")
     padded = [sum(axes) for axes in zip(p.input, p.before, p.after, strict=True)]
-    return _first(
-        (
-            _at_most("the longest padded axis", max(padded), _MOST),
-            _at_most("the greatest stride", max(p.stride), _LONGEST_STRIDE),
-        )
+    return (
+        first(at_least(what, count, 1) for what, count in counts.items())
+        or at_most("the longest padded axis", max(padded), _MOST)
+        or at_most("the greatest stride", max(p.stride), _LONGEST_STRIDE)
     )
 
 
 @RULES.problem("conv-pixels", "pixels of a product are counted in 32 bits", reads=("special",))
 def _pixels(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-    return _first(
-        _at_most(f"the pixels of the {role.value}", math.prod(_piece(p, role, algorithm)), _MOST)
+    return first(
+        at_most(f"the pixels of the {role.value}", math.prod(_piece(p, role, algorithm)), _MOST)
         for role in (Role.INPUT, Role.OUTPUT)
     )
 
@@ -94,7 +80,7 @@ def _pixels(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation |
 )
 def _taps(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     channels = max(p.channels, p.features) * algorithm.groups_merged
-    return _at_most("taps times channels of a product", math.prod(p.window) * channels, _MOST)
+    return at_most("taps times channels of a product", math.prod(p.window) * channels, _MOST)
 
 
 def _all_in_a_buffer(p: ConvProblem, spec: ArchSpec) -> bool:
@@ -109,13 +95,14 @@ def _all_in_a_buffer(p: ConvProblem, spec: ArchSpec) -> bool:
     always_satisfied=_all_in_a_buffer,
 )
 def _size(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-    for name, role, tensor in _named(p):
-        span = _span_of_tile(p, role, tensor, algorithm)
-        bytes_ = span * tensor.dtype.bytes
-        if bytes_ > BUFFER_BYTES:
-            what = f"the span in bytes of what a product may meet of {name}"
-            return Violation(what=what, value=str(bytes_), bound=f"at most {BUFFER_BYTES}")
-    return None
+    return first(
+        at_most(
+            f"the span in bytes of what a product may meet of {name}",
+            _span_of_tile(p, role, tensor, algorithm) * tensor.dtype.bytes,
+            BUFFER_BYTES,
+        )
+        for name, role, tensor in _named(p)
+    )
 
 
 def _named(p: ConvProblem) -> list[tuple[str, Role, ConvTensor]]:
@@ -217,7 +204,7 @@ def _store_span(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violati
         return None
     m, n, _ = algorithm.tile
     what = f"the span of E in bytes, in whole tiles of {m}x{n},"
-    return _at_most(what, _stored_bytes(p, (m, n), algorithm.groups_merged), BUFFER_BYTES)
+    return at_most(what, _stored_bytes(p, (m, n), algorithm.groups_merged), BUFFER_BYTES)
 
 
 @RULES.problem(
@@ -226,10 +213,7 @@ def _store_span(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violati
     reads=("special",),
 )
 def _special(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-    if algorithm.special in p.specials:
-        return None
-    legal = ", ".join(sorted(each.value for each in p.specials))
-    return Violation(what="special", value=algorithm.special.value, bound=f"one of {legal}")
+    return among("special", algorithm.special.value, sorted(each.value for each in p.specials))
 
 
 @RULES.problem(
@@ -275,7 +259,7 @@ def _merged(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation |
                 value=str(tensor.strides[4]),
                 bound=f"{p.extents(role)[5]}, where groups share a tile",
             )
-    return _first(
+    return first(
         Violation(
             what=f"the kind of D{i}", value=d.kind.value, bound="one that has the groups' axis"
         )
@@ -331,7 +315,7 @@ def _aligned(
     group = _group_axis(role)
     steps = [s * (merged if axis == group else 1) for axis, s in enumerate(tensor.strides[:5])]
     violation = multiple(f"the address alignment of {name} in bytes", tensor.alignment, unit)
-    return violation or _first(
+    return violation or first(
         multiple(f"a stride of {name} in bytes", s * size, unit) for s in steps
     )
 
@@ -368,16 +352,11 @@ for _letter in "ABE":
     reads=("vector_d", "groups_merged"),
 )
 def _vector_d(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-    count, want = len(algorithm.vector_d), len(p.d)
-    if count != want:
-        return Violation(what="the number of vector_d", value=str(count), bound=str(want))
-    for i, (d, width) in enumerate(zip(p.d, algorithm.vector_d, strict=True)):
-        if d.kind not in (DKind.FULL, DKind.ROW):
-            continue
-        violation = _vector_fits(f"D{i}", p.result, d, p, width, algorithm.groups_merged)
-        if violation is not None:
-            return violation
-    return None
+    return equal("the number of vector_d", len(algorithm.vector_d), len(p.d)) or first(
+        _vector_fits(f"D{i}", p.result, d, p, width, algorithm.groups_merged)
+        for i, (d, width) in enumerate(zip(p.d, algorithm.vector_d, strict=True))
+        if d.kind in (DKind.FULL, DKind.ROW)
+    )
 
 
 def _pad_rule(axis: str, place: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cklang.arch import ArchSpec
+from cklang.families.bounds import among, at_most, first
 from cklang.families.grid import Grid, Pattern
 from cklang.families.rowwise.key import MOST_STAGES, RowwiseAlgorithm, RowwiseSignature
 from cklang.families.rowwise.problem import RowwiseProblem
@@ -36,21 +37,13 @@ RULES = RuleSet(placeholder=RowwiseAlgorithm(threads=BLOCK, vector=1))
 
 @RULES.algorithm("row-outputs", "kernels of rows write numbers of 8 to 32 bits", reads=())
 def _dtypes(_a: RowwiseAlgorithm, s: RowwiseSignature, spec: ArchSpec) -> Violation | None:
-    for dtype in (*s.elements, *s.rows):
-        if dtype not in WRITABLE or (dtype.encoding and dtype.encoding != spec.fp8):
-            legal = [each for each in WRITABLE if each.encoding in ("", spec.fp8)]
-            bound = f"one of {', '.join(map(str, legal))}"
-            return Violation(what="the type of a result", value=str(dtype), bound=bound)
-    return None
+    legal = [dtype for dtype in WRITABLE if dtype.encoding in ("", spec.fp8)]
+    return first(among("the type of a result", dtype, legal) for dtype in (*s.elements, *s.rows))
 
 
 @RULES.algorithm("row-stages", "a kernel of rows has four functions for its stages", reads=())
 def _stages(_a: RowwiseAlgorithm, s: RowwiseSignature, _spec: ArchSpec) -> Violation | None:
-    count = len(s.reductions)
-    if count <= MOST_STAGES:
-        return None
-    what = "the reductions that follow from one another"
-    return Violation(what=what, value=str(count), bound=f"at most {MOST_STAGES}")
+    return at_most("the reductions that follow from one another", len(s.reductions), MOST_STAGES)
 
 
 @RULES.algorithm(
@@ -66,10 +59,7 @@ def _threads(a: RowwiseAlgorithm, _s: RowwiseSignature, spec: ArchSpec) -> Viola
 
 @RULES.algorithm("row-vector", "a thread computes 1, 2, 4 or 8 elements at once", reads=("vector",))
 def _vector(a: RowwiseAlgorithm, _s: RowwiseSignature, _spec: ArchSpec) -> Violation | None:
-    if a.vector in _VECTORS:
-        return None
-    bound = f"one of {', '.join(map(str, _VECTORS))}"
-    return Violation(what="the elements of a vector", value=str(a.vector), bound=bound)
+    return among("the elements of a vector", a.vector, _VECTORS)
 
 
 @RULES.algorithm(
@@ -85,10 +75,7 @@ def _registers(a: RowwiseAlgorithm, s: RowwiseSignature, _spec: ArchSpec) -> Vio
         return Violation(what="the vectors that are kept", value=str(a.chunks), bound=bound)
     count = a.chunks * a.vector * (s.kept + s.common)
     most = min(_KEPT_REGISTERS, _KEPT_OF_BLOCK // a.threads)
-    if count <= most:
-        return None
-    bound = f"at most {most}"
-    return Violation(what="the registers that hold what is kept", value=str(count), bound=bound)
+    return at_most("the registers that hold what is kept", count, most)
 
 
 @RULES.problem("row-length", "a row has a vector or more", reads=("vector",))

@@ -4,7 +4,15 @@
 from __future__ import annotations
 
 from cklang.arch import ANY, ArchSpec, Forbidden, KnownWrong
-from cklang.families.bounds import at_most, encoded_for, multiple, narrow_access, one_of
+from cklang.families.bounds import (
+    among,
+    at_most,
+    encoded_for,
+    equal,
+    multiple,
+    narrow_access,
+    one_of,
+)
 from cklang.families.gemm.key import Algorithm, EpilogueKind, Layout, Pipeline, Signature
 from cklang.families.gemm.lower import is_mx, unsupported
 from cklang.families.gemm.pipelines import PIPELINES
@@ -36,12 +44,10 @@ def _pipeline(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     reads=("pipeline",),
 )
 def _computed(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
-    row = PIPELINES.get(a.pipeline)
-    if row is None or row.computed or not (s.a or s.b):
+    if a.pipeline not in PIPELINES or not (s.a or s.b):
         return None
-    legal = ", ".join(name.value for name, each in PIPELINES.items() if each.computed)
-    what = "the pipeline of a computed operand"
-    return Violation(what=what, value=a.pipeline.value, bound=f"one of {legal}")
+    legal = [name.value for name, row in PIPELINES.items() if row.computed]
+    return among("the pipeline of a computed operand", a.pipeline.value, legal)
 
 
 @RULES.algorithm(
@@ -180,19 +186,17 @@ def _threads(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
 _DIVIDES = ("tile", "warps", "warp_tile")
 
 
-@RULES.algorithm("tile-m", "the block tile is whole warp tiles along M", reads=_DIVIDES)
-def _tile_m(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
-    return multiple("the tile along M", a.tile[0], a.warps[0] * a.warp_tile[0])
+def _tile_rule(axis: str, place: int) -> None:
+    def check(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
+        unit = a.warps[place] * a.warp_tile[place]
+        return multiple(f"the tile along {axis}", a.tile[place], unit)
+
+    sentence = f"the block tile is whole warp tiles along {axis}"
+    RULES.algorithm(f"tile-{axis.lower()}", sentence, reads=_DIVIDES)(check)
 
 
-@RULES.algorithm("tile-n", "the block tile is whole warp tiles along N", reads=_DIVIDES)
-def _tile_n(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
-    return multiple("the tile along N", a.tile[1], a.warps[1] * a.warp_tile[1])
-
-
-@RULES.algorithm("tile-k", "the block tile is whole warp tiles along K", reads=_DIVIDES)
-def _tile_k(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
-    return multiple("the tile along K", a.tile[2], a.warps[2] * a.warp_tile[2])
+for _place, _axis in enumerate("MNK"):
+    _tile_rule(_axis, _place)
 
 
 @RULES.algorithm(
@@ -328,6 +332,15 @@ def _store_e(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     return DealtTile("E", outer, row, a.vector_e, threads_of(a, spec)).refusal(spec)
 
 
+def _pass_of(columns: int, row: int, a: Algorithm) -> Violation | None:
+    """Object unless blocks of so many columns are whole where ``row`` pass through LDS at once."""
+    violation = equal("the epilogue", a.epilogue.value, EpilogueKind.CSHUFFLE.value)
+    if violation or row % columns == 0 or columns % row == 0:
+        return violation
+    what, bound = "the columns of a pass through LDS", f"a divisor or a multiple of {columns}"
+    return Violation(what=what, value=str(row), bound=bound)
+
+
 @RULES.algorithm(
     "log-sums",
     "blocks of columns whose log-sum-exps are stored are whole in a tile that passes through LDS",
@@ -336,12 +349,9 @@ def _store_e(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
 def _log_sums(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if not s.layout_e.of_blocks:
         return None
-    if a.epilogue is not EpilogueKind.CSHUFFLE:
-        return Violation(what="the epilogue", value=a.epilogue.value, bound="cshuffle")
     outer, row = resources.shuffle_extents(a, spec)
-    if row % COLUMNS and COLUMNS % row:
-        bound = f"a divisor or a multiple of {COLUMNS}"
-        return Violation(what="the columns of a pass through LDS", value=str(row), bound=bound)
+    if violation := _pass_of(COLUMNS, row, a):
+        return violation
     sums = DealtTile("sums", outer, row, _LOG_SUMS_VECTOR, threads_of(a, spec))
     return multiple("columns of a tile", a.tile[1], COLUMNS) or sums.refusal(spec)
 
@@ -358,31 +368,26 @@ _LOG_SUMS_VECTOR = 4
 def _groups(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     if not s.group:
         return None
-    if a.epilogue is not EpilogueKind.CSHUFFLE:
-        return Violation(what="the epilogue", value=a.epilogue.value, bound="cshuffle")
     _, row = resources.shuffle_extents(a, spec)
-    if row % s.group and s.group % row:
-        bound = f"a divisor or a multiple of {s.group}"
-        return Violation(what="the columns of a pass through LDS", value=str(row), bound=bound)
+    if violation := _pass_of(s.group, row, a):
+        return violation
     width = max(a.vector_e, row // spec.wave_size)
     return multiple("columns of a tile", a.tile[1], s.group) or multiple(
         f"columns of a group and of a pass, {min(row, s.group)},", min(row, s.group), width
     )
 
 
-@RULES.algorithm("width-a", _WIDTHS, reads=("vector_a",))
-def _width_a(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
-    return _width("A", a.vector_a, s.dtype_a)
+def _width_rule(operand: str) -> None:
+    letter = operand.lower()
+
+    def check(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
+        return _width(operand, getattr(a, f"vector_{letter}"), getattr(s, f"dtype_{letter}"))
+
+    RULES.algorithm(f"width-{letter}", _WIDTHS, reads=(f"vector_{letter}",))(check)
 
 
-@RULES.algorithm("width-b", _WIDTHS, reads=("vector_b",))
-def _width_b(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
-    return _width("B", a.vector_b, s.dtype_b)
-
-
-@RULES.algorithm("width-e", _WIDTHS, reads=("vector_e",))
-def _width_e(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
-    return _width("E", a.vector_e, s.dtype_e)
+for _operand in "ABE":
+    _width_rule(_operand)
 
 
 @RULES.algorithm(
@@ -391,9 +396,8 @@ def _width_e(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     reads=("vector_e", "vector_d"),
 )
 def _width_d(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
-    if len(a.vector_d) != len(s.d):
-        got, want = str(len(a.vector_d)), str(len(s.d))
-        return Violation(what="the number of vector_d", value=got, bound=want)
+    if violation := equal("the number of vector_d", len(a.vector_d), len(s.d)):
+        return violation
     for index, (d, vector) in enumerate(zip(s.d, a.vector_d, strict=True)):
         name = f"D{index}"
         if not d.kind.contiguous:

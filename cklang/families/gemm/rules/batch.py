@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from cklang.arch import ArchSpec
-from cklang.families.bounds import multiple
+from cklang.families.bounds import at_most, first, multiple
 from cklang.families.gemm.key import Algorithm
 from cklang.families.gemm.problem import Operand, Problem
 from cklang.families.gemm.rules import RULES
@@ -22,10 +22,7 @@ _MOST = 65535
 
 @RULES.problem("batch", "the batch is the second axis of the grid", reads=())
 def _batch(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-    count = math.prod(problem.batch)
-    if count <= _MOST:
-        return None
-    return Violation(what="the batch", value=str(count), bound=f"at most {_MOST}")
+    return at_most("the batch", math.prod(problem.batch), _MOST)
 
 
 @RULES.problem(
@@ -41,11 +38,12 @@ def _batch_alignment(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> 
     ]
     reads = zip(problem.d, algorithm.vector_d, strict=False)
     operands += [(f"D{index}", d, width) for index, (d, width) in enumerate(reads)]
-    for name, operand, width in operands:
-        size = operand.dtype.bytes
-        for stride in operand.batch:
-            what = f"a batch stride of {name} in bytes"
-            violation = multiple(what, stride * size, min(width * size, DWORD_BYTES))
-            if violation is not None:
-                return violation
-    return None
+    return first(
+        multiple(
+            f"a batch stride of {name} in bytes",
+            stride * operand.dtype.bytes,
+            min(width * operand.dtype.bytes, DWORD_BYTES),
+        )
+        for name, operand, width in operands
+        for stride in operand.batch
+    )

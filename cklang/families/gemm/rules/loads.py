@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cklang.arch import ArchSpec
+from cklang.families.bounds import among
 from cklang.families.gemm.key import Algorithm, Layout, Signature
 from cklang.families.gemm.pipelines import PIPELINES, transposable
 from cklang.families.gemm.rules import RULES
@@ -75,11 +76,8 @@ def _async_order(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None
     if row is None or not row.into_lds or transposable(s) or s.layouts[:2] == "rc":
         return None
     legal = [name.value for name, row in PIPELINES.items() if row.any_layout and not row.into_lds]
-    return Violation(
-        what=f"the pipeline of {s.dtype_a} in layouts {s.layouts}",
-        value=a.pipeline.value,
-        bound=f"one of {', '.join(legal)}",
-    )
+    what = f"the pipeline of {s.dtype_a} in layouts {s.layouts}"
+    return among(what, a.pipeline.value, legal)
 
 
 @RULES.algorithm(

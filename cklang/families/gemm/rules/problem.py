@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from cklang.arch import ArchSpec
 from cklang.device.preshuffle import arrangement_of
-from cklang.families.bounds import multiple
+from cklang.families.bounds import at_most, equal, first, multiple
 from cklang.families.gemm.bands import most_bytes, why_k_is_whole
 from cklang.families.gemm.key import Algorithm, DOperand, Layout
 from cklang.families.gemm.lower import read_width
@@ -43,15 +43,10 @@ _DEEPEST = 512
 def _vector_fits(name: str, matrix: Matrix | ComputedMatrix, width: int) -> Violation | None:
     """Whether every vector of ``width`` elements ends inside its row and starts aligned."""
     axis = "rows" if matrix.layout is Layout.COL else "columns"
-    violation = multiple(f"the number of {axis} of {name}", matrix.contiguous, width)
-    if violation is not None:
-        return violation
-    for each, array, wide in arrays_of(name, matrix, width):
-        stride = array.stride if isinstance(array, Matrix) else array.stride_m
-        violation = _aligned(each, array, stride, wide)
-        if violation is not None:
-            return violation
-    return None
+    return multiple(f"the number of {axis} of {name}", matrix.contiguous, width) or first(
+        _aligned(stored, array, array.stride if isinstance(array, Matrix) else array.stride_m, wide)
+        for stored, array, wide in arrays_of(name, matrix, width)
+    )
 
 
 def arrays_of(
@@ -136,11 +131,10 @@ def _never_comes_round(problem: Problem, spec: ArchSpec) -> bool:
 def _masked_span(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     if not may_move(algorithm) or not moves_masked(problem.signature, algorithm):
         return None
-    for name, bytes_ in _reached_bytes(problem, algorithm.tile[2]):
-        if bytes_ > BUFFER_BYTES:
-            what = f"the span of {name} in bytes, with the tiles loaded beyond K,"
-            return Violation(what=what, value=str(bytes_), bound=f"at most {BUFFER_BYTES}")
-    return None
+    return first(
+        at_most(f"the span of {name} in bytes, with the tiles loaded beyond K,", size, BUFFER_BYTES)
+        for name, size in _reached_bytes(problem, algorithm.tile[2])
+    )
 
 
 def _stored(problem: Problem) -> Iterator[tuple[str, int, tuple[int, int], int]]:
@@ -162,10 +156,10 @@ def _too_long(problem: Problem, tile: tuple[int, int]) -> Violation | None:
     for name, rows, strides, bytes_ in _stored(problem):
         # Rows that go to a table's are rows of the table.
         own = (1, tile[1]) if isinstance(problem.e, GatheredMatrix) and name == "E" else tile
+        what = f"the span of {name} in bytes, in whole tiles of {own[0]}x{own[1]},"
         reached = stored_bytes(rows, problem.n, strides, own, bytes_)
-        if reached > BUFFER_BYTES:
-            what = f"the span of {name} in bytes, in whole tiles of {own[0]}x{own[1]},"
-            return Violation(what=what, value=str(reached), bound=f"at most {BUFFER_BYTES}")
+        if violation := at_most(what, reached, BUFFER_BYTES):
+            return violation
     return None
 
 
@@ -263,9 +257,8 @@ def _pad_n(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation 
     decision_key=lambda a: a.pad_k or a.tile[2] * a.split_k,
 )
 def _pad_k(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-    return (
-        None if algorithm.pad_k else multiple("K", problem.k, algorithm.tile[2] * algorithm.split_k)
-    )
+    unit = algorithm.tile[2] * algorithm.split_k
+    return None if algorithm.pad_k else multiple("K", problem.k, unit)
 
 
 @RULES.problem(
@@ -283,11 +276,10 @@ def _vector_a(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violati
     reads=("vector_b",),
 )
 def _vector_b(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-    for name, matrix in (("B", problem.b), *_second(problem)):
-        violation = _vector_fits(name, matrix, algorithm.vector_b)
-        if violation is not None:
-            return violation
-    return None
+    return first(
+        _vector_fits(name, matrix, algorithm.vector_b)
+        for name, matrix in (("B", problem.b), *_second(problem))
+    )
 
 
 def _second(problem: Problem) -> Iterator[tuple[str, Matrix]]:
@@ -304,10 +296,7 @@ def _pair_problem(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Vio
         return None
     if problem.batch:
         return Violation(what="the batch of a pair", value=str(problem.batch), bound="none")
-    first, second = problem.b.layout, problem.b2.layout
-    if second is first:
-        return None
-    return Violation(what="the layout of the second B", value=second.value, bound=first.value)
+    return equal("the layout of the second B", problem.b2.layout.value, problem.b.layout.value)
 
 
 @RULES.problem(
@@ -337,14 +326,8 @@ def _vector_e(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violati
     reads=("vector_d",),
 )
 def _vector_d(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-    count, want = len(algorithm.vector_d), len(problem.d)
-    if count != want:
-        return Violation(what="the number of vector_d", value=str(count), bound=str(want))
-    for index, (d, width) in enumerate(zip(problem.d, algorithm.vector_d, strict=True)):
-        if not d.kind.contiguous:
-            continue
-        name = f"D{index}"
-        violation = multiple("N", problem.n, width) or _aligned(name, d, d.stride_m, width)
-        if violation is not None:
-            return violation
-    return None
+    return equal("the number of vector_d", len(algorithm.vector_d), len(problem.d)) or first(
+        multiple("N", problem.n, width) or _aligned(f"D{index}", d, d.stride_m, width)
+        for index, (d, width) in enumerate(zip(problem.d, algorithm.vector_d, strict=True))
+        if d.kind.contiguous
+    )

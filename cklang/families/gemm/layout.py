@@ -237,6 +237,50 @@ class _Place:
         steps = (self.steps[0], step) if own == 0 else (step, self.steps[1])
         return replace(self, steps=steps)
 
+    def matrix(self, value: str, layout: Layout, shape: tuple[int, int], stride: int) -> Matrix:
+        """Return it as a matrix."""
+        return Matrix(
+            value=value,
+            dtype=self.storage.dtype,
+            alignment=self.storage.alignment,
+            batch=self.batch,
+            layout=layout,
+            rows=shape[0],
+            columns=shape[1],
+            stride=stride,
+        )
+
+    def table(
+        self, value: str, layout: Layout, shape: tuple[int, int], axis: int, indices: ReadAccess
+    ) -> GatheredMatrix:
+        """Return it as a matrix whose rows are those of a table at indices, along ``axis``."""
+        storage, (rows, columns) = self.storage, shape
+        return GatheredMatrix(
+            value=value,
+            dtype=storage.dtype,
+            alignment=storage.alignment,
+            batch=self.batch,
+            layout=layout,
+            rows=rows,
+            columns=columns,
+            stride=storage.strides[axis] if storage.shape[axis] > 1 else columns,
+            table=storage.shape[axis],
+            indices=indices,
+        )
+
+    def access(self, value: str, kind: DKind, steps: tuple[int, int], reach: int) -> ReadAccess:
+        """Return it as an operand whose last element is ``reach`` beyond the first."""
+        return ReadAccess(
+            value=value,
+            dtype=self.storage.dtype,
+            alignment=self.storage.alignment,
+            batch=self.batch,
+            kind=kind,
+            stride_m=steps[0],
+            stride_n=steps[1],
+            span=1 + reach,
+        )
+
 
 def _depth(side: _Side, layouts: Sequence[TensorLayout], dims: Mapping[str, int]) -> int:
     """Return the extent of K, the columns of A."""
@@ -279,21 +323,10 @@ def _gathered(side: Gathered, shape: tuple[int, int], places: Sequence[_Place]) 
     storage = table.storage
     if columns > 1 and table.steps[1] != 1:
         raise error("A030", name=storage.name, shape=storage.shape, strides=storage.strides)
-    extent = storage.shape[side.axis]
-    if not extent:
+    if not storage.shape[side.axis]:
         raise error("A072", name=storage.name)
-    return GatheredMatrix(
-        value=side.value.name,
-        dtype=storage.dtype,
-        alignment=storage.alignment,
-        batch=table.batch,
-        layout=Layout.ROW,
-        rows=rows,
-        columns=columns,
-        stride=storage.strides[side.axis] if extent > 1 else columns,
-        table=extent,
-        indices=_indices(side.indices.value.name, rows, indices),
-    )
+    access = _indices(side.indices.value.name, rows, indices)
+    return table.table(side.value.name, Layout.ROW, shape, side.axis, access)
 
 
 def _common_layout(shape: tuple[int, int], places: Sequence[_Place], usual: Layout) -> Layout:
@@ -328,16 +361,7 @@ def _matrix(view: View, shape: tuple[int, int], place: _Place) -> Matrix:
         stride = by_row if rows > 1 else columns
     else:
         stride = by_column if columns > 1 else rows
-    return Matrix(
-        value=view.value.name,
-        dtype=storage.dtype,
-        alignment=storage.alignment,
-        batch=place.batch,
-        layout=layout,
-        rows=rows,
-        columns=columns,
-        stride=stride,
-    )
+    return place.matrix(view.value.name, layout, shape, stride)
 
 
 def _packed(view: View, shape: tuple[int, int], place: _Place) -> Matrix:
@@ -346,17 +370,9 @@ def _packed(view: View, shape: tuple[int, int], place: _Place) -> Matrix:
     by_rows = view.perm[-1] == storage.strides.index(1)
     outer = 0 if by_rows else 1
     axis = view.perm[-2:][outer]
-    return Matrix(
-        value=view.value.name,
-        dtype=storage.dtype,
-        alignment=storage.alignment,
-        batch=place.batch,
-        layout=Layout.ROW if by_rows else Layout.COL,
-        rows=shape[0],
-        columns=shape[1],
-        # A single row has no step; where loops were collapsed, the step is theirs.
-        stride=place.steps[outer] if axis is None or shape[outer] > 1 else storage.strides[axis],
-    )
+    # A single row has no step; where loops were collapsed, the step is theirs.
+    stride = place.steps[outer] if axis is None or shape[outer] > 1 else storage.strides[axis]
+    return place.matrix(view.value.name, Layout.ROW if by_rows else Layout.COL, shape, stride)
 
 
 def _prepared(storage: TensorLayout, view: View, shape: tuple[int, int]) -> Matrix:
@@ -407,16 +423,7 @@ def _result(value: str, nest: LoopNest, place: _Place) -> Matrix:
     if stride < columns:
         raise error("A033", name=storage.name, stride=stride, columns=columns)
     refuse_overlap(storage)
-    return Matrix(
-        value=value,
-        dtype=storage.dtype,
-        alignment=storage.alignment,
-        batch=place.batch,
-        layout=Layout.ROW,
-        rows=rows,
-        columns=columns,
-        stride=stride,
-    )
+    return place.matrix(value, Layout.ROW, (rows, columns), stride)
 
 
 def _stored(kernel: FusedGemm, nest: LoopNest, place: _Place, indices: _Place) -> Matrix:
@@ -433,70 +440,36 @@ def _scattered(
 ) -> GatheredMatrix:
     """Return the matrix of a result whose rows go to those of a table at indices."""
     rows, columns = nest.rows.extent, nest.columns.extent
-    storage, axis = table.storage, scatter.axis
-    refuse_overlap(storage)
-    return GatheredMatrix(
-        value=scatter.result.name,
-        dtype=storage.dtype,
-        alignment=storage.alignment,
-        batch=table.batch,
-        layout=Layout.ADDED if scatter.adds else Layout.WRITTEN,
-        rows=rows,
-        columns=columns,
-        stride=storage.strides[axis] if storage.shape[axis] > 1 else columns,
-        table=storage.shape[axis],
-        indices=_indices(scatter.indices.value.name, rows, indices),
-    )
+    refuse_overlap(table.storage)
+    layout = Layout.ADDED if scatter.adds else Layout.WRITTEN
+    access = _indices(scatter.indices.value.name, rows, indices)
+    return table.table(scatter.result.name, layout, (rows, columns), scatter.axis, access)
 
 
 def _indices(name: str, rows: int, place: _Place) -> ReadAccess:
     """Return the access of the index of each row."""
     step = place.steps[0] if rows > 1 else 1
-    return ReadAccess(
-        value=name,
-        dtype=place.storage.dtype,
-        alignment=place.storage.alignment,
-        batch=place.batch,
-        kind=DKind.COLUMN,
-        stride_m=step,
-        stride_n=0,
-        span=1 + max(rows - 1, 0) * step,
-    )
+    return place.access(name, DKind.COLUMN, (step, 0), max(rows - 1, 0) * step)
 
 
 def _of_blocks(value: str, layout: Layout, nest: LoopNest, place: _Place) -> Matrix:
     """Return the matrix of a result that stores a number for each block of columns."""
     rows, columns = nest.rows.extent, nest.columns.extent
-    return Matrix(
-        value=value,
-        dtype=place.storage.dtype,
-        alignment=place.storage.alignment,
-        batch=place.batch,
-        layout=layout,
-        rows=rows,
-        columns=columns,
-        stride=place.steps[0] if rows > 1 else -(-columns // COLUMNS),
-    )
+    stride = place.steps[0] if rows > 1 else -(-columns // COLUMNS)
+    return place.matrix(value, layout, (rows, columns), stride)
 
 
 def _access(read: Read, extents: tuple[int, int], place: _Place) -> ReadAccess:
-    storage, (m, n), (stride_m, stride_n) = place.storage, extents, place.steps
+    (m, n), (stride_m, stride_n) = extents, place.steps
     along_m = stride_m != 0 or (m == 1 and read.axes[-2] is not None)
     along_n = stride_n != 0 or (n == 1 and read.axes[-1] is not None)
     if along_n and n == 1:
         stride_n = 1
     if along_m and m == 1:
         stride_m = n if along_n else 1
-    return ReadAccess(
-        value=read.value.name,
-        dtype=storage.dtype,
-        alignment=storage.alignment,
-        batch=place.batch,
-        kind=_kind(along_m, along_n, stride_n),
-        stride_m=stride_m,
-        stride_n=stride_n,
-        span=1 + max(m - 1, 0) * stride_m + max(n - 1, 0) * stride_n,
-    )
+    reach = max(m - 1, 0) * stride_m + max(n - 1, 0) * stride_n
+    kind = _kind(along_m, along_n, stride_n)
+    return place.access(read.value.name, kind, (stride_m, stride_n), reach)
 
 
 def _operand(
@@ -508,16 +481,8 @@ def _operand(
     if operand.value.name not in kernel.numbers:
         return _further_result(operand, extents, place)
     (m, n), (stride_m, stride_n) = extents, place.steps
-    return ReadAccess(
-        value=operand.value.name,
-        dtype=place.storage.dtype,
-        alignment=place.storage.alignment,
-        batch=place.batch,
-        kind=GROUP_KINDS[kernel.group],
-        stride_m=stride_m,
-        stride_n=stride_n,
-        span=1 + max(m - 1, 0) * stride_m + (n // kernel.group - 1) * stride_n,
-    )
+    reach = max(m - 1, 0) * stride_m + (n // kernel.group - 1) * stride_n
+    return place.access(operand.value.name, GROUP_KINDS[kernel.group], place.steps, reach)
 
 
 def _further_result(result: Read, extents: tuple[int, int], place: _Place) -> ReadAccess:

@@ -160,10 +160,6 @@ def _sum(a: Polynomial, b: Polynomial, factor: int = 1) -> Polynomial:
     return _ordered(summed(dict(a), dict(b), factor))
 
 
-def _product(a: Polynomial, b: Polynomial) -> Polynomial:
-    return _ordered(multiplied(dict(a), dict(b)))
-
-
 def _ordered(terms: Mapping[tuple[int, ...], int]) -> Polynomial:
     return tuple(sorted((atoms, factor) for atoms, factor in terms.items() if factor))
 
@@ -214,7 +210,7 @@ class Traced:
         if not isinstance(other, int | Traced):
             return float(self) * other if isinstance(other, float) else NotImplemented
         return self._new(
-            _product(self.polynomial, polynomial_of(other)),
+            _ordered(multiplied(dict(self.polynomial), dict(polynomial_of(other)))),
             self.hint * _hint(other),
         )
 

@@ -48,7 +48,7 @@ class Capture:
         # The same text run again makes equal numbers and dims, which change nothing.
         if (
             type(now) is type(self.value)
-            and not _has_identity(now)
+            and not (isinstance(now, Helper | ModuleType) or program_of(now) is not None)
             and repr(now) == repr(self.value)
         ):
             return
@@ -106,10 +106,6 @@ def of_attribute(
 def of_path(words: str, read: Callable[[], object], value: object, span: Span) -> Capture:
     """Return the capture of what attributes and keys lead to, which ``read`` follows again."""
     return Capture(words=words, value=value, read=read, span=span)
-
-
-def _has_identity(value: object) -> bool:
-    return isinstance(value, Helper | ModuleType) or program_of(value) is not None
 
 
 def _shown(value: object) -> str:

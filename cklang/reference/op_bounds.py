@@ -180,7 +180,9 @@ def _sums(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int])
         return _integer_sums(product, left, right)
     k = _summed(operation, left.value.shape, right.value.shape)
     value, error, _ = float_sums(left, right, product, k)
-    if _meets_padding(operation, right.value):
+    # The gradient of the input sums over outputs beyond the edges as over zeros, and need not: an
+    # infinite weight gives nan there, or nothing.
+    if operation.op == "conv_grad_input" and not np.isfinite(right.value).all():
         error = np.full_like(error, np.inf)
     return Known(value=value, error=error)
 
@@ -193,15 +195,6 @@ def _summed(operation: Operation, a: tuple[int, ...], b: tuple[int, ...]) -> int
     direction = DIRECTIONS[operation.op]
     shapes = dict(zip(direction.operands, (a, b), strict=True))
     return summed(geometry, direction.result, shapes)
-
-
-def _meets_padding(operation: Operation, weight: Array) -> bool:
-    """Tell whether a kernel may multiply what is not finite by zeros that the reference has not.
-
-    The gradient of the input sums over outputs beyond the edges as over zeros, and need not: an
-    infinite weight gives nan there, or nothing.
-    """
-    return operation.op == "conv_grad_input" and not np.isfinite(weight).all()
 
 
 def _scaled_gemm(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:

@@ -23,7 +23,6 @@ from cklang.types import (
     ConstType,
     Dim,
     DType,
-    DTypeVar,
     TensorType,
     TensorVarType,
     i32,
@@ -175,7 +174,7 @@ def calls(
         op=st.just(op),
         dims=st.fixed_dictionaries({name: _extents(dims.get(name), largest) for name in names}),
         dtypes=st.fixed_dictionaries(
-            {name: _dtypes(variable) for name, variable in variables.items()}
+            {name: st.sampled_from(list(variable.choices)) for name, variable in variables.items()}
         ),
         constants=st.fixed_dictionaries(
             {name: st.sampled_from(list(constant)) for name, constant in constants.items()}
@@ -207,10 +206,6 @@ def _extents(
     if isinstance(allowed, int):
         return st.just(allowed)
     return st.sampled_from(list(allowed)) if isinstance(allowed, Sequence) else allowed
-
-
-def _dtypes(variable: DTypeVar) -> st.SearchStrategy[DType]:
-    return st.sampled_from(list(variable.choices))
 
 
 def _tensor(parameter: Parameter, dtypes: Mapping[str, DType]) -> TensorType:

@@ -222,7 +222,8 @@ def counted(facts: LaunchFacts, requests: CacheRequests | None) -> tuple[Counter
         Counter("SQ_ACTIVE_INST_SCA", _count(facts, "salu", "smem"), "executed"),
         Counter("SQ_INSTS_SMEM_NORM", 2 * _count(facts, "smem"), "executed"),
         Counter("SQ_THREAD_CYCLES_VALU", _thread_cycles(facts), "recorded"),
-        *_of_lds(facts),
+        Counter("SQ_LDS_BANK_CONFLICT", float(facts.conflicts.sum()) * facts.scale, "recorded"),
+        Counter("SQ_LDS_IDX_ACTIVE", float(facts.lds_cycles.sum()) * facts.scale, "recorded"),
         *_of_shared_caches(facts, facts.detail.prog.constants),
     ]
     if requests is not None:
@@ -317,13 +318,6 @@ def _thread_cycles(facts: LaunchFacts) -> float:
     issue = np.maximum(1.0, facts.detail.prog.issue / _QUAD)
     vector = facts.of_units("valu", "trans", "matrix")
     return float((issue * facts.lanes)[vector].sum()) * facts.scale
-
-
-def _of_lds(facts: LaunchFacts) -> list[Counter]:
-    return [
-        Counter("SQ_LDS_BANK_CONFLICT", float(facts.conflicts.sum()) * facts.scale, "recorded"),
-        Counter("SQ_LDS_IDX_ACTIVE", float(facts.lds_cycles.sum()) * facts.scale, "recorded"),
-    ]
 
 
 def _of_shared_caches(facts: LaunchFacts, constants: ClockConstants) -> list[Counter]:

@@ -52,7 +52,10 @@ def problem_of(
     after_e = operands if kernel.places is None else (*operands, kernel.places)
     accesses = _accesses(kernel, storage, pairs_a, pairs_b, after_e)
     _refuse_unreadable(accesses, layouts_b[0] if isinstance(kernel.b, View) else None)
-    axes = _axes(shape, accesses)
+    axes = [
+        Axis(extent=extent, strides=tuple(step_along(layout, runs[i]) for layout, runs in accesses))
+        for i, extent in enumerate(shape)
+    ]
     k = _depth(kernel.a, layouts_a, dims)
     steps_a, steps_b = _steps(pairs_a, -1), _steps(pairs_b, -2)
     counts = len(pairs_a), len(pairs_b)
@@ -125,13 +128,6 @@ def _refuse_unreadable(accesses: Sequence[_Access], plain_b: TensorLayout | None
         refuse_negative(layout)
         if layout.prepared is not None and layout is not plain_b:
             raise error("A052", name=layout.name)
-
-
-def _axes(shape: Sequence[int], accesses: Sequence[_Access]) -> list[Axis]:
-    return [
-        Axis(extent=extent, strides=tuple(step_along(layout, axes[i]) for layout, axes in accesses))
-        for i, extent in enumerate(shape)
-    ]
 
 
 def _steps(pairs: Sequence[_Access], axis: int) -> list[int]:

@@ -60,7 +60,7 @@ def summed_axes_of(
     ]
     steps = [[step_along(layout, axis) for axis in axes] for layout, axes in reads]
     loops = [axis for axis, extent in enumerate(extents) if extent != 1]
-    orders = [_by_stride(loops, each) for each in steps]
+    orders = [tuple(sorted(loops, key=lambda axis: -each[axis])) for each in steps]
     choices = [
         SummedAxes(
             extents=extents,
@@ -127,10 +127,6 @@ def _extents(
             if axis is not None:
                 own.append(layouts[side.value.name].shape[axis])
     return tuple(own[0] if own else 1 for own in known)
-
-
-def _by_stride(axes: Sequence[int], steps: Sequence[int]) -> tuple[int, ...]:
-    return tuple(sorted(axes, key=lambda axis: -steps[axis]))
 
 
 def _is_one_axis(order: Sequence[int], extents: Sequence[int], steps: Sequence[int]) -> bool:

@@ -21,7 +21,7 @@ from cklang.fusion.passes import Fusion
 from cklang.fusion.plan import Read
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
-from cklang.types import DType, TensorType, i8, i32
+from cklang.types import TensorType, i8, i32
 
 __all__ = ["SCATTER", "ScatterProblem", "filled"]
 
@@ -182,7 +182,7 @@ def filled(kernel: FusedScatter, planning: Planning[Sel]) -> tuple[Launches[Sel]
         source = builder.param(name, TensorType(dtype=base.value.type.dtype, shape=shape))
         same = builder.append("transpose", source, perm=tuple(range(len(shape))))
     else:
-        zero = builder.constant(0 if _is_integer(result.type.dtype) else 0.0)
+        zero = builder.constant(0 if result.type.dtype in (i8, i32) else 0.0)
         same = builder.broadcast(zero, shape)
     last = builder.cast(same, result.type.dtype)
     function = _renamed(builder.finish(last), last, result)
@@ -192,10 +192,6 @@ def filled(kernel: FusedScatter, planning: Planning[Sel]) -> tuple[Launches[Sel]
         for each in plan_of(function).kernels
         for launches in FAMILIES[each.family].plan(each, own)
     )
-
-
-def _is_integer(dtype: DType) -> bool:
-    return dtype in (i8, i32)
 
 
 def _renamed(function: Function, last: Value, result: Value) -> Function:

@@ -107,7 +107,7 @@ class Pointwise(DefaultHandler):
         logic = _BITS.get(name) if is_bool else name if name in _LOGIC else None
         if logic is not None:
             booleans = [
-                _in(self._to, operand, bool_) for operand in operands if _is_tensor(operand)
+                _in(self._to, operand, bool_) for operand in operands if isinstance(operand, Tensor)
             ]
             if len(booleans) != len(operands):
                 raise Unsupported(f"{name} of a number")
@@ -115,10 +115,6 @@ class Pointwise(DefaultHandler):
         if name not in _NAMES or is_bool:
             raise Unsupported(f"epilogues have no {name}")
         return self._applied(_NAMES[name], operands)
-
-
-def _is_tensor(item: Item) -> bool:
-    return isinstance(item, Tensor)
 
 
 def _dtype(item: Item) -> DType | None:

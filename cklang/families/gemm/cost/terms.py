@@ -172,16 +172,11 @@ def loop_steps(t: Columns, tiles: Array) -> Array:
     return np.maximum(np.ceil(tiles / t.loop_step) * t.loop_step, t.loop_least)
 
 
-def _tile_bytes(t: Columns) -> Array:
-    """Bytes of A and B that a tile needs for each element of K."""
-    return t.tile_m * t.bytes_a + t.tile_n * t.bytes_b
-
-
 def costs(t: Columns, spec: ArchSpec, c: Constants) -> Costs:
     """Price one K step of each kernel."""
     clock = spec.clock_hz * _MEGA
     area = t.tile_m * t.tile_n
-    tile_bytes = _tile_bytes(t)
+    tile_bytes = t.tile_m * t.bytes_a + t.tile_n * t.bytes_b
     staged = t.tile_m * t.bytes_a + t.b_in_lds * t.tile_n * t.bytes_b
     # Every wave reads its rows of A and its columns of B; waves side by side read the same ones.
     read = t.tile_m * t.bytes_a * t.waves_n + t.b_in_lds * t.tile_n * t.bytes_b * t.waves_m

@@ -9,17 +9,15 @@ debugger, then under control with a breakpoint that is never reached, and then b
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
 from cklang import emulator
 from cklang.emulator.debugger.inside import _controlled
 from cklang.emulator.debugger.wire import ControlledLaunch, Goal, StopAt, Until, Where
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Module, assembled
 
 _ROUNDS, _WAVES, _LANES = 20_000, 4, 64
 _BODY = """
@@ -78,8 +76,7 @@ def main() -> None:
         name: _BODY.format(name=name, one=_LOOPS[what], rounds=_ROUNDS)
         for name, what in names.items()
     }
-    with tempfile.TemporaryDirectory() as folder:
-        module = Module(assemble(Path(folder), bodies))
+    module = assembled(bodies)
     print("| loop of | interpreter, no debugger | under control, forward | back |")
     print("|---|---|---|---|")
     for name, what in names.items():

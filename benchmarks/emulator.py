@@ -43,7 +43,7 @@ from cklang.toolchain.compilers import find_toolchain, run_tool
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.support.assembly import Module, assemble, hip, ok
+from tests.support.assembly import Module, assembled, hip, ok
 from tests.support.ck_units import Attention
 from tests.support.triton_kernels import run as run_triton
 
@@ -171,8 +171,7 @@ def _copied() -> tuple[np.ndarray, np.ndarray]:
 
 def copy() -> Row:
     """Copy 64 MB with wide loads and stores."""
-    with tempfile.TemporaryDirectory() as folder:
-        module = Module(assemble(Path(folder), {"copy": _COPY}))
+    module = assembled({"copy": _COPY})
     source, target = _copied()
     grid = COPY_BYTES // (256 * 64)
     processor = float("inf")
@@ -239,8 +238,7 @@ class Small:
     @classmethod
     def loaded(cls) -> Small:
         """The kernel, assembled and loaded."""
-        with tempfile.TemporaryDirectory() as folder:
-            module = Module(assemble(Path(folder), {"small": "  s_nop 0\n"}))
+        module = assembled({"small": "  s_nop 0\n"})
         words, size = (ctypes.c_uint64 * 4)(), ctypes.c_size_t(32)
         addresses = (1, ctypes.addressof(words), 2, ctypes.addressof(size), 3)
         return cls(module, words, size, (ctypes.c_void_p * 5)(*addresses))

@@ -58,7 +58,7 @@ MUTANTS = (
     # Conversions and arithmetic
     _mutant("swapped fp8 flavour of conversions", "ops/convert",
             "const bool ocp = w.program->family() >= Family::Cdna4;",
-            "const bool ocp = w.program->family() < Family::Cdna4;", "known_mistakes"),
+            "const bool ocp = w.program->family() < Family::Cdna4;", "convert_exhaustive"),
     _mutant("conversion to two f16 rounds to nearest", "ops/convert",
             "pk(_cvtss_sh(a, _MM_FROUND_TO_ZERO)", "pk(_cvtss_sh(a, _MM_FROUND_TO_NEAREST_INT)",
             "lanes"),
@@ -91,7 +91,7 @@ MUTANTS = (
     _mutant("comparison keeps bits of disabled lanes", "ops/compare", "mask &= w.exec();", "",
             "lanes"),
     _mutant("ds_bpermute does not wrap", "ops/lds", "return wanted % w.lanes;",
-            "return std::min<u32>(wanted, w.lanes - 1);", "known_mistakes"),
+            "return std::min<u32>(wanted, w.lanes - 1);", "alu"),
     _mutant("v_readfirstlane reads lane 0", "ops/cross_lane",
             "w.exec() != 0 ? __builtin_ctzll(w.exec()) : 0", "0", "alu"),
     _mutant("DPP rotates the wrong way", "ops/modifiers", "row | ((in_row - n) & 15)",

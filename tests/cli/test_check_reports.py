@@ -23,7 +23,7 @@ _PROGRAM = """
 import sys
 from pathlib import Path
 import numpy as np
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import assembled
 
 START = "s_load_dwordx4 s[4:7], s[0:1], 0x0\\n v_lshlrev_b32 v1, 2, v0\\n s_waitcnt lgkmcnt(0)\\n"
 EARLY = "global_load_dword v2, v1, s[4:5]\\n v_mov_b32 v3, v2\\n s_waitcnt vmcnt(0)\\n"
@@ -31,7 +31,7 @@ bodies = {
     "early": START + EARLY + EARLY + "global_store_dword v1, v2, s[6:7]\\n",
     "nobody": START + "ds_read_b32 v2, v1\\n s_waitcnt lgkmcnt(0)\\n",
 }
-module = Module(assemble(Path(sys.argv[1]), bodies, lds=256))
+module = assembled(bodies, lds=256)
 source, output = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
 for kernel in bodies:
     status = module.launch(kernel, source, output, grid=4)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Module, assembled
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -214,7 +214,7 @@ CASES = {
                  lambda a, b, c, d: a),
     "getpc": Case(
         "s_getpc_b64 s[8:9]\n  s_add_u32 s8, s8, 16\n  s_addc_u32 s9, s9, 0\n"
-        "  s_setpc_b64 s[8:9]\n  s_branch .\n  v_mov_b32 v8, v2",
+        "  s_setpc_b64 s[8:9]\n  s_trap 2\n  v_mov_b32 v8, v2",
         lambda a, b, c, d: a,
     ),
 }  # fmt: skip
@@ -257,9 +257,9 @@ def inputs(seed: int, dtype: type) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def kernels() -> Module:
     bodies = {name: _BODY.format(text=case.text, exec=case.exec) for name, case in CASES.items()}
-    return Module(assemble(tmp_path_factory.mktemp("alu"), bodies))
+    return assembled(bodies)
 
 
 @pytest.mark.parametrize("seed", range(3))

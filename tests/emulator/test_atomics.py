@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Module, assembled
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -103,14 +103,14 @@ _ROUND = """
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def module() -> Module:
     bodies = {"indexed": _INDEXED}
     for name, (local, memory, _) in STEPS.items():
         bodies[f"lds_{name}"] = _LDS.format(op=local)
         bodies[f"mem_{name}"] = _MEMORY.format(op=memory)
     for mode in range(4):
         bodies[f"round{mode}"] = _ROUND.format(mode=mode)
-    return Module(assemble(tmp_path_factory.mktemp("atomics"), bodies, lds=256))
+    return assembled(bodies, lds=256)
 
 
 @pytest.mark.parametrize("place", ["lds", "mem"])

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from cklang import emulator, knobs
-from tests.support.assembly import DEVICES, Module, assemble, hip, ok
+from cklang import emulator
+from tests.support.assembly import DEVICES, Module, assembled
 from tests.support.rdna import BARRIERS, GFX11, GFX12
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -104,28 +103,16 @@ def body(arch: str, lines: tuple[str, ...]) -> str:
 
 
 @pytest.fixture(scope="module", params=[GFX950, GFX11, GFX12])
-def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Module:
+def kernels(request: pytest.FixtureRequest) -> Module:
     arch: str = request.param
-    bodies = {f"case{n}": body(arch, lines) for n, (lines, _, _) in enumerate(CASES.values())}
-    folder = tmp_path_factory.mktemp("barrier_waits")
-    return Module(assemble(folder, bodies, arch, lds=1024, wave=WAVE[arch]), arch)
-
-
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    yield
-    emulator.sanitize(*knobs.SANITIZE.get())
+    bodies = {name: body(arch, lines) for name, (lines, _, _) in CASES.items()}
+    return assembled(bodies, arch, lds=1024, wave=WAVE[arch])
 
 
 def fault_of(module: Module, name: str, waves: int = 2) -> str:
     """Run a case on zeros; "" or what is reported."""
     data = np.zeros(256, np.uint32)
-    threads = waves * WAVE[DEVICES[module.device]]
-    if module.launch(f"case{list(CASES).index(name)}", data, data, block=threads) == "hipSuccess":
-        return ""
-    message = emulator.fault(module.device)
-    ok(hip().hipDeviceReset())
-    return message
+    return module.fault(name, data, data, block=waves * WAVE[DEVICES[module.device]])
 
 
 @pytest.mark.parametrize("name", CASES)

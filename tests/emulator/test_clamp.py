@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.support.assembly import VCC, Module, assemble, lanes_body, run_lanes
+from tests.support.assembly import VCC, Module, assembled, lanes_body, run_lanes
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -118,10 +118,10 @@ HARMLESS = {
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def module() -> Module:
     texts = {name: case[0] for group in (CASES, CARRIES, PACKED) for name, case in group.items()}
     bodies = {name: lanes_body(f"  {text}\n") for name, text in texts.items()}
-    return Module(assemble(tmp_path_factory.mktemp("clamp"), bodies))
+    return assembled(bodies)
 
 
 def operands(name: str) -> np.ndarray:
@@ -179,11 +179,9 @@ def test_packed(module: Module, name: str) -> None:
         assert int(got[lane, 0]) == want[0] | want[1] << 16
 
 
-def test_clamp_changes_nothing_that_cannot_overflow(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_clamp_changes_nothing_that_cannot_overflow() -> None:
     bodies = {name: lanes_body(f"  {text}\n") for name, (text, _) in HARMLESS.items()}
-    module = Module(assemble(tmp_path_factory.mktemp("always_satisfied"), bodies))
+    module = assembled(bodies)
     data = operands("always_satisfied") & np.uint32(0x7FFFFFFF)
     for name, (_, rule) in HARMLESS.items():
         got = run_lanes(module, name, data)

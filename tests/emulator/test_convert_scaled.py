@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Frame, Module, assembled
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -21,25 +21,8 @@ MINI = {
 WIDE = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
 # Sources from v[2:35], the scale in v40 (2 to the power of 3), results in v[42:73].
-_LOADS = "\n".join(
-    f"  global_load_dwordx4 v[{2 + 4 * n}:{5 + 4 * n}], v1, s[4:5] offset:{16 * n}"
-    for n in range(8)
-)
-_STORES = "\n".join(
-    f"  global_store_dwordx4 v1, v[{42 + 4 * n}:{45 + 4 * n}], s[6:7] offset:{16 * n}"
-    for n in range(8)
-)
-_BODY = """
-  s_load_dwordx4 s[4:7], s[0:1], 0x0
-  v_lshlrev_b32 v1, 7, v0
-  s_waitcnt lgkmcnt(0)
-{loads}
-  s_waitcnt vmcnt(0)
-  v_mov_b32 v40, 0x41000000
-  v_mov_b32 v42, 0
-  {text}
-{stores}
-"""
+FRAME = Frame(reads=tuple(range(2, 34, 4)), writes=tuple(range(42, 74, 4)))
+_BEFORE = "v_mov_b32 v40, 0x41000000\n  v_mov_b32 v42, 0\n  "
 TEXT = {
     **{f"f32_{m}": f"v_cvt_scalef32_f32_{m} v42, v2, v40 op_sel:[1,0,0]" for m in ("fp8", "bf8")},
     **{
@@ -72,21 +55,9 @@ TEXT = {
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
-    bodies = {
-        f"k_{name}": _BODY.format(loads=_LOADS, stores=_STORES, text=text)
-        for name, text in TEXT.items()
-    }
-    return Module(assemble(tmp_path_factory.mktemp("scaled"), bodies, "gfx950"), "gfx950")
-
-
-def run(module: Module, name: str, data: np.ndarray) -> np.ndarray:
-    """[lane, dword] to [lane, dword]."""
-    full = np.zeros((64, 32), np.uint32)
-    full[:, : data.shape[1]] = data
-    output = np.zeros((64, 32), np.uint32)
-    assert module.launch(f"k_{name}", full, output) == "hipSuccess"
-    return output
+def module() -> Module:
+    bodies = {name: FRAME.body(_BEFORE + text) for name, text in TEXT.items()}
+    return assembled(bodies, "gfx950")
 
 
 def unpack(rows: np.ndarray, bits: int, count: int) -> np.ndarray:
@@ -109,7 +80,7 @@ def test_to_wide(module: Module, name: str) -> None:
     data = np.random.default_rng(3).integers(0, 2**32, (64, 6), dtype=np.uint32)
     if not packed:  # op_sel picks the second byte, or the second word of 8-bit pairs
         data[:, 0] = np.arange(64, dtype=np.uint32) * 0x04040404 + 0x03020100
-    output = run(module, name, data)
+    output = FRAME.run(module, name, data)
     shift = 0 if packed else 16 if count == 2 and bits == 8 else 8
     source = data.copy()
     source[:, 0] >>= shift
@@ -134,7 +105,7 @@ def test_to_narrow(module: Module, name: str) -> None:
     order = values
     if "2xpk16" in name:  # elements of both sources by turns
         order = np.concatenate([values[:, ::2], values[:, 1::2]], axis=1)
-    output = run(module, name, np.ascontiguousarray(order).view(np.uint32))
+    output = FRAME.run(module, name, np.ascontiguousarray(order).view(np.uint32))
     scaled = values.astype(np.float64) / 8
     largest = float(ml_dtypes.finfo(dtype).max)
     if bits < 8:
@@ -170,8 +141,8 @@ def test_every_value_to_narrow(module: Module, name: str) -> None:
     order = rows
     if "2xpk16" in name:
         order = np.concatenate([rows[..., ::2], rows[..., 1::2]], axis=2)
-    packed = np.ascontiguousarray(order).view(np.uint32)
-    got = np.concatenate([unpack(run(module, name, row), bits, count) for row in packed]).ravel()
+    outputs = [FRAME.run(module, name, row) for row in np.ascontiguousarray(order).view(np.uint32)]
+    got = np.concatenate([unpack(output, bits, count) for output in outputs]).ravel()
     with np.errstate(invalid="ignore"):
         exact = values.astype(np.float64) / 8
     nan = np.isnan(exact)

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from cklang import emulator
-from tests.support.assembly import Module, assemble, lanes_body, run_lanes
+from tests.support.assembly import Module, assembled, lanes_body, run_lanes
 
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = pytest.mark.usefixtures("emulator", "both_ways")
 
 U32, U64 = np.uint32, np.uint64
 
@@ -56,15 +54,8 @@ def _bodies() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Module:
-    return Module(assemble(tmp_path_factory.mktemp("division"), _bodies()))
-
-
-@pytest.fixture(params=["off", "all"])
-def translated(request: pytest.FixtureRequest) -> Iterator[None]:
-    emulator.translation(request.param)
-    yield
-    emulator.translation("hot")
+def kernels() -> Module:
+    return assembled(_bodies())
 
 
 def values(form: Format, seed: int) -> np.ndarray:
@@ -98,7 +89,6 @@ def assert_same_bits(got: np.ndarray, expected: np.ndarray, form: Format) -> Non
     np.testing.assert_array_equal(got.view(form.bits)[numbers], expected.view(form.bits)[numbers])
 
 
-@pytest.mark.usefixtures("translated")
 @pytest.mark.parametrize("name", _FORMATS)
 def test_quotients_are_scaled_back(kernels: Module, name: str) -> None:
     """0 * 0 + c is scaled up if c is large, down if it is small, and rounded once."""
@@ -111,7 +101,6 @@ def test_quotients_are_scaled_back(kernels: Module, name: str) -> None:
     assert_same_bits(got, expected, form)
 
 
-@pytest.mark.usefixtures("translated")
 @pytest.mark.parametrize("name", _FORMATS)
 @pytest.mark.parametrize("seed", range(2))
 def test_operands_are_scaled(kernels: Module, name: str, seed: int) -> None:

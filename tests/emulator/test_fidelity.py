@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cklang import emulator, knobs
 from tests.emulator import record_verification as record
-from tests.support.assembly import Module, assemble, lanes_body, run_lanes
+from tests.support.assembly import assembled, lanes_body, run_lanes
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -38,9 +37,9 @@ def test_names_are_found_where_they_are() -> None:
     assert not record.named(["v_add_f32x v1"], operations)
 
 
-def test_a_report(tmp_path: Path) -> None:
+def test_a_report() -> None:
     text = "  v_mfma_f32_4x4x4_16b_f16 v[10:13], v[2:3], v[4:5], 0\n  s_nop 15\n  v_clrexcp\n"
-    module = Module(assemble(tmp_path, {"k": lanes_body(text)}))
+    module = assembled({"k": lanes_body(text)})
     try:
         for mode in ("fma", "exact", "cdna3"):
             emulator.numerics(mode)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,9 +68,9 @@ _LDS = """
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def image() -> bytes:
     bodies = {name: _BODY.format(text=text) for name, (text, _) in OPS.items()} | {"lds": _LDS}
-    return assemble(tmp_path_factory.mktemp("gfx950"), bodies, "gfx950", lds=0x12000)
+    return assemble(bodies, "gfx950", lds=0x12000)
 
 
 @pytest.mark.parametrize("name", OPS)
@@ -92,14 +91,12 @@ def test_wide_loads_to_lds_beyond_64_kilobytes(image: bytes) -> None:
     np.testing.assert_array_equal(output, data[::-1])
 
 
-def test_census_tells_known_from_unknown(image: bytes, tmp_path: Path) -> None:
+def test_census_tells_known_from_unknown(image: bytes) -> None:
     known = emulator.instruction_census("gfx950", image)
     assert known.emulated["v_prng_b32"] == 1
     assert not known.missing
     words = np.array([0xFFFFFFFF, 0x7E000280], U32).tobytes()  # nothing, v_mov_b32 v0, 0
     census = emulator.instruction_census("gfx950", words)
     assert census == emulator.Census(emulated={"v_mov_b32": 1}, missing={}, undecoded=1)
-    missing = emulator.instruction_census(
-        "gfx942", assemble(tmp_path, {"k": "  s_sethalt 1\n"})
-    ).missing
+    missing = emulator.instruction_census("gfx942", assemble({"k": "  s_sethalt 1\n"})).missing
     assert missing == {"s_sethalt": 1}

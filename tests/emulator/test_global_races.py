@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from cklang import emulator, knobs
-from tests.support.assembly import DEVICES, Module, assemble, hip, ok
+from cklang import emulator
+from tests.support.assembly import DEVICES, Module, assembled, symbol
 
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = pytest.mark.usefixtures("emulator", "both_ways")
 
 GFX90A, GFX942, GFX11, GFX12 = "gfx90a", "gfx942", "gfx1100", "gfx1201"
 WAVE = {GFX90A: 64, GFX942: 64, GFX11: 32, GFX12: 32}
@@ -142,40 +141,28 @@ def lines_of(arch: str, number: int, lines: tuple[str, ...]) -> str:
 
 
 @pytest.fixture(scope="module", params=WAVE)
-def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Module:
+def kernels(request: pytest.FixtureRequest) -> Module:
     arch: str = request.param
-    bodies = {f"case{n}": lines_of(arch, n, lines) for n, (lines, _) in enumerate(CASES.values())}
-    folder = tmp_path_factory.mktemp("global_races")
-    return Module(assemble(folder, bodies, arch, wave=WAVE[arch]), arch)
+    bodies = {name: lines_of(arch, n, lines) for n, (name, (lines, _)) in enumerate(CASES.items())}
+    return assembled(bodies, arch, wave=WAVE[arch])
 
 
-@pytest.fixture(autouse=True, params=["off", "all"])
-def as_before(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Once interpreted, once translated."""
-    emulator.translation(request.param)
+@pytest.fixture(autouse=True)
+def checked() -> None:
     emulator.sanitize("global_races")
-    yield
-    emulator.sanitize(*knobs.SANITIZE.get())
-    emulator.translation("hot")
 
 
-def launch(module: Module, name: str) -> str:
+def fault_of(module: Module, name: str) -> str:
     data, flag = np.full(1024, 7, np.uint32), np.zeros(64, np.uint32)
-    threads = WAVE[DEVICES[module.device]]
-    status: str = module.launch(name, data, flag, grid=2, block=threads)
-    return status
+    return module.fault(name, data, flag, grid=2, block=WAVE[DEVICES[module.device]])
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_races_between_workgroups(kernels: Module, name: str) -> None:
-    (_, races), kernel = CASES[name], f"case{list(CASES).index(name)}"
-    status = launch(kernels, kernel)
-    if not races:
-        assert status == "hipSuccess", emulator.last_error()
+    message = fault_of(kernels, name)
+    assert bool(message) == CASES[name][1], message
+    if not message:
         return
-    assert status == "hipErrorLaunchFailure"
-    message = emulator.fault(kernels.device)
-    ok(hip().hipDeviceReset())
     said = re.search(
         r"race in global memory: (\w+) (reads|writes) address 0x\w+, which workgroup "
         r"\(([01]), 0, 0\) has (read|written) at pc 0x\w+: (\w+) ",
@@ -185,16 +172,14 @@ def test_races_between_workgroups(kernels: Module, name: str) -> None:
     assert (said[2], said[4]) != ("reads", "read")
     assert said[1].startswith("global_")
     assert said[5].startswith("global_")
-    assert f"kernel {kernel}, workgroup ({1 - int(said[3])}, 0, 0), wave 0" in message
+    assert f"kernel {symbol(name)}, workgroup ({1 - int(said[3])}, 0, 0), wave 0" in message
 
 
 def test_nothing_is_checked_unless_asked(kernels: Module) -> None:
     emulator.sanitize()
-    assert launch(kernels, f"case{list(CASES).index('both write')}") == "hipSuccess"
+    assert not fault_of(kernels, "both write")
 
 
 def test_all_is_every_check(kernels: Module) -> None:
     emulator.sanitize("all")
-    assert launch(kernels, f"case{list(CASES).index('both write')}") == "hipErrorLaunchFailure"
-    assert "race in global memory" in emulator.fault(kernels.device)
-    ok(hip().hipDeviceReset())
+    assert "race in global memory" in fault_of(kernels, "both write")

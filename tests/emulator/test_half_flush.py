@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.support.assembly import Module, assemble, lanes_body, run_lanes
+from tests.support.assembly import Module, assembled, lanes_body, run_lanes
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -45,7 +45,7 @@ MODES = range(4)
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def module() -> Module:
     texts = {name: text for name, (text, _) in CASES.items()} | OTHERS
     bodies = {}
     for name, text in texts.items():
@@ -55,7 +55,7 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
             )
             mode_text += "  s_setreg_imm32_b32 hwreg(HW_REG_MODE, 6, 2), 3\n"
             bodies[f"{name}{mode}"] = lanes_body(mode_text)
-    return Module(assemble(tmp_path_factory.mktemp("flush"), bodies))
+    return assembled(bodies)
 
 
 def flush(x: np.ndarray) -> np.ndarray:

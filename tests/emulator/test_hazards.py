@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cklang import emulator, knobs
+from cklang import emulator
 from tests.emulator import test_triton
-from tests.support.assembly import DEVICES, Module, assemble, hip, ok
-from tests.support.triton_kernels import MADE
+from tests.support.assembly import DEVICES, Module, assembled, symbol
 
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = pytest.mark.usefixtures("emulator", "both_ways")
 
 GFX90A, GFX942, GFX950, GFX11, GFX12 = "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"
 CDNA = (GFX90A, GFX942, GFX950)
@@ -128,40 +125,26 @@ def kernel(case: Pair, states: int) -> str:
     return f"{start}{nops(20)}  {case.first}\n{nops(states)}  {case.second}\n{nops(20)}"
 
 
-@pytest.fixture(autouse=True, params=["off", "all"])
-def checked(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Once interpreted, once translated."""
-    emulator.translation(request.param)
+@pytest.fixture(autouse=True)
+def checked() -> None:
     emulator.sanitize("hazards")
-    yield
-    emulator.sanitize(*knobs.SANITIZE.get())
-    emulator.translation("hot")
 
 
 @pytest.fixture(scope="module", params=CDNA)
-def module(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Module:
+def module(request: pytest.FixtureRequest) -> Module:
     arch: str = request.param
     bodies = {}
-    for number, case in enumerate(PAIRS.values()):
-        if arch not in case.states:
-            continue
-        needed = case.states[arch]
-        bodies[f"right{number}"] = kernel(case, needed)
-        if needed:
-            bodies[f"wrong{number}"] = kernel(case, needed - 1)
-    return Module(assemble(tmp_path_factory.mktemp("hazards"), bodies, arch), arch)
+    for name, case in PAIRS.items():
+        if arch in case.states:
+            needed = case.states[arch]
+            bodies[f"right {name}"] = kernel(case, needed)
+            bodies[f"wrong {name}"] = kernel(case, max(needed - 1, 0))
+    return assembled(bodies, arch)
 
 
-def launch(module: Module, name: str) -> str:
+def fault_of(module: Module, name: str) -> str:
     data = np.zeros(4096, np.uint32)
-    status: str = module.launch(name, data, data)
-    return status
-
-
-def report(module: Module) -> str:
-    message = emulator.fault(module.device)
-    ok(hip().hipDeviceReset())
-    return message
+    return module.fault(name, data, data)
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -169,15 +152,14 @@ def test_pairs(module: Module, name: str) -> None:
     case, arch = PAIRS[name], DEVICES[module.device]
     if arch not in case.states:
         return
-    number, needed = list(PAIRS).index(name), case.states[arch]
-    assert launch(module, f"right{number}") == "hipSuccess", emulator.last_error()
+    needed = case.states[arch]
+    assert not fault_of(module, f"right {name}")
     if not needed:
         return
-    assert launch(module, f"wrong{number}") == "hipErrorLaunchFailure"
-    message = report(module)
+    message = fault_of(module, f"wrong {name}")
     assert "hazard: " in message
     assert f"{needed - 1} wait states between them, and {needed} are needed" in message
-    assert f"kernel wrong{number}, workgroup (0, 0, 0), wave 0" in message
+    assert f"kernel {symbol(f'wrong {name}')}, workgroup (0, 0, 0), wave 0" in message
 
 
 _EXP = ("v_exp_f32 v2, v3", "v_add_f32 v4, v2, v2")
@@ -243,63 +225,47 @@ DEPENDENCIES = {
 }  # fmt: skip
 
 
-def dependent(lanes: int, folder: Path) -> Module:
-    """The kernels of waves with so many lanes."""
-    bodies = {
-        f"case{n}": f"  {_START[False]}  s_waitcnt lgkmcnt(0)\n"
-        + "".join(f"  {line}\n" for line in lines)
-        for n, (wave, lines, _) in enumerate(DEPENDENCIES.values())
-        if wave == lanes
-    }
-    return Module(assemble(folder, bodies, GFX11, wave=lanes), GFX11)
-
-
 @pytest.fixture(scope="module")
-def rdna3(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Module]:
-    return {lanes: dependent(lanes, tmp_path_factory.mktemp("rdna3")) for lanes in (32, 64)}
+def rdna3(request: pytest.FixtureRequest) -> Module:
+    """The kernels of waves with so many lanes."""
+    start = f"  {_START[False]}  s_waitcnt lgkmcnt(0)\n"
+    bodies = {
+        name: start + "".join(f"  {line}\n" for line in lines)
+        for name, (lanes, lines, _) in DEPENDENCIES.items()
+        if lanes == request.param
+    }
+    return assembled(bodies, GFX11, wave=request.param)
 
 
-@pytest.mark.parametrize("name", DEPENDENCIES)
-def test_dependencies(rdna3: dict[int, Module], name: str) -> None:
-    number, (lanes, _, said) = list(DEPENDENCIES).index(name), DEPENDENCIES[name]
-    status = launch(rdna3[lanes], f"case{number}")
-    if not said:
-        assert status == "hipSuccess", emulator.last_error()
-        return
-    assert status == "hipErrorLaunchFailure"
-    assert said in report(rdna3[lanes])
+@pytest.mark.parametrize(
+    ("rdna3", "name"),
+    [(lanes, name) for name, (lanes, _, _) in DEPENDENCIES.items()],
+    indirect=["rdna3"],
+)
+def test_dependencies(rdna3: Module, name: str) -> None:
+    said, message = DEPENDENCIES[name][2], fault_of(rdna3, name)
+    assert bool(message) == bool(said), message
+    assert said in message
 
 
-def test_factors_of_gfx12(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_factors_of_gfx12() -> None:
     start = f"  {_START[False]}  s_wait_kmcnt 0\n"
     first, second = _WMMAS[GFX12]
     bodies = {
         "wrong": f"{start}  {first}\n  {second}\n",
         "right": f"{start}  {first}\n  v_nop\n  {second}\n",
     }
-    module = Module(assemble(tmp_path_factory.mktemp("gfx12"), bodies, GFX12, wave=32), GFX12)
-    assert launch(module, "right") == "hipSuccess", emulator.last_error()
-    assert launch(module, "wrong") == "hipErrorLaunchFailure"
-    assert "factor of the next" in report(module)
+    module = assembled(bodies, GFX12, wave=32)
+    assert not fault_of(module, "right")
+    assert "factor of the next" in fault_of(module, "wrong")
 
 
 def test_nothing_is_checked_unless_asked(module: Module) -> None:
     emulator.sanitize()
-    number = list(PAIRS).index("2 passes, read")
-    assert launch(module, f"wrong{number}") == "hipSuccess"
+    assert not fault_of(module, "wrong 2 passes, read")
 
 
-_FOREIGN = {
-    "gemm": test_triton.test_gemm,
-    "softmax": test_triton.test_softmax,
-    "attention": test_triton.test_attention,
-}
-
-
-@pytest.mark.parametrize("kind", _FOREIGN)
+@pytest.mark.parametrize("kind", test_triton.KINDS)
 @pytest.mark.parametrize("gpu", [GFX942, GFX950, GFX11, GFX12])
 def test_compiled_kernels_have_no_hazards(gpu: str, kind: str) -> None:
-    names = [name for name in MADE[gpu] if name.startswith(kind)]
-    assert names
-    for name in names:
-        _FOREIGN[kind](gpu, name)
+    test_triton.all_of(kind, gpu)

@@ -11,7 +11,7 @@ import pytest
 from cklang import emulator
 from cklang.arch import arch
 from cklang.device import device
-from tests.support.assembly import DEVICES, Module, assemble, device_properties, hip, ok
+from tests.support.assembly import DEVICES, assembled, device_properties, hip, ok
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -64,9 +64,9 @@ def test_memory() -> None:
     assert api.hipGetLastError()[0].name == "hipSuccess"
 
 
-def test_launch_statistics_and_events(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_launch_statistics_and_events() -> None:
     api = hip()
-    module = Module(assemble(tmp_path_factory.mktemp("hip"), {"copy": _COPY}))
+    module = assembled({"copy": _COPY})
     ok(api.hipDeviceReset())
     source, output = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
     stream = ok(api.hipStreamCreate())
@@ -86,9 +86,9 @@ def test_launch_statistics_and_events(tmp_path_factory: pytest.TempPathFactory) 
     ok(api.hipStreamDestroy(stream))
 
 
-def test_launches_that_no_gpu_takes(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_launches_that_no_gpu_takes() -> None:
     api = hip()
-    module = Module(assemble(tmp_path_factory.mktemp("hip"), {"copy": _COPY}))
+    module = assembled({"copy": _COPY})
     function = ok(api.hipModuleGetFunction(module.handle, b"copy"))
     words, size = (ctypes.c_uint64 * 2)(), ctypes.c_size_t(8)
     extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(words), 2, ctypes.addressof(size), 3)

@@ -18,14 +18,14 @@ from cklang import emulator
 from cklang.emulator.engine.library import text_section
 from tests.emulator.test_hip import _COPY
 from tests.emulator.test_hip_program import bundle
-from tests.support.assembly import DEVICES, Module, assemble, device_properties, hip, ok
+from tests.support.assembly import DEVICES, assemble, assembled, device_properties, hip, ok
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return assemble(tmp_path_factory.mktemp("bad"), {"copy": _COPY})
+def image() -> bytes:
+    return assemble({"copy": _COPY})
 
 
 def status(answer: Any) -> str:
@@ -217,9 +217,8 @@ def test_files(tmp_path: Path, image: bytes) -> None:
     ok(api.hipModuleUnload(ok(api.hipModuleLoad(bytes(tmp_path / "kernel.co")))))
 
 
-def test_cooperative_launches_must_fit(tmp_path: Path) -> None:
-    # Half of the LDS each: 608 blocks at a time on 304 compute units.
-    module = Module(assemble(tmp_path, {"nothing": ""}, lds=32768))
+def test_cooperative_launches_must_fit() -> None:
+    module = assembled({"nothing": ""}, lds=32768)
     function = ok(hip().hipModuleGetFunction(module.handle, b"nothing"))
     pointers = (ctypes.c_void_p * 2)()
     values = [ctypes.c_uint64(0), ctypes.c_uint64(0)]

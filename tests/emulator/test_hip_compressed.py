@@ -51,8 +51,8 @@ PACKERS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return assemble(tmp_path_factory.mktemp("compressed"), {"copy": _COPY})
+def image() -> bytes:
+    return assemble({"copy": _COPY})
 
 
 @pytest.fixture(scope="module")

@@ -23,13 +23,13 @@ _PER_THREAD = ctypes.c_void_p(2)
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return assemble(tmp_path_factory.mktemp("functions"), BODIES, lds=_LDS, scratch=256)
+def image() -> bytes:
+    return assemble(BODIES, lds=_LDS, scratch=256)
 
 
 @pytest.fixture(scope="module")
-def added(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return assemble(tmp_path_factory.mktemp("added"), {"add": _ADD})
+def added() -> bytes:
+    return assemble({"add": _ADD})
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ _UNSUPPORTED, _INVALIDATED, _UNJOINED, _IMPLICIT, _UPDATE = 900, 901, 904, 906, 
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return assemble(tmp_path_factory.mktemp("graph"), BODIES)
+def image() -> bytes:
+    return assemble(BODIES)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,9 +105,8 @@ class Program:
 
 
 @pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    folder = tmp_path_factory.mktemp("program")
-    return {arch: assemble(folder, {"add": _ADD}, arch) for arch in ("gfx942", "gfx90a")}
+def images() -> dict[str, bytes]:
+    return {arch: assemble({"add": _ADD}, arch) for arch in ("gfx942", "gfx90a")}
 
 
 @pytest.fixture
@@ -196,10 +194,10 @@ def test_kernels_are_gone_with_their_binary(images: dict[str, bytes]) -> None:
     assert program.launch(*arrays()) == _INVALID_FUNCTION
 
 
-def test_managed_variables_are_shared_memory(images: dict[str, bytes], tmp_path: Path) -> None:
+def test_managed_variables_are_shared_memory(images: dict[str, bytes]) -> None:
     body = _ADD.replace("s_load_dword s10, s[8:9], 0x0", _THROUGH_POINTER)
     body = body.replace("offset: .long 5", "offset: .quad 0").replace("offset, 4", "offset, 8")
-    program = Program({"gfx942": assemble(tmp_path, {"add": body})})
+    program = Program({"gfx942": assemble({"add": body})})
     initial = ctypes.c_uint32(9)
     pointer = ctypes.c_void_p()
     program.call(

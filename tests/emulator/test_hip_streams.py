@@ -8,7 +8,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,8 +63,8 @@ class Kernels(Module):
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return assemble(tmp_path_factory.mktemp("streams"), BODIES)
+def image() -> bytes:
+    return assemble(BODIES)
 
 
 @pytest.fixture
@@ -252,10 +251,10 @@ def test_memory_is_freed_after_its_use(kernels: Kernels, words: Words) -> None:
     assert words.values[0] == 1
 
 
-def test_devices_have_streams_of_their_own(image: bytes, words: Words, tmp_path: Path) -> None:
+def test_devices_have_streams_of_their_own(image: bytes, words: Words) -> None:
     here = Kernels(image)
     increment = {"increment": BODIES["increment"]}
-    there = Kernels(assemble(tmp_path, increment, "gfx90a"), "gfx90a")
+    there = Kernels(assemble(increment, "gfx90a"), "gfx90a")
     other = stream()
     assert there.enqueue("increment", 0, words.address, other) == "hipSuccess"
     ok(hip().hipStreamSynchronize(other))

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Mistakes that other emulators have made: each is a test of ours, or names the test that is.
 
-In other files: the layout of D of 32x32 products (test_layouts.py); signs of int8, denormals,
-infinities and NaNs of f16 products (test_matrix.py); products of several blocks, of f64
+In other files: where s_getpc points, lane numbers of ds_bpermute that wrap (test_alu.py); both
+kinds of fp8, every f16 made f32 and back (test_convert_exhaustive.py); packed integers that
+saturate (test_clamp.py); the layout of D of 32x32 products (test_layouts.py); signs of int8,
+denormals, infinities and NaNs of f16 products (test_matrix.py); products of several blocks, of f64
 (test_matrix_blocks.py) and sparse ones (test_smfmac.py); disabled lanes of buffer loads to LDS, the
 edges of 160 KB of LDS (test_ranges.py); what is not understood is refused (test_decoder.py,
 test_refused.py).
@@ -28,18 +30,10 @@ _BUFFER = (
 _SOURCE = _BUFFER.format(low="s4", high="s5", records=256)
 _TARGET = _BUFFER.format(low="s6", high="s7", records=256)
 BODIES = {
-    "getpc": _HEAD + "  s_getpc_b64 s[8:9]\n  s_add_u32 s8, s8, 16\n  s_addc_u32 s9, s9, 0\n"
-    "  s_setpc_b64 s[8:9]\n  s_trap 2\n  v_mov_b32 v3, 5\n" + _WRITE,
     "cmpx": _HEAD + _READ + "  v_mov_b32 v3, 9\n  v_cmpx_gt_u32 vcc, 10, v2\n" + _WRITE,
-    "bpermute": _HEAD + "  v_add_u32 v2, 3, v0\n  v_lshlrev_b32 v2, 2, v2\n"
-    "  ds_bpermute_b32 v3, v2, v0\n  s_waitcnt lgkmcnt(0)\n" + _WRITE,
     "rotate": _HEAD + "  ds_swizzle_b32 v3, v0 offset:0xc060\n  s_waitcnt lgkmcnt(0)\n" + _WRITE,
-    "fp8": _HEAD + _READ + "  v_cvt_f32_fp8 v3, v2\n" + _WRITE,
-    "bf8": _HEAD + _READ + "  v_cvt_f32_bf8 v3, v2\n" + _WRITE,
     "to_fp8": _HEAD + _READ + "  v_mov_b32 v3, 0\n  v_cvt_pk_fp8_f32 v3, v2, v2\n" + _WRITE,
     "to_bf8": _HEAD + _READ + "  v_mov_b32 v3, 0\n  v_cvt_pk_bf8_f32 v3, v2, v2\n" + _WRITE,
-    "from_half": _HEAD + _READ + "  v_cvt_f32_f16 v3, v2\n" + _WRITE,
-    "to_half": _HEAD + _READ + "  v_cvt_f16_f32 v3, v2\n" + _WRITE,
     "bytes": _HEAD + _SOURCE + "  buffer_load_ubyte v2, v0, s[8:11], 0 offen\n" + _TARGET
     + "  s_waitcnt vmcnt(0)\n  buffer_store_byte v2, v0, s[8:11], 0 offen\n",
     "shorts": _HEAD + "  v_lshlrev_b32 v1, 1, v0\n" + _SOURCE
@@ -49,18 +43,16 @@ BODIES = {
     "  s_waitcnt lgkmcnt(0)\n  ds_read_b32 v3, v4\n  s_waitcnt lgkmcnt(0)\n" + _WRITE,
     "vskip": _HEAD + "  v_mov_b32 v3, 1\n  s_mov_b32 s8, 4\n  s_setvskip s8, 2\n  v_mov_b32 v3, 2\n"
     "  s_setvskip s8, 0\n" + _WRITE,
-    "packed": _HEAD + _READ + "  v_pk_add_i16 v3, v2, v2 clamp\n" + _WRITE,
 }  # fmt: skip
 SKIP = {"gfx942": {"far"}, "gfx950": set[str]()}
 
 
 @pytest.fixture(scope="module")
-def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
-    folder = tmp_path_factory.mktemp("mistakes")
+def modules() -> dict[str, Module]:
     by_arch = {}
     for arch, skipped in SKIP.items():
         bodies = {name: body for name, body in BODIES.items() if name not in skipped}
-        image = assemble(folder, bodies, arch, lds=0x28000 if arch == "gfx950" else 1024)
+        image = assemble(bodies, arch, lds=0x28000 if arch == "gfx950" else 1024)
         by_arch[arch] = Module(image, arch)
     return by_arch
 
@@ -79,16 +71,8 @@ def run(module: Module, name: str, values: np.ndarray) -> np.ndarray:
 LANES = np.arange(64, dtype=np.uint32)
 
 
-def test_getpc_gives_the_place_of_the_next_instruction(modules: dict[str, Module]) -> None:
-    assert (run(modules["gfx942"], "getpc", LANES) == 5).all()
-
-
 def test_stores_after_cmpx_happen_for_the_lanes_that_pass(modules: dict[str, Module]) -> None:
     np.testing.assert_array_equal(run(modules["gfx942"], "cmpx", LANES), np.where(LANES < 10, 9, 0))
-
-
-def test_bpermute_lane_numbers_wrap(modules: dict[str, Module]) -> None:
-    np.testing.assert_array_equal(run(modules["gfx942"], "bpermute", LANES), (LANES + 3) % 64)
 
 
 def test_swizzle_rotates_within_each_half(modules: dict[str, Module]) -> None:
@@ -105,17 +89,6 @@ FLAVOURS = [
 
 
 @pytest.mark.parametrize(("arch", "name", "dtype"), FLAVOURS)
-def test_fp8_flavours(modules: dict[str, Module], arch: str, name: str, dtype: type) -> None:
-    codes = np.arange(256, dtype=np.uint32)
-    got = run(modules[arch], name, codes).view(np.float32)
-    want = codes.astype(np.uint8).view(dtype).astype(np.float32)
-    np.testing.assert_array_equal(got, want)
-    np.testing.assert_array_equal(
-        np.signbit(got[~np.isnan(got)]), np.signbit(want[~np.isnan(want)])
-    )
-
-
-@pytest.mark.parametrize(("arch", "name", "dtype"), FLAVOURS)
 def test_rounding_to_fp8(modules: dict[str, Module], arch: str, name: str, dtype: type) -> None:
     codes = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
     finite = np.sort(codes[np.isfinite(codes)])
@@ -125,17 +98,6 @@ def test_rounding_to_fp8(modules: dict[str, Module], arch: str, name: str, dtype
     values = values[: len(values) // 64 * 64]
     got = (run(modules[arch], f"to_{name}", values) & 0xFF).astype(np.uint8)
     np.testing.assert_array_equal(got, values.astype(dtype).view(np.uint8))
-
-
-def test_every_half_to_f32_and_back(modules: dict[str, Module]) -> None:
-    halves = np.arange(1 << 16, dtype=np.uint32)
-    wide = run(modules["gfx942"], "from_half", halves)
-    want = halves.astype(np.uint16).view(np.float16).astype(np.float32)
-    np.testing.assert_array_equal(wide.view(np.float32), want)
-    back = run(modules["gfx942"], "to_half", wide)
-    number = ~np.isnan(want)
-    np.testing.assert_array_equal(back[number], halves[number])
-    assert np.isnan(back[~number].astype(np.uint16).view(np.float16)).all()
 
 
 def test_byte_and_short_buffer_accesses_move_bytes_and_shorts(modules: dict[str, Module]) -> None:
@@ -154,9 +116,3 @@ def test_local_memory_beyond_64_kilobytes(modules: dict[str, Module]) -> None:
 
 def test_skipped_vector_instructions(modules: dict[str, Module]) -> None:
     assert (run(modules["gfx942"], "vskip", LANES) == 1).all()
-
-
-def test_packed_integers_saturate(modules: dict[str, Module]) -> None:
-    values = np.random.default_rng(0).integers(0, 2**32, 64, dtype=np.uint32)
-    want = np.clip(values.view(np.int16).astype(np.int32) * 2, -32768, 32767).astype(np.int16)
-    np.testing.assert_array_equal(run(modules["gfx942"], "packed", values).view(np.int16), want)

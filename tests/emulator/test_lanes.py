@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Module, assembled
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -157,12 +157,12 @@ def body(text: str, enabled: int = 2**64 - 1, after: str = "") -> str:
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def module() -> Module:
     bodies = {f"dpp{n}": body(case.text, case.exec) for n, case in enumerate(DPP)}
     bodies |= {f"sdwa{n}": body(case.text) for n, case in enumerate(SDWA)}
     bodies |= {op: body(f"{op} vcc, v2, v3", PARTIAL, _MASK) for op in COMPARES}
     bodies["pkrtz"] = body("v_cvt_pkrtz_f16_f32 v8, v2, v3")
-    return Module(assemble(tmp_path_factory.mktemp("lanes"), bodies))
+    return assembled(bodies)
 
 
 def run(module: Module, name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -219,10 +219,9 @@ def test_conversion_to_two_halves_rounds_toward_zero(module: Module) -> None:
 
 
 @pytest.mark.parametrize("mode", range(4))
-def test_denormals_follow_the_mode(tmp_path_factory: pytest.TempPathFactory, mode: int) -> None:
+def test_denormals_follow_the_mode(mode: int) -> None:
     """Bit 0 keeps denormal operands, bit 1 denormal results."""
-    folder = tmp_path_factory.mktemp("denormals")
-    one = Module(assemble(folder, {"mul": body("v_mul_f32 v8, v2, v3")}, denormals=mode))
+    one = assembled({"mul": body("v_mul_f32 v8, v2, v3")}, denormals=mode)
     rng = np.random.default_rng(4)
     a, b = (2.0 ** rng.integers(-74, -60, (2, 64))).astype(np.float32)
     a[::2], b[::2] = 2.0 ** rng.integers(-140, -127, 32), 2.0 ** rng.integers(5, 20, 32)

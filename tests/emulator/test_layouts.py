@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from cklang.emulator.engine.isa import schema
-from tests.support.assembly import CDNA, Module, assemble
+from tests.support.assembly import CDNA, Module, assembled
 from tests.support.layouts import BITS, DATA, FNUZ, Instruction, Layout, instructions, layout, used
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -136,8 +136,7 @@ def _dwords(op: Instruction) -> tuple[int, int, int]:
 
 
 @pytest.fixture(scope="module")
-def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
-    folder = tmp_path_factory.mktemp("layouts")
+def modules() -> dict[str, Module]:
     by_arch = {}
     for arch in CDNA:
         bodies = {
@@ -146,7 +145,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
             if op.arch == arch
             for one in (_A, _B)
         }
-        by_arch[arch] = Module(assemble(folder, bodies, arch), arch)
+        by_arch[arch] = assembled(bodies, arch)
     return by_arch
 
 

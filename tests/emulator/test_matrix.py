@@ -10,33 +10,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Frame, Module, assembled
 from tests.support.shared_data import required
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
 LAYOUTS = json.loads(required("matrix_lane_bases.json").read_text())
 
-_BODY = """
-  s_load_dwordx4 s[4:7], s[0:1], 0x0
-  s_waitcnt lgkmcnt(0)
-  v_mul_u32_u24_e32 v1, 3, v0
-  v_lshlrev_b32_e32 v1, 5, v1
-  global_load_dwordx4 v[2:5], v1, s[4:5]
-  global_load_dwordx4 v[6:9], v1, s[4:5] offset:16
-  global_load_dwordx4 v[16:19], v1, s[4:5] offset:32
-  global_load_dwordx4 v[20:23], v1, s[4:5] offset:48
-  global_load_dwordx4 v[24:27], v1, s[4:5] offset:64
-  global_load_dwordx4 v[28:31], v1, s[4:5] offset:80
-  s_waitcnt vmcnt(0)
-  {text}
-  v_lshlrev_b32_e32 v1, 6, v0
-  s_nop 15
-  global_store_dwordx4 v1, v[16:19], s[6:7]
-  global_store_dwordx4 v1, v[20:23], s[6:7] offset:16
-  global_store_dwordx4 v1, v[24:27], s[6:7] offset:32
-  global_store_dwordx4 v1, v[28:31], s[6:7] offset:48
-"""
+FRAME = Frame(reads=(2, 6, 16, 20, 24, 28), writes=(16, 20, 24, 28))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,16 +94,11 @@ def to_lanes(matrix: np.ndarray, where: np.ndarray) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
-    folder = tmp_path_factory.mktemp("matrix")
+def modules() -> dict[str, Module]:
     by_arch = {}
     for arch in ("gfx942", "gfx950"):
-        bodies = {
-            f"k{n}": _BODY.format(text=case.text)
-            for n, case in enumerate(CASES)
-            if case.arch == arch
-        }
-        by_arch[arch] = Module(assemble(folder, bodies, arch), arch)
+        bodies = {case.op: FRAME.body(case.text) for case in CASES if case.arch == arch}
+        by_arch[arch] = assembled(bodies, arch)
     return by_arch
 
 
@@ -141,8 +117,7 @@ def test_mfma(modules: dict[str, Module], number: int) -> None:
     for start, matrix, name in ((0, a, "A"), (4, b, "B"), (8, c, "D")):
         lanes = to_lanes(matrix, by_name[name]).view(np.uint32)
         data[:, start : start + lanes.shape[1]] = lanes
-    output = np.zeros((64, 16), np.uint32)
-    assert modules[case.arch].launch(f"k{number}", data, output) == "hipSuccess"
+    output = FRAME.run(modules[case.arch], case.op, data)
     where = by_name["D"]
     got = output[:, : len(where)].T.copy().view(np.int32 if integer else F32)
     exact = a.astype(np.float64) @ b.astype(np.float64) + c
@@ -160,8 +135,7 @@ def test_mfma_keeps_denormals_and_non_finite_values(modules: dict[str, Module]) 
     for start, matrix, name in ((0, a, "A"), (4, b, "B")):
         lanes = to_lanes(matrix, layout[name]).view(np.uint32)
         data[:, start : start + lanes.shape[1]] = lanes
-    output = np.zeros((64, 16), np.uint32)
-    assert modules["gfx942"].launch("k0", data, output) == "hipSuccess"
+    output = FRAME.run(modules["gfx942"], case.op, data)
     d = np.zeros((32, 32), F32)
     where = layout["D"]
     d[where[..., 0], where[..., 1]] = output.T.copy().view(F32)

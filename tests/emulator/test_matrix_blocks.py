@@ -6,29 +6,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Frame, Module, assembled
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
 F32, F64 = np.float32, np.float64
 LANE = np.arange(64)
 
-_STORES = "\n".join(
-    f"  global_store_dwordx4 v1, v[{16 + 4 * n}:{19 + 4 * n}], s[6:7] offset:{16 * n}"
-    for n in range(8)
-)
 # A in v[2:3], B in v[4:5]; the result in v[16:47].
-_BODY = """
-  s_load_dwordx4 s[4:7], s[0:1], 0x0
-  v_lshlrev_b32 v1, 4, v0
-  s_waitcnt lgkmcnt(0)
-  global_load_dwordx4 v[2:5], v1, s[4:5]
-  s_waitcnt vmcnt(0)
-  {text}
-  v_lshlrev_b32 v1, 7, v0
-  s_nop 15
-{stores}
-"""
+FRAME = Frame(reads=(2,), writes=tuple(range(16, 48, 4)))
 #: Modifiers, and what they do to A [block, i] and to the lanes that B is read from.
 BLOCKS = {
     "v_mfma_f32_32x32x1_2b_f32": (32, 2, 32),
@@ -54,13 +40,11 @@ TEXTS = {
     "f64_4b": "v_mfma_f64_4x4x4_4b_f64 v[16:17], v[2:3], v[4:5], 0",
     "xf32": "v_mfma_f32_16x16x8_xf32 v[16:19], v[2:3], v[4:5], 0",
 }
-NAMES = {name: f"k{n}" for n, name in enumerate(TEXTS)}
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
-    bodies = {NAMES[name]: _BODY.format(text=text, stores=_STORES) for name, text in TEXTS.items()}
-    return Module(assemble(tmp_path_factory.mktemp("blocks"), bodies))
+def module() -> Module:
+    return assembled({name: FRAME.body(text) for name, text in TEXTS.items()})
 
 
 def run(module: Module, name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -69,9 +53,7 @@ def run(module: Module, name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     for start, operand in ((0, a), (2, b)):
         words = np.ascontiguousarray(operand.reshape(64, -1)).view(np.uint32)
         data[:, start : start + words.shape[1]] = words
-    output = np.zeros((64, 32), np.uint32)
-    assert module.launch(NAMES[name], data, output) == "hipSuccess"
-    return output
+    return FRAME.run(module, name, data)
 
 
 @pytest.mark.parametrize("more", MOVES)

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Frame, Module, assembled
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -23,25 +23,7 @@ FORMATS = (
 BITS = (8, 8, 6, 6, 4)
 
 # A in v[2:9], B in v[10:17], C in v[20:35], scales in v36 and v37.
-_BODY = """
-  s_load_dwordx4 s[4:7], s[0:1], 0x0
-  v_mul_u32_u24 v1, 0x90, v0
-  s_waitcnt lgkmcnt(0)
-  {loads}
-  s_waitcnt vmcnt(0)
-  {text}
-  v_lshlrev_b32 v1, 6, v0
-  s_nop 15
-  global_store_dwordx4 v1, v[20:23], s[6:7]
-  global_store_dwordx4 v1, v[24:27], s[6:7] offset:16
-  global_store_dwordx4 v1, v[28:31], s[6:7] offset:32
-  global_store_dwordx4 v1, v[32:35], s[6:7] offset:48
-"""
-_PLACES = (2, 6, 10, 14, 20, 24, 28, 32, 36)
-_LOADS = "\n  ".join(
-    f"global_load_dwordx4 v[{place}:{place + 3}], v1, s[4:5] offset:{16 * n}"
-    for n, place in enumerate(_PLACES)
-)
+FRAME = Frame(reads=(2, 6, 10, 14, 20, 24, 28, 32, 36), writes=(20, 24, 28, 32))
 SHAPES = ((16, 128), (32, 64))
 
 
@@ -78,9 +60,8 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
-    bodies = {case.name: _BODY.format(loads=_LOADS, text=case.text) for case in CASES}
-    return Module(assemble(tmp_path_factory.mktemp("mini"), bodies, "gfx950"), "gfx950")
+def module() -> Module:
+    return assembled({case.name: FRAME.body(case.text) for case in CASES}, "gfx950")
 
 
 def places(m: int, k: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
@@ -131,8 +112,7 @@ def test_product(module: Module, case: Case, spread: int) -> None:
     row = 8 * (r // 4) + 4 * (lane // 32) + r % 4 if case.m == 32 else 4 * (lane // 16) + r
     where = row, (lane % case.m)[None, :] + 0 * r
     data[:, 16 : 16 + registers] = c.view(np.uint32)[where].T
-    output = np.zeros((64, 16), np.uint32)
-    assert module.launch(case.name, data, output) == "hipSuccess"
+    output = FRAME.run(module, case.name, data)
     got = output[:, :registers].T.copy().view(np.float32)
     want, size = (wide_a @ wide_b.T + c)[where], (abs(wide_a) @ abs(wide_b.T) + abs(c))[where]
     fits = size < 3e38
@@ -145,8 +125,7 @@ def test_a_scale_of_255_is_nan(module: Module) -> None:
     data = np.zeros((64, 36), np.uint32)
     data[:, 32:34] = 0x7F7F7F7F
     data[3, 32] = 0x7FFF7F7F  # row 3, the first 32 of K
-    output = np.zeros((64, 16), np.uint32)
-    assert module.launch(case.name, data, output) == "hipSuccess"
+    output = FRAME.run(module, case.name, data)
     nan = np.isnan(output[:, :4].view(np.float32))
     assert nan[:16, 3].all()
     assert nan.sum() == 16

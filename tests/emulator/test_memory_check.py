@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from cklang import emulator, knobs
-from tests.support.assembly import Module, assemble, hip, ok
+from cklang import emulator
+from tests.support.assembly import Module, assembled, hip, ok
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -50,16 +50,14 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
-    bodies = {f"case{n}": _START + text + "\n" for n, (text, _) in enumerate(CASES.values())}
-    return Module(assemble(tmp_path_factory.mktemp("memory"), bodies, lds=1024))
+def module() -> Module:
+    bodies = {name: f"{_START}{text}\n" for name, (text, _) in CASES.items()}
+    return assembled(bodies, lds=1024)
 
 
 @pytest.fixture(autouse=True)
-def checked() -> Iterator[None]:
+def checked() -> None:
     emulator.sanitize("memory")
-    yield
-    emulator.sanitize(*knobs.SANITIZE.get())
 
 
 @pytest.fixture
@@ -72,25 +70,10 @@ def memory(module: Module) -> Iterator[list[int]]:
         hip().hipFree(pointer)
 
 
-def fault_of(module: Module, name: str, memory: list[int]) -> str:
-    ok(hip().hipSetDevice(module.device))
-    kernel = f"case{list(CASES).index(name)}".encode()
-    function = ok(hip().hipModuleGetFunction(module.handle, kernel))
-    words = (ctypes.c_uint64 * 4)(*memory)
-    size = ctypes.c_size_t(32)
-    extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(words), 2, ctypes.addressof(size), 3)
-    ok(hip().hipModuleLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, None, None, extra))
-    if hip().hipDeviceSynchronize()[0].name == "hipSuccess":
-        return ""
-    message = emulator.fault(module.device)
-    ok(hip().hipDeviceReset())
-    return message
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_memory(module: Module, memory: list[int], name: str) -> None:
     said = CASES[name][1]
-    message = fault_of(module, name, memory)
+    message = module.fault(name, *memory)
     assert bool(message) == bool(said), message
     assert said in message
     if said == "its base":
@@ -103,14 +86,14 @@ def test_memory(module: Module, memory: list[int], name: str) -> None:
 def test_without_the_check_another_allocation_is_memory(module: Module, memory: list[int]) -> None:
     emulator.sanitize()
     for name in ("another allocation", "beyond LDS", "a misaligned scalar load", "a byte behind"):
-        assert not fault_of(module, name, memory)
+        assert not module.fault(name, *memory)
 
 
 def test_freed_memory(module: Module) -> None:
     pointer = ok(hip().hipMalloc(_BYTES))
     address = int(pointer)
     ok(hip().hipFree(pointer))
-    message = fault_of(module, "its own", [address, address])
+    message = module.fault("its own", address, address)
     assert "the address is at byte 0 of memory that was freed" in message
 
 

@@ -97,11 +97,11 @@ BODIES = {gpu: {op.name: body(op, gpu) for op in of_gpu} for gpu, of_gpu in GPUS
 
 
 @pytest.fixture(scope="module")
-def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
+def modules() -> dict[str, Module]:
     by_gpu = {}
     for gpu, bodies in BODIES.items():
         wave = 64 if gpu in CDNA else LANES
-        image = assemble(tmp_path_factory.mktemp(gpu), bodies, gpu, lds=1024, wave=wave, scratch=64)
+        image = assemble(bodies, gpu, lds=1024, wave=wave, scratch=64)
         by_gpu[gpu] = Module(image, gpu)
     return by_gpu
 

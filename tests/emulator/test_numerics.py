@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -12,7 +11,7 @@ import pytest
 
 from cklang import emulator, knobs
 from cklang.errors import CkValueError
-from tests.support.assembly import CDNA, Module, assemble, hip
+from tests.support.assembly import CDNA, Frame, Module, assembled
 from tests.support.numerics_model import Model, cdna3, exact
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -60,26 +59,8 @@ PRODUCTS = [
     Product(name="f32_16x16x8_xf32", shape=(16, 8, 1), types=(F32, F32), model=Model(group=4)),
     Product(name="f32_16x16x4_f32", shape=(16, 4, 1), types=(F32, F32)),
 ]  # fmt: skip
-_STORES = "\n".join(
-    f"  global_store_dwordx4 v1, v[{20 + 4 * n}:{23 + 4 * n}], s[6:7] offset:{16 * n}"
-    for n in range(4)
-)
 # Each lane brings two dwords of A, two of B, and 16 of C from dword 4 on.
-_BODY = """
-  s_load_dwordx4 s[4:7], s[0:1], 0x0
-  v_mul_u32_u24 v1, 80, v0
-  s_waitcnt lgkmcnt(0)
-{loads}
-  s_waitcnt vmcnt(0)
-  {text}
-  s_nop 15
-  v_lshlrev_b32 v1, 6, v0
-{stores}
-"""
-_LOADS = "\n".join(
-    f"  global_load_dwordx4 v[{16 + 4 * n}:{19 + 4 * n}], v1, s[4:5] offset:{16 * n}"
-    for n in range(5)
-)
+FRAME = Frame(reads=tuple(range(16, 36, 4)), writes=tuple(range(20, 36, 4)))
 _F64 = "v_mfma_f64_16x16x4_f64 v[20:27], v[16:17], v[18:19], v[20:27]"
 
 
@@ -90,23 +71,12 @@ def text(product: Product) -> str:
     return f"v_mfma_{product.name} {d}, {a}, {b}, {d}"
 
 
-MODELLED = [f"v_mfma_{product.name}" for product in PRODUCTS]
+BODIES = {product.name: FRAME.body(text(product)) for product in PRODUCTS}
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
-    texts = {product.name: text(product) for product in PRODUCTS} | {"f64": _F64}
-    bodies = {
-        name: _BODY.format(text=line, loads=_LOADS, stores=_STORES) for name, line in texts.items()
-    }
-    return Module(assemble(tmp_path_factory.mktemp("numerics"), bodies))
-
-
-@pytest.fixture
-def mode() -> Iterator[Callable[[str], None]]:
-    """Sets the numerics for one test."""
-    yield emulator.numerics
-    emulator.numerics(knobs.NUMERICS.get())
+def module() -> Module:
+    return assembled(BODIES | {"f64": FRAME.body(_F64)})
 
 
 def operand(rng: np.random.Generator, kind: str, shape: tuple[int, ...], dtype: type) -> np.ndarray:
@@ -156,8 +126,7 @@ def run(
         data[:, start : start + words.shape[1]] = words
     where = places(product)
     data[:, 4 : 4 + product.rows] = c[where].view(np.uint32)
-    output = np.zeros((64, 16), np.uint32)
-    assert module.launch(product.name, data, output) == "hipSuccess", emulator.last_error()
+    output = FRAME.run(module, product.name, data)
     d = np.empty((blocks, size, size), F32)
     d[where] = output[:, : product.rows].copy().view(F32)
     return d
@@ -201,16 +170,16 @@ def check(product: Product, got: np.ndarray, matrices: tuple[np.ndarray, ...], r
 
 @pytest.mark.parametrize("kind", ["plain", "spread", "wild"])
 @pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.name)
-def test_exact(module: Module, mode: Callable[[str], None], product: Product, kind: str) -> None:
-    mode("exact")
+def test_exact(module: Module, product: Product, kind: str) -> None:
+    emulator.numerics("exact")
     matrices = problem(product, kind)
     assert check(product, run(module, product, *matrices), matrices, exact) == 0
 
 
 @pytest.mark.parametrize("kind", ["plain", "spread", "wild"])
 @pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.name)
-def test_cdna3(module: Module, mode: Callable[[str], None], product: Product, kind: str) -> None:
-    mode("cdna3")
+def test_cdna3(module: Module, product: Product, kind: str) -> None:
+    emulator.numerics("cdna3")
     matrices = problem(product, kind)
     model = product.model
     rule = chain if model is None else lambda a, b, c: cdna3(model, a, b, c)
@@ -219,20 +188,20 @@ def test_cdna3(module: Module, mode: Callable[[str], None], product: Product, ki
         assert differs > 5  # the model is not the exact sum, and the test sees that
 
 
-def test_fma_adds_in_order(module: Module, mode: Callable[[str], None]) -> None:
-    mode("fma")
+def test_fma_adds_in_order(module: Module) -> None:
+    emulator.numerics("fma")
     product = PRODUCTS[0]
     matrices = problem(product, "plain")
     assert check(product, run(module, product, *matrices), matrices, chain) > 5
 
 
-def test_the_model_has_a_negative_bias(module: Module, mode: Callable[[str], None]) -> None:
+def test_the_model_has_a_negative_bias(module: Module) -> None:
     """Sums are cut off toward minus infinity: over many products that shows."""
     product = PRODUCTS[0]
     matrices = problem(product, "plain")
     results = {}
     for name in ("exact", "cdna3"):
-        mode(name)
+        emulator.numerics(name)
         results[name] = run(module, product, *matrices).astype(F64)
     difference = results["cdna3"] - results["exact"]
     assert (difference < 0).sum() > (difference > 0).sum()
@@ -240,7 +209,7 @@ def test_the_model_has_a_negative_bias(module: Module, mode: Callable[[str], Non
 
 
 @pytest.mark.parametrize("wanted", ["exact", "cdna3"])
-def test_f64(module: Module, mode: Callable[[str], None], wanted: str) -> None:
+def test_f64(module: Module, wanted: str) -> None:
     rng = np.random.default_rng(7)
     a, b = rng.normal(size=(2, 16, 4)) * np.exp2(rng.integers(-300, 300, (2, 16, 4)))
     c = rng.normal(size=(16, 16)) * np.exp2(rng.integers(-500, 500, (16, 16)))
@@ -250,9 +219,8 @@ def test_f64(module: Module, mode: Callable[[str], None], wanted: str) -> None:
     data = np.zeros((64, 20), np.uint32)
     data[:, 0:2], data[:, 2:4] = (x[where].view(np.uint32).reshape(64, 2) for x in (a, b))
     data[:, 4:12] = c[row, column].view(np.uint32)
-    output = np.zeros((64, 16), np.uint32)
-    mode(wanted)
-    assert module.launch("f64", data, output) == "hipSuccess"
+    emulator.numerics(wanted)
+    output = FRAME.run(module, "f64", data)
     got = np.empty((16, 16))
     got[row, np.broadcast_to(column, row.shape)] = output[:, :8].copy().view(F64)
     for i, j in np.argwhere(np.ones((16, 16)))[::3]:
@@ -273,22 +241,18 @@ _REFUSED = {
 
 
 @pytest.mark.parametrize("arch", CDNA)
-def test_what_is_not_published_is_refused(
-    mode: Callable[[str], None], arch: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_what_is_not_published_is_refused(arch: str) -> None:
     """A product without a published model ends the launch with its name; integers run anyway."""
     integer = "v_mfma_i32_16x16x16i8" if arch == "gfx90a" else "v_mfma_i32_16x16x32_i8"
     registers = "v16, v18" if arch == "gfx90a" else "v[16:17], v[18:19]"
     bodies = {"refused": _REFUSED[arch], "integer": f"{integer} v[20:23], {registers}, v[20:23]"}
-    module = Module(assemble(tmp_path_factory.mktemp(arch), bodies, arch), arch)
-    mode("cdna3")
+    module = assembled(bodies, arch)
+    emulator.numerics("cdna3")
     nothing = np.zeros(4, np.uint32)
     assert module.launch("integer", nothing) == "hipSuccess"
-    assert module.launch("refused", nothing) == "hipErrorLaunchFailure"
-    message = emulator.fault(module.device)
+    message = module.fault("refused", nothing)
     assert 'numerics "cdna3"' in message
     assert _REFUSED[arch].split()[0] in message
-    hip().hipDeviceReset()
 
 
 def test_names() -> None:

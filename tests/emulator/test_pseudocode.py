@@ -136,13 +136,12 @@ def body(op: Operation, gpu: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
+def modules() -> dict[str, Module]:
     assert CARRIES == VCC
     by_family = {}
     for family, gpu in GPUS.items():
         bodies = {name: body(op, gpu) for name, op in OPERATIONS[family].items()}
-        folder = tmp_path_factory.mktemp(family)
-        image = assemble(folder, bodies, gpu, flags=HALVES.get(gpu, ()))
+        image = assemble(bodies, gpu, flags=HALVES.get(gpu, ()))
         by_family[family] = Module(image, gpu)
     return by_family
 

@@ -4,20 +4,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cklang import emulator, knobs
+from cklang import emulator
 from tests.emulator import test_foreign_aiter, test_triton
-from tests.support.assembly import DEVICES, Module, assemble, hip, ok
+from tests.support.assembly import DEVICES, Module, assembled, hip, ok, symbol
 from tests.support.rdna import BARRIERS, GFX11, GFX12, WAITS
 from tests.support.triton_kernels import MADE
 
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = pytest.mark.usefixtures("emulator", "both_ways")
 
 GFX950 = "gfx950"
 BARRIER = {GFX950: "s_barrier", **BARRIERS}
@@ -126,50 +124,25 @@ WAVE = {GFX950: 64, GFX11: 32, GFX12: 32}
 
 
 @pytest.fixture(scope="module", params=[GFX950, GFX11, GFX12])
-def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Module:
+def kernels(request: pytest.FixtureRequest) -> Module:
     arch: str = request.param
-    bodies = {
-        f"case{n}": lines_for(arch, case.lines, 2 * WAVE[arch])
-        for n, case in enumerate(RACES.values())
-    }
-    folder = tmp_path_factory.mktemp("races")
-    return Module(assemble(folder, bodies, arch, lds=1024, wave=WAVE[arch]), arch)
+    bodies = {name: lines_for(arch, case.lines, 2 * WAVE[arch]) for name, case in RACES.items()}
+    return assembled(bodies, arch, lds=1024, wave=WAVE[arch])
 
 
-@pytest.fixture(autouse=True, params=["off", "all"])
-def as_before(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Once interpreted, once translated."""
-    emulator.translation(request.param)
-    yield
-    emulator.sanitize(*knobs.SANITIZE.get())
-    emulator.translation("hot")
-
-
-def launch(module: Module, name: str, waves: int = 2) -> str:
+def fault_of(module: Module, name: str, waves: int = 2) -> str:
     data = np.zeros(256, np.uint32)
-    threads = waves * WAVE[DEVICES[module.device]]
-    status: str = module.launch(name, data, data, block=threads)
-    return status
-
-
-def report(module: Module) -> str:
-    """What the device fails for; it works again afterwards."""
-    message = emulator.fault(module.device)
-    ok(hip().hipDeviceReset())
-    return message
+    return module.fault(name, data, data, block=waves * WAVE[DEVICES[module.device]])
 
 
 @pytest.mark.parametrize("name", RACES)
 def test_races(kernels: Module, name: str) -> None:
-    case, kernel = RACES[name], f"case{list(RACES).index(name)}"
-    assert launch(kernels, kernel) == "hipSuccess"  # nothing is asked for
+    assert not fault_of(kernels, name)  # nothing is asked for
     emulator.sanitize("races")
-    status = launch(kernels, kernel)
-    if not case.races:
-        assert status == "hipSuccess", emulator.last_error()
+    message = fault_of(kernels, name)
+    assert bool(message) == RACES[name].races, message
+    if not message:
         return
-    assert status == "hipErrorLaunchFailure"
-    message = report(kernels)
     said = re.search(
         r"race in local memory: (\w+) (reads|writes) byte 0x\w+, which wave [01] "
         r"has (read|written) at pc 0x\w+: (\w+) .*, and no barrier is between",
@@ -179,13 +152,13 @@ def test_races(kernels: Module, name: str) -> None:
     assert (said[2], said[3]) != ("reads", "read")
     assert said[1].startswith(("ds_", "flat_"))
     assert said[4].startswith(("ds_", "flat_"))
-    assert f"kernel {kernel}, workgroup (0, 0, 0), wave " in message
+    assert f"kernel {symbol(name)}, workgroup (0, 0, 0), wave " in message
 
 
 def test_one_wave_races_with_nobody(kernels: Module) -> None:
     emulator.sanitize("races")
-    for n in range(len(RACES)):
-        assert launch(kernels, f"case{n}", waves=1) == "hipSuccess"
+    for name in RACES:
+        assert not fault_of(kernels, name, waves=1)
 
 
 @pytest.mark.parametrize(
@@ -196,65 +169,53 @@ def test_one_wave_races_with_nobody(kernels: Module) -> None:
         (("s_barrier_signal -1", SEND, "s_wait_dscnt 0x0", "s_barrier_wait -1", TAKE), False),
     ],
 )
-def test_split_barriers(tmp_path: Path, lines: tuple[str, ...], ordered: bool) -> None:
+def test_split_barriers(lines: tuple[str, ...], ordered: bool) -> None:
     """What lies between arriving and waiting is ordered with nothing that the others do there."""
     bodies = {"split": lines_for(GFX12, lines, 64)}
-    module = Module(assemble(tmp_path, bodies, GFX12, lds=1024, wave=32), GFX12)
+    module = assembled(bodies, GFX12, lds=1024, wave=32)
     emulator.sanitize("races")
-    status = launch(module, "split")
-    assert (status == "hipSuccess") == ordered
-    if not ordered:
-        assert "race in local memory" in report(module)
+    message = fault_of(module, "split")
+    assert (message == "") == ordered
+    assert ordered or "race in local memory" in message
 
 
 @pytest.mark.parametrize(("first", "raced"), [("0", True), ("0x200", False)])
-def test_loads_to_local_memory_write_it(tmp_path: Path, first: str, raced: bool) -> None:
+def test_loads_to_local_memory_write_it(first: str, raced: bool) -> None:
     lines = (f"s_mov_b32 m0, {first}", "global_load_lds_dwordx4 v1, s[4:5]", "{wait}", OWN)
     bodies = {"load": lines_for(GFX950, lines, 128)}
-    module = Module(assemble(tmp_path, bodies, GFX950, lds=4096), GFX950)
+    module = assembled(bodies, GFX950, lds=4096)
     emulator.sanitize("races")
     # Both waves load to the same place.
-    assert launch(module, "load") == "hipErrorLaunchFailure"
-    assert "global_load_lds_dwordx4 writes byte" in report(module)
+    assert "global_load_lds_dwordx4 writes byte" in fault_of(module, "load")
     # One wave reads what it has loaded, or, 512 bytes further, what nobody has.
     emulator.sanitize("uninitialized")
-    status = launch(module, "load", waves=1)
-    assert (status == "hipSuccess") == raced
-    if not raced:
-        assert "uninitialized local memory: ds_read_b32 reads byte 0x0" in report(module)
+    message = fault_of(module, "load", waves=1)
+    assert (message == "") == raced
+    assert raced or "uninitialized local memory: ds_read_b32 reads byte 0x0" in message
 
 
 def test_uninitialized_memory(kernels: Module) -> None:
     emulator.sanitize("uninitialized")
-    number = list(RACES).index
     written = ("a barrier between", "backwards, behind a barrier", "both write", "beyond the end")
     for name in (*written, "flat accesses, a barrier between"):
-        assert launch(kernels, f"case{number(name)}") == "hipSuccess"
+        assert not fault_of(kernels, name)
     unwritten = ("everyone reads", "everyone reads backwards", "everyone reads by flat loads")
     for name in (*unwritten, "atomic operations"):
-        assert launch(kernels, f"case{number(name)}") == "hipErrorLaunchFailure"
-        assert "which the workgroup has not written" in report(kernels)
-
-
-_FOREIGN = {
-    "gemm": test_triton.test_gemm,
-    "softmax": test_triton.test_softmax,
-    "attention": test_triton.test_attention,
-}
+        assert "which the workgroup has not written" in fault_of(kernels, name)
 
 
 #: The part of A that its masked loads leave out is never written, and is read all the same.
 _READS_GARBAGE = ("gfx950", "gemm_f32")
 
 
-@pytest.mark.parametrize("kind", _FOREIGN)
+@pytest.mark.parametrize("kind", test_triton.KINDS)
 @pytest.mark.parametrize("gpu", MADE)
 def test_other_compilers_order_what_they_share(gpu: str, kind: str) -> None:
     for name in MADE[gpu]:
         checks = ("races", "uninitialized")[: 1 + ((gpu, name) != _READS_GARBAGE)]
         emulator.sanitize(*checks)
         if name.startswith(kind):
-            _FOREIGN[kind](gpu, name)
+            test_triton.KINDS[kind](gpu, name)
 
 
 def test_hand_written_kernels_do_not() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Module, assembled
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -132,10 +132,10 @@ LDS_BYTES = 160 * 1024
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def module() -> Module:
     bodies = {f"load{n}": edge.load() for n, edge in enumerate(EDGES)}
     bodies |= {f"store{n}": edge.store() for n, edge in enumerate(EDGES)} | OTHERS
-    return Module(assemble(tmp_path_factory.mktemp("ranges"), bodies, lds=256))
+    return assembled(bodies, lds=256)
 
 
 def random(seed: int, count: int) -> np.ndarray:
@@ -187,10 +187,9 @@ def test_atomics_return_the_old_value_or_zero(module: Module) -> None:
     np.testing.assert_array_equal(output[64:], np.where(inside, before[:64], 0))
 
 
-def test_lds_ends_where_the_gpu_ends_it(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_lds_ends_where_the_gpu_ends_it() -> None:
     """All 160 KB of gfx950; what lies behind reads as zero."""
-    folder = tmp_path_factory.mktemp("lds")
-    module = Module(assemble(folder, {"lds": _LDS}, "gfx950", lds=LDS_BYTES), "gfx950")
+    module = assembled({"lds": _LDS}, "gfx950", lds=LDS_BYTES)
     output = np.zeros((64, 4), np.uint32)
     assert module.launch("lds", np.zeros(4, np.uint32), output) == "hipSuccess"
     inside = LANE * 0xC00 + 4 + 8 <= LDS_BYTES

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.support.assembly import Module, assemble, lanes_body, run_lanes
+from tests.support.assembly import Module, assemble, assembled, lanes_body, run_lanes
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -75,19 +75,19 @@ _SWIZZLES = {pattern: f"ds_swizzle_b32 v10, v2 offset:{pattern:#x}" for pattern 
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def module() -> Module:
     texts = {name: text for name, (text, _) in CASES.items() if name != "mad_legacy"}
     bodies = {name: lanes_body(f"  {text}\n") for name, text in texts.items()}
     bodies["trig"] = lanes_body(f"  {_TRIG}\n")
     for pattern, text in _SWIZZLES.items():
         bodies[f"swizzle{pattern}"] = lanes_body(f"  {text}\n  s_waitcnt lgkmcnt(0)\n")
-    return Module(assemble(tmp_path_factory.mktemp("rare"), bodies, lds=1024))
+    return assembled(bodies, lds=1024)
 
 
 @pytest.fixture(scope="module")
-def older(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def older() -> Module:
     bodies = {"mad_legacy": lanes_body(f"  {CASES['mad_legacy'][0]}\n")}
-    return Module(assemble(tmp_path_factory.mktemp("older"), bodies, "gfx90a"), "gfx90a")
+    return assembled(bodies, "gfx90a")
 
 
 def operands(seed: int) -> np.ndarray:
@@ -157,7 +157,7 @@ def test_fft_swizzle(module: Module, pattern: int) -> None:
         assert got[lane] == data[source, 0], lane
 
 
-def test_a_fork_runs_both_sides(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_fork_runs_both_sides() -> None:
     """Lanes split by a mask take two ways, the smaller part first; the last one passes the join."""
     text = """
   s_mov_b64 s[20:21], 0xffffff
@@ -177,7 +177,7 @@ met:
   s_cbranch_join s26
   v_mov_b32 v12, s25
 """
-    image = assemble(tmp_path_factory.mktemp("fork"), {"k": lanes_body(text)})
+    image = assemble({"k": lanes_body(text)})
     got = run_lanes(Module(image), "k", np.zeros((64, 1), U32))
     lane = np.arange(64)
     np.testing.assert_array_equal(got[:, 0], np.where(lane < 24, 7, 5))
@@ -185,11 +185,11 @@ met:
     np.testing.assert_array_equal(got[:, 2], np.where(lane < 24, 0, 3))
 
 
-def test_stochastic_rounding_of_f32(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_stochastic_rounding_of_f32() -> None:
     """Rounds up as often as the distance to the next lower code says, and never moves a code."""
     dtypes = {"fp8": ml_dtypes.float8_e4m3fnuz, "bf8": ml_dtypes.float8_e5m2fnuz}
     bodies = {kind: lanes_body(f"  v_cvt_sr_{kind}_f32 v10, v2, v4\n") for kind in dtypes}
-    module = Module(assemble(tmp_path_factory.mktemp("sr"), bodies))
+    module = assembled(bodies)
     for kind, dtype in dtypes.items():
         codes = np.arange(1, 100, dtype=np.uint8).view(dtype).astype(F32)
         low, high = codes[30], codes[31]

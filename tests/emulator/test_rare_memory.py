@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.support.assembly import Module, assemble, lanes_body, run_lanes
+from tests.support.assembly import Module, assembled, lanes_body, run_lanes
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -38,12 +38,12 @@ LDS = {
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def module() -> Module:
     bodies = {
         name: lanes_body("  v_lshlrev_b32 v17, 2, v0\n" + _LDS.format(text=text, m0=m0))
         for name, (text, m0) in LDS.items()
     }
-    return Module(assemble(tmp_path_factory.mktemp("rare"), bodies, lds=4096))
+    return assembled(bodies, lds=4096)
 
 
 def operands(seed: int = 0) -> np.ndarray:
@@ -149,14 +149,14 @@ STORES = {
 
 
 @pytest.fixture(scope="module")
-def scalar(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def scalar() -> Module:
     bodies = {name: _SCALAR.format(text=text) for name, text in STORES.items()}
     for name, (step, bits, space) in ATOMICS.items():
         registers = bits // 32 * (2 if step == "cmpswap" else 1)
         data = "s12" if registers == 1 else f"s[12:{11 + registers}]"
         base = "s[8:11]" if space else "s[6:7]"
         bodies[name] = _SCALAR.format(text=f"{name} {data}, {base}, 0x8 glc")
-    return Module(assemble(tmp_path_factory.mktemp("scalar"), bodies, "gfx90a"), "gfx90a")
+    return assembled(bodies, "gfx90a")
 
 
 def run_scalar(module: Module, name: str, data: np.ndarray, memory: np.ndarray) -> np.ndarray:

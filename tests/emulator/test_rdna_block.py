@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from cklang import emulator
-from tests.support.assembly import Module, assemble, hip, ok
+from tests.support.assembly import Module, assembled
 from tests.support.rdna import GFX12, LANE, LANES, U32
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -67,11 +64,10 @@ def _picked(mask: int) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def blocks(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def blocks() -> Module:
     texts = {"global": _GLOBAL, "address": _OVER_ADDRESS, "scratch": _SCRATCH}
     bodies = {name: _BLOCK.format(fill=_MARKS, text=text) for name, text in texts.items()}
-    folder = tmp_path_factory.mktemp("blocks")
-    return Module(assemble(folder, bodies, GFX12, wave=LANES, scratch=256), GFX12)
+    return assembled(bodies, GFX12, wave=LANES, scratch=256)
 
 
 def _run(blocks: Module, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -164,10 +160,8 @@ def _product(width: int) -> str:
 @pytest.mark.parametrize(
     ("width", "element", "result"), [(128, np.float16, np.float32), (64, np.int8, np.int32)]
 )
-def test_a_transposed_load_makes_operands_of_rows(
-    width: int, element: type, result: type, tmp_path: Path
-) -> None:
-    module = Module(assemble(tmp_path, {"k": _product(width)}, GFX12, wave=LANES), GFX12)
+def test_a_transposed_load_makes_operands_of_rows(width: int, element: type, result: type) -> None:
+    module = assembled({"k": _product(width)}, GFX12, wave=LANES)
     memory = np.zeros(4096, np.uint8)
     rows = memory.reshape(-1, 2048)[:, : 16 * _STRIDE].reshape(2, 16, _STRIDE)
     rng = np.random.default_rng(width)
@@ -186,16 +180,15 @@ def test_a_transposed_load_makes_operands_of_rows(
     ("wave", "before", "message"),
     [(32, "s_mov_b32 exec_lo, 0xffff", "exec is 0xffff of 32"), (64, "s_nop 0", "of 64")],
 )
-def test_other_lanes_are_refused(wave: int, before: str, message: str, tmp_path: Path) -> None:
+def test_other_lanes_are_refused(wave: int, before: str, message: str) -> None:
     """Nobody has published what becomes of disabled lanes, or of 64."""
     load = "v[2:5]" if wave == LANES else "v[2:3]"
     body = (
         f"  s_load_b128 s[4:7], s[0:1], 0x0\n  v_mov_b32 v1, 0\n  s_wait_kmcnt 0x0\n  {before}\n"
         f"  global_load_tr_b128 {load}, v1, s[4:5]\n"
     )
-    module = Module(assemble(tmp_path, {"k": body}, GFX12, wave=wave), GFX12)
+    module = assembled({"k": body}, GFX12, wave=wave)
     words = np.zeros(64, U32)
-    assert module.launch("k", words, words, block=wave) == "hipErrorLaunchFailure"
-    assert "known for 32 lanes, all enabled" in emulator.fault(module.device)
-    assert message in emulator.fault(module.device)
-    ok(hip().hipDeviceReset())
+    reported = module.fault("k", words, words, block=wave)
+    assert "known for 32 lanes, all enabled" in reported
+    assert message in reported

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.emulator.test_layouts import encode
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Module, assembled
 from tests.support.layouts import BITS, DATA, Instruction, Layout, instructions, layout
 from tests.support.rdna import GFX11, GFX12, RDNA, WAITS
 
@@ -137,17 +136,16 @@ def inputs(lanes: int, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarra
     return data
 
 
-def build(folder: Path, bodies: Mapping[str, Mapping[str, str]], wave: int) -> dict[str, Module]:
+def build(bodies: Mapping[str, Mapping[str, str]], wave: int) -> dict[str, Module]:
     modules = {}
     for arch, texts in bodies.items():
         kernels = {name: _BODY.format(wait=WAITS[arch], text=t) for name, t in texts.items()}
-        modules[arch] = Module(assemble(folder, kernels, arch, wave=wave), arch)
+        modules[arch] = assembled(kernels, arch, wave=wave)
     return modules
 
 
 @pytest.fixture(scope="module")
-def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], Module]:
-    folder = tmp_path_factory.mktemp("wmma")
+def modules() -> dict[tuple[str, int], Module]:
     by_target = {}
     for lanes in (32, 64):
         bodies: dict[str, dict[str, str]] = {arch: {} for arch in RDNA}
@@ -155,7 +153,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], M
             where = layout("triton", op) if lanes == 32 else layout64(op)
             assert where is not None
             bodies[op.arch][f"k{n}"] = text(op, where)
-        for arch, module in build(folder, bodies, lanes).items():
+        for arch, module in build(bodies, lanes).items():
             by_target[arch, lanes] = module
     return by_target
 
@@ -214,7 +212,7 @@ _IU8 = "v_wmma_i32_16x16x16_iu8"
 
 
 @pytest.mark.parametrize("arch", RDNA)
-def test_modifiers(arch: str, tmp_path: Path) -> None:
+def test_modifiers(arch: str) -> None:
     """C negated, absolute, constant; A negated by the parity of K; bytes unsigned, saturated."""
     op, integer = _by_name(arch, _F32), _by_name(arch, _IU8)
     where, bytewise = layout("triton", op), layout("triton", integer)
@@ -230,7 +228,7 @@ def test_modifiers(arch: str, tmp_path: Path) -> None:
         "constant": constant,
         "unsigned": unsigned + " clamp",
     }
-    module = build(tmp_path, {arch: bodies}, 32)[arch]
+    module = build({arch: bodies}, 32)[arch]
     values = Matrices.random(1, 16)
     product, odd = values.a @ values.b, values.a * np.where(np.arange(16) % 2 == 1, -1, 1)
     wanted = {
@@ -250,12 +248,12 @@ def test_modifiers(arch: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(got, gather(want, bytewise.d))
 
 
-def test_gfx11_writes_the_half_that_op_sel_names(tmp_path: Path) -> None:
+def test_gfx11_writes_the_half_that_op_sel_names() -> None:
     op = _by_name(GFX11, _F16)
     where = layout("triton", op)
     assert where is not None
     bodies = {GFX11: {"high": text(op, where, " op_sel:[0,0,1]")}}
-    module = build(tmp_path, bodies, 32)[GFX11]
+    module = build(bodies, 32)[GFX11]
     values = Matrices.random(2, 16)
     data = inputs(
         32,
@@ -300,7 +298,7 @@ def _layout_of_sparse(op: Instruction, lanes: int) -> Layout:
 
 
 @pytest.mark.parametrize("lanes", [32, 64])
-def test_sparse(lanes: int, tmp_path: Path) -> None:
+def test_sparse(lanes: int) -> None:
     """Of four neighbours in K two are stored; two bits each say which, in any set of them."""
     where = {op.name: _layout_of_sparse(op, lanes) for op in SPARSE}
     sets = {name: 32 // (2 * known_layout.a.shape[1]) for name, known_layout in where.items()}
@@ -313,7 +311,7 @@ def test_sparse(lanes: int, tmp_path: Path) -> None:
         for key in range(sets[op.name]):
             chosen = f" index_key:{key}" if key else ""
             bodies[f"{op.name}_{key}"] = f"{op.name} {places}{chosen}{op.modifiers}"
-    module = build(tmp_path, {GFX12: bodies}, lanes)[GFX12]
+    module = build({GFX12: bodies}, lanes)[GFX12]
     rng = np.random.default_rng(4)
     for op in SPARSE:
         known_layout, values = where[op.name], Matrices.random(3, op.k)

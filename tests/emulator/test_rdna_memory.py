@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Module, assembled
 from tests.support.rdna import GFX11, GFX12, LANE, LANES, RDNA, WAITS
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -95,7 +95,7 @@ def _ten_top(data: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("gpu", RDNA)
-def test_formats_have_the_assemblers_numbers(gpu: str, tmp_path: Path) -> None:
+def test_formats_have_the_assemblers_numbers(gpu: str) -> None:
     """Each format by its name in assembly, whose number the emulator has to know."""
     bodies = {}
     for name, (size, _) in FORMATS.items():
@@ -104,7 +104,7 @@ def test_formats_have_the_assemblers_numbers(gpu: str, tmp_path: Path) -> None:
             f"{{zero}} format:[BUF_FMT_{name}] offen"
         )
         bodies[f"f{name}"] = _body(gpu, text)
-    module = Module(assemble(tmp_path, bodies, gpu, wave=LANES), gpu)
+    module = assembled(bodies, gpu, wave=LANES)
     rng = np.random.default_rng(0)
     data = rng.integers(0, 1 << 32, 1024, U32)
     data[: 16 * LANES].view(np.float16)[:] = rng.standard_normal(32 * LANES).astype(np.float16)
@@ -119,7 +119,7 @@ def test_formats_have_the_assemblers_numbers(gpu: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("gpu", RDNA)
-def test_bounds_are_those_that_the_descriptor_selects(gpu: str, tmp_path: Path) -> None:
+def test_bounds_are_those_that_the_descriptor_selects(gpu: str) -> None:
     load = "v_lshlrev_b32 v1, 2, v0\n  buffer_load_b32 v8, v1, s[8:11], {zero} offen"
     index = "buffer_load_b32 v8, v0, s[8:11], {zero} idxen"
     inside = "v_lshlrev_b32 v1, 1, v0\n  v_mov_b32 v3, v1\n  v_mov_b32 v2, 3\n"
@@ -130,7 +130,7 @@ def test_bounds_are_those_that_the_descriptor_selects(gpu: str, tmp_path: Path) 
         "structure": _body(gpu, both, records=7, stride=32, word3=_STRUCTURE),
         "empty": _body(gpu, load, records=0, word3=2 << 28, stride=4),
     }
-    module = Module(assemble(tmp_path, bodies, gpu, wave=LANES), gpu)
+    module = assembled(bodies, gpu, wave=LANES)
     data = np.arange(1, 1025, dtype=U32) * U32(0x01010101)
     got = {name: _run(module, name, data)[:, 0] for name in bodies}
     np.testing.assert_array_equal(got["bytes"], np.where(LANE < 10, data[:LANES], 0))
@@ -153,7 +153,7 @@ def test_cmpstore_has_the_new_value_first(tmp_path: Path) -> None:
         folder = tmp_path / gpu
         folder.mkdir()
         body = {"k": _body(gpu, text)}
-        module = Module(assemble(folder, body, gpu, lds=256, wave=LANES), gpu)
+        module = assembled(body, gpu, lds=256, wave=LANES)
         data = np.tile(np.arange(8, dtype=U32), 128)
         got = _run(module, "k", data)
         np.testing.assert_array_equal(got[:, 0], data[:LANES])
@@ -161,7 +161,7 @@ def test_cmpstore_has_the_new_value_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("space", ["global", "buffer", "ds"])
-def test_atomics_of_gfx12(space: str, tmp_path: Path) -> None:
+def test_atomics_of_gfx12(space: str) -> None:
     """Subtractions that stop at zero, or that do not happen; each gives what was there before."""
     rows = {
         "sub_clamp": lambda old: np.maximum(old.astype(int) - 3, 0),
@@ -182,7 +182,7 @@ def test_atomics_of_gfx12(space: str, tmp_path: Path) -> None:
                 "th:TH_ATOMIC_RETURN\n  {wait}\n  buffer_load_b32 v9, v1, s[8:11], {zero} offen"
             )
         bodies[name] = _body(GFX12, f"v_mov_b32 v3, 3\n  v_lshlrev_b32 v1, 2, v0\n  {text}")
-    module = Module(assemble(tmp_path, bodies, GFX12, lds=256, wave=LANES), GFX12)
+    module = assembled(bodies, GFX12, lds=256, wave=LANES)
     for name, oracle in rows.items():
         data = np.tile(np.arange(8, dtype=U32), 128)
         old = data[:LANES].copy()
@@ -192,7 +192,7 @@ def test_atomics_of_gfx12(space: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("space", ["buffer", "global", "flat"])
-def test_swap_where_a_number_is_equal(space: str, tmp_path: Path) -> None:
+def test_swap_where_a_number_is_equal(space: str) -> None:
     """gfx11's f32 compare-and-swap: zeros of both signs are equal, and nan is not."""
     texts = {
         "buffer": "buffer_atomic_cmpswap_f32 v[8:9], v1, s[8:11], 0 offen glc",
@@ -203,7 +203,7 @@ def test_swap_where_a_number_is_equal(space: str, tmp_path: Path) -> None:
     # The new value is 5; what is expected is 0 for even lanes, 1 for odd ones.
     text = "v_and_b32 v9, 1, v0\n  v_cvt_f32_u32 v9, v9\n  v_mov_b32 v8, 0x40a00000\n  "
     body = _body(GFX11, text + texts[space])
-    module = Module(assemble(tmp_path, {"swap": body}, GFX11, wave=LANES), GFX11)
+    module = assembled({"swap": body}, GFX11, wave=LANES)
     before = np.zeros(1024, U32)
     before[:LANES] = np.resize(_bits(np.array([0.0, 1.0, -0.0, np.nan, 1.0, 0.0])), LANES)
     data = before.copy()

@@ -100,8 +100,8 @@ def _product64(a: Words, b: Words, c: Words) -> tuple[Words, Words]:
 
 
 @pytest.fixture(scope="module")
-def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
-    return build(tmp_path_factory.mktemp("rdna"), CASES)
+def modules() -> dict[str, Module]:
+    return build(CASES)
 
 
 @pytest.mark.parametrize(("arch", "name"), selected(CASES))

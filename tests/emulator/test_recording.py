@@ -17,7 +17,7 @@ from cklang.emulator.clock.kernel import launch_time
 from cklang.emulator.engine.library import packed_records
 from cklang.emulator.engine.recording import SEGMENT_BYTES, recorded_launches
 from cklang.errors import CkValueError
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Module, assembled
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -77,7 +77,7 @@ def _reads(stride: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def module() -> Module:
     bodies = {
         "store": _STORE,
         "loop": _LOOP,
@@ -85,7 +85,7 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
         "apart": _reads(4),
         "one_bank": _reads(128),
     }
-    return Module(assemble(tmp_path_factory.mktemp("recording"), bodies, lds=8192))
+    return assembled(bodies, lds=8192)
 
 
 def record(

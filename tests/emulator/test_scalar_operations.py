@@ -8,14 +8,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 
 from cklang.emulator.engine.isa import schema
-from tests.support.assembly import CDNA, Module, assemble
+from tests.support.assembly import CDNA, assembled
 from tests.support.rdna import WAITS
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -215,12 +214,11 @@ def words_of(random: Random) -> list[int]:
 
 
 @pytest.mark.parametrize("gpu", GPUS)
-def test_operations_on_scalars(gpu: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_operations_on_scalars(gpu: str) -> None:
     modules = {}
     for wave in {wave for _, wave, _ in CASES[gpu].values()}:
         bodies = {n: BODIES[gpu][n] for n, case in CASES[gpu].items() if case[1] == wave}
-        folder = tmp_path_factory.mktemp(f"{gpu}{wave}")
-        modules[wave] = Module(assemble(folder, bodies, gpu, wave=wave), gpu)
+        modules[wave] = assembled(bodies, gpu, wave=wave)
     random, wrong = Random(7), []
     for name, (text, wave, effect) in CASES[gpu].items():
         for _ in range(6):
@@ -281,8 +279,8 @@ LOAD_BODIES = {
 
 
 @pytest.mark.parametrize("gpu", GPUS)
-def test_loads_of_all_widths(gpu: str, tmp_path: Path) -> None:
-    module = Module(assemble(tmp_path, LOAD_BODIES[gpu], gpu), gpu)
+def test_loads_of_all_widths(gpu: str) -> None:
+    module = assembled(LOAD_BODIES[gpu], gpu)
     memory = np.random.default_rng(3).integers(128, 256, 128, np.uint8)
     for name, (buffered, size, signed) in LOADS[gpu].items():
         output = np.zeros(16, np.uint32)

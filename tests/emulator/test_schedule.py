@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
-from cklang import emulator, knobs
+from cklang import emulator
 from cklang.errors import CkValueError
 from tests.emulator import test_triton
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Module, assembled
 from tests.support.triton_kernels import MADE
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -81,22 +79,15 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
-    bodies = {f"case{n}": _START + text + _STORE for n, (text, _) in enumerate(CASES.values())}
-    return Module(assemble(tmp_path_factory.mktemp("schedule"), bodies, lds=1024))
-
-
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    yield
-    emulator.schedule(knobs.SCHEDULE.get())
+def module() -> Module:
+    bodies = {name: _START + text + _STORE for name, (text, _) in CASES.items()}
+    return assembled(bodies, lds=1024)
 
 
 def results(module: Module, name: str, order: int) -> np.ndarray:
     source, output = 3 * np.arange(128, dtype=np.uint32), np.zeros(128, np.uint32)
     emulator.schedule(order)
-    status = module.launch(f"case{list(CASES).index(name)}", source, output, block=128)
-    assert status == "hipSuccess", emulator.last_error()
+    assert not module.fault(name, source, output, block=128)
     return output
 
 

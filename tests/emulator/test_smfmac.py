@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from cklang.emulator.engine.isa import schema
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Frame, Module, assembled
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -31,26 +31,7 @@ COMMON = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8}
 SETS = {"": 0, "abid:1": 1, "abid:2": 2, "abid:3": 3, "cbsz:1 abid:3": 0, "cbsz:2": 0}
 
 # Each lane brings 4 dwords of A, 8 of B, the indices at dword 12, and 16 dwords of D.
-_BODY = """
-  s_load_dwordx4 s[4:7], s[0:1], 0x0
-  v_lshlrev_b32 v1, 7, v0
-  s_waitcnt lgkmcnt(0)
-{loads}
-  s_waitcnt vmcnt(0)
-  s_nop 7
-  {text}
-  s_nop 15
-  v_lshlrev_b32 v1, 6, v0
-{stores}
-"""
-_LOADS = "\n".join(
-    f"  global_load_dwordx4 v[{4 * n}:{4 * n + 3}], v1, s[4:5] offset:{16 * (n - 1)}"
-    for n in range(1, 9)
-)
-_STORES = "\n".join(
-    f"  global_store_dwordx4 v1, v[{20 + 4 * n}:{23 + 4 * n}], s[6:7] offset:{16 * n}"
-    for n in range(4)
-)
+FRAME = Frame(reads=tuple(range(4, 36, 4)), writes=tuple(range(20, 36, 4)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +64,14 @@ OPERATIONS = [sparse.name for arch in FAMILY for sparse in sparse_rows(arch)]
 
 
 @pytest.fixture(scope="module", params=FAMILY)
-def module(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Module:
+def module(request: pytest.FixtureRequest) -> Module:
     arch: str = request.param
     bodies = {
-        f"{sparse.name}_{n}": _BODY.format(text=sparse.text(more), loads=_LOADS, stores=_STORES)
+        f"{sparse.name} {more}": FRAME.body(sparse.text(more))
         for sparse in sparse_rows(arch)
-        for n, more in enumerate(SETS)
+        for more in SETS
     }
-    return Module(assemble(tmp_path_factory.mktemp("smfmac"), bodies, arch), arch)
+    return assembled(bodies, arch)
 
 
 def small(rng: np.random.Generator, shape: tuple[int, ...], dtype: type) -> np.ndarray:
@@ -161,9 +142,7 @@ def test_all(module: Module, more: str) -> None:
         data[:, 4 : 4 + sparse.b] = b.view(np.uint32)
         data[:, 12] = words
         data[:, 16 : 16 + sparse.d] = d[rows_d, columns].T.copy().view(np.uint32)
-        output = np.zeros((64, 16), np.uint32)
-        name = f"{sparse.name}_{list(SETS).index(more)}"
-        assert module.launch(name, data, output) == "hipSuccess", sparse.name
+        output = FRAME.run(module, f"{sparse.name} {more}", data)
         got = output[:, : sparse.d].T.copy().view(d_type)
         want = expected(sparse, a, b, words, SETS[more], d)[rows_d, columns]
         np.testing.assert_array_equal(got, want, err_msg=sparse.name)
@@ -171,12 +150,11 @@ def test_all(module: Module, more: str) -> None:
 
 def test_rows_that_are_not_picked_do_not_matter(module: Module) -> None:
     """Infinity in a row of B that no index names does not make NaN of a sum."""
-    name, dtype = "v_smfmac_f32_16x16x32_f16_0", np.float16
+    name, dtype = "v_smfmac_f32_16x16x32_f16 ", np.float16
     a, b = np.ones((64, 4), dtype), np.full((64, 8), np.inf, dtype)
     b[:, [0, 1, 4, 5]] = 1
     data = np.zeros((64, 32), np.uint32)
     data[:, :2], data[:, 4:8] = a.view(np.uint32), b.view(np.uint32)
     data[:, 12] = 0b01000100  # the first two of every four
-    output = np.zeros((64, 16), np.uint32)
-    assert module.launch(name, data, output) == "hipSuccess"
+    output = FRAME.run(module, name, data)
     assert (output[:, :4].copy().view(np.float32) == 16).all()

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
-from cklang import emulator, knobs
-from tests.support.assembly import Module, assemble, hip, ok
+from cklang import emulator
+from tests.support.assembly import Module, assembled
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -82,25 +80,15 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
-    bodies = {f"case{n}": f"{_START}  {text}\n" for n, (text, _, _) in enumerate(CASES.values())}
-    return Module(assemble(tmp_path_factory.mktemp("special"), bodies))
-
-
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    yield
-    emulator.sanitize(*knobs.SANITIZE.get())
+def module() -> Module:
+    bodies = {name: f"{_START}  {text}\n" for name, (text, _, _) in CASES.items()}
+    return assembled(bodies)
 
 
 def launch(module: Module, name: str) -> tuple[str, np.ndarray]:
     """The report, and what was written."""
     source, output = np.arange(1, 129, dtype=np.float32), np.zeros(128, np.uint32)
-    if module.launch(f"case{list(CASES).index(name)}", source, output, block=128) == "hipSuccess":
-        return "", output
-    message = emulator.fault(module.device)
-    ok(hip().hipDeviceReset())
-    return message, output
+    return module.fault(name, source, output, block=128), output
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -132,7 +120,4 @@ def test_the_order_that_a_report_names_repeats_the_result(module: Module) -> Non
     becomes = int(message.partition("becomes ")[2].split()[0], 16)
     emulator.sanitize()
     emulator.schedule(order)
-    try:
-        assert launch(module, "the last one wins")[1][0] == becomes
-    finally:
-        emulator.schedule(knobs.SCHEDULE.get())
+    assert launch(module, "the last one wins")[1][0] == becomes

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -19,7 +18,7 @@ import pytest
 
 from cklang import emulator
 from cklang.errors import CkValueError
-from tests.support.assembly import Module, assemble, hip, ok
+from tests.support.assembly import Module, assembled, hip, ok
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -552,12 +551,6 @@ def widths() -> Iterator[tuple[int, ...]]:
     emulator.vector_width(found[-1])
 
 
-@pytest.fixture(autouse=True)
-def _restored() -> Iterator[None]:
-    yield
-    emulator.translation("hot")
-
-
 def each_way(
     module: Module, name: str, source: np.ndarray, widths: tuple[int, ...]
 ) -> list[np.ndarray]:
@@ -577,11 +570,11 @@ def each_way(
 
 @pytest.mark.parametrize("mix", MIXES)
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
-def test_random_programs(gpu: str, mix: str, tmp_path: Path, widths: tuple[int, ...]) -> None:
+def test_random_programs(gpu: str, mix: str, widths: tuple[int, ...]) -> None:
     """Of most instructions, of products of matrices with buffers and scratch, or of quotients."""
     seeds = range(PROGRAMS)
     texts = {f"p{seed}": program(seed, mix) for seed in seeds}
-    module = Module(assemble(tmp_path, texts, arch=gpu, lds=LDS, scratch=SCRATCH), gpu)
+    module = assembled(texts, arch=gpu, lds=LDS, scratch=SCRATCH)
     for seed in seeds:
         for case in range(3):
             found = each_way(module, f"p{seed}", data(100 * seed + case), widths)
@@ -591,10 +584,8 @@ def test_random_programs(gpu: str, mix: str, tmp_path: Path, widths: tuple[int, 
 
 
 @pytest.mark.parametrize("mix", MIXES)
-def test_the_counts_of_instructions_are_the_same(
-    mix: str, tmp_path: Path, widths: tuple[int, ...]
-) -> None:
-    module = Module(assemble(tmp_path, {"p1": program(1, mix)}, lds=LDS, scratch=SCRATCH))
+def test_the_counts_of_instructions_are_the_same(mix: str, widths: tuple[int, ...]) -> None:
+    module = assembled({"p1": program(1, mix)}, lds=LDS, scratch=SCRATCH)
     counts = []
     for what, bits in (("off", widths[-1]), *(("all", bits) for bits in widths)):
         emulator.translation(what)
@@ -624,7 +615,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("case", FAULTS)
 def test_a_fault_in_translated_code_names_instruction_and_lane(
-    case: str, tmp_path: Path, widths: tuple[int, ...]
+    case: str, widths: tuple[int, ...]
 ) -> None:
     access, shift, lane = FAULTS[case]
     body = f"""
@@ -642,24 +633,19 @@ def test_a_fault_in_translated_code_names_instruction_and_lane(
 """
     reports = []
     for what, bits in (("off", widths[-1]), *(("all", bits) for bits in widths)):
-        module = Module(assemble(tmp_path, {"faults": body}))
+        module = assembled({"faults": body})
         pages = int(ok(hip().hipMalloc(4096)))
         emulator.translation(what)
         emulator.vector_width(bits)
-        status = module.launch("faults", _At(pages), _At(pages))  # type: ignore[arg-type]
-        assert status == "hipErrorIllegalAddress"
-        text = emulator.fault(0)
+        text = module.fault("faults", pages, pages)
         reports.append([line for line in text.splitlines() if "pc" in line or "lane" in line])
         assert f"lane {lane}" in text
         assert access in text
-        ok(hip().hipDeviceReset())
     assert all(report == reports[0] for report in reports)
 
 
 @pytest.mark.parametrize("wave", [32, 64])
-def test_disabled_lanes_that_are_fetched(
-    wave: int, tmp_path: Path, widths: tuple[int, ...]
-) -> None:
+def test_disabled_lanes_that_are_fetched(wave: int, widths: tuple[int, ...]) -> None:
     """They have their registers' values, not what translated code computes in all lanes."""
     enable = "s_mov_b32 exec_lo," if wave == 32 else "s_mov_b64 exec,"
     body = f"""
@@ -682,39 +668,29 @@ again:
   global_store_b32 v1, v3, s[6:7]
 """
     arch = "gfx1100"
-    module = Module(assemble(tmp_path, {"fetches": body}, arch=arch, wave=wave), arch)
+    module = assembled({"fetches": body}, arch=arch, wave=wave)
     found = each_way(module, "fetches", data(3), widths)
     assert found[0].any()
     assert all(np.array_equal(translated, found[0]) for translated in found[1:])
 
 
-def test_products_of_other_numerics(tmp_path: Path, widths: tuple[int, ...]) -> None:
+def test_products_of_other_numerics(widths: tuple[int, ...]) -> None:
     """They are not executed together, but at the same places."""
     texts = {f"p{seed}": program(seed, "products") for seed in range(6)}
-    module = Module(assemble(tmp_path, texts, lds=LDS, scratch=SCRATCH))
+    module = assembled(texts, lds=LDS, scratch=SCRATCH)
     emulator.numerics("exact")
-    try:
-        for name in texts:
-            found = each_way(module, name, data(7), widths)
-            assert all(np.array_equal(translated, found[0]) for translated in found[1:]), name
-    finally:
-        emulator.numerics("fma")
+    for name in texts:
+        found = each_way(module, name, data(7), widths)
+        assert all(np.array_equal(translated, found[0]) for translated in found[1:]), name
 
 
-def test_a_kernel_of_one_or_two_instructions_ends(tmp_path: Path) -> None:
+def test_a_kernel_of_one_or_two_instructions_ends() -> None:
     """It has fewer segments than a piece could open."""
-    module = Module(assemble(tmp_path, {"one": "", "two": "  s_nop 0\n"}))
+    module = assembled({"one": "", "two": "  s_nop 0\n"})
     emulator.translation("all")
     for name in ("one", "two"):
         for _ in range(3):
             assert module.launch(name, data(0), data(0)) == "hipSuccess"
-
-
-class _At:
-    """An address as an argument of a kernel."""
-
-    def __init__(self, address: int) -> None:
-        self.ctypes = type("Place", (), {"data": address})
 
 
 def test_a_word_that_is_no_choice_is_refused() -> None:

@@ -83,6 +83,17 @@ def test_attention(gpu: str, name: str) -> None:
     np.testing.assert_allclose(o.astype(np.float64), exact, rtol=eps, atol=3 * eps)
 
 
+KINDS = {"gemm": test_gemm, "softmax": test_softmax, "attention": test_attention}
+
+
+def all_of(kind: str, gpu: str) -> None:
+    """Run every kernel of a kind as its test does, with the checks that are on."""
+    names = [name for name in MADE[gpu] if name.startswith(kind)]
+    assert names
+    for name in names:
+        KINDS[kind](gpu, name)
+
+
 @pytest.mark.parametrize("gpu", MADE)
 def test_the_assembler_agrees_on_every_instruction(gpu: str) -> None:
     for name in MADE[gpu]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from cklang import emulator, knobs
-from tests.support.assembly import Module, assemble, hip, ok
+from cklang import emulator
+from tests.support.assembly import Module, assembled, hip, ok
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -48,16 +48,14 @@ class Memory:
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def kernels() -> Module:
     bodies = {name: f"  {_START}  {text}\n" for name, text in _BODIES.items()}
-    return Module(assemble(tmp_path_factory.mktemp("unwritten"), bodies))
+    return assembled(bodies)
 
 
 @pytest.fixture(autouse=True)
-def checked() -> Iterator[None]:
+def checked() -> None:
     emulator.sanitize("uninitialized")
-    yield
-    emulator.sanitize(*knobs.SANITIZE.get())
 
 
 @pytest.fixture
@@ -71,17 +69,7 @@ def memory(kernels: Module) -> Iterator[tuple[Memory, Memory]]:
 
 def launch(module: Module, name: str, memory: tuple[Memory, Memory]) -> str:
     """Run a kernel of 64 lanes; "" or what is reported."""
-    ok(hip().hipSetDevice(module.device))
-    function = ok(hip().hipModuleGetFunction(module.handle, name.encode()))
-    words = (ctypes.c_uint64 * 4)(*(each.address for each in memory))
-    size = ctypes.c_size_t(32)
-    extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(words), 2, ctypes.addressof(size), 3)
-    ok(hip().hipModuleLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, None, None, extra))
-    if hip().hipDeviceSynchronize()[0].name == "hipSuccess":
-        return ""
-    message = emulator.fault(module.device)
-    ok(hip().hipDeviceReset())
-    return message
+    return module.fault(name, *(each.address for each in memory))
 
 
 @pytest.mark.parametrize("name", ["copy", "wide", "add", "scalar"])

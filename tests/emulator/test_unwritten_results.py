@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from cklang import emulator, knobs
-from tests.support.assembly import Module, assemble, hip, ok
+from cklang import emulator
+from tests.support.assembly import Module, assembled, hip, ok
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -27,16 +26,14 @@ _BODIES = {
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def kernels() -> Module:
     bodies = {name: f"  {text}\n" for name, text in _BODIES.items()}
-    return Module(assemble(tmp_path_factory.mktemp("results"), bodies))
+    return assembled(bodies)
 
 
 @pytest.fixture(autouse=True)
-def checked() -> Iterator[None]:
+def checked() -> None:
     emulator.sanitize("unwritten")
-    yield
-    emulator.sanitize(*knobs.SANITIZE.get())
 
 
 def result(module: Module, name: str, filled: int = 0) -> tuple[np.ndarray, str]:
@@ -45,11 +42,7 @@ def result(module: Module, name: str, filled: int = 0) -> tuple[np.ndarray, str]
     address = int(ok(hip().hipMalloc(_BYTES)))
     if filled:
         ok(hip().hipMemset(ctypes.c_void_p(address + _BYTES - filled), 0, filled))
-    function = ok(hip().hipModuleGetFunction(module.handle, name.encode()))
-    words, size = (ctypes.c_uint64 * 2)(address, 0), ctypes.c_size_t(16)
-    extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(words), 2, ctypes.addressof(size), 3)
-    ok(hip().hipModuleLaunchKernel(function, 1, 1, 1, _LANES, 1, 1, 0, None, None, extra))
-    ok(hip().hipDeviceSynchronize())
+    assert module.launch(name, address) == "hipSuccess"
     values = np.full(_LANES, -1, np.int32)
     kind = hip().hipMemcpyKind.hipMemcpyDeviceToHost
     (error,) = hip().hipMemcpy(values.ctypes.data, ctypes.c_void_p(address), _BYTES, kind)

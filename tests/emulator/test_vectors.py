@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cklang import emulator
 from cklang.errors import CkValueError
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import assembled
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -73,11 +72,11 @@ def _data(case: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("case", [0, 1])
-def test_both_widths_give_the_same_bits(case: int, tmp_path: Path) -> None:
+def test_both_widths_give_the_same_bits(case: int) -> None:
     if not _has_512():
         pytest.skip("the CPU has no AVX-512")
     names = {f"k{n}": name for n, name in enumerate(PRODUCTS)}
-    module = Module(assemble(tmp_path, {kernel: body(name) for kernel, name in names.items()}))
+    module = assembled({kernel: body(name) for kernel, name in names.items()})
     source = _data(case)
     for kernel, name in names.items():
         results = []

@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 from cklang import emulator, knobs
 from cklang.errors import CkValueError
 from tests.emulator import test_triton
-from tests.support.assembly import Module, assemble, hip, ok
-from tests.support.triton_kernels import MADE
+from tests.support.assembly import Module, assembled, symbol
 
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = pytest.mark.usefixtures("emulator", "both_ways")
 
 _START = """
   s_load_dwordx4 s[4:7], s[0:1], 0x0
@@ -96,52 +93,42 @@ def body(lines: list[str]) -> str:
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
-    bodies = {f"clean{n}": body(lines) for n, lines in enumerate(CLEAN.values())}
-    bodies |= {f"broken{n}": body(lines) for n, (lines, _, _) in enumerate(BROKEN.values())}
-    return Module(assemble(tmp_path_factory.mktemp("waits"), bodies, lds=256))
+def module() -> Module:
+    bodies = {f"clean {name}": body(lines) for name, lines in CLEAN.items()}
+    bodies |= {f"broken {name}": body(lines) for name, (lines, _, _) in BROKEN.items()}
+    return assembled(bodies, lds=256)
 
 
-@pytest.fixture(autouse=True, params=["off", "all"])
-def checked(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Once interpreted, once translated."""
-    emulator.translation(request.param)
+@pytest.fixture(autouse=True)
+def checked() -> None:
     emulator.sanitize("waits")
-    yield
-    emulator.sanitize(*knobs.SANITIZE.get())
-    emulator.translation("hot")
 
 
-def launch(module: Module, name: str) -> str:
-    source, output = np.arange(256, dtype=np.uint32), np.zeros(256, np.uint32)
-    status: str = module.launch(name, source, output)
-    return status
+def fault_of(module: Module, name: str) -> str:
+    return module.fault(name, np.arange(256, dtype=np.uint32), np.zeros(256, np.uint32))
 
 
 @pytest.mark.parametrize("name", CLEAN)
 def test_right_waits_pass(module: Module, name: str) -> None:
-    assert launch(module, f"clean{list(CLEAN).index(name)}") == "hipSuccess", emulator.last_error()
+    assert not fault_of(module, f"clean {name}")
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_missing_waits_are_found(module: Module, name: str) -> None:
     lines, what, counter = BROKEN[name]
-    kernel = f"broken{list(BROKEN).index(name)}"
-    assert launch(module, kernel) == "hipErrorLaunchFailure"
-    message = emulator.fault(module.device)
-    ok(hip().hipDeviceReset())
+    message = fault_of(module, f"broken {name}")
     assert "missing wait: " in message
     assert what in message
     assert f"no s_waitcnt {counter} covers the load at pc 0x" in message
-    assert f"kernel {kernel}, workgroup (0, 0, 0), wave 0" in message
+    assert f"kernel {symbol(f'broken {name}')}, workgroup (0, 0, 0), wave 0" in message
     loads = [line.split()[0] for line in lines if "v_" not in line and "s_waitcnt" not in line]
     assert any(f": {load} " in message for load in loads)
 
 
 def test_nothing_is_checked_unless_asked(module: Module) -> None:
     emulator.sanitize()
-    for n in range(len(BROKEN)):
-        assert launch(module, f"broken{n}") == "hipSuccess"
+    for name in BROKEN:
+        assert not fault_of(module, f"broken {name}")
 
 
 def test_names() -> None:
@@ -158,18 +145,8 @@ def test_names() -> None:
         knobs.SANITIZE.get()
 
 
-_FOREIGN = {
-    "gemm": test_triton.test_gemm,
-    "softmax": test_triton.test_softmax,
-    "attention": test_triton.test_attention,
-}
-
-
-@pytest.mark.parametrize("kind", _FOREIGN)
+@pytest.mark.parametrize("kind", test_triton.KINDS)
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx950"])
 def test_other_compilers_wait_where_they_must(gpu: str, kind: str) -> None:
     """Triton's kernels keep loads under way across their loops; none is used too early."""
-    names = [name for name in MADE[gpu] if name.startswith(kind)]
-    assert names
-    for name in names:
-        _FOREIGN[kind](gpu, name)
+    test_triton.all_of(kind, gpu)

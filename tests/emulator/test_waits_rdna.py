@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from cklang import emulator, knobs
+from cklang import emulator
 from tests.emulator import test_triton
-from tests.support.assembly import Module, assemble, hip, ok
+from tests.support.assembly import Module, assembled
 from tests.support.rdna import GFX11, GFX12, RDNA, WAITS
-from tests.support.triton_kernels import MADE
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -135,53 +133,33 @@ def body(arch: str, case: Case) -> str:
 
 
 @pytest.fixture(scope="module")
-def modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module]:
+def modules() -> dict[str, Module]:
     by_arch = {}
     for arch in RDNA:
-        bodies = {
-            f"case{n}": body(arch, case)
-            for n, case in enumerate(CASES.values())
-            if arch in case.archs
-        }
-        folder = tmp_path_factory.mktemp(arch)
-        by_arch[arch] = Module(assemble(folder, bodies, arch, lds=256, wave=32), arch)
+        bodies = {name: body(arch, case) for name, case in CASES.items() if arch in case.archs}
+        by_arch[arch] = assembled(bodies, arch, lds=256, wave=32)
     return by_arch
 
 
 @pytest.fixture(autouse=True)
-def checked() -> Iterator[None]:
+def checked() -> None:
     emulator.sanitize("waits")
-    yield
-    emulator.sanitize(*knobs.SANITIZE.get())
 
 
 @pytest.mark.parametrize(("arch", "name"), EACH)
 def test_a_kernel(modules: dict[str, Module], arch: str, name: str) -> None:
-    case, module = CASES[name], modules[arch]
+    case = CASES[name]
     source, output = np.arange(128, dtype=np.uint32), np.zeros(128, np.uint32)
-    status = module.launch(f"case{list(CASES).index(name)}", source, output, block=32)
-    if not case.said:
-        assert status == "hipSuccess", emulator.last_error()
+    message = modules[arch].fault(name, source, output, block=32)
+    assert bool(message) == bool(case.said), message
+    if not message:
         return
-    assert status == "hipErrorLaunchFailure"
-    message = emulator.fault(module.device)
-    ok(hip().hipDeviceReset())
     assert f"missing wait: {message.split()[2]} {case.said}, but no" in message
     counter = COUNTERS[arch].get(case.counter, f"s_wait_{case.counter}")
     assert f"{counter} covers the load at pc 0x" in message
 
 
-_FOREIGN = {
-    "gemm": test_triton.test_gemm,
-    "softmax": test_triton.test_softmax,
-    "attention": test_triton.test_attention,
-}
-
-
-@pytest.mark.parametrize("kind", _FOREIGN)
+@pytest.mark.parametrize("kind", test_triton.KINDS)
 @pytest.mark.parametrize("gpu", RDNA)
 def test_other_compilers_wait_where_they_must(gpu: str, kind: str) -> None:
-    names = [name for name in MADE[gpu] if name.startswith(kind)]
-    assert names
-    for name in names:
-        _FOREIGN[kind](gpu, name)
+    test_triton.all_of(kind, gpu)

@@ -151,7 +151,7 @@ def test_a_group_is_one_launch() -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_launch_arguments_just_below_the_limits(tmp_path: Any) -> None:
+def test_launch_arguments_just_below_the_limits() -> None:
     """The largest problems that are legal: computed by the host shim, not run."""
     algorithm = chosen(plain_problem(f16, 63, 61, 61)).key.algorithm
     key = plain_key(algorithm, f16, "gfx942")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +13,9 @@ from tests.support.assembly import assemble
 pytestmark = pytest.mark.usefixtures("emulator")
 
 
-def test_patches_are_undone_before_kernels_are_read_back(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_patches_are_undone_before_kernels_are_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails at its end if the check sees the patch: no other test has loaded this kernel."""
-    code = assemble(tmp_path, {"only_here": "  v_mov_b32 v0, 0x5eed0010"})
+    code = assemble({"only_here": "  v_mov_b32 v0, 0x5eed0010"})
     open_device("emu:gfx942").load(code, "only_here")
 
     def forbidden(*_: Any, **__: Any) -> Any:

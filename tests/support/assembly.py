@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -59,10 +62,15 @@ _METADATA = """
 """
 
 
+def symbol(name: str) -> str:
+    """What a kernel is called in its code object; tests may call it by any text."""
+    return re.sub(r"^(?=\d)|\W", "_", name)
+
+
 def assemble(
-    folder: Path,
     bodies: Mapping[str, str],
     arch: str = "gfx942",
+    *,
     lds: int = 0,
     denormals: int = 3,
     wave: int = 64,
@@ -78,37 +86,71 @@ def assemble(
     extra = ".amdhsa_accum_offset 96" if cdna else f".amdhsa_wavefront_size32 {int(wave == 32)}"
     text = "".join(
         _KERNEL.format(
-            name=name, body=body, lds=lds, scratch=scratch, denormals=denormals, target=extra
+            name=symbol(name),
+            body=body,
+            lds=lds,
+            scratch=scratch,
+            denormals=denormals,
+            target=extra,
         )
         for name, body in bodies.items()
     )
     kernels = "".join(
-        _METADATA.format(name=name, lds=lds, scratch=scratch, wave=wave) for name in bodies
+        _METADATA.format(name=symbol(name), lds=lds, scratch=scratch, wave=wave) for name in bodies
     )
     text += f".amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.kernels:{kernels}...\n"
     text += ".end_amdgpu_metadata\n"
-    source, output = folder / f"{arch}.s", folder / f"{arch}.co"
-    source.write_text(text)
     tools = find_toolchain()
     lanes = () if cdna else (f"-m{'no-' if wave == 32 else ''}wavefrontsize64",)
-    target = (
-        "--target=amdgcn-amd-amdhsa",
-        f"-mcpu={arch}",
-        *lanes,
-        *flags,
-        "-x",
-        "assembler",
-        "-c",
-    )
-    log = folder / "log"
-    middle = folder / f"{arch}.o"
-    run_tool(
-        [*tools.clang, *target, str(source), "-o", str(middle)],
-        log=log,
-        environment=tools.environment(),
-    )
-    run_tool(tools.link_device([middle], output), log=log, environment=tools.environment())
-    return output.read_bytes()
+    target = ("--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", *lanes, *flags)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        source, middle, output = (folder / f"{arch}.{end}" for end in ("s", "o", "co"))
+        source.write_text(text)
+        compiling = (*tools.clang, *target, "-x", "assembler", "-c", str(source), "-o", str(middle))
+        for command in (compiling, tools.link_device([middle], output)):
+            run_tool(command, log=folder / "log", environment=tools.environment())
+        return output.read_bytes()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """A kernel of one wave: four dwords at a time come to some registers, and others go back."""
+
+    reads: tuple[int, ...]
+    """The first register of each four that a lane reads, in the order of memory."""
+    writes: tuple[int, ...]
+    """The same of what it writes: as many as a power of two."""
+
+    def body(self, text: str) -> str:
+        """The kernel around some lines."""
+        loads, stores = (
+            [
+                (f"v[{first}:{first + 3}]", f"s[{base}:{base + 1}] offset:{16 * n}")
+                for n, first in enumerate(registers)
+            ]
+            for registers, base in ((self.reads, 4), (self.writes, 6))
+        )
+        lines = (
+            "s_load_dwordx4 s[4:7], s[0:1], 0x0",
+            f"v_mul_u32_u24 v1, {16 * len(loads)}, v0",
+            "s_waitcnt lgkmcnt(0)",
+            *(f"global_load_dwordx4 {register}, v1, {place}" for register, place in loads),
+            "s_waitcnt vmcnt(0)",
+            text,
+            f"v_lshlrev_b32 v1, {(16 * len(stores)).bit_length() - 1}, v0",
+            "s_nop 15",
+            *(f"global_store_dwordx4 v1, {register}, {place}" for register, place in stores),
+        )
+        return "".join(f"  {line}\n" for line in lines)
+
+    def run(self, module: Module, name: str, data: np.ndarray) -> np.ndarray:
+        """[64, dwords] in, of which the last may be left out; [64, dwords] out."""
+        source = np.zeros((64, 4 * len(self.reads)), np.uint32)
+        source[:, : data.shape[1]] = data
+        output = np.zeros((64, 4 * len(self.writes)), np.uint32)
+        assert module.launch(name, source, output) == "hipSuccess", emulator.last_error()
+        return output
 
 
 _LANES = """
@@ -181,14 +223,28 @@ class Module:
         self.handle = ok(hip().hipModuleLoadData(image))
 
     def launch(
-        self, name: str, *arrays: np.ndarray, grid: int = 1, block: int = 64, lds: int = 0
+        self, name: str, *arrays: np.ndarray | int, grid: int = 1, block: int = 64, lds: int = 0
     ) -> Any:
-        """Run a kernel on arrays, in place; the status of waiting for it."""
+        """Run a kernel on arrays, in place, or on addresses; the status of waiting for it."""
         ok(hip().hipSetDevice(self.device))
-        function = ok(hip().hipModuleGetFunction(self.handle, name.encode()))
-        words = (ctypes.c_uint64 * 4)(*(array.ctypes.data for array in arrays))
+        function = ok(hip().hipModuleGetFunction(self.handle, symbol(name).encode()))
+        addresses = (each if isinstance(each, int) else each.ctypes.data for each in arrays)
+        words = (ctypes.c_uint64 * 4)(*addresses)
         size = ctypes.c_size_t(32)
         extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(words), 2, ctypes.addressof(size), 3)
         shape = (grid, 1, 1, block, 1, 1, lds, None, None, extra)
         ok(hip().hipModuleLaunchKernel(function, *shape))
         return hip().hipDeviceSynchronize()[0].name
+
+    def fault(self, name: str, *arrays: np.ndarray | int, **shape: int) -> str:
+        """Run a kernel; what is reported of it, or "". The device works again afterwards."""
+        if self.launch(name, *arrays, **shape) == "hipSuccess":
+            return ""
+        message = emulator.fault(self.device)
+        ok(hip().hipDeviceReset())
+        return message
+
+
+def assembled(bodies: Mapping[str, str], arch: str = "gfx942", **how: Any) -> Module:
+    """Assemble and load kernels; ``how`` are further arguments of :func:`assemble`."""
+    return Module(assemble(bodies, arch, **how), arch)

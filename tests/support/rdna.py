@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Module, assembled
 
 GFX11, GFX12 = "gfx1100", "gfx1201"
 RDNA = (GFX11, GFX12)
@@ -152,7 +151,7 @@ def selected(cases: Mapping[str, Case]) -> list[tuple[str, str]]:
     return [(arch, name) for arch in RDNA for name, case in cases.items() if arch in case.archs]
 
 
-def build(folder: Path, cases: Mapping[str, Case]) -> dict[str, Module]:
+def build(cases: Mapping[str, Case]) -> dict[str, Module]:
     """By GPU, a module with one kernel a case."""
     modules = {}
     for arch in RDNA:
@@ -161,7 +160,7 @@ def build(folder: Path, cases: Mapping[str, Case]) -> dict[str, Module]:
             for name, case in cases.items()
             if arch in case.archs
         }
-        modules[arch] = Module(assemble(folder, bodies, arch, wave=LANES), arch)
+        modules[arch] = assembled(bodies, arch, wave=LANES)
     return modules
 
 

@@ -90,16 +90,16 @@ def test_unknown_words(pytester: pytest.Pytester, option: str, word: str, proble
 _KERNELS = """
 import numpy as np
 import pytest
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import assembled
 
 START = "s_load_dwordx4 s[4:7], s[0:1], 0x0\\n v_lshlrev_b32 v1, 2, v0\\n s_waitcnt lgkmcnt(0)\\n"
 LOAD, WAIT = "global_load_dword v2, v1, s[4:5]\\n", "s_waitcnt vmcnt(0)\\n"
 STORE = "global_store_dword v1, v2, s[6:7]\\n"
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory):
+def module():
     bodies = {"early": START + LOAD + STORE, "right": START + LOAD + WAIT + STORE}
-    return Module(assemble(tmp_path_factory.mktemp("kernels"), bodies))
+    return assembled(bodies)
 
 def launch(module, name):
     data = np.arange(64, dtype=np.uint32)

@@ -373,7 +373,7 @@ def program(folder: Path) -> str:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_a_worker_measures_and_a_dead_one_is_replaced(tmp_path: Path) -> None:
+def test_a_worker_measures_and_a_dead_one_is_replaced() -> None:
     (task,) = tasks_of(linear, SHAPE)
     key: GemmKey = select(task.problem, arch="gfx942").key
     with Worker({"CKLANG_DEVICE": DEVICE}, 300.0) as worker:

@@ -11,7 +11,7 @@ import pytest
 from cklang import emulator
 from cklang.emulator.debugger.inside import _controlled
 from cklang.emulator.debugger.wire import ControlledLaunch, Goal, Reason, Stop, StopAt, Until, Where
-from tests.support.assembly import DEVICES, Module, assemble, hip, ok
+from tests.support.assembly import DEVICES, Module, assembled, hip, ok
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -67,8 +67,8 @@ _BODIES = {"count": _COUNT, "ticket": _TICKET, "local": _LOCAL, "wrong": _WRONG,
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
-    return Module(assemble(tmp_path_factory.mktemp("control"), _BODIES, lds=1024, scratch=64))
+def module() -> Module:
+    return assembled(_BODIES, lds=1024, scratch=64)
 
 
 Control = Callable[[ControlledLaunch], None]
@@ -287,10 +287,8 @@ def _reset() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_reset")
 @pytest.mark.parametrize(("name", "word"), [("wrong", "fault"), ("early", "s4")])
-def test_a_fault_stops_and_can_be_stepped_back(
-    name: str, word: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    own = Module(assemble(tmp_path_factory.mktemp("fault"), _BODIES, lds=1024, scratch=64))
+def test_a_fault_stops_and_can_be_stepped_back(name: str, word: str) -> None:
+    own = assembled(_BODIES, lds=1024, scratch=64)
     emulator.sanitize("waits")
     stops = []
 

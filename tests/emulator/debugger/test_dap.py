@@ -212,7 +212,7 @@ module.launch("forever", np.zeros(64, np.uint32), np.zeros(64, np.uint32))
 @pytest.mark.usefixtures("emulator")
 def test_a_launch_that_does_not_end_is_paused(editor: Editor, tmp_path: Path) -> None:
     body = "  v_mov_b32 v1, 0\nforever_again:\n  v_add_u32 v1, 1, v1\n  s_branch forever_again"
-    (tmp_path / "forever.co").write_bytes(assemble(tmp_path, {"forever": body}))
+    (tmp_path / "forever.co").write_bytes(assemble({"forever": body}))
     editor.ask("initialize")
     editor.ask("setFunctionBreakpoints", breakpoints=[{"name": "forever"}])
     words = ["-c", _FOREVER, str(tmp_path / "forever.co")]

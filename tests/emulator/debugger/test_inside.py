@@ -11,7 +11,7 @@ import pytest
 from cklang.emulator.debugger.breakpoints import Waves
 from cklang.emulator.debugger.expressions import Reader, Registers
 from cklang.emulator.debugger.inside import Callback, Observation, callbacks, debug
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import Module, assembled
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -27,9 +27,9 @@ _ADD = """
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def module() -> Module:
     bodies = {"add": _ADD, "other": _ADD}
-    return Module(assemble(tmp_path_factory.mktemp("inside"), bodies))
+    return assembled(bodies)
 
 
 def run(module: Module, name: str = "add", block: int = 128) -> np.ndarray:

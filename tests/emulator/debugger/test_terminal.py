@@ -188,7 +188,7 @@ def test_a_fault_in_a_launch_without_breakpoints(tmp_path: Path) -> None:
   v_mov_b32 v1, 0
   global_store_dword v1, v0, s[6:7]
 """
-    (tmp_path / "wrong.co").write_bytes(assemble(tmp_path, {"wrong": body}))
+    (tmp_path / "wrong.co").write_bytes(assemble({"wrong": body}))
     words = [sys.executable, "-c", _FAULT, str(tmp_path / "wrong.co")]
     root = Path(__file__).parents[3]
     with Session(words, folder=root, output=subprocess.DEVNULL) as session:

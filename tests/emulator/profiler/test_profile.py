@@ -19,7 +19,7 @@ from cklang.emulator.profiler.memory import BeyondL2, CacheRequests
 from cklang.emulator.profiler.session import Profile
 from cklang.emulator.profiler.source import Place
 from cklang.errors import CkValueError
-from tests.support.assembly import Module, assemble
+from tests.support.assembly import assembled
 
 _SOURCE = Path(__file__).parent / "transpose.hip"
 _GROUPS = 6
@@ -118,7 +118,7 @@ def test_the_command_profiles_a_program(
 
 
 def test_lines_of_an_op_in_another_process_are_the_users(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A process that is profiled leaves the places of its fills to the one that prints them."""
     name, place = "ck_fill_00c0ffee00c0ffee", "model.py:12"
@@ -141,8 +141,8 @@ def test_wrong_words(words: list[str], problem: str, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.usefixtures("emulator")
-def test_launches_of_this_process(tmp_path: Path) -> None:
-    module = Module(assemble(tmp_path, {"store": _STORE}))
+def test_launches_of_this_process() -> None:
+    module = assembled({"store": _STORE})
     output = np.zeros(64 * _GROUPS, np.uint32)
     with ck.profile(workgroups=_GROUPS) as p:
         assert module.launch("store", output, output, grid=_GROUPS) == "hipSuccess"

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from cklang import emulator, knobs
+from tests.support.assembly import assemble, hip, ok
+from tests.support.hip_streams import BODIES, Kernels, Words
 
 
 @pytest.fixture(autouse=True)
@@ -22,8 +24,30 @@ def settings_as_before(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(params=["off", "all"])
-def both_ways(request: pytest.FixtureRequest, emulator: None) -> None:
+def both_ways(request: pytest.FixtureRequest) -> None:
     """Kernels are interpreted, and then translated."""
-    from cklang.emulator import translation
+    emulator.translation(request.param)
 
-    translation(request.param)
+
+@pytest.fixture(scope="module")
+def image() -> bytes:
+    return assemble(BODIES)
+
+
+@pytest.fixture
+def kernels(image: bytes) -> Iterator[Kernels]:
+    loaded = Kernels(image)
+    hip().hipGetLastError()
+    yield loaded
+    ok(hip().hipSetDevice(0))
+    ok(hip().hipDeviceReset())
+    hip().hipGetLastError()
+
+
+@pytest.fixture
+def words() -> Iterator[Words]:
+    host_words = Words()
+    yield host_words
+    host_words.flag.value = 1  # whatever still waits
+    ok(hip().hipDeviceSynchronize())
+    ok(hip().hipHostFree(host_words.memory))

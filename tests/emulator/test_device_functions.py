@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,27 +13,21 @@ import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
-from cklang.emulator.hipcc import driver
+from tests.support.hip_programs import PROGRAMS, built, run
 
-_HERE = Path(__file__).parent
-_SOURCE = _HERE / "programs" / "device_functions.hip"
-_CONVERSIONS = _HERE / "programs" / "conversions.hip"
-_TABLE = _HERE.parents[1] / "docs" / "device_functions.md"
+_TABLE = Path(__file__).parents[2] / "docs" / "device_functions.md"
 _ARCHS = ("gfx942", "gfx1201")
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("functions") / "functions"
-    driver.build([f"--offload-arch={','.join(_ARCHS)}", str(_SOURCE), "-o", str(path)], print)
-    return path
+def program() -> Path:
+    return built("device_functions", *_ARCHS)
 
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("arch", _ARCHS)
 def test_lanes_integers_and_conversions(program: Path, arch: str) -> None:
-    environment = {**os.environ, "CKLANG_GPUS": arch}
-    done = subprocess.run([program], capture_output=True, text=True, env=environment)
+    done = run(program, CKLANG_GPUS=arch)
     assert done.stdout == "0 failed\n", done.stdout + done.stderr
 
 
@@ -74,8 +66,7 @@ def test_special_functions(program: Path, tmp_path: Path) -> None:
     for name, (low, high, bound) in _RANGES.items():
         x = np.linspace(low, high, 101)
         x.tofile(tmp_path / "in")
-        words = [str(program), name, str(tmp_path / "in"), str(tmp_path / "out")]
-        subprocess.run(words, check=True)
+        run(program, name, tmp_path / "in", tmp_path / "out").check_returncode()
         found = np.fromfile(tmp_path / "out")
         expected = np.array([float(_reference(name, value)) for value in x])
         size = np.maximum(np.abs(expected), 1 if name[0] in "jyc" else 1e-300)
@@ -87,8 +78,7 @@ def test_special_functions(program: Path, tmp_path: Path) -> None:
 def test_inverse_of_erfc_in_its_tail(program: Path, tmp_path: Path) -> None:
     y = np.concatenate([10.0 ** -np.arange(1, 300, 7), [0.25, 0.5, 1.0, 1.5, 1.99]])
     y.tofile(tmp_path / "in")
-    words = [str(program), "erfcinv", str(tmp_path / "in"), str(tmp_path / "out")]
-    subprocess.run(words, check=True)
+    run(program, "erfcinv", tmp_path / "in", tmp_path / "out").check_returncode()
     for x, wanted in zip(np.fromfile(tmp_path / "out"), y, strict=True):
         # Near x an error of x changes erfc by its slope.
         slope = 2 / math.sqrt(math.pi) * math.exp(-x * x)
@@ -98,7 +88,8 @@ def test_inverse_of_erfc_in_its_tail(program: Path, tmp_path: Path) -> None:
 
 def test_the_table_names_functions_that_the_tests_call() -> None:
     """Each function that docs/device_functions.md says is tested here is in a program here."""
-    text = _SOURCE.read_text() + _CONVERSIONS.read_text()
+    programs = ("device_functions", "conversions")
+    text = "".join((PROGRAMS / f"{name}.hip").read_text() for name in programs)
     rows = [
         row.split("|")[1:-1] for row in _TABLE.read_text().splitlines() if row.startswith("| `")
     ]

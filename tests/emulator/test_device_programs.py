@@ -4,15 +4,11 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-from pathlib import Path
 
 import pytest
 
-from cklang.emulator.hipcc import driver
+from tests.support.hip_programs import built, run
 
-_PROGRAMS = Path(__file__).parent / "programs"
 _MACHINES = {
     "breadth_first": ("gfx942",), "complex_numbers": ("gfx942", "gfx1201"),
     "device_memory": ("gfx942", "gfx1201"), "fourier": ("gfx942",), "graph_updates": ("gfx942",),
@@ -40,14 +36,11 @@ _MISSING_WAIT = {"sorting"}
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("name", _MACHINES)
-def test_programs_check_themselves(name: str, tmp_path: Path) -> None:
+def test_programs_check_themselves(name: str) -> None:
     """As they are, and with every check of the emulator."""
-    program, source = tmp_path / name, _PROGRAMS / f"{name}.hip"
-    archs = dict.fromkeys(gpu for gpus in _MACHINES[name] for gpu in gpus.split(","))
-    driver.build([f"--offload-arch={','.join(archs)}", str(source), "-o", str(program)], print)
+    program = built(name, *dict.fromkeys(",".join(_MACHINES[name]).split(",")))
     for gpus, checks in itertools.product(_MACHINES[name], ("", "all")):
-        environment = {**os.environ, "CKLANG_GPUS": gpus, "CKLANG_SANITIZE": checks}
-        done = subprocess.run([program], capture_output=True, text=True, env=environment)
+        done = run(program, CKLANG_GPUS=gpus, CKLANG_SANITIZE=checks)
         if checks and name in _MISSING_WAIT:
             assert "race in local memory" in done.stderr
         else:

@@ -9,7 +9,6 @@ import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,16 @@ from cklang import emulator
 from cklang.emulator.engine.library import text_section
 from tests.emulator.test_hip import _COPY
 from tests.emulator.test_hip_program import bundle
-from tests.support.assembly import DEVICES, assemble, assembled, device_properties, hip, ok
+from tests.support.assembly import (
+    DEVICES,
+    assemble,
+    assembled,
+    device_properties,
+    hip,
+    kind,
+    ok,
+    status,
+)
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -26,14 +34,6 @@ pytestmark = pytest.mark.usefixtures("emulator")
 @pytest.fixture(scope="module")
 def image() -> bytes:
     return assemble({"copy": _COPY})
-
-
-def status(answer: Any) -> str:
-    return str((answer[0] if isinstance(answer, tuple) else answer).name)
-
-
-def kind(name: str) -> Any:
-    return getattr(hip().hipMemcpyKind, f"hipMemcpy{name}")
 
 
 def test_devices_that_are_not_there() -> None:

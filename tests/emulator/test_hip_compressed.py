@@ -19,9 +19,8 @@ import zstandard
 
 from cklang import emulator
 from tests.emulator.test_hip import _COPY
-from tests.emulator.test_hip_bad_input import status
 from tests.emulator.test_hip_program import bundle
-from tests.support.assembly import Module, assemble, hip, ok
+from tests.support.assembly import Module, assemble, hip, ok, status
 
 pytestmark = pytest.mark.usefixtures("emulator")
 

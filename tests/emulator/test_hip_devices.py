@@ -5,21 +5,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from cklang import emulator
 from cklang.arch import arch
-from tests.support.assembly import DEVICES, device_properties, hip, ok
+from tests.support.assembly import DEVICES, device_properties, hip, ok, status
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
 _INVALID_VALUE, _INVALID_DEVICE = "hipErrorInvalidValue", "hipErrorInvalidDevice"
-
-
-def status(answer: Any) -> str:
-    return str((answer[0] if isinstance(answer, tuple) else answer).name)
 
 
 @pytest.fixture(autouse=True)

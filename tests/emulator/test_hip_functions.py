@@ -13,8 +13,8 @@ import pytest
 from cklang import emulator
 from cklang.arch import arch
 from tests.emulator.test_hip_program import _ADD, Dim3, Program, bundle
-from tests.emulator.test_hip_streams import BODIES, Kernels, Words, status, stream
-from tests.support.assembly import DEVICES, assemble, hip, ok
+from tests.support.assembly import DEVICES, assemble, call, hip, ok, status
+from tests.support.hip_streams import BODIES, Kernels, Words, stream
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -33,18 +33,6 @@ def added() -> bytes:
 
 
 @pytest.fixture
-def kernels(image: bytes) -> Iterator[Kernels]:
-    yield Kernels(image)
-    ok(hip().hipDeviceSynchronize())
-    hip().hipGetLastError()
-
-
-@pytest.fixture
-def words() -> Words:
-    return Words()
-
-
-@pytest.fixture
 def program(added: bytes) -> Iterator[Program]:
     ok(hip().hipSetDevice(0))
     one = Program({"gfx942": added})
@@ -55,10 +43,6 @@ def program(added: bytes) -> Iterator[Program]:
 
 def handle_of(kernels: Kernels, name: str) -> ctypes.c_void_p:
     return ctypes.c_void_p(int(ok(hip().hipModuleGetFunction(kernels.handle, name.encode()))))
-
-
-def call(name: str, *arguments: object) -> int:
-    return int(getattr(emulator.load(), name)(*arguments))
 
 
 @pytest.mark.parametrize("name", ["hipModuleLoadDataEx", "hipModuleLoadFatBinary"])

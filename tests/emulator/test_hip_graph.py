@@ -4,44 +4,16 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from cklang import emulator
-from tests.emulator.test_hip_streams import BODIES, Kernels, Words, status, stream
-from tests.support.assembly import assemble, hip, ok
+from tests.support.assembly import call, hip, ok, status
+from tests.support.hip_streams import Kernels, Words, stream
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
 _UNSUPPORTED, _INVALIDATED, _UNJOINED, _IMPLICIT, _UPDATE = 900, 901, 904, 906, 910
-
-
-@pytest.fixture(scope="module")
-def image() -> bytes:
-    return assemble(BODIES)
-
-
-@pytest.fixture
-def kernels(image: bytes) -> Kernels:
-    return Kernels(image)
-
-
-@pytest.fixture
-def words() -> Iterator[Words]:
-    host_words = Words()
-    yield host_words
-    ok(hip().hipDeviceSynchronize())
-    hip().hipGetLastError()
-
-
-def call(name: str, *arguments: object) -> int:
-    """A HIP call by its C name; handles are integers."""
-    plain = [
-        ctypes.c_void_p(item) if type(item) is int and item > 2**31 else item for item in arguments
-    ]
-    return int(getattr(emulator.load(), name)(*plain))
 
 
 def capture(one: int) -> int:

@@ -11,20 +11,12 @@ import numpy as np
 import pytest
 
 from cklang import emulator
-from tests.support.assembly import hip, ok
+from tests.support.assembly import hip, kind, ok, status
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
 _INVALID_VALUE = "hipErrorInvalidValue"
 _HOST, _DEVICE, _MANAGED = "hipMemoryTypeHost", "hipMemoryTypeDevice", "hipMemoryTypeManaged"
-
-
-def status(answer: Any) -> str:
-    return str((answer[0] if isinstance(answer, tuple) else answer).name)
-
-
-def kind(name: str) -> Any:
-    return getattr(hip().hipMemcpyKind, f"hipMemcpy{name}")
 
 
 @pytest.fixture(autouse=True)

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from cklang.emulator.hipcc.driver import build
+from tests.support.hip_programs import built, run
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -46,20 +44,15 @@ int main()
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("printf")
-    source, program = folder / "say.hip", folder / "say"
+    source = tmp_path_factory.mktemp("printf") / "say.hip"
     source.write_text(_PROGRAM)
-    archs = f"--offload-arch={','.join(_GPUS)}"
-    build([archs, str(source), "-o", str(program)], lambda text: None)
-    return program
+    return built(source, *_GPUS)
 
 
 @pytest.mark.parametrize("gpu", _GPUS)
 def test_kernels_print_and_assert(program: Path, gpu: str) -> None:
-    go_on = {**os.environ, "CKLANG_FAULT": "continue", "CKLANG_GPUS": gpu}
-    done = subprocess.run(
-        [str(program)], capture_output=True, text=True, check=True, timeout=60, env=go_on
-    )
+    done = run(program, CKLANG_FAULT="continue", CKLANG_GPUS=gpu)
+    assert done.returncode == 0
     lines = done.stdout.splitlines()
     text = "7|abc |-5 0x10 z% a string of more than eight letters"
     assert sorted(lines[:5]) == [

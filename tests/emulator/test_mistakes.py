@@ -4,45 +4,21 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from cklang.emulator.hipcc import driver
+from tests.support.hip_programs import built, run
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
-_FOLDER = Path(__file__).parent / "programs"
 _GPUS = ("gfx942", "gfx90a", "gfx1201")
-_SETTINGS = ("CKLANG_SANITIZE", "CKLANG_FAULT", "CKLANG_GPUS", "CKLANG_REPORTS")
-
-
-def built(tmp_path_factory: pytest.TempPathFactory, name: str, *gpus: str) -> Path:
-    path = tmp_path_factory.mktemp(name) / name
-    targets = [f"--offload-arch={gpu}" for gpu in gpus]
-    driver.build([*targets, "-O3", str(_FOLDER / f"{name}.hip"), "-o", str(path)], print)
-    return path
+_ALL = {"CKLANG_GPUS": "gfx942", "CKLANG_SANITIZE": "all"}
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory, "mistakes", *_GPUS)
-
-
-def run(
-    program: Path, *words: str, checks: str = "all", **settings: str
-) -> subprocess.CompletedProcess[str]:
-    environment = {name: text for name, text in os.environ.items() if name not in _SETTINGS}
-    return subprocess.run(
-        [program, *words],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**environment, "CKLANG_SANITIZE": checks, **settings},
-        check=False,
-    )
+def program() -> Path:
+    return built("mistakes", *_GPUS, options=("-O3",))
 
 
 #: What a program does, a check that sees it, and a part of the report; "": there is none.
@@ -68,7 +44,7 @@ KERNELS = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels(program: Path, name: str, gpu: str) -> None:
     check, report = KERNELS[name]
-    done = run(program, name, checks=check, CKLANG_GPUS=gpu)
+    done = run(program, name, CKLANG_SANITIZE=check, CKLANG_GPUS=gpu)
     assert (done.returncode == 0) == (report == ""), done.stderr
     assert report.replace("64", "32" if gpu == "gfx1201" else "64") in done.stderr
     if report == "":
@@ -76,7 +52,7 @@ def test_kernels(program: Path, name: str, gpu: str) -> None:
 
 
 def test_barriers_are_checked_by_name_alone(program: Path) -> None:
-    assert run(program, "barrier_of_lanes", CKLANG_GPUS="gfx942").stderr == ""
+    assert run(program, "barrier_of_lanes", **_ALL).stderr == ""
 
 
 #: The same of calls of the host, which go on.
@@ -93,18 +69,18 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_calls(program: Path, name: str) -> None:
-    done = run(program, name, CKLANG_GPUS="gfx942")
+    done = run(program, name, **_ALL)
     assert done.returncode == 0
     assert CALLS[name] in done.stderr
     if CALLS[name] == "":
         assert done.stderr == ""
-    assert run(program, name, checks="waits", CKLANG_GPUS="gfx942").stderr == ""
+    assert run(program, name, CKLANG_SANITIZE="waits", CKLANG_GPUS="gfx942").stderr == ""
 
 
 def test_calls_are_written_down(program: Path, tmp_path: Path) -> None:
     reports = tmp_path / "reports"
     for name in ("freed twice", "to the host"):
-        done = run(program, name, CKLANG_GPUS="gfx942", CKLANG_REPORTS=str(reports))
+        done = run(program, name, **_ALL, CKLANG_REPORTS=str(reports))
         assert done.stderr == ""
     lines = [json.loads(line) for line in reports.read_text().splitlines()]
     assert [line["check"] for line in lines] == ["memory", "memory"]
@@ -113,8 +89,8 @@ def test_calls_are_written_down(program: Path, tmp_path: Path) -> None:
     assert "wrong direction of a copy" in lines[1]["message"]
 
 
-def test_leaks_without_a_launch(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_leaks_without_a_launch() -> None:
     """Destructors of the program may free memory after main."""
-    program = built(tmp_path_factory, "no_kernel", "gfx942")
-    assert "memory that is not freed: 4096 bytes in 1 allocations" in run(program).stderr
-    assert run(program, "all").stderr == ""
+    program = built("no_kernel", "gfx942", options=("-O3",))
+    assert "memory that is not freed: 4096 bytes in 1 allocations" in run(program, **_ALL).stderr
+    assert run(program, "all", **_ALL).stderr == ""

@@ -8,21 +8,17 @@ types every tie between codes, its neighbours, and random bits.
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from cklang.emulator.hipcc import driver
+from tests.support.hip_programs import built, run
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
-_SOURCE = Path(__file__).parent / "programs" / "conversions.hip"
 _FORMATS = (
     ml_dtypes.float8_e4m3fn,
     ml_dtypes.float8_e5m2,
@@ -34,27 +30,26 @@ _HARDWARE = {"host": (), "gfx942": (2, 3), "gfx950": (0, 1)}
 """The formats that a GPU converts to in one instruction."""
 _ALL = np.arange(65536, dtype=np.uint16)
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+Convert = Callable[..., dict[str, np.ndarray]]
 
 
 @pytest.fixture(scope="module")
-def convert(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict[str, np.ndarray]]:
+def convert(tmp_path_factory: pytest.TempPathFactory) -> Convert:
     """A function (name, inputs, result type) → results by where they were made."""
     folder = tmp_path_factory.mktemp("conversions")
-    program = folder / "conversions"
-    driver.build(["--offload-arch=gfx942,gfx950", str(_SOURCE), "-o", str(program)], print)
+    program = built("conversions", "gfx942", "gfx950")
 
-    def run(name: str, values: np.ndarray, dtype: Any) -> dict[str, np.ndarray]:
+    def converted(name: str, values: np.ndarray, dtype: Any) -> dict[str, np.ndarray]:
         results = {}
         values.tofile(folder / "in")
         for number, arch in enumerate(("gfx942", "gfx950")):
-            words = [str(program), name, str(folder / "in"), str(folder / "out")]
-            visible = {**os.environ, "HIP_VISIBLE_DEVICES": str(number)}
-            subprocess.run(words, check=True, env=visible, timeout=120)
+            files = folder / "in", folder / "out"
+            run(program, name, *files, HIP_VISIBLE_DEVICES=str(number)).check_returncode()
             both = np.fromfile(folder / "out", dtype).reshape(2, len(values), -1)
             results["host"], results[arch] = both
         return results
 
-    return run
+    return converted
 
 
 def fp8_codes(values: np.ndarray, wide: np.ndarray, hardware: tuple[int, ...]) -> np.ndarray:
@@ -119,7 +114,7 @@ def special_doubles() -> np.ndarray:
     )
 
 
-def test_every_float_to_fp8(convert: Callable[..., dict[str, np.ndarray]]) -> None:
+def test_every_float_to_fp8(convert: Convert) -> None:
     doubles = special_doubles()
     random = np.random.default_rng(5).integers(0, 1 << 32, 20000, np.uint32).view(np.float32)
     floats = np.concatenate([doubles.astype(np.float32), random])
@@ -204,9 +199,7 @@ def numbers_near(bits: int, signed: bool) -> list[int]:
         ("float-bfloat16", np.float32, _BFLOAT16),
     ],
 )
-def test_rounding_to_16_bits(
-    convert: Callable[..., dict[str, np.ndarray]], name: str, source: Any, target: Any
-) -> None:
+def test_rounding_to_16_bits(convert: Convert, name: str, source: Any, target: Any) -> None:
     if source is np.float32:
         bits = np.random.default_rng(3).integers(0, 1 << 32, 3000, np.uint32)
         ordinary = np.random.default_rng(4).normal(0, 300, 2000).astype(np.float32)
@@ -237,7 +230,7 @@ def test_rounding_to_16_bits(
     ],
 )
 def test_every_16_bit_float_to_integers(
-    convert: Callable[..., dict[str, np.ndarray]], name: str, source: Any, low: int, high: int
+    convert: Convert, name: str, source: Any, low: int, high: int
 ) -> None:
     values = _ALL.view(np.dtype(source)).astype(np.float64)
     rules = (np.rint, np.trunc, np.ceil, np.floor)

@@ -3,45 +3,31 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import struct
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from cklang import emulator
 from cklang.elf import sections_of, text_at
-from cklang.emulator.hipcc import driver
+from tests.support.hip_programs import PROGRAMS, built, run
 
-_SOURCE = Path(__file__).parent / "programs" / "faults.hip"
 _DYNAMIC = 6  # SHT_DYNAMIC
-_SETTINGS = ("CKLANG_SANITIZE", "CKLANG_FAULT", "CKLANG_GPUS", "HIP_VISIBLE_DEVICES", "HSA_XNACK")
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program() -> Path:
     """A program with code for gfx950 alone."""
-    path = tmp_path_factory.mktemp("faults") / "faults"
-    driver.build(["--offload-arch=gfx950", str(_SOURCE), "-o", str(path)], print)
-    return path
-
-
-def run(program: Path, what: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: text for name, text in os.environ.items() if name not in _SETTINGS}
-    return subprocess.run(
-        [program, what],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**environment, **settings},
-        check=False,
-    )
+    return built("faults", "gfx950")
 
 
 def line_of(text: str) -> int:
-    return 1 + next(n for n, line in enumerate(_SOURCE.read_text().splitlines()) if text in line)
+    return 1 + next(
+        n
+        for n, line in enumerate((PROGRAMS / "faults.hip").read_text().splitlines())
+        if text in line
+    )
 
 
 def needed_libraries(library: Path) -> set[str]:
@@ -155,7 +141,4 @@ def test_a_launch_that_takes_too_long_ends(program: Path) -> None:
     assert "kernel forever(int volatile*) has not ended in 1 seconds" in done.stderr
     assert "workgroup (0, 0, 0), wave 0 runs, pc 0x" in done.stderr
     loop = range(line_of("while(state != 0)"), line_of("x[0] = 1;"))
-    assert any(
-        f"(faults.hip:{line})" in done.stderr.replace(str(_SOURCE.parent) + "/", "")
-        for line in loop
-    )
+    assert any(f"(faults.hip:{line})" in done.stderr.replace(f"{PROGRAMS}/", "") for line in loop)

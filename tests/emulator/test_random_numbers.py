@@ -7,18 +7,14 @@ kernels and host are compared with them.
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cklang.emulator.hipcc import driver
+from tests.support.hip_programs import built, run
 
-_SOURCE = Path(__file__).parent / "programs" / "random_numbers.hip"
 _THREADS, _MANY = 64, 256
 _DRAWN = np.dtype(
     [
@@ -167,17 +163,14 @@ Draw = Callable[..., tuple[np.ndarray, np.ndarray]]
 def draw(tmp_path_factory: pytest.TempPathFactory) -> Draw:
     """A function of what the program takes: records of each thread, of the device and the host."""
     folder = tmp_path_factory.mktemp("random")
-    program = folder / "random_numbers"
-    driver.build(["--offload-arch=gfx942", str(_SOURCE), "-o", str(program)], print)
+    program = built("random_numbers", "gfx942")
 
-    def run(*words: object, mean: float = 5) -> tuple[np.ndarray, np.ndarray]:
-        line = [str(program), *map(str, words), str(mean), str(folder / "out")]
-        environment = {**os.environ, "CKLANG_GPUS": "gfx942"}
-        subprocess.run(line, check=True, env=environment, timeout=120)
+    def drawn(*words: object, mean: float = 5) -> tuple[np.ndarray, np.ndarray]:
+        run(program, *words, mean, folder / "out", CKLANG_GPUS="gfx942").check_returncode()
         device, host = np.fromfile(folder / "out", _DRAWN).reshape(2, _THREADS)
         return device, host
 
-    return run
+    return drawn
 
 
 _CASES = (

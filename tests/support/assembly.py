@@ -203,6 +203,24 @@ def ok(answer: Sequence[Any]) -> Any:
     return values[0] if values else None
 
 
+def status(answer: Any) -> str:
+    """The error that a HIP call answers with, by its name."""
+    return str((answer[0] if isinstance(answer, tuple) else answer).name)
+
+
+def kind(name: str) -> Any:
+    """A direction of copies: "HostToDevice"."""
+    return getattr(hip().hipMemcpyKind, f"hipMemcpy{name}")
+
+
+def call(name: str, *arguments: object) -> int:
+    """A HIP call by its C name; handles and addresses are integers above 2^31."""
+    plain = (
+        ctypes.c_void_p(each) if type(each) is int and each > 2**31 else each for each in arguments
+    )
+    return int(getattr(emulator.load(), name)(*plain))
+
+
 def device_properties(number: int) -> tuple[Any, Any]:
     """Status and properties of a device, by whichever way this hip-python asks for them."""
     api = hip()

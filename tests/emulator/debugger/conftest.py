@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs that are debugged: the profiler's transposition, compiled once."""
+"""Programs that are debugged: the profiler's transposition, as its tests compile it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cklang.emulator.hipcc import driver
+from tests.support.hip_programs import built
 
 _SOURCE = Path(__file__).parents[1] / "profiler" / "transpose.hip"
 
 
 @pytest.fixture(scope="session")
-def transpose_program(tmp_path_factory: pytest.TempPathFactory, emulator: None) -> Path:
-    program = tmp_path_factory.mktemp("transpose") / "transpose"
-    # As the profiler's tests compile it: from the cache.
-    words = ["--offload-arch=gfx942", "--offload-arch=gfx90a", str(_SOURCE)]
-    driver.build([*words, "-o", str(program)], print)
-    return program
+def transpose_program(emulator: None) -> Path:
+    return built(_SOURCE, "gfx942", "gfx90a")

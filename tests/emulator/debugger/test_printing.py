@@ -12,7 +12,7 @@ import pytest
 from cklang.emulator.debugger.program import DebuggedProgram
 from cklang.emulator.debugger.session import Session
 from cklang.emulator.debugger.terminal import Terminal
-from cklang.emulator.hipcc import driver
+from tests.support.hip_programs import built
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -31,9 +31,9 @@ int main() {
 
 
 def test_a_line_is_printed_once(tmp_path: Path) -> None:
-    source, program = tmp_path / "say.hip", tmp_path / "say"
+    source = tmp_path / "say.hip"
     source.write_text(_PROGRAM)
-    driver.build(["--offload-arch=gfx942", str(source), "-o", str(program)], print)
+    program = built(source, "gfx942")
     started: list[DebuggedProgram] = []
     screen = io.StringIO()
     with Session([str(program)], output=subprocess.PIPE, started=started.append) as session:

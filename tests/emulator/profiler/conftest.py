@@ -10,18 +10,11 @@ from pathlib import Path
 import pytest
 
 from cklang.emulator.engine.recording import recorded_launches
-from cklang.emulator.hipcc import driver
 from cklang.emulator.profiler.session import Profile
+from tests.support.hip_programs import built
 
 HERE = Path(__file__).parent
-
-
-def built(source: str, folder: Path, *gpus: str) -> Path:
-    program = folder / Path(source).stem
-    words = [f"--offload-arch={gpu}" for gpu in gpus or ("gfx942", "gfx90a")]
-    words.append(str(HERE / source))
-    driver.build([*words, "-o", str(program)], print)
-    return program
+_GPUS = ("gfx942", "gfx90a")
 
 
 def profiled(program: Path, folder: Path, gpu: str, *words: str, workgroups: int = 8) -> Profile:
@@ -34,8 +27,8 @@ def profiled(program: Path, folder: Path, gpu: str, *words: str, workgroups: int
 
 
 @pytest.fixture(scope="session")
-def transpose_program(tmp_path_factory: pytest.TempPathFactory, emulator: None) -> Path:
-    return built("transpose.hip", tmp_path_factory.mktemp("transpose"))
+def transpose_program(emulator: None) -> Path:
+    return built(HERE / "transpose.hip", *_GPUS)
 
 
 @pytest.fixture(scope="session")
@@ -44,12 +37,12 @@ def transpose(tmp_path_factory: pytest.TempPathFactory, transpose_program: Path)
 
 
 @pytest.fixture(scope="session")
-def copy_program(tmp_path_factory: pytest.TempPathFactory, emulator: None) -> Path:
-    return built("copy.hip", tmp_path_factory.mktemp("copy"))
+def copy_program(emulator: None) -> Path:
+    return built(HERE / "copy.hip", *_GPUS)
 
 
 @pytest.fixture(scope="session")
 def copies(tmp_path_factory: pytest.TempPathFactory, copy_program: Path) -> dict[str, Profile]:
     """The copy of 1,048,576 doubles on two GPUs."""
     folder = tmp_path_factory.mktemp("copies")
-    return {gpu: profiled(copy_program, folder / gpu, gpu) for gpu in ("gfx942", "gfx90a")}
+    return {gpu: profiled(copy_program, folder / gpu, gpu) for gpu in _GPUS}

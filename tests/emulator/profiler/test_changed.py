@@ -8,12 +8,13 @@ import pytest
 from cklang.emulator.profiler.advice import advice_of
 from cklang.emulator.profiler.model import LaunchProfile
 from cklang.emulator.profiler.session import Profile
-from tests.emulator.profiler.conftest import built, profiled
+from tests.emulator.profiler.conftest import HERE, profiled
+from tests.support.hip_programs import built
 
 
 @pytest.fixture(scope="module")
 def launches(tmp_path_factory: pytest.TempPathFactory, emulator: None) -> dict[str, LaunchProfile]:
-    program = built("changed.hip", tmp_path_factory.mktemp("changed"), "gfx942")
+    program = built(HERE / "changed.hip", "gfx942")
     profile: Profile = profiled(program, tmp_path_factory.mktemp("records"), "gfx942")
     return {launch.kernel: launch for launch in profile.launches}
 

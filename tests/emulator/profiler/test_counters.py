@@ -15,7 +15,8 @@ from cklang.emulator.profiler.counters import absent
 from cklang.emulator.profiler.model import launch_profile
 from cklang.emulator.profiler.session import Profile
 from cklang.emulator.profiler.shared_caches import CacheMisses, instruction_misses, scalar_misses
-from tests.emulator.profiler.conftest import built, profiled
+from tests.emulator.profiler.conftest import HERE, profiled
+from tests.support.hip_programs import built
 from tests.support.shared_data import required
 
 _SAME = (
@@ -89,9 +90,8 @@ def test_the_l2_of_a_copy_has_the_counters_of_the_gpu(copy_program: Path, tmp_pa
 @pytest.fixture(scope="module")
 def requests(tmp_path_factory: pytest.TempPathFactory, emulator: None) -> Profile:
     """Launches of one wave a workgroup, all of which are recorded."""
-    folder = tmp_path_factory.mktemp("requests")
-    program = built("requests.hip", folder, "gfx942")
-    return profiled(program, folder / "records", "gfx942", workgroups=16)
+    program = built(HERE / "requests.hip", "gfx942")
+    return profiled(program, tmp_path_factory.mktemp("records"), "gfx942", workgroups=16)
 
 
 def test_lanes_far_apart_have_a_time(requests: Profile) -> None:

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from cklang.cli.main import main as command
-from tests.emulator.profiler.conftest import built, profiled
+from tests.emulator.profiler.conftest import HERE, profiled
 from tests.support.browser import launched, missing, viewed
+from tests.support.hip_programs import built
 
 __all__ = ["SHOTS", "Shot", "main"]
 
@@ -91,7 +92,7 @@ SHOTS = (
 
 def _pages(folder: Path) -> None:
     """Write the pages that are shown."""
-    program = built("transpose.hip", folder)
+    program = built(HERE / "transpose.hip", "gfx942", "gfx90a")
     profiled(program, folder / "records", "gfx942", "256").save(folder / "report.html")
     sizes = ["M=384", "N=512", "K=256", "--device", "emu:gfx942"]
     page = ["--html", str(folder / "inspect.html")]

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+"""HIP programs, compiled once in a process, and run as users run them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from cklang.emulator.hipcc import driver
+
+PROGRAMS = Path(__file__).parents[1] / "emulator" / "programs"
+_SETTINGS = (
+    *("CKLANG_SANITIZE", "CKLANG_FAULT", "CKLANG_GPUS", "CKLANG_REPORTS", "HIP_VISIBLE_DEVICES"),
+    "HSA_XNACK",
+)
+
+
+@cache
+def _folder() -> TemporaryDirectory[str]:
+    return TemporaryDirectory()
+
+
+@cache
+def built(source: Path | str, *gpus: str, options: tuple[str, ...] = ()) -> Path:
+    """Compile a program for some GPUs: a file, or the name of one in ``emulator/programs``."""
+    path = PROGRAMS / f"{source}.hip" if isinstance(source, str) else source
+    program = Path(_folder().name) / "-".join((path.stem, *gpus))
+    words = [f"--offload-arch={','.join(gpus)}", *options, str(path), "-o", str(program)]
+    driver.build(words, print)
+    return program
+
+
+def run(program: Path, *words: object, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run a program with these settings of the emulator and no others."""
+    environment = {name: text for name, text in os.environ.items() if name not in _SETTINGS}
+    return subprocess.run(
+        [program, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**environment, **settings},
+        check=False,
+    )

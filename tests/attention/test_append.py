@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -16,6 +15,7 @@ from cklang.ir.numeric import largest
 from cklang.testing import assert_close
 from cklang.types import DType, bf16, f16
 from tests.support.arrays import Array, uniform
+from tests.support.coverage import Covered
 
 B, G, N, D, E, WIDTH = 3, 2, 5, 40, 24, 32
 HELD = np.array([0, 13, 27], np.int32)
@@ -87,7 +87,7 @@ def variant(rotary: str, paged: bool) -> str:
 
 @pytest.mark.usefixtures("stencils")
 @pytest.mark.parametrize(("rotary", "paged"), KINDS)
-def test_rows_go_behind_those_held(rotary: str, paged: bool, covered: Callable[..., None]) -> None:
+def test_rows_go_behind_those_held(rotary: str, paged: bool, covered: Covered) -> None:
     check(rotary, paged, f16, "gfx942")
     covered(variant(rotary, paged), "f16", "gfx942")
 
@@ -105,7 +105,7 @@ def test_rows_go_behind_those_held(rotary: str, paged: bool, covered: Callable[.
     ids=str,
 )
 def test_rows_go_behind_those_held_everywhere(
-    rotary: str, paged: bool, dtype: DType, arch: str, covered: Callable[..., None]
+    rotary: str, paged: bool, dtype: DType, arch: str, covered: Covered
 ) -> None:
     check(rotary, paged, dtype, arch)
     covered(variant(rotary, paged), dtype.name, arch)
@@ -237,7 +237,7 @@ def check_narrow(arch: str, dtype: DType, paged: bool, width: int = D) -> None:
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("arch", "dtype"), NARROW, ids=str)
-def test_caches_of_8_bit_floats(arch: str, dtype: DType, covered: Callable[..., None]) -> None:
+def test_caches_of_8_bit_floats(arch: str, dtype: DType, covered: Covered) -> None:
     check_narrow(arch, dtype, paged=arch == "gfx950")
     covered(f"append KV: 8-bit caches{', pages' if arch == 'gfx950' else ''}", dtype.family, arch)
 
@@ -253,7 +253,7 @@ def test_caches_of_8_bit_floats(arch: str, dtype: DType, covered: Callable[..., 
     ids=str,
 )
 def test_caches_of_8_bit_floats_everywhere(
-    arch: str, dtype: DType, paged: bool, covered: Callable[..., None]
+    arch: str, dtype: DType, paged: bool, covered: Covered
 ) -> None:
     check_narrow(arch, dtype, paged=paged)
     covered(f"append KV: 8-bit caches{', pages' if paged else ''}", dtype.family, arch)

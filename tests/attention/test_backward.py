@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from tests.support.attention_ops import (
     relative,
     within,
 )
+from tests.support.coverage import Covered
 
 B, H, G, S, T, D, X, Y, N, M, P = ck.dims("B H G S T D X Y N M P")
 
@@ -78,7 +78,7 @@ def gradients(q: Array, k: Array, v: Array, added: Array, grad: Array) -> list[A
 
 @pytest.mark.usefixtures("stencils")
 @pytest.mark.parametrize("shape", [(2, 70, 130, 4, 2), (1, 5, 9, 2, 2)])
-def test_gradients_of_an_op(shape: tuple[int, ...], covered: Callable[..., None]) -> None:
+def test_gradients_of_an_op(shape: tuple[int, ...], covered: Covered) -> None:
     batch, rows, keys, heads, kv_heads = shape
     rng = np.random.default_rng(0)
 
@@ -101,7 +101,7 @@ def test_gradients_of_an_op(shape: tuple[int, ...], covered: Callable[..., None]
 
 
 @pytest.mark.usefixtures("compiler")
-def test_the_gradient_of_a_bias_and_one_order_of_summation(covered: Callable[..., None]) -> None:
+def test_the_gradient_of_a_bias_and_one_order_of_summation(covered: Covered) -> None:
     rng = np.random.default_rng(1)
 
     def random_array(*shape: int) -> Array:
@@ -151,7 +151,7 @@ def test_a_bias_that_scores_share_has_the_sum_of_their_gradients(across: int, do
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("deterministic", [False, pytest.param(True, marks=pytest.mark.full)])
-def test_packed_sequences(deterministic: bool, covered: Callable[..., None]) -> None:
+def test_packed_sequences(deterministic: bool, covered: Covered) -> None:
     @given(
         st.lists(st.tuples(st.integers(0, 90), st.integers(0, 200)), min_size=1, max_size=4),
         st.integers(0, 99),

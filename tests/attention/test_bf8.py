@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,8 +11,7 @@ import cklang as ck
 from cklang.types import DType, bf8, bf8_fnuz
 from tests.support.arrays import uniform
 from tests.support.checks import check
-
-Covered = Callable[..., None]
+from tests.support.coverage import Covered
 
 B, G, H, S, T, D, E = ck.dims("B G H S T D E")
 F: Any = ck.dtype_var("F", ck.bf8, ck.bf8_fnuz)

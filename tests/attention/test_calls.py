@@ -7,7 +7,6 @@ once and serves all shapes, layouts and functions here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -38,6 +37,7 @@ from tests.support.attention_ops import (
     windowed,
 )
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.typed import only
 
 B, H, G, S, T, D, E, P, N, C = ck.dims("B H G S T D E P N C")
@@ -162,14 +162,14 @@ def test_packed_queries_and_keys_in_pages(
 
 
 @pytest.mark.usefixtures("stencils")
-def test_coverage_of_prefill(covered: Callable[..., None]) -> None:
+def test_coverage_of_prefill(covered: Covered) -> None:
     check_prefill([(70, 140), (1, 9), (5, 0)], 16, 1, 3)
     covered("attention: packed queries, keys in pages", "f16", ARCH)
 
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("least", [0, 1, 5, 70, 100])
-def test_short_packed_sequences_are_skipped(least: int, covered: Callable[..., None]) -> None:
+def test_short_packed_sequences_are_skipped(least: int, covered: Covered) -> None:
     """The kernel leaves their rows as they are, in a result that is given too."""
     lengths = [(70, 90), (5, 0), (1, 40), (6, 130), (1, 1)]
     mine, theirs = (np.cumsum([0, *side]).astype(np.int32) for side in zip(*lengths, strict=True))
@@ -266,7 +266,7 @@ def test_the_error_of_the_basic_case() -> None:
 
 
 @pytest.mark.usefixtures("stencils")
-def test_coverage(covered: Callable[..., None]) -> None:
+def test_coverage(covered: Covered) -> None:
     """One call of each op, for the table of what works where."""
     n = {"B": 2, "G": 2, "H": 4, "S": 40, "T": 75, "D": 64, "E": 64}
     args = arrays(np.random.default_rng(1), n)
@@ -279,13 +279,13 @@ def test_coverage(covered: Callable[..., None]) -> None:
 
 
 @pytest.mark.usefixtures("stencils")
-def test_coverage_of_pages(covered: Callable[..., None]) -> None:
+def test_coverage_of_pages(covered: Covered) -> None:
     check(cached.using(splits=3), cached_args([100, 0, 144], 1, 1))
     covered("attention: split-KV, keys in pages", "f16", ARCH)
 
 
 @pytest.mark.usefixtures("stencils")
-def test_dropout_is_that_of_the_reference(covered: Callable[..., None]) -> None:
+def test_dropout_is_that_of_the_reference(covered: Covered) -> None:
     n = {"B": 2, "G": 1, "H": 2, "S": 70, "T": 90, "D": 64, "E": 64}
     args = arrays(np.random.default_rng(2), n)
     first = check(dropped, [*args, 7])

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
 import cklang as ck
 from cklang.errors import CkError
 from cklang.ir.philox import random_bytes
+from tests.support.coverage import Covered
 
 pytestmark = pytest.mark.usefixtures("stencils")
 
@@ -33,9 +32,7 @@ def kept(q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, E]) ->
 @pytest.mark.parametrize(
     ("queries", "keys", "seed"), [(70, 150, 5), (128, 64, -3), (1, 1, 2**31 - 1), (3, 0, 1)]
 )
-def test_the_bytes_that_dropout_draws(
-    queries: int, keys: int, seed: int, covered: Callable[..., None]
-) -> None:
+def test_the_bytes_that_dropout_draws(queries: int, keys: int, seed: int, covered: Covered) -> None:
     shapes = ((2, 4, queries, 64), (2, 2, keys, 64), (2, 2, keys, 64))
     args = [np.ones(shape, np.float16) for shape in shapes]
     drawn = ck.dropout_bytes(dropped, *args, np.int32(seed), device=f"emu:{ARCH}")

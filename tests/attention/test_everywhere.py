@@ -46,11 +46,11 @@ from tests.support.attention_ops import (
     within,
 )
 from tests.support.checks import check
+from tests.support.coverage import Covered
 
 pytestmark = pytest.mark.usefixtures("stencils")
 
 Arguments = Callable[[DType], list[Any]]
-Covered = Callable[..., None]
 
 SIZES = {"B": 1, "G": 1, "H": 2, "S": 70, "T": 150, "D": 64, "E": 64}
 LENGTHS = [(70, 90), (5, 0), (33, 130)]

@@ -6,7 +6,6 @@ o and lse come from the formula, so nothing here depends on the forward kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
@@ -38,6 +37,7 @@ from cklang.testing import assert_close
 from cklang.types import f16, f32
 from tests.support.arrays import Array
 from tests.support.attention_harness import build, key_of, run, stored, tensor, widened
+from tests.support.coverage import Covered
 
 OPEN = key_of(score="function", mask="function", dropout=True, dtype_o=f32).signature
 BIAS = key_of(score="bias", mask="causal", dtype_o=f32).signature
@@ -284,7 +284,7 @@ def test_bias_and_one_order_of_summation(shape: tuple[int, ...], seed: int) -> N
 
 
 @pytest.mark.full
-def test_loads_that_transpose(covered: Callable[..., None]) -> None:
+def test_loads_that_transpose(covered: Covered) -> None:
     @settings(max_examples=10)
     @given(shapes, st.integers(0, 99))
     def within(shape: tuple[int, ...], seed: int) -> None:
@@ -295,7 +295,7 @@ def test_loads_that_transpose(covered: Callable[..., None]) -> None:
 
 
 @pytest.mark.full
-def test_all_queries_at_once(covered: Callable[..., None]) -> None:
+def test_all_queries_at_once(covered: Covered) -> None:
     @settings(max_examples=10)
     @given(shapes, st.sampled_from((1, 17, 32)), st.integers(0, 99))
     def within(shape: tuple[int, ...], rows: int, seed: int) -> None:

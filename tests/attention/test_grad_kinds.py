@@ -7,7 +7,7 @@ What every machine runs is one each of gfx1100 and gfx1201, whose tilings are ck
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from cklang.families.attention_backward.stages import GradientKind
 from cklang.ops.attention_backward import prepare_gradients
 from cklang.types import DType
 from tests.support.attention_ops import within
+from tests.support.coverage import Covered
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -76,7 +77,7 @@ def check(
     arch: str,
     pipeline: GradPipeline | None,
     rows: int,
-    covered: Callable[..., None],
+    covered: Covered,
 ) -> None:
     """Check the gradients of one kernel, of ``rows`` queries and 150 keys, and record it."""
     dtype = getattr(ck, name).numpy
@@ -106,7 +107,7 @@ def test_kinds(
     arch: str,
     pipeline: GradPipeline | None,
     rows: int,
-    covered: Callable[..., None],
+    covered: Covered,
 ) -> None:
     check(name, sizes, arch, pipeline, rows, covered)
 
@@ -131,7 +132,7 @@ def test_other_kinds(
     arch: str,
     pipeline: GradPipeline | None,
     rows: int,
-    covered: Callable[..., None],
+    covered: Covered,
 ) -> None:
     check(name, sizes, arch, pipeline, rows, covered)
 
@@ -141,17 +142,17 @@ RDNA = ("gfx1100", "gfx1201")
 
 @pytest.mark.full
 @pytest.mark.parametrize("arch", RDNA)
-def test_two_sizes_of_rdna(arch: str, covered: Callable[..., None]) -> None:
+def test_two_sizes_of_rdna(arch: str, covered: Covered) -> None:
     check("f16", (80, 96), arch, None, 40, covered)
 
 
 @pytest.mark.parametrize("arch", RDNA)
-def test_rdna(arch: str, covered: Callable[..., None]) -> None:
+def test_rdna(arch: str, covered: Covered) -> None:
     check("bf16", (64, 64), arch, None, 40, covered)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("arch", RDNA)
 @pytest.mark.parametrize(("name", "head"), WAVES_OF_32)
-def test_further_of_rdna(name: str, head: int, arch: str, covered: Callable[..., None]) -> None:
+def test_further_of_rdna(name: str, head: int, arch: str, covered: Covered) -> None:
     check(name, (head, head), arch, None, 40, covered)

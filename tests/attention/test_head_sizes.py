@@ -8,7 +8,6 @@ share it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -36,8 +35,7 @@ from tests.support.attention_ops import (
     within,
 )
 from tests.support.checks import check as check_op
-
-Covered = Callable[..., None]
+from tests.support.coverage import Covered
 
 ABLE = [spec.name for spec in all_archs()]
 SIZES = st.integers(1, MOST_HEAD)

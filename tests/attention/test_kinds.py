@@ -8,7 +8,7 @@ pairs of head sizes that CK Tile has tilings for are in the tier *full*, which a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from cklang.families.attention.space import attention_algorithms
 from cklang.testing import report
 from cklang.types import DType
 from tests.support.checks import check
+from tests.support.coverage import Covered
 
 B, H, G, S, T, D, E = ck.dims("B H G S T D E")
 F: Any = ck.dtype_var("F", ck.f16, ck.bf16, ck.f32)
@@ -54,7 +55,7 @@ def first_kernel(q: DType, o: DType, sizes: tuple[int, int], arch: str) -> Atten
     return attention_algorithms(arch_of(arch), problem.signature, *sizes)[0]
 
 
-def check_kind(name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]) -> None:
+def check_kind(name: str, sizes: tuple[int, int], arch: str, covered: Covered) -> None:
     """Check an attention of head sizes ``sizes`` on types called ``name``, and record it."""
     operand_name, _, result = name.partition(" ")
     dtype_q = getattr(ck, operand_name)
@@ -82,7 +83,7 @@ MOSTLY = [
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("name", "sizes", "arch"), MOSTLY)
-def test_kinds(name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]) -> None:
+def test_kinds(name: str, sizes: tuple[int, int], arch: str, covered: Covered) -> None:
     check_kind(name, sizes, arch, covered)
 
 
@@ -115,9 +116,7 @@ FURTHER = [
 @pytest.mark.full
 @pytest.mark.usefixtures("sanitized")
 @pytest.mark.parametrize(("name", "sizes", "arch"), FURTHER)
-def test_further_kinds(
-    name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]
-) -> None:
+def test_further_kinds(name: str, sizes: tuple[int, int], arch: str, covered: Covered) -> None:
     check_kind(name, sizes, arch, covered)
 
 
@@ -141,9 +140,7 @@ def others() -> Iterator[Kind]:
 @pytest.mark.full
 @pytest.mark.usefixtures("sanitized")
 @pytest.mark.parametrize(("name", "sizes", "arch"), list(others()))
-def test_other_kinds(
-    name: str, sizes: tuple[int, int], arch: str, covered: Callable[..., None]
-) -> None:
+def test_other_kinds(name: str, sizes: tuple[int, int], arch: str, covered: Covered) -> None:
     check_kind(name, sizes, arch, covered)
 
 

@@ -7,7 +7,6 @@ The sizes in a test share the kernel of their signature and width of accesses.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,7 @@ from tests.attention.test_long_heads import GPUS, half, problem_of, varied_args
 from tests.support.arrays import uniform
 from tests.support.attention_ops import dropped, measured, packed, shifted, varied, within
 from tests.support.checks import check, launches
-
-Covered = Callable[..., None]
+from tests.support.coverage import Covered
 
 SIZES = st.integers(1, 1200)
 LONG = st.integers(MOST_HEAD + 1, 1200)

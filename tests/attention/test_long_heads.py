@@ -6,7 +6,6 @@ The sizes that are drawn here share the kernel of their signature: none of them 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,7 @@ from cklang.types import DType, bf16, f16, f32
 from tests.support.arrays import uniform
 from tests.support.attention_ops import dropped, finished, packed, varied, windowed
 from tests.support.checks import check, launches
-
-Covered = Callable[..., None]
+from tests.support.coverage import Covered
 
 GPUS = [
     spec.name

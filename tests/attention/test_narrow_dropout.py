@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 
 import cklang as ck
 from cklang.testing import report
+from tests.support.coverage import Covered
 
 _GPUS = [("fp8_fnuz", "gfx942"), ("fp8", "gfx950"), ("fp8", "gfx1201")]
 
@@ -27,9 +27,7 @@ def dropped(
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("name", "arch"), _GPUS)
-def test_weights_are_dropped_where_the_formula_says(
-    name: str, arch: str, covered: Callable[..., None]
-) -> None:
+def test_weights_are_dropped_where_the_formula_says(name: str, arch: str, covered: Covered) -> None:
     rng = np.random.default_rng(4)
     dtype = getattr(ck, name)
     shapes = ((1, 2, 70, 64), (1, 2, 150, 64), (1, 2, 150, 64))

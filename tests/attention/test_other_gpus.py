@@ -34,6 +34,7 @@ from tests.support.attention_ops import (
     within,
 )
 from tests.support.checks import check
+from tests.support.coverage import Covered
 
 B, H, G, S, T, D, E = ck.dims("B H G S T D E")
 Arguments = Callable[[DType], list[Any]]
@@ -115,7 +116,6 @@ CALLS = [
 
 
 def calls() -> Iterator[tuple[Call, str]]:
-    """Yield each call with each of its GPUs."""
     for call in CALLS:
         yield from ((call, gpu) for gpu in call.gpus)
 
@@ -123,7 +123,7 @@ def calls() -> Iterator[tuple[Call, str]]:
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("call", "gpu"), list(calls()), ids=str)
-def test_a_call_on_the_other_gpus(call: Call, gpu: str, covered: Callable[..., None]) -> None:
+def test_a_call_on_the_other_gpus(call: Call, gpu: str, covered: Covered) -> None:
     check(call.op, call.args(call.dtype), gpu, **call.consts)
     for row in filter(None, (call.name, call.also)):
         covered(row, call.types or call.dtype.name, gpu)
@@ -134,9 +134,7 @@ def test_a_call_on_the_other_gpus(call: Call, gpu: str, covered: Callable[..., N
 @pytest.mark.parametrize(
     ("gpu", "dtype"), [("gfx950", bf16), ("gfx1100", bf16), ("gfx90a", f16), ("gfx1100", f16)]
 )
-def test_a_transposed_v_that_is_not_copied(
-    gpu: str, dtype: DType, covered: Callable[..., None]
-) -> None:
+def test_a_transposed_v_that_is_not_copied(gpu: str, dtype: DType, covered: Covered) -> None:
     q, k, v = (uniform(2, heads, *size, dtype=dtype) for heads, size in TURNED)
     check(plain, [q, k, v.swapaxes(2, 3)], gpu)
     assert plain.last is not None
@@ -150,7 +148,7 @@ TURNED = ((4, (70, 64)), (2, (136, 64)), (2, (64, 136)))
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx950", "gfx1100", "gfx1201"])
-def test_gradients_of_transposed_operands(gpu: str, covered: Callable[..., None]) -> None:
+def test_gradients_of_transposed_operands(gpu: str, covered: Covered) -> None:
     args = [uniform(1, 4, 64, 70), uniform(1, 2, 64, 133), uniform(1, 2, 64, 133, seed=1)]
     grad = uniform(1, 4, 70, 64)
     within(
@@ -162,7 +160,7 @@ def test_gradients_of_transposed_operands(gpu: str, covered: Callable[..., None]
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx950", "gfx1100", "gfx1201"])
-def test_gradients_of_odd_heads(gpu: str, covered: Callable[..., None]) -> None:
+def test_gradients_of_odd_heads(gpu: str, covered: Covered) -> None:
     args, grad = odd(f16), uniform(1, 4, 70, 45)
     within(plain, args, grad, ck.attention_grad(plain, *args, grad=grad, device=f"emu:{gpu}"))
     covered("attention backward: head sizes that are no multiple of 8", "f16", gpu)
@@ -171,7 +169,7 @@ def test_gradients_of_odd_heads(gpu: str, covered: Callable[..., None]) -> None:
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx950", "gfx1100", "gfx1201"])
-def test_gradients_of_packed_sequences_in_one_order(gpu: str, covered: Callable[..., None]) -> None:
+def test_gradients_of_packed_sequences_in_one_order(gpu: str, covered: Covered) -> None:
     args, grad = packed_rows_args(LENGTHS, 1)
     grads = ck.attention_grad(
         packed_rows, *args, grad=grad, deterministic=True, device=f"emu:{gpu}"
@@ -183,7 +181,7 @@ def test_gradients_of_packed_sequences_in_one_order(gpu: str, covered: Callable[
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx950", "gfx1201"])
-def test_factors_of_8_bits_behind(gpu: str, covered: Callable[..., None]) -> None:
+def test_factors_of_8_bits_behind(gpu: str, covered: Covered) -> None:
     shapes = ((4, 70), (2, 150), (2, 150))
     args = [(8 * uniform(1, *shape, 128, dtype=f32)).astype(fp8.numpy) for shape in shapes]
     check(quantised, [*args, np.float32(0.07), uniform(128, dtype=bf16)], gpu)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from cklang.errors import CkError
 from tests.support.arrays import uniform
 from tests.support.attention_ops import finished, finished_args
 from tests.support.checks import check
+from tests.support.coverage import Covered
 
 B, H, G, S, T, D, E, P = ck.dims("B H G S T D E P")
 
@@ -55,7 +55,7 @@ def quantised(
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("rows", "splits"), [(70, 1), (1, 1), (3, 2)])
-def test_what_is_computed_of_o(rows: int, splits: int, covered: Callable[..., None]) -> None:
+def test_what_is_computed_of_o(rows: int, splits: int, covered: Covered) -> None:
     check(finished.using(splits=splits), finished_args(rows))
     covered("attention: function of o" + (", split-KV" if splits > 1 else ""), "f16", "gfx942")
 
@@ -78,7 +78,7 @@ def test_rows_of_packed_sequences_are_those_of_the_arrays() -> None:
 
 
 @pytest.mark.usefixtures("stencils")
-def test_the_factor_of_quantised_values_goes_behind(covered: Callable[..., None]) -> None:
+def test_the_factor_of_quantised_values_goes_behind(covered: Covered) -> None:
     args: list[Any] = [
         8 * uniform(1, heads, rows, 128, dtype=ck.f32)
         for heads, rows in ((4, 70), (2, 150), (2, 150))

@@ -7,7 +7,6 @@ they can do is in ``test_everywhere.py``, ``test_kinds.py`` and ``test_grad_kind
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -30,6 +29,7 @@ from tests.attention.test_kinds import attend
 from tests.support.arrays import uniform
 from tests.support.attention_ops import cached, cached_args, packed, packed_args, varied
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 
 GPU = "gfx1100"
 SHAPE = AttentionShape(batch=1, heads=2, kv_heads=1, queries=256, keys=512, head=64, head_v=64)
@@ -37,7 +37,7 @@ PLAIN = AttentionSignature(dtype=f16, dtype_o=f16, dtype_bias=f16)
 
 
 @pytest.mark.usefixtures("compiler", "sanitized")
-def test_functions_of_score_and_mask(covered: Callable[..., None]) -> None:
+def test_functions_of_score_and_mask(covered: Covered) -> None:
     places = [np.arange(rows, dtype=np.int32).reshape(1, rows) % 3 for rows in (70, 150)]
     tensors = [uniform(1, 2, 70, 64), uniform(1, 1, 150, 64), uniform(1, 1, 150, 64, seed=1)]
     args = [*tensors, np.array([0.01, 0.3], np.float32), uniform(1, 2, 70, 150), *places, 0.25]
@@ -46,13 +46,13 @@ def test_functions_of_score_and_mask(covered: Callable[..., None]) -> None:
 
 
 @pytest.mark.usefixtures("compiler", "sanitized")
-def test_packed_sequences(covered: Callable[..., None]) -> None:
+def test_packed_sequences(covered: Covered) -> None:
     check(packed, packed_args([(70, 90), (5, 0), (33, 130)], 1), GPU)
     covered("attention: packed sequences, lse", "f16", GPU)
 
 
 @pytest.mark.usefixtures("compiler", "sanitized")
-def test_pages_and_splits(covered: Callable[..., None]) -> None:
+def test_pages_and_splits(covered: Covered) -> None:
     op = cached.using(splits=3)
     check(op, cached_args([100, 0, 144], 1, 1, bf16), GPU)
     assert launches(op)[0].resources.spills == 0

@@ -6,7 +6,6 @@ Each kernel is named, so that the test knows which one runs, and serves several 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,11 @@ from tests.support.attention_harness import Inputs, build, key_of
 from tests.support.attention_harness import check as check_directly
 from tests.support.attention_ops import arrays
 from tests.support.checks import check
+from tests.support.coverage import Covered
 
 B, H, G, S, T, D, E, P = ck.dims("B H G S T D E P")
 F: Any = ck.dtype_var("F", ck.f16, ck.bf16)
 ARCH = "gfx950"
-Covered = Callable[..., None]
 
 
 @ck.op

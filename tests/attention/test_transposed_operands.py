@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +17,7 @@ from tests.support.algorithms import ATTENTION, V3
 from tests.support.arrays import uniform
 from tests.support.attention_ops import plain, within
 from tests.support.checks import check, launches
-
-Covered = Callable[..., None]
+from tests.support.coverage import Covered
 
 B, G, H, S, T, D, E, P = ck.dims("B G H S T D E P")
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,11 +21,11 @@ from tests.support.algorithms import V3
 from tests.support.arrays import uniform
 from tests.support.attention_ops import arrays
 from tests.support.checks import check
+from tests.support.coverage import Covered
 
 B, H, G, S, T, D, E, P = ck.dims("B H G S T D E P")
 F: Any = ck.dtype_var("F", ck.f16, ck.bf16)
 ARCH = "gfx950"
-Covered = Callable[..., None]
 
 FEW_128 = AttentionAlgorithm(
     tile=(16, 32, 64, 128, 32, 128),

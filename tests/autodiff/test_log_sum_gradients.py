@@ -7,7 +7,7 @@ meaning is compared with torch's in float64; on the emulated GPU, also with its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +21,7 @@ from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from tests.support.attention_ops import packed
 from tests.support.checks import check
+from tests.support.coverage import Covered
 from tests.support.written_ops import written_op
 
 pytestmark = pytest.mark.usefixtures("torch")
@@ -203,13 +204,13 @@ def lengths_of_keys(gpu: str) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_packed_sequences_are_within_their_bounds(covered: Callable[..., None]) -> None:
+def test_packed_sequences_are_within_their_bounds(covered: Covered) -> None:
     packed_sequences("gfx942")
     covered("attention backward: log-sum-exps of packed sequences", "f16", "gfx942")
 
 
 @pytest.mark.usefixtures("compiler")
-def test_lengths_of_keys_are_within_their_bounds(covered: Callable[..., None]) -> None:
+def test_lengths_of_keys_are_within_their_bounds(covered: Covered) -> None:
     lengths_of_keys("gfx942")
     covered("attention backward: lengths of keys", "f16", "gfx942")
 
@@ -301,7 +302,7 @@ def keys_in_pages(gpu: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
-def test_pages_are_within_their_bounds(covered: Callable[..., None]) -> None:
+def test_pages_are_within_their_bounds(covered: Covered) -> None:
     keys_in_pages("gfx942")
     covered("attention backward: keys in pages", "f16", "gfx942")
 
@@ -317,6 +318,6 @@ ELSEWHERE = {
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx950", "gfx1100", "gfx1201"])
 @pytest.mark.parametrize("name", ELSEWHERE)
-def test_other_gpus(name: str, gpu: str, covered: Callable[..., None]) -> None:
+def test_other_gpus(name: str, gpu: str, covered: Covered) -> None:
     ELSEWHERE[name](gpu)
     covered(f"attention backward: {name}", "f16", gpu)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +17,7 @@ from cklang.types import f16
 from tests.autodiff.test_log_sum_gradients import by_sequences, packed_arrays
 from tests.support.attention_ops import prefill_of_one_list, skipping
 from tests.support.checks import check
+from tests.support.coverage import Covered
 
 pytestmark = pytest.mark.usefixtures("torch")
 
@@ -82,7 +83,7 @@ def skipped_sequences(gpu: str) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_skipped_sequences_are_within_their_bounds(covered: Callable[..., None]) -> None:
+def test_skipped_sequences_are_within_their_bounds(covered: Covered) -> None:
     skipped_sequences("gfx942")
     covered("attention backward: packed sequences, min_seqlen_q", "f16", "gfx942")
 
@@ -90,7 +91,7 @@ def test_skipped_sequences_are_within_their_bounds(covered: Callable[..., None])
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx950", "gfx1100", "gfx1201"])
-def test_skipped_sequences_on_other_gpus(gpu: str, covered: Callable[..., None]) -> None:
+def test_skipped_sequences_on_other_gpus(gpu: str, covered: Covered) -> None:
     skipped_sequences(gpu)
     covered("attention backward: packed sequences, min_seqlen_q", "f16", gpu)
 
@@ -148,9 +149,7 @@ def test_packed_queries_with_keys_in_pages_follow_torch(rows: int) -> None:
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
-def test_packed_queries_with_keys_in_pages_are_within_bounds(
-    gpu: str, covered: Callable[..., None]
-) -> None:
+def test_packed_queries_with_keys_in_pages_are_within_bounds(gpu: str, covered: Covered) -> None:
     arrays = packed_arrays([(40, 70), (5, 33)])
     own, at = in_pages(arrays, 16)
     compare_pages(check(ck.vjp(paged, wrt=SIDES), own, gpu), arrays, at, 0.02)

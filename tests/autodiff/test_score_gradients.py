@@ -34,6 +34,7 @@ from cklang.runtime.op import Op
 from cklang.types import DType, bf16, f16
 from tests.support.attention_ops import within
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.written_ops import written_op
 
 pytestmark = pytest.mark.usefixtures("torch")
@@ -234,7 +235,7 @@ def compare_in(
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("name", "sizes"), RUN)
 def test_gradients_are_within_their_bounds(
-    name: str, sizes: tuple[int, int, int], covered: Callable[..., None]
+    name: str, sizes: tuple[int, int, int], covered: Covered
 ) -> None:
     compare(name, sizes, "f16", "gfx942")
     covered("attention backward: any function of the product", "f16", "gfx942")
@@ -264,7 +265,7 @@ def test_attention_grad_takes_any_score(name: str, sizes: tuple[int, int, int]) 
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
-def test_attention_grad_adds_in_one_order(gpu: str, covered: Callable[..., None]) -> None:
+def test_attention_grad_adds_in_one_order(gpu: str, covered: Covered) -> None:
     compare_attention_grad("gated by a sigmoid", (1, 70, 150), gpu, deterministic=True)
     covered("attention backward: any function of the product, deterministic", "f16", gpu)
 
@@ -273,7 +274,7 @@ def test_attention_grad_adds_in_one_order(gpu: str, covered: Callable[..., None]
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
-def test_gradients_on_all_gpus(gpu: str, dtype: str, covered: Callable[..., None]) -> None:
+def test_gradients_on_all_gpus(gpu: str, dtype: str, covered: Covered) -> None:
     for name, sizes in RUN:
         compare(name, sizes, dtype, gpu)
     covered("attention backward: any function of the product", dtype, gpu)
@@ -281,14 +282,14 @@ def test_gradients_on_all_gpus(gpu: str, dtype: str, covered: Callable[..., None
 
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
-def test_gradients_of_f32(covered: Callable[..., None]) -> None:
+def test_gradients_of_f32(covered: Covered) -> None:
     compare("squared", (1, 33, 70), "f32", "gfx942")
     covered("attention backward: any function of the product", "f32", "gfx942")
 
 
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
-def test_gradients_with_dropout(covered: Callable[..., None]) -> None:
+def test_gradients_with_dropout(covered: Covered) -> None:
     compare("soft cap", (1, 40, 70), "f16", "gfx942", CAUSAL + DROPOUT)
     covered("attention backward: any function of the product, dropout", "f16", "gfx942")
 
@@ -303,7 +304,7 @@ def test_gradients_with_dropout(covered: Callable[..., None]) -> None:
     ],
 )
 def test_gradients_in_other_pipelines(
-    gpu: str, pipeline: GradPipeline, sizes: tuple[int, int, int], covered: Callable[..., None]
+    gpu: str, pipeline: GradPipeline, sizes: tuple[int, int, int], covered: Covered
 ) -> None:
     compare_in(pipeline, gpu, [sizes])
     covered(f"attention backward: any function of the product, {pipeline.value}", "f16", gpu)
@@ -314,7 +315,7 @@ def test_gradients_in_other_pipelines(
 @pytest.mark.parametrize(
     ("gpu", "head"), [("gfx90a", 128), ("gfx950", 128), ("gfx1100", 64), ("gfx1201", 64)]
 )
-def test_another_pipeline_with_dropout(gpu: str, head: int, covered: Callable[..., None]) -> None:
+def test_another_pipeline_with_dropout(gpu: str, head: int, covered: Covered) -> None:
     pipeline = GradPipeline.KR_KTR_VR
     compare_in(pipeline, gpu, [(1, 40, 150), (2, 33, 20)], DROPOUT, head=head)
     for row in ("", ", dropout", f", {pipeline.value}"):
@@ -325,7 +326,7 @@ def test_another_pipeline_with_dropout(gpu: str, head: int, covered: Callable[..
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx950", "gfx1201"])
-def test_short_heads_of_bf16(gpu: str, covered: Callable[..., None]) -> None:
+def test_short_heads_of_bf16(gpu: str, covered: Covered) -> None:
     runs = ((1, 40, 150), (2, 33, 20))
     compare_in(GradPipeline.KR_KTR_VR_IGLP, gpu, runs, CAUSAL, bf16, head=32)
     covered("attention backward: any function of the product", "bf16", gpu)

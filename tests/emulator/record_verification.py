@@ -122,7 +122,6 @@ def collect() -> dict[str, list[str]]:
 
 
 def main() -> None:
-    """Write the table."""
     rows = ",\n".join(f"    {json.dumps(k)}: {json.dumps(v)}" for k, v in collect().items())
     head = json.dumps({"comment": COMMENT, "kinds": KINDS}, indent=2).removesuffix("\n}")
     text = f'{head},\n  "operations": {{\n{rows}\n  }}\n}}\n'

@@ -50,11 +50,8 @@ def module() -> Module:
     bodies = {}
     for name, text in texts.items():
         for mode in MODES:
-            mode_text = (
-                f"  s_setreg_imm32_b32 hwreg(HW_REG_MODE, 6, 2), {mode}\n  {text}\n  s_nop 15\n"
-            )
-            mode_text += "  s_setreg_imm32_b32 hwreg(HW_REG_MODE, 6, 2), 3\n"
-            bodies[f"{name}{mode}"] = lanes_body(mode_text)
+            lines = (_SET.format(mode), text, "s_nop 15", _SET.format(3))
+            bodies[f"{name}{mode}"] = lanes_body("".join(f"  {line}\n" for line in lines))
     return assembled(bodies)
 
 

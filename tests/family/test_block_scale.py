@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +20,7 @@ from cklang.types import DTYPES, e8m0
 from tests.support.algorithms import EIGHT_BITS
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check, check_group, compare
+from tests.support.coverage import Covered
 
 M, N, K, G = ck.dims("M N K G")
 X: Any = ck.dtype_var("X", ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz, ck.f16)
@@ -125,7 +125,7 @@ def over(op: Op, arch: str, dtype: str, shapes: Any, chosen: Algorithm, **more: 
 
 
 @pytest.mark.usefixtures("compiler")
-def test_both(covered: Callable[..., None]) -> None:
+def test_both(covered: Covered) -> None:
     chosen = algorithm(vector_d=(4,))
     over(both, "gfx942", "fp8_fnuz", EVEN, chosen)
     # One weight matrix for a batch is more rows of one product: the same kernel.
@@ -166,7 +166,7 @@ def test_every_extent_stride_and_value(data: st.DataObject, m: int, n: int, k: i
 
 
 @pytest.mark.usefixtures("compiler")
-def test_shares_of_k_begin_inside_blocks(covered: Callable[..., None]) -> None:
+def test_shares_of_k_begin_inside_blocks(covered: Covered) -> None:
     kinds: tuple[dict[str, Any], ...] = (
         {"split_k": 4, "reduction": Reduction.WORKSPACE},
         {"stream_k": True, "reduction": Reduction.ATOMIC},
@@ -177,7 +177,7 @@ def test_shares_of_k_begin_inside_blocks(covered: Callable[..., None]) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_batches_and_groups(covered: Callable[..., None]) -> None:
+def test_batches_and_groups(covered: Covered) -> None:
     over(batch, "gfx942", "fp8_fnuz", EVEN[:2], algorithm(), G=3)
     covered("block scales, batched", "fp8_fnuz fp8_fnuz bf16", "gfx942")
     calls = [tuple(arguments(activations, "fp8_fnuz", mnk(*shape))) for shape in EVEN]
@@ -186,7 +186,7 @@ def test_batches_and_groups(covered: Callable[..., None]) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_a_and_b_alone(covered: Callable[..., None]) -> None:
+def test_a_and_b_alone(covered: Covered) -> None:
     over(activations, "gfx950", "fp8", EVEN, algorithm(tile_k=128))
     covered("block scales of A", "fp8 fp8 bf16", "gfx950")
     wmma: dict[str, Any] = {"warps": (4, 2, 1), "warp_tile": (16, 16, 16), "vector_d": (4,)}
@@ -199,7 +199,7 @@ def test_a_and_b_alone(covered: Callable[..., None]) -> None:
 @pytest.mark.parametrize(
     ("arch", "dtype"), [pytest.param("gfx942", "f16", marks=pytest.mark.full), ("gfx950", "fp8")]
 )
-def test_other_layouts(arch: str, dtype: str, covered: Callable[..., None]) -> None:
+def test_other_layouts(arch: str, dtype: str, covered: Covered) -> None:
     vector = 128 // DTYPES[dtype].bits
     chosen = algorithm(tile_k=32 if dtype == "f16" else 64, vector=vector, vector_e=8)
     for shape in EVEN[1:]:
@@ -220,7 +220,7 @@ def with_hard_exponents(chosen: Algorithm, arch: str, dtype: str) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_exponents(covered: Callable[..., None]) -> None:
+def test_exponents(covered: Covered) -> None:
     chosen = algorithm(tile_k=32, vector=8, vector_e=4)
     with_hard_exponents(chosen, "gfx942", "bf8_fnuz")
     covered("block scales of A and B, e8m0", "bf8_fnuz bf8_fnuz f32", "gfx942")
@@ -229,7 +229,7 @@ def test_exponents(covered: Callable[..., None]) -> None:
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("dtype", "warp_tile"), [("fp8", (16, 16, 128)), ("bf8", (32, 32, 64))])
 def test_matrix_instructions_take_exponents(
-    dtype: str, warp_tile: tuple[int, int, int], covered: Callable[..., None]
+    dtype: str, warp_tile: tuple[int, int, int], covered: Covered
 ) -> None:
     chosen = replace(algorithm(tile_k=128, vector_e=4), warp_tile=warp_tile)
     with_hard_exponents(chosen, "gfx950", dtype)
@@ -244,7 +244,7 @@ def test_matrix_instructions_take_exponents(
         *(pytest.param(each, marks=pytest.mark.full) for each in ("gfx950", "gfx1100", "gfx1201")),
     ],
 )
-def test_integers(arch: str, covered: Callable[..., None]) -> None:
+def test_integers(arch: str, covered: Covered) -> None:
     """The sums of a block are exact in i32; a scale that is nan or infinite stays in its row."""
     over(integers, arch, "i8", EVEN, integers_on(arch))
     args = arguments(integers, "i8", mnk(144, 208, 336))
@@ -271,7 +271,7 @@ def test_integers_of_any_extent() -> None:
 
 
 @pytest.mark.full
-def test_integers_are_made_f16(covered: Callable[..., None]) -> None:
+def test_integers_are_made_f16(covered: Covered) -> None:
     """The same sums with instructions of f16, which holds each of 256 integers."""
     over(integers_in_f16, "gfx942", "i8", EVEN, algorithm(tile_k=32, vector=8, vector_e=4))
     covered("block scales of A and B, int8 made f16", "f16 f16 f32", "gfx942")

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -12,6 +10,7 @@ import cklang as ck
 from cklang.errors import CkUnsupportedError
 from cklang.runtime.op import Op
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 
 T, X = ck.dims("T X")
 THEIRS = ck.dispatch.CkTileRows(threads=256, vector=1, repeats=2)
@@ -50,7 +49,7 @@ def one_kernel(gpu: str) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_one_kernel_gives_what_two_of_ours_give(covered: Callable[..., None]) -> None:
+def test_one_kernel_gives_what_two_of_ours_give(covered: Covered) -> None:
     one_kernel("gfx942")
     covered("CK Tile's own topk_softmax", "f16", "gfx942")
 
@@ -58,7 +57,7 @@ def test_one_kernel_gives_what_two_of_ours_give(covered: Callable[..., None]) ->
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx950"])
-def test_one_kernel_on_other_gpus(gpu: str, covered: Callable[..., None]) -> None:
+def test_one_kernel_on_other_gpus(gpu: str, covered: Covered) -> None:
     one_kernel(gpu)
     covered("CK Tile's own topk_softmax", "f16", gpu)
 

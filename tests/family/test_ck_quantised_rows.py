@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from cklang.errors import CkUnsupportedError
 from cklang.runtime.op import Op
 from tests.support.arrays import drawn
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 
 H, M, K, W, C = ck.dims("H M K W C")
 
@@ -135,7 +135,7 @@ def check_kernel(
     shapes: Shapes,
     kernel: str,
     gpu: str,
-    covered: Callable[..., None],
+    covered: Covered,
 ) -> None:
     """Check a kernel of CK Tile's on a GPU, also beside ours, and record it."""
     theirs = op.using(algorithm)
@@ -158,11 +158,7 @@ def check_kernel(
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("op", "algorithm", "shapes", "kernel"), KERNELS, ids=name_of)
 def test_the_kernels(
-    op: Op,
-    algorithm: ck.dispatch.CkTileRows,
-    shapes: Shapes,
-    kernel: str,
-    covered: Callable[..., None],
+    op: Op, algorithm: ck.dispatch.CkTileRows, shapes: Shapes, kernel: str, covered: Covered
 ) -> None:
     check_kernel(op, algorithm, shapes, kernel, "gfx942", covered)
 
@@ -187,7 +183,7 @@ def test_other_gpus(
     shapes: Shapes,
     kernel: str,
     gpu: str,
-    covered: Callable[..., None],
+    covered: Covered,
 ) -> None:
     check_kernel(op, algorithm, shapes, kernel, gpu, covered)
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from cklang.keys import Key
 from cklang.runtime.op import Op
 from tests.support.arrays import drawn
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.typed import instance
 
 B, M, K = ck.dims("B M K")
@@ -216,7 +216,7 @@ def check_kernel(
     algorithm: ck.dispatch.CkTileRows,
     shapes: tuple[dict[str, int], ...],
     gpu: str,
-    covered: Callable[..., None],
+    covered: Covered,
 ) -> None:
     """Check a kernel of CK Tile's on a GPU, and record it."""
     own = op.using(algorithm)
@@ -236,10 +236,7 @@ def name_of(value: object) -> str:
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("op", "algorithm", "shapes"), KERNELS, ids=name_of)
 def test_the_kernels(
-    op: Op,
-    algorithm: ck.dispatch.CkTileRows,
-    shapes: tuple[dict[str, int], ...],
-    covered: Callable[..., None],
+    op: Op, algorithm: ck.dispatch.CkTileRows, shapes: tuple[dict[str, int], ...], covered: Covered
 ) -> None:
     check_kernel(op, algorithm, shapes, "gfx942", covered)
 
@@ -253,7 +250,7 @@ def test_the_kernels_elsewhere(
     algorithm: ck.dispatch.CkTileRows,
     shapes: tuple[dict[str, int], ...],
     gpu: str,
-    covered: Callable[..., None],
+    covered: Covered,
 ) -> None:
     check_kernel(op, algorithm, shapes, gpu, covered)
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +19,7 @@ from cklang.types import DType
 from tests.support.algorithms import narrow
 from tests.support.arrays import drawn
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 
 N, K, C, P, G = ck.dims("N K C P G")
 D, H, W, Do, Ho, Wo, Z, Y, X = ck.dims("D H W Do Ho Wo Z Y X")
@@ -131,7 +131,7 @@ def cases(draw: st.DrawFn) -> Case:
 @pytest.mark.parametrize(
     "op", [forward, input_gradient, weight_gradient], ids=lambda op: op.program.name
 )
-def test_any_problem_in_the_plane(op: Op, covered: Callable[..., None]) -> None:
+def test_any_problem_in_the_plane(op: Op, covered: Covered) -> None:
     single = op.using(narrow(len(op.program.signature.tensors) - 2))
 
     @given(case=cases())
@@ -148,7 +148,7 @@ def test_any_problem_in_the_plane(op: Op, covered: Callable[..., None]) -> None:
 @pytest.mark.parametrize(
     "reduction", [Reduction.WORKSPACE, Reduction.TREE], ids=lambda each: each.value
 )
-def test_images_shared_by_workgroups(reduction: Reduction, covered: Callable[..., None]) -> None:
+def test_images_shared_by_workgroups(reduction: Reduction, covered: Covered) -> None:
     """The gradient of a weight has few tiles and long sums: several workgroups share each."""
     shared = weight_gradient.using(narrow(1, split_k=3, reduction=reduction))
     numbers = {"stride": 2, "before": 1, "after": 0, "dilation": 1}
@@ -194,7 +194,7 @@ PLANE = {"N": 2, "H": 9, "W": 7, "Ho": 5, "Wo": 4, "C": 16, "K": 24}
     ],
     ids=lambda value: value.program.name if isinstance(value, Op) else str(value),
 )
-def test_gpus(op: Op, arch: str, dtype: DType, covered: Callable[..., None]) -> None:
+def test_gpus(op: Op, arch: str, dtype: DType, covered: Covered) -> None:
     """The kernel that is selected, with the widest accesses: channels are multiples of 8."""
     check(op, drawn(op, PLANE, T=dtype), arch)
     algorithm = launches(op)[0].key.algorithm
@@ -209,7 +209,7 @@ def depthwise(x: ck.f16[N, H, W, C], w: ck.f16[C, 3, 3, 1]) -> ck.f16[N, Ho, Wo,
 
 
 @pytest.mark.usefixtures("stencils")
-def test_groups_that_share_a_tile_unasked(covered: Callable[..., None]) -> None:
+def test_groups_that_share_a_tile_unasked(covered: Covered) -> None:
     check(depthwise, drawn(depthwise, PLANE | {"C": 32}))
     algorithm = launches(depthwise)[0].key.algorithm
     assert algorithm.groups_merged > 1

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +15,7 @@ from cklang.types import DTYPES, TensorType
 from tests.support.algorithms import EIGHT_BITS
 from tests.support.arrays import drawn, laid_out_as, mnk
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.typed import instance
 
 M, N, K = ck.dims("M N K")
@@ -82,7 +82,7 @@ CASES = [
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("op", "arch", "x", "w"), CASES)
-def test_8_bit_floats(op: Op, arch: str, x: str, w: str, covered: Callable[..., None]) -> None:
+def test_8_bit_floats(op: Op, arch: str, x: str, w: str, covered: Covered) -> None:
     check_shapes(op, arch, X=DTYPES[x], W=DTYPES[w])
     result = instance(TensorType, op.program.signature.result).dtype
     covered("universal", f"{x} {w} {result}", arch)
@@ -98,7 +98,7 @@ def test_8_bit_floats(op: Op, arch: str, x: str, w: str, covered: Callable[..., 
         pytest.param(requantised, "gfx950", marks=pytest.mark.full),
     ],
 )
-def test_integers(op: Op, arch: str, covered: Callable[..., None]) -> None:
+def test_integers(op: Op, arch: str, covered: Covered) -> None:
     check_shapes(op, arch)
     result = instance(TensorType, op.program.signature.result).dtype
     covered("universal", f"i8 i8 {result}", arch)
@@ -114,9 +114,7 @@ def test_integers(op: Op, arch: str, covered: Callable[..., None]) -> None:
         pytest.param(scaled, "gfx942", "cr", "fp8_fnuz", marks=pytest.mark.full),
     ],
 )
-def test_other_layouts(
-    op: Op, arch: str, layouts: str, dtype: str, covered: Callable[..., None]
-) -> None:
+def test_other_layouts(op: Op, arch: str, layouts: str, dtype: str, covered: Covered) -> None:
     check_shapes(op, arch, layouts, X=DTYPES[dtype], W=DTYPES[dtype])
     covered(f"layouts {layouts}r", dtype, arch)
 

@@ -8,7 +8,7 @@ ten seconds to compile, so each stands for several choices at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from cklang.types import DTYPES, DType, TensorType
 from tests.support.algorithms import DEEP, WIDE, pipelined
 from tests.support.arrays import drawn, laid_out_as, mnk
 from tests.support.checks import check, check_group, launches
+from tests.support.coverage import Covered
 from tests.support.typed import instance
 
 G, M, N, K = ck.dims("G M N K")
@@ -262,7 +263,7 @@ def calls_of(case: Case) -> list[tuple[Any, ...]]:
     return [tuple(arguments(case, shape)) for shape in shapes]
 
 
-def check_case(case: Case, covered: Callable[..., None]) -> None:
+def check_case(case: Case, covered: Covered) -> None:
     op, calls = case.op, calls_of(case)
     if case.is_group:
         check_group(op, calls, case.arch)
@@ -284,31 +285,31 @@ def check_case(case: Case, covered: Callable[..., None]) -> None:
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("case", FEW, ids=str)
-def test_kinds(case: Case, covered: Callable[..., None]) -> None:
+def test_kinds(case: Case, covered: Covered) -> None:
     check_case(case, covered)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("case", REST, ids=str)
-def test_further_kinds(case: Case, covered: Callable[..., None]) -> None:
+def test_further_kinds(case: Case, covered: Covered) -> None:
     check_case(case, covered)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("case", ROUND, ids=str)
-def test_pipelines(case: Case, covered: Callable[..., None]) -> None:
+def test_pipelines(case: Case, covered: Covered) -> None:
     check_case(case, covered)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("case", OTHERS, ids=str)
-def test_other_types(case: Case, covered: Callable[..., None]) -> None:
+def test_other_types(case: Case, covered: Covered) -> None:
     check_case(case, covered)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("case", GAPS, ids=str)
-def test_gaps(case: Case, covered: Callable[..., None]) -> None:
+def test_gaps(case: Case, covered: Covered) -> None:
     check_case(case, covered)
 
 

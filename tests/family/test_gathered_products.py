@@ -32,6 +32,7 @@ from cklang.tune.measure import measure
 from cklang.tune.task import tasks_of
 from tests.support.algorithms import EIGHT_BITS, NARROW, WIDE, on_gpu, pipelined
 from tests.support.checks import check, check_group, check_read_back, launches
+from tests.support.coverage import Covered
 from tests.support.instructions import instructions, loads_in_loop
 from tests.support.typed import instance, only
 
@@ -245,7 +246,7 @@ def test_a_group_refuses_what_it_would_copy() -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_every_extent_within_its_bound(covered: Callable[..., None]) -> None:
+def test_every_extent_within_its_bound(covered: Covered) -> None:
     op = expert.using(replace(WIDE, vector_d=(8,)))
 
     @settings(max_examples=12, deadline=None)
@@ -356,14 +357,14 @@ def block_scales(gpu: str) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_pairs_batches_and_groups(covered: Callable[..., None]) -> None:
+def test_pairs_batches_and_groups(covered: Covered) -> None:
     for check_on in (pair, batch, group):
         check_on("gfx942")
         covered(f"rows of A at indices: {check_on.__name__}", "f16", "gfx942")
 
 
 @pytest.mark.usefixtures("compiler")
-def test_scales_of_blocks(covered: Callable[..., None]) -> None:
+def test_scales_of_blocks(covered: Covered) -> None:
     block_scales("gfx942")
     covered("rows of A at indices: block scales", "fp8", "gfx942")
 
@@ -373,7 +374,7 @@ def test_scales_of_blocks(covered: Callable[..., None]) -> None:
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx950", "gfx1100", "gfx1201"])
 @pytest.mark.parametrize("check_on", [pair, batch, group], ids=lambda each: each.__name__)
 def test_pairs_batches_and_groups_on_other_gpus(
-    check_on: Callable[[str], None], gpu: str, covered: Callable[..., None]
+    check_on: Callable[[str], None], gpu: str, covered: Covered
 ) -> None:
     check_on(gpu)
     covered(f"rows of A at indices: {check_on.__name__}", "f16", gpu)
@@ -382,7 +383,7 @@ def test_pairs_batches_and_groups_on_other_gpus(
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx950", "gfx1201"])
-def test_scales_of_blocks_on_other_gpus(gpu: str, covered: Callable[..., None]) -> None:
+def test_scales_of_blocks_on_other_gpus(gpu: str, covered: Covered) -> None:
     block_scales(gpu)
     covered("rows of A at indices: block scales", "fp8", gpu)
 
@@ -403,9 +404,7 @@ def test_its_kernel_is_measured_by_itself() -> None:
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("pipeline", [*Pipeline], ids=lambda each: each.value)
-def test_every_pipeline_on_every_gpu(
-    gpu: str, pipeline: Pipeline, covered: Callable[..., None]
-) -> None:
+def test_every_pipeline_on_every_gpu(gpu: str, pipeline: Pipeline, covered: Covered) -> None:
     algorithm: Algorithm = on_gpu(gpu, pipelined(replace(WIDE, vector_d=(8,)), pipeline))
     problem = only(Problem, expert.problems(*drawn(expert, **SIZES)))
     if ck.dispatch.advise(algorithm, problem.signature, gpu):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from cklang.fusion.explain import explain
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.written_ops import written_op
 
 T, K = ck.dims("T K")
@@ -196,7 +196,7 @@ CASES += [(mixtral, gpu) for gpu in ("gfx90a", "gfx950", "gfx1100")]
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("op", "gpu"), CASES, ids=lambda own: getattr(own, "program", own))
-def test_kernels_route_as_the_models_do(op: Op, gpu: str, covered: Callable[..., None]) -> None:
+def test_kernels_route_as_the_models_do(op: Op, gpu: str, covered: Covered) -> None:
     args = drawn(op, 37)
     # Equal scores with equal biases are unsure to the bound, and in order to the kernel.
     results = check(op, args, gpu, unchecked=1.0 if op is deepseek_v3 else 0.0)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,8 +33,7 @@ from cklang.runtime.standalone_launch import standalone_launch
 from tests.support.algorithms import narrow
 from tests.support.arrays import eighths
 from tests.support.checks import check, launches
-
-Covered = Callable[..., None]
+from tests.support.coverage import Covered
 
 N, K, C, P, G = ck.dims("N K C P G")
 D, H, W, Do, Ho, Wo = ck.dims("D H W Do Ho Wo")

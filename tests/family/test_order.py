@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,12 @@ from cklang.families.scan.fuse import FusedScan
 from cklang.families.sort.fuse import FusedSort
 from cklang.reference.bounds import evaluate_with_bound
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.written_ops import written_op
 
 M, N, K, E = ck.dims("M N K E")
 
 Array = np.ndarray[Any, Any]
-Covered = Callable[..., None]
 
 
 @ck.op

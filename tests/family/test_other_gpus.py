@@ -25,6 +25,7 @@ from tests.family import test_shared_tree as tree
 from tests.support.algorithms import EIGHT_BITS, NARROW, WIDE, narrow, on_gpu, pipelined, wide
 from tests.support.arrays import drawn, mnk, normal
 from tests.support.checks import check, check_group
+from tests.support.coverage import Covered
 from tests.support.written_ops import written_op
 
 CDNA, RDNA = ("gfx90a", "gfx942", "gfx950"), ("gfx1100", "gfx1201")
@@ -307,7 +308,6 @@ VARIANTS = [
 
 
 def variants() -> Iterator[tuple[Variant, str]]:
-    """Yield each variant with each of its GPUs."""
     for variant in VARIANTS:
         yield from ((variant, gpu) for gpu in variant.gpus)
 
@@ -315,9 +315,7 @@ def variants() -> Iterator[tuple[Variant, str]]:
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("variant", "gpu"), list(variants()), ids=str)
-def test_a_variant_on_the_other_gpus(
-    variant: Variant, gpu: str, covered: Callable[..., None]
-) -> None:
+def test_a_variant_on_the_other_gpus(variant: Variant, gpu: str, covered: Covered) -> None:
     variant.run(gpu)
     for row in (variant.name, *variant.also):
         covered(row, variant.types, gpu)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +23,7 @@ from cklang.types import DTYPES
 from tests.support.algorithms import WIDE
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import launches
+from tests.support.coverage import Covered
 from tests.support.typed import instance, only
 
 G, M, N, K = ck.dims("G M N K")
@@ -70,7 +70,7 @@ def check(op: Op, arch: str, args: list[Any]) -> None:
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("arch", "dtype"), CASES)
-def test_products(arch: str, dtype: str, covered: Callable[..., None]) -> None:
+def test_products(arch: str, dtype: str, covered: Covered) -> None:
     for shape in SHAPES:
         check(linear, arch, operands(dtype, *shape))
     assert launches(linear)[0].resources.spills == 0
@@ -126,7 +126,7 @@ def exponents_of(m: int, n: int, k: int) -> list[Any]:
 
 
 @pytest.mark.usefixtures("stencils")
-def test_4_bit_floats(covered: Callable[..., None]) -> None:
+def test_4_bit_floats(covered: Covered) -> None:
     for shape in SHAPES:
         check(floats, "gfx950", fp4_operands(*shape))
     assert launches(floats)[0].resources.spills == 0
@@ -134,7 +134,7 @@ def test_4_bit_floats(covered: Callable[..., None]) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_mx_operands_of_4_bits(covered: Callable[..., None]) -> None:
+def test_mx_operands_of_4_bits(covered: Covered) -> None:
     """Exponents of 32 elements, where K ends inside a block, a byte's run and a tile."""
     for shape in (*SHAPES, (40, 24, 301), (1, 8, 1)):
         x, w, _, res = fp4_operands(*shape)
@@ -150,14 +150,14 @@ def test_mx_operands_of_4_bits(covered: Callable[..., None]) -> None:
 
 
 @pytest.mark.full
-def test_4_bit_floats_with_scales_that_are_numbers(covered: Callable[..., None]) -> None:
+def test_4_bit_floats_with_scales_that_are_numbers(covered: Covered) -> None:
     for shape in ((64, 64, 128), (80, 208, 336)):
         check(blocks, "gfx950", drawn(blocks, mnk(*shape)))
     covered("block scales of A and B", "fp4 fp4 f32", "gfx950")
 
 
 @pytest.mark.usefixtures("compiler")
-def test_integers_scaled_in_groups(covered: Callable[..., None]) -> None:
+def test_integers_scaled_in_groups(covered: Covered) -> None:
     """Weights as they are mostly quantised: a scale for each row and each 64 of K."""
     for shape in SHAPES:
         check(groups, "gfx942", drawn(groups, mnk(*shape)))
@@ -180,7 +180,7 @@ def mx_batch(x: ck.fp4[G, M, K], w: ck.fp4[G, N, K]) -> ck.f32[G, M, N]:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_batches_of_integers(covered: Callable[..., None]) -> None:
+def test_batches_of_integers(covered: Covered) -> None:
     for g, *shape in ((3, 64, 64, 64), (2, 136, 72, 208), (4, 1, 8, 40), (3, 8, 16, 0)):
         check(experts, "gfx942", drawn(experts, mnk(*shape) | {"G": g}))
     assert launches(experts)[0].key.signature.kind is ProductKind.BATCHED
@@ -188,7 +188,7 @@ def test_batches_of_integers(covered: Callable[..., None]) -> None:
 
 
 @pytest.mark.full
-def test_batches_of_floats(covered: Callable[..., None]) -> None:
+def test_batches_of_floats(covered: Covered) -> None:
     for g, *shape in ((3, 64, 64, 128), (2, 80, 48, 336)):
         check(mx_batch, "gfx950", drawn(mx_batch, mnk(*shape) | {"G": g}))
     covered("packed A and B, batched", "fp4 fp4 f32", "gfx950")

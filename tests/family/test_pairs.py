@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +25,7 @@ from cklang.tune.task import tasks_of
 from tests.support.algorithms import EIGHT_BITS, NARROW, WIDE, narrow, pipelined
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.instructions import instructions
 from tests.support.typed import instance, last, only
 
@@ -176,7 +176,7 @@ def ways(op: Any, *args: Any) -> str:
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx1201"])
-def test_pairs_with_operands_and_results(gpu: str, covered: Callable[..., None]) -> None:
+def test_pairs_with_operands_and_results(gpu: str, covered: Covered) -> None:
     algorithm = narrow(3, warps=(4, 2, 1)) if gpu == "gfx1201" else narrow(3)
     op = geglu.using(algorithm)
     for shape in SHAPES:
@@ -187,7 +187,7 @@ def test_pairs_with_operands_and_results(gpu: str, covered: Callable[..., None])
 
 
 @pytest.mark.usefixtures("compiler")
-def test_pairs_of_integers(covered: Callable[..., None]) -> None:
+def test_pairs_of_integers(covered: Covered) -> None:
     op = integers.using(replace(EIGHT_BITS, vector_a=1, vector_b=1, vector_e=1, vector_d=(1,)))
     for shape in SHAPES[1:]:
         check(op, drawn(integers, mnk(*shape)))

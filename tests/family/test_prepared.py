@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from cklang.types import DTYPES
 from tests.support.algorithms import DEEP, narrow, pipelined, wide
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import compare, launches
+from tests.support.coverage import Covered
 from tests.support.typed import instance, only
 
 M, N, K = ck.dims("M N K")
@@ -75,7 +75,7 @@ def operands(dtype: str, m: int, n: int, k: int) -> list[Any]:
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("arch", "dtype"), CASES)
-def test_products(arch: str, dtype: str, covered: Callable[..., None]) -> None:
+def test_products(arch: str, dtype: str, covered: Covered) -> None:
     device = f"emu:{arch}"
     for shape in SHAPES:
         x, w, *rest = args = operands(dtype, *shape)

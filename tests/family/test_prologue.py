@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +26,7 @@ from cklang.testing.strategies import Layout, arrays, extents, strided
 from tests.support.algorithms import NARROW, WIDE, narrow, pipelined
 from tests.support.arrays import drawn, mnk, normal
 from tests.support.checks import check, check_group, launches
+from tests.support.coverage import Covered
 from tests.support.programs import computed_products
 from tests.support.typed import instance, only
 
@@ -143,9 +143,7 @@ GPUS = (
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", GPUS)
-def test_int8_weights_are_dequantised_as_they_are_loaded(
-    gpu: str, covered: Callable[..., None]
-) -> None:
+def test_int8_weights_are_dequantised_as_they_are_loaded(gpu: str, covered: Covered) -> None:
     warps = (2, 4, 1) if gpu == "gfx1100" else NARROW.warps
     narrow = dequantised.using(replace(NARROW, warps=warps))
     for shape in SHAPES if gpu == "gfx942" else SHAPES[:3]:
@@ -155,7 +153,7 @@ def test_int8_weights_are_dequantised_as_they_are_loaded(
 
 class TestOnOneGpu:
     @pytest.mark.usefixtures("compiler")
-    def test_every_kind_of_operand_in_vectors(self, covered: Callable[..., None]) -> None:
+    def test_every_kind_of_operand_in_vectors(self, covered: Covered) -> None:
         wide = normalised.using(WIDE)
         for shape in ((64, 64, 32), (70, 56, 40), (129, 8, 8), (33, 128, 0)):
             check(wide, features(*shape))
@@ -210,7 +208,7 @@ def both_sides(m: int, n: int, k: int, turned: bool = False) -> tuple[Any, ...]:
 
 class TestPipelinesAndFamilies:
     @pytest.mark.usefixtures("compiler")
-    def test_split_k_in_compv4_reads_rows(self, covered: Callable[..., None]) -> None:
+    def test_split_k_in_compv4_reads_rows(self, covered: Covered) -> None:
         algorithm = pipelined(narrow(1, split_k=3, reduction=Reduction.WORKSPACE), Pipeline.COMPV4)
         op = both.using(algorithm)
         for shape in ((70, 50, 200), (5, 66, 31), (1, 1, 0)):
@@ -218,7 +216,7 @@ class TestPipelinesAndFamilies:
         covered("prologue of A and B: split-K, layouts rrr, compv4", "bf16", "gfx942")
 
     @pytest.mark.usefixtures("compiler")
-    def test_stream_k_in_compv6_reads_columns(self, covered: Callable[..., None]) -> None:
+    def test_stream_k_in_compv6_reads_columns(self, covered: Covered) -> None:
         shared = narrow(1, stream_k=True, reduction=Reduction.WORKSPACE, vector_a=2, vector_b=2)
         algorithm = pipelined(shared, Pipeline.COMPV6)
         op = both.using(algorithm)
@@ -227,28 +225,28 @@ class TestPipelinesAndFamilies:
         covered("prologue of A and B: stream-K, layouts ccr, compv6", "bf16", "gfx942")
 
     @pytest.mark.usefixtures("compiler")
-    def test_a_batch_in_mem(self, covered: Callable[..., None]) -> None:
+    def test_a_batch_in_mem(self, covered: Covered) -> None:
         op = scores.using(pipelined(NARROW, Pipeline.MEM))
         for g, m, n, k in ((3, 70, 50, 40), (2, 5, 66, 31), (1, 1, 1, 1)):
             check(op, (normal(g, m, k), normal(g, n, k), normal(g, m, 1)))
         covered("prologue: batched, mem", "f16 f16 f32", "gfx942")
 
     @pytest.mark.usefixtures("compiler")
-    def test_a_contraction_in_basic_v1(self, covered: Callable[..., None]) -> None:
+    def test_a_contraction_in_basic_v1(self, covered: Covered) -> None:
         op = contraction.using(pipelined(NARROW, Pipeline.BASIC_V1))
         for g, m, n, k in ((3, 70, 50, 40), (2, 5, 66, 31)):
             check(op, (normal(m, g, k), normal(g, dtype=ck.f32), normal(n, g, k)))
         covered("prologue: contraction, basic_v1", "f16", "gfx942")
 
     @pytest.mark.usefixtures("compiler")
-    def test_two_wave_groups_in_compv5(self, covered: Callable[..., None]) -> None:
+    def test_two_wave_groups_in_compv5(self, covered: Covered) -> None:
         op = dequantised.using(pipelined(NARROW, Pipeline.COMPV5, warps=(1, 1, 2)))
         for shape in ((70, 50, 40), (5, 130, 31), (64, 64, 0)):
             check(op, weights(*shape))
         covered("prologue: compv5", "f16 i8 f16", "gfx942")
 
     @pytest.mark.usefixtures("compiler")
-    def test_a_group(self, covered: Callable[..., None]) -> None:
+    def test_a_group(self, covered: Covered) -> None:
         op = dequantised.using(pipelined(NARROW, Pipeline.COMPV5, warps=(1, 1, 2)))
         calls = [weights(*shape) for shape in ((70, 50, 40), (5, 130, 31), (64, 64, 96))]
         check_group(op, calls)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from cklang.families.gemm.key import DKind
 from cklang.families.gemm.problem import Problem
 from cklang.types import DTYPES
 from tests.support.checks import check
+from tests.support.coverage import Covered
 from tests.support.typed import only
 
 pytestmark = pytest.mark.usefixtures("stencils")
@@ -38,7 +38,7 @@ def quantised(rng: np.random.Generator, dtype: str, *shape: int) -> tuple[Any, A
     ("arch", "dtype"),
     [("gfx942", "fp8_fnuz"), pytest.param("gfx950", "fp8", marks=pytest.mark.full)],
 )
-def test_scales_of_rows_and_columns(arch: str, dtype: str, covered: Callable[..., None]) -> None:
+def test_scales_of_rows_and_columns(arch: str, dtype: str, covered: Covered) -> None:
     rng = np.random.default_rng(0)
     for m, n, k in ((64, 64, 128), (80, 48, 208)):
         x, scale_x = quantised(rng, dtype, m, k)
@@ -71,7 +71,7 @@ def tensor_wise_int8(
     ("arch", "dtype"),
     [pytest.param("gfx942", "fp8_fnuz", marks=pytest.mark.full), ("gfx950", "fp8")],
 )
-def test_one_scale_a_tensor(arch: str, dtype: str, covered: Callable[..., None]) -> None:
+def test_one_scale_a_tensor(arch: str, dtype: str, covered: Covered) -> None:
     rng = np.random.default_rng(1)
     for m, n, k in ((64, 64, 128), (80, 48, 208)):
         x, w = (rng.standard_normal(s).astype(DTYPES[dtype].numpy) for s in ((m, k), (n, k)))
@@ -85,7 +85,7 @@ def test_one_scale_a_tensor(arch: str, dtype: str, covered: Callable[..., None])
 
 
 @pytest.mark.usefixtures("compiler")
-def test_one_scale_a_tensor_of_integers(covered: Callable[..., None]) -> None:
+def test_one_scale_a_tensor_of_integers(covered: Covered) -> None:
     rng = np.random.default_rng(2)
     for m, n, k in ((64, 64, 128), (80, 48, 208)):
         x, w = (rng.integers(-127, 128, s).astype(np.int8) for s in ((m, k), (n, k)))

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -34,6 +33,7 @@ from cklang.testing.strategies import arrays
 from tests.support.algorithms import EIGHT_BITS, WIDE
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.instructions import instructions
 from tests.support.typed import instance, only
 
@@ -195,7 +195,7 @@ def test_the_rule_and_the_key() -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_every_extent_within_its_bound(covered: Callable[..., None]) -> None:
+def test_every_extent_within_its_bound(covered: Covered) -> None:
     op = in_epilogue(by_group).using(replace(TALL, vector_d=(8, 1)))
     for shape in ((70, 3, 96), (1, 1, 8), (129, 2, 40), (5, 5, 64)):
         check(op, drawn(by_group, sizes(*shape)))
@@ -261,7 +261,7 @@ def test_the_main_loop_is_that_of_a_plain_product() -> None:
     ids=["by_token", "mx", "between"],
 )
 def test_tokens_mx_and_scaled_products(
-    op: Op, what: str, gpu: str, algorithm: ck.dispatch.Algorithm, covered: Callable[..., None]
+    op: Op, what: str, gpu: str, algorithm: ck.dispatch.Algorithm, covered: Covered
 ) -> None:
     types = quantises(op, gpu, algorithm, (70, 2, 128), (1, 1, 256), (33, 3, 384))
     covered(f"result quantised by group: {what}", types, gpu)
@@ -317,7 +317,7 @@ def quantises(
 
 
 @pytest.mark.usefixtures("compiler")
-def test_waves_of_32_lanes(covered: Callable[..., None]) -> None:
+def test_waves_of_32_lanes(covered: Covered) -> None:
     quantises(ocp, "gfx1201", GROUPS_OF_WMMA, (70, 3, 96), (1, 1, 8))
     covered("result quantised by group: 128 columns", "f16", "gfx1201")
 
@@ -353,7 +353,7 @@ ELSEWHERE = [
     ("op", "what", "gpu", "algorithm"), ELSEWHERE, ids=lambda each: getattr(each, "name", None)
 )
 def test_other_gpus(
-    op: Op, what: str, gpu: str, algorithm: ck.dispatch.Algorithm, covered: Callable[..., None]
+    op: Op, what: str, gpu: str, algorithm: ck.dispatch.Algorithm, covered: Covered
 ) -> None:
     types = quantises(op, gpu, algorithm, (70, 2, 128), (33, 3, 384))
     covered(f"result quantised by group: {what}", types, gpu)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from cklang.errors import CkError
 from cklang.runtime.op import Op
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.gemm_ops import fused
 
 M, N, K = ck.dims("M N K")
@@ -47,7 +47,7 @@ CASES = [
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("arch", "op", "dtype"), CASES)
-def test_fused_products(arch: str, op: Op, dtype: Any, covered: Callable[..., None]) -> None:
+def test_fused_products(arch: str, op: Op, dtype: Any, covered: Covered) -> None:
     for shape in SHAPES:
         check(op, drawn(op, mnk(*shape), T=dtype), arch)
     assert launches(op)[0].resources.spills == 0
@@ -55,7 +55,7 @@ def test_fused_products(arch: str, op: Op, dtype: Any, covered: Callable[..., No
 
 
 @pytest.mark.usefixtures("stencils")
-def test_column_major_a_and_row_major_b(covered: Callable[..., None]) -> None:
+def test_column_major_a_and_row_major_b(covered: Covered) -> None:
     for shape in SHAPES[:2]:
         check(columns, drawn(columns, mnk(*shape)), "gfx1201")
     covered("layouts crr", "f16", "gfx1201")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +26,7 @@ from cklang.tune.task import tasks_of
 from tests.support.algorithms import WIDE, narrow, wide
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.instructions import instructions
 from tests.support.typed import instance, only
 
@@ -146,7 +146,7 @@ def _problem_and_values() -> tuple[Problem, Any]:
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx1201"])
-def test_results_of_any_dtype_and_strides(gpu: str, covered: Callable[..., None]) -> None:
+def test_results_of_any_dtype_and_strides(gpu: str, covered: Covered) -> None:
     algorithm = narrow(5, warps=(2, 4, 1)) if gpu == "gfx1201" else narrow(5)
     op = many.using(algorithm)
     for shape in SHAPES:

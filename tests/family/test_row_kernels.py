@@ -7,7 +7,6 @@ each reduction, or share it among the waves of a workgroup.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -20,10 +19,10 @@ from cklang.device.device import open_device
 from cklang.runtime.op import Op
 from tests.support.arrays import drawn
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.typed import instance
 
 pytestmark = pytest.mark.usefixtures("compiler")
-Covered = Callable[..., None]
 
 B, H, M, K = ck.dims("B H M K")
 

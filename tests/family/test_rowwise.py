@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,11 +32,11 @@ from cklang.types import DTYPES, DType, bf16, f16, f32
 from tests.support.algorithms import narrow
 from tests.support.arrays import Array, half, normal
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.typed import instance, only
 
 B, H, M, N, K, D = ck.dims("B H M N K D")
 X: Any = ck.dtype_var("X", ck.f16, ck.bf16, ck.f32)
-Covered = Callable[..., None]
 
 ONE = ck.dispatch.RowwiseAlgorithm(threads=16, vector=1)
 """Any strides."""
@@ -194,7 +194,6 @@ SOFTMAX = ((Reduction.MAX,), (Reduction.SUM,))
 
 
 def key(gpu: str = "gfx942", **changes: Any) -> RowwiseKey:
-    """Return the key of a softmax."""
     signature = RowwiseSignature(reductions=SOFTMAX, kept=1, elements=(f16,), **changes)
     return RowwiseKey(signature, KEPT, gpu)
 

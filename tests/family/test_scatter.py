@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from cklang.families.scatter.fuse import FusedScatter
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.written_ops import written_op
 
 M, N, K, S, V = ck.dims("M N K S V")
@@ -172,7 +172,7 @@ def test_of_many_rows_a_kernel_finds_equal_indices(op: Op) -> None:
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
-def test_every_gpu(gpu: str, covered: Callable[..., None]) -> None:
+def test_every_gpu(gpu: str, covered: Covered) -> None:
     for op in (gradient_of_embedding, written):
         check(op, drawn(op, {"M": 70, "N": 1, "K": 44, "V": 9}, 0), gpu)
     covered("rows written and added at indices", "f16", gpu)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +23,7 @@ from cklang.fusion.explain import explain
 from cklang.runtime.op import Op
 from tests.support.algorithms import NARROW, WIDE, on_gpu, pipelined
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.instructions import instructions, loads_in_loop
 from tests.support.typed import instance, only
 
@@ -225,7 +225,7 @@ def sums_at_every_extent(gpu: str) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_sums_at_every_extent_within_their_bound(covered: Callable[..., None]) -> None:
+def test_sums_at_every_extent_within_their_bound(covered: Covered) -> None:
     sums_at_every_extent("gfx942")
     covered("rows of E at indices: added", "f16", "gfx942")
 
@@ -252,7 +252,7 @@ def rows_of_odd_extents(gpu: str) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_written_rows_of_odd_extents(covered: Callable[..., None]) -> None:
+def test_written_rows_of_odd_extents(covered: Covered) -> None:
     rows_of_odd_extents("gfx942")
     covered("rows of E at indices: written", "f16", "gfx942")
 
@@ -294,7 +294,7 @@ def batches(gpu: str) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_batches(covered: Callable[..., None]) -> None:
+def test_batches(covered: Covered) -> None:
     batches("gfx942")
     covered("rows of E at indices: batch", "f16", "gfx942")
 
@@ -306,7 +306,7 @@ ELSEWHERE = {"added": sums_at_every_extent, "written": rows_of_odd_extents, "bat
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx950", "gfx1100", "gfx1201"])
 @pytest.mark.parametrize("name", ELSEWHERE)
-def test_other_gpus(name: str, gpu: str, covered: Callable[..., None]) -> None:
+def test_other_gpus(name: str, gpu: str, covered: Covered) -> None:
     ELSEWHERE[name](gpu)
     covered(f"rows of E at indices: {name}", "f16", gpu)
 
@@ -315,9 +315,7 @@ def test_other_gpus(name: str, gpu: str, covered: Callable[..., None]) -> None:
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("pipeline", [*Pipeline], ids=lambda each: each.value)
-def test_every_pipeline_on_every_gpu(
-    gpu: str, pipeline: Pipeline, covered: Callable[..., None]
-) -> None:
+def test_every_pipeline_on_every_gpu(gpu: str, pipeline: Pipeline, covered: Covered) -> None:
     algorithm: Algorithm = on_gpu(gpu, pipelined(SUMS, pipeline))
     problem = only(Problem, combined.problems(*drawn(combined, **SIZES)))
     if ck.dispatch.advise(algorithm, problem.signature, gpu):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from cklang.testing.strategies import extents
 from tests.support.algorithms import narrow, wide
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.gemm_ops import fused
 
 pytestmark = pytest.mark.usefixtures("stencils")
@@ -41,7 +41,7 @@ def operands(m: int, n: int, k: int) -> list[Any]:
 
 @pytest.mark.parametrize(("variant", "arch", "algorithm"), CASES)
 def test_the_epilogue_sees_the_whole_sum(
-    variant: str, arch: str, algorithm: Algorithm, covered: Callable[..., None]
+    variant: str, arch: str, algorithm: Algorithm, covered: Covered
 ) -> None:
     op = fused.using(algorithm)
     for shape in SHAPES:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from cklang.testing.strategies import extents
 from tests.support.algorithms import narrow, wide
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.gemm_ops import fused
 
 TREE: dict[str, Any] = {"stream_k": True, "reduction": Reduction.TREE}
@@ -48,7 +48,7 @@ def over_all_shapes(algorithm: Algorithm, arch: str) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_stream_k_in_a_tree_after_whole_tiles(covered: Callable[..., None]) -> None:
+def test_stream_k_in_a_tree_after_whole_tiles(covered: Covered) -> None:
     over_all_shapes(AFTER_TILES, "gfx942")
     op = fused.using(AFTER_TILES)
     op(*operands(*MANY), device="emu:gfx942")
@@ -65,7 +65,7 @@ def test_every_shape(shape: tuple[int, int, int]) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("variant", OTHERS)
-def test_other_ways_to_share(variant: str, covered: Callable[..., None]) -> None:
+def test_other_ways_to_share(variant: str, covered: Covered) -> None:
     arch, algorithm = OTHERS[variant]
     over_all_shapes(algorithm, arch)
     covered(variant, "f16", arch)

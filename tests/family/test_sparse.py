@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from cklang.testing import assert_close
 from tests.support.algorithms import pipelined, wide
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.typed import only
 
 M, N, K, L = ck.dims("M N K L")
@@ -54,7 +54,7 @@ def operands(m: int, n: int, k: int, density: float) -> list[Any]:
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("arch", "algorithm"), [("gfx942", INTERWAVE), ("gfx950", None)])
-def test_products(arch: str, algorithm: Algorithm | None, covered: Callable[..., None]) -> None:
+def test_products(arch: str, algorithm: Algorithm | None, covered: Covered) -> None:
     op = fused.using(algorithm) if algorithm else fused
     for shape in SHAPES:
         for density in (0.3, 1.0):  # at 1.0 every four has more than two

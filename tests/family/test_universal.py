@@ -6,7 +6,6 @@ A kernel takes ten seconds to compile, so each case stands for several choices a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from cklang.types import DType
 from tests.support.algorithms import pipelined, wide
 from tests.support.arrays import drawn, laid_out_as, mnk
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 from tests.support.gemm_ops import fused
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -99,7 +99,7 @@ def operands(case: Case, shape: tuple[int, int, int]) -> list[Any]:
 
 @pytest.mark.usefixtures("sanitized")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.pipeline.value}-{case.arch}")
-def test_every_pipeline(case: Case, covered: Callable[..., None]) -> None:
+def test_every_pipeline(case: Case, covered: Covered) -> None:
     op = fused.using(case.algorithm)
     for shape in SHAPES:
         if shape[2] == 0 and case.layouts != "rc":

@@ -17,6 +17,7 @@ from cklang.families import plan_of
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from tests.support.checks import check, launches
+from tests.support.coverage import Covered
 
 N, H, W, C = ck.dims("N H W C")
 
@@ -130,7 +131,7 @@ def within_their_bound(gpu: str) -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_kernels_within_their_bound(covered: Callable[..., None]) -> None:
+def test_kernels_within_their_bound(covered: Covered) -> None:
     within_their_bound("gfx942")
     covered("pooling of overlapping windows", "f16", "gfx942")
 
@@ -138,7 +139,7 @@ def test_kernels_within_their_bound(covered: Callable[..., None]) -> None:
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("gpu", ["gfx90a", "gfx950", "gfx1100", "gfx1201"])
-def test_kernels_on_other_gpus(gpu: str, covered: Callable[..., None]) -> None:
+def test_kernels_on_other_gpus(gpu: str, covered: Covered) -> None:
     within_their_bound(gpu)
     covered("pooling of overlapping windows", "f16", gpu)
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from tests.support import checks
 from tests.support.algorithms import DEEP, narrow
 from tests.support.arrays import normal
 from tests.support.checks import check_read_back, launches
+from tests.support.coverage import Covered
 from tests.support.typed import only
 
 pytestmark = pytest.mark.usefixtures("stencils")
@@ -98,7 +98,7 @@ def test_every_kind_of_batched_operand(data: st.DataObject, shape: tuple[int, ..
     check(FUSED, *args, column, scale, res, unchecked=1)
 
 
-def test_einsum_is_a_batched_product(covered: Callable[..., None]) -> None:
+def test_einsum_is_a_batched_product(covered: Covered) -> None:
     check(PRODUCT, normal(3, 70, 40), normal(3, 65, 40))
     assert family(PRODUCT) is ProductKind.BATCHED
     covered("batched", "f16", "gfx942")
@@ -140,7 +140,7 @@ def test_out_with_gaps_and_an_empty_batch() -> None:
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx950"])
-def test_other_gpus(arch: str, covered: Callable[..., None]) -> None:
+def test_other_gpus(arch: str, covered: Covered) -> None:
     checks.check(PRODUCT, (normal(3, 40, 40), normal(3, 65, 40)), arch)
     covered("batched", "f16", arch)
     covered("contraction (einsum)", "f16", arch)

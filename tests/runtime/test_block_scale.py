@@ -60,7 +60,6 @@ def integers(x: ck.i8[M, K], w: ck.i8[N, K], s: ck.f32[M, K / 128]) -> ck.f32[M,
 
 
 def problem(op: Any, *args: Any) -> Problem:
-    """The problem of a call."""
     (task,) = tasks_of(op, args)
     return task.problem
 

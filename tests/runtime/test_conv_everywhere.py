@@ -8,7 +8,7 @@ a way to share sums.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -50,8 +50,7 @@ from tests.runtime.test_conv_kernels import (
 )
 from tests.support.algorithms import NARROW, WIDE, on_gpu, pipelined
 from tests.support.conv_kernels import PLAIN, Conv, kernel, key_of
-
-Covered = Callable[..., None]
+from tests.support.coverage import Covered
 
 GPUS = ("gfx90a", "gfx950", "gfx1100", "gfx1201")
 RDNA = GPUS[2:]
@@ -159,7 +158,6 @@ KERNELS = [
 
 
 def kernels() -> Iterator[tuple[Case, str]]:
-    """Yield each kernel with each of its GPUs."""
     for case in KERNELS:
         yield from ((case, gpu) for gpu in case.gpus)
 

@@ -6,7 +6,6 @@ Elements are small integers, whose sums every type here holds exactly: results m
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -31,8 +30,7 @@ from cklang.families.gemm.key import (
 from cklang.types import DType, bf16, f16, f32, fp8, fp8_fnuz, i8
 from tests.support.algorithms import NARROW, WIDE, pipelined
 from tests.support.conv_kernels import Conv, Kernel, kernel
-
-Covered = Callable[..., None]
+from tests.support.coverage import Covered
 
 FAMILIES = (ProductKind.CONV, ProductKind.CONV_GRAD_INPUT, ProductKind.CONV_GRAD_WEIGHT)
 

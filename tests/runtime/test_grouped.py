@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +20,7 @@ from cklang.testing.strategies import Layout, arrays, extents, strided
 from tests.support.algorithms import DEEP, narrow
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check_group, check_read_back, compare, launches
+from tests.support.coverage import Covered
 from tests.support.streams import OnDevice, held_up
 from tests.support.typed import last
 
@@ -68,7 +68,7 @@ class TestOnAGpu:
         check_group(EXPERT, calls, unchecked=1)
 
     @pytest.mark.usefixtures("stencils")
-    def test_one_launch(self, covered: Callable[..., None]) -> None:
+    def test_one_launch(self, covered: Covered) -> None:
         check_group(EXPERT, [call((5, 70, 40)), call((130, 65, 33)), call((64, 64, 0))])
         (launch,) = launches(EXPERT)
         assert launch.artifact.key.signature.kind is ProductKind.GROUPED
@@ -103,7 +103,7 @@ class TestOnAGpu:
         assert EXPERT.grouped([]) == []
 
     @pytest.mark.usefixtures("compiler")
-    def test_persistent(self, covered: Callable[..., None]) -> None:
+    def test_persistent(self, covered: Covered) -> None:
         lasting = expert.using(replace(SINGLE, persistent=True))
         check_group(lasting, [call((640, 1280, 8)), call((1300, 640, 8))])
         (launch,) = launches(lasting)

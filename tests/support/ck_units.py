@@ -14,9 +14,6 @@ from cklang.build.steps import compile_host, compile_inline
 from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 from tests.support.assembly import DEVICES, hip, ok
 
-ATTENTION_DEPTH = 128
-"""Elements of a head in ``attention.hip``."""
-
 
 class Unit:
     """One compiled file; ``defines`` are the macros it asks for."""

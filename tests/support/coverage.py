@@ -12,6 +12,9 @@ from tests.support import coverage_table as table
 from tests.support.full import day_of
 from tests.support.tiers import tier_of
 
+Covered = Callable[..., None]
+"""What the fixture ``covered`` gives a test."""
+
 _WRITE = "--write-coverage"
 
 
@@ -25,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
-def covered(request: pytest.FixtureRequest) -> Callable[..., None]:
+def covered(request: pytest.FixtureRequest) -> Covered:
     """Record that this test checked a kernel: ``covered("split-K", "f16", "gfx942")``.
 
     A record that is not in the table fails, unless the table is being written.

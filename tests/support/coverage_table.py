@@ -107,7 +107,6 @@ def _cheapest(records: Iterable[Record]) -> list[Record]:
 
 
 def render(records: Sequence[Record], absent: Sequence[Record]) -> str:
-    """Return the document."""
     best: dict[tuple[str, str], dict[str, Record]] = {}
     results = (each for record in records for each in _result(record))
     for record in (*records, *results, *absent):

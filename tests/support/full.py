@@ -77,7 +77,6 @@ def _git(root: Path, *words: str) -> bytes:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options."""
     parser.addoption("--full", action="store_true", help="run the tests of all tiers, resuming")
     parser.addoption("--record", type=Path, metavar="FILE", help="run what FILE lacks; add passed")
     parser.addoption("--shard", type=Shard.parse, metavar="i/n", help="with --full: a share of it")

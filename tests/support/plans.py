@@ -57,7 +57,6 @@ def product_kernels(plan: Plan) -> tuple[FusedGemm | FusedConv, ...]:
 
 
 def attention_kernel(plan: Plan) -> FusedAttention:
-    """Return the one kernel of a plan of an attention."""
     (kernel,) = plan.kernels
     assert isinstance(kernel, FusedAttention), kernel
     return kernel

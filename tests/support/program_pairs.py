@@ -174,7 +174,6 @@ class Pair:
 
     @property
     def text(self) -> str:
-        """The op."""
         value = MIDDLES[self.middle].format(PRODUCERS[self.producer])
         expression, result = CONSUMERS[self.consumer]
         lines = [f"v = {value}"]

@@ -16,7 +16,6 @@ KNOWN = Path(__file__).parents[1] / "data" / "skips.json"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option."""
     parser.addoption(
         "--known-skips", action="store_true", help=f"fail where tests are not in {KNOWN.name}"
     )
@@ -38,11 +37,9 @@ class _Skips:
         self.skipped: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note a test."""
         self._note(report)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note a module."""
         self._note(report)
 
     def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -165,10 +165,6 @@ def _whole(function: Callable[[float], int]) -> Callable[[Value], Value]:
     return apply
 
 
-def _same_width(value: Value) -> Value:
-    return value
-
-
 def _truth(flag: bool) -> Value:
     return Value("u", 1, int(flag))
 

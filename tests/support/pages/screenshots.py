@@ -91,7 +91,6 @@ SHOTS = (
 
 
 def _pages(folder: Path) -> None:
-    """Write the pages that are shown."""
     program = built(HERE / "transpose.hip", "gfx942", "gfx90a")
     profiled(program, folder / "records", "gfx942", "256").save(folder / "report.html")
     sizes = ["M=384", "N=512", "K=256", "--device", "emu:gfx942"]
@@ -102,7 +101,6 @@ def _pages(folder: Path) -> None:
 
 
 def main() -> int:
-    """Write the pictures."""
     reason = missing()
     if reason:
         sys.stderr.write(f"{reason}\n")

@@ -95,7 +95,6 @@ class Tutorial:
 
 
 def read(name: str) -> Tutorial:
-    """Read the script ``name``."""
     lines = (TUTORIALS / f"{name}.py").read_text(encoding="utf-8").splitlines()
     needs = re.fullmatch(r"# needs: (.*)", lines[1])
     return Tutorial(
@@ -198,7 +197,6 @@ def with_outputs(tutorial: Tutorial, outputs: Sequence[Output]) -> str:
 
 
 def page(tutorial: Tutorial) -> str:
-    """Return the page of a tutorial."""
     name = tutorial.name
     files = f"[Script]({name}.py) · [Notebook]({name}.ipynb) · [All tutorials](index.md)"
     title, _, rest = tutorial.cells[0].text.partition("\n")

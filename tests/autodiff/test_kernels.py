@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,6 +12,7 @@ import cklang as ck
 from cklang.runtime.op import Op
 from tests.support.arrays import drawn
 from tests.support.checks import check, launches
+from tests.support.modules import EXAMPLES, module_of
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -102,16 +100,6 @@ def test_the_derivative_of_an_activation_is_in_the_epilogue_of_its_product() -> 
     assert [launch.key.family for launch in launches(op)] == ["gemm", "gemm", "gemm", "rowwise"]
 
 
-def example() -> ModuleType:
-    path = Path(__file__).parents[2] / "examples" / "20_training.py"
-    spec = importlib.util.spec_from_file_location("training", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def by_torch(x: Any, labels: Any, weights: list[Any], rate: float, steps: int) -> list[float]:
     """Return the losses of the same training in torch on the CPU, in float64."""
     import torch
@@ -133,7 +121,7 @@ def by_torch(x: Any, labels: Any, weights: list[Any], rate: float, steps: int) -
 
 @pytest.mark.usefixtures("torch")
 def test_training_follows_torch() -> None:
-    module = example()
+    module = module_of(EXAMPLES / "20_training.py")
     rng = np.random.default_rng(1)
     x, labels = module.spirals(128)
     weights = [(rng.standard_normal(s) / 4).astype("f") for s in ((64, 16), (64,), (16, 64))]

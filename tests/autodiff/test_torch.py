@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from tests.autodiff.test_kernels import by_torch, example
+from tests.autodiff.test_kernels import by_torch
+from tests.support.modules import EXAMPLES, module_of
 
 pytestmark = pytest.mark.usefixtures("torch", "compiler")
 
 
 def test_training_with_torch_follows_torch() -> None:
-    module = example()
+    module = module_of(EXAMPLES / "20_training.py")
     rng = np.random.default_rng(1)
     x, labels = module.spirals(128)
     start = [(rng.standard_normal(s) / 4).astype("f") for s in ((64, 16), (64,), (16, 64))]

@@ -14,6 +14,7 @@ import pytest
 
 from cklang.arch import all_archs, arch, base_name
 from cklang.errors import CkValueError
+from tests.support.errors import expect_error
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(p for p in (ROOT / "arch_specs").glob("gfx*.json"))
@@ -35,9 +36,8 @@ def test_every_file_is_loaded_in_emulated_order() -> None:
 
 def test_feature_suffixes_are_cut_and_unknown_names_refused() -> None:
     assert arch("gfx942:sramecc+:xnack-").name == "gfx942"
-    with pytest.raises(CkValueError, match="gfx942") as caught:
+    with expect_error("K004", match="gfx942", kind=CkValueError):
         arch("gfx9")
-    assert caught.value.code == "K004"
 
 
 def test_a_version_is_what_llvm_calls_it() -> None:

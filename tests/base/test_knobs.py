@@ -10,6 +10,7 @@ import pytest
 
 from cklang import knobs
 from cklang.errors import CkValueError
+from tests.support.errors import expect_error
 
 PACKAGE = Path(__file__).parents[2] / "cklang"
 
@@ -27,9 +28,8 @@ def test_environment_then_scope(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("text", ["0", "-1", "many"])
 def test_a_bad_value_names_the_knob(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("CKLANG_JOBS", text)
-    with pytest.raises(CkValueError, match="CKLANG_JOBS") as caught:
+    with expect_error("Z001", match="CKLANG_JOBS", kind=CkValueError):
         knobs.JOBS.get()
-    assert caught.value.code == "Z001"
 
 
 def test_an_unknown_knob_is_refused() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import cklang as ck
 from cklang.cli.main import main
 from cklang.cli.target import load_op
 from cklang.runtime.ir_text import read_op
+from tests.support.errors import expect_error
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILE = str(EXAMPLES / "linear_gelu.ckir")
@@ -97,8 +97,7 @@ def test_files_that_cannot_be_read(capsys: Capture, tmp_path: Path) -> None:
     assert main(["build", str(tmp_path / "none.ckir")]) == 1
     assert "CK-Z010" in capsys.readouterr().err
     (tmp_path / "bytes.ckir").write_bytes(b"\xff\xfe")
-    with pytest.raises(ck.CkError) as refusal:
+    with expect_error("Z010"):
         load_op(str(tmp_path / "bytes.ckir"))
-    assert refusal.value.code == "Z010"
     assert main(["bench", "no_file"]) == 1
     assert "file.ckir" in capsys.readouterr().err

@@ -15,8 +15,8 @@ import pytest
 from cklang import emulator
 from cklang.device.device import PAST_LAUNCHES
 from cklang.emulator.engine import library
-from cklang.errors import CkError
 from tests.support.assembly import DEVICES, assemble, hip, ok, status
+from tests.support.errors import expect_error
 from tests.support.hip_streams import BODIES, Kernels, Words, stream
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -275,9 +275,8 @@ def test_statistics_of_several_launches(kernels: Kernels, words: Words) -> None:
     ok(hip().hipStreamSynchronize(None))
     assert emulator.stats(0, PAST_LAUNCHES).waves == PAST_LAUNCHES
     for launches in (0, PAST_LAUNCHES + 1):
-        with pytest.raises(CkError) as caught:
+        with expect_error("E003"):
             emulator.stats(0, launches)
-        assert caught.value.code == "E003"
 
 
 def _until(holds: Callable[[], bool]) -> None:

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,12 +17,13 @@ import pytest
 import cklang as ck
 from cklang import emulator
 from cklang.device.device import open_device
-from cklang.errors import CkError
 from cklang.exporting import Exported
 from cklang.runtime.op import Op
 from cklang.testing import reports
 from cklang.toolchain.compilers import find_toolchain
 from tests.support.arrays import drawn
+from tests.support.errors import expect_error
+from tests.support.modules import module_of
 
 B, M, N, K = ck.dims("B M N K")
 GPUS = ("gfx942", "gfx1100")
@@ -65,20 +64,9 @@ def sizes_of(op: Op, sizes: dict[str, int]) -> dict[str, int]:
     return {name: sizes[name] for name in names}
 
 
-def module_of(written: Exported) -> ModuleType:
-    """Import the Python file of an export by its place, as its users do."""
-    path = written.folder / f"{written.name}.py"
-    spec = importlib.util.spec_from_file_location(written.name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def loaded(written: Exported) -> Any:
     open_device("emu:gfx942").activate()  # another test may have used another GPU
-    return module_of(written).load(str(emulator.library_path()))
+    return module_of(written.folder / f"{written.name}.py").load(str(emulator.library_path()))
 
 
 def results_of(op: Op, args: list[Any]) -> list[Any]:
@@ -268,15 +256,13 @@ def test_the_folder_is_small_and_says_what_it_holds(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input(code: str, problems: Any, gpus: Any, more: Any, tmp_path: Path) -> None:
-    with pytest.raises(CkError) as caught:
+    with expect_error(code):
         ck.export(linear, problems, gpus, tmp_path / "folder", **more)
-    assert caught.value.code == code
     assert not (tmp_path / "folder").exists()
 
 
 def test_prepared_weights_are_refused(tmp_path: Path) -> None:
     x, w = np.ones((64, 64), np.float16), np.ones((64, 64), np.float16)
     prepared = ck.prepare(w, linear, device="emu:gfx942")
-    with pytest.raises(CkError) as caught:
+    with expect_error("K070"):
         ck.export(linear, [(x, prepared)], ["gfx942"], tmp_path)
-    assert caught.value.code == "K070"

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import cklang as ck
-from cklang.errors import CkError
 from cklang.runtime.op import Op
 from cklang.types import DTYPES, TensorType
 from tests.support.algorithms import EIGHT_BITS
 from tests.support.arrays import drawn, laid_out_as, mnk
 from tests.support.checks import check, launches
 from tests.support.coverage import Covered
+from tests.support.errors import expect_error
 from tests.support.typed import instance
 
 M, N, K = ck.dims("M N K")
@@ -123,7 +123,6 @@ def test_other_layouts(op: Op, arch: str, layouts: str, dtype: str, covered: Cov
 def test_the_wrong_encoding_is_refused(arch: str, dtype: Any) -> None:
     args = drawn(scaled, mnk(64, 64, 64), X=dtype, W=dtype)
     algorithm = replace(EIGHT_BITS, vector_e=8, vector_d=(4, 8))
-    with pytest.raises(CkError) as caught:
+    with expect_error("K101") as caught:
         scaled.using(algorithm).build(*args, device=f"emu:{arch}")
-    assert caught.value.code == "K101"
     assert any("encoding" in note for note in caught.value.notes)

@@ -13,7 +13,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
-from cklang.errors import CkError
 from cklang.families import plan_of
 from cklang.families.gemm import bands
 from cklang.families.gemm.bands import bands_of
@@ -24,6 +23,7 @@ from cklang.runtime.op import Op
 from tests.support.algorithms import NARROW, WIDE, on_gpu, pipelined
 from tests.support.checks import check, launches
 from tests.support.coverage import Covered
+from tests.support.errors import expect_error
 from tests.support.instructions import instructions, loads_in_loop
 from tests.support.typed import instance, only
 
@@ -263,9 +263,8 @@ def test_wrong_indices_are_an_error_on_the_host_and_left_out_elsewhere() -> None
     y, h, w, rows, by = drawn(combined, **SIZES)
     want = op(y, h[3:], w, rows[3:], by[3:])
     rows[:3] = (-1, 50, 2**31 - 1)
-    with pytest.raises(CkError, match=r"rows\[0\] is -1.* from 0 to 49") as caught:
+    with expect_error("A056", match=r"rows\[0\] is -1.* from 0 to 49"):
         op(y, h, w, rows, by)
-    assert caught.value.code == "A056"
     result = computed.using(SUMS)(y, h, w, rows, by)
     np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-5)
 
@@ -331,9 +330,8 @@ def test_every_pipeline_on_every_gpu(gpu: str, pipeline: Pipeline, covered: Cove
 
 @pytest.mark.usefixtures("emulator")
 def test_a_group_refuses_results_that_something_fills_before() -> None:
-    with pytest.raises(CkError, match="call 0 of the group") as caught:
+    with expect_error("X050", match="call 0 of the group"):
         combined.grouped([drawn(combined, **SIZES)])
-    assert caught.value.code == "X050"
 
 
 def test_its_gradient_takes_rows_of_the_gradient() -> None:

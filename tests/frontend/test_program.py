@@ -20,6 +20,7 @@ from cklang.frontend import functions
 from cklang.frontend.helper import fn
 from cklang.frontend.program import Program
 from cklang.reference.evaluate import evaluate
+from tests.support.errors import expect_error
 
 M, N, K = ty.dims("M N K")
 T: Any = ty.dtype_var("T")
@@ -89,9 +90,8 @@ def test_outside_constants_are_taken_when_the_function_is_decorated(run_text):
     program = namespace["f"]
     assert "value = 2.0" in str(program.specialise())
     namespace["C"] = 3.0
-    with pytest.raises(CkError) as caught:
+    with expect_error("F017"):
         program.specialise()
-    assert caught.value.code == "F017"
 
 
 def test_names_of_the_enclosing_function_resolve():
@@ -207,6 +207,5 @@ def test_arguments_of_functions_are_checked_at_decoration():
         return scaled(x, factors=2.0)
 
     for function, words in ((f, "ck.exp"), (g, "axis= in the place of dim="), (h, "factors")):
-        with pytest.raises(CkError, match=words) as caught:
+        with expect_error("F061", match=words):
             Program.from_function(function)
-        assert caught.value.code == "F061"

@@ -16,6 +16,7 @@ from cklang.families.gemm.plan import FusedGemm
 from cklang.fusion.completeness import expect_complete
 from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.nodes import Function
+from tests.support.errors import expect_error
 from tests.support.plans import plan_of_statements
 from tests.support.written_ops import written_op
 
@@ -58,9 +59,8 @@ def test_a_kernel_that_ignores_its_epilogue_is_an_internal_error(
     fusion = FAMILIES[family].fusion
     promised = {op: replace(own, epilogue=True, stores=None) for op, own in fusion.makers.items()}
     monkeypatch.setattr(FAMILIES[family], "fusion", replace(fusion, makers=promised))
-    with pytest.raises(CkInternalError) as lost:
+    with expect_error("Z004", kind=CkInternalError):
         plan_of(function)
-    assert lost.value.code == "Z004"
 
 
 def shortened(function: Function, op: str) -> Function:

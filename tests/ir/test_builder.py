@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import pytest
-
-from cklang.errors import CkError
 from cklang.ir.builder import Builder
 from cklang.ir.verifier import verify
 from cklang.source import Source, Span
 from cklang.types import Dim, bf16, f16, f32
+from tests.support.errors import expect_error
 
 M, N, K = Dim("M"), Dim("N"), Dim("K")
 
@@ -53,8 +51,5 @@ def test_errors_carry_the_users_span() -> None:
         end_column=9,
     )
     b = Builder("f")
-    with pytest.raises(CkError) as caught:
+    with expect_error("I019", "user.py:7:5", "^^^^^"):
         b.append("add", b.param("x", f32[M, N]), b.param("b", f32[N]), span=span)
-    assert caught.value.code == "I019"
-    assert "user.py:7:5" in str(caught.value)
-    assert "^^^^^" in str(caught.value)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklang.errors import CkError, CkSyntaxError
+from cklang.errors import CkSyntaxError
 from cklang.ir.mistakes import MISTAKES
 from cklang.ir.nodes import (
     Attr,
@@ -23,6 +23,7 @@ from cklang.ir.nodes import (
 )
 from cklang.ir.parser import parse, parse_function
 from cklang.types import DTYPES, Dim, TensorType, f32
+from tests.support.errors import expect_error
 from tests.support.programs import gemm_functions, programs
 
 LINEAR = """\
@@ -132,9 +133,8 @@ def test_spans_are_no_part_of_equality_and_point_at_the_text() -> None:
     ("row", "text"), [(row, text) for row in MISTAKES for text in row.examples]
 )
 def test_typical_mistakes_are_named(row: object, text: str) -> None:
-    with pytest.raises(CkSyntaxError) as caught:
+    with expect_error("I003", kind=CkSyntaxError) as caught:
         parse(text)
-    assert caught.value.code == "I003"
     assert caught.value.message == row.problem  # type: ignore[attr-defined]
     assert caught.value.at is not None
     assert "^" in str(caught.value)
@@ -160,9 +160,8 @@ def test_typical_mistakes_are_named(row: object, text: str) -> None:
     ],
 )
 def test_mistakes_in_a_real_text(old: str, new: str, problem: str) -> None:
-    with pytest.raises(CkSyntaxError) as caught:
+    with expect_error("I003", kind=CkSyntaxError) as caught:
         parse(LINEAR.replace(old, new, 1))
-    assert caught.value.code == "I003"
     assert caught.value.message == problem
 
 
@@ -178,9 +177,8 @@ def test_mistakes_in_a_real_text(old: str, new: str, problem: str) -> None:
     ],
 )
 def test_errors_beyond_the_grammar(old: str, new: str, code: str, line: int) -> None:
-    with pytest.raises(CkError) as caught:
+    with expect_error(code) as caught:
         parse(LINEAR.replace(old, new))
-    assert caught.value.code == code
     assert caught.value.at is not None
     assert caught.value.at.line == line
 

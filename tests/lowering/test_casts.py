@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,23 +12,19 @@ from numpy.typing import NDArray
 from cklang.ir.casts import CASTS
 from cklang.ir.numeric import cast
 from cklang.types import DType, f32, i8, i32
-from tests.support.host_library import host_library
+from tests.support.host_library import call_loop, host_library, loop
 
 EDGES = [0.5, 2.5, 3.5, 4.9999, 126.5, 127.5, 128.0, 128.9, 129.0, 2.0**31, 3e38, np.inf, np.nan]
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    folder: Path = tmp_path_factory.mktemp("casts")
-    lines = ['#include "cklang/math.h"']
-    for source, c_type in ((f32, "float"), (i32, "int")):
-        for to in (i8, i32):
-            expression = CASTS[source, to].format("v")
-            lines.append(
-                f"void {source}_{to}(const {c_type} *x, int *y, long n)"
-                f"{{ for (long i = 0; i < n; ++i) {{ {c_type} v = x[i]; y[i] = {expression}; }} }}"
-            )
-    return host_library(folder, lines)
+def library() -> ctypes.CDLL:
+    lines = [
+        loop(f"{source}_{to}", CASTS[source, to].format("x0"), c_type, result="int")
+        for source, c_type in ((f32, "float"), (i32, "int"))
+        for to in (i8, i32)
+    ]
+    return host_library(['#include "cklang/math.h"', *lines])
 
 
 def numbers(source: DType) -> NDArray[np.generic]:
@@ -44,7 +39,5 @@ def numbers(source: DType) -> NDArray[np.generic]:
 @pytest.mark.parametrize("source", [f32, i32], ids=str)
 def test_casts_truncate_and_saturate(library: ctypes.CDLL, source: DType, to: DType) -> None:
     x = numbers(source)
-    y = np.empty(x.size, np.int32)
-    function = getattr(library, f"{source}_{to}")
-    function(x.ctypes.data_as(ctypes.c_void_p), y.ctypes.data_as(ctypes.c_void_p), x.size)
+    y = call_loop(library, f"{source}_{to}", x, result=np.int32)
     np.testing.assert_array_equal(y, cast(x, to))

@@ -30,6 +30,7 @@ from cklang.fusion.functions import Functions
 from cklang.ir.parser import parse_function
 from cklang.selection.candidates import candidates
 from cklang.types import DType, bf16, f16, f32, fp8, i32
+from tests.support.errors import expect_error
 from tests.support.gemm_keys import signature as signature_of
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -97,9 +98,8 @@ def test_every_gpu_names_its_generation(arch: str, major: int) -> None:
 
 def test_region_must_fit_the_signature() -> None:
     one = "func @epilogue(%acc: f32[]) -> f32[] {\n  return %acc\n}"
-    with pytest.raises(CkInternalError) as caught:
+    with expect_error("L002", kind=CkInternalError):
         lower(key(), region(one))
-    assert caught.value.code == "L002"
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,8 @@ def test_region_must_fit_the_signature() -> None:
 )
 def test_choices_without_a_spelling_are_refused(change: dict[str, object]) -> None:
     changed = replace(key(), algorithm=replace(key().algorithm, **change))  # type: ignore[arg-type]
-    with pytest.raises(CkUnsupportedError) as caught:
+    with expect_error("L003", kind=CkUnsupportedError) as caught:
         lower(changed, region(GELU))
-    assert caught.value.code == "L003"
     assert next(iter(change)) in caught.value.message
 
 
@@ -135,9 +134,8 @@ def test_some_pipelines_read_k_only_along_rows(pipeline: Pipeline, layouts: str)
         num_wave_groups=row.wave_groups,
         warps=(2, 2, 1) if row.wave_groups == 1 else (1, 1, 2),
     )
-    with pytest.raises(CkUnsupportedError) as caught:
+    with expect_error("L003", kind=CkUnsupportedError):
         lower(GemmKey(s, a, "gfx942"), region("func @e(%acc: f32[]) -> f32[] {\n  return %acc\n}"))
-    assert caught.value.code == "L003"
 
 
 def test_every_pipeline_names_its_own_template() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from cklang.ir.rules import INTEGER_DTYPE
 from cklang.lowering import headers
 from cklang.lowering.pointwise import DIVIDES, c_functions
 from cklang.types import DType, TensorType, f32, i32
-from tests.support.host_library import host_library
+from tests.support.host_library import call_loop, host_library, loop
 
 LEAST, MOST = -(2**31), 2**31 - 1
 EDGES = [LEAST, LEAST + 1, -65536, -33, -32, -7, -2, -1, 0, 1, 2, 3, 7, 31, 32, 33, 65536, MOST]
@@ -43,30 +42,21 @@ def region(name: str, dtype: DType) -> Function:
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    folder: Path = tmp_path_factory.mktemp("integers")
+def library() -> ctypes.CDLL:
     lines: list[str] = []
     ops = [(name, i32) for name in INTEGER_OPS] + [(name, f32) for name in sorted(DIVIDES)]
     for name, dtype in ops:
-        c = {i32: "int", f32: "float"}[dtype]
-        count = OPS[name].operands
+        c, count = {i32: "int", f32: "float"}[dtype], OPS[name].operands
         lines.append(c_functions({f"op_{name}_{dtype}": region(name, dtype)}))
-        params = ", ".join(f"const {c} *x{i}" for i in range(count))
-        values = ", ".join(f"x{i}[j]" for i in range(count))
-        lines.append(
-            f"void loop_{name}_{dtype}({params}, {c} *y, long n)"
-            f"{{ for (long j = 0; j < n; ++j) y[j] = op_{name}_{dtype}({values}); }}"
-        )
-    return host_library(folder, lines)
+        values = ", ".join(f"x{i}" for i in range(count))
+        lines.append(loop(f"{name}_{dtype}", f"op_{name}_{dtype}({values})", c, count))
+    return host_library(lines)
 
 
 def run(
     library: ctypes.CDLL, name: str, dtype: DType, arrays: Sequence[NDArray[np.generic]]
 ) -> NDArray[np.generic]:
-    result = np.empty_like(arrays[0])
-    pointers = [ctypes.c_void_p(each.ctypes.data) for each in (*arrays, result)]
-    getattr(library, f"loop_{name}_{dtype}")(*pointers, ctypes.c_long(result.size))
-    return result
+    return call_loop(library, f"{name}_{dtype}", *arrays)
 
 
 def integers(count: int) -> list[NDArray[np.int32]]:

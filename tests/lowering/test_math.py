@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cklang.ir.numeric import round_float
 from cklang.lowering import headers
 from cklang.types import DTYPES
-from tests.support.host_library import host_library
+from tests.support.host_library import call_loop, host_library, loop
 
 Array = NDArray[np.floating]
 
@@ -31,28 +31,15 @@ BOUNDS = {"tanh": 1.6, "erf": 1.2, "expm1": 1.5, "log1p": 0.9, "pow": 1.2}
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    folder = tmp_path_factory.mktemp("math")
-    lines = ['#include "cklang/math.h"']
-    for name in UNARY:
-        lines.append(
-            f"void {name}s(const float *x, float *y, long n)"
-            f"{{ for (long i = 0; i < n; ++i) y[i] = ck_{name}(x[i]); }}"
-        )
-    for name in BINARY:
-        lines.append(
-            f"void {name}s(const float *x, const float *z, float *y, long n)"
-            f"{{ for (long i = 0; i < n; ++i) y[i] = ck_{name}(x[i], z[i]); }}"
-        )
-    return host_library(folder, lines)
+def library() -> ctypes.CDLL:
+    unary = (loop(name, f"ck_{name}(x0)", "float") for name in UNARY)
+    binary = (loop(name, f"ck_{name}(x0, x1)", "float", 2) for name in BINARY)
+    return host_library(['#include "cklang/math.h"', *unary, *binary])
 
 
 def call(library: ctypes.CDLL, name: str, *inputs: Array) -> NDArray[np.float32]:
-    arrays = [np.ascontiguousarray(x, np.float32) for x in np.broadcast_arrays(*inputs)]
-    out = np.empty_like(arrays[0])
-    pointers = [ctypes.c_void_p(x.ctypes.data) for x in (*arrays, out)]
-    getattr(library, f"{name}s")(*pointers, ctypes.c_long(out.size))
-    return out
+    arrays = np.broadcast_arrays(*inputs)
+    return call_loop(library, name, *(each.astype(np.float32) for each in arrays))
 
 
 def ulps(got: Array, exact: Array) -> float:

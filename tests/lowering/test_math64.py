@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.support.host_library import host_library
+from tests.support.host_library import call_loop, host_library, loop
 
 Array = NDArray[np.float64]
 LD = np.longdouble
@@ -56,28 +56,14 @@ BINARY: dict[str, tuple[Callable[..., object], Array, Array, float]] = {
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    folder = tmp_path_factory.mktemp("math64")
-    lines = ['#include "cklang/trig64.h"']
-    for name in (*UNARY, "lgamma"):
-        lines.append(
-            f"void {name}_(const double *x, double *y, long n)"
-            f"{{ for (long i = 0; i < n; ++i) y[i] = ck64_{name}(x[i]); }}"
-        )
-    for name in (*BINARY, "remainder"):
-        lines.append(
-            f"void {name}_(const double *x, const double *z, double *y, long n)"
-            f"{{ for (long i = 0; i < n; ++i) y[i] = ck64_{name}(x[i], z[i]); }}"
-        )
-    return host_library(folder, lines, optimise="-O1")
+def library() -> ctypes.CDLL:
+    unary = (loop(name, f"ck64_{name}(x0)", "double") for name in (*UNARY, "lgamma"))
+    binary = (loop(name, f"ck64_{name}(x0, x1)", "double", 2) for name in (*BINARY, "remainder"))
+    return host_library(['#include "cklang/trig64.h"', *unary, *binary], optimise="-O1")
 
 
 def call(library: ctypes.CDLL, name: str, *inputs: Array) -> Array:
-    arrays = [np.ascontiguousarray(x, np.float64) for x in inputs]
-    out = np.empty_like(arrays[0])
-    pointers = [ctypes.c_void_p(x.ctypes.data) for x in (*arrays, out)]
-    getattr(library, f"{name}_")(*pointers, ctypes.c_long(out.size))
-    return out
+    return call_loop(library, name, *(np.asarray(each, np.float64) for each in inputs))
 
 
 def ulps(got: Array, exact: NDArray[np.longdouble]) -> float:

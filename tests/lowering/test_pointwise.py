@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +17,8 @@ from cklang.ir.rules import AttrKind
 from cklang.lowering.pointwise import _literal, c_functions
 from cklang.source import Source, Span
 from cklang.types import TensorType, bool_, f32, i32
-from tests.support.host_library import host_library
+from tests.support.errors import expect_error
+from tests.support.host_library import call_loop, host_library, loop
 
 ATTRS = {"lo": -0.75, "hi": 1.5, "slope": 0.1, "alpha": 0.7}
 
@@ -50,19 +50,14 @@ def region(name: str) -> Function:
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    folder: Path = tmp_path_factory.mktemp("pointwise")
+def library() -> ctypes.CDLL:
     lines: list[str] = []
     for name in FLOAT_OPS:
         count = OPS[name].operands
         lines.append(c_functions({f"op_{name}": region(name)}))
-        params = ", ".join(f"const float *x{i}" for i in range(count))
-        values = ", ".join(f"x{i}[j]" for i in range(count))
-        lines.append(
-            f"void loop_{name}({params}, float *y, long n)"
-            f"{{ for (long j = 0; j < n; ++j) y[j] = op_{name}({values}); }}"
-        )
-    return host_library(folder, lines)
+        values = ", ".join(f"x{i}" for i in range(count))
+        lines.append(loop(name, f"op_{name}({values})", "float", count))
+    return host_library(lines)
 
 
 def inputs(count: int) -> list[NDArray[np.float32]]:
@@ -76,9 +71,7 @@ def inputs(count: int) -> list[NDArray[np.float32]]:
 def test_c_means_what_numpy_means(library: ctypes.CDLL, name: str) -> None:
     op = OPS[name]
     arrays = inputs(op.operands)
-    got = np.empty_like(arrays[0])
-    pointers = [ctypes.c_void_p(x.ctypes.data) for x in (*arrays, got)]
-    getattr(library, f"loop_{name}")(*pointers, ctypes.c_long(got.size))
+    got = call_loop(library, name, *arrays)
     attrs = {a.name: float(np.float32(ATTRS[a.name])) for a in op.attrs}
     with np.errstate(all="ignore"):
         wide = [x.astype(np.float64) for x in arrays]
@@ -158,6 +151,5 @@ def test_an_anchor_has_no_c() -> None:
     (add,) = function.body
     gemm = Operation(op="gemm", operands=add.operands, result=add.result)
     bad = Function(name="e", params=function.params, body=(gemm,), results=function.results)
-    with pytest.raises(CkUnsupportedError) as caught:
+    with expect_error("L001", kind=CkUnsupportedError):
         c_functions({"f": bad})
-    assert caught.value.code == "L001"

@@ -15,6 +15,7 @@ from cklang.ir.parser import parse_function
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
 from cklang.types import DTYPES
+from tests.support.errors import expect_error
 
 
 def result(text: str, *arrays: Any) -> Any:
@@ -149,9 +150,8 @@ def test_broadcasts_and_transposes() -> None:
     ],
 )
 def test_wrong_arrays(arrays: list[Any], code: str) -> None:
-    with pytest.raises(CkError) as caught:
+    with expect_error(code):
         evaluate(parse_function(GEMM), arrays)
-    assert caught.value.code == code
 
 
 def test_extents_that_disagree_are_named() -> None:

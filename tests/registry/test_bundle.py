@@ -16,7 +16,7 @@ from cklang import knobs
 from cklang.build import bundle
 from cklang.build.stencil_files import StencilFiles
 from cklang.cli.main import main
-from cklang.errors import CkBuildError, CkError, error
+from cklang.errors import CkBuildError, error
 from cklang.families.gemm.lower import lower
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.spelling import spelled
@@ -24,6 +24,7 @@ from cklang.keys import opened
 from cklang.selection.registry import Registry
 from cklang.selection.select import select
 from cklang.toolchain import compilers
+from tests.support.errors import expect_error
 from tests.support.gemm_keys import epilogue, key, shape
 from tests.support.no_headers import run_without_headers
 from tests.support.typed import only
@@ -81,14 +82,12 @@ def test_what_is_no_bundle_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.ckb"
     path.write_text("nothing")
     for named in (path, tmp_path / "missing"):
-        with knobs.scope(CKLANG_BUNDLE=str(named)), pytest.raises(CkError) as caught:
+        with knobs.scope(CKLANG_BUNDLE=str(named)), expect_error("B040"):
             bundle.configured()
-        assert caught.value.code == "B040"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("bundle.json", '{"version": 0}')
-    with pytest.raises(CkError) as caught:
+    with expect_error("K003"):
         bundle.read(path)
-    assert caught.value.code == "K003"
 
 
 def test_without_headers_bundles_are_what_there_is(tmp_path: Path, no_headers: None) -> None:
@@ -98,9 +97,8 @@ def test_without_headers_bundles_are_what_there_is(tmp_path: Path, no_headers: N
         chosen = select(shape(60, 60, 61), registry=empty, arch="gfx942")
         assert chosen.key.algorithm.vector_a == 1
         assert "no CK Tile headers" in chosen.origin
-        with pytest.raises(CkError) as caught:
+        with expect_error("K102"):
             select(shape(60, 60, 62), registry=empty, arch="gfx950")
-        assert caught.value.code == "K102"
 
 
 def test_headers_that_are_there_serve_everything(tmp_path: Path) -> None:
@@ -190,7 +188,5 @@ def test_a_missing_stencil_says_what_the_bundle_lacks(tmp_path: Path, no_headers
     path = written(tmp_path, files(tmp_path / "a"))
     tools = compilers.find_toolchain()
     lacking = Builder(Store(tmp_path / "cache"), tools, None, ((path, 0),))
-    with pytest.raises(CkBuildError) as caught:
+    with expect_error("B004", "no stencil of this version", kind=CkBuildError):
         lacking.build_all([(key(region=epilogue("exp")), epilogue("exp"))])
-    assert caught.value.code == "B004"
-    assert "no stencil of this version" in str(caught.value)

@@ -24,6 +24,7 @@ from cklang.cli.main import main
 from cklang.errors import CkBuildError, CkDeviceError, CkUnsupportedError
 from cklang.selection.registry import Registry
 from cklang.toolchain.paths import cache_root
+from tests.support.errors import expect_error
 from tests.support.gemm_keys import RELU, key
 
 SMALL: dict[str, Any] = {"tile": (32, 32, 32), "warps": (2, 2, 1), "warp_tile": (16, 16, 32)}
@@ -167,9 +168,8 @@ class TestDelivery:
         here = Store(tmp_path / "here")
         spoilt = parcel.archive.replace(b"content", b"c0ntent")
         bad = remote_cache.CacheArchive(kind=parcel.kind, digest=parcel.digest, archive=spoilt)
-        with pytest.raises(CkBuildError, match="other contents") as caught:
+        with expect_error("C003", match="other contents", kind=CkBuildError):
             remote_cache.receive(here, bad)
-        assert caught.value.code == "C003"
         assert here.find(parcel.kind, parcel.digest) is None
 
     def test_one_that_says_it_is_another_does_not(

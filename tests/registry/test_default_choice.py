@@ -18,7 +18,6 @@ from data import published
 import cklang as ck
 from cklang import knobs
 from cklang.arch import arch
-from cklang.errors import CkError
 from cklang.families.cost_constants import fitted
 from cklang.families.gemm.candidates import candidates
 from cklang.families.gemm.key import Algorithm
@@ -28,6 +27,7 @@ from cklang.families.presets import parts, tilings
 from cklang.selection.strategy import NEAR
 from tests.support.arrays import half
 from tests.support.checks import check, launches
+from tests.support.errors import expect_error
 from tests.support.shared_data import required
 
 GPUS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
@@ -140,9 +140,8 @@ def _in_the_environment() -> None:
     ],
 )
 def test_an_unknown_preset_is_refused_with_the_nearest_one(act: Callable[[], object]) -> None:
-    with pytest.raises(CkError, match="catalogue") as caught:
+    with expect_error("K001", match="catalogue"):
         act()
-    assert caught.value.code == "K001"
 
 
 SIGNATURES = {

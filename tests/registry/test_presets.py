@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from cklang.arch import arch
-from cklang.errors import CkError
 from cklang.families.attention.helper_keys import Rotary
 from cklang.families.attention.key import AttentionSignature
 from cklang.families.attention_backward.key import AttentionGradAlgorithm
 from cklang.families.attention_backward.space import attention_grad_algorithms
 from cklang.families.presets import Taken, profile, profile_names, profile_row
 from cklang.types import f16
+from tests.support.errors import expect_error
 
 PLAIN = AttentionSignature(dtype=f16, dtype_o=f16, dtype_bias=f16)
 GRAD: AttentionGradAlgorithm = attention_grad_algorithms(arch("gfx942"), PLAIN, 64, 64)[0]
@@ -53,9 +53,8 @@ def test_profiles_are_read_with_the_types_of_their_fields() -> None:
 def test_wrong_spellings_in_profiles_are_refused(
     change: dict[str, Any], code: str, words: str
 ) -> None:
-    with pytest.raises(CkError, match=words) as caught:
+    with expect_error(code, match=words):
         profile_row({"pads": ["tttt"], **change})
-    assert caught.value.code == code
 
 
 @pytest.mark.parametrize(
@@ -77,6 +76,5 @@ def test_wrong_spellings_in_profiles_are_refused(
 def test_an_algorithm_of_gradients_names_the_field_that_is_wrong(
     field: str, value: Any, code: str
 ) -> None:
-    with pytest.raises(CkError, match=f"(?m)^.*{field} must be") as caught:
+    with expect_error(code, match=f"(?m)^.*{field} must be"):
         replace(GRAD, **{field: value})
-    assert caught.value.code == code

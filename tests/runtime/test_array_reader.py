@@ -12,13 +12,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklang.errors import CkError
 from cklang.frontend.signature import Parameter
 from cklang.runtime import call_key
 from cklang.runtime.array_reader import ArrayReader, array_comparer, array_reader
 from cklang.runtime.tracing import TracedArgumentError
 from cklang.source import Source, Span
 from cklang.types import dims, f16
+from tests.support.errors import expect_error
 
 pytestmark = pytest.mark.usefixtures("torch")
 
@@ -201,9 +201,8 @@ def test_an_error_of_python_says_what_it_said_before(
     reader: ArrayReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(call_key, "_reader", reader)
-    with pytest.raises(CkError) as caught:
+    with expect_error("A152"):
         call_key.of_call([PARAMETER], ("text",), None, ())
-    assert caught.value.code == "A152"
 
 
 def test_numpy_alone_is_read_before_torch_is_imported() -> None:

@@ -18,6 +18,7 @@ import pytest
 from cklang.build.store import Entry, Store, digest_of
 from cklang.errors import CkError, error
 from cklang.toolchain.built_library import intact
+from tests.support.errors import expect_error
 
 WRITER = """
 import sys, time
@@ -243,9 +244,8 @@ def test_an_interrupted_build_leaves_no_folder(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(CkError) as caught:
+    with expect_error("C001"):
         Store(tmp_path / "file").get_or_build("thing", {"a": 1}, build_code)
-    assert caught.value.code == "C001"
 
 
 def test_clear_removes_everything_and_nothing_else(tmp_path: Path) -> None:

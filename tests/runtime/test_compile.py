@@ -23,6 +23,7 @@ from cklang.lowering.source import KernelSource
 from cklang.selection.candidates import candidates
 from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 from cklang.types import f16
+from tests.support.errors import expect_error
 from tests.support.gemm_keys import signature as signature_of
 from tests.support.read_back import read_back_products
 
@@ -141,9 +142,8 @@ def test_a_fill_computes_both_sides_of_a_condition(
 
 def test_call_that_is_left_over_is_an_error(tiny: Path, tmp_path: Path) -> None:
     fill = DOUBLE.replace("CK_FUNCTION", "__attribute__((noinline))") + "{ return acc * 2; }"
-    with pytest.raises(CkInternalError) as caught:
+    with expect_error("B011", kind=CkInternalError) as caught:
         steps.link_fill(tiny, fill, ARCH, tmp_path, find_toolchain())
-    assert caught.value.code == "B011"
     assert "ck_epilogue" in caught.value.message
 
 
@@ -160,9 +160,8 @@ def test_a_function_of_many_blocks_is_inlined(tiny: Path, tmp_path: Path) -> Non
 
 def test_stencil_that_stays_open_does_not_link(tiny: Path, tmp_path: Path) -> None:
     fill = DOUBLE.replace("ck_epilogue", "another") + "{ return acc; }"
-    with pytest.raises(CkBuildError, match="ck_epilogue") as caught:
+    with expect_error("B010", match="ck_epilogue", kind=CkBuildError):
         steps.link_fill(tiny, fill, ARCH, tmp_path, find_toolchain())
-    assert caught.value.code == "B010"
 
 
 def test_error_in_a_fill_names_the_users_line(tiny: Path, tmp_path: Path) -> None:
@@ -184,9 +183,8 @@ def test_identity_names_all_inputs() -> None:
 def test_what_is_no_code_object_is_refused(tmp_path: Path, data: bytes) -> None:
     file = tmp_path / "x.hsaco"
     file.write_bytes(data)
-    with pytest.raises(CkBuildError) as caught:
+    with expect_error("B012", kind=CkBuildError):
         code_object.read(file)
-    assert caught.value.code == "B012"
 
 
 EPILOGUE = """

@@ -23,6 +23,7 @@ from cklang.errors import CkError
 from cklang.selection import background
 from tests.support.algorithms import DEEP, narrow
 from tests.support.arrays import drawn, mnk
+from tests.support.errors import expect_error
 from tests.support.gemm_ops import fused
 
 SECONDS = 60.0
@@ -180,7 +181,6 @@ def test_what_was_planned_before_the_fork_is_refused_too(
         expected = OP(*values, device="emu:gfx942")
     with monkeypatch.context() as there:
         there.setattr(forks, "gpu_is_lost", True)
-        with pytest.raises(CkError) as caught:
+        with expect_error("D010"):
             OP(*values, device="emu:gfx942")
-        assert caught.value.code == "D010"
     np.testing.assert_array_equal(OP(*values, device="emu:gfx942"), expected)

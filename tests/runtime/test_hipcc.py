@@ -13,6 +13,7 @@ from cklang import emulator
 from cklang.cli.main import main
 from cklang.emulator.hipcc import driver, fat_binary
 from cklang.errors import CkError
+from tests.support.errors import expect_error
 from tests.support.waits import announce_at_once
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -95,9 +96,8 @@ def test_the_compiler_speaks_for_itself(tmp_path: Path) -> None:
     source = tmp_path / "wrong.cpp"
     source.write_text("#include <hip/hip_runtime.h>\n__global__ int kernel() { return 1; }\n")
     said: list[str] = []
-    with pytest.raises(CkError, match=r"the gfx942 pass of .*wrong.cpp failed") as caught:
+    with expect_error("B030", match=r"the gfx942 pass of .*wrong.cpp failed"):
         driver.build(["-c", str(source), "--offload-arch=gfx942"], said.append)
-    assert caught.value.code == "B030"
     text = "".join(said)
     assert "wrong.cpp:2:12: error: kernel function type 'int ()' must have void return" in text
     assert not text.startswith("$"), "the command is for -v only"

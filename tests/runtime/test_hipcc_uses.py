@@ -11,7 +11,7 @@ import pytest
 from cklang.cli.main import main
 from cklang.emulator.hipcc import driver, fat_binary, object_cache
 from cklang.emulator.hipcc.options import read
-from cklang.errors import CkError
+from tests.support.errors import expect_error
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -124,9 +124,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_offloading_by_openmp_is_refused() -> None:
-    with pytest.raises(CkError, match=r"-fopenmp-targets cannot be honoured: .*in HIP") as caught:
+    with expect_error("B032", match=r"-fopenmp-targets cannot be honoured: .*in HIP"):
         read(["-fopenmp", "-fopenmp-targets=amdgcn-amd-amdhsa"])
-    assert caught.value.code == "B032"
 
 
 def test_the_fat_binaries_of_a_file() -> None:

@@ -21,6 +21,7 @@ from cklang.frontend.program import Program
 from cklang.runtime.ir_program import IrProgram
 from cklang.runtime.ir_text import op_from_ir
 from tests.support.algorithms import BASE
+from tests.support.errors import expect_error
 from tests.support.typed import instance
 
 M, N, K = ck.dims("M N K")
@@ -149,11 +150,9 @@ def test_ops_in_classes_are_static_functions() -> None:
     assert Layer().linear is Layer.linear
     assert "relu" in str(Layer().linear.ir(X, W))
     assert "gemm" in str(Layer.plain.ir(X, W))
-    with pytest.raises(ck.CkError) as caught:
+    with expect_error("F018"):
 
         class Wrong:
             @ck.op
             def linear(self, x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
                 return x @ w.T
-
-    assert caught.value.code == "F018"

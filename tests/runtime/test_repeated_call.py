@@ -28,6 +28,7 @@ from cklang.runtime import call_key
 from cklang.runtime.call_plan import _REPEATED
 from cklang.runtime.op import Op
 from tests.support.algorithms import DEEP, narrow
+from tests.support.errors import expect_error
 from tests.support.optional import needed
 
 M, N, K, P, Q = ck.dims("M N K P Q")
@@ -229,9 +230,8 @@ def test_a_repeated_call_reads_one_variable_without_the_environments_own_functio
     others = [code.co_name for code in codes if not code.co_filename.startswith(package)]
     assert others == ["fsdecode"], "it takes one look into the environment, and nothing else"
     monkeypatch.setenv("CKLANG_DEVICE", "emu:gfx000")
-    with pytest.raises(CkError) as caught:
+    with expect_error("D001"):
         op(*arrays)
-    assert caught.value.code == "D001"
 
 
 @pytest.mark.usefixtures("stencils")

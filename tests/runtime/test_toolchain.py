@@ -11,6 +11,7 @@ import pytest
 from cklang import knobs
 from cklang.errors import CkBuildError
 from cklang.toolchain import compilers as tc
+from tests.support.errors import expect_error
 
 
 def program(path: Path, version: str, status: int = 0) -> Path:
@@ -76,24 +77,21 @@ def test_the_knob_comes_first(bare: Path) -> None:
 )
 def test_unusable_knob_is_an_error(bare: Path, version: str, status: int) -> None:
     mine = program(bare / "mine" / "clang++", version, status)
-    with knobs.scope(CKLANG_CLANG=str(mine)), pytest.raises(CkBuildError) as caught:
+    with knobs.scope(CKLANG_CLANG=str(mine)), expect_error("B002", kind=CkBuildError) as caught:
         tc.find_toolchain()
-    assert caught.value.code == "B002"
     assert str(mine) in caught.value.message
 
 
 def test_missing_knob_program_is_an_error(bare: Path) -> None:
-    with knobs.scope(CKLANG_CLANG="no-such-clang"), pytest.raises(CkBuildError) as caught:
+    with knobs.scope(CKLANG_CLANG="no-such-clang"), expect_error("B002", kind=CkBuildError):
         tc.find_toolchain()
-    assert caught.value.code == "B002"
 
 
 def test_no_compiler_at_all_names_the_command(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tc, "_zig_wheel", lambda: None)
     (bare / "bin").mkdir()
-    with pytest.raises(CkBuildError, match="pip install 'ziglang") as caught:
+    with expect_error("B001", match="pip install 'ziglang", kind=CkBuildError):
         tc._find_toolchain.__wrapped__(None, str(bare / "rocm"), (bare / "bin",))
-    assert caught.value.code == "B001"
 
 
 def test_identity_changes_with_the_program(bare: Path) -> None:
@@ -112,9 +110,8 @@ def test_ck_dir_knob(bare: Path, below: str) -> None:
 
 
 def test_ck_dir_without_headers_is_an_error(bare: Path) -> None:
-    with knobs.scope(CKLANG_CK_DIR=str(bare)), pytest.raises(CkBuildError) as caught:
+    with knobs.scope(CKLANG_CK_DIR=str(bare)), expect_error("B005", kind=CkBuildError):
         tc.find_ck_tree()
-    assert caught.value.code == "B005"
 
 
 def test_rocm_headers_come_before_the_wheel(bare: Path) -> None:
@@ -144,9 +141,8 @@ def test_run_tool_keeps_everything(tmp_path: Path) -> None:
 def test_failed_tool_says_why_and_where(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     code = "print('a.hip:3:1: error: no such thing'); raise SystemExit(3)"
-    with pytest.raises(CkBuildError) as caught:
+    with expect_error("B010", kind=CkBuildError) as caught:
         tc.run_tool([sys.executable, "-c", code], log=log)
-    assert caught.value.code == "B010"
     assert "status 3" in caught.value.message
     assert caught.value.notes == ("a.hip:3:1: error: no such thing",)
     assert str(log) in str(caught.value)

@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import cklang as ck
 from tests.support.gemm_ops import fused, many_reads
+from tests.support.modules import EXAMPLES, module_of
 
-ROOT = Path(__file__).parents[2]
 M, N, K, B, H, S, T, D, C, P, L, Q, R, X, Y = ck.dims("M N K B H S T D C P L Q R X Y")
 F: Any = ck.dtype_var("F", ck.f16, ck.bf16)
 
@@ -102,16 +100,6 @@ class Layer:
         return self.op(*values[:-1], kv=values[-1])
 
 
-def _llama_block() -> Any:
-    path = ROOT / "examples" / "15_llama_block.py"
-    spec = importlib.util.spec_from_file_location("llama_block", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return Layer(module.llama_block)
-
-
 def _attended(n: int) -> Values:
     import torch
 
@@ -168,7 +156,7 @@ CASES: Mapping[str, Case] = MappingProxyType(
         "attention": (attend, _attended),
         "rows": (normed, lambda n: [_half(n, n + 3), _half(n + 3).float()]),
         "gathered": (gathered, _ids),
-        "layer": (_llama_block(), _llama),
+        "layer": (Layer(module_of(EXAMPLES / "15_llama_block.py").llama_block), _llama),
     }
 )
 """An op, and arguments for it of each size. With 5 no two extents are equal that may differ."""

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+from tests.support.modules import EXAMPLES, module_of
+
 STEPS = 20
 
 
@@ -36,15 +35,6 @@ BLOCKS = {
 }
 
 pytestmark = pytest.mark.usefixtures("torch", "compiler")
-
-
-def example(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"example_{name[:2]}", EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def losses(
@@ -71,7 +61,7 @@ def losses(
 @pytest.mark.full
 @pytest.mark.parametrize("name", BLOCKS)
 def test_a_block_follows_torch(name: str) -> None:
-    trained, module = BLOCKS[name], example(name)
+    trained, module = BLOCKS[name], module_of(EXAMPLES / f"{name}.py")
     arrays = module.arrays(*trained.sizes)
     own = [torch.from_numpy(each).dtype for each in arrays]
     wide = [torch.float64] * len(arrays)

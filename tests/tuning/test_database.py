@@ -18,6 +18,7 @@ from cklang.errors import CkValueError
 from cklang.families.gemm.key import GemmKey
 from cklang.tune.database import Database, Measurement, QueryKey, Status
 from tests.support.algorithms import WIDE
+from tests.support.errors import expect_error
 from tests.support.gemm_keys import OPEN
 
 QUESTION = QueryKey(problem='{"m":7}', arch="gfx942", toolchain="abc", device="gfx942/304")
@@ -152,9 +153,8 @@ def test_a_damaged_file_is_refused_and_stays_as_it_is(tmp_path: Path, spoil: Any
         database.load(data_of([measured(vector) for vector in range(1, 30)]))
     spoil(path)
     before = path.read_bytes()
-    with pytest.raises(CkValueError) as caught:
+    with expect_error("N006", kind=CkValueError) as caught:
         Database(path)
-    assert caught.value.code == "N006"
     assert str(path) in caught.value.message
     assert path.read_bytes() == before
 
@@ -165,9 +165,8 @@ def test_another_version_is_refused(tmp_path: Path, version: int) -> None:
     Database(path).close()
     with sqlite3.connect(path) as link:
         link.execute(f"PRAGMA user_version = {version}")
-    with pytest.raises(CkValueError, match="tuning database") as caught:
+    with expect_error("K003", match="tuning database", kind=CkValueError):
         Database(path)
-    assert caught.value.code == "K003"
 
 
 def exported() -> dict[str, Any]:
@@ -185,9 +184,8 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_other_data_is_not_imported(tmp_path: Path, name: str) -> None:
     data, code = BAD[name]
-    with Database(tmp_path / "t.sqlite") as database, pytest.raises(CkValueError) as caught:
+    with Database(tmp_path / "t.sqlite") as database, expect_error(code, kind=CkValueError):
         database.load(data)
-    assert caught.value.code == code
 
 
 @pytest.mark.parametrize(
@@ -209,7 +207,6 @@ def test_one_bad_row_keeps_all_out(
         spot = spot[name]
     spot[place[-1]] = value
     with Database(tmp_path / "t.sqlite") as database:
-        with pytest.raises(CkValueError) as caught:
+        with expect_error(code, kind=CkValueError):
             database.load(data)
-        assert caught.value.code == code
         assert len(database) == 0

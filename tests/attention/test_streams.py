@@ -12,6 +12,7 @@ import pytest
 import cklang as ck
 from cklang.device.device import open_device
 from tests.support.arrays import Array
+from tests.support.attention_keys import packed
 from tests.support.optional import needed
 from tests.support.streams import OnDevice, held_up
 
@@ -27,13 +28,6 @@ def attend(
     q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, D], scale: ck.f32
 ) -> ck.f16[B, H, S, D]:
     return ck.attention(q, k, v, mask=ck.causal("bottom_right"), scale=scale)
-
-
-@ck.op
-def packed(
-    q: ck.f16[N, H, D], k: ck.f16[M, G, D], v: ck.f16[M, G, D], mine: ck.i32[P], theirs: ck.i32[P]
-) -> ck.f16[N, H, D]:
-    return ck.attention(q, k, v, cu_seqlens_q=mine, cu_seqlens_k=theirs)
 
 
 @ck.op

@@ -15,6 +15,7 @@ from cklang.errors import CkError
 from cklang.reference.attention_grad import SharedBias, gradients_with_bound
 from cklang.reference.distance import largest_ratio
 from tests.support.arrays import Array
+from tests.support.attention_ops import plain
 
 B, H, G, S, T, D, E, X, Y, N, M, P = ck.dims("B H G S T D E X Y N M P")
 
@@ -40,13 +41,6 @@ def packed(
     return ck.attention(
         q, k, v, cu_seqlens_q=mine, cu_seqlens_k=theirs, dropout=0.25, seed=77, offset=3
     )
-
-
-@ck.op
-def whole(
-    q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, E]
-) -> ck.f16[B, H, S, E]:
-    return ck.attention(q, k, v)
 
 
 @ck.op
@@ -149,7 +143,7 @@ def test_kernels_are_within_their_bound(rows: int, keys: int, shared: int, seed:
         for n, m in ((shared, rows), (1, keys), (1, keys))
     )
     grad = random_array(rng, np.float16, 1, 2 * shared, rows, 16)
-    gradients, bounds = gradients_with_bound(whole.ir(q, k, v), [q, k, v], grad)
+    gradients, bounds = gradients_with_bound(plain.ir(q, k, v), [q, k, v], grad)
     for got, want, bound in zip(kernel(q, k, v, grad), gradients, bounds, strict=True):
         assert largest_ratio(got.astype(np.float16), want, bound) <= 1
 
@@ -160,7 +154,7 @@ def test_the_bound_finds_wrong_kernels(slip: str, which: int) -> None:
     shapes = ((4, 30, 16), (2, 50, 16), (2, 50, 16))
     q, k, v = (random_array(rng, np.float16, 1, *shape) for shape in shapes)
     grad = random_array(rng, np.float16, 1, 4, 30, 16)
-    gradients, bounds = gradients_with_bound(whole.ir(q, k, v), [q, k, v], grad)
+    gradients, bounds = gradients_with_bound(plain.ir(q, k, v), [q, k, v], grad)
     got = kernel(q, k, v, grad, slip)[which]
     assert largest_ratio(got, gradients[which], bounds[which]) > 1
 

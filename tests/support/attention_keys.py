@@ -16,7 +16,7 @@ from cklang.selection.registry import Registry
 from cklang.selection.space import enumerate_legal
 from cklang.types import f16
 
-B, H, G, S, T, D = ck.dims("B H G S T D")
+B, H, G, S, T, D, N, M, P = ck.dims("B H G S T D N M P")
 PLAIN = AttentionSignature(dtype=f16, dtype_o=f16, dtype_bias=f16)
 
 
@@ -46,6 +46,13 @@ def biased(
     q: ck.f16[B, H, S, D], k: ck.f16[B, G, T, D], v: ck.f16[B, G, T, D], bias: ck.f16[B, H, S, T]
 ) -> ck.f16[B, H, S, D]:
     return ck.attention(q, k, v, score=lambda s, b, h, i, j: s + bias[b, h, i, j])
+
+
+@ck.op
+def packed(
+    q: ck.f16[N, H, D], k: ck.f16[M, G, D], v: ck.f16[M, G, D], mine: ck.i32[P], theirs: ck.i32[P]
+) -> ck.f16[N, H, D]:
+    return ck.attention(q, k, v, cu_seqlens_q=mine, cu_seqlens_k=theirs)
 
 
 def arrays(queries: int = 40, keys: int = 48, head: int = 64, heads: int = 2) -> list[Any]:

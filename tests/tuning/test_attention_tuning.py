@@ -23,17 +23,10 @@ from cklang.tune.measure import measure
 from cklang.tune.strategies import Autotune
 from cklang.tune.task import TuningTask, problem_text, tasks_of
 from tests.support.arrays import Array
-from tests.support.attention_keys import plain
+from tests.support.attention_keys import packed, plain
 
 B, H, G, S, T, D, P = ck.dims("B H G S T D P")
 ARCH = "gfx942"
-
-
-@ck.op
-def packed(
-    q: ck.f16[S, H, D], k: ck.f16[T, G, D], v: ck.f16[T, G, D], mine: ck.i32[P], theirs: ck.i32[P]
-) -> ck.f16[S, H, D]:
-    return ck.attention(q, k, v, cu_seqlens_q=mine, cu_seqlens_k=theirs)
 
 
 @ck.op
@@ -54,7 +47,7 @@ def task_of(op: Any, **dims: int) -> TuningTask:
 
 
 PLAIN = {"B": 3, "H": 4, "G": 2, "S": 40, "T": 350, "D": 64}
-PACKED = {"S": 50, "T": 70, "H": 2, "G": 1, "D": 64, "P": 4}
+PACKED = {"N": 50, "M": 70, "H": 2, "G": 1, "D": 64, "P": 4}
 PAGED = {"B": 2, "H": 2, "G": 1, "S": 3, "T": 9, "D": 64, "P": 4}
 
 

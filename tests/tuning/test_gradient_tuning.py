@@ -25,18 +25,12 @@ from cklang.tune.measure import measure
 from cklang.tune.on_device import Costs
 from cklang.tune.strategies import Autotune
 from cklang.tune.task import TuningTask, problem_text, tasks_of
+from tests.support.attention_keys import packed
 from tests.support.attention_ops import distant, relative
 from tests.support.typed import instance
 
 B, H, G, S, T, D, N, M, P = ck.dims("B H G S T D N M P")
 ARCH = "gfx942"
-
-
-@ck.op
-def packed(
-    q: ck.f16[N, H, D], k: ck.f16[M, G, D], v: ck.f16[M, G, D], mine: ck.i32[P], theirs: ck.i32[P]
-) -> ck.f16[N, H, D]:
-    return ck.attention(q, k, v, cu_seqlens_q=mine, cu_seqlens_k=theirs)
 
 
 @ck.op

@@ -29,6 +29,7 @@ from hip_programs import hip_module, ok
 from cklang.arch import arch
 from cklang.device.device import open_device
 from cklang.emulator.clock.constants import constants_of
+from cklang.emulator.clock.hierarchy import EMPTY
 from cklang.emulator.clock.kernel import launch_detail
 from cklang.emulator.clock.power import board_of, us_under_load
 from cklang.emulator.engine.recording import RecordedLaunch
@@ -138,7 +139,7 @@ def main() -> None:
     for tile in options.tile.split(","):
         for point in points(path, [tile])[:: options.every]:
             recorded = kernels.record(point)
-            detail = launch_detail(recorded, spec, constants, point.bytes, warm=False)
+            detail = launch_detail(recorded, spec, constants, point.bytes, kept=EMPTY)
             chosen.append(point)
             clock.append(detail.cycles / spec.clock_hz * 1e6)
             slower = None if board is None else us_under_load(detail, board)

@@ -33,6 +33,7 @@ from data.silicon import folder
 
 from cklang.arch import arch
 from cklang.emulator.clock.constants import constants_of
+from cklang.emulator.clock.hierarchy import EMPTY
 from cklang.emulator.clock.kernel import launch_detail
 from cklang.emulator.clock.power import board_of, clock_of_products
 
@@ -160,7 +161,7 @@ def fp4_products(path: Path) -> Floats:
         rate = 2 * m * n * k / point.us / _MEGA
         if rate < _QUICK or k > _MOST_K or point.bytes > _MOST_BYTES:
             continue
-        detail = launch_detail(kernels.record(point), spec, constants, point.bytes, warm=False)
+        detail = launch_detail(kernels.record(point), spec, constants, point.bytes, kept=EMPTY)
         rows.append((rate, 2 * m * n * k / detail.cycles * spec.clock_hz / _TERA))
     return np.array(rows)
 

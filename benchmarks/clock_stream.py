@@ -29,6 +29,7 @@ from hip_programs import Programs, ok
 
 from cklang.arch import ArchSpec, arch
 from cklang.emulator.clock.constants import ClockConstants, constants_of
+from cklang.emulator.clock.hierarchy import EMPTY
 from cklang.emulator.clock.kernel import launch_detail
 from cklang.emulator.engine.recording import RecordedLaunch, timing
 
@@ -79,7 +80,7 @@ def record(programs: Programs, stream: Stream, units: int) -> RecordedLaunch:
 
 def rate(launch: RecordedLaunch, spec: ArchSpec, constants: ClockConstants) -> float:
     """Return the bytes a second by the clock."""
-    detail = launch_detail(launch, spec, constants, _FOOTPRINT, warm=False)
+    detail = launch_detail(launch, spec, constants, _FOOTPRINT, kept=EMPTY)
     read = 8 * _READS * prod(launch.groups) * prod(launch.block)
     return read / detail.cycles * spec.clock_hz
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from cklang import knobs, places
 from cklang.cli.target import status_of
-from cklang.emulator.engine.recording import recorded_launches
+from cklang.emulator.engine.recording import RecordedLaunch, recorded_launches
 from cklang.emulator.profiler.session import FORMATS, Profile, ending_of
 from cklang.errors import error
 
@@ -58,19 +59,7 @@ def run(options: argparse.Namespace) -> int:
         raise error("A130", got=options.workgroups)
     for path in options.output:
         ending_of(path)  # before the program runs
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "records"
-        folder.mkdir()
-        status = status_of(
-            options.program, **{knobs.PROFILE.name: f"{options.workgroups}:{folder}"}
-        )
-        places.read(places.notes_of(str(folder)))
-        files = sorted(folder.glob("*.records"))
-        launches = [
-            recorded_launch
-            for file in files
-            for recorded_launch in recorded_launches(file.read_bytes())
-        ]
+    status, launches = recorded(options.program, options.workgroups)
     profile = Profile(launches)
     sys.stderr.write(f"{str(profile).rstrip()}\n")
     if options.listing:
@@ -79,3 +68,22 @@ def run(options: argparse.Namespace) -> int:
     for path in options.output:
         profile.save(path)
     return status
+
+
+def recorded(
+    program: Sequence[str], workgroups: int, **settings: str
+) -> tuple[int, list[RecordedLaunch]]:
+    """Run a program; return its exit status and its launches, with some workgroups of each.
+
+    Args:
+        program: The program and its arguments, or an op and its sizes.
+        workgroups: How many of each launch are recorded.
+        settings: Knobs by environment name.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "records"
+        folder.mkdir()
+        status = status_of(program, **{knobs.PROFILE.name: f"{workgroups}:{folder}"}, **settings)
+        places.read(places.notes_of(str(folder)))
+        records = [file.read_bytes() for file in sorted(folder.glob("*.records"))]
+    return status, [launch for record in records for launch in recorded_launches(record)]

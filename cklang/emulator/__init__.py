@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         Recording,
         timing,
     )
+    from cklang.emulator.profiler.prediction import Prediction, predict
 
 __all__ = [
     "MEMORY_LINE",
@@ -61,6 +62,7 @@ __all__ = [
     "KernelFacts",
     "LineRow",
     "OperationFidelity",
+    "Prediction",
     "RecordedLaunch",
     "RecordedWave",
     "Recording",
@@ -80,6 +82,7 @@ __all__ = [
     "load",
     "max_resident_workgroups",
     "numerics",
+    "predict",
     "quiet",
     "sanitize",
     "schedule",
@@ -92,18 +95,19 @@ __all__ = [
 ]
 
 _MODULES: Mapping[str, tuple[str, ...]] = {
-    "build": ("library_path",),
-    "operation_fidelity": ("FidelityReport", "OperationFidelity", "fidelity_report"),
-    "recording": ("MEMORY_LINE", "RecordedLaunch", "RecordedWave", "Recording", "timing"),
+    "engine.build": ("library_path",),
+    "engine.operation_fidelity": ("FidelityReport", "OperationFidelity", "fidelity_report"),
+    "engine.recording": ("MEMORY_LINE", "RecordedLaunch", "RecordedWave", "Recording", "timing"),
+    "profiler.prediction": ("Prediction", "predict"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-"""Modules of ``engine`` that names are imported from when they are first asked for; the others are
-in ``library``. The rooms beside ``engine`` are imported without it."""
+"""Modules that names are imported from when they are first asked for; the others are in
+``engine.library``. The rooms beside ``engine`` are imported without it."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.engine.{_MODULE_OF.get(name, 'library')}"), name)
+    value = getattr(import_module(f"{__name__}.{_MODULE_OF.get(name, 'engine.library')}"), name)
     globals()[name] = value
     return value

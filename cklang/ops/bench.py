@@ -20,6 +20,7 @@ import numpy as np
 from cklang.device.device import Device, open_device
 from cklang.device.device_array import to_device
 from cklang.display import ShownAsText
+from cklang.emulator.clock.sequence import launch_details
 from cklang.emulator.engine.recording import RecordedLaunch, timing
 from cklang.emulator.profiler.model import launch_profile
 from cklang.errors import error
@@ -272,8 +273,9 @@ def _executed_flops(
 
 def _flops_of_one(launch: RecordedLaunch) -> tuple[float, float]:
     """Return the operations of a launch that ran only the recorded workgroups."""
-    profile = launch_profile(0, launch)
-    return profile.roofline.flops * profile.facts.scale, profile.roofline.peak_flops
+    (detail,) = launch_details([launch])
+    roofline = launch_profile(0, detail).roofline
+    return roofline.flops, roofline.peak_flops
 
 
 def _call_text(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from cklang.build.builder import shared_builder
 from cklang.build.schedules import OVERLAPPED, SCHEDULES
+from cklang.charts import stacked_bars
 from cklang.device.arrays import Array
 from cklang.device.device import Target, target_of
 from cklang.errors import CkUnsupportedError
@@ -19,7 +20,6 @@ from cklang.families.stage import Stage
 from cklang.fusion.explain import explain as explain_plan
 from cklang.fusion.plan import Plan
 from cklang.runtime.bind import Binding
-from cklang.runtime.charts import stacked_bars
 from cklang.runtime.planner import Choice, choices_of, memory_of
 from cklang.selection.request import Request
 from cklang.selection.select import AnySelection

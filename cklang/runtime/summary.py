@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from html import escape
 
 from cklang.arch import ArchSpec
+from cklang.charts import stacked_bars
 from cklang.device.arrays import Array
 from cklang.device.device import Target
 from cklang.fusion.plan import Plan
 from cklang.runtime.bind import Binding
-from cklang.runtime.charts import stacked_bars
 from cklang.runtime.planner import CallMemory, Choice, choices_of, memory_of
 from cklang.runtime.predicted import layout_bytes, moved_bytes, time_of_choice, touched_bytes
 from cklang.runtime.workspace import byte_size

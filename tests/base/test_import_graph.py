@@ -73,11 +73,6 @@ START_UP: Table = {
     "cklang.ops.append_kv": ("cklang.build.builder", "cklang.device.device"),
     "cklang.ops.attention_backward": ("cklang.build.builder", "cklang.device.device"),
     "cklang.ops.dropout_bytes": ("cklang.build.builder", "cklang.device.device"),
-    "cklang.ops.predict": (
-        "cklang.emulator.clock.kernel",
-        "cklang.emulator.clock.power",
-        "cklang.emulator",
-    ),
     "cklang.ops.prepare": ("cklang.device.device",),
     "cklang.runtime.bind": ("cklang.device.device_array", "difflib"),
     "cklang.runtime.call_key": ("cklang.runtime.array_reader",),

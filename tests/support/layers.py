@@ -16,6 +16,7 @@ BASE = (
     "knobs",
     "forks",
     "memo",
+    "charts",
     "display",
     "in_place",
     "optional_type",
@@ -87,11 +88,11 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-NAMESPACES = (ROOT / "__init__.py", ROOT / "dispatch.py")
+NAMESPACES = (ROOT / "__init__.py", ROOT / "dispatch.py", ROOT / "emulator" / "__init__.py")
 """Modules that hold what users write, from anywhere in the package."""
 
 FILES = [path for path in sorted(ROOT.rglob("*.py")) if path not in NAMESPACES]
-MODULES = {module_of(path) for path in FILES}
+MODULES = {module_of(path) for path in FILES} | {"emulator"}
 
 
 def imports(path: Path) -> Iterator[str]:

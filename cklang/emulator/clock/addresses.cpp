@@ -17,6 +17,14 @@ using u64 = uint64_t;
 constexpr u32 kNameBits = 44;  // of the number of a line or segment; those above say whose it is
 constexpr i32 kLanes = 64, kWord = 4, kBanks = 128, kTable = 1024;
 constexpr u32 kDisabled = ~0u;
+constexpr u32 kSegmentShift = 6;
+
+// Memory from one address to another.
+struct Extent {
+  u64 begin, end;
+
+  bool holds(u64 segment) const { return (segment + 1) << kSegmentShift > begin && segment << kSegmentShift < end; }
+};
 
 // Words that lanes of one phase access, each once, counted by bank.
 struct Busiest {
@@ -758,8 +766,12 @@ extern "C" i64 ck_requests(const uint8_t* packed, const i64* begins, const i64* 
   return 0;
 }
 
-/// The segments that waves access, each counted once; -1 if there is no memory.
-extern "C" i64 ck_distinct(const uint8_t* packed, i64 count) {
+/// What waves access of each of some extents of memory, which are in order: `counts` has the segments, each counted
+/// once, and how many reads and writes touch it; behind the last extent, those of segments in none. `kinds` is that of
+/// each access, as in `ck_requests`; without, no reads and writes are counted.
+/// @return 0, or -1 if there is no memory.
+extern "C" i64 ck_extents(const uint8_t* packed, i64 count, const Extent* extents, i64 extent_count,
+                          const uint8_t* kinds, i64* counts) {
   u64 most = 0;
   const uint8_t* at = packed;
   Wave wave;
@@ -771,20 +783,31 @@ extern "C" i64 ck_distinct(const uint8_t* packed, i64 count) {
   while (u64{1} << bits < 2 * most) ++bits;
   auto* const table = static_cast<u64*>(calloc(size_t{1} << bits, sizeof(u64)));  // 0: none
   if (table == nullptr) return -1;
-  i64 distinct = 0;
+  i64 extent = extent_count;
   at = packed;
   for (i64 n = 0; n < count; ++n) {
     at = read_wave(at, wave);
-    for (u64 s = 0; s < wave.segment_count; ++s) {
-      const u64 key = wave.segments[s] + 1;
-      u64 place = key * 0x9E3779B97F4A7C15u >> (64 - bits);
-      while (table[place] != 0 && table[place] != key) place = (place + 1) & ((u64{1} << bits) - 1);
-      distinct += table[place] == 0;
-      table[place] = key;
+    const u64* segment = wave.segments;
+    for (u64 access = 0; access < wave.accesses; ++access) {
+      const uint8_t kind = kinds == nullptr ? 0 : *kinds++;
+      for (u32 s = 0; s < wave.memory[access].segments; ++s, ++segment) {
+        if (extent == extent_count || !extents[extent].holds(*segment)) {
+          for (extent = 0; extent < extent_count && !extents[extent].holds(*segment); ++extent) {
+          }
+        }
+        i64* const of_extent = counts + 3 * extent;
+        const u64 key = *segment + 1;
+        u64 place = key * 0x9E3779B97F4A7C15u >> (64 - bits);
+        while (table[place] != 0 && table[place] != key) place = (place + 1) & ((u64{1} << bits) - 1);
+        of_extent[0] += table[place] == 0;
+        table[place] = key;
+        of_extent[1] += kinds != nullptr && kind != 2;
+        of_extent[2] += kinds != nullptr && (kind == 1 || kind == 2);
+      }
     }
   }
   free(table);
-  return distinct;
+  return 0;
 }
 
 /// Adds to each line's `sums` the values of its executions.

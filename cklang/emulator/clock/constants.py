@@ -142,6 +142,18 @@ class BoardPower:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Overhead:
+    """What launches take on a board beside the time of their kernels, in µs between two events."""
+
+    board: str
+    launch_us: float
+    """For each launch that follows another one on its stream."""
+    call_us: float
+    """Once for launches that follow each other."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClockConstants:
     """All numbers of one GPU."""
 
@@ -155,6 +167,8 @@ class ClockConstants:
     """The board that the GPU's spec describes first."""
     rates: Mapping[str, LevelRates] = field(default_factory=dict)
     """The chosen board's rates, by level; empty where they are not known."""
+    overhead: Overhead | None = None
+    """On the chosen board; None where it is not known."""
 
     def __getitem__(self, name: str) -> float:
         return self.numbers[name].value
@@ -187,6 +201,28 @@ class ClockConstants:
         return next((row for row in self.operations if re.match(row.pattern, name)), None)
 
 
+def gpu_of_board(board: str) -> str:
+    """Return the GPU of a board.
+
+    Raises:
+        CkUnsupportedError: K050, nothing is known of the board.
+
+    Example:
+        >>> gpu_of_board("MI355X")
+        'gfx950'
+    """
+    known = {
+        row["board"]: spec.name
+        for spec in all_archs()
+        if timing_file(spec.name).is_file()
+        for rows in ("rates", "boards", "overheads")
+        for row in json.loads(timing_file(spec.name).read_text("utf-8")).get(rows, ())
+    }
+    if board not in known:
+        raise error("K050", what="board", name=board, known=", ".join(known))
+    return known[board]
+
+
 @cache
 def constants_of(gpu: str, board: str | None = None) -> ClockConstants:
     """Return the constants of a GPU.
@@ -212,6 +248,7 @@ def constants_of(gpu: str, board: str | None = None) -> ClockConstants:
     data = json.loads(path.read_text(encoding="utf-8"))
     rates = [LevelRates(**row) for row in data.get("rates", ())]
     boards = tuple(BoardPower(**row) for row in data.get("boards", ()))
+    overheads = [Overhead(**row) for row in data.get("overheads", ())]
     boards_known = dict.fromkeys([*(row.board for row in rates), *(row.board for row in boards)])
     if board is not None and board not in boards_known:
         names = ", ".join(boards_known) or "none"
@@ -227,4 +264,5 @@ def constants_of(gpu: str, board: str | None = None) -> ClockConstants:
         interlocks=tuple(Interlock(**row) for row in data["interlocks"]),
         boards=boards,
         rates={row.level: row for row in of_board or default},
+        overhead=next((row for row in overheads if board in (None, row.board)), None),
     )

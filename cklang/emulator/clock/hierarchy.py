@@ -86,6 +86,18 @@ def sharers(each: float, distinct: float, workgroups: int, chiplets: int, reside
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What caches hold of the operands of a launch when it begins, as shares of their lines."""
+
+    l2: float
+    last_level: float
+
+
+EMPTY = Kept(0.0, 0.0)
+"""All operands come from memory."""
+
+
+@dataclass(frozen=True, slots=True)
 class Levels:
     """What one compute unit sees of the memory behind its L1 cache during a launch."""
 
@@ -121,6 +133,8 @@ class Levels:
     """Share of the lines behind the L2 that are in memory, not in the last-level cache."""
     memory_cycles: float = 0.0
     """Between two lines from memory, at this compute unit's share of the rate."""
+    slowest: str = ""
+    """The level with the longest time for what the L1 does not have."""
 
 
 def levels_of(
@@ -132,7 +146,7 @@ def levels_of(
     each: float,
     written: float,
     footprint: float,
-    warm: bool = True,
+    kept: Kept | None = None,
 ) -> Levels:
     """Return the levels during a launch on a GPU whose rates are known.
 
@@ -144,24 +158,28 @@ def levels_of(
         each: Bytes that a workgroup loads.
         written: Bytes that the launch stores.
         footprint: Bytes of its operands.
-        warm: Whether the launch is one of many in a row on the same operands, so that what fits
-            into the caches is there; else all of them come from memory.
+        kept: What caches hold of the operands; by default, the launch is one of many in a row on
+            the same operands, so that what fits into the caches is there.
     """
     line = constants.cycles("l1_line_bytes")
     units = spec.compute_units / spec.chiplets
     # Under-filled compute units use less of the shared bandwidth.
     active = max(1.0, min(units, workgroups / spec.chiplets / resident))
-    hit = retained(footprint / spec.last_level_cache_bytes) if warm else 0.0
+    distinct = max(footprint - written, each)
+    if kept is None:
+        of_chiplet = chiplet_bytes(spec, workgroups, each, written, distinct)
+        far_bytes = footprint / spec.last_level_cache_bytes
+        kept = Kept(retained(of_chiplet / spec.l2_bytes), retained(far_bytes))
+    hit, cold = kept.last_level, 1 - kept.l2
     cache, memory = constants.rates["last_level"], constants.rates["memory"]
     far = hit * constants["chase_last_level"] + (1 - hit) * constants["chase_memory"]
-    distinct = max(footprint - written, each)
-    of_chiplet = min(distinct, each * workgroups / spec.chiplets) + written / spec.chiplets
-    cold = 1 - retained(of_chiplet / spec.l2_bytes) if warm else 1.0
     issue = constants["turn"] + constants["wait_exit"] + constants["turn"]
     together = sharers(each, distinct, workgroups, spec.chiplets, ceil(active * resident))
     loaded = each * workgroups * cold / together
     share = written / (written + loaded) if written else 0.0
     missed = max(cache.cycles(share), (1 - hit) * memory.cycles(share))
+    behind = "the last-level cache" if missed == cache.cycles(share) else "memory"
+    cycles_l2, cycles_far = line * active / constants["rate_l2"], line * active * missed
     written_cycles = max(1 / cache.write, (1 - hit) / memory.write)
     return Levels(
         line_bytes=line,
@@ -175,14 +193,30 @@ def levels_of(
         latency_far=far + float(translation(constants, footprint)) - issue,
         latency_scalar=constants["smem_latency"],
         latency_cold=constants["smem_cold_latency"],
-        cycles_l2=line * active / constants["rate_l2"],
-        cycles_far=line * active * missed,
+        cycles_l2=cycles_l2,
+        cycles_far=cycles_far,
         stored_segments=constants.cycles("store_bytes") // SEGMENT_BYTES,
         cycles_stored=constants["store_bytes"] / 256 * constants["store_cycles_256"],
         write=written_cycles / missed,
         memory_share=1 - hit,
         memory_cycles=line * active * memory.cycles(0.0),
+        slowest="the L2" if cycles_far * cold / together <= cycles_l2 else behind,
     )
+
+
+def chiplet_bytes(
+    spec: ArchSpec, workgroups: int, each: float, written: float, distinct: float
+) -> float:
+    """Return the bytes that a launch brings into the L2 of one chiplet.
+
+    Args:
+        spec: The GPU.
+        workgroups: Of the launch.
+        each: Bytes that a workgroup loads.
+        written: Bytes that the launch stores.
+        distinct: Bytes that all workgroups load, each counted once.
+    """
+    return min(distinct, each * workgroups / spec.chiplets) + written / spec.chiplets
 
 
 def stream_rate(

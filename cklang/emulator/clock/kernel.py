@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec, arch
-from cklang.emulator.clock.access_costs import RecordedAccesses
+from cklang.emulator.clock.access_costs import RecordedAccesses, bytes_of
 from cklang.emulator.clock.constants import ClockConstants
+from cklang.emulator.clock.hierarchy import Kept
 from cklang.emulator.clock.instruction import Instruction
 from cklang.emulator.clock.launch_memory import LaunchExtent, MemoryTraffic, with_memory
 from cklang.emulator.clock.listing import CodeListing, listing_of, reached
@@ -31,6 +32,7 @@ from cklang.emulator.clock.records import (
     sums_of,
 )
 from cklang.emulator.clock.sampling import differ, executed_of
+from cklang.emulator.clock.touched import footprint_of
 from cklang.emulator.clock.waves import (
     Program,
     TimedUnit,
@@ -163,8 +165,8 @@ class LaunchDetail:
     """Workgroups of a compute unit at a time."""
     each: int
     """Workgroups that a compute unit executes."""
-    warm: bool
-    """Whether a launch before has left the operands in the caches."""
+    kept: Kept | None
+    """What caches hold of the operands when it begins; None: what another such launch leaves."""
     differ: bool = False
     """Whether some recorded workgroups do more than others, as those of causal attention."""
 
@@ -205,7 +207,7 @@ class LaunchDetail:
         Bisects for the fixed point: queueing slows the waves, which lowers memory's load. No load
         leads to more, and the load without a queue to less.
         """
-        traffic = self._traffic()
+        traffic = self.traffic
         streams = traffic.streams
         unit = run_unit(self.prog, streams)
         low, high = 0.0, traffic.load(_end(unit))
@@ -226,11 +228,23 @@ class LaunchDetail:
         kinds: npt.NDArray[np.uint8] = of_op[self.code.op_of[self.sums.access_lines]]
         return kinds
 
-    def _traffic(self) -> MemoryTraffic:
+    @cached_property
+    def accesses(self) -> RecordedAccesses:
+        """The accesses of the workgroups that are timed."""
         chosen: Sequence[int] = range(len(self.heads.ends))
         if self.differ:
             chosen = _spread(executed_of(self.heads), self.detailed)
-        groups = self.heads.groups
+        return RecordedAccesses(self.launch.waves, self.heads, self.access_kinds, chosen)
+
+    @cached_property
+    def moved(self) -> tuple[float, float]:
+        """Bytes of lines that a workgroup loads and that it stores, means of those timed."""
+        return bytes_of(self.accesses, self.prog.constants.cycles("l1_line_bytes"))
+
+    @cached_property
+    def traffic(self) -> MemoryTraffic:
+        """The waves of the compute unit with what each of their accesses costs."""
+        chosen, groups = self.accesses.groups, self.heads.groups
         return with_memory(
             self.prog,
             _on_one_unit(
@@ -239,10 +253,10 @@ class LaunchDetail:
                 self.resident,
                 self.spec.simds_per_cu,
             ),
-            RecordedAccesses(self.launch.waves, self.heads, self.access_kinds, chosen),
+            self.accesses,
             self.spec,
             LaunchExtent(
-                prod(self.launch.groups), self.resident, self.detailed, self.footprint, self.warm
+                prod(self.launch.groups), self.resident, self.detailed, self.footprint, self.kept
             ),
         )
 
@@ -254,6 +268,11 @@ class LaunchDetail:
             return WaveStream(line, 0, cycles=cycles)
 
         return [[stream(at) for at in group] for group in groups]
+
+    @property
+    def busy_behind_l1(self) -> tuple[str, float]:
+        """The level behind the L1 that limits the waves, and the share of time it is busy."""
+        return self.traffic.slowest, self.traffic.share(_end(self.unit))
 
     @property
     def cycles(self) -> float:
@@ -277,7 +296,7 @@ def launch_detail(
     constants: ClockConstants,
     footprint: int | None = None,
     *,
-    warm: bool = True,
+    kept: Kept | None = None,
 ) -> LaunchDetail:
     """Put some workgroups of a launch on one compute unit.
 
@@ -285,13 +304,12 @@ def launch_detail(
         launch: What was recorded.
         spec: The GPU, which may have other compute units than the one that recorded.
         constants: Of the GPU.
-        footprint: Bytes of the launch's operands; by default, as many as if workgroups shared none.
-        warm: Whether a launch before has left them in the caches.
+        footprint: Bytes of the launch's operands; by default those of :func:`footprint_of`.
+        kept: What caches hold of them when it begins; by default what another such launch leaves.
     """
     code, heads = listing_of(launch, spec.name), heads_of(launch.waves)
     if footprint is None:
-        recorded = max(1, len(heads.ends))
-        footprint = launch.memory_bytes * prod(launch.groups) // recorded
+        footprint = footprint_of(launch, heads)
     prog = _program_of(launch, code, constants, footprint)
     each = ceil(prod(launch.groups) / spec.compute_units)
     at_a_time = launch.resident // arch(launch.gpu).compute_units
@@ -309,7 +327,7 @@ def launch_detail(
         detailed=min(each, rounds),
         resident=resident,
         each=each,
-        warm=warm,
+        kept=kept,
         differ=unequal,
     )
 

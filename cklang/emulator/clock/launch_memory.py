@@ -9,8 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cklang.arch import ArchSpec
-from cklang.emulator.clock.access_costs import MemoryCosts, RecordedAccesses, bytes_of, memory_costs
-from cklang.emulator.clock.hierarchy import Floats, Levels, levels_of
+from cklang.emulator.clock.access_costs import (
+    SCALE,
+    MemoryCosts,
+    RecordedAccesses,
+    bytes_of,
+    memory_costs,
+)
+from cklang.emulator.clock.hierarchy import Floats, Kept, Levels, levels_of
 from cklang.emulator.clock.native import UNITS
 from cklang.emulator.clock.waves import Program, WaveStream, Words
 
@@ -26,8 +32,8 @@ class LaunchExtent:
     """Workgroups of one compute unit that are timed."""
     footprint: int
     """Bytes of its operands."""
-    warm: bool = True
-    """Whether the launch before has left its operands in the caches."""
+    kept: Kept | None = None
+    """What caches hold of them when it begins; None: what another such launch leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,13 @@ class MemoryTraffic:
     stores there."""
     queue: float
     """Cycles that a load waits where memory is never idle."""
+    slowest: str = ""
+    """The level behind the L1 that limits them; empty where no rates are known."""
+
+    def share(self, elapsed: float) -> float:
+        """Return the share of some cycles that the way behind the L1 is busy with these waves."""
+        parts = sum(int(stream.path.sum()) for stream in self.streams if stream.path is not None)
+        return parts / SCALE / elapsed if elapsed else 0.0
 
     def load(self, elapsed: float) -> float:
         """Return the share of some cycles that memory is busy with these waves."""
@@ -100,7 +113,7 @@ def with_memory(
         each=loaded,
         written=stored * extent.workgroups,
         footprint=extent.footprint,
-        warm=extent.warm,
+        kept=extent.kept,
     )
     costs = memory_costs(accesses, levels, extent.detailed, extent.resident)
     units = min(spec.compute_units, extent.workgroups) / spec.chiplets
@@ -117,6 +130,7 @@ def with_memory(
         ],
         float(sum(cost.memory.sum() for cost in costs)) * levels.memory_cycles,
         prog.constants["memory_queue"],
+        levels.slowest,
     )
 
 

@@ -17,6 +17,7 @@ from cklang.emulator.engine.recording import SEGMENT_BYTES, PackedWaves
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
+Extents = npt.NDArray[np.uint64]
 
 KINDS = ("scalar", "atomic", "write", "read")
 """Kinds of global memory accesses, in the order of ``ck_requests`` in ``addresses.cpp``."""
@@ -276,16 +277,42 @@ def recent_misses(lines: Integers, capacity: int) -> npt.NDArray[np.bool_]:
     return missed.astype(bool)
 
 
+def extent_counts(
+    waves: PackedWaves, extents: Extents, kinds: npt.NDArray[np.uint8] | None = None
+) -> Integers:
+    """Return what recorded waves access of some extents of memory, [extent, count].
+
+    The counts are distinct segments, reads of segments and writes to them; the last row has those
+    of segments in no extent.
+
+    Args:
+        waves: What was recorded.
+        extents: In the order of their addresses, [extent, (begin, end)].
+        kinds: Of each access, an index of ``KINDS``, in the order of ``RecordSums.access_lines``;
+            without, no reads and writes are counted.
+
+    Raises:
+        MemoryError: There is no memory for them.
+    """
+    counts = np.zeros((len(extents) + 1, 3), np.int64)
+    if len(waves):
+        checked(
+            addresses_function("ck_extents")(
+                pointer(waves.packed), ctypes.c_int64(len(waves)),
+                pointer(extents), ctypes.c_int64(len(extents)),
+                None if kinds is None else pointer(kinds), pointer(counts),
+            )
+        )  # fmt: skip
+    return counts
+
+
 def distinct_bytes(waves: PackedWaves) -> int:
     """Return the bytes of the segments that recorded waves accessed, each counted once.
 
     Raises:
         MemoryError: There is no memory for them.
     """
-    if not len(waves):
-        return 0
-    count = addresses_function("ck_distinct")(pointer(waves.packed), ctypes.c_int64(len(waves)))
-    return SEGMENT_BYTES * checked(count)
+    return SEGMENT_BYTES * int(extent_counts(waves, np.zeros((0, 2), np.uint64))[0, 0])
 
 
 def add_by_line(sums: Floats, line: Words, values: Words) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, overload
 
 import numpy as np
@@ -210,6 +211,9 @@ class RecordedLaunch:
     """The address at which debug information has the code."""
     debug: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """Sections of the code object with its debug information, by name."""
+    extents: Counts = field(default_factory=lambda: np.zeros((0, 2), np.uint64))
+    """Memory that the recorded waves accessed some of: allocations, code and the arguments, in the
+    order of their addresses, [extent, (begin, end)]."""
 
     @property
     def memory_bytes(self) -> int:
@@ -237,6 +241,7 @@ def timing(workgroups: int = 1, *, alone: bool = False) -> Iterator[Recording]:
         alone: Run these workgroups only. A large launch then takes the time of a few workgroups,
             but its results are incomplete.
 
+    Counts of instructions and bytes are those of all workgroups, those of ``alone`` scaled up.
     Launches inside must have ended when the ``with`` statement does. Host arrays that they take are
     copied, so that they begin with a cache line, as memory of a GPU does.
 
@@ -251,10 +256,25 @@ def timing(workgroups: int = 1, *, alone: bool = False) -> Iterator[Recording]:
     knobs.RECORDINGS_NOW.append(recording)
     try:
         yield recording
-        recording.launches = recorded_launches(packed_records())
+        launches = recorded_launches(packed_records())
+        recording.launches = (
+            tuple(_scaled(launch, workgroups) for launch in launches) if alone else launches
+        )
     finally:
         knobs.RECORDINGS_NOW.pop()
         library.ckemu_record(0, 0)
+
+
+def _scaled(launch: RecordedLaunch, workgroups: int) -> RecordedLaunch:
+    """Return a launch with the counts of all its workgroups, where only some have run."""
+    total = prod(launch.groups)
+    factor = total / min(workgroups, total)
+    return replace(
+        launch,
+        bytes_loaded=round(launch.bytes_loaded * factor),
+        bytes_stored=round(launch.bytes_stored * factor),
+        executed=np.rint(launch.executed * factor).astype(np.uint64),
+    )
 
 
 def is_recording() -> bool:
@@ -396,11 +416,12 @@ def _facts(reader: Reader) -> dict[str, Any]:
         "bytes_loaded": reader.number(),
         "bytes_stored": reader.number(),
         "executed": _counts(reader),
+        "extents": _counts(reader, 2).reshape(-1, 2),
     }
 
 
-def _counts(reader: Reader) -> Counts:
-    return reader.array(np.uint64).astype(np.uint64, copy=False)
+def _counts(reader: Reader, columns: int = 1) -> Counts:
+    return reader.array(np.uint64, columns * reader.number()).astype(np.uint64, copy=False)
 
 
 def _words(reader: Reader) -> Words:

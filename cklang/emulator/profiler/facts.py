@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from cklang.emulator.clock.kernel import LaunchDetail
 from cklang.emulator.clock.native import UNITS
-from cklang.emulator.clock.records import WaveHeads, add_by_line
-from cklang.emulator.engine.recording import RecordedLaunch
+from cklang.emulator.clock.records import add_by_line
+from cklang.emulator.clock.touched import scale_of
 from cklang.forks import cached_property
 
 Floats = npt.NDArray[np.float64]
@@ -105,11 +105,6 @@ def facts_of(detail: LaunchDetail) -> LaunchFacts:
         lds_cycles=sums.lds_cycles,
         scale=scale_of(detail.launch, detail.heads),
     )
-
-
-def scale_of(launch: RecordedLaunch, heads: WaveHeads) -> float:
-    """Return the workgroups of a launch over those that were recorded."""
-    return prod(launch.groups) / max(len(heads.ends), 1)
 
 
 def _executed(detail: LaunchDetail) -> Floats:

@@ -9,19 +9,15 @@ from math import isnan, prod
 
 import numpy as np
 
-from cklang.arch import ArchSpec, arch
-from cklang.emulator.clock.constants import ClockConstants, constants_of
-from cklang.emulator.clock.kernel import LaunchDetail, cycles_without, launch_detail
+from cklang.emulator.clock.constants import ClockConstants
+from cklang.emulator.clock.kernel import LaunchDetail, cycles_without
 from cklang.emulator.clock.native import REASONS
-from cklang.emulator.clock.power import board_of, clock_of_products, clock_under_load, matrix_rates
-from cklang.emulator.clock.records import distinct_bytes, heads_of
-from cklang.emulator.engine.recording import RecordedLaunch
+from cklang.emulator.clock.power import clock_of_products, clock_under_load, matrix_rates
 from cklang.emulator.profiler.counters import Counter, counted, timed
 from cklang.emulator.profiler.facts import (
     LaunchFacts,
     UnknownCost,
     facts_of,
-    scale_of,
     unknown_costs,
 )
 from cklang.emulator.profiler.memory import CacheRequests, cache_requests
@@ -108,6 +104,8 @@ class KernelRow:
     """Share of the time of all kernels."""
 
 
+_BUSY = 0.5
+"""Share of the time from which on a unit limits a launch."""
 _BOARD = "MI300X"
 """The board whose power law for vector instructions is known."""
 
@@ -133,7 +131,13 @@ class LaunchProfile:
     """Its name without parameters."""
     detail: LaunchDetail = field(repr=False)
     facts: LaunchFacts = field(repr=False)
-    constants: ClockConstants = field(repr=False)
+    board: str | None = None
+    """On which it runs; None: the first one that is known with the GPU."""
+
+    @property
+    def constants(self) -> ClockConstants:
+        """The clock's numbers of the GPU."""
+        return self.detail.prog.constants
 
     @cached_property
     def cycles(self) -> float:
@@ -150,15 +154,13 @@ class LaunchProfile:
         """The time at the clock that power leaves; None if no such kernel was measured.
 
         Kernels of vector instructions were, on gfx942, and kernels of matrix instructions on
-        elements of 16, 8 and 4 bits, on gfx942 and gfx950. A launch that
-        leaves compute units idle needs less power than they.
+        elements of 16, 8 and 4 bits, on gfx942 and gfx950. The rates are those of the whole GPU,
+        lower for a launch that leaves compute units idle.
         """
-        if self.occupancy.grid < 1:
-            return None
         if self.counter("SQ_INSTS_MFMA"):
             return self._product_under_load()
         error = self.constants.validated("load_clock")
-        if error is None:
+        if error is None or self.board not in (None, _BOARD):
             return None
         by_memory = self.roofline.bound == "memory"
         clock = clock_under_load(
@@ -175,7 +177,8 @@ class LaunchProfile:
 
     def _product_under_load(self) -> UnderLoad | None:
         """The time of a kernel all of whose matrix instructions have a known cost of power."""
-        board = board_of(self.constants)
+        boards = self.constants.boards
+        board = next((row for row in boards if self.board in (None, row.board)), None)
         if board is None or board.error is None:
             return None
         clock = clock_of_products(board, self.detail.spec, matrix_rates(self.detail))
@@ -211,12 +214,27 @@ class LaunchProfile:
     @cached_property
     def roofline(self) -> Roofline:
         """Its place in the roofline of the GPU."""
-        return roofline_of(self.facts, self.requests, self.us)
+        return roofline_of(self.facts, self.us)
 
     @cached_property
     def limits(self) -> tuple[Limit, ...]:
         """How busy the units are."""
         return limits_of(self.facts, self.roofline, self.cycles)
+
+    @property
+    def bound(self) -> str:
+        """What limits the launch, in words: the busiest unit, or what its waves wait for."""
+        units = {limit.name: limit.share for limit in self.limits if limit.name != "memory"}
+        behind, share = self.detail.busy_behind_l1
+        name, share = max([(behind, share), *units.items()], key=lambda unit: unit[1])
+        if share >= _BUSY:
+            return f"{name} ({min(share, 1):.0%} busy)"
+        reason, lost = next(iter(self.lost.items()), ("nothing", 0.0))
+        text = f"waits for {reason} ({lost:.0%} of the waves' cycles)"
+        if self.occupancy.grid >= 1:
+            return text
+        there = self.detail.spec.compute_units
+        return f"{text}; {prod(self.groups)} workgroups for {there} compute units"
 
     @cached_property
     def unknown(self) -> tuple[UnknownCost, ...]:
@@ -390,23 +408,20 @@ def _by_reason(lost: np.ndarray[tuple[int], np.dtype[np.int64]]) -> dict[str, in
     return {REASONS[at]: -count for count, at in sorted(cycles)}
 
 
-def launch_profile(number: int, launch: RecordedLaunch) -> LaunchProfile:
-    """Return the profile of a recorded launch.
+def launch_profile(number: int, detail: LaunchDetail, board: str | None = None) -> LaunchProfile:
+    """Return the profile of a launch that is timed.
 
-    Raises:
-        CkUnsupportedError: K050, the clock has no constants for the GPU.
+    Args:
+        number: Of the launch.
+        detail: Some of its workgroups on a compute unit.
+        board: On which it runs; by default the first one that is known with the GPU.
     """
-    spec: ArchSpec = arch(launch.gpu)
-    scale = scale_of(launch, heads_of(launch.waves))
-    footprint = round(distinct_bytes(launch.waves) * scale)
-    constants: ClockConstants = constants_of(spec.name)
-    detail = launch_detail(launch, spec, constants, footprint)
     return LaunchProfile(
         number=number,
-        kernel=readable(launch.kernel),
+        kernel=readable(detail.launch.kernel),
         detail=detail,
         facts=facts_of(detail),
-        constants=constants,
+        board=board,
     )
 
 

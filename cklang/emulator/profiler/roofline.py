@@ -10,9 +10,7 @@ from functools import cache
 import numpy as np
 
 from cklang.emulator.clock.matrix import matrix_shape
-from cklang.emulator.clock.records import distinct_bytes
 from cklang.emulator.profiler.facts import LaunchFacts
-from cklang.emulator.profiler.memory import CacheRequests
 
 _FLOPS = (
     (re.compile(r"v_(dual_)?(fma|fmac|fmaak|fmamk|mad|mac|fma_mix\w*)_\w*f(16|32|64)"), 2),
@@ -54,15 +52,13 @@ class Roofline:
     flops: float
     """Floating-point operations of all lanes; a multiply-add is two."""
     bytes: float
-    """From and to memory beyond the L1."""
+    """Bytes of memory that the launch touches, each counted once."""
     us: float
     peak_flops: float
     """A second, of the units that the launch uses: of matrix units if it executes matrix
     instructions."""
     peak_bytes: float
     """A second, of memory."""
-    exact: bool
-    """Whether ``bytes`` counts every workgroup, or scales the recorded ones up."""
 
     @property
     def intensity(self) -> float:
@@ -98,9 +94,9 @@ def _matrix_flops(facts: LaunchFacts) -> np.ndarray[tuple[int], np.dtype[np.floa
     return np.array([0.0 if shape is None else 2.0 * shape.multiplies for shape in shapes])
 
 
-def roofline_of(facts: LaunchFacts, requests: CacheRequests | None, us: float) -> Roofline:
+def roofline_of(facts: LaunchFacts, us: float) -> Roofline:
     """Return where a launch is in the roofline."""
-    spec, scale = facts.detail.spec, facts.scale
+    spec = facts.detail.spec
     each = np.array([flops_of_lane(instruction.op) for instruction in facts.detail.listing])
     active = np.divide(facts.lanes, np.maximum(facts.sampled, 1))
     vector = float((each * active * facts.executed).sum())
@@ -111,23 +107,13 @@ def roofline_of(facts: LaunchFacts, requests: CacheRequests | None, us: float) -
         busy = facts.detail.prog.busy
         cycles = float((busy * facts.executed * (by_matrix > 0)).sum())
         peak = matrix / cycles * spec.simds_per_cu * spec.compute_units * spec.clock_hz
-    beyond = _bytes_beyond(facts, requests)
     return Roofline(
         flops=vector + matrix,
-        bytes=beyond * scale,
+        bytes=facts.detail.footprint,
         us=us,
         peak_flops=peak,
         peak_bytes=spec.memory_bytes_per_second,
-        exact=facts.complete,
     )
-
-
-def _bytes_beyond(facts: LaunchFacts, requests: CacheRequests | None) -> float:
-    if facts.complete:
-        return float(distinct_bytes(facts.detail.launch.waves))
-    if requests is None:
-        return float(facts.segments.sum()) * 64
-    return float(requests.read_bytes + 64 * (requests.writes + requests.atomics))
 
 
 def _address_cycles(facts: LaunchFacts) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from cklang.emulator.clock.sequence import launch_details
 from cklang.emulator.engine.recording import RecordedLaunch, timing
 from cklang.emulator.profiler import att, html, perfetto, speedscope, tables, text, tile_pictures
 from cklang.emulator.profiler.advice import Advice, advice_of
@@ -24,8 +25,9 @@ class Profile:
         ()
     """
 
-    def __init__(self, recorded: Sequence[RecordedLaunch]) -> None:
+    def __init__(self, recorded: Sequence[RecordedLaunch], caches: str | None = None) -> None:
         self.recorded = tuple(recorded)
+        self.caches = caches
 
     def fill(self, recorded: Sequence[RecordedLaunch]) -> None:
         """Take over what was recorded."""
@@ -38,8 +40,10 @@ class Profile:
 
         Raises:
             CkUnsupportedError: K050, the clock has no constants for a GPU.
+            CkValueError: A133, ``caches`` is no state of caches.
         """
-        return tuple(launch_profile(at, launch) for at, launch in enumerate(self.recorded))
+        details = launch_details(self.recorded, caches=self.caches)
+        return tuple(launch_profile(at, detail) for at, detail in enumerate(details))
 
     @property
     def kernels(self) -> tuple[KernelRow, ...]:
@@ -147,7 +151,7 @@ FORMATS = {
 
 
 @contextmanager
-def profile(workgroups: int = 8) -> Iterator[Profile]:
+def profile(workgroups: int = 8, caches: str | None = None) -> Iterator[Profile]:
     """Profile the launches of a ``with`` statement on emulated GPUs.
 
     Calls run as ever, and their results are complete. Some workgroups of each launch are recorded
@@ -156,6 +160,8 @@ def profile(workgroups: int = 8) -> Iterator[Profile]:
 
     Args:
         workgroups: How many of each launch are recorded, evenly spaced over its grid.
+        caches: What launches find in the caches, as in :func:`cklang.predict`: ``"warm"``,
+            ``"cold"`` or ``"as in the call"``.
 
     Example:
         >>> M, N, K = ck.dims("M N K")
@@ -173,7 +179,7 @@ def profile(workgroups: int = 8) -> Iterator[Profile]:
     """
     if workgroups < 1:
         raise error("A130", got=workgroups)
-    filled = Profile([])
+    filled = Profile([], caches)
     with timing(workgroups) as recording:
         yield filled
     filled.fill(recording.launches)

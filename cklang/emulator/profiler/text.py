@@ -47,7 +47,6 @@ def launch_text(launch: LaunchProfile) -> str:
 
 def _sections(launch: LaunchProfile) -> Iterator[str]:
     roofline = launch.roofline
-    by = "" if roofline.exact else " by the L1's requests"
     yield (
         f"{launch.kernel} on {launch.gpu}: {launch.us:.2f} µs by the clock "
         f"({launch.cycles:.0f} cycles), {grid_text(launch.groups)} workgroups of "
@@ -56,12 +55,13 @@ def _sections(launch: LaunchProfile) -> Iterator[str]:
     yield f"error of the clock: {error_text(launch)}"
     if launch.unknown:
         yield f"no cost known: {unknown_text(launch)}"
-    if launch.under_load is not None:
-        yield f"under load: {load_text(launch.under_load)}"
+    load = launch.under_load
+    if load is not None and load.clock_hz < launch.detail.spec.clock_hz:
+        yield f"under load: {load_text(load)}"
     yield f"occupancy: {launch.occupancy}"
     yield (
         f"roofline: {roofline.flops_per_second / 1e12:.3g} TFLOP/s, "
-        f"{roofline.bytes_per_second / 1e9:.4g} GB/s{by}, {roofline.intensity:.3g} FLOP/byte: "
+        f"{roofline.bytes_per_second / 1e9:.4g} GB/s, {roofline.intensity:.3g} FLOP/byte: "
         f"{roofline.share:.1%} of the {roofline.bound} roof"
         + (" (the caches behind the L1 serve what memory could not)" if roofline.share > 1 else "")
     )

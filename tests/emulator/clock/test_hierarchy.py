@@ -8,16 +8,18 @@ import pytest
 
 from cklang.arch import arch
 from cklang.emulator.clock.constants import constants_of
-from cklang.emulator.clock.hierarchy import Levels, levels_of, retained, sharers
+from cklang.emulator.clock.hierarchy import EMPTY, Kept, Levels, levels_of, retained, sharers
 
 GFX942 = constants_of("gfx942")
 MI300X = arch("gfx942")
 
 
-def levels(workgroups: int, footprint: float, each: float = 1024.0, *, warm: bool = True) -> Levels:
+def levels(
+    workgroups: int, footprint: float, each: float = 1024.0, kept: Kept | None = None
+) -> Levels:
     return levels_of(
         GFX942, MI300X, workgroups=workgroups, resident=1, each=each, written=0.0,
-        footprint=footprint, warm=warm,
+        footprint=footprint, kept=kept,
     )  # fmt: skip
 
 
@@ -73,7 +75,7 @@ def test_small_operands_stay_in_the_l2_and_large_ones_do_not() -> None:
 
 
 def test_operands_of_a_cold_launch_are_in_memory() -> None:
-    warm, cold = levels(64, 64 << 10), levels(64, 64 << 10, warm=False)
+    warm, cold = levels(64, 64 << 10), levels(64, 64 << 10, kept=EMPTY)
     assert (warm.far_share, cold.far_share) == (0, 1)
     assert cold.cycles_far > warm.cycles_far
     assert cold.latency_far > GFX942["chase_last_level"]

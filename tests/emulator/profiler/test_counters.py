@@ -12,7 +12,6 @@ import pytest
 
 from cklang.emulator.profiler.advice import advice_of
 from cklang.emulator.profiler.counters import absent
-from cklang.emulator.profiler.model import launch_profile
 from cklang.emulator.profiler.session import Profile
 from cklang.emulator.profiler.shared_caches import CacheMisses, instruction_misses, scalar_misses
 from tests.emulator.profiler.conftest import HERE, profiled
@@ -138,7 +137,7 @@ def test_requests_to_the_l2_are_those_counted_by_hand(requests: Profile) -> None
 
 def test_waves_that_are_not_full_are_counted(transpose: Profile) -> None:
     (recorded,) = transpose.recorded
-    partial = launch_profile(0, replace(recorded, block=(8, 9, 1)))
+    partial = Profile([replace(recorded, block=(8, 9, 1))]).launches[0]
     names = ("EQ_64", "LT_64", "LT_48", "LT_32", "LT_16")
     counted = [partial.counter(f"SQ_WAVES_{name}") for name in names]
     assert counted == [64, 64, 64, 64, 64]  # waves of 64 and of 8 lanes in each of 64 workgroups
@@ -146,7 +145,7 @@ def test_waves_that_are_not_full_are_counted(transpose: Profile) -> None:
 
 
 def test_what_is_counted_needs_no_clock(copies: dict[str, Profile]) -> None:
-    launch = launch_profile(0, copies["gfx942"].recorded[0])
+    launch = Profile(copies["gfx942"].recorded).launches[0]
     assert launch.counter("SQ_INSTS_VMEM_RD") > 0
     assert launch.counter("SQ_LDS_BANK_CONFLICT") == 0
     assert "unit" not in vars(launch.detail)
@@ -164,7 +163,9 @@ def test_power_limits_the_clock_of_a_launch_that_fills_the_gpu(
     assert load.us == launch.us  # memory has a clock of its own
     assert "at its limit of power" in str(copies["gfx942"])
     (small,) = transpose.launches
-    assert small.under_load is None
+    assert small.under_load is not None
+    assert small.under_load.us == small.us
+    assert "at its limit of power" not in str(transpose)
     (other,) = copies["gfx90a"].launches
     assert other.under_load is None
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import cklang as ck
 from cklang.arch import arch
-from cklang.runtime.charts import Point, roofline, stacked_bars
+from cklang.charts import Point, roofline, stacked_bars
 from tests.support.algorithms import wide
 
 __all__ = [

@@ -15,6 +15,7 @@
 #include "core/mutex.h"
 #include "core/packer.h"
 #include "decode/lines.h"
+#include "hip/memory.h"
 #include "ops/access.h"
 #include "ops/handlers.h"
 
@@ -23,6 +24,7 @@ namespace ckemu {
 namespace {
 
 constexpr int kSegmentShift = 6;  // 64 bytes
+constexpr int kPageShift = 6;     // segments of a page
 constexpr u32 kDisabledLane = ~u32{0};
 
 struct Recordings {
@@ -83,6 +85,18 @@ size_t bytes_of(const RecordedCode& code) {
   return bytes;
 }
 
+/// Adds the memory that holds some byte of a segment, unless it is among `extents` or none does.
+void add_extent(u64 segment, std::vector<ExtentRecord>& extents) {
+  const u64 begin = segment << kSegmentShift, last = begin + (u64{1} << kSegmentShift) - 1;
+  for (const ExtentRecord& extent : extents) {
+    if (last >= extent.begin && begin < extent.end) return;
+  }
+  ExtentRecord extent;
+  for (const u64 address : {begin, last}) {
+    if (ground_at(address, 1, extent.begin, extent.end) == Ground::Inside) return extents.push_back(extent);
+  }
+}
+
 /// When the process ends; a fork of it has nothing of its own to write.
 __attribute__((destructor)) void write_records() {
   if (environment().profiled == 0) return;
@@ -114,6 +128,7 @@ void pack_facts(const LaunchRecord& launch, Packer& out) {
   out.number(launch.bytes_loaded);
   out.number(launch.bytes_stored);
   out.array(launch.executed);
+  out.array(launch.extents);
 }
 
 void pack_code(const RecordedCode& code, Packer& out) {
@@ -226,6 +241,15 @@ void LaunchRecord::finish(const LaunchResult& result) {
   executed = result.executed;
   bytes_loaded = result.bytes_loaded;
   bytes_stored = result.bytes_stored;
+  for (const auto& wave : waves) {
+    u64 before = ~u64{0};
+    for (const u64 segment : wave->segments) {
+      if (segment >> kPageShift != before) add_extent(segment, extents);
+      before = segment >> kPageShift;
+    }
+  }
+  std::sort(extents.begin(), extents.end(),
+            [](const ExtentRecord& one, const ExtentRecord& other) { return one.begin < other.begin; });
 }
 
 void record_launches(u32 workgroups, bool alone) {
@@ -262,6 +286,8 @@ LaunchRecord* record_launch(const Launch& launch, const char* gpu) {
   Recordings& all = recordings();
   const Guard guard(all.lock);
   record->code = number_of_code(all.codes, *launch.program);
+  const u64 arguments = reinterpret_cast<u64>(launch.kernarg);
+  if (launch.kernarg_bytes != 0) record->extents.push_back({arguments, arguments + launch.kernarg_bytes});
   all.launches.push_back(static_cast<std::unique_ptr<LaunchRecord>&&>(record));
   return all.launches.back().get();
 }

@@ -94,6 +94,11 @@ struct RecordedCode {
   std::vector<Source> sources;  // the line table of the code
 };
 
+/// Memory that recorded waves accessed as a whole: an allocation, a code object, the arguments of the kernel.
+struct ExtentRecord {
+  u64 begin, end;
+};
+
 /// One launch while recordings are taken.
 struct LaunchRecord {
   std::string kernel, gpu;
@@ -101,10 +106,11 @@ struct LaunchRecord {
   u32 lds_bytes = 0, vgprs = 0, sgprs = 0, scratch_bytes = 0, lanes = 0, resident = 0;
   std::vector<std::unique_ptr<WaveRecord>> waves;
   std::vector<u64> executed;  // by dword of the code, of the whole launch
+  std::vector<ExtentRecord> extents;  // in the order of their addresses
   u64 bytes_loaded = 0, bytes_stored = 0;
   u32 code = 0;  // its number among those of all records
 
-  /// Takes over what the launch as a whole executed.
+  /// Takes over what the launch as a whole executed, and notes the memory that it accessed.
   void finish(const LaunchResult& result);
 };
 

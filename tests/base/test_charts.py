@@ -11,7 +11,7 @@ import pytest
 from hypothesis.vendor.pretty import pretty
 
 import cklang as ck
-from cklang.runtime.charts import Mark, Point, roofline, stacked_bars, timeline
+from cklang.charts import Mark, Point, roofline, stacked_bars, timeline
 from cklang.runtime.explain import Explanation
 from cklang.testing import Report
 

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""The memory that a launch touches, by allocation, from what some of its workgroups accessed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from cklang.emulator.clock.records import WaveHeads, extent_counts
+from cklang.emulator.engine.recording import SEGMENT_BYTES, RecordedLaunch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TouchedMemory:
+    """What all workgroups of a launch do with one allocation, or with its arguments."""
+
+    begin: int
+    """Its address; -1 for memory that belongs to no allocation."""
+    bytes: float
+    """Bytes that are touched, each counted once."""
+    loaded: float
+    """Bytes of loads and atomics, as often as waves load them."""
+    stored: float
+
+
+def scale_of(launch: RecordedLaunch, heads: WaveHeads) -> float:
+    """Return the workgroups of a launch over those that were recorded."""
+    return prod(launch.groups) / max(len(heads.ends), 1)
+
+
+def touched_memory(
+    launch: RecordedLaunch, heads: WaveHeads, kinds: npt.NDArray[np.uint8] | None = None
+) -> Sequence[TouchedMemory]:
+    """Return what a launch touches of each allocation.
+
+    What the recorded workgroups touch is scaled to all of them, as if they shared nothing, up to
+    the size of the allocation.
+
+    Args:
+        launch: What was recorded.
+        heads: Of its waves.
+        kinds: Of each access, as :func:`extent_counts` takes them; without, nothing is loaded or
+            stored.
+    """
+    extents = launch.extents
+    scaled = SEGMENT_BYTES * scale_of(launch, heads) * extent_counts(launch.waves, extents, kinds)
+    sizes = [*np.diff(extents.astype(np.int64), axis=1).ravel().tolist(), np.inf]
+    begins = [*extents[:, 0].tolist(), -1]
+    rows = zip(begins, sizes, *scaled.T.tolist(), strict=True)
+    return [
+        TouchedMemory(begin=begin, bytes=min(touched, size), loaded=loaded, stored=stored)
+        for begin, size, touched, loaded, stored in rows
+        if touched
+    ]
+
+
+def footprint_of(launch: RecordedLaunch, heads: WaveHeads) -> int:
+    """Return the bytes of memory that a launch touches, each counted once."""
+    return round(sum(memory.bytes for memory in touched_memory(launch, heads)))

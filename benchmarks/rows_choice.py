@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The kernel of rows that the cost model chooses, beside others by the clock.
 
-For sums and transposes of matrices in f16, each tiling of a list is priced by the clock
+For sums, transposes and reductions of matrices, each tiling of a list is priced by the clock
 (docs/clock.md) on the emulated GPU, and the one that the cost model chooses is set beside the
 quickest:
 
@@ -38,6 +38,24 @@ def added_transposed(x: ck.f16[M, K], y: ck.f16[K, M]) -> ck.f16[M, K]:
     return x + y.T
 
 
+@ck.op
+def scaled(x: ck.f32[M, K]) -> ck.f32[M, K]:
+    """A matrix times a number."""
+    return x * 2.5
+
+
+@ck.op
+def sums(x: ck.f32[M, K]) -> ck.f32[M]:
+    """The sums of rows."""
+    return ck.sum(x, 1)
+
+
+@ck.op
+def softmax(x: ck.f16[M, K]) -> ck.f16[M, K]:
+    """The softmax of rows."""
+    return ck.softmax(x)
+
+
 TILINGS = ((256, 8), (256, 4), (1024, 8), (64, 8), (16, 8), (16, 4), (1, 8))
 """Threads of a row, and elements of a vector."""
 
@@ -52,6 +70,14 @@ CASES: tuple[tuple[Any, int, int], ...] = (
     (transposed, 1024, 1024),
     (transposed, 4096, 4096),
     (added_transposed, 1024, 1024),
+    (scaled, 1024, 4096),
+    (scaled, 16384, 4096),
+    (sums, 64, 65536),
+    (sums, 512, 131072),
+    (sums, 4096, 4096),
+    (sums, 65536, 128),
+    (softmax, 64, 32768),
+    (softmax, 4096, 65536),
 )
 
 
@@ -59,8 +85,8 @@ def arguments(op: Any, rows: int, columns: int) -> list[np.ndarray[Any, Any]]:
     """Return arrays for an op."""
     turned = {"y": (columns, rows)} if op is added_transposed else {}
     return [
-        np.ones(turned.get(each.name, (rows, columns)), np.float16)
-        for each in op.program.signature.parameters
+        np.ones(turned.get(each.name, (rows, columns)), each.type.dtype.numpy)
+        for each in op.program.signature.tensors
     ]
 
 

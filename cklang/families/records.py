@@ -36,6 +36,9 @@ class Supply(Generic[S, A]):
     narrowed: Callable[[Sequence[A], S], Iterable[A]] = lambda _candidates, _signature: ()
     """Returns algorithms that are slower than candidates and take more problems, where no candidate
     is legal."""
+    shares: Callable[[Any, Sequence[A], ArchSpec], Iterable[A]] = lambda _problem, _legal, _spec: ()
+    """Returns, of a problem with too few tiles for a GPU, algorithms like legal ones whose
+    workgroups share the sums of a tile."""
     models_resources: bool = False
     """Whether the cost model asks for the registers and the LDS of built kernels."""
 

@@ -9,6 +9,7 @@ questions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from cklang.arch import ArchSpec
 from cklang.device.resources import Resources
 from cklang.errors import CkUnsupportedError
-from cklang.families import AnyFamily, family_of
+from cklang.families import AnyFamily, family_of, key_of
 from cklang.families.cost_constants import fitted
 from cklang.families.protocol import CostModel, Times
 from cklang.families.rule import ProblemRule, Rejection
@@ -28,6 +29,10 @@ from cklang.keys import AnyKey
 __all__ = ["AnyPool", "Legal", "Pool", "Times"]
 
 Legal = npt.NDArray[np.bool_]
+
+SHARES_HANDICAP = 1.1
+"""What the time of a kernel whose workgroups share sums counts beside those of others: memory must
+be cleared before it."""
 
 K = TypeVar("K", bound=AnyKey)
 
@@ -44,6 +49,7 @@ class Pool(Generic[K]):
             estimates it for the others.
         preferred: How many of the first ones a strategy takes before others that are not clearly
             better; none if left out.
+        sharing: Whether kernels may be added whose workgroups share sums (:meth:`with_shares`).
     """
 
     def __init__(
@@ -55,8 +61,12 @@ class Pool(Generic[K]):
         checked: bool = False,
         built: Mapping[AnyKey, Resources] = MappingProxyType({}),
         preferred: int = 0,
+        sharing: bool = False,
     ) -> None:
         self.preferred = preferred
+        self.sharing = sharing
+        self.handicap: Times = np.ones(len(keys))
+        """What predicted times count, for choosing."""
         self.keys = tuple(keys)
         self.spec = spec
         self.origin = origin
@@ -91,6 +101,26 @@ class Pool(Generic[K]):
             if not all(answers):
                 legal = legal & np.array(answers, np.bool_)[index]
         return legal
+
+    def with_shares(self, problem: Any, legal: Legal) -> Pool[K]:
+        """Return these kernels with others of the same tilings whose workgroups share sums.
+
+        Itself if that would not help: where ``problem`` has tiles enough for the GPU.
+        """
+        if not self.sharing:
+            return self
+        algorithms = [self.keys[place].algorithm for place in np.flatnonzero(legal)]
+        more = tuple(self.family.supply.shares(problem, algorithms, self.spec))
+        return self._joined(more) if more else self
+
+    @lru_cache(maxsize=64)  # noqa: B019 pools on demand are few and live as long as the process
+    def _joined(self, algorithms: tuple[Any, ...]) -> Pool[K]:
+        signature = self.keys[0].signature
+        shared: list[Any] = [key_of(signature, a, self.spec.name) for a in algorithms]
+        keys: tuple[K, ...] = (*self.keys, *filter(self._is_sound, dict.fromkeys(shared)))
+        joined = Pool(keys, self.spec, self.origin, checked=True, preferred=self.preferred)
+        joined.handicap[len(self.keys) :] = SHARES_HANDICAP
+        return joined
 
     def position(self, key: AnyKey) -> int | None:
         """Return the place of a kernel, or None."""

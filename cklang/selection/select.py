@@ -269,6 +269,9 @@ def _single(
         legal = pool.legal(problem)
         if not legal.any():
             continue
+        shared = pool.with_shares(problem, legal)
+        if shared is not pool:
+            pool, legal = shared, shared.legal(problem)
         declared = query.registry.find(pool.keys[0])
         known = declared.functions if declared is not None else functions
         chosen = query.strategy.choose(pool, problem, legal, known)
@@ -326,7 +329,8 @@ def _on_demand(signature: KernelSignature, spec: ArchSpec, preset: str) -> AnyPo
     others = family.candidates(signature, spec, preset)
     keys = [key_of(signature, a, spec.name) for a in dict.fromkeys((*essential, *others))]
     origin = f"preset {preset!r}, built on demand"
-    return Pool(keys, spec, origin, checked=True, preferred=len(essential))
+    sharing = preset != DEFAULT_PRESET
+    return Pool(keys, spec, origin, checked=True, preferred=len(essential), sharing=sharing)
 
 
 @lru_cache(maxsize=256)

@@ -97,12 +97,12 @@ class Heuristic:
             first = FirstFit().choose(pool, problem, legal, functions)
             why = f"{first.reason} (no prediction: {refusal.message})"
             return Chosen(position=first.position, reason=why)
-        times = np.where(legal, predicted, np.inf)
+        times = np.where(legal, predicted * pool.handicap, np.inf)
         quickest = int(np.argmin(times))
         position = _preferred(times, quickest, pool.preferred)
         count = int(np.count_nonzero(legal))
         near = "" if position == quickest else f"within {NEAR:.0%} of "
-        least = f"{times[position]:.2f} µs predicted, {near}the least"
+        least = f"{predicted[position]:.2f} µs predicted, {near}the least"
         reason = f"{least} of {count} legal candidates of {len(pool)}"
         if pool.built:
             reason += f" ({len(pool.built)} with the registers and LDS of their code objects)"

@@ -25,6 +25,7 @@ from cklang.families.gemm.space import GRID
 from cklang.families.grid import pattern_of, walk
 from cklang.families.presets import parts, tilings
 from cklang.selection.strategy import NEAR
+from cklang.types import DTYPES
 from tests.support.arrays import half
 from tests.support.checks import check, launches
 from tests.support.errors import expect_error
@@ -71,9 +72,8 @@ def test_an_essential_kernel_is_taken_if_it_is_as_good() -> None:
         choice = ck.dispatch.select(
             ck.dispatch.problem(int(m), int(n), int(k)), arch="gfx942", preset="catalogue"
         )
-        times = np.where(
-            choice.pool.legal(choice.problem), choice.pool.times_of(choice.problem), np.inf
-        )
+        weighed = choice.pool.times_of(choice.problem) * choice.pool.handicap
+        times = np.where(choice.pool.legal(choice.problem), weighed, np.inf)
         essential = times[: choice.pool.preferred].min() <= (1 + NEAR) * times.min()
         taken[bool(essential)] += 1
         assert (choice.position < choice.pool.preferred) == essential
@@ -82,6 +82,23 @@ def test_an_essential_kernel_is_taken_if_it_is_as_good() -> None:
             times[choice.position] > times.min()
         )
     assert min(taken.values()) > 5
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "fp8_fnuz"])
+def test_workgroups_share_sums_where_tiles_are_few(dtype: str) -> None:
+    def chosen(m: int, n: int, k: int, preset: str = "catalogue") -> ck.dispatch.Algorithm:
+        problem = ck.dispatch.problem(m, n, k, a=DTYPES[dtype])
+        selection = ck.dispatch.select(problem, arch="gfx942", preset=preset)
+        algorithm: ck.dispatch.Algorithm = selection.key.algorithm
+        return algorithm
+
+    deep = chosen(256, 256, 131072)
+    assert deep.reduction.value == "tree"
+    tiles = -(-256 // deep.tile[0]) * -(-256 // deep.tile[1])
+    assert 304 / 2 <= tiles * deep.split_k <= 2 * 304
+    assert chosen(8192, 8192, 8192).split_k == 1
+    assert chosen(64, 64, 64).split_k == 1
+    assert chosen(256, 256, 131072, preset="essential").split_k == 1
 
 
 def test_the_essential_preset_has_the_essential_kernels_alone() -> None:

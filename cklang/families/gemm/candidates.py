@@ -8,15 +8,24 @@ are tried with the tilings of a preset's first set only: they multiply the candi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from cklang.arch import ArchSpec
-from cklang.families.gemm.key import Algorithm, ConvSpecial, Signature
+from cklang.families.gemm.key import Algorithm, ConvSpecial, Reduction, Signature
 from cklang.families.gemm.space import GRID
 from cklang.families.grid import pattern_of, walk
 from cklang.families.presets import parts, tilings, variants
 from cklang.keys import opened
+
+_STEPS = 4
+"""Tiles along K that are worth a workgroup of their own, at least."""
+
+_ROUNDS = 2
+"""Workgroups for each compute unit, at most."""
 
 
 def candidates(signature: Signature, spec: ArchSpec, preset: str) -> tuple[Algorithm, ...]:
@@ -50,3 +59,32 @@ def _candidates(signature: Signature, spec: ArchSpec, preset: str) -> tuple[Algo
         for algorithm in walk(GRID, signature, spec, pattern_of(Algorithm, {**fields, **tiling}))
     )
     return tuple(dict.fromkeys(algorithms))
+
+
+def shares(problem: Any, legal: Sequence[Algorithm], spec: ArchSpec) -> Iterator[Algorithm]:
+    """Yield algorithms whose workgroups share the sums of a tile, for a problem of few tiles.
+
+    The widest accesses of each tiling, with as many workgroups as fill the GPU once or twice.
+    Their sums are added up in one order.
+
+    Args:
+        problem: What is to be computed.
+        legal: The algorithms of one workgroup a tile that can compute it, best first.
+        spec: The GPU.
+    """
+    if problem.signature.spatial or problem.grouped:
+        return
+    first: dict[object, Algorithm] = {}
+    for a in legal:
+        first.setdefault((a.tile, a.warps, a.warp_tile, a.pipeline), a)
+    for a in first.values():
+        tile_m, tile_n, tile_k = a.tile
+        tiles = math.ceil(problem.m / tile_m) * math.ceil(problem.n / tile_n)
+        workgroups = max(tiles * math.prod(problem.batch), 1)
+        most = min(
+            _ROUNDS * spec.compute_units // workgroups, math.ceil(problem.k / tile_k) // _STEPS
+        )
+        largest = 1 << max(most, 1).bit_length() - 1
+        for count in (largest // 2, largest):
+            if a.split_k == 1 and not a.stream_k and count > 1:
+                yield replace(a, split_k=count, reduction=Reduction.TREE)

@@ -14,7 +14,7 @@ from cklang.arch import ArchSpec, arch
 from cklang.device.arrays import Array
 from cklang.device.resources import Resources
 from cklang.errors import CkUnsupportedError
-from cklang.families.gemm.candidates import candidates
+from cklang.families.gemm.candidates import candidates, shares
 from cklang.families.gemm.copies import insert_operand_copies
 from cklang.families.gemm.cost import traits
 from cklang.families.gemm.cost.model import Ranker
@@ -180,7 +180,7 @@ class ProductFamily(Family[K, Signature, Algorithm, P]):
     algorithm = Algorithm
     algorithm_text: ClassVar[str] = "a cklang.dispatch.Algorithm for a product or convolution"
     grid = GRID
-    supply = Supply(presets=True, models_resources=True)
+    supply = Supply(presets=True, shares=shares, models_resources=True)
     spelling: Spelling[Signature, Algorithm, Any] = Spelling(
         usual=_usual,
         plain_functions=_plain_functions,

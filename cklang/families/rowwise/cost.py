@@ -16,6 +16,7 @@ from cklang.families.protocol import Times
 from cklang.families.rowwise.key import RowwiseAlgorithm, RowwiseKey
 from cklang.families.rowwise.problem import RowwiseProblem
 from cklang.families.rowwise.rules import BLOCK
+from cklang.widths import ACCESS_BYTES
 
 _RESIDENT = 8
 """Workgroups of 256 threads that a compute unit runs at once; the kernel has few registers."""
@@ -28,6 +29,8 @@ _MICROSECONDS = 1e6
 
 _BYTES_PER_MICROSECOND = 1e6
 """Bytes per microsecond at one TB/s."""
+
+_BYTES_PER_TERABYTE = 1e12
 
 _ISSUED = 100
 """Instructions of a wave that do not depend on its elements: addresses and exchanges."""
@@ -49,6 +52,14 @@ _QUIET = 0.25
 
 _LINE = 64
 """Bytes that memory moves at least."""
+
+_DIVIDED = 1.15
+"""The time of vectors that take several accesses, each of a part of the lines, over that of others:
+by the clock, f32 of 268 MB on an MI300X."""
+
+_REACH = {"l2": 1.5, "last_level": 3.1, "memory": 4.4}
+"""How long the loads of a reduction take, by what holds its tensors: multiples of the latency of a
+product's operands, by the clock (benchmarks/rows_choice.py, f32 on an MI300X)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +98,14 @@ class RowwiseCost:
 
     def __init__(self, keys: Sequence[RowwiseKey], spec: ArchSpec) -> None:
         self._keys, self._spec = tuple(keys), spec
-        self._constants = fitted(spec).constants
+        self._constants = c = fitted(spec).constants
+        published = spec.memory_bytes_per_second / _BYTES_PER_TERABYTE
+        self._rates = {
+            "l2": c.l2,
+            "last_level": c.memory_warm,
+            "memory": min(c.memory_cold, published),
+        }
+        """TB/s."""
 
     def times(self, problem: RowwiseProblem) -> Times:
         """Return the predicted time of each kernel in µs."""
@@ -118,11 +136,12 @@ class RowwiseCost:
         vectors = math.ceil(length / (a.threads * a.vector * shares))
         # Loads of one element each, where a tensor has no vectors.
         loads = sum(1 if each.access in "cb" else a.vector for each in problem.tensors)
-        chain = passes * (
-            math.ceil(vectors / _LOADS) * c.latency_single + vectors * loads * c.load_issue
-        )
+        level = "l2" if s.is_map else self._level(problem.bytes)
+        latency = c.latency_single * (1.0 if s.is_map else _REACH[level])
+        chain = passes * (math.ceil(vectors / _LOADS) * latency + vectors * loads * c.load_issue)
         exchanges = len(s.reductions) * math.log2(max(a.threads, 2)) * c.load_issue
-        memory = problem.bytes / (c.memory_cold * _BYTES_PER_MICROSECOND)
+        rate = c.memory_cold if s.is_map else self._rates[level]
+        memory = problem.bytes / (rate * _BYTES_PER_MICROSECOND)
         again = (passes - 1) * problem.bytes / (c.memory_warm * _BYTES_PER_MICROSECOND)
         return _Terms(
             launch=c.launch,
@@ -131,6 +150,13 @@ class RowwiseCost:
             + self._issue(key, groups * shares, vectors, passes),
             hidden=_HIDDEN if s.is_map else 1.0,
         )
+
+    def _level(self, size: int) -> str:
+        """Return what holds so many bytes between launches."""
+        spec = self._spec
+        if size <= spec.l2_bytes * spec.chiplets:
+            return "l2"
+        return "last_level" if size <= spec.last_level_cache_bytes else "memory"
 
     def _issue(self, key: RowwiseKey, workgroups: int, vectors: int, passes: int) -> float:
         """Return how long the busiest SIMD issues: idle lanes take as long as others.
@@ -170,6 +196,9 @@ class RowwiseCost:
         waste = max(used, default=1.0)
         if not problem.signature.is_map:
             return waste
+        widest = max((each.dtype.bytes for each in problem.tensors), default=1)
+        if algorithm.vector * widest > ACCESS_BYTES:
+            waste *= _DIVIDED
         # What of the lines is not used at once is used later, as far as the L2 cache holds them.
         lost = (problem.bytes / self._spec.l2_bytes) ** 4
         return 1.0 + (waste - 1.0) * lost / (1.0 + lost)

@@ -88,12 +88,13 @@ class DescribeRowwise
         return static_cast<uint32_t>((count - 1) / rounds + 1);
     }
 
-    /// How many workgroups share the rows of a map: enough for the GPU, each with work for a while.
+    /// How many workgroups share the rows of a map: as many as the GPU runs at once.
     uint32_t shares(int64_t groups, int64_t length) const
     {
         const int64_t step    = shape_.threads * shape_.vector;
         const int64_t vectors = length ? (length - 1) / step + 1 : 1;
-        const int64_t wanted  = p_.compute_units * 8 / groups + 1;
+        const int64_t fitting = p_.compute_units * 8 / groups;
+        const int64_t wanted  = fitting ? fitting : 1;
         const int64_t shares  = vectors < wanted ? vectors : wanted;
         return static_cast<uint32_t>(shares < 65535 ? shares : 65535);
     }

@@ -187,6 +187,7 @@ def test_checks_find_nothing(name: str) -> None:
             test_matmul_with_autotuning(name, leaky=False)
     finally:
         emulator.sanitize(*knobs.SANITIZE.get())
+        emulator.load().hipDeviceReset()
 
 
 def test_the_driver_before_comes_back() -> None:

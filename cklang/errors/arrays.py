@@ -200,8 +200,9 @@ A132 CkValueError {name} is {got}, must be {bound}
     = for example ck.bench(op, x, w, warmup=3, rounds=5, iterations=20)
 A133 CkValueError caches={got!r} is nothing that launches find in the caches
     = one of {known}: what another such launch leaves, nothing, or what those before leave
-A134 CkValueError the function that is to be predicted launched nothing on an emulated GPU
-    = launch in it, and wait for it: lambda: op(x, w, device="emu:gfx942")
+A134 CkValueError what is to be predicted launched nothing on an emulated GPU
+    = launch kernels in it, and wait for them; a HIP program must be compiled for the GPU that it
+      runs on: cklang hipcc --offload-arch=gfx942
 A090 CkValueError torch.compile(..., backend="cklang") has no option {name!r}
     = options: {known}
 A091 CkTypeError option {name!r} of torch.compile(..., backend="cklang") is {got!r}, not a {want}

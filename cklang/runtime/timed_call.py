@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from cklang.arch import arch
 from cklang.device.device import Device
-from cklang.emulator.clock.constants import constants_of
-from cklang.emulator.clock.kernel import launch_time
+from cklang.emulator.clock.kernel import time_of
+from cklang.emulator.clock.sequence import launch_details
 from cklang.emulator.engine.recording import Recording, is_recording, timing
 
 T = TypeVar("T")
@@ -53,5 +52,5 @@ class CallTimer:
         launches = self.recording.launches
         if not launches:
             return None
-        times = [launch_time(e, arch(e.gpu), constants_of(arch(e.gpu).name))[0] for e in launches]
+        times = map(time_of, launch_details(launches))
         return sum(time.us for time in times) * _TO_MS

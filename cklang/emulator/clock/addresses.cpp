@@ -792,8 +792,16 @@ extern "C" i64 ck_extents(const uint8_t* packed, i64 count, const Extent* extent
       const uint8_t kind = kinds == nullptr ? 0 : *kinds++;
       for (u32 s = 0; s < wave.memory[access].segments; ++s, ++segment) {
         if (extent == extent_count || !extents[extent].holds(*segment)) {
-          for (extent = 0; extent < extent_count && !extents[extent].holds(*segment); ++extent) {
+          i64 before = 0, end = extent_count;  // the extents that begin before the segment ends
+          while (before < end) {
+            const i64 middle = (before + end) / 2;
+            if (extents[middle].begin < (*segment + 1) << kSegmentShift) {
+              before = middle + 1;
+            } else {
+              end = middle;
+            }
           }
+          extent = before > 0 && extents[before - 1].holds(*segment) ? before - 1 : extent_count;
         }
         i64* const of_extent = counts + 3 * extent;
         const u64 key = *segment + 1;

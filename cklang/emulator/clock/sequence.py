@@ -11,7 +11,7 @@ from cklang.arch import ArchSpec, arch
 from cklang.emulator.clock.constants import constants_of
 from cklang.emulator.clock.hierarchy import EMPTY, Kept, chiplet_bytes, retained
 from cklang.emulator.clock.kernel import LaunchDetail, launch_detail
-from cklang.emulator.clock.touched import TouchedMemory, touched_memory
+from cklang.emulator.clock.touched import TouchedMemory, by_array, touched_memory
 from cklang.emulator.engine.recording import RecordedLaunch
 from cklang.errors import error
 
@@ -47,7 +47,7 @@ def launch_details(
     if caches is not None and caches not in CACHES:
         raise error("A133", got=caches, known=", ".join(map(repr, CACHES)))
     details = []
-    for launch in launches:
+    for launch in by_array(launches):
         gpu = arch(launch.gpu)
         on = gpu if board is None else gpu.on_board(board)
         details.append(

@@ -214,6 +214,8 @@ class RecordedLaunch:
     extents: Counts = field(default_factory=lambda: np.zeros((0, 2), np.uint64))
     """Memory that the recorded waves accessed some of: allocations, code and the arguments, in the
     order of their addresses, [extent, (begin, end)]."""
+    pointers: Counts = field(default_factory=lambda: np.zeros(0, np.uint64))
+    """Addresses in such memory among the arguments: where arrays begin."""
 
     @property
     def memory_bytes(self) -> int:
@@ -417,6 +419,7 @@ def _facts(reader: Reader) -> dict[str, Any]:
         "bytes_stored": reader.number(),
         "executed": _counts(reader),
         "extents": _counts(reader, 2).reshape(-1, 2),
+        "pointers": _counts(reader),
     }
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,11 @@ from cklang.arch import arch
 from cklang.emulator.clock.hierarchy import Kept
 from cklang.emulator.clock.sampling import SAMPLES
 from cklang.emulator.clock.sequence import IN_CALL, Use, kept_by
-from cklang.emulator.clock.touched import TouchedMemory
+from cklang.emulator.clock.touched import TouchedMemory, by_array
 from cklang.emulator.profiler.session import Profile
 from cklang.errors import CkUnsupportedError, CkValueError
 from tests.emulator.clock.test_predict import masked
+from tests.emulator.clock.test_sampling import EMPTY
 from tests.support.algorithms import ATTENTION, NARROW, WIDE
 
 M, N, K = ck.dims("M N K")
@@ -129,6 +131,16 @@ def test_a_function_without_operands_is_timed_by_what_it_touches() -> None:
     assert larger.us > direct.us
     with pytest.raises(CkValueError, match="A134"):
         emulator.predict(lambda: None)
+
+
+def test_arrays_in_one_allocation_are_told_apart_by_the_pointers_to_them() -> None:
+    def launch(*pointers: int) -> emulator.RecordedLaunch:
+        extents = np.array([[0x1000, 0x9000], [0xA000, 0xB000]], np.uint64)
+        return replace(EMPTY, extents=extents, pointers=np.array(pointers, np.uint64))
+
+    first, second = by_array([launch(0x1000, 0x4000), launch(0x6000, 0xA000)])
+    wanted = [[0x1000, 0x4000], [0x4000, 0x6000], [0x6000, 0x9000], [0xA000, 0xB000]]
+    assert first.extents.tolist() == second.extents.tolist() == wanted
 
 
 def use(kernel: str, chiplet_bytes: float = MB, **memory: tuple[int, int, int]) -> Use:

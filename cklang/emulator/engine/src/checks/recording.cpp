@@ -129,6 +129,7 @@ void pack_facts(const LaunchRecord& launch, Packer& out) {
   out.number(launch.bytes_stored);
   out.array(launch.executed);
   out.array(launch.extents);
+  out.array(launch.pointers);
 }
 
 void pack_code(const RecordedCode& code, Packer& out) {
@@ -283,11 +284,16 @@ std::unique_ptr<LaunchRecord> describe_launch(const Launch& launch, const char* 
 
 LaunchRecord* record_launch(const Launch& launch, const char* gpu) {
   std::unique_ptr<LaunchRecord> record = describe_launch(launch, gpu);
+  const u64 arguments = reinterpret_cast<u64>(launch.kernarg);
+  if (launch.kernarg_bytes != 0) record->extents.push_back({arguments, arguments + launch.kernarg_bytes});
+  for (size_t at = 0; at + sizeof(u64) <= launch.kernarg_bytes; at += sizeof(u64)) {
+    u64 value, begin, end;
+    std::memcpy(&value, launch.kernarg + at, sizeof value);
+    if (ground_at(value, 1, begin, end) == Ground::Inside) record->pointers.push_back(value);
+  }
   Recordings& all = recordings();
   const Guard guard(all.lock);
   record->code = number_of_code(all.codes, *launch.program);
-  const u64 arguments = reinterpret_cast<u64>(launch.kernarg);
-  if (launch.kernarg_bytes != 0) record->extents.push_back({arguments, arguments + launch.kernarg_bytes});
   all.launches.push_back(static_cast<std::unique_ptr<LaunchRecord>&&>(record));
   return all.launches.back().get();
 }

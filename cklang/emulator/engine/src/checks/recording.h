@@ -107,6 +107,7 @@ struct LaunchRecord {
   std::vector<std::unique_ptr<WaveRecord>> waves;
   std::vector<u64> executed;  // by dword of the code, of the whole launch
   std::vector<ExtentRecord> extents;  // in the order of their addresses
+  std::vector<u64> pointers;          // among the arguments, into known memory: where arrays begin
   u64 bytes_loaded = 0, bytes_stored = 0;
   u32 code = 0;  // its number among those of all records
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from cklang.fusion.functions import Functions
+from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.svg import to_svg
 from cklang.ir.nodes import Function, Value, print_function
 from cklang.source import Span
@@ -28,6 +28,7 @@ __all__ = [
     "Computed",
     "Decision",
     "Edge",
+    "FusedKernel",
     "Gathered",
     "Plan",
     "Read",
@@ -204,6 +205,25 @@ class AnyKernel(Protocol):
 
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""
+
+
+Kernel = TypeVar("Kernel", bound="FusedKernel")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedKernel:
+    """What the kernels of all families have alike, as fusion made them."""
+
+    name: str
+
+    @property
+    def functions(self) -> Functions:
+        """None: it calls no function of the user's."""
+        return NO_FUNCTIONS
+
+    def renamed(self: Kernel, name: str) -> Kernel:
+        """Return the same kernel with another name."""
+        return replace(self, name=name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

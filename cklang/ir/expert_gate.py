@@ -16,6 +16,7 @@ The weights are the scores of the chosen experts, divided by their sum if ``reno
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -92,47 +93,34 @@ def chosen(keys: Array, count: int, groups: int, kept: int, *, of_two: bool) -> 
 
 
 def _routed(
-    x: Array, bias: Array | None, count: int, groups: int, kept: int, sigmoid: int
+    x: Array,
+    bias: Array | None = None,
+    *,
+    count: int,
+    groups: int,
+    kept: int,
+    renormalised: int,
+    scale: float,
+    sigmoid: int,
 ) -> tuple[Array, Array]:
-    """Return the score of each expert, and the experts that are chosen."""
+    """Return the weights of the experts of each token, and the experts."""
     expert_scores = scores(x, sigmoid)
     keys = x if bias is None else expert_scores + bias
-    return expert_scores, chosen(keys, count, groups, kept, of_two=bias is not None)
-
-
-def indices(
-    x: Array,
-    bias: Array | None = None,
-    *,
-    count: int,
-    groups: int,
-    kept: int,
-    renormalised: int,
-    scale: float,
-    sigmoid: int,
-) -> Array:
-    """Return the experts of each token."""
-    del renormalised, scale
-    return _routed(x, bias, count, groups, kept, sigmoid)[1]
-
-
-def weights(
-    x: Array,
-    bias: Array | None = None,
-    *,
-    count: int,
-    groups: int,
-    kept: int,
-    renormalised: int,
-    scale: float,
-    sigmoid: int,
-) -> Array:
-    """Return the weights of the experts of each token."""
-    expert_scores, experts = _routed(x, bias, count, groups, kept, sigmoid)
+    experts = chosen(keys, count, groups, kept, of_two=bias is not None)
     result = np.take_along_axis(expert_scores, experts, -1)
     if renormalised:
         result = result / (result.sum(axis=-1, keepdims=True) + LEAST_SUM)
-    return result * scale
+    return result * scale, experts
+
+
+def weights(*operands: Any, **attrs: Any) -> Array:
+    """Return the weights of the experts of each token; ``attrs`` are :data:`ATTRS`."""
+    return _routed(*operands, **attrs)[0]
+
+
+def indices(*operands: Any, **attrs: Any) -> Array:
+    """Return the experts of each token."""
+    return _routed(*operands, **attrs)[1]
 
 
 def _shape(

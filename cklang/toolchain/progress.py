@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 from typing import TypeVar
 
 from cklang import forks, knobs
@@ -111,12 +110,7 @@ class Wait:
             wake()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with suppress(ValueError):  # in a process that was forked meanwhile
             waits.remove(self)
         if self.shown:

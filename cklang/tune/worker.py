@@ -11,7 +11,6 @@ import traceback
 from collections.abc import Mapping
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from types import TracebackType
 from typing import IO, Any
 
 from cklang import knobs
@@ -44,12 +43,7 @@ class Worker:
     def __enter__(self) -> Worker:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     def measure(self, task: TuningTask, key: AnyKey) -> Measurement:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from cklang.emulator.debugger.breakpoints import EVERY_WAVE, Breakpoint, Location, Waves, stops_of
 from cklang.emulator.debugger.code import Code, read_fills
@@ -75,23 +76,18 @@ class Session:
         self,
         words: Sequence[str],
         *,
-        folder: Path | None = None,
-        settings: Mapping[str, str] | None = None,
-        output: int | None = None,
         started: Callable[[DebuggedProgram], None] | None = None,
+        **options: Any,
     ) -> None:
         """Prepare it; nothing is started yet.
 
         Args:
             words: The program and its arguments.
-            folder: In which it runs; this process's by default.
-            settings: Of its environment.
-            output: What becomes of what it prints, as in ``subprocess.Popen``.
             started: Called with the program each time that it is started.
+            **options: The other arguments of :class:`DebuggedProgram`.
         """
         self._started = started
-        self.words, self._folder = tuple(words), folder
-        self._settings, self._output = settings, output
+        self.words, self._options = tuple(words), options
         self.program: DebuggedProgram | None = None
         self.launch: ControlledLaunch | None = None
         self.code: Code | None = None
@@ -121,9 +117,7 @@ class Session:
             raise error("D039", command="run", problem="the program is this process")
         self.close()
         self.number, self.status, self._run = 0, None, _Run()
-        self.program = DebuggedProgram(
-            self.words, folder=self._folder, settings=self._settings, output=self._output
-        )
+        self.program = DebuggedProgram(self.words, **self._options)
         if self._started is not None:
             self._started(self.program)
 

@@ -15,7 +15,7 @@ from cklang.device.resources import Resources
 from cklang.errors import CkUnsupportedError
 from cklang.families.attention import long_head_rules, transposed_v_rules, trload_rules
 from cklang.families.attention.copies import Placement, placements
-from cklang.families.attention.cost import attention_estimate, attention_table
+from cklang.families.attention.cost import attention_estimate
 from cklang.families.attention.folded_heads import fold_heads
 from cklang.families.attention.fuse import MAKERS
 from cklang.families.attention.helper_keys import combine_key
@@ -27,7 +27,7 @@ from cklang.families.attention.lower import lower_attention
 from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.problem import PARTS, AttentionCase
 from cklang.families.attention.profiles import profile_algorithms, profile_kernels
-from cklang.families.attention.ranking import attention_times, shape_of
+from cklang.families.attention.ranking import AttentionCost
 from cklang.families.attention.rules import RULES
 from cklang.families.attention.space import GRID, narrowed
 from cklang.families.attention.split_kv import (
@@ -39,14 +39,7 @@ from cklang.families.attention.split_kv import (
 from cklang.families.attention.standalone import contents_of
 from cklang.families.attention.stored_reads import with_stored_reads
 from cklang.families.attention.trial import legal_lists, part_of
-from cklang.families.protocol import (
-    Family,
-    Launches,
-    Operands,
-    Planning,
-    Sel,
-    Times,
-)
+from cklang.families.protocol import Family, Launches, Operands, Planning, Sel
 from cklang.families.records import AxisOrders, Spelling, Supply, Tuning, Variants
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
@@ -54,7 +47,6 @@ from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion, on_program
 from cklang.keys import AnyKey
-from cklang.lowering.source import KernelSource
 
 __all__ = ["ATTENTION", "Attention", "attention_stage", "constants_of", "problem_facts"]
 
@@ -68,28 +60,6 @@ that are rows, which its extents and strides say."""
 
 _TRANSPOSED = "v          read as it lies, with its keys contiguous"
 _WHY = "so that the elements of a head are contiguous"
-
-
-class AttentionCost:
-    """The cost model of kernels of attention."""
-
-    def __init__(self, keys: Sequence[AttentionKey], spec: ArchSpec) -> None:
-        self._keys, self._spec = tuple(keys), spec
-
-    def times(self, problem: AttentionCase) -> Times:
-        """Return the predicted time of each kernel in µs."""
-        return attention_times(self._keys, problem, self._spec)
-
-    def table(self, places: Sequence[int], problem: AttentionCase) -> list[str]:
-        """Return the terms of one or two kernels as lines of text."""
-        keys = [self._keys[place] for place in places]
-        shape = shape_of(problem)
-        estimates = [attention_estimate(key, shape, self._spec) for key in keys]
-        return attention_table([key.label for key in keys], estimates)
-
-    def terms(self, place: int, problem: AttentionCase) -> Mapping[str, float]:
-        """Return what makes up the time of a kernel, in µs."""
-        return attention_estimate(self._keys[place], shape_of(problem), self._spec).terms
 
 
 def problem_facts(problem: AttentionCase) -> dict[str, Any]:
@@ -194,11 +164,9 @@ class Attention(Family[FusedAttention, AttentionSignature, AttentionAlgorithm, A
         self, keys: Sequence[AttentionKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]
     ) -> AttentionCost:
         """Return the model of attention, which does not ask for built kernels."""
-        return AttentionCost(keys, spec)
+        return AttentionCost(keys, spec, attention_estimate)
 
-    def lower(self, key: AttentionKey, functions: Functions) -> KernelSource:
-        """Return the source of a kernel."""
-        return lower_attention(key, functions)
+    lower = staticmethod(lower_attention)
 
     def problem(
         self, kernel: FusedAttention, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]

@@ -10,13 +10,13 @@ from typing import ClassVar
 
 from cklang.families.attention.masks import WindowMask
 from cklang.fusion.functions import Functions
-from cklang.fusion.plan import View
+from cklang.fusion.plan import FusedKernel, View
 from cklang.ir.nodes import Function, Value, print_function
 from cklang.source import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FusedAttention:
+class FusedAttention(FusedKernel):
     """One kernel: ``o = cast(output(attention(q, k, v)))``.
 
     ``q``, ``k`` and ``v`` are views in the order [batch, head, row, element] of parameters.
@@ -25,7 +25,6 @@ class FusedAttention:
     parameters d0, d1...
     """
 
-    name: str
     anchors: tuple[str, ...]
     q: View
     k: View
@@ -70,10 +69,6 @@ class FusedAttention:
         """What fills its stencil."""
         score = None if self.soft_cap else self.score
         return Functions(score=score, mask=self.mask, output=self.output)
-
-    def renamed(self, name: str) -> FusedAttention:
-        """Return the same kernel with another name."""
-        return replace(self, name=name)
 
     @property
     def results(self) -> tuple[Value, ...]:

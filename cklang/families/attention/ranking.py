@@ -3,27 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec
-from cklang.families.attention.cost import AttentionShape, attention_estimate
-from cklang.families.attention.key import AttentionKey
+from cklang.families.attention.cost import AttentionEstimate, AttentionShape, attention_table
 from cklang.families.attention.problem import AttentionCase, AttentionGradCase
-from cklang.families.attention_backward.cost import attention_grad_estimate
-from cklang.families.attention_backward.key import AttentionGradKey
+from cklang.keys import AnyKey
 
+AnyCase: TypeAlias = AttentionCase | AttentionGradCase
 Times = npt.NDArray[np.float64]
 
 
-def shape_of(case: AttentionCase) -> AttentionShape:
-    """Return the extents of a problem as the cost model takes them.
+def shape_of(case: AnyCase) -> AttentionShape:
+    """Return the extents of a problem, or of the forward one of gradients, for the cost model.
 
     Packed sequences count as if all were as long as the longest, which is all that is known.
     """
-    p = case.problem
+    p = (case.forward if isinstance(case, AttentionGradCase) else case).problem
     return AttentionShape(
         batch=p.batch,
         heads=p.heads,
@@ -40,26 +40,35 @@ def shape_of(case: AttentionCase) -> AttentionShape:
     )
 
 
-def attention_times(keys: Sequence[AttentionKey], case: AttentionCase, spec: ArchSpec) -> Times:
-    """Return the predicted time of each kernel for a problem, in µs.
+class AttentionCost:
+    """The cost model of kernels of attention or of its gradients, by the estimate of one."""
 
-    Raises:
-        CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
-    """
-    shape = shape_of(case)
-    return np.array([attention_estimate(key, shape, spec).us for key in keys])
+    def __init__(
+        self, keys: Sequence[AnyKey], spec: ArchSpec, estimate: Callable[..., AttentionEstimate]
+    ) -> None:
+        self._keys, self._spec, self._estimate = tuple(keys), spec, estimate
 
+    def times(self, problem: AnyCase) -> Times:
+        """Return the predicted time of each kernel in µs.
 
-def attention_grad_times(
-    keys: Sequence[AttentionGradKey], case: AttentionGradCase, spec: ArchSpec
-) -> Times:
-    """Return the same for kernels of gradients; without scores none is launched, and takes no time.
+        Without scores no kernel of gradients is launched, and takes no time.
 
-    Raises:
-        CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
-    """
-    p = case.forward.problem
-    if not (p.seqlen_k and p.seqlen_q and p.batch and p.heads):
-        return np.zeros(len(keys))
-    shape = shape_of(case.forward)
-    return np.array([attention_grad_estimate(key, shape, spec).us for key in keys])
+        Raises:
+            CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
+        """
+        if isinstance(problem, AttentionGradCase) and not problem.forward.has_scores:
+            return np.zeros(len(self._keys))
+        return np.array([each.us for each in self._estimates(self._keys, problem)])
+
+    def table(self, places: Sequence[int], problem: AnyCase) -> list[str]:
+        """Return the terms of one or two kernels as lines of text."""
+        keys = [self._keys[place] for place in places]
+        return attention_table([key.label for key in keys], self._estimates(keys, problem))
+
+    def terms(self, place: int, problem: AnyCase) -> Mapping[str, float]:
+        """Return what makes up the time of a kernel, in µs."""
+        return self._estimates([self._keys[place]], problem)[0].terms
+
+    def _estimates(self, keys: Sequence[AnyKey], problem: AnyCase) -> list[AttentionEstimate]:
+        shape = shape_of(problem)
+        return [self._estimate(key, shape, self._spec) for key in keys]

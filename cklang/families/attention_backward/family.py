@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from cklang.arch import ArchSpec
 from cklang.device.resources import Resources
-from cklang.families.attention.cost import attention_table
 from cklang.families.attention.family import problem_facts
 from cklang.families.attention.helper_keys import reduce_key
 from cklang.families.attention.host import (
@@ -24,7 +23,7 @@ from cklang.families.attention.host import (
 from cklang.families.attention.pipelines import parts_of_dq
 from cklang.families.attention.problem import AttentionGradCase
 from cklang.families.attention.profiles import profile_algorithms
-from cklang.families.attention.ranking import attention_grad_times, shape_of
+from cklang.families.attention.ranking import AttentionCost
 from cklang.families.attention.space import narrowed
 from cklang.families.attention.standalone import contents_of
 from cklang.families.attention.stored_reads import with_stored_reads
@@ -41,23 +40,14 @@ from cklang.families.attention_backward.parts import gradient_at, rows_of, sizes
 from cklang.families.attention_backward.program import gradient_problem, launches_of
 from cklang.families.attention_backward.rules import RULES
 from cklang.families.attention_backward.space import GRID
-from cklang.families.protocol import (
-    Family,
-    Launches,
-    Operands,
-    Planning,
-    Sel,
-    Times,
-)
+from cklang.families.protocol import Family, Operands
 from cklang.families.records import AxisOrders, Supply, Tuning
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
-from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion, on_program
 from cklang.ir.nodes import Value
 from cklang.keys import AnyKey
-from cklang.lowering.source import KernelSource
 
 __all__ = ["ATTENTION_BACKWARD", "AttentionBackward"]
 
@@ -65,29 +55,6 @@ __all__ = ["ATTENTION_BACKWARD", "AttentionBackward"]
 _RULES_OF = (long_head_rules,)
 
 _GRAD = "grad"
-
-
-class BackwardCost:
-    """The cost model of kernels of gradients."""
-
-    def __init__(self, keys: Sequence[AttentionGradKey], spec: ArchSpec) -> None:
-        self._keys, self._spec = tuple(keys), spec
-
-    def times(self, problem: AttentionGradCase) -> Times:
-        """Return the predicted time of each kernel in µs."""
-        return attention_grad_times(self._keys, problem, self._spec)
-
-    def table(self, places: Sequence[int], problem: AttentionGradCase) -> list[str]:
-        """Return the terms of one or two kernels as lines of text."""
-        keys = [self._keys[place] for place in places]
-        shape = shape_of(problem.forward)
-        estimates = [attention_grad_estimate(key, shape, self._spec) for key in keys]
-        return attention_table([key.label for key in keys], estimates)
-
-    def terms(self, place: int, problem: AttentionGradCase) -> Mapping[str, float]:
-        """Return what makes up the time of a kernel, in µs."""
-        shape = shape_of(problem.forward)
-        return attention_grad_estimate(self._keys[place], shape, self._spec).terms
 
 
 def _matrices(kernel: FusedAttentionGrad) -> tuple[Value, ...]:
@@ -148,26 +115,13 @@ class AttentionBackward(
 
     def cost(
         self, keys: Sequence[AttentionGradKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]
-    ) -> BackwardCost:
+    ) -> AttentionCost:
         """Return the model of the gradients, which does not ask for built kernels."""
-        return BackwardCost(keys, spec)
+        return AttentionCost(keys, spec, attention_grad_estimate)
 
-    def lower(self, key: AttentionGradKey, functions: Functions) -> KernelSource:
-        """Return the source of a kernel."""
-        return lower_grad(key, functions)
-
-    def plan(self, kernel: FusedAttentionGrad, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
-        """Yield the kernel that gives the parts, with the sums behind it."""
-        return launches_of(kernel, planning)
-
-    def problem(
-        self,
-        kernel: FusedAttentionGrad,
-        layouts: Mapping[str, TensorLayout],
-        dims: Mapping[str, int],
-    ) -> AttentionGradCase | None:
-        """Return the gradients of a program's attention; None if there is no score."""
-        return gradient_problem(kernel, layouts, dims)
+    lower = staticmethod(lower_grad)
+    plan = staticmethod(launches_of)
+    problem = staticmethod(gradient_problem)
 
     def algorithm_words(self, algorithm: AttentionGradAlgorithm) -> str:
         """Return an algorithm as one line of text."""

@@ -20,7 +20,7 @@ from cklang.families.attention_backward.stages import AddedBias
 from cklang.fusion.flow import Flow
 from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
-from cklang.fusion.plan import View
+from cklang.fusion.plan import FusedKernel, View
 from cklang.ir.attention_gradients import DERIVATIVE, GRADIENTS, MORE, SCORES, forward_of
 from cklang.ir.nodes import Function, Operation, Value, print_function
 from cklang.ir.ops import Kind
@@ -48,10 +48,9 @@ class GradientOut(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FusedAttentionGrad:
+class FusedAttentionGrad(FusedKernel):
     """One kernel, with the sums behind it: the gradients of an attention by q, k and v."""
 
-    name: str
     anchors: tuple[str, ...]
     forward: FusedAttention
     """The attention; its ``lse`` is read, and ``o`` is nothing that the program has."""
@@ -95,10 +94,6 @@ class FusedAttentionGrad:
         """The attention's functions and the derivative; CK Tile's own bias replaces the score."""
         functions = Functions(**self.forward.functions, derivative=self.derivative)
         return functions if self.bias is None else functions.without("score")
-
-    def renamed(self, name: str) -> FusedAttentionGrad:
-        """Return the same kernel with another name."""
-        return replace(self, name=name)
 
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""

@@ -29,10 +29,9 @@ from cklang.families.rowwise.fuse import FusedRows
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
-from cklang.fusion.functions import NO_FUNCTIONS, Functions
+from cklang.fusion.functions import NO_FUNCTIONS
 from cklang.fusion.passes import Fusion
 from cklang.keys import AnyKey
-from cklang.lowering.source import KernelSource
 
 __all__ = ["CK_ROWS"]
 
@@ -61,9 +60,7 @@ class _CkTileRowsFamily(
         """Return the model of a launch and its bytes."""
         return MemoryCost(keys, spec)
 
-    def lower(self, key: CkTileRowsKey, functions: Functions) -> KernelSource:
-        """Return the source of a kernel."""
-        return lower_ck_rows(key, functions)
+    lower = staticmethod(lower_ck_rows)
 
     def problem(
         self,

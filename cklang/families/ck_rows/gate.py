@@ -19,18 +19,16 @@ from cklang.families.rowwise.fuse import FusedRows
 from cklang.families.rowwise.problem import RowwiseTensor
 from cklang.families.sort.fuse import FusedSort
 from cklang.families.tensor_layout import TensorLayout
-from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.passes import Draft
-from cklang.fusion.plan import AnyKernel, Plan, numbered
+from cklang.fusion.plan import AnyKernel, FusedKernel, Plan, numbered
 from cklang.ir.nodes import Value
 from cklang.source import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FusedGate:
+class FusedGate(FusedKernel):
     """One kernel: the greatest elements of the softmax of each row, and their indices."""
 
-    name: str
     rows: FusedRows
     sort: FusedSort
 
@@ -52,18 +50,9 @@ class FusedGate:
         return (*self.rows.anchors, *self.sort.anchors)
 
     @property
-    def functions(self) -> Functions:
-        """None: it calls no function of the user's."""
-        return NO_FUNCTIONS
-
-    @property
     def spans(self) -> tuple[Span, ...]:
         """The user's places in it."""
         return (*self.rows.spans, *self.sort.spans)
-
-    def renamed(self, name: str) -> FusedGate:
-        """Return the same kernel with another name."""
-        return replace(self, name=name)
 
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""

@@ -4,19 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from cklang.fusion.explain import kernel_lines
 from cklang.fusion.functions import Functions
-from cklang.fusion.plan import Read, View
+from cklang.fusion.plan import FusedKernel, Read, View
 from cklang.ir.convolution import axis_names
 from cklang.ir.nodes import Function, Operation, Value, print_attr
 from cklang.source import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FusedConv:
+class FusedConv(FusedKernel):
     """One kernel: ``result = cast(epilogue(operation(a, b), reads…))`` of a convolution op.
 
     The fields are those of :class:`cklang.families.gemm.plan.FusedGemm`, but that ``perm`` of
@@ -24,7 +24,6 @@ class FusedConv:
     operands and result, channels last; ``operation`` has the windows and the extents.
     """
 
-    name: str
     operation: Operation
     a: View
     b: View
@@ -48,10 +47,6 @@ class FusedConv:
     def results(self) -> tuple[Value, ...]:
         """The values that it writes."""
         return (self.result,)
-
-    def renamed(self, name: str) -> FusedConv:
-        """Return the same kernel with another name."""
-        return replace(self, name=name)
 
     @property
     def functions(self) -> Functions:

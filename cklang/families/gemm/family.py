@@ -70,7 +70,6 @@ from cklang.fusion.passes import Fusion, on_plan, on_program
 from cklang.fusion.plan import View
 from cklang.ir.nodes import Function, Value
 from cklang.keys import AnyKey
-from cklang.lowering.source import KernelSource
 from cklang.types import f32, i8, i32
 
 __all__ = ["GEMM", "Gemm", "ProductCost", "ProductFamily", "small_bytes"]
@@ -189,25 +188,10 @@ class ProductFamily(Family[K, Signature, Algorithm, P]):
         problem=_spelled,
     )
 
-    def candidates(
-        self, signature: Signature, spec: ArchSpec, preset: str
-    ) -> tuple[Algorithm, ...]:
-        """Return the legal algorithms of a preset of tilings."""
-        return candidates(signature, spec, preset)
-
-    def cost(
-        self, keys: Sequence[GemmKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]
-    ) -> ProductCost:
-        """Return the model of products; a convolution is one to it."""
-        return ProductCost(keys, spec, built)
-
-    def lower(self, key: GemmKey, functions: Functions) -> KernelSource:
-        """Return the source of a kernel."""
-        return lower(key, functions)
-
-    def algorithm_words(self, algorithm: Algorithm) -> str:
-        """Return an algorithm as one line of text."""
-        return algorithm_words(algorithm)
+    candidates = staticmethod(candidates)
+    cost = staticmethod(ProductCost)  # a convolution is a product to it
+    lower = staticmethod(lower)
+    algorithm_words = staticmethod(algorithm_words)
 
     def stage(self, problem: Any, key: GemmKey, functions: Functions, spec: ArchSpec) -> Stage:
         """Return the launch of one kernel for one problem."""

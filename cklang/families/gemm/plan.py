@@ -4,21 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from cklang.families.scatter.fuse import FusedScatter
 from cklang.fusion.explain import function_lines, kernel_lines
 from cklang.fusion.functions import Functions
 from cklang.fusion.parts import split
-from cklang.fusion.plan import BlockScale, Computed, Gathered, Read, View
+from cklang.fusion.plan import BlockScale, Computed, FusedKernel, Gathered, Read, View
 from cklang.ir.log_sums import LOG_SUMS
 from cklang.ir.nodes import Function, Value
 from cklang.source import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FusedGemm:
+class FusedGemm(FusedKernel):
     """One kernel: ``result = cast(epilogue(a @ b, reads…))``.
 
     With ``scale_a`` or ``scale_b`` the sum over each block of K is multiplied by them.
@@ -58,7 +58,6 @@ class FusedGemm:
     ``spans`` are the user's places in it: the anchor's, then the region's, each once.
     """
 
-    name: str
     a: View | Computed
     b: View | Computed
     epilogue: Function
@@ -127,10 +126,6 @@ class FusedGemm:
             return None
         axes = self.scatter.index_axes(self.axes)
         return Read(value=self.scatter.indices.value, axes=axes)
-
-    def renamed(self, name: str) -> FusedGemm:
-        """Return the same kernel with another name."""
-        return replace(self, name=name)
 
     @property
     def functions(self) -> Functions:

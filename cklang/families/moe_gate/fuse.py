@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
 
-from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
-from cklang.fusion.plan import Read
+from cklang.fusion.plan import FusedKernel, Read
 from cklang.ir.expert_gate import MOE_INDICES, MOE_WEIGHTS
 from cklang.ir.nodes import Attrs, Value
 from cklang.source import Span
@@ -20,10 +19,9 @@ __all__ = ["MAKERS", "FusedMoeGate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FusedMoeGate:
+class FusedMoeGate(FusedKernel):
     """One kernel: the experts of each row of logits, their weights, or both."""
 
-    name: str
     anchors: tuple[str, ...]
     logits: Read
     type: TensorType
@@ -48,18 +46,9 @@ class FusedMoeGate:
         """The values that it writes."""
         return tuple(value for value in (self.weights, self.indices) if value is not None)
 
-    @property
-    def functions(self) -> Functions:
-        """None: it calls no function of the user's."""
-        return NO_FUNCTIONS
-
     def number(self, name: str) -> int:
         """Return an attribute that is a whole number."""
         return int(str(dict(self.attrs)[name]))
-
-    def renamed(self, name: str) -> FusedMoeGate:
-        """Return the same kernel with another name."""
-        return replace(self, name=name)
 
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""

@@ -46,7 +46,6 @@ from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion, on_program
 from cklang.keys import AnyKey, opened
-from cklang.lowering.source import KernelSource
 
 __all__ = ["ROWWISE", "Rowwise"]
 
@@ -93,9 +92,7 @@ class Rowwise(Family[FusedRows, RowwiseSignature, RowwiseAlgorithm, RowwiseProbl
         work = vector_time(problem.count * problem.length * count, spec)
         return max(0.0, work - memory_time(problem.bytes, spec) + memory_time(0, spec))
 
-    def lower(self, key: RowwiseKey, functions: Functions) -> KernelSource:
-        """Return the source of a kernel."""
-        return lower_rowwise(key, functions)
+    lower = staticmethod(lower_rowwise)
 
     def problem(
         self, kernel: FusedRows, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
@@ -161,7 +158,8 @@ class Rowwise(Family[FusedRows, RowwiseSignature, RowwiseAlgorithm, RowwiseProbl
 
     def algorithm_words(self, algorithm: RowwiseAlgorithm) -> str:
         """Return an algorithm as one line of text."""
-        return _words(algorithm)
+        kept = f", {algorithm.chunks} of them kept" if algorithm.chunks else ""
+        return f"{algorithm.threads} threads a row, vectors of {algorithm.vector}{kept}"
 
     def candidate_words(self, algorithm: RowwiseAlgorithm) -> str:
         """Return both choices."""
@@ -183,11 +181,6 @@ def _expect_elements(problem: RowwiseProblem) -> None:
     for each in problem.reads:
         if each.gathered is not None and not each.gathered[1]:
             raise error("A072", name=each.value)
-
-
-def _words(algorithm: RowwiseAlgorithm) -> str:
-    kept = f", {algorithm.chunks} of them kept" if algorithm.chunks else ""
-    return f"{algorithm.threads} threads a row, vectors of {algorithm.vector}{kept}"
 
 
 def _span(problem: RowwiseProblem, tensor: RowwiseTensor) -> int:

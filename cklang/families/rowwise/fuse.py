@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ from cklang.families.rowwise.stages import Stages, stages_of
 from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
-from cklang.fusion.plan import Read
+from cklang.fusion.plan import FusedKernel, Read
 from cklang.fusion.sites import Axes, compose, identity
 from cklang.ir.indices import ARANGE
 from cklang.ir.nodes import Function, Value, print_function
@@ -24,10 +24,9 @@ from cklang.source import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FusedRows:
+class FusedRows(FusedKernel):
     """One kernel over rows, or over the elements of a tensor where nothing is reduced."""
 
-    name: str
     body: Function
     """What it computes, as a program."""
     space: RowSpace
@@ -66,10 +65,6 @@ class FusedRows:
     def functions(self) -> Functions:
         """What fills its stencil, but for how its reads lie in memory."""
         return self.stages.functions
-
-    def renamed(self, name: str) -> FusedRows:
-        """Return the same kernel with another name."""
-        return replace(self, name=name)
 
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""

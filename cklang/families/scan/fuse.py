@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
 
 from cklang.fusion.flow import Flow
-from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
-from cklang.fusion.plan import Read
+from cklang.fusion.plan import FusedKernel, Read
 from cklang.fusion.sites import ints
 from cklang.ir.nodes import Value
 from cklang.ir.ops import Kind
@@ -24,10 +23,9 @@ _ROUNDED = (f16, bf16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FusedScan:
+class FusedScan(FusedKernel):
     """One kernel: cumulative sums of a tensor along an axis."""
 
-    name: str
     anchors: tuple[str, ...]
     source: Read
     result: Value
@@ -47,15 +45,6 @@ class FusedScan:
     def results(self) -> tuple[Value, ...]:
         """The value that it writes."""
         return (self.result,)
-
-    @property
-    def functions(self) -> Functions:
-        """None: it calls no function of the user's."""
-        return NO_FUNCTIONS
-
-    def renamed(self, name: str) -> FusedScan:
-        """Return the same kernel with another name."""
-        return replace(self, name=name)
 
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
 
 from cklang.fusion.flow import Flow
-from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
-from cklang.fusion.plan import Read
+from cklang.fusion.plan import FusedKernel, Read
 from cklang.fusion.sites import Axes, ints
 from cklang.ir.nodes import Operation, Value
 from cklang.ir.ops import Kind
@@ -24,13 +23,12 @@ _ROUNDED = (f16, bf16, f32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FusedScatter:
+class FusedScatter(FusedKernel):
     """One kernel: a tensor, or zeros, with rows written or added at indices of an axis.
 
     The axes of each operand say which axis of the stored value runs with each of its own.
     """
 
-    name: str
     anchors: tuple[str, ...]
     indices: Read
     rows: Read
@@ -58,15 +56,6 @@ class FusedScatter:
     def results(self) -> tuple[Value, ...]:
         """The value that it writes."""
         return (self.result,)
-
-    @property
-    def functions(self) -> Functions:
-        """None: it calls no function of the user's."""
-        return NO_FUNCTIONS
-
-    def renamed(self, name: str) -> FusedScatter:
-        """Return the same kernel with another name."""
-        return replace(self, name=name)
 
     def result_axes(self, rows: Axes) -> Axes:
         """Return the axes of the result that run with axes of the rows; None for indices."""

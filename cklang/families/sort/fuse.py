@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
 
-from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
-from cklang.fusion.plan import Read
+from cklang.fusion.plan import FusedKernel, Read
 from cklang.fusion.sites import ints
 from cklang.ir.nodes import Value
 from cklang.ir.order import ARGSORT, COUNT, DESCENDING, SORT
@@ -19,10 +18,9 @@ from cklang.types import TensorType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FusedSort:
+class FusedSort(FusedKernel):
     """One kernel: lines of a tensor along an axis in order, their indices, or both."""
 
-    name: str
     anchors: tuple[str, ...]
     source: Read
     type: TensorType
@@ -46,15 +44,6 @@ class FusedSort:
     def results(self) -> tuple[Value, ...]:
         """The values that it writes."""
         return tuple(each for each in (self.values, self.indices) if each is not None)
-
-    @property
-    def functions(self) -> Functions:
-        """None: it calls no function of the user's."""
-        return NO_FUNCTIONS
-
-    def renamed(self, name: str) -> FusedSort:
-        """Return the same kernel with another name."""
-        return replace(self, name=name)
 
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""

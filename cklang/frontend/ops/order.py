@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from cklang.frontend import emit
-from cklang.frontend.intrinsics import function
+from cklang.frontend.intrinsics import Intrinsic, function
 from cklang.frontend.ops.arrays import accumulated
 from cklang.frontend.ops.axes import read_axis
 from cklang.frontend.scope import Scope
@@ -23,49 +24,45 @@ from cklang.types import Extent, bool_, i8, i32
 __all__ = ["argsort", "cumprod", "cumsum", "sort", "topk"]
 
 
-def _cumulated_sums(x: Any, axis: Any) -> Array:
-    array = accumulated(x)
-    return np.cumsum(array, read_axis(axis, array.ndim), dtype=array.dtype)
+def _cumulative(name: str, what: str, numpy: Callable[..., Array], example: str) -> Intrinsic:
+    """Register a function along an axis.
+
+    Inside a program it raises F066 for something else than a tensor of numbers, and F067 for an
+    axis that there is not.
+    """
+
+    def appended(scope: Scope, node: Located, x: Item, axis: Item) -> Tensor:
+        tensor = _numbers(scope, node, name, x)
+        return _appended(scope, node, name, tensor, axis=read_axis(axis, len(tensor.shape)))
+
+    def computed(x: Any, axis: Any) -> Array:
+        array = accumulated(x)
+        return numpy(array, read_axis(axis, array.ndim), dtype=array.dtype)
+
+    doc = f"the {what} of all elements up to each along an axis, in f32 or wrapping i32"
+    return Intrinsic(
+        name, doc, appended, computed, example=example, method=True, explains_numpy=True
+    )
 
 
-@function(
-    "the sums of all elements up to each along an axis, in f32 or wrapping i32",
-    eager=_cumulated_sums,
-    example="""
+cumsum = _cumulative(
+    CUMSUM,
+    "sums",
+    np.cumsum,
+    """
     >>> ck.cumsum(np.array([[1.0, 2.0, 3.0]]), axis=1)
     array([[1., 3., 6.]])
     """,
-    method=True,
 )
-def cumsum(scope: Scope, node: Located, x: Item, axis: Item) -> Tensor:
-    """Return cumulative sums along an axis.
-
-    Raises:
-        CkTypeError: F066 for something else than a tensor of numbers.
-        CkValueError: F067 for an axis that there is not.
+cumprod = _cumulative(
+    CUMPROD,
+    "products",
+    np.cumprod,
     """
-    tensor = _numbers(scope, node, CUMSUM, x)
-    return _appended(scope, node, CUMSUM, tensor, axis=read_axis(axis, len(tensor.shape)))
-
-
-def _cumulated_products(x: Any, axis: Any) -> Array:
-    array = accumulated(x)
-    return np.cumprod(array, read_axis(axis, array.ndim), dtype=array.dtype)
-
-
-@function(
-    "the products of all elements up to each along an axis, in f32 or wrapping i32",
-    eager=_cumulated_products,
-    example="""
     >>> ck.cumprod(np.array([[2.0, 3.0, 0.5]]), axis=1)
     array([[2., 6., 3.]])
     """,
-    method=True,
 )
-def cumprod(scope: Scope, node: Located, x: Item, axis: Item) -> Tensor:
-    """Return cumulative products along an axis; errors as of :func:`cumsum`."""
-    tensor = _numbers(scope, node, CUMPROD, x)
-    return _appended(scope, node, CUMPROD, tensor, axis=read_axis(axis, len(tensor.shape)))
 
 
 def _sorted(x: Any, axis: Any, descending: Any) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.svg import to_svg
@@ -181,6 +181,10 @@ class AnyKernel(Protocol):
         """The family that computes it."""
 
     @property
+    def leaves_to_readers(self) -> bool:
+        """Whether who reads its results may compute them instead, from what it reduces."""
+
+    @property
     def inputs(self) -> tuple[Value, ...]:
         """The values that it reads, each once."""
 
@@ -215,6 +219,8 @@ class FusedKernel:
     """What the kernels of all families have alike, as fusion made them."""
 
     name: str
+
+    leaves_to_readers: ClassVar[bool] = False
 
     @property
     def functions(self) -> Functions:

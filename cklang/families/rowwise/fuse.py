@@ -42,6 +42,7 @@ class FusedRows(FusedKernel):
     spans: tuple[Span, ...] = field(default=(), compare=False)
 
     family: ClassVar[str] = "rowwise"
+    leaves_to_readers: ClassVar[bool] = True
 
     @property
     def inputs(self) -> tuple[Value, ...]:

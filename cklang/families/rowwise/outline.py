@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from cklang.families.rowwise.cuts import best_cut
 from cklang.families.rowwise.host import MAX_OUTPUTS, MAX_READS
@@ -437,16 +438,8 @@ def _axes_of(value: Value) -> int:
     return sum(extent != 1 for extent in value.type.shape)
 
 
-@dataclass(slots=True)
-class _Cluster:
-    """Outputs of one kernel."""
-
-    parts: list[_Part]
-
-    @property
-    def outputs(self) -> list[int]:
-        """The nodes that it writes, ascending."""
-        return sorted(part.node for part in self.parts)
+_Cluster: TypeAlias = list[_Part]
+"""The outputs of one kernel."""
 
 
 def _clusters(demand: _Demand) -> list[_Cluster]:
@@ -462,12 +455,12 @@ def _joined(demand: _Demand, *, careful: bool) -> list[_Cluster]:
         for cluster in clusters:
             if not _joins(demand.flow, cluster, part):
                 continue
-            cluster.parts.append(part)
+            cluster.append(part)
             if not careful or _are_ordered(demand, clusters):
                 break
-            cluster.parts.pop()
+            cluster.pop()
         else:
-            clusters.append(_Cluster([part]))
+            clusters.append([part])
     return clusters
 
 
@@ -476,7 +469,7 @@ def _are_ordered(demand: _Demand, clusters: Sequence[_Cluster]) -> bool:
     import networkx as nx
 
     flow = demand.flow
-    kernel = {part.node: -1 - at for at, each in enumerate(clusters) for part in each.parts}
+    kernel = {part.node: -1 - at for at, parts in enumerate(clusters) for part in parts}
     order = nx.DiGraph(
         (kernel.get(source, source), target)
         for source, target in flow.graph.edges()
@@ -484,8 +477,8 @@ def _are_ordered(demand: _Demand, clusters: Sequence[_Cluster]) -> bool:
     )
     order.add_edges_from(
         (kernel.get(use.node, use.node), kernel[part.node])
-        for each in clusters
-        for part in each.parts
+        for parts in clusters
+        for part in parts
         for use in part.leaves
     )
     return bool(nx.is_directed_acyclic_graph(order))
@@ -495,9 +488,9 @@ def _joins(flow: Flow, cluster: _Cluster, part: _Part) -> bool:
     """Tell whether a kernel may write an output beside its others, and what it saves by that."""
     import networkx as nx
 
-    if not any(_shares(flow, each, part) for each in cluster.parts):
+    if not any(_shares(flow, each, part) for each in cluster):
         return False
-    parts = (*cluster.parts, part)
+    parts = (*cluster, part)
     spaces = {each.space for each in parts if each.space.row}
     leaves = {use for each in parts for use in each.leaves}
     uses = {use for each in parts for use in each.uses if use not in each.leaves}
@@ -548,7 +541,7 @@ def _rewritten(demand: _Demand) -> tuple[Function, frozenset[str]]:
     for cluster in _clusters(demand):
         body = _body(demand, cluster)
         reads = tuple(body.params)
-        for place, node in enumerate(cluster.outputs):
+        for place, node in enumerate(_written(cluster)):
             operation = flow.expect_operation(node)
             replaced.add(operation.result.name)
             items.append(
@@ -564,16 +557,20 @@ def _rewritten(demand: _Demand) -> tuple[Function, frozenset[str]]:
     return _ordered(function, [*kept, *items]), unwritten
 
 
+def _written(cluster: _Cluster) -> list[int]:
+    return sorted(part.node for part in cluster)
+
+
 def _body(demand: _Demand, cluster: _Cluster) -> Function:
     """Return what a kernel computes, as a function of what it reads."""
     flow = demand.flow
-    nodes = {use.node for part in cluster.parts for use in part.uses}
-    inside = {use.node for part in cluster.parts for use in part.uses if use not in part.leaves}
+    nodes = {use.node for part in cluster for use in part.uses}
+    inside = {use.node for part in cluster for use in part.uses if use not in part.leaves}
     return Function(
         name=flow.function.name,
         params=tuple(flow.value(node) for node in sorted(nodes - inside)),
         body=tuple(flow.expect_operation(node) for node in sorted(inside)),
-        results=tuple(flow.value(node) for node in cluster.outputs),
+        results=tuple(flow.value(node) for node in _written(cluster)),
     )
 
 

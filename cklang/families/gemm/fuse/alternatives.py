@@ -68,7 +68,7 @@ class _Search:
             if isinstance(side, View)
         }
         for kernel in plan.kernels:
-            for value in kernel.results if kernel.family == "rowwise" else ():
+            for value in kernel.results if kernel.leaves_to_readers else ():
                 if value in views and value.name not in self.results:
                     numbers = sorted(self._numbers(value))
                     if 0 < len(numbers) <= _MOST_NUMBERS:

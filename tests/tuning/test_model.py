@@ -19,6 +19,7 @@ from cklang.arch import arch
 from cklang.errors import CkError, CkUnsupportedError, CkValueError
 from cklang.families.conv.problem import ConvProblem, conv_problem
 from cklang.families.cost_constants import FittedSet, fitted, fitted_sets, read_set
+from cklang.families.gemm.cost.fast import Lengths
 from cklang.families.gemm.cost.model import CostModel, GemmShape, Ranker, estimate, rank
 from cklang.families.gemm.cost.terms import costs, geometry, step_time, times
 from cklang.families.gemm.cost.traits import (
@@ -104,7 +105,7 @@ def test_the_quick_totals_are_the_equations(
     g = geometry(columns, SPEC, m, n, k, 3.0, distinct)
     full = step_time(cost, columns.occupancy)
     slow = times(columns, g, cost, c, full, step_time(cost, g.last)).total
-    np.testing.assert_allclose(model._totals(m, n, k, 3.0, distinct), slow, rtol=1e-12)
+    np.testing.assert_allclose(model._totals(Lengths(m, n, k, 3.0, distinct)), slow, rtol=1e-12)
 
 
 def test_elements_beyond_k_spare_a_part_of_their_step() -> None:

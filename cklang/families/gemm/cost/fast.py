@@ -9,7 +9,7 @@ a problem costs some forty small array operations.
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,16 @@ Extent = float | Floats
 _MEGA = 1e-6
 
 
+class Lengths(NamedTuple):
+    """The extents of a problem, and the part of A and of B that is no repetition of elements."""
+
+    m: Extent
+    n: Extent
+    k: Extent
+    products: Extent = 1.0
+    unique_fraction: tuple[float, float] = WHOLE
+
+
 class Equations:
     """The equations as they stand, for kernels that :class:`Totals` does not know: stream-K."""
 
@@ -42,25 +52,17 @@ class Equations:
         self._t, self._spec, self._cost, self._c = t, spec, cost, c
         self._full = step_time(cost, t.occupancy)
 
-    def __call__(
-        self,
-        m: Extent,
-        n: Extent,
-        k: Extent,
-        products: Extent = 1.0,
-        unique_fraction: tuple[float, float] = WHOLE,
-    ) -> Floats:
+    def __call__(self, x: Lengths) -> Floats:
         """Return the predicted time of each kernel in µs, shape [kernels]."""
-        g = geometry(
-            self._t, self._spec, 1.0 * m, 1.0 * n, 1.0 * k, 1.0 * products, unique_fraction
-        )
+        m, n, k, products = (1.0 * extent for extent in x[:4])
+        g = geometry(self._t, self._spec, m, n, k, products, x.unique_fraction)
         last = step_time(self._cost, g.last)
         kernel_us: Floats = times(self._t, g, self._cost, self._c, self._full, last).total
         return kernel_us
 
 
 class Mixed:
-    """Both, each for its kernels. Arguments are those of :class:`Equations`."""
+    """Both, each for its kernels."""
 
     def __init__(self, t: Columns, spec: ArchSpec, cost: Costs, c: Constants) -> None:
         self._count = len(t.tile_m)
@@ -71,23 +73,14 @@ class Mixed:
                 predictor = kind(_taken(t, places), spec, _taken(cost, places), c)
                 self._parts.append((np.flatnonzero(places), predictor))
 
-    def __call__(
-        self,
-        m: Extent,
-        n: Extent,
-        k: Extent,
-        products: Extent = 1.0,
-        unique_fraction: tuple[float, float] = WHOLE,
-    ) -> Floats:
+    def __call__(self, x: Lengths) -> Floats:
         """Return the predicted time of each kernel in µs, shape [kernels]."""
         if len(self._parts) == 1:
-            return self._parts[0][1](m, n, k, products, unique_fraction)
+            return self._parts[0][1](x)
         kernel_us = np.empty(self._count)
         for places, part in self._parts:
-            own_m, own_n, own_k, own_products = (
-                x[places] if isinstance(x, np.ndarray) else x for x in (m, n, k, products)
-            )
-            kernel_us[places] = part(own_m, own_n, own_k, own_products, unique_fraction)
+            own = (each[places] if isinstance(each, np.ndarray) else each for each in x[:4])
+            kernel_us[places] = part(Lengths._make((*own, x.unique_fraction)))
         return kernel_us
 
 
@@ -135,20 +128,12 @@ class Totals:
             (float(x[0]) if (x == x[0]).all() else x) for x in (t.bytes_a, bytes_b, bytes_out)
         ]
 
-    def __call__(
-        self,
-        m: Extent,
-        n: Extent,
-        k: Extent,
-        products: Extent = 1.0,
-        unique_fraction: tuple[float, float] = WHOLE,
-    ) -> Floats:
+    def __call__(self, x: Lengths) -> Floats:
         """Return the predicted time of each kernel in µs, shape [kernels].
 
-        Extents are numbers, or [kernels] where kernels merge groups of a convolution. Of A and B
-        a part is ``unique_fraction``.
+        Extents are numbers, or [kernels] where kernels merge groups of a convolution.
         """
-        t = self._t
+        t, (m, n, k, products, unique_fraction) = self._t, x
         rows, columns = np.ceil(m / t.tile_m) * products, np.ceil(n / t.tile_n)
         workgroups = rows * columns * t.split_k
         steps = np.ceil(k / self._step_k)
@@ -172,7 +157,7 @@ class Totals:
             own_rows, own_columns = own_rows * unique_fraction[0], own_columns * unique_fraction[1]
         fetched = own_columns * self._column_bytes + own_rows * self._row_bytes
         memory = (workgroups / together) * fetched * (k * self._fetch)
-        memory += self._operands(m, n, k, products, unique_fraction)
+        memory += self._operands(x)
         l2 = workgroups * steps * self._tiles
 
         total = units * np.sqrt(units) + memory * np.sqrt(memory) + l2 * np.sqrt(l2)
@@ -180,16 +165,9 @@ class Totals:
         result: Floats = total + (products * m * n) * self._atomics
         return result
 
-    def _operands(
-        self,
-        m: Extent,
-        n: Extent,
-        k: Extent,
-        products: Extent,
-        unique_fraction: tuple[float, float],
-    ) -> Extent:
+    def _operands(self, x: Lengths) -> Extent:
         """Return the time of A, B and the result at memory bandwidth, each moved once."""
-        a, b, out = self._sizes
+        (a, b, out), (m, n, k, products, unique_fraction) = self._sizes, x
         of_a, of_b = m * k * unique_fraction[0], n * k * unique_fraction[1]
         footprint = (of_a * a + of_b * b + (m * n) * out) * (products * _MEGA)
         warm = 1.0 / (1.0 + (footprint / self._cache) ** 2)

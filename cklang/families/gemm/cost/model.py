@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cklang.arch import ArchSpec, arch
 from cklang.errors import error
 from cklang.families.cost_constants import Constants, fitted
-from cklang.families.gemm.cost.fast import WHOLE, Mixed
+from cklang.families.gemm.cost.fast import WHOLE, Lengths, Mixed
 from cklang.families.gemm.cost.terms import (
     costs,
     geometry,
@@ -133,7 +133,7 @@ class CostModel:
 
     def times(self, m: float, n: float, k: float, products: float = 1.0) -> Floats:
         """Return the predicted time of each kernel in µs, shape [kernels]."""
-        return self._totals(m, n, k, products)
+        return self._totals(Lengths(m, n, k, products))
 
     def times_of(self, problem: Extents) -> Floats:
         """Return the same for a problem; one without a sum takes as long as the shortest sum.
@@ -142,11 +142,12 @@ class CostModel:
         """
         unique_fraction = _unique_fraction(problem)
         if self._merged == (1,):
-            m, n, k = problem.m, problem.n, max(problem.k, 1)
-            return self._totals(m, n, k, problem.products, unique_fraction)
+            x = Lengths(problem.m, problem.n, max(problem.k, 1), problem.products, unique_fraction)
+            return self._totals(x)
         each = np.array([_product(problem, merged) for merged in self._merged], dtype=np.float64)
         products, rows, columns, sums = each[self._merge].T
-        return self._totals(rows, columns, np.maximum(sums, 1.0), products, unique_fraction)
+        x = Lengths(rows, columns, np.maximum(sums, 1.0), products, unique_fraction)
+        return self._totals(x)
 
     def estimate(
         self,

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
 
 from cklang.codec import unknown
 from cklang.errors import error
@@ -27,7 +26,12 @@ from cklang.families.gemm.key import (
 )
 from cklang.families.gemm.kinds import KINDS
 from cklang.families.gemm.problem import Operand
-from cklang.families.tensor_layout import TensorLayout, refuse_negative, refuse_overlap
+from cklang.families.tensor_layout import (
+    TensorLayout,
+    packed_strides,
+    refuse_negative,
+    refuse_overlap,
+)
 from cklang.frontend.ops.conv_arguments import read_call
 from cklang.ir.convolution import geometry_of
 from cklang.ir.windows import DIRECTIONS, Geometry, Relation, Role
@@ -74,22 +78,9 @@ class ConvRead(ConvTensor):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvProblem:
-    """One launch of a convolution: all that rules and the host shim need to know.
+class ConvExtents:
+    """The extents of a convolution, whose tensors have six axes."""
 
-    Example:
-        >>> problem = ck.dispatch.conv_problem((2, 32, 32, 64), (128, 3, 3, 64), padding=1)
-        >>> print(problem)
-        conv of 2 images 32x32, channels 64 to 128, window 3x3, padding 1x1 before, 1x1 after
-        >>> {role.value: tensor.value for role, tensor in problem.tensors.items()}
-        {'input': 'A', 'weight': 'B', 'output': 'E'}
-        >>> problem.inputs == (problem.a, problem.b, problem.e), problem.roles[2] is problem.result
-        (True, True)
-        >>> print(problem.signature.words)
-        f16 by f16 to f16, layouts rcr, epilogue operands none
-    """
-
-    kind: ProductKind
     spatial: int
     """Axes in space, 1 to 3; the others have extent 1, stride 1, dilation 1 and no padding."""
     images: int
@@ -105,6 +96,39 @@ class ConvProblem:
     dilation: Space = (1, 1, 1)
     before: Space = (0, 0, 0)
     after: Space = (0, 0, 0)
+
+    def extents(self, role: Role) -> tuple[int, ...]:
+        """Return the extents of the six axes of a tensor.
+
+        Example:
+            >>> problem = ck.dispatch.conv_problem((2, 32, 32, 64), (128, 3, 3, 64), padding=1)
+            >>> problem.extents(problem.result)  # n, z, y, x, g, k
+            (2, 1, 32, 32, 1, 128)
+        """
+        if role is Role.WEIGHT:
+            return (self.groups, self.features, *self.window, self.channels)
+        if role is Role.INPUT:
+            return (self.images, *self.input, self.groups, self.channels)
+        return (self.images, *self.output, self.groups, self.features)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvProblem(ConvExtents):
+    """One launch of a convolution: all that rules and the host shim need to know.
+
+    Example:
+        >>> problem = ck.dispatch.conv_problem((2, 32, 32, 64), (128, 3, 3, 64), padding=1)
+        >>> print(problem)
+        conv of 2 images 32x32, channels 64 to 128, window 3x3, padding 1x1 before, 1x1 after
+        >>> {role.value: tensor.value for role, tensor in problem.tensors.items()}
+        {'input': 'A', 'weight': 'B', 'output': 'E'}
+        >>> problem.inputs == (problem.a, problem.b, problem.e), problem.roles[2] is problem.result
+        (True, True)
+        >>> print(problem.signature.words)
+        f16 by f16 to f16, layouts rcr, epilogue operands none
+    """
+
+    kind: ProductKind
     a: ConvTensor
     b: ConvTensor
     e: ConvTensor
@@ -137,19 +161,6 @@ class ConvProblem:
     def tensors(self) -> dict[Role, ConvTensor]:
         """A, B and E by role."""
         return dict(zip(_ROLES[self.kind], (self.a, self.b, self.e), strict=True))
-
-    def extents(self, role: Role) -> tuple[int, ...]:
-        """Return the extents of the six axes of a tensor.
-
-        Example:
-            >>> problem.extents(problem.result)  # n, z, y, x, g, k
-            (2, 1, 32, 32, 1, 128)
-        """
-        if role is Role.WEIGHT:
-            return (self.groups, self.features, *self.window, self.channels)
-        if role is Role.INPUT:
-            return (self.images, *self.input, self.groups, self.channels)
-        return (self.images, *self.output, self.groups, self.features)
 
     @property
     def result(self) -> Role:
@@ -288,26 +299,17 @@ def conv_problem_of(
     shapes = {role: type_.extents(dims) for role, type_ in types.items()}
     if 0 in shapes[direction.result]:
         return None
-    views = dict(zip(direction.operands, (kernel.a, kernel.b), strict=True))
-    conv = _ConvShape.of(geometry, shapes)
-    tensors = {}
-    for role, view in views.items():
-        strides = conv.strides(role, _along(storage[view.value.name], view.perm))
-        tensors[role] = _tensor(conv, role, storage[view.value.name], view.value.name, strides)
-    name = kernel.result.name
-    strides = conv.strides(direction.result, _along(storage[name], kernel.axes))
+    conv = _Convolution.of(geometry, shapes)
+    tensors = {
+        role: conv.tensor(role, view.value.name, storage[view.value.name], view.perm)
+        for role, view in zip(direction.operands, (kernel.a, kernel.b), strict=True)
+    }
+    name, result = kernel.result.name, direction.result
     refuse_overlap(storage[name])
-    tensors[direction.result] = _tensor(conv, direction.result, storage[name], name, strides)
-    kind = _KINDS[operation.op]
-    a, b, e = (tensors[role] for role in _ROLES[kind])
-    reads = []
-    for read in kernel.reads:
-        lies = storage[read.value.name]
-        read_strides = conv.strides(direction.result, _along(lies, read.axes))
-        reads.append(_read(conv, direction.result, lies, read.value.name, read_strides))
-    return ConvProblem(
-        **conv.fields(), kind=kind, a=a, b=b, e=e, d=tuple(reads), functions=functions
-    )
+    tensors[result] = conv.tensor(result, name, storage[name], kernel.axes)
+    values = ((read.value.name, read.axes) for read in kernel.reads)
+    reads = tuple(conv.read(result, value, storage[value], axes) for value, axes in values)
+    return conv.problem(_KINDS[operation.op], tensors, reads, functions)
 
 
 def _along(storage: TensorLayout, axes: Iterable[int | None]) -> list[int]:
@@ -315,75 +317,91 @@ def _along(storage: TensorLayout, axes: Iterable[int | None]) -> list[int]:
     return [0 if a is None or storage.shape[a] == 1 else storage.strides[a] for a in axes]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ConvShape:
-    """The extents of a convolution, whose tensors are brought to six axes."""
+@dataclass(frozen=True, slots=True)
+class _Convolution:
+    """A convolution, whose tensors are brought to six axes."""
 
-    geometry: Geometry
-    images: int
-    groups: int
-    features: int
-    channels: int
-    spaces: Mapping[Role, Space]
+    extents: ConvExtents
+    apart: bool
+    """Whether groups have an axis of their own."""
 
     @staticmethod
-    def of(geometry: Geometry, shapes: Mapping[Role, Sequence[int]]) -> _ConvShape:
+    def of(geometry: Geometry, shapes: Mapping[Role, Sequence[int]]) -> _Convolution:
         """Read the extents off the shapes of the three tensors."""
         first, last = geometry.apart + 1, geometry.rank - 1
-        weight = shapes[Role.WEIGHT]
+        weight, windows = shapes[Role.WEIGHT], geometry.windows
         spatial = slice(1, 1 + geometry.spatial)
-        spaces = {
-            Role.INPUT: _space(shapes[Role.INPUT][spatial]),
-            Role.OUTPUT: _space(shapes[Role.OUTPUT][spatial]),
-            Role.WEIGHT: _space(weight[first : first + geometry.spatial]),
-        }
-        return _ConvShape(
-            geometry=geometry,
+        extents = ConvExtents(
+            spatial=geometry.spatial,
             images=shapes[Role.INPUT][0],
             groups=weight[0] if geometry.apart else geometry.groups,
             features=weight[first - 1] // geometry.groups,
             channels=weight[last],
-            spaces=spaces,
+            input=_space(shapes[Role.INPUT][spatial]),
+            output=_space(shapes[Role.OUTPUT][spatial]),
+            window=_space(weight[first : first + geometry.spatial]),
+            stride=_space([window.stride for window in windows]),
+            dilation=_space([window.dilation for window in windows]),
+            before=_space([window.before for window in windows], 0),
+            after=_space([window.after for window in windows], 0),
         )
+        return _Convolution(extents, bool(geometry.apart))
 
-    def extents(self, role: Role) -> tuple[int, ...]:
-        """Return the extents of the six axes of a tensor."""
-        space = self.spaces[role]
-        if role is Role.WEIGHT:
-            return (self.groups, self.features, *space, self.channels)
-        last = self.channels if role is Role.INPUT else self.features
-        return (self.images, *space, self.groups, last)
+    def problem(
+        self,
+        kind: ProductKind,
+        tensors: Mapping[Role, ConvTensor],
+        reads: tuple[ConvRead, ...],
+        functions: str,
+    ) -> ConvProblem:
+        """Return the problem of these tensors."""
+        a, b, e = (tensors[role] for role in _ROLES[kind])
+        extents = {f.name: getattr(self.extents, f.name) for f in fields(self.extents)}
+        return ConvProblem(**extents, kind=kind, a=a, b=b, e=e, d=reads, functions=functions)
 
-    def strides(self, role: Role, steps: Sequence[int]) -> Axes:
-        """Return the strides along the six axes, from ``steps`` along the axes of the program."""
-        missing = [0] * (3 - self.geometry.spatial)
-        extents = self.extents(role)
+    def _strides(self, role: Role, layout: TensorLayout, axes: Iterable[int | None]) -> Axes:
+        """Return the strides along the six axes; ``axes`` are the layout's of the program's."""
+        refuse_negative(layout)
+        steps = _along(layout, axes)
+        spatial, extents = self.extents.spatial, self.extents.extents(role)
+        missing = [0] * (3 - spatial)
         if role is Role.WEIGHT:
             # Groups within the channels: the features of a group are adjacent.
-            outer = steps[:2] if self.geometry.apart else (steps[0] * self.features, steps[0])
-            full = (*outer, *missing, *steps[len(steps) - 1 - self.geometry.spatial :])
+            outer = steps[:2] if self.apart else (steps[0] * self.extents.features, steps[0])
+            full = (*outer, *missing, *steps[len(steps) - 1 - spatial :])
         else:
-            inner = steps[-2:] if self.geometry.apart else (steps[-1] * extents[-1], steps[-1])
-            full = (steps[0], *missing, *steps[1 : 1 + self.geometry.spatial], *inner)
+            inner = steps[-2:] if self.apart else (steps[-1] * extents[-1], steps[-1])
+            full = (steps[0], *missing, *steps[1 : 1 + spatial], *inner)
         return _axes(0 if n == 1 else step for step, n in zip(full, extents, strict=True))
 
-    def fields(self) -> dict[str, Any]:
-        """Return the extents as fields of a problem."""
-        windows = self.geometry.windows
-        return {
-            "spatial": self.geometry.spatial,
-            "images": self.images,
-            "groups": self.groups,
-            "features": self.features,
-            "channels": self.channels,
-            "input": self.spaces[Role.INPUT],
-            "output": self.spaces[Role.OUTPUT],
-            "window": self.spaces[Role.WEIGHT],
-            "stride": _space([w.stride for w in windows]),
-            "dilation": _space([w.dilation for w in windows]),
-            "before": _space([w.before for w in windows], 0),
-            "after": _space([w.after for w in windows], 0),
-        }
+    def tensor(
+        self, role: Role, value: str, layout: TensorLayout, axes: Iterable[int | None]
+    ) -> ConvTensor:
+        """Return an operand or the result."""
+        strides, extents = self._strides(role, layout, axes), self.extents.extents(role)
+        if extents[-1] > 1 and strides[-1] != 1:
+            raise error("A036", name=layout.name, shape=layout.shape, strides=layout.strides)
+        return ConvTensor(
+            value=value,
+            dtype=layout.dtype,
+            alignment=layout.alignment,
+            strides=strides,
+            span=_span(extents, strides),
+        )
+
+    def read(
+        self, role: Role, value: str, layout: TensorLayout, axes: Iterable[int | None]
+    ) -> ConvRead:
+        """Return an operand of the epilogue of a result with this role."""
+        strides, extents = self._strides(role, layout, axes), self.extents.extents(role)
+        return ConvRead(
+            value=value,
+            dtype=layout.dtype,
+            alignment=layout.alignment,
+            strides=strides,
+            span=_span(extents, strides),
+            kind=_kind(role, extents, strides),
+        )
 
 
 def _axes(values: Iterable[int]) -> Axes:
@@ -400,37 +418,6 @@ def _span(extents: Sequence[int], strides: Sequence[int]) -> int:
     if 0 in extents:
         return 0
     return 1 + sum((n - 1) * stride for n, stride in zip(extents, strides, strict=True))
-
-
-def _tensor(
-    conv: _ConvShape, role: Role, storage: TensorLayout, value: str, strides: Axes
-) -> ConvTensor:
-    refuse_negative(storage)
-    extents = conv.extents(role)
-    if extents[-1] > 1 and strides[-1] != 1:
-        raise error("A036", name=storage.name, shape=storage.shape, strides=storage.strides)
-    return ConvTensor(
-        value=value,
-        dtype=storage.dtype,
-        alignment=storage.alignment,
-        strides=strides,
-        span=_span(extents, strides),
-    )
-
-
-def _read(
-    conv: _ConvShape, role: Role, storage: TensorLayout, value: str, strides: Axes
-) -> ConvRead:
-    refuse_negative(storage)
-    extents = conv.extents(role)
-    return ConvRead(
-        value=value,
-        dtype=storage.dtype,
-        alignment=storage.alignment,
-        strides=strides,
-        span=_span(extents, strides),
-        kind=_kind(role, extents, strides),
-    )
 
 
 def _kind(role: Role, extents: Sequence[int], strides: Sequence[int]) -> DKind:
@@ -520,31 +507,23 @@ def conv_problem(
         raise error("F067", op="conv", problem=problem, advice=advice) from None
     shapes = {Role.INPUT: tuple(x), Role.WEIGHT: tuple(w), Role.OUTPUT: output}
     kind = _KINDS[direction]
-    conv = _ConvShape.of(call.geometry, shapes)
-    tensors = []
+    conv = _Convolution.of(call.geometry, shapes)
+    tensors = {}
     for letter, role in zip("ABE", _ROLES[kind], strict=True):
         layout = TensorLayout(
             name=letter,
             dtype=(e or dtype) if letter == "E" else dtype,
             shape=shapes[role],
-            strides=_packed(shapes[role]),
+            strides=packed_strides(shapes[role]),
             alignment=alignment,
         )
-        strides = conv.strides(role, _along(layout, range(len(layout.shape))))
-        tensors.append(_tensor(conv, role, layout, letter, strides))
+        tensors[role] = conv.tensor(role, letter, layout, range(len(layout.shape)))
     result = _ROLES[kind][2]
     reads = tuple(
-        _packed_read(f"D{i}", conv, result, type_, kind, alignment)
+        _packed_read(f"D{i}", conv.extents, result, type_, kind, alignment)
         for i, (type_, kind) in enumerate(d)
     )
-    a, b, result_ = tensors
-    return ConvProblem(
-        **conv.fields(), kind=kind, a=a, b=b, e=result_, d=reads, functions=functions
-    )
-
-
-def _packed(shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    return conv.problem(kind, tensors, reads, functions)
 
 
 def _output(
@@ -566,7 +545,7 @@ def _output(
 
 
 def _packed_read(
-    name: str, conv: _ConvShape, role: Role, dtype: DType, kind: DKind, alignment: int
+    name: str, conv: ConvExtents, role: Role, dtype: DType, kind: DKind, alignment: int
 ) -> ConvRead:
     """Return an operand that is packed along the axes that its kind has."""
     weight = role is Role.WEIGHT

@@ -24,7 +24,7 @@ from cklang.families.records import AxisOrders, Spelling, Supply, Tuning, Varian
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
-from cklang.fusion.functions import Functions
+from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.passes import Fusion
 from cklang.keys import AnyKey, KernelSignature, Key
 from cklang.lowering.source import KernelSource
@@ -270,6 +270,8 @@ class HelperFamily(Family[K, S, None, P]):
 
     algorithm = None
     rules = RuleSet(placeholder=None)
+    why: ClassVar[str] = ""
+    """What ``explain`` says of the one kernel of a problem."""
 
     def __init__(
         self,
@@ -290,3 +292,15 @@ class HelperFamily(Family[K, S, None, P]):
     ) -> CostModel:
         """Return the model of a launch and its bytes: problems of the family have ``bytes``."""
         return MemoryCost(keys, spec)
+
+    def plan(self, kernel: K, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+        """Yield the one launch of a kernel, which calls no functions."""
+        problem: Any = self.problem(kernel, planning.layouts, planning.dims)
+        if problem is not None:
+            key: Key[S, None] = Key(problem.signature, None, planning.spec.name)
+            selection = planning.fixed(key, problem, NO_FUNCTIONS, self.why)
+            yield Launches(selection=selection, main=self.stage(kernel, problem, key))
+
+    def stage(self, kernel: K, problem: P, key: Key[S, None]) -> Stage:
+        """Return the launch of a kernel."""
+        raise NotImplementedError

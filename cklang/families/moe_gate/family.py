@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cklang.errors import error
@@ -11,7 +11,7 @@ from cklang.families.lines import Lines, LinesShim, LineTensor, lines_of
 from cklang.families.moe_gate.fuse import MAKERS, FusedMoeGate
 from cklang.families.moe_gate.key import SIZES, MoeGateKey, MoeGateSignature
 from cklang.families.moe_gate.lower import lower_moe_gate
-from cklang.families.protocol import HelperFamily, Launches, Planning, Sel
+from cklang.families.protocol import HelperFamily
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.passes import Fusion
@@ -48,6 +48,7 @@ class _MoeGateFamily(HelperFamily[FusedMoeGate, MoeGateSignature, MoeGateProblem
     """Experts of tokens."""
 
     fusion = Fusion(makers=MAKERS)
+    why = "the one kernel that chooses experts of such rows"
 
     def problem(
         self, kernel: FusedMoeGate, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
@@ -89,13 +90,8 @@ class _MoeGateFamily(HelperFamily[FusedMoeGate, MoeGateSignature, MoeGateProblem
             kept=kept,
         )
 
-    def plan(self, kernel: FusedMoeGate, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
-        """Yield the one launch of a kernel."""
-        problem = self.problem(kernel, planning.layouts, planning.dims)
-        if problem is None:
-            return
-        key = MoeGateKey(problem.signature, None, planning.spec.name)
-        why = "the one kernel that chooses experts of such rows"
+    def stage(self, kernel: FusedMoeGate, problem: MoeGateProblem, key: MoeGateKey) -> Stage:
+        """Return the launch of a kernel."""
         bias = None if kernel.bias is None else kernel.bias.value
         values = (kernel.logits.value, bias, kernel.weights, kernel.indices)
         names = {place: value.name for place, value in enumerate(values) if value is not None}
@@ -104,7 +100,7 @@ class _MoeGateFamily(HelperFamily[FusedMoeGate, MoeGateSignature, MoeGateProblem
             known = dict(zip(names, at, strict=False))
             return tuple(known.get(place, 0) for place in range(len(values)))
 
-        main = Stage(
+        return Stage(
             key=key,
             problem=problem,
             shim=LinesShim,
@@ -116,8 +112,6 @@ class _MoeGateFamily(HelperFamily[FusedMoeGate, MoeGateSignature, MoeGateProblem
                 step=problem.groups << 32 | problem.kept,
             ),
         )
-        selection = planning.fixed(key, problem, kernel.functions, why)
-        yield Launches(selection=selection, main=main)
 
 
 def _with_bias(lines: Lines, kernel: FusedMoeGate, bias: TensorLayout | None) -> Lines:

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cklang.families.lines import Lines, LinesShim, lines_of
-from cklang.families.protocol import HelperFamily, Launches, Planning, Sel
+from cklang.families.protocol import HelperFamily
 from cklang.families.scan.fuse import MAKERS, FusedScan
 from cklang.families.scan.key import Scan, ScanKey, ScanSignature
 from cklang.families.scan.lower import lower_scan
@@ -46,6 +46,7 @@ class _ScanFamily(HelperFamily[FusedScan, ScanSignature, ScanProblem]):
     """Cumulative sums and products."""
 
     fusion = Fusion(makers=MAKERS)
+    why = "the one kernel that accumulates such lines"
 
     def problem(
         self, kernel: FusedScan, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
@@ -71,15 +72,9 @@ class _ScanFamily(HelperFamily[FusedScan, ScanSignature, ScanProblem]):
         )
         return ScanProblem(signature=signature, lines=lines)
 
-    def plan(self, kernel: FusedScan, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
-        """Yield the one launch of a kernel."""
-        problem = self.problem(kernel, planning.layouts, planning.dims)
-        if problem is None:
-            return
-        key = ScanKey(problem.signature, None, planning.spec.name)
-        why = "the one kernel that accumulates such lines"
-        selection = planning.fixed(key, problem, kernel.functions, why)
-        main = Stage(
+    def stage(self, kernel: FusedScan, problem: ScanProblem, key: ScanKey) -> Stage:
+        """Return the launch of a kernel."""
+        return Stage(
             key=key,
             problem=problem,
             shim=LinesShim,
@@ -87,7 +82,6 @@ class _ScanFamily(HelperFamily[FusedScan, ScanSignature, ScanProblem]):
             written=frozenset((kernel.result.name,)),
             request=problem.lines.request,
         )
-        yield Launches(selection=selection, main=main)
 
 
 SCAN = _ScanFamily("scan", ScanSignature, lower_scan)

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cklang.errors import error
 from cklang.families.lines import Lines, LinesShim, LineTensor, lines_of
-from cklang.families.protocol import HelperFamily, Launches, Planning, Sel
+from cklang.families.protocol import HelperFamily
 from cklang.families.sort.fuse import MAKERS, FusedSort
 from cklang.families.sort.key import SIZES, SortKey, SortSignature
 from cklang.families.sort.lower import lower_sort
@@ -53,6 +53,7 @@ class _SortFamily(HelperFamily[FusedSort, SortSignature, SortProblem]):
     """Lines in order."""
 
     fusion = Fusion(makers=MAKERS)
+    why = "the one kernel that sorts such lines"
 
     def problem(
         self, kernel: FusedSort, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
@@ -80,17 +81,11 @@ class _SortFamily(HelperFamily[FusedSort, SortSignature, SortProblem]):
         )
         return SortProblem(signature=signature, lines=_placed(lines, kernel), wanted=wanted)
 
-    def plan(self, kernel: FusedSort, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
-        """Yield the one launch of a kernel."""
-        problem = self.problem(kernel, planning.layouts, planning.dims)
-        if problem is None:
-            return
-        key = SortKey(problem.signature, None, planning.spec.name)
-        why = "the one kernel that sorts such lines"
-        selection = planning.fixed(key, problem, kernel.functions, why)
+    def stage(self, kernel: FusedSort, problem: SortProblem, key: SortKey) -> Stage:
+        """Return the launch of a kernel."""
         names = [value.name for value in kernel.results]
         first = int(kernel.values is None)
-        main = Stage(
+        return Stage(
             key=key,
             problem=problem,
             shim=LinesShim,
@@ -100,7 +95,6 @@ class _SortFamily(HelperFamily[FusedSort, SortSignature, SortProblem]):
                 (at[0], *(0,) * first, *at[1 : 1 + len(names)]), extent=problem.wanted
             ),
         )
-        yield Launches(selection=selection, main=main)
 
 
 def _placed(lines: Lines, kernel: FusedSort) -> Lines:

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from cklang.families.gemm.key import Algorithm
     from cklang.families.gemm.problem import Problem
     from cklang.families.gemm.synthetic import problem
+    from cklang.families.grid import Pattern
     from cklang.families.rowwise.key import RowwiseAlgorithm
     from cklang.selection.diagnose import advise, fix
     from cklang.selection.registry import Registry
     from cklang.selection.select import Selection, select
-    from cklang.selection.space import Pattern, attention_pattern, pattern
+    from cklang.selection.space import attention_pattern, pattern
     from cklang.tune.strategies import Tuned
 
 __all__ = [

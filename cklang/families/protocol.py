@@ -29,19 +29,6 @@ from cklang.fusion.passes import Fusion
 from cklang.keys import AnyKey, KernelSignature, Key
 from cklang.lowering.source import KernelSource
 
-__all__ = [
-    "DEFAULT_PRESET",
-    "CostModel",
-    "Family",
-    "HelperFamily",
-    "HostCheck",
-    "Launches",
-    "Operands",
-    "Planning",
-    "ProblemLike",
-    "SelectionLike",
-]
-
 DEFAULT_PRESET = "essential"
 """The few algorithms that a registry declares and a bundle holds if nobody names others."""
 

@@ -23,8 +23,6 @@ from cklang.frontend.signature import Parameter
 from cklang.frontend.values import Apart, Item, OpProgram, Tensor, describe, has_tensor
 from cklang.types import ConstType, Dim, DType, TensorType, TensorVarType
 
-__all__ = ["call", "method"]
-
 _Call = tuple[tuple[Item, ...], Mapping[str, Item]]
 
 # Functions of tuples, whatever is in them.

@@ -39,26 +39,6 @@ from cklang.types import (
 )
 from cklang.widths import I32_MAX
 
-__all__ = [
-    "apart",
-    "brackets",
-    "broadcast_to",
-    "cast",
-    "common_shape",
-    "constant_number",
-    "expect_tensor",
-    "first_float",
-    "is_float",
-    "materialise",
-    "matrix_transpose",
-    "number",
-    "permute",
-    "pointwise",
-    "transpose",
-    "viewed",
-    "widened",
-]
-
 _WIDER = {f16: f32, bf16: f32, i8: i32} | {d: f32 for d in DTYPES.values() if d.encoding}
 _FLOAT_MAX = float.fromhex("0x1.fffffep127")
 # The Python types whose constants go with a dtype, and the finite values that it holds.

@@ -30,8 +30,6 @@ from cklang.frontend.values import (
 )
 from cklang.types import Dim, Kind, bool_
 
-__all__ = ["evaluate"]
-
 # Constants are computed while the user waits: no integer or sequence may grow without bound.
 _MOST_BITS = 4096
 _MOST_ITEMS = 65536

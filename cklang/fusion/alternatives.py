@@ -17,8 +17,6 @@ from cklang.ir.nodes import Function, Operation, Value, attr_key, make_attrs
 from cklang.ir.rewrite import FreshNames
 from cklang.ir.views import APART, BY_COST
 
-__all__ = ["Alternative", "alternative_program", "numbers_of_values", "with_stored"]
-
 
 def with_stored(function: Function, names: Iterable[str]) -> Function:
     """Return a program that stores some values; equal ones are stored once."""

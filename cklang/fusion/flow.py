@@ -26,9 +26,6 @@ from cklang.types import f32
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["AnchorKernels", "Flow", "Occurrence"]
-
-
 _PLACES = (Kind.VIEW, Kind.JOIN, Kind.PARTIAL)
 """What is in memory and has no kernel: others read and write there."""
 _NO_PAIRS: Mapping[int, int] = MappingProxyType({})

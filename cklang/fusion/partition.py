@@ -39,8 +39,6 @@ from cklang.fusion.roots import Roots
 from cklang.ir.nodes import Function
 from cklang.ir.ops import OPS, Kind
 
-__all__ = ["COMMON", "partitioned"]
-
 
 def partitioned(draft: Draft) -> Draft:
     """Return a draft with the kernels that compute a program and the decisions behind them.

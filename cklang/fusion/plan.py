@@ -21,23 +21,6 @@ from cklang.types import Dim
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = [
-    "MAX_READS",
-    "AnyKernel",
-    "BlockScale",
-    "Computed",
-    "Decision",
-    "Edge",
-    "FusedKernel",
-    "Gathered",
-    "Plan",
-    "Read",
-    "View",
-    "epilogue_hash",
-    "epilogue_text",
-    "numbered",
-]
-
 MAX_READS = 8
 """Most operands of one function of a kernel; CK Tile's own examples and our host shim go no
 further."""

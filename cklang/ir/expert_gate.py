@@ -27,19 +27,6 @@ from cklang.ir.reductions import MOST_AXES, ROW_DTYPES
 from cklang.ir.rules import AttrKind, DTypeRule, Shape, ShapeRule
 from cklang.types import DType, Extent
 
-__all__ = [
-    "ATTRS",
-    "LEAST_SUM",
-    "MOE_INDICES",
-    "MOE_SHAPE",
-    "MOE_WEIGHTS",
-    "chosen",
-    "dtype_rule",
-    "indices",
-    "scores",
-    "weights",
-]
-
 MOE_WEIGHTS, MOE_INDICES = "moe_weights", "moe_indices"
 """The names of the ops."""
 

@@ -13,8 +13,6 @@ from cklang.ir.rules import Shape, attr_fits
 from cklang.source import Span
 from cklang.types import DType, TensorType
 
-__all__ = ["OPS", "infer", "nearest", "problems", "result_type"]
-
 _ATTR_NAMES: Mapping[type, str] = MappingProxyType(
     {bool: "a bool", int: "an integer", float: "a float", str: "a string", tuple: "a list"}
     | {DType: "a dtype", Function: "a function"}

@@ -20,12 +20,13 @@ from cklang.families.attention_backward.key import AttentionGradAlgorithm
 from cklang.families.attention_backward.stages import (
     GRAD,
     AddedBias,
-    GradientKind,
     GradientOptions,
     GradientStages,
     forward_case,
     gradient_of,
 )
+from cklang.families.attention_backward.stages import GradientKind as GradientKind
+from cklang.families.grid import Pattern
 from cklang.families.protocol import SelectionLike
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
@@ -40,25 +41,6 @@ from cklang.selection.context import current, device_named
 from cklang.selection.registry import Registry
 from cklang.selection.request import Request
 from cklang.selection.select import AnySelection, find
-from cklang.selection.space import Pattern
-
-__all__ = [
-    "GradientKind",
-    "Gradients",
-    "PlannedGradients",
-    "PreparedGradients",
-    "added_bias",
-    "attention_of",
-    "bias_of",
-    "declare_gradients",
-    "expect_gradient",
-    "gradient_problem",
-    "gradients",
-    "plan_gradients",
-    "plan_of_gradients",
-    "prepare_gradients",
-    "read_as_bias",
-]
 
 
 class Gradients(NamedTuple):

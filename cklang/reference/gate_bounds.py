@@ -23,8 +23,6 @@ from cklang.ir.numeric import Array
 from cklang.reference.sums import UNIT, Known, finite
 from cklang.types import Dim
 
-__all__ = ["GATE_BOUNDS"]
-
 _STEPS = 16
 """Roundings of an exponential and a division, in units of 2**-24."""
 

@@ -10,8 +10,6 @@ from cklang.families import family_of
 from cklang.families.protocol import DEFAULT_PRESET
 from cklang.keys import KernelSignature
 
-__all__ = ["DEFAULT_PRESET", "candidates"]
-
 
 def candidates(
     signature: KernelSignature, gpu: ArchSpec | str, preset: str = DEFAULT_PRESET

@@ -11,8 +11,6 @@ from cklang.families import family_of
 from cklang.families.rule import Rejection
 from cklang.keys import KernelSignature
 
-__all__ = ["Rejection", "violations"]
-
 
 def violations(
     algorithm: Any, signature: KernelSignature, spec: ArchSpec, problem: Any = None

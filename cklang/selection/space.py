@@ -11,19 +11,10 @@ from typing import Any
 from cklang.arch import ArchSpec, arch
 from cklang.errors import error
 from cklang.families import FAMILIES, family_of
-from cklang.families.grid import ANY, Pattern, pattern_of, walk
+from cklang.families.grid import Pattern as Pattern
+from cklang.families.grid import pattern_of, walk
 from cklang.families.rule import ProblemRule
 from cklang.keys import KernelSignature
-
-__all__ = [
-    "ANY",
-    "Pattern",
-    "attention_pattern",
-    "enumerate_legal",
-    "legal_values",
-    "pattern",
-    "satisfiable",
-]
 
 
 def pattern(**choices: Any) -> Pattern:

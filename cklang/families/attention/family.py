@@ -48,8 +48,6 @@ from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion, on_program
 from cklang.keys import AnyKey
 
-__all__ = ["ATTENTION", "Attention", "attention_stage", "constants_of", "problem_facts"]
-
 # Importing them fills the rule set.
 _RULES_OF = (trload_rules, long_head_rules, transposed_v_rules)
 

@@ -19,8 +19,6 @@ from cklang.families.attention.rules import RULES
 from cklang.families.bounds import among, at_most, equal
 from cklang.families.rule import Violation
 
-__all__: list[str] = []
-
 _rule, _problem = RULES.algorithm, RULES.problem
 
 

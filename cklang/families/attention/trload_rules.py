@@ -24,8 +24,6 @@ from cklang.families.bounds import at_most, by_extents, equal, first, multiple, 
 from cklang.families.rule import Violation
 from cklang.widths import ACCESS_BYTES
 
-__all__: list[str] = []
-
 _rule, _problem = RULES.algorithm, RULES.problem
 
 _WAVES_OF_A_GROUP = 4

@@ -49,8 +49,6 @@ from cklang.fusion.passes import Fusion, on_program
 from cklang.ir.nodes import Value
 from cklang.keys import AnyKey
 
-__all__ = ["ATTENTION_BACKWARD", "AttentionBackward"]
-
 # Importing them fills the rule set.
 _RULES_OF = (long_head_rules,)
 

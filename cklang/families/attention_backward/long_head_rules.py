@@ -20,8 +20,6 @@ from cklang.families.attention_backward.rules import RULES
 from cklang.families.bounds import equal, multiple
 from cklang.families.rule import Violation
 
-__all__: list[str] = []
-
 _rule, _problem = RULES.algorithm, RULES.problem
 
 

@@ -33,8 +33,6 @@ from cklang.fusion.functions import NO_FUNCTIONS
 from cklang.fusion.passes import Fusion
 from cklang.keys import AnyKey
 
-__all__ = ["CK_ROWS"]
-
 
 class _CkTileRowsFamily(
     Family[FusedRows | FusedGate, CkTileRowsSignature, CkTileRows, CkTileRowsProblem]

@@ -28,9 +28,6 @@ from cklang.fusion.passes import Fusion
 from cklang.ir.nodes import Value
 from cklang.ir.windows import DIRECTIONS, Role
 
-__all__ = ["CONV", "Conv"]
-
-
 _BEFORE = "so that channels are last"
 _AFTER = "so that channels are where the program has them"
 

@@ -72,8 +72,6 @@ from cklang.ir.nodes import Function, Value
 from cklang.keys import AnyKey
 from cklang.types import f32, i8, i32
 
-__all__ = ["GEMM", "Gemm", "ProductCost", "ProductFamily", "small_bytes"]
-
 K = TypeVar("K")
 P = TypeVar("P")
 

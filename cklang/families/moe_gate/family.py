@@ -16,8 +16,6 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.passes import Fusion
 
-__all__ = ["MOE_GATE", "MoeGateProblem"]
-
 _WORD = 4
 """Bytes of a weight and of an index."""
 

@@ -15,8 +15,6 @@ from cklang.ir.nodes import Attrs, Value
 from cklang.source import Span
 from cklang.types import TensorType
 
-__all__ = ["MAKERS", "FusedMoeGate"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedMoeGate(FusedKernel):

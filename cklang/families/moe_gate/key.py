@@ -10,8 +10,6 @@ from typing import ClassVar, TypeAlias
 from cklang.keys import Key
 from cklang.types import DType
 
-__all__ = ["SIZES", "MoeGateKey", "MoeGateSignature"]
-
 SIZES = (64, 256, 1024)
 """Experts that a workgroup compares, of 12 bytes of LDS each."""
 

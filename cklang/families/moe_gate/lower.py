@@ -8,8 +8,6 @@ from cklang.families.moe_gate.key import MoeGateKey
 from cklang.fusion.functions import Functions
 from cklang.lowering.source import KernelSource
 
-__all__ = ["lower_moe_gate"]
-
 _MOST_THREADS = 256
 
 

@@ -47,8 +47,6 @@ from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion, on_program
 from cklang.keys import AnyKey, opened
 
-__all__ = ["ROWWISE", "Rowwise"]
-
 _SHARED = "several workgroups share a row: there are fewer rows than compute units"
 
 _SMALL = 0x3C

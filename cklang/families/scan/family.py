@@ -15,8 +15,6 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.passes import Fusion
 
-__all__ = ["SCAN", "ScanProblem"]
-
 _SHORT = 256
 """Elements of a line that a wave sums; a workgroup sums longer ones."""
 

@@ -23,8 +23,6 @@ from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
 from cklang.types import TensorType, i8, i32
 
-__all__ = ["SCATTER", "ScatterProblem", "filled"]
-
 _MOST_COMPARED = 1024
 """Rows up to which each workgroup looks for equal indices itself; beyond, a kernel does."""
 

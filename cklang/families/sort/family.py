@@ -16,8 +16,6 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.passes import Fusion
 
-__all__ = ["SORT", "SortProblem"]
-
 _PIECE = 1024
 """Items that are sorted at once if only the first elements of a line are wanted."""
 

@@ -20,8 +20,6 @@ from cklang.ir.nodes import Attr, Value
 from cklang.ir.ops import OPS
 from cklang.types import DType, Kind, bool_, f32, i32
 
-__all__ = ["GEMMS", "contract", "matmul", "product"]
-
 GEMMS: Mapping[str, str] = MappingProxyType({"": "gemm", "a": "gemm24"})
 """The op of ``ck.gemm`` by its argument ``sparse``."""
 

@@ -21,8 +21,6 @@ from cklang.ir.indices import TAKE, TAKE_DTYPE
 from cklang.ir.views import SLICE, written
 from cklang.types import Dim, Extent
 
-__all__ = ["part_along", "taken_along", "view"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Range:

@@ -11,18 +11,6 @@ from typing import Any
 from cklang.errors import error
 from cklang.widths import I32_MAX
 
-__all__ = [
-    "CORNERS",
-    "JOINS",
-    "Joined",
-    "Mask",
-    "Window",
-    "causal_window",
-    "join_masks",
-    "sliding",
-    "visible",
-]
-
 CORNERS = ("top_left", "bottom_right")
 """Which corner of the matrix of scores the diagonal starts in: they differ if lengths do."""
 

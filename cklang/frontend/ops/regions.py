@@ -25,8 +25,6 @@ from cklang.ir.nodes import Function, Value
 from cklang.source import Span
 from cklang.types import Dim, Kind, bool_, f32, i32
 
-__all__ = ["Reads", "make_mask", "make_score", "read", "with_reads"]
-
 Reads = dict[Value, Value]
 """The tensors that regions read, each with the region's parameter that holds it."""
 

@@ -23,8 +23,6 @@ from cklang.ir.log_sums import COLUMNS
 from cklang.types import DType, bf16, f16, i4
 from cklang.widths import ACCESS_BYTES
 
-__all__: list[str] = []
-
 
 @RULES.algorithm(
     "pipeline", "CK Tile's pipelines do not all work on every GPU", reads=("pipeline",)

@@ -14,8 +14,6 @@ from cklang.families.gemm.rules.problem import arrays_of
 from cklang.families.rule import Violation
 from cklang.widths import DWORD_BYTES
 
-__all__: list[str] = []
-
 _MOST = 65535
 """Workgroups along y of a grid, which count the batch."""
 

@@ -11,8 +11,6 @@ from cklang.families.gemm.rules import RULES
 from cklang.families.rule import Violation
 from cklang.widths import DWORD_BYTES
 
-__all__: list[str] = []
-
 
 @RULES.algorithm(
     "transposed-tile",

@@ -14,8 +14,6 @@ from cklang.families.gemm.rules.dealing import DealtTile, tile_of_a, tile_of_b
 from cklang.families.rule import Violation
 from cklang.types import i8
 
-__all__: list[str] = []
-
 
 def _transposes(s: Signature, spec: ArchSpec) -> bool:
     """Whether tiles whose outer axis is K lie in LDS as in memory, and are read transposed."""

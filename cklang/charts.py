@@ -36,7 +36,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A part of a line of a timeline: from where to where, in the unit of the axis."""
+    """A part of a line of a timeline: from where to where, in cycles."""
 
     start: float
     stop: float
@@ -87,10 +87,8 @@ def _short(label: str) -> str:
     return label if len(label) <= most else f"{label[: most - 1]}…"
 
 
-def stacked_bars(
-    title: str, rows: Sequence[tuple[str, Mapping[str, float]]], unit: str = "µs"
-) -> str:
-    """Return a chart with a bar for each row, made of its terms.
+def stacked_bars(title: str, rows: Sequence[tuple[str, Mapping[str, float]]]) -> str:
+    """Return a chart with a bar for each row, made of its terms in µs.
 
     Example:
         >>> chart = stacked_bars("A", [("chosen", {"launch": 2.0, "memory": 3.0})])
@@ -108,10 +106,10 @@ def stacked_bars(
             yield _text(12, y + 13, _short(label))
             for name, value in terms.items():
                 if value > 0:
-                    words = f"{label}: {name} {value:.3g} {unit}"
+                    words = f"{label}: {name} {value:.3g} µs"
                     yield _rect(x, y, value * scale, _ROW - 6, fills[name], words)
                 x += value * scale
-            yield _text(x + 6, y + 13, f"{sum(terms.values()):.3g} {unit}")
+            yield _text(x + 6, y + 13, f"{sum(terms.values()):.3g} µs")
         yield from _legend(names, 54 + len(rows) * _ROW, fills)
 
     return _svg(title, 66 + len(rows) * _ROW + _legend_height(names), parts())
@@ -173,7 +171,7 @@ def _grid(x: float, y: float, u: float, v: float) -> str:
     return f'<line {ends} stroke="{_LINE}" stroke-width="0.4"/>'
 
 
-def timeline(title: str, lanes: Sequence[tuple[str, Sequence[Mark]]], unit: str = "cycles") -> str:
+def timeline(title: str, lanes: Sequence[tuple[str, Sequence[Mark]]]) -> str:
     """Return a chart with a line for each lane, and its marks from left to right.
 
     ``lanes`` have a label and marks that do not overlap.
@@ -199,7 +197,7 @@ def timeline(title: str, lanes: Sequence[tuple[str, Sequence[Mark]]], unit: str 
                 yield _rect(x, y, width, _ROW - 6, fills[mark.kind], words)
         y = 50.0 + len(lanes) * _ROW
         yield _text(80, y, "0")
-        yield _text(_WIDTH - 20, y, f"{end - begin:g} {unit}", anchor="end")
+        yield _text(_WIDTH - 20, y, f"{end - begin:g} cycles", anchor="end")
         yield from _legend(sorted(kinds), y + 20, fills)
 
     return _svg(title, 66 + len(lanes) * _ROW + _legend_height(sorted(kinds)), parts())

@@ -147,17 +147,14 @@ class Builder:
         return all(self.store.find(kind, address) for kind, address in digest.items())
 
     def build_all(
-        self,
-        wanted: Sequence[Wanted],
-        executor: Executor | None = None,
-        max_workers: int | None = None,
+        self, wanted: Sequence[Wanted], executor: Executor | None = None
     ) -> list[Artifact]:
         """Return the kernels of ``wanted`` in order, building those that are not built.
 
         Raises:
             CkBuildError: The first failure; the others are its notes.
         """
-        results = self.build_many(wanted, executor, max_workers)
+        results = self.build_many(wanted, executor)
         if any(result.failure is not None for result in results):
             raise failures_together(results)
         return [result.artifact for result in results if result.artifact is not None]

@@ -111,12 +111,7 @@ class Builder:
         return value if value.type.dtype == to else self.append("cast", value, to=to, span=span)
 
     def broadcast(
-        self,
-        value: Value,
-        shape: Shape,
-        *,
-        dims: tuple[int, ...] | None = None,
-        span: Span | None = None,
+        self, value: Value, shape: Shape, *, dims: tuple[int, ...] | None = None
     ) -> Value:
         """Repeat ``value`` to ``shape``; itself when it has that shape already.
 
@@ -128,7 +123,7 @@ class Builder:
         if dims is None:
             first = len(shape) - value.type.rank
             dims = tuple(range(first, len(shape)))
-        return self.append("broadcast", value, shape=shape, span=span, dims=dims)
+        return self.append("broadcast", value, shape=shape, dims=dims)
 
     def constant(self, number: float | int | bool, *, span: Span | None = None) -> Value:
         """Append a rank-0 constant: f32 for a float, i32 for an integer, bool for a bool."""

@@ -33,7 +33,6 @@ def infer(
     *,
     shape: Shape | None = None,
     at: Span | None = None,
-    table: Mapping[str, Op] = OPS,
 ) -> TensorType:
     """Return the type that ``op`` gives.
 
@@ -43,17 +42,16 @@ def infer(
         attrs: All attributes of the row.
         shape: The result's shape where the row's rule takes it as declared (``broadcast``).
         at: The place that an error points to.
-        table: The op table.
 
     Raises:
         CkValueError: The op or an attribute is unknown, a count or a shape is wrong (I013 to
             I016, I019).
         CkTypeError: An attribute or a dtype is of the wrong kind (I017, I018).
     """
-    errors = problems(op, operands, attrs, shape=shape, at=at, table=table)
+    errors = problems(op, operands, attrs, shape=shape, at=at)
     if errors:
         raise errors[0]
-    result = result_type(table[op], operands, attrs, shape)
+    result = result_type(OPS[op], operands, attrs, shape)
     if result is None:
         raise error("Z002", what=f"{op} passes its rules and has no type")
     return result
@@ -66,13 +64,12 @@ def problems(
     *,
     shape: Shape | None = None,
     at: Span | None = None,
-    table: Mapping[str, Op] = OPS,
 ) -> list[CkError]:
     """Return every rule of its row that this use of ``op`` breaks; see :func:`infer`."""
-    row = table.get(op)
+    row = OPS.get(op)
     if row is None:
-        known = ", ".join(table)
-        return [error("I013", at=at, got=op, nearest=nearest(op, table), known=known)]
+        known = ", ".join(OPS)
+        return [error("I013", at=at, got=op, nearest=nearest(op, OPS), known=known)]
     errors = _attr_problems(row, attrs, at)
     if not 0 <= len(operands) - row.operands <= row.optional:
         want = f"{row.operands} to {row.operands + row.optional}" if row.optional else row.operands

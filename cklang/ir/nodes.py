@@ -196,14 +196,17 @@ def attr_key(attr: object) -> object:
 # --- text
 
 
-def print_module(module: Module, *, locations: bool = False) -> str:
-    """Return the text of a module; ``locations`` adds each operation's place as a comment."""
-    texts = [print_function(function, locations=locations) for function in module.functions]
+def print_module(module: Module) -> str:
+    """Return the text of a module."""
+    texts = [print_function(function) for function in module.functions]
     return "\n\n".join(texts) + "\n" if texts else ""
 
 
 def print_function(function: Function, *, locations: bool = False) -> str:
-    """Return the text of a function, without a newline at its end."""
+    """Return the text of a function, without a newline at its end.
+
+    ``locations`` adds each operation's place as a comment.
+    """
     return "\n".join(_function_lines(function, locations))
 
 

@@ -27,12 +27,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from cklang.errors import CkError, error
 from cklang.ir.infer import problems, result_type
 from cklang.ir.nodes import Attr, Function, Module, Operation, Value
-from cklang.ir.ops import OPS, Op
+from cklang.ir.ops import OPS
 
 
-def verify(
-    function: Function, *, table: Mapping[str, Op] = OPS, allow_unused: bool = False
-) -> Function:
+def verify(function: Function, *, allow_unused: bool = False) -> Function:
     """Return ``function`` if it obeys all rules.
 
     ``allow_unused`` leaves out the rule ``unused``; passes clean up after themselves with it.
@@ -40,34 +38,34 @@ def verify(
     Raises:
         CkError: The one violation, or I023 with all of them as notes.
     """
-    errors = violations(function, table=table)
+    errors = violations(function)
     if allow_unused:
         errors = [violation for violation in errors if violation.code != "I021"]
     _raise(errors, function.name)
     return function
 
 
-def verify_module(module: Module, *, table: Mapping[str, Op] = OPS) -> Module:
+def verify_module(module: Module) -> Module:
     """Return ``module`` if it and its functions obey all rules; raises as :func:`verify`."""
-    errors = violations_of_module(module, table=table)
+    errors = violations_of_module(module)
     _raise(errors, ", @".join(function.name for function in module.functions))
     return module
 
 
-def violations(function: Function, *, table: Mapping[str, Op] = OPS) -> list[CkError]:
+def violations(function: Function) -> list[CkError]:
     """Return all violations in ``function``, in order of the text."""
     scope: dict[str, Value] = {}
     errors: list[CkError] = []
     for param in function.params:
         errors += _define(scope, param, None)
     for operation in function.body:
-        errors += _operation(scope, operation, table)
+        errors += _operation(scope, operation)
         errors += _define(scope, operation.result, operation)
     errors += _uses(scope, function.results, None)
     return errors + _unused(function)
 
 
-def violations_of_module(module: Module, *, table: Mapping[str, Op] = OPS) -> list[CkError]:
+def violations_of_module(module: Module) -> list[CkError]:
     """Return all violations in ``module``."""
     names = [function.name for function in module.functions]
     errors = [
@@ -76,7 +74,7 @@ def violations_of_module(module: Module, *, table: Mapping[str, Op] = OPS) -> li
         if function.name in names[:index]
     ]
     for function in module.functions:
-        errors += violations(function, table=table)
+        errors += violations(function)
     return errors
 
 
@@ -107,25 +105,23 @@ def _uses(
             yield error("I012", at=at, name=value.name, got=value.type, want=known.type)
 
 
-def _operation(
-    scope: Mapping[str, Value], operation: Operation, table: Mapping[str, Op]
-) -> list[CkError]:
+def _operation(scope: Mapping[str, Value], operation: Operation) -> list[CkError]:
     errors = list(_uses(scope, operation.operands, operation))
     for _, attr in operation.attrs:
         for region in _regions(attr):
-            errors += violations(region, table=table)
-    return errors + _against_row(operation, table)
+            errors += violations(region)
+    return errors + _against_row(operation)
 
 
-def _against_row(operation: Operation, table: Mapping[str, Op]) -> list[CkError]:
+def _against_row(operation: Operation) -> list[CkError]:
     types = [operand.type for operand in operation.operands]
     attrs = dict(operation.attrs)
     declared = operation.result.type
     at = operation.span
-    errors = problems(operation.op, types, attrs, shape=declared.shape, at=at, table=table)
+    errors = problems(operation.op, types, attrs, shape=declared.shape, at=at)
     if errors:
         return errors
-    want = result_type(table[operation.op], types, attrs, declared.shape)
+    want = result_type(OPS[operation.op], types, attrs, declared.shape)
     if want == declared:
         return []
     return [

@@ -7,7 +7,7 @@ tensor, and an axis of extent 1 is broadcast.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from cklang.fusion.functions import Functions
@@ -32,13 +32,11 @@ _HEADS = {
 _NAMES = {"q_len": "S", "k_len": "T"}
 
 
-def attention_fill(functions: Functions, comments: Sequence[str] = ()) -> str:
+def attention_fill(functions: Functions) -> str:
     """Return the C text that defines the functions; empty if there is none.
 
-    Args:
-        functions: ``score``, ``mask`` and ``output``: regions as :mod:`cklang.ir.attention`
-            describes them; ``derivative`` as :mod:`cklang.ir.attention_gradients` does.
-        comments: Lines written above, such as the user's Python.
+    ``score``, ``mask`` and ``output`` are regions as :mod:`cklang.ir.attention` describes them,
+    ``derivative`` one as :mod:`cklang.ir.attention_gradients` does.
 
     Raises:
         CkUnsupportedError: L001, an op has no C.
@@ -47,10 +45,9 @@ def attention_fill(functions: Functions, comments: Sequence[str] = ()) -> str:
     if not regions:
         return ""
     reads = any(each.op == "element" for region in regions for each in region.body)
-    above = [f"// {line}".rstrip() for line in comments]
     includes = "\n".join([*includes_of(regions), _HOLE, ""])
-    parts = [includes, *([_LIMIT] if reads else []), "\n".join(above)]
-    return "\n".join([*(part for part in parts if part), *map(_c_function, regions)])
+    limit = [_LIMIT] if reads else []
+    return "\n".join([includes, *limit, *map(_c_function, regions)])
 
 
 def _c_function(region: Function) -> str:

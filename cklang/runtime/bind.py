@@ -89,6 +89,10 @@ class _Solver:
     """Extents that follow from dims: with the tensor's name, the axis and the array."""
     problems: list[CkError] = field(default_factory=list)
 
+    def refuse(self, code: str, **facts: Any) -> None:
+        """Note a mistake."""
+        self.problems.append(error(code, **facts))
+
     def finish(self) -> None:
         """Check the extents that follow from dims, now that all dims are known."""
         for extent, name, axis, array in self.computed:
@@ -104,25 +108,13 @@ class _Solver:
             )
             self.dims[extent.name] = want, origin
             if got != want:
-                self.problems.append(
-                    error(
-                        "A046",
-                        name=name,
-                        axis=axis,
-                        got=got,
-                        shape=array.shape,
-                        extent=extent,
-                        want=want,
-                        origin=origin,
-                    )
-                )
+                where = {"name": name, "axis": axis, "shape": array.shape}
+                self.refuse("A046", **where, got=got, extent=extent, want=want, origin=origin)
 
     def tensor(self, name: str, array: Array, type_: TensorType | TensorVarType) -> None:
         self._dtype(name, array, type_)
         if len(array.shape) != len(type_.shape):
-            self.problems.append(
-                error("A021", name=name, got=len(array.shape), shape=array.shape, type=type_)
-            )
+            self.refuse("A021", name=name, got=len(array.shape), shape=array.shape, type=type_)
             return
         for axis, (got, want) in enumerate(zip(array.shape, type_.shape, strict=True)):
             self._extent(name, array, axis, got, want)
@@ -132,28 +124,23 @@ class _Solver:
         if isinstance(type_, TensorType):
             if got != type_.dtype:
                 fix = _cast_fix(name, array, type_.dtype)
-                self.problems.append(
-                    error("A020", name=name, got=got, want=type_.dtype, type=type_, fix=fix)
-                )
+                self.refuse("A020", name=name, got=got, want=type_.dtype, type=type_, fix=fix)
             return
         var = type_.var
         if got not in var.choices:
             known = ", ".join(map(str, var.choices))
-            self.problems.append(error("A022", name=name, got=got, var=var, known=known))
+            self.refuse("A022", name=name, got=got, var=var, known=known)
             return
         first, origin = self.dtypes.setdefault(var.name, (got, name))
         if got != first:
             fix = _cast_fix(name, array, first)
-            self.problems.append(
-                error("A023", name=name, got=got, var=var, want=first, origin=origin, fix=fix)
-            )
+            self.refuse("A023", name=name, got=got, var=var, want=first, origin=origin, fix=fix)
 
     def _extent(self, name: str, array: Array, axis: int, got: int, want: Dim | int) -> None:
+        where = {"name": name, "axis": axis, "shape": array.shape}
         if isinstance(want, int):
             if got != want:
-                self.problems.append(
-                    error("A024", want=want, name=name, axis=axis, got=got, shape=array.shape)
-                )
+                self.refuse("A024", **where, got=got, want=want)
             return
         if type(want) is not Dim:
             self.computed.append((want, name, axis, array))
@@ -161,18 +148,7 @@ class _Solver:
         origin = f"axis {axis} of {name}"
         first, place = self.dims.setdefault(want.name, (got, origin))
         if got != first:
-            self.problems.append(
-                error(
-                    "A025",
-                    dim=want,
-                    want=first,
-                    origin=place,
-                    name=name,
-                    axis=axis,
-                    got=got,
-                    shape=array.shape,
-                )
-            )
+            self.refuse("A025", **where, got=got, dim=want, want=first, origin=place)
 
 
 def assign(
@@ -203,10 +179,8 @@ def assigned(
     known = {p.name for p in parameters}
     for name, value in kwargs.items():
         if name not in known:
-            problem = f"has no parameter {name!r}"
-            mistakes.append(
-                error("A011", op=op, problem=problem, advice=_meant(name, known), names=names)
-            )
+            problem, advice = f"has no parameter {name!r}", _meant(name, known)
+            mistakes.append(error("A011", op=op, problem=problem, advice=advice, names=names))
         elif name in arguments:
             mistakes.append(error("A012", op=op, name=name))
         else:

@@ -286,29 +286,16 @@ class PlannedOp:
         if isinstance(gradient, str) and gradient != "bias":
             raise unknown("gradient", gradient, ["bias"])
         if gradient:
-            bias = gradient == "bias"
-            return self._declare_gradients(args, kwargs, target, device, among, priority, bias)
+            from cklang.device.device import target_of
+            from cklang.ops.attention_backward import declare_gradients
+
+            gpu = target_of(device_named(device, current())).spec.name
+            binding, bias = self._bound(args, kwargs), gradient == "bias"
+            return declare_gradients(self, binding, target, gpu, among, priority, bias)
         from cklang.runtime.planner import declare
 
         choices = self._choices(args, kwargs, out, device)
         return sum(declare(target, choice, among, priority) for choice in choices)
-
-    def _declare_gradients(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        registry: Registry,
-        device: str | None,
-        among: Pattern | str | None,
-        priority: int,
-        bias: bool,
-    ) -> int:
-        from cklang.device.device import target_of
-        from cklang.ops.attention_backward import declare_gradients
-
-        binding = self._bind(self._values(args, kwargs))
-        gpu = target_of(device_named(device, current())).spec.name
-        return declare_gradients(self, binding, registry, gpu, among, priority, bias)
 
     def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Binding:
         """Return a call's arrays by parameter, with the extents of its dims."""

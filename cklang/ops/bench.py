@@ -20,9 +20,6 @@ import numpy as np
 from cklang.device.device import Device, open_device
 from cklang.device.device_array import to_device
 from cklang.display import ShownAsText
-from cklang.emulator.clock.sequence import launch_details
-from cklang.emulator.engine.recording import RecordedLaunch, timing
-from cklang.emulator.profiler.model import launch_profile
 from cklang.errors import error
 from cklang.forks import cached_property
 from cklang.ops.predict import predict
@@ -215,7 +212,7 @@ def bench(
         raise error("A132", name="warmup", got=warmup, bound="0 or more")
     opened = open_device(device)
     if opened.emulated:
-        return _by_clock(op, args, kwargs, opened, flops)
+        return _by_clock(op, args, kwargs, opened, flops, cold=cold)
     calls = _calls(op, args, kwargs, opened, rotate)
     schedule = Schedule(warmup=warmup, rounds=rounds, iterations=iterations, cold=cold)
     samples = event_samples(opened, calls, schedule)
@@ -243,10 +240,17 @@ def bench_calls(op: Op, calls: Sequence[Mapping[str, Any]], **settings: Any) -> 
 
 
 def _by_clock(
-    op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], device: Device, flops: float | None
+    op: Op,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    device: Device,
+    flops: float | None,
+    *,
+    cold: bool,
 ) -> BenchRow:
-    predicted = predict(op, *args, device=device.name, **kwargs)
-    executed, peak = _executed_flops(op, args, kwargs, device)
+    caches = "cold" if cold else None
+    predicted = predict(op, *args, device=device.name, caches=caches, **kwargs)
+    executed = sum(kernel.flops for kernel in predicted.kernels)
     return BenchRow(
         op=op.program.name,
         call=_call_text(args, kwargs),
@@ -255,27 +259,10 @@ def _by_clock(
         samples=(predicted.us,),
         flops=executed if flops is None else flops,
         bytes=op.summary(*args, device=device.name, **kwargs).least_bytes,
-        peak_flops=peak,
+        peak_flops=max(kernel.peak_flops for kernel in predicted.kernels),
         peak_bytes=device.spec.memory_bytes_per_second,
         error=predicted.error,
     )
-
-
-def _executed_flops(
-    op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], device: Device
-) -> tuple[float, float]:
-    """Return the operations that kernels execute, and the most that their units can a second."""
-    with timing(1, alone=True) as recording:
-        op(*args, device=device.name, **kwargs)
-    rows = [_flops_of_one(launch) for launch in recording.launches]
-    return sum(flops for flops, _ in rows), max((peak for _, peak in rows), default=0.0)
-
-
-def _flops_of_one(launch: RecordedLaunch) -> tuple[float, float]:
-    """Return the operations of a launch that ran only the recorded workgroups."""
-    (detail,) = launch_details([launch])
-    roofline = launch_profile(0, detail).roofline
-    return roofline.flops, roofline.peak_flops
 
 
 def _call_text(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:

@@ -31,6 +31,10 @@ class PredictedLaunch(LaunchTime):
     where the power of its instructions is not known."""
     bound: str
     """What limits it: the busiest unit, or else what its waves wait for."""
+    flops: float
+    """Floating-point operations of all lanes."""
+    peak_flops: float
+    """A second, of the units that it uses."""
 
     def __str__(self) -> str:
         stalls = list(self.stall.items())[:_STALLS]
@@ -169,6 +173,8 @@ def predicted(
                 },
                 us_under_load=None if load is None else load.us,
                 bound=profile.bound,
+                flops=profile.roofline.flops,
+                peak_flops=profile.roofline.peak_flops,
             )
         )
     return Prediction(

@@ -61,6 +61,7 @@ def launch_record(launch: LaunchProfile) -> dict[str, Any]:
         },
         "roofline": asdict(roofline)
         | {"bound": roofline.bound, "share": roofline.share, "intensity": roofline.intensity},
+        "bound": launch.bound,
         "limits": {limit.name: limit.share for limit in launch.limits},
         "lost": launch.lost,
         "unknown": [asdict(row) for row in launch.unknown],

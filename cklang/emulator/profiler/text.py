@@ -67,6 +67,7 @@ def _sections(launch: LaunchProfile) -> Iterator[str]:
     )
     units = ", ".join(f"{limit.name} {limit.share:.1%}" for limit in launch.limits)
     yield f"busy: {units}"
+    yield f"bound by: {launch.bound}"
     reasons = ", ".join(f"{name} {share:.1%}" for name, share in launch.lost.items())
     yield f"waves wait for: {reasons or 'nothing'}"
     yield from ("", *_stage_table(launch), "", *_source_table(launch), "", *_advice(launch))

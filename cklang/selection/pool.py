@@ -30,7 +30,7 @@ __all__ = ["AnyPool", "Legal", "Pool", "Times"]
 
 Legal = npt.NDArray[np.bool_]
 
-SHARES_HANDICAP = 1.1
+SHARES_HANDICAP = 1.05
 """What the time of a kernel whose workgroups share sums counts beside those of others: memory must
 be cleared before it."""
 

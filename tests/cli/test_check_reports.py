@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from cklang import knobs
 from cklang.cli.main import main
 from cklang.emulator.engine.reports import RULES, CheckReport, read_reports, to_json, to_sarif
 
@@ -183,3 +184,37 @@ def test_several_processes_report_a_cause_once(tmp_path: Path) -> None:
     path.write_text(f"{line}\n{line}\n")
     (report,) = read_reports(path)
     assert (report.workgroup, report.wave, report.lane) == ((0, 1, 2), 3, 9)
+
+
+# --- the command itself
+
+_PRINT = "import os, sys; print(os.environ['CKLANG_SANITIZE']); sys.exit(int(sys.argv[1]))"
+
+
+def test_all_checks(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", sys.executable, "-c", _PRINT, "3"]) == 3
+    assert capfd.readouterr().out == ",".join(knobs.SANITIZERS) + "\n"
+
+
+def test_some_checks(capfd: pytest.CaptureFixture[str]) -> None:
+    only = ["--only", "races", "--only", "waits"]
+    assert main(["check", *only, sys.executable, "-c", _PRINT, "0"]) == 0
+    assert capfd.readouterr().out == "races,waits\n"
+
+
+def test_a_program_that_a_signal_ends() -> None:
+    assert main(["check", sys.executable, "-c", "import os; os.abort()"]) == 134
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"), [([], "it needs a program"), (["/nowhere/saxpy"], "/nowhere/saxpy")]
+)
+def test_no_program(words: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", *words]) == 1
+    assert problem in capsys.readouterr().err
+
+
+def test_unknown_check(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["check", "--only", "bugs", "true"])
+    assert "bugs" in capsys.readouterr().err

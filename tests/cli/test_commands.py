@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import linecache
 import shutil
 import subprocess
@@ -12,8 +14,12 @@ from typing import Any
 
 import pytest
 
+from cklang.build.builder import source_of
 from cklang.cli.completion import SHELLS, script
+from cklang.cli.generate import MANIFEST
 from cklang.cli.main import GROUPS, main, words_of_commands
+from cklang.families import key_from_json
+from cklang.fusion.functions import Functions
 from tests.support.by_reference import replace_kernels
 
 DEVICE = ["--device", "emu:gfx942"]
@@ -183,3 +189,33 @@ def test_ctrl_c_ends_a_command_without_a_traceback(
 def test_an_op_that_is_not_there(model: str, capsys: Capture) -> None:
     assert main(["explain", model.replace(":linear", ":liner"), *SIZES]) == 1
     assert "CK-Z010" in capsys.readouterr().err
+
+
+# --- cklang generate
+
+
+def test_the_manifest_names_every_source(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = tmp_path / "all.json", tmp_path / "sources"
+    command = ["--arch", "gfx942", "--signature", "f16:rcr:row"]
+    assert main(["registry", "export", str(file), *command]) == 0
+    capsys.readouterr()
+    other = ["--arch", "gfx942", "--signature", "bf16:rcr"]
+    assert main(["generate", "--out", str(out), "--registry", str(file), *other]) == 0
+    rows = json.loads((out / MANIFEST).read_text())["kernels"]
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(rows) == 36
+    assert lines[-1].startswith("36 of 36: ")
+    assert {path.name for path in out.iterdir()} == {MANIFEST, *(row["file"] for row in rows)}
+    for row in rows:
+        text = (out / row["file"]).read_text()
+        assert hashlib.sha256(text.encode()).hexdigest() == row["sha256"]
+        key = key_from_json(row["key"])
+        assert source_of(key, Functions.parse(row["functions"])).inline == text
+
+
+def test_nothing_to_generate_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "--out", str(tmp_path / "none")]) == 1
+    assert "K041" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()

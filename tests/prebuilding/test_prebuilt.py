@@ -18,10 +18,12 @@ from cklang import knobs
 from cklang.arch import all_archs, arch
 from cklang.build import bundle
 from cklang.build.builder import shared_builder
+from cklang.build.parallel import built
 from cklang.cli.main import main
 from cklang.emulator.engine import build as emulator_build
 from cklang.emulator.engine.build import LIBRARY, copy_library, library_path
 from cklang.emulator.engine.isa.tables import generate
+from cklang.families.gemm.cost.traits import spilled_registers
 from cklang.prebuilding import compile_essentials, write_folder
 from cklang.prebuilding.essentials import EssentialCall, essential_calls, linear_gelu, normalised
 from cklang.prebuilding.folder import essential_kernels
@@ -234,3 +236,23 @@ def test_a_wheel_needs_no_compiled_stencil(tmp_path: Path) -> None:
     assert "comes from" in log.read_text()
     assert not (cache / "emulator").exists()
     assert np.all([(site / "cklang" / "prebuilt" / each).exists() for each in (EMULATOR, STENCILS)])
+
+
+# --- registers
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("stencils")
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
+def test_essential_kernels_do_not_spill(gpu: str) -> None:
+    kernels = essential_kernels([gpu])
+    products = [key for key, _ in kernels if key.family == "gemm"]
+    assert not any(spilled_registers(k.signature, k.algorithm, arch(gpu)) for k in products)
+    artifacts = built(kernels)
+    assert len(artifacts) > 20
+    spilling = {
+        each.key.label: each.resources.vgpr_spills
+        for each in artifacts
+        if each.resources.vgpr_spills
+    }
+    assert spilling == {}

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cklang as ck
 from cklang.arch import arch
 from cklang.errors import CkError, CkUnsupportedError, CkValueError
 from cklang.families.conv.problem import ConvProblem, conv_problem
@@ -30,11 +31,15 @@ from cklang.families.gemm.cost.traits import (
     traits_of,
 )
 from cklang.families.gemm.key import Algorithm, DKind, DOperand, GemmKey
+from cklang.families.gemm.plan import FusedGemm
+from cklang.families.gemm.sampled_rows import sampled
 from cklang.families.gpu_rates import matrix_rate
+from cklang.fusion.plan import Plan
 from cklang.types import DType, bf16, f16, f32, fp8, i8, i32
 from tests.support.algorithms import wide
 from tests.support.errors import expect_error
 from tests.support.gemm_keys import OPEN
+from tests.support.typed import instance, only
 
 SPEC = arch("gfx942")
 
@@ -483,3 +488,21 @@ def test_a_convolution_of_single_elements_is_a_product() -> None:
     shape = GemmShape(m=problem.m, n=problem.n, k=problem.k)
     estimates = [estimate(_conv_key(problem), each) for each in (problem, shape)]
     assert estimates[0] == estimates[1]
+
+
+# --- kernels that are checked by some of their rows
+
+M, N, K = ck.dims("M N K")
+
+
+@ck.op
+def scaled(x: ck.fp8[M, K], w: ck.fp8[N, K], s: ck.f32[M / 64, K / 128]) -> ck.f32[M, N]:
+    return ck.gemm(x, w.T, scale_a=s)
+
+
+def test_all_rows_are_compared_where_scales_belong_to_several() -> None:
+    shapes = (128, 1024), (2048, 1024)
+    args = [np.zeros(shape, ck.fp8.numpy) for shape in shapes]
+    args.append(np.zeros((2, 8), np.float32))
+    kernel = only(FusedGemm, instance(Plan, scaled.fusion(*args)).kernels)
+    assert sampled(kernel, args, [np.zeros((128, 2048), np.float32)]) is None

@@ -9,6 +9,8 @@ import pytest
 from cklang.arch import arch
 from cklang.emulator.clock.constants import constants_of
 from cklang.emulator.clock.hierarchy import EMPTY, Kept, Levels, levels_of, retained, sharers
+from cklang.emulator.clock.launch_memory import MemoryTraffic
+from cklang.emulator.clock.waves import WaveStream
 
 GFX942 = constants_of("gfx942")
 MI300X = arch("gfx942")
@@ -101,3 +103,29 @@ def test_sharers_grow_with_the_readers_of_a_line_up_to_those_that_run() -> None:
     assert sharers(1e6, 1e6, 4, 8, 1) == 1
     few, more = (sharers(1e3, 1e3 * 4096 / readers, 4096, 8, 4096) for readers in (9, 17))
     assert (few, more) == (2, 3)
+
+
+# --- loads that wait in a queue before memory
+
+STREAM = WaveStream(np.zeros(3, np.int32), 0, latency=np.array([100, 800, 800], np.int32))
+TRAFFIC = MemoryTraffic([STREAM], [np.array([0.0, 0.5, 1.0])], cycles=500.0, queue=1600.0)
+
+
+def test_memory_is_busy_for_what_it_brings() -> None:
+    assert TRAFFIC.load(1000) == 0.5
+    assert TRAFFIC.load(100) == 1
+    assert TRAFFIC.load(0) == 0
+
+
+def test_loads_wait_the_longer_the_busier_memory_is() -> None:
+    assert TRAFFIC.waits(0) == 0
+    assert TRAFFIC.waits(0.5) == pytest.approx(200)
+    assert TRAFFIC.waits(1) == 1600
+    (busy,) = TRAFFIC.busy(0.5)
+    assert busy.latency is not None
+    assert busy.latency.tolist() == [100, 900, 1000]
+
+
+def test_without_levels_of_memory_nothing_waits() -> None:
+    bare = MemoryTraffic([WaveStream(np.zeros(1, np.int32), 0)], (), 0.0, 0.0)
+    assert bare.waits(bare.load(100)) == 0

@@ -15,7 +15,7 @@ from tests.support.hip_streams import BODIES, Kernels, Words
 @pytest.fixture(autouse=True)
 def settings_as_before(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
-    if "emulator" in request.fixturenames:
+    if {"emulator", "compiler"} & set(request.fixturenames):
         emulator.sanitize(*knobs.SANITIZE.get())
         emulator.translation(knobs.TRANSLATE.get())
         emulator.schedule(knobs.SCHEDULE.get())

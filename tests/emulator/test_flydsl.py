@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from cklang import emulator, knobs
+from cklang import emulator
 from cklang.device.device import Device
 from cklang.emulator.flydsl import device
 from cklang.errors import CkDeviceError, CkValueError
@@ -89,14 +89,11 @@ def test_one_function_on_two_gpus() -> None:
 
 def test_a_missing_barrier_is_a_race() -> None:
     emulator.sanitize("races")
-    try:
-        with device("gfx942"):
-            softmax(meet=True)
-        with pytest.raises(CkDeviceError, match="race"), device("gfx942"):
-            softmax(meet=False)
-    finally:
-        emulator.sanitize(*knobs.SANITIZE.get())
-        emulator.load().hipDeviceReset()
+    with device("gfx942"):
+        softmax(meet=True)
+    with pytest.raises(CkDeviceError, match="race"), device("gfx942"):
+        softmax(meet=False)
+    emulator.load().hipDeviceReset()
 
 
 def test_what_was_set_is_as_before() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from triton.experimental.gluon import language as gl
 
-from cklang import emulator, knobs
+from cklang import emulator
 from cklang.emulator.triton import EmulatedDriver, device
 from tests.support import gluon_kernels as kernels
 
@@ -31,11 +31,8 @@ MATRICES = {
 def gpu(request: pytest.FixtureRequest) -> Iterator[EmulatedDriver]:
     torch.manual_seed(1)
     emulator.sanitize("all")
-    try:
-        with device(request.param) as driver:
-            yield driver
-    finally:
-        emulator.sanitize(*knobs.SANITIZE.get())
+    with device(request.param) as driver:
+        yield driver
 
 
 def test_a_layout_of_lanes(gpu: EmulatedDriver) -> None:

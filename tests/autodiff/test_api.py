@@ -14,7 +14,7 @@ import cklang as ck
 from cklang.families import plan_of
 from cklang.ir.nodes import Function
 from cklang.reference.evaluate import evaluate
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op, written_op
 
 M, N = ck.dims("M N")
 linear = written_op(
@@ -76,14 +76,13 @@ def test_a_gradient_is_an_op_in_a_pickle() -> None:
 
 
 def test_names_of_cotangents_are_new() -> None:
-    text = "@ck.op\ndef f(dy: ck.f32[M], dy_: ck.f32[M]) -> (ck.f32[M], ck.f32[M]):\n"
-    op = ck.vjp(written_op(f"{text}    return dy * dy_, dy + dy_\n", "M"))
+    params = "dy: ck.f32[M], dy_: ck.f32[M]"
+    op = ck.vjp(expression_op(params, "(ck.f32[M], ck.f32[M])", "(dy * dy_, dy + dy_)"))
     assert [each.name for each in op.program.parameters] == ["dy", "dy_", "dy__0", "dy__1"]
 
 
 def test_results_of_integers_have_no_cotangent() -> None:
-    text = "@ck.op\ndef f(x: ck.f32[M, N]) -> (ck.f32[M], ck.i32[M]):\n"
-    op = ck.vjp(written_op(f"{text}    return ck.max(x, -1), ck.argmax(x, -1)\n", "M N"))
+    op = ck.vjp(written("(ck.max(x, -1), ck.argmax(x, -1))", "(ck.f32[M], ck.i32[M])"))
     assert [each.name for each in op.program.parameters] == ["x", "dy0"]
     assert evaluate(op.program.specialise(), [np.eye(2, dtype="f"), np.ones(2, "f")])[0].sum() == 2
 
@@ -95,8 +94,7 @@ def test_the_sum_for_a_bias_reads_what_products_read(product: str) -> None:
     shapes = {"x": f"M, {axes[0]}K", "w": "N, 1, K" if axes[0] else "N, K"}
     params = ", ".join(f"{name}: ck.f16[{shape}]" for name, shape in shapes.items())
     result = f"ck.f16[M, {axes[0]}N]"
-    text = f"@ck.op\ndef f({params}, b: ck.f16[N]) -> {result}:\n"
-    op = ck.vjp(written_op(f"{text}    return ck.tanh({product} + b)\n", "M N K"))
+    op = ck.vjp(expression_op(f"{params}, b: ck.f16[N]", result, f"ck.tanh({product} + b)"))
     function = op.program.specialise()
     (total,) = (each for each in function.body if each.op == "reduce_sum")
     assert total.operands[0].type.dtype == ck.f16
@@ -104,8 +102,7 @@ def test_the_sum_for_a_bias_reads_what_products_read(product: str) -> None:
 
 
 def test_two_equal_gradients_are_two_results() -> None:
-    text = "@ck.op\ndef f(x: ck.f32[M], y: ck.f32[M]) -> ck.f32[M]:\n    return x + y\n"
-    ir = ck.vjp(written_op(text, "M")).program.specialise()
+    ir = ck.vjp(written("x + y", params="x: ck.f32[M], y: ck.f32[M]")).program.specialise()
     assert len({value.name for value in ir.results}) == 2
 
 
@@ -128,11 +125,8 @@ def test_second_derivatives_are_gradients_of_gradients() -> None:
 
 
 def test_second_derivatives_of_products_and_softmax() -> None:
-    text = (
-        "@ck.op\ndef f(x: ck.f32[M, K], w: ck.f32[K, N]) -> ck.f32[M, N]:\n"
-        "    return ck.softmax(ck.tanh(x @ w))\n"
-    )
-    first = ck.vjp(written_op(text, "M K N"), wrt="x")
+    params = "x: ck.f32[M, K], w: ck.f32[K, N]"
+    first = ck.vjp(written("ck.softmax(ck.tanh(x @ w))", "ck.f32[M, N]", params), wrt="x")
     second = ck.vjp(first, wrt=("x", "w", "dy")).program.specialise()
     rng = np.random.default_rng(1)
     x, w, dy, u = (rng.standard_normal(s).astype("f") for s in ((3, 4), (4, 5), (3, 5), (3, 4)))
@@ -154,7 +148,7 @@ def test_second_derivatives_of_products_and_softmax() -> None:
 
 
 def written(body: str, result: str = "ck.f32[M]", params: str = "x: ck.f32[M, N]") -> Any:
-    return written_op(f"@ck.op\ndef f({params}) -> {result}:\n    return {body}\n", "M N K")
+    return expression_op(params, result, body)
 
 
 def code(function: Callable[[], object]) -> str:

@@ -11,7 +11,7 @@ import pytest
 import cklang as ck
 from cklang.runtime.op import Op
 from tests.support.checks import check
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 B, H, G, S, T = ck.dims("B H G S T")
 
@@ -82,8 +82,7 @@ def written(options: str = "", params: str = "", dtype: str = "f16") -> Op:
     """Return an attention of heads of some size."""
     heads = f"ck.{dtype}[B, H, S, D]"
     signature = f"q: {heads}, k: {heads}, v: {heads}{params}"
-    body = f"ck.attention(q, k, v{options})"
-    return written_op(f"@ck.op\ndef f({signature}) -> {heads}:\n    return {body}\n", "B H S D")
+    return expression_op(signature, heads, f"ck.attention(q, k, v{options})")
 
 
 BIAS = ", bias: ck.f32[H, S, S]"
@@ -107,17 +106,20 @@ def test_products_compute_what_the_kernels_do_not_take(why: str) -> None:
     assert why in plan.notes[0]
 
 
-def test_a_bias_that_has_no_gradient_is_no_reason() -> None:
-    op = written(", score=lambda s, h, i, j: s + bias[h, i, j]", BIAS)
-    x = np.ones((1, 2, 5, 64), "e")
-    plan = ck.vjp(op, wrt=("q", "k", "v")).fusion(x, x, x, np.ones((2, 5, 5), "f"), x)
-    assert [each.family for each in plan.kernels].count("attention_backward") == 1
+NO_REASONS: dict[str, Op] = {
+    "a bias without a gradient": ck.vjp(
+        written(", score=lambda s, h, i, j: s + bias[h, i, j]", BIAS), wrt=("q", "k", "v")
+    ),
+    "what the mask alone reads": ck.vjp(
+        written(", mask=lambda h, i, j: bias[h, i, j] > bias[h, j, i]", BIAS)
+    ),
+}
 
 
-def test_what_the_mask_alone_reads_is_no_reason() -> None:
-    options = ", mask=lambda h, i, j: bias[h, i, j] > bias[h, j, i]"
+@pytest.mark.parametrize("what", NO_REASONS)
+def test_what_is_no_reason(what: str) -> None:
     x = np.ones((1, 2, 5, 64), "e")
-    plan = ck.vjp(written(options, BIAS)).fusion(x, x, x, np.ones((2, 5, 5), "f"), x)
+    plan = NO_REASONS[what].fusion(x, x, x, np.ones((2, 5, 5), "f"), x)
     assert [each.family for each in plan.kernels].count("attention_backward") == 1
 
 

@@ -21,7 +21,7 @@ from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from tests.support.attention_ops import biased, distant, packed_rows, packed_rows_args
 from tests.support.checks import check
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 pytestmark = pytest.mark.usefixtures("torch")
 
@@ -97,8 +97,7 @@ def test_biases_follow_torch(name: str, dropout: float) -> None:
     body = (
         f"ck.attention(q, k, v, score=lambda s, b, h, i, j: s + {element}, mask=ck.causal(){more})"
     )
-    source = f"@ck.op\ndef f({signature}) -> ck.f32[B, 4, S, 3]:\n    return {body}\n"
-    op = written_op(source, "B S T")
+    op = expression_op(signature, "ck.f32[B, 4, S, 3]", body)
     arrays = drawn(op, SIZES)
     function = ck.vjp(op).ir(*arrays)
     assert [each.op for each in function.body].count("attention_ds") == 1
@@ -256,8 +255,8 @@ def _refused(call: Callable[[], object]) -> CkError:
 def test_what_products_do_not_compute_says_why_the_kernels_do_not() -> None:
     heads = "q: ck.f32[B, H, S, 160], k: ck.f32[B, H, S, 160], v: ck.f32[B, H, S, 160]"
     call = "ck.attention(q, k, v, score=lambda s: 3.0 * ck.tanh(s / 3.0), dropout=0.5, seed=1)"
-    source = f"@ck.op\ndef f({heads}) -> ck.f32[B, H, S, 160]:\n    return {call}\n"
-    refusal = _refused(lambda: ck.vjp(written_op(source, "B H S")).program.specialise())
+    op = expression_op(heads, "ck.f32[B, H, S, 160]", call)
+    refusal = _refused(lambda: ck.vjp(op).program.specialise())
     assert refusal.code == "G025"
     assert "heads of f32 have at most 128 elements, not 160" in str(refusal)
     packed = _refused(lambda: ck.vjp(packed_rows, wrt="slopes").program.specialise({"F": ck.f16}))

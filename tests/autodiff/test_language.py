@@ -18,7 +18,7 @@ from cklang.ir.verifier import verify
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
 from tests.support.torch_ir import gradients
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 pytestmark = pytest.mark.usefixtures("torch")
 
@@ -26,8 +26,7 @@ EXTENTS = {"M": 5, "N": 6, "C": 4}
 
 
 def function_of(signature: str, result: str, body: str) -> Function:
-    op = written_op(f"@ck.op\ndef f({signature}) -> {result}:\n    return {body}\n", "M N C")
-    ir: Function = op.program.specialise()
+    ir: Function = expression_op(signature, result, body).program.specialise()
     return ir
 
 
@@ -193,9 +192,8 @@ ATTENTIONS: Mapping[str, tuple[str, str, Callable[..., Any], Callable[..., Any]]
 def test_attention_follows_torch(name: str, by_kernels: bool) -> None:
     signature, options, scores, mask = ATTENTIONS[name]
     heads = "4" if "4, S" in signature else "H"
-    source = f"@ck.op\ndef f({signature}) -> ck.f32[B, {heads}, S, 3]:\n"
-    op = written_op(f"{source}    return ck.attention(q, k, v{options})\n", "B H G J S T")
-    function = op.program.specialise()
+    result = f"ck.f32[B, {heads}, S, 3]"
+    function = function_of(signature, result, f"ck.attention(q, k, v{options})")
     rng = np.random.default_rng(2)
     shapes = [param.type.extents(HEADS) for param in function.params]
     arrays = [rng.standard_normal(shape).astype("f") for shape in shapes]

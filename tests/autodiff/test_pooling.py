@@ -22,7 +22,7 @@ from cklang.ir.pooling import Windows, avg_pooled, max_pooled, window_count
 from cklang.ir.verifier import verify
 from cklang.reference.evaluate import evaluate
 from cklang.types import f32, i32
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 Pair = tuple[int, int]
 
@@ -125,11 +125,9 @@ def test_the_gradient_of_a_row_goes_where_a_computed_index_was_limited_to() -> N
 
 def test_a_window_that_begins_before_the_first_element() -> None:
     """It has that element twice as it is computed, which halved the gradient."""
-    text = (
-        "@ck.op\ndef f(x: ck.f32[N, H, C]) -> ck.f32[N, (H - 1)//2 + 1, C]:\n"
-        "    return ck.max_pool(x, 3, stride=2, padding=1)\n"
-    )
-    function = ck.vjp(written_op(text, "N H C")).program.specialise()
+    result = "ck.f32[N, (H - 1)//2 + 1, C]"
+    op = expression_op("x: ck.f32[N, H, C]", result, "ck.max_pool(x, 3, stride=2, padding=1)")
+    function = ck.vjp(op).program.specialise()
     x = np.array([5, 1, 2, 3, 4, 9], "f").reshape(1, 6, 1)
     dy = np.array([1, 10, 100], "f").reshape(1, 3, 1)
     (got,) = evaluate(function, [x, dy])

@@ -35,7 +35,7 @@ from cklang.types import DType, bf16, f16
 from tests.support.attention_ops import within
 from tests.support.checks import check, launches
 from tests.support.coverage import Covered
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 pytestmark = pytest.mark.usefixtures("torch")
 
@@ -58,8 +58,7 @@ class Score:
         q, k = (f"ck.{dtype}[B, {heads}, {size}]" for heads in ("4, S", "2, T"))
         params = f"q: {q}, k: {k}, v: {k}{self.reads}"
         score = f"score=lambda s, b, h, i, j: {self.text}"
-        body = f"ck.attention(q, k, v, {score}{options})"
-        return written_op(f"@ck.op\ndef f({params}) -> {q}:\n    return {body}\n", "B S T")
+        return expression_op(params, q, f"ck.attention(q, k, v, {score}{options})")
 
 
 def _column(x: Any) -> Any:

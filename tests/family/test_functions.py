@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.support.checks import check
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -30,10 +30,7 @@ def test_a_function_in_a_kernel_is_within_its_bound(name: str, gpu: str) -> None
     call = f"ck.{name}(x, y)" if name in TWO else f"ck.{name}(x)"
     words = f"ck.where({call}, 1.0, 0.0) + y" if name in FLAGS else call
     words = words if "y" in words else f"{words} + 0.0 * y"
-    op = written_op(
-        f"@ck.op\ndef f(x: ck.f32[M, N], y: ck.f32[M, N]) -> ck.f32[M, N]:\n    return {words}\n",
-        "M N",
-    )
+    op = expression_op("x: ck.f32[M, N], y: ck.f32[M, N]", "ck.f32[M, N]", words)
     y = rng.permutation(x.ravel()).reshape(x.shape) if name in TWO else np.ones_like(x)
     # The sine of a product whose last bit is more than a period may be anything.
     check(op, (x, y), gpu, unchecked=0.1 if name == "sinc" else 0.05)

@@ -19,7 +19,7 @@ from cklang.runtime.op import Op
 from cklang.types import bf16
 from tests.support.checks import check, launches
 from tests.support.errors import expect_error
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op, written_op
 
 M, N, K, S, V = ck.dims("M N K S V")
 GPUS = ("gfx942", "gfx1201")
@@ -96,9 +96,8 @@ def test_a_kernel_of_rows_reads_no_memory_for_indices() -> None:
     ],
 )
 def test_a_wrong_number_of_indices_is_an_error(words: str, code: str) -> None:
-    source = f"@ck.op\ndef f(x: ck.f16[M, K]) -> ck.f32[M, K]:\n    return x + {words}\n"
     with expect_error(code):
-        written_op(source, "M N K").program.specialise()
+        expression_op("x: ck.f16[M, K]", "ck.f32[M, K]", f"x + {words}").program.specialise()
 
 
 @pytest.mark.usefixtures("compiler")
@@ -148,11 +147,8 @@ def test_cross_entropy_is_torchs(torch: Any, axis: int) -> None:
         logits, torch.from_numpy(targets).long(), reduction="none"
     )
     assert np.allclose(ck.cross_entropy(x, targets, axis), want.numpy(), atol=1e-5)
-    source = (
-        "@ck.op\ndef f(x: ck.f32[4, 4, 4], t: ck.i32[4, 4]) -> ck.f32[4, 4]:\n"
-        f"    return ck.cross_entropy(x, t, axis={axis})\n"
-    )
-    function = written_op(source, "M").program.specialise()
+    params, words = "x: ck.f32[4, 4, 4], t: ck.i32[4, 4]", f"ck.cross_entropy(x, t, axis={axis})"
+    function = expression_op(params, "ck.f32[4, 4]", words).program.specialise()
     (value,), (error,) = evaluate_with_bound(function, [x, targets])
     assert (np.abs(value - want.numpy()) <= error + 1e-5).all()
 
@@ -389,12 +385,9 @@ def test_a_table_without_elements_is_refused() -> None:
     ],
 )
 def test_a_wrong_index_is_an_error(words: str, code: str) -> None:
-    source = (
-        "@ck.op\ndef f(x: ck.f16[M, K], i: ck.i32[N], i64: ck.i64[N]) -> ck.f16[M, K]:\n"
-        f"    return {words}\n"
-    )
+    params = "x: ck.f16[M, K], i: ck.i32[N], i64: ck.i64[N]"
     with expect_error(code) as caught:
-        written_op(source, "M N K").program.specialise()
+        expression_op(params, "ck.f16[M, K]", words).program.specialise()
     assert caught.value.at is not None
 
 

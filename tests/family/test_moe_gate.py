@@ -19,7 +19,7 @@ from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from tests.support.checks import check, launches
 from tests.support.coverage import Covered
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 T, K = ck.dims("T K")
 
@@ -181,9 +181,8 @@ def test_weights_and_experts_are_one_kernel() -> None:
     ],
 )
 def test_mistakes(call: str, problem: str) -> None:
-    text = f"@ck.op\ndef f(x: ck.f32[T, 8]) -> ck.i32[T, 2]:\n    return {call}[1]\n"
     with pytest.raises(CkError) as mistake:
-        written_op(text, "T").program.specialise()
+        expression_op("x: ck.f32[T, 8]", "ck.i32[T, 2]", f"{call}[1]").program.specialise()
     assert problem in str(mistake.value)
 
 

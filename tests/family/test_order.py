@@ -18,7 +18,7 @@ from cklang.reference.bounds import evaluate_with_bound
 from tests.support.checks import check, launches
 from tests.support.coverage import Covered
 from tests.support.errors import expect_error
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 M, N, K, E = ck.dims("M N K E")
 
@@ -105,12 +105,11 @@ def test_they_are_numpys_and_torchs(torch: Any, rank: int, seed: int, data: st.D
     assert np.array_equal(ck.argsort(x, axis, descending), indices.numpy())
     shape = ", ".join(["4"] * rank)
     first = ", ".join("2" if place == axis else "4" for place in range(rank))
-    op = written_op(
-        f"@ck.op\ndef f(x: ck.f32[{shape}]) -> tuple[ck.f32[{first}], ck.i32[{first}],"
-        f" ck.f32[{shape}]]:\n"
-        f"    v, i = ck.topk(x, 2, {axis}, largest={descending})\n"
-        f"    return v, i, ck.cumsum(x, {axis})\n",
-        "M",
+    op = expression_op(
+        f"x: ck.f32[{shape}]",
+        f"tuple[ck.f32[{first}], ck.i32[{first}], ck.f32[{shape}]]",
+        f"(v, i, ck.cumsum(x, {axis}))",
+        before=[f"v, i = ck.topk(x, 2, {axis}, largest={descending})"],
     )
     results, errors = evaluate_with_bound(op.program.specialise(), [x])
     part = tuple(slice(2) if place == axis else slice(None) for place in range(rank))
@@ -178,11 +177,9 @@ def test_sort_and_argsort_of_one_tensor_are_one_kernel() -> None:
     ],
 )
 def test_a_wrong_order_is_an_error(words: str, code: str) -> None:
-    source = (
-        f"@ck.op\ndef f(x: ck.f16[M, 4], i64: ck.i64[N]) -> ck.f16[M, 4]:\n    return {words}\n"
-    )
+    params = "x: ck.f16[M, 4], i64: ck.i64[N]"
     with expect_error(code) as caught:
-        written_op(source, "M N K").program.specialise()
+        expression_op(params, "ck.f16[M, 4]", words).program.specialise()
     assert caught.value.at is not None
 
 

@@ -18,7 +18,7 @@ from cklang.runtime.op import Op
 from tests.support.checks import check, launches
 from tests.support.coverage import Covered
 from tests.support.errors import expect_error
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 M, N, K, S, V = ck.dims("M N K S V")
 
@@ -93,11 +93,10 @@ def test_scatter_is_numpys_and_torchs(
     index = f"ck.i32[{', '.join(map(str, ids.shape))}]" if indices else "ck.i32"
     if len(axes) < 2:
         axes.append("ck.f32")
-    op = written_op(
-        f"@ck.op\ndef f(x: {axes[0]}, i: {index}, r: {axes[1]})"
-        f" -> tuple[{axes[0]}, {axes[0]}]:\n"
-        f"    return ck.scatter(x, i, r, {axis}), ck.scatter_add(x, i, r, {axis})\n",
-        "M",
+    op = expression_op(
+        f"x: {axes[0]}, i: {index}, r: {axes[1]}",
+        f"tuple[{axes[0]}, {axes[0]}]",
+        f"(ck.scatter(x, i, r, {axis}), ck.scatter_add(x, i, r, {axis}))",
     )
     values, errors = evaluate_with_bound(op.program.specialise(), [x, ids, rows])
     assert np.array_equal(values[0], want)
@@ -133,12 +132,9 @@ def test_a_cast_of_the_sums_is_part_of_the_kernel() -> None:
     ],
 )
 def test_a_wrong_scatter_is_an_error(words: str, code: str) -> None:
-    source = (
-        "@ck.op\ndef f(x: ck.f16[V, K], i: ck.i32[N], r: ck.f16[N, K]) -> ck.f16[V, K]:\n"
-        f"    return {words}\n"
-    )
+    params = "x: ck.f16[V, K], i: ck.i32[N], r: ck.f16[N, K]"
     with expect_error(code) as caught:
-        written_op(source, "V N K").program.specialise()
+        expression_op(params, "ck.f16[V, K]", words).program.specialise()
     assert caught.value.at is not None
 
 

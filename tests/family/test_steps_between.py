@@ -13,15 +13,12 @@ import pytest
 
 import cklang as ck
 from tests.support.checks import check, launches
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
 EXTENTS = {"M": 48, "K": 32, "N": 64}
-_HEADER = (
-    "@ck.op\ndef f(x: ck.f16[M, K], w: ck.f16[N, K], left: ck.f16[N, M], ids: ck.i32[M],\n"
-    "      by: ck.f32[K]) -> {}:\n    return {}\n"
-)
+_PARAMS = "x: ck.f16[M, K], w: ck.f16[N, K], left: ck.f16[N, M], ids: ck.i32[M], by: ck.f32[K]"
 
 STEPS = {
     "cumsum": "(ck.cumsum(x, 1) * by).to(ck.f16) @ w.T",
@@ -50,23 +47,21 @@ def arguments(op: ck.Op, **extents: int) -> list[Any]:
 @pytest.mark.parametrize("expression", STEPS.values(), ids=STEPS)
 def test_a_step_before_a_product(expression: str) -> None:
     result = "ck.f32[N, K]" if expression.startswith("left") else "ck.f32[M, N]"
-    op = written_op(_HEADER.format(result, expression), "M K N")
+    op = expression_op(_PARAMS, result, expression)
     check(op, arguments(op, **EXTENTS))
     assert {launch.key.family for launch in launches(op)} >= {"gemm"}
 
 
 @pytest.mark.parametrize(("expression", "result"), GRADIENTS.values(), ids=GRADIENTS)
 def test_a_step_behind_a_product_in_a_gradient(expression: str, result: str) -> None:
-    op = ck.vjp(written_op(_HEADER.format(result, expression), "M K N"), wrt=("x", "w"))
+    op = ck.vjp(expression_op(_PARAMS, result, expression), wrt=("x", "w"))
     check(op, arguments(op, **EXTENTS))
 
 
 def test_a_step_between_a_product_and_an_attention_in_a_gradient() -> None:
     image = "ck.f16[B, H, S, D]"
-    text = (
-        f"@ck.op\ndef f(x: {image}, w: ck.f16[D, D], k: {image}, v: {image}) -> {image}:\n"
-        "    return ck.attention(((x @ w.T) * 0.3).to(ck.f16), k, v)\n"
-    )
-    op = ck.vjp(written_op(text, "B H S D"), wrt=("x", "w"))
+    params = f"x: {image}, w: ck.f16[D, D], k: {image}, v: {image}"
+    step = "ck.attention(((x @ w.T) * 0.3).to(ck.f16), k, v)"
+    op = ck.vjp(expression_op(params, image, step), wrt=("x", "w"))
     check(op, arguments(op, B=1, H=2, S=16, D=64))
     assert "attention_backward" in {launch.key.family for launch in launches(op)}

@@ -22,7 +22,7 @@ from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from cklang.types import Dim, Extent, by_name, extent_from_text, extent_value, f16
 from tests.support.errors import expect_error
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op, written_op
 
 Array = np.ndarray[Any, Any]
 NUMBERS = {"M": 6, "K": 9, "N": 4}
@@ -117,7 +117,7 @@ def views(draw: st.DrawFn) -> tuple[str, Any]:
 def test_views_are_numpys_and_lie_in_the_memory_of_their_operand(pair: tuple[str, Any]) -> None:
     words, shape = pair
     result = f"ck.f16[{', '.join(map(str, shape))}]" if shape else "ck.f16"
-    op = written_op(f"@ck.op\ndef f(x: ck.f16[4, 5, 6]) -> {result}:\n    return {words}\n", "M")
+    op = expression_op("x: ck.f16[4, 5, 6]", result, words)
     x = np.arange(120, dtype=np.float16).reshape(4, 5, 6)
     want = eval(words, {"x": x})
     function = op.program.specialise()
@@ -157,9 +157,7 @@ def test_extents_that_a_call_makes_equal_are_one() -> None:
 
 
 def test_errors_of_moved_elements_move_with_them() -> None:
-    op = written_op(
-        "@ck.op\ndef f(x: ck.f32[M, K]) -> ck.f32[K - 2]:\n    return ck.exp(x)[0, 2:]\n", "M K"
-    )
+    op = expression_op("x: ck.f32[M, K]", "ck.f32[K - 2]", "ck.exp(x)[0, 2:]")
     x = np.arange(10, dtype=np.float32).reshape(2, 5)
     _, (error,) = evaluate_with_bound(op.program.specialise(), [x])
     assert np.all(error > 0)
@@ -188,27 +186,23 @@ def test_errors_of_moved_elements_move_with_them() -> None:
     ],
 )
 def test_a_mistake_is_an_error_with_its_place(words: str, result: str, code: str) -> None:
-    op = f"@ck.op\ndef f(x: ck.f16[M, K]) -> ck.f16[{result}]:\n    return {words}\n"
     with expect_error(code) as refusal:
-        written_op(op, "M K").program.specialise()
+        expression_op("x: ck.f16[M, K]", f"ck.f16[{result}]", words).program.specialise()
     assert refusal.value.at is not None
 
 
 def test_bounds_are_checked_at_the_call() -> None:
-    op = written_op("@ck.op\ndef f(x: ck.f16[M]) -> ck.f16[20]:\n    return x[:20]\n", "M")
+    op = expression_op("x: ck.f16[M]", "ck.f16[20]", "x[:20]")
     with expect_error("I036", match="the slice 0:20 of axis 0 leaves it: M is 16"):
         op.ir(np.ones(16, np.float16))
 
 
 def test_extents_of_annotations_are_checked_at_the_call() -> None:
-    op = written_op(
-        "@ck.op\ndef f(x: ck.f16[M, K], y: ck.f16[K//2 + 1]) -> ck.f16[K]:\n    return x[0]\n",
-        "M K",
-    )
+    op = expression_op("x: ck.f16[M, K], y: ck.f16[K//2 + 1]", "ck.f16[K]", "x[0]")
     with expect_error("A046", match="K//2 \\+ 1 is 4"):
         op.explain(np.ones((2, 6), np.float16), np.ones(5, np.float16), device="emu:gfx942")
     with pytest.raises(CkError, match="K - N follows from N"):
-        written_op("@ck.op\ndef f(x: ck.f16[K - N, K]) -> ck.f16[K]:\n    return x[0]\n", "N K")
+        expression_op("x: ck.f16[K - N, K]", "ck.f16[K]", "x[0]")
 
 
 # --- partition
@@ -223,19 +217,14 @@ def kernels(op: Op) -> tuple[Any, ...]:
 
 
 def test_readers_read_views_in_place() -> None:
-    product = written_op(
-        "@ck.op\ndef f(x: ck.f16[M, K], w: ck.f16[N, K//2]) -> ck.f16[M, N - 1]:\n"
-        "    return (x[:, K//2:] @ w.T).to(ck.f16)[:, 1:]\n",
-        "M N K",
-    )
+    params = "x: ck.f16[M, K], w: ck.f16[N, K//2]"
+    value = "(x[:, K//2:] @ w.T).to(ck.f16)[:, 1:]"
+    product = expression_op(params, "ck.f16[M, N - 1]", value)
     assert planned(product) == ["gemm of %0, %w", "rowwise of %4"]
     plan = plan_of(product.program.specialise())
     assert {"part", "memory"} <= {each.rule for each in plan.decisions}
-    copies = written_op(
-        "@ck.op\ndef f(x: ck.f16[M, K]) -> tuple[ck.f16[M, K], ck.f16[K], ck.f16[K, M]]:\n"
-        "    return x, x[0], x.T\n",
-        "M K",
-    )
+    results = "tuple[ck.f16[M, K], ck.f16[K], ck.f16[K, M]]"
+    copies = expression_op("x: ck.f16[M, K]", results, "(x, x[0], x.T)")
     assert [kernel.family for kernel in kernels(copies)] == ["rowwise"] * 3
 
 
@@ -249,12 +238,9 @@ def test_readers_read_views_in_place() -> None:
     ],
 )
 def test_an_attention_reads_an_axis_of_one_without_a_copy(k: str) -> None:
-    op = written_op(
-        "@ck.op\ndef f(q: ck.f16[B, H, S, D], cache: ck.f16[B, T, D], pair: ck.f16[B, 2, T, D],"
-        f" w: ck.f16[D, D]) -> ck.f16[B, H, S, D]:\n    k = {k}\n"
-        "    return ck.attention(q, k, k)\n",
-        "B H S T D",
-    )
+    keys = "cache: ck.f16[B, T, D], pair: ck.f16[B, 2, T, D], w: ck.f16[D, D]"
+    heads = "ck.f16[B, H, S, D]"
+    op = expression_op(f"q: {heads}, {keys}", heads, "ck.attention(q, k, k)", [f"k = {k}"])
     families = [kernel.family for kernel in kernels(op)]
     assert families == ["gemm"] * k.startswith("(") + ["attention"]
     rng = np.random.default_rng(0)
@@ -282,13 +268,11 @@ def test_joins_splits_and_shapes_are_numpys(axis: int, parts: int, stacks: bool)
         result[axis] //= parts
         result.insert(axis, parts)
     flat = np.prod(result)
-    op = written_op(
-        f"@ck.op\ndef f(x: ck.f16{shape}) -> tuple[ck.f16{result}, ck.f16[{flat}]]:\n"
-        f"    y = ck.{name}(x.split({parts}, {axis})[::-1], axis={axis})\n"
-        "    return y, y.transpose(AXES).reshape(-1)\n".replace(
-            "AXES", ", ".join(map(str, range(len(result))[::-1]))
-        ),
-        "M",
+    op = expression_op(
+        f"x: ck.f16{shape}",
+        f"tuple[ck.f16{result}, ck.f16[{flat}]]",
+        f"(y, y.transpose({', '.join(map(str, range(len(result))[::-1]))}).reshape(-1))",
+        before=[f"y = ck.{name}(x.split({parts}, {axis})[::-1], axis={axis})"],
     )
     pieces = np.split(x, parts, axis)[::-1]
     want = np.stack(pieces, axis) if stacks else np.concatenate(pieces, axis)
@@ -320,9 +304,7 @@ JOINS_OF_FORMULAS = {
 @pytest.mark.parametrize("words", JOINS_OF_FORMULAS)
 def test_joined_parts_have_extents_of_their_own(words: str) -> None:
     joined, shape, formula = JOINS_OF_FORMULAS[words]
-    op = written_op(
-        f"@ck.op\ndef f(x: ck.f16[M, K]) -> ck.f16[{shape}]:\n    return {joined}\n", "M K"
-    )
+    op = expression_op("x: ck.f16[M, K]", f"ck.f16[{shape}]", joined)
     x = np.arange(35, dtype=np.float16).reshape(5, 7)
     (got,) = evaluate(op.program.specialise(), [x])
     np.testing.assert_array_equal(got, formula(x))
@@ -366,23 +348,16 @@ def test_shapes_have_strides_where_numpy_finds_them(data: st.DataObject) -> None
 def test_a_wrong_join_or_shape_is_an_error_with_its_place(
     words: str, result: str, code: str
 ) -> None:
-    op = f"@ck.op\ndef f(x: ck.f16[M, K], y: ck.f16[N]) -> ck.f16[{result}]:\n    return {words}\n"
+    op = expression_op("x: ck.f16[M, K], y: ck.f16[N]", f"ck.f16[{result}]", words)
     with expect_error(code) as refusal:
-        written_op(op, "M N K").program.specialise()
+        op.program.specialise()
     assert refusal.value.at is not None
 
 
 def test_numbers_of_elements_are_checked_at_the_call() -> None:
-    op = written_op(
-        "@ck.op\ndef f(x: ck.f16[M, K], y: ck.f16[N]) -> ck.f16[N, 2]:\n"
-        "    return x.reshape(N, 2)\n",
-        "M N K",
-    )
+    op = expression_op("x: ck.f16[M, K], y: ck.f16[N]", "ck.f16[N, 2]", "x.reshape(N, 2)")
     with expect_error("I038", match="6 elements, cannot have the shape"):
         op.explain(np.ones((2, 3), np.float16), np.ones(4, np.float16), device="emu:gfx942")
-    op = written_op(
-        "@ck.op\ndef f(x: ck.f16[M], y: ck.f16[N]) -> ck.f16[N]:\n    return ck.concat([x, x])\n",
-        "M N",
-    )
+    op = expression_op("x: ck.f16[M], y: ck.f16[N]", "ck.f16[N]", "ck.concat([x, x])")
     with expect_error("I039", match="the parts of a concatenation have 4"):
         op.explain(np.ones(2, np.float16), np.ones(5, np.float16), device="emu:gfx942")

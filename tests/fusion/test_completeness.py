@@ -18,27 +18,22 @@ from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.nodes import Function
 from tests.support.errors import expect_error
 from tests.support.plans import plan_of_statements
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
-HEADER = (
-    "@ck.op\ndef f(x: ck.f16[M, K], w: ck.f16[N, K], i: ck.i32[M], y: ck.f16[R, K]) -> {}:\n"
-    "    return {}\n"
-)
+PARAMS = "x: ck.f16[M, K], w: ck.f16[N, K], i: ck.i32[M], y: ck.f16[R, K]"
 
 
 def program(expression: str) -> Function:
     """Return the program of an expression of x, w, i and y."""
-    return written_op(HEADER.format("ck.f32[M, N]", expression), "M N K R").program.specialise()
+    return expression_op(PARAMS, "ck.f32[M, N]", expression).program.specialise()
 
 
 def gradients(expression: str) -> Function:
     """Return the gradients of an attention whose q is a function of a product."""
     image = "ck.f16[B, H, S, D]"
-    text = (
-        f"@ck.op\ndef f(x: {image}, w: ck.f16[D, D], k: {image}, v: {image}) -> {image}:\n"
-        f"    return ck.attention({expression}, k, v)\n"
-    )
-    return ck.vjp(written_op(text, "B H S D")).program.specialise()
+    params = f"x: {image}, w: ck.f16[D, D], k: {image}, v: {image}"
+    op = expression_op(params, image, f"ck.attention({expression}, k, v)")
+    return ck.vjp(op).program.specialise()
 
 
 BEHIND_NO_EPILOGUE = {

@@ -17,7 +17,7 @@ from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from tests.support.plans import kernel_function
 from tests.support.typed import instance
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 PARAMS = (
     "%x: f16[M, K], %y: f16[M, K], %g: f16[K, N], %u: f16[K, N], %v: f16[N, K], %sq: f16[M, M], "
@@ -139,31 +139,30 @@ def test_the_sums_of_one_product_count_as_a_read() -> None:
 # --- two parts of the columns of one product
 
 TOGETHER = {
-    "halves": "y = x @ w.T\n    return ck.silu(y[:, :N // 2]) * y[:, N // 2:]",
-    "every other": "y = x @ w.T\n    return ck.silu(y[:, ::2]) * y[:, 1::2]",
-    "with a bias": "y = x @ w.T + b\n    return ck.gelu(y[:, :N // 2]) + y[:, N // 2:]",
-    "rounded before": "y = (x @ w.T + b).to(ck.f16)\n    return y[:, ::2] * ck.sigmoid(y[:, 1::2])",
+    "halves": "y = x @ w.T; ck.silu(y[:, :N // 2]) * y[:, N // 2:]",
+    "every other": "y = x @ w.T; ck.silu(y[:, ::2]) * y[:, 1::2]",
+    "with a bias": "y = x @ w.T + b; ck.gelu(y[:, :N // 2]) + y[:, N // 2:]",
+    "rounded before": "y = (x @ w.T + b).to(ck.f16); y[:, ::2] * ck.sigmoid(y[:, 1::2])",
     "with a number for each row": (
-        "y = ck.relu((x @ w.T) * s[:, None])\n    return y[:, :N // 2] - y[:, N // 2:]"
+        "y = ck.relu((x @ w.T) * s[:, None]); y[:, :N // 2] - y[:, N // 2:]"
     ),
-    "by split": "g, u = ck.split(x @ w.T, 2, axis=1)\n    return ck.silu(g) * u",
+    "by split": "g, u = ck.split(x @ w.T, 2, axis=1); ck.silu(g) * u",
 }
 APART = {
-    "one part": "y = x @ w.T\n    return y[:, :N // 2] * 2.0",
+    "one part": "y = x @ w.T; y[:, :N // 2] * 2.0",
     "parts that do not meet": (
-        "y = x @ w.T\n    return ck.softmax(y[:, :N // 2]) + ck.softmax(y[:, N // 2:])"
+        "y = x @ w.T; ck.softmax(y[:, :N // 2]) + ck.softmax(y[:, N // 2:])"
     ),
-    "three readers": "y = x @ w.T\n    return y[:, ::2] * y[:, 1::2] + ck.sum(y, axis=1)[:, None]",
-    "rows": "y = x @ w.T\n    return (y[:M // 2] * y[M // 2:]).reshape(M, N // 2)",
+    "three readers": "y = x @ w.T; y[:, ::2] * y[:, 1::2] + ck.sum(y, axis=1)[:, None]",
+    "rows": "y = x @ w.T; (y[:M // 2] * y[M // 2:]).reshape(M, N // 2)",
 }
 
 
 def op_of(body: str) -> Op:
-    return written_op(
-        "@ck.op\ndef f(x: ck.f16[M, K], w: ck.f16[N, K], b: ck.f16[N], s: ck.f32[M])"
-        f" -> ck.f32[M, N // 2]:\n    {body}\n",
-        "M N K",
-    )
+    """Return the op of statements and an expression."""
+    *before, value = body.split("; ")
+    params = "x: ck.f16[M, K], w: ck.f16[N, K], b: ck.f16[N], s: ck.f32[M]"
+    return expression_op(params, "ck.f32[M, N // 2]", value, before)
 
 
 def families(op: Op) -> list[str]:

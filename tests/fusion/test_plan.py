@@ -17,7 +17,7 @@ from cklang.ir.parser import parse_function
 from cklang.types import dims
 from tests.support.errors import expect_error
 from tests.support.plans import plan, product_kernels
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 M, N, K = dims("M N K")
 
@@ -116,18 +116,6 @@ def test_one_value_at_two_maps_is_two_reads() -> None:
     assert reads(fusion_plan) == ["%d[m, n]", "%d[n, m]", "%row[n]", "%row[m]"]
 
 
-def test_pointwise_ops_on_a_read_are_computed_in_the_epilogue() -> None:
-    fusion_plan = planned(
-        f"{G} %d: f32[N] = cast(%bias) {{to = f32}} %e: f32[N] = exp(%d)"
-        "%b: f32[M, N] = broadcast(%e) {dims = [1]} %r: f32[M, N] = mul(%b, %g)"
-    )
-    assert epilogue(fusion_plan) == [
-        "  %0: f32[] = exp(%d0)",
-        "  %1: f32[] = mul(%0, %acc)",
-        "  return %1",
-    ]
-
-
 def test_the_region_is_canonical() -> None:
     one = planned(
         f"{G} %dead: f32[M, N] = exp(%g) %a: f32[M, N] = sigmoid(%g) %b: f32[M, N] = sigmoid(%g)"
@@ -156,25 +144,35 @@ def test_the_region_is_canonical() -> None:
     )
 
 
-def test_the_last_cast_is_the_store_and_others_stay() -> None:
-    fusion_plan = planned(
-        f"{G} %h: f16[M, N] = cast(%g) {{to = f16}} %i: f32[M, N] = cast(%h) {{to = f32}}"
-        "%r: bf16[M, N] = cast(%i) {to = bf16}",
+EPILOGUES: dict[str, tuple[str, str, list[str]]] = {
+    "pointwise ops on a read": (
+        (
+            "%d: f32[N] = cast(%bias) {to = f32} %e: f32[N] = exp(%d)"
+            "%b: f32[M, N] = broadcast(%e) {dims = [1]} %r: f32[M, N] = mul(%b, %g)"
+        ),
+        "f32[M, N]",
+        ["%0: f32[] = exp(%d0)", "%1: f32[] = mul(%0, %acc)", "return %1"],
+    ),
+    "the last cast is the store and others stay": (
+        (
+            "%h: f16[M, N] = cast(%g) {to = f16} %i: f32[M, N] = cast(%h) {to = f32}"
+            "%r: bf16[M, N] = cast(%i) {to = bf16}"
+        ),
         "bf16[M, N]",
-    )
-    assert epilogue(fusion_plan) == [
-        "  %0: f16[] = cast(%acc) {to = f16}",
-        "  %1: f32[] = cast(%0) {to = f32}",
-        "  return %1",
-    ]
-
-
-def test_an_integer_result_goes_to_the_store_as_f32() -> None:
-    fusion_plan = planned(
-        f"{G} %h: i32[M, N] = cast(%g) {{to = i32}} %r: f16[M, N] = cast(%h) {{to = f16}}",
+        ["%0: f16[] = cast(%acc) {to = f16}", "%1: f32[] = cast(%0) {to = f32}", "return %1"],
+    ),
+    "an integer goes to the store as f32": (
+        "%h: i32[M, N] = cast(%g) {to = i32} %r: f16[M, N] = cast(%h) {to = f16}",
         "f16[M, N]",
-    )
-    assert epilogue(fusion_plan)[-2:] == ["  %1: f32[] = cast(%0) {to = f32}", "  return %1"]
+        ["%0: i32[] = cast(%acc) {to = i32}", "%1: f32[] = cast(%0) {to = f32}", "return %1"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", EPILOGUES)
+def test_the_epilogue(what: str) -> None:
+    body, result, lines = EPILOGUES[what]
+    assert epilogue(planned(f"{G} {body}", result)) == [f"  {line}" for line in lines]
 
 
 def test_the_accumulator_may_be_unused() -> None:
@@ -479,9 +477,8 @@ BODIES = {
 
 
 def op_of(body: str) -> ck.Op:
-    text = f"@ck.op\ndef f(q: {HEADS}, k: {HEADS}, v: {HEADS}, dy: {HEADS}) -> {HEADS}:\n"
-    text += "    o, l = ck.attention(q, k, v, return_lse=True)\n"
-    return written_op(f"{text}    return {body}\n", "B S")
+    params = f"q: {HEADS}, k: {HEADS}, v: {HEADS}, dy: {HEADS}"
+    return expression_op(params, HEADS, body, ["o, l = ck.attention(q, k, v, return_lse=True)"])
 
 
 def expect_order(op: ck.Op) -> None:

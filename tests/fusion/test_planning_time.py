@@ -11,7 +11,7 @@ from cklang.families import plan_of
 from cklang.fusion import pairing
 from cklang.fusion.flow import Flow
 from cklang.ir.nodes import Function
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 
 def blocks(count: int) -> Function:
@@ -19,14 +19,17 @@ def blocks(count: int) -> Function:
     names = [f"{name}{at}" for at in range(count) for name in ("g", "u")]
     weights = ", ".join(f"{each}: ck.f16[N, K]" for each in names)
     downs = ", ".join(f"d{at}: ck.f16[K, N]" for at in range(count))
-    steps = "\n".join(
-        f"    y = ck.softmax(x).to(ck.f16)\n"
-        f"    h = (ck.silu(y @ g{at}.T) * (y @ u{at}.T)).to(ck.f16)\n"
-        f"    x = x + (h @ d{at}.T).to(ck.f16)"
+    steps = [
+        step
         for at in range(count)
-    )
-    text = f"@ck.op\ndef f(x: ck.f16[M, K], {weights}, {downs}) -> ck.f16[M, K]:\n"
-    return written_op(f"{text}{steps}\n    return x\n", "M N K").program.specialise()
+        for step in (
+            "y = ck.softmax(x).to(ck.f16)",
+            f"h = (ck.silu(y @ g{at}.T) * (y @ u{at}.T)).to(ck.f16)",
+            f"x = x + (h @ d{at}.T).to(ck.f16)",
+        )
+    ]
+    params = f"x: ck.f16[M, K], {weights}, {downs}"
+    return expression_op(params, "ck.f16[M, K]", "x", steps).program.specialise()
 
 
 @pytest.mark.parametrize("count", [1, 6])

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ from cklang.fusion.unfuse import kernel_program
 from cklang.reference.evaluate import evaluate
 from tests.support.plans import SHAPE
 from tests.support.plans import plan_of_statements as planned
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 
 def families(plan: Plan) -> list[str]:
@@ -103,14 +105,16 @@ def test_what_an_attention_cannot_store_is_another_kernel(expression: str, resul
     assert families(plan) == ["attention", "rowwise"]
 
 
+def plan_of_product(value: str, parameters: str = "", before: Sequence[str] = ()) -> Plan:
+    """Return the plan of an expression of x, w and other parameters."""
+    params = f"x: ck.f16[M, K], w: ck.f16[N, K], {parameters}"
+    return plan_of(expression_op(params, "ck.f16[M, N]", value, before).program.specialise())
+
+
 def test_an_epilogue_that_reads_too_much_is_cut() -> None:
     names = [f"a{number}" for number in range(10)]
     parameters = ", ".join(f"{name}: ck.f16[N]" for name in names)
-    text = (
-        f"@ck.op\ndef f(x: ck.f16[M, K], w: ck.f16[N, K], {parameters}) -> ck.f16[M, N]:\n"
-        f"    return x @ w.T + {' + '.join(names)}\n"
-    )
-    plan = plan_of(written_op(text, "M N K").program.specialise())
+    plan = plan_of_product(f"x @ w.T + {' + '.join(names)}", parameters)
     assert families(plan) == ["gemm", "rowwise"]
     product = explain(plan).partition("kernel f_1")[0]
     # It adds the eight that it can read.
@@ -121,65 +125,48 @@ def test_an_epilogue_that_reads_too_much_is_cut() -> None:
 def test_a_prologue_that_reads_too_much_is_stored() -> None:
     names = [f"a{number}" for number in range(10)]
     parameters = ", ".join(f"{name}: ck.f16[K]" for name in names)
-    text = (
-        f"@ck.op\ndef f(x: ck.f16[M, K], w: ck.f16[N, K], {parameters}) -> ck.f16[M, N]:\n"
-        f"    return (x + {' + '.join(names)}).to(ck.f16) @ w.T\n"
-    )
-    plan = plan_of(written_op(text, "M N K").program.specialise())
+    plan = plan_of_product(f"(x + {' + '.join(names)}).to(ck.f16) @ w.T", parameters)
     assert families(plan) == ["rowwise", "gemm"]
 
 
 def test_an_extent_of_a_computed_value_orders_no_kernels() -> None:
     """The indices of a pool's second axis are computed beside what that axis is an extent of."""
     image = "ck.f16[N, H, W, C]"
-    text = (
-        f"@ck.op\ndef f(x: {image}, y: {image}, z: ck.f32[N, H, W, C]) -> {image}:\n"
-        "    v = ck.where(z > 0.0, x, y).to(ck.f16)\n"
-        "    return ck.avg_pool(v, 3, stride=1, padding=1)\n"
-    )
-    plan = plan_of(ck.vjp(written_op(text, "N H W C")).program.specialise())
+    params = f"x: {image}, y: {image}, z: ck.f32[N, H, W, C]"
+    value = "ck.avg_pool(ck.where(z > 0.0, x, y).to(ck.f16), 3, stride=1, padding=1)"
+    plan = plan_of(ck.vjp(expression_op(params, image, value)).program.specialise())
     assert families(plan).count("scatter") == 6
 
 
 @pytest.mark.parametrize(
-    ("statements", "result"),
+    ("table", "taken", "result"),
     [
-        ("y = x.T; return ck.take(y, i), y", "ck.f16[K, M]"),
-        ("y = x.T; return ck.take(y, i) + 1.0, y", "ck.f16[K, M]"),
-        ("y = x[:, :4].T; return ck.take(y, i), y", "ck.f16[4, M]"),
-        ("y = ck.softmax(x).to(ck.f16).T; return ck.take(y, i), y", "ck.f16[K, M]"),
-        ("y = ck.sort(x).T; return ck.take(y, i), y", "ck.f16[K, M]"),
+        ("x.T", "ck.take(y, i)", "ck.f16[K, M]"),
+        ("x.T", "ck.take(y, i) + 1.0", "ck.f16[K, M]"),
+        ("x[:, :4].T", "ck.take(y, i)", "ck.f16[4, M]"),
+        ("ck.softmax(x).to(ck.f16).T", "ck.take(y, i)", "ck.f16[K, M]"),
+        ("ck.sort(x).T", "ck.take(y, i)", "ck.f16[K, M]"),
     ],
 )
-def test_a_transpose_is_a_table_and_a_result(statements: str, result: str) -> None:
-    text = (
-        f"@ck.op\ndef f(x: ck.f16[M, K], i: ck.i32[R]) -> tuple[ck.f16[R, M], {result}]:\n"
-    ) + "".join(f"    {line}\n" for line in statements.split("; "))
-    function = written_op(text, "M K R").program.specialise()
-    plan = plan_of(function)
+def test_a_transpose_is_a_table_and_a_result(table: str, taken: str, result: str) -> None:
+    results = f"tuple[ck.f16[R, M], {result}]"
+    op = expression_op("x: ck.f16[M, K], i: ck.i32[R]", results, f"({taken}, y)", [f"y = {table}"])
+    plan = plan_of(op.program.specialise())
     written = {value.name for kernel in plan.kernels for value in kernel.results}
     assert {value.name for value in plan.function.results} <= written
 
 
 def test_a_product_does_not_run_again_after_kernels_that_read_it() -> None:
-    text = (
-        "@ck.op\ndef f(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:\n"
-        "    y = x @ w.T\n"
-        "    return ck.cumsum(y * 0.5, 1) + y\n"
-    )
-    plan = plan_of(written_op(text, "M N K").program.specialise())
+    plan = plan_of_product("ck.cumsum(y * 0.5, 1) + y", before=["y = x @ w.T"])
     assert families(plan) == ["gemm", "scan", "rowwise"]
 
 
 def test_what_an_attention_cannot_store_its_reader_computes() -> None:
     """A product reads it with its axes exchanged; its prologue scales and rounds it."""
-    text = (
-        "@ck.op\ndef f(q: ck.f16[B, H, S, D], w: ck.f16[D, D], g: ck.f32[D])"
-        " -> ck.f16[H, B, S, D]:\n"
-        "    o = (ck.attention(q, q, q) * g).transpose(1, 0, 2, 3)\n"
-        "    return (o * 0.5).to(ck.f16) @ w\n"
-    )
-    plan = plan_of(written_op(text, "B H S D").program.specialise())
+    params = "q: ck.f16[B, H, S, D], w: ck.f16[D, D], g: ck.f32[D]"
+    before = ["o = (ck.attention(q, q, q) * g).transpose(1, 0, 2, 3)"]
+    op = expression_op(params, "ck.f16[H, B, S, D]", "(o * 0.5).to(ck.f16) @ w", before)
+    plan = plan_of(op.program.specialise())
     assert families(plan) == ["attention", "gemm"]
 
 
@@ -194,13 +181,15 @@ def layers(count: int) -> ck.Op:
         f"u{at}: ck.f16[N, K], d{at}: ck.f16[K, N], g{at}: ck.f16[K], b{at}: ck.f16[K]"
         for at in range(count)
     )
-    steps = "\n".join(
-        f"    y = ck.layer_norm(x, g{at}, b{at}).to(ck.f16)\n"
-        f"    x = x + (ck.gelu(y @ u{at}.T).to(ck.f16) @ d{at}.T)"
+    steps = [
+        step
         for at in range(count)
-    )
-    text = f"@ck.op\ndef f(x: ck.f32[M, K], {weights}) -> ck.f32[M, K]:\n{steps}\n    return x\n"
-    return written_op(text, "M N K")
+        for step in (
+            f"y = ck.layer_norm(x, g{at}, b{at}).to(ck.f16)",
+            f"x = x + (ck.gelu(y @ u{at}.T).to(ck.f16) @ d{at}.T)",
+        )
+    ]
+    return expression_op(f"x: ck.f32[M, K], {weights}", "ck.f32[M, K]", "x", steps)
 
 
 @pytest.mark.parametrize("count", [2, 4, 8])
@@ -216,7 +205,7 @@ def test_sums_of_many_tensors_are_two_kernels() -> None:
     names = [f"x{at}" for at in range(MAX_READS + 4)]
     params = ", ".join(f"{name}: ck.f32[M, K]" for name in names)
     body = " + ".join(f"ck.tanh({name})" for name in names)
-    op = written_op(f"@ck.op\ndef f({params}) -> ck.f32[M, K]:\n    return {body}\n", "M K")
+    op = expression_op(params, "ck.f32[M, K]", body)
     function = op.program.specialise()
     plan = op._plan_for(function)
     assert len(plan.kernels) == 2

@@ -14,7 +14,7 @@ from cklang.ir.batched import with_batch
 from cklang.ir.nodes import Function
 from cklang.ir.verifier import verify
 from cklang.reference.evaluate import evaluate
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 EXTENTS = {"M": 3, "N": 4, "K": 5, "C": 2}
 SIZE = 6
@@ -37,9 +37,7 @@ BODIES: dict[str, tuple[str, str, str]] = {
 
 
 def function_of(name: str) -> Function:
-    signature, result, body = BODIES[name]
-    text = f"@ck.op\ndef f({signature}) -> {result}:\n    return {body}\n"
-    ir: Function = written_op(text, "M N K C").program.specialise()
+    ir: Function = expression_op(*BODIES[name]).program.specialise()
     return ir
 
 
@@ -76,15 +74,14 @@ def test_a_batch_is_what_its_elements_are(name: str, names: tuple[str, ...]) -> 
 
 
 def test_a_result_that_no_batch_reaches_has_no_axis() -> None:
-    text = "@ck.op\ndef f(x: ck.f32[M], y: ck.f32[M]) -> tuple[ck.f32[M], ck.f32[M]]:\n"
-    function = written_op(f"{text}    return x + 1.0, y + 1.0\n", "M").program.specialise()
-    pair = with_batch(function, ["y"])
+    results = "tuple[ck.f32[M], ck.f32[M]]"
+    op = expression_op("x: ck.f32[M], y: ck.f32[M]", results, "(x + 1.0, y + 1.0)")
+    pair = with_batch(op.program.specialise(), ["y"])
     assert pair is not None
     assert pair[1] == (False, True)
 
 
 def test_what_has_no_rule_has_no_batch() -> None:
     heads = "ck.f16[M, 2, N, 8]"
-    text = f"@ck.op\ndef f(q: {heads}, k: {heads}, v: {heads}) -> {heads}:\n"
-    function = written_op(f"{text}    return ck.attention(q, k, v)\n", "M N").program.specialise()
-    assert with_batch(function, ["q"]) is None
+    op = expression_op(f"q: {heads}, k: {heads}, v: {heads}", heads, "ck.attention(q, k, v)")
+    assert with_batch(op.program.specialise(), ["q"]) is None

@@ -24,7 +24,7 @@ from cklang.testing.strategies import Values, extents
 from cklang.types import Dim, DType, TensorType, e8m0, f32, i8
 from tests.support.errors import expect_error
 from tests.support.plans import kernel_function, plan, product_kernels
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 BLOCKS = {"a": (((1, 4), ())), "b": (((), (4, 3))), "both": (((2, 4), (4, 1)))}
 
@@ -214,25 +214,23 @@ def test_nan_infinite_and_zero_scales_meet_the_sum_of_their_block() -> None:
         np.testing.assert_array_equal(np.isfinite(bound[:, 0]), sure)
 
 
-def test_the_f32_product_of_scales_may_overflow_and_that_of_exponents_does_not() -> None:
-    blocks = BLOCKS["both"]
-    a, b = np.full((1, 4), 2.0**-30, np.float32), np.full((4, 1), 2.0**-30, np.float32)
-    for scale, is_sure in ((f32, False), (e8m0, True)):
-        f = function((1, 1, 4), blocks, ck.f32, scale)
-        large = np.full((1, 1), 2.0**65, np.float32).astype(scale.numpy)
-        (got,), (bound,) = evaluate_with_bound(f, [a, b, large, large])
-        assert got.item() == 2.0**72
-        assert np.isfinite(bound).item() is is_sure
-
-
-def test_the_f32_product_of_scales_may_be_zero_beside_an_infinite_sum() -> None:
-    a, b = np.full((1, 4), np.inf, np.float32), np.ones((4, 1), np.float32)
-    for scale, is_sure in ((f32, False), (e8m0, True)):
-        f = function((1, 1, 4), BLOCKS["both"], ck.f32, scale)
-        small = np.full((1, 1), 2.0**-80, np.float32).astype(scale.numpy)
-        (got,), (bound,) = evaluate_with_bound(f, [a, b, small, small])
-        assert got.item() == np.inf
-        assert np.isfinite(bound).item() is is_sure
+@pytest.mark.parametrize(
+    ("element", "factor", "exponent", "want"),
+    [
+        pytest.param(2.0**-30, 2.0**-30, 65, 2.0**72, id="may overflow"),
+        pytest.param(np.inf, 1.0, -80, np.inf, id="may be zero beside an infinite sum"),
+    ],
+)
+@pytest.mark.parametrize(("scale", "is_sure"), [(f32, False), (e8m0, True)])
+def test_the_f32_product_of_scales_is_unsure_and_that_of_exponents_is_not(
+    scale: DType, is_sure: bool, element: float, factor: float, exponent: int, want: float
+) -> None:
+    f = function((1, 1, 4), BLOCKS["both"], ck.f32, scale)
+    a, b = np.full((1, 4), element, np.float32), np.full((4, 1), factor, np.float32)
+    scales = np.full((1, 1), 2.0**exponent, np.float32).astype(scale.numpy)
+    (got,), (bound,) = evaluate_with_bound(f, [a, b, scales, scales])
+    assert got.item() == want
+    assert np.isfinite(bound).item() is is_sure
 
 
 def test_e8m0_is_a_power_of_two_or_nan() -> None:
@@ -304,13 +302,15 @@ COMPUTED = {
 
 @pytest.mark.parametrize("blocks", COMPUTED)
 def test_scales_that_the_op_computes(blocks: str) -> None:
-    op = written_op(
-        "@ck.op\ndef f(x: ck.f32[M, K], w: ck.fp8[N, K]) -> ck.f32[M, N]:\n"
-        f"    b = {COMPUTED[blocks]}\n"
-        "    s = ck.max(ck.abs(b), axis=-1) / 448.0\n"
-        "    q = (b / s[..., None]).to(ck.fp8).reshape(M, K)\n"
-        "    return ck.gemm(q, w.T, scale_a=s)\n",
-        "M N K",
+    op = expression_op(
+        "x: ck.f32[M, K], w: ck.fp8[N, K]",
+        "ck.f32[M, N]",
+        "ck.gemm(q, w.T, scale_a=s)",
+        before=[
+            f"b = {COMPUTED[blocks]}",
+            "s = ck.max(ck.abs(b), axis=-1) / 448.0",
+            "q = (b / s[..., None]).to(ck.fp8).reshape(M, K)",
+        ],
     )
     kernels = plan_of(op.program.specialise()).kernels
     assert [kernel.family for kernel in kernels] == ["rowwise", "gemm"]
@@ -324,11 +324,8 @@ def test_scales_that_the_op_computes(blocks: str) -> None:
 
 
 def test_computed_scales_are_one_for_each_block() -> None:
-    op = written_op(
-        "@ck.op\ndef f(x: ck.fp8[M, K], w: ck.fp8[N, K], s: ck.f32[M, K // 4]) -> ck.f32[M, N]:\n"
-        "    return ck.gemm(x, w.T, scale_a=s * 2.0)\n",
-        "M N K",
-    )
+    params = "x: ck.fp8[M, K], w: ck.fp8[N, K], s: ck.f32[M, K // 4]"
+    op = expression_op(params, "ck.f32[M, N]", "ck.gemm(x, w.T, scale_a=s * 2.0)")
     x, w = (np.ones((rows, 10), ml_dtypes.float8_e4m3fn) for rows in (3, 5))
     with expect_error("I049", match="scale of a has 2 elements, and 3 blocks of 4"):
         evaluate(op.program.specialise(), [x, w, np.ones((3, 2), np.float32)])

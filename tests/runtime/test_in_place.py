@@ -15,7 +15,7 @@ from cklang.ir.scatter import in_place_results
 from cklang.runtime.op import Op
 from tests.support.checks import launches
 from tests.support.errors import expect_error
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 S, D, B, N = ck.dims("S D B N")
 
@@ -119,6 +119,9 @@ def test_arguments_that_cannot_be_written_are_refused() -> None:
         put(cache, slots, rows, out=cache)
 
 
+UPDATED = "x: ck.inout[ck.f16[S, D]], i: ck.i32[N], r: ck.f16[N, D]"
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -130,22 +133,14 @@ def test_arguments_that_cannot_be_written_are_refused() -> None:
     ],
 )
 def test_a_parameter_that_is_not_updated_is_an_error(words: str) -> None:
-    source = (
-        "@ck.op\ndef f(x: ck.inout[ck.f16[S, D]], i: ck.i32[N], r: ck.f16[N, D]) -> ck.f16[S, D]:\n"
-        f"    return {words}\n"
-    )
     with expect_error("F100") as caught:
-        written_op(source, "S D N").program.specialise()
+        expression_op(UPDATED, "ck.f16[S, D]", words).program.specialise()
     assert caught.value.at is not None
 
 
 def test_a_result_in_another_dtype_is_not_in_place() -> None:
-    source = (
-        "@ck.op\ndef f(x: ck.inout[ck.f16[S, D]], i: ck.i32[N], r: ck.f16[N, D]) -> ck.f32[S, D]:\n"
-        "    return ck.scatter_add(x, i, r)\n"
-    )
     with expect_error("F100"):
-        written_op(source, "S D N").program.specialise()
+        expression_op(UPDATED, "ck.f32[S, D]", "ck.scatter_add(x, i, r)").program.specialise()
 
 
 def test_the_text_of_the_ir_says_it() -> None:

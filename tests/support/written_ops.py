@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import linecache
+from collections.abc import Sequence
+from string import ascii_uppercase
 from typing import Any
 
 import cklang as ck
@@ -25,3 +27,9 @@ def written_op(text: str, dims: str, name: str = "f") -> Op:
     op = namespace[name]
     assert isinstance(op, Op)
     return op
+
+
+def expression_op(params: str, result: str, value: str, before: Sequence[str] = ()) -> Op:
+    """Return the op ``f`` of an expression, after statements; each capital letter is a dim."""
+    lines = "".join(f"    {line}\n" for line in (*before, f"return {value}"))
+    return written_op(f"@ck.op\ndef f({params}) -> {result}:\n{lines}", " ".join(ascii_uppercase))

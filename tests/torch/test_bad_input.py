@@ -17,7 +17,7 @@ from cklang.errors import CkError
 from cklang.torch import custom_op_of
 from tests.support.by_reference import replace_kernels
 from tests.support.errors import expect_error
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op
 
 pytestmark = pytest.mark.usefixtures("torch")
 
@@ -164,7 +164,7 @@ def test_a_gradient_without_a_rule_is_an_error(name: str, place: int) -> None:
 def test_an_op_of_more_arguments_than_a_schema_has_is_not_traced() -> None:
     names = [f"x{index}" for index in range(64)]
     params = ", ".join(f"{name}: ck.f32[M]" for name in names)
-    op = written_op(f"@ck.op\ndef f({params}) -> ck.f32[M]:\n    return x0 + x63\n", "M")
+    op = expression_op(params, "ck.f32[M]", "x0 + x63")
     with FakeTensorMode(), pytest.raises(CkError, match=r"A151 .*f\w*, which has 64 arguments"):
         op(*(torch.ones(2) for _ in names))
 

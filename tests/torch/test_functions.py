@@ -20,7 +20,7 @@ from cklang.frontend.other_names import advice_for
 from cklang.ir.verifier import verify
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
-from tests.support.written_ops import written_op
+from tests.support.written_ops import expression_op, written_op
 
 pytestmark = pytest.mark.usefixtures("torch")
 
@@ -62,8 +62,7 @@ def program(name: str) -> Any:
     pair = name in TWO
     params = "x: ck.f32[M], y: ck.f32[M]" if pair else "x: ck.f32[M]"
     words = WORDS.get(name, f"ck.{name}({'x, y' if pair else 'x'})")
-    op = written_op(f"@ck.op\ndef f({params}) -> ck.f32[M]:\n    return {words}\n", "M")
-    return op.program.specialise()
+    return expression_op(params, "ck.f32[M]", words).program.specialise()
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -137,10 +136,7 @@ IN_ORDER: dict[str, tuple[str, Program]] = {
 @pytest.mark.parametrize("name", IN_ORDER)
 def test_gradients_of_what_is_in_order_are_torchs(name: str, zeros: int) -> None:
     words, formula = IN_ORDER[name]
-    op = written_op(
-        f"@ck.op\ndef f(x: ck.f32[M, N], w: ck.f32[M, N]) -> ck.f32[M, N]:\n    return {words}\n",
-        "M N",
-    )
+    op = expression_op("x: ck.f32[M, N], w: ck.f32[M, N]", "ck.f32[M, N]", words)
     rng = np.random.default_rng(zeros)
     x, w, dy = rng.standard_normal((3, 4, 6)).astype(np.float32)
     if "cumprod" in name:
@@ -163,8 +159,7 @@ OF_AXES: dict[str, tuple[str, str, Program]] = {
 @pytest.mark.parametrize("name", OF_AXES)
 def test_functions_of_axes_and_their_gradients_are_torchs(name: str) -> None:
     result, words, formula = OF_AXES[name]
-    text = f"@ck.op\ndef f(x: ck.f32[M, N]) -> {result}:\n    return {words}\n"
-    function = written_op(text, "M N").program.specialise()
+    function = expression_op("x: ck.f32[M, N]", result, words).program.specialise()
     x = np.random.default_rng(5).standard_normal((4, 6)).astype(np.float32)
     if name == "nansum":
         x[1, 2:4] = np.nan

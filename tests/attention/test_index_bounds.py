@@ -4,7 +4,6 @@ is built for wrong ones; those on a device are trusted, and the emulator finds w
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable
 from itertools import pairwise
@@ -40,6 +39,7 @@ from tests.support.attention_ops import (
     prefill_of_one_list,
     skipping,
 )
+from tests.support.processes import run_python
 from tests.support.streams import on_device
 
 GPU = "emu:gfx942"
@@ -388,8 +388,6 @@ def test_the_emulator_finds_what_a_device_array_makes_a_kernel_touch(
     """In a process of its own, whose device has failed afterwards."""
     places = {"ops": packed_args.__module__, "streams": on_device.__module__, "path": sys.path}
     code = _ON_DEVICE.format(which=which, **places)
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
-    )
+    done = run_python("-c", code)
     assert "D003 memory access fault at address" in done.stdout, done.stdout + done.stderr
     assert f"_{access}_" in done.stdout

@@ -6,7 +6,7 @@ Its meaning is compared with torch's in float64; on the emulated GPU, with its b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from cklang.errors import CkError
 from cklang.ir.philox import keep_mask
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
+from tests.support.arrays import drawn_for_gradient
 from tests.support.attention_ops import biased, distant, packed_rows, packed_rows_args
 from tests.support.checks import check
 from tests.support.written_ops import expression_op
@@ -48,14 +49,6 @@ def learned(
         dropout=0.25,
         seed=seed,
     )
-
-
-def drawn(op: Op, sizes: Mapping[str, int], seed: int = 0) -> list[Any]:
-    """Return arguments of the gradient of an op."""
-    rng = np.random.default_rng(seed)
-    function = op.program.specialise()
-    types = [param.type for param in function.params] + [value.type for value in function.results]
-    return [rng.standard_normal(t.extents(sizes)).astype(t.dtype.numpy) for t in types]
 
 
 def by_torch(
@@ -98,7 +91,7 @@ def test_biases_follow_torch(name: str, dropout: float) -> None:
         f"ck.attention(q, k, v, score=lambda s, b, h, i, j: s + {element}, mask=ck.causal(){more})"
     )
     op = expression_op(signature, "ck.f32[B, 4, S, 3]", body)
-    arrays = drawn(op, SIZES)
+    arrays = drawn_for_gradient(op, SIZES)
     function = ck.vjp(op).ir(*arrays)
     assert [each.op for each in function.body].count("attention_ds") == 1
     shape = (2, 4, 5, 7)
@@ -218,7 +211,7 @@ def test_a_bias_with_dropout_is_within_its_bounds() -> None:
 
 def learned_arguments(rows: int, keys: int) -> list[Any]:
     """Return arguments of the gradient of :func:`learned`."""
-    arrays = drawn(learned, {"B": 2, "H": 4, "G": 2, "S": rows, "T": keys})
+    arrays = drawn_for_gradient(learned, {"B": 2, "H": 4, "G": 2, "S": rows, "T": keys})
     arrays[4] = 5
     return arrays
 

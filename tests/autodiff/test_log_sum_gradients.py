@@ -19,6 +19,7 @@ import cklang as ck
 from cklang.ir.philox import keep_mask
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
+from tests.support.arrays import drawn_for_gradient
 from tests.support.attention_ops import packed
 from tests.support.checks import check
 from tests.support.coverage import Covered
@@ -99,10 +100,7 @@ def wanted(options: str, results: str, arrays: Sequence[Any]) -> list[Any]:
 
 def drawn(op: Op, sizes: dict[str, int], lengths: Sequence[int]) -> list[Any]:
     """Return arguments of the gradient of an op."""
-    rng = np.random.default_rng(0)
-    function = op.program.specialise()
-    types = [param.type for param in function.params] + [value.type for value in function.results]
-    arrays = [rng.standard_normal(t.extents(sizes)).astype(t.dtype.numpy) for t in types]
+    arrays = drawn_for_gradient(op, sizes)
     arrays[3] = np.array(lengths, np.int32)
     return arrays
 

@@ -12,6 +12,7 @@ import cklang as ck
 from cklang.errors import CkError
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
+from tests.support.arrays import drawn_for_gradient
 from tests.support.attention_ops import distant
 from tests.support.by_reference import replace_kernels
 from tests.support.checks import check, launches
@@ -42,12 +43,7 @@ def op_of(name: str) -> Op:
 
 
 def drawn(op: Op, **extents: int) -> list[Any]:
-    """Return arguments and a gradient of the result."""
-    sizes = {"M": 5, "N": 6, "K": 7, "B": 2, "S": 9} | extents
-    function = op.program.specialise()
-    rng = np.random.default_rng(0)
-    types = [each.type for each in (*function.params, *function.results)]
-    return [rng.standard_normal(t.extents(sizes)).astype(t.dtype.numpy) for t in types]
+    return drawn_for_gradient(op, {"M": 5, "N": 6, "K": 7, "B": 2, "S": 9} | extents)
 
 
 @pytest.mark.parametrize("saved", ["everything", "nothing", "auto"])

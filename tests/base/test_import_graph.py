@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +14,8 @@ from typing import TypeAlias
 
 import networkx as nx
 import pytest
+
+from tests.support.processes import run_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -237,8 +237,7 @@ def circles() -> frozenset[frozenset[str]]:
 @cache
 def loaded() -> frozenset[str]:
     """Return the modules of ``cklang``, and the packages, that ``import cklang`` loads."""
-    command = [sys.executable, "-c", "import sys, cklang; print(*sys.modules)"]
-    names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    names = run_python("-c", "import sys, cklang; print(*sys.modules)").stdout.split()
     return frozenset(map(target_of, names))
 
 

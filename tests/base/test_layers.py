@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from tests.support.layers import (
     layer_of,
     module_of,
 )
+from tests.support.processes import run_python
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -93,5 +92,4 @@ def test_importing_the_package_imports_no_family() -> None:
         "print([name for name in sys.modules if name.startswith('cklang.families.')\n"
         "    and name.endswith('.family')])\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout == "[]\n", done.stderr
+    assert run_python("-c", script).stdout == "[]\n"

@@ -92,10 +92,23 @@ def test_the_report_tells_who_waits_at_a_barrier(module: Module) -> None:
     assert "s_barrier" in text
 
 
-def test_a_grid_barrier_of_resident_workgroups_ends(module: Module) -> None:
+@pytest.mark.parametrize(
+    ("name", "threshold", "shape", "result"),
+    [
+        pytest.param("grid_small", 0, {"grid": 600}, 600, id="resident workgroups at a barrier"),
+        pytest.param("relay", 64, {"grid": 40}, 40, id="workgroups wait for each other in turn"),
+        pytest.param("busy", 16, {}, 0x2600000, id="silent work"),
+        pytest.param("ended", 0, {"block": 256}, 7, id="ended waves count at a barrier"),
+    ],
+)
+def test_what_is_no_deadlock(
+    module: Module, name: str, threshold: int, shape: dict[str, int], result: int
+) -> None:
+    if threshold:
+        emulator.deadlock_threshold(threshold)
     source, output = arrays()
-    assert module.launch("grid_small", source, output, grid=600) == "hipSuccess"
-    assert output[0] == 600
+    assert module.launch(name, source, output, **shape) == "hipSuccess"
+    assert output[0] == result
 
 
 def test_a_grid_barrier_of_more_workgroups_than_fit_is_reported(module: Module) -> None:
@@ -121,26 +134,6 @@ def test_fewer_workgroups_under_way_leave_others_no_room(module: Module) -> None
         emulator.max_resident_workgroups(0)
     with pytest.raises(CkValueError, match="0 or more"):
         emulator.max_resident_workgroups(-1)
-
-
-def test_workgroups_that_wait_for_each_other_in_turn_end(module: Module) -> None:
-    emulator.deadlock_threshold(64)
-    source, output = arrays()
-    assert module.launch("relay", source, output, grid=40) == "hipSuccess"
-    assert output[0] == 40
-
-
-def test_silent_work_is_no_deadlock(module: Module) -> None:
-    emulator.deadlock_threshold(16)
-    source, output = arrays()
-    assert module.launch("busy", source, output) == "hipSuccess"
-    assert output[0] == 0x2600000
-
-
-def test_waves_that_have_ended_count_at_a_barrier(module: Module) -> None:
-    source, output = arrays()
-    assert module.launch("ended", source, output, block=256) == "hipSuccess"
-    assert output[0] == 7
 
 
 def test_the_report_names_the_source_line() -> None:

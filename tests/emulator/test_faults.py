@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,7 @@ import pytest
 from cklang import emulator
 from cklang.emulator.hipcc import driver
 from tests.support.assembly import DEVICES, Module, assemble, assembled, hip, ok
+from tests.support.processes import run_python
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -132,8 +131,7 @@ def test_a_python_host_hears_what_a_check_has_found(tmp_path: Path) -> None:
     )
     file = tmp_path / "touch.co"
     file.write_bytes(assemble({"_Z5touchPii": body}))
-    words = [sys.executable, "-c", _HOST, str(file)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    done = run_python("-c", _HOST, file)
     status, reason = done.stdout.split("\n", 1)
     assert status == "hipErrorLaunchFailure"
     assert reason.startswith("missing wait: global_store_dword reads v2")

@@ -6,8 +6,6 @@ from __future__ import annotations
 import ctypes
 import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +25,7 @@ from tests.support.assembly import (
     ok,
     status,
 )
+from tests.support.processes import run_python
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -56,13 +55,8 @@ def test_visible_devices(listed: str, names: list[str]) -> None:
         "    assert library.hipGetDevicePropertiesR0600(room, n) == 0\n"
         "    print(room.raw[room.raw.index(b'gfx', 300):][:6].decode().rstrip(':'))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(emulator.library_path())],
-        env=os.environ | {"HIP_VISIBLE_DEVICES": listed},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    environment = os.environ | {"HIP_VISIBLE_DEVICES": listed}
+    done = run_python("-c", code, emulator.library_path(), env=environment)
     no_device = 100
     assert done.stdout.split() == [str(0 if names else no_device), *names]
 
@@ -313,15 +307,8 @@ def test_damaged_code_objects(image: bytes, tmp_path: Path) -> None:
             cases.append([len(image), *flips])
     (tmp_path / "image").write_bytes(image)
     (tmp_path / "cases").write_text("".join(" ".join(map(str, case)) + "\n" for case in cases))
-    command = [sys.executable, "-c", _FUZZ, str(emulator.library_path())]
-    done = subprocess.run(
-        [*command, str(tmp_path / "image"), str(tmp_path / "cases")],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        # The arguments are addresses of this process's own memory.
-        env={**os.environ, "CKLANG_FAULT": "continue", "HSA_XNACK": "1"},
-    )
-    assert done.returncode == 0, done.stderr
+    words = ["-c", _FUZZ, emulator.library_path(), tmp_path / "image", tmp_path / "cases"]
+    # The arguments are addresses of this process's own memory.
+    environment = {**os.environ, "CKLANG_FAULT": "continue", "HSA_XNACK": "1"}
+    done = run_python(*words, env=environment)
     assert {0, 200} <= set(map(int, done.stdout.strip("[]\n").split(",")))

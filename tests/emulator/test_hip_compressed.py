@@ -6,8 +6,6 @@ from __future__ import annotations
 import pickle
 import random
 import struct
-import subprocess
-import sys
 import zlib
 from collections.abc import Callable
 from functools import partial
@@ -21,6 +19,7 @@ from cklang import emulator
 from tests.emulator.test_hip import _COPY
 from tests.emulator.test_hip_program import bundle
 from tests.support.assembly import Module, assemble, hip, ok, status
+from tests.support.processes import run_python
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -129,7 +128,5 @@ def test_damaged_data_are_refused(image: bytes, tmp_path: Path) -> None:
             cases.append(compressed(small, method, bytes(bad), draw.choice((1, 2, 3))))
             cases.append(compressed(small, method, packed[: draw.randrange(len(packed))]))
     (tmp_path / "cases").write_bytes(pickle.dumps(cases))
-    command = [sys.executable, "-c", _FUZZ, str(emulator.library_path()), str(tmp_path / "cases")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
+    done = run_python("-c", _FUZZ, emulator.library_path(), tmp_path / "cases")
     assert 200 in map(int, done.stdout.strip("[]\n").split(","))  # hipErrorInvalidImage

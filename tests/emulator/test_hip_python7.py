@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.processes import run_python
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -23,24 +23,16 @@ _FILES = (
 
 @pytest.mark.usefixtures("compiler")
 def test_hip_python_7(tmp_path: Path) -> None:
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     packages = tmp_path / "packages"
     # The package needs no other; a folder in front of all others hides the version installed.
-    command = [*pip, "--no-deps", "--target", str(packages), f"hip-python=={_VERSION}"]
-    subprocess.run(command, check=True, timeout=120)
+    run_python(*pip, "--no-deps", "--target", packages, f"hip-python=={_VERSION}")
     root = _HERE.parents[1]
     inherited = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     folders = [str(packages), str(root), *inherited]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(folders)}
     where = "import hip; print(hip.__file__)"
-    completed = subprocess.run(
-        [sys.executable, "-c", where],
-        env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert completed.stdout.startswith(str(packages))
+    assert run_python("-c", where, env=environment).stdout.startswith(str(packages))
     files = [str(_HERE / f"{name}.py") for name in _FILES]
-    tests = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *files]
-    done = subprocess.run(
-        tests, cwd=root, env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stdout
+    pytest_ = ["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"]
+    run_python(*pytest_, *files, cwd=root, env=environment)

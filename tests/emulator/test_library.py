@@ -9,8 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from cklang.emulator.engine import build as emulator_build
 from cklang.emulator.engine.build import LIBRARY, kept_object
 from cklang.toolchain.built_library import intact, problem_of_library, seal
 from cklang.toolchain.integrity import file_digest
+from tests.support.processes import run_python
 
 
 def cut(folder: Path) -> None:
@@ -107,15 +106,7 @@ def test_a_process_with_a_damaged_library_goes_on(copy: Path) -> None:
     objects = emulator.library_path().parents[1] / "objects"
     shutil.copytree(objects, copy.parent / "objects")
     code = "from cklang import emulator; print(emulator.disassemble('gfx942', b'\\0\\0\\x81\\xbf'))"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "CKLANG_CACHE_DIR": str(copy.parents[1])},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_python("-c", code, env={**os.environ, "CKLANG_CACHE_DIR": str(copy.parents[1])})
     assert "s_endpgm" in done.stdout
     assert "has 1000000 bytes, not" in done.stderr
     assert problem_of_library(copy) is None
@@ -148,10 +139,7 @@ def test_launches_wait_where_rocms_variable_says_so(text: str | None, waits: int
     others = {key: value for key, value in os.environ.items() if key != "HIP_LAUNCH_BLOCKING"}
     own = {} if text is None else {"HIP_LAUNCH_BLOCKING": text}
     asked = "from cklang import emulator; print(emulator.load().ckemu_let_launches_wait(0))"
-    done = subprocess.run(
-        [sys.executable, "-c", asked], env=others | own, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == [str(waits)]
+    assert run_python("-c", asked, env=others | own).stdout.split() == [str(waits)]
 
 
 @pytest.mark.usefixtures("emulator")

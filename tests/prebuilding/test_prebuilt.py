@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -29,6 +28,7 @@ from cklang.prebuilding.essentials import EssentialCall, essential_calls, linear
 from cklang.prebuilding.folder import essential_kernels
 from cklang.toolchain.compilers import find_toolchain, run_tool
 from cklang.toolchain.prebuilt import EMULATOR, STENCILS
+from tests.support.processes import run_python
 
 ROOT = Path(__file__).parents[2]
 SMALL = EssentialCall(op=linear_gelu, names={"M": 384, "N": 512, "K": 256, "X": ck.f16})
@@ -123,7 +123,7 @@ def test_only_the_functions_are_compiled(headers: bool, library: Path) -> None:
     environment = {**os.environ, "CKLANG_PREBUILT": str(library), "CKLANG_CACHE_DIR": str(cache)}
     if not headers:
         environment["CKLANG_CK_DIR"] = str(empty)
-    subprocess.run([sys.executable, "-c", _PROGRAM], env=environment, check=True, cwd=ROOT)
+    run_python("-c", _PROGRAM, env=environment, cwd=ROOT)
     (log,) = cache.glob("v1/stencil/*/*/log.txt")
     assert "comes from" in log.read_text()
     assert not (cache / "emulator").exists()
@@ -224,14 +224,14 @@ def test_a_wheel_needs_no_compiled_stencil(tmp_path: Path) -> None:
     folder, wheels, site = tmp_path / "prebuilt", tmp_path / "wheels", tmp_path / "site"
     write_folder(folder, ["gfx942"], [SMALL])
     environment = {**os.environ, "CKLANG_PREBUILT": str(folder)}
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*command, "-w", wheels, "."], env=environment, check=True, cwd=ROOT)
+    command = ["-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
+    run_python(*command, "-w", wheels, ".", env=environment, cwd=ROOT)
     (wheel,) = wheels.glob("*x86_64.whl")
     zipfile.ZipFile(wheel).extractall(site)
     cache = tmp_path / "cache"
     environment = {**os.environ, "PYTHONPATH": str(site), "CKLANG_CACHE_DIR": str(cache)}
     environment.pop("CKLANG_PREBUILT", None)
-    subprocess.run([sys.executable, "-c", _FIRST_CALL], env=environment, check=True, cwd=tmp_path)
+    run_python("-c", _FIRST_CALL, env=environment, cwd=tmp_path)
     (log,) = cache.glob("v1/stencil/*/*/log.txt")
     assert "comes from" in log.read_text()
     assert not (cache / "emulator").exists()

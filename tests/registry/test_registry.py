@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from tests.support.algorithms import BASE
 from tests.support.arrays import half
 from tests.support.errors import expect_error
 from tests.support.gemm_keys import RELU, epilogue, key, signature
+from tests.support.processes import run_python
 
 EXP = epilogue("exp")
 
@@ -278,8 +277,7 @@ def test_another_process_imports_an_equal_registry(tmp_path: Path) -> None:
     registry.declare(signature(), RELU, "gfx942")
     file = tmp_path / "registry.json"
     file.write_text(json.dumps(registry.to_json()))
-    command = [sys.executable, "-c", IMPORT, str(file)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = run_python("-c", IMPORT, file)
     assert Registry.from_json(json.loads(done.stdout)).same_as(registry)
 
 

@@ -8,7 +8,6 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,6 +24,7 @@ from cklang.selection.candidates import candidates
 from cklang.selection.diagnose import advise
 from cklang.selection.rules import violations
 from tests.support.algorithms import NARROW, WIDE
+from tests.support.arrays import half
 from tests.support.errors import expect_error
 from tests.support.typed import only
 
@@ -441,18 +441,14 @@ def plain(x: ck.f16[N, H, W, C], w: ck.f16[K, 3, 3, C]) -> ck.f16[N, Ho, Wo, K]:
     return ck.conv(x, w, stride=2)
 
 
-def zeros(*shape: int) -> np.ndarray[Any, Any]:
-    return np.zeros(shape, np.float16)
-
-
 @pytest.mark.usefixtures("emulator")
 def test_results_take_derived_extents() -> None:
-    problem = only(ConvProblem, plain.problems(zeros(2, 9, 8, 16), zeros(24, 3, 3, 16)))
+    problem = only(ConvProblem, plain.problems(half(2, 9, 8, 16), half(24, 3, 3, 16)))
     assert problem.output == (1, 4, 3)
     without = conv_problem((2, 9, 8, 16), (24, 3, 3, 16), stride=2, functions=problem.functions)
     assert [each.strides for each in problem.inputs] == [each.strides for each in without.inputs]
     assert problem.signature == without.signature
-    assert plain(zeros(0, 9, 8, 16), zeros(24, 3, 3, 16)).shape == (0, 4, 3, 24)
+    assert plain(half(0, 9, 8, 16), half(24, 3, 3, 16)).shape == (0, 4, 3, 24)
 
 
 @pytest.mark.usefixtures("emulator")
@@ -469,13 +465,13 @@ def test_calls_that_are_refused(
     x: tuple[int, ...], w: tuple[int, ...], code: str, words: str
 ) -> None:
     with expect_error(code, words):
-        plain(zeros(*x), zeros(*w))
+        plain(half(*x), half(*w))
 
 
 @pytest.mark.usefixtures("emulator")
 def test_groups_of_calls_are_products() -> None:
     with expect_error("G004"):
-        plain.grouped([(zeros(1, 9, 8, 16), zeros(24, 3, 3, 16))])
+        plain.grouped([(half(1, 9, 8, 16), half(24, 3, 3, 16))])
 
 
 @pytest.mark.parametrize("kind", [DKind.ROW, DKind.COLUMN, DKind.SCALAR])

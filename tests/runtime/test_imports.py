@@ -3,17 +3,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from tests.support.processes import run_python
 
 HEAVY = ("networkx", "lark", "jinja2", "rich", "hip", "torch", "filelock")
 
 
 def test_heavy_packages_are_not_imported() -> None:
-    script = "import sys, cklang; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True
-    )
-    loaded = set(done.stdout.split())
+    loaded = set(run_python("-c", "import sys, cklang; print(*sys.modules)").stdout.split())
     assert "numpy" in loaded
     assert loaded.isdisjoint(HEAVY)

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from cklang.lowering.pointwise import c_functions
 from cklang.places import place_fill
 from cklang.source import Source, Span
 from tests.runtime.test_build import epilogue
+from tests.support.processes import run_python
 
 FAULTY = """
 import numpy as np
@@ -135,8 +134,7 @@ def test_a_moved_op_finds_its_kernel_and_a_fault_names_its_new_line(tmp_path: Pa
     for shift in (0, 5):
         script = tmp_path / f"shifted{shift}.py"
         script.write_text("\n" * shift + FAULTY)
-        command = [sys.executable, str(script)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+        done = run_python(script)
         lines = script.read_text().splitlines()
         (line,) = (at for at, text in enumerate(lines, 1) if "+ t" in text)
         assert "memory access fault at address 0x1" in done.stdout

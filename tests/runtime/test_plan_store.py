@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +22,7 @@ from tests.support.algorithms import DEEP, narrow
 from tests.support.arrays import drawn
 from tests.support.errors import expect_error
 from tests.support.kept_plans import as_in_a_new_process, kept_plans, run_kept
+from tests.support.processes import run_python
 from tests.support.typed import last
 
 B, M, N, K = ck.dims("B M N K")
@@ -284,15 +283,6 @@ def test_a_new_process_imports_nothing_that_plans(tmp_path: Path) -> None:
     script.write_text(textwrap.dedent(NEW_PROCESS))
     with knobs.scope(CKLANG_PLANS="1"):
         environment = knobs.tool_environment(CKLANG_PLANS="1", CKLANG_VERIFY="0")
-    outputs = [
-        subprocess.run(
-            [sys.executable, str(script)],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=environment,
-        ).stdout.split()
-        for _ in range(2)
-    ]
+    outputs = [run_python(script, env=environment).stdout.split() for _ in range(2)]
     assert "cklang.runtime.plan_store" in outputs[-1]
     assert set(PLANNING).isdisjoint(outputs[-1])

@@ -15,6 +15,7 @@ from cklang.families.memory_cost import MemoryCost, memory_time
 from cklang.families.scan.family import SCAN, ScanProblem
 from cklang.families.scan.key import ScanKey
 from cklang.runtime.op import Op
+from tests.support.arrays import half
 from tests.support.attention_keys import plain
 
 M, N, K = ck.dims("M N K")
@@ -60,10 +61,6 @@ def added(x: ck.f32[M, K], i: ck.i32[N], y: ck.f32[N, K]) -> ck.f32[M, K]:
 @ck.op
 def summed(x: ck.f16[M, K]) -> ck.f32[M]:
     return ck.sum(x, axis=-1)
-
-
-def half(*shape: int) -> Any:
-    return np.zeros(shape, np.float16)
 
 
 HEADS = (half(1, 2, 64, 64), half(1, 2, 4096, 64), half(1, 2, 4096, 64))

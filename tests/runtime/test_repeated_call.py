@@ -6,7 +6,6 @@ from __future__ import annotations
 import copy
 import gc
 import inspect
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -30,6 +29,7 @@ from cklang.runtime.op import Op
 from tests.support.algorithms import DEEP, narrow
 from tests.support.errors import expect_error
 from tests.support.optional import needed
+from tests.support.processes import run_python
 
 M, N, K, P, Q = ck.dims("M N K P Q")
 GPU = "emu:gfx942"
@@ -331,8 +331,7 @@ print("idle", plan.device.scratch.acquire(plan.workspace.bytes))
 @pytest.mark.usefixtures("stencils")
 @pytest.mark.parametrize("before", [0, _REPEATED])
 def test_a_fault_is_told_of_a_call_with_intermediate_results(before: int) -> None:
-    command = [sys.executable, "-c", _FAULTY, str(before)]
-    run = subprocess.run(command, capture_output=True, text=True)
+    run = run_python("-c", _FAULTY, before)
     assert "address" in run.stdout, run.stderr
     assert "CK-D003" in run.stdout
     assert run.stdout.rstrip().endswith("idle None"), "a kernel may still use the memory"

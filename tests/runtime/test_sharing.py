@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -21,9 +19,9 @@ from cklang.reference.evaluate import evaluate
 from cklang.runtime import sharing
 from cklang.runtime.op import Op
 from tests.support.algorithms import NARROW
+from tests.support.arrays import Array, half
 from tests.support.errors import expect_error
 
-Array = np.ndarray[Any, Any]
 M, N, K = ck.dims("M N K")
 GPU = "emu:gfx942"
 
@@ -42,10 +40,6 @@ def normed(x: ck.f16[M, K], g: ck.f16[K], w: ck.f16[N, K]) -> ck.f16[M, N]:
 def narrow(x: ck.i8[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
     """A norm of small integers: half the bytes of what it makes of them."""
     return ck.rms_norm(x.to(ck.f32)).to(ck.f16) @ w.T
-
-
-def half(*shape: int) -> Array:
-    return np.empty(shape, np.float16)
 
 
 def families(op: Op, *args: Array) -> list[str]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Arrays for the ops of tests; random ones depend on shape and seed alone.
 
-:func:`drawn` makes all arguments of an op; :func:`half`, :func:`normal`, :func:`uniform` and
-:func:`eighths` make one array.
+:func:`drawn` makes all arguments of an op and :func:`drawn_for_gradient` those of its gradient;
+:func:`half`, :func:`normal`, :func:`uniform` and :func:`eighths` make one array.
 """
 
 from __future__ import annotations
@@ -62,6 +62,14 @@ def drawn(op: Op, sizes: Mapping[str, int], *, seed: int = 0, **dtypes: DType) -
         _random(rng, [_extent(each, sizes) for each in _shape(p)], _dtype(p, dtypes))
         for p in parameters
     ]
+
+
+def drawn_for_gradient(op: Op, sizes: Mapping[str, int], seed: int = 0) -> list[Any]:
+    """Return normally distributed arguments of an op's gradient, the results' gradients last."""
+    rng = np.random.default_rng(seed)
+    function = op.program.specialise()
+    types = [each.type for each in (*function.params, *function.results)]
+    return [rng.standard_normal(t.extents(sizes)).astype(t.dtype.numpy) for t in types]
 
 
 def laid_out_as(layouts: str, x: Array, w: Array) -> tuple[Array, Array]:

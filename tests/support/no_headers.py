@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.support.processes import run_python
 
 _HIDDEN = """
 from cklang.errors import CkBuildError
@@ -33,8 +33,4 @@ def run_without_headers(program: str, bundle: Path, folder: Path) -> str:
     }
     file = folder / "program.py"
     file.write_text(_HIDDEN + program)
-    done = subprocess.run(
-        [sys.executable, str(file)], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run_python(file, env=environment).stdout

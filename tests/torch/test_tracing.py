@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from cklang.errors import CkError
 from cklang.torch import custom_op_of, fake, set_backward_of
 from tests.support.by_reference import replace_kernels
 from tests.support.errors import expect_error
+from tests.support.processes import run_python
 from tests.support.torch_ops import CASES, linear, normed, scaled
 
 pytestmark = pytest.mark.usefixtures("torch")
@@ -362,14 +362,12 @@ def test_the_name_of_a_custom_op_is_the_same_in_every_process() -> None:
         "from cklang.torch import custom_op_of\n"
         "print(custom_op_of(linear))"
     )
-    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
-    assert run.stdout.split()[-1] == str(custom_op_of(linear))
+    assert run_python("-c", text).stdout.split()[-1] == str(custom_op_of(linear))
 
 
 def test_cklang_imports_no_torch() -> None:
     text = "import sys, cklang; print('torch' in sys.modules, 'cklang.torch' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["False", "False"]
+    assert run_python("-c", text).stdout.split() == ["False", "False"]
 
 
 def test_an_op_decorated_before_torch_is_imported_is_traced() -> None:
@@ -385,8 +383,7 @@ def test_an_op_decorated_before_torch_is_imported_is_traced() -> None:
         "torch.compile(linear, backend=note, fullgraph=True)(x, w)\n"
         "print(nodes[0].rpartition('_')[0])"
     )
-    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["cklang.linear"]
+    assert run_python("-c", text).stdout.split() == ["cklang.linear"]
 
 
 def test_scales_of_a_cache_are_numbers_or_tensors_of_the_custom_op() -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
@@ -34,6 +33,7 @@ from cklang.tune.session import autotune, seconds_of
 from cklang.tune.task import TuningTask, problem_text, tasks_of
 from cklang.tune.worker import Worker
 from tests.support.errors import expect_error
+from tests.support.processes import run_python
 from tests.support.typed import instance
 
 M, N, K = ck.dims("M N K")
@@ -348,7 +348,6 @@ def test_the_picture(tmp_path: Path, suffix: str) -> None:
 
 @pytest.mark.usefixtures("emulator")
 def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
 
     from cklang.cli.plot import draw
 
@@ -426,10 +425,7 @@ def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
     call = f"ck.autotune(linear, [{SHAPE}], limit=1, device={DEVICE!r}, database='t.sqlite')"
     script = tmp_path / "unguarded.py"
     script.write_text("\n".join([*lines, f"print({call})"]))
-    done = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    run_python(script, cwd=tmp_path)
     with Database(tmp_path / "t.sqlite") as database:
         (stored,) = database.export()["measurements"]
     assert stored["measurement"]["status"] == "right"

@@ -55,40 +55,35 @@ def test_file_has_one_row_a_line_in_order(family: str) -> None:
     assert len(lines) == len(names)
 
 
+def expect_counts(row: schema.Row, encoding: schema.Encoding, lanes: int, copies: int = 1) -> None:
+    """Expect each lane's share of A, B and D; a sparse A has half of its elements."""
+    m = row.matrix
+    assert m is not None
+    dst, src = schema.operands(row, encoding)
+    d, a, b, c = (operand for operand in (*dst, *src[:3]) if operand is not None)
+    spread = copies if TYPE_BITS[m.d] == 16 else 1
+    packed = 2 if m.sparse else 1
+    assert (d.type, d.count) == (m.d, m.m * m.n * m.blocks * spread // lanes), row.name
+    assert (a.type, a.count) == (m.a, m.m * m.k * m.blocks * copies // lanes // packed), row.name
+    assert (b.type, b.count) == (m.b, m.n * m.k * m.blocks * copies // lanes), row.name
+    assert m.sparse or (c.type, c.count) == (d.type, d.count), row.name
+
+
 @pytest.mark.parametrize("family", CDNA)
 def test_matrix_operands_follow_from_the_shape(family: str) -> None:
-    """Each of 64 lanes holds its share of A, B and D; a sparse A has half of its elements."""
     rows = [row for row in TABLES[family].rows if row.matrix is not None]
     assert len(rows) > 25
     for row in rows:
-        m = row.matrix
-        assert m is not None
-        encoding = TABLES[family].encoding(row.opcodes[0][0])
-        dst, src = schema.operands(row, encoding)
-        d, a, b, c = (operand for operand in (*dst, *src[:3]) if operand is not None)
-        packed = 2 if m.sparse else 1
-        assert (d.type, d.count) == (m.d, m.m * m.n * m.blocks // LANES), row.name
-        assert (a.type, a.count) == (m.a, m.m * m.k * m.blocks // LANES // packed), row.name
-        assert (b.type, b.count) == (m.b, m.n * m.k * m.blocks // LANES), row.name
-        assert m.sparse or (c.type, c.count) == (d.type, d.count), row.name
+        expect_counts(row, TABLES[family].encoding(row.opcodes[0][0]), LANES)
 
 
-@pytest.mark.parametrize(("family", "rows", "copies"), [("rdna3", 6, 2), ("rdna4", 22, 1)])
-def test_rdna_matrix_operands_follow_from_the_shape(family: str, rows: int, copies: int) -> None:
+@pytest.mark.parametrize(("family", "count", "copies"), [("rdna3", 6, 2), ("rdna4", 22, 1)])
+def test_rdna_matrix_operands_follow_from_the_shape(family: str, count: int, copies: int) -> None:
     """gfx11: both halves of 32 lanes hold A and B; 16-bit results fill half registers."""
-    matrix_rows = [row for row in TABLES[family].rows if row.matrix is not None]
-    assert len(matrix_rows) == rows
-    for row in matrix_rows:
-        m = row.matrix
-        assert m is not None
-        dst, src = schema.operands(row, TABLES[family].encoding("VOP3P"))
-        d, a, b, c = (operand for operand in (*dst, *src[:3]) if operand is not None)
-        spread = copies if TYPE_BITS[m.d] == 16 else 1
-        assert (d.type, d.count) == (m.d, m.m * m.n * spread // RDNA_LANES), row.name
-        packed = 2 if m.sparse else 1
-        assert (a.type, a.count) == (m.a, m.m * m.k * copies // RDNA_LANES // packed), row.name
-        assert (b.type, b.count) == (m.b, m.n * m.k * copies // RDNA_LANES), row.name
-        assert m.sparse or (c.type, c.count) == (d.type, d.count), row.name
+    rows = [row for row in TABLES[family].rows if row.matrix is not None]
+    assert len(rows) == count
+    for row in rows:
+        expect_counts(row, TABLES[family].encoding("VOP3P"), RDNA_LANES, copies)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -46,29 +46,24 @@ LAYERS = sorted(path.name for path in ROOT.glob("2[2-5]_*.py"))
 MOST_LINES_OF_LAYERS = 60
 
 
-def run(name: str, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+WHOLE = [
+    pytest.param(name, (), marks=pytest.mark.full, id=f"{name} without arguments")
+    for name in EXAMPLES
+]
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(("name", "arguments"), [*CHOSEN.items(), *WHOLE])
+def test_examples(
+    name: str,
+    arguments: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     path = str(ROOT / name)
     monkeypatch.setattr(sys, "argv", [path, *arguments])
     monkeypatch.setenv("CKLANG_DEVICE", "emu:gfx942")
     runpy.run_path(path, run_name="__main__")
-
-
-@pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("name", sorted(CHOSEN))
-def test_chosen_examples(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(name, CHOSEN[name], monkeypatch)
-    assert capsys.readouterr().out.count("\n") > 1, "it prints a table"
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_examples(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(name, (), monkeypatch)
     assert capsys.readouterr().out.count("\n") > 1, "it prints a table"
 
 

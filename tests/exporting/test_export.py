@@ -23,15 +23,11 @@ from cklang.testing import reports
 from cklang.toolchain.compilers import find_toolchain
 from tests.support.arrays import drawn
 from tests.support.errors import expect_error
+from tests.support.gemm_ops import linear
 from tests.support.modules import module_of
 
 B, M, N, K = ck.dims("B M N K")
 GPUS = ("gfx942", "gfx1100")
-
-
-@ck.op
-def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
-    return x @ w.T
 
 
 @ck.op

@@ -22,9 +22,10 @@ from cklang.exporting.free import free_call
 from cklang.exporting.traced import Relation, Trace, Traced, hinted
 from cklang.runtime.op import Op
 from cklang.toolchain.compilers import find_toolchain
-from tests.exporting.test_export import C_HEAD, chain, linear, loaded, mean_norm
+from tests.exporting.test_export import C_HEAD, chain, loaded, mean_norm
 from tests.support.arrays import drawn
 from tests.support.errors import expect_error
+from tests.support.gemm_ops import linear
 
 B, C, D, H, P, Q, S, T, X, Y, K = ck.dims("B C D H P Q S T X Y K")
 GPU = "gfx942"

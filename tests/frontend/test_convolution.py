@@ -29,17 +29,6 @@ def convolutions(function):
     return [each for each in function.body if each.op.startswith("conv")]
 
 
-def test_result_takes_the_names_of_the_annotation(ir):
-    (conv,) = convolutions(ir(f"{X}, {WEIGHT}", "return ck.conv(x, w)"))
-    assert str(conv.result.type) == "f32[N, Ho, Wo, K]"
-
-
-def test_result_takes_the_names_of_what_it_meets(ir):
-    body = "return ck.conv(x, w, stride=2) + r"
-    (conv,) = convolutions(ir(f"{X}, {WEIGHT}, r: ck.f32[N, Ho, Wo, K]", body))
-    assert str(conv.result.type) == "f32[N, Ho, Wo, K]"
-
-
 def test_equal_windows_give_equal_extents(ir):
     body = "return ck.relu(ck.conv(x, w)) * ck.conv(x, v)"
     first, second = convolutions(ir(f"{X}, {WEIGHT}, v: ck.f16[K, 3, 3, C]", body))
@@ -57,22 +46,27 @@ def test_branches_that_meet_have_one_extent(ir):
     assert result.shape == (1, 4, 4, 3)
 
 
-def test_padding_that_keeps_the_extent_keeps_the_dim(ir):
-    function = ir(f"{X}, {WEIGHT}", "return ck.conv(x, w, padding=1)", "ck.f32[N, H, W, K]")
-    assert str(convolutions(function)[0].result.type) == "f32[N, H, W, K]"
+CHAIN = "ck.conv(ck.conv(x, v, stride=2).to(ck.f16), w, stride=2)"
+FIRST = f"v: ck.f16[C, 3, 3, C], {WEIGHT}"
+NAMES = {
+    "of the annotation": (WEIGHT, "ck.conv(x, w)", "N, Ho, Wo, K"),
+    "of what it meets": (
+        f"{WEIGHT}, r: ck.f32[N, Ho, Wo, K]",
+        "ck.conv(x, w, stride=2) + r",
+        "N, Ho, Wo, K",
+    ),
+    "of the image, which padding keeps": (WEIGHT, "ck.conv(x, w, padding=1)", "N, H, W, K"),
+    "of its own in a chain": (FIRST, CHAIN, "N, H_0, W_0, C"),
+    "that avoid the user's": (f'{FIRST}, s: ck.f32["H_0", "W_0"]', CHAIN, "N, H_1, W_1, C"),
+}
 
 
-def test_chain_has_extents_of_its_own(ir):
-    body = "return ck.conv(ck.conv(x, v, stride=2).to(ck.f16), w, stride=2)"
-    first, _ = convolutions(ir(f"{X}, v: ck.f16[C, 3, 3, C], {WEIGHT}", body))
-    assert str(first.result.type) == "f32[N, H_0, W_0, C]"
-
-
-def test_derived_names_avoid_the_users(ir):
-    body = "return ck.conv(ck.conv(x, v, stride=2).to(ck.f16), w, stride=2)"
-    parameters = f'{X}, v: ck.f16[C, 3, 3, C], {WEIGHT}, s: ck.f32["H_0", "W_0"]'
-    first, _ = convolutions(ir(parameters, body))
-    assert str(first.result.type) == "f32[N, H_1, W_1, C]"
+@pytest.mark.parametrize("what", NAMES)
+def test_extents_take_the_names(ir, what):
+    parameters, value, names = NAMES[what]
+    result = f"ck.f32[{names}]" if "H, W" in names else "ck.f32[N, Ho, Wo, K]"
+    conv, *_ = convolutions(ir(f"{X}, {parameters}", f"return {value}", result))
+    assert str(conv.result.type) == f"f32[{names}]"
 
 
 @pytest.mark.parametrize(
@@ -110,22 +104,14 @@ def test_gradient_takes_size_from_constants_and_dims(ir, specialised):
     assert str(convolutions(function)[0].result.type) == "f32[N, 13, 13, C]"
 
 
-def test_helper_may_return_a_convolution(specialised):
+@pytest.mark.parametrize("annotation", ["", " -> ck.f32[N, Ho, Wo, K]"])
+def test_helper_may_return_a_convolution(specialised, annotation):
     text = (
-        f"{HEAD}@ck.fn\ndef unit(x, w):\n    return ck.relu(ck.conv(x, w, stride=2))\n"
+        f"{HEAD}@ck.fn\ndef unit(x, w){annotation}:\n"
+        "    return ck.relu(ck.conv(x, w, stride=2))\n"
         f"@ck.op\ndef f({X}, {WEIGHT}) -> ck.f16[N, Ho, Wo, K]:\n    return unit(x, w)\n"
     )
     (function,) = specialised(text, "helpers")
-    assert str(convolutions(function)[0].result.type) == "f32[N, Ho, Wo, K]"
-
-
-def test_annotation_of_a_helper_may_name_a_derived_extent(specialised):
-    text = (
-        f"{HEAD}@ck.fn\ndef unit(x, w) -> ck.f32[N, Ho, Wo, K]:\n"
-        "    return ck.conv(x, w, stride=2)\n"
-        f"@ck.op\ndef f({X}, {WEIGHT}) -> ck.f16[N, Ho, Wo, K]:\n    return unit(x, w)\n"
-    )
-    (function,) = specialised(text, "annotated")
     assert str(convolutions(function)[0].result.type) == "f32[N, Ho, Wo, K]"
 
 

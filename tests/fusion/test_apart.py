@@ -16,13 +16,9 @@ from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from cklang.testing import report
 from tests.support.errors import expect_error
+from tests.support.gemm_ops import linear
 
 M, N, K, V = ck.dims("M N K V")
-
-
-@ck.op
-def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
-    return x @ w.T
 
 
 @ck.op

@@ -197,18 +197,16 @@ class TestDelivery:
 
 
 def test_nobody_at_the_address() -> None:
-    with pytest.raises(CkDeviceError) as caught, workers_of("not an address"):
+    with expect_error("C005", kind=CkDeviceError), workers_of("not an address"):
         pass
-    assert caught.value.code == "C005"
 
 
 def test_without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(CkUnsupportedError) as caught, workers_of("tcp://127.0.0.1:1"):
+    with expect_error("C004", kind=CkUnsupportedError), workers_of("tcp://127.0.0.1:1"):
         pass
-    assert caught.value.code == "C004"
 
 
 @pytest.mark.usefixtures("compiler")

@@ -12,13 +12,7 @@ import pytest
 import cklang as ck
 from cklang.selection.registry import Registry
 from tests.support.gemm_keys import RELU, key
-
-M, N, K = ck.dims("M N K")
-
-
-@ck.op
-def product(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
-    return x @ w.T
+from tests.support.gemm_ops import linear
 
 
 def filled() -> Registry:
@@ -50,7 +44,7 @@ def test_a_selection_keeps_no_registry() -> None:
 def test_a_call_that_is_remembered_keeps_no_registry() -> None:
     registry = filled()
     with ck.using(registry=registry, arch="gfx942"):
-        result = product(np.zeros((0, 8), np.float16), np.zeros((4, 8), np.float16))
+        result = linear(np.zeros((0, 8), np.float16), np.zeros((4, 8), np.float16))
     assert result.shape == (0, 4)
     watched = weakref.ref(registry)
     del registry

@@ -23,6 +23,7 @@ from tests.support.algorithms import BASE
 from tests.support.arrays import half
 from tests.support.errors import expect_error
 from tests.support.gemm_keys import RELU, epilogue, key, signature
+from tests.support.gemm_ops import linear
 from tests.support.processes import run_python
 
 EXP = epilogue("exp")
@@ -195,18 +196,10 @@ def test_what_json_leaves_out_has_its_default() -> None:
     assert again.same_as(registry)
 
 
-M, N, K = ck.dims("M N K")
-
-
-@ck.op
-def product(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
-    return x @ w.T
-
-
 def test_a_hand_written_kernel_serves_a_call() -> None:
     registry = Registry.from_json(json.loads(HAND_WRITTEN))
     with ck.using(registry=registry, arch="gfx942"):
-        assert "registry ''" in product.explain(half(64, 64), half(32, 64))
+        assert "registry ''" in linear.explain(half(64, 64), half(32, 64))
 
 
 @given(st.sampled_from(["version", "name", "priority"]))
@@ -289,16 +282,8 @@ def test_iteration_is_safe_against_changes() -> None:
 
 
 def test_an_op_declares_kernels_for_a_call() -> None:
-    import numpy as np
-
-    m, n, k = ck.dims("M N K")
-
-    @ck.op
-    def linear(x: ck.f16[m, k], w: ck.f16[n, k]) -> ck.f16[m, n]:
-        return ck.relu(x @ w.T)
-
     registry = Registry("mine")
-    x, w = np.empty((64, 64), np.float16), np.empty((64, 64), np.float16)
+    x, w = half(64, 64), half(64, 64)
     assert linear.declare(x, w, registry=registry, device="emu:gfx942") == len(registry) > 0
     mine = linear.using(registry=registry)
     assert mine.registry is registry

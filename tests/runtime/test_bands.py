@@ -24,16 +24,11 @@ from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from cklang.testing import assert_close
 from tests.support.arrays import eighths
-from tests.support.gemm_ops import many_reads
+from tests.support.gemm_ops import linear, many_reads
 from tests.support.typed import instance, last
 
 M, N, K, G = ck.dims("M N K G")
 LIMIT = 6000
-
-
-@ck.op
-def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
-    return x @ w.T
 
 
 @ck.op

@@ -28,7 +28,7 @@ from tests.support.algorithms import DEEP, narrow
 from tests.support.arrays import drawn, mnk
 from tests.support.checks import check_read_back, compare, launches
 from tests.support.errors import expect_error
-from tests.support.gemm_ops import fused, many_reads
+from tests.support.gemm_ops import fused, linear, many_reads
 from tests.support.programs import gemm_functions
 
 M, N, K, P = ck.dims("M N K P")
@@ -40,11 +40,6 @@ LAYOUTS = {"r": Layout.PADDED_ROW, "c": Layout.PADDED_COLUMN}
 
 def single(operands: int) -> Algorithm:
     return narrow(operands, warp_tile=DEEP)
-
-
-@ck.op
-def linear(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
-    return x @ w.T
 
 
 @ck.op
@@ -89,17 +84,15 @@ def test_every_shape_in_f16(data: st.DataObject, shape: tuple[int, int, int]) ->
 
 
 @pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    ("op", "dtype"), [(FUSED, ck.bf16), (FUSED_F32, ck.f32)], ids=["bf16", "f32"]
+)
 @settings(max_examples=10)
 @given(data=st.data(), shape=st.tuples(extents(160), extents(160), extents(160)))
-def test_every_shape_in_bf16(data: st.DataObject, shape: tuple[int, int, int]) -> None:
-    check(FUSED, *draw_fused(data, ck.bf16, shape), unchecked=1)
-
-
-@pytest.mark.usefixtures("compiler")
-@settings(max_examples=10)
-@given(data=st.data(), shape=st.tuples(extents(160), extents(160), extents(160)))
-def test_every_shape_in_f32(data: st.DataObject, shape: tuple[int, int, int]) -> None:
-    check(FUSED_F32, *draw_fused(data, ck.f32, shape), unchecked=1)
+def test_every_shape_in_other_types(
+    op: Op, dtype: DType, data: st.DataObject, shape: tuple[int, int, int]
+) -> None:
+    check(op, *draw_fused(data, dtype, shape), unchecked=1)
 
 
 @pytest.mark.usefixtures("compiler")

@@ -22,16 +22,12 @@ from cklang.device.device import Device, open_device
 from cklang.types import f16, f32
 from tests.support.arrays import uniform
 from tests.support.attention_ops import dropped, plain, shifted
+from tests.support.gemm_ops import linear
 from tests.support.optional import needed
 
 GPU = "emu:gfx942"
 
 M, N, K, B, H, G, S, T, D = ck.dims("M N K B H G S T D")
-
-
-@ck.op
-def product(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
-    return x @ w.T
 
 
 @ck.op
@@ -73,8 +69,8 @@ def tensors(*more: Any) -> list[Any]:
 
 BIAS = uniform(2, 4, QUERIES, KEYS)
 CALLS: dict[str, Callable[[], Any]] = {
-    "a product": lambda: product(uniform(65, 66), uniform(67, 66), device=GPU),
-    "a group": lambda: product.grouped([(uniform(65, 66), uniform(67, 66))] * 2, device=GPU),
+    "a product": lambda: linear(uniform(65, 66), uniform(67, 66), device=GPU),
+    "a group": lambda: linear.grouped([(uniform(65, 66), uniform(67, 66))] * 2, device=GPU),
     "an attention": lambda: plain.using()(*tensors(), device=GPU),
     "its gradients": lambda: ck.attention_grad(
         shifted, *tensors(BIAS), grad=uniform(2, 4, QUERIES, 64), bias=True, device=GPU

@@ -17,15 +17,11 @@ from cklang.families.scan.key import ScanKey
 from cklang.runtime.op import Op
 from tests.support.arrays import half
 from tests.support.attention_keys import plain
+from tests.support.gemm_ops import linear
 
 M, N, K = ck.dims("M N K")
 B, H, S, T, D = ck.dims("B H S T D")
 GPU = "emu:gfx942"
-
-
-@ck.op
-def product(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
-    return x @ w.T
 
 
 @ck.op
@@ -65,7 +61,7 @@ def summed(x: ck.f16[M, K]) -> ck.f32[M]:
 
 HEADS = (half(1, 2, 64, 64), half(1, 2, 4096, 64), half(1, 2, 4096, 64))
 CALLS: list[tuple[Op, tuple[Any, ...], str]] = [
-    (product, (half(64, 64), half(64, 64)), "gemm"),
+    (linear, (half(64, 64), half(64, 64)), "gemm"),
     (folded, (half(2, 8, 8, 64), half(64, 3, 3, 64)), "conv"),
     (plain, HEADS, "attention"),
     (normed, (half(64, 64),), "rowwise"),

@@ -18,6 +18,7 @@ from cklang.families.gemm.key import Algorithm, GemmKey, Reduction
 from cklang.families.gemm.problem import Problem
 from cklang.runtime.op import Op
 from tests.support.algorithms import DEEP, narrow, wide
+from tests.support.gemm_ops import linear
 from tests.support.typed import only
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -29,14 +30,9 @@ WHOLE = wide(warp_tile=DEEP)
 SPLIT = narrow(warp_tile=DEEP, split_k=3, reduction=Reduction.WORKSPACE)
 
 
-@ck.op
-def product(x: ck.f16[M, K], w: ck.f16[N, K]) -> ck.f16[M, N]:
-    return x @ w.T
-
-
 @cache
 def using(algorithm: Algorithm) -> Op:
-    return product.using(algorithm)
+    return linear.using(algorithm)
 
 
 def loaded(rows: int, others: int, k: int) -> int:

@@ -123,7 +123,7 @@ CHECKS_NOW: set[str] = set()
 """The checks that the emulator makes now, as :func:`cklang.emulator.sanitize` has set them last."""
 
 RECORDINGS_NOW: list[object] = []
-"""What :func:`cklang.emulator.timing` fills now: the launches of one recording at most."""
+"""Why launches are recorded now: what :func:`cklang.emulator.timing` fills; ``CKLANG_PROFILE``."""
 
 
 def _path_knob(name: str, doc: str) -> Knob[Path | None]:

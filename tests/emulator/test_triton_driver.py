@@ -49,6 +49,21 @@ def test_arrays_of_numpy(gpu: str) -> None:
     np.testing.assert_array_equal(out, 2 * x)
 
 
+def test_recordings_know_the_memory_of_tensors() -> None:
+    x, y = torch.rand(3000), np.random.default_rng(0).random(3000, np.float32)
+    out = torch.empty(4000)[500:3500]
+    with device("gfx942"):
+        with emulator.timing(4) as recording:
+            kernels.add[(12,)](x, HostArray(y), out, 3000, BLOCK=256)
+        kernels.add[(12,)](x, HostArray(y), out, 3000, BLOCK=256)
+    (launch,) = recording.launches
+    storage = out.untyped_storage()
+    regions = [(x.data_ptr(), x.nbytes), (y.ctypes.data, y.nbytes)]
+    for begin, size in (*regions, (storage.data_ptr(), storage.nbytes())):
+        assert [begin, begin + size] in launch.extents.tolist()
+    assert np.allclose(out, x.numpy() + y)
+
+
 def test_softmax(gpu: str) -> None:
     x = torch.randn(7, 781)
     out = torch.empty_like(x)

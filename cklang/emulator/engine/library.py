@@ -156,7 +156,7 @@ def load() -> ctypes.CDLL:
     # Before the library reads them itself: a word that it does not know ends the process.
     checks, rounding, seconds = knobs.SANITIZE.get(), knobs.NUMERICS.get(), knobs.TIMEOUT.get()
     translated, order = knobs.TRANSLATE.get(), knobs.SCHEDULE.get()
-    at_a_time = knobs.RESIDENT.get()
+    at_a_time, recorded = knobs.RESIDENT.get(), knobs.PROFILE.get()
     try:
         library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     except OSError as problem:
@@ -168,6 +168,8 @@ def load() -> ctypes.CDLL:
     library.ckemu_embed()
     library.ckemu_sanitize(_bits(checks))
     knobs.CHECKS_NOW.update(checks)
+    if recorded:
+        knobs.RECORDINGS_NOW.append(recorded)
     library.ckemu_set_numerics(NUMERICS.index(rounding))
     library.ckemu_set_timeout(1000 * (seconds or 0))
     library.ckemu_set_translation(TRANSLATIONS.index(translated))

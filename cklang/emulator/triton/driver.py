@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from cklang import emulator
+from cklang import emulator, knobs
 from cklang.device.device import Device, Launch, open_device
 from cklang.emulator.hip.headers import hip_version
-from cklang.emulator.triton.memory import kernel_arguments
+from cklang.emulator.triton.memory import host_regions, kernel_arguments
 from cklang.errors import error
 from cklang.versions import check_version
 
@@ -108,8 +109,25 @@ class _Launcher:
         gpu: Device = function.device
         gpu.activate()
         block = (metadata.warp_size * metadata.num_warps, 1, 1)
-        Launch(function, (*grid, *block), words, metadata.shared)(None)
-        gpu.synchronize()
+        with _registered(host_regions(self._types, arguments)):
+            Launch(function, (*grid, *block), words, metadata.shared)(None)
+            gpu.synchronize()
+
+
+@contextmanager
+def _registered(regions: Iterable[tuple[int, int]]) -> Iterator[None]:
+    """Let recordings of launches know where arrays in host memory begin and end."""
+    library, known = emulator.load(), []
+    if knobs.RECORDINGS_NOW:
+        for address, size in regions:
+            pointer = ctypes.c_void_p(address)
+            if not library.hipHostRegister(pointer, ctypes.c_size_t(size), 0):
+                known.append(pointer)
+    try:
+        yield
+    finally:
+        for pointer in known:
+            library.hipHostUnregister(pointer)
 
 
 class EmulatedDriver:

@@ -76,6 +76,24 @@ def flat(types: Iterable[Any], values: Iterable[Any]) -> Iterator[tuple[str, Any
             yield kind, value
 
 
+def host_regions(types: Sequence[Any], values: Sequence[Any]) -> Iterator[tuple[int, int]]:
+    """Yield the address and the bytes of the memory of each array among some arguments.
+
+    Example:
+        >>> array = np.zeros(8, np.float32)
+        >>> [size for _, size in host_regions(("*fp32", "i32"), (HostArray(array), 8))]
+        [32]
+    """
+    for kind, value in flat(types, values):
+        if not kind.startswith("*"):
+            continue
+        if isinstance(value, HostArray):
+            yield value.data_ptr(), value.ptr_range()
+        elif hasattr(value, "untyped_storage"):
+            storage = value.untyped_storage()
+            yield storage.data_ptr(), storage.nbytes()
+
+
 def _described(kind: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the arguments that a descriptor of type ``tensordesc<fp16[64, 32]>`` stands for."""
     dtype, _, _ = kind.removeprefix(_DESCRIPTOR).partition("[")

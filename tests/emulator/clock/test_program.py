@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from cklang.cli.main import main
+from cklang.cli.profile import recorded
+from cklang.emulator.clock.sequence import launch_details
 from tests.support.hip_programs import built
 
 _PAGE = Path(__file__).parents[3] / "docs" / "clock.md"
@@ -61,3 +63,12 @@ def test_small_grids_cold_caches_and_boards(saxpy: Path, capfd: pytest.CaptureFi
 def test_wrong_words(words: list[str], problem: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", *words]) == 1
     assert f"CK-{problem}" in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("compiler")
+def test_arrays_of_an_op_in_another_process_are_known() -> None:
+    call = ["tests.support.gemm_ops:fused", "M=256", "N=256", "K=256", "--dtype", "T=f16"]
+    status, launches = recorded(call, 3, CKLANG_DEVICE="emu:gfx942")
+    assert status == 0
+    (detail,) = launch_details(launches)
+    assert detail.footprint == pytest.approx(2 * (4 * 256 * 256 + 256), rel=0.01)

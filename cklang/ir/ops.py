@@ -39,16 +39,26 @@ from cklang.types import f32, i32
 __all__ = ["OPS", "AttrRow", "Kind", "Op"]
 
 
+def _attrs(kind: AttrKind, *names: str) -> tuple[AttrRow, ...]:
+    return tuple(AttrRow(name=name, kind=kind) for name in names)
+
+
+_AXIS = _attrs(AttrKind.INT, "axis")
+
+
 def _convolution(name: str, doc: str) -> Op:
-    kinds = {"stride": AttrKind.EXTENTS, "padding": AttrKind.PAIRS, "dilation": AttrKind.EXTENTS}
-    rows = (AttrRow(name=attr, kind=kind) for attr, kind in kinds.items())
     return Op(
         name=name,
         operands=2,
         kind=Kind.ANCHOR,
         doc=doc,
         numpy=convolution.numpy_of(name),
-        attrs=(*rows, AttrRow(name="groups", kind=AttrKind.INT)),
+        attrs=(
+            *_attrs(AttrKind.EXTENTS, "stride"),
+            *_attrs(AttrKind.PAIRS, "padding"),
+            *_attrs(AttrKind.EXTENTS, "dilation"),
+            *_attrs(AttrKind.INT, "groups"),
+        ),
         shape=convolution.SHAPES[name],
         dtype=rules.GEMM_DTYPE,
     )
@@ -65,9 +75,7 @@ _ANCHORS = (
         doc="gemm over several axes or none: the sums over K... of a[…, M, K...] b[…, K..., N]; "
         "without M if rows is 0, without N if columns is 0",
         numpy=contraction.contract,
-        attrs=tuple(
-            AttrRow(name=name, kind=AttrKind.INT) for name in ("rows", "columns", "summed")
-        ),
+        attrs=_attrs(AttrKind.INT, "rows", "columns", "summed"),
         shape=contraction.CONTRACTION_SHAPE,
         dtype=rules.CONTRACT_DTYPE,
     ),
@@ -86,10 +94,7 @@ _ANCHORS = (
         doc="gemm(a, b) in which the sum over each block of K is multiplied by its scales: "
         "a scale of a (block_a: rows, K), one of b (block_b: K, columns), or both; [] for none",
         numpy=numeric.scaled_gemm,
-        attrs=(
-            AttrRow(name="block_a", kind=AttrKind.EXTENTS),
-            AttrRow(name="block_b", kind=AttrKind.EXTENTS),
-        ),
+        attrs=_attrs(AttrKind.EXTENTS, "block_a", "block_b"),
         shape=rules.SCALED_SHAPE,
         dtype=rules.SCALED_DTYPE,
     ),
@@ -109,7 +114,7 @@ def _reduction(
         kind=Kind.ANCHOR,
         doc=doc,
         numpy=reductions.MEANINGS[name],
-        attrs=(AttrRow(name="axes", kind=AttrKind.AXES),),
+        attrs=_attrs(AttrKind.AXES, "axes"),
         shape=shape,
         dtype=dtype,
     )
@@ -129,9 +134,7 @@ _REDUCTIONS = (
         "one", shape=reductions.INDEX_SHAPE, dtype=reductions.ARG_DTYPE),
 )  # fmt: skip
 
-_SCATTER_ATTRS = tuple(
-    AttrRow(name=name, kind=AttrKind.INT) for name in ("axis", scatter.IN_PLACE, scatter.UNORDERED)
-)
+_SCATTER_ATTRS = _attrs(AttrKind.INT, "axis", scatter.IN_PLACE, scatter.UNORDERED)
 
 _SCATTERS = (
     Op(
@@ -161,19 +164,25 @@ _SCATTERS = (
     ),
 )
 
-_ORDER_ATTRS = tuple(
-    AttrRow(name=name, kind=AttrKind.INT) for name in ("axis", order.COUNT, order.DESCENDING)
-)
+_ORDER_ATTRS = _attrs(AttrKind.INT, "axis", order.COUNT, order.DESCENDING)
 
 _ORDERS = (
-    Op(name=order.CUMSUM, operands=1, kind=Kind.ANCHOR,
-       doc="the sums of all elements up to each along an axis, in f32 or wrapping i32",
-       numpy=order.cumsum, attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
-       shape=order.CUMSUM_SHAPE, dtype=order.CUMSUM_DTYPE),
-    Op(name=order.CUMPROD, operands=1, kind=Kind.ANCHOR,
-       doc="the products of all elements up to each along an axis, in f32 or wrapping i32",
-       numpy=order.cumprod, attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
-       shape=order.CUMSUM_SHAPE, dtype=order.CUMSUM_DTYPE),
+    *(
+        Op(
+            name=name,
+            operands=1,
+            kind=Kind.ANCHOR,
+            doc=f"the {what} of all elements up to each along an axis, in f32 or wrapping i32",
+            numpy=numpy,
+            attrs=_AXIS,
+            shape=order.CUMSUM_SHAPE,
+            dtype=order.CUMSUM_DTYPE,
+        )
+        for name, what, numpy in (
+            (order.CUMSUM, "sums", order.cumsum),
+            (order.CUMPROD, "products", order.cumprod),
+        )
+    ),
     Op(name=order.SORT, operands=1, kind=Kind.ANCHOR,
        doc="the elements along an axis in order, the first of them or all; nan is the greatest",
        numpy=order.in_order, attrs=_ORDER_ATTRS, shape=order.SORT_SHAPE, dtype=order.SORT_DTYPE),
@@ -212,11 +221,11 @@ _GATES = tuple(
 )
 
 _ATTENTION_ATTRS = (
-    AttrRow(name="dropout", kind=AttrKind.FLOAT),
-    AttrRow(name="mask", kind=AttrKind.REGION),
-    AttrRow(name="roles", kind=AttrKind.NAMES),
-    AttrRow(name="scale", kind=AttrKind.SCALE),
-    AttrRow(name="score", kind=AttrKind.REGION),
+    *_attrs(AttrKind.FLOAT, "dropout"),
+    *_attrs(AttrKind.REGION, "mask"),
+    *_attrs(AttrKind.NAMES, "roles"),
+    *_attrs(AttrKind.SCALE, "scale"),
+    *_attrs(AttrKind.REGION, "score"),
 )
 
 _ATTENTION = (
@@ -240,7 +249,7 @@ _ATTENTION = (
             doc=f"the gradient of attention by {side} (s: of each score), from that by o",
             numpy=attention_gradients.gradient(side),
             attrs=(
-                AttrRow(name=attention_gradients.DERIVATIVE, kind=AttrKind.REGION),
+                *_attrs(AttrKind.REGION, attention_gradients.DERIVATIVE),
                 *_ATTENTION_ATTRS,
             ),
             shape=attention_gradients.shape_like(side),
@@ -255,8 +264,7 @@ _STRUCTURE = (
     Op(name="transpose", operands=1, kind=Kind.SHAPE,
        doc="axes in another order: result axis i is operand axis perm[i]",
        numpy=lambda x, perm: np.transpose(x, perm),
-       attrs=(AttrRow(name="perm", kind=AttrKind.AXES),), shape=rules.TRANSPOSE_SHAPE,
-       dtype=rules.KEEP_DTYPE),
+       attrs=_attrs(AttrKind.AXES, "perm"), shape=rules.TRANSPOSE_SHAPE, dtype=rules.KEEP_DTYPE),
     Op(
         name="broadcast",
         operands=1,
@@ -266,7 +274,7 @@ _STRUCTURE = (
         numpy=lambda x, dims, shape: np.broadcast_to(
             np.expand_dims(x, tuple(axis for axis in range(len(shape)) if axis not in dims)), shape
         ),
-        attrs=(AttrRow(name="dims", kind=AttrKind.AXES),),
+        attrs=_attrs(AttrKind.AXES, "dims"),
         shape=rules.BROADCAST_SHAPE,
         dtype=rules.KEEP_DTYPE,
     ),
@@ -277,9 +285,9 @@ _STRUCTURE = (
         doc="part of a tensor: elements start, start + step, ... before stop along each axis",
         numpy=views.sliced,
         attrs=(
-            AttrRow(name="axes", kind=AttrKind.AXES),
-            *(AttrRow(name=name, kind=AttrKind.BOUNDS) for name in views.BOUND_NAMES),
-            AttrRow(name="step", kind=AttrKind.EXTENTS),
+            *_attrs(AttrKind.AXES, "axes"),
+            *_attrs(AttrKind.BOUNDS, *views.BOUND_NAMES),
+            *_attrs(AttrKind.EXTENTS, "step"),
         ),
         shape=views.SLICE_SHAPE,
         dtype=rules.KEEP_DTYPE,
@@ -294,7 +302,7 @@ _STRUCTURE = (
         doc="the same tensor in memory, between an op that is called apart and what is around it: "
         "no kernel computes parts of both",
         numpy=views.apart,
-        attrs=(AttrRow(name="call", kind=AttrKind.INT),),
+        attrs=_attrs(AttrKind.INT, "call"),
         shape=rules.SAME_SHAPE,
         dtype=rules.KEEP_DTYPE,
     ),
@@ -316,10 +324,10 @@ _STRUCTURE = (
     ),
     Op(name=block_results.BLOCK_PEAK, operands=1, kind=Kind.BLOCK,
        doc="for each element the largest of its block of columns", numpy=block_results.peak,
-       attrs=(AttrRow(name="columns", kind=AttrKind.INT),)),
+       attrs=_attrs(AttrKind.INT, "columns")),
     Op(name=block_results.BLOCK_FIRST, operands=1, kind=Kind.PARTIAL,
        doc="a number for each block of columns, which the kernel of the operand stores",
-       numpy=block_results.first, attrs=(AttrRow(name="columns", kind=AttrKind.INT),),
+       numpy=block_results.first, attrs=_attrs(AttrKind.INT, "columns"),
        shape=block_results.BLOCK_FIRST_SHAPE, dtype=rules.KEEP_DTYPE),
     *(
         Op(
@@ -327,45 +335,32 @@ _STRUCTURE = (
             operands=1,
             optional=joins.MOST_PARTS - 1,
             kind=Kind.JOIN,
-            doc=doc,
+            doc=f"tensors one after the other along {axis}",
             numpy=numpy,
-            attrs=(AttrRow(name="axis", kind=AttrKind.INT),),
+            attrs=_AXIS,
             shape=shape,
             dtype=joins.JOIN_DTYPE,
         )
-        for name, doc, numpy, shape in (
-            (
-                joins.CONCAT,
-                "tensors one after the other along an axis",
-                joins.concatenated,
-                joins.CONCAT_SHAPE,
-            ),
-            (
-                joins.STACK,
-                "tensors one after the other along a new axis",
-                joins.stacked,
-                joins.STACK_SHAPE,
-            ),
+        for name, axis, numpy, shape in (
+            (joins.CONCAT, "an axis", joins.concatenated, joins.CONCAT_SHAPE),
+            (joins.STACK, "a new axis", joins.stacked, joins.STACK_SHAPE),
         )
     ),
     Op(name="cast", operands=1, kind=Kind.CAST, doc="conversion to another dtype",
-       numpy=numeric.cast, attrs=(AttrRow(name="to", kind=AttrKind.DTYPE),),
-       dtype=rules.CAST_DTYPE),
+       numpy=numeric.cast, attrs=_attrs(AttrKind.DTYPE, "to"), dtype=rules.CAST_DTYPE),
     Op(name="constant", operands=0, kind=Kind.CONSTANT,
        doc="a number known when the kernel is built", numpy=lambda value: np.asarray(value),
-       attrs=(AttrRow(name="value", kind=AttrKind.NUMBER),), shape=rules.SCALAR_SHAPE,
+       attrs=_attrs(AttrKind.NUMBER, "value"), shape=rules.SCALAR_SHAPE,
        dtype=rules.CONSTANT_DTYPE, c="{value}", c_i32="{value}"),
     Op(name=extents.EXTENT, operands=1, kind=Kind.EXTENT,
        doc="the extent of an axis of a tensor whose elements are not read", numpy=extents.extent,
-       attrs=(AttrRow(name="axis", kind=AttrKind.INT),), shape=extents.EXTENT_SHAPE,
-       dtype=extents.EXTENT_DTYPE),
+       attrs=_AXIS, shape=extents.EXTENT_SHAPE, dtype=extents.EXTENT_DTYPE),
     Op(name=indices.ARANGE, operands=0, kind=Kind.INDEX,
        doc="the index of each element along an axis: 0, 1, 2, ...", numpy=indices.arange,
        shape=indices.ARANGE_SHAPE, dtype=indices.ARANGE_DTYPE),
     Op(name=indices.TAKE, operands=2, kind=Kind.GATHER,
        doc="a tensor at indices along an axis, each limited to the axis", numpy=indices.taken,
-       attrs=(AttrRow(name="axis", kind=AttrKind.INT),), shape=indices.TAKE_SHAPE,
-       dtype=indices.TAKE_DTYPE),
+       attrs=_AXIS, shape=indices.TAKE_SHAPE, dtype=indices.TAKE_DTYPE),
 )  # fmt: skip
 
 OPS: Mapping[str, Op] = MappingProxyType(

@@ -27,20 +27,25 @@ def _compare(name: str, doc: str, numpy: Callable[..., Array], c: str) -> Op:
     return _point(name, 2, doc, numpy, c, c_i32=c, dtype=rules.COMPARE_DTYPE)
 
 
+def _classify(name: str, doc: str, numpy: Callable[..., Array]) -> Op:
+    return _point(name, 1, doc, numpy, f"ck_{name}({{0}})", dtype=rules.CLASSIFY_DTYPE)
+
+
+def _logical(name: str, doc: str, numpy: Callable[..., Array], c: str) -> Op:
+    """Return the row of an op of two booleans."""
+    return _point(name, 2, doc, numpy, c, dtype=rules.LOGICAL_DTYPE, commutative=True)
+
+
 def _bits(name: str, operands: int, doc: str, numpy: Callable[..., Array], c_i32: str) -> Op:
     """Return the row of an op of i32 alone."""
-    dtype = rules.INTEGER_DTYPE
+    types = {"c_i32": c_i32, "dtype": rules.INTEGER_DTYPE}
     commutative = name in ("bitwise_and", "bitwise_or", "bitwise_xor")
-    return _point(
-        name,
-        operands,
-        doc,
-        wrapping(numpy),
-        None,
-        c_i32=c_i32,
-        dtype=dtype,
-        commutative=commutative,
-    )
+    return _point(name, operands, doc, wrapping(numpy), None, **types, commutative=commutative)
+
+
+def _unsigned(sign: str) -> str:
+    """Return the i32 arithmetic that wraps, which C defines for unsigned numbers alone."""
+    return f"(int)((unsigned){{0}} {sign} (unsigned){{1}})"
 
 
 def _float_attr(name: str, default: float | None = None) -> tuple[AttrRow, ...]:
@@ -65,11 +70,10 @@ def _elu(x: Array, alpha: float) -> Array:
 
 _ARITHMETIC = (
     _point("add", 2, "x + y", wrapping(np.add), "{0} + {1}",
-           c_i32="(int)((unsigned){0} + (unsigned){1})", ulps=1, commutative=True),
-    _point("sub", 2, "x - y", wrapping(np.subtract), "{0} - {1}",
-           c_i32="(int)((unsigned){0} - (unsigned){1})", ulps=1),
+           c_i32=_unsigned("+"), ulps=1, commutative=True),
+    _point("sub", 2, "x - y", wrapping(np.subtract), "{0} - {1}", c_i32=_unsigned("-"), ulps=1),
     _point("mul", 2, "x * y", wrapping(np.multiply), "{0} * {1}",
-           c_i32="(int)((unsigned){0} * (unsigned){1})", ulps=1, commutative=True),
+           c_i32=_unsigned("*"), ulps=1, commutative=True),
     _point("div", 2, "x / y", np.divide, "{0} / {1}", ulps=4),
     _point("floor_divide", 2,
            "the integer at or below x / y; an integer divided by 0 gives 0, a float as x / 0",
@@ -199,19 +203,13 @@ _CHOICES = (
     _compare("ge", "x >= y", np.greater_equal, "{0} >= {1}"),
     _compare("eq", "x == y", np.equal, "{0} == {1}"),
     _compare("ne", "x != y", np.not_equal, "{0} != {1}"),
-    _point("isnan", 1, "whether x is nan", np.isnan, "ck_isnan({0})", dtype=rules.CLASSIFY_DTYPE),
-    _point("isfinite", 1, "whether x is neither infinite nor nan", np.isfinite, "ck_isfinite({0})",
-           dtype=rules.CLASSIFY_DTYPE),
-    _point("isinf", 1, "whether x is infinite, of either sign", np.isinf, "ck_isinf({0})",
-           dtype=rules.CLASSIFY_DTYPE),
-    _point("signbit", 1, "whether the sign of x is minus, of -0.0 and nan too", np.signbit,
-           "ck_signbit({0})", dtype=rules.CLASSIFY_DTYPE),
-    _point("logical_and", 2, "whether both are true", np.logical_and, "{0} && {1}",
-           dtype=rules.LOGICAL_DTYPE, commutative=True),
-    _point("logical_or", 2, "whether one or both are true", np.logical_or, "{0} || {1}",
-           dtype=rules.LOGICAL_DTYPE, commutative=True),
-    _point("logical_xor", 2, "one of the two", np.logical_xor, "{0} != {1}",
-           dtype=rules.LOGICAL_DTYPE, commutative=True),
+    _classify("isnan", "whether x is nan", np.isnan),
+    _classify("isfinite", "whether x is neither infinite nor nan", np.isfinite),
+    _classify("isinf", "whether x is infinite, of either sign", np.isinf),
+    _classify("signbit", "whether the sign of x is minus, of -0.0 and nan too", np.signbit),
+    _logical("logical_and", "whether both are true", np.logical_and, "{0} && {1}"),
+    _logical("logical_or", "whether one or both are true", np.logical_or, "{0} || {1}"),
+    _logical("logical_xor", "one of the two", np.logical_xor, "{0} != {1}"),
     _point("logical_not", 1, "whether x is false", np.logical_not, "!{0}",
            dtype=rules.LOGICAL_DTYPE),
     _point("where", 3, "x where the condition is true, else y", np.where, "{0} ? {1} : {2}",

@@ -40,14 +40,6 @@ P = TypeVar("P")
 Times = npt.NDArray[np.float64]
 
 
-class ProblemLike(Protocol):
-    """A problem of any family."""
-
-    @property
-    def signature(self) -> Any:
-        """The signature of the kernels that compute it."""
-
-
 class CostModel(Protocol):
     """Predicts what kernels of one signature take."""
 

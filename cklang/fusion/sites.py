@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 from cklang.ir.indices import take_axes
 from cklang.ir.nodes import Operation, Value
-from cklang.ir.ops import OPS, Kind
 
 Axes: TypeAlias = tuple[int | None, ...]
 
@@ -46,13 +45,6 @@ def gather_axes(operation: Operation) -> tuple[Axes, ...]:
     """Return the index maps of the table and the indices of a ``take``."""
     table, indices = (operand.type.rank for operand in operation.operands)
     return take_axes(table, indices, ints(operation, "axis")[0])
-
-
-def operand_sites(operation: Operation, axes: Axes) -> tuple[Site, ...]:
-    """Return the sites of an operation's operands, given the map of its result."""
-    if OPS[operation.op].kind is Kind.SHAPE:
-        axes = operand_axes(operation, axes)
-    return tuple(Site(value=operand, axes=axes) for operand in operation.operands)
 
 
 def identity(rank: int) -> Axes:

@@ -66,16 +66,6 @@ class Binding:
     library: Library
     place: str
 
-    @property
-    def result_shape(self) -> tuple[int, ...]:
-        """The shape of the result of an op that has one."""
-        return self.results[0].shape
-
-    @property
-    def result_dtype(self) -> DType:
-        """Its dtype."""
-        return self.results[0].dtype
-
 
 @dataclass(slots=True)
 class _Solver:

@@ -165,31 +165,19 @@ class Toolchain:
             *(str(source), "-o", str(output)),
         ]
 
-    def link_cxx(
-        self,
-        objects: Sequence[Path],
-        output: Path,
-        *,
-        soname: str | None = None,
-        flags: Sequence[str] = (),
-    ) -> list[str]:
-        """Return the command that links host C++ objects to a shared library with its C++ runtime.
-
-        With zig the first call on a machine compiles libc++ (about a minute); run it with the
-        environment of :meth:`environment`, which keeps the result in cklang's cache folder.
-        """
-        name = [f"-Wl,-soname,{soname}"] if soname else []
-        shared = ("-shared", *map(str, objects), *name, *flags, "-o", str(output))
-        return [*self._cxx_linker, *shared]
-
     def link_program(self, words: Sequence[str], output: Path, *, shared: bool) -> list[str]:
         """Return the command that links a host program, or with ``shared`` a library.
 
-        ``words`` are objects, libraries and linker flags in order. As for :meth:`link_cxx`, zig
-        compiles libc++ at the first call.
+        ``words`` are objects, libraries and linker flags in order. With zig the first call on a
+        machine compiles libc++ (about a minute); run it with the environment of
+        :meth:`environment`, which keeps the result in cklang's cache folder.
         """
+        if self.kind is Kind.ZIG:
+            linker = [str(self.program), "c++", "-target", f"{_host_triple()}.2.{_GLIBC_MINOR}"]
+        else:
+            linker = [str(self.program), "--driver-mode=g++", "-static-libstdc++"]
         kind = ["-shared"] if shared else []
-        return [*self._cxx_linker, *kind, *words, "-o", str(output)]
+        return [*linker, *kind, *words, "-o", str(output)]
 
     def link_plain(self, objects: Sequence[Path], output: Path) -> list[str]:
         """Return the command that links host objects which need no runtime library but libc.
@@ -221,13 +209,6 @@ class Toolchain:
         if self.kind is Kind.ZIG:
             return f" {_ZIG_BEFORE_CLANG_21}." in self.version
         return _major(self.version) == OLDEST_CLANG
-
-    @property
-    def _cxx_linker(self) -> tuple[str, ...]:
-        """The compiler driver that links with a C++ runtime inside."""
-        if self.kind is Kind.ZIG:
-            return (str(self.program), "c++", "-target", f"{_host_triple()}.2.{_GLIBC_MINOR}")
-        return (str(self.program), "--driver-mode=g++", "-static-libstdc++")
 
     @property
     def linker(self) -> tuple[str, ...]:

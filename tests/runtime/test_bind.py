@@ -46,8 +46,8 @@ def refused(*args: Any, **kwargs: Any) -> CkError:
 def test_dims_are_solved() -> None:
     binding = call(half(3, 5), half(4, 5), bias=half(4))
     assert binding.dims == {"M": 3, "K": 5, "N": 4}
-    assert binding.result_shape == (3, 4)
-    assert binding.result_dtype == f16
+    assert binding.results[0].shape == (3, 4)
+    assert binding.results[0].dtype == f16
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_fixed_extents() -> None:
 def test_dtype_variables() -> None:
     parameters = [parameter("x", T[M, K]), parameter("w", T[N, K])]
     one = np.zeros((2, 2), ml_dtypes.bfloat16)
-    assert call(one, one, parameters=parameters, result=T[M, N]).result_dtype == bf16
+    assert call(one, one, parameters=parameters, result=T[M, N]).results[0].dtype == bf16
     assert refused(one, half(2, 2), parameters=parameters, result=T[M, N]).code == "A023"
     single = one.astype("f4")
     assert refused(single, single, parameters=parameters, result=T[M, N]).code == "A022"

@@ -188,7 +188,7 @@ def test_host_cxx_library_with_its_runtime(tmp_path: Path) -> None:
     unit, library = tmp_path / "lib.o", tmp_path / "lib.so"
     for command in (
         toolchain.compile_cxx(source, unit),
-        toolchain.link_cxx([unit], library, soname="libtest.so"),
+        toolchain.link_program([str(unit)], library, shared=True),
     ):
         tc.run_tool(command, log=tmp_path / "log.txt", environment=toolchain.environment())
     assert ctypes.CDLL(str(library)).length(7) == 700

@@ -60,7 +60,7 @@ PAIRS = {
     "exec, DPP": pair(_CMPX, "v_mov_b32_dpp v3, v2 row_shl:1", on(CDNA, 5)),
     "exec, product": pair(_CMPX, _MFMA4, on(CDNA, 4)),
     "m0": pair("s_mov_b32 m0, 0", "buffer_load_dword v1, s[4:7], 0 offen lds", on(CDNA, 1)),
-    "execz as data": pair(_CMPX, "v_mov_b32 v3, src_execz", on(CDNA, 4)),
+    "execz as data": pair(_CMPX, "v_mov_b32 v3, src_execz", on(CDNA, 5)),
     "mode": pair("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 0",
                  "s_getreg_b32 s8, hwreg(HW_REG_MODE)", on(CDNA, 2)),
     "another hardware register": pair(
@@ -173,7 +173,7 @@ _FILL = "v_mov_b32 v40, v41"
 DEPENDENCIES = {
     "transcendental": (32, _EXP, "the transcendental result v2"),
     "transcendental, five others": (32, (_EXP[0], *[_FILL] * 5, _EXP[1]), "v2"),
-    "transcendental, six others": (32, (_EXP[0], *[_FILL] * 6, _EXP[1]), "v2"),
+    "transcendental, six others": (32, (_EXP[0], *[_FILL] * 6, _EXP[1]), ""),
     "transcendental, two of them": (32,
         (_EXP[0], "v_exp_f32 v42, v3", "v_exp_f32 v43, v3", _EXP[1]), ""),
     "transcendental, a wait": (32, (_EXP[0], "s_waitcnt_depctr 0xfff", _EXP[1]), ""),

@@ -60,7 +60,7 @@ def raced(*lines: str) -> Case:
 
 
 RACES = {
-    "a barrier between": raced(SEND, "{wait}", "{barrier}", TAKE),
+    "a barrier between": clean(SEND, "{wait}", "{barrier}", TAKE),
     "a wave's own": clean(SEND, "{wait}", OWN),
     "everyone reads": clean(TAKE, OWN),
     "everyone reads backwards": clean(*BACKWARDS, "ds_read_b32 v3, v5 offset:{last}"),
@@ -83,7 +83,7 @@ RACES = {
     "the same value by flat stores": clean(
         *_FLAT, "v_mov_b32 v6, 0", "v_mov_b32 v8, 7", "flat_store_dword v[6:7], v8"
     ),
-    "read after write": clean(SEND, "{wait}", TAKE),
+    "read after write": raced(SEND, "{wait}", TAKE),
     "read backwards": raced(*BACKWARDS, SEND, "{wait}", "ds_read_b32 v3, v5 offset:{last}"),
     "written backwards": raced(*BACKWARDS, SEND, "ds_write_b32 v5, v9 offset:{last}"),
     "two read backwards": raced(

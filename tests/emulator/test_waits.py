@@ -27,7 +27,7 @@ ALL = "s_waitcnt vmcnt(0) lgkmcnt(0)"
 #: Kernels that wait as they should.
 CLEAN = {
     "a load, a wait, its use": [LOAD, "s_waitcnt vmcnt(0)", STORE],
-    "the first of two": [LOAD, SECOND, "s_waitcnt vmcnt(2)", STORE],
+    "the first of two": [LOAD, SECOND, "s_waitcnt vmcnt(1)", STORE],
     "stores count too": [LOAD, "global_store_dword v1, v9, s[6:7]", "s_waitcnt vmcnt(1)", STORE],
     "stored data are free at once": ["v_mov_b32 v2, 1", STORE, "v_mov_b32 v2, 2"],
     "the second of two loads to one register": [LOAD, LOAD, "s_waitcnt vmcnt(0)", STORE],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a test of the emulator asks of it ends with the test."""
+"""What a test of the emulator asks of it, by marks and fixtures too, ends with the test."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from tests.support.hip_streams import BODIES, Kernels, Words
 
 @pytest.fixture(autouse=True)
 def settings_as_before(request: pytest.FixtureRequest) -> Iterator[None]:
+    if checks := request.node.get_closest_marker("sanitize"):
+        emulator.sanitize(*checks.args)
     yield
     if {"emulator", "compiler"} & set(request.fixturenames):
         emulator.sanitize(*knobs.SANITIZE.get())
@@ -21,6 +23,16 @@ def settings_as_before(request: pytest.FixtureRequest) -> Iterator[None]:
         emulator.schedule(knobs.SCHEDULE.get())
         emulator.numerics(knobs.NUMERICS.get())
         emulator.deadlock_threshold()
+
+
+@pytest.fixture
+def first_device() -> Iterator[None]:
+    """The first device is the current one, and no error is left."""
+    ok(hip().hipInit(0))
+    ok(hip().hipSetDevice(0))
+    yield
+    ok(hip().hipSetDevice(0))
+    hip().hipGetLastError()
 
 
 @pytest.fixture(params=["off", "all"])

@@ -12,7 +12,10 @@ import pytest
 from cklang import emulator
 from tests.support.assembly import DEVICES, Module, assembled, symbol
 
-pytestmark = pytest.mark.usefixtures("emulator", "both_ways")
+pytestmark = [
+    pytest.mark.usefixtures("emulator", "both_ways"),
+    pytest.mark.sanitize("global_races"),
+]
 
 GFX90A, GFX942, GFX11, GFX12 = "gfx90a", "gfx942", "gfx1100", "gfx1201"
 WAVE = {GFX90A: 64, GFX942: 64, GFX11: 32, GFX12: 32}
@@ -145,11 +148,6 @@ def kernels(request: pytest.FixtureRequest) -> Module:
     arch: str = request.param
     bodies = {name: lines_of(arch, n, lines) for n, (name, (lines, _)) in enumerate(CASES.items())}
     return assembled(bodies, arch, wave=WAVE[arch])
-
-
-@pytest.fixture(autouse=True)
-def checked() -> None:
-    emulator.sanitize("global_races")
 
 
 def fault_of(module: Module, name: str) -> str:

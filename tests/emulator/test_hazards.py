@@ -12,7 +12,7 @@ from cklang import emulator
 from tests.emulator import test_triton
 from tests.support.assembly import DEVICES, Module, assembled, symbol
 
-pytestmark = pytest.mark.usefixtures("emulator", "both_ways")
+pytestmark = [pytest.mark.usefixtures("emulator", "both_ways"), pytest.mark.sanitize("hazards")]
 
 GFX90A, GFX942, GFX950, GFX11, GFX12 = "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"
 CDNA = (GFX90A, GFX942, GFX950)
@@ -123,11 +123,6 @@ def nops(states: int) -> str:
 def kernel(case: Pair, states: int) -> str:
     start = "".join(f"  {line}\n" for line in _START[True].split("\n"))
     return f"{start}{nops(20)}  {case.first}\n{nops(states)}  {case.second}\n{nops(20)}"
-
-
-@pytest.fixture(autouse=True)
-def checked() -> None:
-    emulator.sanitize("hazards")
 
 
 @pytest.fixture(scope="module", params=CDNA)

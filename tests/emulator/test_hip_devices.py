@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,18 +11,9 @@ from cklang import emulator
 from cklang.arch import arch
 from tests.support.assembly import DEVICES, device_properties, hip, ok, status
 
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = pytest.mark.usefixtures("emulator", "first_device")
 
 _INVALID_VALUE, _INVALID_DEVICE = "hipErrorInvalidValue", "hipErrorInvalidDevice"
-
-
-@pytest.fixture(autouse=True)
-def first_device() -> Iterator[None]:
-    ok(hip().hipInit(0))
-    ok(hip().hipSetDevice(0))
-    yield
-    ok(hip().hipSetDevice(0))
-    hip().hipGetLastError()
 
 
 @pytest.mark.parametrize("number", range(len(DEVICES)))

@@ -13,18 +13,10 @@ import pytest
 from cklang import emulator
 from tests.support.assembly import hip, kind, ok, status
 
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = pytest.mark.usefixtures("emulator", "first_device")
 
 _INVALID_VALUE = "hipErrorInvalidValue"
 _HOST, _DEVICE, _MANAGED = "hipMemoryTypeHost", "hipMemoryTypeDevice", "hipMemoryTypeManaged"
-
-
-@pytest.fixture(autouse=True)
-def first_device() -> Iterator[None]:
-    ok(hip().hipSetDevice(0))
-    yield
-    ok(hip().hipSetDevice(0))
-    hip().hipGetLastError()
 
 
 def bytes_at(address: object, size: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import pytest
 from cklang import emulator
 from tests.support.assembly import Module, assembled, hip, ok
 
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = [pytest.mark.usefixtures("emulator"), pytest.mark.sanitize("memory")]
 
 _BYTES = 1000
 _START = "s_load_dwordx4 s[4:7], s[0:1], 0x0\n  v_lshlrev_b32 v1, 2, v0\n  s_waitcnt lgkmcnt(0)\n"
@@ -53,11 +53,6 @@ CASES = {
 def module() -> Module:
     bodies = {name: f"{_START}{text}\n" for name, (text, _) in CASES.items()}
     return assembled(bodies, lds=1024)
-
-
-@pytest.fixture(autouse=True)
-def checked() -> None:
-    emulator.sanitize("memory")
 
 
 @pytest.fixture

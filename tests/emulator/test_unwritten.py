@@ -13,7 +13,7 @@ import pytest
 from cklang import emulator
 from tests.support.assembly import Module, assembled, hip, ok
 
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = [pytest.mark.usefixtures("emulator"), pytest.mark.sanitize("uninitialized")]
 
 _BYTES = 1024
 _START = "s_load_dwordx4 s[4:7], s[0:1], 0x0\n  v_lshlrev_b32 v1, 2, v0\n  s_waitcnt lgkmcnt(0)\n"
@@ -51,11 +51,6 @@ class Memory:
 def kernels() -> Module:
     bodies = {name: f"  {_START}  {text}\n" for name, text in _BODIES.items()}
     return assembled(bodies)
-
-
-@pytest.fixture(autouse=True)
-def checked() -> None:
-    emulator.sanitize("uninitialized")
 
 
 @pytest.fixture

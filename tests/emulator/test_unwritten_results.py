@@ -11,7 +11,7 @@ import pytest
 from cklang import emulator
 from tests.support.assembly import Module, assembled, hip, ok
 
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = [pytest.mark.usefixtures("emulator"), pytest.mark.sanitize("unwritten")]
 
 _LANES = 64
 _BYTES = 4 * _LANES
@@ -29,11 +29,6 @@ _BODIES = {
 def kernels() -> Module:
     bodies = {name: f"  {text}\n" for name, text in _BODIES.items()}
     return assembled(bodies)
-
-
-@pytest.fixture(autouse=True)
-def checked() -> None:
-    emulator.sanitize("unwritten")
 
 
 def result(module: Module, name: str, filled: int = 0) -> tuple[np.ndarray, str]:

@@ -11,7 +11,7 @@ from cklang.errors import CkValueError
 from tests.emulator import test_triton
 from tests.support.assembly import Module, assembled, symbol
 
-pytestmark = pytest.mark.usefixtures("emulator", "both_ways")
+pytestmark = [pytest.mark.usefixtures("emulator", "both_ways"), pytest.mark.sanitize("waits")]
 
 _START = """
   s_load_dwordx4 s[4:7], s[0:1], 0x0
@@ -97,11 +97,6 @@ def module() -> Module:
     bodies = {f"clean {name}": body(lines) for name, lines in CLEAN.items()}
     bodies |= {f"broken {name}": body(lines) for name, (lines, _, _) in BROKEN.items()}
     return assembled(bodies, lds=256)
-
-
-@pytest.fixture(autouse=True)
-def checked() -> None:
-    emulator.sanitize("waits")
 
 
 def fault_of(module: Module, name: str) -> str:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from cklang import emulator
 from tests.emulator import test_triton
 from tests.support.assembly import Module, assembled
 from tests.support.rdna import GFX11, GFX12, RDNA, WAITS
 
-pytestmark = pytest.mark.usefixtures("emulator")
+pytestmark = [pytest.mark.usefixtures("emulator"), pytest.mark.sanitize("waits")]
 
 _START = """
   s_load_b128 s[4:7], s[0:1], 0x0
@@ -139,11 +138,6 @@ def modules() -> dict[str, Module]:
         bodies = {name: body(arch, case) for name, case in CASES.items() if arch in case.archs}
         by_arch[arch] = assembled(bodies, arch, lds=256, wave=32)
     return by_arch
-
-
-@pytest.fixture(autouse=True)
-def checked() -> None:
-    emulator.sanitize("waits")
 
 
 @pytest.mark.parametrize(("arch", "name"), EACH)

@@ -44,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Name the markers, and begin to watch what tests use."""
     for tier in TIERS:
         config.addinivalue_line("markers", f"{tier}: a tier of tests, see tests/support/tiers.py")
+    config.addinivalue_line("markers", "sanitize(*checks): what the emulator checks meanwhile")
     usage.watch()
 
 

@@ -25,16 +25,10 @@ from cklang.types import Dim, f16
 from tests.support.errors import expect_error
 from tests.support.torch_models import MODELS
 
-pytestmark = pytest.mark.usefixtures("torch")
+pytestmark = pytest.mark.usefixtures("torch", "fresh")
 
 OPTIONS: dict[str, Any] = {"reference": True}
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> None:
-    torch._dynamo.reset()
-    cklang.torch.report(clear=True)
 
 
 def compiled(function: Any, **options: Any) -> Any:

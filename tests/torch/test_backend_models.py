@@ -20,17 +20,11 @@ import cklang.torch
 from tests.support.by_reference import replace_kernels
 from tests.support.torch_models import MODELS, Model, cast
 
-pytestmark = pytest.mark.usefixtures("torch")
+pytestmark = pytest.mark.usefixtures("torch", "fresh")
 
 OPTIONS: dict[str, Any] = {"reference": True}
 MOST_EAGER = 0.05
 """The share of floating-point operations that may run in eager torch."""
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> None:
-    torch._dynamo.reset()
-    cklang.torch.report(clear=True)
 
 
 def distances(model: nn.Module, args: tuple[Tensor, ...], got: Tensor) -> tuple[float, float]:

@@ -15,17 +15,11 @@ from torch.nn import functional
 import cklang.torch
 from tests.support.torch_models import cast
 
-pytestmark = pytest.mark.usefixtures("torch")
+pytestmark = pytest.mark.usefixtures("torch", "fresh")
 
 Function = Callable[..., Any]
 
 OPTIONS: dict[str, Any] = {"reference": True}
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> None:
-    torch._dynamo.reset()
-    cklang.torch.report(clear=True)
 
 
 def run(function: Function, *args: Tensor) -> tuple[Tensor, ...]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,10 @@ import cklang as ck
 import cklang.torch
 from cklang.errors import CkError
 from cklang.torch import custom_op_of
-from tests.support.by_reference import replace_kernels
 from tests.support.errors import expect_error
 from tests.support.written_ops import expression_op
 
-pytestmark = pytest.mark.usefixtures("torch")
+pytestmark = pytest.mark.usefixtures("torch", "no_kernels")
 
 M, N, K, B, H, S, P = ck.dims("M N K B H S P")
 
@@ -46,14 +45,6 @@ def paged(
     return ck.attention(
         q, k, k, cu_seqlens_q=starts, seqlens_k=n, block_table=table, page_starts=at
     )
-
-
-@pytest.fixture(autouse=True)
-def _no_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    replace_kernels(monkeypatch)
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def ones(**options: Any) -> torch.Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import runpy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -20,10 +20,9 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 import cklang as ck
-from tests.support.by_reference import replace_kernels
 from tests.torch.test_tracing import traced_values
 
-pytestmark = pytest.mark.usefixtures("torch")
+pytestmark = pytest.mark.usefixtures("torch", "no_kernels")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ON_DEVICES = ("08_attention_serving.py", "16_device_arrays.py", "22_llama_decode.py")
@@ -41,14 +40,6 @@ NARROW = frozenset({torch.float8_e4m3fn, torch.float8_e4m3fnuz})
 
 class EnoughError(Exception):
     """All ops of an example were called."""
-
-
-@pytest.fixture(autouse=True)
-def _no_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    replace_kernels(monkeypatch)
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def first_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> dict[ck.Op, Sequence[Any]]:

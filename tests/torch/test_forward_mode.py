@@ -11,9 +11,8 @@ import torch
 from torch.autograd import forward_ad
 
 import cklang as ck
-from tests.support.by_reference import replace_kernels
 
-pytestmark = pytest.mark.usefixtures("torch")
+pytestmark = pytest.mark.usefixtures("torch", "no_kernels")
 
 M, N, K, B, H, S, D = ck.dims("M N K B H S D")
 
@@ -42,12 +41,6 @@ def attend_in_torch(q: Any, k: Any, v: Any) -> tuple[Any, Any]:
     i = torch.arange(q.shape[2])
     s = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(i > i[:, None], -torch.inf)
     return s.softmax(-1) @ v, s.logsumexp(-1)
-
-
-@pytest.fixture(autouse=True)
-def _no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    replace_kernels(monkeypatch)
-    torch.manual_seed(0)
 
 
 CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], list[tuple[int, ...]]]] = {

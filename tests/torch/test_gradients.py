@@ -12,10 +12,9 @@ import torch
 import cklang as ck
 from cklang.errors import CkError, error
 from cklang.torch import set_backward_of
-from tests.support.by_reference import replace_kernels
 from tests.support.errors import expect_error
 
-pytestmark = pytest.mark.usefixtures("torch")
+pytestmark = pytest.mark.usefixtures("torch", "no_kernels")
 
 M, N, K = ck.dims("M N K")
 
@@ -51,15 +50,11 @@ def gradients(op: Any, *, wrt: tuple[str, ...]) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def _with_gradients(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    replace_kernels(monkeypatch)
-    torch.manual_seed(0)
-    torch._dynamo.reset()
+def _with_gradients() -> Iterator[None]:
     asked.clear()
     before = set_backward_of(gradients)
     yield
     set_backward_of(before)
-    torch._dynamo.reset()
 
 
 def operands(*needed: bool) -> list[Any]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from cklang.torch.batching import batched_op
 from tests.support.algorithms import DEEP, narrow
 from tests.support.errors import expect_error
 
-pytestmark = pytest.mark.usefixtures("torch", "stencils")
+pytestmark = pytest.mark.usefixtures("torch", "fresh", "stencils")
 
 M, N, K = ck.dims("M N K")
 GPU = "emu:gfx942"
@@ -30,11 +30,8 @@ PRODUCT = bent.using(narrow(0, warp_tile=DEEP))
 
 
 @pytest.fixture(autouse=True)
-def _on_the_emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _on_the_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CKLANG_DEVICE", GPU)
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def integers(*shape: int, seed: int = 0) -> Any:

@@ -18,21 +18,11 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 import cklang as ck
 from cklang.errors import CkError
 from cklang.torch import custom_op_of, fake, set_backward_of
-from tests.support.by_reference import replace_kernels
 from tests.support.errors import expect_error
 from tests.support.processes import run_python
 from tests.support.torch_ops import CASES, linear, normed, scaled
 
-pytestmark = pytest.mark.usefixtures("torch")
-
-
-@pytest.fixture(autouse=True)
-def _no_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    replace_kernels(monkeypatch)
-    torch.manual_seed(0)
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("torch", "no_kernels")
 
 
 def half(*shape: int) -> Any:

@@ -75,7 +75,7 @@ class Prediction:
         return "\n".join([*lines, *(f"  {kernel}" for kernel in self.kernels)])
 
     def table(self, name: str = "") -> str:
-        """Return the launches as text, those of one kernel, grid and bound in a row.
+        """Return the launches as text, those of one kernel and grid that one thing bounds in a row.
 
         Args:
             name: A part of the names of the kernels that are asked for.
@@ -83,9 +83,10 @@ class Prediction:
         rows: dict[tuple[str, int, str], list[PredictedLaunch]] = {}
         for launch in self.kernels:
             if name in launch.kernel:
-                rows.setdefault((launch.kernel, launch.workgroups, launch.bound), []).append(launch)
+                bound = launch.bound.partition(" (")[0]
+                rows.setdefault((launch.kernel, launch.workgroups, bound), []).append(launch)
         head = ("kernel", "workgroups", "launches", "µs a launch", "under load", "bound by")
-        lines = columns(head, [_row(*row, launches) for row, launches in rows.items()])
+        lines = columns(head, [_row(launches) for launches in rows.values()])
         if self.overhead_us is not None:
             lines.append(f"launching them takes {self.overhead_us:.1f} µs beside that")
         error = "not known" if self.error is None else f"{self.error:.0%}"
@@ -187,14 +188,14 @@ def predicted(
     )
 
 
-def _row(
-    kernel: str, workgroups: int, bound: str, launches: Sequence[PredictedLaunch]
-) -> Sequence[str]:
+def _row(launches: Sequence[PredictedLaunch]) -> Sequence[str]:
     """Return what a table has of launches that are alike; times are means."""
+    first = launches[0]
     us = sum(launch.us for launch in launches) / len(launches)
     loaded = _sum([launch.us_under_load for launch in launches])
     under_load = "not known" if loaded is None else f"{loaded / len(launches):.2f}"
-    return (kernel, str(workgroups), str(len(launches)), f"{us:.2f}", under_load, bound)
+    numbers = (str(first.workgroups), str(len(launches)), f"{us:.2f}")
+    return (first.kernel, *numbers, under_load, first.bound)
 
 
 def _sum(times: Sequence[float | None]) -> float | None:

@@ -11,6 +11,7 @@ import pytest
 from cklang.cli.main import main
 from cklang.cli.profile import recorded
 from cklang.emulator.clock.sequence import launch_details
+from cklang.emulator.profiler.prediction import PredictedLaunch, Prediction
 from tests.support.hip_programs import built
 
 _PAGE = Path(__file__).parents[3] / "docs" / "clock.md"
@@ -72,3 +73,16 @@ def test_arrays_of_an_op_in_another_process_are_known() -> None:
     assert status == 0
     (detail,) = launch_details(launches)
     assert detail.footprint == pytest.approx(2 * (4 * 256 * 256 + 256), rel=0.01)
+
+
+def test_launches_that_are_alike_have_one_row() -> None:
+    def launch(us: float, bound: str) -> PredictedLaunch:
+        return PredictedLaunch(
+            kernel="k", cycles=1, us=us, workgroups=4, resident=1, stall={}, unknown={}, error=None,
+            us_under_load=us, bound=bound, flops=0, peak_flops=1,
+        )  # fmt: skip
+
+    launches = launch(1, "the L2 (60% busy)"), launch(3, "the L2 (61% busy)"), launch(2, "waits")
+    _, first, second, _ = Prediction(6, 3, None, launches).table().splitlines()
+    assert first.split()[:5] == ["k", "4", "2", "2.00", "2.00"]
+    assert second.split() == ["k", "4", "1", "2.00", "2.00", "waits"]

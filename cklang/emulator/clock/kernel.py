@@ -7,7 +7,7 @@ would. Those that a compute unit executes beyond a few rounds take the time of t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, prod
 
@@ -165,8 +165,9 @@ class LaunchDetail:
     """Workgroups of a compute unit at a time."""
     each: int
     """Workgroups that a compute unit executes."""
-    kept: Kept | None
-    """What caches hold of the operands when it begins; None: what another such launch leaves."""
+    begins: Kept | Callable[[], Kept] | None
+    """What caches hold of the operands when it begins, or a function that finds it out; None: what
+    another such launch leaves."""
     differ: bool = False
     """Whether some recorded workgroups do more than others, as those of causal attention."""
 
@@ -184,6 +185,11 @@ class LaunchDetail:
     def line_of(self) -> npt.NDArray[np.int32]:
         """The line of each dword of the code; -1 inside of an instruction."""
         return self.code.line_of
+
+    @cached_property
+    def kept(self) -> Kept | None:
+        """What caches hold of the operands when it begins; None: what another launch leaves."""
+        return self.begins() if callable(self.begins) else self.begins
 
     @cached_property
     def sums(self) -> RecordSums:
@@ -296,7 +302,7 @@ def launch_detail(
     constants: ClockConstants,
     footprint: int | None = None,
     *,
-    kept: Kept | None = None,
+    kept: Kept | Callable[[], Kept] | None = None,
 ) -> LaunchDetail:
     """Put some workgroups of a launch on one compute unit.
 
@@ -305,7 +311,8 @@ def launch_detail(
         spec: The GPU, which may have other compute units than the one that recorded.
         constants: Of the GPU.
         footprint: Bytes of the launch's operands; by default those of :func:`footprint_of`.
-        kept: What caches hold of them when it begins; by default what another such launch leaves.
+        kept: What caches hold of them when it begins, or a function that finds it out; by default
+            what another such launch leaves.
     """
     code, heads = listing_of(launch, spec.name), heads_of(launch.waves)
     if footprint is None:
@@ -327,7 +334,7 @@ def launch_detail(
         detailed=min(each, rounds),
         resident=resident,
         each=each,
-        kept=kept,
+        begins=kept,
         differ=unequal,
     )
 

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from cklang.arch import ArchSpec, arch
@@ -46,22 +48,27 @@ def launch_details(
     """
     if caches is not None and caches not in CACHES:
         raise error("A133", got=caches, known=", ".join(map(repr, CACHES)))
+    in_call = caches == IN_CALL or (caches is None and len(launches) > 1)
+    fixed = EMPTY if caches == COLD else None
+    circles: defaultdict[str, Circle] = defaultdict(Circle)
     details = []
     for launch in by_array(launches):
         gpu = arch(launch.gpu)
-        on = gpu if board is None else gpu.on_board(board)
-        details.append(
-            launch_detail(
-                launch,
-                spec or on,
-                constants_of(gpu.name, board),
-                footprint,
-                kept=EMPTY if caches == COLD else None,
-            )
+        circle = circles[gpu.name]
+        detail = launch_detail(
+            launch,
+            spec or _on_board(gpu, board),
+            constants_of(gpu.name, board),
+            footprint,
+            kept=partial(circle.kept, len(circle.details)) if in_call else fixed,
         )
-    if caches == IN_CALL or (caches is None and len(details) > 1):
-        return in_turn(details)
+        circle.details.append(detail)
+        details.append(detail)
     return details
+
+
+def _on_board(gpu: ArchSpec, board: str | None) -> ArchSpec:
+    return gpu if board is None else gpu.on_board(board)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,35 +99,44 @@ def _use_of(detail: LaunchDetail) -> Use:
     )
 
 
-def in_turn(details: Sequence[LaunchDetail]) -> list[LaunchDetail]:
-    """Return launches that find in the caches what those before have left, the last ones first.
+class Circle:
+    """Launches on one GPU that are repeated in a circle: the first one follows the last one."""
 
-    All are repeated in a circle, so that the first one follows the last one. Launches on GPUs whose
-    levels of memory are not known stay as they are.
-    """
-    known = [detail for detail in details if "rate_l2" in detail.prog.constants.numbers]
-    uses = [_use_of(detail) for detail in known]
-    kept = iter([kept_by(uses, at, detail.spec) for at, detail in enumerate(known)])
-    return [
-        replace(detail, kept=next(kept)) if "rate_l2" in detail.prog.constants.numbers else detail
-        for detail in details
-    ]
+    def __init__(self) -> None:
+        self.details: list[LaunchDetail] = []
+        self._uses: dict[int, Use] = {}
+
+    def use(self, at: int) -> Use:
+        """Return what a launch does with memory."""
+        if at not in self._uses:
+            self._uses[at] = _use_of(self.details[at])
+        return self._uses[at]
+
+    def kept(self, at: int) -> Kept:
+        """Return what a launch finds in the caches."""
+        return kept_by(self.use, len(self.details), at, self.details[at].spec)
 
 
-def kept_by(uses: Sequence[Use], at: int, spec: ArchSpec) -> Kept:
+def kept_by(use: Callable[[int], Use], count: int, at: int, spec: ArchSpec) -> Kept:
     """Return what caches hold of the memory that a launch touches.
 
     A line is there if caches have room for all that was accessed since. An array is accessed from
     end to end by the launch before and by this one, so half of each comes in between.
+
+    Args:
+        use: What each launch of a circle does.
+        count: Launches of the circle.
+        at: The launch.
+        spec: The GPU.
     """
-    here = uses[at]
+    here = use(at)
     l2: dict[int, float] = {}
     last_level: dict[int, float] = {}
     between: dict[int, float] = {}
     """Bytes of memory of the launches in between."""
     between_in_l2 = 0.0
-    for back in range(1, min(len(uses), _FAR_BACK) + 1):
-        before = uses[at - back]
+    for back in range(1, min(count, _FAR_BACK) + 1):
+        before = use((at - back) % count)
         for begin in (here.memory.keys() & before.memory.keys()) - last_level.keys():
             others = sum(
                 size

@@ -154,7 +154,7 @@ def use(kernel: str, chiplet_bytes: float = MB, **memory: tuple[int, int, int]) 
 
 
 def kept(*uses: Use, at: int = 0) -> Kept:
-    return kept_by(uses, at, MI300X)
+    return kept_by(uses.__getitem__, len(uses), at, MI300X)
 
 
 def test_a_launch_that_is_repeated_finds_what_fits() -> None:

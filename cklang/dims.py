@@ -80,7 +80,7 @@ class Dim:
         return _combined(self, other, lambda a, b: multiplied(a, b, str))
 
     def __floordiv__(self, other: object) -> Any:
-        if not _is_extent(other) or isinstance(other, Dim) or other < 1:
+        if not is_extent(other) or isinstance(other, Dim) or other < 1:
             return NotImplemented
         return _quotient(self, other)
 
@@ -166,17 +166,34 @@ class Quotient(Dim):
 
 def _covered(extent: Dim, size: object) -> Any:
     """Return how many blocks of ``size`` cover an extent that is computed."""
-    if not _is_extent(size) or isinstance(size, Dim):
+    if not is_extent(size) or isinstance(size, Dim):
         return NotImplemented
     return (extent + (size - 1)) // size
 
 
-def _is_extent(item: object) -> TypeGuard[Extent]:
-    return isinstance(item, Dim | int) and not isinstance(item, bool)
+def is_integer(item: object) -> TypeGuard[int]:
+    """Whether something is an integer, which True and False are not."""
+    return isinstance(item, int) and not isinstance(item, bool)
+
+
+def is_extent(item: object) -> TypeGuard[Extent]:
+    """Whether something is an integer or a dim."""
+    return isinstance(item, Dim) or is_integer(item)
+
+
+def require_integer(name: str, value: object, least: int = 1) -> int:
+    """Return an integer of ``least`` or more.
+
+    Raises:
+        CkValueError: K011, it is none; the text names ``name``.
+    """
+    if not is_integer(value) or value < least:
+        raise error("K011", name=name, least=least, got=value)
+    return value
 
 
 def _combined(one: Dim, other: object, function: Callable[[_Terms, _Terms], _Terms]) -> Any:
-    if not _is_extent(other):
+    if not is_extent(other):
         return NotImplemented
     return _simplest(function(_terms(one), _terms(other)))
 
@@ -264,7 +281,7 @@ def extent_from_text(text: str) -> Extent:
         extent = _of_node(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, TypeError) as problem:
         raise ValueError(f"{text!r} is no extent: {problem}") from None
-    if not _is_extent(extent):
+    if not is_extent(extent):
         raise ValueError(f"{text!r} is no extent")
     return extent
 

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
 from cklang.codec import canonical_digest, encode, enum_of
+from cklang.dims import require_integer
 from cklang.errors import error
 from cklang.forks import cached_property
 
@@ -108,16 +109,6 @@ def opened(signature: S) -> S:
     return replace(signature, functions="")  # type: ignore[type-var]
 
 
-def require_positive(what: str, value: object) -> None:
-    """Refuse what is no integer of 1 or more.
-
-    Raises:
-        CkValueError: K011, naming the field ``what``.
-    """
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise error("K011", name=what, least=1, got=value)
-
-
 def require_integers(what: str, value: object, count: int) -> None:
     """Refuse what is no tuple of ``count`` integers of 1 or more.
 
@@ -127,7 +118,7 @@ def require_integers(what: str, value: object, count: int) -> None:
     if not isinstance(value, tuple) or len(value) != count:
         raise error("K012", name=what, count=count, got=value)
     for extent in value:
-        require_positive(what, extent)
+        require_integer(what, extent)
 
 
 def make_members(record: object, kinds: Mapping[str, type[Enum]]) -> None:

@@ -35,6 +35,7 @@ from cklang.dims import extent_from_text as extent_from_text
 from cklang.dims import extent_over as extent_over
 from cklang.dims import extent_value as extent_value
 from cklang.dims import extents_of as extents_of
+from cklang.dims import is_integer
 from cklang.dims import plain_dims as plain_dims
 from cklang.errors import error
 from cklang.forks import cached_property
@@ -148,7 +149,7 @@ def _shape(shape: object) -> tuple[Dim | int, ...]:
 def _extent(item: object) -> Dim | int:
     if isinstance(item, Dim):
         return item
-    if isinstance(item, int) and not isinstance(item, bool) and item >= 0:
+    if is_integer(item) and item >= 0:
         return item
     if isinstance(item, str):
         return Dim(item)

@@ -13,6 +13,7 @@ import operator
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
+from cklang.dims import is_integer
 from cklang.types import Dim, Formula, Quotient
 
 Extent = Dim | int
@@ -93,7 +94,7 @@ class Derived:
         if isinstance(extent, Dim):
             extent = self.resolve(extent)
         if not isinstance(extent, Dim):
-            return extent if isinstance(extent, int) and not isinstance(extent, bool) else None
+            return extent if is_integer(extent) else None
         if extent.name not in self._numbers:
             return None
         self.pinned.add(extent.name)

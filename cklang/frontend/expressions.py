@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from cklang.dims import is_extent
 from cklang.frontend import calls, emit
 from cklang.frontend.helper import Fn
 from cklang.frontend.intrinsics import COMPOSITES, INTRINSICS, METHODS
@@ -238,8 +239,7 @@ def _binary(scope: Scope, node: ast.BinOp) -> Item:
 
 def _are_extents(items: Sequence[Item]) -> bool:
     """Tell whether all items are extents, and not all of them known."""
-    legal = all(isinstance(each, Dim | int) and not isinstance(each, bool) for each in items)
-    return legal and any(isinstance(each, Dim) for each in items)
+    return all(map(is_extent, items)) and any(isinstance(each, Dim) for each in items)
 
 
 def _joined(scope: Scope, node: ast.BinOp, left: Item, right: Item) -> Joined:

@@ -12,6 +12,7 @@ from enum import Enum
 from itertools import pairwise, zip_longest
 from typing import TypeAlias
 
+from cklang.dims import is_integer
 from cklang.ir.casts import CASTS
 from cklang.ir.nodes import Attr, Function
 from cklang.types import (
@@ -51,17 +52,13 @@ class AttrKind(Enum):
     SCALE = 'a float or "auto"'
 
 
-def _is_int(attr: Attr) -> bool:
-    return isinstance(attr, int) and not isinstance(attr, bool)
-
-
 def _is_ints(attr: Attr) -> bool:
-    return isinstance(attr, tuple) and all(_is_int(item) for item in attr)
+    return isinstance(attr, tuple) and all(is_integer(item) for item in attr)
 
 
 def _is_bound(attr: Attr) -> bool:
     if not isinstance(attr, str):
-        return _is_int(attr)
+        return is_integer(attr)
     try:
         extent_from_text(attr)
     except ValueError:
@@ -71,7 +68,7 @@ def _is_bound(attr: Attr) -> bool:
 
 _FITS: Mapping[AttrKind, Callable[[Attr], bool]] = {
     AttrKind.FLOAT: lambda attr: isinstance(attr, float),
-    AttrKind.INT: _is_int,
+    AttrKind.INT: is_integer,
     AttrKind.NUMBER: lambda attr: isinstance(attr, (bool, int, float)),
     AttrKind.DTYPE: lambda attr: isinstance(attr, DType),
     AttrKind.AXES: _is_ints,

@@ -14,6 +14,7 @@ import numpy as np
 
 from cklang.device import arrays
 from cklang.device.arrays import HOST, Array, Library
+from cklang.dims import is_integer
 from cklang.errors import CkError, error
 from cklang.frontend.signature import constant_extents
 from cklang.ir.derive import derive
@@ -264,7 +265,7 @@ def _solved(
     solver = _Solver()
     for parameter in constant_extents(parameters, results):
         value = arguments.get(parameter.name)
-        if isinstance(value, int) and not isinstance(value, bool):
+        if is_integer(value):
             solver.dims[parameter.name] = value, f"the constant {parameter.name}"
     for parameter in parameters:
         if parameter.name in arguments:

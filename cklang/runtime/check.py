@@ -11,6 +11,7 @@ from typing import Any
 
 from cklang.codec import dtype_of
 from cklang.device.device import target_of
+from cklang.dims import is_integer
 from cklang.display import ShownAsText
 from cklang.errors import CkError, error
 from cklang.runtime.bind import argument_mistakes, assigned, raise_all
@@ -128,8 +129,7 @@ def _argument(name: str, value: Any, place: int) -> Any:
     shape = tuple(shape)
     strides = tuple(rest[0]) if rest else _packed(shape)
     numbers = [*shape, *strides]
-    legal = all(isinstance(number, int) and not isinstance(number, bool) for number in numbers)
-    if not legal or len(strides) != len(shape) or min(shape, default=0) < 0:
+    if not all(map(is_integer, numbers)) or len(strides) != len(shape) or min(shape, default=0) < 0:
         raise error("A071", name=name, value=value)
     pointer = (place + 1) * _ADDRESSES
     return DescribedArray(dtype=dtype_of(dtype), shape=shape, strides=strides, pointer=pointer)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cklang.codec import dtype_of, unknown
+from cklang.dims import require_integer
 from cklang.errors import error
 from cklang.types import ConstType, Dim, DType, TensorType, TensorVarType, extent_value, plain_dims
 
@@ -55,10 +56,7 @@ def _extent(named: Mapping[str, Any], extent: Dim | int, rest: dict[str, Any]) -
         dims = {dim.name: _extent(named, dim, rest) for dim in plain_dims(extent)}
         return extent_value(extent, dims)
     rest.pop(extent.name, None)
-    value = _required(named, extent.name, "extent")
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise error("K011", name=extent.name, least=0, got=value)
-    return value
+    return require_integer(extent.name, _required(named, extent.name, "extent"), 0)
 
 
 def _dtype(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cklang.device.arrays import plain
+from cklang.dims import require_integer
 from cklang.errors import error
 from cklang.families import FAMILIES
 from cklang.selection.registry import Registry
@@ -47,7 +48,4 @@ def _expect_algorithm(algorithm: object) -> None:
 
 
 def _splits(value: object) -> int:
-    count = plain(value)
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise error("K011", name="splits", least=1, got=value)
-    return count
+    return require_integer("splits", plain(value))

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec, arch
-from cklang.dims import ranks
+from cklang.dims import ranks, require_integer
 from cklang.errors import error
 from cklang.families.attention.key import AttentionKey, ScoreKind
 from cklang.families.attention.pipelines import PIPELINE_FACTS
@@ -75,11 +75,9 @@ class AttentionShape:
 
     def __post_init__(self) -> None:
         for name in ("batch", "heads", "kv_heads", "queries", "head", "head_v", "splits"):
-            if getattr(self, name) < 1:
-                raise error("K011", name=name, least=1, got=getattr(self, name))
+            require_integer(name, getattr(self, name))
         for name in ("keys", "sink"):
-            if getattr(self, name) < 0:
-                raise error("K011", name=name, least=0, got=getattr(self, name))
+            require_integer(name, getattr(self, name), 0)
 
     @property
     def _shift(self) -> int:

@@ -9,7 +9,8 @@ from enum import Enum
 from typing import ClassVar, TypeAlias
 
 from cklang.codec import later
-from cklang.keys import Key, make_members, require_integers, require_positive
+from cklang.dims import require_integer
+from cklang.keys import Key, make_members, require_integers
 from cklang.types import DType
 
 Triple = tuple[int, int, int]
@@ -145,7 +146,7 @@ class AttentionAlgorithm:
         for name, count in (("tile", 6), ("warps", 3), ("warp_tile", 3)):
             require_integers(name, getattr(self, name), count)
         for name in ("vector", "block_per_cu"):
-            require_positive(name, getattr(self, name))
+            require_integer(name, getattr(self, name))
         make_members(self, {"pipeline": AttentionPipeline})
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from cklang.codec import enum_of, unknown
+from cklang.dims import require_integer
 from cklang.errors import error
 from cklang.families.attention.host import AttentionProblem, AttentionTensor
 from cklang.families.attention.key import AttentionSignature, MaskKind, ScoreKind
@@ -162,9 +163,7 @@ def attention_grad_problem(
 
 def _expect(numbers: dict[str, int], page_size: int | None) -> None:
     for name, value in numbers.items():
-        least = 0 if name in ("keys", "sink") else 1
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise error("K011", name=name, least=least, got=value)
+        require_integer(name, value, 0 if name in ("keys", "sink") else 1)
     if page_size is not None and (page_size < 1 or numbers["keys"] % page_size):
         raise error("K030", keys=numbers["keys"], got=page_size)
 

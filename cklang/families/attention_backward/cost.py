@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cklang.arch import ArchSpec, arch
-from cklang.dims import ranks
+from cklang.dims import ranks, require_integer
 from cklang.errors import error
 from cklang.families.attention.cost import (
     JOIN_FLOPS,
@@ -268,9 +268,8 @@ def reduce_estimate(
     Raises:
         CkValueError: K011, there is nothing to compute.
     """
-    for name, value in (("rows", rows), ("width", width)):
-        if value < 1:
-            raise error("K011", name=name, least=1, got=value)
+    require_integer("rows", rows)
+    require_integer("width", width)
     gpu = spec or arch(key.arch)
     c, s = fitted(gpu).constants, key.signature
     wide = _WIDE_SUM if width % _WIDE_SUM == 0 and rows * width <= I32_MAX else 1

@@ -9,9 +9,10 @@ from enum import Enum
 from typing import ClassVar, TypeAlias
 
 from cklang.codec import later
+from cklang.dims import require_integer
 from cklang.errors import error
 from cklang.families.attention.key import AttentionSignature
-from cklang.keys import Key, make_members, require_integers, require_positive
+from cklang.keys import Key, make_members, require_integers
 
 Triple = tuple[int, int, int]
 
@@ -65,7 +66,7 @@ class AttentionGradAlgorithm:
             for triple in triples:
                 require_integers(name, triple, 3)
         for name in ("vector", "block_per_cu"):
-            require_positive(name, getattr(self, name))
+            require_integer(name, getattr(self, name))
         make_members(self, {"pipeline": GradPipeline})
 
 

@@ -9,7 +9,8 @@ from enum import Enum
 from typing import ClassVar, TypeAlias
 
 from cklang.codec import later
-from cklang.keys import Key, make_members, require_positive
+from cklang.dims import require_integer
+from cklang.keys import Key, make_members
 from cklang.types import DType
 
 
@@ -115,7 +116,7 @@ class CkTileRows:
 
     def __post_init__(self) -> None:
         for name in ("threads", "vector", "repeats"):
-            require_positive(name, getattr(self, name))
+            require_integer(name, getattr(self, name))
 
     @property
     def longest(self) -> int:

@@ -10,10 +10,11 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from cklang.codec import later
+from cklang.dims import require_integer
 from cklang.errors import CkError, error
 from cklang.ir.block_results import BLOCK_COLUMNS
 from cklang.ir.log_sums import BLOCK_MAXIMA, BLOCK_SUMS, LOG_SUMS
-from cklang.keys import Key, make_members, require_positive
+from cklang.keys import Key, make_members
 from cklang.types import DType, Kind, f32, i4, i32
 
 Triple = tuple[int, int, int]
@@ -200,7 +201,7 @@ def _triple(what: str, value: object) -> None:
     if not isinstance(value, tuple) or len(value) != 3:
         raise error("K013", name=what, got=value)
     for axis, extent in zip("mnk", value, strict=True):
-        require_positive(f"{what} {axis}", extent)
+        require_integer(f"{what} {axis}", extent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -426,10 +427,10 @@ class Algorithm:
             "split_k",
             "groups_merged",
         ):
-            require_positive(name, getattr(self, name))
-        require_positive("num_wave_groups", self.num_wave_groups)
+            require_integer(name, getattr(self, name))
+        require_integer("num_wave_groups", self.num_wave_groups)
         for width in self.vector_d:
-            require_positive("vector_d", width)
+            require_integer("vector_d", width)
         make_members(
             self,
             {

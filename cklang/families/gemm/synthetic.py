@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from cklang.codec import enum_of
 from cklang.device.preshuffle import Arrangement
+from cklang.dims import require_integer
 from cklang.errors import error
 from cklang.families.gemm.key import GROUP_KINDS, DKind, Layout, Scale
 from cklang.families.gemm.problem import (
@@ -81,7 +82,9 @@ def problem(
     Raises:
         CkValueError: K001, K011, K031, K032, a layout or an extent that does not exist.
     """
-    _expect_extents(m, n, k)
+    require_integer("m", m)
+    require_integer("n", n)
+    require_integer("k", k, 0)
     types = (a, b or a, e or a)
     shapes = ((m, k), (k, n), (m, n))
     a_, b_, e_ = (
@@ -110,12 +113,6 @@ def problem(
         sparse=sparse,
         functions=functions,
     )
-
-
-def _expect_extents(m: int, n: int, k: int) -> None:
-    for name, extent, least in (("m", m, 1), ("n", n, 1), ("k", k, 0)):
-        if not isinstance(extent, int) or extent < least:
-            raise error("K011", name=name, least=least, got=extent)
 
 
 def _layouts(letters: str) -> list[Layout]:

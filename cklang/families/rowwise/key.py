@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, TypeAlias
 
-from cklang.keys import Key, require_positive
+from cklang.dims import require_integer
+from cklang.keys import Key
 from cklang.types import DType
 
 MOST_STAGES = 4
@@ -95,9 +96,9 @@ class RowwiseAlgorithm:
 
     def __post_init__(self) -> None:
         for name in ("threads", "vector"):
-            require_positive(name, getattr(self, name))
+            require_integer(name, getattr(self, name))
         if self.chunks:
-            require_positive("chunks", self.chunks)
+            require_integer("chunks", self.chunks)
 
     @property
     def longest(self) -> int:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cklang.dims import is_extent, is_integer
 from cklang.frontend.values import Item, describe
-from cklang.types import Dim, Extent
+from cklang.types import Extent
 
 
 def read_axis(axis: object, rank: int) -> int:
     """Return an axis counted from the first."""
-    if not isinstance(axis, int) or isinstance(axis, bool):
-        raise ValueError(  # noqa: TRY004 - becomes F067, a value error
-            f"the axis is {axis!r}", "legal: an integer"
-        )
+    if not is_integer(axis):
+        raise ValueError(f"the axis is {axis!r}", "legal: an integer")
     if not -rank <= axis < rank:
         raise ValueError(
             f"the axis is {axis}, but there are {rank} axes", f"legal: {-rank} to {rank - 1}"
@@ -29,11 +28,17 @@ def read_shape(shape: Item) -> tuple[Extent, ...]:
     """Return a shape of extents: a tuple of integers and dims, or one of them."""
     items = shape if isinstance(shape, tuple | list) else (shape,)
     for item in items:
-        if not isinstance(item, Dim | int) or isinstance(item, bool):
-            raise ValueError(  # noqa: TRY004 - becomes F067, a value error
-                f"the shape has {describe(item)}", "legal: integers from 0 and dims, as in (M, 4)"
-            )
+        if not is_extent(item):
+            advice = "legal: integers from 0 and dims, as in (M, 4)"
+            raise ValueError(f"the shape has {describe(item)}", advice)
     return tuple(items)
+
+
+def read_flag(name: str, value: object) -> bool:
+    """Return an option that is on or off."""
+    if isinstance(value, bool):
+        return value
+    raise ValueError(f"{name} is {describe(value)}", "legal: True, False")
 
 
 def read_permutation(axes: object, rank: int) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from cklang.dims import is_integer
 from cklang.frontend.values import Item, describe
 from cklang.ir.nodes import Attr
 from cklang.ir.windows import (
@@ -253,7 +254,7 @@ def _is_apart(
 
 
 def _integer(name: str, value: Item, least: int) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+    if is_integer(value) and value >= least:
         return value
     raise ValueError(f"{name} is {_shown(value)}", f"legal: a constant integer of {least} or more")
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from cklang.dims import is_integer
 from cklang.frontend import emit
 from cklang.frontend.intrinsics import function
 from cklang.frontend.ops.arrays import as_array
+from cklang.frontend.ops.axes import read_flag
 from cklang.frontend.ops.order import read_count
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
@@ -108,10 +110,7 @@ def _attrs(
     """Return the attributes of both ops."""
     if scoring not in _SCORINGS:
         raise ValueError(f"scoring is {describe(scoring)}", "legal: 'softmax', 'sigmoid'")
-    if not isinstance(renormalise, bool):
-        raise ValueError(  # noqa: TRY004 - becomes F067, a value error
-            f"renormalise is {describe(renormalise)}", "legal: True, False"
-        )
+    renormalised = read_flag("renormalise", renormalise)
     if not isinstance(scale, int | float) or isinstance(scale, bool):
         raise ValueError(  # noqa: TRY004 - becomes F067, a value error
             f"scale is {describe(scale)}", "legal: a constant number"
@@ -122,7 +121,7 @@ def _attrs(
         "count": count,
         "groups": parts,
         "kept": kept,
-        "renormalised": int(renormalise),
+        "renormalised": int(renormalised),
         "scale": float(scale),
         "sigmoid": int(scoring == "sigmoid"),
     }
@@ -146,8 +145,7 @@ def _groups(experts: Extent, count: int, groups: object, group_k: object) -> tup
 
 def _number(name: str, value: object, most: int | None) -> int:
     """Return an option that is a number from 1."""
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    if not isinstance(value, int) or not is_number or value < 1 or value > (most or value):
+    if not is_integer(value) or not 1 <= value <= (most or value):
         legal = "from 1" if most is None else f"from 1 to {most}"
         raise ValueError(f"{name} is {describe(value)}", f"legal: a constant integer {legal}")
     return value

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cklang.dims import is_extent, is_integer
 from cklang.errors import error
 from cklang.frontend import emit
 from cklang.frontend.scope import Scope
@@ -19,7 +20,7 @@ from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
 from cklang.ir.indices import TAKE, TAKE_DTYPE
 from cklang.ir.views import SLICE, written
-from cklang.types import Dim, Extent
+from cklang.types import Extent
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ def _range(scope: Scope, node: ast.expr, item: Item, extent: Extent) -> _Range:
         start = _bound(scope, node, item, extent, 0)
         return _checked(scope, node, _Range(start, start + 1, 1, is_element=True), extent)
     step = 1 if item.step is None else item.step
-    if not isinstance(step, int) or isinstance(step, bool) or step < 1:
+    if not is_integer(step) or step < 1:
         raise scope.error("F053", node, words=scope.words(node))
     start = _bound(scope, node, item.start, extent, 0)
     stop = _bound(scope, node, item.stop, extent, extent)
@@ -147,7 +148,7 @@ def _range(scope: Scope, node: ast.expr, item: Item, extent: Extent) -> _Range:
 def _bound(scope: Scope, node: ast.expr, item: Item, extent: Extent, default: Extent) -> Extent:
     if item is None:
         return default
-    if isinstance(item, bool) or not isinstance(item, Dim | int):
+    if not is_extent(item):
         if isinstance(item, Tensor):
             raise scope.error("F053", node, f"it is {describe(item)}", words=scope.words(node))
         raise scope.error("F053", node, words=scope.words(node))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cklang.dims import is_integer
 from cklang.frontend import emit
 from cklang.frontend.intrinsics import function
 from cklang.frontend.ops.axes import read_axis, read_permutation, read_shape, swapped
@@ -245,7 +246,7 @@ def split(scope: Scope, node: Located, x: Item, parts: Item, axis: Item = 0) -> 
 
 def read_parts(parts: Item, extent: Extent) -> tuple[Extent, ...]:
     """Return the extents of the parts of an axis: equal ones by their number, or those listed."""
-    if isinstance(parts, int) and not isinstance(parts, bool):
+    if is_integer(parts):
         if not 1 <= parts <= MOST_PARTS or (isinstance(extent, int) and extent % parts):
             raise ValueError(
                 f"an axis of {extent} has no {parts} equal parts",

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from cklang.dims import is_integer
 from cklang.frontend import emit
 from cklang.frontend.intrinsics import Intrinsic, function
 from cklang.frontend.ops.arrays import accumulated
-from cklang.frontend.ops.axes import read_axis
+from cklang.frontend.ops.axes import read_axis, read_flag
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
@@ -83,7 +84,7 @@ def sort(scope: Scope, node: Located, x: Item, axis: Item = -1, descending: Item
     """Return elements along an axis in order; errors as of :func:`cumsum`."""
     tensor = _numbers(scope, node, "sort", x)
     along = read_axis(axis, len(tensor.shape))
-    return _in_order(scope, node, SORT, tensor, along, 0, _flag("descending", descending))
+    return _in_order(scope, node, SORT, tensor, along, 0, read_flag("descending", descending))
 
 
 def _sorting(x: Any, axis: Any, descending: Any) -> Array:
@@ -107,7 +108,7 @@ def argsort(
     """Return the indices of elements along an axis in order; errors as of :func:`cumsum`."""
     tensor = _numbers(scope, node, "argsort", x)
     along = read_axis(axis, len(tensor.shape))
-    return _in_order(scope, node, ARGSORT, tensor, along, 0, _flag("descending", descending))
+    return _in_order(scope, node, ARGSORT, tensor, along, 0, read_flag("descending", descending))
 
 
 def _greatest(x: Any, k: Any, axis: Any, largest: Any) -> tuple[Array, Array]:
@@ -139,26 +140,18 @@ def topk(
     """Return the first elements in order and their indices; errors as of :func:`cumsum`."""
     tensor = _numbers(scope, node, "topk", x)
     along = read_axis(axis, len(tensor.shape))
-    count, descending = read_count(k, tensor.shape[along]), _flag("largest", largest)
+    count, descending = read_count(k, tensor.shape[along]), read_flag("largest", largest)
     values = _in_order(scope, node, SORT, tensor, along, count, descending)
     return values, _in_order(scope, node, ARGSORT, tensor, along, count, descending)
 
 
 def read_count(k: object, extent: Extent) -> int:
     """Return how many elements are wanted of an axis; a call checks the extent of a dim."""
-    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+    if not is_integer(k) or k < 1:
         raise ValueError(f"k is {describe(k)}", "legal: a constant integer from 1")
     if isinstance(extent, int) and k > extent:
         raise ValueError(f"k is {k}, but the axis has {extent}", f"legal: 1 to {extent}")
     return k
-
-
-def _flag(name: str, value: Item) -> int:
-    if not isinstance(value, bool):
-        raise ValueError(  # noqa: TRY004 - becomes F067, a value error
-            f"{name} is {describe(value)}", "legal: True, False"
-        )
-    return int(value)
 
 
 def _numbers(scope: Scope, node: Located, name: str, item: Item) -> Tensor:
@@ -173,9 +166,10 @@ def _numbers(scope: Scope, node: Located, name: str, item: Item) -> Tensor:
 
 
 def _in_order(
-    scope: Scope, node: Located, op: str, x: Tensor, axis: int, count: int, descending: int
+    scope: Scope, node: Located, op: str, x: Tensor, axis: int, count: int, descending: bool
 ) -> Tensor:
-    return _appended(scope, node, op, x, axis=axis, **{COUNT: count, DESCENDING: descending})
+    attrs = {COUNT: count, DESCENDING: int(descending)}
+    return _appended(scope, node, op, x, axis=axis, **attrs)
 
 
 def _appended(scope: Scope, node: Located, op: str, x: Tensor, **attrs: int) -> Tensor:

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cklang.dims import is_integer
 from cklang.frontend import emit
 from cklang.frontend.intrinsics import function
 from cklang.frontend.ops.arrays import accumulated
+from cklang.frontend.ops.axes import read_flag
 from cklang.frontend.ops.conv_arguments import layout_of
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
@@ -74,7 +76,7 @@ def _windows(shape: Sequence[Extent], axis: int, size: int, step: int, before: i
 def _numbers(name: str, item: Item, count: int, least: int) -> tuple[int, ...]:
     """Return an integer for each axis; one stands for all."""
     items = item if isinstance(item, tuple | list) else (item,) * count
-    numbers = tuple(each for each in items if isinstance(each, int) and not isinstance(each, bool))
+    numbers = tuple(filter(is_integer, items))
     if len(numbers) == len(items) == count and min(numbers) >= least:
         return numbers
     raise ValueError(
@@ -162,12 +164,9 @@ def avg_pool(
     count_include_pad: Item = True,
 ) -> Tensor:
     """Return the mean of each window; errors as of :func:`max_pool`."""
-    if not isinstance(count_include_pad, bool):
-        raise ValueError(  # noqa: TRY004 - becomes a value error of the call
-            f"count_include_pad is {describe(count_include_pad)}", "legal: True, False"
-        )
+    padded = read_flag("count_include_pad", count_include_pad)
     pool = _Pool.of(scope, node, "avg_pool", x, (window, stride, padding, layout))
-    return pool.result(avg_pooled(pool, pool.value, pool.windows, counts_padding=count_include_pad))
+    return pool.result(avg_pooled(pool, pool.value, pool.windows, counts_padding=padded))
 
 
 class _Pool(NamedTuple):

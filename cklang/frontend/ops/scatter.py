@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from cklang.dims import is_extent
 from cklang.frontend import emit
 from cklang.frontend.intrinsics import function
 from cklang.frontend.ops.arrays import checked_indices
-from cklang.frontend.ops.axes import read_axis, read_shape
+from cklang.frontend.ops.axes import read_axis, read_flag, read_shape
 from cklang.frontend.ops.indexing import taken_along
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
@@ -28,7 +29,7 @@ from cklang.ir.scatter import (
     scattered,
     scattered_sum,
 )
-from cklang.types import Dim, Extent, i8, i32, plain_dims
+from cklang.types import Extent, i8, i32, plain_dims
 
 __all__ = ["scatter", "scatter_add", "segment_sum", "take"]
 
@@ -198,13 +199,9 @@ def segment_sum(
 
 
 def _extent(scope: Scope, count: Item) -> Extent:
-    if not isinstance(count, Dim | int) or isinstance(count, bool) or _is_negative(count):
+    if not is_extent(count) or (isinstance(count, int) and count < 0):
         raise ValueError(f"the count is {describe(count)}", "legal: an integer from 0, or a dim")
     return scope.unit.derived.extent(count)
-
-
-def _is_negative(count: Dim | int) -> bool:
-    return isinstance(count, int) and count < 0
 
 
 def _taken(shape: Sequence[Extent], indices: Tensor, axis: int) -> tuple[Extent, ...]:
@@ -216,12 +213,6 @@ def _axis(axis: Item, rank: int) -> int:
     if not 1 <= rank <= MOST_AXES:
         raise ValueError(f"the tensor has {rank} axes", f"legal: 1 to {MOST_AXES}")
     return read_axis(axis, rank)
-
-
-def _flag(ordered: Item) -> bool:
-    if isinstance(ordered, bool):
-        return ordered
-    raise ValueError(f"ordered is {describe(ordered)}", "legal: True, False")
 
 
 def _indices(scope: Scope, node: Located, name: str, item: Item) -> Tensor:
@@ -264,7 +255,7 @@ def _appended(
         attrs={
             "axis": axis,
             IN_PLACE: int(operands[-1].value in scope.unit.in_place),
-            UNORDERED: int(not _flag(ordered)),
+            UNORDERED: int(not read_flag("ordered", ordered)),
         },
         shape=tuple(like.shape),
         span=scope.span(node),

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec, arch
+from cklang.dims import require_integer
 from cklang.errors import error
 from cklang.families.cost_constants import Constants, fitted
 from cklang.families.gemm.cost.fast import WHOLE, Lengths, Mixed
@@ -74,9 +75,7 @@ class GemmShape:
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k", "products"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise error("K011", name=name, least=1, got=value)
+            require_integer(name, getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ second time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -80,13 +80,8 @@ def half_registers(op: Instruction) -> bool:
     return op.arch == GFX11 and BITS.get(op.d) == 16
 
 
-def pack(op: Instruction, values: np.ndarray, kind: str) -> np.ndarray:
-    """Registers [lane, dword] of elements [lane, element] of A or B."""
-    return encode(values, kind, op.arch)
-
-
 def pack_result(op: Instruction, values: np.ndarray, high: bool = False) -> np.ndarray:
-    """The same of C and D."""
+    """Registers [lane, dword] of elements [lane, element] of C or D."""
     if half_registers(op):
         filled = np.full((*values.shape, 2), 21, values.dtype)  # the other half must stay
         filled[..., int(high)] = values
@@ -129,13 +124,6 @@ def gather(matrix: np.ndarray, places: np.ndarray) -> np.ndarray:
     return matrix[places[..., 1], places[..., 2]]
 
 
-def inputs(lanes: int, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    data = np.zeros((lanes, _INPUT), np.uint32)
-    for start, words in ((0, a), (8, b), (16, c)):
-        data[:, start : start + words.shape[1]] = words
-    return data
-
-
 def build(bodies: Mapping[str, Mapping[str, str]], wave: int) -> dict[str, Module]:
     modules = {}
     for arch, texts in bodies.items():
@@ -158,17 +146,34 @@ def modules() -> dict[tuple[str, int], Module]:
     return by_target
 
 
-def run(module: Module, name: str, op: Instruction, where: Layout, values: Matrices) -> np.ndarray:
+def run(
+    module: Module,
+    name: str,
+    op: Instruction,
+    where: Layout,
+    values: Matrices,
+    *,
+    high: bool = False,
+    index: np.ndarray | None = None,
+) -> np.ndarray:
+    """Registers [lane, dword] of the result; the indices are those of a sparse A."""
     lanes = len(where.d)
-    data = inputs(
-        lanes,
-        pack(op, gather(values.a, where.a), op.a),
-        pack(op, gather(values.b, where.b), op.b),
-        pack_result(op, gather(values.c, where.d)),
-    )
+    data = np.zeros((lanes, _INPUT), np.uint32)
+    a = encode(gather(values.a, where.a), op.a, op.arch)
+    b = encode(gather(values.b, where.b), op.b, op.arch)
+    c = pack_result(op, gather(values.c, where.d), high)
+    for start, words in ((0, a), (8, b), (16, c)):
+        data[:, start : start + words.shape[1]] = words
+    if index is not None:
+        data[:, 24] = index
     output = np.zeros((lanes, 8), np.uint32)
     assert module.launch(name, data, output, block=lanes) == "hipSuccess"
-    return output
+    return output[:, : c.shape[1]]
+
+
+def result_of(op: Instruction, where: Layout, values: Matrices) -> np.ndarray:
+    """What :func:`run` has to give."""
+    return pack_result(op, gather(values.a @ values.b + values.c, where.d))
 
 
 @pytest.mark.parametrize(
@@ -181,17 +186,14 @@ def test_lanes_are_those_of_the_packages(
     assert where is not None
     values = Matrices.random(OPS.index(op), op.k)
     output = run(modules[op.arch, 32], f"k{OPS.index(op)}", op, where, values)
-    want = gather(values.a @ values.b + values.c, where.d)
-    words = pack_result(op, want)
-    np.testing.assert_array_equal(output[:, : words.shape[1]], words)
+    np.testing.assert_array_equal(output, result_of(op, where, values))
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.label)
 def test_64_lanes(modules: dict[tuple[str, int], Module], op: Instruction) -> None:
     where, values = layout64(op), Matrices.random(OPS.index(op), op.k)
     output = run(modules[op.arch, 64], f"k{OPS.index(op)}", op, where, values)
-    words = pack_result(op, gather(values.a @ values.b + values.c, where.d))
-    np.testing.assert_array_equal(output[:, : words.shape[1]], words)
+    np.testing.assert_array_equal(output, result_of(op, where, values))
 
 
 def test_the_manual_layout_is_that_of_the_packages_for_32_lanes() -> None:
@@ -218,7 +220,7 @@ def test_modifiers(arch: str) -> None:
     where, bytewise = layout("triton", op), layout("triton", integer)
     assert where is not None
     assert bytewise is not None
-    plain, count = text(op, where), dwords(op, where)[0]
+    plain = text(op, where)
     constant = plain.rsplit(",", 1)[0] + ", 2.0"
     unsigned = text(integer, bytewise).replace(" neg_lo:[1,1,0]", "")
     bodies = {
@@ -238,12 +240,12 @@ def test_modifiers(arch: str) -> None:
         "constant": product + 2,
     }
     for name, want in wanted.items():
-        got = run(module, name, op, where, values)[:, :count]
+        got = run(module, name, op, where, values)
         np.testing.assert_array_equal(got.view(np.float32), gather(want, where.d), name)
     big = Matrices(
         a=values.a & 255, b=values.b & 255, c=np.where(values.c > 0, 2**31 - 1, values.c)
     )
-    got = run(module, "unsigned", integer, bytewise, big)[:, :count].view(np.int32)
+    got = run(module, "unsigned", integer, bytewise, big).view(np.int32)
     want = np.minimum(big.a @ big.b + big.c, 2**31 - 1)
     np.testing.assert_array_equal(got, gather(want, bytewise.d))
 
@@ -255,15 +257,8 @@ def test_gfx11_writes_the_half_that_op_sel_names() -> None:
     bodies = {GFX11: {"high": text(op, where, " op_sel:[0,0,1]")}}
     module = build(bodies, 32)[GFX11]
     values = Matrices.random(2, 16)
-    data = inputs(
-        32,
-        pack(op, gather(values.a, where.a), op.a),
-        pack(op, gather(values.b, where.b), op.b),
-        pack_result(op, gather(values.c, where.d), high=True),
-    )
-    output = np.zeros((32, 8), np.uint32)
-    assert module.launch("high", data, output, block=32) == "hipSuccess"
     want = gather(values.a @ values.b + values.c, where.d)
+    output = run(module, "high", op, where, values, high=True)
     np.testing.assert_array_equal(output, pack_result(op, want, high=True))
 
 
@@ -321,18 +316,10 @@ def test_sparse(lanes: int) -> None:
         stored = np.take_along_axis(values.a, column, axis=1)
         dense = np.zeros_like(values.a)
         np.put_along_axis(dense, column, stored, axis=1)
-        want = pack_result(op, gather(dense @ values.b + values.c, known_layout.d))
+        want = result_of(op, known_layout, replace(values, a=dense))
         index = gather(picks, known_layout.a)
         fields = (index << (2 * np.arange(index.shape[1]))).sum(1)
         for key in range(sets[op.name]):
-            data = inputs(
-                lanes,
-                pack(op, gather(stored, known_layout.a), op.a),
-                pack(op, gather(values.b, known_layout.b), op.b),
-                pack_result(op, gather(values.c, known_layout.d)),
-            )
-            data[:, 24] = fields << (2 * index.shape[1] * key) & 0xFFFFFFFF
-            output = np.zeros((lanes, 8), np.uint32)
-            name = f"{op.name}_{key}"
-            assert module.launch(name, data, output, block=lanes) == "hipSuccess"
-            np.testing.assert_array_equal(output[:, : want.shape[1]], want, name)
+            name, word = f"{op.name}_{key}", fields << (2 * index.shape[1] * key) & 0xFFFFFFFF
+            output = run(module, name, op, known_layout, replace(values, a=stored), index=word)
+            np.testing.assert_array_equal(output, want, name)

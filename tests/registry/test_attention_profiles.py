@@ -17,7 +17,7 @@ from cklang.build import bundle
 from cklang.build.stencil_files import StencilFiles
 from cklang.cli import build as command
 from cklang.cli.main import main
-from cklang.errors import CkError, error
+from cklang.errors import CkError
 from cklang.families.attention.helper_keys import Rotary, append_key, combine_key
 from cklang.families.attention.key import AttentionSignature, MaskKind, ScoreKind
 from cklang.fusion.functions import NO_FUNCTIONS
@@ -25,7 +25,6 @@ from cklang.keys import AnyKey
 from cklang.selection.registry import Registry
 from cklang.selection.rules import violations
 from cklang.selection.space import attention_pattern
-from cklang.toolchain import compilers
 from cklang.types import DTYPES, bf16, f16, f32
 from tests.support.attention_keys import (
     HELPERS,
@@ -36,29 +35,9 @@ from tests.support.attention_keys import (
     capped,
     key,
 )
-from tests.support.no_headers import run_without_headers
+from tests.support.no_headers import run_without_headers, stand_in
 
 # --- bundles
-
-
-@pytest.fixture
-def no_headers(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> None:
-        raise error("B004", get="pip install headers")
-
-    monkeypatch.setattr(compilers, "find_ck_tree", refuse)
-
-
-def stencil(folder: Path, kernel_key: Any) -> StencilFiles:
-    folder.mkdir(exist_ok=True)
-    (folder / "stencil.bc").write_bytes(b"bitcode")
-    (folder / "host.so").write_bytes(b"library")
-    return StencilFiles(
-        key=kernel_key.stencil,
-        source="source",
-        bitcode=folder / "stencil.bc",
-        host_shim=folder / "host.so",
-    )
 
 
 def test_bundles_hold_attention(tmp_path: Path, no_headers: None) -> None:
@@ -69,7 +48,7 @@ def test_bundles_hold_attention(tmp_path: Path, no_headers: None) -> None:
     )
     bundled: list[AnyKey] = [qs, *helpers]
     path = tmp_path / "attention.ckb"
-    files = [stencil(tmp_path / str(place), each) for place, each in enumerate(bundled)]
+    files = [stand_in(tmp_path / str(place), each) for place, each in enumerate(bundled)]
     bundle.write(path, files, compiler="a compiler", headers="a tree")
     contents = bundle.read(path)
     assert list(contents.keys) == bundled
@@ -206,7 +185,7 @@ def test_the_command_line_bundles_a_profile(
 
         def stencil_files(self, wanted: Any) -> StencilFiles:
             self.count += 1
-            return stencil(tmp_path / str(self.count), wanted[0])
+            return stand_in(tmp_path / str(self.count), wanted[0])
 
     monkeypatch.setattr(command, "built", lambda kernels, executor: ())
     monkeypatch.setattr(command, "shared_builder", Fake)

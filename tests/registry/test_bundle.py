@@ -16,7 +16,7 @@ from cklang import knobs
 from cklang.build import bundle
 from cklang.build.stencil_files import StencilFiles
 from cklang.cli.main import main
-from cklang.errors import CkBuildError, error
+from cklang.errors import CkBuildError
 from cklang.families.gemm.lower import lower
 from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.spelling import spelled
@@ -26,36 +26,20 @@ from cklang.selection.select import select
 from cklang.toolchain import compilers
 from tests.support.errors import expect_error
 from tests.support.gemm_keys import epilogue, key, shape
-from tests.support.no_headers import run_without_headers
+from tests.support.no_headers import run_without_headers, stand_in
 from tests.support.typed import only
 
 M, N, K = ck.dims("M N K")
 
 
 def files(folder: Path, **changes: Any) -> StencilFiles:
-    folder.mkdir(exist_ok=True)
-    (folder / "stencil.bc").write_bytes(b"bitcode")
-    (folder / "host.so").write_bytes(b"library")
-    return StencilFiles(
-        key=key(**changes).stencil,
-        source="source",
-        bitcode=folder / "stencil.bc",
-        host_shim=folder / "host.so",
-    )
+    return stand_in(folder, key(**changes))
 
 
 def written(folder: Path, *stencils: StencilFiles) -> Path:
     path = folder / "some.ckb"
     bundle.write(path, stencils, compiler="a compiler", headers="a tree")
     return path
-
-
-@pytest.fixture
-def no_headers(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> None:
-        raise error("B004", get="pip install headers")
-
-    monkeypatch.setattr(compilers, "find_ck_tree", refuse)
 
 
 def test_a_bundle_reads_back(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Programs in a process that sees no CK Tile headers and builds kernels from a bundle."""
+"""Bundles of stencils, and programs that see no CK Tile headers and build kernels from one."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
+from cklang.build.stencil_files import StencilFiles
 from tests.support.processes import run_python
 
 _HIDDEN = """
@@ -19,6 +21,19 @@ except CkBuildError:
 else:
     raise SystemExit("the headers are not hidden")
 """
+
+
+def stand_in(folder: Path, key: Any) -> StencilFiles:
+    """Return the files of a kernel's stencil, which nothing has compiled."""
+    folder.mkdir(exist_ok=True)
+    (folder / "stencil.bc").write_bytes(b"bitcode")
+    (folder / "host.so").write_bytes(b"library")
+    return StencilFiles(
+        key=key.stencil,
+        source="source",
+        bitcode=folder / "stencil.bc",
+        host_shim=folder / "host.so",
+    )
 
 
 def run_without_headers(program: str, bundle: Path, folder: Path) -> str:

@@ -71,11 +71,11 @@ def ops_of(op: Op) -> list[str]:
 def test_a_long_product_is_saved_and_a_short_one_computed_again() -> None:
     op = op_of("product")
     for depth, is_saved in ((8192, True), (8, False)):
-        *args, _ = drawn(op, M=512, N=512, K=depth)
+        *args, _ = drawn(op, M=1024, N=1024, K=depth)
         pair = ck.vjp_saving(op, *args, wrt="b", device=DEVICE)
         assert bool(pair.saved) == is_saved, pair.reasons
         assert ("gemm" in ops_of(pair.backward)) != is_saved
-        assert pair.bytes == (4 * 512 * 512 if is_saved else 0)
+        assert pair.bytes == (4 * 1024 * 1024 if is_saved else 0)
         assert ("saved;" in pair.reasons[0]) == is_saved
 
 

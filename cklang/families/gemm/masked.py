@@ -13,21 +13,23 @@ from cklang.families.gemm.key import Algorithm, Layout, Pipeline, ProductKind, S
 
 _KINDS = (ProductKind.GEMM, ProductKind.BATCHED)
 _LARGE = 128 * 128
-"""Elements of E in the smallest tile whose loads are moved (``benchmarks/masked_loads.py``)."""
+"""Elements of E in the smallest tile of 16-bit A whose loads are moved
+(``benchmarks/masked_loads.py``). Of other types all are: to choose among bytes keeps the vector
+units busy, and to choose among f32 waits for twice as much."""
 
 
 def may_move(algorithm: Algorithm) -> bool:
     """Whether kernels of an algorithm move the addresses of loads beyond K, if A and B allow it."""
-    m, n, _ = algorithm.tile
-    return algorithm.pipeline is Pipeline.COMPV3 and m * n >= _LARGE
+    return algorithm.pipeline is Pipeline.COMPV3
 
 
 def moves_masked(signature: Signature, algorithm: Algorithm) -> bool:
     """Whether a kernel moves the addresses of loads beyond K: A and B are plain matrices."""
-    s = signature
-    is_plain = not (s.a or s.b or s.gather or s.block_k or s.sparse)
+    s, (m, n, _) = signature, algorithm.tile
+    is_plain = not (s.a or s.b or s.gather or s.sparse)
     has_elements = not (s.dtype_a.packed or s.dtype_b.packed or s.layout_b is Layout.PREPARED)
-    return s.kind in _KINDS and is_plain and has_elements and may_move(algorithm)
+    is_slow = s.dtype_a.bytes != 2 or m * n >= _LARGE
+    return s.kind in _KINDS and is_plain and has_elements and may_move(algorithm) and is_slow
 
 
 def reached_k(k: int, tile_k: int) -> int:

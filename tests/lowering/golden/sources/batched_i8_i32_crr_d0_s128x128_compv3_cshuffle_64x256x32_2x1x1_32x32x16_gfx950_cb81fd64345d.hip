@@ -1,6 +1,8 @@
 // CK Tile GEMM made by cklang. E[m, n] = f(sum over k of A[m, k] * B[k, n]).
 // Key: {"algorithm": {"block_per_cu": 2, "double_buffer": false, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv3", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [64, 256, 32], "transpose_c": false, "vector_a": 1, "vector_b": 16, "vector_d": [], "vector_e": 4, "warp_tile": [32, 32, 16], "warps": [2, 1, 1]}, "arch": "gfx950", "family": "gemm", "signature": {"a": [], "b": [], "d": [], "dtype_a": "i8", "dtype_acc": "f32", "dtype_b": "i8", "dtype_e": "i32", "functions": "", "kind": "batched", "layout_a": "c", "layout_b": "r", "layout_e": "r", "scale_a": {"block": [128, 128], "dtype": "f32"}, "scale_b": null, "sparse": false, "spatial": 0}, "version": 3}
 
+// Loads beyond K are moved out of the buffer's range, where they give zeros.
+#define CK_TILE_EXPERIMENTAL_USE_BUFFER_LOAD_OOB_CHECK_OFFSET_TRICK 1
 #include "cklang/batched.hpp"
 #include "cklang/block_scale_loop.hpp"
 #include "cklang/integer_scale.hpp"
@@ -149,13 +151,15 @@ ck_gemm_i8_i8_i32_crr_64x256x32(Kernel::Args args)
 // The host shim.
 #define CKLANG_GFX_MAJOR 9
 #include "cklang/describe_batched.hpp"
+#include "cklang/describe_masked.hpp"
 
 using HostKernel =
     cklang::HostKernel<Partitioner, Pipeline, ASource, BSource, Epilogue>;
-using Single     = cklang::Describe<HostKernel,
+using Unmasked     = cklang::Describe<HostKernel,
                                 false, // persistent
                                 cklang::Work::tiles,
                                 cklang::Reduction::none>;
+using Single     = cklang::DescribeMasked<Unmasked, A, B, 32>; // tile_k
 
 extern "C" __attribute__((visibility("default"))) void
 ck_gemm_describe(const ck_gemm_problem* problem, ck_gemm_launch* launch)

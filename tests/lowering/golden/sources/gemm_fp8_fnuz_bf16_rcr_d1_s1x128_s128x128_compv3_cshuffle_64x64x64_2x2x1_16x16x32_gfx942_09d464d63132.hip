@@ -1,6 +1,8 @@
 // CK Tile GEMM made by cklang. E[m, n] = f(sum over k of A[m, k] * B[k, n], D0[m, n]).
 // Key: {"algorithm": {"block_per_cu": 1, "double_buffer": false, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv3", "reduction": "workspace", "scheduler": "intrawave", "special": "default", "split_k": 4, "stream_k": false, "tile": [64, 64, 64], "transpose_c": false, "vector_a": 16, "vector_b": 16, "vector_d": [4], "vector_e": 8, "warp_tile": [16, 16, 32], "warps": [2, 2, 1]}, "arch": "gfx942", "family": "gemm", "signature": {"a": [], "b": [], "d": [{"dtype": "f32", "kind": "row"}], "dtype_a": "fp8_fnuz", "dtype_acc": "f32", "dtype_b": "fp8_fnuz", "dtype_e": "bf16", "functions": "", "kind": "gemm", "layout_a": "r", "layout_b": "c", "layout_e": "r", "scale_a": {"block": [1, 128], "dtype": "f32"}, "scale_b": {"block": [128, 128], "dtype": "f32"}, "sparse": false, "spatial": 0}, "version": 3}
 
+// Loads beyond K are moved out of the buffer's range, where they give zeros.
+#define CK_TILE_EXPERIMENTAL_USE_BUFFER_LOAD_OOB_CHECK_OFFSET_TRICK 1
 #include "cklang/gemm.hpp"
 #include "cklang/shared_gemm.hpp"
 #include "cklang/block_scale_loop.hpp"
@@ -155,13 +157,15 @@ ck_gemm_fp8_fnuz_fp8_fnuz_bf16_rcr_64x64x64(Kernel::Args args)
 // The host shim.
 #define CKLANG_GFX_MAJOR 9
 #include "cklang/describe.hpp"
+#include "cklang/describe_masked.hpp"
 
 using HostKernel =
     cklang::HostKernel<Partitioner, Pipeline, ASource, BSource, Epilogue, D0>;
-using Single     = cklang::Describe<HostKernel,
+using Unmasked     = cklang::Describe<HostKernel,
                                 false, // persistent
                                 cklang::Work::split_k,
                                 cklang::Reduction::workspace>;
+using Single     = cklang::DescribeMasked<Unmasked, A, B, 64>; // tile_k
 
 extern "C" __attribute__((visibility("default"))) void
 ck_gemm_describe(const ck_gemm_problem* problem, ck_gemm_launch* launch)

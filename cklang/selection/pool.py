@@ -102,16 +102,20 @@ class Pool(Generic[K]):
                 legal = legal & np.array(answers, np.bool_)[index]
         return legal
 
-    def with_shares(self, problem: Any, legal: Legal) -> Pool[K]:
+    def with_shares(self, problem: Any, legal: Legal) -> tuple[Pool[K], Legal]:
         """Return these kernels with others of the same tilings whose workgroups share sums.
 
-        Itself if that would not help: where ``problem`` has tiles enough for the GPU.
+        Itself if that would not help: where ``problem`` has tiles enough for the GPU. The second
+        item tells which are legal for the problem, as ``legal`` does of these.
         """
         if not self.sharing:
-            return self
+            return self, legal
         algorithms = [self.keys[place].algorithm for place in np.flatnonzero(legal)]
         more = tuple(self.family.supply.shares(problem, algorithms, self.spec))
-        return self._joined(more) if more else self
+        if not more:
+            return self, legal
+        joined = self._joined(more)
+        return joined, joined.legal(problem)
 
     @lru_cache(maxsize=64)  # noqa: B019 pools on demand are few and live as long as the process
     def _joined(self, algorithms: tuple[Any, ...]) -> Pool[K]:

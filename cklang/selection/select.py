@@ -269,9 +269,7 @@ def _single(
         legal = pool.legal(problem)
         if not legal.any():
             continue
-        shared = pool.with_shares(problem, legal)
-        if shared is not pool:
-            pool, legal = shared, shared.legal(problem)
+        pool, legal = pool.with_shares(problem, legal)
         declared = query.registry.find(pool.keys[0])
         known = declared.functions if declared is not None else functions
         chosen = query.strategy.choose(pool, problem, legal, known)

@@ -22,7 +22,7 @@ LONGER_MODULES = {"families/rowwise/outline.py": 603}
 
 MOST_COMPLEX = 10
 LIMITS = {
-    "functions above complexity 10, with conditional expressions, and/or, comprehensions": 144,
+    "functions above complexity 10, with conditional expressions, and/or, comprehensions": 143,
     'docstrings that begin with "Of"': 0,
     '"of which" in code and pages': 0,
     "`each` as the name of a variable": 606,

@@ -26,10 +26,10 @@ def may_move(algorithm: Algorithm) -> bool:
 def moves_masked(signature: Signature, algorithm: Algorithm) -> bool:
     """Whether a kernel moves the addresses of loads beyond K: A and B are plain matrices."""
     s, (m, n, _) = signature, algorithm.tile
-    is_plain = not (s.a or s.b or s.gather or s.sparse)
-    has_elements = not (s.dtype_a.packed or s.dtype_b.packed or s.layout_b is Layout.PREPARED)
+    is_prepared = s.layout_b is Layout.PREPARED
+    others = (s.a, s.b, s.gather, s.sparse, s.dtype_a.packed, s.dtype_b.packed, is_prepared)
     is_slow = s.dtype_a.bytes != 2 or m * n >= _LARGE
-    return s.kind in _KINDS and is_plain and has_elements and may_move(algorithm) and is_slow
+    return s.kind in _KINDS and not any(others) and may_move(algorithm) and is_slow
 
 
 def reached_k(k: int, tile_k: int) -> int:

@@ -105,7 +105,7 @@ struct LaunchRecord {
   u32 groups[3], block[3];
   u32 lds_bytes = 0, vgprs = 0, sgprs = 0, scratch_bytes = 0, lanes = 0, resident = 0;
   std::vector<std::unique_ptr<WaveRecord>> waves;
-  std::vector<u64> executed;  // by dword of the code, of the whole launch
+  std::vector<u64> executed;          // by dword of the code, of the whole launch
   std::vector<ExtentRecord> extents;  // in the order of their addresses
   std::vector<u64> pointers;          // among the arguments, into known memory: where arrays begin
   u64 bytes_loaded = 0, bytes_stored = 0;

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Default kernels of tensor programs in the shapes of KernelBench's first level, by the clock.
+"""Default kernels by the clock: KernelBench's first level, and products of 8-bit floats.
 
     python benchmarks/kernelbench.py [NAME ...] [--board MI300X]
 
-Each row calls an op in f32, whose kernels the catalogue chooses, and prints their time on an
+Each row calls an op, whose kernels the catalogue chooses, and prints their time on an
 MI300X (docs/clock.md), the launches, their workgroups, and what bounds the longest. ``most`` is
 what the row may take: `tests/registry/test_kernelbench.py` keeps changes from making it slower.
 """
@@ -81,6 +81,20 @@ def batch_norm(x: ck.f32[B, C, H, W], g: ck.f32[C], b: ck.f32[C]) -> ck.f32[B, C
     return centred * (ck.rsqrt(variance + 1e-5) * g)[:, None, None] + b[:, None, None]
 
 
+@ck.op
+def eight_bits(x: ck.fp8_fnuz[M, K], w: ck.fp8_fnuz[N, K]) -> ck.f16[M, N]:
+    """A product of 8-bit floats."""
+    return x @ w.T
+
+
+@ck.op
+def block_scaled(
+    x: ck.fp8_fnuz[M, K], w: ck.fp8_fnuz[N, K], sx: ck.f32[M, K / 128], sw: ck.f32[N / 128, K / 128]
+) -> ck.bf16[M, N]:
+    """A product of 8-bit floats with scales of blocks."""
+    return ck.gemm(x, w.T, scale_a=sx, scale_b=sw.T)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A call and the time that it may take."""
@@ -92,7 +106,8 @@ class Row:
 
     def predicted(self, board: str = "MI300X") -> Prediction:
         """Return the prediction of the call's kernels."""
-        args = [np.zeros(shape, np.float32) for shape in self.shapes]
+        types = [each.type.dtype.numpy for each in self.op.program.specialise().params]
+        args = [np.zeros(*each) for each in zip(self.shapes, types, strict=True)]
         with ck.using(preset="catalogue"):
             return ck.predict(self.op, *args, device="emu:gfx942", board=board)
 
@@ -108,6 +123,14 @@ ROWS = {
     "RMSNorm": Row(rms_norm, [(16, 64, 256, 256)], 139.9),
     "LayerNorm": Row(layer_norm, [(16, 4194304), (4194304,), (4194304,)], 288.5),
     "GroupNorm": Row(group_norm, [(16, 8, 8, 65536), (8, 8), (8, 8)], 259.5),
+    "fp8 product": Row(eight_bits, [(1024, 7168), (1536, 7168)], 30.3),
+    "fp8 product of few rows": Row(eight_bits, [(16, 4096), (4096, 4096)], 3.5),
+    "block-scaled product": Row(
+        block_scaled, [(6144, 2048), (7168, 2048), (6144, 16), (56, 16)], 229.8
+    ),
+    "block-scaled, less": Row(
+        block_scaled, [(1024, 7168), (1536, 7168), (1024, 56), (12, 56)], 35.8
+    ),
     "BatchNorm": Row(batch_norm, [(16, 64, 256, 256), (64,), (64,)], 280.8),
 }
 

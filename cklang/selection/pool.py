@@ -50,6 +50,7 @@ class Pool(Generic[K]):
         preferred: How many of the first ones a strategy takes before others that are not clearly
             better; none if left out.
         sharing: Whether kernels may be added whose workgroups share sums (:meth:`with_shares`).
+        shared: How many of the last ones are such kernels.
     """
 
     def __init__(
@@ -62,10 +63,12 @@ class Pool(Generic[K]):
         built: Mapping[AnyKey, Resources] = MappingProxyType({}),
         preferred: int = 0,
         sharing: bool = False,
+        shared: int = 0,
     ) -> None:
         self.preferred = preferred
         self.sharing = sharing
-        self.handicap: Times = np.ones(len(keys))
+        plain = len(keys) - shared
+        self.handicap: Times = np.array([1.0] * plain + [SHARES_HANDICAP] * shared)
         """What predicted times count, for choosing."""
         self.keys = tuple(keys)
         self.spec = spec
@@ -114,17 +117,8 @@ class Pool(Generic[K]):
         more = tuple(self.family.supply.shares(problem, algorithms, self.spec))
         if not more:
             return self, legal
-        joined = self._joined(more)
+        joined: Pool[K] = _with_shares(self, more)
         return joined, joined.legal(problem)
-
-    @lru_cache(maxsize=64)  # noqa: B019 pools on demand are few and live as long as the process
-    def _joined(self, algorithms: tuple[Any, ...]) -> Pool[K]:
-        signature = self.keys[0].signature
-        shared: list[Any] = [key_of(signature, a, self.spec.name) for a in algorithms]
-        keys: tuple[K, ...] = (*self.keys, *filter(self._is_sound, dict.fromkeys(shared)))
-        joined = Pool(keys, self.spec, self.origin, checked=True, preferred=self.preferred)
-        joined.handicap[len(self.keys) :] = SHARES_HANDICAP
-        return joined
 
     def position(self, key: AnyKey) -> int | None:
         """Return the place of a kernel, or None."""
@@ -196,6 +190,26 @@ class Pool(Generic[K]):
 
 AnyPool = Pool[Any]
 """A pool of any family."""
+
+
+@lru_cache(maxsize=64)
+def _with_shares(pool: AnyPool, algorithms: tuple[Any, ...]) -> AnyPool:
+    """Return a pool with further kernels of its signature, as far as rules allow them."""
+    signature, spec, rules = pool.keys[0].signature, pool.spec, pool.family.rules
+    shared = [
+        key_of(signature, algorithm, spec.name)
+        for algorithm in dict.fromkeys(algorithms)
+        if rules.accepts(algorithm, signature, spec)
+    ]
+    return Pool(
+        (*pool.keys, *shared),
+        spec,
+        pool.origin,
+        checked=True,
+        preferred=pool.preferred,
+        shared=len(shared),
+    )
+
 
 RuleTable = tuple[ProblemRule, tuple[Any, ...], npt.NDArray[np.intp]]
 

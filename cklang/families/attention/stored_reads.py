@@ -25,7 +25,7 @@ def with_stored_reads(function: Function) -> Function:
 
 
 def _with_stored_reads(operation: Operation, definitions: Mapping[str, Operation]) -> Operation:
-    roles = operation.attr("roles") if "roles" in dict(operation.attrs) else ()
+    roles = dict(operation.attrs).get("roles")
     if not isinstance(roles, tuple) or "read" not in roles:
         return operation
     operands = list(operation.operands)

@@ -12,10 +12,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 from cklang.arch import ArchSpec
 from cklang.families.gemm.key import Algorithm, ConvSpecial, Reduction, Signature
+from cklang.families.gemm.problem import Problem
 from cklang.families.gemm.space import GRID
 from cklang.families.grid import pattern_of, walk
 from cklang.families.presets import parts, tilings, variants
@@ -61,7 +61,7 @@ def _candidates(signature: Signature, spec: ArchSpec, preset: str) -> tuple[Algo
     return tuple(dict.fromkeys(algorithms))
 
 
-def shares(problem: Any, legal: Sequence[Algorithm], spec: ArchSpec) -> Iterator[Algorithm]:
+def shares(problem: Problem, legal: Sequence[Algorithm], spec: ArchSpec) -> Iterator[Algorithm]:
     """Yield algorithms whose workgroups share the sums of a tile, for a problem of few tiles.
 
     The widest accesses of each tiling, with as many workgroups as fill the GPU once or twice.
@@ -72,11 +72,12 @@ def shares(problem: Any, legal: Sequence[Algorithm], spec: ArchSpec) -> Iterator
         legal: The algorithms of one workgroup a tile that can compute it, best first.
         spec: The GPU.
     """
-    if problem.signature.spatial or problem.grouped:
+    if problem.grouped:
         return
     first: dict[object, Algorithm] = {}
     for a in legal:
-        first.setdefault((a.tile, a.warps, a.warp_tile, a.pipeline), a)
+        if a.split_k == 1 and not a.stream_k:
+            first.setdefault((a.tile, a.warps, a.warp_tile, a.pipeline), a)
     for a in first.values():
         tile_m, tile_n, tile_k = a.tile
         tiles = math.ceil(problem.m / tile_m) * math.ceil(problem.n / tile_n)
@@ -86,5 +87,5 @@ def shares(problem: Any, legal: Sequence[Algorithm], spec: ArchSpec) -> Iterator
         )
         largest = 1 << max(most, 1).bit_length() - 1
         for count in (largest // 2, largest):
-            if a.split_k == 1 and not a.stream_k and count > 1:
+            if count > 1:
                 yield replace(a, split_k=count, reduction=Reduction.TREE)

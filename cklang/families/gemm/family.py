@@ -177,7 +177,7 @@ class ProductFamily(Family[K, Signature, Algorithm, P]):
     algorithm = Algorithm
     algorithm_text: ClassVar[str] = "a cklang.dispatch.Algorithm for a product or convolution"
     grid = GRID
-    supply = Supply(presets=True, shares=shares, models_resources=True)
+    supply = Supply(presets=True, models_resources=True)
     spelling: Spelling[Signature, Algorithm, Any] = Spelling(
         usual=_usual,
         plain_functions=_plain_functions,
@@ -242,6 +242,7 @@ class Gemm(ProductFamily[FusedGemm, Problem]):
 
     name = "gemm"
     compile_seconds = 5.0
+    supply = Supply(presets=True, shares=shares, models_resources=True)
     fusion = Fusion(
         makers=MAKERS,
         passes={

@@ -57,7 +57,7 @@ _DIVIDED = 1.15
 """The time of vectors that take several accesses, each of a part of the lines, over that of others:
 by the clock, f32 of 268 MB on an MI300X."""
 
-_REACH = {"l2": 1.5, "last_level": 3.1, "memory": 4.4}
+_FROM_L2, _FROM_LAST_LEVEL, _FROM_MEMORY = 1.5, 3.1, 4.4
 """How long the loads of a reduction take, by what holds its tensors: multiples of the latency of a
 product's operands, by the clock (benchmarks/rows_choice.py, f32 on an MI300X)."""
 
@@ -98,14 +98,7 @@ class RowwiseCost:
 
     def __init__(self, keys: Sequence[RowwiseKey], spec: ArchSpec) -> None:
         self._keys, self._spec = tuple(keys), spec
-        self._constants = c = fitted(spec).constants
-        published = spec.memory_bytes_per_second / _BYTES_PER_TERABYTE
-        self._rates = {
-            "l2": c.l2,
-            "last_level": c.memory_warm,
-            "memory": min(c.memory_cold, published),
-        }
-        """TB/s."""
+        self._constants = fitted(spec).constants
 
     def times(self, problem: RowwiseProblem) -> Times:
         """Return the predicted time of each kernel in µs."""
@@ -136,11 +129,9 @@ class RowwiseCost:
         vectors = math.ceil(length / (a.threads * a.vector * shares))
         # Loads of one element each, where a tensor has no vectors.
         loads = sum(1 if each.access in "cb" else a.vector for each in problem.tensors)
-        level = "l2" if s.is_map else self._level(problem.bytes)
-        latency = c.latency_single * (1.0 if s.is_map else _REACH[level])
+        latency, rate = self._reach(problem)
         chain = passes * (math.ceil(vectors / _LOADS) * latency + vectors * loads * c.load_issue)
         exchanges = len(s.reductions) * math.log2(max(a.threads, 2)) * c.load_issue
-        rate = c.memory_cold if s.is_map else self._rates[level]
         memory = problem.bytes / (rate * _BYTES_PER_MICROSECOND)
         again = (passes - 1) * problem.bytes / (c.memory_warm * _BYTES_PER_MICROSECOND)
         return _Terms(
@@ -151,12 +142,17 @@ class RowwiseCost:
             hidden=_HIDDEN if s.is_map else 1.0,
         )
 
-    def _level(self, size: int) -> str:
-        """Return what holds so many bytes between launches."""
-        spec = self._spec
-        if size <= spec.l2_bytes * spec.chiplets:
-            return "l2"
-        return "last_level" if size <= spec.last_level_cache_bytes else "memory"
+    def _reach(self, problem: RowwiseProblem) -> tuple[float, float]:
+        """Return how long a load takes in µs and the bandwidth in TB/s, by what holds tensors."""
+        spec, c = self._spec, self._constants
+        if problem.signature.is_map:
+            return c.latency_single, c.memory_cold
+        if problem.bytes <= spec.l2_bytes * spec.chiplets:
+            return _FROM_L2 * c.latency_single, c.l2
+        if problem.bytes <= spec.last_level_cache_bytes:
+            return _FROM_LAST_LEVEL * c.latency_single, c.memory_warm
+        published = spec.memory_bytes_per_second / _BYTES_PER_TERABYTE
+        return _FROM_MEMORY * c.latency_single, min(c.memory_cold, published)
 
     def _issue(self, key: RowwiseKey, workgroups: int, vectors: int, passes: int) -> float:
         """Return how long the busiest SIMD issues: idle lanes take as long as others.

@@ -129,7 +129,7 @@ def _never_comes_round(problem: Problem, spec: ArchSpec) -> bool:
     always_satisfied=_never_comes_round,
 )
 def _masked_span(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-    if not may_move(algorithm) or not moves_masked(problem.signature, algorithm):
+    if not moves_masked(problem.signature, algorithm):
         return None
     return first(
         at_most(f"the span of {name} in bytes, with the tiles loaded beyond K,", size, BUFFER_BYTES)

@@ -45,6 +45,9 @@ _BACKEND = (*_OPTIMISE, "-mllvm", "-enable-constraint-elimination=0")
 # Everything is inlined, however many blocks a kernel has: by itself the backend stops at 1,100. No
 # identity has it, since kernels that it changes were refused without it (B011).
 _INLINED = ("-mllvm", "-amdgpu-inline-max-bb=1000000000")
+# Blocks are named after what was inlined there: templates of attention exceed the 1,024 characters
+# that IR as text may have by itself.
+_NAMES = ("-mllvm", "-non-global-value-max-name-size=1000000")
 _LANGUAGE = ("-x", "hip", "-std=c++20", "-D__HIP_PLATFORM_AMD__", "-DNDEBUG", "-w")
 _DEVICE = ("--cuda-device-only", "--no-gpu-bundle-output", *_OPTIMISE, "-gline-tables-only")
 # Relocatable code keeps the functions global through which the halves of a stencil meet.
@@ -236,7 +239,7 @@ def _scheduled(
         ir = _run([[*backend, *filled, "-S", "-emit-llvm", "-o", str(text)]], text, toolchain)
         seconds = ir.seconds
         text.write_text(without_barriers(text.read_text(encoding="utf-8")), encoding="utf-8")
-    step = _code_object([*backend, *schedule.flags], [str(text)], folder, toolchain)
+    step = _code_object([*backend, *_NAMES, *schedule.flags], [str(text)], folder, toolchain)
     return replace(step, seconds=step.seconds + seconds)
 
 

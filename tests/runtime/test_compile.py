@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -105,6 +106,15 @@ def test_a_kernel_that_spills_is_scheduled_without_barriers(
     assert step.schedule == schedule
     assert code_object.read(step.file).kernel("crowded").vgpr_spills == 0
     assert not (tmp_path / "kernel.ll").exists()
+
+
+def test_a_kernel_with_long_names_is_scheduled_without_barriers(tmp_path: Path) -> None:
+    """Names that LLVM makes of others may exceed what it reads: 1,024 characters."""
+    text = tmp_path / "kernel.ll"
+    filled = crowded(8).replace("call float @ck_epilogue(float 0.0)", "fadd float 0.0, 1.0")
+    text.write_text(filled.replace("%lane", f"%{'lane' * 300}"))
+    step = steps._scheduled(SCHEDULES[1], tmp_path / "unread", ARCH, tmp_path, find_toolchain())
+    assert code_object.read(step.file).kernel("crowded").vgpr_spills == 0
 
 
 def test_a_kernel_whose_instructions_shall_overlap_is_scheduled_so(tmp_path: Path) -> None:

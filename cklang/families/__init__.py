@@ -145,6 +145,7 @@ PASSES: tuple[PassRow, ...] = (
     PassRow("log_sums", "gemm"),
     PassRow("stored_reads", "attention"),
     PassRow("stored_reads", "attention_backward"),
+    PassRow("taken_first", "rowwise"),
     PassRow("placement"),
     PassRow("halves", "gemm"),
     PassRow("extremes", "rowwise"),

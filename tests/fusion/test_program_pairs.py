@@ -44,6 +44,12 @@ def test_gradients_of_a_slice_of_joined_parts(consumer: str) -> None:
     expect(Pair("concat", "function", consumer), gradient=True)
 
 
+@pytest.mark.parametrize("middle", ["nothing", "cast"])
+@pytest.mark.parametrize("producer", ["scatter_add", "segment_sum"])
+def test_rows_are_taken_of_gradients_that_repeat(producer: str, middle: str) -> None:
+    expect(Pair(producer, middle, "reduction"), gradient=True)
+
+
 LOST_GRADIENTS = (
     ("gemm", "take, table"),
     ("gemm", "scatter_add, rows"),

@@ -15,7 +15,9 @@ from cklang.families.rowwise.host import MAX_READS
 from cklang.fusion.explain import explain
 from cklang.fusion.plan import Plan
 from cklang.fusion.unfuse import kernel_program
+from cklang.ir.parser import parse_function
 from cklang.reference.evaluate import evaluate
+from tests.support.plan_evaluation import evaluate_plan
 from tests.support.plans import SHAPE
 from tests.support.plans import plan_of_statements as planned
 from tests.support.written_ops import expression_op
@@ -217,3 +219,31 @@ def test_sums_of_many_tensors_are_two_kernels() -> None:
         known |= dict(zip((value.name for value in kernel.results), results, strict=True))
     (want,) = evaluate(function, [known[name] for name in names])
     np.testing.assert_allclose(known[plan.function.results[0].name], want, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("axis", "dims", "ids"),
+    [(0, (0, 2), (5,)), (1, (0, 2), (5,)), (2, (0, 2), (2, 3)), (1, (1, 3), (3, 2)), (3, (1,), ())],
+)
+def test_rows_are_taken_before_they_repeat(
+    axis: int, dims: tuple[int, ...], ids: tuple[int, ...]
+) -> None:
+    extents = (4, 3, 6, 5)
+    shape = ", ".join(map(str, extents))
+    table = ", ".join(str(extents[dim]) for dim in dims)
+    taken = ", ".join(map(str, (*extents[:axis], *ids, *extents[axis + 1 :])))
+    function = parse_function(
+        f"""func @f(%x: f32[{table}], %ids: i32[{", ".join(map(str, ids))}]) -> f16[{taken}] {{
+          %0: f32[{shape}] = broadcast(%x) {{dims = [{", ".join(map(str, dims))}]}}
+          %1: f16[{shape}] = cast(%0) {{to = f16}}
+          %2: f16[{taken}] = take(%1, %ids) {{axis = {axis}}}
+          return %2
+        }}"""
+    )
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal([extents[dim] for dim in dims]).astype("f")
+    indices = rng.integers(0, extents[axis], ids).astype("i4")
+    plan = plan_of(function)
+    assert len(plan.kernels) == 1
+    (got,), (want,) = evaluate_plan(plan, [x, indices]), evaluate(function, [x, indices])
+    np.testing.assert_array_equal(got, want)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

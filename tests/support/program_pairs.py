@@ -280,9 +280,6 @@ def expected(pair: Pair, *, gradient: bool) -> str:
         return ""
     if pair.consumer == "argmax":
         return "G024"
-    added = pair.producer in ("scatter_add", "segment_sum")
-    if added and pair.consumer == "reduction" and pair.middle in ("nothing", "cast"):
-        return "X005"  # rows are taken of a gradient that repeats along them
     before = pair.producer in ("scatter", "moe_gate") and pair.consumer not in _INDICES
     behind = pair.consumer == "scatter, tensor" or (
         pair.consumer == "moe_gate" and pair.producer != "argsort"

@@ -40,6 +40,7 @@ from cklang.families.rowwise.lower import lower_rowwise
 from cklang.families.rowwise.outline import outlined
 from cklang.families.rowwise.problem import RowwiseProblem, RowwiseTensor, problem_of
 from cklang.families.rowwise.rules import GRID, RULES
+from cklang.families.rowwise.taken import with_taken_first
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
@@ -62,7 +63,14 @@ class Rowwise(Family[FusedRows, RowwiseSignature, RowwiseAlgorithm, RowwiseProbl
     algorithm_text: ClassVar[str] = (
         "a cklang.dispatch.RowwiseAlgorithm for what is computed over rows"
     )
-    fusion = Fusion(makers=MAKERS, passes={"extremes": on_program(with_extremes), "rows": outlined})
+    fusion = Fusion(
+        makers=MAKERS,
+        passes={
+            "taken_first": on_program(with_taken_first),
+            "extremes": on_program(with_extremes),
+            "rows": outlined,
+        },
+    )
     rules: RuleSet = RULES
     grid = GRID
     # Functions are named by how they read memory.

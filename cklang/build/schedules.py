@@ -38,13 +38,14 @@ class Schedule:
 
 
 _SPILLS = ", with which it spills more"
+_FEW_REGISTERS = "-amdgpu-sched-strategy=iterative-minreg"
 _MANY_WAVES = ("-mllvm", "-amdgpu-sched-strategy=iterative-maxocc")
 
 SCHEDULES: tuple[Schedule, ...] = (
     Schedule(name="as CK Tile asks", keeps_barriers=True),
     Schedule(name="without CK Tile's scheduling barriers", keeps_barriers=False, why=_SPILLS),
     Schedule(name="without CK Tile's scheduling barriers, for few registers", keeps_barriers=False,
-             why=_SPILLS, flags=("-mllvm", "-amdgpu-sched-strategy=iterative-minreg")),
+             why=_SPILLS, flags=("-mllvm", _FEW_REGISTERS)),
     Schedule(name="without CK Tile's scheduling barriers, for many waves", keeps_barriers=False,
              why=_SPILLS, flags=_MANY_WAVES),
     # An address for each access, instead of variables of the loop that hold sums of others.
@@ -60,6 +61,15 @@ OVERLAPPED = Schedule(
     flags=("-mllvm", "-amdgpu-sched-strategy=max-ilp"),
     spills_scalars=False,
 )
+
+INLINED = Schedule(
+    name="for few registers",
+    keeps_barriers=True,
+    why=", so that its long epilogue can be inlined",
+    flags=("-mllvm", "-inline-threshold=1000000", "-mllvm", _FEW_REGISTERS),
+)
+"""What is tried alone where the compiler finds a function too long to inline, the epilogue of tiles
+with hundreds of elements a lane: in other orders it takes minutes to find registers for them."""
 
 
 def schedules(*, overlapped: bool) -> tuple[Schedule, ...]:

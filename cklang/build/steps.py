@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cklang.build import code_object
-from cklang.build.schedules import Schedule, schedules, without_barriers
+from cklang.build.schedules import INLINED, Schedule, schedules, without_barriers
 from cklang.errors import error
 from cklang.lowering import headers
 from cklang.toolchain.compilers import CkTree, Toolchain, run_tool
@@ -195,7 +195,8 @@ def link_fill(
 ) -> Step:
     """Fill a stencil with the C of its epilogue and link the code object: ``kernel.hsaco``.
 
-    A kernel that spills is scheduled again (:mod:`cklang.build.schedules`).
+    A kernel that spills, or into which a function is not inlined, is scheduled again
+    (:mod:`cklang.build.schedules`).
 
     Raises:
         CkInternalError: B011, the function was not inlined into the kernel.
@@ -203,14 +204,18 @@ def link_fill(
     output = folder / "kernel.hsaco"
     seconds = _run([_compile_fill(fill, arch, folder, toolchain)], output, toolchain).seconds
     least: int | None = None
-    tried = schedules(overlapped=overlapped)
-    chosen = tried[0]
-    for schedule in tried:
+    untried = list(schedules(overlapped=overlapped))
+    chosen = untried[0]
+    while untried:
+        schedule = untried.pop(0)
         step = _scheduled(schedule, stencil, arch, folder, toolchain)
         seconds += step.seconds
         facts = code_object.read(step.file)
         if len(facts.functions) != 1:
-            raise error("B011", names=", ".join(facts.functions), log=step.log)
+            if schedule is INLINED:
+                raise error("B011", names=", ".join(facts.functions), log=step.log)
+            untried = [INLINED]
+            continue
         spills = sum(
             kernel.vgpr_spills + (0 if schedule.spills_scalars else kernel.sgpr_spills)
             for kernel in facts.kernels

@@ -10,7 +10,7 @@ from html import escape
 import numpy as np
 
 from cklang.build.builder import shared_builder
-from cklang.build.schedules import OVERLAPPED, SCHEDULES
+from cklang.build.schedules import INLINED, OVERLAPPED, SCHEDULES
 from cklang.charts import stacked_bars
 from cklang.device.arrays import Array
 from cklang.device.device import Target, target_of
@@ -123,7 +123,9 @@ def _kernel(index: int, choice: Choice) -> str:
     else:
         lines.append(f"  built      {artifact.code_object}")
         lines.append(f"  resources  {artifact.resources}")
-        why = {each.name: each.why for each in (*SCHEDULES, OVERLAPPED)}.get(artifact.schedule)
+        why = {each.name: each.why for each in (*SCHEDULES, OVERLAPPED, INLINED)}.get(
+            artifact.schedule
+        )
         lines += [f"  scheduled  {artifact.schedule}{why}"] if why else []
     return "\n".join(lines)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cklang.build import code_object, steps
-from cklang.build.schedules import OVERLAPPED, SCHEDULES
+from cklang.build.schedules import INLINED, OVERLAPPED, SCHEDULES
 from cklang.device.host_shim import LaunchShape
 from cklang.errors import CkBuildError, CkInternalError
 from cklang.families.gemm.host import GemmOperand, GemmProblem, GemmShim
@@ -107,6 +107,35 @@ def test_a_kernel_that_spills_is_scheduled_without_barriers(
     assert not (tmp_path / "kernel.ll").exists()
 
 
+def test_a_function_that_is_too_long_to_inline_is_inlined(tmp_path: Path) -> None:
+    operations = [
+        f"  %x{n} = call float @llvm.fma.f32(float %x{n - 1}, float %x{n - 1}, float {n}.0)"
+        for n in range(1, 4000)
+    ]
+    stencil = tmp_path / "long.ll"
+    stencil.write_text(f"""
+target triple = "amdgcn-amd-amdhsa"
+declare float @ck_epilogue(float)
+declare float @llvm.fma.f32(float, float, float)
+define linkonce_odr hidden float @long(float %x0) {{
+{chr(10).join(operations)}
+  ret float %x3999
+}}
+define amdgpu_kernel void @twice(ptr addrspace(1) %out, float %in) {{
+  %a = call float @ck_epilogue(float %in)
+  %b = call float @long(float %a)
+  %c = call float @ck_epilogue(float %b)
+  %d = call float @long(float %c)
+  store float %d, ptr addrspace(1) %out
+  ret void
+}}
+""")
+    fill = DOUBLE + "{\n    return acc;\n}\n"
+    step = steps.link_fill(stencil, fill, ARCH, tmp_path, find_toolchain())
+    assert step.schedule == INLINED.name
+    assert list(code_object.read(step.file).functions) == ["twice"]
+
+
 def test_a_kernel_with_long_names_is_scheduled_without_barriers(tmp_path: Path) -> None:
     """Names that LLVM makes of others may exceed what it reads: 1,024 characters."""
     text = tmp_path / "kernel.ll"
@@ -158,11 +187,11 @@ def test_call_that_is_left_over_is_an_error(tiny: Path, tmp_path: Path) -> None:
 
 def test_a_function_of_many_blocks_is_inlined(tiny: Path, tmp_path: Path) -> None:
     """The backend by itself inlines up to 1,100 blocks: main loops of compv5 have 2,700."""
-    steps_of_it = "".join(
+    operations = "".join(
         f'    if (acc > {i}.0f) {{ __asm__ volatile("; {i}"); acc *= {i}.5f; }}\n'
         for i in range(600)
     )
-    fill = DOUBLE + f"{{\n{steps_of_it}    return acc;\n}}\n"
+    fill = DOUBLE + f"{{\n{operations}    return acc;\n}}\n"
     step = steps.link_fill(tiny, fill, ARCH, tmp_path, find_toolchain())
     assert len(code_object.read(step.file).functions) == 1
 

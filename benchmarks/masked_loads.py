@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Loads beyond K that are replaced by zeros, and loads that are moved out of the buffer's range.
 
-Compiles products of 4096 x 4096 x 4096 with each tile both ways (cklang/families/gemm/masked.py),
-and prints registers, spills, the schedule that was taken, and the time by the clock
-(docs/clock.md):
+Compiles products with each tile both ways (cklang/families/gemm/masked.py), and prints registers,
+spills, the schedule that was taken, and the time by the clock (docs/clock.md):
 
     python benchmarks/masked_loads.py [--gpu gfx942] [--types f16 fp8] [--tiles 256x256x64 ...]
+    python benchmarks/masked_loads.py --types f16 across --shape 16x4096x4096 --tiles default
+
+The type ``across`` is f16 with B stored as [K, N].
 """
 
 from __future__ import annotations
@@ -21,20 +23,32 @@ from cklang.families.gemm.key import Algorithm
 from cklang.prebuilding.essentials import EssentialCall, linear, linear_of_8_bits
 from cklang.selection.candidates import candidates
 
-EDGE = {"M": 4096, "N": 4096, "K": 4096}
+M, N, K = ck.dims("M N K")
 
 
-def call_of(dtype: str, gpu: str) -> EssentialCall:
+@ck.op
+def across(x: ck.f16[M, K], w: ck.f16[K, N]) -> ck.f16[M, N]:
+    """A product whose B is contiguous along N."""
+    return x @ w
+
+
+def call_of(dtype: str, gpu: str, shape: str) -> EssentialCall:
     """Return the call of a product of one type of elements."""
+    extents: dict[str, int] = dict(zip("MNK", map(int, shape.split("x")), strict=True))
+    if dtype == "across":
+        return EssentialCall(op=across, names=extents)
     if dtype == "fp8":
         eight = {"ocp": ck.fp8, "fnuz": ck.fp8_fnuz}[arch(gpu).fp8]
-        return EssentialCall(op=linear_of_8_bits, names={**EDGE, "F8": eight})
-    return EssentialCall(op=linear, names={**EDGE, "X": getattr(ck, dtype)})
+        return EssentialCall(op=linear_of_8_bits, names={**extents, "F8": eight})
+    return EssentialCall(op=linear, names={**extents, "X": getattr(ck, dtype)})
 
 
 def algorithms(call: EssentialCall, gpu: str, tiles: list[str]) -> Iterator[tuple[str, Algorithm]]:
-    """Yield the algorithms of the tiles, or of all that are as large as some whose loads move."""
+    """Yield the algorithms of the tiles, the default one, or all that are large."""
     ((key, _),) = call.op.kernels(**call.arguments(), device=f"emu:{gpu}")
+    if tiles == ["default"]:
+        yield "x".join(map(str, key.algorithm.tile)), key.algorithm
+        return
     found: dict[str, Algorithm] = {}
     for each in candidates(key.signature, gpu, "catalogue"):
         found.setdefault("x".join(map(str, each.tile)), each)
@@ -52,7 +66,7 @@ def measured(call: EssentialCall, gpu: str, algorithm: Algorithm, *, moved: bool
         artifact = shared_builder().find(key, functions)
     assert artifact is not None
     used = artifact.resources
-    return f"{used.vgprs} | {used.vgpr_spills} | {artifact.schedule} | {us:.0f}"
+    return f"{used.vgprs} | {used.vgpr_spills} | {artifact.schedule} | {us:.1f}"
 
 
 def main() -> None:
@@ -60,12 +74,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gpu", default="gfx942")
     parser.add_argument("--types", nargs="+", default=["f16", "fp8"])
+    parser.add_argument("--shape", default="4096x4096x4096")
     parser.add_argument("--tiles", nargs="+", default=[])
     asked = parser.parse_args()
     print("| type | tile | beyond K | VGPRs | spills | scheduled | µs by the clock |")
     print("|---|---|---|---|---|---|---|", flush=True)
     for dtype in asked.types:
-        call = call_of(dtype, asked.gpu)
+        call = call_of(dtype, asked.gpu, asked.shape)
         for tile, algorithm in algorithms(call, asked.gpu, asked.tiles):
             for moved, word in ((False, "zeros instead"), (True, "moved")):
                 row = measured(call, asked.gpu, algorithm, moved=moved)

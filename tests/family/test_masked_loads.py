@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Large products move the addresses of loads beyond K; small ones replace what they load.
+"""Some products move the addresses of loads beyond K; others replace what they load.
 
 Both have the same bits, whatever stands beyond the ends of the matrices in memory.
 """
@@ -19,7 +19,7 @@ from cklang.build.builder import shared_builder
 from cklang.device.device_array import DeviceArray
 from cklang.errors import CkError
 from cklang.families.gemm.host import GemmOperand, GemmProblem, GemmShim
-from cklang.families.gemm.key import Algorithm
+from cklang.families.gemm.key import Algorithm, Pipeline
 from cklang.families.gemm.masked import moves_masked, reached_k
 from cklang.families.gemm.problem import Matrix, Problem
 from cklang.families.gemm.rules import RULES
@@ -35,9 +35,9 @@ pytestmark = pytest.mark.usefixtures("compiler")
 
 M, N, K = ck.dims("M N K")
 TILE_K = 32
-SMALL = replace(NARROW, tile=(64, 64, TILE_K), warp_tile=(16, 16, 32))
-"""What other tests compile. Matrix instructions and their order along K are those of `LARGE`."""
-LARGE = replace(SMALL, tile=(128, 128, TILE_K))
+SMALL = replace(NARROW, tile=(64, 64, TILE_K), warp_tile=(16, 16, 32), pipeline=Pipeline.MEM)
+"""A pipeline that replaces what it loads, with the matrix instructions of `LARGE` in its order."""
+LARGE = replace(SMALL, tile=(128, 128, TILE_K), pipeline=NARROW.pipeline)
 SMALL_RDNA = replace(on_gpu("gfx1201", NARROW), vector_a=8, vector_b=8, vector_e=8)
 LARGE_RDNA = replace(SMALL_RDNA, tile=(128, 128, TILE_K))
 

@@ -13,9 +13,10 @@ from cklang.families.gemm.key import Algorithm, Layout, Pipeline, ProductKind, S
 
 _KINDS = (ProductKind.GEMM, ProductKind.BATCHED)
 _LARGE = 128 * 128
-"""Elements of E in the smallest tile of 16-bit A whose loads are moved
-(``benchmarks/masked_loads.py``). Of other types all are: to choose among bytes keeps the vector
-units busy, and to choose among f32 waits for twice as much."""
+"""Elements of E in the smallest tile of 16-bit A whose loads are moved, unless K is contiguous in
+both A and B: then a smaller one is quicker so too (``benchmarks/masked_loads.py``). Of other types
+all are moved: to choose among bytes keeps the vector units busy, and to choose among f32 waits for
+twice as much."""
 
 
 def may_move(algorithm: Algorithm) -> bool:
@@ -28,7 +29,8 @@ def moves_masked(signature: Signature, algorithm: Algorithm) -> bool:
     s, (m, n, _) = signature, algorithm.tile
     is_prepared = s.layout_b is Layout.PREPARED
     others = (s.a, s.b, s.gather, s.sparse, s.dtype_a.packed, s.dtype_b.packed, is_prepared)
-    is_slow = s.dtype_a.bytes != 2 or m * n >= _LARGE
+    along_k = s.layout_a is Layout.ROW and s.layout_b is Layout.COL
+    is_slow = s.dtype_a.bytes != 2 or m * n >= _LARGE or along_k
     return s.kind in _KINDS and not any(others) and may_move(algorithm) and is_slow
 
 

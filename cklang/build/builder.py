@@ -10,11 +10,12 @@ import os
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from cklang import forks, knobs, places
 from cklang.build.bundle import Bundle, Bundled, Files, bundles_in, configured_files
+from cklang.build.halves import main_loop
 from cklang.build.refusals import in_users_lines, naming_the_rule
 from cklang.build.schedules import schedules
 from cklang.build.stencil_files import StencilFiles
@@ -265,9 +266,7 @@ class Builder:
                 "source": source.stencil,
                 "arch": key.arch,
                 "tools": steps.identity(self.toolchain, self._tree_for(key)),
-                "headers": headers.identity(
-                    source.stencil, headers.precompiled(source.precompiled).read_text("utf-8")
-                ),
+                "headers": _headers_of(source.stencil, source),
             }
         fill = source.placed
         places.note(fill.name, fill.places)
@@ -383,9 +382,27 @@ class Builder:
             self.toolchain,
             self.tree,
             precompiled=self._precompiled(job),
-            halves=job.source.halves,
+            loop=partial(self._loop, job) if job.source.halves else None,
         )
         return {"seconds": step.seconds, "key": job.key.stencil.to_json()}
+
+    def _loop(self, job: _Job) -> Path:
+        """Return the compiled main loop of a stencil, which those with other epilogues share."""
+        from cklang.build.steps import compile_loop
+
+        text, arch = main_loop(job.source.stencil), job.key.arch
+
+        def build(folder: Path) -> Mapping[str, Any]:
+            precompiled = self._precompiled(job)
+            step = compile_loop(
+                text, arch, folder, self.toolchain, self.tree, precompiled=precompiled
+            )
+            return {"seconds": step.seconds}
+
+        tools = job.stencil["tools"]
+        read = _headers_of(text, job.source)
+        inputs = {"source": text, "arch": arch, "tools": tools, "headers": read}
+        return self.store.get_or_build("loop", inputs, build)[0].file("mainloop.bc")
 
     def _precompiled(self, job: _Job, *, host: bool = False) -> Path | None:
         """Return CK Tile's headers precompiled for the job's GPU, or for the host.
@@ -479,6 +496,13 @@ def _first_failure(parts: Iterable[_Part]) -> CkError | None:
         except CkError as failure:
             return failure
     return None
+
+
+def _headers_of(text: str, source: KernelSource) -> str:
+    """Return what names the headers that a part of a kernel's source includes."""
+    from cklang.lowering import headers
+
+    return headers.identity(text, headers.precompiled(source.precompiled).read_text("utf-8"))
 
 
 def source_of(key: AnyKey, functions: Functions) -> KernelSource:

@@ -4,8 +4,10 @@
 =============  ===================================  =============================
 step           makes                                takes (one core)
 =============  ===================================  =============================
-stencil        ``stencil.bc``: the CK Tile kernel   ten seconds on two cores:
-               with the epilogue function open      CK Tile's templates
+loop           ``mainloop.bc``: the main loop of    three to six seconds: CK
+               kernels with other epilogues         Tile's templates
+stencil        ``stencil.bc``: the CK Tile kernel   as long for the rest of a
+               with the epilogue function open      product; ten for attention
 host           ``host.so``: the host shim           a second and a half
 fill           ``kernel.hsaco``: stencil and        a third of a second
                epilogue function as a code object
@@ -14,20 +16,20 @@ headers        ``headers.pch``: CK Tile's headers   four seconds; saves a third 
                for the host                         half of every host shim
 =============  ===================================  =============================
 
-Each step writes ``log.txt`` beside its files: every command, its time, its whole output (the
-halves of a stencil ``mainloop.txt`` and ``epilogue.txt``).
+Each step writes ``log.txt`` beside its files: every command, its time, its whole output.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cklang.build import code_object
+from cklang.build.halves import loop_flag
 from cklang.build.schedules import INLINED, Schedule, schedules, without_barriers
 from cklang.errors import error
 from cklang.lowering import headers
@@ -107,6 +109,21 @@ def compile_headers(
     return _run([command], output, toolchain)
 
 
+def compile_loop(
+    text: str,
+    arch: str,
+    folder: Path,
+    toolchain: Toolchain,
+    tree: CkTree,
+    *,
+    precompiled: Path | None = None,
+) -> Step:
+    """Compile a main loop (:func:`~cklang.build.halves.main_loop`) to bitcode: ``mainloop.bc``."""
+    file, output = _write(folder, "mainloop.hip", text), folder / "mainloop.bc"
+    command = [*_half_command(arch, folder, toolchain, tree), *_reuse(precompiled)]
+    return _run([[*command, "-emit-llvm", "-c", str(file), "-o", str(output)]], output, toolchain)
+
+
 def compile_stencil(
     source: str,
     arch: str,
@@ -115,13 +132,13 @@ def compile_stencil(
     tree: CkTree,
     *,
     precompiled: Path | None = None,
-    halves: bool = True,
+    loop: Callable[[], Path] | None = None,
 ) -> Step:
     """Compile a kernel with its epilogue open to LLVM bitcode: ``stencil.bc``.
 
-    If the source has two ``halves``, main loop and epilogue, they are compiled at the same time and
-    joined. ``precompiled`` is a :func:`compile_headers` file of the same arch, toolchain and tree;
-    it saves a third of the work.
+    ``loop`` returns its compiled main loop where that is a half of its own, and is called while the
+    rest is compiled. ``precompiled`` is a :func:`compile_headers` file of the same arch, toolchain
+    and tree; it saves a third of the work.
 
     Raises:
         CkBuildError: B010, the compiler failed; the same for the other steps.
@@ -131,18 +148,14 @@ def compile_stencil(
     half_of = _half_command(arch, folder, toolchain, tree)
     command = [*half_of, *_reuse(precompiled), "-emit-llvm", "-c"]
     output = folder / "stencil.bc"
-    if not halves:
+    if loop is None:
         return _run([[*command, str(file), "-o", str(output)]], output, toolchain)
-
-    def half(name: str, *flags: str) -> Path:
-        output = folder / f"{name}.bc"
-        _run([[*command, *flags, str(file), "-o", str(output)]], output, toolchain, f"{name}.txt")
-        return output
-
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        loop = pool.submit(half, "mainloop", "-DCKLANG_ONLY_MAINLOOP")
-        rest = half("epilogue", "-DCKLANG_ONLY_EPILOGUE")
-        linked = ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(loop.result()))
+    rest = folder / "epilogue.bc"
+    half = [*command, "-DCKLANG_ONLY_EPILOGUE", loop_flag(source), str(file), "-o", str(rest)]
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        compiled = pool.submit(loop)
+        _run([half], rest, toolchain)
+        linked = ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(compiled.result()))
     join = [*_backend(arch, toolchain), str(rest), *linked, "-emit-llvm", "-c", "-o", str(output)]
     step = _run([join], output, toolchain)
     return replace(step, seconds=time.perf_counter() - start)
@@ -347,10 +360,8 @@ def _write(folder: Path, name: str, text: str) -> Path:
     return file
 
 
-def _run(
-    commands: Sequence[Sequence[str]], output: Path, toolchain: Toolchain, log_name: str = "log.txt"
-) -> Step:
-    log = output.parent / log_name
+def _run(commands: Sequence[Sequence[str]], output: Path, toolchain: Toolchain) -> Step:
+    log = output.parent / "log.txt"
     environment = toolchain.environment()
     runs = [run_tool(command, log=log, environment=environment) for command in commands]
     return Step(file=output, seconds=sum(run.seconds for run in runs), log=log)

@@ -122,7 +122,6 @@ def measure(size: int) -> None:
                 toolchain,
                 tree,
                 precompiled=precompiled,
-                halves=source.halves,
             ),
             "its host shim": lambda: compile_host(
                 source.stencil, ARCH, folder / "host", toolchain, tree
@@ -145,7 +144,6 @@ def measure(size: int) -> None:
                 toolchain,
                 tree,
                 precompiled=precompiled,
-                halves=some.halves,
             )
             show(size, what, partial(link_fill, stencil.file, some.fill, ARCH, part, toolchain))
 

@@ -169,7 +169,6 @@ def row_steps(folder: Path, precompiled: Path) -> Iterator[tuple[str, Callable[[
                 toolchain,
                 tree,
                 precompiled=precompiled,
-                halves=source.halves,
             )
 
         def fill(source: KernelSource = source, place: Path = place) -> None:

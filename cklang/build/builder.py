@@ -14,6 +14,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from cklang import forks, knobs, places
+from cklang.build.artifacts import CODE, HOST, SOURCE, artifact_of
 from cklang.build.bundle import Bundle, Bundled, Files, bundles_in, configured_files
 from cklang.build.halves import main_loop
 from cklang.build.refusals import in_users_lines, naming_the_rule
@@ -23,7 +24,7 @@ from cklang.build.store import Entry, Store, digest_of
 from cklang.device.artifact import Artifact
 from cklang.device.resources import Resources
 from cklang.errors import CkBuildError, CkError, CkUnsupportedError, error
-from cklang.families import FAMILIES, key_from_json
+from cklang.families import FAMILIES
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
 from cklang.toolchain.folders import linked
@@ -45,10 +46,7 @@ Wanted = tuple[AnyKey, Functions]
 _Part = Future[tuple[Entry, bool]]
 """A stencil or a host shim that is being made, and whether it was there already."""
 
-_SOURCE = "kernel.hip.txt"
-_CODE = "kernel.hsaco"
 _STENCIL = "stencil.bc"
-_HOST = "host.so"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +123,7 @@ class Builder:
     def at(self, address: str) -> Artifact | None:
         """Return the kernel at an address of the store; None if it is not there."""
         entry = self.store.find("kernel", address)
-        return None if entry is None else _artifact(entry, cached=True, steps={})
+        return None if entry is None else artifact_of(entry, cached=True, steps={})
 
     def fill_name(self, artifact: Artifact) -> str:
         """Return the name of a kernel's fill in its debug information; empty if it has none."""
@@ -235,7 +233,7 @@ class Builder:
                 key=job.key.stencil,
                 source=job.source.stencil,
                 bitcode=stencil.result()[0].file(_STENCIL),
-                host_shim=host.result()[0].file(_HOST),
+                host_shim=host.result()[0].file(HOST),
             )
             for job, (stencil, host) in of_jobs
         ]
@@ -439,7 +437,7 @@ class Builder:
         from cklang.build.steps import compile_host
 
         if job.bundled is not None:
-            job.bundled.copy(_HOST, folder)
+            job.bundled.copy(HOST, folder)
             return {"seconds": 0.0}
         step = compile_host(
             job.source.stencil,
@@ -468,9 +466,9 @@ class Builder:
                     self.toolchain,
                     overlapped=job.source.overlapped,
                 )
-            linked(host[0].file(_HOST), folder / _HOST)
-            (folder / _SOURCE).write_text(job.source.inline)
-            facts = code_object.read(folder / _CODE).kernel(job.source.kernel)
+            linked(host[0].file(HOST), folder / HOST)
+            (folder / SOURCE).write_text(job.source.inline)
+            facts = code_object.read(folder / CODE).kernel(job.source.kernel)
             return {
                 "seconds": step.seconds,
                 "symbol": job.source.kernel,
@@ -485,7 +483,7 @@ class Builder:
             "host": {"seconds": host[0].seconds, "cached": host[1]},
             "fill": {"seconds": entry.seconds, "cached": cached},
         }
-        return _artifact(entry, cached=cached, steps=report)
+        return artifact_of(entry, cached=cached, steps=report)
 
 
 def _first_failure(parts: Iterable[_Part]) -> CkError | None:
@@ -512,44 +510,6 @@ def source_of(key: AnyKey, functions: Functions) -> KernelSource:
         CkUnsupportedError: L rows, it cannot be generated.
     """
     return FAMILIES[key.family].lower(key, functions)
-
-
-def _artifact(entry: Entry, *, cached: bool, steps: Mapping[str, Any]) -> Artifact:
-    facts = entry.facts
-    return Artifact(
-        key=key_from_json(entry.record["inputs"]["key"]),
-        folder=entry.folder,
-        code_object=entry.file(_CODE),
-        host_shim=entry.file(_HOST),
-        source=entry.file(_SOURCE),
-        symbol=str(facts["symbol"]),
-        schedule=str(facts["schedule"]),
-        resources=Resources(**facts["resources"]),
-        seconds=_critical_path(steps),
-        cached=cached,
-        steps=steps,
-    )
-
-
-def _critical_path(steps: Mapping[str, Any]) -> float:
-    """Return the seconds that were waited for: stencil and host shim are built at once."""
-    spent = {
-        name: 0.0 if step["cached"] else float(step["seconds"]) for name, step in steps.items()
-    }
-    return max(spent.get("stencil", 0.0), spent.get("host", 0.0)) + spent.get("fill", 0.0)
-
-
-def artifacts_in(store: Store) -> Iterator[Artifact]:
-    """Yield every kernel of a store; what another version alone knows is passed over.
-
-    That is another schema (C002, K003), or a family or a value that this version lacks (K001).
-    """
-    for entry in store.entries("kernel"):
-        try:
-            yield _artifact(entry, cached=True, steps={})
-        except CkError as problem:
-            if problem.code not in ("C002", "K001", "K003"):
-                raise
 
 
 def _wait(what: str, jobs: Sequence[_Job], fills: int = 0) -> Wait:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cklang.arch import base_name
 from cklang.build import code_object
-from cklang.build.builder import artifacts_in
+from cklang.build.artifacts import artifacts_in
 from cklang.build.store import Store
 from cklang.emulator.hipcc import fat_binary
 from cklang.errors import error

@@ -18,7 +18,8 @@ import pytest
 
 from cklang.build import builder as building
 from cklang.build import code_object, steps
-from cklang.build.builder import Builder, artifacts_in
+from cklang.build.artifacts import artifacts_in
+from cklang.build.builder import Builder
 from cklang.build.schedules import SCHEDULES
 from cklang.build.store import Store
 from cklang.device.resources import Resources

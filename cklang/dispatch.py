@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cklang.families.gemm.synthetic import problem
     from cklang.families.grid import Pattern
     from cklang.families.rowwise.key import RowwiseAlgorithm
+    from cklang.families.windows.key import WindowAlgorithm
     from cklang.selection.diagnose import advise, fix
     from cklang.selection.registry import Registry
     from cklang.selection.select import Selection, select
@@ -40,6 +41,7 @@ __all__ = [
     "RowwiseAlgorithm",
     "Selection",
     "Tuned",
+    "WindowAlgorithm",
     "advise",
     "attention_grad_problem",
     "attention_pattern",
@@ -61,6 +63,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     "families.gemm.problem": ("Problem",),
     "families.gemm.synthetic": ("problem",),
     "families.rowwise.key": ("RowwiseAlgorithm",),
+    "families.windows.key": ("WindowAlgorithm",),
     "selection.diagnose": ("advise", "fix"),
     "selection.registry": ("Registry",),
     "selection.select": ("Selection", "select"),

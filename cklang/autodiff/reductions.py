@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Gradient rules of reductions."""
+"""Gradient rules of reductions and of windows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from cklang.autodiff.step import Gradients, Rule, Step
-from cklang.autodiff.terms import Term, where
+from cklang.autodiff.terms import Emitter, Term, where
+from cklang.ir.builder import Builder
+from cklang.ir.nodes import Operation
+from cklang.ir.ops import OPS
+from cklang.ir.pooling import AVG_POOL, MAX_POOL, expanded
 from cklang.types import f32
 
 
@@ -49,11 +54,31 @@ def _prod(step: Step) -> Gradients:
     return (where(zeros.equals(0.0), product / others, only),)
 
 
+def _pooled(step: Step) -> Gradients:
+    """Differentiate windows along one axis after the other."""
+    emitter, operation = step.emitter, step.operation
+    (x,) = operation.operands
+    inner = Builder(operation.op)
+    param = inner.param("x", x.type)
+    result = expanded(Emitter(inner), operation, param)
+    values, body = {param.name: x}, dict[str, Operation]()
+    for step_of in inner.body:
+        operands = tuple(values[operand.name] for operand in step_of.operands)
+        shape = step_of.result.type.shape if OPS[step_of.op].shape.declared else None
+        value = emitter.apply(step_of.op, operands, dict(step_of.attrs), shape)
+        values[step_of.result.name] = value
+        body.setdefault(value.name, replace(step_of, operands=operands, result=value))
+    seeds = {values[result.name].name: step.gradient}
+    return (step.pull(emitter, tuple(body.values()), seeds, [x.name]).get(x.name),)
+
+
 REDUCTIONS: Mapping[str, Rule] = {
     "reduce_sum": _sum,
     "reduce_mean": _mean,
     "reduce_max": _extreme,
     "reduce_min": _extreme,
     "reduce_prod": _prod,
+    MAX_POOL: _pooled,
+    AVG_POOL: _pooled,
 }
 """The rules by op."""

@@ -77,6 +77,12 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
             "gemm.key.Algorithm",
             anchors=("conv", "conv_grad_input", "conv_grad_weight"),
         ),
+        "windows": FamilyRow(
+            "WINDOWS",
+            "windows.key.WindowSignature",
+            "windows.key.WindowAlgorithm",
+            anchors=("max_pool", "avg_pool"),
+        ),
         "attention": FamilyRow(
             "ATTENTION",
             "attention.key.AttentionSignature",
@@ -154,6 +160,7 @@ PASSES: tuple[PassRow, ...] = (
     PassRow("partition"),
     PassRow("scattering", "gemm"),
     PassRow("gating", "ck_rows", instead_of="rowwise"),
+    PassRow("sliding", "windows", instead_of="conv"),
 )
 """The passes of fusion in their order; a family with one of its own has a line here."""
 

@@ -25,6 +25,7 @@ from cklang.ir import (
     log_sums,
     numeric,
     order,
+    pooling,
     reductions,
     rules,
     scatter,
@@ -191,6 +192,33 @@ _ORDERS = (
        numpy=order.argsorted, attrs=_ORDER_ATTRS, shape=order.SORT_SHAPE,
        dtype=order.ARGSORT_DTYPE),
 )  # fmt: skip
+
+_POOLING = tuple(
+    Op(
+        name=name,
+        operands=1,
+        kind=Kind.ANCHOR,
+        doc=f"the {what} of each window along axes; a window begins `before` an axis and ends as "
+        "far behind it at most",
+        numpy=numpy,
+        attrs=(
+            *_attrs(AttrKind.AXES, "axes"),
+            *_attrs(AttrKind.EXTENTS, "size", "step", "before"),
+            *_attrs(AttrKind.INT, *more),
+        ),
+        shape=pooling.POOL_SHAPE,
+        dtype=pooling.POOL_DTYPES[name],
+    )
+    for name, what, numpy, more in (
+        (pooling.MAX_POOL, "largest element", pooling.largest, ()),
+        (
+            pooling.AVG_POOL,
+            "mean, with `padding` 1 zeros beyond an axis included,",
+            pooling.mean,
+            ("padding",),
+        ),
+    )
+)
 
 _GATES = tuple(
     Op(
@@ -371,6 +399,7 @@ OPS: Mapping[str, Op] = MappingProxyType(
             *_REDUCTIONS,
             *_SCATTERS,
             *_ORDERS,
+            *_POOLING,
             *_GATES,
             *_ATTENTION,
             *_STRUCTURE,

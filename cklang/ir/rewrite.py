@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from cklang.ir.nodes import Function, Operation, Value
 
@@ -38,3 +39,28 @@ def needed_operations(body: Sequence[Operation], results: Iterable[Value]) -> li
             needed |= {value.name for value in operation.operands}
             operations.append(operation)
     return operations[::-1]
+
+
+def renamed(function: Function, result: Value) -> Function:
+    """Return a function with another value in the place of its one result.
+
+    The names of the other values that it computes begin with the result's, so that they are not
+    those of a program that has the result.
+    """
+    names = {value.name for value in function.params}
+    (last,) = function.results
+
+    def own(value: Value) -> Value:
+        if value == last:
+            return result
+        return value if value.name in names else replace(value, name=f"{result.name}_{value.name}")
+
+    body = tuple(
+        replace(
+            operation,
+            operands=tuple(map(own, operation.operands)),
+            result=own(operation.result),
+        )
+        for operation in function.body
+    )
+    return replace(function, body=body, results=(result,))

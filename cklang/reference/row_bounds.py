@@ -27,11 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from cklang.ir.nodes import Operation
 from cklang.ir.numeric import Array
+from cklang.ir.pooling import AVG_POOL, MAX_POOL, counted, windowed
 from cklang.ir.reductions import MEANINGS, reduced_extents
 from cklang.reference.evaluate import F32_OVERFLOW
 from cklang.reference.sums import UNIT, Known, finite
@@ -85,13 +87,31 @@ def _wrapping(x: Known, axes: tuple[int, ...], value: Array, size: Array, passed
 def _bound_mean(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
     """Return the means with their errors."""
     (x,), axes = operands, _axes(operation)
-    count = reduced_extents(x.value.shape, axes)
+    return _mean(x, axes, np.asarray(reduced_extents(x.value.shape, axes)))
+
+
+def _mean(x: Known, axes: tuple[int, ...], count: Array) -> Known:
+    """Return sums along axes over a count, with their errors."""
     total = MEANINGS["reduce_sum"](x.value, axes)
-    value = MEANINGS["reduce_mean"](x.value, axes)
-    error = _error_of_sum(x, axes, total) / max(count, 1)
+    value = np.asarray(total / count.astype(x.value.dtype))
+    error = _error_of_sum(x, axes, total) / np.maximum(count, 1)
     lost = (finite(np.abs(value)) + error) * _MEAN_ROUNDINGS + _MEAN_FLUSHED
     error = error + np.where(np.isfinite(value), lost, 0.0)
     return Known(value=value, error=error)
+
+
+def _bound_pool(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
+    """Return what windows have, with errors: those of a row that is a window."""
+    (x,), attrs = operands, dict[str, Any](operation.attrs)
+    padding, is_mean = attrs.pop("padding", 0), operation.op == AVG_POOL
+    fills = (0.0 if is_mean else -np.inf, 0.0)
+    numbers = zip((x.value, x.error), fills, strict=True)
+    value, error = (windowed(array, fill, **attrs) for array, fill in numbers)
+    rows = Known(value=value, error=error)
+    axes = tuple(range(x.value.ndim, value.ndim))
+    if not is_mean:
+        return _extreme(MEANINGS["reduce_max"], rows, axes)
+    return _mean(rows, axes, counted(x.value.shape, padding, **attrs))
 
 
 def _bound_prod(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
@@ -121,8 +141,13 @@ def _bound_prod(operation: Operation, operands: Sequence[Known], _dims: dict[Dim
 
 def _bound_extreme(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
     """Return maxima or minima with their errors."""
-    (x,), axes = operands, _axes(operation)
-    extreme = MEANINGS[operation.op]
+    return _extreme(MEANINGS[operation.op], operands[0], _axes(operation))
+
+
+def _extreme(
+    extreme: Callable[[Array, tuple[int, ...]], Array], x: Known, axes: tuple[int, ...]
+) -> Known:
+    """Return maxima or minima along axes with their errors."""
     value, off = extreme(x.value, axes), finite(x.error)
     lowest, highest = (extreme(end, axes) for end in (x.value - off, x.value + off))
     error = np.maximum(finite(highest - value), finite(value - lowest))
@@ -166,7 +191,9 @@ ROW_BOUNDS: Mapping[str, Callable[[Operation, Sequence[Known], dict[Dim, int]], 
             "reduce_prod": _bound_prod,
             "reduce_argmax": _bound_index,
             "reduce_argmin": _bound_index,
+            MAX_POOL: _bound_pool,
+            AVG_POOL: _bound_pool,
         }
     )
 )
-"""The bound rule of each reduction by its op."""
+"""The bound rule of each op that reduces axes or windows."""

@@ -179,8 +179,8 @@ def copied_results(op: Op, *args: object) -> int:
 @pytest.mark.usefixtures("torch")
 @pytest.mark.parametrize("last", [False, True])
 def test_a_result_is_planned_as_its_image_lies(last: bool) -> None:
-    x = image(2, 4, 5, 6, last=last)
-    weights = [image(n, m, 3, 3, last=True) for n, m in ((3, 4), (7, 3))]
+    x = image(2, 8, 5, 6, last=last)
+    weights = [image(n, m, 3, 3, last=True) for n, m in ((5, 8), (7, 5))]
     assert copied_results(first_channels, x, weights[0]) == (0 if last else 1)
     assert copied_results(twice, x, *weights) == (0 if last else 2)
 

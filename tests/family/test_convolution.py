@@ -209,9 +209,12 @@ def depthwise(x: ck.f16[N, H, W, C], w: ck.f16[C, 3, 3, 1]) -> ck.f16[N, Ho, Wo,
 
 
 @pytest.mark.usefixtures("stencils")
-def test_groups_that_share_a_tile_unasked(covered: Covered) -> None:
-    check(depthwise, drawn(depthwise, PLANE | {"C": 32}))
-    algorithm = launches(depthwise)[0].key.algorithm
+def test_groups_that_share_a_tile(covered: Covered) -> None:
+    """Of products; a window over the image is quicker, and taken unless somebody names one."""
+    problem = ck.dispatch.conv_problem((2, 9, 7, 32), (32, 3, 3, 1), groups=32, stride=2, padding=1)
+    op = depthwise.using(ck.dispatch.select(problem, arch="gfx942").key.algorithm)
+    check(op, drawn(op, PLANE | {"C": 32}))
+    algorithm = launches(op)[0].key.algorithm
     assert algorithm.groups_merged > 1
     assert algorithm.special is ConvSpecial.DEPTHWISE
     covered("conv, depthwise", "f16", "gfx942")

@@ -34,6 +34,7 @@ from cklang.families.gemm.key import (
 )
 from cklang.families.layout_copy.key import layout_copy_key
 from cklang.families.rowwise.key import RowwiseSignature
+from cklang.families.windows.key import WindowSignature
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.ir.nodes import Function
 from cklang.ir.parser import parse_function
@@ -346,6 +347,16 @@ def _row_functions(signature: RowwiseSignature) -> Functions:
     return Functions(**functions)
 
 
+def _window_functions(signature: WindowSignature) -> Functions:
+    """Return an epilogue that adds every operand."""
+    params, lines, total = ["%acc: f32[]"], list[str](), "acc"
+    for index, operand in enumerate(signature.d):
+        term = _widened(f"d{index}", operand.dtype, f32, params, lines)
+        lines.append(f"  %sum{index}: f32[] = add(%{total}, %{term})")
+        total = f"sum{index}"
+    return Functions(epilogue=_region(params, lines, total, f32))
+
+
 def _copies(hole: str, params: list[str], count: int) -> Function:
     """Return a region whose results are its first parameter."""
     types, first = ", ".join(["f32[]"] * count), params[0].partition(":")[0]
@@ -357,6 +368,7 @@ _FUNCTIONS: Mapping[str, Callable[[Any], Functions]] = {
     "gemm": _functions,
     "conv": _functions,
     "rowwise": _row_functions,
+    "windows": _window_functions,
 }
 """Functions for the kernels of a family whose functions are IR."""
 

@@ -27,6 +27,7 @@ from cklang.families.rowwise.key import Reduction
 from cklang.families.scan.fuse import FusedScan
 from cklang.families.scatter.fuse import FusedScatter
 from cklang.families.sort.fuse import FusedSort
+from cklang.families.windows.fuse import FusedPool
 from cklang.fusion.plan import AnyKernel, Plan, Read
 from cklang.ir.builder import Builder
 from cklang.ir.expert_gate import MOE_INDICES, MOE_WEIGHTS
@@ -308,6 +309,7 @@ def _gradients(memory: _Memory, kernel: FusedAttentionGrad) -> Sequence[Array | 
 _KERNELS: Mapping[type, Callable[[_Memory, Any], Sequence[Array | None]]] = {
     FusedGemm: _product,
     FusedConv: _by_function,
+    FusedPool: _by_function,
     FusedScan: _scan,
     FusedSort: _sort,
     FusedMoeGate: _moe_gate,

@@ -218,7 +218,35 @@ def _routed(
     return scale * weights / total, experts
 
 
+def _windows(
+    x: Tensor,
+    fill: float,
+    axes: Sequence[int],
+    size: Sequence[int],
+    step: Sequence[int],
+    before: Sequence[int],
+) -> Tensor:
+    """Return the elements of all windows, along one axis more at the end."""
+    pads = dict(zip(axes, before, strict=True))
+    sides = [pads.get(axis, 0) for axis in reversed(range(x.ndim)) for _ in range(2)]
+    x = functional.pad(x, sides, value=fill)
+    for axis, length, every in zip(axes, size, step, strict=True):
+        x = x.unfold(axis, length, every)
+    return x.flatten(-len(axes))
+
+
+def _max_pool(x: Tensor, *, shape: object, **windows: Any) -> Tensor:
+    return torch.amax(_windows(x, -torch.inf, **windows), -1)
+
+
+def _avg_pool(x: Tensor, *, shape: object, padding: int, **windows: Any) -> Tensor:
+    counts = _windows(torch.ones_like(x), float(padding), **windows)
+    return _windows(x, 0.0, **windows).sum(-1) / counts.sum(-1)
+
+
 TORCH: Mapping[str, Callable[..., Tensor]] = {
+    "max_pool": _max_pool,
+    "avg_pool": _avg_pool,
     "gemm": torch.matmul, "contract": _contract, "conv": _conv, "reduce_sum": _reduced(torch.sum),
     "reduce_mean": _reduced(torch.mean), "reduce_max": _reduced(torch.amax),
     "reduce_min": _reduced(torch.amin), "reduce_prod": _prod,

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import partial
 
 from cklang.arch import ArchSpec
+from cklang.errors import CkUnsupportedError, CkValueError
+from cklang.families import FAMILIES
 from cklang.families.conv import rules
 from cklang.families.conv.copies import insert_layout_copies
 from cklang.families.conv.fuse import MAKERS
@@ -18,6 +20,8 @@ from cklang.families.conv.problem import ConvProblem, conv_problem_of
 from cklang.families.conv.unfuse import convolution_function
 from cklang.families.gemm.family import ProductFamily, compared
 from cklang.families.gemm.key import GemmKey
+from cklang.families.layout_copy.plan import LayoutCopy
+from cklang.families.memory_cost import memory_time
 from cklang.families.protocol import Launches, Planning, Sel
 from cklang.families.records import AxisOrders, Tuning
 from cklang.families.rule import RuleSet
@@ -87,7 +91,25 @@ class Conv(ProductFamily[FusedConv, ConvProblem]):
         return conv_problem_of(placed.kernel, placed.storage, dims, kernel.functions.digest)
 
     def plan(self, kernel: FusedConv, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
-        """Yield the launch of a convolution with the copies around it."""
+        """Yield the launch of a convolution: what is predicted to be quicker of two ways.
+
+        As a product, with the copies around it, or as a window that vector units move over the
+        image.
+        """
+        window = next(_as_window(kernel, planning), None)
+        try:
+            product = next(self._product(kernel, planning), None)
+        except CkUnsupportedError:
+            if window is None:
+                raise
+            product = None
+        if product is None:
+            yield from () if window is None else (window,)
+        else:
+            yield product if window is None else _quicker(product, window, planning.spec)
+
+    def _product(self, kernel: FusedConv, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+        """Yield the launch of a convolution as a product, with the copies around it."""
         functions = kernel.functions
         placed = insert_layout_copies(kernel, planning.layouts)
         digest = functions.digest
@@ -101,6 +123,28 @@ class Conv(ProductFamily[FusedConv, ConvProblem]):
             before=tuple(copy.stage(planning.spec, _BEFORE) for copy in placed.before),
             after=tuple(copy.stage(planning.spec, _AFTER) for copy in placed.after),
         )
+
+
+def _as_window(kernel: FusedConv, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:
+    """Yield the launch of a convolution as a window, if a kernel computes it so."""
+    try:
+        yield from FAMILIES["windows"].plan(kernel, planning)
+    except (CkUnsupportedError, CkValueError):  # none does, or somebody named another algorithm
+        return
+
+
+def _quicker(product: Launches[Sel], window: Launches[Sel], spec: ArchSpec) -> Launches[Sel]:
+    """Return the launches that are predicted to take less time, and both times."""
+    own, other = product.selection.predicted, window.selection.predicted
+    if own is None or other is None:
+        return window if own is None else product
+    copies = (stage.problem for stage in (*product.before, *product.after))
+    own += sum(memory_time(2 * c.size, spec) for c in copies if isinstance(c, LayoutCopy))
+    chosen, what = (window, "a window") if other < own else (product, "a product")
+    note = (
+        f"as {what}: {own:.2f} µs predicted as a product with its copies, {other:.2f} as a window"
+    )
+    return replace(chosen, note=note)
 
 
 def _request(

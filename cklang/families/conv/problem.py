@@ -283,9 +283,16 @@ class ConvProblem(ConvExtents):
 
 
 def conv_problem_of(
-    kernel: FusedConv, storage: Mapping[str, TensorLayout], dims: Mapping[str, int], functions: str
+    kernel: FusedConv,
+    storage: Mapping[str, TensorLayout],
+    dims: Mapping[str, int],
+    functions: str,
+    *,
+    anywhere: bool = False,
 ) -> ConvProblem | None:
     """Return the problem of one launch, or None if its result has no element.
+
+    ``anywhere``: channels may be on any axis in memory.
 
     Raises:
         CkValueError: A031, A035, A036, strides that no kernel reads or writes.
@@ -299,7 +306,7 @@ def conv_problem_of(
     shapes = {role: type_.extents(dims) for role, type_ in types.items()}
     if 0 in shapes[direction.result]:
         return None
-    conv = _Convolution.of(geometry, shapes)
+    conv = _Convolution.of(geometry, shapes, anywhere=anywhere)
     tensors = {
         role: conv.tensor(role, view.value.name, storage[view.value.name], view.perm)
         for role, view in zip(direction.operands, (kernel.a, kernel.b), strict=True)
@@ -324,9 +331,13 @@ class _Convolution:
     extents: ConvExtents
     apart: bool
     """Whether groups have an axis of their own."""
+    anywhere: bool
+    """Whether channels need not be contiguous."""
 
     @staticmethod
-    def of(geometry: Geometry, shapes: Mapping[Role, Sequence[int]]) -> _Convolution:
+    def of(
+        geometry: Geometry, shapes: Mapping[Role, Sequence[int]], *, anywhere: bool = False
+    ) -> _Convolution:
         """Read the extents off the shapes of the three tensors."""
         first, last = geometry.apart + 1, geometry.rank - 1
         weight, windows = shapes[Role.WEIGHT], geometry.windows
@@ -345,7 +356,7 @@ class _Convolution:
             before=_space([window.before for window in windows], 0),
             after=_space([window.after for window in windows], 0),
         )
-        return _Convolution(extents, bool(geometry.apart))
+        return _Convolution(extents, bool(geometry.apart), anywhere)
 
     def problem(
         self,
@@ -379,7 +390,7 @@ class _Convolution:
     ) -> ConvTensor:
         """Return an operand or the result."""
         strides, extents = self._strides(role, layout, axes), self.extents.extents(role)
-        if extents[-1] > 1 and strides[-1] != 1:
+        if extents[-1] > 1 and strides[-1] != 1 and not self.anywhere:
             raise error("A036", name=layout.name, shape=layout.shape, strides=layout.strides)
         return ConvTensor(
             value=value,

@@ -20,7 +20,7 @@ from cklang.families.tensor_layout import TensorLayout, refuse_overlap
 from cklang.fusion.passes import Fusion
 from cklang.fusion.plan import Read
 from cklang.ir.builder import Builder
-from cklang.ir.nodes import Function, Value
+from cklang.ir.rewrite import renamed
 from cklang.types import TensorType, i8, i32
 
 _MOST_COMPARED = 1024
@@ -183,31 +183,13 @@ def filled(kernel: FusedScatter, planning: Planning[Sel]) -> tuple[Launches[Sel]
         zero = builder.constant(0 if result.type.dtype in (i8, i32) else 0.0)
         same = builder.broadcast(zero, shape)
     last = builder.cast(same, result.type.dtype)
-    function = _renamed(builder.finish(last), last, result)
+    function = renamed(builder.finish(last), result)
     own = replace(planning, layouts=layouts)
     return tuple(
         launches
         for each in plan_of(function).kernels
         for launches in FAMILIES[each.family].plan(each, own)
     )
-
-
-def _renamed(function: Function, last: Value, result: Value) -> Function:
-    """Return a function whose result has the name that it has in the program."""
-
-    def own(value: Value) -> Value:
-        is_param = value in function.params
-        return value if is_param else replace(value, name=f"{result.name}_{value.name}")
-
-    body = tuple(
-        replace(
-            each,
-            operands=tuple(map(own, each.operands)),
-            result=result if each.result == last else own(each.result),
-        )
-        for each in function.body
-    )
-    return replace(function, body=body, results=(result,))
 
 
 def _link(kernel: FusedScatter, problem: ScatterProblem, links: str, gpu: str) -> Stage:

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""Which algorithms move which windows, and the grid of all that there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cklang.arch import ArchSpec
+from cklang.families.bounds import among, at_least, at_most, first, multiple, narrow_access
+from cklang.families.grid import Grid, Pattern
+from cklang.families.rule import RuleSet, Violation
+from cklang.families.windows.key import (
+    WindowAlgorithm,
+    Windowed,
+    WindowSignature,
+    read_places,
+)
+from cklang.families.windows.problem import WindowProblem
+from cklang.types import DType, bf16, bool_, f16, f32, i8, i32
+
+_FLOATS: tuple[DType, ...] = (f16, bf16, f32)
+_READ: tuple[DType, ...] = (*_FLOATS, i32, i8, bool_)
+
+_MOST_LOADS = 200
+"""Loads of a thread at most: the kernel has an instruction for each."""
+
+_MOST_PRODUCTS = 4096
+"""Products of a thread at most, for the same reason."""
+
+_MOST_TAPS = 128
+"""Weights of a channel at most."""
+
+_REGISTERS = 240
+"""Registers for sums, a row of pixels and weights at most."""
+
+_REACH = 1 << 30
+"""CK_WINDOW_REACH."""
+
+_VECTORS = (1, 2, 4, 8)
+_COLUMNS = (1, 2, 4, 8)
+_ROWS = (1, 2, 4, 7, 8, 16)
+_THREADS = (64, 256)
+
+RULES = RuleSet(placeholder=WindowAlgorithm(vector=1, columns=1, rows=1))
+"""The rules of windows over images."""
+
+
+def loads_of(a: WindowAlgorithm, s: WindowSignature) -> int:
+    """Return how many vectors of pixels a thread loads."""
+    (_, sy, sx), (_, dy, dx), (z, y, x) = s.stride, s.dilation, s.window
+    rows, columns = read_places(a.rows, sy, y, dy), read_places(a.columns, sx, x, dx)
+    return rows * columns * z * s.channels
+
+
+def registers_of(a: WindowAlgorithm, s: WindowSignature) -> int:
+    """Return about how many registers a thread takes."""
+    columns = read_places(a.columns, s.stride[2], s.window[2], s.dilation[2])
+    weights = math.prod(s.window) * s.channels if s.how is Windowed.PRODUCTS else 0
+    held = weights if s.neighbours else 0
+    return a.vector * (a.pixels + 2 * columns + min(held, 64)) + columns + 24
+
+
+@RULES.algorithm("window-types", "windows are of floats of 16 or 32 bits", reads=())
+def _types(_a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violation | None:
+    floats = {"images": s.dtype_a, "weights": s.dtype_b, "the result": s.dtype_e}
+    wrong = (among(f"the type of {what}", dtype, _FLOATS) for what, dtype in floats.items())
+    return first([*wrong, *(among("the type of an operand", d.dtype, _READ) for d in s.d)])
+
+
+@RULES.algorithm("window-weights", "weights stand in LDS or in registers", reads=())
+def _weights(_a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violation | None:
+    return at_most("the weights of a channel", math.prod(s.window) * s.channels, _MOST_TAPS)
+
+
+@RULES.algorithm("window-threads", "a workgroup has 64 or 256 threads", reads=("threads",))
+def _threads(a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violation | None:
+    return among(
+        "the threads of a workgroup", a.threads, _THREADS[1:] if s.neighbours else _THREADS
+    )
+
+
+@RULES.algorithm(
+    "window-vector", "vectors are of neighbouring channels of groups of one", reads=("vector",)
+)
+def _vector(a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violation | None:
+    most = 1 if not s.neighbours or s.channels * s.features > 1 else max(_VECTORS)
+    types = (s.dtype_a, s.dtype_e)
+    wide = (narrow_access("the channels of a thread", a.vector, dtype) for dtype in types)
+    return at_most("the channels of a thread", a.vector, most) or first(wide)
+
+
+@RULES.algorithm(
+    "window-columns",
+    "neighbouring threads have neighbouring pixels where channels are not contiguous",
+    reads=("columns",),
+)
+def _columns(a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violation | None:
+    return at_most("the columns of a thread", a.columns, max(_COLUMNS) if s.neighbours else 1)
+
+
+@RULES.algorithm(
+    "window-code",
+    "a kernel has an instruction for each load and product of a thread",
+    reads=("vector", "columns", "rows"),
+)
+def _code(a: WindowAlgorithm, s: WindowSignature, _spec: ArchSpec) -> Violation | None:
+    if a.pixels == a.vector == 1:
+        return None
+    products = math.prod(s.window) * s.channels * a.pixels * a.vector
+    return (
+        at_most("the loads of a thread", loads_of(a, s), _MOST_LOADS)
+        or at_most("the products of a thread", products, _MOST_PRODUCTS)
+        or at_most("the registers of a thread", registers_of(a, s), _REGISTERS)
+    )
+
+
+@RULES.problem("window-channels", "channels are whole vectors", reads=("vector",))
+def _channels(p: WindowProblem, a: WindowAlgorithm, _spec: ArchSpec) -> Violation | None:
+    x = p.extents
+    wrong = [multiple("the channels", x.groups * x.features, a.vector)]
+    for tensor in (p.a, p.e, *p.d):
+        if tensor in p.d and tensor.strides[4] != 1:
+            continue
+        wrong += [multiple("a stride", step, a.vector) for step in tensor.strides[:4]]
+        size = min(a.vector * tensor.dtype.bytes, 4)
+        wrong.append(multiple("the alignment of an address", tensor.alignment, size))
+    return first(wrong)
+
+
+@RULES.problem("window-lines", "channels or pixels along x are contiguous", reads=())
+def _lines(p: WindowProblem, _a: WindowAlgorithm, _spec: ArchSpec) -> Violation | None:
+    steps = (tensor.strides[3] for tensor in (p.a, p.e))
+    return None if p.contiguous else at_most("the stride along x", max(steps), 1)
+
+
+@RULES.problem("window-strides", "buffers begin with the first element of an image", reads=())
+def _strides(p: WindowProblem, _a: WindowAlgorithm, _spec: ArchSpec) -> Violation | None:
+    tensors = [tensor for tensor in p.inputs if tensor is not p.b]
+    return at_least("a stride", min(min(tensor.strides) for tensor in tensors), 0)
+
+
+@RULES.problem("window-reach", "an image has fewer than 2^30 bytes", reads=())
+def _reach(p: WindowProblem, _a: WindowAlgorithm, _spec: ArchSpec) -> Violation | None:
+    tensors = [tensor for tensor in p.inputs if tensor is not p.b]
+    images = p.extents.images - 1
+    sizes = ((t.span - images * t.strides[0]) * t.dtype.bytes for t in tensors)
+    return first(at_most("the bytes of an image", size, _REACH - 1) for size in sizes)
+
+
+def _values(name: str, _signature: WindowSignature, _spec: ArchSpec) -> Sequence[int]:
+    known = {"vector": _VECTORS, "columns": _COLUMNS, "rows": _ROWS, "threads": _THREADS}
+    return known[name]
+
+
+def _choices(
+    step: str, signature: WindowSignature, spec: ArchSpec, among: Pattern
+) -> Iterator[dict[str, Any]]:
+    for value in among.values(step, _values(step, signature, spec)):
+        yield {step: value}
+
+
+GRID: Grid[WindowAlgorithm] = Grid(
+    of=WindowAlgorithm,
+    order=("vector", "columns", "rows", "threads"),
+    joint={},
+    choices=_choices,
+    values=_values,
+    rules=RULES,
+)
+"""All algorithms."""

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 
 from cklang.autodiff.step import Gradients, Rule, Step
 from cklang.autodiff.terms import Term, where
+from cklang.errors import error
 from cklang.ir.nodes import Value
 from cklang.ir.ops import OPS
 from cklang.ir.order import ARGSORT
-from cklang.types import i32
+from cklang.types import i32, i64
 
 
 def _axis(step: Step) -> int:
@@ -41,9 +42,16 @@ def _take(step: Step) -> Gradients:
 
 
 def _scatter_add(step: Step) -> Gradients:
-    """Read the gradient where rows were added; what was added nowhere has none."""
+    """Read the gradient where rows were added; what was added nowhere has none.
+
+    Raises:
+        CkUnsupportedError: G028, the indices are of i64.
+    """
     indices, rows, *base = step.operands
     axis, shape = _axis(step), rows.shape
+    if indices.dtype == i64:
+        function = step.emitter.builder.name
+        raise error("G028", at=step.operation.span, op="scatter_add", name=function)
     taken = step.emitter.append("take", step.gradient.value, indices.value, axis=axis)
     extent = step.emitter.extent(step.operation.result, axis).broadcast(indices.shape, ())
     inside = (indices >= 0).both(indices < extent)

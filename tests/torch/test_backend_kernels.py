@@ -61,3 +61,22 @@ def test_training_on_the_emulated_gpu(name: str) -> None:
     programs = [each for graph in report.graphs for each in graph.programs]
     kernels = [each.family for program in programs for each in program.plan.kernels]
     assert kernels.count("attention") == kernels.count("attention_backward") == (name == "gpt2")
+
+
+def _ordered(x: torch.Tensor, where: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    best, places = x.topk(3)
+    norm = torch.nn.functional.instance_norm(x.reshape(3, 11, 70))
+    added = x.index_add(0, where, x[:3] * 2)
+    return best, places, x.flip(1).cumsum(1), *x.max(0), norm, added, x.triu(1) @ x.t()
+
+
+def test_ordered_axes_and_norms_on_the_emulated_gpu() -> None:
+    torch._dynamo.reset()
+    cklang.torch.report(clear=True)
+    generator = torch.Generator().manual_seed(0)
+    x, where = torch.randn(33, 70, generator=generator), torch.tensor([2, 0, 2])
+    run = torch.compile(_ordered, backend="cklang", options={"device": "emu:gfx942"})
+    with torch.no_grad():
+        for got, want in zip(run(x, where), _ordered(x, where), strict=True):
+            torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
+    assert cklang.torch.report().share == 1.0

@@ -109,7 +109,17 @@ ROWS: Mapping[str, tuple[Function, tuple[Tensor, ...]]] = {
     "sums": (lambda x: (x.sum(-1), x.sum((0, 2), keepdim=True), x.sum()), (SMALL[None],)),
     "means": (lambda x: (x.mean(1), x.mean(), x.mean((0, 1), keepdim=True)), (SMALL[None],)),
     "extremes": (lambda x: (x.amax(-1), x.amin(0), x.amax((0, 1))), (SMALL,)),
-    "indices": (lambda x: (x.argmax(-1), x.argmin(0)), (SMALL,)),
+    "indices": (lambda x: (x.argmax(-1), x.argmin(0), x.argmax()), (SMALL,)),
+    "extremes and indices": (lambda x: (*x.max(-1), *x.min(0, keepdim=True)), (SMALL,)),
+    "norms of vectors": (
+        lambda x: (torch.linalg.vector_norm(x, dim=0), x.norm(1), x.norm(math.inf, -1)),
+        (SMALL,),
+    ),
+    "batch norm by the batch's statistics": (
+        lambda x, g, b: functional.batch_norm(x, None, None, g, b, training=True),
+        (normal(3, 16, 4, 5), Y[0], Y[1]),
+    ),
+    "instance norm": (functional.instance_norm, (normal(3, 8, 4, 5),)),
     "variances": (lambda x: (x.var(-1), x.var(0, correction=0), x.std(-1)), (SMALL,)),
     "softmax": (lambda x: (x.softmax(-1), x.log_softmax(0)), (SMALL,)),
     "layer norm": (lambda x, g, b: functional.layer_norm(x, (5, 16), g, b), (X, Y, Y - 1)),
@@ -357,7 +367,7 @@ def test_a_row_without_keys_is_zero() -> None:
 
 
 REFUSED: Mapping[str, tuple[Function, tuple[Tensor, ...], str]] = {
-    "aten.sort.stable": (lambda x: (x * 2).sort(stable=True, dim=-1)[0] + 1, (X,), "no kernel"),
+    "aten.cummax.default": (lambda x: (x * 2).cummax(-1)[0] + 1, (X,), "no kernel"),
     "aten.mul.Tensor": (lambda x: x * x, (SMALL.double(),), "kernels have no float64"),
     "aten.add.Tensor": (lambda x: x + x, (torch.arange(5),), "int64"),
     "aten.convolution.default": (

@@ -12,15 +12,20 @@ import torch
 
 from cklang.torch.backend.attention import ATTENTION
 from cklang.torch.backend.call import Emission
+from cklang.torch.backend.indexing import INDEXING
 from cklang.torch.backend.movement import MOVEMENT, REORDERED, VIEWS
+from cklang.torch.backend.ordering import ORDERING
 from cklang.torch.backend.pointwise import POINTWISE
 from cklang.torch.backend.pooling import POOLING
 from cklang.torch.backend.products import PRODUCTS
 from cklang.torch.backend.reductions import REDUCTIONS
 
 EMISSIONS: Mapping[Any, Emission] = MappingProxyType(
-    {**POINTWISE, **MOVEMENT, **REDUCTIONS, **POOLING, **PRODUCTS, **ATTENTION}
-)
+    {
+        **POINTWISE, **MOVEMENT, **INDEXING, **REDUCTIONS, **ORDERING, **POOLING, **PRODUCTS,
+        **ATTENTION,
+    }
+)  # fmt: skip
 """The emission of each op."""
 
 KEEP_ORDER = frozenset(

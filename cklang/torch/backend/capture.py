@@ -23,19 +23,20 @@ from cklang.torch.backend.attention import kept
 
 aten = torch.ops.aten
 
-_BACKWARD = (
+_ON_REQUEST = (
     aten.native_layer_norm_backward, aten.native_group_norm_backward, aten.gelu_backward,
     aten.silu_backward, aten.threshold_backward, aten.tanh_backward, aten.sigmoid_backward,
     aten._log_softmax_backward_data, aten.native_dropout_backward, aten.nll_loss_backward,
-    aten.nll_loss_forward,
+    aten.nll_loss_forward, aten._native_batch_norm_legit_functional, aten._native_batch_norm_legit,
+    aten.native_batch_norm_backward, aten.linalg_vector_norm,
 )  # fmt: skip
-"""Ops around gradients that torch takes apart into others on request."""
+"""Ops that torch takes apart into others on request, most of them around gradients."""
 
 
 @cache
 def decompositions() -> Mapping[Any, Callable[..., Any]]:
     """Return how torch takes apart the ops that have no emission."""
-    table = {**core_aten_decompositions(), **get_decompositions(_BACKWARD)}
+    table = {**core_aten_decompositions(), **get_decompositions(_ON_REQUEST)}
     return {op: function for op, function in table.items() if op not in EMISSIONS}
 
 

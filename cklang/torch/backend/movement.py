@@ -51,7 +51,9 @@ def _expand(call: Call, x: Tensor, *_: object, **_options: Any) -> Tensor:
     return Tensor(call.emitter.spread(x, shape, shape), shape)
 
 
-def _part(call: Call, x: Tensor, axis: int, start: Extent, count: Extent, step: int) -> Tensor:
+def part_of(
+    call: Call, x: Tensor, axis: int, start: Extent, count: Extent, step: int = 1
+) -> Tensor:
     """Return ``count`` elements of an axis from ``start`` on, every ``step``-th."""
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     return _taken(call, x, axis, (start, count, step), shape)
@@ -93,7 +95,7 @@ def _slice(
     count = call.shape[axis]
     if count == x.shape[axis]:
         return x
-    return _part(call, x, axis, _start(x, axis, start), count, step)
+    return part_of(call, x, axis, _start(x, axis, start), count, step)
 
 
 def _select(call: Call, x: Tensor, axis: int, index: Any) -> Tensor:
@@ -107,7 +109,7 @@ def _split(call: Call, x: Tensor, _sizes: object, axis: int = 0) -> list[Tensor]
     start: Extent = 0
     for output in call.outputs:
         count = Call(call.emitter, (output,)).shape[axis]
-        parts.append(_part(call, x, axis, start, count, 1))
+        parts.append(part_of(call, x, axis, start, count))
         start = start + count
     return parts
 
@@ -122,11 +124,15 @@ def _cat(call: Call, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     parts = [tensor for tensor in tensors if tensor.shape != (0,)]
     if len(parts) > MOST_PARTS:
         raise Unsupported(f"it joins {len(parts)} tensors, and programs up to {MOST_PARTS}")
+    return joined(call, parts, axis % len(call.shape), call.shape)
+
+
+def joined(call: Call, parts: Sequence[Tensor], axis: int, shape: Shape) -> Tensor:
+    """Return tensors one behind the other along an axis."""
     values = [call.emitter.plain(call.rounded(tensor)) for tensor in parts]
     if len(values) == 1:
-        return Tensor(values[0], call.shape)
-    axis %= len(call.shape)
-    return Tensor(call.emitter.append("concat", *values, shape=call.shape, axis=axis), call.shape)
+        return Tensor(values[0], shape)
+    return Tensor(call.emitter.append("concat", *values, shape=shape, axis=axis), shape)
 
 
 def _rows(call: Call, table: Tensor, indices: Tensor, axis: int = 0) -> Tensor:

@@ -103,9 +103,9 @@ def _any(op: str) -> Emission:
 
 def _arg(op: str) -> Emission:
     def emission(call: Call, x: Tensor, axis: int | None = None, _keep: bool = False) -> Tensor:
-        if axis is None:
-            raise Unsupported("kernels give an index along one axis")
-        rows = _Rows.of(call, Tensor(call.emitter.plain(x), x.shape), [axis])
+        shape = x.shape if axis is not None else (product(x.shape),)
+        value = call.emitter.reshaped(call.emitter.plain(x), shape)
+        rows = _Rows.of(call, Tensor(value, shape), [axis or 0])
         return Tensor(rows.reduced(op), call.shape)
 
     return emission

@@ -7,11 +7,12 @@ Each step comes from the cache if it is there. Nothing here touches a GPU.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cklang import forks, knobs, places
 from cklang.build.artifacts import CODE, HOST, SOURCE, artifact_of
@@ -27,6 +28,7 @@ from cklang.errors import CkBuildError, CkError, CkUnsupportedError, error
 from cklang.families import FAMILIES
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
+from cklang.lowering import headers
 from cklang.toolchain.folders import linked
 from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root
@@ -71,6 +73,19 @@ class _Job:
     """Where its stencil comes from if it is not compiled here."""
 
 
+class _Headers(NamedTuple):
+    """Headers that can be precompiled."""
+
+    target: str
+    """A GPU's name, or ``host``."""
+    name: str
+
+
+_ENOUGH_READERS = 3
+"""How many compilations read precompiled headers before they pay: they take four seconds, and each
+compilation two more without."""
+
+
 class Builder:
     """Builds kernels into a store and remembers them.
 
@@ -91,6 +106,7 @@ class Builder:
         self._files = files
         self._known: dict[str, Artifact] = {}
         self._lock = forks.lock()
+        self._readers: Counter[_Headers] = Counter()
 
     @property
     def bundles(self) -> tuple[Bundle, ...]:
@@ -253,7 +269,6 @@ class Builder:
 
     def _job_of(self, key: AnyKey, source: KernelSource) -> _Job:
         from cklang.build import steps
-        from cklang.lowering import headers
 
         bundled = self._bundled(key, source)
         if bundled is not None:
@@ -352,6 +367,7 @@ class Builder:
     ) -> dict[str, tuple[_Part, _Part]]:
         """Begin each stencil and its host shim, the longest first; return them by its address."""
         parts: dict[str, tuple[_Part, _Part]] = {}
+        self._expect({digest_of("stencil", job.stencil): job for job in jobs}.values())
         for job in sorted(jobs, key=lambda job: -FAMILIES[job.key.family].compile_seconds):
             address = digest_of("stencil", job.stencil)
             if address not in parts:
@@ -402,19 +418,29 @@ class Builder:
         inputs = {"source": text, "arch": arch, "tools": tools, "headers": read}
         return self.store.get_or_build("loop", inputs, build)[0].file("mainloop.bc")
 
+    def _expect(self, jobs: Iterable[_Job]) -> None:
+        """Note what is going to be compiled with which headers."""
+        for job in jobs:
+            if self.store.find("stencil", digest_of("stencil", job.stencil)) is None:
+                units = 2 if job.source.halves else 1
+                self._readers[self._headers(job)] += units
+                self._readers[self._headers(job, host=True)] += 1
+
+    def _headers(self, job: _Job, *, host: bool = False) -> _Headers:
+        # The host executes no loads, however they are masked.
+        name = headers.PRECOMPILED if host else job.source.precompiled
+        return _Headers("host" if host else job.key.arch, name)
+
     def _precompiled(self, job: _Job, *, host: bool = False) -> Path | None:
         """Return CK Tile's headers precompiled for the job's GPU, or for the host.
 
-        None if that fails, or if the host shim includes none.
+        None if too few read them, if that fails, or if the host shim includes none.
         """
         from cklang.build.steps import compile_headers
-        from cklang.lowering import headers
 
         if host and not job.source.host_headers:
             return None
-
-        # The host executes no loads, however they are masked.
-        name = headers.PRECOMPILED if host else job.source.precompiled
+        target, name = wanted = self._headers(job, host=host)
 
         def build(folder: Path) -> Mapping[str, Any]:
             step = compile_headers(job.key.arch, folder, self.toolchain, self.tree, name, host=host)
@@ -422,11 +448,13 @@ class Builder:
 
         # A precompiled header names the files that went into it by their places.
         folders = (self.tree.include, *headers.folders(), self.toolchain.program)
-        target = "host" if host else job.key.arch
-        inputs = {"arch": target, "tools": job.stencil["tools"], "places": [*map(str, folders)]}
+        inputs = {"arch": target, "tools": job.stencil["tools"]}
         text = headers.precompiled(name).read_text("utf-8")
-        inputs |= {"of": name, "headers": headers.identity(text)}
+        inputs |= {"places": [*map(str, folders)], "of": name, "headers": headers.identity(text)}
         try:
+            if self._readers[wanted] < _ENOUGH_READERS:
+                known = self.store.find("headers", digest_of("headers", inputs))
+                return None if known is None else known.file("headers.pch")
             entry, _ = self.store.get_or_build("headers", inputs, build)
             return entry.file("headers.pch")
         except CkError as problem:
@@ -498,8 +526,6 @@ def _first_failure(parts: Iterable[_Part]) -> CkError | None:
 
 def _headers_of(text: str, source: KernelSource) -> str:
     """Return what names the headers that a part of a kernel's source includes."""
-    from cklang.lowering import headers
-
     return headers.identity(text, headers.precompiled(source.precompiled).read_text("utf-8"))
 
 

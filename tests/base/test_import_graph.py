@@ -26,7 +26,6 @@ START_UP: Table = {
     "cklang.build.builder": (
         "cklang.build.code_object",
         "cklang.build.steps",
-        "cklang.lowering.headers",
         "cklang.toolchain.compilers",
     ),
     "cklang.build.bundle": ("cklang.toolchain.compilers", "zipfile"),

@@ -150,6 +150,14 @@ ROWS: Mapping[str, tuple[Function, tuple[Tensor, ...]]] = {
         ),
         (normal(2, 8, 7, 6),),
     ),
+    "windows over volumes": (
+        lambda x: (
+            functional.max_pool3d(x * 2, 3, 2, 1),
+            functional.avg_pool3d(x, (1, 2, 2), count_include_pad=False),
+            functional.adaptive_avg_pool3d(x, (2, 1, 3)),
+        ),
+        (normal(2, 3, 4, 5, 6, dtype=torch.float32),),
+    ),
     "means of equal parts": (
         lambda x: functional.adaptive_avg_pool2d(x, (2, 3)) + 1,
         (normal(2, 8, 6, 6),),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 import torch
@@ -15,7 +16,6 @@ from cklang.torch.backend.emitter import Tensor
 from cklang.torch.backend.refusal import Unsupported
 
 aten = torch.ops.aten
-_SPATIAL = 2
 
 
 def _max_pool(
@@ -26,10 +26,12 @@ def _max_pool(
     padding: Sequence[int] = (0,),
     dilation: Sequence[int] = (1,),
     ceil_mode: bool = False,
+    *,
+    axes: int,
 ) -> list[Tensor | None]:
     if set(dilation) != {1}:
         raise Unsupported("windows with holes are not pooled")
-    value, windows = _windows(call, x, size, step, padding, ceil_mode)
+    value, windows = _windows(call, x, axes, (size, step, padding), ceil_mode)
     # The indices are read by its gradient alone.
     return [_result(call, x, max_pooled(call.emitter, value, windows)), None]
 
@@ -43,38 +45,39 @@ def _avg_pool(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
+    *,
+    axes: int,
 ) -> Tensor:
     if divisor_override is not None:
         raise Unsupported("means of windows have the divisor that they have elements")
-    value, windows = _windows(call, x, size, step, padding, ceil_mode)
+    value, windows = _windows(call, x, axes, (size, step, padding), ceil_mode)
     mean = avg_pooled(call.emitter, value, windows, counts_padding=count_include_pad)
     return _result(call, x, mean)
 
 
-def _adaptive_avg_pool(call: Call, x: Tensor, size: Sequence[int]) -> Tensor:
-    extents = list(zip(x.shape[-_SPATIAL:], size, strict=True))
+def _adaptive_avg_pool(call: Call, x: Tensor, size: Sequence[int], *, axes: int) -> Tensor:
+    extents = list(zip(x.shape[-axes:], size, strict=True))
     if not all(isinstance(extent, int) and extent % count == 0 for extent, count in extents):
         raise Unsupported("its windows have different sizes")
-    return _avg_pool(call, x, [int(str(extent)) // count for extent, count in extents])
+    sizes = [int(str(extent)) // count for extent, count in extents]
+    return _avg_pool(call, x, sizes, axes=axes)
 
 
 def _windows(
-    call: Call,
-    x: Tensor,
-    size: Sequence[int],
-    step: Sequence[int],
-    padding: Sequence[int],
-    ceil_mode: bool,
+    call: Call, x: Tensor, axes: int, sizes: tuple[Sequence[int], ...], ceil_mode: bool
 ) -> tuple[Value, list[Windows]]:
-    """Return a tensor as its elements are in memory, and the windows along its axes there."""
+    """Return a tensor as its elements are in memory, and the windows along its axes there.
+
+    ``sizes`` are extents, strides and paddings of windows along the last ``axes`` axes.
+    """
     if ceil_mode:
         raise Unsupported("windows that are cut off at the end are not pooled")
     if not call.dtype.is_floating_point:
         raise Unsupported(f"kernels pool no {str(call.dtype).removeprefix('torch.')}")
-    rank = len(x.shape)
+    rank, (size, step, padding) = len(x.shape), sizes
     value = call.emitter.reshaped(x.value, x.inner)
     windows = []
-    for place, axis in enumerate(range(rank - _SPATIAL, rank)):
+    for place, axis in enumerate(range(rank - axes, rank)):
         own = _each(size, place)
         windows.append(
             Windows(
@@ -99,9 +102,12 @@ def _result(call: Call, x: Tensor, value: Value) -> Tensor:
 
 POOLING: Mapping[torch._ops.OpOverload, Emission] = MappingProxyType(
     {
-        aten.max_pool2d_with_indices.default: _max_pool,
-        aten.avg_pool2d.default: _avg_pool,
-        aten._adaptive_avg_pool2d.default: _adaptive_avg_pool,
+        aten.max_pool2d_with_indices.default: partial(_max_pool, axes=2),
+        aten.max_pool3d_with_indices.default: partial(_max_pool, axes=3),
+        aten.avg_pool2d.default: partial(_avg_pool, axes=2),
+        aten.avg_pool3d.default: partial(_avg_pool, axes=3),
+        aten._adaptive_avg_pool2d.default: partial(_adaptive_avg_pool, axes=2),
+        aten._adaptive_avg_pool3d.default: partial(_adaptive_avg_pool, axes=3),
     }
 )
 """The emission of each op that pools."""

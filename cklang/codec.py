@@ -59,11 +59,7 @@ def unknown(what: str, got: object, known: Sequence[str]) -> CkError:
 
 
 def enum_of(kind: type[E], text: object) -> E:
-    """Return the member of ``kind`` spelled ``text``, or ``text`` if it is one.
-
-    Raises:
-        CkValueError: K001 with near spellings, there is none.
-    """
+    """Return the member of ``kind`` spelled ``text``, or ``text`` if it is one."""
     if isinstance(text, kind):
         return text
     by_value = {member.value: member for member in kind}
@@ -174,22 +170,14 @@ def with_defaults(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def expect_object(what: str, data: object) -> dict[str, Any]:
-    """Return ``data``, a JSON object.
-
-    Raises:
-        CkValueError: K002, it is not.
-    """
+    """Return ``data``, a JSON object."""
     if not isinstance(data, dict):
         raise error("K002", what=what, want="an object", got=data)
     return data
 
 
 def expect_fields(what: str, data: object, known: Sequence[str]) -> None:
-    """Check that ``data`` is an object with exactly the fields ``known``.
-
-    Raises:
-        CkValueError: K001, K002, it is not.
-    """
+    """Check that ``data`` is an object with exactly the fields ``known``."""
     names = expect_object(what, data)
     for name in [*names, *known]:
         if name not in known:

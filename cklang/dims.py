@@ -182,11 +182,7 @@ def is_extent(item: object) -> TypeGuard[Extent]:
 
 
 def require_integer(name: str, value: object, least: int = 1) -> int:
-    """Return an integer of ``least`` or more.
-
-    Raises:
-        CkValueError: K011, it is none; the text names ``name``.
-    """
+    """Return an integer of ``least`` or more."""
     if not is_integer(value) or value < least:
         raise error("K011", name=name, least=least, got=value)
     return value
@@ -273,9 +269,6 @@ def extent_from_text(text: str) -> Extent:
     Example:
         >>> extent_from_text("K - K//2") == ck.dims("K")[0] - ck.dims("K")[0] // 2
         True
-
-    Raises:
-        ValueError: The text is no extent.
     """
     try:
         extent = _of_node(ast.parse(text.strip(), mode="eval").body)
@@ -314,9 +307,6 @@ def extent_value(extent: Extent, dims: Mapping[str, int]) -> int:
     Example:
         >>> extent_value(ck.dims("K")[0] // 2 + 1, {"K": 9})
         5
-
-    Raises:
-        KeyError: ``dims`` lacks the name of a dim.
     """
     if isinstance(extent, int):
         return extent
@@ -383,11 +373,7 @@ def dims(names: str) -> tuple[Dim, ...]:
 
 
 def extents_of(shape: Iterable[Dim | int], dims: Mapping[str, int]) -> tuple[int, ...]:
-    """Return the extents of a shape; ``dims`` has the extent of each dim by its name.
-
-    Raises:
-        KeyError: ``dims`` lacks the name of a dim of the shape.
-    """
+    """Return the extents of a shape; ``dims`` has the extent of each dim by its name."""
     return tuple(extent_value(extent, dims) for extent in shape)
 
 

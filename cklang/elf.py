@@ -67,11 +67,7 @@ class Symbol:
 
 
 def sections_of(image: bytes) -> list[Section]:
-    """Return the sections of an ELF file in order, so that numbers of sections are indices.
-
-    Raises:
-        struct.error, ValueError: The file is cut off.
-    """
+    """Return the sections of an ELF file in order, so that numbers of sections are indices."""
     table, size, count, names = _FILE.unpack_from(image, _OFFSET_OF_HEADERS)
     starts = [table + number * size for number in range(count)]
     headers = [image[at : at + _SECTION.size] for at in starts]

@@ -110,11 +110,7 @@ def opened(signature: S) -> S:
 
 
 def require_integers(what: str, value: object, count: int) -> None:
-    """Refuse what is no tuple of ``count`` integers of 1 or more.
-
-    Raises:
-        CkValueError: K011, K012, naming the field ``what``.
-    """
+    """Refuse what is no tuple of ``count`` integers of 1 or more."""
     if not isinstance(value, tuple) or len(value) != count:
         raise error("K012", name=what, count=count, got=value)
     for extent in value:
@@ -122,11 +118,7 @@ def require_integers(what: str, value: object, count: int) -> None:
 
 
 def make_members(record: object, kinds: Mapping[str, type[Enum]]) -> None:
-    """Turn the spellings in fields of a frozen record into members of their enumerations.
-
-    Raises:
-        CkValueError: K001, a field has neither; the nearest spellings are named.
-    """
+    """Turn the spellings in fields of a frozen record into members of their enumerations."""
     for name, kind in kinds.items():
         value = getattr(record, name)
         if type(value) is not kind:

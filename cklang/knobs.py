@@ -41,11 +41,7 @@ class Knob(Generic[T]):
         object.__setattr__(self, "encoded", self.name.encode())
 
     def get(self) -> T:
-        """Return the value from :func:`scope`, else the environment, else the default.
-
-        Raises:
-            CkValueError: Z001, the text is not a legal value.
-        """
+        """Return the value from :func:`scope`, else the environment, else the default."""
         overrides = _overrides.get()
         text = overrides.get(self.name) if overrides else None
         if text is None:

@@ -20,9 +20,6 @@ KNOWN: Mapping[str, tuple[Version, Version]] = MappingProxyType(
 def check_version(package: str, version: str) -> None:
     """Refuse a version that nobody has tested.
 
-    Raises:
-        CkUnsupportedError: E009, the version is outside the range.
-
     Example:
         >>> check_version("triton", "3.9.1")
         >>> check_version("torch", "2.6.0+cpu")

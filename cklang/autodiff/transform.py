@@ -118,11 +118,7 @@ def _again(emitter: Emitter, forward: Function) -> Function:
 
 
 def expect_differentiable_rules(forward: Function, wrt: Sequence[str]) -> None:
-    """Check that the gradients of a function may be differentiated again.
-
-    Raises:
-        CkUnsupportedError: G026, the rule of an op is not differentiable.
-    """
+    """Check that the gradients of a function may be differentiated again."""
     active = _active(forward, wrt)
     for operation in forward.body:
         if operation.op in ONCE and operation.result.name in active:

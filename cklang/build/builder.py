@@ -110,20 +110,12 @@ class Builder:
 
     @property
     def bundles(self) -> tuple[Bundle, ...]:
-        """Stencils that were compiled elsewhere.
-
-        Raises:
-            CkValueError: B040, K003, a file is no bundle, or one of another version.
-        """
+        """Stencils that were compiled elsewhere."""
         return bundles_in(self._files)
 
     @property
     def tree(self) -> CkTree:
-        """CK Tile's headers.
-
-        Raises:
-            CkBuildError: B004, B005, there are none.
-        """
+        """CK Tile's headers."""
         from cklang.toolchain.compilers import find_ck_tree
 
         return find_ck_tree() if self._tree is None else self._tree
@@ -208,29 +200,17 @@ class Builder:
         return [(built | refused)[index] for index in range(len(wanted))]
 
     def stencil_files(self, wanted: Wanted) -> StencilFiles:
-        """Return the files of a kernel's stencil, building it if it is not built.
-
-        Raises:
-            CkBuildError: B rows, it cannot be built.
-        """
+        """Return the files of a kernel's stencil, building it if it is not built."""
         key, functions = wanted
         return self.stencil_of(key, self.source(key, functions))
 
     def stencil_of(self, key: AnyKey, source: KernelSource) -> StencilFiles:
-        """Return the files of a stencil whose C++ is generated already; its functions are not read.
-
-        Raises:
-            CkBuildError: B rows, it cannot be built.
-        """
+        """Return the files of a stencil whose C++ is generated; its functions are not read."""
         (files,) = self._stencils([self._job_of(key, source)])
         return files
 
     def stencils(self, wanted: Sequence[Wanted]) -> list[StencilFiles]:
-        """Return the files of the stencils of ``wanted`` in order; functions are not compiled.
-
-        Raises:
-            CkBuildError: The first failure; the others are its notes.
-        """
+        """Return the files of the stencils of ``wanted`` in order; functions are not compiled."""
         return self._stencils([self._job(key, functions) for key, functions in wanted])
 
     def _stencils(self, jobs: Sequence[_Job]) -> list[StencilFiles]:
@@ -530,11 +510,7 @@ def _headers_of(text: str, source: KernelSource) -> str:
 
 
 def source_of(key: AnyKey, functions: Functions) -> KernelSource:
-    """Return the C++ of a kernel and the C of its functions.
-
-    Raises:
-        CkUnsupportedError: L rows, it cannot be generated.
-    """
+    """Return the C++ of a kernel and the C of its functions."""
     return FAMILIES[key.family].lower(key, functions)
 
 

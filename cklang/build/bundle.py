@@ -140,11 +140,7 @@ def write(path: Path, files: Iterable[StencilFiles], *, compiler: str, headers: 
 
 
 def read(path: Path) -> Bundle:
-    """Return the bundle in a file.
-
-    Raises:
-        CkValueError: B040, it is no bundle; K003, it is one of another version.
-    """
+    """Return the bundle in a file."""
     import zipfile
 
     try:
@@ -171,11 +167,7 @@ def configured() -> tuple[Bundle, ...]:
 
 
 def configured_files() -> Files:
-    """Return the files of these bundles and their times, without reading them.
-
-    Raises:
-        CkValueError: B040, there is no such file.
-    """
+    """Return the files of these bundles and their times, without reading them."""
     return tuple((path, path.stat().st_mtime_ns) for path in _existing())
 
 

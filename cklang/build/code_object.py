@@ -56,11 +56,7 @@ class CodeObject:
     """All functions in it by name; more than there are kernels means that calls were left."""
 
     def kernel(self, name: str) -> KernelFacts:
-        """Return the facts of kernel ``name``.
-
-        Raises:
-            CkBuildError: B012, there is no such kernel.
-        """
+        """Return the facts of kernel ``name``."""
         for facts in self.kernels:
             if facts.name == name:
                 return facts
@@ -69,11 +65,7 @@ class CodeObject:
 
 
 def read(path: Path) -> CodeObject:
-    """Read the code object in ``path``.
-
-    Raises:
-        CkBuildError: B012, the file is no AMD GPU code object.
-    """
+    """Read the code object in ``path``."""
     data = path.read_bytes()
     try:
         return _read(data)

@@ -85,11 +85,7 @@ def build(
 
 
 def built(kernels: Sequence[Wanted], executor: Executor | None = None) -> tuple[Artifact, ...]:
-    """Return the kernels in order, built as by :func:`build`.
-
-    Raises:
-        CkBuildError: The first failure; the others are its notes.
-    """
+    """Return the kernels in order, built as by :func:`build`."""
     summary = build(kernels, executor=executor)
     if summary.failures:
         raise failures_together(summary.results)

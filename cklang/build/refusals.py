@@ -34,11 +34,7 @@ def in_users_lines() -> Iterator[None]:
 
 @contextmanager
 def naming_the_rule(key: AnyKey, code: str = "B010") -> Iterator[None]:
-    """Let the failure ``code`` of a kernel that no rule objects to name the rule that is missing.
-
-    Raises:
-        CkInternalError: B014, the compiler refuses a legal kernel.
-    """
+    """Let the failure ``code`` of a kernel that every rule allows name the missing rule."""
     try:
         yield
     except CkError as failure:

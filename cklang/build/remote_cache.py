@@ -58,11 +58,7 @@ def send(entry: Entry) -> CacheArchive:
 
 
 def receive(store: Store, parcel: CacheArchive) -> Entry:
-    """Take an entry in that came as bytes.
-
-    Raises:
-        CkBuildError: C003, it is not whole, or not the one that it says it is.
-    """
+    """Take an entry in that came as bytes."""
 
     def write(folder: Path) -> None:
         # An entry is files without folders. The filters of ``extractall`` came with Python 3.11.4.

@@ -139,9 +139,6 @@ def compile_stencil(
     ``loop`` returns its compiled main loop where that is a half of its own, and is called while the
     rest is compiled. ``precompiled`` is a :func:`compile_headers` file of the same arch, toolchain
     and tree; it saves a third of the work.
-
-    Raises:
-        CkBuildError: B010, the compiler failed; the same for the other steps.
     """
     start = time.perf_counter()
     file = _write(folder, "stencil.hip", source)
@@ -210,9 +207,6 @@ def link_fill(
 
     A kernel that spills, or into which a function is not inlined, is scheduled again
     (:mod:`cklang.build.schedules`).
-
-    Raises:
-        CkInternalError: B011, the function was not inlined into the kernel.
     """
     output = folder / "kernel.hsaco"
     seconds = _run([_compile_fill(fill, arch, folder, toolchain)], output, toolchain).seconds

@@ -53,11 +53,7 @@ class Entry:
     record: Mapping[str, Any]
 
     def file(self, name: str) -> Path:
-        """Return the path of one of its files.
-
-        Raises:
-            CkInternalError: C002, the entry has no such file.
-        """
+        """Return the path of one of its files."""
         if name not in self.record["files"]:
             raise error(
                 "C002", folder=self.folder, name=name, known=", ".join(self.record["files"])
@@ -172,9 +168,6 @@ class Store:
         """Add an entry that another store built; an entry that exists already is kept.
 
         ``write(folder)`` writes its files and its record into an empty folder.
-
-        Raises:
-            CkBuildError: C003, it is not whole, or is not the one at this address.
         """
         existing = self.find(kind, digest)
         if existing is not None:

@@ -67,11 +67,7 @@ def add_declarations(parser: argparse.ArgumentParser) -> None:
 
 
 def declared(options: argparse.Namespace, name: str) -> Registry:
-    """Return the kernels of the signatures and profiles that were named.
-
-    Raises:
-        CkValueError: K rows, a signature, profile, preset or GPU that does not exist.
-    """
+    """Return the kernels of the signatures and profiles that were named."""
     registry = Registry(name)
     for gpu in options.arch or [all_archs()[0].name]:
         for profile in options.profile:
@@ -88,12 +84,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def read(path: Path) -> Registry:
-    """Return the registry of a file.
-
-    Raises:
-        CkValueError: K049, it cannot be read as JSON; K103, a rule objects to a kernel; other K
-            rows, it is no registry.
-    """
+    """Return the registry of a file."""
     try:
         data = json.loads(path.read_text())
     except (OSError, ValueError) as problem:

@@ -78,11 +78,7 @@ def words_of(program: Sequence[str]) -> list[str]:
 
 
 def status_of(program: Sequence[str], **settings: str) -> int:
-    """Run a program, or one call of an op; return its exit status as a shell gives it.
-
-    Raises:
-        CkValueError: Z010, it cannot be run.
-    """
+    """Run a program, or one call of an op; return its exit status as a shell gives it."""
     sys.stdout.flush()
     try:
         done = subprocess.run(words_of(program), env=knobs.tool_environment(**settings))
@@ -99,22 +95,12 @@ def add_scheduler(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def asked_workers(options: argparse.Namespace) -> AbstractContextManager[Executor | None]:
-    """Give the workers that were asked for, or None.
-
-    Raises:
-        CkUnsupportedError: C004, Dask is not installed.
-        CkDeviceError: C005, nobody answers at the address.
-    """
+    """Give the workers that were asked for, or None."""
     return workers_of(options.scheduler) if options.scheduler else nullcontext()
 
 
 def load_op(name: str) -> Op:
-    """Return the op called ``name``.
-
-    Raises:
-        CkValueError: Z010, there is no such module, op or file.
-        CkError: I rows, the file holds no legal program of the IR.
-    """
+    """Return the op called ``name``."""
     if name.endswith(SUFFIX):
         return read_op(Path(name))
     place, _, attribute = name.rpartition(":")
@@ -160,19 +146,12 @@ def arguments_of(op: Op, options: argparse.Namespace) -> dict[str, Any]:
     """Return empty arrays of the sizes that were named; nothing of them is ever touched.
 
     ``bias=none`` leaves out an optional tensor.
-
-    Raises:
-        CkValueError: K001, K011, K019, K047, a dim or a dtype variable is missing or unknown.
     """
     return packed_arguments(op.program.signature, named_values(options))
 
 
 def named_values(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the extents and dtypes that were named.
-
-    Raises:
-        CkValueError: K011, K047, they are none.
-    """
+    """Return the extents and dtypes that were named."""
     sizes = {
         name: None if text == "none" else _extent(text)
         for name, text in _pairs([*options.sizes, *options.shapes], "a size").items()
@@ -181,11 +160,7 @@ def named_values(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def calls_named(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return the problems of ``sizes`` and of the rows of ``--problems``, as names and values.
-
-    Raises:
-        CkValueError: K011, K047, a size is no number; N009, the file is no table of them.
-    """
+    """Return the problems of ``sizes`` and of the rows of ``--problems``, as names and values."""
     dtypes = _pairs(options.dtype, "a dtype")
     words = [*options.sizes, *options.shapes]
     sizes = {name: _extent(text) for name, text in _pairs(words, "a size").items()}

@@ -133,11 +133,7 @@ def torch_dtype(dtype: DType) -> Any:
 
 
 def dtype_of_torch(name: str, dtype: Any) -> DType:
-    """Return the dtype of a tensor, the argument called ``name``.
-
-    Raises:
-        CkTypeError: A002, A083, A085, no kernel has it.
-    """
+    """Return the dtype of a tensor, the argument called ``name``."""
     known = _torch_dtypes().get(dtype)
     if known is not None:
         return known
@@ -184,11 +180,7 @@ def plain(value: Any) -> Any:
 
 
 def scalar(name: str, value: Any, dtype: DType) -> Array:
-    """Return a rank-0 array that holds a plain number.
-
-    Raises:
-        CkValueError: A007, the number does not fit an integer dtype.
-    """
+    """Return a rank-0 array that holds a plain number."""
     cell = np.empty((), dtype.numpy)
     try:
         with np.errstate(over="ignore"):
@@ -199,13 +191,7 @@ def scalar(name: str, value: Any, dtype: DType) -> Array:
 
 
 def read(name: str, value: object) -> Array:
-    """Return the array behind ``value``, the argument called ``name``.
-
-    Raises:
-        CkTypeError: A001, A152 not an array; A002 a dtype that no kernel has.
-        CkTypeError: A006, A082 to A086 and A089, tensors without dense memory that kernels read.
-        CkValueError: A003 other byte order; A004 elements not aligned; A005 tensor with gradient.
-    """
+    """Return the array behind ``value``, the argument called ``name``."""
     if isinstance(value, np.ndarray):
         return _from_numpy(name, value)
     if hasattr(value, "__ck_array__"):
@@ -271,11 +257,7 @@ def _from_torch(name: str, tensor: Any) -> Array:
 
 
 def expect_device(name: str, tensor: Any) -> None:
-    """Check that kernels run where a tensor of torch is, or would be.
-
-    Raises:
-        CkTypeError: A086, they do not.
-    """
+    """Check that kernels run where a tensor of torch is, or would be."""
     if tensor.device.type not in ("cpu", "cuda", "meta"):
         raise error("A086", name=name, device=tensor.device)
 
@@ -332,11 +314,7 @@ def _expect_whole_elements(name: str, pointer: int, strides: Any, size: int) -> 
 
 
 def to_numpy(name: str, value: object) -> np.ndarray[Any, Any]:
-    """Return the elements of a host array or tensor as a NumPy array of their own.
-
-    Raises:
-        CkTypeError, CkValueError: As :func:`read`; A006 for an array that is not in host memory.
-    """
+    """Return the elements of a host array or tensor as a NumPy array of their own."""
     if hasattr(value, "unpack"):
         return np.asarray(value.unpack())
     array = read(name, value)

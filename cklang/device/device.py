@@ -106,11 +106,7 @@ class Device:
         return Function(device=self, handle=handle.value, module=module.value, symbol=symbol)
 
     def activate(self) -> None:
-        """Make it the device of this thread.
-
-        Raises:
-            CkDeviceError: D010, a real GPU in a forked process; D003, the device is gone.
-        """
+        """Make it the device of this thread."""
         if forks.gpu_is_lost:
             raise lost(self.name)
         status = hip_calls().set_device(self.index)
@@ -139,19 +135,11 @@ class Device:
             raise refused(self, "hipStreamSynchronize", status)
 
     def wait(self) -> None:
-        """Wait until all streams of the device are done.
-
-        Raises:
-            CkDeviceError: D003 or an E row, a kernel faulted.
-        """
+        """Wait until all streams of the device are done."""
         check(self, "hipDeviceSynchronize", hip_library().hipDeviceSynchronize())
 
     def counters(self, launches: int = 1) -> LaunchCounters | None:
-        """Return what the last launches took on the emulated device; None on a real one.
-
-        Raises:
-            CkDeviceError: E003, more than :data:`PAST_LAUNCHES`, or than there were.
-        """
+        """Return what the last launches took on the emulated device; None on a real one."""
         if not self.emulated:
             return None
         from cklang import emulator
@@ -509,11 +497,7 @@ class Target:
 
 
 def target_of(name: str | None = None) -> Target:
-    """Return what :func:`open_device` would open; only a real GPU is asked what it is.
-
-    Raises:
-        CkValueError: D001, there is no such device; CkDeviceError: D004.
-    """
+    """Return what :func:`open_device` would open; only a real GPU is asked what it is."""
     device_name = name if name is not None else knobs.DEVICE.get()
     kind, which = _split(device_name)
     if kind == _REAL or (kind is None and _mode != _EMULATED and _real_gpus()):

@@ -97,9 +97,6 @@ def capsule(
     """Return a DLPack capsule of an array; ``strides`` in elements.
 
     ``owner`` is kept alive as long as a consumer uses the memory.
-
-    Raises:
-        BufferError: DLPack has no name for the dtype in this version.
     """
     extents = (ctypes.c_int64 * len(shape))(*shape)
     steps = (ctypes.c_int64 * len(shape))(*strides)

@@ -22,11 +22,7 @@ _lock = forks.lock()
 
 
 def load_function(device: Device, artifact: Artifact) -> Function:
-    """Return a kernel loaded on ``device``.
-
-    Raises:
-        CkDeviceError: D003, the device refuses the code object.
-    """
+    """Return a kernel loaded on ``device``."""
     where = (device.index, artifact.folder)
     with _lock:
         known = _functions.get(where)
@@ -38,11 +34,7 @@ def load_function(device: Device, artifact: Artifact) -> Function:
 
 
 def load_shim(artifact: Artifact, shim: Callable[[Path], AnyShim]) -> AnyShim:
-    """Return the host shim of a kernel, opened by ``shim``.
-
-    Raises:
-        CkBuildError: B013, it is of another version.
-    """
+    """Return the host shim of a kernel, opened by ``shim``."""
     with _lock:
         known = _shims.get(artifact.folder)
         if known is None:

@@ -58,9 +58,6 @@ def exported_call(
 
     ``problem`` has the extents of its dims by name (and dtype variables and constants), for packed
     arguments; or example arguments.
-
-    Raises:
-        CkError: What planning a call raises; K070, an argument is a prepared weight or packed.
     """
     binding = _bound(op, problem)
     spec = arch(gpu)

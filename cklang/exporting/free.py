@@ -99,9 +99,6 @@ def free_dims(problem: Mapping[str, Any]) -> dict[str, range]:
         >>> from cklang.exporting.free import ANY, free_dims
         >>> free_dims({"M": range(1, 257), "N": ..., "K": 64}) == {"M": range(1, 257), "N": ANY}
         True
-
-    Raises:
-        CkValueError: K074, a range is empty or has extents below 1.
     """
     free = {
         name: ANY if value is ... else value
@@ -118,9 +115,6 @@ def free_call(op: Op, problem: Mapping[str, Any], gpu: str, kernels: int | None 
     """Plan a call at many of its extents for a GPU.
 
     ``kernels`` is how many to choose among; None: all that cklang would choose.
-
-    Raises:
-        CkError: What planning raises if no extents can be planned; K073, none can be left free.
     """
     explorer = _explorer(op, problem, arch(gpu))
     tables = explorer.tables()

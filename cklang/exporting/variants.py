@@ -87,9 +87,6 @@ def planned_call(
 
     Extents in ``dims`` may be traced. ``others`` has dtypes and constants, None for tensors left
     out, ``strides`` those of tensors that are not packed.
-
-    Raises:
-        CkError: What planning a call raises.
     """
     arguments = dict(_arguments(op, dims, others, strides))
     binding = op._bound((), arguments)
@@ -224,9 +221,6 @@ def traced_variant(
 
     ``dims`` has the extents of the call that is planned, ``free`` those that free ones may have. If
     rows of tensors need not follow each other (``apart``), strides are free too.
-
-    Raises:
-        CkError: What planning a call raises; K073, a family cannot be traced.
     """
     trace = Trace()
     known = {name: dims[name] for name in dims if name not in free}

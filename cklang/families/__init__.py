@@ -217,11 +217,7 @@ def add_family(family: AnyFamily) -> None:
 
 
 def plan_of(function: Function) -> Plan:
-    """Return the kernels that compute a function, of any families, and the decisions behind them.
-
-    Raises:
-        CkError: As :func:`cklang.fusion.passes.fused`.
-    """
+    """Return the kernels of any families that compute a function, and the decisions."""
     from cklang.fusion.passes import fused
 
     return fused(function, makers_of(function), passes_of(function))
@@ -284,11 +280,7 @@ def family_of(signature: KernelSignature) -> AnyFamily:
 
 
 def key_of(signature: KernelSignature, algorithm: Any, gpu: str) -> AnyKey:
-    """Return the key of the kernel that computes ``signature`` by ``algorithm`` on ``gpu``.
-
-    Raises:
-        CkValueError: K022, the algorithm is one of another family.
-    """
+    """Return the key of the kernel that computes ``signature`` by ``algorithm`` on ``gpu``."""
     family = family_of(signature)
     if family.algorithm is not None and not isinstance(algorithm, family.algorithm):
         raise error("K022", want=family.algorithm_text, got=algorithm)
@@ -296,11 +288,7 @@ def key_of(signature: KernelSignature, algorithm: Any, gpu: str) -> AnyKey:
 
 
 def key_from_json(data: Mapping[str, Any]) -> AnyKey:
-    """Read the JSON form of a key of any family.
-
-    Raises:
-        CkValueError: K003 for another schema version, K001 for unknown families, fields or values.
-    """
+    """Read the JSON form of a key of any family."""
     if data.get("version") != SCHEMA_VERSION:
         raise error("K003", what="kernel key", got=data.get("version"), want=SCHEMA_VERSION)
     expect_fields("kernel key", dict(data), _PARTS)

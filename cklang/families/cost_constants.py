@@ -108,11 +108,7 @@ class FittedSet:
 
 
 def read_set(name: str, text: str) -> FittedSet:
-    """Read a fitted set; ``name`` stands in errors.
-
-    Raises:
-        CkValueError: N003 for a corrupt record, K003 for another schema version.
-    """
+    """Read a fitted set; ``name`` stands in errors."""
     try:
         data = json.loads(text)
     except ValueError as problem:

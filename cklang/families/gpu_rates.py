@@ -14,11 +14,7 @@ def cache_bytes(spec: ArchSpec) -> float:
 
 
 def matrix_rate(spec: ArchSpec, dtype: DType) -> float:
-    """Return the matrix rate of one compute unit for A and B of ``dtype``, per clock.
-
-    Raises:
-        CkUnsupportedError: N002, arch_specs has no rate for it.
-    """
+    """Return the matrix rate of one compute unit for A and B of ``dtype``, per clock."""
     wanted = "fp8" if dtype.kind is Kind.FLOAT and dtype.bits == 8 else dtype.name
     for rate in spec.matrix_rates:
         if rate.dtype == wanted:

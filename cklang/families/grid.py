@@ -76,11 +76,7 @@ def _defaults(of: Any) -> dict[str, Any]:
 
 
 def pattern_of(of: type[Any], choices: Mapping[str, Any]) -> Pattern:
-    """Return the pattern of class ``of`` that ``choices`` describe.
-
-    Raises:
-        CkValueError: K001, K002, K024, a field or a value that no algorithm has.
-    """
+    """Return the pattern of class ``of`` that ``choices`` describe."""
     hints = get_type_hints(of)
     read = {name: _values(hints, name, value) for name, value in choices.items()}
     return Pattern(choices=read, of=of)
@@ -135,11 +131,7 @@ class Grid(Generic[A]):
 
 
 def walk(grid: Grid[A], signature: KernelSignature, spec: ArchSpec, among: Pattern) -> Iterator[A]:
-    """Yield every algorithm of ``among`` to which no algorithm rule objects, in the grid's order.
-
-    Raises:
-        CkValueError: K023, the pattern is for algorithms of another family.
-    """
+    """Yield every algorithm of ``among`` that the algorithm rules allow, in the grid's order."""
     if among.of is not grid.of:
         raise error("K023", want=grid.of.__name__, got=among.of.__name__)
     yield from _extend({}, 0, grid, grid.rules_at(), signature, spec, among)

@@ -147,9 +147,6 @@ def lines_of(
     """Return the lines of a tensor that is read and of those that are written.
 
     Lines run along ``axis``, whose extent in what is written may be another.
-
-    Raises:
-        CkValueError: A045, two elements of a result are one in memory.
     """
     for result in results:
         refuse_overlap(result)

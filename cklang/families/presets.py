@@ -129,11 +129,7 @@ def preset_names() -> tuple[str, ...]:
 
 
 def parts(name: str) -> tuple[str, ...]:
-    """Return the names of the sets that make up a preset, in order; most are one set.
-
-    Raises:
-        CkValueError: K001, there is no such preset.
-    """
+    """Return the names of the sets that make up a preset, in order; most are one set."""
     if name not in preset_names():
         raise unknown("preset", name, list(preset_names()))
     return tuple(_data()["includes"].get(name, (name,)))
@@ -158,11 +154,7 @@ def profile(name: str) -> tuple[ProfileRow, ...]:
 
 
 def profile_row(data: dict[str, Any]) -> ProfileRow:
-    """Return a row of a profile from its JSON form, which may leave out all but ``pads``.
-
-    Raises:
-        CkValueError: K001, K002, K004, K027, a field, a value or a GPU is spelled wrong.
-    """
+    """Return a row of a profile from its JSON form, which may leave out all but ``pads``."""
     return decode(ProfileRow, {**_LEFT_OUT, **data}, "profile row")
 
 
@@ -196,11 +188,7 @@ def _choice(value: Any) -> Any:
 
 
 def tilings(name: str, signature: Signature, gpu: str) -> tuple[Mapping[str, Any], ...]:
-    """Return the tilings of set ``name`` for a signature on a GPU, as fields of patterns.
-
-    Raises:
-        CkValueError: K001, there is no such set.
-    """
+    """Return the tilings of set ``name`` for a signature on a GPU, as fields of patterns."""
     dtypes = signature.multiplied
     rows = (
         row

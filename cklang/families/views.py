@@ -58,10 +58,6 @@ def views_of(
         dims: The extent of each dim.
         matrices: The names of values that need a contiguous axis: slices without one are
             copied too.
-
-    Raises:
-        CkValueError: A052, a prepared weight has no views; A058, an array given as ``out=`` has
-            strides in which its kernel's result cannot lie.
     """
     places = _written(function, layouts, dims)
     for operation in function.body:

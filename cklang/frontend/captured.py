@@ -35,11 +35,7 @@ class Capture:
     span: Span
 
     def expect_unchanged(self, program: str) -> None:
-        """Raise an error if the name stands for something else now.
-
-        Raises:
-            CkValueError: F017.
-        """
+        """Raise an error if the name stands for something else now."""
         now = self.read()
         program_now = program_of(now)
         if program_now is not None and program_now is program_of(self.value):
@@ -64,11 +60,7 @@ class Capture:
 
 
 def expect_unchanged(captures: Iterable[Capture], program: str) -> None:
-    """Raise an error if a captured name has another value than at decoration.
-
-    Raises:
-        CkValueError: F017.
-    """
+    """Raise an error if a captured name has another value than at decoration."""
     for capture in captures:
         if capture.read() is not capture.value:
             capture.expect_unchanged(program)

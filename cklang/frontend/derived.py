@@ -101,11 +101,7 @@ class Derived:
         return operator.index(self._numbers[extent.name])
 
     def same(self, one: Extent, other: Extent) -> bool:
-        """Tell whether two extents are the same.
-
-        Raises:
-            LearnedError: One of them is derived, and from now on is the other.
-        """
+        """Tell whether two extents are the same."""
         if one == other:
             return True
         for dim, extent in ((one, other), (other, one)):

@@ -51,10 +51,6 @@ def pointwise(scope: Scope, node: Located, name: str, *items: Item, **attrs: Att
     """Apply the pointwise op ``name`` to tensors and constants.
 
     Where integers meet floats they become f32, and so do those of a division.
-
-    Raises:
-        CkTypeError: F040 for an operand that is no number, F041 for dtypes the op does not take.
-        CkValueError: F042 for shapes that do not broadcast, F043 for a constant out of range.
     """
     rule = OPS[name].dtype
     wide = [_widen(scope, node, item) for item in items]
@@ -76,11 +72,7 @@ def pointwise(scope: Scope, node: Located, name: str, *items: Item, **attrs: Att
 
 
 def number(scope: Scope, node: Located, item: Item) -> Item:
-    """Return ``item``; a dim as the number of its elements, an i32 that the call gives.
-
-    Raises:
-        CkTypeError: F068, a dim that no tensor of the program has.
-    """
+    """Return ``item``; a dim as the number of its elements, an i32 that the call gives."""
     if not isinstance(item, Dim):
         return item
     if isinstance(item, Formula):
@@ -117,11 +109,7 @@ def _widen(scope: Scope, node: Located, item: Item) -> Item:
 
 
 def expect_tensor(scope: Scope, node: Located, name: str, item: Item) -> Tensor:
-    """Return the operand of a function, a dim as a number.
-
-    Raises:
-        CkTypeError: F066, it is no tensor.
-    """
+    """Return the operand of a function, a dim as a number."""
     item = number(scope, node, item)
     if isinstance(item, Tensor):
         return item
@@ -200,12 +188,7 @@ def _peer_dtypes(items: Sequence[Item]) -> list[DType]:
 
 
 def constant_number(scope: Scope, node: Located, value: Item, dtype: DType) -> Number:
-    """Return the constant ``value`` as a number of ``dtype``: f32, i32 or bool.
-
-    Raises:
-        CkTypeError: F044 for a number of the wrong type.
-        CkValueError: F043 for one that is out of range.
-    """
+    """Return the constant ``value`` as a number of ``dtype``: f32, i32 or bool."""
     if not isinstance(value, Number) or type(value) not in _CONSTANTS.get(dtype, ()):
         raise scope.error("F044", node, value=repr(value), dtype=dtype)
     low, high = _RANGES[dtype]
@@ -406,11 +389,7 @@ def transpose(scope: Scope, node: Located, tensor: Tensor) -> Tensor:
 
 
 def matrix_transpose(scope: Scope, node: Located, tensor: Tensor) -> Tensor:
-    """Swap the last two axes: ``x.mT``.
-
-    Raises:
-        CkTypeError: F046 if there are fewer than two.
-    """
+    """Swap the last two axes: ``x.mT``."""
     rank = len(tensor.shape)
     if rank < 2:
         advice = "x[:, None] makes a column of a vector"

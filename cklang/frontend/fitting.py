@@ -34,11 +34,7 @@ def misfit(
 
 
 def check_calls(text: FunctionText, names: NamesOf) -> None:
-    """Check the arguments of the functions of the language and the helpers that ``text`` calls.
-
-    Raises:
-        CkTypeError: F061, they do not fit.
-    """
+    """Check the arguments of the functions of the language and the helpers that ``text`` calls."""
     for node in ast.walk(text.node):
         function = names.get(node.func) if isinstance(node, ast.Call) else None
         if not isinstance(node, ast.Call) or not isinstance(function, Intrinsic | Helper):

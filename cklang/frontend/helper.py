@@ -43,11 +43,7 @@ class Definition:
     def read(
         cls, function: Callable[..., Any], *, op: bool, is_composite: bool = False
     ) -> Definition:
-        """Read and check ``function``.
-
-        Raises:
-            CkSyntaxError, CkTypeError: The F errors of each step, at the place of the mistake.
-        """
+        """Read and check ``function``."""
         text = read_function(function, "ck.op" if op else "ck.fn")
         plain = cast("FunctionType", function)
         parameters = read_parameters(plain, text, op=op)

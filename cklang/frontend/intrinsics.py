@@ -102,12 +102,7 @@ class Intrinsic:
         return self.signature
 
     def emit(self, scope: Any, node: Any, arguments: Mapping[str, object]) -> object:
-        """Put a call in a program into the IR and return its result.
-
-        Raises:
-            CkError: The arguments do not fit; F067 for a ``ValueError`` with a problem and an
-                advice.
-        """
+        """Put a call in a program into the IR and return its result."""
         try:
             return self._emit(scope, node, **arguments)
         except ValueError as refusal:

@@ -12,12 +12,7 @@ from cklang.frontend.values import Item, describe, has_tensor
 
 
 def items_of(scope: Scope, node: ast.expr) -> Iterator[Item]:
-    """Yield what a loop goes over.
-
-    Raises:
-        CkTypeError: F072 for something that is neither a range nor a tuple.
-        CkValueError: F031 if the program gets too long.
-    """
+    """Yield what a loop goes over."""
     items = scope.evaluate(scope, node)
     if not isinstance(items, range | tuple):
         raise scope.error("F072", node, words=scope.words(node), got=describe(items))
@@ -29,11 +24,7 @@ def items_of(scope: Scope, node: ast.expr) -> Iterator[Item]:
 
 
 def bind(scope: Scope, target: ast.expr, item: Item) -> None:
-    """Give the names of a target their values.
-
-    Raises:
-        CkTypeError: F073 for a tuple of another length.
-    """
+    """Give the names of a target their values."""
     if isinstance(target, ast.Name):
         scope.locals[target.id] = item
         return
@@ -47,12 +38,7 @@ def bind(scope: Scope, target: ast.expr, item: Item) -> None:
 
 
 def comprehension(scope: Scope, node: ast.ListComp) -> tuple[Item, ...]:
-    """Return the items of a list comprehension; its names are its own.
-
-    Raises:
-        CkTypeError, CkValueError: As :func:`items_of` and :func:`bind`; F050 for a condition that
-            depends on a tensor.
-    """
+    """Return the items of a list comprehension; its names are its own."""
     inner = replace(scope, locals=dict(scope.locals))
     return tuple(_elements(inner, node.elt, node.generators))
 
@@ -71,11 +57,7 @@ def _elements(
 
 
 def constant_truth(scope: Scope, node: ast.expr) -> bool:
-    """Return whether the constant condition ``node`` holds.
-
-    Raises:
-        CkTypeError: F050 for a condition that depends on a tensor.
-    """
+    """Return whether the constant condition ``node`` holds."""
     item = scope.evaluate(scope, node)
     if has_tensor(item):
         raise scope.error("F050", node, words=scope.words(node), got=describe(item))

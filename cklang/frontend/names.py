@@ -67,14 +67,7 @@ class Outside:
 
 
 def resolve_names(function: FunctionType, text: FunctionText) -> Outside:
-    """Return what each outside name in the body of ``function`` stands for.
-
-    Raises:
-        CkSyntaxError: F010 for a name that is not defined, F011 for an unknown attribute of a
-            module, F012 for recursion.
-        CkTypeError: F013 for a Python object that means nothing in a program, F014 for a Python
-            function that is no helper, F015 for a NumPy function.
-    """
+    """Return what each outside name in the body of ``function`` stands for."""
     scope = _Names(function, text)
     for statement in text.node.body:
         scope.visit(statement)

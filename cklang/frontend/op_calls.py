@@ -24,10 +24,6 @@ def fitted(
     """Return the arguments of a call of ``op`` as its annotations say, and what its dims are.
 
     Floats are converted to the annotated float, as at a return.
-
-    Raises:
-        CkTypeError: F086, an argument of another dtype or rank, or no tensor.
-        CkValueError: F087, an extent that contradicts the annotation.
     """
     call = _Call(scope, node, op)
     # Constants first: they may be extents of tensors.

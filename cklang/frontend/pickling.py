@@ -27,12 +27,7 @@ class Reference(NamedTuple):
     qualname: str
 
     def resolve(self) -> Any:
-        """Return the object.
-
-        Raises:
-            ImportError: There is no such module.
-            AttributeError: The module has no such name.
-        """
+        """Return the object."""
         return reduce(getattr, self.qualname.split("."), importlib.import_module(self.module))
 
 

@@ -84,11 +84,7 @@ class Program(OpProgram):
 
     @classmethod
     def from_function(cls, function: Callable[..., Any]) -> Program:
-        """Read ``function``: everything is checked that needs no dtypes and constants.
-
-        Raises:
-            CkSyntaxError, CkTypeError, CkValueError: The F errors, each with its place.
-        """
+        """Read ``function``: everything is checked that needs no dtypes and constants."""
         try:
             definition = Definition.read(function, op=True)
             results = definition.results
@@ -165,11 +161,6 @@ class Program(OpProgram):
             consts: Values of ``ck.const`` parameters, by name; the others take their defaults. None
                 for each optional tensor that the call leaves out.
             dims: Extents of a call, by name.
-
-        Raises:
-            CkValueError: F017, a name that it reads has another value than at decoration.
-            CkTypeError, CkValueError, CkSyntaxError: F080 to F083 for the arguments, otherwise the
-                F errors of the program, each with its place.
         """
         try:
             return self._specialise(dtypes or {}, consts or {}, dims or {})

@@ -14,13 +14,7 @@ from cklang.types import Dim, Extent, Kind, TensorType, TensorVarType, plain_dim
 
 
 def results_of(scope: Scope, node: ast.Return, item: Item) -> list[Tensor]:
-    """Return what the op of ``scope`` returns at ``node``, cast to the annotated dtypes.
-
-    Raises:
-        CkTypeError: F083, the number of results or something that is no tensor; F085, a dtype that
-            is not converted by itself.
-        CkValueError: F084, a shape.
-    """
+    """Return what the op of ``scope`` returns at ``node``, cast to the annotated dtypes."""
     results = scope.definition.results or ()
     wanted = [concrete(result, scope.environment.dtypes) for result in results]
     items = item if isinstance(item, tuple) and len(wanted) > 1 else (item,)

@@ -157,22 +157,14 @@ class Scope:
         return replace(concrete(type_, self.environment.dtypes), shape=shape)
 
     def extent(self, extent: Extent, node: Located) -> Extent:
-        """Return an extent that the text names in dims of the function being built.
-
-        Raises:
-            CkTypeError: F068, no parameter of the op has that dim.
-        """
+        """Return an extent that the text names in dims of the function being built."""
         meaning = self.environment.extent(extent)
         if meaning is None:
             raise self.error("F068", node, dim=extent)
         return meaning
 
     def meaning(self, item: Item, node: Located) -> Item:
-        """Return what a name from outside stands for here: dims and dtype variables are the op's.
-
-        Raises:
-            CkTypeError: F030, F068, no parameter of the op has it.
-        """
+        """Return the meaning of a name from outside: dims and dtype variables are the op's."""
         if isinstance(item, DTypeVar):
             return self.dtype(item, node)
         if isinstance(item, Dim):

@@ -83,9 +83,6 @@ class Parameter:
         """Return ``value`` as the constant that this ``ck.const`` parameter takes.
 
         An integer is a legal float constant; nothing else is converted.
-
-        Raises:
-            CkTypeError: F024 if it has another type.
         """
         if not isinstance(self.type, ConstType):
             raise error("Z002", what=f"{self.name} is not a constant parameter")
@@ -109,12 +106,7 @@ class Parameter:
 def read_parameters(
     function: FunctionType, text: FunctionText, *, op: bool
 ) -> tuple[Parameter, ...]:
-    """Return the parameters of ``function``; those of an ``op`` must be annotated.
-
-    Raises:
-        CkSyntaxError: F020 for ``*args`` and ``**kwargs``, F021 for a missing annotation.
-        CkTypeError: F022 for an annotation that is none, F023 for a default of a tensor, F024.
-    """
+    """Return the parameters of ``function``; those of an ``op`` must be annotated."""
     arguments = text.node.args
     for extra, stars in ((arguments.vararg, "*"), (arguments.kwarg, "**")):
         if extra is not None:
@@ -166,9 +158,6 @@ def read_results(
     """Return the types of the return annotation, one or those of a tuple; None if there is none.
 
     A helper may be annotated with ``typing.Any`` instead.
-
-    Raises:
-        CkTypeError: F022 if it is no tensor annotation and no tuple of them.
     """
     node = text.node.returns
     if node is None:
@@ -220,11 +209,6 @@ def check_types(
     A parameter that may be None decides neither, and computed extents follow from its own dims or
     from those of parameters that every call has. Where the program ``derives`` extents, the
     result's dims may be names of these. A ``ck.const[int]`` parameter is an extent, too.
-
-    Raises:
-        CkTypeError: F032 for a dtype that kernels do not have; F034 for blocks of a dim, F026 for a
-            dim and F027 for a dtype variable that nothing decides.
-        CkValueError: F028 for two variables of one name.
     """
     parameters = tuple(parameters)
     required = [each for each in parameters if not each.optional]

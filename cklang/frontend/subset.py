@@ -66,11 +66,7 @@ _LITERALS = (bool, int, float, str, type(None))
 
 
 def check_subset(text: FunctionText) -> None:
-    """Refuse every statement and expression of ``text`` that is not in the language.
-
-    Raises:
-        CkSyntaxError: F004 to F009.
-    """
+    """Refuse every statement and expression of ``text`` that is not in the language."""
     body = text.node.body
     if ast.get_docstring(text.node, clean=False) is not None:
         body = body[1:]

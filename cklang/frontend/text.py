@@ -81,13 +81,7 @@ def _column(source: Source, line: int, offset: int) -> int:
 
 
 def read_function(function: Callable[..., Any], decorator: str) -> FunctionText:
-    """Return the text of ``function``, which stands below ``decorator`` (``ck.op`` or ``ck.fn``).
-
-    Raises:
-        CkTypeError: F001 if it is not a plain function.
-        CkSyntaxError: F002 without source text; F003 for lambdas and async functions; F018 for
-            a method.
-    """
+    """Return the text of ``function`` below its ``decorator`` (``ck.op`` or ``ck.fn``)."""
     if not isinstance(function, FunctionType) or hasattr(function, "__wrapped__"):
         wrapped = isinstance(function, FunctionType)
         got = "wrapper made by another decorator" if wrapped else type(function).__name__

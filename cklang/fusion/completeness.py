@@ -37,12 +37,7 @@ _PLACES = (Kind.VIEW, Kind.JOIN, Kind.SHAPE)
 
 
 def expect_complete(plan: Plan) -> Plan:
-    """Return a plan whose kernels compute its function.
-
-    Raises:
-        CkInternalError: Z004, an operation that a result depends on is computed by no kernel that
-            should do so, or a kernel computes one that is not on the way to its results.
-    """
+    """Return a plan whose kernels compute its function."""
     _Check(plan.function, plan.kernels).run()
     return plan
 

@@ -398,11 +398,7 @@ class Epilogue(Walk):
         return self.tree(self.flow.occurrence(self.root), *self.more)
 
     def reads(self, order: Axes) -> tuple[Read, ...]:
-        """Return what the epilogue reads, with axes in the order of the kernel's.
-
-        Raises:
-            CkUnsupportedError: X004, it reads more than a kernel takes.
-        """
+        """Return what the epilogue reads, with axes in the order of the kernel's."""
         self.check_reads(f"the epilogue of {self.anchor.result}")
         return tuple(
             Read(value=read.value, axes=compose(order, read.axes)) for read in self.region.reads

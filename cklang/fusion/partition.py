@@ -45,13 +45,6 @@ def partitioned(draft: Draft) -> Draft:
 
     If a kernel would read more than was foreseen, there is no plan yet: its anchor is in ``strict``
     then, and less follows it when the passes run again.
-
-    Raises:
-        CkUnsupportedError: No kernels compute it: no anchor (X002), a gemm operand made of
-            constants alone (X003) or a computed one where only stored ones are read (X005), too
-            many reads (X004), a result dtype that cannot be stored (X006), or a gemm's result
-            repeated with no gemm of the larger shape (X007).
-        CkInternalError: Z004, the kernels do not compute the program.
     """
     function, makers = draft.function, draft.makers
     flow, roots = draft.flow, draft.roots

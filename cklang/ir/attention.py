@@ -261,11 +261,7 @@ def _face(region: Function) -> str:
 
 
 def group_size(heads: int, key_heads: int, at: Span | None = None) -> int:
-    """Return how many query heads share a key head; ``at`` is the place of the attention.
-
-    Raises:
-        CkValueError: I045, the heads are no multiple.
-    """
+    """Return how many query heads share a key head; ``at`` is the place of the attention."""
     if key_heads == 0 or heads % key_heads:
         if heads == key_heads:
             return 1

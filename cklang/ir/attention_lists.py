@@ -42,9 +42,6 @@ def check_lists(lists: Mapping[str, Array], names: Mapping[str, str], extents: E
 
     ``names`` are what the user calls each of them, by role; ``extents`` are those of q and k.
 
-    Raises:
-        CkValueError: A056, an element is out of its range.
-
     Example:
         >>> starts = np.array([0, 60, 130], np.int32)
         >>> extents = Extents(rows=100, keys=100, pages=0)
@@ -96,9 +93,6 @@ def check_block_table(
         first: The first element that is looked up for each sequence.
         stop: One past the last.
         begins: Where the elements of each sequence begin in one list.
-
-    Raises:
-        CkValueError: A056, one of them names no page.
     """
     if _within(table, pages - 1):
         return

@@ -23,14 +23,7 @@ from cklang.types import Dim, Formula, Quotient, TensorType, by_name, extent_val
 
 
 def derive(function: Function, dims: Mapping[Dim, int]) -> dict[Dim, int]:
-    """Return ``dims`` with the extents that the ops of ``function`` decide.
-
-    Raises:
-        CkValueError: I033, extents that fit no convolution; I034, an extent that several values
-            of would fit; I035, one that is declared or given otherwise; I036 to I039, a view that
-            its operand does not have; I048, the greatest or the mean of no elements; I049,
-            scales that are not one for each block; I045, heads that cannot share others.
-    """
+    """Return ``dims`` with the extents that the ops of ``function`` decide."""
     known = dict(dims)
     for value in function.params:
         _solve_formulas(value, known)

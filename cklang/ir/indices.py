@@ -64,11 +64,7 @@ def take_axes(rank: int, indices: int, axis: int) -> tuple[tuple[int | None, ...
 
 
 def check_indices(name: str, indices: Array, extent: int) -> None:
-    """Check indices of ``take``.
-
-    Raises:
-        CkValueError: A056, one of them is no index of an axis of ``extent`` elements.
-    """
+    """Check indices of ``take``."""
     if not indices.size or (indices.min() >= 0 and indices.max() < extent):
         return
     outside = np.argwhere((indices < 0) | (indices >= extent))

@@ -42,11 +42,6 @@ def infer(
         attrs: All attributes of the row.
         shape: The result's shape where the row's rule takes it as declared (``broadcast``).
         at: The place that an error points to.
-
-    Raises:
-        CkValueError: The op or an attribute is unknown, a count or a shape is wrong (I013 to
-            I016, I019).
-        CkTypeError: An attribute or a dtype is of the wrong kind (I017, I018).
     """
     errors = problems(op, operands, attrs, shape=shape, at=at)
     if errors:

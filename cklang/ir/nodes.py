@@ -119,11 +119,7 @@ class Operation:
         return hash(self.identity)
 
     def attr(self, name: str) -> Attr:
-        """Return attribute ``name``.
-
-        Raises:
-            CkInternalError: It is not there; the verifier finds that in user text before.
-        """
+        """Return attribute ``name``."""
         for key, value in self.attrs:
             if key == name:
                 return value

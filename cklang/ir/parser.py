@@ -45,11 +45,7 @@ def parse(text: str, name: str = "<mini-IR>") -> Module:
 
 
 def parse_function(text: str, name: str = "<mini-IR>") -> Function:
-    """Read a text that holds exactly one function.
-
-    Raises:
-        CkSyntaxError: As :func:`parse`; also when there are more functions or none (I003).
-    """
+    """Read a text that holds exactly one function."""
     functions = parse(text, name).functions
     if len(functions) != 1:
         problem = f"{name} holds {len(functions)} functions"

@@ -118,9 +118,6 @@ def read_axes(axis: object, rank: int, *, is_single: bool = False) -> tuple[int,
         rank: How many axes there are.
         is_single: Whether it must be one axis.
 
-    Raises:
-        ValueError: With the problem and what to write instead, for the caller to place.
-
     Example:
         >>> read_axes((-1, 0), 3)
         (0, 2)

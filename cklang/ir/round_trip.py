@@ -10,11 +10,7 @@ from cklang.ir.nodes import Function, print_function
 
 
 def expect_round_trip(function: Function) -> Function:
-    """Return ``function`` if its text is parsed as an equal one.
-
-    Raises:
-        CkInternalError: Z003, it is not; printer, grammar or parser have a defect.
-    """
+    """Return ``function`` if its text is parsed as an equal one."""
     from cklang.ir.parser import parse_function
 
     text = print_function(function)

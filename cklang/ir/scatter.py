@@ -108,12 +108,7 @@ def scattered_sum(
 
 
 def in_place_results(function: Function) -> Mapping[str, str]:
-    """Return the results that are written into the memory of a parameter, by name, with it.
-
-    Raises:
-        CkValueError: I047, such a value is no result of the parameter's dtype, or the program reads
-            the parameter elsewhere.
-    """
+    """Return the results that are written into the memory of a parameter, by name, with it."""
     updates = {each.result.name: each for each in function.body if _is_in_place(each)}
     if not updates:
         return {}

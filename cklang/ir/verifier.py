@@ -34,9 +34,6 @@ def verify(function: Function, *, allow_unused: bool = False) -> Function:
     """Return ``function`` if it obeys all rules.
 
     ``allow_unused`` leaves out the rule ``unused``; passes clean up after themselves with it.
-
-    Raises:
-        CkError: The one violation, or I023 with all of them as notes.
     """
     errors = violations(function)
     if allow_unused:

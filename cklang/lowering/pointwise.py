@@ -42,9 +42,6 @@ def c_functions(functions: Mapping[str, Function], comments: Sequence[str] = ())
         functions: Regions of rank-0 values only: floats, i32 and bools; their results are f32 or
             i32, and several are the members of a struct.
         comments: Lines written above them, such as the user's Python.
-
-    Raises:
-        CkUnsupportedError: L001, an op has no C.
     """
     lines = [*includes_of(functions.values()), "", *(f"// {line}".rstrip() for line in comments)]
     return "\n".join([*lines, *map(_c_function, functions, functions.values())])

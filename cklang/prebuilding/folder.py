@@ -32,11 +32,7 @@ def essential_kernels(
 
 
 def compile_essentials(gpus: Sequence[str], calls: Sequence[EssentialCall] | None = None) -> int:
-    """Compile the emulator and the essential kernels into the cache; return how many they are.
-
-    Raises:
-        CkBuildError: B rows, a compiler failed.
-    """
+    """Compile the emulator and the essential kernels into the cache; return how many they are."""
     library_path()
     return len(built(essential_kernels(gpus, calls)))
 
@@ -49,10 +45,6 @@ def write_folder(
     The emulator in it runs on every x86-64 CPU with AVX2, and uses AVX-512 where it is there.
 
     ``folder`` does not exist, or is empty.
-
-    Raises:
-        CkBuildError: B rows, a compiler failed.
-        OSError: It cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     copy_library(portable_library(), folder / EMULATOR)

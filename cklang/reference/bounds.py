@@ -73,9 +73,6 @@ def evaluate_with_bound(
     Returns:
         The results in their dtypes, and float64 bounds of the same shapes: infinite where
         anything is right (and where a bool may be either).
-
-    Raises:
-        CkError: As :func:`cklang.reference.evaluate.evaluate`.
     """
     bound = bind(function, arrays)
     known = {name: Known.exact(array) for name, array in bound.values.items()}

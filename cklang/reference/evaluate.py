@@ -59,10 +59,6 @@ def evaluate(function: Function, arrays: Sequence[Any]) -> tuple[Array, ...]:
 
     Returns:
         One array for each result, in the result's dtype.
-
-    Raises:
-        CkValueError: The number of arrays is wrong (I030) or extents disagree (I032 to I035).
-        CkTypeError: An array has another dtype or rank than its parameter (I031).
     """
     bound = bind(function, arrays)
     values = dict(bound.values)

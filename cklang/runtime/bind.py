@@ -145,11 +145,7 @@ class _Solver:
 def assign(
     op: str, parameters: Sequence[Parameter], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> list[Any]:
-    """Return the value of each parameter of a call, in order, defaults included.
-
-    Raises:
-        CkTypeError: A010 for missing, A011 for unknown, A012 for repeated arguments.
-    """
+    """Return the value of each parameter of a call, in order, defaults included."""
     arguments, mistakes = assigned(op, parameters, args, kwargs)
     raise_all(mistakes)
     return [arguments[p.name] for p in parameters]
@@ -201,11 +197,6 @@ def bind(
 
     ``specialise`` gives the function of the mini-IR for dtypes, constants and dims, whose ops may
     decide extents that no argument has; without it the result's are those of arguments.
-
-    Raises:
-        CkTypeError: A020-A023 and A027-A028, dtypes and ranks.
-        CkValueError: A024, A025, I033 to I035, extents; A026, places; and what reading an array
-            raises.
     """
     arguments = {p.name: value for p, value in zip(parameters, values, strict=True)}
     solver = _solved(parameters, arguments, results)
@@ -290,13 +281,7 @@ def _read(parameter: Parameter, value: Any, solver: _Solver) -> None:
 
 
 def check_out(out: Array, binding: Binding, index: int = 0) -> None:
-    """Check that ``out`` may take result ``index`` of ``binding``.
-
-    Raises:
-        CkTypeError: A040, its dtype.
-        CkValueError: A041 shape, A042 read-only, A043 overlaps an input, A044 another place,
-            A045 overlaps itself.
-    """
+    """Check that ``out`` may take result ``index`` of ``binding``."""
     wanted = binding.results[index]
     if out.dtype != wanted.dtype:
         raise error("A040", got=out.dtype, want=wanted.dtype)

@@ -72,10 +72,6 @@ def of_call(
         values: Of the call, in the order of the parameters.
         out: The array for the result, or a tuple of arrays; None for new ones.
         about: What else the plan depends on: the device, the registry and its version, ...
-
-    Raises:
-        CkTypeError, CkValueError: A001-A006 and A082-A086, a value that is no readable array.
-        TracedArgumentError: A tensor requires a gradient, or torch traces with it.
     """
     call = CallKey(about)
     key: list[Any] = [*about]

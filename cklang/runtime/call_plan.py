@@ -76,9 +76,6 @@ def step_on(
     """Return a launch on a device, with its kernel loaded and its constants in memory.
 
     ``awaited`` is a better kernel for it, which is being built.
-
-    Raises:
-        CkDeviceError: D003, the device refuses the code object.
     """
     function = load_function(device, artifact)
     launch = device.launch(function, planned.grid, planned.block, planned.kernarg)

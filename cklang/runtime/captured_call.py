@@ -73,11 +73,7 @@ class CapturedCall:
 
 
 def expect_on_gpu(name: str, binding: Binding) -> None:
-    """Check that a call has arrays in the memory of a GPU, and no others.
-
-    Raises:
-        CkValueError: A073, an array is in host memory, or there is none.
-    """
+    """Check that a call has arrays in the memory of a GPU, and no others."""
     if binding.place == HOST:
         raise error("A073", op=name, names=", ".join(binding.arrays) or "none")
 

@@ -19,11 +19,7 @@ from cklang.types import DType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IrProgram:
-    """A verified function: no dtype variables, no constants, one result or more.
-
-    Raises:
-        CkValueError: K021, the function has no result.
-    """
+    """A verified function: no dtype variables, no constants, one result or more."""
 
     ir: Function
 

@@ -52,11 +52,7 @@ def parse(text: str, *, name: str = "<text>") -> Op:
 
 
 def read_op(path: Path) -> Op:
-    """Return the op of a file; see :func:`parse`.
-
-    Raises:
-        CkValueError: Z010, the file cannot be read.
-    """
+    """Return the op of a file; see :func:`parse`."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
@@ -65,9 +61,5 @@ def read_op(path: Path) -> Op:
 
 
 def op_from_ir(function: Function) -> Op:
-    """Return the op whose program is a verified function.
-
-    Raises:
-        CkValueError: K021, the function has no result.
-    """
+    """Return the op whose program is a verified function."""
     return Op(IrProgram(ir=function))

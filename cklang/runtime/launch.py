@@ -64,9 +64,6 @@ def describe(
 
     ``request`` gives what the shim is asked, for ``count`` addresses; ``problem`` is what messages
     say that it is for.
-
-    Raises:
-        CkUnsupportedError: D007, CK Tile's own check or ours refuses the problem.
     """
     host = load_shim(artifact, shim)
     shape = host.describe(request([sentinel(index) for index in range(count)]))
@@ -76,11 +73,7 @@ def describe(
 
 
 def described_stage(artifact: Artifact, stage: Stage) -> Described:
-    """Return how to launch a stage; its last address is that of its workspace.
-
-    Raises:
-        CkUnsupportedError: D007, its kernel refuses the problem.
-    """
+    """Return how to launch a stage; its last address is that of its workspace."""
     count = len(stage.values) + 1
     return describe(artifact, stage.shim, stage.request, count, stage.problem)
 

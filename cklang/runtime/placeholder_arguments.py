@@ -25,10 +25,6 @@ def packed_arguments(signature: Signature, named: Mapping[str, Any]) -> dict[str
         named: The extent of each dim, the dtype of each dtype variable (or its name), and the
             value of each constant that has no default; None for an optional tensor that is left
             out.
-
-    Raises:
-        CkValueError: K019, something is missing; K011, an extent is no such number; K001, a name
-            is unknown.
     """
     defaults = {const.name: const.default for const in signature.consts if const.has_default}
     rest = dict(named)

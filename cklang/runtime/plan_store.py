@@ -113,9 +113,6 @@ def address_of(
         device: Where, as in a call.
         request: What somebody asked for.
         asked: Counts what this process has looked for; None: plans.
-
-    Raises:
-        CkBuildError: B001, B004, there is nothing to build kernels with.
     """
     defaults = current()
     is_own = _is_own(request, defaults)
@@ -221,11 +218,7 @@ def _stored(step: Step, builder: Builder) -> StoredLaunch:
 def call_plan(
     kept: KeptPlan, function: Function, binding: Binding, outs: Sequence[Array], device: Device
 ) -> CallPlan:
-    """Return the launches of a call on a device, with every kernel loaded.
-
-    Raises:
-        CkDeviceError: D003, the device refuses a code object.
-    """
+    """Return the launches of a call on a device, with every kernel loaded."""
     touched = access_ranges(function, binding, outs)
     plan = kept.plan
     steps = [

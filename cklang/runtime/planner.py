@@ -72,11 +72,6 @@ def choices_of(
     """Return the launches of each kernel whose result has an element, in order.
 
     ``selecting`` selects kernels in the place of :mod:`cklang.selection`.
-
-    Raises:
-        CkValueError: A and I rows, arrays that no kernel takes; K022, the algorithm asked for is of
-            no family of the program.
-        CkUnsupportedError: K101, K102, no algorithm.
     """
     choices: list[Choice] = []
     copied: set[str] = set()
@@ -304,11 +299,7 @@ def stages_of(
     request: Request,
     selecting: Selecting | None = None,
 ) -> CallStages:
-    """Return what a call launches on a GPU; ``selecting`` is as for :func:`choices_of`.
-
-    Raises:
-        CkUnsupportedError: K101, K102, no kernel serves a problem.
-    """
+    """Return what a call launches on a GPU; ``selecting`` is as for :func:`choices_of`."""
     memory = memory_of(plan, binding, outs)
     choices = choices_of(plan, binding, memory, spec, request, selecting)
     names = [*binding.arrays, *(value.name for value in plan.function.results)]
@@ -370,10 +361,6 @@ def call_plan(
         place: Where the arrays of a call are.
         outs: How many results a call has.
         same: The places of results that are in the memory of arguments, with those of these.
-
-    Raises:
-        CkBuildError: B rows, a kernel cannot be built.
-        CkUnsupportedError: D007, a kernel refuses its problem.
     """
     artifacts = builder.build_all([(stage.key, stage.functions) for stage in stages])
     launches, workspace = planned_launches(stages, artifacts, names, sizes)
@@ -398,9 +385,6 @@ def planned_launches(
 
     ``names`` are the values whose addresses a call gives, in order, ``sizes`` the bytes of the
     program's others.
-
-    Raises:
-        CkUnsupportedError: D007, a kernel refuses its problem.
     """
     described = [
         described_stage(artifact, stage) for artifact, stage in zip(artifacts, stages, strict=True)
@@ -475,9 +459,6 @@ def build_choices(choices: Sequence[Choice], executor: Executor | None) -> tuple
     """Build the kernels of choices, then those around them.
 
     The ``executor`` builds instead of this machine's compilers.
-
-    Raises:
-        CkBuildError: B rows, a compiler failed.
     """
     from cklang.build.parallel import built
 

@@ -115,11 +115,7 @@ def put_numbers(ready: Ready, call: CallKey) -> PinnedBuffer | None:
 
 
 def put_results(ready: Ready, call: CallKey, values: Sequence[Any]) -> list[Any]:
-    """Return the arrays that take the results of a call, and note their addresses.
-
-    Raises:
-        CkValueError: A075, an argument that takes one is read-only; A076, it overlaps another one.
-    """
+    """Return the arrays that take the results of a call, and note their addresses."""
     updates = {each.result: each for each in ready.in_place}
     results = []
     for index, make in enumerate(ready.result_makers):

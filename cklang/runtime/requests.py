@@ -24,11 +24,7 @@ def request_of(
     strategy: str | Strategy | RankFunction | None,
     splits: int | None,
 ) -> Request:
-    """Return a request with choices of its own; what is None stays as it is.
-
-    Raises:
-        CkValueError: K001, K011, K022, K025, as :meth:`cklang.Op.using` says.
-    """
+    """Return a request with choices of its own; what is None stays as it is."""
     _expect_algorithm(algorithm)
     if registry is not None and not isinstance(registry, Registry):
         raise error("K025", got=registry)

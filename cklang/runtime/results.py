@@ -37,11 +37,7 @@ def one_or_all(results: Sequence[Any]) -> Any:
 
 
 def targets_of(binding: Binding, out: Any) -> tuple[arrays.Array, ...]:
-    """Return the arrays that take the results of a call, as kernels see them.
-
-    Raises:
-        CkTypeError, CkValueError: A040 to A048, an array cannot take its result.
-    """
+    """Return the arrays that take the results of a call, as kernels see them."""
     outs = out if isinstance(out, tuple) else (out,)
     if len(outs) != len(binding.results):
         raise error("A048", got=len(outs), want=len(binding.results))

@@ -104,11 +104,7 @@ class Summary:
 def summarise(
     plan: Plan, binding: Binding, outs: Sequence[Array] | None, target: Target, request: Request
 ) -> Summary:
-    """Return what a bound call launches on a GPU.
-
-    Raises:
-        CkError: What planning the call raises.
-    """
+    """Return what a bound call launches on a GPU."""
     memory = memory_of(plan, binding, outs)
     choices = choices_of(plan, binding, memory, target.spec, request)
     layouts, views = memory.layouts, memory.views

@@ -42,11 +42,7 @@ class CallTimer:
         return result
 
     def ms(self) -> float | None:
-        """Return the milliseconds; None for a call inside of a profile.
-
-        Raises:
-            CkUnsupportedError: K050, the clock has no constants for the emulated GPU.
-        """
+        """Return the milliseconds; None for a call inside of a profile."""
         if self.events is not None:
             return self.device.elapsed(*self.events)
         launches = self.recording.launches

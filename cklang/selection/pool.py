@@ -150,27 +150,15 @@ class Pool(Generic[K]):
             return None
 
     def times_of(self, problem: Any) -> Times:
-        """Return the time in µs that the cost model predicts for each kernel.
-
-        Raises:
-            CkUnsupportedError: N002, arch_specs has no matrix rate for its dtypes.
-        """
+        """Return the time in µs that the cost model predicts for each kernel."""
         return self.cost.times(problem)
 
     def table(self, places: Sequence[int], problem: Any) -> list[str]:
-        """Return the terms that make up the times of one or two kernels, as lines of text.
-
-        Raises:
-            CkUnsupportedError: N002, as above.
-        """
+        """Return the terms that make up the times of one or two kernels, as lines of text."""
         return self.cost.table(places, problem)
 
     def terms(self, place: int, problem: Any) -> Mapping[str, float]:
-        """Return what makes up the time of the kernel at a place, in µs.
-
-        Raises:
-            CkUnsupportedError: N002, as above.
-        """
+        """Return what makes up the time of the kernel at a place, in µs."""
         return self.cost.terms(place, problem)
 
     @cached_property
@@ -180,11 +168,7 @@ class Pool(Generic[K]):
 
     @cached_property
     def cost(self) -> CostModel:
-        """The cost model of these kernels.
-
-        Raises:
-            CkUnsupportedError: N002, arch_specs has no matrix rate for its dtypes.
-        """
+        """The cost model of these kernels."""
         return self.family.cost(self.keys, self.spec, self.built)
 
 

@@ -135,11 +135,7 @@ measure or look at what is built."""
 
 
 def strategy_of(choice: str | Strategy | RankFunction) -> Strategy:
-    """Return the strategy named ``choice``, a strategy as it is, or a heuristic for a function.
-
-    Raises:
-        CkValueError: K001, there is no such strategy.
-    """
+    """Return the strategy named ``choice``, a strategy as it is, or a heuristic for a function."""
     if isinstance(choice, str):
         if choice not in STRATEGIES:
             raise unknown("strategy", choice, list(STRATEGIES))

@@ -24,9 +24,6 @@ def intact(folder: Path, build: Callable[[Path], None]) -> Path:
     """Return ``folder`` with the library as it was built, by ``build`` if it is not there as such.
 
     ``build`` makes the folder, or one in its place, and seals it. A damaged one is logged.
-
-    Raises:
-        CkBuildError: C001, the cache cannot be written.
     """
     if problem_of_library(folder) is None:
         return folder
@@ -51,9 +48,6 @@ def compiled_library(source: Path, flags: Sequence[str]) -> Path:
     """Return the shared library of one C++ file, compiled now if this machine does not have it.
 
     The library is named after ``source``.
-
-    Raises:
-        CkBuildError: B001 or B010, there is no compiler, or it failed.
     """
     from cklang.toolchain.compilers import find_toolchain, run_tool
 

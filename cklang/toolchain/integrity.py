@@ -44,11 +44,7 @@ def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
-    """Return the record in ``folder``; None if it is no JSON object.
-
-    Raises:
-        FileNotFoundError: There is none.
-    """
+    """Return the record in ``folder``; None if it is no JSON object."""
     try:
         record = json.loads((folder / RECORD).read_text(errors="replace"))
     except ValueError:

@@ -31,11 +31,7 @@ def cache_root() -> Path:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Name the folder of the cache and the remedy where the system refuses to write to it.
-
-    Raises:
-        CkBuildError: C001.
-    """
+    """Name the folder of the cache and the remedy where the system refuses to write to it."""
     try:
         yield
     except OSError as problem:

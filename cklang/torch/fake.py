@@ -66,9 +66,6 @@ def fake_results(op: AnyOp, values: Sequence[Any]) -> list[torch.Tensor]:
     """Return new tensors like the results of a call; under a fake mode they are fake.
 
     Tensors in ``values`` may be fake, numbers symbolic.
-
-    Raises:
-        CkTypeError, CkValueError: As binding a call.
     """
     tensors = [value for value in values if isinstance(value, torch.Tensor)]
     empty = _empty_like(tensors[0] if tensors else torch.empty(()))

@@ -70,12 +70,7 @@ def set_saving_of(function: BackwardOf, saving: SavingOf) -> None:
 
 
 def backward_of(op: AnyOp, wrt: Sequence[str]) -> Any:
-    """Return the op that computes the gradients of ``op`` by the parameters ``wrt``.
-
-    Raises:
-        CkValueError: A005, nothing gives one.
-        CkError: What the function of :func:`set_backward_of` raises.
-    """
+    """Return the op that computes the gradients of ``op`` by the parameters ``wrt``."""
     if _backward_of is None:
         raise _no_gradient(op, wrt)
     return _backward_of(op, wrt=tuple(wrt))

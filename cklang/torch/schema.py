@@ -52,9 +52,6 @@ def schema_of(name: str, parameters: Sequence[Parameter], results: int, form: Fo
         results: How many results it has.
         form: Which overload.
 
-    Raises:
-        CkValueError: A151, a schema cannot have as many arguments.
-
     Example:
         >>> from cklang.torch.schema import Form, schema_of
         >>> M, N, K = ck.dims("M N K")

@@ -46,11 +46,7 @@ Measure = Callable[[Sequence[AnyKey], Functions, Any, ArchSpec], Costs]
 def measurement(
     keys: Sequence[AnyKey], functions: Functions, problem: Any, spec: ArchSpec
 ) -> Costs:
-    """Build the kernels and measure each on the device that a call would run on.
-
-    Raises:
-        CkBuildError: B rows, a kernel cannot be built; CkDeviceError: D and E rows.
-    """
+    """Build the kernels and measure each on the device that a call would run on."""
     from cklang.build.builder import shared_builder
 
     builder = shared_builder()

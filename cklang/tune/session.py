@@ -249,11 +249,7 @@ def database_path() -> Path:
 
 
 def seconds_of(budget: str | float) -> float:
-    """Return the seconds of ``"60s"``, ``"5m"`` or ``"1h"``, or of a number of them.
-
-    Raises:
-        CkValueError: K033, it is none of that.
-    """
+    """Return the seconds of ``"60s"``, ``"5m"`` or ``"1h"``, or of a number of them."""
     if isinstance(budget, str):
         text = budget.strip()
         unit = text.lstrip("0123456789.")

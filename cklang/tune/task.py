@@ -159,9 +159,6 @@ def tasks_of(op: AnyOp, call: Call, gradient: GradientKind | None = None) -> tup
         call: The extents of its dims, its dtype variables and constants (operands are packed
             then), or its arguments.
         gradient: Which gradients of it instead: :func:`cklang.attention_grad`.
-
-    Raises:
-        CkError: What the call raises.
     """
     args = () if isinstance(call, Mapping) else tuple(call)
     kwargs = packed_arguments(op.program.signature, call) if isinstance(call, Mapping) else {}

@@ -47,11 +47,7 @@ class Worker:
         self._end()
 
     def measure(self, task: TuningTask, key: AnyKey) -> Measurement:
-        """Return what measuring gave, whatever the kernel does to the process.
-
-        Raises:
-            CkInternalError: N013, the process does not start, or it failed on its own account.
-        """
+        """Return what measuring gave, whatever the kernel does to the process."""
         link = self._link or self._start()
         try:
             link.send((task.to_json(), key.to_json(), self._settings))

@@ -114,9 +114,6 @@ def bytes_of(accesses: RecordedAccesses, line_bytes: int) -> tuple[float, float]
     Args:
         accesses: Of some workgroups.
         line_bytes: Of the L1 cache.
-
-    Raises:
-        MemoryError: There is no memory to count them.
     """
     spans, sums = _spans(accesses), np.zeros(2, np.int64)
     checked(
@@ -145,9 +142,6 @@ def memory_costs(
         levels: The memory behind the compute unit.
         count: Workgroups that it executes.
         resident: Of them, how many at a time.
-
-    Raises:
-        MemoryError: There is no memory for the lines of its caches.
     """
     spans, number = _spans(accesses), np.arange(count) % max(1, len(accesses.groups))
     each = [
@@ -192,9 +186,6 @@ def scalar_requests(
         count: Workgroups.
         together: Of them, how many at a time.
         queue: Requests that are answered together with the one that fetches a line, below 256.
-
-    Raises:
-        MemoryError: There is no memory for its lines.
     """
     spans = _spans(accesses)
     groups = _groups(accesses, spans)

@@ -204,9 +204,6 @@ class ClockConstants:
 def gpu_of_board(board: str) -> str:
     """Return the GPU of a board.
 
-    Raises:
-        CkUnsupportedError: K050, nothing is known of the board.
-
     Example:
         >>> gpu_of_board("MI355X")
         'gfx950'
@@ -231,9 +228,6 @@ def constants_of(gpu: str, board: str | None = None) -> ClockConstants:
         gpu: The LLVM target.
         board: With the GPU, which says what memory does; by default the one that the GPU's spec
             describes. So is one with known power alone.
-
-    Raises:
-        CkUnsupportedError: K050, the clock has no constants for the GPU or the board.
 
     Example:
         >>> constants_of("gfx942").cycles("turn")

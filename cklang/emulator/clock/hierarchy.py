@@ -232,9 +232,6 @@ def stream_rate(
         footprint: Bytes of the arrays.
         written: The share of them that is written, others are read.
 
-    Raises:
-        KeyError: The rates of this GPU are not known.
-
     Example:
         >>> from cklang.arch import arch
         >>> from cklang.emulator.clock.constants import constants_of

@@ -32,9 +32,6 @@ def chase_latency(constants: ClockConstants, footprint: npt.ArrayLike) -> Floats
         constants: Of the GPU.
         footprint: Bytes of the buffer, which one compute unit walks in random order.
 
-    Raises:
-        CkUnsupportedError: K050, the levels of this GPU are not known.
-
     Example:
         >>> chase_latency(constants_of("gfx942"), [16 << 10, 1 << 20]).round().tolist()
         [116.0, 213.0]

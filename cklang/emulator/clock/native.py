@@ -128,9 +128,6 @@ def compute_unit(
         ops: The listing.
         waves: Older ones first.
         lost: Address of the cycles that waves lose, [line, reason], to which these are added.
-
-    Raises:
-        MemoryError: There is no memory for the state of the waves.
     """
     run = _library("compute_unit").ck_compute_unit
     run.restype = ctypes.c_int64

@@ -69,9 +69,6 @@ def clock_under_load(
 def board_of(constants: ClockConstants, name: str | None = None) -> BoardPower | None:
     """Return a board of a GPU, the first one by default; None if no board's power is known.
 
-    Raises:
-        CkUnsupportedError: K050, the power of the named board is not known.
-
     Example:
         >>> from cklang.emulator.clock.constants import constants_of
         >>> board_of(constants_of("gfx942"), "MI325X").cost["bf16"]

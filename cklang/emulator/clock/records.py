@@ -135,9 +135,6 @@ def sums_of(waves: PackedWaves, heads: WaveHeads, line_of: Words, prog: Program)
         heads: Of the waves.
         line_of: The line of each dword of the code.
         prog: The listing with its costs.
-
-    Raises:
-        MemoryError: There is no memory for them.
     """
     lines = len(prog.names)
     sums, access_lines = np.zeros((7, lines)), np.zeros(int(heads.accesses.sum()), np.int32)
@@ -174,9 +171,6 @@ def stream_of(
         at: The wave's place in ``heads``.
         line_of: The line of each dword of the code.
         prog: The listing with its costs.
-
-    Raises:
-        MemoryError: There is no memory for them.
     """
     line, cycles = (np.empty(int(heads.executed[at]), np.int32) for _ in range(2))
     known = checked(
@@ -228,9 +222,6 @@ def request_counts(
         line: Segments of a line of the L1, and its lines.
         l2: The number of the L2 behind each workgroup, below 64; what is new to them is not counted
             without, [workgroup].
-
-    Raises:
-        MemoryError: There is no memory for them.
     """
     counts, again = np.zeros(7, np.int64), np.zeros(512, np.int64)
     checked(
@@ -264,9 +255,6 @@ def recent_misses(lines: Integers, capacity: int) -> npt.NDArray[np.bool_]:
     Example:
         >>> recent_misses(np.array([1, 2, 1, 3, 2]), 2).tolist()
         [True, True, False, True, True]
-
-    Raises:
-        MemoryError: There is no memory for it.
     """
     lines, missed = np.ascontiguousarray(lines, np.int64), np.zeros(len(lines), np.uint8)
     checked(
@@ -290,9 +278,6 @@ def extent_counts(
         extents: In the order of their addresses, [extent, (begin, end)].
         kinds: Of each access, an index of ``KINDS``, in the order of ``RecordSums.access_lines``;
             without, no reads and writes are counted.
-
-    Raises:
-        MemoryError: There is no memory for them.
     """
     counts = np.zeros((len(extents) + 1, 3), np.int64)
     if len(waves):
@@ -307,11 +292,7 @@ def extent_counts(
 
 
 def distinct_bytes(waves: PackedWaves) -> int:
-    """Return the bytes of the segments that recorded waves accessed, each counted once.
-
-    Raises:
-        MemoryError: There is no memory for them.
-    """
+    """Return the bytes of the segments that recorded waves accessed, each counted once."""
     return SEGMENT_BYTES * int(extent_counts(waves, np.zeros((0, 2), np.uint64))[0, 0])
 
 
@@ -322,11 +303,7 @@ def add_by_line(sums: Floats, line: Words, values: Words) -> None:
 
 
 def checked(result: int) -> int:
-    """Return what native code returned.
-
-    Raises:
-        MemoryError: It is below 0.
-    """
+    """Return what native code returned."""
     if result < 0:
         raise MemoryError("the clock has no memory for what waves did")
     return result

@@ -41,10 +41,6 @@ def launch_details(
         board: With the GPU, as ``constants_of`` takes it.
         spec: The GPU; by default the one that recorded, on that board.
         footprint: Bytes of the operands of each launch; by default those that it touches.
-
-    Raises:
-        CkUnsupportedError: K050, the clock has no constants for the GPU or the board.
-        CkValueError: A133, ``caches`` is another word.
     """
     if caches is not None and caches not in CACHES:
         raise error("A133", got=caches, known=", ".join(map(repr, CACHES)))

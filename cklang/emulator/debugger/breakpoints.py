@@ -89,9 +89,6 @@ def parse_breakpoint(text: str, here: Place | None) -> tuple[Location, Waves]:
         >>> location, waves = parse_breakpoint("saxpy.cpp:18 workgroup 2 lane 5", None)
         >>> f"{location}{waves}"
         'saxpy.cpp:18, workgroup 2, lane 5'
-
-    Raises:
-        CkValueError: D032, it is none.
     """
     words = text.split()
     if not words:

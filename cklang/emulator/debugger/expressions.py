@@ -66,11 +66,7 @@ def parse_registers(text: str) -> Registers | None:
 
 
 def parse_shape(text: str) -> tuple[int, ...]:
-    """Read ``32x32``.
-
-    Raises:
-        CkValueError: D039, it is no shape.
-    """
+    """Read ``32x32``."""
     parts = text.split("x")
     if not all(part.isdigit() and int(part) > 0 for part in parts):
         raise error("D039", command="x", problem=f"{text!r} is no shape such as 32x32")
@@ -84,11 +80,7 @@ class Reader:
         self.session = session
 
     def registers(self, which: Registers) -> Words:
-        """Return registers: [register, lane] of vector registers, [register] of scalar ones.
-
-        Raises:
-            CkValueError: D034, the wave has fewer.
-        """
+        """Return registers: [register, lane] of vector registers, [register] of scalar ones."""
         focus, launch = self.session.focused(), self.session.controlled()
         if which.file == "s":
             values = launch.scalars(focus.group, focus.wave)
@@ -224,11 +216,7 @@ class Reader:
         return np.lib.stride_tricks.as_strided(flat, place.shape, strides, writeable=False)
 
     def tensor_text(self, text: str) -> str:
-        """Return the text of a tensor, or of the part of it that an index takes.
-
-        Raises:
-            CkValueError: D034, D037, D039: there is none, or no such part.
-        """
+        """Return the text of a tensor, or of the part of it that an index takes."""
         name, index = self._split(text)
         values = self.tensor(name)
         try:

@@ -108,11 +108,7 @@ class Session:
     # The program
 
     def start(self) -> None:
-        """Start the program, again if it runs.
-
-        Raises:
-            CkValueError: D039, it is this process; Z010, it cannot be run.
-        """
+        """Start the program, again if it runs."""
         if not self.words:
             raise error("D039", command="run", problem="the program is this process")
         self.close()
@@ -216,19 +212,11 @@ class Session:
         return self._to_next_launch()
 
     def to_stop(self) -> Stop:
-        """Run the launch to its next breakpoint, or its end.
-
-        Raises:
-            CkValueError: D033, there is none.
-        """
+        """Run the launch to its next breakpoint, or its end."""
         return self.run_goal(Goal(Until.BREAKPOINT))
 
     def run_goal(self, goal: Goal) -> Stop:
-        """Run the launch until something holds, forward or back.
-
-        Raises:
-            CkValueError: D033, there is none.
-        """
+        """Run the launch until something holds, forward or back."""
         return self._stopped(self.controlled().run(goal))
 
     def step(self, until: Until, count: int = 0) -> Stop:
@@ -242,11 +230,7 @@ class Session:
         return self.run_goal(Goal(until, focus.group, focus.wave, count))
 
     def step_instructions(self, count: int) -> Stop:
-        """Let the wave that is shown execute some instructions, or take some back.
-
-        Raises:
-            CkValueError: As :meth:`step`.
-        """
+        """Let the wave that is shown execute some instructions, or take some back."""
         target = max(0, self.wave().executed + count)
         stop = self.step(Until.COUNT, target)
         at_start = target == 0 and count < 0 and stop.reason is Reason.STEP
@@ -312,11 +296,7 @@ class Session:
     # What is shown
 
     def controlled(self) -> ControlledLaunch:
-        """Return the launch.
-
-        Raises:
-            CkValueError: D033, there is none.
-        """
+        """Return the launch."""
         if self.launch is None:
             raise error("D033")
         return self.launch
@@ -332,11 +312,7 @@ class Session:
         return self.code
 
     def focused(self) -> Focus:
-        """Return the wave that is shown.
-
-        Raises:
-            CkValueError: D033, no launch is under control; D035, none of its waves is shown.
-        """
+        """Return the wave that is shown."""
         self.controlled()
         if self.focus is None:
             raise error("D035", got="")
@@ -357,11 +333,7 @@ class Session:
     def look_at(
         self, group: int | None = None, wave: int | None = None, lane: int | None = None
     ) -> Focus:
-        """Choose the wave and lane that commands are about.
-
-        Raises:
-            CkValueError: D035, no such wave is running.
-        """
+        """Choose the wave and lane that commands are about."""
         focus = self.focus or Focus(0, 0)
         chosen = Focus(
             focus.group if group is None else group,

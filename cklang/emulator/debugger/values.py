@@ -71,11 +71,7 @@ FORMATS: dict[str, Format] = {
 
 
 def format_of(name: str) -> Format:
-    """Return a format.
-
-    Raises:
-        CkValueError: D036, there is none of that name.
-    """
+    """Return a format."""
     if name not in FORMATS:
         raise error("D036", got=name, known=", ".join(FORMATS))
     return FORMATS[name]
@@ -88,9 +84,6 @@ def decoded(rows: Words, format_: Format) -> Array:
         >>> rows = np.array([[0x3C004000], [0]], np.uint32)
         >>> decoded(rows, format_of("f16"))[0].tolist()
         [2.0, 1.0, 0.0, 0.0]
-
-    Raises:
-        CkValueError: D039, half of a value of 64 bits is missing.
     """
     dtype = format_.dtype()
     if rows.nbytes // max(1, rows.shape[-1]) % dtype.itemsize:

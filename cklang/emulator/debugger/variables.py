@@ -34,11 +34,7 @@ class Variables:
         return len(self._makers)
 
     def of(self, number: int) -> Rows:
-        """Return the variables behind a number.
-
-        Raises:
-            LookupError: There is none since the program has gone on.
-        """
+        """Return the variables behind a number."""
         if not 0 < number <= len(self._makers):
             raise LookupError(f"there are no variables {number} any more")
         return self._makers[number - 1]()

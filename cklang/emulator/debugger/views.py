@@ -100,11 +100,7 @@ def _focus_lines(session: Session) -> list[str]:
 
 
 def backtrace_text(session: Session) -> str:
-    """Return the functions that the wave is in, the innermost first, a line each.
-
-    Raises:
-        CkValueError: D033, no wave is stopped.
-    """
+    """Return the functions that the wave is in, the innermost first, a line each."""
     frames = session.listing().frames(session.wave().dword)
     rows = (
         f"#{number} {name} at {_line(place) or '?'}" for number, (name, place) in enumerate(frames)
@@ -158,11 +154,7 @@ def registers_text(session: Session) -> str:
 
 
 def source_text(session: Session, where: str) -> str:
-    """Return source lines around the present one, or around those that are named.
-
-    Raises:
-        CkValueError: D032, no place is named; D039, the file is not here.
-    """
+    """Return source lines around the present one, or around those that are named."""
     here = session.place()
     if where:
         location, _ = parse_breakpoint(where, here)
@@ -189,11 +181,7 @@ def _path_of(session: Session, file: str) -> str:
 
 
 def disassembly(session: Session, where: str) -> str:
-    """Return instructions around the present one, around a pc, or all.
-
-    Raises:
-        CkValueError: D039, there is no such instruction.
-    """
+    """Return instructions around the present one, around a pc, or all."""
     code = session.listing()
     now = session.wave().dword if session.focus is not None else None
     if where == "all":
@@ -233,11 +221,7 @@ def memory_text(session: Session) -> str:
 
 
 def matrix_at(session: Session, where: str) -> MatrixInstruction:
-    """Return the matrix instruction at a pc, or the present one, else the wave's next in the code.
-
-    Raises:
-        CkValueError: D038, there is none.
-    """
+    """Return the matrix instruction at a pc, or the present one, else the wave's next one."""
     code, launch = session.listing(), session.controlled()
     start = _dword(session, where) if where else session.wave().dword
     if start is None:
@@ -258,11 +242,7 @@ def _span(each: Fragment) -> Registers:
 
 
 def layout_text(instruction: MatrixInstruction, operand: str) -> str:
-    """Return which lane and register hold each element of an operand.
-
-    Raises:
-        CkValueError: D038, the instruction has no such operand.
-    """
+    """Return which lane and register hold each element of an operand."""
     each = _operand(instruction, operand)
     blocks, rows, columns = each.shape
     lines = [
@@ -300,11 +280,7 @@ def _holder_text(each: Fragment, row: int, column: int, block: int) -> str:
 
 
 def who_text(instruction: MatrixInstruction, operand: str, row: int, column: int) -> str:
-    """Return who holds one element.
-
-    Raises:
-        CkValueError: D038, there is no such operand; D039, no such element.
-    """
+    """Return who holds one element."""
     each = _operand(instruction, operand)
     blocks, rows, columns = each.shape
     if not (0 <= row < rows and 0 <= column < columns):
@@ -324,11 +300,7 @@ def who_text(instruction: MatrixInstruction, operand: str, row: int, column: int
 def tile_values(
     reader: Reader, instruction: MatrixInstruction, operand: str
 ) -> npt.NDArray[np.generic]:
-    """Return the values of an operand as matrices, [block, row, column].
-
-    Raises:
-        CkValueError: D038, there is no such operand, or elements share bytes.
-    """
+    """Return the values of an operand as matrices, [block, row, column]."""
     each = _operand(instruction, operand)
     if each.type not in _FORMATS:
         raise error("D038", got=each.type, problem="elements of this type share bytes")
@@ -345,11 +317,7 @@ def tile_values(
 
 
 def tile_text(reader: Reader, instruction: MatrixInstruction, operand: str) -> str:
-    """Return an operand as a matrix.
-
-    Raises:
-        CkValueError: D038, there is no such operand, or elements share bytes.
-    """
+    """Return an operand as a matrix."""
     each = _operand(instruction, operand)
     tile = tile_values(reader, instruction, operand)
     shown = tile[0] if len(tile) == 1 else tile

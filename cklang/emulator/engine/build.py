@@ -122,11 +122,7 @@ def library_path() -> Path:
 
 
 def portable_library() -> Path:
-    """Return the library for every CPU with AVX2, which wheels take along; compiled now if needed.
-
-    Raises:
-        CkBuildError: B001 or B010, there is no compiler, or it failed.
-    """
+    """Return the library for every CPU with AVX2, as in wheels; compiled now if needed."""
     return _compiled(_PORTABLE)
 
 

@@ -152,9 +152,6 @@ def fragment(gpu: str, mnemonic: str, operand: str, text: str = "", lanes: int =
         >>> d = fragment("gfx942", "v_mfma_f32_32x32x8_f16", "D")
         >>> d.shape, d.places[33, 5].tolist()
         ((1, 32, 32), [0, 13, 1])
-
-    Raises:
-        CkValueError: D038, it is no such instruction, or its layout is not known.
     """
     matrix = _matrices(gpu).get(mnemonic)
     if matrix is None:
@@ -191,9 +188,6 @@ def matrix_instruction(gpu: str, text: str, lanes: int = 0) -> MatrixInstruction
         >>> {name: (each.file, each.first) for name, each in
         ...  matrix_instruction("gfx942", text).operands.items()}
         {'D': ('a', 0), 'A': ('v', 2), 'B': ('v', 4)}
-
-    Raises:
-        CkValueError: D038, it is no matrix instruction with a known layout.
     """
     mnemonic, _, rest = text.partition(" ")
     operands = {}

@@ -461,11 +461,7 @@ def launches_under_control(launched: Callable[[], None]) -> Iterator[None]:
 
 
 def debug_request(request: bytes) -> bytes:
-    """Ask something of the launch under control, as ``cklang/emulator/debugger/wire.py`` writes it.
-
-    Raises:
-        CkValueError: D033, no launch is under control.
-    """
+    """Send a request of ``cklang/emulator/debugger/wire.py`` to the controlled launch."""
     pieces: list[bytes] = []
 
     def take(_: object, data: int, size: int) -> None:

@@ -37,12 +37,7 @@ _BITCODE_FLAGS = (
 
 
 def toolkit(gpu: str) -> Path:
-    """Return a folder that stands for ``ROCM_PATH``, made now if this machine does not have it.
-
-    Raises:
-        CkBuildError: B001 or B010, there is no compiler, or it failed; C001, the cache cannot be
-            written.
-    """
+    """Return a folder that stands for ``ROCM_PATH``, made now if this machine does not have it."""
     toolchain = find_toolchain()
     texts = [_source(name).read_text(encoding="utf-8") for name in _SOURCES]
     facts = (gpu, toolchain.identity, identity(), *_BITCODE_FLAGS, *texts)

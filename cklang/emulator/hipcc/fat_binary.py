@@ -39,11 +39,7 @@ def bundle(images: Mapping[str, bytes]) -> bytes:
 
 
 def entries(data: bytes) -> dict[str, bytes]:
-    """Return the code objects of a fat binary by GPU; the inverse of :func:`bundle`.
-
-    Raises:
-        ValueError: ``data`` is not a fat binary, or a part of it is missing.
-    """
+    """Return the code objects of a fat binary by GPU; the inverse of :func:`bundle`."""
     if not data.startswith(_MAGIC):
         raise ValueError(f"it does not begin with {_MAGIC.decode()}")
     code_objects: dict[str, bytes] = {}

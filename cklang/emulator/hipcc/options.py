@@ -142,11 +142,7 @@ _REFUSED = {
 
 
 def read(words: Sequence[str]) -> Line:
-    """Read the words after ``cklang hipcc``.
-
-    Raises:
-        CkValueError: B031, a word is not understood; B032, a flag cannot be honoured.
-    """
+    """Read the words after ``cklang hipcc``."""
     line, rest, language = Line(), iter(words), None
     for word in rest:
         if word.startswith(("-x", "-o")):

@@ -69,9 +69,6 @@ def listing_of(artifact: Artifact) -> KernelListing:
 
     The kernel should have been built, or taken from the cache, by this process: that is when the
     user's lines of its function become known.
-
-    Raises:
-        CkDeviceError: E005, the emulator has no instruction tables for its GPU.
     """
     image = artifact.code_object.read_bytes()
     texts = _Texts(_lines(artifact.source), _lines(artifact.folder / _FILL))

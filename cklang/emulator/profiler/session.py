@@ -123,9 +123,6 @@ def ending_of(path: Path) -> str:
     Example:
         >>> ending_of(Path("t.perfetto.json")), ending_of(Path("folder"))
         ('.perfetto.json', '')
-
-    Raises:
-        CkValueError: D020, no profile is written to a file of such a name.
     """
     ending = next((end for end in FORMATS if path.name.endswith(end)), "")
     if not ending and path.suffix:

@@ -43,11 +43,7 @@ class Placement:
 def placements(
     kernel: FusedAttention, layouts: Mapping[str, TensorLayout]
 ) -> tuple[Placement, ...]:
-    """Return the ways to read an attention's operands, the one without a copy of v first.
-
-    Raises:
-        CkValueError: A035, what is to be copied has a negative stride.
-    """
+    """Return the ways to read an attention's operands, the one without a copy of v first."""
     lies = viewed(kernel.v, layouts)
     if not _keys_are_contiguous(kernel, lies):
         return (Placement(placed=insert_head_copies(kernel, layouts), transposed_v=False),)
@@ -75,9 +71,6 @@ def insert_head_copies(
     """Return an attention with the copies that its operands need; pages of a cache are not copied.
 
     ``names`` are the operands that may be copied.
-
-    Raises:
-        CkValueError: A035, what is to be copied has a negative stride.
     """
     storage, origins = dict(layouts), dict[str, str]()
     before: list[LayoutCopy] = []

@@ -278,11 +278,7 @@ def more_loads(
 
 
 def step_prices(work: StepWork, dtype: DType, gpu: ArchSpec, c: Constants) -> dict[str, float]:
-    """Return the price of a step in µs, by what it is spent on.
-
-    Raises:
-        CkUnsupportedError: N002, the GPU has no matrix rate for ``dtype``.
-    """
+    """Return the price of a step in µs, by what it is spent on."""
     clock = gpu.clock_hz * _MEGA
     return {
         "matrix": c.matrix * work.matrix_flops / (matrix_rate(gpu, dtype) * clock),

@@ -37,9 +37,6 @@ def attention_fill(functions: Functions) -> str:
 
     ``score``, ``mask`` and ``output`` are regions as :mod:`cklang.ir.attention` describes them,
     ``derivative`` one as :mod:`cklang.ir.attention_gradients` does.
-
-    Raises:
-        CkUnsupportedError: L001, an op has no C.
     """
     regions = [functions[hole] for hole in _HEADS if hole in functions]
     if not regions:

@@ -47,11 +47,6 @@ def fuse(maker: KernelMaker, walk: Epilogue) -> FusedAttention | None:
 
     One kernel gives both where both are roots: the one of o; then the root of lse has none. Two do
     where what is stored of o depends on lse.
-
-    Raises:
-        CkUnsupportedError: X004, X018, its functions read too much or what they cannot; X017, what
-            follows o is no float of its shape that is computed element by element; X005, q, k or v
-            is broadcast.
     """
     flow, anchor = maker.flow, walk.anchor
     twins = _twins(flow, walk.colour)
@@ -203,11 +198,7 @@ def _refusal(flow: Flow, node: int) -> CkError:
 
 
 def note_operands(maker: KernelMaker, anchor: int) -> list[View]:
-    """Return the view that each operand is of a stored value or constant; note the way to it.
-
-    Raises:
-        CkUnsupportedError: X005, an operand repeats along an axis.
-    """
+    """Return the view that each operand is of a stored value or constant; note the way to it."""
     flow = maker.flow
     operation = flow.expect_operation(anchor)
     views = []

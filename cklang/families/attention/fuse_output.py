@@ -57,11 +57,7 @@ class OutputRegion:
         return self._params["o"]
 
     def read(self, value: Value, axes: Axes) -> Value:
-        """Return a tensor at the indices that its axes run with, 0 for those of extent 1.
-
-        Raises:
-            CkUnsupportedError: X018, such a function cannot read its dtype.
-        """
+        """Return a tensor at the indices that its axes run with, 0 for those of extent 1."""
         if value.type.dtype.encoding:
             raise error(
                 "X018",

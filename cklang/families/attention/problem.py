@@ -218,9 +218,6 @@ def case_of(
 
     ``storage`` has o, and lse if it is wanted. If ``transposed_v``, the keys of v lie side by side,
     and are to be read so.
-
-    Raises:
-        CkValueError: I045, the query heads are no multiple of the key heads.
     """
     named = {"q": kernel.q, "k": kernel.k, "v": kernel.v, "o": result_view(kernel.o)}
     shapes = {name: viewed(view, storage) for name, view in named.items()}

@@ -55,9 +55,6 @@ def profile_algorithms(
     """Return the legal algorithms of a profile for a signature, in order of preference.
 
     Empty if the profile is not for such a signature, or the GPU has none.
-
-    Raises:
-        CkValueError: K001, there is no such profile.
     """
     rows = (row for row in profile(name) if _covers(row, signature, spec))
     algorithms = (algorithm for row in rows for algorithm in _algorithms(row, signature, spec))
@@ -74,9 +71,6 @@ def profile_kernels(
 
     ``dtypes`` are element types of q, k and v, ``heads`` head sizes of q; all of the profile's if
     left out.
-
-    Raises:
-        CkValueError: K001, there is no such profile.
     """
     for row in profile(name):
         if row.archs and spec.name not in row.archs:

@@ -52,9 +52,6 @@ class AttentionCost:
         """Return the predicted time of each kernel in µs.
 
         Without scores no kernel of gradients is launched, and takes no time.
-
-        Raises:
-            CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
         """
         if isinstance(problem, AttentionGradCase) and not problem.forward.has_scores:
             return np.zeros(len(self._keys))

@@ -134,10 +134,6 @@ def attention_grad_estimate(
     """Return the predicted time of the kernel that gives the parts of dq, dk and dv.
 
     The problem has a query and a key at least: without them nothing is launched.
-
-    Raises:
-        CkUnsupportedError: N002, the GPU has no matrix rate for the element type.
-        CkValueError: K011, there is no key.
     """
     if not shape.keys:
         raise error("K011", name="keys", least=1, got=shape.keys)
@@ -264,9 +260,6 @@ def reduce_estimate(
     """Return the predicted time of the kernel before the gradient, or of one of those after it.
 
     It sums ``parts`` tensors; a dot product has two, whatever this says.
-
-    Raises:
-        CkValueError: K011, there is nothing to compute.
     """
     require_integer("rows", rows)
     require_integer("width", width)

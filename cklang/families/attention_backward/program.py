@@ -55,11 +55,7 @@ class _Placed:
 def gradient_problem(
     kernel: FusedAttentionGrad, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
 ) -> AttentionGradCase | None:
-    """Return the problem of the kernel that gives the parts; None if there is no score.
-
-    Raises:
-        CkError: As the forward problem's.
-    """
+    """Return the problem of the kernel that gives the parts; None if there is no score."""
     case = _placed(kernel, layouts, dims).case
     return _case_of(kernel, case) if case.has_scores else None
 

@@ -18,9 +18,6 @@ def insert_layout_copies(
     """Return a kernel with the copies that its program needs.
 
     A program needs them if the channels of a convolution are on another axis than the last.
-
-    Raises:
-        CkValueError: A031, A035, strides that are neither read nor written.
     """
     if 0 in storage[kernel.result.name].shape:
         return WithCopies(kernel=kernel, storage=storage)

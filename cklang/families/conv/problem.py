@@ -293,9 +293,6 @@ def conv_problem_of(
     """Return the problem of one launch, or None if its result has no element.
 
     ``anywhere``: channels may be on any axis in memory.
-
-    Raises:
-        CkValueError: A031, A035, A036, strides that no kernel reads or writes.
     """
     operation = kernel.operation
     direction, geometry = DIRECTIONS[operation.op], geometry_of(operation)

@@ -41,12 +41,7 @@ class _Copied:
 def insert_operand_copies(
     kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
 ) -> WithCopies[FusedGemm]:
-    """Return a product with the copies that its operands and its result need.
-
-    Raises:
-        CkValueError: A031, A035, what is to be copied has a negative stride, or the result's
-            elements overlap.
-    """
+    """Return a product with the copies that its operands and its result need."""
     unchanged = WithCopies(kernel=kernel, storage=layouts)
     if 0 in layouts[kernel.stored.value.name].shape:
         return unchanged

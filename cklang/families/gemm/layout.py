@@ -37,11 +37,7 @@ if TYPE_CHECKING:
 def problem_of(
     kernel: FusedGemm, storage: Mapping[str, TensorLayout], dims: Mapping[str, int], functions: str
 ) -> Problem | None:
-    """Return the problem of one launch, or None if its result has no element.
-
-    Raises:
-        CkValueError: A030-A035, strides that no kernel reads or writes.
-    """
+    """Return the problem of one launch, or None if its result has no element."""
     extents = kernel.result.type.extents(dims)
     shape = [1 if axis is None else extents[axis] for axis in kernel.axes]
     if 0 in (*shape, *storage[kernel.stored.value.name].shape):

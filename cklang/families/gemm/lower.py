@@ -71,11 +71,6 @@ def lower(key: GemmKey, functions: Functions, source_lines: Sequence[str] = ()) 
         functions: ``epilogue`` (acc, d0, ...), with a parameter for each operand of the signature,
             and ``prologue_a`` (a0, ...) and ``prologue_b`` where A and B are computed.
         source_lines: The user's Python, written as comments above the functions.
-
-    Raises:
-        CkInternalError: L002, functions and signature disagree.
-        CkUnsupportedError: L003, the algorithm has a choice for which there is no CK Tile spelling
-            here.
     """
     _check(key, functions)
     kernel = _kernel_name(key)

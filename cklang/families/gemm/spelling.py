@@ -29,11 +29,7 @@ Operands = Sequence[tuple[DType, DKind]]
 
 
 def spelled(text: str, extents: tuple[int, int, int] = (1, 1, 1)) -> tuple[Problem, Functions]:
-    """Return a problem of the signature ``text``, and functions that read all its operands.
-
-    Raises:
-        CkValueError: K001, K043-K046, ``text`` is no signature.
-    """
+    """Return a problem of the signature ``text``, and functions that read all its operands."""
     parts = text.split(":")
     if len(parts) not in (2, 3):
         raise error("K043", got=text)

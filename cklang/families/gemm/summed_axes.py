@@ -80,11 +80,7 @@ def summed_axes_of(
 def merge_summed_axes(
     kernel: FusedGemm, layouts: Mapping[str, TensorLayout], dims: Mapping[str, int]
 ) -> tuple[FusedGemm, tuple[TensorLayout, ...], tuple[TensorLayout, ...]]:
-    """Return a product with one axis K, and the layouts of what A and what B read as it has them.
-
-    Raises:
-        CkValueError: A057, the axes of K of an operand are not one axis; A052, it is prepared.
-    """
+    """Return a product with one axis K, and the layouts in it of what A and B read."""
     a, b = (tuple(layouts[read.value.name] for read in side.reads) for _, side in _sides(kernel))
     if kernel.depth == 1:
         return kernel, a, b

@@ -131,9 +131,6 @@ def rowwise_fill(functions: Functions, vector: int, row_axes: int) -> str:
         functions: Regions as :mod:`.stages` describes them, reads named by their layout.
         vector: Elements that one call computes.
         row_axes: How many axes count rows.
-
-    Raises:
-        CkUnsupportedError: L001, an op has no C.
     """
     writers = (_Writer(hole, each, vector, row_axes) for hole, each in functions.items())
     includes = [*includes_of(functions.values()), _HOLE_HEADER, *_helpers_of(functions), ""]

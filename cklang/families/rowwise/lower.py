@@ -15,11 +15,7 @@ _JOINS = {Reduction.SUM: "Sum", Reduction.MAX: "Max", Reduction.MIN: "Min", Redu
 
 
 def lower_rowwise(key: RowwiseKey, functions: Functions) -> KernelSource:
-    """Return the source of a kernel of rows.
-
-    Raises:
-        CkUnsupportedError: L001, an op has no C.
-    """
+    """Return the source of a kernel of rows."""
     s, a = key.signature, key.algorithm
     kernel = "ck_" + "_".join(key.signature.label(a))
     text = template("rowwise.hip.j2").render(

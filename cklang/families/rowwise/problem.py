@@ -152,11 +152,7 @@ _Merged = list[tuple[int, list[int]]]
 def problem_of(
     kernel: FusedRows, memory: Mapping[str, TensorLayout], dims: Mapping[str, int]
 ) -> RowwiseProblem:
-    """Return the problem of a kernel.
-
-    Raises:
-        CkValueError: A035, elements of a result overlap; A052, an operand is a prepared weight.
-    """
+    """Return the problem of a kernel."""
     indices = kernel.indices
     own = {name: TensorLayout.packed(value, dims) for name, value in indices.items()}
     layouts = {**memory, **own}

@@ -56,9 +56,6 @@ def dtype_of(dtype: torch.dtype) -> DType:
     Example:
         >>> dtype_of(torch.bfloat16)
         ck.bf16
-
-    Raises:
-        Unsupported: Kernels have no such dtype.
     """
     if dtype not in DTYPES:
         raise Unsupported(f"kernels have no {str(dtype).removeprefix('torch.')}")
@@ -148,11 +145,7 @@ class Emitter(Operations):
         return replace(tensor, value=self.cast(tensor.value, dtype))
 
     def spread(self, tensor: Tensor, own: Shape, shape: Shape) -> Value:
-        """Return a tensor broadcast to ``shape``, its elements in the shape ``own``.
-
-        Raises:
-            Unsupported: Its axes are not axes of ``own``.
-        """
+        """Return a tensor broadcast to ``shape``, its elements in the shape ``own``."""
         if (tensor.own, tensor.shape) == (own, shape):
             return tensor.value
         axes = axes_within(tensor.shape, own, shape)

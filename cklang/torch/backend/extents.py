@@ -27,9 +27,6 @@ def extent_of(size: Any) -> Extent:
     Example:
         >>> extent_of(8)
         8
-
-    Raises:
-        Unsupported: The size is no sum or product of symbols, or of quotients by numbers.
     """
     if isinstance(size, int):
         return size
@@ -43,9 +40,6 @@ def extent_of_expression(expression: sympy.Expr) -> Extent:
         >>> import sympy
         >>> extent_of_expression(2 * sympy.Symbol("s0"))
         2*s0
-
-    Raises:
-        Unsupported: It is no sum or product of symbols, or of quotients by numbers.
     """
     match expression:
         case sympy.Integer():

@@ -74,11 +74,7 @@ class Anchor:
     """The arguments of the aten op after its operands."""
 
     def emitted(self, to: Emitter, operands: Sequence[Operand], shape: Shape) -> Tensor:
-        """Append the anchor, with a parameter for each operand; return its sum in f32.
-
-        Raises:
-            Unsupported: Kernels do not compute it in this form.
-        """
+        """Append the anchor, with a parameter for each operand; return its sum in f32."""
         names = _OPERANDS[self.name]
         params = [
             to.param(name, dtype_of(operand.dtype), operand.shape)

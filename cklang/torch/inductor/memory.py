@@ -30,11 +30,7 @@ class Axes:
     sizes: tuple[sympy.Expr, ...]
 
     def strides(self, index: sympy.Expr) -> tuple[tuple[sympy.Expr, ...], sympy.Expr]:
-        """Return how far apart neighbours of each axis are, and where the first element is.
-
-        Raises:
-            Unsupported: The index is not linear in the symbols.
-        """
+        """Return how far apart neighbours of each axis are, and where the first element is."""
         ranges = dict(zip(self.symbols, self.sizes, strict=True))
         plain = sympy.expand(V.graph.sizevars.simplify_with_ranges(sympy.expand(index), ranges))
         offset = plain.subs(dict.fromkeys(self.symbols, 0))

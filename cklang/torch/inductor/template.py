@@ -58,11 +58,7 @@ class TemplateBuffer(ir.TemplateBuffer):
         return own
 
     def program(self, loops: Sequence[Any], kept: Sequence[str]) -> FusedProgram:
-        """Return the program of the product and the loops after it.
-
-        Raises:
-            Unsupported: They are not one kernel.
-        """
+        """Return the program of the product and the loops after it."""
         return fused(self.anchor, self, loops, kept, self.device_of_kernel)
 
 

@@ -117,11 +117,7 @@ class Encoding:
     forms: tuple[tuple[str, str], ...]
 
     def field(self, name: str) -> Field:
-        """The field called `name`.
-
-        Raises:
-            TableError: If the encoding has no such field.
-        """
+        """The field called `name`."""
         for field in self.fields:
             if field.name == name:
                 return field
@@ -186,11 +182,7 @@ class Table:
     rows: tuple[Row, ...]
 
     def encoding(self, name: str) -> Encoding:
-        """The encoding called `name`.
-
-        Raises:
-            TableError: If the family has no such encoding.
-        """
+        """The encoding called `name`."""
         for encoding in self.encodings:
             if encoding.name == name:
                 return encoding
@@ -291,11 +283,7 @@ def load(family: str, folder: Path = Path(__file__).parent) -> Table:
 
 
 def parse_operand(text: str, slot: Field | None) -> Operand:
-    """The operand `text` of a row, in the encoding slot `slot` (None if the encoding has none).
-
-    Raises:
-        TableError: If the text is malformed or names an unknown type or class.
-    """
+    """The operand `text` of a row, in the encoding slot `slot` (None if the encoding has none)."""
     found = _OPERAND.match(text)
     if found is None or found[3] not in TYPE_BITS:
         raise TableError(f"operand {text!r} is not [field=][class/]type[xCOUNT]")

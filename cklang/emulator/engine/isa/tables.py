@@ -38,11 +38,7 @@ IMMEDIATES = (
 
 
 def modifiers(row: Row) -> dict[str, int]:
-    """Allowed modifiers of `row`: name to operand mask (bit 3 is the destination), or to 1.
-
-    Raises:
-        TableError: If a modifier is unknown.
-    """
+    """Allowed modifiers of `row`: name to operand mask (bit 3 is the destination), or to 1."""
     found = {}
     for word in row.mods.split():
         name, _, indices = word.partition(":")
@@ -243,11 +239,7 @@ class _FamilyText:
 
 
 def generate(out_dir: Path) -> None:
-    """Write `isa_tables.h` and `isa_tables.inc` into `out_dir`.
-
-    Raises:
-        TableError: If a table contradicts itself.
-    """
+    """Write `isa_tables.h` and `isa_tables.inc` into `out_dir`."""
     tables = [load(family) for family in FAMILIES]
     for table in tables:
         validate(table)

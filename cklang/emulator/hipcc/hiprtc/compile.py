@@ -43,11 +43,7 @@ def main(folder: Path) -> int:
 
 
 def compile_folder(folder: Path, said: list[str]) -> None:
-    """Compile what is in ``folder``; ``said`` gets what the compiler says.
-
-    Raises:
-        CkError: The compiler refused the source or an option.
-    """
+    """Compile what is in ``folder``; ``said`` gets what the compiler says."""
     includes = folder / "include"
     for number, name in enumerate(_lines(folder / "headers")):
         file = includes / name

@@ -280,11 +280,7 @@ def _stored_bytes(signature: Signature) -> float:
 
 
 def traits_of(key: GemmKey, spec: ArchSpec, resources: Resources | None = None) -> Traits:
-    """Return the traits of a kernel of cklang on the GPU that ``spec`` describes.
-
-    Raises:
-        CkUnsupportedError: N002, the GPU has no matrix rate for the types of A and B.
-    """
+    """Return the traits of a kernel of cklang on the GPU that ``spec`` describes."""
     s, a = key.signature, key.algorithm
     wider = max(s.dtype_a, s.dtype_b, key=lambda dtype: dtype.bits)
     moved = (d for d in s.d if d.kind.written or d.kind in _MATRICES)

@@ -6,8 +6,6 @@ in every run, so that a red run means a change; ``explore``, ``ci`` and ``nightl
 and a failure prints how to repeat it.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from typing import Any

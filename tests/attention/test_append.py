@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.append_kv``: rows behind a cache, turned by their positions, against the formula."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

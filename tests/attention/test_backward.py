@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.attention_grad``: gradients of ops, against the formula and against finite differences."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

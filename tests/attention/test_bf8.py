@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Attention of bf8: two bits of mantissa, and the places of fp8 in registers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -6,8 +6,6 @@ order is written down here a second time, from the pipeline's loop. ``test_kinds
 of such tiles while the emulator looks for races.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -5,8 +5,6 @@ The ops have few signatures, which ``examples/07_attention.py`` has too: each st
 once and serves all shapes, layouts and functions here.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The random bytes of a dropout, stored by the kernel, are those of the formula."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

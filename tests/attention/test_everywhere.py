@@ -5,8 +5,6 @@ Other tests go through most of it on gfx942. A stencil takes long to compile, so
 calls are left to the tier *full*.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial

@@ -4,8 +4,6 @@
 The op is that of ``test_calls.py``, whose stencil serves both forms.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

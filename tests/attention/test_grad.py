@@ -4,8 +4,6 @@
 o and lse come from the formula, so nothing here depends on the forward kernel.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import prod
 

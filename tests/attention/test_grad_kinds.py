@@ -5,8 +5,6 @@ What every machine runs is one each of gfx1100 and gfx1201, whose tilings are ck
 ``test_backward.py`` has those of gfx942.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -5,8 +5,6 @@ One kernel with accesses of one element takes every size of its tile, so that th
 share it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -2,8 +2,6 @@
 """Index arrays of attention: those in host memory are checked before each launch, and no kernel
 is built for wrong ones; those on a device are trusted, and the emulator finds what faults."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from itertools import pairwise

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Masks joined by & and |: the windows among them stay windows of the kernel."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

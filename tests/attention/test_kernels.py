@@ -4,8 +4,6 @@
 Each stencil is compiled once and serves many shapes, layouts and functions.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

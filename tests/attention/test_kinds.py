@@ -6,8 +6,6 @@ like that of other heads better. What every machine runs is a kernel of each dty
 pairs of head sizes that CK Tile has tilings for are in the tier *full*, which also looks for races.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -4,8 +4,6 @@
 The sizes in a test share the kernel of their signature and width of accesses.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@
 The sizes that are drawn here share the kernel of their signature: none of them compiles another.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

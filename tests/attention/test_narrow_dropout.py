@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Dropout of attention in 8-bit floats, whose random bytes lie where those of f16 do."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What is computed of o: in the kernel that stores it, whichever that is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Soft caps that CK Tile's own computes, within the bounds of the expressions they stand for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

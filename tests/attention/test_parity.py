@@ -6,8 +6,6 @@ program around it (``parity.cpp``), and as cklang does it. Both run on the emula
 arrays. Both choose alike where CK Tile has a choice: conversions that round to nearest even.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

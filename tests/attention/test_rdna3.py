@@ -5,8 +5,6 @@ Its kernels are CK Tile's pipelines over a product of cklang's, ``rdna3_product.
 they can do is in ``test_everywhere.py``, ``test_kinds.py`` and ``test_grad_kinds.py``.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The tilings of attention: every head size has one, and they keep CK Tile's rules."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """All stages of attention follow the caller's stream, and no call waits for a launch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

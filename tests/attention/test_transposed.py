@@ -4,8 +4,6 @@
 Each kernel is named, so that the test knows which one runs, and serves several shapes.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Operands that the program transposes: V with contiguous keys is read so, others are copied."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

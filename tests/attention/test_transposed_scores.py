@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Functions of scores, soft caps and the lse in the pipelines that read V from LDS transposed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

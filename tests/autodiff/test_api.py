@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.vjp`` and ``ck.grad``: parameters, results, dtypes, errors, second derivatives."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gradients of attention within programs: by CK Tile's backward kernels, or why not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@
 Its meaning is compared with torch's in float64; on the emulated GPU, with its bounds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

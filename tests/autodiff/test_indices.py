@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gradients of gathers, scatters and running sums, where the op table has these ops."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gradients on the emulated GPU, beside the reference with its bounds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gradients of ops written in the language, by the reference, beside torch in float64."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

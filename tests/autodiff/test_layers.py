@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gradients of the layers of the examples, in f32, beside differences of their results."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from pathlib import Path

@@ -5,8 +5,6 @@ A gradient by the log-sum-exp of a row is subtracted from D, which the backward 
 meaning is compared with torch's in float64; on the emulated GPU, also with its bounds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any

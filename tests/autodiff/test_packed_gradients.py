@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gradients of packed queries: with keys in pages, and with ``min_seqlen_q``, beside torch's."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gradients of pooling: each window's goes to its greatest element, or to all of them."""
 
-from __future__ import annotations
-
 import importlib.util
 from itertools import product
 from typing import Any

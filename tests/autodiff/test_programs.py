@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gradients of random programs beside torch's autograd in float64."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The gradient rule of each op beside torch's autograd in float64."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

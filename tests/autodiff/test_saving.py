@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gradients that share values with the forward call: the same numbers, whatever is saved."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

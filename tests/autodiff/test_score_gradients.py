@@ -6,8 +6,6 @@ kernel of its own the derivative by that. The meaning of the gradients is compar
 the emulated GPU, also with its bounds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.vjp`` as what torch's autograd calls: training with torch's optimiser."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

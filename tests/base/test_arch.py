@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """arch_specs: valid, complete, and the only place where a GPU's name is compared."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Charts are well-formed, scale, and show what they are given; objects show themselves."""
 
-from __future__ import annotations
-
 import pickle
 from xml.etree import ElementTree as ET
 

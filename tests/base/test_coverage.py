@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``docs/coverage.md`` says what the tests recorded; tests that pages name exist."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -11,8 +11,6 @@ block say more:
                                         only checked against the signatures
 """
 
-from __future__ import annotations
-
 import ast
 import linecache
 import re

@@ -6,8 +6,6 @@ define: those of ``Op.using`` go on from those of ``Op``. Examples of objects th
 know the names of their module too. Calls of ops are evaluated by the NumPy reference.
 """
 
-from __future__ import annotations
-
 import ast
 import doctest
 import importlib

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Errors of single values have rows of their own: the call that breaks a rule, and what is said."""
 
-from __future__ import annotations
-
 import ast
 import pickle
 import string

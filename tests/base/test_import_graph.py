@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """No file of the package imports itself through others, wherever in a file the imports stand."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib

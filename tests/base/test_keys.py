@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Kernel identity: total, canonical, lossless."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import fields, replace
 from operator import add

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Environment variables: typed, scoped, and read in one module only."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

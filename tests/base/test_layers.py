@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The imports of the package go one way: down the list of its layers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

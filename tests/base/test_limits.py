@@ -4,8 +4,6 @@
 If a change lowers a number, write the new one here.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

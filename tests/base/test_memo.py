@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A memo keeps what was put last, whoever puts it."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 from cklang.memo import BoundedMemo

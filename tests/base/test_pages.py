@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Generated pages are up to date; links resolve; the navigation of the site has every page."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Waits that are announced: what is said, when, and by which of several."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What docstrings, messages and documents refer to exists: Sphinx roles, and names of ``ck``."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

@@ -4,8 +4,6 @@
 It needs MkDocs and mike (``pip install '.[docs]'``) and a browser (``tests.support.browser``).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The plugins behind the tiers: what a test needs, the full run in pieces, the coverage table."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

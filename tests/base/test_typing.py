@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Type checkers accept user code that annotates ck.f16[M, K], without comments for them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

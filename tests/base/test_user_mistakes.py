@@ -4,8 +4,6 @@
 Mistakes in the text of an op have theirs in ``tests/frontend/golden/mistakes``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Versions of other packages: what is promised, and what a version outside of that raises."""
 
-from __future__ import annotations
-
 import importlib
 import tomllib
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Shared limits and the extents of shapes are each defined once."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``cklang check --format``: each cause once, as JSON and SARIF, without what is suppressed."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import asdict

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Files of IR on the command line: built, inspected and measured like an op of a module."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

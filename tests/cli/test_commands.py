@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The commands as a user finds them: help, completion, a file to begin with, explaining an op."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import linecache

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``cklang registry``: files of declared kernels, shown, written, joined, asked and built."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a test of the emulator asks of it, by marks and fixtures too, ends with the test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -8,8 +8,6 @@ its name occurs in the module's text or in a string that the module's constants 
 generated kernels), and for a foreign kernel if its code object holds it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Vector ALU semantics: one assembled instruction against one line of NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Read-modify-write operations on LDS and memory, register indexing, and modes of rounding."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Stores that a wave has not waited for when it arrives at a barrier, and another wave reads."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Buffer loads and stores that convert: every data format, every number format, D16, selection."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -6,8 +6,6 @@
 package's code objects, all of which the script counts, some are counted here.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

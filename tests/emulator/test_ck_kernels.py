@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """CK Tile kernels on emulated GPUs: instructions that only some layouts and GPUs use."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import ml_dtypes

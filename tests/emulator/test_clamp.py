@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Clamp on integer operations: what can overflow saturates, everything else is untouched."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

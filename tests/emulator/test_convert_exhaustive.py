@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Conversions of floats over every value: 8-bit codes, halves, block scales."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

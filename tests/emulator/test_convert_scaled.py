@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Conversions under a block scale (gfx950) against ml_dtypes: every code, and sampled floats."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

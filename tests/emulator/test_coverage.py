@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which operations of the tables the emulator refuses: these, and no others."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Kernels that wait for each other end; kernels that wait for ever end with a report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

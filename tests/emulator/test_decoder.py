@@ -5,8 +5,6 @@ Three sources of code: every row of the tables with random operands, the same wi
 (what the decoder still accepts clang must accept too), and kernels that clang compiled.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """ROCm's device functions beyond those that kernels of cklang call (docs/device_functions.md)."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """HIP programs that check themselves: memory of kernels, ``hip_ext.h``, and kinds of use."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The steps that scale quotients: every exponent, with subnormals, infinities and NaN."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

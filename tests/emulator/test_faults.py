@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What stops a kernel is reported with its place; what should end does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

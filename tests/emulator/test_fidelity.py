@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The report of how a launch's operations are verified, and the truth of its table."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """FlyDSL's compiler and runtime on emulated GPUs, with tensors of torch (``emulator.flydsl``)."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from typing import Any

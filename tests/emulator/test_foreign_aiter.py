@@ -5,8 +5,6 @@ What a kernel takes is written in the package's own sources (``csrc/py_itfs_cu``
 begins 16 bytes after the one before.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib.util
 import struct

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Small vector operations and wide loads to LDS that gfx950 has; the census of code."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

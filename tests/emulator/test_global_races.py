@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The check of global memory between workgroups: what fences and atomic operations order."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gluon kernels on emulated GPUs (``emulator.triton``), checked for races, waits and the rest."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """f16 arithmetic in the modes that flush denormals, of sources, of results, or of both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

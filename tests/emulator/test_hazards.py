@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The check for hazards: pairs of instructions that an s_nop or others must keep apart."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The HIP library as hip-python sees it."""
 
-from __future__ import annotations
-
 import ctypes
 
 import numpy as np

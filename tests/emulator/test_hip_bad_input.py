@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Wrong calls get the error that a GPU would give; nothing that is passed ends the process."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import random

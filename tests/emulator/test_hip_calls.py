@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The list of HIP calls in the documentation is that of the library, and tests call each."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Sequence

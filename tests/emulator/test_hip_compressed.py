@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Compressed offload bundles: what zlib and zstd pack at every level, and what is damaged."""
 
-from __future__ import annotations
-
 import pickle
 import random
 import struct

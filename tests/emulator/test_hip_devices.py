@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """HIP: what is asked of devices and contexts, what is set on them, and how errors are named."""
 
-from __future__ import annotations
-
 import ctypes
 
 import pytest

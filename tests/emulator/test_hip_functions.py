@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """HIP: modules, what is known of their functions, and the rarer ways to launch and to order."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Iterator
 from typing import Any

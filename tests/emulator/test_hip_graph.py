@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Graphs: captured, built by hand, changed and launched again."""
 
-from __future__ import annotations
-
 import ctypes
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which GPUs have arrays, textures and surfaces (``test_device_programs`` uses them)."""
 
-from __future__ import annotations
-
 import ctypes
 from pathlib import Path
 

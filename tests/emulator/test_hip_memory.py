@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """HIP: every way to get memory, to ask about it, to copy it and to fill it."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Iterator
 from typing import Any

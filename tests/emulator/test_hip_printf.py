@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """printf and assert in device code, through our HIP headers and the emulator's host calls."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What clang puts into a HIP program: registration of device code, and <<<>>> launches."""
 
-from __future__ import annotations
-
 import ctypes
 import struct
 from collections.abc import Iterator

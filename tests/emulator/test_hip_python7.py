@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The HIP tests once more, with a hip-python of the 7 series in an environment of its own."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Streams, events and graphs: what runs in which order, and when a caller learns of it."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import threading

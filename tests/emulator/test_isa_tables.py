@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The instruction tables by themselves: well formed, complete, generated deterministically."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

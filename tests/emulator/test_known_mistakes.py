@@ -10,8 +10,6 @@ edges of 160 KB of LDS (test_ranges.py); what is not understood is refused (test
 test_refused.py).
 """
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which lanes and which parts of them an instruction reads and writes: DPP, SDWA, exec, halves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -6,8 +6,6 @@ each element of B: its result then shows which row, column and K-index the emula
 place of the registers for.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Transposed reads of local memory (gfx950): a row-major [K][M] tile, M = 16, read by columns."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -4,8 +4,6 @@
 A library that is cut short ends the process that loads it with a bus error; tests damage copies.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Matrix instructions against NumPy, with operand layouts that Triton's package gives."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 

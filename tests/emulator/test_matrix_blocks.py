@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Matrix products of several blocks, of f64 and of xf32, and the modifiers that move operands."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The matrix instructions of gfx950 for 8-, 6- and 4-bit floats, in every pair of formats."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import ml_dtypes

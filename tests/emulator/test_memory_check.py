@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The check of memory: accesses that end in another allocation, beyond LDS, or are misaligned."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Iterator
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Every load, store and atomic of every GPU: what becomes of memory and of the result."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

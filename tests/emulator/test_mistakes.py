@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Mistakes of HIP programs, and what the checks report of them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 All of it runs with ``python benchmarks/mutations.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

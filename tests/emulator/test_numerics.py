@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How matrix products are rounded: "exact" and "cdna3" against rational arithmetic, bit by bit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import ml_dtypes

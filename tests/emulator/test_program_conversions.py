@@ -6,8 +6,6 @@ from a search among all of them in double precision. All 16-bit floats are conve
 types every tie between codes, its neighbours, and random bits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

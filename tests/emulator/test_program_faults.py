@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What users of compiled HIP programs see when a kernel fails, and what the environment chooses."""
 
-from __future__ import annotations
-
 import signal
 import struct
 from pathlib import Path

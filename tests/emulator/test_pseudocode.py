@@ -4,8 +4,6 @@
 ``data/make_pseudocode.py`` made the results; see there which operations it could not evaluate.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The checks of local memory: accesses that no barrier orders, and reads of what nobody wrote."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

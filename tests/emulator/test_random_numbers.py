@@ -5,8 +5,6 @@ The references here are written from the papers and checked against the vectors 
 kernels and host are compared with them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import islice
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The edges of memory: which bytes of a buffer and of LDS an access may touch, and does."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

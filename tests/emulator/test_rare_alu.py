@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Vector operations that compilers rarely use, against plain Python, and branches by fork."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Memory operations that compilers rarely use: exchanges and counters in LDS, scalar atomics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Vector operations that RDNA alone has, or has otherwise: one line of NumPy each."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

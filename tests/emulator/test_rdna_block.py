@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """gfx12's memory operations on blocks of registers, and those that transpose tiles of matrices."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Whole kernels on RDNA: HIP C++, a CK Tile GEMM on WMMA, barriers of both kinds."""
 
-from __future__ import annotations
-
 import ctypes
 import struct
 from pathlib import Path

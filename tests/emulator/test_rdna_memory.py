@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Memory operations in which RDNA differs: buffer formats and bounds, atomics, exchanges on LDS."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """RDNA's scalar operations, and masks of 32 lanes: one line of NumPy each."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Recording what waves execute, and the times that the clock gives them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace

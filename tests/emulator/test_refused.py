@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a GPU does not have does not run: the fault names the instruction and the reason."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Scalar operations on exec, with immediates, and loads of all widths: by what their names say."""
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable

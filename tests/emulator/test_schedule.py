@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Orders of execution: memory operations that take effect late, and waves in other turns."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

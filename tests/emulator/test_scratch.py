@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Private memory at any byte: what compilers make of packed structures that they keep there."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 

@@ -7,8 +7,6 @@ of K) and the meaning of ABID follow LLVM's verifier (pull request 193541) and C
 descriptions of the same instructions, which agree with AMD's own emulator.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import ml_dtypes

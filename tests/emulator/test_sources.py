@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The C++ sources of the emulator stand in folders, and include headers by their folder."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Checks of what right kernels may do too: buffer ranges, births of NaN, orders of execution."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

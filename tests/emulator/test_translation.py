@@ -7,8 +7,6 @@ A program is a loop of random vector, scalar and LDS instructions over a few reg
 masks of lanes come and go; all registers are its result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random

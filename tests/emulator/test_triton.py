@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Kernels that Triton compiled, against NumPy: code objects of a compiler we did not write."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

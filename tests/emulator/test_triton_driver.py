@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Triton's compiler and launcher on emulated GPUs, with tensors of torch (``emulator.triton``)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

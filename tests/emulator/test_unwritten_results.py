@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The check of results that are copied to the host before anything has written all of them."""
 
-from __future__ import annotations
-
 import ctypes
 
 import numpy as np

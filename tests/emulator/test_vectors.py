@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Matrix products on AVX2 and on AVX-512 are the same, bit by bit; they share one source."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The check for missing waits: each rule of the counters, and every way to break one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

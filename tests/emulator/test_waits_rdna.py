@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The check for missing waits on RDNA: stores apart, named counters on gfx12, 16-bit halves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@
 Ten of them run in the tier *compile*, all in *full*. Those in `examples/` itself run in CI alone.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import runpy

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Tutorials show what their pages and notebooks show, without kernels and with them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Exported calls: run from C, from Python without cklang, and from torch; refused by name."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Exported calls with free extents: as the op, bit for bit, from Python and C; refused by name."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Sums and maxima of the rows of products: kernels store those of blocks where that is quicker."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Block scales of A, of B and of both: every extent, layout and sharing of K, and hard values."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """CK Tile's kernel of a softmax and its greatest elements, beside our two kernels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

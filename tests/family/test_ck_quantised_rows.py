@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """CK Tile's kernels that quantise rows, and those of windows: results, and what rules refuse."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

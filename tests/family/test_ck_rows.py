@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """CK Tile's own kernels of rows as algorithms: what they compute, and what rules refuse."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

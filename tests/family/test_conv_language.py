@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Groups counted by a dim, transposed convolutions, and channels_last results."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Convolutions from a decorated function to the result: all directions and ranks, any problem."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

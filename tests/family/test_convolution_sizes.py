@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Every direction on the sizes of the examples of CK Tile's dispatcher, as near as it asks for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

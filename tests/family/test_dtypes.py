@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """8-bit floats of both encodings and integers: products, epilogues and results."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

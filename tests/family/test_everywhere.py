@@ -6,8 +6,6 @@ Their C++ depends on neither, so most of these kernels are left to the tier *ful
 ten seconds to compile, so each stands for several choices at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any

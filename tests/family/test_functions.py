@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Functions that are computed in double precision, and their relatives, in kernels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

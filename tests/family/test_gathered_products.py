@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Products whose kernels read the rows of A at indices as they load them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

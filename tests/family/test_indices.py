@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Indices as values: ``ck.arange`` in kernels of rows, epilogues and prologues."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

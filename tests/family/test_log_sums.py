@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Log-sum-exps of products: the kernel of the product stores those of blocks, not its result."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Few long rows, each shared by several workgroups."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

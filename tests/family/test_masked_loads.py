@@ -4,8 +4,6 @@
 Both have the same bits, whatever stands beyond the ends of the matrices in memory.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any

@@ -5,8 +5,6 @@ A value is f16[N, H, W, C]: rows of a product, the pixels of images or, in atten
 sequences. So each step of a program may be of any family.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.moe_gate``: the routers of DeepSeek-V3, Mixtral and GPT-OSS against NumPy and torch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Ops that move elements, on emulated GPUs: copies, and kernels that read parts in place."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """An attention block with several heads as one op: products over heads, attention, the output."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

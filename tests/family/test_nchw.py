@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``layout="nchw"``: channels before the axes in space, put last by a transpose kernel."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

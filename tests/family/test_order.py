@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.cumsum``, ``ck.sort``, ``ck.argsort`` and ``ck.topk``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

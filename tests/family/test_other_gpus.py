@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Products that other tests make on one GPU, on the others: in tier *full*."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Matrices B of 4-bit integers: packing, products, and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Weights that are prepared once: CK Tile's preshuffle pipeline with a fused epilogue."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

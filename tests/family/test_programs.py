@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Random whole programs of ``cklang.testing``: the planner chooses every kernel."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Products of matrices that functions compute as they are loaded, against the reference."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

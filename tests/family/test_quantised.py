@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Quantised products whose scales are factors of the whole sum: they are epilogue operands."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@
 1x128 groups, rows that are one group (a scale for each token) and MX blocks of 32 with exponents.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

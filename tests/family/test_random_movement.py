@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Random programs that move elements between products, reductions and pointwise functions."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from random import Random

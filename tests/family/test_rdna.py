@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """RDNA3 and RDNA4: matrix products on WMMA, waves of 32 lanes, with fused epilogues."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Products whose epilogue has several results: one kernel, held against the reference."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

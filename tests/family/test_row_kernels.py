@@ -5,8 +5,6 @@ Each op runs as it is chosen and with algorithms that keep a row in registers, r
 each reduction, or share it among the waves of a workgroup.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How long kernels of rows wait: loads that overlap, and lanes that exchange what they have."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Kernels of rows round what they store to 8-bit floats once, as casts of the language do."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.sum`` and ``ck.max`` of rows: the language, rules, bounds, and kernels on all GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Rows written and added at indices: ``ck.scatter``, ``ck.scatter_add``, ``ck.segment_sum``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

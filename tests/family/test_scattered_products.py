@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Products whose epilogues store the rows of E at indices: written, or added in any order."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from typing import Any

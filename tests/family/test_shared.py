@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Workgroups that share the K of a tile: split-K and stream-K, with a fused epilogue."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

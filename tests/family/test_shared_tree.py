@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Sums in a tree, and stream-K after whole tiles: orders of summation, workspaces and extents."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """2:4 structured sparsity: what the kernels compute, what is checked, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

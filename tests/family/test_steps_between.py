@@ -4,8 +4,6 @@
 ``tests/fusion/test_program_pairs.py`` has the plans of all such pairs.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@
 A kernel takes ten seconds to compile, so each case stands for several choices at once.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Golden files of the frontend, and program texts run as if they were modules."""
 
-from __future__ import annotations
-
 import linecache
 import types
 from collections.abc import Callable

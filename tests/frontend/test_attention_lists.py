@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Lists of lengths, starts and pages that do not go together are refused where they stand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A name from outside that changes after decoration is an error, never ignored."""
 
-from __future__ import annotations
-
 import types
 from typing import Any
 

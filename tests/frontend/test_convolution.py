@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.conv`` and its gradients: forms, extents that get names, NumPy outside a program."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.einsum`` against NumPy's: every grouping of labels, in the IR and in its kernel."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

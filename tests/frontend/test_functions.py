@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The functions of the language: complete, and NumPy's meaning outside a program."""
 
-from __future__ import annotations
-
 import inspect
 
 import ml_dtypes

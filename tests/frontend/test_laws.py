@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Laws: a program means what its Python text means in NumPy, for random texts and shapes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Each kind of mistake has its message: a golden file holds a program and what is said about it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Slices, other orders of axes and shapes: extents, meaning, views of memory, and mistakes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Ops that call ops: the called program becomes part of the caller's, with its own annotations."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

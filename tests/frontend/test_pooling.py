@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.max_pool`` and ``ck.avg_pool``, beside torch: windows, strides, padding, layouts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

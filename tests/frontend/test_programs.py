@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Programs and the IR they become: a golden file holds both."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Constants of a program from dicts, lists, dataclasses, named tuples, classes and enums."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import dataclass, field
 from enum import Enum

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Reductions and the functions written with them: against torch, and NumPy outside of programs."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Score and mask functions may have FlexAttention's names for their parameters."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

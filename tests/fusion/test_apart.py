@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Ops that are called apart: kernels of their own, with memory between them and the caller."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What fusion makes of an attention: windows, expressions, names, refusals, and the C of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

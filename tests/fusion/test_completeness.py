@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """No step of a program is lost between its kernels: the check of every plan, and what it finds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

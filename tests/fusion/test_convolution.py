@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Convolutions as anchors: what is fused to them, and kernels put together again."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cklang.families.conv.plan import FusedConv

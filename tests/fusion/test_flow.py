@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The data-flow graph of a function, and the queries by which the partition is computed."""
 
-from __future__ import annotations
-
 import networkx as nx
 import pytest
 from hypothesis import given

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which roots of a product are results of one kernel, and which cannot be."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import cklang as ck

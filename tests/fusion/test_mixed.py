@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The partition of programs with products, convolutions and attentions into kernels."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

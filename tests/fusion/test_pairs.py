@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which products of one left operand are a pair, and what keeps them apart."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What each pass makes of programs, as golden texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What fuses, what does not, and the reasons given."""
 
-from __future__ import annotations
-
 import pytest
 
 import cklang as ck

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The work of planning a program of many equal blocks: near to linear in their number."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

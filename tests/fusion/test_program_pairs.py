@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Any two neighbours with any step between them: plans compute what their programs say."""
 
-from __future__ import annotations
-
 import pytest
 
 from cklang.families import plan_of

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How programs with reductions, norms and pointwise steps become kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

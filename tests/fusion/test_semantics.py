@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The kernels of a plan, evaluated one after another, compute the function."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The picture of a plan: well-formed SVG, a box for each node, thick lines for fused edges."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree as ET

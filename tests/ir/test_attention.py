@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Rules of attention in the IR, and the random numbers of dropout."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Functions over a batch: the same numbers as the function for each element."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The builder infers types, names values and points errors at the user's place."""
 
-from __future__ import annotations
-
 from cklang.ir.builder import Builder
 from cklang.ir.verifier import verify
 from cklang.source import Source, Span

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The op table: rows agree with themselves, and meanings with Python's math and ml_dtypes."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Text of the IR is an interface: ops are made of it, exchanged as it, and checked against it."""
 
-from __future__ import annotations
-
 import doctest
 import os
 import pickle

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Text and nodes: round trip, and what the parser says to typical mistakes."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

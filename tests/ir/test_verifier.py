@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The verifier finds each kind of violation, all of them at once, and nothing in sound programs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

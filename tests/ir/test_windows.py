@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The geometry of convolutions: window arithmetic, and extents that follow from others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The C of casts to integers, compiled for this machine's CPU, against their NumPy meaning."""
 
-from __future__ import annotations
-
 import ctypes
 
 import numpy as np

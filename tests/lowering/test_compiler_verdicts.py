@@ -6,8 +6,6 @@ refused kernel as the library would if its table of pipelines allowed it, and co
 pinned headers. A verdict that no longer holds fails here, and the row can go.
 """
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What we put in place of CK Tile's slowest templates gives the types and values that they give."""
 
-from __future__ import annotations
-
 import math
 import random
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The generated C++ as text, and the algorithms that lowering offers."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

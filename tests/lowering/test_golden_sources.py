@@ -6,8 +6,6 @@ leaves these files alone; one that is to change them shows the change in its dif
 ``--update-golden``.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

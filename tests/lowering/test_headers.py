@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which headers a kernel depends on: an edit of another one compiles nothing again."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator

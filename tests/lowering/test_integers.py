@@ -4,8 +4,6 @@
 NumPy computes in 32 bits here; the op table's meaning, which the reference uses, in 64.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 from collections.abc import Sequence

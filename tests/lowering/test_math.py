@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The functions of ``cklang/math.h``, compiled for this machine's CPU, against double precision."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 from collections.abc import Callable

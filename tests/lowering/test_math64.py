@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Device math in double precision, compiled for this machine's CPU, against extended precision."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The C of every pointwise op, compiled for this machine's CPU, against its NumPy meaning."""
 
-from __future__ import annotations
-
 import ctypes
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What was compiled before: a folder or a wheel with an emulator and stencils, and its use."""
 
-from __future__ import annotations
-
 import os
 import sys
 import zipfile

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Attention: its reference against torch, and its bound against kernels in float32."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

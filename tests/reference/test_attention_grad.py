@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gradients of attention: the reference against torch's autograd, its bound against wrong ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Bounds hold for float32 kernels of all summation orders, and are tight enough to find bugs."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The convolutions' NumPy meaning: beside loops over single numbers, and beside torch."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

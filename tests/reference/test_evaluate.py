@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The reference on cases worked out by hand, and its refusals."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

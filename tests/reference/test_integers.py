@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Error bounds of ops that jump: integers made of uncertain floats, and remainders of these."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

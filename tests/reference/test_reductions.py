@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Reductions: their meaning against NumPy, their bounds against f32 in any order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

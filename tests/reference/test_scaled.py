@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Scaled products: the meaning against scaled elements, the bound against sums in f32."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What tests of bundles have in common."""
 
-from __future__ import annotations
-
 import pytest
 
 from cklang.errors import error

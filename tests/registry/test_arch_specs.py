@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """arch_specs against the pinned CK Tile tree, the instruction tables, and a GPU added by a file."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

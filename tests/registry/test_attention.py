@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Attention in registries and in selection: keys, JSON, wildcards, strategies, splits."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import fields, replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Profiles of attention, and bundles of its stencils."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

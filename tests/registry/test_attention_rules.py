@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The rules of attention one by one, and that there is no rule without such a row."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from typing import Any
 

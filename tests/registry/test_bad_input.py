@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Problems at and beyond the edges: a legal kernel, or a refusal that names its rule."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Stencil bundles: written on one machine, used on another that has no CK Tile headers."""
 
-from __future__ import annotations
-
 import os
 import zipfile
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Building on other machines: a local Dask cluster, a killed worker, caches that are not shared."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Convolutions whose results span almost 2 GiB: no store beyond the end may come round."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

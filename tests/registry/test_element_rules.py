@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Element types that CK Tile lacks code for: each was a legal kernel that clang refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Default kernels take no longer than they did, by the clock."""
 
-from __future__ import annotations
-
 import pytest
 from kernelbench import ROWS
 

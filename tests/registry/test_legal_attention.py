@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Legal algorithms of attention, without the padding that calls take by default, are right."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

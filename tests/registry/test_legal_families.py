@@ -5,8 +5,6 @@
 the same ones each time, so that their stencils stay in the cache; the tier *full* more of each.
 """
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

@@ -7,8 +7,6 @@
 command that repeats the call.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

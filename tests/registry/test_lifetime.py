@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Registries compare by identity, and nothing that is cached keeps one alive."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

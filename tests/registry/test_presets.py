@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Rows of profiles and algorithms of gradients refuse what is spelled wrong, and say where."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

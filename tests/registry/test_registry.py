@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Registries: what is in them, who wins, and that nothing is lost on the way through JSON."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

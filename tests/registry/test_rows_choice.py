@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which kernel of rows is chosen: those that the clock has found quickest, or nearly so."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The rules of algorithms one by one, what they advise, and the enumeration of what is legal."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from itertools import islice, product
 from typing import Any

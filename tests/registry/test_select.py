@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Selection: deterministic, total, quick, and with a reason for everything."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import replace

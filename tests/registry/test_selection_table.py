@@ -6,8 +6,6 @@ cost model or of the rules shows in its diff. Write it with ``--update-golden``.
 end labels are left out of the comparison: a new form of keys changes them all, and no choice.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``strategy="tiered"``: a kernel that is compiled runs while a worker compiles the better one."""
 
-from __future__ import annotations
-
 import random
 import threading
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The C function that reads arrays for a call's key says what Python says, or nothing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

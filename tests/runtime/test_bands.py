@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Products whose operands span more than 2 GiB run in bands; here the limit is a few kilobytes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import product

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What batches are refused, by which rule, and what strides become: nothing is compiled here."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

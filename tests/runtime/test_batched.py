@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Batches of products and contractions on emulated GPUs, against the reference within its bound."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Times of calls: statistics, rates, the schedule of calls between events, and the command."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Arguments against parameters: what is read from arrays, and each mismatch by its code."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Block scales without a compiler: problems, folding of batches, keys, rules, candidates."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What is built and what is found: shared stencils, failures, several kernels; no compiler."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading

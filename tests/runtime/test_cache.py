@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The disk cache: addresses, whole or absent, two writers, killed writers, damage, failures."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

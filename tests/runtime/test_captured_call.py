@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Calls recorded as HIP graphs: a replay reads what the arrays hold and launches all at once."""
 
-from __future__ import annotations
-
 import gc
 from typing import Any
 

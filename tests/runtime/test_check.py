@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``op.check``: all mistakes of a call at once, of arrays and of descriptions of arrays."""
 
-from __future__ import annotations
-
 from html import escape
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The command line: each subcommand's output and status."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The build steps, on a tiny kernel in a moment, and on real CK Tile kernels."""
 
-from __future__ import annotations
-
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

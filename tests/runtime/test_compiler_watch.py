@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What ``benchmarks/compilers.py`` makes of measurements, and how it looks for a pass of LLVM."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

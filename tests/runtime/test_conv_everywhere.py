@@ -6,8 +6,6 @@ seconds to compile, so each stands for several of that file's cases at once, suc
 a way to share sums.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@
 Elements are small integers, whose sums every type here holds exactly: results must be equal.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Problems of convolutions without arrays: their numbers, their rules, and what is selected."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

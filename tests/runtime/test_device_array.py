@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Arrays in a GPU's memory without torch: made, copied, passed to ops, and returned."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from typing import Any

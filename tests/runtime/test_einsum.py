@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.einsum`` with any labels on an emulated GPU: against the reference within its bound."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Extents as numbers in functions of kernels: a dim in an expression, and ``x.shape[i]``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A fault names the tensor of the call, and the element, in which its address lies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Forked processes: an emulated GPU works on in them, kernels are built, a real GPU is refused."""
 
-from __future__ import annotations
-
 import faulthandler
 import multiprocessing
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Calls of different sizes in one launch, against the reference within its bound."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Whole HIP programs, compiled by ``cklang hipcc`` and run on the emulator."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What builds of whole projects ask of ``cklang hipcc``: OpenMP, libraries, caching, tools."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``cklang hipcc`` before any compiler runs: its command line and the fat binaries it writes."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

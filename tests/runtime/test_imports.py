@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a program pays for ``import cklang``: nothing that only building or printing needs."""
 
-from __future__ import annotations
-
 from tests.support.processes import run_python
 
 HEAVY = ("networkx", "lark", "jinja2", "rich", "hip", "torch", "filelock")

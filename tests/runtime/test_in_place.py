@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Results that are written into arguments: parameters annotated with ``ck.inout``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Integers in functions of kernels: epilogues of products, and scores and masks of attention."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@
 The cut itself is tested with the real limit too, without memory.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

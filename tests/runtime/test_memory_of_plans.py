@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What planning takes of memory: nothing of the size of a result, and nothing for ever."""
 
-from __future__ import annotations
-
 import gc
 import math
 from collections.abc import Callable, Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Folding the loops of a launch: fewer of them, over the same elements."""
 
-from __future__ import annotations
-
 import itertools
 
 from hypothesis import given

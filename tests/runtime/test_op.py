@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What an op says of a call before anything is built or run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

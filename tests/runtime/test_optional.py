@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Tensors that a call may leave out: one program for each set of tensors that are given."""
 
-from __future__ import annotations
-
 import pickle
 from argparse import Namespace
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Ops and helpers are copied and sent to other processes: by reference or by their text."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

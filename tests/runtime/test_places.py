@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The user's lines are no part of a kernel's identity, and messages name them all the same."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

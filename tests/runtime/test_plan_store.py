@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Launches of calls kept on disk: the same as planned, looked for only where they may be used."""
 
-from __future__ import annotations
-
 import textwrap
 from dataclasses import asdict
 from pathlib import Path

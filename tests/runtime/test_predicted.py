@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Every family of kernels predicts a time: those with choices, and those that only move memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Strides to layouts and read kinds, and the rules that choose an algorithm for them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The key of a call: equal for calls of one plan, different for anything a plan depends on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The check of loaded kernels runs in a sound environment, whatever the test has patched."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

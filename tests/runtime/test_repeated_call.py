@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a repeated call does and does not do: guards of its time that do not measure time."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import inspect

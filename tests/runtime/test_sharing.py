@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Values that several kernels read: stored once, or computed by each, by the predicted times."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Finding compiler and headers, running tools, and saying what went wrong."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """torch tensors are read in place, bfloat16 among them, and results are torch tensors."""
 
-from __future__ import annotations
-
 import ctypes
 from types import SimpleNamespace
 from typing import Any

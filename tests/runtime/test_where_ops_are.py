@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Ops wherever Python defines functions: classes, exec with text, the REPL; and copies of them."""
 
-from __future__ import annotations
-
 import copy
 import linecache
 import pickle

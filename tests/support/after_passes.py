@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the passes make of a program, as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from cklang.families import alternatives_of, makers_of, passes_of, plan_of, with_named

@@ -16,8 +16,6 @@ algorithm      use it for
 changes the pipeline and what it requires.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -5,8 +5,6 @@
 :func:`half`, :func:`normal`, :func:`uniform` and :func:`eighths` make one array.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

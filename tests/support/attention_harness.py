@@ -5,8 +5,6 @@ The formula in float64 stands here a second time, on purpose: what tests compare
 with the library.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Attention ops, keys and a registry for the tests of registries and selection."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -4,8 +4,6 @@
 They have few signatures: a stencil serves all shapes, layouts and functions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

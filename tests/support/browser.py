@@ -5,8 +5,6 @@
 of another Chromium. Tests that ask for :func:`browser` are skipped without, and say what lacks.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

@@ -4,8 +4,6 @@
 The results have the dtypes and shapes that kernels give.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 from collections.abc import Callable, Sequence

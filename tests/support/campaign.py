@@ -11,8 +11,6 @@ kernel that takes longer than ``SECONDS`` to build is counted apart, as unjudged
 What was drawn is added to ``.full/campaign.txt``.
 """
 
-from __future__ import annotations
-
 import argparse
 import fcntl
 import multiprocessing

@@ -9,8 +9,6 @@ A test that draws infinities and huge numbers, beside which a sum may be anythin
 ``unchecked=1``: elements with an infinite bound beside a finite reference are at most this share.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Kernels of CK Tile that cklang does not generate, compiled from ``kernels`` and launched."""
 
-from __future__ import annotations
-
 import ctypes
 import struct
 from pathlib import Path

@@ -4,8 +4,6 @@
 ``--write`` puts it into the page. ``tests/base/test_limits.py`` compares the two.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Convolution kernels run through their host shim, and what they must give, in NumPy."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The fixture with which tests record what works where, for ``docs/coverage.md``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -7,8 +7,6 @@ written by ``python -m pytest --full``, and those of the tests that ran by ``--w
 ``data/absent.json`` holds what has no kernel, with the reason.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

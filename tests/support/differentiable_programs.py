@@ -5,8 +5,6 @@ Their values stay small, and what divides or is under a root stays away from 0, 
 may be compared with those of another implementation in the same precision.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

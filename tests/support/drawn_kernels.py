@@ -6,8 +6,6 @@ legal for it: the values of each field in random order, then the first ones to w
 objects. Where rules leave nothing, the next draw follows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Errors that a test expects, by their code."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Signatures, epilogues and algorithms for the tests of rules, registries and selection."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

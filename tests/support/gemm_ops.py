@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Ops with a matrix product that tests of several pipelines and GPUs call."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import cklang as ck

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """HIP programs, compiled once in a process, and run as users run them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from functools import cache

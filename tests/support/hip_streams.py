@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Kernels that wait for words of memory, and are enqueued on streams."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """C with cklang's device headers, compiled for this machine's CPU and loaded into the process."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Iterable
 from pathlib import Path

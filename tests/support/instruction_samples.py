@@ -8,8 +8,6 @@ literal is never a value that has an inline code; a matrix result is its addend 
 `src_pops_exiting_wave_id` is left out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from random import Random
 

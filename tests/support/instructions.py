@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the code of a built kernel does, by kinds of instructions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

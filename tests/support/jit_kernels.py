@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Triton kernels, one for each use that its tutorials teach; needs Triton."""
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 from triton.language.extra import libdevice

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Plans on disk, in a place of the kernel cache that only one test has."""
 
-from __future__ import annotations
-
 import itertools
 import shutil
 import uuid

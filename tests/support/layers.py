@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The layers of the package, and what each file imports."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from functools import cache

@@ -4,8 +4,6 @@
 The files in ``data`` are written by ``data/make_layouts.py``.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

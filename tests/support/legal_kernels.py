@@ -6,8 +6,6 @@ with; what rules refuse is drawn again. :func:`compiled` makes machine code of a
 hole filled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import islice

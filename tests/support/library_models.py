@@ -4,8 +4,6 @@
 They are built from configurations: nothing is downloaded.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ A name says the space, the direction, and how many bytes of what kind; the spell
 RDNA differ. Each effect is a line of NumPy over bytes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

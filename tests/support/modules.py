@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Python files that no package has."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@
 Sums run in a shuffled order and round, truncate, or run in blocks.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Bundles of stencils, and programs that see no CK Tile headers and build kernels from one."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ arXiv 2511.10909 published and validated on hardware: its TR-FDPA (f16, bf16, xf
 (8-bit floats). Everything is `fractions.Fraction`; nothing is shared with the emulator.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction

@@ -9,8 +9,6 @@ all of whose tests need a package may import it at its head, if it asks for it t
 A test that imports one without asking fails on the machines that lack it, where CI begins.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 from collections.abc import Iterator, Mapping

@@ -6,8 +6,6 @@ operands and results through their axes, functions as they fill a stencil. Of th
 anchors of attention and the views of memory are taken.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

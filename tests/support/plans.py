@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Plans of ops that a test writes, and the kernels of a plan as records of their families."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from cklang.families import FAMILIES, passes_of, plan_of

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Python in a process of its own."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import Any

@@ -10,8 +10,6 @@ A plan is judged kernel by kernel in NumPy (:mod:`tests.support.plan_evaluation`
 reference of the whole program, and gradients by torch's autograd in float64, if torch is there.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 from collections import Counter

@@ -4,8 +4,6 @@
 Every draw obeys the rules of the IR and has kernels; what is not used is not there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ Shared by the script that evaluates the pseudocode and by the test, so that the 
 stored: they come from Python's own generator, seeded with the operation's name.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from random import Random

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The public objects of cklang by the names that users know, and their public methods."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator, Mapping
 from types import ModuleType

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What hand-written RDNA kernels of the tests have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The decoder held against clang's assembler, on whole code objects."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import tempfile

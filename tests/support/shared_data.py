@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Published data that tests read and the repository does not hold."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

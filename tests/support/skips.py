@@ -4,8 +4,6 @@
 The file has patterns of test ids, and why their tests may be skipped where all packages are.
 """
 
-from __future__ import annotations
-
 import json
 from fnmatch import fnmatchcase
 from pathlib import Path

@@ -7,8 +7,6 @@ the stencils of ``catalogue.json``, which ``--write-catalogue`` writes from what
 number of all stencils has a limit.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Generator, Iterable
 from functools import cache

@@ -16,8 +16,6 @@ A module asks with ``pytestmark = pytest.mark.usefixtures("stencils")``, a test 
 a decorator. A test that uses more than it asks for fails and says what to ask for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The mini-IR in torch, op by op: a second opinion on gradients, by torch's autograd in float64."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

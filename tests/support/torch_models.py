@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Small models in plain torch, of the architectures that people compile, and their arguments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

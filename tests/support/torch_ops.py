@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Ops of every kind with tensors for them, in sizes that follow from one number."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Run the kernels of `data/triton` (see `data/make_triton.py`) on emulated GPUs."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import struct

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Values whose type a test knows, where the library declares one of several."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import TypeVar
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the running test uses: the emulator, stencils, kernels. And what was compiled for it."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor

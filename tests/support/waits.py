@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Waits that are announced at once, so that a test need not wait for seconds."""
 
-from __future__ import annotations
-
 import threading
 import time
 

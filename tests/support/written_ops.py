@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Ops from text that a test writes or draws; their source is found as that of a file is."""
 
-from __future__ import annotations
-
 import linecache
 from collections.abc import Sequence
 from string import ascii_uppercase

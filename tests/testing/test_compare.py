@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """assert_close: what passes, what fails, and what the report says."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The plug-in for pytest, in runs of pytest of its own."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The strategies give what they promise, and reach the hard cases."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import Phase, find, given, settings

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.testing.check`` finds mistakes that are planted in ops, and shows the smallest call."""
 
-from __future__ import annotations
-
 import linecache
 from collections.abc import Callable
 from typing import Any

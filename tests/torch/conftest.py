@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Tests of torch begin with nothing traced, and where they want it without kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Models through the backend as kernels on the emulated GPU; other batches build nothing."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

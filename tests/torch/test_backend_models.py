@@ -6,8 +6,6 @@ the programs mean what the models do, and how much of the models they are. In tr
 is called as one that launches kernels is, and the reference stands in for these alone.
 """
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """aten ops in programs: what each means, against torch in float64."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

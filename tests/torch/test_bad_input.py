@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Tensors that no kernel reads: an error with the argument and what to write, on every way in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@
 Kernels are replaced by the reference.
 """
 
-from __future__ import annotations
-
 import re
 import runpy
 import sys

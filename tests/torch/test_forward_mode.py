@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Derivatives in forward mode beside torch's: no tangent is lost in silence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Functions that torch has under the same name: the same numbers, and the same gradients."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from fnmatch import fnmatch

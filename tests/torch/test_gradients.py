@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """torch's autograd calls the op that a function gives for the gradients of an op."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Kernels of cklang among those that Inductor chooses from, and what Inductor fuses into them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The example of JAX, where JAX is installed."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

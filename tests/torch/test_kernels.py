@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Custom ops of torch that launch kernels: eager, compiled, and caches written in place."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@
 They are skipped where the library is not installed. Programs are computed by their reference.
 """
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

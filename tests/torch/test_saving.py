@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Eager calls that autograd records save what is quicker to read than to compute again."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Ops as custom ops of torch, their kernels replaced by the reference: no graph breaks anywhere."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Training with torch's optimiser: ops on the emulated GPU follow torch's losses for 20 steps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any

@@ -4,8 +4,6 @@
 That kernel has no epilogue: the derivative of the step is the next kernel's work.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The cost model counts what the emulator counts: workgroups, waves, matrix work, bytes."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The cost model of attention: it counts what a kernel does, and its terms make up its times."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Attention is measured as products are: as plain data, checked, stored, and chosen afterwards."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Sessions of ``ck.autotune``: what is measured, what wins, what is stored, what a crash does."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

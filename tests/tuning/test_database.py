@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The tuning database: what stays, what is refused, and that nothing is half-read."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import threading

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Kernels of contractions are measured and checked by themselves, copies aside."""
 
-from __future__ import annotations
-
 import pytest
 
 import cklang as ck

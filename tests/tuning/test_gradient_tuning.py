@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gradients of attention are measured too: plain data, checked, stored, and chosen afterwards."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The cost model: it counts right, is total and deterministic, and its terms make up its times."""
 
-from __future__ import annotations
-
 import json
 import math
 import time

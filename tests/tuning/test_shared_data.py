@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Published tables are read from a folder outside the repository, and made from AITER's."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import hashlib

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What accesses cost at caches and shared paths, on accesses whose costs are known."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The model of a compute unit on short listings whose times are known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What caches hold, and bandwidth that compute units share."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The programs with which the clock is compared do what those do that were timed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Parts of the clock by themselves: banks, matrix instructions, listings, levels of memory."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

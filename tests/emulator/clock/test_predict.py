@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Times of calls by the clock."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import cast
 from xml.etree import ElementTree as ET

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``cklang predict``, with the program in ``docs/clock.md``."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How many workgroups are recorded, and which of them are timed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What launches touch, and what they find in the caches that others have filled."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -11,8 +11,6 @@ lie in registers ("outer"), how many threads share it, their stride in lanes, an
 in a row a thread holds.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

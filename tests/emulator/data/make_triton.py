@@ -9,8 +9,6 @@ It writes ``triton/<gpu>/<kernel>.hsaco`` beside this file and ``triton/kernels.
 what each takes and with which version of Triton it was made. ``triton_kernels.py`` runs them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Programs that are debugged: the profiler's transposition, as its tests compile it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

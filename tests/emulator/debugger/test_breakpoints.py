@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Places to stop at, as users write them, and in the code of a launch."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import replace
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Launches under control: forward, back, and what is read of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

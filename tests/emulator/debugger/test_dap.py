@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The Debug Adapter Protocol, spoken as an editor speaks it."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

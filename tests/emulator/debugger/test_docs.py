@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The session in ``docs/debugger.md`` is what the debugger prints."""
 
-from __future__ import annotations
-
 import io
 import re
 import subprocess

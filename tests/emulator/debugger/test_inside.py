@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Callbacks of plug-ins, and the terminal in a script."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """An op under control: lines of Python, its tensors, and the matrices in its registers."""
 
-from __future__ import annotations
-
 import io
 import re
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Kernels that print: once, however often a debugger executes them again."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 from pathlib import Path

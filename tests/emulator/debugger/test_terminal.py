@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The terminal program: commands on a HIP program, and the command line."""
 
-from __future__ import annotations
-
 import io
 import re
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which lane holds which element, against what Triton's and IREE's packages say."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Triton kernels under control: lines of Python in programs that cklang has not compiled."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 

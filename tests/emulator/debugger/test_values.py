@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Values of lanes and memory as text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """HIP programs that are profiled, compiled once, and a profile of each."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The HTML pages in a real browser, light and dark: readable, complete, without errors."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Times without a wait, beside those of kernels that were changed so that they do not wait."""
 
-from __future__ import annotations
-
 import pytest
 
 from cklang.emulator.profiler.advice import advice_of

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Counters of the profiler beside those that others measured on GPUs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The output in ``docs/profile.md`` is what the profiler prints."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

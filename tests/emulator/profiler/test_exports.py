@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Files that a profile writes: they hold its numbers, in the layouts that viewers read."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

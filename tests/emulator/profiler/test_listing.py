@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Instructions beside their lines: the line table of a code object, the text and the page."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 from pathlib import Path
 

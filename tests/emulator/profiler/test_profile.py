@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Profiles of HIP programs: lines, reasons, occupancy, advice, and the command."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Stages of pipelines, and instructions for which the clock has no cost."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Who holds what: lanes, registers and bytes of a HIP program and of a product of CK Tile."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from pathlib import Path
 

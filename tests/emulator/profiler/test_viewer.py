@@ -6,8 +6,6 @@ The viewer is in no package registry. What it asks of each file was found in its
 place, of one type each; it drops a file of another form, or shows nothing.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@
 ``python -m tests.support.pages`` writes them; ``tests/base/test_pages.py`` compares.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 

@@ -5,8 +5,6 @@
 predictions, which ``python -m tests.support.pages`` writes.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``docs/cli.md``: the commands by group, from the modules of ``cklang.cli``."""
 
-from __future__ import annotations
-
 from cklang.cli.main import GROUPS, sentences
 
 __all__ = ["cli_page"]

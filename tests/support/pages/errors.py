@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``docs/errors.md``: a row for each error of the table in ``cklang/errors``."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Mapping
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The picture of the house: the layers of the package on their floors, and what they import."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import networkx as nx

@@ -5,8 +5,6 @@
 those of the package.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import cklang as ck

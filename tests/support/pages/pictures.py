@@ -4,8 +4,6 @@
 Lanes come from the layouts against which ``tests/emulator/test_layouts.py`` compares the emulator.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``docs/reference.md``: the public names with signature, first paragraph and example."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterator, Mapping

@@ -7,8 +7,6 @@ It needs a browser (``tests.support.browser``) and a few minutes at most: it com
 ``tests/emulator/profiler/transpose.hip``, and builds the kernel of a linear layer.
 """
 
-from __future__ import annotations
-
 import io
 import sys
 import tempfile

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What MkDocs does with the pages beside its own work; ``mkdocs.yml`` names this file."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection

@@ -10,8 +10,6 @@ on its second line what it needs: ``# needs: torch``.
 writes their pictures; ``tests/examples/test_tutorials.py`` compares.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

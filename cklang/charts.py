@@ -4,8 +4,6 @@
 Each has a view box and no size in pixels, so it scales with the page, and its text with it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ that have their default: keys that were written before are the same. Reading ref
 missing fields and unknown spellings, with the nearest known ones; nothing else is defaulted.
 """
 
-from __future__ import annotations
-
 import json
 import types
 from collections.abc import Mapping, Sequence

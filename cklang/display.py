@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How objects without a picture show themselves in IPython and in notebooks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Sections and symbols of ELF files of 64 bits: code objects, and objects of the host."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ A lock that one of them held at that moment would never be released in the child
 here are open in every child; what they guard is small tables that each use leaves complete.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import threading

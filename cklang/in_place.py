@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The annotation of a tensor that an op updates in place: ``cache: ck.inout[ck.f16[S, D]]``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -5,8 +5,6 @@ In HIP programs, which have no Python, the emulator's library reads those that a
 (``emulator/engine/src/core/environment.cpp``) by the same rules.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

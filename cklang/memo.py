@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A dictionary of limited size for what is computed once and used again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 

@@ -10,8 +10,6 @@ lines of the fill. They are translated when a message is shown, by the ops of th
 debugger or a profiler in another process reads them from a file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

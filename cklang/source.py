@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Where a thing was written: source texts, spans in them, and the caret picture of a span."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

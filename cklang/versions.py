@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The versions of packages whose insides cklang uses: it was tested with the first and the last."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Widths and limits of memory accesses that every supported GPU shares."""
 
-from __future__ import annotations
-
 DWORD_BYTES = 4
 """Bytes of a dword, the unit of registers, of LDS banks and of buffer loads."""
 

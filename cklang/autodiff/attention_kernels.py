@@ -6,8 +6,6 @@ heads, both [B, H, S], and call the derivative of the score function. What they 
 to the products of :mod:`.attention`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from cklang.autodiff.score_derivatives import Read, by_product, by_read, fits, read_of, reads

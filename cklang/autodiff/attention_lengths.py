@@ -12,8 +12,6 @@ The gradients by keys beyond the length of a sequence are 0, and so are these ke
 before: what is in memory there may be anything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType

@@ -7,8 +7,6 @@ the pages that there are, and the rows have no gradient. With packed queries eac
 many gathered rows as its pages hold, and a mask hides those beyond its length.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which operations of a function are one attention: its result and its log-sum-exps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

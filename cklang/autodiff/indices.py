@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gradient rules of gathers, scatters, running sums and products, and of what is sorted."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -6,8 +6,6 @@ name. It returns the gradient by the operand, or a tuple with that by each of se
 not move, such as ``floor``, has the gradient None: zero.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias

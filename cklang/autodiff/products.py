@@ -5,8 +5,6 @@ A kernel multiplies operands of one dtype, so the gradient by the result, which 
 to the dtype of the other operand first; where that has 8 bits, both become bf16. Sums are f32.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gradient rules of reductions and of windows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

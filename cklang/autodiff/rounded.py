@@ -6,8 +6,6 @@ gradient in f32, a kernel would store it twice, or compute it twice. The sum rea
 and adds it in f32, as torch does with gradients that it keeps in f16.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from cklang.autodiff.products import PRODUCTS

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The table of gradient rules, and why the other ops of the op table have none."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -4,8 +4,6 @@
 They are made by the gradient rules of pointwise ops, which are applied to the score's region.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple

@@ -6,8 +6,6 @@ Where slices share a tensor out completely, as the halves of a rotary embedding 
 layer do, a join gives the same without zeros and without a sum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

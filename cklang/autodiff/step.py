@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a gradient rule is: one operation of the program, seen from the backward function."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Gradient rules of what moves elements: transposes, broadcasts, views, joins, casts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

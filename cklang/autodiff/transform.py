@@ -6,8 +6,6 @@ their values; the planner fuses both. A gradient is f32 from the first sum to th
 rounded once, to the dtype of its parameter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

@@ -5,8 +5,6 @@ The facts stand in the ELF note ``NT_AMDGPU_METADATA``, written as MessagePack; 
 show whether a call was left over. Format: LLVM's AMDGPU usage guide, "Code Object Metadata".
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections import Counter

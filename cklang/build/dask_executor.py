@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Other machines as an executor: a Dask cluster, found by the address of its scheduler."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor

@@ -6,8 +6,6 @@ Without an executor, compiler processes run side by side under threads of this p
 data goes out, plain data comes back, and the workers meet in the kernel cache.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed

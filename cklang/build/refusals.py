@@ -4,8 +4,6 @@
 It refuses a kernel's C++ where cklang has a defect: rules keep out what CK Tile lacks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, fields

@@ -6,8 +6,6 @@ and sends nothing. Another one builds into its own cache and sends its entries a
 checked, byte by byte, before they are taken in.
 """
 
-from __future__ import annotations
-
 import io
 import tarfile
 import uuid

@@ -12,8 +12,6 @@ load, so that each load is waited for before the next one is issued. clang 20 is
 by itself, clang 22 where it is told to overlap instructions (``benchmarks/schedules.py``).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

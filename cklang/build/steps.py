@@ -19,8 +19,6 @@ headers        ``headers.pch``: CK Tile's headers   four seconds; saves a third 
 Each step writes ``log.txt`` beside its files: every command, its time, its whole output.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Callable, Sequence

@@ -6,8 +6,6 @@ each problem is measured, and how far the heuristic's choice is from the best on
 plot goes to ``--plot`` (PNG or SVG).
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

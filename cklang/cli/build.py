@@ -6,8 +6,6 @@ call, or are spelled (:mod:`cklang.families.gemm.spelling`). ``--profile`` takes
 attention profile.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from concurrent.futures import Executor

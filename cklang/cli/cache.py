@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``cklang cache``: list, check, locate, shrink or empty the kernel cache."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

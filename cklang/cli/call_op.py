@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The program behind ``cklang debug file.py:op M=64``, profile and check: one call of an op."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -7,8 +7,6 @@ cklang check --only races --only waits python train.py
 cklang check --format sarif --output report.sarif --suppressions known.txt ./saxpy 1000
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

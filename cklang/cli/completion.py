@@ -6,8 +6,6 @@ eval "$(cklang completion zsh)"                             # in ~/.zshrc
 cklang completion fish > ~/.config/fish/completions/cklang.fish
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Mapping, Sequence

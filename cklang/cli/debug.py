@@ -8,8 +8,6 @@ cklang debug --batch -ex 'break 18' -x commands.txt ./saxpy
 cklang debug --dap                               # a debug adapter for editors, on stdin and stdout
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

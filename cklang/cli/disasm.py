@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``cklang disasm``: print the instructions of a code object, a HIP program or a cached kernel."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``cklang doctor``: print what was found on this machine, what was not, and what would get it."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.metadata
 import platform

@@ -5,8 +5,6 @@ cklang explain model.py:linear M=4096 N=4096 K=1024
 cklang explain model.py:linear --shapes M=4096 N=4096 K=1024 --device emu:gfx950
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 

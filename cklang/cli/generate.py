@@ -5,8 +5,6 @@ Nothing is compiled. The kernels are those of a registry's file, of spelled sign
 attention profiles.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -8,8 +8,6 @@ Takes the words that clang and ROCm's hipcc take: sources, objects, -o -c -S -E 
 --offload-device-only, --offload-host-only, --emit-static-lib, -fopenmp, -v, --version.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -7,8 +7,6 @@ cklang inspect model.py:linear M=384 N=512 K=256 --isa             # instruction
 cklang inspect model.py:linear M=384 N=512 K=256 --html page.html  # all of it, in a browser
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -4,8 +4,6 @@
 The page needs no network. Its script lights up what belongs together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import groupby

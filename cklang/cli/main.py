@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``cklang``: one subcommand a module, each with ``add(parser)`` and ``run(options) -> status``."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import signal

@@ -4,8 +4,6 @@
 cklang new op linear_relu
 """
 
-from __future__ import annotations
-
 import argparse
 import keyword
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Pictures of a bench: what each kernel costs beside the best of its problem."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cklang.errors import error

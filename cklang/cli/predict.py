@@ -6,8 +6,6 @@ cklang predict --board MI355X --cold ./saxpy 1000
 cklang predict model.py:linear M=64 N=64 K=32     # one call of an op
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -6,8 +6,6 @@ cklang profile model.py:linear M=64 N=64 K=32     # one call of an op
 cklang profile -o report.html -o timeline.perfetto.json python train.py
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -5,8 +5,6 @@ A file is the JSON form of a registry, written by ``export``, ``Registry.to_json
 (``docs/dispatch.md``, *Registries*).
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

@@ -5,8 +5,6 @@ Reading finds the specialisations of ``WarpGemmDispatcher``. Compiling (``--comp
 kernel for each form of a row and looks for the matrix instructions in its assembly.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tempfile

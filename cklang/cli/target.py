@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """An op named on the command line, and arguments for it made from extents alone."""
 
-from __future__ import annotations
-
 import argparse
 import csv
 import importlib

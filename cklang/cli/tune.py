@@ -5,8 +5,6 @@ Calls with the strategy ``tuned`` then take the best one. A session that was sto
 it was; ``--export``, ``--import`` and ``--merge`` move measurements between machines.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

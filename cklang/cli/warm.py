@@ -7,8 +7,6 @@ of f16 and bf16, and products of 8-bit floats where the GPU has them. With ``--o
 written to a folder that CKLANG_PREBUILT names, or that a wheel takes along.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

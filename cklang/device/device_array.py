@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Arrays in the memory of a GPU for scripts without torch: made, copied, and waited for."""
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -6,8 +6,6 @@ has the memory lives until the consumer calls the deleter, or until a capsule th
 collected.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Launches recorded as one HIP graph, which a stream then repeats in a single call."""
 
-from __future__ import annotations
-
 import ctypes
 import weakref
 from collections.abc import Callable

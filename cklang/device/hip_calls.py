@@ -7,8 +7,6 @@ arguments that are prepared once, and they return a status: 0, or the number of 
 hip-python's own functions need its classes too: 170 enumerations, whose import takes 20 ms.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from functools import cache

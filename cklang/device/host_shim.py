@@ -5,8 +5,6 @@ Each family has a C struct for its problems and one function that describes them
 answers is alike in all (``ck_gemm_launch`` of ``include/cklang/host.h``, which is mirrored here).
 """
 
-from __future__ import annotations
-
 import ctypes
 from dataclasses import dataclass
 from pathlib import Path

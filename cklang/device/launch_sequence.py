@@ -6,8 +6,6 @@ A HIP call from Python takes about a microsecond, and a call of three kernels ma
 for the first time. Where there is no compiler the launches are made one by one, to the same effect.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ conversion of pk_int4_t takes: eight elements e0 ... e7 are four bytes, low half
 e0 e2 | e4 e6 | e1 e3 | e5 e7, each with 8 added to it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a kernel takes of the GPU."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

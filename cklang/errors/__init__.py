@@ -6,8 +6,6 @@ from the named values; a missing value is an internal error, so tests meet it fi
 beside this one holds the rows of one part of cklang; :mod:`cklang.errors.table` holds all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cklang.errors.kinds import (

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Errors of arrays, arguments and their binding."""
 
-from __future__ import annotations
-
 from cklang.errors.kinds import Rule, rules
 
 TABLE: tuple[Rule, ...] = rules(

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Errors of kernel keys, rules, selection and tuning."""
 
-from __future__ import annotations
-
 from cklang.errors.kinds import Rule, rules
 
 TABLE: tuple[Rule, ...] = rules(

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The kinds of error, and the row that describes one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The table of all errors, which is read when the first one is made."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Errors of single values: sizes, names, algorithms, and options of the command line."""
 
-from __future__ import annotations
-
 from cklang.errors.kinds import Rule, rules
 
 TABLE: tuple[Rule, ...] = rules(

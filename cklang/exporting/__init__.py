@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Ops without cklang: code objects, a C interface and a Python module for given calls."""
 
-from __future__ import annotations
-
 from cklang.exporting.write import Exported, export
 
 __all__ = ["Exported", "export"]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A call of an op in numbers: its tensors, its launches and their memory, planned without a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

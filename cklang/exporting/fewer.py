@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Few kernels for calls with free extents: those that lose least by the cost model."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Exported calls as plain data: what the JSON file holds, and the C++ and Python launchers read."""
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence

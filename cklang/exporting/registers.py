@@ -5,8 +5,6 @@ A register is a variable or the result of an operation, by its number: variables
 compute all registers of a variant in order; conditions and arguments name registers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The C interface of exported calls and its implementation, from templates."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

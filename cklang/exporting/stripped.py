@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Code objects without their debug information, most of their bytes: for profiles, not launches."""
 
-from __future__ import annotations
-
 from cklang.elf import sections_of, with_headers
 
 

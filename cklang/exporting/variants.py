@@ -7,8 +7,6 @@ shim is asked as polynomials of the free extents and strides, and the conditions
 plan holds: those of planning itself and those of the rules by which a selection refuses kernels.
 """
 
-from __future__ import annotations
-
 import ctypes
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -13,8 +13,6 @@ file               what it is
 =================  ===============================================================================
 """
 
-from __future__ import annotations
-
 import keyword
 import shutil
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The violations that rules of several families make alike: one function a kind of bound."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cklang.arch import ArchSpec

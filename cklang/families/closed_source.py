@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Sources of kernels in which nothing is open for a user's functions."""
 
-from __future__ import annotations
-
 from cklang.keys import AnyKey
 from cklang.lowering.headers import PRECOMPILED_ATTENTION
 from cklang.lowering.render import key_json, template

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The free constants of the cost model: fitted sets that are shipped, and how others get them."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

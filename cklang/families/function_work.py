@@ -5,8 +5,6 @@ The cost models of families are fitted to kernels whose functions cost little. W
 by computing a value once, or again in each kernel that reads it, depends on the functions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What cost models read of a GPU in another form than its specification has."""
 
-from __future__ import annotations
-
 from cklang.arch import ArchSpec
 from cklang.errors import error
 from cklang.types import DType, Kind

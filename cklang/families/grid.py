@@ -5,8 +5,6 @@ A grid says in which order the fields of an algorithm are chosen and what each m
 lazy and prunes: a rule is asked as soon as the fields it reads are chosen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cache

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Arrays on which one launch of a kernel is timed by itself and compared with the reference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@
 The C side is ``include/cklang/lines_host.h``; the struct layouts here mirror it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import math
 from collections.abc import Mapping, Sequence

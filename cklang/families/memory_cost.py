@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a kernel takes that does little but move memory: a launch and its bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 

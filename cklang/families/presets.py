@@ -5,8 +5,6 @@ All stand in ``presets.json``. A set names tilings for GPUs and element types; w
 legal for a signature is the rules' business.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ own records of a problem, a signature and an algorithm, and its own kernels; sel
 launching and tuning ask it by this protocol. ``docs/adding-a-family.md`` says how one is added.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What only some families say of themselves, in records: each default is that of the others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar

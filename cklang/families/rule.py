@@ -7,8 +7,6 @@ which values would be legal. Rules of an algorithm ask its signature and GPU; ru
 ask extents, strides and addresses. Each family of kernels has a set of both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """One launch of a plan, before anything is built: a kernel, and what its host shim is asked."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

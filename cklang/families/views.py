@@ -5,8 +5,6 @@ A view has the memory of the value that it is a view of, at strides of its own a
 whoever reads it reads that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The functions along axes that are written in the language: softmax, norms, variances."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

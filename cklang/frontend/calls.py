@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Calls in a program: the language's functions, helpers, and Python functions of constants."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,6 @@ an error, because the caller would expect the new value. The check of a call is 
 one comparison of identity for each name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial

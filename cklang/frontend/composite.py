@@ -5,8 +5,6 @@ A program that calls one gets its operations, at the place of the call. Outside 
 compute on NumPy arrays as the other functions do.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The pointwise functions that are written in the language, and those along axes."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

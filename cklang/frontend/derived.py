@@ -7,8 +7,6 @@ reading the program starts again with what was learned. Whether the numbers agre
 call (:mod:`cklang.ir.derive`).
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.attention`` on NumPy arrays, outside any program."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -4,8 +4,6 @@
 Every function takes the scope and the AST node that asked, so that each error has its place.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the dims and dtype variables of a function are: in an op that another calls, those of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

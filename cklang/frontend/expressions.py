@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What each expression of a program is worth: constants are computed, tensors become IR."""
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Callable, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Whether a call has the arguments that a function takes: known without what they are."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 from collections.abc import Iterable

@@ -6,8 +6,6 @@ numbers) with its NumPy meaning, so the undecorated Python function of a program
 runnable NumPy.
 """
 
-from __future__ import annotations
-
 from cklang.frontend.ops import (
     attention as attention_functions,
 )

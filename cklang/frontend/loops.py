@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Loops over constants, which are unrolled: ``for`` statements and list comprehensions."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

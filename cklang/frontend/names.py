@@ -5,8 +5,6 @@ Names from outside are looked up once, when the function is decorated. A program
 meaning because a global was changed later: a call then raises an error (`captured.py`).
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import math

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The arguments of an op that another op calls: they decide its dims and its dtype variables."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from contextlib import suppress

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Names of NumPy, torch and Triton for what cklang calls otherwise."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 _NO_64 = "ck.f32: kernels compute in f32, and have no floats of 64 bits"

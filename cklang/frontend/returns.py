@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The results of an op: what its body returns, in the dtypes and shapes of its annotation."""
 
-from __future__ import annotations
-
 import ast
 
 from cklang.errors import CkError

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Run the statements of a program: assignments, constant conditions, unrolled loops, returns."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@
 This check needs no types, so it runs when a function is decorated.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Sequence
 from itertools import pairwise

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Find the source text of a Python function and turn its AST nodes into spans."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import linecache

@@ -7,8 +7,6 @@ are in memory (``apart``), or that a rewrite of the family makes. The runtime co
 times of both (:mod:`cklang.runtime.sharing`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias

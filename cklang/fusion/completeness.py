@@ -17,8 +17,6 @@ So a step that a partition promises to a kernel that does not take it is an inte
 wrong result. An operation may be computed by several kernels, each for its own results.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from cklang.errors import CkError, error

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A plan as text: kernels with what they read and compute, then each decision with its reason."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 

@@ -5,8 +5,6 @@ A family proposes them. A pair stays one if one kernel can write all that is sto
 (:mod:`cklang.fusion.joint`), with rows as rows.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace

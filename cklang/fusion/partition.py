@@ -21,8 +21,6 @@ each root; the decisions say so.
 What an anchor is, and what makes its kernels, families say (:class:`cklang.fusion.kernel.Maker`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The pointwise functions of a kernel as one region, which so has one text and one identity."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

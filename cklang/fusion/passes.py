@@ -8,8 +8,6 @@ into operations of their own, or join kernels of a plan. Their order is a table,
 :data:`cklang.families.PASSES`. ``CKLANG_PRINT_AFTER`` prints what a pass has made.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -12,8 +12,6 @@ Casts and other functions of one operand move from joins and from reshaped value
 made of, where kernels compute them; what is reshaped is not stored wider for that.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ so dead code is gone and the user's order of statements does not matter. Equal o
 Operands of commutative ops stay as written: exchanging them is the user's business.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Protocol
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which values kernels must write: the roots of a program's graph."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from cklang.errors import CkError, error

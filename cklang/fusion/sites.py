@@ -6,8 +6,6 @@ each axis of the kernel's result the axis of the value that runs with it, or Non
 broadcasts change the map on the way down and vanish; the same value at two maps is two sites.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypeAlias
 

@@ -4,8 +4,6 @@
 The reference can evaluate it, so the kernels of a plan can be checked one by one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 

@@ -6,8 +6,6 @@ function, :mod:`.api` an op of that, :mod:`.saving` a pair of ops that share val
 :mod:`.attention` chooses between an op of that and kernels for whole attentions.
 """
 
-from __future__ import annotations
-
 from cklang.gradients.api import grad, vjp
 from cklang.gradients.attention import attention_grad
 from cklang.gradients.saving import SavingGradient, vjp_saving

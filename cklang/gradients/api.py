@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.vjp`` and ``ck.grad``: the gradients of an op as an op."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.attention_grad``: the gradients of an op that is an attention."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from cklang.errors import CkUnsupportedError

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The gradient of a program as a program: its parameters, its results, its functions."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

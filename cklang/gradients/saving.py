@@ -7,8 +7,6 @@ the forward op stores it, and the backward op reads it. A value is saved if both
 predicted quicker so, reads and writes included.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

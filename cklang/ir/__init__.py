@@ -5,8 +5,6 @@ Functions are pickled as their text, which any version that knows the grammar re
 here, since nodes know nothing of the parser, which makes them.
 """
 
-from __future__ import annotations
-
 import copyreg
 
 from cklang.ir.nodes import Function

@@ -26,8 +26,6 @@ A kernel rounds p to the dtype of v before the second product, to 8 bits after i
 by :func:`weight_scale`; the reference does not, and its error bound allows for it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise

@@ -4,8 +4,6 @@
 A kernel uses them as addresses and checks none of them, so whoever can read them does so first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

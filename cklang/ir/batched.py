@@ -6,8 +6,6 @@ broadcast over axes in front anyway; attributes that name axes count one further
 such as attention and convolutions, has no batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 

@@ -6,8 +6,6 @@ each block. Users do not write them. Fusion puts them between a product and the 
 rows in groups, so that the product's kernel computes both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

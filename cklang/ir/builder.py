@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Make a function op by op; types follow from the op table, names are given in order."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from cklang.ir.infer import infer

@@ -4,8 +4,6 @@
 The op table says what the helper functions are and how narrow values are kept in C.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -10,8 +10,6 @@ With the groups apart (:mod:`cklang.ir.windows`), p over the output's positions,
 where x is padded by zeros. Each tap is one matrix product of a slice of the padded input.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod

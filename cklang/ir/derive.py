@@ -5,8 +5,6 @@ Result extents of a convolution follow from its operands', so a dim may first ap
 dim has a value already, from an argument or an earlier op, it is checked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Append operations to a function without repeating them: the base of what emits the IR."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from cklang.ir.builder import Builder

@@ -13,8 +13,6 @@ The weights are the scores of the chosen experts, divided by their sum if ``reno
 ``scale``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -5,8 +5,6 @@ It reads no element of its operand, so no kernel waits for that: the plan of a c
 extents, and keeps each that is used in device memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

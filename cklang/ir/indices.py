@@ -5,8 +5,6 @@ Kernels of rows compute ``arange`` from the place of an element. Other kernels r
 a call keeps in device memory what they use. Only kernels of rows compute ``take``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What one row of the op table says about one use of the op: its result type, or all it breaks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 

@@ -4,8 +4,6 @@
 They compute nothing: what computes a part writes it into its place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -6,8 +6,6 @@ element. Users do not write them. Fusion puts them between a product and a reduc
 where the product's kernel stores these numbers in the place of its result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -4,8 +4,6 @@
 The parser finds the row with an example that stops it at the same place of the grammar.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -37,8 +37,6 @@ equality. A node prints in one spelling only, which :mod:`cklang.ir.parser` read
 means is one row of :mod:`cklang.ir.ops`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

@@ -5,8 +5,6 @@ Each works in float64 and in float32 and returns the dtype it was given. Callers
 warnings: infinities and nan are values here, not accidents.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -17,8 +17,6 @@ says otherwise because the usual formula cancels on the way. 0 is exact, and so 
 whose magnitude is less than ``exact_below``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -5,8 +5,6 @@ Parser, verifier, frontend names, reference, fusion and lowering read it here; w
 in :mod:`cklang.ir.op`. This module has the ops of whole tensors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

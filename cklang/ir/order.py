@@ -6,8 +6,6 @@ of them, from the first on, 0 for all. Equal elements stay in their order, the l
 ascending and descending. As in torch, nan is greater than all numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Text to nodes. Values are resolved; what ops mean is the verifier's business."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache

@@ -8,8 +8,6 @@ easy as 1, 2, 3", SC 2011. The matrix of weights is cut into tiles of 32 by 32. 
 16 (t // 8) + 8 (n // 32) + t % 8 and column n % 32 of the tile.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The pointwise part of the op table (:mod:`cklang.ir.ops`): adding such an op is adding a row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -9,8 +9,6 @@ axis are limited to it: a window that begins before the first element, or ends b
 that element itself, so its maximum is that of its elements. A mean takes zeros there.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

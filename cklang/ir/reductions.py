@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Axes reduced to one number each: rules of types and the NumPy meaning."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from types import MappingProxyType

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What rewrites of a function share: names for new values, and operations that results need."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

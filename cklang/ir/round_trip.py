@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Check that a program is what its text says: print it, parse the text, compare."""
 
-from __future__ import annotations
-
 from itertools import zip_longest
 
 from cklang.errors import CkError, error

@@ -4,8 +4,6 @@
 A rule is its sentence, shown when it is broken, and a function that gives the result or None.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum

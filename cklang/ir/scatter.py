@@ -10,8 +10,6 @@ and sums may be added in any order. An index that is outside of its axis writes 
 ``in_place`` is 1 where the result is written into the memory of the third operand, a parameter.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The region ``derivative`` of the gradients of attention, where it is a number."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cklang.ir.attention import region_params

@@ -20,8 +20,6 @@ module   I022      function names are unique
 Regions (functions in attributes) are checked like functions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from cklang.errors import CkError, error

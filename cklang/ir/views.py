@@ -5,8 +5,6 @@ What their operand is decides a call: a slice's bounds must lie in its axes, a r
 have as many elements. The shape of the result is written; :func:`check` compares.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

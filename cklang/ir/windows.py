@@ -13,8 +13,6 @@ Each of its ops computes one of the three from the other two. A *relation* ties 
 what it allows for the missing one is exactly one extent, or several where a stride skips elements.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum

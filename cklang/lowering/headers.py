@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The headers that kernels include: our templates over CK Tile, and HIP without ROCm."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from functools import cache

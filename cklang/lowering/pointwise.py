@@ -6,8 +6,6 @@ the same kernel from source. Each statement carries the user's line (``#line``),
 error or a fault in it points there.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

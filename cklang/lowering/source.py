@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The generated texts of one kernel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from cklang.lowering.headers import PRECOMPILED

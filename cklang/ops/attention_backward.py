@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The kernels of ``ck.attention_grad``: the gradients of an op that is an attention."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple

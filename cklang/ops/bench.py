@@ -5,8 +5,6 @@ On a GPU, HIP events time launches. On an emulated one nothing runs as fast as o
 is that of the clock (``docs/clock.md``), which is the same each time, and the result says so.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -6,8 +6,6 @@ row each, and the kernel looks up whose tile it computes. The host shim makes ro
 a repeated group writes its addresses into the rows.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How long a call takes on a GPU, by the clock: ``cklang.predict``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

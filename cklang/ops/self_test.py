@@ -5,8 +5,6 @@ It asks no rule: that is how combinations are measured that rules keep out. Wher
 types hold the integers and the accumulator the sums, a right kernel has no wrong element.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ What ``ck.gemm(a, b, sparse="a")`` takes as a. Its kernels do not ask whether a 
 of a four with more, the first two that are not zero count. :func:`check` asks on the host.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What everybody needs, compiled before anybody asks: the emulator and essential stencils."""
 
-from __future__ import annotations
-
 from cklang.prebuilding.folder import compile_essentials, write_folder
 
 __all__ = ["compile_essentials", "write_folder"]

@@ -8,8 +8,6 @@ element, transposes and sums of rows. Which stencil is best depends on extents, 
 called with some.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

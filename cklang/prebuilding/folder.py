@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The emulator and the essential stencils: compiled into the cache, or written to a folder."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

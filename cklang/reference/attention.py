@@ -11,8 +11,6 @@ The scores' error is that of a product, of the scaling, and of the region ``scor
 mechanism of :mod:`cklang.reference.bounds`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

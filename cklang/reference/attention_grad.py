@@ -13,8 +13,6 @@ sums over queries and keys. What several scores share, a head of keys or an elem
 the sum of their gradients, in any order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ As in :mod:`cklang.reference.attention_grad`, but weights come from the log-sum-
 program has, and the sums along heads are its own too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Steps of the gradients of an attention, each with what a kernel may add to the error."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cklang.reference.sums import UNIT, Known, finite, float_sums, gamma

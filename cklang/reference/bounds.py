@@ -33,8 +33,6 @@ reaches past the largest f32, or a partial sum may.
 :mod:`.op_bounds` and :mod:`.attention` have the rule of each op; :data:`BOUNDS` has them all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How far a result is from its reference, in units of the error that each element may have."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -7,8 +7,6 @@ infinity beyond the range. So a comparison and a cast of one value agree. i32 is
 wraps at 32 bits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

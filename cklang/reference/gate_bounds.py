@@ -10,8 +10,6 @@ lost.
 groups that are allowed meet none of those that are not. Weights of unsure experts may be anything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 

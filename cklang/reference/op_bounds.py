@@ -4,8 +4,6 @@
 :mod:`cklang.reference.bounds` says what is assumed of kernels, and applies these rules.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence

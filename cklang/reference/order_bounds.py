@@ -12,8 +12,6 @@ over the elements up to one.
 element k of their upper ends. Its index is sure if no other interval meets its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 

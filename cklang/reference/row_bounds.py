@@ -23,8 +23,6 @@ greatest element's.
 Sums and products of i32 are exact, since they wrap in any order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any

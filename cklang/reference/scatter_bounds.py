@@ -6,8 +6,6 @@ f32: with u = 2**-24 its error is at most n u / (1 - n u) times the sum of magni
 order. Sums of i32 are exact, since they wrap.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 

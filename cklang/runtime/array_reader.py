@@ -6,8 +6,6 @@ what torch exports of a tensor for DLPack. It is compiled once a machine, when a
 for the first time; without a compiler :mod:`cklang.runtime.call_key` reads the attributes.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache

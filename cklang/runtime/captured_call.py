@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A call of an op as one HIP graph: planned, built and recorded once, then replayed."""
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Sequence
 from typing import Any

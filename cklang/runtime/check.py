@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``op.check``: every mistake of a call at once, from arrays or from shapes and dtypes alone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

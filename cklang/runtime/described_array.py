@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """An argument without elements: dtype, shape and strides alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from cklang.device.arrays import HOST, Array, Library

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Results that are written into arguments: those of parameters annotated with ``ck.inout``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

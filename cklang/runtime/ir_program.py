@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A function of the mini-IR where a Python program is expected, so that IR text runs as an op."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass

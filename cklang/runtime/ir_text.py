@@ -4,8 +4,6 @@
 Files of it end in ``.ckir``. The grammar (``cklang/ir/grammar.lark``) is the only reader.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cklang.errors import error

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the launches of a call move and take, as the cost models predict."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

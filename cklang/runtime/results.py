@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The results of a call: the arrays that take them, and how they are handed back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -6,8 +6,6 @@ store instead of computing them in each kernel that reads them, or the other way
 planned, and another one is taken where the cost models predict that it is clearly quicker.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Kernels on given addresses, without a call around them: for timing and for self tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass

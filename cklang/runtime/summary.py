@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a call launches, in numbers: kernels, bytes, predicted time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape

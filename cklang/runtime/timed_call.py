@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How long the launches of a call take: by the events of a GPU, or the clock of an emulated one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar

@@ -5,8 +5,6 @@ A call that torch traces goes to :mod:`cklang.torch.dispatch`; every other one, 
 dispatcher or not, launches kernels. torch is not imported here.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from itertools import count

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The algorithms that are tried when nobody named any: those of a preset."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from cklang.arch import ArchSpec, arch

@@ -4,8 +4,6 @@
 Nothing here is applied in silence: :func:`fix` returns a proposal and says what it changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The rules of any family, found by a signature."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -8,8 +8,6 @@ if none of that is, every legal algorithm in canonical order. If no kernel is le
 every reason.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

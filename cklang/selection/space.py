@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The space of algorithms of any family: patterns, and the legal ones in canonical order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product

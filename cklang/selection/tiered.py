@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A strategy that does not wait for a compiler while another kernel is there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Compare a result with its reference: every element within its own bound, or a report."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

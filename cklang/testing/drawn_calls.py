@@ -5,8 +5,6 @@ A :class:`Call` says in a few words which arrays it has, and makes them. So a fa
 shrunk, printed and made again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A failing call as a test to paste into a file, with the text of what cannot be imported."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import sys

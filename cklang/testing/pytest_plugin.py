@@ -11,8 +11,6 @@ the launches of each test's process on emulated GPUs: the folder gets a report f
 launches a kernel, and a table of all kernels comes at the end.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 import sys

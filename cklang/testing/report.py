@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Hold the result of an op against its reference: how far it is, and how far it may be."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Hypothesis strategies for arrays: extents, values with the hard cases, strides."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import Enum
 

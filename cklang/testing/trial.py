@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Try an op on drawn calls, and show the smallest one whose result is wrong as a test."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args

@@ -6,8 +6,6 @@ sequences. A step gives another such value, whatever dtypes and shapes it has on
 becomes a kernel is the planner's business. Results have shapes and dtypes of their own.
 """
 
-from __future__ import annotations
-
 import linecache
 import re
 from typing import Any

@@ -5,8 +5,6 @@ A library is compared with what was built before it is loaded: one that is cut s
 process.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence

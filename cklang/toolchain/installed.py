@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which cklang this is: a fingerprint of its files, for what is computed and kept on disk."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ A full disk or a process that was killed leaves files cut short, and loading suc
 process. So what is loaded is compared with the record that its builder sealed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The loggers of cklang: ``CKLANG_LOG`` sets their level; some things are said only once."""
 
-from __future__ import annotations
-
 import logging
 from functools import cache
 

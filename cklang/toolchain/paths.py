@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Where cklang keeps files on this machine."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterator

@@ -4,8 +4,6 @@
 ``cklang warm --out FOLDER`` writes such a folder, and the wheel's build hook takes one along.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cklang import knobs

@@ -5,8 +5,6 @@ A call through ctypes takes a microsecond, a call of a built-in function a tenth
 functions of CPython that such a library needs, all of the stable ABI, are given to it as pointers.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from typing import Any

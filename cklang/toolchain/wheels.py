@@ -5,8 +5,6 @@
 needs to its first result.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

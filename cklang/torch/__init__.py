@@ -7,8 +7,6 @@ this package. ``import cklang`` does not. Autograd calls the ops that :func:`ckl
 :mod:`cklang.torch.backend` compiles whole models.
 """
 
-from __future__ import annotations
-
 import torch
 
 from cklang.versions import check_version

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.append_kv`` as custom ops of torch, which declare that they write the caches."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any

@@ -6,8 +6,6 @@ that has no such form, as attention and convolutions, or whose form no kernels c
 once for each element, and the results are stacked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias

@@ -5,8 +5,6 @@ dynamo reads :func:`call` and puts the custom op into its graph; :func:`chosen` 
 time, with what it knows to be constant: kinds of arguments, never their values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

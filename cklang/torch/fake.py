@@ -6,8 +6,6 @@ arguments as a call does, so a size that does not fit is the same error, and a s
 symbolic stays so in the result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias

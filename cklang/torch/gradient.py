@@ -5,8 +5,6 @@ Which op that is says a function, such as ``ck.vjp``. An op that it has none for
 gradient is needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 

@@ -5,8 +5,6 @@ The name of a custom op is that of the op and a hash of its text, so that a prog
 ``torch.export`` saved finds it in another process as soon as the op is registered there.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

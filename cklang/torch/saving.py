@@ -6,8 +6,6 @@ An op may store values in the forward call that its gradient would compute again
 and constants share the decision.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary

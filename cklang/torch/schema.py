@@ -5,8 +5,6 @@ One op has an overload for each way to pass what may be a number or a tensor, wi
 ``out=``; they are registered as calls need them.
 """
 
-from __future__ import annotations
-
 import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

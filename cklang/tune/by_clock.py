@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What launches on an emulated GPU would take on a real one, by the clock (``docs/clock.md``)."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager

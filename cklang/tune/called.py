@@ -6,8 +6,6 @@ What is compared with the reference may be a part of it:
 :attr:`cklang.families.records.Tuning.part`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ What is measured is the whole of ``ck.attention_grad``: the kernel that is asked
 forward one before it and the sums after it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -7,8 +7,6 @@ the LDS that the kernel really takes, else the number of wave instructions; the 
 the emulator's counters come with it.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ there the cost is the time by the clock, or, where the clock has no constants, t
 instructions; the unit says so.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack

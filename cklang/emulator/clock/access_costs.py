@@ -6,8 +6,6 @@ code. What they do not have is in the L2 or behind it, as :mod:`~cklang.emulator
 says.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ Each level serves all compute units at a published rate; this one has its share.
 :mod:`cklang.emulator.clock.access_costs` has what accesses cost at these levels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from math import ceil, factorial, sqrt

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """From the text of an instruction to what the model of the compute unit needs to know of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ Some workgroups are timed in detail on one compute unit, which holds as many at 
 would. Those that a compute unit executes beyond a few rounds take the time of the rounds before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, prod

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the memory accesses of a launch cost each of the waves that are timed in detail."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

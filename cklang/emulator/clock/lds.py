@@ -5,8 +5,6 @@ An instruction is served in phases, each for some of the lanes of the wave. Lane
 conflict where they access different words of one bank; each further word of a bank is a pass more.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

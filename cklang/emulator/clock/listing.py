@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The instructions of a recorded launch's code, from the disassembler's text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ A unit does so many multiply-adds a cycle, by type. Instructions of several bloc
 first GPU that had matrix units and run at its rates on later ones too.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The levels of memory beyond a compute unit: latency by the bytes that a kernel walks."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The C++ parts of the clock, compiled once a machine, and their structs."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from functools import cache

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What recorded waves did, read by native code from where the emulator has written it."""
 
-from __future__ import annotations
-
 import ctypes
 from dataclasses import dataclass
 from functools import cache

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How many workgroups of a launch are recorded, and which of them stand for the others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod

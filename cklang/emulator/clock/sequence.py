@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Launches one after the other, and what each finds in the caches that those before have filled."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The memory that a launch touches, by array, from what some of its workgroups accessed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Waves of one compute unit, from the instructions that they execute to the cycles of each."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The debugger: launches on emulated GPUs under control, forward and back."""
 
-from __future__ import annotations
-
 from cklang.emulator.debugger.breakpoints import Waves
 from cklang.emulator.debugger.expressions import Reader, Registers
 from cklang.emulator.debugger.inside import Callback, Observation, callbacks, debug

@@ -4,8 +4,6 @@
 A thread of the editor is a wave, and its one stack frame the wave's source line.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import json

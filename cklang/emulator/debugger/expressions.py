@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Values by name: registers, addresses, tensors with an index."""
 
-from __future__ import annotations
-
 import ast
 import re
 from dataclasses import dataclass

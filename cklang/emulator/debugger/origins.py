@@ -5,8 +5,6 @@ A register that was loaded from a tensor holds bytes that the tensor has in one 
 enough. That says which tile of the tensor a wave has, and how CK Tile distributes it over lanes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A program whose launches are under control: its process, and the sockets of those it starts."""
 
-from __future__ import annotations
-
 import select
 import signal
 import socket

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The debugger's terminal: commands like gdb's, from a keyboard or a file."""
 
-from __future__ import annotations
-
 import cmd
 from collections.abc import Callable, Iterable, Sequence
 from typing import IO

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Values of lanes and memory as typed arrays, and their text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Values of a wave as a tree, which editors open level by level."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a session shows, as text: stops, waves, registers, source, instructions, matrix operands."""
 
-from __future__ import annotations
-
 import linecache
 from collections.abc import Sequence
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the emulator is asked about a launch under control (``src/debug/requests.cpp``)."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -13,8 +13,6 @@ Both are compared with what was built before they are used: a library that is cu
 process.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor, as_completed

@@ -6,8 +6,6 @@ for each repetition of the instruction in a wave. ``tests/emulator/debugger/test
 them with what Triton's and IREE's packages say.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache

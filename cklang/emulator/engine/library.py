@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The loaded emulator: the part of its C interface that is not HIP (``src/hip/ckemu.h``)."""
 
-from __future__ import annotations
-
 import ctypes
 import weakref
 from collections import Counter

@@ -7,8 +7,6 @@ claims occurs in a test of that kind. ``isa/layout_sources.json`` adds the packa
 the emulator on the lanes of a matrix operand.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from functools import cache

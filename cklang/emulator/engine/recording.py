@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What waves execute on the emulated GPU: the streams of instructions that the clock times."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace

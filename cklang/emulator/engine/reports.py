@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Reports of the emulator's checks as data: read from ``CKLANG_REPORTS``, as JSON and as SARIF."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Sequence

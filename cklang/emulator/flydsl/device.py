@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The emulated GPU that FlyDSL compiles for, and on which its runtime launches."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ That is the linker of code objects, the device libraries of mathematical functio
 and a HIP library with the name of ROCm 7's.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shlex
 from pathlib import Path

@@ -6,8 +6,6 @@ one. Those in ``programs`` include them and add the rest of HIP, so that a new f
 reason to compile kernels again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from pathlib import Path

@@ -7,8 +7,6 @@ with the emulator's ``libamdhip64.so``, which it finds by its run path; ``LD_LIB
 before a run path, so the same program runs on a GPU where that names ROCm's library.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import sys

@@ -6,8 +6,6 @@ number of entries, a descriptor of each entry (offset, size, length of its name,
 entries. A HIP runtime picks the entry whose name fits its GPU. The entry of the host is empty.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from contextlib import suppress

@@ -7,8 +7,6 @@ its compilation is not kept. As with other caches of this kind, a header that is
 hides another one is not noticed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -5,8 +5,6 @@ The words are those of clang. What is not named in the tables below is a compile
 clang as it is, in every pass.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

@@ -7,8 +7,6 @@ section that clang has for that. Its start-up code names the fat binary of the f
 bitcode of all objects and defines these names, all of them as one fat binary and one handle.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ Every rule looks at one thing, says nothing where the numbers do not prove it, a
 that the clock predicts without the wait. Where the clock cannot run without something, it says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil, prod

@@ -6,8 +6,6 @@ Each launch has a folder with ``code.json`` (the listing with its counts), ``fil
 rocprofiler-sdk's ``att-tool``, version 3.0.0; a CSV of the listing is beside each folder.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

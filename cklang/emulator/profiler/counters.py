@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Counters under AMD's names, as rocprofv3 and rocprof-compute print them, summed over the GPU."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

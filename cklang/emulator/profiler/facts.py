@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a launch did, by line of its listing: the arrays from which all else is computed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import prod
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A profile as one HTML file: text, tables and plots, without the network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 

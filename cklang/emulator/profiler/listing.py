@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The instructions of a built kernel, each with its line of C++ and the user's line of Python."""
 
-from __future__ import annotations
-
 import linecache
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

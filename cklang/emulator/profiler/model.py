@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Profiles: of launches, of their instructions and of source lines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan, prod

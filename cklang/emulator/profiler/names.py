@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Names of kernels for people: without the parameters and template arguments that they encode."""
 
-from __future__ import annotations
-
 import re
 
 _LENGTH = re.compile(r"\d+")

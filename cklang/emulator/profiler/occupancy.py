@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How many waves a SIMD holds at a time, and what keeps it from holding more."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import ceil, prod
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A timeline in Chrome's trace format, for ui.perfetto.dev: a track for each wave, LDS, memory."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from math import ceil

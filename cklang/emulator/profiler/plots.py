@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Plots of a launch as SVG: roofline, timeline of waves, occupancy, busy units."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How long launches take on a GPU, by the clock, where a few workgroups of each are executed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape

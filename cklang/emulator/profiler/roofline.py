@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Floating-point operations, the busy share of each unit, and the roofline."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.profile``: record launches on emulated GPUs, and show or write where their time goes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Caches of code and of scalars, shared by neighbouring compute units."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import ceil, prod
 

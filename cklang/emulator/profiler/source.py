@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which source line each instruction comes from, and which phase of the kernel it is in."""
 
-from __future__ import annotations
-
 import linecache
 from dataclasses import dataclass
 from functools import cache

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Cycles by kernel, stage, source line and instruction as a file for speedscope.app."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

@@ -6,8 +6,6 @@ innermost inlined function that is known to belong to a stage: CK Tile's functio
 ops keep their names in the debug information. What is inlined into an epilogue belongs to it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import cache

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The colours that the HTML pages share, for light and dark mode."""
 
-from __future__ import annotations
-
 COLOURS = """
 :root{color-scheme:light dark;--page:#fff;--text:#1c1c1c;--note:#5c6470;--line:#ddd;
  --faint:#eee;--chosen:#e6edf5;--mark:#d1495b;--tint:75% 92%;--roof:#30638e}

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A profile as JSON and as CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A profile as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from cklang.emulator.profiler.advice import advice_of

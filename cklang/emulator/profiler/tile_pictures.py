@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Steps of :mod:`~cklang.emulator.profiler.tiles` as SVG: lanes, registers and bytes of memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from html import escape
 

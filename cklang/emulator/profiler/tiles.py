@@ -5,8 +5,6 @@ A step is one instruction of the kernel's binary: the first time that the waves 
 workgroup execute it. Addresses are those that the lanes had on the emulated GPU.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What waves, the LDS and the memory path of a compute unit do over time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The driver that Triton asks for its target, and through which it loads and launches kernels."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 import time

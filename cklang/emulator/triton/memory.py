@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Arguments of Triton kernels: NumPy arrays as Triton wants tensors, and argument bytes."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any

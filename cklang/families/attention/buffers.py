@@ -6,8 +6,6 @@ buffers take the steps in an order that the policy gives. A wave may be one barr
 others, so what it writes must not lie where they still read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import pairwise
 from types import MappingProxyType

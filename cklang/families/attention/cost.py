@@ -9,8 +9,6 @@ candidates, set beside the clock's by ``benchmarks/attention_choice.py``, is mor
 the µs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

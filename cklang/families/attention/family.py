@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The family of attention."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

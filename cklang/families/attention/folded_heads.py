@@ -10,8 +10,6 @@ strides say so: no element moves. Two orders of the rows are possible::
     row = query * group + head  stride of queries = group * stride of heads
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -5,8 +5,6 @@ They read tensors themselves: an index is limited to its axis, so that no expres
 tensor, and an axis of extent 1 is broadcast.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -6,8 +6,6 @@ element by element (:mod:`cklang.families.attention.fuse_output`); lse comes fro
 What is computed of q, k or v before is not fused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

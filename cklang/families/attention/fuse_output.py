@@ -6,8 +6,6 @@ the indices ``b``, ``h``, ``i`` and ``j``, of packed sequences without ``b``. It
 of the program at these, as a score function reads tensors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The identities of kernels around attention: rows appended to a cache, splits combined, sums."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The families of kernels around attention, which have one kernel for each signature."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

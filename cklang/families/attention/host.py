@@ -4,8 +4,6 @@
 The C side is ``include/cklang/attention_host.h``; the struct layouts here mirror it.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, fields

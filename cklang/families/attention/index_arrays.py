@@ -5,8 +5,6 @@ A plan depends on the shapes of a call and not on these numbers, so a repeated c
 Those in a GPU's memory are trusted: reading them would make every call wait for the GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """An attention as what its host shim is asked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

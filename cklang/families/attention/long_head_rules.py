@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The rules of the pipeline for heads of any size: what it computes, and its tiles."""
 
-from __future__ import annotations
-
 import math
 
 from cklang.arch import ArchSpec

@@ -4,8 +4,6 @@
 Their rules are in ``long_head_rules.py`` of this family and of the one of gradients.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Attention: a kernel key becomes CK Tile C++ with the user's score and mask functions open."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

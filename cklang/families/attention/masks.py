@@ -6,8 +6,6 @@ the diagonal by a constant are the edges of a window, which CK Tile's kernels kn
 tiles outside. What is left stays an expression.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

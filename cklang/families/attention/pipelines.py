@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Facts about CK Tile's attention pipelines that rules ask for, from the pinned tree's headers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

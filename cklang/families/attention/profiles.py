@@ -6,8 +6,6 @@ names with the tilings of the GPU and some paddings of them; what is legal is th
 ``essential`` is what calls take when nobody names anything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the cost model says of attention kernels for a problem."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 

@@ -5,8 +5,6 @@ Those of an algorithm are CK Tile's: static assertions of its pipelines, the lim
 distributions, and what its own generator makes. Those of a problem are our kernel's.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

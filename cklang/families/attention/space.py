@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The algorithms that attention has on a GPU: the tilings of its spec, and what varies in them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The number of workgroups that share the keys of a tile of queries."""
 
-from __future__ import annotations
-
 import math
 
 from cklang.arch import ArchSpec

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The memory of an attention without a call around it: small numbers, legal lists, for timing."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

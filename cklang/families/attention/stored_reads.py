@@ -5,8 +5,6 @@ A score that reads ``bias.T[i, j]`` reads ``bias[j, i]``: transposes and repetit
 become other indices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

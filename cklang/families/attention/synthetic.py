@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Attention problems without arrays: what packed tensors would ask of a kernel."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The rules of a v whose keys lie side by side in memory: who reads it, and how wide."""
 
-from __future__ import annotations
-
 from cklang.arch import ArchSpec
 from cklang.families.attention.key import AttentionAlgorithm, AttentionSignature
 from cklang.families.attention.pipelines import PIPELINE_FACTS

@@ -6,8 +6,6 @@ sequences, queries and keys of the same arrays, so that strides, addresses and h
 same.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

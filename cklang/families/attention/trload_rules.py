@@ -5,8 +5,6 @@ They are static assertions of the two pipelines, the shapes of their tile distri
 CK Tile makes kernels of.
 """
 
-from __future__ import annotations
-
 import math
 
 from cklang.arch import ArchSpec

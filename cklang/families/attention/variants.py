@@ -11,8 +11,6 @@ They are reported by ``explain``. A soft cap may be CK Tile's own
 (:mod:`cklang.families.attention.fuse`); a kernel computes the others as expressions.
 """
 
-from __future__ import annotations
-
 from cklang.ir.nodes import Function, Operation, Value
 
 _ROWS = ("b", "h", "i")

@@ -18,8 +18,6 @@ One for heads of any size computes q k' and do v' in every workgroup that shares
 and loads queries and keys in every step.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The family of the gradients of attention."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar

@@ -5,8 +5,6 @@ It reads what is stored and writes sums of f32, or these rounded once; ds, the g
 that the score adds, in the dtype of q.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType

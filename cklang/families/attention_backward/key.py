@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The identity of a kernel of the gradients of attention: what it computes, and how."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum

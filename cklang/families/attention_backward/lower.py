@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The gradients of attention: a kernel key becomes CK Tile C++ with score and mask open."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from types import MappingProxyType

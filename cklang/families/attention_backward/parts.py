@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What kernels of gradients are asked, for addresses: they leave parts, and others add those."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -6,8 +6,6 @@ forward kernel and the sums along heads are kernels of the program itself; those
 ``ck.attention_grad`` stand in :mod:`.stages`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The rules of the gradients of attention. What arrays must be is as in the forward direction."""
 
-from __future__ import annotations
-
 import math
 
 from cklang.arch import ArchSpec

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The algorithms of the gradients of attention: the tilings of a GPU's spec, and what varies."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

@@ -16,8 +16,6 @@ copies      gradients of transposed operands, as these lie  dq, dk and dv
 Packed sequences are one batch to all stages but the two that know where each begins.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

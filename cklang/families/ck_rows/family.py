@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The family of CK Tile's own kernels of rows, which kernels of rows take where one is named."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 

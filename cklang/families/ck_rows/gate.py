@@ -5,8 +5,6 @@ In the partition these are a kernel of rows and one that puts lines in order. Wh
 ``CkTileRows``, both are one kernel, if nothing else reads the softmax.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """CK Tile's own kernels of rows: a key becomes C++ that names them."""
 
-from __future__ import annotations
-
 from cklang.families.ck_rows.key import CkTileRowsKey, UpstreamKernel
 from cklang.families.ck_rows.rules import TILE
 from cklang.families.closed_source import flag

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """One launch of CK Tile's own kernel of rows as numbers."""
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Sequence

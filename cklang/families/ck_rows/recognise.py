@@ -5,8 +5,6 @@ The program of a kernel of rows is written as one expression, in which casts to 
 along axes have no place, and compared with the expressions that CK Tile's kernels compute.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import permutations

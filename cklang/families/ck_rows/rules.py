@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which rows CK Tile's own kernels compute, and by which algorithms."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from cklang.arch import ArchSpec

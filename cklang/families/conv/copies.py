@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The copies around a convolution whose channels are elsewhere than last in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How fusion makes the kernel of a convolution."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

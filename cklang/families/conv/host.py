@@ -4,8 +4,6 @@
 The C side is ``include/cklang/conv_host.h``; the struct layout here mirrors it.
 """
 
-from __future__ import annotations
-
 import ctypes
 from dataclasses import dataclass
 

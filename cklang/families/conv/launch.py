@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A convolution as what its host shim is asked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cklang.families.conv.host import ConvRequest

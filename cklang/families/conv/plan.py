@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What fusion decides about a convolution: one kernel with its operands and its epilogue."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Rules about a convolution: which algorithms its extents, strides and addresses allow."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from itertools import pairwise

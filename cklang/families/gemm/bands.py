@@ -8,8 +8,6 @@ same rows and columns and different parts of K come one after the other: ``k_ban
 chain of them, in which each adds its sums to those before.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

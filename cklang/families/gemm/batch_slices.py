@@ -5,8 +5,6 @@ A launch has one index of the axis that is shortest; its addresses are those of 
 a number of bytes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

@@ -6,8 +6,6 @@ extent, stride and alignment. Convolutions whose workgroups share sums or whose 
 are tried with the tilings of a preset's first set only: they multiply the candidates by four.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

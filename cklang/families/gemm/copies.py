@@ -7,8 +7,6 @@ before the product, with K contiguous. A result whose last axis is one of the ba
 rows and copied after it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 

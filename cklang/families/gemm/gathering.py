@@ -5,8 +5,6 @@ A kernel of rows makes the copy, and the product reads it. Where a kernel could 
 predicted times decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias

@@ -7,8 +7,6 @@ that result, joins lanes, and calls it again for the others. Each call is inline
 keeps what both compute.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from cklang.ir.block_results import BLOCK_PEAK

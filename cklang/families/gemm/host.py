@@ -4,8 +4,6 @@
 The C side is ``include/cklang/host.h``; the struct layouts here mirror it.
 """
 
-from __future__ import annotations
-
 import ctypes
 from dataclasses import dataclass
 

@@ -14,8 +14,6 @@ before that. So do both epilogues (``epilogue.hpp``, ``direct.hpp``), and where 
 tile, one of them alone runs the epilogue.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

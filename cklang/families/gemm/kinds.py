@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Kinds of kernels around one product: which C++ runs its tiles, and which describes a launch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
@@ -91,5 +89,5 @@ def kind_names(signature: Signature, algorithm: Algorithm) -> dict[str, str]:
     return {
         field.name: str(getattr(row, field.name)).format(**words)
         for field in fields(row)
-        if field.type == "str"
+        if field.type is str
     }

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A product as what its host shim is asked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

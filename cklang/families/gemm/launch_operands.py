@@ -6,8 +6,6 @@ band's problem becomes a kernel of its own, whose operands are plain matrices [M
 [M, N] behind the problem's strides.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

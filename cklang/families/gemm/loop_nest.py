@@ -7,8 +7,6 @@ more rows; so are columns for A. Two neighbouring batch axes where one continues
 ends are one. What is left is the batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """GEMM: a kernel key and an epilogue function become CK Tile C++ and the C that fills it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 

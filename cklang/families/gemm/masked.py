@@ -7,8 +7,6 @@ matrix that a descriptor covers. But each load has to be waited for at once, and
 ahead takes registers twice; large tiles have neither time nor registers for that.
 """
 
-from __future__ import annotations
-
 from cklang.families.gemm.key import Algorithm, Layout, Pipeline, ProductKind, Signature
 
 _KINDS = (ProductKind.GEMM, ProductKind.BATCHED)

@@ -7,8 +7,6 @@ heads ``h`` of ``d`` elements, ``bse,hde->bhsd`` writes its result in the order 
 then one axis.
 """
 
-from __future__ import annotations
-
 from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.summed_axes import split_axes
 from cklang.fusion.plan import Computed, View

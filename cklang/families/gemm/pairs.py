@@ -5,8 +5,6 @@ Apart, the first product stores its sums in f32 (i32 of integers) in memory of t
 the epilogue of the second reads them as one operand more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 

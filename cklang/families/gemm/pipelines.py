@@ -13,8 +13,6 @@ The pinned headers' second basic pipeline (``GemmPipelineAGmemBGmemCRegV2``) is 
 its block GEMM through a constant object, which none of theirs allows, and nothing uses it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What fusion decides about a product: one kernel with its operands and functions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar

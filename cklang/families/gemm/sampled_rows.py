@@ -5,8 +5,6 @@ Rows are the rows of A and of the result: a tile's first and last ones, those at
 in between, with all of B, so that every column and all of K are met.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, Protocol

@@ -7,8 +7,6 @@ no order. Where no kernel does that, the product stores its rows and the family 
 rest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias

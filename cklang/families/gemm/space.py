@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The algorithms of products and convolutions: which values fields have, and in which order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cache

@@ -6,8 +6,6 @@ the epilogue. ``f16:rcr:row,b.full=i8,b.column=f32`` has a B that a function com
 of i8 and a number for each index of B's other axis.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -7,8 +7,6 @@ too. But offsets have 32 bits: where a result spans almost 2 GiB, a row beyond t
 GiB together are the offset of an element again.
 """
 
-from __future__ import annotations
-
 from cklang.widths import BUFFER_BYTES
 
 

@@ -6,8 +6,6 @@ axis where, in one order for all operands, each axis goes on where the next one 
 that no order suits is copied before the product (``copies.py``).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

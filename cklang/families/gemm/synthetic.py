@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Problems without arrays: what a product of packed matrices would ask of a kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import TypeAlias

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The kernel of a product as a function of its own, which the reference can evaluate."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial

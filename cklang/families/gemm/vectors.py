@@ -7,8 +7,6 @@ those of the other. Not so the weights of a convolution: they end with the chann
 where those of an image may go on, so they may move single elements beside wide accesses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from itertools import product

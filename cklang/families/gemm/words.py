@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """An algorithm of products or convolutions as text."""
 
-from __future__ import annotations
-
 from cklang.families.gemm.key import Algorithm, ConvSpecial, Reduction
 
 

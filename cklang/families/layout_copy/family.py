@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The family of copies that permute axes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from cklang.families.layout_copy.key import LayoutCopySignature

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The identity of a kernel that copies a tensor into another order of axes in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias

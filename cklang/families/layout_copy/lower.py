@@ -4,8 +4,6 @@
 The C side of the face is ``include/cklang/transpose_host.h``; the struct layouts here mirror it.
 """
 
-from __future__ import annotations
-
 import ctypes
 from dataclasses import dataclass
 

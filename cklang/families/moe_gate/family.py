@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The family of experts of tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Make the kernel of ``moe_weights`` and ``moe_indices``: one of the same operands gives both."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType

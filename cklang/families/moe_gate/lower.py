@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Experts of tokens: a key becomes C++."""
 
-from __future__ import annotations
-
 from cklang.families.closed_source import closed_source, flag
 from cklang.families.moe_gate.key import MoeGateKey
 from cklang.fusion.functions import Functions

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a kernel of rows takes: the memory's time, or that of the loads that threads wait for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

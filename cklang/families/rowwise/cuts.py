@@ -5,8 +5,6 @@ One value of it is stored by a kernel of its own, which itself reads no more tha
 one after which the rest reads least.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 
 from cklang.families.rowwise.host import MAX_READS

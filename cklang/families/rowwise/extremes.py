@@ -5,8 +5,6 @@ The least index whose element equals the greatest element is the first of equal 
 greatest element is nan it is the least index of a nan, as in NumPy; without elements it is 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The family of rows: reductions, what is computed around them, and pointwise programs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -19,8 +19,6 @@ name    what is read                                     how
 ======  ===============================================  =====================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

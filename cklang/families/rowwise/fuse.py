@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Make the kernel of an outlined operation: its space, its stages, and what it writes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType

@@ -5,8 +5,6 @@ Those in a GPU's memory are not read here, and neither are computed indices: ker
 index to its axis.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -7,8 +7,6 @@ of its reductions, which are stored for what follows; what is left is pointwise.
 follows from the shape and the GPU alone, so that results are the same in each call.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

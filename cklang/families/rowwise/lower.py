@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Kernels of rows: a key becomes C++ in which the user's functions are open."""
 
-from __future__ import annotations
-
 from cklang.families.closed_source import flag
 from cklang.families.rowwise.functions import rowwise_fill, symbol
 from cklang.families.rowwise.key import Reduction, RowwiseKey

@@ -17,8 +17,6 @@ An outlined operation has the values that it reads as operands, the computation 
 ``body``, and ``result``, which of the body's results it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias

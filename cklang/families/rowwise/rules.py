@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which algorithms compute which rows, and the grid of all that there are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

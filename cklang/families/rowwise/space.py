@@ -7,8 +7,6 @@ count rows. Each value is seen from an element of the space through a map of axe
 result of a reduction one that repeats along the row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 

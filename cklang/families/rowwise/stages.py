@@ -21,8 +21,6 @@ Kept values are called ``k0``..., followed by the common ones, results of reduct
 the order of the stages, reads ``d0``..., and ``n`` is the length of a row as f32.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

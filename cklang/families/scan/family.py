@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The family of cumulative sums and products along an axis."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Cumulative sums: a key becomes C++."""
 
-from __future__ import annotations
-
 from cklang.arch import arch
 from cklang.families.closed_source import closed_source
 from cklang.families.scan.key import ScanKey

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The family of rows that are written or added at indices."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

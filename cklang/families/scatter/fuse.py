@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Make the kernel of ``scatter`` and ``scatter_add``: its operands, and the cast that follows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Rows written or added at indices: a key becomes C++."""
 
-from __future__ import annotations
-
 from cklang.arch import arch
 from cklang.families.closed_source import closed_source, flag
 from cklang.families.scatter.key import Scatter, ScatterKey

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The family of lines in order."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Make the kernel of ``sort`` and ``argsort``: one of the same operand gives both."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType

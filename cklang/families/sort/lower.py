@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Lines in order: a key becomes C++."""
 
-from __future__ import annotations
-
 from cklang.families.closed_source import closed_source, flag
 from cklang.families.sort.key import SortKey
 from cklang.fusion.functions import Functions

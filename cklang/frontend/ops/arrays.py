@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """NumPy arrays as the operands of the language's functions outside of programs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

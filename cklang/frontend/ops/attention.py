@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.attention`` becomes the ops ``attention`` and ``attention_lse``, which share regions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@
 A ``ValueError`` has a problem and a piece of advice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cklang.dims import is_extent, is_integer

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The arguments of ``ck.conv`` and its gradients: what users write becomes attributes of an op."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.conv`` and its gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any

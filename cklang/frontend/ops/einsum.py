@@ -9,8 +9,6 @@ operands are index maps, and what their strides allow to be folded back into row
 axis K is folded at the call.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

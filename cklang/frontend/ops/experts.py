@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """``ck.moe_gate``: the experts of tokens, and their weights."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

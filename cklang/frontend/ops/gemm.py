@@ -4,8 +4,6 @@
 They are ``gemm`` and ``gemm24``, or ``contract`` where a side is a vector.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from dataclasses import replace

@@ -5,8 +5,6 @@ A part of a tensor is the op ``slice``. Bounds are integers and extents, so the 
 computed from those of the operand.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass

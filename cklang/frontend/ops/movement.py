@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Functions that put elements elsewhere and compute nothing: other orders of axes, repetition."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import zip_longest

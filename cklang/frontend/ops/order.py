@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Functions along an ordered axis, as ``ck.cumsum``, ``ck.sort`` and ``ck.topk``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The pointwise functions of the language, each an op of :mod:`cklang.ir.pointwise_ops`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

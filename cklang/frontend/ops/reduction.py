@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Reductions: ``ck.sum(x, axis=-1)`` and its like become ops of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial

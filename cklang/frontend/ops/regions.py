@@ -7,8 +7,6 @@ name. Both regions of an attention have the same tensors as parameters, in the o
 use.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

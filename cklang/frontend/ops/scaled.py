@@ -6,8 +6,6 @@ say how large blocks are where extents are dims (``K`` and ``K / 128``) or divid
 and ``block_b`` say it everywhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

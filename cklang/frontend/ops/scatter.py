@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Rows read, written or added at indices: ``ck.take``, ``ck.scatter`` and sums of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

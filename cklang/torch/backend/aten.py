@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The table of aten ops that programs compute: each with the function that appends it to the IR."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Mapping
 from types import MappingProxyType

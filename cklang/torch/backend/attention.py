@@ -6,8 +6,6 @@ before a backend sees it. :func:`kept` therefore replaces it in the graph that D
 op of cklang, whose gradient is another one; what kernels do not take of gradients is the formula.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Attention and its gradients by their formulas in torch: where kernels cannot compute them."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """One call of an aten op, as emissions get it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias

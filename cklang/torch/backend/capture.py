@@ -5,8 +5,6 @@ AOTAutograd traces forward and backward. What has an emission is not decomposed;
 far as torch knows how.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any

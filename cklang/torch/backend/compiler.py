@@ -5,8 +5,6 @@ A node that a part cannot have, because its op is not lowered in this form or no
 it, becomes an eager node with its reason, and the graph is divided again.
 """
 
-from __future__ import annotations
-
 import bisect
 import itertools
 from collections.abc import Callable, Mapping, Sequence

@@ -12,8 +12,6 @@ kernels with the channels last.
 Each aten op rounds its result to the dtype of torch's result, as eager torch does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType

@@ -4,8 +4,6 @@
 torch writes a symbolic size as an expression of sympy; a symbol becomes a dim of its name.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ take; torch's formulas count them. Any other op that computes floats takes one f
 its largest operand or result.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -7,8 +7,6 @@ a joined tensor is computed of each part, with the other operands cut likewise, 
 joined: one kernel writes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

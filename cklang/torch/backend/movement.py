@@ -4,8 +4,6 @@
 A reshaping changes only the shape in which torch sees a tensor (:mod:`.emitter`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any

@@ -4,8 +4,6 @@
 Two transposes in a row are one, and so are two reshapes.
 """
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 from cklang.ir.builder import Builder

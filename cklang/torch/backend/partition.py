@@ -7,8 +7,6 @@ there are as few programs in a row as possible. Views have no stage: they are ma
 needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

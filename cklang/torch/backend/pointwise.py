@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Pointwise aten ops. Floats are computed in f32 and rounded to the dtype of the result."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType

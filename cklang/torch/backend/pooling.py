@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """aten ops that pool windows of images: maxima and means. The arithmetic is f32."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType

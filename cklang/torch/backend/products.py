@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Products of matrices and convolutions, which sum in f32."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any

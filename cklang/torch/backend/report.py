@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What became of the graphs that the backend compiled: ``cklang.torch.report()``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A divided graph as a function of torch: programs are calls, the rest are torch's own ops."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

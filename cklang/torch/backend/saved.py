@@ -6,8 +6,6 @@ reads, or as few bytes as a minimal cut through the graph needs, and the backwar
 rest again. Here both are lowered, and the one whose kernels are predicted quicker is taken.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

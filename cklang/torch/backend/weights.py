@@ -6,8 +6,6 @@ counted; changes through ``weight.data`` are not, and neither are those of tenso
 inference mode, which are therefore never kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from typing import Any
 

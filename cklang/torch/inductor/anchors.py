@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Products and convolutions of Inductor as programs of the IR, by the emissions of the backend."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache

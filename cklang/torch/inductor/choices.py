@@ -6,8 +6,6 @@ but passes its list of choices through functions; one adds ours. It measures all
 operands like those of the graph and takes the quickest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial

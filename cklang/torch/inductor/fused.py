@@ -7,8 +7,6 @@ them. So the program computes in that order, and every other buffer is a paramet
 with which the loop reads it. If it does not plan as one kernel, the operations are not fused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache

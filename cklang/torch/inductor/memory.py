@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Inductor's indices as strides: which elements of a buffer a loop over axes reads or writes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@
 Inductor computes narrow floats in f32 and rounds what it stores; so do kernels.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace

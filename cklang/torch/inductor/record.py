@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What Inductor made of cklang's kernels: the programs that it calls, and what they refused."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 

@@ -9,8 +9,6 @@ An operand is written `[field=][class/]type[xCOUNT]`, e.g. `f16x4`, `sreg/b32`, 
 slot that the instruction leaves empty. Field and class default to those of the encoding's slot.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

@@ -5,8 +5,6 @@
 (the rows, for decode/decode.cpp alone). The text depends on the JSON files only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -7,8 +7,6 @@ The folder has the files ``source``, ``name``, ``arch``, and where there are any
 with a 0 byte behind it. The file ``remove`` asks for the folder to be removed instead.
 """
 
-from __future__ import annotations
-
 import shutil
 import struct
 import sys

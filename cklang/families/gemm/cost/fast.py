@@ -6,8 +6,6 @@ everything that depends on the kernels alone is computed once, and equal factors
 a problem costs some forty small array operations.
 """
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from typing import NamedTuple, TypeVar
 

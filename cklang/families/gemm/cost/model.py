@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Predict the time of kernels on a problem, rank them, and say what the time is made of."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol

@@ -6,8 +6,6 @@ of products charges a load of the operand's own dtype; here the instructions of 
 charged, and the bytes that its reads have beyond that.
 """
 
-from __future__ import annotations
-
 import math
 
 from cklang.arch import ArchSpec

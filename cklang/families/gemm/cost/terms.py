@@ -6,8 +6,6 @@ puts both together. The array module is an argument, so that the fit can differe
 code that predicts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

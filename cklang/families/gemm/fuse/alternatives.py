@@ -13,8 +13,6 @@
   it multiplies, as of few classes, another kernel may read them instead.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from cklang.families.gemm.fuse.log_sums import EpilogueSearch, with_parts

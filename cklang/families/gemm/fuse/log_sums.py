@@ -10,8 +10,6 @@ Sums and maxima of rows may be those of blocks in the same way; a call takes tha
 model predicts less for it (:mod:`cklang.fusion.alternatives`).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -13,8 +13,6 @@ Whether a kernel serves the pair depends on the layouts of a call: the family la
 where none does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 
 from cklang.fusion.flow import Flow

@@ -8,8 +8,6 @@ So the element is computed from what the product multiplies: ``sum(x * w[t])``, 
 elements of the product are, with each operand of the columns read at the target.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@
 The modules beside this one hold the rules: those about an algorithm are asked first.
 """
 
-from __future__ import annotations
-
 from cklang.families.gemm.key import Algorithm
 from cklang.families.rule import RuleSet
 

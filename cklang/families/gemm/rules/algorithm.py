@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Rules about an algorithm for a signature on a GPU: what CK Tile and the hardware allow at all."""
 
-from __future__ import annotations
-
 from cklang.arch import ANY, ArchSpec, Forbidden, KnownWrong
 from cklang.families.bounds import (
     among,

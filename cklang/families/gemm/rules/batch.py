@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Rules about the batch of a problem."""
 
-from __future__ import annotations
-
 import math
 
 from cklang.arch import ArchSpec

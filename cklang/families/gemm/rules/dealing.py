@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How the threads of a workgroup share a tile: CK Tile's access patterns."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from cklang.arch import ArchSpec

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Rules about the forms in which CK Tile has warp tiles and loads: few of either have all."""
 
-from __future__ import annotations
-
 from cklang.arch import ArchSpec
 from cklang.families.bounds import one_of
 from cklang.families.gemm.key import Algorithm, Layout, Signature

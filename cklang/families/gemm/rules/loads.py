@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Rules about the way of A and B into LDS: what is loaded there must be what is read from there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from cklang.arch import ArchSpec

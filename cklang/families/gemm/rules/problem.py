@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Rules about a problem: which algorithms its extents, strides and addresses allow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from cklang.arch import ArchSpec

@@ -4,8 +4,6 @@
 The sizes follow the pinned CK Tile tree and our epilogue, which keeps accumulators in f32.
 """
 
-from __future__ import annotations
-
 from cklang.arch import ArchSpec
 from cklang.families.gemm.cost.traits import registers_wanted
 from cklang.families.gemm.key import Algorithm, Signature

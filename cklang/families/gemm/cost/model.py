@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,9 @@ from cklang.arch import ArchSpec, arch
 from cklang.dims import require_integer
 from cklang.errors import error
 from cklang.families.cost_constants import Constants, fitted
-from cklang.families.gemm.cost.fast import WHOLE, Lengths, Mixed
 from cklang.families.gemm.cost.terms import (
+    Geometry,
+    Times,
     costs,
     geometry,
     loop_steps,
@@ -23,6 +24,22 @@ from cklang.families.gemm.cost.terms import (
 )
 from cklang.families.gemm.cost.traits import Columns, Floats, Resources, Traits, traits_of
 from cklang.families.gemm.key import GemmKey
+
+WHOLE = (1.0, 1.0)
+"""No element of A or B is there twice."""
+
+Extent = float | Floats
+"""A length of a problem: one for all kernels, or one for each."""
+
+
+class Lengths(NamedTuple):
+    """The extents of a problem, and the part of A and of B that is no repetition of elements."""
+
+    m: Extent
+    n: Extent
+    k: Extent
+    products: Extent = 1.0
+    unique_fraction: tuple[float, float] = WHOLE
 
 
 class Extents(Protocol):
@@ -124,13 +141,23 @@ class CostModel:
         self.constants = fitted(spec).constants if constants is None else constants
         self.columns = Columns.stack(rows)
         self._costs = costs(self.columns, spec, self.constants)
-        self._totals = Mixed(self.columns, spec, self._costs, self.constants)
+        self._full_step = step_time(self._costs, self.columns.occupancy)
         merged, self._merge = np.unique(self.columns.merged, return_inverse=True)
         self._merged = tuple(int(groups) for groups in merged)
 
     def times(self, m: float, n: float, k: float, products: float = 1.0) -> Floats:
         """Return the predicted time of each kernel in µs, shape [kernels]."""
         return self._totals(Lengths(m, n, k, products))
+
+    def _totals(self, x: Lengths) -> Floats:
+        total: Floats = self._parts(x)[1].total
+        return total
+
+    def _parts(self, x: Lengths) -> tuple[Geometry, Times]:
+        m, n, k, products = (1.0 * extent for extent in x[:4])
+        g = geometry(self.columns, self.spec, m, n, k, products, x.unique_fraction)
+        last_step = step_time(self._costs, g.last)
+        return g, times(self.columns, g, self._costs, self.constants, self._full_step, last_step)
 
     def times_of(self, problem: Extents) -> Floats:
         """Return the same for a problem; one without a sum takes as long as the shortest sum.
@@ -160,11 +187,7 @@ class CostModel:
         Of a kernel that merges groups, the extents are those of merged groups.
         """
         t, c = self.columns, self._costs
-        extents = (float(m), float(n), float(k), float(products))
-        g = geometry(t, self.spec, *extents, unique_fraction)
-        full = step_time(c, t.occupancy)
-        last = step_time(c, g.last)
-        p = times(t, g, c, self.constants, full, last)
+        g, p = self._parts(Lengths(m, n, k, products, unique_fraction))
         needed = needed_steps(g, self.constants)
         served = needed * (g.rounds * t.occupancy + g.partial * g.last)
         terms = {"launch": p.launch, "split_k": p.split}

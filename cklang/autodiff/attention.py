@@ -99,7 +99,7 @@ def facts_of(function: Function, numbers: Mapping[str, int]) -> tuple[object, ..
     For each attention: how many query heads have one key head, None if that is not known, and why
     the kernels do not take its heads.
     """
-    attentions = [each for each in function.body if each.op in ATTENTION]
+    attentions = [operation for operation in function.body if operation.op in ATTENTION]
     return tuple(
         (_share(attention, numbers), head_refusal(attention, numbers)) for attention in attentions
     )
@@ -180,7 +180,7 @@ class _Scores:
 
     def multiplied(self, left: Labelled, right: Labelled, result: tuple[str, ...]) -> Term:
         """Return a product in f32."""
-        a, b = (replace(each, term=each.term.cast(self.dtype)) for each in (left, right))
+        a, b = (replace(side, term=side.term.cast(self.dtype)) for side in (left, right))
         return product(a, b, self._own(result))
 
     @cached_property

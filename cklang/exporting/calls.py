@@ -64,7 +64,7 @@ def exported_call(
     outs = planned_results(binding.results, binding)
     tensors = [_tensor(name, array) for name, array in binding.arrays.items()]
     updates = in_place_of(plan.function, op.program.parameters, binding)
-    updated = {each.result: each.slot for each in updates}
+    updated = {update.result: update.slot for update in updates}
     for index, out in enumerate(outs):
         result = _tensor("result" if len(outs) == 1 else f"result{index}", out)
         tensors.append(replace(result, argument=updated.get(index, -1)))

@@ -44,7 +44,7 @@ def with_fewer_kernels(
         except CkError:
             continue
     keys = [key for key, _ in kernels]
-    losses = np.array([_losses(each, keys) for each in selections])
+    losses = np.array([_losses(selection, keys) for selection in selections])
     taken: list[int] = []
     least = np.full(len(selections), _ILLEGAL)
     while len(taken) < min(most, len(keys)):

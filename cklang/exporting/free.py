@@ -131,18 +131,18 @@ def free_call(op: Op, problem: Mapping[str, Any], gpu: str, kernels: int | None 
             for edges, cells in tables
         ],
         "orders": orders,
-        "variants": [each.data for each in explorer.variants],
+        "variants": [variant.data for variant in explorer.variants],
     }
     agreement = explorer.agreement(data)
     symbols = {
         (launch.key, launch.functions.digest): launch.shim.symbol
-        for each in explorer.variants
-        for launch in each.variant.launches
+        for variant in explorer.variants
+        for launch in variant.variant.launches
     }
     return FreeCall(
         gpu=explorer.spec.name,
         kernels=tuple(explorer.kernels.values()),
-        symbols=tuple(symbols[each] for each in explorer.kernels),
+        symbols=tuple(symbols[kernel] for kernel in explorer.kernels),
         data=data,
         agreement=agreement,
     )
@@ -187,7 +187,7 @@ class _Explorer:
         if not self.facts["each"]:
             classes = [classes[0], classes[-1]]
         # The first dim is the lowest bit of a class.
-        tables = [self._table(each[::-1] if self.facts["each"] else each) for each in classes]
+        tables = [self._table(kind[::-1] if self.facts["each"] else kind) for kind in classes]
         self.facts["reasons"] = list(self._reasons)
         return tables
 
@@ -195,7 +195,7 @@ class _Explorer:
         """Return one that chooses among fewer of the kernels that were found, and knows nothing."""
         known = sorted(self._chosen)
         places = known[:: max(len(known) // _JUDGED, 1)]
-        calls = [{**self.fixed, **dict(zip(self.free, each, strict=True))} for each in places]
+        calls = [{**self.fixed, **dict(zip(self.free, place, strict=True))} for place in places]
         kernels = list(self.kernels.values())
         op = with_fewer_kernels(self.op, calls, self.others, self.spec, kernels, most)
         return _Explorer(
@@ -213,15 +213,17 @@ class _Explorer:
         if len(points) == 1:
             return self._line(points[0])
         cells = [self.chosen(place) for place in itertools.product(*points)]
-        return [each[:-1] for each in points], cells
+        return [point[:-1] for point in points], cells
 
     def _points(self, extents: range, whole: bool) -> list[int]:
         """Return the extents at which one dim is planned, in ascending order."""
         unit = self.facts["whole"]
         count = len(self.free)
         points = {extents[0], *(_line() if count == 1 else _TWO if count == 2 else _MORE)}
-        points = {each for each in points if each <= extents[-1]} | {min(extents[-1], max(points))}
-        near = {_member(extents, each if whole else each - 1, unit, whole) for each in points}
+        points = {point for point in points if point <= extents[-1]} | {
+            min(extents[-1], max(points))
+        }
+        near = {_member(extents, point if whole else point - 1, unit, whole) for point in points}
         known = sorted(each for each in near if each is not None)
         return known or [extents[0]]
 
@@ -282,7 +284,7 @@ class _Explorer:
         variant = traced_variant(self.op, dims, self.free, self.others, self.spec, apart=apart)
         if identity is not None and variant.identity != identity:
             raise error("K075", dims=dims)
-        kernels = [self._kernel(each.key, each.functions) for each in variant.launches]
+        kernels = [self._kernel(launch.key, launch.functions) for launch in variant.launches]
         data = variant_data(variant, dict(enumerate(kernels)), self._reasons)
         self.variants.append(_Known(variant, data, samples=[place], is_apart=apart))
         self.facts["reasons"] = list(self._reasons)
@@ -361,7 +363,7 @@ class _Explorer:
             total += 1
             identity = identity_of(call.stages.stages)
             offers = (self.variants[index] for index in loader.candidates(data, place))
-            taken = next((each for each in offers if self._fits(each, call)), None)
+            taken = next((offer for offer in offers if self._fits(offer, call)), None)
             same += taken is not None and taken.variant.identity == identity
         return same, total
 
@@ -380,7 +382,7 @@ def _explorer(op: Op, problem: Mapping[str, Any], spec: ArchSpec) -> _Explorer:
     places = {name: _place(op, name, problem) for name in free}
     rest = {name: value for name, value in problem.items() if name not in free}
     dims = {name: value for name, value in rest.items() if type(value) is int}
-    types = [each.type for each in op.program.signature.parameters]
+    types = [parameter.type for parameter in op.program.signature.parameters]
     bytes_ = [each.dtype.bytes for each in types if isinstance(each, TensorType)]
     facts = {
         "gpu": spec.name,
@@ -408,10 +410,10 @@ def _explorer(op: Op, problem: Mapping[str, Any], spec: ArchSpec) -> _Explorer:
 def _place(op: Op, dim: str, problem: Mapping[str, Any]) -> tuple[int, int]:
     """Return an argument and its axis that have a dim's extent; each dim has one."""
     types = [
-        each.type
-        for each in op.program.signature.parameters
-        if isinstance(each.type, TensorType | TensorVarType)
-        and not (each.optional and problem.get(each.name, ...) is None)
+        parameter.type
+        for parameter in op.program.signature.parameters
+        if isinstance(parameter.type, TensorType | TensorVarType)
+        and not (parameter.optional and problem.get(parameter.name, ...) is None)
     ]
     return next(
         (place, axis)
@@ -424,8 +426,13 @@ def _place(op: Op, dim: str, problem: Mapping[str, Any]) -> tuple[int, int]:
 def _facts_of(variant: Variant) -> dict[str, Any]:
     """Return what all variants have in common."""
     tensors = [
-        {"name": each.name, "dtype": each.dtype, "rank": len(each.shape), "argument": each.argument}
-        for each in variant.tensors
+        {
+            "name": tensor.name,
+            "dtype": tensor.dtype,
+            "rank": len(tensor.shape),
+            "argument": tensor.argument,
+        }
+        for tensor in variant.tensors
     ]
     return {"tensors": tensors, "results": variant.results}
 

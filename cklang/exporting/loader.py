@@ -470,7 +470,7 @@ def _described(array: Any) -> dict[str, Any]:
         "address": read("data")[0],
         "dtype": _dtype(str(array.dtype)),
         "shape": shape,
-        "strides": _packed(shape) if strides is None else [each // size for each in strides],
+        "strides": _packed(shape) if strides is None else [stride // size for stride in strides],
     }
 
 
@@ -493,4 +493,4 @@ def _alike(tensor: Mapping[str, Any], want: Mapping[str, Any]) -> bool:
 
 
 def _words(tensors: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(f"{each['dtype']}{each['shape']}" for each in tensors)
+    return ", ".join(f"{tensor['dtype']}{tensor['shape']}" for tensor in tensors)

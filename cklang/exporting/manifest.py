@@ -57,7 +57,7 @@ def manifest_of(
         "dtype": calls[0].tensors[0].dtype if calls else own[0]["tensors"][0]["dtype"],
         "arguments": tensors - results,
         "results": results,
-        "kernels": [asdict(each) for each in files.values()],
+        "kernels": [asdict(file) for file in files.values()],
         "calls": [
             _call(call, [places[kernel.code_object] for kernel in call.kernels]) for call in calls
         ],

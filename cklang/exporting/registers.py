@@ -85,15 +85,19 @@ def variant_data(
     slots = {name: slot for slot, name in enumerate((*variant.names, *temporaries))}
     tensors = [
         {
-            "shape": [registers.of(each) for each in tensor.shape],
-            "strides": [registers.of(each) for each in tensor.strides],
+            "shape": [registers.of(extent) for extent in tensor.shape],
+            "strides": [registers.of(stride) for stride in tensor.strides],
         }
         for tensor in variant.tensors
     ]
     names = [each.name for each in variant.tensors]
     conditions = [
-        [int(each.relation), registers.of(each.of), reasons.setdefault(each.why, len(reasons))]
-        for each in variant.conditions
+        [
+            int(condition.relation),
+            registers.of(condition.of),
+            reasons.setdefault(condition.why, len(reasons)),
+        ]
+        for condition in variant.conditions
     ]
     launches = [
         _launch(launch, registers, slots, kernels[place])

@@ -10,7 +10,9 @@ def without_debug_information(code: bytes) -> bytes:
     All sections keep their numbers and names; what is loaded keeps its place in the file.
     """
     sections = sections_of(code)
-    loaded = max((each.offset + each.size for each in sections if each.is_loaded), default=0)
+    loaded = max(
+        (section.offset + section.size for section in sections if section.is_loaded), default=0
+    )
     result, headers = bytearray(code[:loaded]), []
     for each in sections:
         if each.is_loaded or not each.content:

@@ -145,7 +145,7 @@ def _dtype(type_: TensorType | TensorVarType, others: Mapping[str, Any]) -> DTyp
 
 def identity_of(stages: Sequence[Stage]) -> Identity:
     """Return what tells the kernels of a plan from those of another one."""
-    return tuple((each.key, each.functions.digest, each.values) for each in stages)
+    return tuple((stage.key, stage.functions.digest, stage.values) for stage in stages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +314,7 @@ def _traced(
     family = family_of(problem.signature)
     key = selection.key
     offers = _offers(family, problem, key.algorithm, request)
-    own = next((each for each in offers if hinted(each) == selection.problem), None)
+    own = next((offer for offer in offers if hinted(offer) == selection.problem), None)
     if own is None:
         raise error("K073", what=f"the family {family.name}", why="its variants")
     rules = getattr(family, "rules", None)

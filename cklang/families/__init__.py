@@ -241,7 +241,7 @@ def passes_of(function: Function) -> tuple[Pass, ...]:
 def makers_of(function: Function) -> dict[str, Maker]:
     """Return the makers of the anchors in a program, and of those that passes put there."""
     names = _families(function)
-    return {op: maker for each in names for op, maker in FAMILIES[each].fusion.makers.items()}
+    return {op: maker for name in names for op, maker in FAMILIES[name].fusion.makers.items()}
 
 
 def _families(function: Function) -> tuple[str, ...]:

@@ -53,10 +53,10 @@ def instructions(function: Function | None, common: Callable[[str], bool] | None
     """
     if function is None:
         return 0
-    own = {each.name for each in function.params if common is None or not common(each.name)}
+    own = {param.name for param in function.params if common is None or not common(param.name)}
     count = 0
     for operation in function.body:
-        if not any(each.name in own for each in operation.operands):
+        if not any(operand.name in own for operand in operation.operands):
             continue
         own.add(operation.result.name)
         if OPS[operation.op].kind in _WORKING:

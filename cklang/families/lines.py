@@ -57,7 +57,7 @@ def merged(
     """
     axes: list[tuple[int, tuple[int, ...]]] = []
     for place, extent in enumerate(extents):
-        steps = tuple(each[place] for each in strides)
+        steps = tuple(stride[place] for stride in strides)
         if extent == 1:
             continue
         if axes and all(a == b * extent for a, b in zip(axes[-1][1], steps, strict=True)):
@@ -155,7 +155,7 @@ def lines_of(
     rest = [place for place in range(len(shape)) if place != axis]
     rest.sort(key=lambda place: -abs(strides[0][place]))
     outer, steps = merged(
-        [shape[place] for place in rest], *([each[place] for place in rest] for each in strides)
+        [shape[place] for place in rest], *([stride[place] for place in rest] for stride in strides)
     )
     tensors = (
         LineTensor(outer=own, inner=(each[axis],)) for own, each in zip(steps, strides, strict=True)

@@ -45,7 +45,7 @@ def eager_attention(
     return_lse: bool,
 ) -> Any:
     """Return o, or (o, lse): float64, computed as :mod:`cklang.ir.attention` says."""
-    operands = [np.asarray(each).astype(np.float64) for each in (q, k, v)]
+    operands = [np.asarray(tensor).astype(np.float64) for tensor in (q, k, v)]
     roles = ["q", "k", "v"]
     if dropout:
         operands += [np.asarray(seed), np.asarray(offset)]

@@ -281,7 +281,7 @@ def brackets(shape: Sequence[Dim | int]) -> str:
 
 def _places(tensors: Sequence[Tensor], shape: tuple[Dim | int, ...]) -> tuple[int, ...]:
     """Return the axes of ``shape`` that some tensor's value has; the others stay out of the IR."""
-    own = {len(shape) - len(each.shape) + axis for each in tensors for axis in each.axes}
+    own = {len(shape) - len(tensor.shape) + axis for tensor in tensors for axis in tensor.axes}
     return tuple(axis for axis in range(len(shape)) if axis in own)
 
 

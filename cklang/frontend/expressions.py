@@ -220,7 +220,7 @@ def _binary(scope: Scope, node: ast.BinOp) -> Item:
             return _BINARY[kind](*sides)
     left = emit.number(scope, node.left, sides[0])
     right = emit.number(scope, node.right, sides[1])
-    if kind in _JOIN_SIGNS and any(isinstance(each, _MASKS) for each in (left, right)):
+    if kind in _JOIN_SIGNS and any(isinstance(side, _MASKS) for side in (left, right)):
         return _joined(scope, node, left, right)
     if not has_tensor((left, right)):
         return _compute(scope, node, _BINARY[kind], left, right)
@@ -237,7 +237,7 @@ def _binary(scope: Scope, node: ast.BinOp) -> Item:
 
 def _are_extents(items: Sequence[Item]) -> bool:
     """Tell whether all items are extents, and not all of them known."""
-    return all(map(is_extent, items)) and any(isinstance(each, Dim) for each in items)
+    return all(map(is_extent, items)) and any(isinstance(item, Dim) for item in items)
 
 
 def _joined(scope: Scope, node: ast.BinOp, left: Item, right: Item) -> Joined:
@@ -255,7 +255,7 @@ def _joined(scope: Scope, node: ast.BinOp, left: Item, right: Item) -> Joined:
 def _bit_op(kind: type[ast.AST], *items: Item) -> str:
     """Return what an operator of bits or booleans does to ``items``."""
     of_integers, of_booleans = _BIT_OPS[kind]
-    is_integer = any(isinstance(each, Tensor) and each.dtype.kind is Kind.INT for each in items)
+    is_integer = any(isinstance(item, Tensor) and item.dtype.kind is Kind.INT for item in items)
     return of_integers if is_integer else of_booleans
 
 

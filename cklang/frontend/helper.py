@@ -85,7 +85,7 @@ class Definition:
 def _bare(signature: inspect.Signature) -> inspect.Signature:
     """Return ``signature`` without annotations, which say nothing where anything is taken."""
     empty = inspect.Parameter.empty
-    bare = [each.replace(annotation=empty) for each in signature.parameters.values()]
+    bare = [parameter.replace(annotation=empty) for parameter in signature.parameters.values()]
     return inspect.Signature(bare)
 
 
@@ -97,9 +97,9 @@ def _restored_definition(packed: PackedFunction, state: Mapping[str, Any]) -> De
 
 def _all_captures(outside: Outside) -> tuple[Capture, ...]:
     """Return the captures of a function and, once each, of the helpers and ops that it names."""
-    inlined = [each for each in outside.names.values() if isinstance(each, Fn | OpProgram)]
+    inlined = [name for name in outside.names.values() if isinstance(name, Fn | OpProgram)]
     helpers = {id(each): each for each in inlined}
-    inner = (capture for each in helpers.values() for capture in each.definition.captures)
+    inner = (capture for helper in helpers.values() for capture in helper.definition.captures)
     return tuple({id(capture): capture for capture in (*outside.captures, *inner)}.values())
 
 

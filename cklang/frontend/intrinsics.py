@@ -94,7 +94,7 @@ class Intrinsic:
         if self._parameters:
             return inspect.signature(eval(f"lambda {self._parameters}: 0"))  # noqa: S307 - ours
         parameters = list(inspect.signature(self._emit).parameters.values())[2:]
-        bare = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
+        bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
         return inspect.Signature(bare)
 
     @property

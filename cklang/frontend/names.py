@@ -76,7 +76,7 @@ def resolve_names(function: FunctionType, text: FunctionText) -> Outside:
 def _own_names(node: ast.Lambda | ast.ListComp) -> set[str]:
     """Return the names that a lambda or a comprehension binds for itself."""
     if isinstance(node, ast.Lambda):
-        return {each.arg for each in (*node.args.posonlyargs, *node.args.args)}
+        return {arg.arg for arg in (*node.args.posonlyargs, *node.args.args)}
     targets = (part for loop in node.generators for part in ast.walk(loop.target))
     return {part.id for part in targets if isinstance(part, ast.Name)}
 
@@ -288,7 +288,7 @@ def _is_constant(value: object) -> bool:
         return all(_is_constant(item) for item in value)
     if isinstance(value, Joined):
         return all(
-            isinstance(each, Helper) or _is_constant(each) for each in (value.left, value.right)
+            isinstance(side, Helper) or _is_constant(side) for side in (value.left, value.right)
         )
     plain = bool | int | float | str | Dim | DType | DTypeVar | Window
     return value is None or isinstance(value, plain)

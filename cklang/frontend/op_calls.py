@@ -26,7 +26,9 @@ def fitted(
     call = _Call(scope, node, op)
     # Constants first: they may be extents of tensors.
     parameters = sorted(op.parameters, key=lambda each: not each.is_const)
-    items = {each.name: call.argument(each, bound[each.name]) for each in parameters}
+    items = {
+        parameter.name: call.argument(parameter, bound[parameter.name]) for parameter in parameters
+    }
     call.check_computed()
     return items, Environment(dtypes=call.dtypes, dims=call.dims)
 

@@ -113,8 +113,8 @@ def _function(node: ast.FunctionDef, file: str, space: dict[str, Any]) -> Functi
     bare = copy.deepcopy(node)
     bare.decorator_list, bare.returns = [], None
     arguments = bare.args
-    for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-        each.annotation = None
+    for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        arg.annotation = None
     arguments.defaults, arguments.kw_defaults = [], [None] * len(arguments.kwonlyargs)
     code = compile(ast.Module(body=[bare], type_ignores=[]), file, "exec")
     exec(code, space)  # noqa: S102 - the user's own function

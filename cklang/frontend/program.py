@@ -55,7 +55,11 @@ class Signature:
     @property
     def dims_of_parameters(self) -> frozenset[Dim]:
         """The dims that arguments decide."""
-        types = [each.type for each in self.parameters if not isinstance(each.type, ConstType)]
+        types = [
+            parameter.type
+            for parameter in self.parameters
+            if not isinstance(parameter.type, ConstType)
+        ]
         shapes = [type_.shape for type_ in types if type_ is not None]
         return frozenset(e for shape in shapes for e in shape if isinstance(e, Dim))
 
@@ -172,7 +176,7 @@ class Program(OpProgram):
     ) -> Function:
         expect_unchanged(self.captures, self.name)
         values = self._consts(consts)
-        absent = [each.name for each in self.signature.tensors if each.name in values]
+        absent = [tensor.name for tensor in self.signature.tensors if tensor.name in values]
         chosen = self._dtypes(dtypes, absent)
         about = (
             tuple(sorted((name, dtype.name) for name, dtype in chosen.items())),
@@ -208,9 +212,9 @@ class Program(OpProgram):
                     "F080", program=self.name, what="dtype variable", name=name, known=known
                 )
         needed = {
-            each.type.var.name
-            for each in self.signature.tensors
-            if isinstance(each.type, TensorVarType) and each.name not in absent
+            tensor.type.var.name
+            for tensor in self.signature.tensors
+            if isinstance(tensor.type, TensorVarType) and tensor.name not in absent
         }
         for name, variable in variables.items():
             if name not in dtypes and name not in needed:
@@ -225,7 +229,7 @@ class Program(OpProgram):
 
     def _consts(self, consts: Mapping[str, object]) -> dict[str, object]:
         parameters = {parameter.name: parameter for parameter in self.signature.consts}
-        optional = {each.name for each in self.signature.tensors if each.optional}
+        optional = {tensor.name for tensor in self.signature.tensors if tensor.optional}
         values: dict[str, object] = {}
         for name in consts:
             if name in optional and consts[name] is None:
@@ -284,7 +288,7 @@ class Program(OpProgram):
         )
         end = run(scope)
         results = results_of(scope, end.node, end.item)
-        function = unit.finish(*(emit.materialise(scope, end.node, each) for each in results))
+        function = unit.finish(*(emit.materialise(scope, end.node, result) for result in results))
         for parameter in tensors:
             if parameter.in_place:
                 _expect_update(function, parameter)

@@ -191,10 +191,10 @@ def constant_extents(
 ) -> list[Parameter]:
     """Return the ``ck.const[int]`` parameters that annotations name as extents."""
     parameters = tuple(parameters)
-    types = [*results, *(each.type for each in parameters)]
+    types = [*results, *(parameter.type for parameter in parameters)]
     shapes = (each.shape for each in types if isinstance(each, TensorType | TensorVarType))
     named = {dim for shape in shapes for extent in shape for dim in plain_dims(extent)}
-    return [each for each in parameters if each.dim in named]
+    return [parameter for parameter in parameters if parameter.dim in named]
 
 
 def check_types(

@@ -157,7 +157,7 @@ def _parts(node: ast.expr) -> Iterable[ast.AST]:
     if not isinstance(node, ast.Subscript):
         return ast.iter_child_nodes(node)
     indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    return [node.value, *(each for each in indices if not is_ellipsis(each))]
+    return [node.value, *(index for index in indices if not is_ellipsis(index))]
 
 
 def is_ellipsis(node: ast.expr) -> bool:

@@ -121,7 +121,9 @@ class _Check:
             # An operand that an anchor's kernel computes is rounded as a store would do it.
             below = is_rounded if kind is Kind.SHAPE else kind is Kind.ANCHOR
             operands = [(value.name, below) for value in operation.operands]
-            operands = [each for each in operands if each[0] not in ends and each not in visited]
+            operands = [
+                operand for operand in operands if operand[0] not in ends and operand not in visited
+            ]
             visited.update(operands)
             pending += operands
         return needed

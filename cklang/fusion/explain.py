@@ -12,7 +12,7 @@ def explain(plan: Plan) -> str:
     """Return the plan as text for a reader."""
     count = len(plan.kernels)
     kernels = "\n".join(explain_kernel(kernel) for kernel in plan.kernels)
-    lines = [*(explain_decision(plan, each) for each in plan.decisions), *plan.notes]
+    lines = [*(explain_decision(plan, decision) for decision in plan.decisions), *plan.notes]
     decisions = "\n".join(f"  {line}" for line in lines)
     title = f"@{plan.function.name}: {count} kernel{'s' if count != 1 else ''}"
     return f"{title}\n{kernels}\ndecisions\n{decisions}"

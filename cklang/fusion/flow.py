@@ -180,7 +180,7 @@ class Flow:
     def places(self) -> list[int]:
         """Return the views and joins that a result depends on, in order."""
         results = [self.id(value) for value in self.function.results]
-        live = {*results, *(node for each in results for node in self.ancestors(each))}
+        live = {*results, *(node for result in results for node in self.ancestors(result))}
         return sorted(node for node in live if self.kind(node) in _PLACES)
 
     def is_anchor(self, node: int) -> bool:
@@ -247,8 +247,8 @@ class Flow:
             if is_leaf(use):
                 continue
             operands = self.below(use)
-            pending += [each for each in dict.fromkeys(operands) if each not in cone]
-            cone.add_edges_from((use, each) for each in operands)
+            pending += [operand for operand in dict.fromkeys(operands) if operand not in cone]
+            cone.add_edges_from((use, operand) for operand in operands)
         return cone
 
     def dominators(

@@ -173,7 +173,7 @@ class KernelMaker:
 
     def decide_dead(self) -> None:
         """Note the edges that no kernel passed."""
-        decided = {(each.edge.target, each.edge.operand) for each in self.decisions}
+        decided = {(decision.edge.target, decision.edge.operand) for decision in self.decisions}
         for source, target, operand in self.flow.graph.edges(keys=True):
             if (target, operand) not in decided:
                 self.decide("dead", Edge(source=source, target=target, operand=operand), None)

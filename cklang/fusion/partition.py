@@ -51,7 +51,7 @@ def partitioned(draft: Draft) -> Draft:
         roots = tuple(Roots(flow, makers).find())
     maker = KernelMaker(flow, roots, makers)
     try:
-        fused = [maker.make(*each) for each in joined_roots(flow, roots, makers)]
+        fused = [maker.make(*root) for root in joined_roots(flow, roots, makers)]
     except CkUnsupportedError as mistake:
         if mistake.code != "X004" or maker.anchor in draft.strict:
             raise
@@ -86,14 +86,14 @@ def _needed(function: Function, kernels: Sequence[AnyKernel]) -> list[AnyKernel]
         for result in kernel.results
     )
     reads.add_edges_from(
-        (operand.name, each.result.name)
-        for each in function.body
-        if OPS[each.op].kind in (Kind.JOIN, Kind.PARTIAL, Kind.VIEW, Kind.SHAPE)
-        for operand in each.operands
+        (operand.name, operation.result.name)
+        for operation in function.body
+        if OPS[operation.op].kind in (Kind.JOIN, Kind.PARTIAL, Kind.VIEW, Kind.SHAPE)
+        for operand in operation.operands
     )
     needed = {value.name for value in function.results}
     reads.add_nodes_from(needed)  # constants have no edge
-    needed |= {each for name in needed for each in nx.ancestors(reads, name)}
+    needed |= {ancestor for name in needed for ancestor in nx.ancestors(reads, name)}
     return [each for each in kernels if needed.intersection(v.name for v in each.results)]
 
 
@@ -106,10 +106,10 @@ def _in_launch_order(function: Function, kernels: Sequence[AnyKernel]) -> list[A
     import networkx as nx
 
     views = nx.DiGraph(
-        (operand.name, each.result.name)
-        for each in function.body
-        if OPS[each.op].kind in (Kind.JOIN, Kind.VIEW, Kind.SHAPE)
-        for operand in each.operands
+        (operand.name, operation.result.name)
+        for operation in function.body
+        if OPS[operation.op].kind in (Kind.JOIN, Kind.VIEW, Kind.SHAPE)
+        for operand in operation.operands
     )
     writer = {value.name: place for place, each in enumerate(kernels) for value in each.results}
     order = nx.DiGraph()

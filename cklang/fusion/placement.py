@@ -103,7 +103,7 @@ def _is_written(operation: Operation) -> bool:
 
 def _uses(function: Function) -> Counter[str]:
     """Return how often each value is an operand or a result, by name."""
-    operands = [value.name for each in function.body for value in each.operands]
+    operands = [value.name for operation in function.body for value in operation.operands]
     return Counter([*operands, *(value.name for value in function.results)])
 
 

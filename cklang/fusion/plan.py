@@ -254,8 +254,12 @@ class Plan:
     def _repr_svg_(self) -> str:
         """Draw the graph in a notebook."""
         uses = [
-            ((each.edge.source, each.edge.target, each.edge.operand), each.fused, each.reason)
-            for each in self.decisions
+            (
+                (decision.edge.source, decision.edge.target, decision.edge.operand),
+                decision.fused,
+                decision.reason,
+            )
+            for decision in self.decisions
         ]
         return to_svg(self.function.name, self.graph, uses)
 

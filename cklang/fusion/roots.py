@@ -26,7 +26,10 @@ class Roots:
         self.makers = makers
         results = (flow.bases(flow.id(value)) for value in flow.function.results)
         self.results = [node for bases in results for node in bases]
-        live = {*self.results, *(node for each in self.results for node in flow.ancestors(each))}
+        live = {
+            *self.results,
+            *(node for result in self.results for node in flow.ancestors(result)),
+        }
         self.anchors = [node for node in sorted(live) if flow.is_anchor(node)]
 
     def find(self) -> list[int]:

@@ -62,7 +62,9 @@ def _boxes(
     lefts: dict[int, float] = {}
     # Nodes are numbered in the order of the program, so operands come first.
     for node in sorted(graph):
-        depth = max((depths[each] + 1 for each in graph.predecessors(node)), default=0)
+        depth = max(
+            (depths[predecessor] + 1 for predecessor in graph.predecessors(node)), default=0
+        )
         width = round(len(labels[node]) * _CHARACTER) + _GAP
         left = lefts.get(depth, _GAP)
         depths[node], lefts[depth] = depth, left + width + _GAP

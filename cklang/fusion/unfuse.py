@@ -30,7 +30,7 @@ def kernel_program(function: Function, kernel: AnyKernel) -> Function:
     for operation in reversed(function.body):
         if operation.result.name in needed:
             body.append(operation)
-            needed |= {each.name for each in operation.operands if each.name not in inputs}
+            needed |= {operand.name for operand in operation.operands if operand.name not in inputs}
     return Function(
         name=function.name, params=kernel.inputs, body=tuple(reversed(body)), results=results
     )

@@ -261,7 +261,8 @@ def _with_names(function: Function, chosen: Sequence[_Candidate]) -> Function:
         function,
         params=tuple(map(named, function.params)),
         body=tuple(
-            replace(each, operands=tuple(map(named, each.operands))) for each in function.body
+            replace(operation, operands=tuple(map(named, operation.operands)))
+            for operation in function.body
         ),
         results=tuple(map(named, function.results)),
     )

@@ -148,13 +148,13 @@ def gradient(name: str) -> Callable[..., Array]:
         by_role: dict[str, list[Array]] = {str(role): [] for role in (*roles, "read")}
         for operand, role in zip(operands[:-MORE], roles, strict=True):
             by_role[str(role)].append(operand)
-        keep = _Keep(dropout, *(int(by_role[each][0]) for each in SEEDS if each in by_role))
+        keep = _Keep(dropout, *(int(by_role[seed][0]) for seed in SEEDS if seed in by_role))
         sides = [*(by_role[side][0] for side in _SIDES), *operands[-MORE:]]
         if LENGTHS[0] in by_role:
             return _with_lengths(name, sides, by_role, scale, regions, keep)
         if STARTS[0] not in by_role:
             return _gradients(sides, by_role["read"], scale, regions, keep)[name]
-        starts = [by_role[each][0] for each in STARTS]
+        starts = [by_role[start][0] for start in STARTS]
         result = np.zeros(by_role[name][0].shape)
         for b, (rows, keys) in enumerate(sequences(*starts)):
             places = zip(sides[:4], (rows, keys, keys, rows), strict=True)

@@ -124,7 +124,7 @@ _Rule: TypeAlias = Callable[[_Batch, Operation, Sequence[Value]], Value]
 
 
 def _new_dim(function: Function) -> Dim:
-    values = (*function.params, *(each.result for each in function.body))
+    values = (*function.params, *(operation.result for operation in function.body))
     taken = {
         dim.name for value in values for extent in value.type.shape for dim in plain_dims(extent)
     }

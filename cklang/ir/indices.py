@@ -113,7 +113,7 @@ def index_ranges(function: Function, dims: Mapping[str, int]) -> dict[str, range
     {'0': range(0, 9)}
     """
     return {
-        each.result.name: range(each.result.type.extents(dims)[0])
-        for each in function.body
-        if each.op == ARANGE
+        operation.result.name: range(operation.result.type.extents(dims)[0])
+        for operation in function.body
+        if operation.op == ARANGE
     }

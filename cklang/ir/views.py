@@ -58,7 +58,7 @@ def bounds_of(operation: Operation, name: str) -> tuple[Extent, ...]:
     """Return the bounds of a slice along each axis of its operand."""
     attr = operation.attr(name)
     items = attr if isinstance(attr, tuple) else ()
-    return tuple(extent_from_text(each) if isinstance(each, str) else _int(each) for each in items)
+    return tuple(extent_from_text(item) if isinstance(item, str) else _int(item) for item in items)
 
 
 def steps_of(operation: Operation) -> tuple[int, ...]:

@@ -129,7 +129,7 @@ def plan_gradients(
         raise error("A026", where=where)
     added = bias_of(plan, binding) if kind.bias else None
     values = [getattr(_attention_of(plan), side).value for side in "qkv"]
-    likes = [binding.arrays[each.name] for each in (*values, *([added.value] if added else []))]
+    likes = [binding.arrays[value.name] for value in (*values, *([added.value] if added else []))]
     results = tuple(ResultLayout(shape=like.shape, dtype=like.dtype) for like in likes)
     outs = [
         arrays.planned(layout.shape, layout.dtype, binding.library, binding.place)
@@ -250,7 +250,9 @@ def prepare_gradients(
         for layout in planned.layouts
     ]
     operands = [*binding.arrays.values(), arrays.read(GRAD, grad)]
-    addresses = [each.pointer for each in (*operands, *(arrays.read("result", m) for m in results))]
+    addresses = [
+        operand.pointer for operand in (*operands, *(arrays.read("result", m) for m in results))
+    ]
     return PreparedGradients(
         call=planned.call,
         addresses=tuple(addresses),

@@ -547,4 +547,4 @@ def instruction_census(arch: str, code: bytes) -> Census:
 
 def text_section(image: bytes) -> bytes:
     """The instructions of an ELF file."""
-    return next((each.content for each in sections_of(image) if each.name == ".text"), b"")
+    return next((section.content for section in sections_of(image) if section.name == ".text"), b"")

@@ -100,7 +100,7 @@ def _described(kind: str, value: Any) -> Iterator[tuple[str, Any]]:
     yield "i1", value.padding == "nan"
     if hasattr(value, "round_f32_to_tf32"):
         yield "i1", value.round_f32_to_tf32
-    yield from (("i32", each) for each in value.shape)
+    yield from (("i32", extent) for extent in value.shape)
     yield from (("i64", stride) for stride in value.strides)
 
 

@@ -64,7 +64,7 @@ def _asks_for_rows(case: AttentionCase) -> bool:
     named = {
         value.name
         for function in functions
-        for values in (*(each.operands for each in function.body), function.results)
+        for values in (*(operation.operands for operation in function.body), function.results)
         for value in values
     }
     holes = {

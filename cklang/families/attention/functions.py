@@ -39,7 +39,7 @@ def attention_fill(functions: Functions) -> str:
     regions = [functions[hole] for hole in _HEADS if hole in functions]
     if not regions:
         return ""
-    reads = any(each.op == "element" for region in regions for each in region.body)
+    reads = any(operation.op == "element" for region in regions for operation in region.body)
     includes = "\n".join([*includes_of(regions), _HOLE, ""])
     limit = [_LIMIT] if reads else []
     return "\n".join([includes, *limit, *map(_c_function, regions)])
@@ -86,6 +86,9 @@ def _renamed(region: Function) -> Function:
     return replace(
         region,
         params=tuple(map(new, region.params)),
-        body=tuple(replace(each, operands=tuple(map(new, each.operands))) for each in region.body),
+        body=tuple(
+            replace(operation, operands=tuple(map(new, operation.operands)))
+            for operation in region.body
+        ),
         results=tuple(map(new, region.results)),
     )

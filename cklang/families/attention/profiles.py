@@ -130,7 +130,9 @@ def _signatures(row: ProfileRow, dtype: DType, spec: ArchSpec) -> Iterator[AnyAt
 def _identity(name: str) -> Function:
     """Return the function that changes no score and no output, or hides no key."""
     builder = Builder(name)
-    params = {each.name: builder.param(each.name, each.type) for each in region_params(name, [])}
+    params = {
+        param.name: builder.param(param.name, param.type) for param in region_params(name, [])
+    }
     if name == "mask":
         return builder.finish(builder.append("le", params["j"], params["j"]))
     return builder.finish(next(iter(params.values())))
@@ -192,7 +194,7 @@ def _algorithms(
             tilings.setdefault(each.tile, []).append(each)
     for pipelines in tilings.values():
         for pads in row.pads:
-            padded = (_padded(each, pads) for each in pipelines)
+            padded = (_padded(pipeline, pads) for pipeline in pipelines)
             legal = (a for a in padded if rules.accepts(a, signature, spec))
             some = tuple(legal)
             yield from some if takes_all else some[:1]

@@ -53,7 +53,7 @@ class AttentionCost:
         """
         if isinstance(problem, AttentionGradCase) and not problem.forward.has_scores:
             return np.zeros(len(self._keys))
-        return np.array([each.us for each in self._estimates(self._keys, problem)])
+        return np.array([estimate.us for estimate in self._estimates(self._keys, problem)])
 
     def table(self, places: Sequence[int], problem: AnyCase) -> list[str]:
         """Return the terms of one or two kernels as lines of text."""

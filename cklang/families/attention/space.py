@@ -99,7 +99,7 @@ def _values(name: str, signature: AttentionSignature, spec: ArchSpec) -> Sequenc
     """Return what a field may be at all on this GPU, in canonical order."""
     if name in _TILING:
         place = _TILING.index(name)
-        return tuple(dict.fromkeys(each[place] for each in _triples(signature, spec)))
+        return tuple(dict.fromkeys(triple[place] for triple in _triples(signature, spec)))
     if name in _PADS:
         return (True, False)
     return {

@@ -57,7 +57,7 @@ def read_bias(score: Function) -> str | None:
     """
     reader = _Reader(score)
     results = (operation.result for operation in score.body if operation.op == "element")
-    names = {reader.of(each, "element")[0].name for each in results if reader.is_bias(each)}
+    names = {reader.of(result, "element")[0].name for result in results if reader.is_bias(result)}
     return names.pop() if len(names) == 1 else None
 
 

@@ -112,7 +112,7 @@ class BackwardEstimate:
     @property
     def us(self) -> float:
         """Predicted time in µs: the sum of the launches."""
-        return sum(each.us for each in self.launches.values())
+        return sum(launch.us for launch in self.launches.values())
 
     def __str__(self) -> str:
         lines = [f"{self.us:.2f} µs predicted for {len(self.launches)} launches"]
@@ -226,7 +226,7 @@ def _read(key: AttentionGradKey, tile: _WorkgroupTile) -> int:
         # All operands but the weights of dv and the ds of dk.
         return _joined(key, tile) - 2 * key.algorithm.warps[1][1] * scores
     # What comes by is read as it is and transposed; ds goes through LDS; k is read for dq.
-    own, walked, _ = (math.prod(each) for each in key.algorithm.warps)
+    own, walked, _ = (math.prod(warp) for warp in key.algorithm.warps)
     return tile.loaded * (own + walked) + 2 * scores + tile.keys * tile.head
 
 

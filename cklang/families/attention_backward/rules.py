@@ -43,7 +43,7 @@ def _walks_over_heads(signature: Signature, spec: ArchSpec) -> bool:
     f = signature.forward
     rows = (row for row in spec.attention_grad_tiles if f.dtype.name in row.dtypes)
     pipelines = {GradPipeline(name) for row in rows for name in row.pipelines}
-    return not f.dropout and any(GRAD_PIPELINE_FACTS[each].any_head for each in pipelines)
+    return not f.dropout and any(GRAD_PIPELINE_FACTS[pipeline].any_head for pipeline in pipelines)
 
 
 @_rule("attention-grad-encoding", "a GPU has one encoding of 8-bit floats, or none", reads=())

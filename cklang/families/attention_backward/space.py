@@ -57,7 +57,7 @@ def _tilings(spec: ArchSpec, dtype: DType) -> list[AttentionGradTile]:
 def _values(name: str, signature: AttentionGradSignature, spec: ArchSpec) -> Sequence[Any]:
     if name in _TILING:
         place = _TILING.index(name)
-        return tuple(dict.fromkeys(each[place] for each in _triples(signature, spec)))
+        return tuple(dict.fromkeys(triple[place] for triple in _triples(signature, spec)))
     return {
         "pipeline": tuple(GradPipeline),
         "vector": vector_widths(signature.forward.dtype),

@@ -90,8 +90,8 @@ class _CkTileRowsFamily(
             key=selection.key,
             problem=problem,
             shim=WideLinesShim if problem.signature.kernel.quantises else LinesShim,
-            values=tuple(each.value for each in problem.tensors),
-            written=frozenset(each.value for each in problem.results),
+            values=tuple(tensor.value for tensor in problem.tensors),
+            written=frozenset(result.value for result in problem.results),
             request=problem.request,
         )
         yield Launches(selection=selection, main=main)

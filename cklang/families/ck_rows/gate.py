@@ -83,7 +83,7 @@ def _with_gates(plan: Plan) -> Plan:
     kernels = list(plan.kernels)
     stored = {value.name for value in plan.function.results}
     for rows in plan.kernels:
-        readers = [each for each in plan.kernels if set(rows.results) & set(each.inputs)]
+        readers = [kernel for kernel in plan.kernels if set(rows.results) & set(kernel.inputs)]
         is_stored = any(value.name in stored for value in rows.results)
         if isinstance(rows, FusedRows) and len(readers) == 1 and not is_stored:
             (sort,) = readers

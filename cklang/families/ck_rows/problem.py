@@ -81,10 +81,10 @@ class CkTileRowsProblem:
         """What is read and written at least, each element once."""
         extents = (*self.rows, *self.elements)
         total = 0
-        for each in self.tensors:
-            strides = (*each.rows, *each.elements)
+        for tensor in self.tensors:
+            strides = (*tensor.rows, *tensor.elements)
             used = (n for n, step in zip(extents, strides, strict=True) if step)
-            total += math.prod(used) * each.dtype.bytes
+            total += math.prod(used) * tensor.dtype.bytes
         return total
 
     def request(self, addresses: Sequence[int]) -> LinesRequest:
@@ -115,9 +115,9 @@ _POOLS = {
 
 def problem_of(match: Match, rows: RowwiseProblem) -> CkTileRowsProblem:
     """Return the problem of CK Tile's kernel."""
-    by_name = {each.value: each for each in rows.reads}
+    by_name = {operand.value: operand for operand in rows.reads}
     operands = tuple(by_name[name] for name in match.operands)
-    outputs = {each.value: each for each in rows.outputs}
+    outputs = {output.value: output for output in rows.outputs}
     results = tuple(outputs[name] for name in match.results)
     kernel = match.kernel
     if kernel.copies:

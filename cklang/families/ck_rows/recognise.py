@@ -104,8 +104,8 @@ def _written(function: Function) -> dict[str, Expression]:
     """Return the expression of each result, by its name."""
     definitions = function.definitions()
     return {
-        each.name: _expression(_unrounded(each, definitions), definitions)
-        for each in function.results
+        result.name: _expression(_unrounded(result, definitions), definitions)
+        for result in function.results
     }
 
 
@@ -134,7 +134,7 @@ def _expression(value: Value, definitions: Mapping[str, Operation]) -> Expressio
     if writer.op == "constant":
         number = writer.attr("value")
         return float(number) if isinstance(number, int | float) else ()
-    operands = tuple(_expression(each, definitions) for each in writer.operands)
+    operands = tuple(_expression(operand, definitions) for operand in writer.operands)
     is_move = OPS[writer.op].kind is Kind.SHAPE
     result = writer.result
     is_widened = writer.op == "cast" and result.type.dtype == f32

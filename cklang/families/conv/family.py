@@ -76,7 +76,7 @@ class Conv(ProductFamily[FusedConv, ConvProblem]):
             functions=functions,
             problem=problem,
             shim=ConvShim,
-            values=tuple(each.value for each in problem.inputs),
+            values=tuple(input_.value for input_ in problem.inputs),
             written=frozenset((problem.e.value,)),
             request=partial(_request, problem, a.split_k, blocks),
         )

@@ -211,7 +211,9 @@ def _store_span(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violati
     reads=("special",),
 )
 def _special(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-    return among("special", algorithm.special.value, sorted(each.value for each in p.specials))
+    return among(
+        "special", algorithm.special.value, sorted(special.value for special in p.specials)
+    )
 
 
 @RULES.problem(

@@ -192,8 +192,8 @@ class _Reach:
 
 def _reaches(problem: Problem) -> list[_Reach]:
     """Return the reach of each input of a problem."""
-    reaches = [_of_side(each, problem.a, 0) for each in problem.a.arrays]
-    reaches += [_of_side(each, problem.b, 1) for each in problem.b.arrays]
+    reaches = [_of_side(array, problem.a, 0) for array in problem.a.arrays]
+    reaches += [_of_side(array, problem.b, 1) for array in problem.b.arrays]
     reaches += _of_result(problem.e)
     for d in problem.d:
         blocks = (1, d.kind.group or 1, 1)
@@ -350,7 +350,9 @@ def _part(
     a, b = (_side(side, parts) for side in (problem.a, problem.b))
     e = _matrix(parts)
     d = tuple(islice(parts, len(problem.d)))
-    scales = [None if each is None else next(parts) for each in (problem.scale_a, problem.scale_b)]
+    scales = [
+        None if scale is None else next(parts) for scale in (problem.scale_a, problem.scale_b)
+    ]
     return replace(
         problem,
         m=m,

@@ -29,7 +29,7 @@ def slices_of(problem: Problem) -> Iterator[tuple[Problem, tuple[int, ...]]]:
         return
     axis = problem.batch.index(min(problem.batch))
     for index in range(problem.batch[axis]):
-        moves = tuple(_move(each, axis, index) for each in problem.inputs)
+        moves = tuple(_move(input_, axis, index) for input_ in problem.inputs)
         for part, more in slices_of(_slice(problem, axis, index)):
             yield part, tuple(map(sum, zip(moves, more, strict=True)))
 
@@ -40,8 +40,8 @@ def _move(operand: Operand, axis: int, index: int) -> int:
 
 def _slice(problem: Problem, axis: int, index: int) -> Problem:
     scale_a, scale_b = (
-        None if each is None else _without(each, axis, index)
-        for each in (problem.scale_a, problem.scale_b)
+        None if scale is None else _without(scale, axis, index)
+        for scale in (problem.scale_a, problem.scale_b)
     )
     return replace(
         problem,
@@ -49,7 +49,7 @@ def _slice(problem: Problem, axis: int, index: int) -> Problem:
         a=_side(problem.a, axis, index),
         b=_side(problem.b, axis, index),
         e=_matrix(problem.e, axis, index),
-        d=tuple(_without(each, axis, index) for each in problem.d),
+        d=tuple(_without(operand, axis, index) for operand in problem.d),
         scale_a=scale_a,
         scale_b=scale_b,
     )
@@ -58,7 +58,7 @@ def _slice(problem: Problem, axis: int, index: int) -> Problem:
 def _side(side: Matrix | ComputedMatrix, axis: int, index: int) -> Matrix | ComputedMatrix:
     if isinstance(side, Matrix):
         return _matrix(side, axis, index)
-    return replace(side, reads=tuple(_without(each, axis, index) for each in side.reads))
+    return replace(side, reads=tuple(_without(operand, axis, index) for operand in side.reads))
 
 
 def _matrix(matrix: Matrix, axis: int, index: int) -> Matrix:

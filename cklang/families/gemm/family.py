@@ -195,7 +195,7 @@ class ProductFamily(Family[K, Signature, Algorithm, P]):
 
     def operands(self, problem: Any, key: GemmKey, functions: Functions) -> Operands:
         """Return all that a kernel reads or writes, as small numbers."""
-        sizes = {each.value: each.span * each.dtype.bits // 8 for each in problem.inputs}
+        sizes = {input_.value: input_.span * input_.dtype.bits // 8 for input_ in problem.inputs}
         return Operands(
             contents={name: small_bytes(size) for name, size in sizes.items()},
             stages=(self.stage(problem, key, functions, arch(key.arch)),),
@@ -282,7 +282,7 @@ class Gemm(ProductFamily[FusedGemm, Problem]):
             functions=functions,
             problem=problem,
             shim=GemmShim,
-            values=tuple(each.value for each in problem.inputs),
+            values=tuple(input_.value for input_ in problem.inputs),
             written=problem.written,
             request=partial(_request, problem, a.split_k, blocks),
         )
@@ -362,10 +362,12 @@ class Gemm(ProductFamily[FusedGemm, Problem]):
             problem = problem_of(placed.kernel, placed.storage, own.dims, product.functions.digest)
             if problem is None:
                 continue
-            for each in self._launches(placed, problem, own):
-                main = replace(each.main, temporaries={**size, **each.main.temporaries})
-                note = "\n  ".join(filter(None, (f"pair       two products: {reason}", each.note)))
-                yield replace(each, main=main, note=note, band=place)
+            for launch in self._launches(placed, problem, own):
+                main = replace(launch.main, temporaries={**size, **launch.main.temporaries})
+                note = "\n  ".join(
+                    filter(None, (f"pair       two products: {reason}", launch.note))
+                )
+                yield replace(launch, main=main, note=note, band=place)
                 place += 1
 
     def _launches(

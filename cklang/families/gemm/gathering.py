@@ -36,7 +36,9 @@ Planned: TypeAlias = Callable[[FusedGemm, Planning[Sel]], Iterator[Launches[Sel]
 
 def gathered_of(kernel: FusedGemm) -> Gathered | None:
     """Return the operand of a product that is read at indices; None if there is none."""
-    return next((each for each in (kernel.a, kernel.b) if isinstance(each, Gathered)), None)
+    return next(
+        (operand for operand in (kernel.a, kernel.b) if isinstance(operand, Gathered)), None
+    )
 
 
 def obstacle(kernel: FusedGemm, layouts: Mapping[str, TensorLayout]) -> str | None:
@@ -54,7 +56,10 @@ def obstacle(kernel: FusedGemm, layouts: Mapping[str, TensorLayout]) -> str | No
 
 def rows_stored(kernel: FusedGemm) -> FusedGemm:
     """Return the product that reads the rows where a kernel before it has stored them."""
-    a, b = (each.copy if isinstance(each, Gathered) else each for each in (kernel.a, kernel.b))
+    a, b = (
+        operand.copy if isinstance(operand, Gathered) else operand
+        for operand in (kernel.a, kernel.b)
+    )
     return replace(kernel, a=a, b=b)
 
 
@@ -103,7 +108,7 @@ def _is_wide(table: TensorLayout, side: Gathered) -> bool:
 
 def _time(launches: Sequence[Launches[Sel]]) -> float | None:
     """Return the predicted time of launches in µs; None if one has none."""
-    times = [each.selection.predicted for each in launches]
+    times = [launch.selection.predicted for launch in launches]
     known = [time for time in times if time is not None]
     return sum(known) if len(known) == len(times) else None
 

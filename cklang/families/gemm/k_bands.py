@@ -146,7 +146,7 @@ def _after_adding(epilogue: Function) -> Function:
         epilogue,
         params=(acc, *operands, operand),
         body=(add, *body),
-        results=tuple(instead.get(each.name, each) for each in epilogue.results),
+        results=tuple(instead.get(result.name, result) for result in epilogue.results),
     )
 
 

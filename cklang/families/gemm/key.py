@@ -237,11 +237,11 @@ class Scale:
 
 
 def _misplaced(of: str, operands: tuple[DOperand, ...]) -> CkError:
-    return error("K048", of=of, got=", ".join(each.kind.value for each in operands))
+    return error("K048", of=of, got=", ".join(operand.kind.value for operand in operands))
 
 
 def _listed(operands: tuple[DOperand, ...]) -> str:
-    return ", ".join(f"{each.dtype} {each.kind.value}" for each in operands)
+    return ", ".join(f"{operand.dtype} {operand.kind.value}" for operand in operands)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,11 +281,11 @@ class Signature:
     """The type of the indices at which the rows of E are stored; None if they follow each other."""
 
     def __post_init__(self) -> None:
-        written = [each.kind.written for each in self.d]
+        written = [operand.kind.written for operand in self.d]
         if written != sorted(written):
             raise _misplaced("the epilogue", self.d)
         for name, operands in (("A", self.a), ("B", self.b)):
-            if any(each.kind.written for each in operands):
+            if any(operand.kind.written for operand in operands):
                 raise _misplaced(f"the function of {name}", operands)
         layouts = ("layout_a", "layout_b", "layout_e")
         make_members(self, {"kind": ProductKind, **dict.fromkeys(layouts, Layout)})
@@ -317,7 +317,7 @@ class Signature:
     @property
     def reads(self) -> tuple[DOperand, ...]:
         """What the epilogue reads."""
-        return tuple(each for each in self.d if not each.kind.written)
+        return tuple(operand for operand in self.d if not operand.kind.written)
 
     @property
     def operands(self) -> int:
@@ -327,7 +327,7 @@ class Signature:
     @property
     def group(self) -> int:
         """The columns in a group whose largest value the epilogue takes; 0 if it takes none."""
-        return next((each.kind.group for each in self.d if each.kind.group), 0)
+        return next((operand.kind.group for operand in self.d if operand.kind.group), 0)
 
     @property
     def layouts(self) -> str:

@@ -23,7 +23,7 @@ def request_of(problem: Problem, addresses: Sequence[int]) -> GemmProblem:
     if isinstance(problem, PairProblem):
         b = (*b, _matrix(problem.b2, next(rest)))
     e, *places = _side(problem.e, rest)
-    d = tuple(_read(each, next(rest)) for each in problem.d)
+    d = tuple(_read(operand, next(rest)) for operand in problem.d)
     return GemmProblem(
         m=problem.m,
         n=problem.n,

@@ -88,7 +88,7 @@ def _check(key: GemmKey, functions: Functions) -> None:
     s, a = key.signature, key.algorithm
     operands = {"epilogue": s.reads, "prologue_a": s.a, "prologue_b": s.b}
     want = {
-        hole: [c_type(each.dtype) for each in reads]
+        hole: [c_type(operand.dtype) for operand in reads]
         for hole, reads in operands.items()
         if reads or hole == "epilogue"
     }

@@ -51,7 +51,7 @@ def pair_of(
             return Apart(f"{matrix.value} is prepared")
     if b.layout is not b2.layout:
         return Apart(f"{b.value} is {_words(b)}, and {b2.value} {_words(b2)}")
-    own = {each.name: getattr(one, each.name) for each in fields(Problem) if each.init}
+    own = {field.name: getattr(one, field.name) for field in fields(Problem) if field.init}
     return PairProblem(**own, b2=b2)
 
 
@@ -110,8 +110,8 @@ def _with_operand(function: Function, sum_: Value, params: tuple[Value, ...]) ->
         function,
         params=params,
         body=tuple(
-            replace(each, operands=tuple(names.get(x.name, x) for x in each.operands))
-            for each in function.body
+            replace(operation, operands=tuple(names.get(x.name, x) for x in operation.operands))
+            for operation in function.body
         ),
-        results=tuple(names.get(each.name, each) for each in function.results),
+        results=tuple(names.get(result.name, result) for result in function.results),
     )

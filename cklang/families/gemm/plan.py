@@ -85,7 +85,7 @@ class FusedGemm(FusedKernel):
         values += (scale.view.value for scale in (self.scale_a, self.scale_b) if scale)
         values += (read.value for read in self.reads)
         if self.scatter is not None:
-            values += (each for each in self.scatter.inputs if each != self.result)
+            values += (input_ for input_ in self.scatter.inputs if input_ != self.result)
         return tuple(dict.fromkeys(values))
 
     family: ClassVar[str] = "gemm"

@@ -50,7 +50,7 @@ def with_scatters(plan: Plan) -> Plan:
     return replace(
         plan,
         kernels=numbered(plan.function.name, kernels),
-        decisions=tuple(_decided(plan, each, rows) for each in plan.decisions),
+        decisions=tuple(_decided(plan, decision, rows) for decision in plan.decisions),
     )
 
 

@@ -58,7 +58,7 @@ def summed_axes_of(
     ]
     steps = [[step_along(layout, axis) for axis in axes] for layout, axes in reads]
     loops = [axis for axis, extent in enumerate(extents) if extent != 1]
-    orders = [tuple(sorted(loops, key=lambda axis: -each[axis])) for each in steps]
+    orders = [tuple(sorted(loops, key=lambda axis: -step[axis])) for step in steps]
     choices = [
         SummedAxes(
             extents=extents,

@@ -143,7 +143,7 @@ def _computed(matrix: Matrix, reads: Reads) -> Matrix | ComputedMatrix:
 
 def _gathered(matrix: Matrix, indices: DType, name: str = "indices") -> GatheredMatrix:
     """Return the matrix as rows of a table at packed indices."""
-    own = {each.name: getattr(matrix, each.name) for each in fields(Matrix)}
+    own = {field.name: getattr(matrix, field.name) for field in fields(Matrix)}
     rows = _packed_read(name, indices, DKind.COLUMN, matrix.rows, 1, matrix.alignment)
     return GatheredMatrix(**own, table=matrix.rows, indices=rows)
 

@@ -126,7 +126,7 @@ class RowwiseCost:
         rounds = math.ceil(groups * shares / max(resident, 1))
         vectors = math.ceil(length / (a.threads * a.vector * shares))
         # Loads of one element each, where a tensor has no vectors.
-        loads = sum(1 if each.access in "cb" else a.vector for each in problem.tensors)
+        loads = sum(1 if tensor.access in "cb" else a.vector for tensor in problem.tensors)
         latency, rate = self._reach(problem)
         chain = passes * (math.ceil(vectors / _LOADS) * latency + vectors * loads * c.load_issue)
         exchanges = len(s.reductions) * math.log2(max(a.threads, 2)) * c.load_issue
@@ -190,7 +190,7 @@ class RowwiseCost:
         waste = max(used, default=1.0)
         if not problem.signature.is_map:
             return waste
-        widest = max((each.dtype.bytes for each in problem.tensors), default=1)
+        widest = max((tensor.dtype.bytes for tensor in problem.tensors), default=1)
         if algorithm.vector * widest > ACCESS_BYTES:
             waste *= _DIVIDED
         # What of the lines is not used at once is used later, as far as the L2 cache holds them.

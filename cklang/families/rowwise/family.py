@@ -92,7 +92,7 @@ class Rowwise(Family[FusedRows, RowwiseSignature, RowwiseAlgorithm, RowwiseProbl
         self, problem: RowwiseProblem, key: RowwiseKey, functions: Functions, spec: ArchSpec
     ) -> float:
         """Return how much longer the vector units compute than the memory moves the tensors."""
-        count = sum(instructions(each, is_of_row) for each in functions.values())
+        count = sum(instructions(function, is_of_row) for function in functions.values())
         work = vector_time(problem.count * problem.length * count, spec)
         return max(0.0, work - memory_time(problem.bytes, spec) + memory_time(0, spec))
 
@@ -174,17 +174,17 @@ class Rowwise(Family[FusedRows, RowwiseSignature, RowwiseAlgorithm, RowwiseProbl
         units = arch(key.arch).compute_units
         forwards = replace(problem.forwards, compute_units=units)
         contents = {
-            each.value: np.full(_span(forwards, each) * each.dtype.bytes, _SMALL, np.uint8)
-            for each in forwards.tensors
+            tensor.value: np.full(_span(forwards, tensor) * tensor.dtype.bytes, _SMALL, np.uint8)
+            for tensor in forwards.tensors
         }
         return Operands(contents=contents, stages=(_stage(forwards, key, functions),))
 
 
 def _expect_elements(problem: RowwiseProblem) -> None:
     """Refuse to read at indices along an axis that has no element."""
-    for each in problem.reads:
-        if each.gathered is not None and not each.gathered[1]:
-            raise error("A072", name=each.value)
+    for operand in problem.reads:
+        if operand.gathered is not None and not operand.gathered[1]:
+            raise error("A072", name=operand.value)
 
 
 def _span(problem: RowwiseProblem, tensor: RowwiseTensor) -> int:
@@ -202,8 +202,8 @@ def _stage(problem: RowwiseProblem, key: RowwiseKey, functions: Functions) -> St
         functions=functions,
         problem=problem,
         shim=RowwiseShim,
-        values=tuple(each.value for each in problem.tensors),
-        written=frozenset(each.value for each in problem.outputs),
+        values=tuple(tensor.value for tensor in problem.tensors),
+        written=frozenset(output.value for output in problem.outputs),
         request=problem.request,
     )
 

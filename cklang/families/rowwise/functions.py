@@ -105,7 +105,8 @@ def named_by_layout(functions: Functions, accesses: Sequence[str]) -> Functions:
 
 def _renamed(function: Function, names: dict[str, str]) -> Function:
     params = {
-        each.name: replace(each, name=names.get(each.name, each.name)) for each in function.params
+        param.name: replace(param, name=names.get(param.name, param.name))
+        for param in function.params
     }
 
     def new(value: Value) -> Value:

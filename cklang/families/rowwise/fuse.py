@@ -52,7 +52,7 @@ class FusedRows(FusedKernel):
     @property
     def indices(self) -> Mapping[str, Value]:
         """The values that are indices of elements, by name: no memory has them."""
-        own = (each.result for each in self.body.body if each.op == ARANGE)
+        own = (operation.result for operation in self.body.body if operation.op == ARANGE)
         return {value.name: value for value in own}
 
     @property

@@ -61,7 +61,10 @@ class RowwiseSignature:
         """What is computed, for messages."""
         stages = [" and ".join(each.value for each in stage) for stage in self.reductions]
         joined = ", then ".join(stages) or "no reduction"
-        written = [*(str(each) for each in self.elements), *(f"{each} a row" for each in self.rows)]
+        written = [
+            *(str(element) for element in self.elements),
+            *(f"{row} a row" for row in self.rows),
+        ]
         return f"{joined}; writes {', '.join(written)}"
 
     def label(self, algorithm: RowwiseAlgorithm) -> Sequence[str]:

@@ -60,7 +60,7 @@ def shared(kernel: FusedRows, problem: RowwiseProblem) -> tuple[Part, Part] | No
     """
     s = problem.signature
     parts = _parts(problem)
-    reads = len(problem.reads) + sum(each.gathered is not None for each in problem.reads)
+    reads = len(problem.reads) + sum(operand.gathered is not None for operand in problem.reads)
     most = reads + len(s.integers) + sum(map(len, s.reductions)) + 1
     is_plain = len(s.reductions) == 1 and not s.elements
     if not is_plain or parts < 2 or len(problem.rows) >= MAX_AXES or most > MAX_READS:
@@ -114,7 +114,7 @@ def _second(
     ]
     part = Function(name="part0", params=tuple(taken), body=(), results=tuple(taken))
     finish = kernel.functions["finish"]
-    reads = [*(replace(each, elements=(0,)) for each in problem.reads), *partials]
+    reads = [*(replace(operand, elements=(0,)) for operand in problem.reads), *partials]
     constants: dict[str, int] = {}
     if any(param.name == "n" for param in finish.params):
         name = f"{kernel.results[0].name}_length"
@@ -126,10 +126,10 @@ def _second(
         problem,
         elements=(parts,),
         reads=tuple(reads),
-        outputs=tuple(replace(each, elements=(0,)) for each in problem.outputs),
+        outputs=tuple(replace(output, elements=(0,)) for output in problem.outputs),
     )
     functions = Functions(finish=finish, part0=part)
-    rows = [each.dtype for each in problem.outputs]
+    rows = [output.dtype for output in problem.outputs]
     return _part(own, functions, rows, partials, constants, is_last=True)
 
 
@@ -156,7 +156,7 @@ def _part(
     *,
     is_last: bool = False,
 ) -> Part:
-    named = named_by_layout(functions, [each.access for each in problem.reads])
+    named = named_by_layout(functions, [operand.access for operand in problem.reads])
     signature = replace(
         problem.signature,
         rows=tuple(rows),

@@ -96,7 +96,7 @@ class _Part:
         own: dict[Occurrence, int] = {}
         for use in self.uses:
             inputs = () if use in self.leaves else operands_of(flow, use, self.space)
-            below[use] = max((below[each] for each in inputs), default=0)
+            below[use] = max((below[input_] for input_ in inputs), default=0)
             if use not in self.leaves and is_reduction(flow.operation(use.node)):
                 below[use] += 1
                 own[use] = below[use]
@@ -173,7 +173,10 @@ class _Demand:
             rows = (self._by_rows - self._by_others) & before.keys()
             stored = (self._by_rows | self._by_others) & before.keys()
             for node in rows:
-                first = next((each for each in _dominators(before, node) if each in stored), None)
+                first = next(
+                    (dominator for dominator in _dominators(before, node) if dominator in stored),
+                    None,
+                )
                 if first is not None:
                     between = nx.descendants(region, first) & ({node} | nx.ancestors(region, node))
                     repeated |= between - self._by_others
@@ -246,9 +249,9 @@ class _Demand:
             return
         is_known = stored in self._known
         if not is_known and maker.gathers(flow, anchor, index):
-            for each in flow.operands(stored):
-                self._by_others.add(each)
-                self.store(each)
+            for operand in flow.operands(stored):
+                self._by_others.add(operand)
+                self.store(operand)
         elif index in maker.prologues and not is_known and self._is_prologue(stored, maker):
             self._function(stored, None)
         else:
@@ -580,7 +583,7 @@ def _ordered(function: Function, operations: Sequence[Operation]) -> Function:
     import networkx as nx
 
     places = {value.name: place for place, value in enumerate(function.values())}
-    by_name = {each.result.name: each for each in operations}
+    by_name = {operation.result.name: operation for operation in operations}
     graph = nx.DiGraph()
     graph.add_nodes_from(by_name)
     graph.add_edges_from(

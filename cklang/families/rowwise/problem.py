@@ -82,12 +82,12 @@ class RowwiseProblem:
     @property
     def tensors(self) -> tuple[RowwiseTensor, ...]:
         """All tensors in memory, by whose addresses the shim is asked."""
-        return (*(each for each in self.reads if not each.is_index), *self.outputs)
+        return (*(operand for operand in self.reads if not operand.is_index), *self.outputs)
 
     @property
     def bytes(self) -> int:
         """What is read and written at least, each element once."""
-        return sum(self.span(each) * each.dtype.bytes for each in self.tensors)
+        return sum(self.span(tensor) * tensor.dtype.bytes for tensor in self.tensors)
 
     def span(self, tensor: RowwiseTensor) -> int:
         """Return how many elements of a tensor are used: the product of the extents it runs along.
@@ -114,16 +114,18 @@ class RowwiseProblem:
 
     def functions(self, functions: Functions) -> Functions:
         """Return a kernel's functions with names that say how each tensor is read."""
-        return named_by_layout(functions, [each.access for each in self.reads])
+        return named_by_layout(functions, [operand.access for operand in self.reads])
 
     def request(self, addresses: Sequence[int]) -> RowwiseRequest:
         """Return what the host shim is asked, for the addresses of :attr:`tensors`."""
         left = iter(addresses)
         operands = tuple(
             RowwiseOperand(
-                pointer=0 if each.is_index else next(left), rows=each.rows, elements=each.elements
+                pointer=0 if operand.is_index else next(left),
+                rows=operand.rows,
+                elements=operand.elements,
             )
-            for each in (*self.reads, *self.outputs)
+            for operand in (*self.reads, *self.outputs)
         )
         return RowwiseRequest(
             rows=self.rows,
@@ -135,9 +137,9 @@ class RowwiseProblem:
 
     def _tables(self) -> Iterator[RowwiseOperand]:
         """Yield stride and extent of each axis that is read at indices, in the place of a read."""
-        for each in self.reads:
-            if each.gathered is not None:
-                stride, extent = each.gathered
+        for operand in self.reads:
+            if operand.gathered is not None:
+                stride, extent = operand.gathered
                 yield RowwiseOperand(pointer=extent, rows=(stride,), elements=())
 
     def __str__(self) -> str:
@@ -178,7 +180,7 @@ def problem_of(
         for place, ((name, _), axis) in enumerate(zip_longest(places, kernel.gathered))
     ]
     reads, outputs = tensors[: len(kernel.reads)], tensors[len(kernel.reads) :]
-    functions = named_by_layout(stages.functions, [each.access for each in reads])
+    functions = named_by_layout(stages.functions, [operand.access for operand in reads])
     dtypes = tuple(output.dtype for output in outputs)
     count = sum(is_element)
     return RowwiseProblem(
@@ -273,7 +275,7 @@ def _merged(
     """Return extent and each tensor's stride of the axes; those that follow each other are one."""
     merged: _Merged = []
     for axis in axes:
-        steps = [each[axis] for each in strides]
+        steps = [stride[axis] for stride in strides]
         if merged:
             extent, outer = merged[-1]
             if all(a == b * extents[axis] for a, b in zip(outer, steps, strict=True)):

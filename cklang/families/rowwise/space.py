@@ -78,7 +78,7 @@ def slice_of(
     while pending:
         use = pending[-1]
         operands = () if is_leaf(use) else operands_of(flow, use, space)
-        missing = [each for each in operands if each not in order]
+        missing = [operand for operand in operands if operand not in order]
         if use in opened or not missing:
             order.setdefault(use)
             pending.pop()

@@ -97,7 +97,7 @@ class _Cutter:
         self.levels: dict[Occurrence, int] = {}
         """After how many stages each value is known."""
         for use in order:
-            below = max((self.levels[each] for each in self.operands[use]), default=0)
+            below = max((self.levels[operand] for operand in self.operands[use]), default=0)
             self.levels[use] = below + self.is_reduction(use)
         reductions = [use for use in order if self.is_reduction(use)]
         self.reductions = sorted(reductions, key=self.levels.__getitem__)
@@ -224,7 +224,7 @@ class _Cutter:
         while pending:
             use = pending.pop()
             if use not in known and not self.is_reduction(use):
-                operands = [each for each in self.operands[use] if each not in needed]
+                operands = [operand for operand in self.operands[use] if operand not in needed]
                 needed.update(operands)
                 pending += operands
         return needed
@@ -259,7 +259,7 @@ class _Cutter:
                 values[use] = values[self.operands[use][0]]
             else:
                 operation = self.flow.expect_operation(use.node)
-                operands = [values[each] for each in self.operands[use]]
+                operands = [values[operand] for operand in self.operands[use]]
                 values[use] = builder.apply(
                     operation.op,
                     operands,

@@ -123,7 +123,7 @@ def _stores(flow: Flow, node: int) -> bool:
     sums = flow.expect_operation(anchor)
     if sums.op != SCATTER_ADD or sums.result.type.dtype != f32:
         return False
-    return all(each.type.dtype == operation.result.type.dtype for each in sums.operands[2:])
+    return all(operand.type.dtype == operation.result.type.dtype for operand in sums.operands[2:])
 
 
 def _operand(_anchor: Operation, index: int) -> str:

@@ -120,7 +120,7 @@ def attention(scope: Scope, node: Located, **bound: Item) -> Item:
         for name, rank in zip(("q", "k", "v"), ranks, strict=True)
     )
     _check_shapes(scope, node, q, k, v, paged)
-    operands = [emit.viewed(scope, node, each) for each in (q, k, v)]
+    operands = [emit.viewed(scope, node, tensor) for tensor in (q, k, v)]
     roles = ["q", "k", "v"]
     dropout = _dropout(scope, node, bound["dropout"])
     if dropout:
@@ -248,7 +248,7 @@ def _check_shapes(
     scope: Scope, node: Located, q: Tensor, k: Tensor, v: Tensor, paged: bool
 ) -> None:
     if len({q.dtype, k.dtype, v.dtype}) > 1:
-        dtypes = ", ".join(str(each.dtype) for each in (q, k, v))
+        dtypes = ", ".join(str(tensor.dtype) for tensor in (q, k, v))
         advice = "cast before the call, or round a value where it is made: x.to(ck.f16)"
         problem = f"q, k and v are {dtypes}, not of one dtype"
         raise scope.error("F091", node, problem=problem, advice=advice)

@@ -52,11 +52,11 @@ def join_masks(sign: str, left: Any, right: Any) -> Joined:
     Raises:
         CkValueError: F096, an operand is neither a mask nor a function.
     """
-    for each in (left, right):
-        if not isinstance(each, Mask) and not callable(each):
+    for side in (left, right):
+        if not isinstance(side, Mask) and not callable(side):
             legal = "a mask or a function, as in ck.causal() & (lambda i, j: i // 7 == j // 7)"
             raise error(
-                "F096", what=f"operand of {sign} beside a mask", got=repr(each), legal=legal
+                "F096", what=f"operand of {sign} beside a mask", got=repr(side), legal=legal
             )
     return Joined(sign, left, right)
 

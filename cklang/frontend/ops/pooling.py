@@ -188,8 +188,8 @@ class _Pool(NamedTuple):
                 "F066", node, op=name, problem=problem, advice="cast it: x.to(ck.f32)"
             )
         windows = read_windows(x.shape, *arguments)
-        for each in windows:
-            for dim in plain_dims(each.count):
+        for window in windows:
+            for dim in plain_dims(window.count):
                 emit.number(scope, node, dim)
         return cls(scope, node, x, emit.materialise(scope, node, x), windows)
 

@@ -146,7 +146,7 @@ def _masked(scope: Scope, node: Located, unit: RegionUnit, item: Item) -> Tensor
     if item is None:
         return True
     if isinstance(item, Joined):
-        sides = (_masked(scope, node, unit, each) for each in (item.left, item.right))
+        sides = (_masked(scope, node, unit, side) for side in (item.left, item.right))
         return emit.pointwise(inside, node, JOINS[item.sign], *sides)
     if isinstance(item, Window):
         result = _window(inside, node, item, unit.indices)
@@ -185,7 +185,7 @@ def _call(
         raise scope.error(
             "F096", node, what=f"{name} of ck.attention", got=describe(item), legal=want
         )
-    names = [each.arg for each in (*item.node.args.posonlyargs, *item.node.args.args)]
+    names = [arg.arg for arg in (*item.node.args.posonlyargs, *item.node.args.args)]
     bound = _named(scope, item.node, name, names, legal)
     outer = {key: _captured(value, item.scope) for key, value in item.scope.locals.items()}
     return scope.evaluate(scope.inside(unit, outer | bound), item.node.body)

@@ -100,14 +100,14 @@ def gemm(
         (block_a, block_b),
         lambda code, **names: scope.error(code, node, **names),
     )
-    operands = [each for each in (*matrices, *scales) if each is not None]
-    dtypes = tuple(each.dtype for each in operands)
+    operands = [matrix for matrix in (*matrices, *scales) if matrix is not None]
+    dtypes = tuple(operand.dtype for operand in operands)
     if rules.SCALED_DTYPE.apply(dtypes, {}) is None:
         text = rules.SCALED_DTYPE.text
         names = {"a": dtypes[0], "b": f"{dtypes[1]} with scales {', '.join(map(str, dtypes[2:]))}"}
         advice = "cast the scales: s.to(ck.f32)"
         raise scope.error("F048", node, **names, want=text, advice=advice)
-    values = [emit.materialise(scope, node, each) for each in operands]
+    values = [emit.materialise(scope, node, operand) for operand in operands]
     attrs: dict[str, Attr] = dict(blocks)
     value = scope.unit.append("scaled_gemm", *values, attrs=attrs, span=scope.span(node))
     return Tensor.plain(value, origins)

@@ -241,7 +241,7 @@ def _appended(
     like: Tensor,
     ordered: Item,
 ) -> Tensor:
-    dtypes = tuple(each.dtype for each in operands)
+    dtypes = tuple(operand.dtype for operand in operands)
     if OPS[op].dtype.apply(dtypes, {}) is None:
         problem = f"tensors of {' and '.join(map(str, dtypes[1:]))} are not taken"
         raise scope.error("F066", node, op=op, problem=problem, advice=OPS[op].dtype.text)
@@ -249,7 +249,7 @@ def _appended(
         emit.number(scope, node, dim)
     value = scope.unit.append(
         op,
-        *(emit.materialise(scope, node, each) for each in operands),
+        *(emit.materialise(scope, node, operand) for operand in operands),
         attrs={
             "axis": axis,
             IN_PLACE: int(operands[-1].value in scope.unit.in_place),

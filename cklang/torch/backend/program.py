@@ -262,8 +262,10 @@ def lower(
 def _missing_dims(emitter: Emitter) -> set[Dim]:
     """Return the dims that no parameter has as an axis, so that a call would not know them."""
     values = emitter.builder.values
-    used = {dim for value in values for each in value.type.shape for dim in plain_dims(each)}
-    known = {each for value in values if value.name in emitter.params for each in value.type.shape}
+    used = {dim for value in values for extent in value.type.shape for dim in plain_dims(extent)}
+    known = {
+        extent for value in values if value.name in emitter.params for extent in value.type.shape
+    }
     return used - known
 
 

@@ -133,8 +133,8 @@ def _own(dtype: torch.dtype) -> DType:
 
 def _alike(to: Emitter, items: Any) -> list[Item]:
     """Return operands in the dtype in which they are computed together."""
-    is_float = any(isinstance(each, float) or _dtype(each) == f32 for each in items)
-    if i64 in {_dtype(each) for each in items}:
+    is_float = any(isinstance(item, float) or _dtype(item) == f32 for item in items)
+    if i64 in {_dtype(item) for item in items}:
         raise Unsupported("kernels only read int64 as indices")
     dtype = f32 if is_float else i32
-    return [_in(to, each, dtype) if isinstance(each, Tensor) else each for each in items]
+    return [_in(to, item, dtype) if isinstance(item, Tensor) else item for item in items]

@@ -118,7 +118,7 @@ class _Search:
         if writer is None or OPS[writer.op].kind not in _POINTWISE:
             return False
         is_function = OPS[writer.op].kind is Kind.POINTWISE
-        return is_function or any(self._works(each) for each in writer.operands)
+        return is_function or any(self._works(operand) for operand in writer.operands)
 
     def _numbers(self, value: Value) -> set[str]:
         """Return the reduced values that are repeated along rows on the way to ``value``."""
@@ -144,7 +144,7 @@ class _Search:
         if writer.op.startswith("reduce_"):
             return True
         pointwise = OPS[writer.op].kind in _POINTWISE
-        return pointwise and any(self._is_reduced(each.name) for each in writer.operands)
+        return pointwise and any(self._is_reduced(operand.name) for operand in writer.operands)
 
 
 def _sides(kernel: object) -> tuple[View | Computed, ...]:

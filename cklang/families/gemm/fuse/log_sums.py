@@ -27,7 +27,9 @@ _CHAIN = ("sub", "exp", "reduce_sum", "log", "add")
 def with_log_sums(function: Function) -> Function:
     """Return a function in which log-sum-exps of products are those of ``log_sums``."""
     search = EpilogueSearch(function)
-    patterns = [search.pattern(each) for each in function.body if each.op == "reduce_max"]
+    patterns = [
+        search.pattern(operation) for operation in function.body if operation.op == "reduce_max"
+    ]
     for pattern in patterns:
         if pattern is not None:
             function = _rewritten(function, pattern)
@@ -150,7 +152,7 @@ class EpilogueSearch:
         return is_own and self._of(largest.result) == [size, chosen]
 
     def _adds_shift(self, last: Operation, largest: Operation) -> bool:
-        return any(self._selected(each, largest) for each in last.operands)
+        return any(self._selected(operand, largest) for operand in last.operands)
 
     def follows_product(self, elements: Value) -> bool:
         """Tell whether the epilogue of one product computes elements, and nothing else reads it."""
@@ -163,8 +165,8 @@ class EpilogueSearch:
             if writer.op == "gemm":
                 products.append(writer)
             elif OPS[writer.op].kind in (Kind.POINTWISE, Kind.CAST, Kind.SHAPE, Kind.CONSTANT):
-                pending += [each for each in writer.operands if each.name not in own]
-                own.update(each.name for each in writer.operands)
+                pending += [operand for operand in writer.operands if operand.name not in own]
+                own.update(operand.name for operand in writer.operands)
             else:
                 return False
         if len(products) != 1 or elements.type.dtype != f32:

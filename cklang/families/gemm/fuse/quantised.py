@@ -121,7 +121,7 @@ class _Groups:
         start = self.largest.result if self.view is None else self.view
         inside = {start.name: start}
         for operation in self.function.body:
-            is_follower = any(each.name in inside for each in operation.operands)
+            is_follower = any(operand.name in inside for operand in operation.operands)
             kind = OPS[operation.op].kind
             is_own = kind in _ELEMENTWISE or operation.op == "broadcast"
             if is_follower and (is_own or operation is self.largest):

@@ -165,6 +165,7 @@ def _strategy(name: str) -> Strategy:
 
 
 STRATEGIES |= {name.lower(): partial(_strategy, name) for name in ("Autotune", "Tuned", "Tiered")}
+STRATEGIES["compiled_first"] = partial(_strategy, "CompiledFirst")
 
 
 def __dir__() -> list[str]:

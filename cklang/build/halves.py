@@ -15,6 +15,8 @@ LOOP_NAME = "ck_mainloop"
 
 _EPILOGUE = "#if !defined(CKLANG_ONLY_MAINLOOP)"
 _NAME = re.compile(r"\bck_\w+_mainloop\b")
+_EPILOGUES = "log_sums|results|scattered|quantised"
+_INCLUDED = re.compile(rf'^#include "cklang/({_EPILOGUES})\.hpp"\n', re.MULTILINE)
 _COMMENT = re.compile(r"[ \t]*//.*")
 _ALIAS = re.compile(r"^using (\w+)\s*=[^;]*;\n", re.MULTILINE)
 _WORD = re.compile(r"\w+")
@@ -47,7 +49,7 @@ def main_loop(source: str) -> str:
         using A = float;
         extern "C" void ck_mainloop(A* acc) {}
     """
-    text = _COMMENT.sub("", source.partition(_EPILOGUE)[0])
+    text = _INCLUDED.sub("", _COMMENT.sub("", source.partition(_EPILOGUE)[0]))
     text = _without_unused(_NAME.sub(LOOP_NAME, text))
     return _GAP.sub("\n\n", text).strip() + "\n"
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 """How one of several legal kernels is chosen. All are deterministic and total.
 
-=============  ====================================================================================
-first_fit      the first in the pool's order: priority, then the order of declaration
-heuristic      the quickest by the cost model, or the first legal one that a function names
-autotune       the quickest of a few, timed on the device of the call
-tiered         the heuristic's if it is compiled, else the best one that is
-tuned          the best that ``ck.autotune`` has measured for this very problem, else the heuristic
-=============  ====================================================================================
+==============  ===================================================================================
+first_fit       the first in the pool's order: priority, then the order of declaration
+heuristic       the quickest by the cost model, or the first legal one that a function names
+autotune        the quickest of a few, timed on the device of the call
+tiered          the heuristic's if it is compiled, else the best one that is
+compiled_first  the quickest that is compiled, if it is not much slower than the heuristic's
+tuned           the best that ``ck.autotune`` has measured for this problem, else the heuristic's
+==============  ===================================================================================
 """
 
 from __future__ import annotations

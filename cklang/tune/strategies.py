@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cklang.errors import error
 from cklang.fusion.functions import Functions
+from cklang.selection.compiled_first import CompiledFirst
 from cklang.selection.pool import AnyPool, Legal
 from cklang.selection.strategy import Chosen, Heuristic
 from cklang.selection.tiered import Tiered
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from cklang.arch import ArchSpec
     from cklang.tune.database import Measurement
 
-__all__ = ["Autotune", "Tiered", "Tuned"]
+__all__ = ["Autotune", "CompiledFirst", "Tiered", "Tuned"]
 
 
 @dataclass(frozen=True, slots=True)

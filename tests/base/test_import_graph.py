@@ -97,6 +97,7 @@ START_UP: Table = {
     "cklang.runtime.planner": ("cklang.build.parallel",),
     "cklang.runtime.ready": ("cklang.device.device_array", "cklang.device.pinned_buffers"),
     "cklang.selection.background": ("cklang.build.builder",),
+    "cklang.selection.compiled_first": ("cklang.build.builder",),
     "cklang.selection.context": ("cklang.arch", "cklang.device.device", "cklang.families.presets"),
     "cklang.selection.registry": (
         "cklang.arch",

@@ -67,6 +67,12 @@ def pairs(x: ck.f16[N, H, W, 8], w: ck.f16[K, 3, 3, 2]) -> ck.f16[N, H - 2, W - 
 
 
 @ck.op
+def first_layer(x: ck.f16[N, 3, H, W], w: ck.f16[K, 3, 3, 3], b: ck.f16[K]) -> ck.f16[N, K, H, W]:
+    """Three channels and many features."""
+    return ck.relu(ck.conv(x, w, padding=1, layout="nchw") + b[:, None, None])
+
+
+@ck.op
 def along(x: ck.f32[N, W, C], w: ck.f32[C, 5, 1]) -> ck.f32[N, W, C]:
     """One axis in space."""
     return ck.conv(x, w, padding=2, groups=C)
@@ -124,6 +130,12 @@ def everywhere(gpu: str) -> None:
     key_of_last(in_space)
     check(pairs, (image(0, "f2", 2, 5, 6, 8), image(1, "f2", 12, 3, 3, 2)), gpu)
     key_of_last(pairs)
+    check(
+        first_layer,
+        (image(0, "f2", 2, 3, 5, 9), image(1, "f2", 20, 3, 3, 3), image(2, "f2", 20)),
+        gpu,
+    )
+    key_of_last(first_layer)
     check(along, (image(0, "f4", 2, 9, 12), image(1, "f4", 12, 5, 1)), gpu)
     key_of_last(along)
 

@@ -53,6 +53,9 @@ _MOST_IDLE = 1.3
 _PACKED = ("cdna2", "cdna3", "cdna4")
 """GPUs that multiply and add two pairs of f32 in an instruction."""
 
+_CROWDED = 190
+"""Registers from which on the compiler, which loads ahead, leaves few waves to a SIMD."""
+
 _REGISTERS = 512
 """Registers of a lane."""
 
@@ -121,6 +124,7 @@ class WindowCost:
         rounds = math.ceil(waves / (simds * resident))
         busy = rounds * simds * resident / waves if rounds > 1 else 1.0
         waited = 1 + _WAITED * max(0.0, 1 - resident / _HIDING)
+        waited += max(0.0, registers / _CROWDED - 1)
         of_wave = spec.wave_size / (spec.vector_flops_per_clock / 4 / spec.simds_per_cu)
         loads = self._loads(key, p) * max(waves / spec.compute_units, spec.simds_per_cu)
         vector = self._instructions(key, together) * of_wave * max(waves / simds, 1.0)
@@ -128,7 +132,7 @@ class WindowCost:
             launch=memory_time(0, spec),
             memory=max(self._moved(key, p, together) * waited, _CHAIN * rounds / clock),
             loads=loads / clock,
-            vector=vector * min(busy, _MOST_IDLE) / clock,
+            vector=vector * waited * min(busy, _MOST_IDLE) / clock,
         )
 
     def _instructions(self, key: WindowKey, together: int) -> float:

@@ -30,8 +30,8 @@ from cklang.families.windows.key import Space, Windowed, WindowOperand, WindowSi
 from cklang.ir.pooling import AVG_POOL, MAX_POOL, Windows, windows_of
 from cklang.ir.windows import Role
 
-_MOST_OF_GROUP = 4
-"""Channels and features of a group that a kernel takes; matrix units are quicker for more."""
+_MOST_CHANNELS = 4
+"""Channels of a group that a kernel takes; matrix units are quicker for more."""
 
 _ONES = (1, 1, 1)
 
@@ -150,11 +150,10 @@ def as_window(
         p = conv_problem_of(kernel, layouts, dims, kernel.functions.digest, anywhere=True)
     except CkError:  # its product says what is wrong
         return None
-    if p is None or max(p.features, p.channels) > _MOST_OF_GROUP:
+    if p is None or (p.kind is not ProductKind.CONV and p.stride != _ONES):
         return None
-    if p.kind is ProductKind.CONV:
-        return _window(p)
-    return _turned(p) if p.stride == _ONES else None
+    window = _window(p) if p.kind is ProductKind.CONV else _turned(p)
+    return window if window.extents.channels <= _MOST_CHANNELS else None
 
 
 def _window(p: ConvProblem) -> WindowProblem:

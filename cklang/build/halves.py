@@ -23,6 +23,16 @@ _WORD = re.compile(r"\w+")
 _GAP = re.compile(r"\n{3,}")
 
 
+def has_main_loop(source: str) -> bool:
+    """Tell whether a stencil has two halves, one of them its main loop.
+
+    Example:
+        >>> has_main_loop("#if !defined(CKLANG_ONLY_MAINLOOP)"), has_main_loop("int main;")
+        (True, False)
+    """
+    return _EPILOGUE in source
+
+
 def loop_flag(source: str) -> str:
     """Return the compiler's flag by which a stencil calls its main loop as all do.
 

@@ -52,6 +52,10 @@ SCHEDULES: tuple[Schedule, ...] = (
 )  # fmt: skip
 """What is tried in order until nothing spills; else the one with the fewest spills is taken."""
 
+MOST_CURED = 1024
+"""Registers that a kernel may spill in one order for others to be tried: beyond, each takes up to a
+minute and cures nothing."""
+
 OVERLAPPED = Schedule(
     name="for instruction-level parallelism",
     keeps_barriers=True,

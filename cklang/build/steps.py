@@ -27,8 +27,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cklang.build import code_object
-from cklang.build.halves import loop_flag
-from cklang.build.schedules import INLINED, Schedule, schedules, without_barriers
+from cklang.build.halves import has_main_loop, loop_flag, main_loop
+from cklang.build.schedules import INLINED, MOST_CURED, Schedule, schedules, without_barriers
 from cklang.errors import error
 from cklang.lowering import headers
 from cklang.toolchain.compilers import CkTree, Toolchain, run_tool
@@ -134,21 +134,27 @@ def compile_stencil(
 ) -> Step:
     """Compile a kernel with its epilogue open to LLVM bitcode: ``stencil.bc``.
 
-    ``loop`` returns its compiled main loop where that is a half of its own, and is called while the
-    rest is compiled. ``precompiled`` is a :func:`compile_headers` file of the same arch, toolchain
-    and tree; it saves a third of the work.
+    Where its main loop is a half of its own, ``loop`` returns that compiled, and is called while
+    the rest is; without ``loop`` it is compiled below ``folder``. ``precompiled`` is a
+    :func:`compile_headers` file of the same arch, toolchain and tree; it saves a third of the work.
     """
     start = time.perf_counter()
     file = _write(folder, "stencil.hip", source)
     half_of = _half_command(arch, folder, toolchain, tree)
     command = [*half_of, *_reuse(precompiled), "-emit-llvm", "-c"]
     output = folder / "stencil.bc"
-    if loop is None:
+    if not has_main_loop(source):
         return _run([[*command, str(file), "-o", str(output)]], output, toolchain)
+
+    def own_loop() -> Path:
+        text, beside = main_loop(source), folder / "mainloop"
+        beside.mkdir(exist_ok=True)
+        return compile_loop(text, arch, beside, toolchain, tree, precompiled=precompiled).file
+
     rest = folder / "epilogue.bc"
     half = [*command, "-DCKLANG_ONLY_EPILOGUE", loop_flag(source), str(file), "-o", str(rest)]
     with ThreadPoolExecutor(max_workers=1) as pool:
-        compiled = pool.submit(loop)
+        compiled = pool.submit(loop or own_loop)
         _run([half], rest, toolchain)
         linked = ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(compiled.result()))
     join = [*_backend(arch, toolchain), str(rest), *linked, "-emit-llvm", "-c", "-o", str(output)]
@@ -228,7 +234,7 @@ def link_fill(
         if least is None or spills < least:
             least, chosen = spills, schedule
             step.file.replace(output)
-        if not spills:
+        if not spills or least > MOST_CURED:
             break
         step.file.unlink(missing_ok=True)
     (folder / "kernel.ll").unlink(missing_ok=True)

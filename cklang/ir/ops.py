@@ -3,6 +3,9 @@
 
 Parser, verifier, frontend names, reference, fusion and lowering read it here; what a row says is
 in :mod:`cklang.ir.op`. This module has the ops of whole tensors.
+
+The tables of rows are left to hand (``fmt: skip``), here and in the pointwise part: a row of few
+lines is compared with its neighbours at a glance, where a line for each field would hide them.
 """
 
 from collections.abc import Mapping

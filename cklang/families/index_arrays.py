@@ -73,7 +73,7 @@ class HostIndices:
     @classmethod
     def joined(cls, *parts: HostIndices | None) -> HostIndices | None:
         """Return the arrays of several; None if there are none."""
-        lists = tuple(each for part in parts if part is not None for each in part.lists)
+        lists = tuple(index_list for part in parts if part is not None for index_list in part.lists)
         return cls(lists=lists) if lists else None
 
     def check(self, addresses: Sequence[int]) -> None:

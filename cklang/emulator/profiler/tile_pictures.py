@@ -66,7 +66,7 @@ def sheet(steps: Sequence[TileStep]) -> str:
 
 def legend(steps: Sequence[TileStep]) -> str:
     """Return the colours of the waves, as HTML."""
-    waves = sorted({each.wave for step in steps for each in step.held})
+    waves = sorted({access.wave for step in steps for access in step.held})
     spans = "".join(
         f'<span style="background:{_colour(wave, _LANES // 2)}"></span>wave {wave}'
         for wave in waves
@@ -104,7 +104,9 @@ def _accesses(step: TileStep) -> tuple[list[str], float, float]:
     ]
     if step.memory == "global":
         half = step.row // 2
-        touched = {at // half for each in step.held for at in range(each.at, each.at + each.bytes)}
+        touched = {
+            at // half for access in step.held for at in range(access.at, access.at + access.bytes)
+        }
         parts += [
             _rect(_LEFT + half_row % 2 * half * scale, y_of[half_row // 2], half * scale,
                   _UNUSED, "moved")
@@ -136,7 +138,7 @@ def _in_memory(each: Held, step: TileStep, y_of: dict[int, float], scale: float)
 
 def _registers(step: TileStep) -> tuple[list[str], float]:
     """Return the lanes and registers of the first wave, and where they end."""
-    first = min((each.wave for each in step.held), default=0)
+    first = min((access.wave for access in step.held), default=0)
     cells: dict[tuple[str, int], Held] = {}
     for each in step.held:
         if each.wave != first or not each.register:

@@ -64,17 +64,17 @@ class TileStep:
     def efficiency(self) -> float:
         """Bytes over those of the pieces of 64 bytes that hold them."""
         parts = {
-            (each.at + skip) // SEGMENT_BYTES
-            for each in self.held
-            for skip in range(0, each.bytes, _WORD)
+            (access.at + skip) // SEGMENT_BYTES
+            for access in self.held
+            for skip in range(0, access.bytes, _WORD)
         }
-        used = {(each.at + skip) for each in self.held for skip in range(each.bytes)}
+        used = {(access.at + skip) for access in self.held for skip in range(access.bytes)}
         return len(used) / (SEGMENT_BYTES * len(parts)) if parts else 0.0
 
     @property
     def conflicts(self) -> int:
         """Words that wait for another word of their bank."""
-        return sum(each.conflict > 0 for each in self.held)
+        return sum(access.conflict > 0 for access in self.held)
 
 
 def tile_steps(launch: LaunchProfile, most: int = MOST_STEPS) -> tuple[TileStep, ...]:
@@ -161,13 +161,13 @@ def _matrices(launch: LaunchProfile, wave: RecordedWave) -> Iterator[tuple[int, 
 def _joined(held: Sequence[Held]) -> Iterator[Held]:
     """Yield pieces, those that go on in memory and in the registers of a lane as one."""
     last: Held | None = None
-    for each in held:
-        if last is not None and (last.lane, last.at + last.bytes) == (each.lane, each.at):
-            last = replace(last, bytes=last.bytes + each.bytes)
+    for access in held:
+        if last is not None and (last.lane, last.at + last.bytes) == (access.lane, access.at):
+            last = replace(last, bytes=last.bytes + access.bytes)
             continue
         if last is not None:
             yield last
-        last = each
+        last = access
     if last is not None:
         yield last
 
@@ -261,5 +261,9 @@ def text_of(step: TileStep) -> str:
 def rows_of(held: Sequence[Held], row: int) -> list[int]:
     """Return the rows of memory that are accessed, in order."""
     return sorted(
-        {at // row for each in held for at in range(each.at, each.at + each.bytes, min(row, _WORD))}
+        {
+            at // row
+            for access in held
+            for at in range(access.at, access.at + access.bytes, min(row, _WORD))
+        }
     )

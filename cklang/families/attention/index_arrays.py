@@ -30,13 +30,15 @@ class HostLists:
         Raises:
             CkValueError: A056, an element is out of its range.
         """
-        values = {each.role: each.at(addresses[each.slot]) for each in self.lists}
+        values = {
+            index_list.role: index_list.at(addresses[index_list.slot]) for index_list in self.lists
+        }
         check_lists(values, self.names, self.extents)
 
     @property
     def names(self) -> dict[str, str]:
         """What the user calls each, by role."""
-        return {each.role: each.name for each in self.lists}
+        return {index_list.role: index_list.name for index_list in self.lists}
 
 
 def host_lists(

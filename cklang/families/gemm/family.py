@@ -221,7 +221,7 @@ def _own_order(kernel: FusedGemm) -> Sequence[int] | None:
 
 def _can_write(kernel: FusedGemm, value: Value, order: Sequence[int]) -> bool:
     """Tell whether the columns stay contiguous."""
-    axes = next((each.axes for each in kernel.more if each.value == value), kernel.axes)
+    axes = next((result.axes for result in kernel.more if result.value == value), kernel.axes)
     return axes[-1] in (None, order[-1])
 
 

@@ -108,7 +108,7 @@ class FusedGemm(FusedKernel):
     @property
     def results(self) -> tuple[Value, ...]:
         """The values that it writes."""
-        return (self.stored.value, *(each.value for each in self.more))
+        return (self.stored.value, *(result.value for result in self.more))
 
     @property
     def stored(self) -> Read:

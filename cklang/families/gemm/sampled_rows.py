@@ -96,7 +96,7 @@ def sampled(
         each if along[value.name] is None else np.take(each, chosen, along[value.name])
         for value, each in zip(kernel.inputs, inputs, strict=True)
     ]
-    axes = (axis, *(each.axes[-2] for each in kernel.more))
+    axes = (axis, *(result.axes[-2] for result in kernel.more))
     return taken, [np.take(each, chosen, own) for each, own in zip(results, axes, strict=True)]
 
 

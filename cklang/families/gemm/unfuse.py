@@ -20,7 +20,7 @@ T = TypeVar("T")
 def product_function(kernel: FusedGemm) -> Function:
     """Return the function whose parameters are ``kernel.inputs``, with the kernel's results."""
     attrs, kernel = _contraction(kernel), _without_missing(kernel)
-    axes = [kernel.axes, *(each.axes for each in kernel.more)]
+    axes = [kernel.axes, *(result.axes for result in kernel.more)]
     return kernel_function(kernel, partial(_sums, kernel, attrs), axes)
 
 
@@ -50,7 +50,8 @@ def _without_missing(kernel: FusedGemm) -> FusedGemm:
             replace(read, axes=tuple(read.axes[place] for place in kept)) for read in kernel.reads
         ),
         more=tuple(
-            replace(each, axes=tuple(each.axes[place] for place in kept)) for each in kernel.more
+            replace(result, axes=tuple(result.axes[place] for place in kept))
+            for result in kernel.more
         ),
         axes=tuple(axis for axis in kernel.axes if axis is not None),
     )

@@ -87,8 +87,8 @@ class _Cutter:
         self.space = space
         self.outputs = outputs
         order: dict[Occurrence, None] = {}
-        for each in outputs:
-            order |= dict.fromkeys(slice_of(flow, each, space, self.is_read))
+        for output in outputs:
+            order |= dict.fromkeys(slice_of(flow, output, space, self.is_read))
         self.order = tuple(order)
         """Operands before their users."""
         self.tables: dict[Occurrence, tuple[Occurrence, int | None]] = {}

@@ -68,7 +68,11 @@ INLINED = Schedule(
     name="for few registers",
     keeps_barriers=True,
     why=", so that its long epilogue can be inlined",
-    flags=("-mllvm", "-inline-threshold=1000000", "-mllvm", _FEW_REGISTERS),
+    flags=(
+        *("-mllvm", "-inline-threshold=1000000", "-mllvm", _FEW_REGISTERS),
+        # Calls in a loop have a threshold of their own.
+        *("-mllvm", "-locally-hot-callsite-threshold=1000000"),
+    ),
 )
 """What is tried alone where the compiler finds a function too long to inline, the epilogue of tiles
 with hundreds of elements a lane: in other orders it takes minutes to find registers for them."""

@@ -46,7 +46,7 @@ LENIENT = (
     (r"^s_\w*buffer.*(offset:|, )-0x", "the assembler takes no negative buffer offset"),
     (r"_(b?f16|i16|u16|b16)\w* .*0x[0-9a-f]{5,}", "16-bit operands use the literal's low half"),
     (r"^v_s_\w+ exec", "the assembler writes exec from no pseudo-scalar function"),
-    (r"^v_div_fmas", "the assembler counts the implicit vcc as a scalar value"),
+    (r"^v_div_fmas|v_dual_cndmask", "the assembler counts the implicit vcc as a scalar value"),
     (r"^v_s?mfma", "a result that overlaps its addend is a hazard, not an encoding"),
     (r"^(global|flat|buffer)_atomic_.*sc", "the assembler drops the scope bit of some atomics"),
     (r"^global_atomic_(add_f32|pk_add_f16) .*a\d", "the assembler knows no AGPR form"),
@@ -64,6 +64,8 @@ LENIENT = (
     (r"th:TH_ATOMIC_(NT|CASCADE)", "the assembler ties some hints to a scope"),
     (r"_f64\w* .*0x", "the assembler takes no modifiers on 64-bit literals"),
     (r"_b96 ttmp", "the assembler has no group of three trap registers"),
+    (r"v_dual_mov_b32|^v_(nop|pipeflush)|^buffer_(wbl2|inv)", "bits of operands that it lacks"),
+    (r"^v_s?wmmac?_.*0\.15915494", "the assembler takes no 1/(2 pi) as their addend"),
     (r"_e64_dpp ", "the assembler takes fewer scalars and constants with DPP"),
 )
 

@@ -57,10 +57,16 @@ def summed(x: ck.f16[M, K]) -> ck.f32[M]:
     return ck.sum(x, axis=-1)
 
 
+@ck.op
+def pooled(x: ck.f16[M, 8, 8, 64]) -> ck.f16[M, 4, 4, 64]:
+    return ck.max_pool(x, 2)
+
+
 HEADS = (half(1, 2, 64, 64), half(1, 2, 4096, 64), half(1, 2, 4096, 64))
 CALLS: list[tuple[Op, tuple[Any, ...], str]] = [
     (linear, (half(64, 64), half(64, 64)), "gemm"),
     (folded, (half(2, 8, 8, 64), half(64, 3, 3, 64)), "conv"),
+    (pooled, (half(2, 8, 8, 64),), "windows"),
     (plain, HEADS, "attention"),
     (normed, (half(64, 64),), "rowwise"),
     (summed.using(ck.dispatch.CkTileRows(threads=64)), (half(64, 64),), "ck_rows"),

@@ -152,10 +152,11 @@ def advance(
     return seed, call, outcome
 
 
-def _repeated(family: str, seed: int) -> int:
+def _repeated(family: str, seed: int, seconds: float | None) -> int:
     call = draw(family, seed)
     sys.stdout.write(f"{call}\n")
-    outcome = trial(call)
+    sys.stdout.flush()
+    outcome = trial(call) if seconds is None else timed_trial(call, seconds)
     if outcome.error is not None:
         traceback.print_exception(outcome.error)
     sys.stdout.write(f"{outcome.kind}\n")
@@ -187,11 +188,12 @@ def main(words: Any = None) -> int:
     parser.add_argument("family", nargs="?", choices=list(FAMILIES))
     parser.add_argument("seed", nargs="?", type=int)
     parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seconds", type=float, help="processor time of a call that is repeated")
     options = parser.parse_args(words)
     os.environ.setdefault("CKLANG_PRESET", "essential")
     os.environ.setdefault("CKLANG_PLANS", "0")
     if options.seed is not None:
-        return _repeated(options.family, options.seed)
+        return _repeated(options.family, options.seed, options.seconds)
     return _went_on(options.minutes)
 
 

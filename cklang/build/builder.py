@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cklang import forks, knobs, places
 from cklang.build.artifacts import CODE, HOST, SOURCE, artifact_of
 from cklang.build.bundle import Bundle, Bundled, Files, bundles_in, configured_files
-from cklang.build.halves import main_loop
+from cklang.build.halves import has_main_loop, main_loop
 from cklang.build.refusals import in_users_lines, naming_the_rule
 from cklang.build.schedules import schedules
 from cklang.build.stencil_files import StencilFiles
@@ -376,7 +376,7 @@ class Builder:
             self.toolchain,
             self.tree,
             precompiled=self._precompiled(job),
-            loop=partial(self._loop, job) if job.source.halves else None,
+            loop=partial(self._loop, job),
         )
         return {"seconds": step.seconds, "key": job.key.stencil.to_json()}
 
@@ -402,7 +402,7 @@ class Builder:
         """Note what is going to be compiled with which headers."""
         for job in jobs:
             if self.store.find("stencil", digest_of("stencil", job.stencil)) is None:
-                units = 2 if job.source.halves else 1
+                units = 2 if has_main_loop(job.source.stencil) else 1
                 self._readers[self._headers(job)] += units
                 self._readers[self._headers(job, host=True)] += 1
 

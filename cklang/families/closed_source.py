@@ -15,7 +15,6 @@ def closed_source(key: AnyKey, name: str, kernel: str, **context: object) -> Ker
         fill="",
         hole="",
         kernel=kernel,
-        halves=False,
         precompiled=PRECOMPILED_ATTENTION,
         host_headers=False,
     )

@@ -128,6 +128,25 @@ class Grid(Generic[A]):
         )
 
 
+def independent(of: type[A], values: Mapping[str, Sequence[Any]], rules: RuleSet) -> Grid[A]:
+    """Return the grid of algorithms whose fields are chosen one by one, each among its values."""
+
+    def choices(
+        step: str, _signature: Any, _spec: ArchSpec, among: Pattern
+    ) -> Iterator[dict[str, Any]]:
+        for value in among.values(step, values[step]):
+            yield {step: value}
+
+    return Grid(
+        of=of,
+        order=tuple(values),
+        joint={},
+        choices=choices,
+        values=lambda name, _signature, _spec: values[name],
+        rules=rules,
+    )
+
+
 def walk(grid: Grid[A], signature: KernelSignature, spec: ArchSpec, among: Pattern) -> Iterator[A]:
     """Yield every algorithm of ``among`` that the algorithm rules allow, in the grid's order."""
     if among.of is not grid.of:

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cklang.arch import ArchSpec
+from cklang.codec import unknown
 from cklang.device.arrays import Array
 from cklang.device.resources import Resources
-from cklang.families.grid import Grid
+from cklang.families.grid import Grid, walk
 from cklang.families.memory_cost import MemoryCost
 from cklang.families.records import AxisOrders, Spelling, Supply, Tuning, Variants
 from cklang.families.rule import RuleSet
@@ -24,7 +25,7 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.fusion.passes import Fusion
-from cklang.keys import AnyKey, KernelSignature, Key
+from cklang.keys import AnyKey, KernelSignature, Key, opened
 from cklang.lowering.source import KernelSource
 
 DEFAULT_PRESET = "essential"
@@ -172,10 +173,14 @@ class Family(Generic[K, S, A, P]):
     def candidates(self, signature: S, spec: ArchSpec, preset: str) -> tuple[A, ...]:
         """Return the legal algorithms of a preset, best first; empty if none is.
 
+        By itself a family has one preset, of all algorithms.
+
         Raises:
             CkValueError: K001, there is no such preset.
         """
-        raise NotImplementedError
+        if preset != DEFAULT_PRESET:
+            raise unknown("preset", preset, [DEFAULT_PRESET])
+        return tuple(walk(self.grid, opened(signature), spec, self.grid.everything))
 
     def cost(
         self, keys: Sequence[Key[S, A]], spec: ArchSpec, built: Mapping[AnyKey, Resources]

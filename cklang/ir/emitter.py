@@ -80,3 +80,9 @@ def permutation(transpose: Operation) -> tuple[int, ...]:
     """Return the order of axes that a transpose makes."""
     perm = transpose.attr("perm")
     return tuple(int(str(axis)) for axis in perm) if isinstance(perm, tuple) else ()
+
+
+def repeated_axes(broadcast: Operation) -> tuple[int, ...]:
+    """Return which axes of its result a broadcast's operand has; along the others it repeats."""
+    dims = broadcast.attr("dims")
+    return tuple(int(str(axis)) for axis in dims) if isinstance(dims, tuple) else ()

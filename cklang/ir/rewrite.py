@@ -4,7 +4,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from cklang.ir.nodes import Function, Operation, Value
+from cklang.ir.infer import infer
+from cklang.ir.nodes import Attr, Function, Operation, Value, make_attrs
+from cklang.ir.rules import Shape
 
 
 class FreshNames:
@@ -26,6 +28,27 @@ class FreshNames:
             count += 1
         self._taken.add(f"{stem}{count}")
         return f"{stem}{count}"
+
+
+def applied(
+    names: FreshNames,
+    stem: str,
+    op: str,
+    *operands: Value,
+    at: Operation,
+    shape: Shape | None = None,
+    **attrs: Attr,
+) -> Operation:
+    """Return an operation in the place of ``at``, whose result has a new name of ``stem``."""
+    types = [operand.type for operand in operands]
+    type_ = infer(op, types, attrs, shape=shape, at=at.span)
+    return Operation(
+        op=op,
+        operands=operands,
+        attrs=make_attrs(**attrs),
+        result=Value(name=names.new(stem), type=type_),
+        span=at.span,
+    )
 
 
 def needed_operations(body: Sequence[Operation], results: Iterable[Value]) -> list[Operation]:

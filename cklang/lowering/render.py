@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,16 @@ def template(name: str, folder: Path = _OWN) -> jinja2.Template:
         autoescape=False,  # noqa: S701 (C++, not HTML)
     )
     return environment.get_template(name)
+
+
+def listed(items: Iterable[object]) -> str:
+    """Return items as C++ lists them.
+
+    Example:
+        >>> listed((1, "x"))
+        '1, x'
+    """
+    return ", ".join(map(str, items))
 
 
 def key_json(key: AnyKey) -> str:

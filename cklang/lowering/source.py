@@ -20,8 +20,6 @@ class KernelSource:
     """Symbols of the functions that the stencil leaves open."""
     kernel: str
     """Symbol of the kernel."""
-    halves: bool = True
-    """Whether the stencil is compiled in two halves, main loop and epilogue."""
     precompiled: str = PRECOMPILED
     """The file of :mod:`cklang.lowering.headers` that holds all CK Tile headers it includes."""
     host_headers: bool = True

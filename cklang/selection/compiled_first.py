@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +12,9 @@ import numpy as np
 from cklang.errors import CkUnsupportedError
 from cklang.fusion.functions import Functions
 from cklang.keys import AnyKey
-from cklang.selection.pool import AnyPool, Legal, Times
+from cklang.selection.pool import AnyPool, Legal
 from cklang.selection.strategy import Chosen, Heuristic
+from cklang.selection.tiered import quickest
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ class CompiledFirst:
             times = np.where(legal, pool.times_of(problem), np.inf)
         except CkUnsupportedError:
             return best
-        places = list(self._acceptable(pool, times))
+        bound = self.slack * np.min(times)
+        places = [at for at in quickest(pool, times, legal, self.limit) if times[at] <= bound]
         builder = shared_builder()
         compiled = (at for at in places if builder.is_compiled(pool.keys[at], functions))
         chosen = next(compiled, None)
@@ -60,13 +61,6 @@ class CompiledFirst:
         instead = f"{pool.keys[best.position].label}: {best.reason}"
         reason = f"{times[chosen]:.2f} µs predicted, {why}; a GPU's own choice is {instead}"
         return Chosen(position=chosen, reason=reason)
-
-    def _acceptable(self, pool: AnyPool, times: Times) -> Iterator[int]:
-        """Yield the places to look at, the quickest kernels first."""
-        order = [int(at) for at in np.argsort(times, kind="stable")]
-        near = [at for at in order if times[at] <= self.slack * times[order[0]]]
-        yield from near[: self.limit]
-        yield from (at for at in near[self.limit :] if at < pool.preferred)
 
 
 def _shared(pool: AnyPool, places: list[int], best: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cklang.errors import CkUnsupportedError
 from cklang.fusion.functions import Functions
-from cklang.selection.pool import AnyPool, Legal
+from cklang.selection.pool import AnyPool, Legal, Times
 from cklang.selection.strategy import Chosen, Heuristic
 
 _NEVER_BUILT = "; no other kernel is compiled either"
@@ -58,6 +58,10 @@ class Tiered:
             times = np.where(legal, pool.times_of(problem), np.inf)
         except CkUnsupportedError:
             times = np.where(legal, 0.0, np.inf)
-        order = [int(place) for place in np.argsort(times, kind="stable") if legal[place]]
-        familiar = (place for place in order[self.limit :] if place < pool.preferred)
-        yield from (*order[: self.limit], *familiar)
+        yield from quickest(pool, times, legal, self.limit)
+
+
+def quickest(pool: AnyPool, times: Times, legal: Legal, limit: int) -> list[int]:
+    """Return the places of the ``limit`` quickest legal kernels, then of the preferred ones."""
+    order = [int(place) for place in np.argsort(times, kind="stable") if legal[place]]
+    return [*order[:limit], *(place for place in order[limit:] if place < pool.preferred)]

@@ -92,7 +92,6 @@ def lower_attention(key: AttentionKey, functions: Functions) -> KernelSource:
         fill=attention_fill(functions),
         hole=", ".join(holes(key.signature)),
         kernel=kernel,
-        halves=False,
         precompiled=PRECOMPILED_ATTENTION,
         host_headers=False,
     )

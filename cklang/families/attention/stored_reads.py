@@ -8,7 +8,7 @@ become other indices.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from cklang.ir.emitter import permutation
+from cklang.ir.emitter import permutation, repeated_axes
 from cklang.ir.nodes import Attr, Function, Operation, Value, make_attrs
 from cklang.ir.rewrite import needed_operations
 
@@ -47,8 +47,8 @@ def _stored(value: Value, definitions: Mapping[str, Operation]) -> tuple[Value, 
         if operation.op == "transpose":
             order = permutation(operation)
             below = tuple(order.index(axis) for axis in range(len(order)))
-        elif operation.op == "broadcast" and isinstance(dims := operation.attr("dims"), tuple):
-            below = tuple(int(str(axis)) for axis in dims)
+        elif operation.op == "broadcast":
+            below = repeated_axes(operation)
         else:
             break
         (value,) = operation.operands

@@ -92,7 +92,6 @@ def lower_grad(key: AttentionGradKey, functions: Functions) -> KernelSource:
         fill=attention_fill(functions),
         hole=", ".join(_holes(key)),
         kernel=kernel,
-        halves=False,
         precompiled=PRECOMPILED_ATTENTION,
         host_headers=False,
     )

@@ -61,6 +61,4 @@ def lower_ck_rows(key: CkTileRowsKey, functions: Functions) -> KernelSource:
         rows_of_gate=a.threads * a.repeats // min(max(s.experts, 1), 64),
         padded=flag(a.vector == 1),
     )
-    return KernelSource(
-        stencil=text, fill="", hole="", kernel=kernel, halves=False, host_headers=False
-    )
+    return KernelSource(stencil=text, fill="", hole="", kernel=kernel, host_headers=False)

@@ -29,7 +29,7 @@ from cklang.ir.log_sums import COLUMNS
 from cklang.ir.nodes import Function
 from cklang.lowering.headers import PRECOMPILED, PRECOMPILED_MASKED
 from cklang.lowering.pointwise import c_functions, c_result, c_type, results_struct
-from cklang.lowering.render import key_json, template
+from cklang.lowering.render import key_json, listed, template
 from cklang.lowering.source import KernelSource
 from cklang.types import DType, Kind, bool_, e8m0, f32, fp4, i4
 from cklang.widths import ACCESS_BYTES
@@ -334,9 +334,9 @@ def _hole(symbol: str, function: Function, names: Sequence[str]) -> dict[str, ob
     return {
         "hole": symbol,
         "result": c_result(symbol, function),
-        "types": _list(types),
-        "params": _list(f"{t} {n}" for t, n in zip(types, names, strict=True)),
-        "args": _list(names),
+        "types": listed(types),
+        "params": listed(f"{t} {n}" for t, n in zip(types, names, strict=True)),
+        "args": listed(names),
     }
 
 
@@ -359,8 +359,8 @@ def _operands(s: Signature, a: Algorithm) -> dict[str, object]:
             for place, (d, vector) in enumerate(zip(s.d, a.vector_d, strict=True))
             if d.kind.written
         ],
-        "d_types": _list(f"D{i}::DataType" for i in count),
-        "d_layouts": _list("Row" for _ in count),
+        "d_types": listed(f"D{i}::DataType" for i in count),
+        "d_layouts": listed("Row" for _ in count),
         "d_names": "".join(f", D{i}" for i in count),
         "read_names": "".join(f", D{i}" for i in range(len(s.reads))),
     }
@@ -391,9 +391,9 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         "layout_e": _LAYOUTS[s.layout_e],
         **_operands(s, a),
         "results_struct": list(results_struct(HOLES["epilogue"], epilogue)),
-        "tile": _list(a.tile),
-        "warps": _list(a.warps),
-        "warp_tile": _list(a.warp_tile),
+        "tile": listed(a.tile),
+        "warps": listed(a.warps),
+        "warp_tile": listed(a.warp_tile),
         "warps_m": a.warps[0],
         "warps_n": a.warps[1],
         "warp_tile_m": a.warp_tile[0],
@@ -488,7 +488,3 @@ def _described(signature: Signature, algorithm: Algorithm) -> str:
 def _stored(dtype: DType) -> str:
     """Return the C++ type that an operand is loaded as; buffer loads know bytes but no bool."""
     return "ck_tile::int8_t" if dtype is bool_ else dtype.ck
-
-
-def _list(items: object) -> str:
-    return ", ".join(map(str, items))  # type: ignore[call-overload]

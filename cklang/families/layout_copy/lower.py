@@ -49,7 +49,7 @@ def lower_transpose(key: LayoutCopyKey, functions: Functions) -> KernelSource:
         target_vector=s.target_vector,
         wave=arch(key.arch).wave_size,
     )
-    return KernelSource(stencil=text, fill="", hole="", kernel=kernel, halves=False)
+    return KernelSource(stencil=text, fill="", hole="", kernel=kernel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

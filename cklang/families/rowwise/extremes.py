@@ -10,10 +10,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from cklang.ir.indices import ARANGE
-from cklang.ir.infer import infer
-from cklang.ir.nodes import Attr, Function, Operation, Value, make_attrs
+from cklang.ir.nodes import Attr, Function, Operation, Value
 from cklang.ir.reductions import reduced_axes
-from cklang.ir.rewrite import FreshNames
+from cklang.ir.rewrite import FreshNames, applied
 from cklang.ir.rules import Shape
 from cklang.types import f32, i32
 from cklang.widths import I32_MAX
@@ -88,16 +87,6 @@ class _Index:
 
     def apply(self, op: str, *operands: Value, shape: Shape | None = None, **attrs: Attr) -> Value:
         """Add an operation and return its result."""
-        types = [operand.type for operand in operands]
-        type_ = infer(op, types, attrs, shape=shape, at=self.operation.span)
-        result = Value(name=self.names.new("extreme"), type=type_)
-        self.body.append(
-            Operation(
-                op=op,
-                operands=operands,
-                attrs=make_attrs(**attrs),
-                result=result,
-                span=self.operation.span,
-            )
-        )
-        return result
+        at = self.operation
+        self.body.append(applied(self.names, "extreme", op, *operands, at=at, shape=shape, **attrs))
+        return self.body[-1].result

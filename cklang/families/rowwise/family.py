@@ -9,16 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from cklang.arch import ArchSpec, arch
-from cklang.codec import unknown
 from cklang.device.arrays import HOST, Array
 from cklang.device.resources import Resources
 from cklang.errors import error
 from cklang.families.function_work import instructions, vector_time
-from cklang.families.grid import walk
 from cklang.families.index_arrays import HostIndices
 from cklang.families.memory_cost import memory_time
 from cklang.families.protocol import (
-    DEFAULT_PRESET,
     Family,
     Launches,
     Operands,
@@ -44,7 +41,7 @@ from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion, on_program
-from cklang.keys import AnyKey, opened
+from cklang.keys import AnyKey
 
 _SHARED = "several workgroups share a row: there are fewer rows than compute units"
 
@@ -73,14 +70,6 @@ class Rowwise(Family[FusedRows, RowwiseSignature, RowwiseAlgorithm, RowwiseProbl
     grid = GRID
     # Functions are named by how they read memory.
     variants = Variants(functions=lambda problem, functions: problem.functions(functions))
-
-    def candidates(
-        self, signature: RowwiseSignature, spec: ArchSpec, preset: str
-    ) -> tuple[RowwiseAlgorithm, ...]:
-        """Return every legal algorithm: there is one preset."""
-        if preset != DEFAULT_PRESET:
-            raise unknown("preset", preset, [DEFAULT_PRESET])
-        return tuple(walk(GRID, opened(signature), spec, GRID.everything))
 
     def cost(
         self, keys: Sequence[RowwiseKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]

@@ -38,7 +38,6 @@ def lower_rowwise(key: RowwiseKey, functions: Functions) -> KernelSource:
         fill=rowwise_fill(functions, a.vector, s.row_axes),
         hole=", ".join(symbol(hole) for hole in holes_of(key)),
         kernel=kernel,
-        halves=False,
         host_headers=False,
     )
 

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Which algorithms compute which rows, and the grid of all that there are."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
 from cklang.arch import ArchSpec
 from cklang.families.bounds import among, at_most, first
-from cklang.families.grid import Grid, Pattern
+from cklang.families.grid import independent
 from cklang.families.rowwise.key import MOST_STAGES, RowwiseAlgorithm, RowwiseSignature
 from cklang.families.rowwise.problem import RowwiseProblem
 from cklang.families.rule import RuleSet, Violation
@@ -92,23 +89,7 @@ def _kept(p: RowwiseProblem, a: RowwiseAlgorithm, _spec: ArchSpec) -> Violation 
     return Violation(what="the length of a row", value=str(p.length), bound=bound)
 
 
-def _values(name: str, _signature: RowwiseSignature, _spec: ArchSpec) -> Sequence[int]:
-    return {"threads": _THREADS, "vector": _VECTORS, "chunks": _CHUNKS}[name]
-
-
-def _choices(
-    step: str, signature: RowwiseSignature, spec: ArchSpec, among: Pattern
-) -> Iterator[dict[str, Any]]:
-    for value in among.values(step, _values(step, signature, spec)):
-        yield {step: value}
-
-
-GRID: Grid[RowwiseAlgorithm] = Grid(
-    of=RowwiseAlgorithm,
-    order=("threads", "vector", "chunks"),
-    joint={},
-    choices=_choices,
-    values=_values,
-    rules=RULES,
+GRID = independent(
+    RowwiseAlgorithm, {"threads": _THREADS, "vector": _VECTORS, "chunks": _CHUNKS}, RULES
 )
 """All algorithms."""

@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from cklang.ir.emitter import repeated_axes
 from cklang.ir.indices import TAKE, take_axes
-from cklang.ir.infer import infer
-from cklang.ir.nodes import Attr, Function, Operation, Value, make_attrs
-from cklang.ir.rewrite import FreshNames, needed_operations
-from cklang.ir.rules import Shape
+from cklang.ir.nodes import Function, Operation
+from cklang.ir.rewrite import FreshNames, applied, needed_operations
 
 
 def with_taken_first(function: Function) -> Function:
@@ -43,9 +42,9 @@ def _with_taken_first(
         yield operation
         return
     (rows,), (repeated, indices) = broadcast.operands, operation.operands
-    axis, dims = int(str(operation.attr("axis"))), _axes(broadcast)
+    axis, dims = int(str(operation.attr("axis"))), repeated_axes(broadcast)
     if axis in dims:
-        take = _new(names, operation, TAKE, rows, indices, axis=dims.index(axis))
+        take = applied(names, "taken", TAKE, rows, indices, at=operation, axis=dims.index(axis))
         yield take
         rows = take.result
     elif indices.name in definitions:  # a computed index may be outside: of no rows, 0 is taken
@@ -58,10 +57,11 @@ def _with_taken_first(
         if table_axis in dims or (axis in dims and index_axis is not None)
     )
     shape = operation.result.type.shape
-    last = _new(names, operation, "broadcast", rows, shape=shape, dims=kept)
+    last = applied(names, "taken", "broadcast", rows, at=operation, shape=shape, dims=kept)
     if cast is not None:
         yield last
-        last = _new(names, operation, "cast", last.result, to=operation.result.type.dtype)
+        dtype = operation.result.type.dtype
+        last = applied(names, "taken", "cast", last.result, at=operation, to=dtype)
     yield replace(last, result=operation.result)
 
 
@@ -77,29 +77,5 @@ def _repetition(
     if source is None or source.op != "broadcast":
         return None, None
     (value,), shape = source.operands, source.result.type.shape
-    is_whole = value.type.shape == tuple(shape[axis] for axis in _axes(source))
+    is_whole = value.type.shape == tuple(shape[axis] for axis in repeated_axes(source))
     return (cast, source) if value.type.rank and is_whole else (None, None)
-
-
-def _axes(broadcast: Operation) -> tuple[int, ...]:
-    dims = broadcast.attr("dims")
-    return tuple(int(str(dim)) for dim in dims) if isinstance(dims, tuple) else ()
-
-
-def _new(
-    names: FreshNames,
-    at: Operation,
-    op: str,
-    *operands: Value,
-    shape: Shape | None = None,
-    **attrs: Attr,
-) -> Operation:
-    types = [operand.type for operand in operands]
-    type_ = infer(op, types, attrs, shape=shape, at=at.span)
-    return Operation(
-        op=op,
-        operands=operands,
-        attrs=make_attrs(**attrs),
-        result=Value(name=names.new("taken"), type=type_),
-        span=at.span,
-    )

@@ -10,15 +10,13 @@ from typing import ClassVar
 import numpy as np
 
 from cklang.arch import ArchSpec
-from cklang.codec import unknown
 from cklang.device.resources import Resources
 from cklang.errors import CkUnsupportedError, CkValueError
 from cklang.families import FAMILIES, plan_of
 from cklang.families.conv.host import ConvShim
 from cklang.families.conv.plan import FusedConv
 from cklang.families.conv.unfuse import convolution_function
-from cklang.families.grid import walk
-from cklang.families.protocol import DEFAULT_PRESET, Family, Launches, Operands, Planning, Sel
+from cklang.families.protocol import Family, Launches, Operands, Planning, Sel
 from cklang.families.records import Tuning
 from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
@@ -36,7 +34,7 @@ from cklang.ir.extents import extent_numbers
 from cklang.ir.indices import index_ranges
 from cklang.ir.nodes import Function
 from cklang.ir.rewrite import renamed
-from cklang.keys import AnyKey, opened
+from cklang.keys import AnyKey
 
 _SMALL = 0x3C
 """A byte that makes a small number in every floating format."""
@@ -115,14 +113,6 @@ class Windows(Family[FusedConv | FusedPool, WindowSignature, WindowAlgorithm, Wi
     rules: RuleSet = RULES
     grid = GRID
     tuning = Tuning(measurable=lambda _problem: False, as_function=_as_function)
-
-    def candidates(
-        self, signature: WindowSignature, spec: ArchSpec, preset: str
-    ) -> tuple[WindowAlgorithm, ...]:
-        """Return every legal algorithm: there is one preset."""
-        if preset != DEFAULT_PRESET:
-            raise unknown("preset", preset, [DEFAULT_PRESET])
-        return tuple(walk(GRID, opened(signature), spec, GRID.everything))
 
     def cost(
         self, keys: Sequence[WindowKey], spec: ArchSpec, built: Mapping[AnyKey, Resources]

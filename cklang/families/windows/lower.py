@@ -10,7 +10,7 @@ from cklang.families.closed_source import flag
 from cklang.families.windows.key import WindowKey, most_of_block
 from cklang.fusion.functions import Functions
 from cklang.lowering.pointwise import c_functions, c_result, c_type
-from cklang.lowering.render import key_json, template
+from cklang.lowering.render import key_json, listed, template
 from cklang.lowering.source import KernelSource
 from cklang.types import bool_
 
@@ -37,9 +37,9 @@ def lower_windows(key: WindowKey, functions: Functions) -> KernelSource:
         a=s.dtype_a,
         b=s.dtype_b,
         e=s.dtype_e,
-        window=_list(s.window),
-        stride=_list(s.stride),
-        dilation=_list(s.dilation),
+        window=listed(s.window),
+        stride=listed(s.stride),
+        dilation=listed(s.dilation),
         channels=s.channels,
         features=s.features,
         vector=a.vector,
@@ -49,7 +49,7 @@ def lower_windows(key: WindowKey, functions: Functions) -> KernelSource:
         neighbours=flag(s.neighbours),
         chiplets=arch(key.arch).chiplets,
         block=most_of_block(s, a) if s.neighbours else 0,
-        d_bytes=_list([*sizes, 0]),
+        d_bytes=listed([*sizes, 0]),
         how=s.how.value,
         operands=[
             f"{type_}, {flag(d.contiguous)}, {flag(d.common)}"
@@ -58,9 +58,9 @@ def lower_windows(key: WindowKey, functions: Functions) -> KernelSource:
         hole={
             "hole": _HOLE,
             "result": c_result(_HOLE, function),
-            "types": _list(types),
-            "params": _list(f"{t} {n}" for t, n in zip(types, names, strict=True)),
-            "args": _list(names),
+            "types": listed(types),
+            "params": listed(f"{t} {n}" for t, n in zip(types, names, strict=True)),
+            "args": listed(names),
         },
     )
     return KernelSource(
@@ -68,10 +68,5 @@ def lower_windows(key: WindowKey, functions: Functions) -> KernelSource:
         fill=c_functions({_HOLE: function}),
         hole=_HOLE,
         kernel=kernel,
-        halves=False,
         host_headers=False,
     )
-
-
-def _list(items: object) -> str:
-    return ", ".join(map(str, items))  # type: ignore[call-overload]

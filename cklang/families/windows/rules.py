@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
 
 from cklang.arch import ArchSpec
 from cklang.families.bounds import among, at_least, at_most, first, multiple, narrow_access
-from cklang.families.grid import Grid, Pattern
+from cklang.families.grid import independent
 from cklang.families.rule import RuleSet, Violation
 from cklang.families.windows.key import (
     WindowAlgorithm,
@@ -58,8 +56,8 @@ def registers_of(a: WindowAlgorithm, s: WindowSignature) -> int:
     """Return about how many registers a thread takes."""
     columns = read_places(a.columns, s.stride[2], s.window[2], s.dilation[2])
     weights = math.prod(s.window) * s.channels if s.how is Windowed.PRODUCTS else 0
-    held = weights if s.neighbours else 0
-    return a.vector * (a.pixels + 2 * columns + min(held, 64)) + columns + 24
+    loaded = weights if s.neighbours else 0
+    return a.vector * (a.pixels + 2 * columns + min(loaded, 64)) + columns + 24
 
 
 @RULES.algorithm("window-types", "windows are of floats of 16 or 32 bits", reads=())
@@ -149,24 +147,9 @@ def _reach(p: WindowProblem, _a: WindowAlgorithm, _spec: ArchSpec) -> Violation 
     return first(at_most("the bytes of an image", size, _REACH - 1) for size in sizes)
 
 
-def _values(name: str, _signature: WindowSignature, _spec: ArchSpec) -> Sequence[int]:
-    known = {"vector": _VECTORS, "columns": _COLUMNS, "rows": _ROWS, "threads": _THREADS}
-    return known[name]
-
-
-def _choices(
-    step: str, signature: WindowSignature, spec: ArchSpec, among: Pattern
-) -> Iterator[dict[str, Any]]:
-    for value in among.values(step, _values(step, signature, spec)):
-        yield {step: value}
-
-
-GRID: Grid[WindowAlgorithm] = Grid(
-    of=WindowAlgorithm,
-    order=("vector", "columns", "rows", "threads"),
-    joint={},
-    choices=_choices,
-    values=_values,
-    rules=RULES,
+GRID = independent(
+    WindowAlgorithm,
+    {"vector": _VECTORS, "columns": _COLUMNS, "rows": _ROWS, "threads": _THREADS},
+    RULES,
 )
 """All algorithms."""

@@ -15,8 +15,9 @@ from cklang.ir.scatter import IN_PLACE, SCATTER_ADD, UNORDERED
 from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import Scalar, Tensor
 from cklang.torch.backend.movement import joined, part_of
+from cklang.torch.backend.pointwise import filled
 from cklang.torch.backend.refusal import Unsupported
-from cklang.types import DType, Extent, bool_, f32, i32, i64
+from cklang.types import Extent, bool_, f32, i32, i64
 
 aten = torch.ops.aten
 
@@ -113,21 +114,18 @@ def _pad(call: Call, x: Tensor, sizes: Sequence[Any], number: Scalar = 0) -> Ten
         cut = [max(-size, 0) for size in (before, after)]
         if any(cut):
             x = part_of(call, x, axis, cut[0], x.shape[axis] - cut[0] - cut[1])
-        parts = [_filled(call, x, axis, before, number), x, _filled(call, x, axis, after, number)]
+        parts = [_padding(call, x, axis, before, number), x, _padding(call, x, axis, after, number)]
         present = [part for part in parts if part is not None]
         extent = sum((part.shape[axis] for part in present[1:]), start=present[0].shape[axis])
         x = joined(call, present, axis, (*x.shape[:axis], extent, *x.shape[axis + 1 :]))
     return x
 
 
-def _filled(call: Call, like: Tensor, axis: int, extent: Extent, number: Scalar) -> Tensor | None:
+def _padding(call: Call, like: Tensor, axis: int, extent: Extent, number: Scalar) -> Tensor | None:
     """Return a number as often as some elements of an axis; None if there are none of them."""
     if isinstance(extent, int) and extent <= 0:
         return None
-    shape = (*like.shape[:axis], extent, *like.shape[axis + 1 :])
-    kinds: Mapping[DType, DType] = {i32: i32, bool_: bool_}
-    value = call.emitter.constant(number, kinds.get(like.dtype, f32), shape)
-    return call.rounded(Tensor(value, shape))
+    return filled(call, number, (*like.shape[:axis], extent, *like.shape[axis + 1 :]))
 
 
 INDEXING: Mapping[Any, Emission] = MappingProxyType(

@@ -10,6 +10,7 @@ import torch
 
 from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import DTYPES, Scalar, Tensor
+from cklang.torch.backend.extents import Shape
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import DType, bool_, f32, i32, i64
 
@@ -194,12 +195,16 @@ def _convert(call: Call, x: Item, *_: object, **options: Any) -> Tensor:
 
 
 def _fill(call: Call, *_: object, number: Scalar) -> Tensor:
+    return filled(call, number, call.shape)
+
+
+def filled(call: Call, number: Scalar, shape: Shape) -> Tensor:
+    """Return a number of the result's dtype, repeated to a shape."""
     dtype = DTYPES.get(call.dtype, f32)
     kind = dtype if dtype in (f32, i32, bool_) else f32
     if dtype == i64:
         raise Unsupported("kernels only read int64 as indices")
-    value = call.emitter.constant(number, kind, call.shape)
-    return call.rounded(Tensor(value, call.shape))
+    return call.rounded(Tensor(call.emitter.constant(number, kind, shape), shape))
 
 
 def _full(call: Call, _shape: object, number: Any, **_options: Any) -> Tensor:

@@ -146,9 +146,16 @@ def test_every_extent() -> None:
     over(both, "gfx942", "fp8_fnuz", ODD, algorithm(vector=1, vector_d=(1,)))
 
 
+@pytest.mark.usefixtures("compiler")
+def test_one_element_along_k() -> None:
+    """It has another layout, whose stencil no other test needs."""
+    args = arguments(both, "fp8_fnuz", mnk(33, 65, 1))
+    check(both.using(algorithm(vector=1, vector_d=(1,))), args)
+
+
 @pytest.mark.usefixtures("stencils")
 @settings(max_examples=25)
-@given(st.data(), extents(140), extents(140), extents(300))
+@given(st.data(), extents(140), extents(140), extents(300).filter(lambda k: k > 1))
 def test_every_extent_stride_and_value(data: st.DataObject, m: int, n: int, k: int) -> None:
     shapes = ((m, k), (n, k), (m, -(-k // 128)), (-(-n // 128), -(-k // 128)))
     dtypes = (ck.fp8_fnuz, ck.fp8_fnuz, ck.f32, ck.f32)

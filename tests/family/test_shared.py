@@ -54,8 +54,13 @@ def test_the_epilogue_sees_the_whole_sum(
 @settings(max_examples=12)
 @given(shape=st.tuples(extents(200), extents(200), st.just(0) | st.integers(2, 900)))
 def test_every_shape(algorithm: Algorithm, shape: tuple[int, int, int]) -> None:
-    # One element along K has another layout, whose stencil no other test needs.
     check(fused.using(algorithm), operands(*shape))
+
+
+@pytest.mark.usefixtures("compiler")
+def test_one_element_along_k() -> None:
+    """It has another layout, whose stencil no other test needs."""
+    check(fused.using(SPLIT), operands(72, 64, 1))
 
 
 def test_all_workgroups_of_a_small_problem_take_part() -> None:

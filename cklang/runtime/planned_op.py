@@ -204,7 +204,7 @@ class PlannedOp:
         Example:
             >>> (artifact,) = linear.build(x, w, device="emu:gfx942")  # doctest: +SKIP
             >>> print(artifact.resources)  # doctest: +SKIP
-            59 VGPRs (0 of them AGPRs), ... SGPRs, 8192 B LDS, 0 spills
+            54 VGPRs (0 of them AGPRs), ... SGPRs, 8192 B LDS, 0 spills
 
         Raises:
             CkError: What the call raises; CkBuildError: B rows, a compiler failed.

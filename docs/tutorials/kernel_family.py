@@ -92,7 +92,6 @@ def lower_flip(key, functions):
         fill="",
         hole="",
         kernel="ck_flip",
-        halves=False,
         precompiled=PRECOMPILED_ATTENTION,
         host_headers=False,
     )

@@ -158,15 +158,21 @@ def test_launch_arguments_just_below_the_limits() -> None:
     def launch_shape(gemm: Problem) -> LaunchShape:
         return described_stage(artifact, GEMM.stage(gemm, key, passing(f16), spec)).shape
 
-    tile_m, tile_n, _ = algorithm.tile
+    tile_m, tile_n, tile_k = algorithm.tile
     # Whole tiles are stored, of one column too, and of one row, whose others lie its columns apart.
     elements = (1 << 31) // 4
     rows, columns = elements - tile_n, elements // tile_m - tile_n
-    for m, n, k in ((rows, 1, 1), (1, columns, 1), (1, 1, (1 << 30) - 1)):
+    # The pipeline goes on for two tiles beyond K; a matrix has 2 GiB with them.
+    deepest = (1 << 30) - 2 * tile_k
+    for m, n, k in ((rows, 1, 1), (1, columns, 1), (1, 1, deepest)):
         gemm = plain_problem(f16, m, n, k)
-        assert list(violations(algorithm, key.signature, arch("gfx942"), gemm)) == []
+        assert list(violations(algorithm, key.signature, spec, gemm)) == []
         grid = launch_shape(gemm).grid
         assert grid[0] * grid[1] * grid[2] == -(-m // tile_m) * -(-n // tile_n)
+    deeper = plain_problem(f16, 1, 1, deepest + 1)
+    assert [refused.rule for refused in violations(algorithm, key.signature, spec, deeper)] == [
+        "masked-span"
+    ]
     with expect_error("D007"):
         launch_shape(plain_problem(f16, 1 << 31, 1, 1))
 

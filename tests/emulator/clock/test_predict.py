@@ -65,8 +65,9 @@ def test_a_product_is_timed_by_one_workgroup() -> None:
 
 def test_a_board_has_its_own_compute_units_and_memory() -> None:
     """An MI300A has three quarters of the units of an MI300X, and memory that is as much slower."""
-    x, w = np.zeros((16384, 256), np.float16), np.zeros((256, 256), np.float16)
-    bias, res = np.zeros(256, np.float16), np.zeros((16384, 256), np.float16)
+    # 912 tiles of 64x64: three for each of 304 compute units, and four for each of 228.
+    x, w = np.zeros((14592, 1024), np.float16), np.zeros((256, 1024), np.float16)
+    bias, res = np.zeros(256, np.float16), np.zeros((14592, 256), np.float16)
     default, gpu, apu = (
         ck.predict(fused, x, w, bias, res, device="emu:gfx942", board=board)
         for board in (None, "MI300X", "MI300A")

@@ -5,9 +5,11 @@ Compiles products with each tile both ways (cklang/families/gemm/masked.py), and
 spills, the schedule that was taken, and the time by the clock (docs/clock.md):
 
     python benchmarks/masked_loads.py [--gpu gfx942] [--types f16 fp8] [--tiles 256x256x64 ...]
-    python benchmarks/masked_loads.py --types f16 across --shape 16x4096x4096 --tiles default
+    python benchmarks/masked_loads.py --types f16 across pair --shape 16x4096x4096 --tiles default
+    python benchmarks/masked_loads.py --types conv --shape 32x14x14x256 --tiles default
 
-The type ``across`` is f16 with B stored as [K, N].
+Of f16 are the types ``across``, with B stored as [K, N], ``pair``, the two products of SwiGLU, and
+``conv``, a window of 3x3 over images BxHxWxC.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from cklang.prebuilding.essentials import EssentialCall, linear, linear_of_8_bit
 from cklang.selection.candidates import candidates
 
 M, N, K = ck.dims("M N K")
+B, H, W, C = ck.dims("B H W C")
 
 
 @ck.op
@@ -32,11 +35,27 @@ def across(x: ck.f16[M, K], w: ck.f16[K, N]) -> ck.f16[M, N]:
     return x @ w
 
 
+@ck.op
+def pair(x: ck.f16[M, K], gate: ck.f16[N, K], up: ck.f16[N, K]) -> ck.f16[M, N]:
+    """Two products of one A."""
+    return ck.silu(x @ gate.T) * (x @ up.T)
+
+
+@ck.op
+def conv(x: ck.f16[B, H, W, C], w: ck.f16[C, 3, 3, C]) -> ck.f16[B, H, W, C]:
+    """A convolution whose windows reach beyond the image."""
+    return ck.conv(x, w, padding=1)
+
+
+OF_F16 = {"across": across, "pair": pair, "conv": conv}
+
+
 def call_of(dtype: str, gpu: str, shape: str) -> EssentialCall:
     """Return the call of a product of one type of elements."""
-    extents: dict[str, int] = dict(zip("MNK", map(int, shape.split("x")), strict=True))
-    if dtype == "across":
-        return EssentialCall(op=across, names=extents)
+    names = "BHWC" if dtype == "conv" else "MNK"
+    extents: dict[str, int] = dict(zip(names, map(int, shape.split("x")), strict=True))
+    if dtype in OF_F16:
+        return EssentialCall(op=OF_F16[dtype], names=extents)
     if dtype == "fp8":
         eight = {"ocp": ck.fp8, "fnuz": ck.fp8_fnuz}[arch(gpu).fp8]
         return EssentialCall(op=linear_of_8_bits, names={**extents, "F8": eight})

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Some products move the addresses of loads beyond K; others replace what they load.
 
-Both have the same bits, whatever stands beyond the ends of the matrices in memory.
+Both have the same bits, whatever stands beyond the ends of the matrices in memory. What is read
+beyond an end, or beside an image, must not come round to the start of a tensor of almost 2 GiB.
 """
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -31,7 +34,8 @@ from tests.support.typed import only
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
-M, N, K = ck.dims("M N K")
+M, N, K, T = ck.dims("M N K T")
+B, H, W, C, F = ck.dims("B H W C F")
 TILE_K = 32
 SMALL = replace(NARROW, tile=(64, 64, TILE_K), warp_tile=(16, 16, 32), pipeline=Pipeline.MEM)
 """A pipeline that replaces what it loads, with the matrix instructions of `LARGE` in its order."""
@@ -183,3 +187,114 @@ def test_a_call_that_would_come_round_takes_another_kernel() -> None:
         way.op.using(way.large).kernels(far, near, device="emu:gfx1201")
     ((key, _),) = way.op.kernels(far, near, device="emu:gfx1201")
     assert not moves_masked(key.signature, key.algorithm)
+
+
+# --- operands that are not one matrix each
+
+
+@ck.op
+def two_weights(x: ck.f16[M, K], w: ck.f16[N, K], v: ck.f16[N, K]) -> ck.f16[M, N]:
+    return (x @ w.T) * (x @ v.T)
+
+
+@ck.op
+def rows_of_table(x: ck.f16[T, K], at: ck.i32[M], w: ck.f16[N, K]) -> ck.f16[M, N]:
+    return ck.take(x, at) @ w.T
+
+
+@ck.op
+def forward(x: ck.f16[B, H, W, C], w: ck.f16[F, 3, 3, C]) -> ck.f16[B, H, W, F]:
+    return ck.conv(x, w, padding=1)
+
+
+@ck.op
+def input_gradient(dy: ck.f16[B, H, W, F], w: ck.f16[F, 3, 3, C]) -> ck.f16[B, H, W, C]:
+    return ck.conv_grad_input(dy, w, padding=1)
+
+
+@ck.op
+def weight_gradient(x: ck.f16[B, H, W, C], dy: ck.f16[B, H, W, F]) -> ck.f16[F, 3, 3, C]:
+    return ck.conv_grad_weight(x, dy, padding=1, size=(3, 3))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An op, an algorithm that moves its loads, and an axis of an operand that may be far."""
+
+    op: Op
+    algorithm: Algorithm
+    shapes: tuple[tuple[int, ...], ...]
+    far: int
+    axis: int = 0
+    share: float = 0.99
+    """Of 2 GiB, what the operand may span at least; the rest is for what is read beside it."""
+
+    def operands(self) -> list[Array]:
+        arrays = [eighths(*shape, seed=seed) for seed, shape in enumerate(self.shapes)]
+        if self.op is rows_of_table:
+            arrays[1] = np.array([4, 0, 3, 4, 2, 1], np.int32)
+        return arrays
+
+    def placed(self, arrays: Sequence[Array], stride: int, memory: Array) -> list[DeviceArray]:
+        """The operands, of which one has a huge stride in memory that only it touches."""
+        operands = [ck.to_device(array, device="emu:gfx942") for array in arrays]
+        near = arrays[self.far]
+        strides = [step // 2 for step in near.strides]
+        strides[self.axis] = stride
+        view = np.lib.stride_tricks.as_strided(memory, near.shape, [2 * step for step in strides])
+        view[...] = near
+        operands[self.far] = DeviceArray(
+            memory.ctypes.data, near.shape, ck.f16, strides=tuple(strides), device="emu:gfx942"
+        )
+        return operands
+
+
+PIXELS, TAPS = (1, 3, 5, 8), (24, 3, 3, 8)
+LARGE_16 = replace(LARGE, warp_tile=NARROW.warp_tile)
+CASES = {
+    "the second B": Case(two_weights, NARROW, ((8, 40), (24, 40), (24, 40)), 2),
+    "a table": Case(rows_of_table, NARROW, ((5, 40), (6,), (24, 40)), 0),
+    "an image": Case(forward, NARROW, (PIXELS, TAPS), 0, axis=1, share=0.15),
+    "weights": Case(forward, NARROW, (PIXELS, TAPS), 1),
+    "gradients": Case(input_gradient, LARGE_16, ((1, 3, 5, 24), TAPS), 0, axis=1, share=0.1),
+    "images": Case(weight_gradient, LARGE_16, ((2, 3, 5, 8), (2, 3, 5, 24)), 0, share=0.1),
+}
+
+
+# The taps of weights have one stride, so that nothing lies between them.
+@pytest.mark.parametrize("name", sorted(CASES.keys() - {"weights"}))
+def test_what_lies_beyond_in_memory_does_not_matter(name: str) -> None:
+    case = CASES[name]
+    op, arrays = case.op.using(case.algorithm), case.operands()
+    surrounded = list(arrays)
+    near = arrays[case.far]
+    whole = np.full([extent + 3 for extent in near.shape], np.nan, near.dtype)
+    surrounded[case.far] = whole[tuple(slice(1, 1 + extent) for extent in near.shape)]
+    surrounded[case.far][...] = near
+    assert is_moved(op, "gfx942", *surrounded)
+    got = op(*surrounded, device="emu:gfx942")
+    assert np.array_equal(got, op(*arrays, device="emu:gfx942"))
+    compare(case.op, arrays, got)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_farthest_operand_is_read_right(name: str) -> None:
+    case = CASES[name]
+    op, arrays = case.op.using(case.algorithm), case.operands()
+    memory = np.zeros(BUFFER_BYTES // 2 + 4096, np.float16)  # only what is touched is there
+
+    def is_refused(eighth: int) -> bool:
+        try:
+            op.kernels(*case.placed(arrays, 8 * eighth, memory), device="emu:gfx942")
+        except CkError as refusal:
+            return "2147" in str(refusal) or "buffer" in str(refusal)
+        return False
+
+    # Elements of an operand are within the memory, whatever its rule says.
+    steps = arrays[case.far].shape[case.axis] - 1
+    most = BUFFER_BYTES // 16 // steps
+    eighths_of_stride = range(arrays[case.far].size // 8, most)
+    farthest_one = 8 * eighths_of_stride[bisect_left(eighths_of_stride, True, key=is_refused) - 1]
+    assert farthest_one * steps * 2 > case.share * BUFFER_BYTES
+    got = op(*case.placed(arrays, farthest_one, memory), device="emu:gfx942")
+    assert np.array_equal(ck.to_host(got), op(*arrays, device="emu:gfx942"))

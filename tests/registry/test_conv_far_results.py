@@ -9,13 +9,15 @@ import pytest
 from cklang.arch import arch
 from cklang.families.conv.problem import ConvProblem, conv_problem
 from cklang.families.conv.rules import RULES
-from tests.support.algorithms import WIDE
+from cklang.families.gemm.key import Pipeline
+from tests.support.algorithms import WIDE, pipelined
 
 GPU = arch("gfx942")
 
 
 def comes_round(problem: ConvProblem, tile: tuple[int, int, int]) -> bool:
-    rejections = RULES.rejections(replace(WIDE, tile=tile), problem.signature, GPU, problem)
+    algorithm = replace(pipelined(WIDE, Pipeline.MEM), tile=tile)
+    rejections = RULES.rejections(algorithm, problem.signature, GPU, problem)
     return "conv-store-span" in {each.rule for each in rejections}
 
 

@@ -9,6 +9,7 @@ from cklang.arch import ArchSpec
 from cklang.families.bounds import among, at_least, at_most, equal, first, multiple
 from cklang.families.conv.problem import ConvProblem, ConvTensor
 from cklang.families.gemm.key import Algorithm, ConvSpecial, DKind, ProductKind
+from cklang.families.gemm.masked import may_move, moves_masked
 from cklang.families.gemm.rules import RULES as GEMM_RULES
 from cklang.families.rule import RuleSet, Violation
 from cklang.ir.windows import Role
@@ -21,6 +22,8 @@ _MOST = (1 << 30) - 1
 """Sums of two coordinates stay in 32 bits."""
 _LONGEST_SIDE = 512
 """More than the sides of all tiles."""
+_DEEPEST = 512
+"""More than K of all tiles."""
 _LONGEST_STRIDE = 46340
 """The square of a stride stays in 32 bits."""
 
@@ -81,15 +84,72 @@ def _taps(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | N
     return at_most("taps times channels of a product", math.prod(p.window) * channels, _MOST)
 
 
+def _room(p: ConvProblem, algorithm: Algorithm) -> int:
+    """Return the bytes that a tensor of a product may span.
+
+    A buffer's 2 GiB; where loads of nothing are moved by as much, less what is read beside A and B.
+    """
+    if not moves_masked(p.signature, algorithm):
+        return BUFFER_BYTES
+    return BUFFER_BYTES - _bytes_beside(p, algorithm.tile[2], algorithm.groups_merged)
+
+
+def _bytes_beside(p: ConvProblem, tile_k: int, merged: int) -> int:
+    """Return how far the loop over K and windows go beyond the ends of A and B, or of an image.
+
+    Both ``describe_masked_conv.hpp`` and this know that the loop loads at most three tiles beyond
+    its end, whose taps, features or images go on from the last.
+    """
+    beyond = 3 * tile_k
+    x, w, y = (p.tensors[role].strides for role in (Role.INPUT, Role.WEIGHT, Role.OUTPUT))
+    tap, a, b = max(w[2:5]), beyond, beyond
+    # Of a phase of the stride, for each tap along the first axis, at least.
+    taps = math.prod(max(p.window[i] // p.stride[i], 1) for i in range(4 - p.spatial, 3))
+
+    def more(size: int) -> int:
+        return beyond // max(size, 1) + 1
+
+    if p.kind is ProductKind.CONV:
+        a += _covered(p, x) + more(p.channels * merged * taps) * _step(p, x)
+        b += more(p.channels * merged) * tap
+    elif p.kind is ProductKind.CONV_GRAD_INPUT:
+        a += 2 * _covered(p, y) + more(p.features * merged * taps) * _step(p, y)
+        b += more(p.features * merged) * tap + beyond * w[1] + more(p.features) * w[0]
+    else:
+        images = more(math.prod(p.output))
+        a += images * _image(p.output, y)
+        b += images * _image(p.input, x) + _covered(p, x)
+    return max(a * p.a.dtype.bytes, b * p.b.dtype.bytes)
+
+
+def _covered(p: ConvProblem, strides: Sequence[int]) -> int:
+    """Return the elements that windows with their padding reach over."""
+    axes = zip(p.window, p.dilation, p.before, p.after, strides[1:4], strict=True)
+    return sum(((n - 1) * far + before + after) * s for n, far, before, after, s in axes)
+
+
+def _image(extents: Sequence[int], strides: Sequence[int]) -> int:
+    """Return the elements of an image, with the gaps in them."""
+    return max(sum(n * s for n, s in zip(extents, strides[1:4], strict=True)), strides[0])
+
+
+def _step(p: ConvProblem, strides: Sequence[int]) -> int:
+    """Return the step from one tap to the next along the first axis, which goes on beyond K."""
+    first_axis = 3 - p.spatial
+    return p.dilation[first_axis] * strides[1 + first_axis]
+
+
 def _all_in_a_buffer(p: ConvProblem, spec: ArchSpec) -> bool:
     """Tell whether whole tensors fit a descriptor; groups that a tile merges may reach further."""
-    return p.groups == 1 and all(t.span * t.dtype.bytes <= BUFFER_BYTES for t in p.inputs)
+    room = BUFFER_BYTES - _bytes_beside(p, _DEEPEST, merged=1)
+    return p.groups == 1 and all(t.span * t.dtype.bytes <= room for t in p.inputs)
 
 
 @RULES.problem(
     "conv-size",
     "a buffer descriptor counts bytes in 32 bits: of the images, rows and groups of a product",
-    reads=("groups_merged", "special"),
+    reads=("groups_merged", "special", "tile", "pipeline"),
+    decision_key=lambda a: (a.groups_merged, a.special, a.tile if may_move(a) else None),
     always_satisfied=_all_in_a_buffer,
 )
 def _size(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
@@ -97,7 +157,7 @@ def _size(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | N
         at_most(
             f"the span in bytes of what a product may meet of {name}",
             _span_of_tile(p, role, tensor, algorithm) * tensor.dtype.bytes,
-            BUFFER_BYTES,
+            _room(p, algorithm),
         )
         for name, role, tensor in _named(p)
     )
@@ -122,12 +182,12 @@ def _span_of_tile(p: ConvProblem, role: Role, tensor: ConvTensor, algorithm: Alg
     return 1 + sum((n - 1) * step for n, step in zip(extents, tensor.strides, strict=True))
 
 
-def _images_of_piece(p: ConvProblem) -> int:
+def _images_of_piece(p: ConvProblem, room: int) -> int:
     """Return the images of each of as few equal pieces of a batch as can be addressed."""
 
     def fits(images: int) -> bool:
         return all(
-            _elements((images, *p.extents(role)[1:]), tensor) * tensor.dtype.bytes <= BUFFER_BYTES
+            _elements((images, *p.extents(role)[1:]), tensor) * tensor.dtype.bytes <= room
             for _, role, tensor in _named(p)
             if role is not Role.WEIGHT
         )
@@ -142,15 +202,16 @@ def _elements(extents: Sequence[int], tensor: ConvTensor) -> int:
     return 1 + sum((n - 1) * step for n, step in zip(extents, tensor.strides, strict=True))
 
 
-def _stored_bytes(p: ConvProblem, tile: tuple[int, int], merged: int) -> int:
+def _stored_bytes(p: ConvProblem, algorithm: Algorithm) -> int:
     """Return the bytes from the start of a product's result to the end of its tiles."""
+    tile, merged = algorithm.tile[:2], algorithm.groups_merged
     role, e = p.result, p.tensors[p.result]
     extents = list(p.extents(role))
     extents[_group_axis(role)] = merged
     axes: tuple[int, ...] = (1,)
     rows = p.features * merged
     if role is not Role.WEIGHT:
-        axes, extents[0] = (0, 1, 2, 3), _images_of_piece(p)
+        axes, extents[0] = (0, 1, 2, 3), _images_of_piece(p, _room(p, algorithm))
         rows = math.prod(extents[:4])
     beyond = -rows % tile[0]
     phases = math.prod(p.stride) if p.kind is ProductKind.CONV_GRAD_INPUT else 1
@@ -176,12 +237,12 @@ def _offset_of(row: int, axes: Sequence[tuple[int, int]]) -> int:
     return place + row * axes[0][1]
 
 
-def _is_cut_in_rows(p: ConvProblem) -> bool:
+def _is_cut_in_rows(p: ConvProblem, room: int) -> bool:
     """Whether an image of the result is beyond reach, so that launches store bands of its rows."""
     if p.result is Role.WEIGHT:
         return False
     e = p.tensors[p.result]
-    return _elements((1, *p.extents(p.result)[1:]), e) * e.dtype.bytes > BUFFER_BYTES
+    return _elements((1, *p.extents(p.result)[1:]), e) * e.dtype.bytes > room
 
 
 def _is_near(p: ConvProblem, spec: ArchSpec) -> bool:
@@ -194,15 +255,16 @@ def _is_near(p: ConvProblem, spec: ArchSpec) -> bool:
 @RULES.problem(
     "conv-store-span",
     "whole tiles are stored, and what is beyond a result must not come round to its start",
-    reads=("tile", "groups_merged"),
+    reads=("tile", "groups_merged", "pipeline"),
+    decision_key=lambda a: (a.tile, a.groups_merged, may_move(a)),
     always_satisfied=_is_near,
 )
 def _store_span(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
-    if _is_cut_in_rows(p):
+    if _is_cut_in_rows(p, _room(p, algorithm)):
         return None
     m, n, _ = algorithm.tile
     what = f"the span of E in bytes, in whole tiles of {m}x{n},"
-    return at_most(what, _stored_bytes(p, (m, n), algorithm.groups_merged), BUFFER_BYTES)
+    return at_most(what, _stored_bytes(p, algorithm), BUFFER_BYTES)
 
 
 @RULES.problem(

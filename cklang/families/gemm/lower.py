@@ -402,6 +402,8 @@ def _context(key: GemmKey, functions: Functions, kernel: str) -> dict[str, objec
         **{name: str(getattr(a, name)).lower() for name in flags},
         **_pipeline(a, s),
         "masked": moves_masked(s, a),
+        "masked_sources": _masked_sources(s, a),
+        "masked_header": _masked_header(s, a),
         "tile_k": a.tile[2],
         "described": _described(s, a),
         "sparse": s.sparse,
@@ -483,6 +485,21 @@ def _described(signature: Signature, algorithm: Algorithm) -> str:
         return "Counted"
     layout = signature.layout_e
     return "Stored" if layout.of_blocks or layout.at_indices else "Single"
+
+
+def _masked_sources(signature: Signature, algorithm: Algorithm) -> str:
+    """Return the arguments of what limits masked loads of A and B that are not one matrix each."""
+    is_table, is_pair = bool(signature.gather), signature.sums > 1
+    if not is_table and not is_pair:
+        return ""
+    return listed((algorithm.tile[2], str(is_table).lower(), str(is_pair).lower()))
+
+
+def _masked_header(signature: Signature, algorithm: Algorithm) -> str:
+    """Return the header that says what limits masked loads."""
+    if signature.spatial:
+        return "describe_masked_conv.hpp"
+    return f"describe_masked{'_sources' if _masked_sources(signature, algorithm) else ''}.hpp"
 
 
 def _stored(dtype: DType) -> str:

@@ -102,12 +102,15 @@ def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Vio
 def _reached_bytes(problem: Problem, tile_k: int) -> Iterator[tuple[str, int]]:
     """Yield A and B, if they are stored, and the bytes of each with what is loaded beyond K."""
     k, last = problem.k, reached_k(problem.k, tile_k)
-    sides = (
-        ("A", problem.a, problem.m, problem.a.layout is Layout.ROW),
-        ("B", problem.b, problem.n, problem.b.layout is Layout.COL),
-    )
-    for name, matrix, others, k_is_inner in sides:
+    sides = [("A", problem.a, Layout.ROW), ("B", problem.b, Layout.COL)]
+    if isinstance(problem, PairProblem):
+        sides.append(("the second B", problem.b2, Layout.COL))
+    for name, matrix, layout in sides:
+        k_is_inner = matrix.layout is layout
         if isinstance(matrix, Matrix):
+            others = problem.m if name == "A" else problem.n
+            if isinstance(matrix, GatheredMatrix):
+                others = matrix.table
             outer, inner = (others, last) if k_is_inner else (last, others)
             # An axis of one index takes no step: the host shim gives it the stride of packed rows.
             steps = others if k_is_inner else k

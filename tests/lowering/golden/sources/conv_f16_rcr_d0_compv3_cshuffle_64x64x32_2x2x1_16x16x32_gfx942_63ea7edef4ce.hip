@@ -2,6 +2,8 @@
 // 3-dimensional images.
 // Key: {"algorithm": {"block_per_cu": 1, "double_buffer": false, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv3", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [64, 64, 32], "transpose_c": false, "vector_a": 8, "vector_b": 8, "vector_d": [], "vector_e": 8, "warp_tile": [16, 16, 32], "warps": [2, 2, 1]}, "arch": "gfx942", "family": "conv", "signature": {"a": [], "b": [], "d": [], "dtype_a": "f16", "dtype_acc": "f32", "dtype_b": "f16", "dtype_e": "f16", "functions": "", "kind": "conv", "layout_a": "r", "layout_b": "c", "layout_e": "r", "scale_a": null, "scale_b": null, "sparse": false, "spatial": 3}, "version": 3}
 
+// Loads beyond K are moved out of the buffer's range, where they give zeros.
+#define CK_TILE_EXPERIMENTAL_USE_BUFFER_LOAD_OOB_CHECK_OFFSET_TRICK 1
 #include "cklang/conv.hpp"
 
 using Row    = ck_tile::tensor_layout::gemm::RowMajor;
@@ -148,14 +150,16 @@ ck_conv_f16_f16_f16_rcr_64x64x32(Kernel::Args args)
 // The host shim.
 #define CKLANG_GFX_MAJOR 9
 #include "cklang/describe_conv.hpp"
+#include "cklang/describe_masked_conv.hpp"
 
 using HostKernel = ck_tile::UniversalGemmKernel<Partitioner, Pipeline, Epilogue>;
-using Described  = cklang::DescribeConv<Gemm,
+using Unmasked   = cklang::DescribeConv<Gemm,
                                        HostKernel,
                                        Pipeline,
                                        false, // persistent
                                        cklang::Work::tiles,
                                        cklang::Reduction::none>;
+using Described  = cklang::DescribeMaskedConv<Unmasked, 32>; // tile_k
 
 extern "C" __attribute__((visibility("default"))) void
 ck_conv_describe(const ck_conv_problem* problem, ck_gemm_launch* launch)

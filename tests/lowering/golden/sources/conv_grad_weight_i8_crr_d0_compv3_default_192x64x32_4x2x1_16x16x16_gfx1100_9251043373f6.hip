@@ -2,6 +2,8 @@
 // 1-dimensional images.
 // Key: {"algorithm": {"block_per_cu": 1, "double_buffer": false, "epilogue": "default", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv3", "reduction": "atomic", "scheduler": "intrawave", "special": "pointwise", "split_k": 1, "stream_k": true, "tile": [192, 64, 32], "transpose_c": false, "vector_a": 1, "vector_b": 1, "vector_d": [], "vector_e": 16, "warp_tile": [16, 16, 16], "warps": [4, 2, 1]}, "arch": "gfx1100", "family": "conv", "signature": {"a": [], "b": [], "d": [], "dtype_a": "i8", "dtype_acc": "i32", "dtype_b": "i8", "dtype_e": "i8", "functions": "", "kind": "conv_grad_weight", "layout_a": "c", "layout_b": "r", "layout_e": "r", "scale_a": null, "scale_b": null, "sparse": false, "spatial": 1}, "version": 3}
 
+// Loads beyond K are moved out of the buffer's range, where they give zeros.
+#define CK_TILE_EXPERIMENTAL_USE_BUFFER_LOAD_OOB_CHECK_OFFSET_TRICK 1
 #include "cklang/conv.hpp"
 #include "cklang/shared_gemm.hpp"
 #include "cklang/byte_tiles.hpp"
@@ -149,14 +151,16 @@ ck_conv_grad_weight_i8_i8_i8_crr_192x64x32(Kernel::Args args)
 // The host shim.
 #define CKLANG_GFX_MAJOR 11
 #include "cklang/describe_conv.hpp"
+#include "cklang/describe_masked_conv.hpp"
 
 using HostKernel = ck_tile::UniversalGemmKernel<Partitioner, Pipeline, Epilogue>;
-using Described  = cklang::DescribeConv<Gemm,
+using Unmasked   = cklang::DescribeConv<Gemm,
                                        HostKernel,
                                        Pipeline,
                                        false, // persistent
                                        cklang::Work::stream_k,
                                        cklang::Reduction::atomic>;
+using Described  = cklang::DescribeMaskedConv<Unmasked, 32>; // tile_k
 
 extern "C" __attribute__((visibility("default"))) void
 ck_conv_describe(const ck_conv_problem* problem, ck_gemm_launch* launch)

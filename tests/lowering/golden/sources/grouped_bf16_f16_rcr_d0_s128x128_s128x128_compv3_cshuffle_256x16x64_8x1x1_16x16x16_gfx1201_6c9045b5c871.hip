@@ -1,6 +1,8 @@
 // CK Tile GEMM made by cklang. E[m, n] = f(sum over k of A[m, k] * B[k, n]).
 // Key: {"algorithm": {"block_per_cu": 2, "double_buffer": false, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv3", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [256, 16, 64], "transpose_c": true, "vector_a": 2, "vector_b": 2, "vector_d": [], "vector_e": 1, "warp_tile": [16, 16, 16], "warps": [8, 1, 1]}, "arch": "gfx1201", "family": "gemm", "signature": {"a": [], "b": [], "d": [], "dtype_a": "bf16", "dtype_acc": "f32", "dtype_b": "bf16", "dtype_e": "f16", "functions": "", "kind": "grouped", "layout_a": "r", "layout_b": "c", "layout_e": "r", "scale_a": {"block": [128, 128], "dtype": "e8m0"}, "scale_b": {"block": [128, 128], "dtype": "e8m0"}, "sparse": false, "spatial": 0}, "version": 3}
 
+// Loads beyond K are moved out of the buffer's range, where they give zeros.
+#define CK_TILE_EXPERIMENTAL_USE_BUFFER_LOAD_OOB_CHECK_OFFSET_TRICK 1
 #include "cklang/grouped.hpp"
 #include "cklang/block_scale_loop.hpp"
 
@@ -149,13 +151,15 @@ ck_gemm_bf16_bf16_f16_rcr_256x16x64(Kernel::Args args)
 // The host shim.
 #define CKLANG_GFX_MAJOR 12
 #include "cklang/describe_grouped.hpp"
+#include "cklang/describe_masked.hpp"
 
 using HostKernel =
     cklang::HostKernel<Partitioner, Pipeline, ASource, BSource, Epilogue>;
-using Single     = cklang::Describe<HostKernel,
+using Unmasked     = cklang::Describe<HostKernel,
                                 false, // persistent
                                 cklang::Work::tiles,
                                 cklang::Reduction::none>;
+using Single     = cklang::DescribeMasked<Unmasked, A, B, 64>; // tile_k
 
 extern "C" __attribute__((visibility("default"))) void
 ck_gemm_describe(const ck_gemm_problem* problem, ck_gemm_launch* launch)

@@ -1,6 +1,8 @@
 // CK Tile GEMM made by cklang. E[m, n] = f(sum over k of A[m, k] * B[k, n]).
 // Key: {"algorithm": {"block_per_cu": 1, "double_buffer": false, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": true, "pipeline": "compv3", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [64, 64, 32], "transpose_c": false, "vector_a": 8, "vector_b": 8, "vector_d": [], "vector_e": 8, "warp_tile": [16, 16, 16], "warps": [2, 2, 1]}, "arch": "gfx942", "family": "gemm", "signature": {"a": [], "b": [], "d": [], "dtype_a": "f16", "dtype_acc": "f32", "dtype_b": "f16", "dtype_e": "f16", "functions": "", "kind": "grouped_pair", "layout_a": "r", "layout_b": "c", "layout_e": "r", "scale_a": null, "scale_b": null, "sparse": false, "spatial": 0}, "version": 3}
 
+// Loads beyond K are moved out of the buffer's range, where they give zeros.
+#define CK_TILE_EXPERIMENTAL_USE_BUFFER_LOAD_OOB_CHECK_OFFSET_TRICK 1
 #include "cklang/grouped_pair.hpp"
 
 using Row    = ck_tile::tensor_layout::gemm::RowMajor;
@@ -153,13 +155,15 @@ ck_gemm_f16_f16_f16_rcr_64x64x32(Kernel::Args args)
 // The host shim.
 #define CKLANG_GFX_MAJOR 9
 #include "cklang/describe_grouped_pair.hpp"
+#include "cklang/describe_masked_sources.hpp"
 
 using HostKernel =
     cklang::HostKernel<Partitioner, Pipeline, ASource, BSource, Epilogue>;
-using Single     = cklang::Describe<HostKernel,
+using Unmasked     = cklang::Describe<HostKernel,
                                 true, // persistent
                                 cklang::Work::tiles,
                                 cklang::Reduction::none>;
+using Single     = cklang::DescribeMaskedSources<Unmasked, A, B, 32, false, true>; // tile_k, table, pair
 
 extern "C" __attribute__((visibility("default"))) void
 ck_gemm_describe(const ck_gemm_problem* problem, ck_gemm_launch* launch)

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 from cklang.autodiff.step import Gradients, Rule, Step
 from cklang.autodiff.terms import Term, where
-from cklang.errors import error
 from cklang.ir.nodes import Value
 from cklang.ir.ops import OPS
 from cklang.ir.order import ARGSORT
-from cklang.types import i32, i64
+from cklang.types import i32
 
 
 def _axis(step: Step) -> int:
@@ -25,8 +24,9 @@ def _take(step: Step) -> Gradients:
     table, indices = step.operation.operands
     places = step.emitter.term(indices)
     if not step.emitter.builder.is_param(indices):
-        extent = step.emitter.extent(table, _axis(step)).broadcast(places.shape, ())
-        places = places.call("maximum", 0).call("minimum", extent - 1)
+        extent = step.emitter.extent(table, _axis(step)).cast(indices.type.dtype)
+        last = (extent - 1).broadcast(places.shape, ())
+        places = places.call("maximum", 0).call("minimum", last)
     value = step.emitter.append(
         "scatter_add",
         places.value,
@@ -40,18 +40,12 @@ def _take(step: Step) -> Gradients:
 
 
 def _scatter_add(step: Step) -> Gradients:
-    """Read the gradient where rows were added; what was added nowhere has none.
-
-    Raises:
-        CkUnsupportedError: G028, the indices are of i64.
-    """
+    """Read the gradient where rows were added; what was added nowhere has none."""
     indices, rows, *base = step.operands
     axis, shape = _axis(step), rows.shape
-    if indices.dtype == i64:
-        function = step.emitter.builder.name
-        raise error("G028", at=step.operation.span, op="scatter_add", name=function)
     taken = step.emitter.append("take", step.gradient.value, indices.value, axis=axis)
-    extent = step.emitter.extent(step.operation.result, axis).broadcast(indices.shape, ())
+    extent = step.emitter.extent(step.operation.result, axis).cast(indices.dtype)
+    extent = extent.broadcast(indices.shape, ())
     inside = (indices >= 0).both(indices < extent)
     places = range(axis, axis + indices.type.rank)
     by_rows = where(inside.broadcast(shape, places), step.emitter.term(taken), 0.0)

@@ -12,7 +12,7 @@ from cklang.ir import emitter
 from cklang.ir.extents import EXTENT
 from cklang.ir.nodes import Attr, Value
 from cklang.ir.rules import Shape
-from cklang.types import DType, Extent, TensorType, bf16, bool_, f16, f32, i32
+from cklang.types import DType, Extent, TensorType, bf16, bool_, f16, f32
 
 Number: TypeAlias = float | int | bool
 _FOLDED: Mapping[str, Callable[[float, float], float]] = {
@@ -106,8 +106,8 @@ class Term:
     def _operand(self, other: Operand) -> Term:
         if isinstance(other, Term):
             return other
-        kinds: Mapping[DType, Callable[[Number], Number]] = {f32: float, i32: int, bool_: bool}
-        return self.emitter.constant(kinds[self.dtype](other), self.shape)
+        kinds: Mapping[DType, Callable[[Number], Number]] = {f32: float, bool_: bool}
+        return self.emitter.constant(kinds.get(self.dtype, int)(other), self.shape).cast(self.dtype)
 
     def _arithmetic(self, op: str, other: Operand) -> Term:
         """Return ``op`` of this and another term, without operations if both are constants."""

@@ -102,7 +102,7 @@ F044 CkTypeError the constant {value} does not go with {dtype}
     = f32 goes with numbers, i32 with whole numbers, bool with True and False
     = cast the tensor if that is meant: x.to(ck.f32)
 F045 CkTypeError kernels do not convert {source} to {to}
-    = they convert floats of 8 to 32 bits, i8, i32 and bool to one another
+    = they convert floats of 8 to 32 bits, i8, i32, i64 and bool to one another
 F046 CkTypeError .{name} takes a matrix; this is {type}, of rank {rank}
     = {advice}
 F047 CkTypeError @ takes matrices and vectors; one side is {got}

@@ -24,9 +24,6 @@ G026 CkUnsupportedError the gradient rule of {op} in @{name} is not differentiab
     = {fix}; or leave out of wrt= the parameters that reach the result through it
 G027 CkTypeError {what} takes an op made by @ck.op or ck.parse, not {got}
     = decorate the function with @ck.op
-G028 CkUnsupportedError the gradient of {op} in @{name} compares its indices, and kernels compare no
-    i64
-    = declare the indices as ck.i32, as in ids: ck.i32[R]
 G035 CkValueError saved= names {got}, which the gradient of @{name} does not compute again
     = legal: "auto", "everything", "nothing", or some of {legal}, which op.ir(...) shows
 """

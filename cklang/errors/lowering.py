@@ -24,7 +24,7 @@ X005 CkUnsupportedError {operand} of {operation} is computed by {op}, but kernel
     = legal: a parameter, what follows the result of another product, or a transpose of these
     = fix: compute it before the call and pass it as an argument
 X006 CkUnsupportedError a kernel cannot store {dtype}: %{name} is {type}
-    = legal: floats of 8 to 32 bits, i8, i32; cast the result to one of these
+    = legal: floats of 8 to 32 bits, i8, i32, i64, bool; cast the result to one of these
 X007 CkUnsupportedError {op} has shape [{got}], but the {operation} it depends on gives [{want}]
     = legal: a result of the {operation}'s own shape, or a transpose of it
 X010 CkUnsupportedError {root} is the transpose of {operation}: its kernel would exchange the

@@ -34,26 +34,31 @@ from cklang.types import (
     f32,
     i8,
     i32,
+    i64,
 )
 from cklang.widths import I32_MAX
 
 _WIDER = {f16: f32, bf16: f32, i8: i32} | {d: f32 for d in DTYPES.values() if d.encoding}
 _FLOAT_MAX = float.fromhex("0x1.fffffep127")
 # The Python types whose constants go with a dtype, and the finite values that it holds.
-_CONSTANTS = {f32: (int, float), i32: (int,), bool_: (bool,)}
+_CONSTANTS = {f32: (int, float), i32: (int,), i64: (int,), bool_: (bool,)}
 _OF_PYTHON = {int: i32, bool: bool_}
-_RANGES = {f32: (-_FLOAT_MAX, _FLOAT_MAX), i32: (-I32_MAX - 1, I32_MAX), bool_: (0, 1)}
+_RANGES = {
+    f32: (-_FLOAT_MAX, _FLOAT_MAX),
+    i32: (-I32_MAX - 1, I32_MAX),
+    i64: (-(1 << 63), (1 << 63) - 1),
+    bool_: (0, 1),
+}
 
 
 def pointwise(scope: Scope, node: Located, name: str, *items: Item, **attrs: Attr) -> Tensor:
     """Apply the pointwise op ``name`` to tensors and constants.
 
-    Where integers meet floats they become f32, and so do those of a division.
+    Where integers meet floats they become f32, and so do those of a division. Where i32 meets i64
+    it becomes i64.
     """
     rule = OPS[name].dtype
-    wide = [_widen(scope, node, item) for item in items]
-    if name == "div" or any(map(is_float, wide)):
-        wide = [_as_float(scope, node, item) for item in wide]
+    wide = _promoted(scope, node, name, [_widen(scope, node, item) for item in items])
     targets = _constant_dtypes(rule, wide)
     tensors = [
         item if isinstance(item, Tensor) else _constant(scope, node, item, dtype)
@@ -150,10 +155,16 @@ def first_float(scope: Scope, tensor: Tensor) -> Span | None:
     return place
 
 
-def _as_float(scope: Scope, node: Located, item: Item) -> Item:
-    if isinstance(item, Tensor) and item.dtype == i32:
-        return _cast(scope, node, item, f32)
-    return item
+def _promoted(scope: Scope, node: Located, name: str, items: list[Item]) -> list[Item]:
+    """Return the operands of an op with its integer tensors in the dtype in which they meet."""
+    is_wide = any(isinstance(item, Tensor) and item.dtype == i64 for item in items)
+    to = f32 if name == "div" or any(map(is_float, items)) else i64 if is_wide else None
+    return [
+        _cast(scope, node, item, to)
+        if to and isinstance(item, Tensor) and item.dtype in (i32, i64)
+        else item
+        for item in items
+    ]
 
 
 def _number_advice(item: Item) -> str:
@@ -169,7 +180,8 @@ def _constant_dtypes(rule: DTypeRule, items: Sequence[Item]) -> list[DType]:
     if rule is rules.LOGICAL_DTYPE:
         return [bool_] * len(items)
     if rule is rules.INTEGER_DTYPE:
-        return [i32] * len(items)
+        is_wide = any(isinstance(item, Tensor) and item.dtype == i64 for item in items)
+        return [i64 if is_wide else i32] * len(items)
     if rule is rules.FLOAT_DTYPE or rule is rules.CLASSIFY_DTYPE:
         return [f32] * len(items)
     if rule is rules.SELECT_DTYPE:
@@ -186,7 +198,7 @@ def _peer_dtypes(items: Sequence[Item]) -> list[DType]:
 
 
 def constant_number(scope: Scope, node: Located, value: Item, dtype: DType) -> Number:
-    """Return the constant ``value`` as a number of ``dtype``: f32, i32 or bool."""
+    """Return the constant ``value`` as a number of ``dtype``: f32, i32, i64 or bool."""
     if not isinstance(value, Number) or type(value) not in _CONSTANTS.get(dtype, ()):
         raise scope.error("F044", node, value=repr(value), dtype=dtype)
     low, high = _RANGES[dtype]
@@ -199,7 +211,7 @@ def constant_number(scope: Scope, node: Located, value: Item, dtype: DType) -> N
 def _constant(scope: Scope, node: Located, value: Item, dtype: DType) -> Tensor:
     number = constant_number(scope, node, value, dtype)
     constant = scope.unit.append("constant", span=scope.span(node), attrs={"value": number})
-    return Tensor.plain(constant, ())
+    return _cast(scope, node, Tensor.plain(constant, ()), dtype)
 
 
 def _dtype_error(

@@ -31,7 +31,6 @@ from cklang.types import (
     e8m0,
     fp4,
     i4,
-    i64,
     plain_dims,
 )
 
@@ -39,7 +38,7 @@ Annotation = TensorType | TensorVarType | ConstType
 """What a parameter of a program may be annotated with, in one form."""
 
 # What a kernel can widen when it loads it, and round to when it stores it.
-_LOADED = (*dict.fromkeys(source for source, _ in CASTS), e8m0, i4, fp4, i64)
+_LOADED = (*dict.fromkeys(source for source, _ in CASTS), e8m0, i4, fp4)
 _STORED = tuple(dict.fromkeys(to for _, to in CASTS))
 
 _EMPTY = inspect.Parameter.empty

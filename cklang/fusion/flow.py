@@ -21,7 +21,7 @@ from cklang.fusion.graph import Node, build_graph, kind_of
 from cklang.fusion.sites import Axes, compose, identity
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
-from cklang.types import f32
+from cklang.types import f32, i64
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -114,8 +114,8 @@ class Flow:
         if self.is_anchor(node):
             yield self.pairs.get(node, node), identity(self.value(node).type.rank)
             return
-        if self.kind(node) is Kind.GATHER:
-            return  # only kernels of rows read at indices
+        if self.is_of_rows(node):
+            return
         for source, axes in self._uses[node]:
             if axes is not None:
                 for anchor, inner in self.anchors(source):
@@ -317,6 +317,13 @@ class Flow:
             if anchor == own
         )
 
+    def is_of_rows(self, node: int) -> bool:
+        """Tell whether only kernels of rows compute ``node``: reads at indices, and i64."""
+        operation, kind = self.operation(node), self.kind(node)
+        if operation is None or kind not in (Kind.POINTWISE, Kind.CAST):
+            return kind is Kind.GATHER
+        return any(value.type.dtype == i64 for value in (operation.result, *operation.operands))
+
     def is_readers_work(self, node: int) -> bool:
         """Tell whether readers of ``node`` make it themselves of what it is made of.
 
@@ -327,7 +334,7 @@ class Flow:
         if operation is None:
             return False
         widens = operation.op == "cast" and operation.result.type.dtype == f32
-        return widens or self.kind(node) is Kind.SHAPE
+        return (widens and not self.is_of_rows(node)) or self.kind(node) is Kind.SHAPE
 
     def expect_operation(self, node: int) -> Operation:
         """Return the operation that defines ``node``, which is no parameter."""

@@ -8,14 +8,14 @@ from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.kernel import Maker
 from cklang.ir.ops import Kind
 from cklang.source import Span
-from cklang.types import DTYPES, DType
+from cklang.types import DTYPES, DType, bool_, i64
 
 STORABLE: tuple[DType, ...] = tuple(
     dtype
     for dtype in DTYPES.values()
     if dtype.name not in ("f64", "i64", "bool", "e8m0", "i4", "fp4")
 )
-"""What a kernel can write."""
+"""What a kernel can write; kernels without epilogues write i64 and bool too."""
 
 
 class Roots:
@@ -41,7 +41,7 @@ class Roots:
             roots |= dict.fromkeys(self.materialised(colour, values, fixed))
         for root in roots:
             value, operation = self.flow.value(root), self.flow.operation(root)
-            if value.type.dtype not in STORABLE:
+            if not self._is_storable(root):
                 raise error(
                     "X006",
                     at=operation.span if operation else self.flow.function.span,
@@ -192,5 +192,12 @@ class Roots:
         """Tell whether kernels of ``colour`` write ``node`` for readers."""
         flow = self.flow
         is_own = flow.colour(node) == colour and not flow.is_readers_work(node)
-        is_storable = node == colour or flow.maker(colour).can_store(flow, node)
-        return is_own and is_storable and flow.value(node).type.dtype in STORABLE
+        is_stored = node == colour or flow.maker(colour).can_store(flow, node)
+        return is_own and is_stored and self._is_storable(node)
+
+    def _is_storable(self, node: int) -> bool:
+        """Tell whether kernels of the colour of ``node`` store its dtype."""
+        dtype, colour = self.flow.value(node).type.dtype, self.flow.colour(node)
+        if dtype not in (bool_, i64):
+            return dtype in STORABLE
+        return colour is not None and not self.flow.maker(colour).epilogue

@@ -6,7 +6,7 @@ warnings: infinities and nan are values here, not accidents.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
@@ -177,20 +177,11 @@ def cast(x: Array, to: DType) -> Array:
         info = np.iinfo(to.numpy)
         if x.dtype.kind != "f":
             return np.asarray(np.clip(x.astype(np.int64), info.min, info.max))
-        # In float64, which holds the ends of i32.
+        # In float64, which holds the ends of i32, and 2**63, one more than i64 does.
         wide = np.nan_to_num(x.astype(np.float64), nan=0.0)
-        bounded = np.clip(wide, float(info.min), float(info.max))
-        return np.asarray(np.trunc(bounded), np.int64)
+        bounded = np.trunc(np.clip(wide, float(info.min), float(info.max)))
+        with np.errstate(invalid="ignore"):
+            return np.where(bounded >= info.max, info.max, bounded.astype(np.int64))
     if x.dtype.kind != "f":
         x = np.asarray(x.astype(np.float32), np.float64)
     return round_float(x, to)
-
-
-def wrapping(numpy: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a function whose integer arithmetic wraps at 32 bits; floats pass."""
-
-    def wrapped(*operands: Array) -> Array:
-        result = numpy(*operands)
-        return result if result.dtype.kind == "f" else result.astype(np.int32).astype(np.int64)
-
-    return wrapped

@@ -3,13 +3,15 @@
 
 C expressions: ``{0}``, ``{1}``… are local variables (constants too: a variable each),
 ``{slope}`` is an attribute as a literal. f32, f16 and bf16 values are ``float`` variables (a narrow
-value is a float that the narrow type can hold), i8 and i32 values ``int``, bool values ``bool``.
-Beside C's operators they use only the helpers of the headers in ``cklang/``: ``math.h``,
-``divide.h`` and ``trig64.h``. An op works on i32 when it has a ``c_i32``; i32 arithmetic wraps, as
-NumPy's does.
+value is a float that the narrow type can hold), i8 and i32 values ``int``, i64 values ``long``,
+bool values ``bool``. Beside C's operators they use only the helpers of the headers in ``cklang/``:
+``math.h``, ``divide.h`` and ``trig64.h``. An op works on integers when it has a ``c_int``, in which
+``{int}``, ``{unsigned}``, ``{bits}`` and ``{last}`` say the width; ``c_i64`` replaces it for i64.
+Integer arithmetic wraps, as NumPy's does.
 
-NumPy meanings take arrays (float64 or float32 for f32 values, int64 for i32, bool) and the
-attributes by name. Float attributes are f32 numbers: 0.1 means the f32 nearest to 0.1.
+NumPy meanings take arrays (float64 or float32 for f32 values, int64 for integers, bool) and
+the attributes by name; who calls them wraps their i32 results. Float attributes are f32 numbers:
+0.1 means the f32 nearest to 0.1.
 
 ``ulps`` says how far the f32 code of a kernel may be from the exact function: ``ulps`` times
 2**-24 times ``scale(operands…, attributes…)``, which is the result's magnitude unless the row
@@ -85,7 +87,8 @@ class Op:
     shape: ShapeRule = rules.SAME_SHAPE
     dtype: DTypeRule = rules.FLOAT_DTYPE
     c: str | None = None
-    c_i32: str | None = None
+    c_int: str | None = None
+    c_i64: str | None = None
     ulps: float = 0.0
     scale: Callable[..., Array] | None = None
     exact_below: float = 0.0

@@ -32,7 +32,6 @@ from cklang.ir import (
     scatter,
     views,
 )
-from cklang.ir.numeric import wrapping
 from cklang.ir.op import AttrRow, Kind, Op
 from cklang.ir.pointwise_ops import POINTWISE
 from cklang.ir.rules import AttrKind, DTypeRule, ShapeRule
@@ -69,7 +68,7 @@ def _convolution(name: str, doc: str) -> Op:
 _ANCHORS = (
     Op(name="gemm", operands=2, kind=Kind.ANCHOR,
        doc="the matrix products of a[…, M, K] and b[…, K, N], summed in f32, of integers in i32",
-       numpy=wrapping(np.matmul), shape=rules.GEMM_SHAPE, dtype=rules.GEMM_DTYPE),
+       numpy=np.matmul, shape=rules.GEMM_SHAPE, dtype=rules.GEMM_DTYPE),
     Op(
         name="contract",
         operands=2,
@@ -380,7 +379,7 @@ _STRUCTURE = (
     Op(name="constant", operands=0, kind=Kind.CONSTANT,
        doc="a number known when the kernel is built", numpy=lambda value: np.asarray(value),
        attrs=_attrs(AttrKind.NUMBER, "value"), shape=rules.SCALAR_SHAPE,
-       dtype=rules.CONSTANT_DTYPE, c="{value}", c_i32="{value}"),
+       dtype=rules.CONSTANT_DTYPE, c="{value}", c_int="{value}"),
     Op(name=extents.EXTENT, operands=1, kind=Kind.EXTENT,
        doc="the extent of an axis of a tensor whose elements are not read", numpy=extents.extent,
        attrs=_AXIS, shape=extents.EXTENT_SHAPE, dtype=extents.EXTENT_DTYPE),

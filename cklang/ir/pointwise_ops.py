@@ -8,7 +8,7 @@ import numpy as np
 
 from cklang.ir import numeric, rules
 from cklang.ir.nodes import Attr
-from cklang.ir.numeric import Array, wrapping
+from cklang.ir.numeric import Array
 from cklang.ir.op import AttrRow, Kind, Op
 from cklang.ir.rules import AttrKind
 
@@ -16,13 +16,13 @@ from cklang.ir.rules import AttrKind
 def _point(
     name: str, operands: int, doc: str, numpy: Callable[..., Array], c: str | None, **more: Any
 ) -> Op:
-    if "c_i32" in more and "dtype" not in more:
+    if "c_int" in more and "dtype" not in more:
         more["dtype"] = rules.NUMBER_DTYPE
     return Op(name=name, operands=operands, kind=Kind.POINTWISE, doc=doc, numpy=numpy, c=c, **more)
 
 
 def _compare(name: str, doc: str, numpy: Callable[..., Array], c: str) -> Op:
-    return _point(name, 2, doc, numpy, c, c_i32=c, dtype=rules.COMPARE_DTYPE)
+    return _point(name, 2, doc, numpy, c, c_int=c, dtype=rules.COMPARE_DTYPE)
 
 
 def _classify(name: str, doc: str, numpy: Callable[..., Array]) -> Op:
@@ -34,16 +34,16 @@ def _logical(name: str, doc: str, numpy: Callable[..., Array], c: str) -> Op:
     return _point(name, 2, doc, numpy, c, dtype=rules.LOGICAL_DTYPE, commutative=True)
 
 
-def _bits(name: str, operands: int, doc: str, numpy: Callable[..., Array], c_i32: str) -> Op:
-    """Return the row of an op of i32 alone."""
-    types = {"c_i32": c_i32, "dtype": rules.INTEGER_DTYPE}
+def _bits(name: str, operands: int, doc: str, numpy: Callable[..., Array], c_int: str) -> Op:
+    """Return the row of an op of integers alone."""
+    types = {"c_int": c_int, "dtype": rules.INTEGER_DTYPE}
     commutative = name in ("bitwise_and", "bitwise_or", "bitwise_xor")
-    return _point(name, operands, doc, wrapping(numpy), None, **types, commutative=commutative)
+    return _point(name, operands, doc, numpy, None, **types, commutative=commutative)
 
 
 def _unsigned(sign: str) -> str:
-    """Return the i32 arithmetic that wraps, which C defines for unsigned numbers alone."""
-    return f"(int)((unsigned){{0}} {sign} (unsigned){{1}})"
+    """Return the arithmetic that wraps, which C defines for unsigned numbers alone."""
+    return f"({{int}})(({{unsigned}}){{0}} {sign} ({{unsigned}}){{1}})"
 
 
 def _float_attr(name: str, default: float | None = None) -> tuple[AttrRow, ...]:
@@ -66,36 +66,47 @@ def _elu(x: Array, alpha: float) -> Array:
     return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
 
 
+_FLOOR_DIVIDE_I64 = (
+    "{1} == 0 ? 0 : {1} == -1 ? (long)(0ul - (unsigned long){0}) : "
+    "{0} / {1} - ({0} % {1} != 0 && ({0} < 0) != ({1} < 0))"
+)
+_MOD_I64 = (
+    "(unsigned long){1} + 1ul < 2ul ? 0 : "
+    "{0} % {1} + ({0} % {1} != 0 && ({0} < 0) != ({1} < 0) ? {1} : 0)"
+)
+
 _ARITHMETIC = (
-    _point("add", 2, "x + y", wrapping(np.add), "{0} + {1}",
-           c_i32=_unsigned("+"), ulps=1, commutative=True),
-    _point("sub", 2, "x - y", wrapping(np.subtract), "{0} - {1}", c_i32=_unsigned("-"), ulps=1),
-    _point("mul", 2, "x * y", wrapping(np.multiply), "{0} * {1}",
-           c_i32=_unsigned("*"), ulps=1, commutative=True),
+    _point("add", 2, "x + y", np.add, "{0} + {1}",
+           c_int=_unsigned("+"), ulps=1, commutative=True),
+    _point("sub", 2, "x - y", np.subtract, "{0} - {1}", c_int=_unsigned("-"), ulps=1),
+    _point("mul", 2, "x * y", np.multiply, "{0} * {1}",
+           c_int=_unsigned("*"), ulps=1, commutative=True),
     _point("div", 2, "x / y", np.divide, "{0} / {1}", ulps=4),
     _point("floor_divide", 2,
            "the integer at or below x / y; an integer divided by 0 gives 0, a float as x / 0",
-           wrapping(np.floor_divide), "ck_floor_divide({0}, {1})",
-           c_i32="ck_floor_divide_i32({0}, {1})", ulps=4, exact_below=2.0**22),
+           np.floor_divide, "ck_floor_divide({0}, {1})",
+           c_int="ck_floor_divide_i32({0}, {1})", c_i64=_FLOOR_DIVIDE_I64, ulps=4,
+           exact_below=2.0**22),
     _point(
         "mod",
         2,
         "x - floor_divide(x, y) * y, which has the sign of y; of an integer and 0, 0, "
         "of a float and 0, nan",
-        wrapping(np.mod),
+        np.mod,
         "ck_mod({0}, {1})",
-        c_i32="ck_mod_i32({0}, {1})",
+        c_int="ck_mod_i32({0}, {1})",
+        c_i64=_MOD_I64,
         ulps=1,
     ),
-    _point("neg", 1, "-x", wrapping(np.negative), "-{0}", c_i32="(int)(0u - (unsigned){0})"),
-    _point("abs", 1, "the magnitude", wrapping(np.abs), "ck_abs({0})",
-           c_i32="{0} < 0 ? (int)(0u - (unsigned){0}) : {0}"),
+    _point("neg", 1, "-x", np.negative, "-{0}", c_int="({int})(0u - ({unsigned}){0})"),
+    _point("abs", 1, "the magnitude", np.abs, "ck_abs({0})",
+           c_int="{0} < 0 ? ({int})(0u - ({unsigned}){0}) : {0}"),
     _point("reciprocal", 1, "1 / x", lambda x: 1 / x, "ck_rcp({0})", ulps=4),
     _point("square", 1, "x * x", np.square, "{0} * {0}", ulps=1),
     _point("minimum", 2, "the lesser; nan if either is", np.minimum, "ck_min({0}, {1})",
-           c_i32="{0} < {1} ? {0} : {1}", commutative=True),
+           c_int="{0} < {1} ? {0} : {1}", commutative=True),
     _point("maximum", 2, "the greater; nan if either is", np.maximum, "ck_max({0}, {1})",
-           c_i32="{0} > {1} ? {0} : {1}", commutative=True),
+           c_int="{0} > {1} ? {0} : {1}", commutative=True),
     _point("clamp", 1, "minimum(maximum(x, lo), hi); nan stays nan", _clamp,
            "ck_min(ck_max({0}, {lo}), {hi})", attrs=_float_attr("lo") + _float_attr("hi")),
     _point("floor", 1, "x rounded down to an integer", np.floor, "ck_floor({0})"),
@@ -104,7 +115,7 @@ _ARITHMETIC = (
     _point("trunc", 1, "x rounded toward 0 to an integer", np.trunc,
            "ck_copysign(ck_floor(ck_abs({0})), {0})"),
     _point("sign", 1, "-1, 0 or 1; nan stays nan", np.sign,
-           "{0} > 0.0f ? 1.0f : {0} < 0.0f ? -1.0f : {0}", c_i32="({0} > 0) - ({0} < 0)"),
+           "{0} > 0.0f ? 1.0f : {0} < 0.0f ? -1.0f : {0}", c_int="({0} > 0) - ({0} < 0)"),
     _point("copysign", 2, "the magnitude of x with the sign of y", np.copysign,
            "ck_copysign({0}, {1})"),
 )  # fmt: skip
@@ -114,11 +125,12 @@ _BITS = (
     _bits("bitwise_or", 2, "the bits that x or y has", np.bitwise_or, "{0} | {1}"),
     _bits("bitwise_xor", 2, "the bits that one of x and y has", np.bitwise_xor, "{0} ^ {1}"),
     _bits("bitwise_not", 1, "the bits that x has not: -x - 1", np.bitwise_not, "~{0}"),
-    _bits("left_shift", 2, "x times 2 to the y, wrapped; 0 where y is not from 0 to 31",
-          np.left_shift, "(unsigned){1} < 32u ? (int)((unsigned){0} << {1}) : 0"),
+    _bits("left_shift", 2, "x times 2 to the y, wrapped; 0 where y is not from 0 to 31, or 63",
+          np.left_shift, "({unsigned}){1} < {bits}u ? ({int})(({unsigned}){0} << {1}) : 0"),
     _bits("right_shift", 2,
           "the integer at or below x over 2 to the y; 0 or -1, by the sign of x, where y is not "
-          "from 0 to 31", np.right_shift, "{0} >> ((unsigned){1} < 32u ? {1} : 31)"),
+          "from 0 to 31, or 63", np.right_shift,
+          "{0} >> (({unsigned}){1} < {bits}u ? {1} : {last})"),
 )  # fmt: skip
 
 _FUNCTIONS = (
@@ -162,8 +174,8 @@ _WIDE_FUNCTIONS = (
     _wide("hypot", 2, "sqrt(x * x + y * y) without overflow on the way", np.hypot),
     _point("fmod", 2,
         "x - trunc(x / y) * y, which has the sign of x; of an integer and 0, 0, of a float and 0, "
-        "nan", wrapping(np.fmod), "(float)ck64_fmod((double){0}, (double){1})",
-        c_i32="(unsigned){1} + 1u < 2u ? 0 : {0} % {1}"),
+        "nan", np.fmod, "(float)ck64_fmod((double){0}, (double){1})",
+        c_int="({unsigned}){1} + 1u < 2u ? 0 : {0} % {1}"),
 )  # fmt: skip
 
 _ACTIVATIONS = (
@@ -211,7 +223,7 @@ _CHOICES = (
     _point("logical_not", 1, "whether x is false", np.logical_not, "!{0}",
            dtype=rules.LOGICAL_DTYPE),
     _point("where", 3, "x where the condition is true, else y", np.where, "{0} ? {1} : {2}",
-           c_i32="{0} ? {1} : {2}", dtype=rules.SELECT_DTYPE),
+           c_int="{0} ? {1} : {2}", dtype=rules.SELECT_DTYPE),
 )  # fmt: skip
 
 POINTWISE = (*_ARITHMETIC, *_BITS, *_FUNCTIONS, *_WIDE_FUNCTIONS, *_ACTIVATIONS, *_CHOICES)

@@ -27,6 +27,7 @@ from cklang.types import (
     f32,
     i4,
     i32,
+    i64,
 )
 from cklang.widths import I32_MAX
 
@@ -112,6 +113,7 @@ def _same(dtypes: tuple[DType, ...], legal: tuple[DType, ...]) -> DType | None:
     return dtypes[0] if len(set(dtypes)) == 1 and dtypes[0] in legal else None
 
 
+_NUMBERS = (f32, i32, i64)
 _PRODUCTS = {"fp4": f32, "f16": f32, "bf16": f32, "f32": f32, "i8": i32}
 
 
@@ -125,7 +127,7 @@ def _gemm_dtype(dtypes: tuple[DType, ...], _attrs: AttrMap) -> DType | None:
 
 
 def _select_dtype(dtypes: tuple[DType, ...], _attrs: AttrMap) -> DType | None:
-    return _same(dtypes[1:], (f32, i32, bool_)) if dtypes[0] == bool_ else None
+    return _same(dtypes[1:], (*_NUMBERS, bool_)) if dtypes[0] == bool_ else None
 
 
 _CONSTANT_TYPES: Mapping[type, DType] = {float: f32, int: i32, bool: bool_}
@@ -134,7 +136,7 @@ _CONSTANT_TYPES: Mapping[type, DType] = {float: f32, int: i32, bool: bool_}
 def _constant_dtype(_dtypes: tuple[DType, ...], attrs: AttrMap) -> DType | None:
     value = attrs["value"]
     if type(value) is int and not -I32_MAX - 1 <= value <= I32_MAX:
-        return None
+        return i64 if -(1 << 63) <= value < 1 << 63 else None
     return _CONSTANT_TYPES[type(value)]
 
 
@@ -171,12 +173,14 @@ SCALED_DTYPE = DTypeRule(
 )
 FLOAT_DTYPE = DTypeRule(text="f32 operands", apply=lambda dtypes, _: _same(dtypes, (f32,)))
 NUMBER_DTYPE = DTypeRule(
-    text="operands all f32 or all i32", apply=lambda dtypes, _: _same(dtypes, (f32, i32))
+    text="operands all f32, all i32 or all i64", apply=lambda dtypes, _: _same(dtypes, _NUMBERS)
 )
-INTEGER_DTYPE = DTypeRule(text="i32 operands", apply=lambda dtypes, _: _same(dtypes, (i32,)))
+INTEGER_DTYPE = DTypeRule(
+    text="operands all i32 or all i64", apply=lambda dtypes, _: _same(dtypes, (i32, i64))
+)
 COMPARE_DTYPE = DTypeRule(
-    text="operands both f32 or both i32; gives bool",
-    apply=lambda dtypes, _: bool_ if _same(dtypes, (f32, i32)) else None,
+    text="operands both f32, both i32 or both i64; gives bool",
+    apply=lambda dtypes, _: bool_ if _same(dtypes, _NUMBERS) else None,
 )
 CLASSIFY_DTYPE = DTypeRule(
     text="an f32 operand; gives bool",
@@ -184,13 +188,14 @@ CLASSIFY_DTYPE = DTypeRule(
 )
 LOGICAL_DTYPE = DTypeRule(text="bool operands", apply=lambda dtypes, _: _same(dtypes, (bool_,)))
 SELECT_DTYPE = DTypeRule(
-    text="a bool, then two operands both f32, both i32 or both bool", apply=_select_dtype
+    text="a bool, then two operands both f32, both i32, both i64 or both bool", apply=_select_dtype
 )
 CONSTANT_DTYPE = DTypeRule(
-    text="a float gives f32, an integer of 32 bits i32, a bool bool", apply=_constant_dtype
+    text="a float gives f32, an integer of 32 bits i32, a longer one i64, a bool bool",
+    apply=_constant_dtype,
 )
 CAST_DTYPE = DTypeRule(
-    text="from floats of 8 to 32 bits, i8, i32 or bool to the same", apply=_cast_dtype
+    text="from floats of 8 to 32 bits, i8, i32, i64 or bool to the same", apply=_cast_dtype
 )
 KEEP_DTYPE = DTypeRule(text="any dtype, kept", apply=lambda dtypes, _: dtypes[0])
 

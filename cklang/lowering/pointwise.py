@@ -16,7 +16,7 @@ from cklang.ir.casts import CASTS
 from cklang.ir.nodes import Attr, Function, Operation, Value
 from cklang.ir.ops import OPS, Kind
 from cklang.source import Span
-from cklang.types import DType
+from cklang.types import DType, i64
 from cklang.types import Kind as DTypeKind
 
 DIVIDES = frozenset({"floor_divide", "mod"})
@@ -26,19 +26,22 @@ WIDE = frozenset(name for name, op in OPS.items() if op.c and "ck64_" in op.c)
 """Functions whose C calls helpers of ``cklang/trig64.h``."""
 
 _C_TYPES = {DTypeKind.FLOAT: "float", DTypeKind.INT: "int", DTypeKind.BOOL: "bool"}
+_INT = {"int": "int", "unsigned": "unsigned", "bits": 32, "last": 31}
+_LONG = {"int": "long", "unsigned": "unsigned long", "bits": 64, "last": 63}
+"""What the C of integer ops says of their width."""
 
 
 def c_type(dtype: DType) -> str:
     """Return the C type that holds a value of ``dtype`` inside an epilogue."""
-    return _C_TYPES[dtype.kind]
+    return i64.c if dtype == i64 else _C_TYPES[dtype.kind]
 
 
 def c_functions(functions: Mapping[str, Function], comments: Sequence[str] = ()) -> str:
     """Return the C text that defines each symbol as its region.
 
     Args:
-        functions: Regions of rank-0 values only: floats, i32 and bools; their results are f32 or
-            i32, and several are the members of a struct.
+        functions: Regions of rank-0 values only: floats, integers and bools; their results are
+            f32 or integers, and several are the members of a struct.
         comments: Lines written above them, such as the user's Python.
     """
     lines = [*includes_of(functions.values()), "", *(f"// {line}".rstrip() for line in comments)]
@@ -113,7 +116,7 @@ def c_line(span: Span) -> str:
 
 
 def _expression(operation: Operation, function: Function) -> str:
-    template = _template(operation)
+    template, width = _template(operation), _LONG if _decides(operation) == i64 else _INT
     names = [c_value(value, function) for value in operation.operands]
     dtype = operation.result.type.dtype
     attrs = {
@@ -121,7 +124,7 @@ def _expression(operation: Operation, function: Function) -> str:
         for key, value in operation.attrs
         if isinstance(value, (bool, int, float))
     }
-    return template.format(*names, **attrs)
+    return template.format(*names, **attrs, **width)
 
 
 def _template(operation: Operation) -> str:
@@ -130,14 +133,17 @@ def _template(operation: Operation) -> str:
         if pair in CASTS:
             return CASTS[pair]
         raise error("L001", at=operation.span, op=f"cast from {pair[0]} to {pair[1]}")
-    row = OPS[operation.op]
-    # where(c, x, y) computes in the type of x and y; a constant in its own.
-    decides = operation.operands[-1] if operation.operands else operation.result
-    integer = decides.type.dtype.kind is DTypeKind.INT
-    template = row.c_i32 if integer else row.c
+    row, dtype = OPS[operation.op], _decides(operation)
+    template = row.c_int if dtype.kind is DTypeKind.INT else row.c
     if template is None or row.kind is Kind.ANCHOR:
-        raise error("L001", at=operation.span, op=f"{operation.op} of {decides.type.dtype}")
-    return template
+        raise error("L001", at=operation.span, op=f"{operation.op} of {dtype}")
+    return row.c_i64 or template if dtype == i64 else template
+
+
+def _decides(operation: Operation) -> DType:
+    """Return the dtype in which an operation computes: where(c, x, y) in that of x and y."""
+    value = operation.operands[-1] if operation.operands else operation.result
+    return value.type.dtype
 
 
 def _literal(value: Attr, dtype: DType) -> str:

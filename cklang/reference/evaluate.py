@@ -3,8 +3,8 @@
 
 Each operation on floats is computed in float64, and its result is a number of its type, as kernels
 hold it: f32 values are rounded to f32, a ``cast`` rounds to its dtype, both to nearest even and to
-infinity beyond the range. So a comparison and a cast of one value agree. i32 is kept in int64 and
-wraps at 32 bits.
+infinity beyond the range. So a comparison and a cast of one value agree. Integers are kept in
+int64; i32 wraps at 32 bits.
 """
 
 from collections.abc import Sequence
@@ -29,6 +29,7 @@ from cklang.types import (
     by_name,
     extent_value,
     f32,
+    i32,
     plain_dims,
 )
 
@@ -175,9 +176,12 @@ def apply(operation: Operation, operands: Sequence[Array], dims: dict[Dim, int])
     if OPS[operation.op].shape.declared:
         attrs["shape"] = operation.result.type.extents(by_name(dims))
     result = np.asarray(OPS[operation.op].numpy(*operands, **attrs))
-    if operation.result.type.dtype.kind is Kind.BOOL:
+    dtype = operation.result.type.dtype
+    if dtype.kind is Kind.BOOL:
         return result
-    return result.astype(np.float64) if result.dtype.kind == "f" else result.astype(np.int64)
+    if result.dtype.kind == "f":
+        return result.astype(np.float64)
+    return (result.astype(np.int32) if dtype == i32 else result).astype(np.int64)
 
 
 def _attr(attr: object, dims: dict[Dim, int]) -> Any:

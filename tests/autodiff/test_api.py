@@ -219,10 +219,3 @@ def test_the_rule_of_a_product_of_elements_is_not_differentiable() -> None:
 def test_only_ops_have_gradients() -> None:
     not_an_op: Any = np.sum
     assert code(lambda: ck.vjp(not_an_op)) == "G027"
-
-
-def test_rows_added_at_indices_of_64_bits_have_no_gradient() -> None:
-    params = "x: ck.f32[M, N], ids: ck.i64[R], rows: ck.f32[R, N]"
-    added = expression_op(params, "ck.f32[M, N]", "ck.scatter_add(x, ids, rows)")
-    assert code(ck.vjp(added, wrt="rows").program.specialise) == "G028"
-    assert code(ck.vjp(added, wrt="x").program.specialise) == "G028"

@@ -12,7 +12,7 @@ from cklang.ir.nodes import Function, Value
 from cklang.ir.ops import OPS
 from cklang.ir.verifier import verify
 from cklang.reference.evaluate import evaluate
-from cklang.types import dims, f32, i32
+from cklang.types import DType, dims, f32, i32, i64
 
 M, N, V = dims("M N V")
 IDS = np.array([2, 0, 2, 3], "i")
@@ -43,18 +43,20 @@ def rows(*shape: int) -> Any:
 
 
 @needs_scatter
+@pytest.mark.parametrize("dtype", [i32, i64], ids=str)
 @pytest.mark.parametrize("axis", [0, 1])
-def test_the_gradient_of_a_gather_is_a_scatter(axis: int) -> None:
-    function = built("take", {"x": f32[V, N], "ids": i32[M]}, None, axis=axis)
-    linear(function, [rows(5, 6), IDS], "x")
+def test_the_gradient_of_a_gather_is_a_scatter(axis: int, dtype: DType) -> None:
+    function = built("take", {"x": f32[V, N], "ids": dtype[M]}, None, axis=axis)
+    linear(function, [rows(5, 6), IDS.astype(dtype.numpy)], "x")
 
 
 @needs_scatter
+@pytest.mark.parametrize("dtype", [i32, i64], ids=str)
 @pytest.mark.parametrize("name", ["x", "base"])
-def test_the_gradient_of_a_scatter_is_a_gather(name: str) -> None:
+def test_the_gradient_of_a_scatter_is_a_gather(name: str, dtype: DType) -> None:
     # An index outside of the axis adds nothing.
-    ids = np.array([2, -1, 2, 9], "i")
-    types = {"ids": i32[M], "x": f32[M, N], "base": f32[V, N]}
+    ids = np.array([2, -1, 2, 9], dtype.numpy)
+    types = {"ids": dtype[M], "x": f32[M, N], "base": f32[V, N]}
     function = built("scatter_add", types, (V, N), axis=0, in_place=0, unordered=0)
     arrays = [ids, rows(4, 6), np.zeros((5, 6), "f") if name == "x" else rows(5, 6)]
     if name == "base":

@@ -379,7 +379,6 @@ def test_a_table_without_elements_is_refused() -> None:
         ("x[x]", "F066"),
         ("ck.take(x, 2)", "F066"),
         ("ck.take(x, i, axis=2)", "F067"),
-        ("i64 + i", "F041"),
     ],
 )
 def test_a_wrong_index_is_an_error(words: str, code: str) -> None:

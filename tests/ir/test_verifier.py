@@ -61,7 +61,9 @@ def test_rules(line: str, codes: list[str]) -> None:
 def test_constants_have_the_type_of_their_number() -> None:
     assert checked("%r: f32[] = constant() {value = 1.0}", "f32[]") == []
     assert checked("%r: f32[] = constant() {value = 1}", "f32[]") == ["I020"]
-    assert checked("%r: i32[] = constant() {value = 2147483648}", "i32[]") == ["I018"]
+    assert checked("%r: i32[] = constant() {value = 2147483648}", "i32[]") == ["I020"]
+    assert checked("%r: i64[] = constant() {value = 2147483648}", "i64[]") == []
+    assert checked("%r: i64[] = constant() {value = 9223372036854775808}", "i64[]") == ["I018"]
     assert checked("%r: bool[] = constant() {value = true}", "bool[]") == []
 
 

@@ -17,14 +17,17 @@ from cklang.ir.ops import OPS, Kind
 from cklang.ir.rules import INTEGER_DTYPE
 from cklang.lowering import headers
 from cklang.lowering.pointwise import DIVIDES, c_functions
-from cklang.types import DType, TensorType, f32, i32
+from cklang.types import DType, TensorType, f32, i32, i64
 from tests.support.host_library import call_loop, host_library, loop
 
 LEAST, MOST = -(2**31), 2**31 - 1
+INTEGERS = {i32: "int", i64: "long"}
+NUMPY = {"mod": "remainder", "neg": "negative", "sub": "subtract", "mul": "multiply"}
 EDGES = [LEAST, LEAST + 1, -65536, -33, -32, -7, -2, -1, 0, 1, 2, 3, 7, 31, 32, 33, 65536, MOST]
 INTEGER_OPS = sorted(
     {name for name, op in OPS.items() if op.kind is Kind.POINTWISE and op.dtype is INTEGER_DTYPE}
     | DIVIDES
+    | {"add", "sub", "mul", "neg", "abs", "minimum", "maximum", "sign", "fmod"}
 )
 FLOAT_EDGES = [0.0, -0.0, 1e-45, -1e-45, 1e-38, 0.1, -0.1, 0.3, 1.0, -1.0, 2.5, -3.0, 7.0, -7.0]
 FLOAT_EDGES += [16777215.0, -16777217.0, 3e38, -3e38, np.inf, -np.inf, np.nan]
@@ -42,9 +45,9 @@ def region(name: str, dtype: DType) -> Function:
 @pytest.fixture(scope="module")
 def library() -> ctypes.CDLL:
     lines: list[str] = []
-    ops = [(name, i32) for name in INTEGER_OPS] + [(name, f32) for name in sorted(DIVIDES)]
-    for name, dtype in ops:
-        c, count = {i32: "int", f32: "float"}[dtype], OPS[name].operands
+    ops = [(name, dtype) for name in INTEGER_OPS for dtype in INTEGERS]
+    for name, dtype in ops + [(name, f32) for name in sorted(DIVIDES)]:
+        c, count = (INTEGERS | {f32: "float"})[dtype], OPS[name].operands
         lines.append(c_functions({f"op_{name}_{dtype}": region(name, dtype)}))
         values = ", ".join(f"x{i}" for i in range(count))
         lines.append(loop(f"{name}_{dtype}", f"op_{name}_{dtype}({values})", c, count))
@@ -57,31 +60,34 @@ def run(
     return call_loop(library, f"{name}_{dtype}", *arrays)
 
 
-def integers(count: int) -> list[NDArray[np.int32]]:
+def integers(count: int, dtype: DType) -> list[NDArray[np.generic]]:
     rng = np.random.default_rng(5)
-    mesh = np.meshgrid(*[np.array(EDGES, np.int32)] * count)
-    wide = rng.integers(LEAST, MOST, (count, 20_000), endpoint=True).astype(np.int32)
-    near = rng.integers(-40, 40, (count, 20_000)).astype(np.int32)
+    ends = np.iinfo(dtype.numpy)
+    edges = [*EDGES, ends.min, ends.min + 1, ends.max, 63, 64, -64]
+    mesh = np.meshgrid(*[np.array(edges, dtype.numpy)] * count)
+    wide = rng.integers(ends.min, ends.max, (count, 20_000), dtype.numpy, endpoint=True)
+    near = rng.integers(-70, 70, (count, 20_000)).astype(dtype.numpy)
     mixed = np.where(rng.random((count, 20_000)) < 0.5, wide, near)
     parts = zip(mesh, wide, near, mixed, strict=True)
     return [np.concatenate([edges.ravel(), *rest]) for edges, *rest in parts]
 
 
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 @pytest.mark.parametrize("name", INTEGER_OPS)
-def test_integer_ops_mean_what_numpy_means(library: ctypes.CDLL, name: str) -> None:
-    arrays = integers(OPS[name].operands)
+def test_integer_ops_mean_what_numpy_means(library: ctypes.CDLL, name: str, dtype: DType) -> None:
+    arrays = integers(OPS[name].operands, dtype)
     with np.errstate(all="ignore"):
-        narrow = getattr(np, {"mod": "remainder"}.get(name, name))(*arrays)
-        wide = OPS[name].numpy(*(each.astype(np.int64) for each in arrays))
-    np.testing.assert_array_equal(run(library, name, i32, arrays), narrow)
-    np.testing.assert_array_equal(wide, narrow)
+        want = getattr(np, NUMPY.get(name, name))(*arrays)
+        wide = OPS[name].numpy(*(each.astype(np.int64) for each in arrays)).astype(dtype.numpy)
+    np.testing.assert_array_equal(run(library, name, dtype, arrays), want)
+    np.testing.assert_array_equal(wide, want)
 
 
 def test_the_edges_of_division() -> None:
     x, y = np.array([LEAST, LEAST, -7, -7, 7, 5, -5]), np.array([-1, 2, 2, -2, -2, 0, 0])
     with np.errstate(all="ignore"):
         quotient, remainder = OPS["floor_divide"].numpy(x, y), OPS["mod"].numpy(x, y)
-    assert quotient.tolist() == [LEAST, -(2**30), -4, 3, -4, 0, 0]
+    assert quotient.astype(np.int32).tolist() == [LEAST, -(2**30), -4, 3, -4, 0, 0]
     assert remainder.tolist() == [0, 0, 1, -1, -1, 0, 0]
 
 
@@ -135,7 +141,7 @@ def test_divide_h_is_included_by_the_fills_that_call_it() -> None:
     text = headers.file("cklang/divide.h").read_text()
     helpers = set(re.findall(r"^CK_MATH \w+ (ck_\w+)\(", text, re.M))
     for name, op in OPS.items():
-        calls = set(re.findall(r"\bck_\w+", f"{op.c} {op.c_i32}"))
+        calls = set(re.findall(r"\bck_\w+", f"{op.c} {op.c_int}"))
         assert bool(calls & helpers) == (name in DIVIDES), name
     assert "divide.h" in c_functions({"f": region("mod", i32)})
     assert "divide.h" not in c_functions({"f": region("bitwise_and", i32)})

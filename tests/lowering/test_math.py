@@ -155,7 +155,7 @@ def test_header_has_every_helper_of_the_op_table() -> None:
     from cklang.ir.casts import CASTS
     from cklang.ir.ops import OPS
 
-    expressions = [e for op in OPS.values() for e in (op.c, op.c_i32) if e] + list(CASTS.values())
+    expressions = [e for op in OPS.values() for e in (op.c, op.c_int) if e] + list(CASTS.values())
     used = {name for text in expressions for name in re.findall(r"\bck_\w+", text)}
     names = ("cklang/math.h", "cklang/divide.h")
     header = "".join(headers.file(name).read_text() for name in names)

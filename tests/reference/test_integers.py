@@ -8,6 +8,7 @@ from cklang.ir.parser import parse_function
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
 from cklang.testing import assert_close
+from cklang.types import DType, f32, i8, i32, i64
 from tests.support.narrow import evaluate32
 
 PROGRAM = """
@@ -42,15 +43,38 @@ def test_sums_in_any_order_are_within_the_bound(body: str, op: str, seed: int) -
         assert_close(evaluate32(function, arrays, mode, seed), want, bound, unchecked=1)
 
 
-@pytest.mark.parametrize("op", [*OPS, *BITS])
-def test_exact_integers_have_exact_results(op: str) -> None:
+@pytest.mark.parametrize("dtype", [i32, i64], ids=str)
+@pytest.mark.parametrize("op", [*OPS, *BITS, "add", "subtract", "multiply", "maximum"])
+def test_integers_are_numpys_and_exact(op: str, dtype: DType) -> None:
+    name = {"subtract": "sub", "multiply": "mul"}.get(op, op)
     function = parse_function(
-        f"func @f(%x: i32[N], %y: i32[N]) -> i32[N] {{ %r: i32[N] = {op}(%x, %y) return %r }}"
+        f"func @f(%x: {dtype}[N], %y: {dtype}[N]) -> {dtype}[N] {{ "
+        f"%r: {dtype}[N] = {name}(%x, %y) return %r }}"
     )
-    rng = np.random.default_rng(0)
-    arrays = tuple(rng.integers(-(2**31), 2**31, (2, 1000)).astype(np.int32))
-    _, (bound,) = evaluate_with_bound(function, arrays)
+    rng, ends = np.random.default_rng(0), np.iinfo(dtype.numpy)
+    wide = rng.integers(ends.min, ends.max, (2, 1000), dtype.numpy, endpoint=True)
+    edges = np.array([ends.min, ends.min + 1, -1, 0, 1, ends.max], dtype.numpy)
+    mesh = np.reshape(np.meshgrid(edges, edges), (2, -1))
+    arrays = tuple(np.concatenate(pair) for pair in zip(wide, mesh, strict=True))
+    with np.errstate(all="ignore"):
+        want = getattr(np, op)(*arrays)
+    (got,), (bound,) = evaluate_with_bound(function, arrays)
+    np.testing.assert_array_equal(got, want)
     assert not bound.any()
+
+
+@pytest.mark.parametrize("source", [f32, i32, i64], ids=str)
+@pytest.mark.parametrize("to", [i8, i32, i64], ids=str)
+def test_casts_to_integers_saturate(source: DType, to: DType) -> None:
+    function = parse_function(
+        f"func @f(%x: {source}[N]) -> {to}[N] {{ %r: {to}[N] = cast(%x) {{to = {to}}} return %r }}"
+    )
+    numbers = [-(2**63), -(2**40), -(2**31), -130, -1, 0, 127, 2**31 - 1, 2**62, 2**63 - 1]
+    if source == i32:
+        numbers = [number for number in numbers if -(2**31) <= number < 2**31]
+    x = np.array(numbers, source.numpy)
+    (got,), ends = evaluate(function, [x]), np.iinfo(to.numpy)
+    assert got.tolist() == [min(max(int(number), ends.min), ends.max) for number in x.tolist()]
 
 
 def test_a_remainder_is_uncertain_where_its_quotient_is() -> None:

@@ -182,16 +182,19 @@ def _span(problem: RowwiseProblem, tensor: RowwiseTensor) -> int:
     pairs = zip(extents, strides, strict=True)
     stride, extent = tensor.gathered or (0, 1)
     last = max(extent - 1, 0) * stride
-    return 1 + last + sum((extent - 1) * stride for extent, stride in pairs if extent)
+    first = 1 + tensor.offset // tensor.dtype.bytes
+    return first + last + sum((extent - 1) * stride for extent, stride in pairs if extent)
 
 
 def _stage(problem: RowwiseProblem, key: RowwiseKey, functions: Functions) -> Stage:
+    offsets = tuple(tensor.offset for tensor in problem.tensors)
     return Stage(
         key=key,
         functions=functions,
         problem=problem,
         shim=RowwiseShim,
         values=tuple(tensor.value for tensor in problem.tensors),
+        offsets=offsets if any(offsets) else (),
         written=frozenset(output.value for output in problem.outputs),
         request=problem.request,
     )

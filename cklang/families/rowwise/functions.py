@@ -21,12 +21,14 @@ name    what is read                                     how
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, starmap
 
 from cklang.families.rowwise.host import MAX_AXES
+from cklang.families.rowwise.words import parts_of
 from cklang.fusion.functions import Functions
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.lowering.pointwise import c_statement, c_type, c_value, includes_of
-from cklang.types import DType, Kind, bf8, f32
+from cklang.types import DType, Kind, bf8, f32, i64
 
 _STEPS = {
     "s": f"(j + e) * args->reads[{{number}}].stride[{MAX_AXES - 1}]",
@@ -40,8 +42,6 @@ _TABLES = {"g": "s", "h": "m"}
 _INDICES = {"x": "s", "y": "m"}
 """The letters of indices, with those of tensors whose rows run the same way."""
 
-_INT_BITS = 32
-
 _TABLE_HELPERS = """
 CK_MATH long
 ck_row_index(const CK_CONSTANT ck_row_args *args, int axis, long index)
@@ -52,16 +52,6 @@ ck_row_index(const CK_CONSTANT ck_row_args *args, int axis, long index)
 }
 """
 """How far an index leads along an axis; a place of a read has its stride and extent."""
-
-_NARROWING = """
-CK_MATH int
-ck_row_narrowed(long index)
-{
-    const long most = 2147483647;
-    return (int)(index < -most ? -most : index > most ? most : index);
-}
-"""
-"""An index of 64 bits as one of 32, which is out of every range if the other is."""
 
 _STORED = ("store", "finish")
 """The functions whose results the stencil rounds to the dtypes that are stored."""
@@ -141,8 +131,6 @@ def _helpers_of(functions: Functions) -> Iterator[str]:
     params = [param for function in functions.values() for param in function.params]
     if any(param.name[0] in _TABLES for param in params):
         yield _TABLE_HELPERS
-    if any(param.type.dtype.bits > _INT_BITS for param in params):
-        yield _NARROWING
 
 
 class _Writer:
@@ -176,8 +164,9 @@ class _Writer:
                 continue
             for line in c_statement(operation, self.function):
                 yield line if line.startswith("#") else f"    {line}"
-        for place, result in enumerate(self.function.results):
-            word = _word(result.type.dtype, self._result(result))
+        results = ((result.type.dtype, self._result(result)) for result in self.function.results)
+        words = chain.from_iterable(starmap(_words, results))
+        for place, word in enumerate(words):
             yield f"        out[{place * self.width} + e] = {word};"
         yield from ("    }", "}", "")
 
@@ -227,7 +216,7 @@ class _Writer:
             loaded = _widened(dtype, f"*({self._address(param, '')})")
             yield f"    const {c_type(dtype)} {param.name} = {loaded};"
         elif param.name[0] == "r":
-            joined = _unpacked(dtype, f"reduced[{param.name[1:]}]")
+            joined = _unpacked(dtype, [f"reduced[{param.name[1:]}]"])
             yield f"    const {c_type(dtype)} {param.name} = {joined};"
         elif param.name[0] == "c":
             vector, width = f"{param.name}_vector", self.width
@@ -242,7 +231,8 @@ class _Writer:
         letter, number = param.name[0], _number(param)
         dtype = param.type.dtype
         if letter == "k":
-            value = _unpacked(dtype, f"kept[{int(number) * self.width} + e]")
+            places = range(int(number), int(number) + len(parts_of(dtype)))
+            value = _unpacked(dtype, [f"kept[{place * self.width} + e]" for place in places])
         elif letter == "c":
             value = _widened(dtype, f"{param.name}_e[e]")
         elif letter in _STEPS:
@@ -282,20 +272,25 @@ def _memory(dtype: DType) -> str:
 
 def _widened(dtype: DType, element: str) -> str:
     """Return an element in memory as a value."""
-    if dtype.bits > _INT_BITS:
-        return f"ck_row_narrowed({element})"
     if dtype.encoding:
         return f"ck_from_{dtype.name}({element})"
     return f"{element} != 0" if dtype.kind is Kind.BOOL else f"({c_type(dtype)}){element}"
 
 
-def _unpacked(dtype: DType, word: str) -> str:
-    """Return a value that was handed over as a float."""
+def _unpacked(dtype: DType, words: Sequence[str]) -> str:
+    """Return a value that was handed over as floats."""
     if dtype.kind is Kind.FLOAT:
-        return word
-    return f"ck_row_int({word})" + (" != 0" if dtype.kind is Kind.BOOL else "")
+        return words[0]
+    low, *high = (f"ck_row_int({word})" for word in words)
+    if high:
+        return f"(long)((unsigned long){high[0]} << 32 | (unsigned){low})"
+    return low + (" != 0" if dtype.kind is Kind.BOOL else "")
 
 
-def _word(dtype: DType, value: str) -> str:
-    """Return a value as the float that hands it over: integers keep their bits."""
-    return value if dtype.kind is Kind.FLOAT else f"ck_row_word({value})"
+def _words(dtype: DType, value: str) -> tuple[str, ...]:
+    """Return a value as the floats that hand it over: integers keep their bits."""
+    if dtype.kind is Kind.FLOAT:
+        return (value,)
+    if dtype == i64:
+        return f"ck_row_word((int){value})", f"ck_row_word((int)({value} >> 32))"
+    return (f"ck_row_word({value})",)

@@ -11,6 +11,7 @@ from cklang.families.rowwise.host import MAX_OUTPUTS, MAX_READS
 from cklang.families.rowwise.outline import OUTLINED
 from cklang.families.rowwise.space import RowSpace, reaches, space_of
 from cklang.families.rowwise.stages import Stages, stages_of
+from cklang.families.rowwise.words import parts_of
 from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
@@ -100,7 +101,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedRows | None:
         gathered.append(None if place is None else axes[place])
     for what, count, limit in (
         ("reads", len(reads) + sum(axis is not None for axis in gathered), MAX_READS),
-        ("writes", len(outputs), MAX_OUTPUTS),
+        ("writes", sum(len(parts_of(x.type.dtype)) for x in body.results), MAX_OUTPUTS),
     ):
         if count > limit:
             values = [str(read.value) for read in reads] if what == "reads" else twins

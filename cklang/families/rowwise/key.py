@@ -37,9 +37,9 @@ class RowwiseSignature:
     integers: tuple[int, ...] = ()
     """The reductions of i32, by their number through all stages."""
     kept: int = 0
-    """Values of an element that more than one pass needs."""
+    """Words of values of an element that more than one pass needs."""
     common: int = 0
-    """Operands that have an element for each of a row's, the same ones in every row."""
+    """Words of operands that have an element for each of a row's, the same ones in every row."""
     elements: tuple[DType, ...] = ()
     """The outputs that have an element for each of a row's."""
     rows: tuple[DType, ...] = ()

@@ -32,6 +32,7 @@ from cklang.families.rowwise.space import (
     slice_of,
     space_of,
 )
+from cklang.families.rowwise.words import parts_of
 from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.kernel import Maker
 from cklang.fusion.passes import Draft
@@ -297,7 +298,7 @@ class _Demand:
         flow, own = self.flow, self.colour(each)
         if flow.is_input(each) or is_reduction(flow.operation(each)):
             return True
-        if flow.kind(each) is Kind.GATHER or own not in (None, colour):
+        if flow.is_of_rows(each) or own not in (None, colour):
             return True
         if own is not None or flow.is_readers_work(each):
             return False
@@ -497,7 +498,8 @@ def _joins(flow: Flow, cluster: _Cluster, part: _Part) -> bool:
     uses = {use for each in parts for use in each.uses if use not in each.leaves}
     # An index is a read without memory, and an axis that is read at indices takes a read's place.
     places = [use for use in uses if flow.kind(use.node) in (Kind.INDEX, Kind.GATHER)]
-    if len(spaces) > 1 or len(leaves) + len(places) > MAX_READS or len(parts) > MAX_OUTPUTS:
+    written = sum(len(parts_of(flow.value(output.node).type.dtype)) for output in parts)
+    if len(spaces) > 1 or len(leaves) + len(places) > MAX_READS or written > MAX_OUTPUTS:
         return False
     outputs = {each.node for each in parts}
     after = set().union(*(nx.descendants(flow.graph, node) for node in outputs))

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from cklang.errors import error
 from cklang.families.rowwise.functions import named_by_layout
 from cklang.families.rowwise.fuse import FusedRows
 from cklang.families.rowwise.host import RowwiseOperand, RowwiseRequest
 from cklang.families.rowwise.key import RowwiseSignature
+from cklang.families.rowwise.words import parts_of
 from cklang.families.tensor_layout import TensorLayout, refuse_overlap
 from cklang.fusion.functions import Functions
 from cklang.fusion.sites import Axes
@@ -38,6 +39,8 @@ class RowwiseTensor:
     """Whether no memory has it: the value of an element is its place."""
     gathered: tuple[int, int] | None = None
     """For a tensor that is read at computed indices: the stride and extent of their axis."""
+    offset: int = 0
+    """The bytes from its address to its first element: half an element of i64."""
 
     @property
     def access(self) -> str:
@@ -179,26 +182,46 @@ def problem_of(
         )
         for place, ((name, _), axis) in enumerate(zip_longest(places, kernel.gathered))
     ]
-    reads, outputs = tensors[: len(kernel.reads)], tensors[len(kernel.reads) :]
+    reads, results = tensors[: len(kernel.reads)], tensors[len(kernel.reads) :]
     functions = named_by_layout(stages.functions, [operand.access for operand in reads])
-    dtypes = tuple(output.dtype for output in outputs)
     count = sum(is_element)
+    of_elements, of_rows = _parts(results[:count]), _parts(results[count:])
     return RowwiseProblem(
         signature=RowwiseSignature(
             reductions=stages.reductions,
             integers=stages.integers,
             kept=stages.kept,
             common=stages.common,
-            elements=dtypes[:count],
-            rows=dtypes[count:],
+            elements=_dtypes(of_elements),
+            rows=_dtypes(of_rows),
             row_axes=len(row_axes),
             functions=functions.digest,
         ),
         rows=_lengths(row_axes),
         elements=_lengths(element_axes),
         reads=tuple(reads),
-        outputs=tuple(outputs),
+        outputs=(*of_elements, *of_rows),
     )
+
+
+def _parts(tensors: Sequence[RowwiseTensor]) -> tuple[RowwiseTensor, ...]:
+    """Return the outputs as which a kernel stores results."""
+    return tuple(chain.from_iterable(map(_parts_of, tensors)))
+
+
+def _parts_of(tensor: RowwiseTensor) -> Iterator[RowwiseTensor]:
+    dtypes = parts_of(tensor.dtype)
+    rows, elements = (
+        tuple(len(dtypes) * stride for stride in strides)
+        for strides in (tensor.rows, tensor.elements)
+    )
+    for place, dtype in enumerate(dtypes):
+        offset = place * dtype.bytes
+        yield replace(tensor, dtype=dtype, rows=rows, elements=elements, offset=offset)
+
+
+def _dtypes(tensors: Sequence[RowwiseTensor]) -> tuple[DType, ...]:
+    return tuple(tensor.dtype for tensor in tensors)
 
 
 def _refuse_unusable(kernel: FusedRows, layouts: Mapping[str, TensorLayout]) -> None:

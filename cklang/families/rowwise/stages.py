@@ -28,6 +28,7 @@ from itertools import chain
 
 from cklang.families.rowwise.key import Reduction
 from cklang.families.rowwise.space import RowSpace, is_reduction, operands_of, slice_of
+from cklang.families.rowwise.words import parts_of
 from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.functions import Functions
 from cklang.fusion.plan import Read
@@ -62,9 +63,9 @@ class Stages:
     integers: tuple[int, ...]
     """The reductions of i32, by their number through all stages."""
     kept: int
-    """Values of an element that more than one pass needs."""
+    """Words of values of an element that more than one pass needs."""
     common: int
-    """Values of an element that are the same in every row."""
+    """Words of values of an element that are the same in every row."""
     reads: tuple[Read, ...]
     """What is read, of memory or as an index; the axes are those of the space."""
     gathered: tuple[int | None, ...] = ()
@@ -138,8 +139,8 @@ class _Cutter:
             reductions=tuple(tuple(map(self._reduction, stage)) for stage in stages),
             reduced=tuple(dict.fromkeys(value.name for value in values)),
             integers=tuple(n for n, value in enumerate(values) if value.type.dtype == i32),
-            kept=len(kept),
-            common=len(common),
+            kept=self._words(kept),
+            common=self._words(common),
             reads=tuple(
                 Read(value=self.flow.value(use.node), axes=use.axes) for use, _ in self.reads
             ),
@@ -162,7 +163,8 @@ class _Cutter:
         elements: Sequence[Occurrence],
     ) -> dict[str, Function]:
         """Return the functions of the holes; what is read is numbered in this order."""
-        known = {use: place for place, use in enumerate((*kept, *common))}
+        held = (*kept, *common)
+        known = {use: self._words(held[:place]) for place, use in enumerate(held)}
         rows = [use for use in self.outputs if use not in elements]
         regions = (
             *((f"part{level}", targets, known, level) for level, targets in enumerate(parts)),
@@ -176,6 +178,10 @@ class _Cutter:
             for name, targets, inputs, level in regions
             if targets
         }
+
+    def _words(self, uses: Sequence[Occurrence]) -> int:
+        """Return how many words values take."""
+        return sum(len(parts_of(self.flow.value(use.node).type.dtype)) for use in uses)
 
     def _is_common(self, use: Occurrence) -> bool:
         """Tell whether a value is read that every row has, but not every element of a row."""

@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
+from cklang.arch import arch
 from cklang.errors import CkError
-from cklang.families.attention.key import MaskKind, ScoreKind
+from cklang.families.attention.key import AttentionPipeline, MaskKind, ScoreKind
 from cklang.families.attention.problem import AttentionCase
+from cklang.families.attention.rules import RULES
 from tests.support.algorithms import ATTENTION, NARROW
 from tests.support.attention_ops import (
     arrays,
@@ -421,3 +423,23 @@ def test_algorithms_belong_to_families() -> None:
     q = np.zeros((1, 1, 3, 8), np.float16)
     with pytest.raises(CkError, match="CK-K022"):
         plain.using(NARROW)(q, q, q)
+
+
+@pytest.mark.parametrize(
+    ("keys", "more", "is_refused"),
+    [
+        (128, {}, False),
+        (0, {}, True),
+        (128, {"packed": True}, True),
+        (128, {"packed": True, "right": 0}, False),
+    ],
+    ids=str,
+)
+def test_where_there_may_be_no_keys_a_pipeline_looks_for_them(
+    keys: int, more: dict[str, Any], *, is_refused: bool
+) -> None:
+    """Without a mask ``qs`` takes a tile of keys of every sequence, and divides by a sum of 0."""
+    algorithm = replace(ATTENTION, pipeline=AttentionPipeline.QS)
+    case = ck.dispatch.attention_problem(1, 2, 128, keys, 64, **more)
+    rejections = RULES.rejections(algorithm, case.signature, arch("gfx942"), case)
+    assert [each.rule for each in rejections] == ["attention-no-keys"] * is_refused

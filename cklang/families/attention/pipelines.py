@@ -31,6 +31,8 @@ class PipelineFacts:
     buffers: int = 0
     """Tiles of K or V that are in LDS at once, where loads go straight there."""
     query_in_lds: bool = False
+    looks_for_keys: bool = True
+    """Whether without a mask it ends early where a sequence has no keys: else o is NaN there."""
     transposed: bool = False
     """Whether it loads all of K and V straight into LDS and reads V from there transposed; such
     a pipeline has no hooks for scores and weights, and asks no variant: ours is in its mask
@@ -61,7 +63,9 @@ PIPELINE_FACTS: Mapping[AttentionPipeline, PipelineFacts] = MappingProxyType(
             transposed_v=True,
             drops=True,
         ),
-        AttentionPipeline.QS: PipelineFacts(least_steps=2, query_in_lds=True, transposed_v=True),
+        AttentionPipeline.QS: PipelineFacts(
+            least_steps=2, query_in_lds=True, looks_for_keys=False, transposed_v=True
+        ),
         AttentionPipeline.QR_ASYNC_TRLOAD: PipelineFacts(
             least_steps=1, transposed=True, heads=((64, 64), (128, 128))
         ),

@@ -14,6 +14,7 @@ from cklang.families.attention.key import (
     AttentionAlgorithm,
     AttentionPipeline,
     AttentionSignature,
+    MaskKind,
     ScoreKind,
 )
 from cklang.families.attention.pipelines import MOST_HEAD, PIPELINE_FACTS
@@ -368,6 +369,20 @@ def _lengths_pad(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Vio
         return None
     name = "pad_k" if a.pad_q else "pad_q"
     return Violation(what=f"{name} with lengths of keys", value="false", bound="true")
+
+
+@_problem(
+    "attention-no-keys",
+    "a sequence without keys has o = 0, for which a pipeline must look",
+    reads=("pipeline",),
+)
+def _no_keys(c: AttentionCase, a: AttentionAlgorithm, spec: ArchSpec) -> Violation | None:
+    # Where lengths are on the device, each may be 0.
+    may_lack_keys = c.signature.packed or "lengths_k" in c.values or c.problem.seqlen_k == 0
+    if not may_lack_keys or c.signature.mask is not MaskKind.NONE:
+        return None
+    looks = [pipeline.value for pipeline, facts in PIPELINE_FACTS.items() if facts.looks_for_keys]
+    return among("the pipeline of sequences that may have no keys", a.pipeline.value, looks)
 
 
 @_problem("attention-skip", "the kernel that combines splits skips no sequence", reads=())

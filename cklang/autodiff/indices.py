@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from cklang.autodiff.step import Gradients, Rule, Step
 from cklang.autodiff.terms import Term, where
+from cklang.ir.indices import TAKE_ALONG
 from cklang.ir.nodes import Value
 from cklang.ir.ops import OPS
 from cklang.ir.order import ARGSORT
@@ -21,12 +22,8 @@ def _take(step: Step) -> Gradients:
 
     A computed index is limited to the axis as a row is read, but outside of it no row is added.
     """
-    table, indices = step.operation.operands
-    places = step.emitter.term(indices)
-    if not step.emitter.builder.is_param(indices):
-        extent = step.emitter.extent(table, _axis(step)).cast(indices.type.dtype)
-        last = (extent - 1).broadcast(places.shape, ())
-        places = places.call("maximum", 0).call("minimum", last)
+    table, _ = step.operation.operands
+    places = _limited(step)
     value = step.emitter.append(
         "scatter_add",
         places.value,
@@ -37,6 +34,38 @@ def _take(step: Step) -> Gradients:
         unordered=0,
     )
     return (step.emitter.term(value), None)
+
+
+def _limited(step: Step) -> Term:
+    """Return the indices of a gather; those that are computed, limited to its axis."""
+    table, indices = step.operation.operands
+    places = step.emitter.term(indices)
+    if step.emitter.builder.is_param(indices):
+        return places
+    extent = step.emitter.extent(table, _axis(step)).cast(places.dtype)
+    last = (extent - 1).broadcast(places.shape, ())
+    return places.call("maximum", 0).call("minimum", last)
+
+
+def _take_along(step: Step) -> Gradients:
+    """Add each gradient to the element that was read."""
+    return (_added(step, _limited(step).cast(i32), unordered=0), None)
+
+
+def _added(step: Step, order: Term, *, unordered: int) -> Term:
+    """Return the gradient added to elements of the operand, at the indices ``order`` of an axis."""
+    x, g = step.operation.operands[0], step.gradient
+    places, count = _places_in_memory(order, x, _axis(step)), math.prod(g.shape)
+    value = step.emitter.append(
+        "scatter_add",
+        places.reshape((count,)).value,
+        g.reshape((count,)).value,
+        shape=(math.prod(x.type.shape),),
+        axis=0,
+        in_place=0,
+        unordered=unordered,
+    )
+    return step.emitter.term(value).reshape(x.type.shape)
 
 
 def _scatter_add(step: Step) -> Gradients:
@@ -84,19 +113,8 @@ def _sort(step: Step) -> Gradients:
 
     No two indices are equal, so the order in which they are added is of no account.
     """
-    (x,), g, emitter = step.operation.operands, step.gradient, step.emitter
-    order = emitter.term(emitter.apply(ARGSORT, (x,), dict(step.operation.attrs)))
-    places = _places_in_memory(order, x, _axis(step))
-    value = emitter.append(
-        "scatter_add",
-        places.reshape((math.prod(places.shape),)).value,
-        g.reshape((math.prod(g.shape),)).value,
-        shape=(math.prod(x.type.shape),),
-        axis=0,
-        in_place=0,
-        unordered=1,
-    )
-    return (emitter.term(value).reshape(x.type.shape),)
+    value = step.emitter.apply(ARGSORT, step.operation.operands, dict(step.operation.attrs))
+    return (_added(step, step.emitter.term(value), unordered=1),)
 
 
 def _places_in_memory(order: Term, x: Value, axis: int) -> Term:
@@ -113,6 +131,7 @@ def _places_in_memory(order: Term, x: Value, axis: int) -> Term:
 
 _RULES: Mapping[str, tuple[Rule, str]] = {
     "take": (_take, "scatter_add"),
+    TAKE_ALONG: (_take_along, "scatter_add"),
     "scatter_add": (_scatter_add, "scatter_add"),
     "cumsum": (_cumsum, "cumsum"),
     "cumprod": (_cumprod, "cumprod"),

@@ -156,7 +156,7 @@ def log_softmax(x: Any, axis: Any = -1) -> Any:
 
 @composite
 def cross_entropy(logits: Any, targets: Any, axis: Any = -1) -> Any:
-    """The log-sum-exp of logits along an axis minus the logit of each target, an index of i32.
+    """The log-sum-exp of logits along an axis minus the logit of each target, an index.
 
     It is torch's loss of each row, before the mean over rows. A target outside of the axis gives
     the log-sum-exp alone.

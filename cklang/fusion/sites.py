@@ -9,7 +9,7 @@ broadcasts change the map on the way down and vanish; the same value at two maps
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cklang.ir.indices import take_axes
+from cklang.ir.indices import GATHER_AXES
 from cklang.ir.nodes import Operation, Value
 
 Axes: TypeAlias = tuple[int | None, ...]
@@ -40,9 +40,9 @@ def operand_axes(operation: Operation, axes: Axes) -> Axes:
 
 
 def gather_axes(operation: Operation) -> tuple[Axes, ...]:
-    """Return the index maps of the table and the indices of a ``take``."""
+    """Return the index maps of the table and the indices of a ``take`` or ``take_along``."""
     table, indices = (operand.type.rank for operand in operation.operands)
-    return take_axes(table, indices, ints(operation, "axis")[0])
+    return GATHER_AXES[operation.op](table, indices, ints(operation, "axis")[0])
 
 
 def identity(rank: int) -> Axes:

@@ -216,6 +216,7 @@ _BY_OP: Mapping[str, _Rule] = {
     "gemm": _product,
     **dict.fromkeys((op for op in OPS if op.startswith("reduce_")), _reduced),
     **dict.fromkeys(("cumsum", "cumprod", "sort", "argsort", "reshape", "apart"), _repeated),
+    "take_along": _repeated,
     "broadcast": _broadcast,
     "transpose": _transposed,
     "slice": _sliced,

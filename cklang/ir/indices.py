@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The ops of indices: ``arange`` counts along an axis, ``take`` reads a tensor at indices.
 
-Kernels of rows compute ``arange`` from the place of an element. Other kernels read it: the plan of
-a call keeps in device memory what they use. Only kernels of rows compute ``take``.
+``take_along`` has an index of its own for each element. Kernels of rows compute ``arange`` from the
+place of an element. Other kernels read it: the plan of a call keeps in device memory what they use.
+Only kernels of rows compute ``take`` and ``take_along``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -17,10 +18,11 @@ from cklang.types import DType, i32, i64
 
 ARANGE = "arange"
 TAKE = "take"
+TAKE_ALONG = "take_along"
 """The names of the ops."""
 
 INDEX_DTYPES = (i32, i64)
-"""The dtypes of indices of ``take``."""
+"""The dtypes of indices of ``take`` and ``take_along``."""
 
 
 def arange(shape: Sequence[int]) -> Array:
@@ -61,6 +63,18 @@ def take_axes(rank: int, indices: int, axis: int) -> tuple[tuple[int | None, ...
     return table, (*(None for _ in before), *own, *(None for _ in after))
 
 
+def taken_along(table: Array, indices: Array, axis: int) -> Array:
+    """Return an element of ``table`` for each index, limited to the axis; 0 where it has none."""
+    if not table.shape[axis]:
+        return np.zeros(indices.shape, table.dtype)
+    return np.take_along_axis(table, np.clip(indices, 0, table.shape[axis] - 1), axis)
+
+
+def _along_axes(rank: int, indices: int, axis: int) -> tuple[tuple[int | None, ...], ...]:
+    """Return which axis of the table, and of the indices, runs with each of a ``take_along``."""
+    return tuple(None if own == axis else own for own in range(rank)), tuple(range(indices))
+
+
 def check_indices(name: str, indices: Array, extent: int) -> None:
     """Check indices of ``take``."""
     if not indices.size or (indices.min() >= 0 and indices.max() < extent):
@@ -88,6 +102,16 @@ def _take_shape(
     return (*table[:axis], *indices, *table[axis + 1 :])
 
 
+def _along_shape(
+    shapes: tuple[Shape, ...], attrs: Mapping[str, Attr], _declared: Shape | None
+) -> Shape | None:
+    (table, indices), axis = shapes, attrs["axis"]
+    if not isinstance(axis, int) or not 0 <= axis < len(table) == len(indices):
+        return None
+    same = (*table[:axis], indices[axis], *table[axis + 1 :])
+    return indices if indices == same else None
+
+
 def _take_dtype(dtypes: tuple[DType, ...], _attrs: Mapping[str, Attr]) -> DType | None:
     table, indices = dtypes
     is_read = not table.packed and table.bits <= _WIDEST
@@ -99,9 +123,20 @@ _WIDEST = 32
 TAKE_SHAPE = ShapeRule(
     text="a tensor and indices of any rank, whose axes replace its axis `axis`", apply=_take_shape
 )
+ALONG_SHAPE = ShapeRule(
+    text="a tensor and indices of equal extents but along `axis`; gives the shape of the indices",
+    apply=_along_shape,
+)
 TAKE_DTYPE = DTypeRule(
     text="a tensor of 8 to 32 bits an element, kept; indices of i32 or i64", apply=_take_dtype
 )
+
+
+GATHER_AXES: Mapping[str, Callable[[int, int, int], tuple[tuple[int | None, ...], ...]]] = {
+    TAKE: take_axes,
+    TAKE_ALONG: _along_axes,
+}
+"""Which axes of the table and of the indices run with those of the result, by the op."""
 
 
 def index_ranges(function: Function, dims: Mapping[str, int]) -> dict[str, range]:

@@ -389,6 +389,9 @@ _STRUCTURE = (
     Op(name=indices.TAKE, operands=2, kind=Kind.GATHER,
        doc="a tensor at indices along an axis, each limited to the axis", numpy=indices.taken,
        attrs=_AXIS, shape=indices.TAKE_SHAPE, dtype=indices.TAKE_DTYPE),
+    Op(name=indices.TAKE_ALONG, operands=2, kind=Kind.GATHER,
+       doc="an element of a tensor for each index along an axis, limited to the axis",
+       numpy=indices.taken_along, attrs=_AXIS, shape=indices.ALONG_SHAPE, dtype=indices.TAKE_DTYPE),
 )  # fmt: skip
 
 OPS: Mapping[str, Op] = MappingProxyType(

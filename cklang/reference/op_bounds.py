@@ -16,7 +16,7 @@ from cklang.ir import numeric
 from cklang.ir.block_results import BLOCK_FIRST, BLOCK_PEAK
 from cklang.ir.contraction import Contraction
 from cklang.ir.convolution import geometry_of, summed
-from cklang.ir.indices import take_axes
+from cklang.ir.indices import GATHER_AXES
 from cklang.ir.log_sums import BLOCK_MAXIMA, BLOCK_SUMS, COLUMNS, LOG_SUMS
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
@@ -148,7 +148,7 @@ def _taken(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]
     value = apply(operation, [table.value, indices.value], dims)
     moved = apply(operation, [table.error.astype(np.float64), indices.value], dims)
     axis = int(str(operation.attr("axis")))
-    _, axes = take_axes(table.value.ndim, indices.value.ndim, axis)
+    _, axes = GATHER_AXES[operation.op](table.value.ndim, indices.value.ndim, axis)
     new = tuple(place for place, own in enumerate(axes) if own is None)
     moved = np.where(np.expand_dims(indices.error > 0, new), np.inf, moved)
     return Known(value=value, error=moved.astype(table.error.dtype))

@@ -51,6 +51,18 @@ def test_the_gradient_of_a_gather_is_a_scatter(axis: int, dtype: DType) -> None:
 
 
 @needs_scatter
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_gradient_of_elements_at_indices_adds_to_them(axis: int) -> None:
+    shape = ((3, 6), (4, 7))[axis]
+    ids = np.random.default_rng(1).integers(0, (4, 6)[axis], shape)
+    function = built("take_along", {"x": f32[4, 6], "ids": i64[shape]}, None, axis=axis)
+    x = rows(4, 6)
+    (got,) = evaluate(function, [x, ids])
+    np.testing.assert_array_equal(got, np.take_along_axis(x, ids, axis))
+    linear(function, [x, ids], "x")
+
+
+@needs_scatter
 @pytest.mark.parametrize("dtype", [i32, i64], ids=str)
 @pytest.mark.parametrize("name", ["x", "base"])
 def test_the_gradient_of_a_scatter_is_a_gather(name: str, dtype: DType) -> None:

@@ -69,6 +69,20 @@ def test_rows_keep_i64_between_reductions() -> None:
 
 
 @ck.op
+def losses(x: ck.f16[M, N], labels: ck.i64[M]) -> ck.f32[M]:
+    is_used = labels != -100
+    at = ck.where(is_used, labels, 0)[:, None]
+    picked = ck.take_along_axis(x.T, at.T, axis=0)[0]
+    return ck.where(is_used, ck.logsumexp(x, axis=1) - picked, 0.0)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_loss_reads_the_logit_of_each_label() -> None:
+    x = np.random.default_rng(7).normal(size=(6, 40)).astype(np.float16)
+    check(losses, (x, np.array([3, -100, 39, 0, 7, -100])))
+
+
+@ck.op
 def labelled(a: ck.f16[M, 32], b: ck.f16[32, N], ids: ck.i64[M]) -> ck.f16[M, N]:
     c = a @ b
     return ck.where((ids != -100)[:, None], c, 0.0).to(ck.f16)

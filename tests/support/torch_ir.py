@@ -255,6 +255,7 @@ TORCH: Mapping[str, Callable[..., Tensor]] = {
     "constant": lambda value: torch.tensor(value, dtype=_KINDS[type(value)]),
     "extent": lambda x, axis: torch.tensor(x.shape[axis]),
     "arange": lambda shape: torch.arange(shape[0]), "take": _taken, "scatter": _scattered,
+    "take_along": lambda x, places, axis: torch.gather(x, axis, places.long()),
     "scatter_add": _scattered_sum, "cumsum": lambda x, axis: torch.cumsum(x, axis),
     "cumprod": lambda x, axis: torch.cumprod(x, axis),
     "sort": lambda x, **order: _ordered(x, **order)[0],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Index arrays of ``take`` in host memory, checked before each launch.
+"""Index arrays of ``take`` and ``take_along`` in host memory, checked before each launch.
 
 Those in a GPU's memory are not read here, and neither are computed indices: kernels limit each
 index to its axis.
@@ -10,7 +10,7 @@ from typing import Any
 
 from cklang.device.arrays import Array
 from cklang.families.index_arrays import HostIndices, HostList
-from cklang.ir.indices import TAKE
+from cklang.ir.indices import GATHER_AXES
 from cklang.ir.nodes import Function, Value
 from cklang.ir.ops import OPS, Kind
 
@@ -34,7 +34,7 @@ def _indices(body: Function, dims: Mapping[str, int]) -> Iterator[tuple[str, int
     """Yield the name of each tensor of indices, and the extent of the axis that it indexes."""
     definitions = body.definitions()
     for operation in body.body:
-        if operation.op == TAKE:
+        if operation.op in GATHER_AXES:
             table, indices = operation.operands
             axis = int(str(operation.attr("axis")))
             yield _source(indices, definitions).name, table.type.extents(dims)[axis]

@@ -15,7 +15,8 @@ from cklang.frontend.ops.indexing import taken_along
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
-from cklang.ir.indices import INDEX_DTYPES
+from cklang.ir.indices import INDEX_DTYPES, TAKE_ALONG
+from cklang.ir.nodes import Attr
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS
 from cklang.ir.scatter import (
@@ -29,7 +30,7 @@ from cklang.ir.scatter import (
 )
 from cklang.types import Extent, i8, i32, plain_dims
 
-__all__ = ["scatter", "scatter_add", "segment_sum", "take"]
+__all__ = ["scatter", "scatter_add", "segment_sum", "take", "take_along_axis"]
 
 _SEGMENTS = "segment_sum"
 
@@ -59,6 +60,43 @@ def take(scope: Scope, node: Located, x: Item, indices: Item, axis: Item = 0) ->
     tensor = emit.expect_tensor(scope, node, "take", x)
     places = emit.expect_tensor(scope, node, "take", indices)
     return taken_along(scope, node, tensor, places, read_axis(axis, len(tensor.shape)))
+
+
+def _along_array(x: Any, indices: Any, axis: Any) -> Array:
+    array = np.asarray(x)
+    along = read_axis(axis, array.ndim)
+    return np.take_along_axis(array, checked_indices(indices, array.shape[along], along), along)
+
+
+@function(
+    "an element of x for each index along an axis; other axes of both have the same extents",
+    eager=_along_array,
+    example="""
+    >>> ck.take_along_axis(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1], [0]]))
+    array([[2.],
+           [3.]])
+    """,
+)
+def take_along_axis(scope: Scope, node: Located, x: Item, indices: Item, axis: Item = -1) -> Tensor:
+    """Read an element of a tensor for each index.
+
+    Raises:
+        CkTypeError: F066 for something else than tensors, indices that are no integers, or other
+            shapes.
+        CkValueError: F067 for an axis that there is not.
+    """
+    name, row = "take_along_axis", OPS[TAKE_ALONG]
+    tensor = emit.expect_tensor(scope, node, name, x)
+    places = emit.widened(scope, node, emit.expect_tensor(scope, node, name, indices))
+    attrs: dict[str, Attr] = {"axis": read_axis(axis, len(tensor.shape))}
+    is_read = row.dtype.apply((tensor.dtype, places.dtype), attrs) is not None
+    if not is_read or row.shape.apply((tensor.shape, places.shape), attrs, None) is None:
+        problem = f"{tensor.type} at indices {places.type} is not read"
+        advice = row.shape.text if is_read else row.dtype.text
+        raise scope.error("F066", node, op=name, problem=problem, advice=advice)
+    operands = (emit.materialise(scope, node, operand) for operand in (tensor, places))
+    value = scope.unit.append(TAKE_ALONG, *operands, attrs=attrs, span=scope.span(node))
+    return Tensor.plain(value, places.origins)
 
 
 def _placed(x: Any, indices: Any, rows: Any, axis: Any) -> tuple[Array, Array, Array, int]:

@@ -29,6 +29,8 @@ from cklang.ir.block_results import BLOCK_PEAK
 from cklang.ir.contraction import Contraction
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
+from cklang.types import Kind as NumberKind
+from cklang.types import f32
 
 
 def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
@@ -47,6 +49,7 @@ def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
             sides.append(prologue.operand(space))
         else:
             sides.append(_view(maker, walk.colour, index, space, of_a=index == 0))
+    maker.notes += _widened(maker.flow, anchor, operands)
     scales = _scales(maker, walk.colour, space)
     if space.transposed and anchor.op == "gemm24":
         raise error("X010", at=anchor.span, root=root, operation=anchor.result)
@@ -84,6 +87,21 @@ def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
         scale_b=scales[1],
         spans=spans_of([anchor, *epilogue.body]),
     )
+
+
+def _widened(flow: Flow, anchor: Operation, operands: Sequence[int]) -> Iterator[str]:
+    """Yield what to cast where one side of a product is f32, so that the other is widened."""
+    for side, other in ((0, 1), (1, 0)):
+        cast = flow.operation(operands[side])
+        if cast is None or cast.op != "cast" or cast.result.type.dtype != f32:
+            continue
+        narrow, wide = cast.operands[0].type.dtype, flow.value(operands[other])
+        wide_cast = flow.operation(operands[other])
+        if narrow.kind is NumberKind.FLOAT and (wide_cast is None or wide_cast.op != "cast"):
+            yield (
+                f"{anchor.result} multiplies f32, as {wide} is: {cast.operands[0]} is widened. "
+                f"With .to(ck.{narrow}) of {wide} it multiplies {narrow}, at a higher rate"
+            )
 
 
 def _computed(

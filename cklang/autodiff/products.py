@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from cklang.autodiff.step import Gradients, Rule, Step
 from cklang.autodiff.structure import with_axes
 from cklang.autodiff.terms import Term
+from cklang.errors import error
 from cklang.ir.contraction import Contraction
+from cklang.ir.grouped import GROUPED_GEMM
 from cklang.ir.windows import DIRECTIONS
 from cklang.types import DType, bf16, f16, f32
 
@@ -141,9 +143,26 @@ def _convolution(step: Step) -> Gradients:
     return gradients
 
 
+def _grouped(step: Step) -> Gradients:
+    """Multiply groups of rows of the gradient by their transposed matrices.
+
+    Raises:
+        CkUnsupportedError: G020, the gradient by the matrices is asked for.
+    """
+    _, w, ends = step.operands
+    if step.needed[1]:
+        op, name = step.operation.op, step.emitter.builder.name
+        fix = "write the products of groups of rows one by one for a gradient by their matrices"
+        raise error("G020", at=step.operation.span, op=f"{op} by w", name=name, fix=fix)
+    g, used = _rounded(step.gradient, w)
+    operands = (g.value, used.transpose((0, 2, 1)).value, ends.value)
+    return [step.emitter.term(step.emitter.apply(GROUPED_GEMM, operands, {})), None, None]
+
+
 PRODUCTS: Mapping[str, Rule] = {
     "gemm": _contraction,
     "contract": _contraction,
+    GROUPED_GEMM: _grouped,
     **dict.fromkeys(DIRECTIONS, _convolution),
 }
 """The rules by op."""

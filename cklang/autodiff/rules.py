@@ -61,6 +61,8 @@ _NUMBERS = (
     "reduce_argmin",
     "argsort",
     "moe_indices",
+    "group_ends",
+    "group_order",
 )
 WITHOUT_FLOATS = frozenset(
     (

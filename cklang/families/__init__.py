@@ -69,7 +69,7 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
             "GEMM",
             "gemm.key.Signature",
             "gemm.key.Algorithm",
-            anchors=("gemm", "contract", "gemm24", "scaled_gemm"),
+            anchors=("gemm", "contract", "gemm24", "scaled_gemm", "grouped_gemm"),
         ),
         "conv": FamilyRow(
             "CONV",
@@ -117,6 +117,11 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
             "MOE_GATE",
             "moe_gate.key.MoeGateSignature",
             anchors=("moe_weights", "moe_indices"),
+        ),
+        "group_ids": FamilyRow(
+            "GROUP_IDS",
+            "group_ids.key.GroupIdsSignature",
+            anchors=("group_order", "group_ends"),
         ),
         "layout_copy": FamilyRow("LAYOUT_COPY", "layout_copy.key.LayoutCopySignature"),
         "combine": FamilyRow(

@@ -21,6 +21,7 @@ from cklang.ir import (
     convolution,
     expert_gate,
     extents,
+    grouped,
     indices,
     joins,
     log_sums,
@@ -80,6 +81,10 @@ _ANCHORS = (
         shape=contraction.CONTRACTION_SHAPE,
         dtype=rules.CONTRACT_DTYPE,
     ),
+    Op(name=grouped.GROUPED_GEMM, operands=3, kind=Kind.ANCHOR,
+       doc="the product of each group of rows of x[M, K] and its matrix of w[G, K, N]: group g ends"
+       " before row ends[g], where the next begins; rows behind the last group are 0",
+       numpy=grouped.grouped_gemm, shape=grouped.GROUPED_SHAPE, dtype=grouped.GROUPED_DTYPE),
     _convolution("conv", "the convolution of x[N, …, C] by w[K, …, C/G] in one to three axes"),
     _convolution("conv_grad_input", "the gradient of conv by its input: of dy[N, …, K] and w"),
     _convolution("conv_grad_weight", "the gradient of conv by its weight: of x[N, …, C] and dy"),
@@ -248,6 +253,16 @@ _GATES = tuple(
     )
 )
 
+_GROUPS = (
+    Op(name=grouped.GROUP_ENDS, operands=1, kind=Kind.ANCHOR,
+       doc="how many of the ids are of groups up to each", numpy=grouped.group_ends,
+       shape=grouped.ENDS_SHAPE, dtype=grouped.IDS_DTYPE),
+    Op(name=grouped.GROUP_ORDER, operands=2, kind=Kind.ANCHOR,
+       doc="the places of ids in the order of their groups, as many as there are ends; those of no "
+       "group come last, and equal ones stay in order", numpy=grouped.group_order,
+       shape=grouped.ORDER_SHAPE, dtype=grouped.IDS_DTYPE),
+)  # fmt: skip
+
 _ATTENTION_ATTRS = (
     *_attrs(AttrKind.FLOAT, "dropout"),
     *_attrs(AttrKind.REGION, "mask"),
@@ -404,6 +419,7 @@ OPS: Mapping[str, Op] = MappingProxyType(
             *_ORDERS,
             *_POOLING,
             *_GATES,
+            *_GROUPS,
             *_ATTENTION,
             *_STRUCTURE,
             *POINTWISE,

@@ -16,6 +16,7 @@ from cklang.ir import numeric
 from cklang.ir.block_results import BLOCK_FIRST, BLOCK_PEAK
 from cklang.ir.contraction import Contraction
 from cklang.ir.convolution import geometry_of, summed
+from cklang.ir.grouped import GROUP_ENDS, GROUP_ORDER, GROUPED_GEMM
 from cklang.ir.indices import GATHER_AXES
 from cklang.ir.log_sums import BLOCK_MAXIMA, BLOCK_SUMS, COLUMNS, LOG_SUMS
 from cklang.ir.nodes import Function, Operation, Value
@@ -217,6 +218,30 @@ def _gemm24(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, in
     return Known(value=value, error=np.where(wild, np.inf, error))
 
 
+def _grouped_gemm(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
+    *sides, ends = operands
+    unsure = np.inf if ends.error.any() else 0.0
+    left, right = (
+        flushable(operand, value.type.dtype)
+        for operand, value in zip(sides, operation.operands, strict=False)
+    )
+
+    def product(a: Array, b: Array) -> Array:
+        return OPS[GROUPED_GEMM].numpy(a, b, ends.value)
+
+    if operation.result.type.dtype.kind is NumberKind.INT:
+        return _integer_sums(product, left, right)
+    value, error, _ = float_sums(left, right, product, left.value.shape[-1])
+    return Known(value=value, error=error + unsure)
+
+
+def _grouped_ids(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:
+    """Groups of integers are exact, unless one of them is not."""
+    value = apply(operation, [operand.value for operand in operands], dims)
+    unsure = any(operand.error.any() for operand in operands)
+    return Known(value=value, error=np.full(value.shape, np.inf if unsure else 0.0))
+
+
 def _kept24(a: Known) -> Known:
     """Return a sparse operand; which two of four are kept is unsure where one of them is."""
     kept = numeric.kept24(a.value)
@@ -409,7 +434,8 @@ OP_BOUNDS: Mapping[str, BoundRule] = MappingProxyType(
     | {name: _bits for name, op in OPS.items() if op.dtype is INTEGER_DTYPE}
     | {LOG_SUMS: _log_sums, BLOCK_SUMS: _block_sums, BLOCK_MAXIMA: _block_maxima}
     | {BLOCK_PEAK: _block_maxima, BLOCK_FIRST: _shape}
-    | {"gemm24": _gemm24, "scaled_gemm": _scaled_gemm}
+    | {"gemm24": _gemm24, "scaled_gemm": _scaled_gemm, GROUPED_GEMM: _grouped_gemm}
+    | dict.fromkeys((GROUP_ENDS, GROUP_ORDER), _grouped_ids)
     | dict(ROW_BOUNDS)
     | dict(SCATTER_BOUNDS)
     | dict(ORDER_BOUNDS)

@@ -19,6 +19,7 @@ from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention_backward.fuse import FusedAttentionGrad
 from cklang.families.conv.plan import FusedConv
 from cklang.families.gemm.plan import FusedGemm
+from cklang.families.group_ids.fuse import FusedGroupIds
 from cklang.families.moe_gate.fuse import FusedMoeGate
 from cklang.families.rowwise.fuse import FusedRows
 from cklang.families.rowwise.key import Reduction
@@ -29,13 +30,14 @@ from cklang.families.windows.fuse import FusedPool
 from cklang.fusion.plan import AnyKernel, Plan, Read
 from cklang.ir.builder import Builder
 from cklang.ir.expert_gate import MOE_INDICES, MOE_WEIGHTS
+from cklang.ir.grouped import group_ends, group_order
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.op import Kind
 from cklang.ir.ops import OPS
 from cklang.ir.scatter import SCATTER, SCATTER_ADD
 from cklang.ir.verifier import verify
 from cklang.reference.evaluate import apply, bind, from_wide, limit, to_wide
-from cklang.types import Dim, by_name, extent_value
+from cklang.types import Dim, by_name, extent_value, extents_of
 
 Array = Any
 
@@ -180,6 +182,14 @@ def _moe_gate(memory: _Memory, kernel: FusedMoeGate) -> Sequence[Array | None]:
     return [_applied(memory, op, reads, value, **attrs) for op, value in both if value is not None]
 
 
+def _group_ids(memory: _Memory, kernel: FusedGroupIds) -> Sequence[Array | None]:
+    ids = memory.spread(kernel.ids, [memory.read(kernel.ids.value.name).size])
+    (count,) = extents_of((kernel.count,), by_name(memory.dims))
+    ends = group_ends(ids, (count,))
+    both = ((kernel.order, group_order(ids, ends)), (kernel.ends, ends))
+    return [array for value, array in both if value is not None]
+
+
 def _scatter(memory: _Memory, kernel: FusedScatter) -> Sequence[Array | None]:
     shape = memory.extents(kernel.result)
     places = kernel.places.extents(by_name(memory.dims))
@@ -311,6 +321,7 @@ _KERNELS: Mapping[type, Callable[[_Memory, Any], Sequence[Array | None]]] = {
     FusedScan: _scan,
     FusedSort: _sort,
     FusedMoeGate: _moe_gate,
+    FusedGroupIds: _group_ids,
     FusedScatter: _scatter,
     FusedRows: _rows,
     FusedAttention: _attention,

@@ -242,6 +242,23 @@ def _avg_pool(x: Tensor, *, shape: object, padding: int, **windows: Any) -> Tens
     return _windows(x, 0.0, **windows).sum(-1) / counts.sum(-1)
 
 
+def _grouped_gemm(x: Tensor, w: Tensor, ends: Tensor) -> Tensor:
+    result, begin = torch.zeros(len(x), w.shape[-1], dtype=x.dtype), 0
+    for matrix, end in zip(w, torch.clamp(ends, 0, len(x)).tolist(), strict=True):
+        result[begin:end] = x[begin:end] @ matrix
+        begin = end
+    return result
+
+
+def _group_ends(ids: Tensor, *, shape: tuple[int, ...]) -> Tensor:
+    return (ids >= 0).logical_and(ids <= torch.arange(shape[0])[:, None]).sum(1)
+
+
+def _group_order(ids: Tensor, ends: Tensor) -> Tensor:
+    inside = (ids >= 0).logical_and(ids < len(ends))
+    return torch.argsort(torch.where(inside, ids, len(ends)), stable=True)
+
+
 TORCH: Mapping[str, Callable[..., Tensor]] = {
     "max_pool": _max_pool,
     "avg_pool": _avg_pool,
@@ -262,6 +279,7 @@ TORCH: Mapping[str, Callable[..., Tensor]] = {
     "argsort": lambda x, **order: _ordered(x, **order)[1],
     "moe_weights": lambda x, **attrs: _routed(x, **attrs)[0],
     "moe_indices": lambda x, **attrs: _routed(x, **attrs)[1],
+    "grouped_gemm": _grouped_gemm, "group_ends": _group_ends, "group_order": _group_order,
     "reduce_argmax": lambda x, axes: torch.argmax(x, axes[0]),
     "reduce_argmin": lambda x, axes: torch.argmin(x, axes[0]),
     "element": lambda x, *places: x[tuple(places)], "apart": lambda x, call: x,

@@ -118,6 +118,8 @@ def why_k_is_whole(problem: Problem) -> str | None:
     """Return why a product cannot be cut along K, or None if it can."""
     if problem.grouped:
         return "launches of a group run in no order along K"
+    if problem.ends is not None:
+        return "rows are in segments, each with its own B"
     if any(d.kind.written for d in problem.d):
         return "the epilogue has several results, and launches of a chain have one"
     if problem.e.layout.of_blocks:
@@ -203,6 +205,8 @@ def _reaches(problem: Problem) -> list[_Reach]:
             block, block_k = scale.block
             steps, blocks = _on(axis, scale.stride, scale.stride_k), _on(axis, block, block_k, 1)
             reaches.append(_Reach(steps=steps, bits=scale.dtype.bits, blocks=blocks))
+    if problem.ends is not None:
+        reaches.append(_Reach(steps=(0, 0, 0), bits=problem.ends.dtype.bits, rest=problem.segments))
     return reaches
 
 
@@ -255,7 +259,7 @@ def _largest(problem: Problem, reaches: Sequence[_Reach]) -> Extents | None:
         return None
     grains = [math.lcm(*(reach.blocks[axis] for reach in reaches)) for axis in _AXES]
     grains[_K] = math.lcm(grains[_K], _SPARSE_GRAIN if problem.sparse else 1)
-    axes = _AXES if why_k_is_whole(problem) is None else _AXES[:_K]
+    axes = _cut_axes(problem)
     largest = _cut(full_extents, reaches, grains, axes)
     if largest is None or largest[_K] == problem.k:
         return largest
@@ -264,13 +268,20 @@ def _largest(problem: Problem, reaches: Sequence[_Reach]) -> Extents | None:
     return _cut(largest, [*reaches, sums], grains, axes)
 
 
+def _cut_axes(problem: Problem) -> Sequence[int]:
+    """Return the axes along which a product may be cut; rows are counted through all segments."""
+    if problem.ends is not None:
+        return _AXES[1:_K]
+    return _AXES if why_k_is_whole(problem) is None else _AXES[:_K]
+
+
 def _clear_of_start(problem: Problem, largest: Extents | None) -> Extents | None:
     """Return fewer rows for bands whose stores beyond the last row would wrap.
 
     With no tile does any of them then, or else with small tiles.
     """
     e, columns = problem.e, problem.n
-    if e.layout.of_blocks or e.layout.at_indices:
+    if e.layout.of_blocks or e.layout.at_indices or problem.ends is not None:
         return largest
     m, n, k = largest or (problem.m, columns, problem.k)
     for tile in _TILES:

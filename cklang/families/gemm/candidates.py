@@ -70,7 +70,7 @@ def shares(problem: Problem, legal: Sequence[Algorithm], spec: ArchSpec) -> Iter
         legal: The algorithms of one workgroup a tile that can compute it, best first.
         spec: The GPU.
     """
-    if problem.grouped:
+    if problem.grouped or problem.ends is not None:
         return
     first: dict[object, Algorithm] = {}
     for a in legal:

@@ -55,7 +55,10 @@ def insert_operand_copies(
             blocked = place in summed.obstacles
             # Rows that are read at indices have no stride, and those are the family's to copy.
             is_stored = isinstance(side, View) and not isinstance(side, Gathered)
-            scattered = is_stored and _is_scattered(layout, batch, own, k, summed)
+            scattered = is_stored and (
+                _is_scattered(layout, batch, own, k, summed)
+                or (of_a and kernel.ends is not None and step_along(layout, k[0]) > 1)
+            )
             if (blocked or scattered) and _can_be_copied(layout):
                 new = _copied(layout, read.value, batch, own, k, summed, layouts, of_a=of_a)
                 copied[new.read.value.name] = new

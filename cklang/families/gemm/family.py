@@ -228,10 +228,11 @@ def _can_write(kernel: FusedGemm, value: Value, order: Sequence[int]) -> bool:
 def _measurable(problem: Problem) -> bool:
     """Whether a product stores what a check of its kernel alone can compare: its result.
 
-    In a batch of rows at indices each product has indices of its own, which no one op takes.
+    In a batch of rows at indices each product has indices of its own, which no one op takes. Of
+    segments the ends decide how long a kernel takes.
     """
     s = problem.signature
-    is_known = s.scatter is None and (s.gather is None or not problem.batch)
+    is_known = s.scatter is None and (s.gather is None or not problem.batch) and not problem.ends
     return is_known and not problem.e.layout.of_blocks and not s.group
 
 

@@ -32,12 +32,23 @@ class ProductKind(Enum):
     """Matrix products of different sizes in one launch."""
     GROUPED_PAIR = "grouped_pair"
     """Pairs of different sizes in one launch."""
+    SEGMENTED = "segmented"
+    """Matrix products of consecutive rows, each segment with its own B; memory says where they
+    end."""
+    SEGMENTED_PAIR = "segmented_pair"
+    """Pairs of these."""
     CONV = "conv"
     """Convolution: for each group, pixels of the output by features."""
     CONV_GRAD_INPUT = "conv_grad_input"
     """The gradient of a convolution's input: pixels of the input by channels."""
     CONV_GRAD_WEIGHT = "conv_grad_weight"
     """The gradient of a convolution's weights: features by taps and channels."""
+
+
+PAIRS = (ProductKind.PAIR, ProductKind.GROUPED_PAIR, ProductKind.SEGMENTED_PAIR)
+"""The kinds whose epilogue takes two sums."""
+SEGMENTED = (ProductKind.SEGMENTED, ProductKind.SEGMENTED_PAIR)
+"""The kinds whose rows are in segments."""
 
 
 class Layout(Enum):
@@ -312,7 +323,7 @@ class Signature:
     @property
     def sums(self) -> int:
         """How many sums the epilogue takes for each element."""
-        return 2 if self.kind in (ProductKind.PAIR, ProductKind.GROUPED_PAIR) else 1
+        return 2 if self.kind in PAIRS else 1
 
     @property
     def reads(self) -> tuple[DOperand, ...]:

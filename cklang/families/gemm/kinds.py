@@ -43,6 +43,15 @@ def _conv(direction: str, title: str, layouts: str, **more: object) -> KindRow:
     return replace(row, **more)  # type: ignore[arg-type]
 
 
+def _segmented(name: str) -> KindRow:
+    return KindRow(
+        header=f"{name}.hpp",
+        describe_header=f"describe_{name}.hpp",
+        kernel_class="cklang::SegmentedKernel<Gemm, {persistent}{d_names}>",
+        describe="cklang::DescribeSegmented<Single, Partitioner, {persistent}>",
+    )
+
+
 KINDS: Mapping[ProductKind, KindRow] = MappingProxyType(
     {
         ProductKind.GEMM: KindRow(shares=True),
@@ -65,6 +74,8 @@ KINDS: Mapping[ProductKind, KindRow] = MappingProxyType(
             kernel_class="cklang::GroupedKernel<Gemm, {persistent}>",
             describe="cklang::DescribeGrouped<Single, {persistent}>",
         ),
+        ProductKind.SEGMENTED: _segmented("segmented"),
+        ProductKind.SEGMENTED_PAIR: _segmented("segmented_pair"),
         ProductKind.CONV: _conv("Forward", "convolution", "rcr", shares=True),
         ProductKind.CONV_GRAD_INPUT: _conv(
             "GradInput",

@@ -24,15 +24,20 @@ def request_of(problem: Problem, addresses: Sequence[int]) -> GemmProblem:
         b = (*b, _matrix(problem.b2, next(rest)))
     e, *places = _side(problem.e, rest)
     d = tuple(_read(operand, next(rest)) for operand in problem.d)
+    scales_a, scales_b = (
+        tuple(_scale(scale, rest)) for scale in (problem.scale_a, problem.scale_b)
+    )
     return GemmProblem(
         m=problem.m,
         n=problem.n,
         k=problem.k,
-        a=(*a, *_scale(problem.scale_a, rest)),
-        b=(*b, *_scale(problem.scale_b, rest)),
+        a=(*a, *scales_a),
+        b=(*b, *scales_b),
         e=e,
         batch=problem.batch,
         d=(*d, *places),
+        groups=0 if problem.ends is None else next(rest),
+        group_count=problem.segments,
     )
 
 

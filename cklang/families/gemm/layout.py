@@ -22,6 +22,7 @@ from cklang.families.gemm.problem import (
     ReadAccess,
     ScaleAccess,
 )
+from cklang.families.gemm.segments import in_segments, without_segments
 from cklang.families.gemm.summed_axes import merge_summed_axes, step_along
 from cklang.families.tensor_layout import TensorLayout, refuse_negative, refuse_overlap
 from cklang.fusion.plan import Computed, Gathered, Read, View
@@ -42,6 +43,9 @@ def problem_of(
     shape = [1 if axis is None else extents[axis] for axis in kernel.axes]
     if 0 in (*shape, *storage[kernel.stored.value.name].shape):
         return None
+    if kernel.ends is not None:
+        single = problem_of(without_segments(kernel), storage, dims, functions)
+        return single and in_segments(single, kernel, kernel.ends, storage)
     kernel, layouts_a, layouts_b = merge_summed_axes(kernel, storage, dims)
     pairs_a, pairs_b = _with_axes(layouts_a, kernel.a), _with_axes(layouts_b, kernel.b)
     operands = (*kernel.reads, *kernel.more)

@@ -9,6 +9,7 @@ from cklang.errors import error
 from cklang.families.gemm.key import (
     GROUP_KINDS,
     PARTS,
+    SEGMENTED,
     Algorithm,
     ConvSpecial,
     DKind,
@@ -144,6 +145,7 @@ def _choices(
         ("dtype_acc", s.dtype_acc, (accumulator(s.dtype_a, scaled=s.block_k > 0),)),
         ("dtype_b", s.dtype_b, _dtypes_b(s, row)),
         ("layouts", s.layouts, (family.layouts or s.layouts,)),
+        ("scales", s.block_k, _any_if(s.kind not in SEGMENTED, s.block_k, 0)),
         ("sparse", s.sparse, _both_if(row.sparse)),
         ("further results", more, _any_if(not conv, more, 0)),
         ("groups of columns", s.group, _any_if(s.sums == row.wave_groups == 1, s.group, 0)),
@@ -202,7 +204,8 @@ def _dtypes_b(signature: Signature, row: PipelineRow) -> tuple[DType, ...]:
 
 
 def _layouts_a(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
-    return _PLAIN if row.any_layout and not signature.dtype_a.packed else (Layout.ROW,)
+    by_rows = signature.dtype_a.packed or signature.kind in SEGMENTED
+    return _PLAIN if row.any_layout and not by_rows else (Layout.ROW,)
 
 
 def _layouts_b(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:

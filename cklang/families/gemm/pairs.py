@@ -62,7 +62,10 @@ def _words(matrix: Matrix) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Widened:
-    """A pair as the cost model sees it: one product with the columns of both."""
+    """A problem as the cost model sees it.
+
+    A pair is one product with the columns of both; segments of rows are products of equal sizes.
+    """
 
     m: int
     n: int
@@ -72,9 +75,11 @@ class Widened:
 
 def widened(problem: Extents) -> Extents:
     """Return what the cost model is asked about a problem of a product or convolution."""
-    if not isinstance(problem, PairProblem):
+    if not isinstance(problem, Problem) or (problem.ends is None and problem.sums == 1):
         return problem
-    return Widened(problem.m, problem.n * problem.sums, problem.k, problem.products)
+    segments = min(problem.segments, problem.m) or 1
+    products = problem.products * segments
+    return Widened(-(-problem.m // segments), problem.n * problem.sums, problem.k, products)
 
 
 def apart(kernel: FusedGemm) -> tuple[FusedGemm, FusedGemm, Value]:

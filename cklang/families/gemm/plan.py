@@ -49,6 +49,9 @@ class FusedGemm(FusedKernel):
     With ``scatter`` the result is not stored either: its rows are written or added to those of a
     tensor at indices, as that kernel would do with them.
 
+    ``ends`` say where segments of rows end. Each has a B of its own, along the first axis of B,
+    which runs with no axis of the result. Sums are 0 behind the last segment.
+
     ``computed`` are the names of what it computes of the program without a function: the gemm, the
     second product of a pair, rows that it reads at indices, the largest of a group, numbers for
     parts of rows. ``op`` is the
@@ -64,6 +67,7 @@ class FusedGemm(FusedKernel):
     more: tuple[Read, ...] = ()
     parts: str = ""
     scatter: FusedScatter | None = None
+    ends: Read | None = None
     b2: View | None = None
     group: int = 0
     numbers: frozenset[str] = frozenset()
@@ -84,6 +88,7 @@ class FusedGemm(FusedKernel):
             values += (read.value for read in side.reads)
         values += (scale.view.value for scale in (self.scale_a, self.scale_b) if scale)
         values += (read.value for read in self.reads)
+        values += [] if self.ends is None else [self.ends.value]
         if self.scatter is not None:
             values += (input_ for input_ in self.scatter.inputs if input_ != self.result)
         return tuple(dict.fromkeys(values))
@@ -102,8 +107,8 @@ class FusedGemm(FusedKernel):
 
     @property
     def has_scales(self) -> bool:
-        """Whether blocks of A or B have scales."""
-        return self.scale_a is not None or self.scale_b is not None
+        """Whether rows share numbers: blocks of A or B their scales, segments their ends."""
+        return any(part is not None for part in (self.scale_a, self.scale_b, self.ends))
 
     @property
     def results(self) -> tuple[Value, ...]:
@@ -139,6 +144,8 @@ class FusedGemm(FusedKernel):
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""
         yield from kernel_lines(self, ["m", "n"], _product_lines(self))
+        if self.ends is not None:
+            yield f"  b0 is the first for which m < {self.ends.value}[b0]; acc = 0 if there is none"
         if self.scatter is not None:
             yield f"  its rows go to {self.scatter.place}"
         if self.group:

@@ -187,12 +187,15 @@ class Problem:
     """Whether it shares its launch with others."""
     sparse: bool = False
     """Whether only the first two of each four of A along K count that are not zero."""
+    ends: ReadAccess | None = None
+    """Where segments of rows end. The batch of each operand is its steps then: from one row, and
+    from one segment, to the next."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Selections are remembered by problem: a call must not hash thirty fields each time.
         extents = (self.batch, self.m, self.n, self.k)
-        flags = (self.grouped, self.sparse, self.scales)
+        flags = (self.grouped, self.sparse, self.scales, self.ends)
         parts = (extents, self.a, self.b, self.e, self.d, self.functions, *flags)
         object.__setattr__(self, "_hash", hash(parts))
 
@@ -211,7 +214,7 @@ class Problem:
 
     @property
     def inputs(self) -> tuple[Array | ScaleAccess, ...]:
-        """All that a kernel reads or writes, in the order of its pointers: A, B, E, D, scales.
+        """All that a kernel reads or writes, in order: A, B, E, D, scales, ends of segments.
 
         A matrix that is computed stands there with what it is computed from.
 
@@ -219,7 +222,18 @@ class Problem:
             >>> [matrix.value for matrix in problem.inputs]
             ['A', 'B', 'E']
         """
-        return (*self.a.arrays, *self.b.arrays, *self.e.arrays, *self.d, *self.scales)
+        arrays = (*self.a.arrays, *self.b.arrays, *self.e.arrays, *self.d, *self.scales)
+        return arrays if self.ends is None else (*arrays, self.ends)
+
+    @property
+    def segments(self) -> int:
+        """How many segments the rows have; 0 if they have none.
+
+        Example:
+            >>> problem.segments
+            0
+        """
+        return 0 if self.ends is None else self.ends.span
 
     @property
     def kind(self) -> ProductKind:
@@ -229,6 +243,8 @@ class Problem:
             >>> problem.kind.value
             'gemm'
         """
+        if self.ends is not None:
+            return ProductKind.SEGMENTED
         if self.grouped:
             return ProductKind.GROUPED
         return ProductKind.BATCHED if self.batch else ProductKind.GEMM
@@ -318,7 +334,9 @@ class PairProblem(Problem):
 
     @property
     def kind(self) -> ProductKind:
-        """A pair, or one of a group of pairs."""
+        """A pair, or one of a group of pairs, or pairs of segments."""
+        if self.ends is not None:
+            return ProductKind.SEGMENTED_PAIR
         return ProductKind.GROUPED_PAIR if self.grouped else ProductKind.PAIR
 
     @property
@@ -328,8 +346,9 @@ class PairProblem(Problem):
 
     @property
     def inputs(self) -> tuple[Array | ScaleAccess, ...]:
-        """All that a kernel reads or writes, in the order of its pointers: A, both B, E, D."""
-        return (*self.a.arrays, *self.b.arrays, self.b2, self.e, *self.d)
+        """All that a kernel reads or writes, in order: A, both B, E, D, ends of segments."""
+        ends = () if self.ends is None else (self.ends,)
+        return (*self.a.arrays, *self.b.arrays, self.b2, self.e, *self.d, *ends)
 
     def __str__(self) -> str:
         return f"a pair of {Problem.__str__(self)} second B={self.b2.stride}"

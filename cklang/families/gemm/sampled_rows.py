@@ -56,7 +56,7 @@ class Product(AnyKernel, Protocol):
 
     @property
     def has_scales(self) -> bool:
-        """Whether blocks of A or B have scales."""
+        """Whether rows share numbers, such as scales of blocks."""
 
 
 def error_ratio(
@@ -103,7 +103,7 @@ def sampled(
 def _row_axes(kernel: Product) -> dict[str, int | None] | None:
     """Return which axis of each input runs with the rows; None if one has two answers."""
     if kernel.has_scales:
-        return None  # a scale may belong to several rows
+        return None  # a number may belong to several rows
     uses: list[tuple[Value, int | None]] = [(read.value, None) for read in kernel.b.reads]
     uses += [(read.value, read.axes[-1 - kernel.depth]) for read in kernel.a.reads]
     uses += [(read.value, read.axes[-2]) for read in kernel.reads]

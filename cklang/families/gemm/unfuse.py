@@ -81,6 +81,8 @@ def _product(
     ]
     if kernel.op == "contract":
         return builder.apply(kernel.op, matrices, contraction)
+    if kernel.ends is not None:
+        return builder.append(kernel.op, *matrices, params[kernel.ends.value.name])
     if kernel.scale_a is None and kernel.scale_b is None:
         return builder.append(kernel.op, *matrices)
     operands, blocks = list(matrices), []

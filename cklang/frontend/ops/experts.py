@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``ck.moe_gate``: the experts of tokens, and their weights."""
+"""``ck.moe_gate``: the experts of tokens, and their weights; ``ck.grouped_gemm``: products."""
 
 from typing import Any
 
@@ -10,17 +10,22 @@ from cklang.frontend import emit
 from cklang.frontend.intrinsics import function
 from cklang.frontend.ops.arrays import as_array
 from cklang.frontend.ops.axes import read_flag
+from cklang.frontend.ops.gemm import widest
 from cklang.frontend.ops.order import read_count
+from cklang.frontend.ops.scatter import read_count_of
 from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
 from cklang.ir.expert_gate import MOE_INDICES, MOE_WEIGHTS, indices, weights
+from cklang.ir.grouped import GROUP_ENDS, GROUP_ORDER, GROUPED_GEMM, group_ends, group_order
+from cklang.ir.indices import INDEX_DTYPES
 from cklang.ir.nodes import Attr
 from cklang.ir.numeric import Array
+from cklang.ir.ops import OPS
 from cklang.ir.reductions import MOST_AXES, ROW_DTYPES
 from cklang.types import Extent, f32
 
-__all__ = ["moe_gate"]
+__all__ = ["group_ids", "grouped_gemm", "moe_gate"]
 
 _SCORINGS = ("softmax", "sigmoid")
 
@@ -147,3 +152,93 @@ def _number(name: str, value: object, most: int | None) -> int:
         legal = "from 1" if most is None else f"from 1 to {most}"
         raise ValueError(f"{name} is {describe(value)}", f"legal: a constant integer {legal}")
     return value
+
+
+def _grouped(x: Any, w: Any, ends: Any) -> Array:
+    return OPS[GROUPED_GEMM].numpy(*map(as_array, (x, w, ends)))
+
+
+@function(
+    OPS[GROUPED_GEMM].doc,
+    eager=_grouped,
+    example="""
+    >>> x, w = np.ones((4, 2)), np.array([[[1.0], [1.0]], [[5.0], [5.0]]])
+    >>> ck.grouped_gemm(x, w, np.array([1, 3])).T
+    array([[ 2., 10., 10.,  0.]])
+    """,
+)
+def grouped_gemm(scope: Scope, node: Located, x: Item, w: Item, ends: Item) -> Tensor:
+    """Multiply groups of rows of ``x`` [M, K], each by its matrix of ``w`` [G, K, N].
+
+    Group ``g`` ends before row ``ends[g]``.
+
+    Raises:
+        CkTypeError: F066 for something else than such tensors, F048 for the dtypes, F045 for a
+            float beside f32 that kernels do not widen.
+        CkValueError: F067 for extents that do not fit.
+    """
+    tensors = [
+        _of_rank(scope, node, GROUPED_GEMM, name, item, rank)
+        for name, item, rank in (("x", x, 2), ("w", w, 3), ("ends", ends, 1))
+    ]
+    rows, matrices, places = tensors
+    for what, one, other in (
+        ("K", rows.shape[1], matrices.shape[1]),
+        ("groups", places.shape[0], matrices.shape[0]),
+    ):
+        if not scope.unit.derived.same(one, other):
+            shapes = ", ".join(emit.brackets(tensor.shape) for tensor in tensors)
+            raise ValueError(f"the {what} of {shapes} differ: {one}, {other}", _LEGAL[GROUPED_GEMM])
+    a, b = widest(scope, node, (rows, matrices))
+    rule = OPS[GROUPED_GEMM].dtype
+    if rule.apply((a.dtype, b.dtype, places.dtype), {}) is None:
+        words = {"a": a.dtype, "b": f"{b.dtype} with ends of {places.dtype}"}
+        advice = "cast them, as in x.to(ck.f16) and ends.to(ck.i32)"
+        raise scope.error("F048", node, **words, want=rule.text, advice=advice)
+    operands = [emit.materialise(scope, node, tensor) for tensor in (a, b, places)]
+    value = scope.unit.append(GROUPED_GEMM, *operands, attrs={}, span=scope.span(node))
+    return Tensor.plain(value, (rows.origins[0], matrices.origins[2]))
+
+
+def _ids_grouped(ids: Any, count: Any) -> tuple[Array, Array]:
+    array = as_array(ids)
+    ends = group_ends(array, (count,))
+    return group_order(array, ends).astype(np.int32), ends.astype(np.int32)
+
+
+@function(
+    "the places of ids in the order of their groups, which are 0 to below count, and where each "
+    "group ends; other ids come last, and equal ones stay in order",
+    eager=_ids_grouped,
+    example="""
+    >>> ck.group_ids(np.array([2, 0, 7, 2, -1]), 3)
+    (array([1, 0, 3, 2, 4], dtype=int32), array([1, 1, 3], dtype=int32))
+    """,
+)
+def group_ids(scope: Scope, node: Located, ids: Item, count: Item) -> tuple[Tensor, Tensor]:
+    """Return the places of ids [T] by group, and the ends of ``count`` groups.
+
+    Raises:
+        CkTypeError: F066 for something else than ids of one axis.
+        CkValueError: F067 for a count that is none.
+    """
+    tensor = _of_rank(scope, node, _GROUP_IDS, "ids", ids, 1)
+    if tensor.dtype not in INDEX_DTYPES:
+        problem = f"the ids are {tensor.dtype}"
+        raise scope.error("F066", node, op=_GROUP_IDS, problem=problem, advice="legal: i32, i64")
+    extent = read_count_of(scope, count)
+    own, span = emit.materialise(scope, node, tensor), scope.span(node)
+    ends = scope.unit.append(GROUP_ENDS, own, shape=(extent,), span=span)
+    order = scope.unit.append(GROUP_ORDER, own, ends, span=span)
+    return Tensor.plain(order, tensor.origins), Tensor.plain(ends, ("ck.group_ids",))
+
+
+_GROUP_IDS = "group_ids"
+_LEGAL = {GROUPED_GEMM: "legal: x[M, K], w[G, K, N], ends[G]", _GROUP_IDS: "legal: ids[T]"}
+
+
+def _of_rank(scope: Scope, node: Located, op: str, name: str, item: Item, rank: int) -> Tensor:
+    if isinstance(item, Tensor) and len(item.shape) == rank:
+        return item
+    problem = f"{name} is {describe(item)}"
+    raise scope.error("F066", node, op=op, problem=problem, advice=_LEGAL[op])

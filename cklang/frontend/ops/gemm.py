@@ -5,7 +5,7 @@ They are ``gemm`` and ``gemm24``, or ``contract`` where a side is a vector.
 """
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -94,14 +94,23 @@ def _appended(
 ) -> Value:
     """Append the op of a product, its operands widened where one is f32."""
     op = OPS[name]
-    a, b = sides
-    if f32 in (a.dtype, b.dtype):
-        a, b = (emit.cast(scope, node, x, f32) if x.dtype.kind is Kind.FLOAT else x for x in sides)
+    a, b = widest(scope, node, sides)
     if op.dtype.apply((a.dtype, b.dtype), {}) is None:
         advice = _gemm_advice(a.dtype, b.dtype)
         raise scope.error("F048", node, a=a.dtype, b=b.dtype, want=op.dtype.text, advice=advice)
     operands = [emit.materialise(scope, node, side) for side in (a, b)]
     return scope.unit.append(name, *operands, attrs=attrs, span=scope.span(node))
+
+
+def widest(scope: Scope, node: Located, sides: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Return two operands of a product, a narrower float beside f32 widened.
+
+    Raises:
+        CkTypeError: F045 for a float that kernels do not widen.
+    """
+    if f32 not in (side.dtype for side in sides):
+        return sides
+    return [emit.cast(scope, node, x, f32) if x.dtype.kind is Kind.FLOAT else x for x in sides]
 
 
 def product(

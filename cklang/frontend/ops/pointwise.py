@@ -146,6 +146,8 @@ def clamp(scope: Scope, node: Located, x: Item, lo: Item, hi: Item) -> Item:
 
 
 def _converted(x: Any, dtype: object) -> Array:
+    if isinstance(dtype, np.dtype):  # that of another array
+        return as_array(x).astype(dtype)
     if not isinstance(dtype, DType):
         raise error("F057", what="the dtype of a cast", got=repr(dtype))
     return OPS["cast"].numpy(as_array(x), to=dtype).astype(dtype.numpy)

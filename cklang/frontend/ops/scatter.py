@@ -192,7 +192,8 @@ def _summed(rows: Any, indices: Any, count: Any, axis: Any, ordered: Any) -> Arr
     along = read_axis(axis, terms.ndim - places.ndim + 1)
     (extent,) = (int(str(size)) for size in read_shape(count))
     rest = (*terms.shape[:along], extent, *terms.shape[along + places.ndim :])
-    return _added(np.zeros(rest, terms.dtype), places, terms, along)
+    dtype = np.result_type(terms, np.float32 if terms.dtype.kind == "f" else np.int32)
+    return scattered_sum(places, terms.astype(dtype), axis=along, shape=rest)
 
 
 @function(
@@ -226,7 +227,7 @@ def segment_sum(
             "the first axes of the rows are those of the indices",
         )
     along = _axis(axis, rank)
-    extent = _extent(scope, count)
+    extent = read_count_of(scope, count)
     shape = (*terms.shape[:along], extent, *terms.shape[along + new :])
     terms = _rows(scope, node, _SEGMENTS, terms, _taken(shape, places, along))
     origins = ["ck.segment_sum"] * rank
@@ -234,7 +235,8 @@ def segment_sum(
     return _appended(scope, node, SCATTER_ADD, (places, terms), along, like, ordered)
 
 
-def _extent(scope: Scope, count: Item) -> Extent:
+def read_count_of(scope: Scope, count: Item) -> Extent:
+    """Return how many rows a result has: a number, or a dim."""
     if not is_extent(count) or (isinstance(count, int) and count < 0):
         raise ValueError(f"the count is {describe(count)}", "legal: an integer from 0, or a dim")
     return scope.unit.derived.extent(count)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cklang.families.gemm.fuse.pairs import PRODUCTS
 from cklang.ir.nodes import Function, Operation, Value, make_attrs
 from cklang.ir.ops import OPS, Kind
 from cklang.ir.rewrite import FreshNames, needed_operations
@@ -117,15 +118,15 @@ class _Part:
     def _of(self, value: Value, result: Value | None = None) -> Value | None:
         """Return part of a value; None if more than the two slices read its product."""
         maker = self._graph.makers.get(value.name)
-        if maker is None or not (_is_elementwise(maker) or maker.op in ("gemm", "broadcast")):
+        if maker is None or not (_is_elementwise(maker) or maker.op in ("broadcast", *PRODUCTS)):
             return self._part(value, result)
         if maker.op == "broadcast":
             return self._repeated(maker, result)
         before = self._products
-        if maker.op == "gemm":
-            left, right = maker.operands
+        if maker.op in PRODUCTS:
+            left, right, *ends = maker.operands
             self._products += 1
-            operands: tuple[Value, ...] = (left, self._part(right))
+            operands: tuple[Value, ...] = (left, self._part(right), *ends)
         else:
             parts = [self._of(operand) for operand in maker.operands]
             operands = tuple(part for part in parts if part is not None)

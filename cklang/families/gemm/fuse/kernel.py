@@ -27,6 +27,7 @@ from cklang.fusion.region import Region
 from cklang.fusion.sites import Axes, compose, identity, ints
 from cklang.ir.block_results import BLOCK_PEAK
 from cklang.ir.contraction import Contraction
+from cklang.ir.grouped import GROUPED_GEMM
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
 from cklang.types import Kind as NumberKind
@@ -51,7 +52,7 @@ def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
             sides.append(_view(maker, walk.colour, index, space, of_a=index == 0))
     maker.notes += _widened(maker.flow, anchor, operands)
     scales = _scales(maker, walk.colour, space)
-    if space.transposed and anchor.op == "gemm24":
+    if space.transposed and anchor.op in ("gemm24", GROUPED_GEMM):
         raise error("X010", at=anchor.span, root=root, operation=anchor.result)
     written = walk.run()
     own, group = with_peak(written)
@@ -71,6 +72,7 @@ def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:
         reads=reads,
         result=root,
         parts=maker.parts_of(walk.root),
+        ends=_ends(maker, walk.colour),
         b2=None if partner is None else _second(maker, partner, space),
         group=group,
         numbers=numbers,
@@ -139,7 +141,7 @@ def _left(maker: KernelMaker, partner: int) -> Value:
 def _scales(maker: KernelMaker, anchor: int, space: _Space) -> list[BlockScale | None]:
     """Return the scales of A and of B; its operands after the matrices are those there are."""
     operation = maker.flow.expect_operation(anchor)
-    if len(operation.operands) == 2:
+    if operation.op != "scaled_gemm":
         return [None, None]
     scales: list[BlockScale | None] = []
     index = 2
@@ -152,6 +154,14 @@ def _scales(maker: KernelMaker, anchor: int, space: _Space) -> list[BlockScale |
             scales[-1] = BlockScale(view=view, block=(rows, columns))
             index += 1
     return scales[::-1] if space.transposed else scales
+
+
+def _ends(maker: KernelMaker, anchor: int) -> Read | None:
+    """Return where groups of rows end; None of other products."""
+    if maker.flow.expect_operation(anchor).op != GROUPED_GEMM:
+        return None
+    stored, _ = maker.stored(anchor, 2)
+    return Read(value=stored, axes=(None, None))
 
 
 def _view(maker: KernelMaker, anchor: int, index: int, space: _Space, *, of_a: bool) -> View:
@@ -183,7 +193,7 @@ def _gathers(flow: Flow, anchor: int, index: int) -> bool:
     """
     operand = flow.operands(anchor)[index]
     op = flow.expect_operation(anchor).op
-    if index or op not in ("gemm", "scaled_gemm") or not flow.is_gathered(operand):
+    if index or op not in ("gemm", "scaled_gemm", GROUPED_GEMM) or not flow.is_gathered(operand):
         return False
     table, indices = flow.below(flow.view(operand)[-1])
     rows, k = zip(table.axes[-2:], indices.axes[-2:], strict=True)
@@ -244,9 +254,10 @@ class _Space:
             own, outer, summed = self.contraction.split_a(axes)
         else:
             own, summed, outer = self.contraction.split_b(axes)
-        # The operand's batch axes stand at the end of the anchor's, as in NumPy's broadcasts.
+        # The operand's batch axes stand at the end of the anchor's, as in NumPy's broadcasts. That
+        # of groups is B's alone.
         missing = len(self.batch) - len(own)
-        batch = [own[axis - missing] if axis >= missing else None for axis in self.batch]
+        batch = [own[axis - missing] if axis >= missing else None for axis in self.batch] or own
         outer, summed = tuple(outer) or (None,), tuple(summed) or (None,)
         if of_a != self.transposed:
             return (*batch, *outer, *summed)
@@ -281,7 +292,8 @@ class _Prologue(Walk):
         """Return the operand as the kernel of ``space`` sees it, after :meth:`run`."""
         value = self.flow.value(self.node)
         shape = value.type.shape
-        places = space.of_operand(identity(len(shape)), of_a=self.index == 0)[len(space.batch) :]
+        axes = space.of_operand(identity(len(shape)), of_a=self.index == 0)
+        places = axes[-1 - space.depth :]
         return Computed(
             value=value,
             extents=tuple(1 if place is None else shape[place] for place in places),
@@ -310,6 +322,6 @@ _MAKER = Maker(
 )
 
 MAKERS: Mapping[str, Maker] = MappingProxyType(
-    dict.fromkeys(("gemm", "contract", "gemm24", "scaled_gemm"), _MAKER)
+    dict.fromkeys(("gemm", "contract", "gemm24", "scaled_gemm", GROUPED_GEMM), _MAKER)
 )
 """The anchors of products, by op."""

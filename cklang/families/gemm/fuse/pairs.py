@@ -16,8 +16,10 @@ where none does.
 from collections.abc import Collection, Iterator, Mapping
 
 from cklang.fusion.flow import Flow
+from cklang.ir.grouped import GROUPED_GEMM
 
-_OP = "gemm"
+PRODUCTS = ("gemm", GROUPED_GEMM)
+"""The ops of products that may be pairs."""
 
 
 def pairs_of(flow: Flow, readers: Mapping[int, Collection[int]]) -> Iterator[tuple[int, int]]:
@@ -38,11 +40,16 @@ def pairs_of(flow: Flow, readers: Mapping[int, Collection[int]]) -> Iterator[tup
 def _is_pair(flow: Flow, first: int, second: int) -> bool:
     """Tell whether two anchors are products of one left operand."""
     one, other = flow.expect_operation(first), flow.expect_operation(second)
-    if one.op != _OP or other.op != _OP or one.result.type != other.result.type:
+    if one.op not in PRODUCTS or other.op != one.op or one.result.type != other.result.type:
         return False
-    (left, *right), (same, *others) = flow.operands(first), flow.operands(second)
-    dtypes = {flow.value(node).type.dtype for node in (*right, *others)}
-    if left != same or right == others or len(dtypes) != 1 or first in flow.ancestors(second):
+    (left, right, *ends), (same, other_right, *other_ends) = map(flow.operands, (first, second))
+    dtypes = {flow.value(node).type.dtype for node in (right, other_right)}
+    if (
+        (left, ends) != (same, other_ends)
+        or right == other_right
+        or len(dtypes) != 1
+        or first in flow.ancestors(second)
+    ):
         return False
     known = () if flow.is_gathered(left) else (left,)
-    return not any(flow.is_computed(node) for node in (*known, *right, *others))
+    return not any(flow.is_computed(node) for node in (*known, right, other_right))

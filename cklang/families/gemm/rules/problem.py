@@ -176,9 +176,10 @@ def _store_span(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Viola
 
 
 def tiles_of(problem: Problem, algorithm: Algorithm) -> int:
-    """Return how many tiles of E a product has."""
+    """Return how many tiles of E a product has; with segments of rows, at most."""
     m = algorithm.tile[0]
-    return -(-problem.m // m) * -(-problem.n // columns_of(problem, algorithm))
+    rows = -(-problem.m // m) if problem.ends is None else problem.m // m + problem.segments + 1
+    return rows * -(-problem.n // columns_of(problem, algorithm))
 
 
 def columns_of(problem: Problem, algorithm: Algorithm) -> int:
@@ -199,7 +200,8 @@ def launchable(tiles: int, algorithm: Algorithm, spec: ArchSpec) -> Violation | 
 def most_tiles(problem: Problem) -> int:
     """Return how many tiles a product has at most, whatever the tile."""
     columns = problem.n * problem.sums
-    return (problem.m + _LONGEST_SIDE) * (columns + _LONGEST_SIDE) // _LEAST_AREA
+    rows = problem.m + (problem.segments + 1) * _LONGEST_SIDE
+    return rows * (columns + _LONGEST_SIDE) // _LEAST_AREA
 
 
 @RULES.problem(

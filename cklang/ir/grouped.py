@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""Rows in groups: the products ``grouped_gemm``, whose third operand says where each group ends.
+
+``group_order`` and ``group_ends`` make groups of ids: the places of ids in the order of their
+groups, and where each group ends. Ids of no group come last.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cklang.ir.indices import INDEX_DTYPES
+from cklang.ir.nodes import Attr
+from cklang.ir.numeric import Array
+from cklang.ir.rules import GEMM_DTYPE, DTypeRule, Shape, ShapeRule
+from cklang.types import DType, i32
+
+GROUPED_GEMM = "grouped_gemm"
+"""The name of the op."""
+
+GROUP_ORDER = "group_order"
+GROUP_ENDS = "group_ends"
+"""The ops that make groups."""
+
+
+def grouped_gemm(x: Array, w: Array, ends: Array) -> Array:
+    """Return the products of groups of rows of ``x``, each with its matrix of ``w``.
+
+    Group ``g`` ends before row ``ends[g]``, and begins where the one before it ends. Rows behind
+    the last group are 0.
+
+    >>> x, w = np.ones((3, 2)), np.array([[[1.0], [1.0]], [[5.0], [5.0]]])
+    >>> grouped_gemm(x, w, np.array([1, 2])).tolist()
+    [[2.0], [10.0], [0.0]]
+    """
+    bounds = np.clip(np.maximum.accumulate([0, *ends.tolist()]), 0, len(x)).astype(int)
+    rest = np.zeros((len(x) - bounds[-1], w.shape[-1]), np.result_type(x, w))
+    groups = zip(w, bounds, bounds[1:], strict=False)
+    return np.concatenate([*(x[a:b] @ matrix for matrix, a, b in groups), rest])
+
+
+def group_ends(ids: Array, shape: Sequence[int]) -> Array:
+    """Return how many ids are of groups up to each.
+
+    >>> group_ends(np.array([2, 0, 7, 2, -1]), (3,)).tolist()
+    [1, 1, 3]
+    """
+    inside = ids[(ids >= 0) & (ids < shape[0])].astype(np.intp)
+    return np.cumsum(np.bincount(inside, minlength=shape[0]))
+
+
+def group_order(ids: Array, ends: Array) -> Array:
+    """Return the places of ids in the order of their groups; in a group they stay in order.
+
+    >>> group_order(np.array([2, 0, 7, 2, -1]), np.zeros(3)).tolist()
+    [1, 0, 3, 2, 4]
+    """
+    inside = (ids >= 0) & (ids < len(ends))
+    return np.argsort(np.where(inside, ids, len(ends)), kind="stable")
+
+
+def _shape(
+    shapes: tuple[Shape, ...], _attrs: Mapping[str, Attr], _declared: Shape | None
+) -> Shape | None:
+    x, w, ends = shapes
+    if (len(x), len(w), len(ends)) != (2, 3, 1) or x[1] != w[1] or w[0] != ends[0]:
+        return None
+    return (x[0], w[2])
+
+
+def _dtype(dtypes: tuple[DType, ...], attrs: Mapping[str, Attr]) -> DType | None:
+    return GEMM_DTYPE.apply(dtypes[:2], attrs) if dtypes[2] == i32 else None
+
+
+def _ends_shape(
+    shapes: tuple[Shape, ...], _attrs: Mapping[str, Attr], declared: Shape | None
+) -> Shape | None:
+    (ids,) = shapes
+    return declared if declared and len(ids) == len(declared) == 1 else None
+
+
+def _order_shape(
+    shapes: tuple[Shape, ...], _attrs: Mapping[str, Attr], _declared: Shape | None
+) -> Shape | None:
+    ids, ends = shapes
+    return ids if len(ids) == len(ends) == 1 else None
+
+
+ENDS_SHAPE = ShapeRule(
+    text="ids of one axis; the result has one of groups", apply=_ends_shape, declared=True
+)
+ORDER_SHAPE = ShapeRule(text="ids and ends of one axis; that of the ids", apply=_order_shape)
+IDS_DTYPE = DTypeRule(
+    text="ids of i32 or i64, ends of i32; gives i32",
+    apply=lambda dtypes, attrs: (
+        i32 if dtypes[0] in INDEX_DTYPES and dtypes[1:] in ((), (i32,)) else None
+    ),
+)
+GROUPED_SHAPE = ShapeRule(text="[M, K], [G, K, N] and [G] give [M, N]", apply=_shape)
+GROUPED_DTYPE = DTypeRule(text=f"{GEMM_DTYPE.text}; ends are i32", apply=_dtype)

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: MIT
+"""Products of groups of rows, whose ends the kernel reads in device memory."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang.families import plan_of
+from cklang.families.gemm.key import Algorithm, Layout, Pipeline, ProductKind
+from cklang.families.gemm.problem import ComputedMatrix, PairProblem, Problem
+from cklang.families.gemm.rules.problem import tiles_of
+from cklang.fusion.explain import explain
+from cklang.runtime.op import Op
+from tests.support.algorithms import NARROW, WIDE, on_gpu, pipelined
+from tests.support.checks import check, launches
+from tests.support.coverage import Covered
+from tests.support.errors import expect_error
+from tests.support.typed import instance, only
+
+S, T, K, N, G = ck.dims("S T K N G")
+Array = np.ndarray[Any, Any]
+SIZES = {"S": 40, "T": 67, "K": 40, "N": 24, "G": 5}
+
+
+@ck.op
+def plain(x: ck.f16[T, K], w: ck.f16[G, N, K], ends: ck.i32[G]) -> ck.f16[T, N]:
+    return ck.grouped_gemm(x, w.mT, ends)
+
+
+@ck.op
+def residual(
+    x: ck.bf16[T, K], w: ck.bf16[G, K, N], ends: ck.i32[G], bias: ck.f32[N], y: ck.bf16[T, N]
+) -> ck.bf16[T, N]:
+    return ck.relu(ck.grouped_gemm(x, w, ends) + bias) + y
+
+
+@ck.op
+def gated(
+    x: ck.f16[S, K], rows: ck.i32[T], w: ck.f16[G, 2 * N, K], ends: ck.i32[G], like: ck.f16[N]
+) -> ck.f16[T, N]:
+    """The first half of experts: a pair of products of rows that are read at indices."""
+    y = ck.grouped_gemm(x[rows], w.mT, ends)
+    return ck.silu(y[:, :N]) * y[:, N:]
+
+
+@ck.op
+def combined(
+    h: ck.f16[T, K],
+    w: ck.f16[G, N, K],
+    ends: ck.i32[G],
+    rows: ck.i32[T],
+    by: ck.f32[T],
+    like: ck.f16[S],
+) -> ck.f32[S, N]:
+    """The second half: rows are weighed and added to those of their tokens."""
+    return ck.segment_sum(ck.grouped_gemm(h, w.mT, ends) * by[:, None], rows, S, ordered=False)
+
+
+@ck.op
+def widened(x: ck.f16[T, K], w: ck.i8[G, N, K], by: ck.f32[G, N], ends: ck.i32[G]) -> ck.f16[T, N]:
+    """Weights of 8 bits, which the kernel multiplies by their scales as it loads them."""
+    return ck.grouped_gemm(x, (w.to(ck.f32) * by[..., None]).to(ck.f16).mT, ends)
+
+
+OPS = (plain, residual, gated, combined, widened)
+
+
+def drawn(op: Op, seed: int = 0, *, ends: Any = None, **sizes: int) -> list[Array]:
+    """Return arrays for an op, rows of random groups unless ``ends`` say."""
+    random, sizes = np.random.default_rng(seed), {**SIZES, **sizes}
+    args: list[Array] = []
+    for param in op.program.specialise().params:
+        shape, dtype = param.type.extents(sizes), param.type.dtype.numpy
+        if param.name == "ends":
+            cuts = np.sort(random.integers(0, sizes["T"] + 1, shape)) if ends is None else ends
+            args.append(np.array(cuts, np.int32))
+        elif param.name == "rows":
+            args.append(random.integers(0, sizes["S"], shape).astype(np.int32))
+        elif param.type.dtype is ck.i8:
+            args.append(random.integers(-9, 10, shape).astype(np.int8))
+        else:
+            args.append((random.standard_normal(shape) / 2).astype(dtype))
+    return args
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.program.name)
+def test_one_kernel_reads_where_groups_end(op: Op) -> None:
+    plan = plan_of(op.program.specialise())
+    assert [kernel.family for kernel in plan.kernels] == ["gemm"]
+    assert "b0 is the first for which m < %ends[b0]; acc = 0 if there is none" in explain(plan)
+
+
+def test_the_meaning_is_that_of_a_loop_over_groups() -> None:
+    x, w, _ = drawn(plain)
+    for ends in ([0, 3, 3, 20, 67], [67] * 5, [0, 0, 0, 0, 1], [-5, 3, 90, 90, 90]):
+        want, begin = np.zeros((67, 24)), 0
+        for matrix, end in zip(w.astype(np.float64), np.clip(ends, 0, 67), strict=True):
+            want[begin:end] = x[begin:end] @ matrix.T
+            begin = end
+        own = ck.grouped_gemm(x.astype(np.float64), np.swapaxes(w, 1, 2), np.array(ends))
+        np.testing.assert_allclose(own, want)
+    assert ck.grouped_gemm(x, np.swapaxes(w, 1, 2)[:0], np.array([], np.int32)).shape == (67, 24)
+
+
+def test_problem_and_key() -> None:
+    problem = only(Problem, plain.problems(*drawn(plain)))
+    assert (problem.kind, problem.segments, problem.batch) == (ProductKind.SEGMENTED, 5, ())
+    assert (problem.a.arrays[0].batch, problem.b.arrays[0].batch) == ((40, 0), (0, 24 * 40))
+    assert [each.value for each in problem.inputs] == ["x", "w", problem.e.value, "ends"]
+    assert tiles_of(problem, WIDE) == 67 // 64 + 5 + 1
+    computed = instance(ComputedMatrix, only(Problem, widened.problems(*drawn(widened))).b)
+    assert [read.batch for read in computed.reads] == [(0, 24 * 40), (0, 24)]
+    pair = instance(PairProblem, only(Problem, gated.problems(*drawn(gated))))
+    assert (pair.kind, pair.signature.sums) == (ProductKind.SEGMENTED_PAIR, 2)
+    assert (pair.b2.batch, pair.inputs[-1].value) == ((0, 48 * 40), "ends")
+
+
+def test_the_cost_model_sees_groups_of_equal_sizes() -> None:
+    """Few rows of many experts choose small tiles, and take as long as reading their weights."""
+    w = np.empty((64, 2048, 1024), np.float16)
+    x, ends = np.empty((64, 1024), np.float16), np.zeros(64, np.int32)
+    text = str(plain.summary(x, w, ends, device="emu:gfx942"))
+    (line,) = (each for each in text.splitlines() if each.startswith("gemm"))
+    assert float(line.split("µs")[0].split()[-1]) > 2**28 / 6e6  # µs at 6 TB/s
+
+
+def test_rows_that_are_columns_of_memory_are_copied() -> None:
+    x, w, ends = drawn(plain)
+    text = str(plain.summary(np.asfortranarray(x), w, ends, device="emu:gfx942"))
+    assert re.search(r"^gemm +2 ", text, re.MULTILINE)
+
+
+def test_refusals() -> None:
+    x, w, ends = drawn(plain)
+    with expect_error("A030", match="ends has no contiguous axis"):
+        plain.problems(x, w, np.repeat(ends, 2)[::2])
+
+    def turned(x: ck.f16[T, K], w: ck.f16[G, K, N], ends: ck.i32[G]) -> ck.f16[N, T]:
+        return ck.grouped_gemm(x, w, ends).T
+
+    with expect_error("X010"):
+        plan_of(ck.op(turned).program.specialise())
+
+    def unlike(x: ck.f16[T, K], w: ck.f16[G, N, K], ends: ck.i32[G]) -> ck.f16[T, N]:
+        return ck.grouped_gemm(x, w, ends)
+
+    with expect_error("F067", match=r"the K of .* differ: K, N"):
+        ck.op(unlike).program.specialise()
+
+    def floats(x: ck.f16[T, K], w: ck.f16[G, K, N], ends: ck.f32[G]) -> ck.f16[T, N]:
+        return ck.grouped_gemm(x, w, ends)
+
+    with expect_error("F048", match="ends of f32"):
+        ck.op(floats).program.specialise()
+
+
+def groups_of_every_size(op: Op, algorithm: Algorithm, gpu: str, unit: int = 1) -> None:
+    """Check groups of random sizes on a GPU."""
+    own = op.using(on_gpu(gpu, algorithm))
+
+    @settings(max_examples=10, deadline=None)
+    @given(
+        t=st.integers(0, 200),
+        k=st.integers(1, 9).map(lambda each: 8 * each),
+        n=st.integers(1, 20),
+        g=st.integers(1, 9),
+        seed=st.integers(0, 99),
+    )
+    @example(t=1, k=8, n=1, g=9, seed=0)
+    @example(t=191, k=72, n=17, g=1, seed=1)
+    def drawn_shapes(t: int, k: int, n: int, g: int, seed: int) -> None:
+        check(own, drawn(op, seed, T=t, K=k, N=unit * n, G=g), gpu)
+
+    drawn_shapes()
+    for ends in ([0] * 5, [67] * 5, [0, 0, 67, 67, 67], [-3, -1, 64, 64, 2**31 - 1]):
+        check(own, drawn(op, ends=ends), gpu)
+    (launch,) = (each for each in launches(own) if each.key.family == "gemm")
+    assert launch.resources.vgpr_spills == 0
+
+
+CASES = {
+    "plain": (plain, NARROW, 1),
+    "residual": (residual, replace(NARROW, vector_d=(1, 1), persistent=True), 1),
+    "gated": (gated, replace(WIDE, tile=(64, 128, 32), vector_e=1), 1),
+    "combined": (combined, replace(WIDE, vector_e=4, vector_d=(1,)), 4),
+    "widened": (widened, replace(NARROW, vector_a=8), 1),
+}
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    ("name", "gpu"),
+    [("plain", "gfx942"), ("residual", "gfx950"), ("gated", "gfx942"), ("combined", "gfx90a")],
+)
+def test_groups_of_every_size_within_their_bound(name: str, gpu: str, covered: Covered) -> None:
+    op, algorithm, unit = CASES[name]
+    groups_of_every_size(op, algorithm, gpu, unit)
+    covered(f"groups of rows: {name}", "bf16" if op is residual else "f16", gpu)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_ends_that_fall_read_and_write_within_the_arrays() -> None:
+    """What they give is not said; the emulator reports an access beyond an array."""
+    x, w, _ = drawn(plain)
+    ends = np.array([50, 10, 2**31 - 1, -7, 20], np.int32)
+    assert plain.using(NARROW)(x, w, ends).shape == (67, 24)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("name", CASES)
+def test_every_gpu(name: str, gpu: str, covered: Covered) -> None:
+    op, algorithm, unit = CASES[name]
+    groups_of_every_size(op, algorithm, gpu, unit)
+    covered(f"groups of rows: {name}", "bf16" if op is residual else "f16", gpu)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("pipeline", [*Pipeline], ids=lambda each: each.value)
+def test_every_pipeline(pipeline: Pipeline, covered: Covered) -> None:
+    algorithm = on_gpu("gfx950", pipelined(replace(WIDE, vector_e=1), pipeline))
+    problem = only(Problem, plain.problems(*drawn(plain)))
+    if ck.dispatch.advise(algorithm, problem.signature, "gfx950"):
+        pytest.skip("a rule refuses it")
+    groups_of_every_size(plain, algorithm, "gfx950")
+    assert problem.signature.layout_b is Layout.COL
+    covered(f"groups of rows: {pipeline.value}", "f16", "gfx950")

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""``ck.moe``: a layer of experts, from the ids of tokens' experts to sums of tokens."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import cklang as ck
+from cklang.families import plan_of
+from cklang.runtime.op import Op
+from tests.support.checks import check, compare
+from tests.support.coverage import Covered
+
+T, K, F, E, R = ck.dims("T K F E R")
+WIDTHS = {"K": 64, "F": 32}
+Array = np.ndarray[Any, Any]
+
+
+@ck.op
+def layer(
+    x: ck.f16[T, K],
+    w_gate_up: ck.f16[E, 2 * F, K],
+    w_down: ck.f16[E, K, F],
+    ids: ck.i32[T, R],
+    weights: ck.f32[T, R],
+) -> ck.f32[T, K]:
+    return ck.moe(x, w_gate_up, w_down, ids, weights)
+
+
+@ck.fn
+def clamped(gate: Any, up: Any) -> Any:
+    """What GPT-OSS has between the products."""
+    gate = ck.minimum(gate, 7.0)
+    return (ck.clamp(up, -7.0, 7.0) + 1.0) * gate * ck.sigmoid(1.702 * gate)
+
+
+@ck.op
+def turned(
+    x: ck.bf16[T, K],
+    w_gate_up: ck.bf16[E, K, 2 * F],
+    w_down: ck.bf16[E, F, K],
+    ids: ck.i64[T, R],
+    weights: ck.bf16[T, R],
+) -> ck.f32[T, K]:
+    """Weights whose columns are contiguous, another activation, and sums in order."""
+    first, second = ck.swapaxes(w_gate_up, 1, 2), ck.swapaxes(w_down, 1, 2)
+    return ck.moe(x, first, second, ids, weights, activation=clamped, ordered=True)
+
+
+def drawn(op: Op, seed: int = 0, **sizes: int) -> list[Array]:
+    """Return arrays for a layer, with ids of no expert among its ids."""
+    random = np.random.default_rng(seed)
+    args: list[Array] = []
+    for param in op.program.specialise().params:
+        shape, dtype = param.type.extents(sizes), param.type.dtype.numpy
+        if param.name == "ids":
+            args.append(random.integers(-1, sizes["E"] + 1, shape).astype(dtype))
+        else:
+            args.append((random.standard_normal(shape) / 4).astype(dtype))
+    return args
+
+
+def by_loops(args: list[Array], rounded: Any) -> Array:
+    """Return a layer in float64, token by token, with hidden values of a dtype."""
+    x, w_gate_up, w_down, ids, weights = args
+    result = np.zeros(x.shape)
+    for t, r in np.ndindex(ids.shape):
+        if 0 <= ids[t, r] < len(w_down):
+            gate, up = np.split(w_gate_up[ids[t, r]] @ x[t], 2)
+            hidden = (gate / (1 + np.exp(-gate)) * up).astype(rounded).astype(np.float64)
+            result[t] += weights[t, r] * (w_down[ids[t, r]] @ hidden)
+    return result
+
+
+def test_a_layer_is_one_kernel_of_ids_one_of_numbers_and_two_products() -> None:
+    families = [kernel.family for kernel in plan_of(layer.program.specialise()).kernels]
+    assert families == ["group_ids", "rowwise", "gemm", "gemm"]
+    in_order = [kernel.family for kernel in plan_of(turned.program.specialise()).kernels]
+    assert in_order == ["group_ids", "rowwise", "gemm", "gemm", "scatter"]
+
+
+@given(t=st.integers(0, 9), e=st.integers(1, 4), r=st.integers(1, 3), seed=st.integers(0, 99))
+def test_numpy_and_the_reference_are_loops_over_tokens(t: int, e: int, r: int, seed: int) -> None:
+    args = drawn(layer, seed, T=t, E=e, R=r, K=8, F=5)
+    exact = [array if array.dtype.kind == "i" else array.astype(np.float64) for array in args]
+    np.testing.assert_allclose(ck.moe(*exact), by_loops(exact, np.float64), atol=1e-9)
+    if t:
+        compare(layer, args, by_loops(exact, np.float16).astype(np.float32))
+
+
+def layers_of_every_size(op: Op, gpu: str) -> None:
+    """Check layers on a GPU."""
+
+    @settings(max_examples=5, deadline=None)
+    @given(
+        t=st.sampled_from([0, 1, 2, 61, 127]),
+        e=st.integers(1, 9),
+        r=st.integers(1, 3),
+        seed=st.integers(0, 99),
+    )
+    @example(t=1, e=9, r=1, seed=0)
+    def sizes(t: int, e: int, r: int, seed: int) -> None:
+        check(op, drawn(op, seed, T=t, E=e, R=r, **WIDTHS), gpu)
+
+    sizes()
+    x, first, second, ids, weights = drawn(op, T=67, E=3, R=2, **WIDTHS)
+    for one in (np.ones_like(ids), np.full_like(ids, -1), np.arange(134).reshape(67, 2) % 3):
+        check(op, (x, first, second, one.astype(ids.dtype), weights), gpu)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(("op", "gpu"), [(layer, "gfx942"), (turned, "gfx950")])
+def test_layers_of_every_size_within_their_bound(op: Op, gpu: str, covered: Covered) -> None:
+    layers_of_every_size(op, gpu)
+    covered(f"experts: {op.program.name}", "f16" if op is layer else "bf16", gpu)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_captured_layer_takes_other_experts() -> None:
+    """Nothing of a layer depends on numbers that the host has seen."""
+    args = drawn(layer, T=30, E=4, R=2, **WIDTHS)
+    arrays = [ck.to_device(array, device="emu:gfx942") for array in args]
+    step = layer.captured(*arrays)
+    for seed in (1, 2):
+        args[3] = drawn(layer, seed, T=30, E=4, R=2, **WIDTHS)[3]
+        ck.to_device(args[3], out=arrays[3])
+        compare(layer, args, ck.to_host(step()))
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("gpu", ["gfx90a", "gfx1100", "gfx1201"])
+def test_other_gpus(gpu: str, covered: Covered) -> None:
+    layers_of_every_size(layer, gpu)
+    covered("experts: layer", "f16", gpu)

@@ -263,6 +263,20 @@ def test_rows_of_a_table(dtype: torch.dtype) -> None:
     expect_same(lambda ids, table: functional.embedding(ids, table) * 2, ids, Y)
 
 
+def test_groups_of_rows_are_one_product() -> None:
+    x, w = normal(20, 16, dtype=torch.bfloat16), normal(3, 8, 16, dtype=torch.bfloat16)
+    ends = torch.tensor([5, 5, 20], dtype=torch.int32)
+
+    def grouped(x: Tensor, w: Tensor, ends: Tensor) -> Tensor:
+        return functional.silu(torch._grouped_mm(x, w.transpose(1, 2), ends))
+
+    (result,) = run(grouped, x, w, ends)
+    torch.testing.assert_close(result, grouped(x, w, ends), rtol=0.01, atol=0.01)
+    (graph,) = cklang.torch.report(clear=True).graphs
+    assert not graph.eager
+    assert [kernel.family for kernel in graph.programs[0].plan.kernels] == ["gemm"]
+
+
 Q, K = normal(2, 4, 6, 16), normal(2, 2, 7, 16)
 MASK = torch.arange(7) < torch.tensor([5, 7])[:, None]
 ATTENTION: Mapping[str, tuple[Function, tuple[Tensor, ...]]] = {

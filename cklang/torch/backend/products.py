@@ -7,12 +7,13 @@ from typing import Any
 
 import torch
 
+from cklang.ir.grouped import GROUPED_GEMM
 from cklang.ir.nodes import Value
 from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import Scalar, Tensor, channels_last, inverse
 from cklang.torch.backend.extents import Shape, product, shape_of
 from cklang.torch.backend.refusal import Unsupported
-from cklang.types import bf16, f16, f32
+from cklang.types import bf16, f16, f32, i32
 
 aten = torch.ops.aten
 
@@ -57,6 +58,26 @@ def _mm(call: Call, a: Tensor, b: Tensor, *_: object) -> Tensor:
 
 def _bmm(call: Call, a: Tensor, b: Tensor, *_: object) -> Tensor:
     return call.rounded(_product(call, a, b, 1))
+
+
+def _grouped_mm(
+    call: Call,
+    a: Tensor,
+    b: Tensor,
+    ends: Tensor | None = None,
+    bias: Tensor | None = None,
+    _out_dtype: object = None,
+) -> Tensor:
+    """Return products of groups of rows; torch leaves open what is behind the last group."""
+    if ends is None or bias is not None or (len(a.shape), len(b.shape)) != (2, 3):
+        raise Unsupported(
+            "of grouped products those of groups of rows, without a bias, are lowered"
+        )
+    if a.dtype not in _DTYPES or a.dtype != b.dtype or ends.dtype != i32:
+        raise Unsupported(f"groups are f16, bf16 or f32 by the same, not {a.dtype} by {b.dtype}")
+    operands = [call.emitter.plain(tensor) for tensor in (a, b, ends)]
+    value = call.emitter.append(GROUPED_GEMM, *operands)
+    return call.rounded(Tensor(value, (a.shape[0], b.shape[2])))
 
 
 def _plus(call: Call, bias: Tensor, result: Tensor, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor:
@@ -177,6 +198,7 @@ PRODUCTS: Mapping[Any, Emission] = MappingProxyType(
         aten.bmm.default: _bmm,
         aten.addmm.default: _addmm,
         aten.baddbmm.default: _baddbmm,
+        aten._grouped_mm.default: _grouped_mm,
         aten.convolution.default: _convolution,
         aten.convolution_backward.default: _convolution_backward,
     }

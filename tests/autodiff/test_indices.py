@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cklang as ck
 from cklang.autodiff.transform import backward
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
@@ -13,6 +14,7 @@ from cklang.ir.ops import OPS
 from cklang.ir.verifier import verify
 from cklang.reference.evaluate import evaluate
 from cklang.types import DType, dims, f32, i32, i64
+from tests.support.errors import expect_error
 
 M, N, V = dims("M N V")
 IDS = np.array([2, 0, 2, 3], "i")
@@ -80,3 +82,24 @@ def test_the_gradient_of_a_scatter_is_a_gather(name: str, dtype: DType) -> None:
 @pytest.mark.parametrize("axis", [0, 1])
 def test_the_gradient_of_a_running_sum_runs_back(axis: int) -> None:
     linear(built("cumsum", {"x": f32[M, N]}, None, axis=axis), [rows(4, 5)], "x")
+
+
+def test_the_gradient_by_grouped_rows_is_a_grouped_product() -> None:
+    types = {"x": f32[M, N], "w": f32[3, N, 5], "ends": i32[3]}
+    function = built("grouped_gemm", types, None)
+    arrays = [rows(7, 4), rows(3, 4, 5), np.array([2, 2, 6], "i")]
+    linear(function, arrays, "x")
+    with expect_error("G020", match="grouped_gemm by w"):
+        backward(function, ["w"], ["dy"], name="t")
+
+
+def test_a_layer_of_experts_has_a_gradient_by_its_weights() -> None:
+    @ck.op
+    def layer(
+        x: f32[M, 4], up: f32[3, 10, 4], down: f32[3, 4, 5], ids: i32[M, 2], by: f32[M, 2]
+    ) -> f32[M, 4]:
+        return ck.moe(x, up, down, ids, by)
+
+    ids = np.array([[0, 2], [2, 2], [-1, 1], [3, 0]], "i")
+    arrays = [rows(4, 4), rows(3, 10, 4), rows(3, 4, 5), ids, rows(4, 2)]
+    linear(layer.program.specialise(), arrays, "by")

@@ -114,6 +114,7 @@ def test_problem_and_key() -> None:
     assert (problem.a.arrays[0].batch, problem.b.arrays[0].batch) == ((40, 0), (0, 24 * 40))
     assert [each.value for each in problem.inputs] == ["x", "w", problem.e.value, "ends"]
     assert tiles_of(problem, WIDE) == 67 // 64 + 5 + 1
+    assert str(problem).startswith("groups=5 M=67 N=24 K=40 rcr")
     computed = instance(ComputedMatrix, only(Problem, widened.problems(*drawn(widened))).b)
     assert [read.batch for read in computed.reads] == [(0, 24 * 40), (0, 24)]
     pair = instance(PairProblem, only(Problem, gated.problems(*drawn(gated))))

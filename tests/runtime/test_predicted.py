@@ -48,6 +48,11 @@ def routed(x: ck.f16[M, 64]) -> tuple[ck.f32[M, 4], ck.i32[M, 4]]:
 
 
 @ck.op
+def grouped(ids: ck.i32[M], like: ck.f16[K]) -> tuple[ck.i32[M], ck.i32[K]]:
+    return ck.group_ids(ids, K)
+
+
+@ck.op
 def added(x: ck.f32[M, K], i: ck.i32[N], y: ck.f32[N, K]) -> ck.f32[M, K]:
     return ck.scatter_add(x, i, y)
 
@@ -73,6 +78,7 @@ CALLS: list[tuple[Op, tuple[Any, ...], str]] = [
     (running, (half(64, 64),), "scan"),
     (best, (half(64, 64),), "sort"),
     (routed, (half(64, 64),), "moe_gate"),
+    (grouped, (np.zeros(64, np.int32), half(8)), "group_ids"),
     (
         added,
         (np.zeros((64, 64), np.float32), np.zeros(9, np.int32), np.zeros((9, 64), np.float32)),

@@ -310,6 +310,7 @@ class Problem:
     def __str__(self) -> str:
         a, b, e = self.a, self.b, self.e
         batch = f"batch={'x'.join(map(str, self.batch))} " if self.batch else ""
+        batch += f"groups={self.segments} " if self.ends else ""
         strides = (("A", a), ("B", b), ("E", e))
         stored = (f"{n}={x.stride}" for n, x in strides if isinstance(x, Matrix))
         return (

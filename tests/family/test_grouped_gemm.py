@@ -68,7 +68,16 @@ def widened(x: ck.f16[T, K], w: ck.i8[G, N, K], by: ck.f32[G, N], ends: ck.i32[G
     return ck.grouped_gemm(x, (w.to(ck.f32) * by[..., None]).to(ck.f16).mT, ends)
 
 
-OPS = (plain, residual, gated, combined, widened)
+@ck.op
+def several(
+    x: ck.f16[T, K], w: ck.f16[G, K, N], ends: ck.i32[G], c: ck.f32[T], m: ck.f16[N, T]
+) -> tuple[ck.f16[T, N], ck.f32[T, N], ck.bf16[N, T]]:
+    """A computed left operand, columns and a transposed matrix that are read, and three results."""
+    y = ck.grouped_gemm(ck.silu(x * 1.5).to(ck.f16), w, ends) * c[:, None] + m.T
+    return y.to(ck.f16), ck.gelu(y), y.T.to(ck.bf16)
+
+
+OPS = (plain, residual, gated, combined, widened, several)
 
 
 def drawn(op: Op, seed: int = 0, *, ends: Any = None, **sizes: int) -> list[Array]:
@@ -135,6 +144,9 @@ def test_rows_that_are_columns_of_memory_are_copied() -> None:
     x, w, ends = drawn(plain)
     text = str(plain.summary(np.asfortranarray(x), w, ends, device="emu:gfx942"))
     assert re.search(r"^gemm +2 ", text, re.MULTILINE)
+    turned, *others = drawn(several)
+    problem = only(Problem, several.problems(np.asfortranarray(turned), *others))
+    assert problem.a.layout is Layout.ROW
 
 
 def test_refusals() -> None:
@@ -191,6 +203,7 @@ CASES = {
     "gated": (gated, replace(WIDE, tile=(64, 128, 32), vector_e=1), 1),
     "combined": (combined, replace(WIDE, vector_e=4, vector_d=(1,)), 4),
     "widened": (widened, replace(NARROW, vector_a=8), 1),
+    "several": (several, replace(NARROW, vector_d=(1,) * 4), 1),
 }
 
 

@@ -39,13 +39,25 @@ def problem_of(
     kernel: FusedGemm, storage: Mapping[str, TensorLayout], dims: Mapping[str, int], functions: str
 ) -> Problem | None:
     """Return the problem of one launch, or None if its result has no element."""
+    if kernel.ends is None:
+        return _single(kernel, storage, dims, functions)
+    one = _single(without_segments(kernel), storage, dims, functions, by_rows=True)
+    return one and in_segments(one, kernel, kernel.ends, storage)
+
+
+def _single(
+    kernel: FusedGemm,
+    storage: Mapping[str, TensorLayout],
+    dims: Mapping[str, int],
+    functions: str,
+    *,
+    by_rows: bool = False,
+) -> Problem | None:
+    """Return a problem without segments; ``by_rows`` of an A that is computed along its rows."""
     extents = kernel.result.type.extents(dims)
     shape = [1 if axis is None else extents[axis] for axis in kernel.axes]
     if 0 in (*shape, *storage[kernel.stored.value.name].shape):
         return None
-    if kernel.ends is not None:
-        single = problem_of(without_segments(kernel), storage, dims, functions)
-        return single and in_segments(single, kernel, kernel.ends, storage)
     kernel, layouts_a, layouts_b = merge_summed_axes(kernel, storage, dims)
     pairs_a, pairs_b = _with_axes(layouts_a, kernel.a), _with_axes(layouts_b, kernel.b)
     operands = (*kernel.reads, *kernel.more)
@@ -83,7 +95,7 @@ def problem_of(
         m=m,
         n=n,
         k=k,
-        a=_side(kernel.a, (m, k), _along(0, places[: counts[0]], steps_a), Layout.ROW),
+        a=_side(kernel.a, (m, k), _along(0, places[: counts[0]], steps_a), Layout.ROW, by_rows),
         b=_side(kernel.b, (k, n), _along(1, places[counts[0] : last], steps_b), Layout.COL),
         e=_stored(kernel, nest, places[last], places[first - 1]),
         d=tuple(
@@ -287,13 +299,17 @@ def _depth(side: _Side, layouts: Sequence[TensorLayout], dims: Mapping[str, int]
 
 
 def _side(
-    side: _Side, shape: tuple[int, int], places: Sequence[_Place], usual: Layout
+    side: _Side,
+    shape: tuple[int, int],
+    places: Sequence[_Place],
+    usual: Layout,
+    only: bool = False,
 ) -> Matrix | ComputedMatrix:
     if isinstance(side, Gathered):
         return _gathered(side, shape, places)
     if isinstance(side, View):
         return _matrix(side, shape, places[0])
-    layout = _common_layout(shape, places, usual)
+    layout = usual if only else _common_layout(shape, places, usual)
     turned = layout is Layout.COL
     accesses = []
     for read, place in zip(side.reads, places, strict=True):

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import cklang as ck
 from cklang.autodiff.transform import backward
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
@@ -91,15 +90,3 @@ def test_the_gradient_by_grouped_rows_is_a_grouped_product() -> None:
     linear(function, arrays, "x")
     with expect_error("G020", match="grouped_gemm by w"):
         backward(function, ["w"], ["dy"], name="t")
-
-
-def test_a_layer_of_experts_has_a_gradient_by_its_weights() -> None:
-    @ck.op
-    def layer(
-        x: f32[M, 4], up: f32[3, 10, 4], down: f32[3, 4, 5], ids: i32[M, 2], by: f32[M, 2]
-    ) -> f32[M, 4]:
-        return ck.moe(x, up, down, ids, by)
-
-    ids = np.array([[0, 2], [2, 2], [-1, 1], [3, 0]], "i")
-    arrays = [rows(4, 4), rows(3, 10, 4), rows(3, 4, 5), ids, rows(4, 2)]
-    linear(layer.program.specialise(), arrays, "by")

@@ -9,7 +9,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
+from cklang.autodiff.transform import backward
 from cklang.families import plan_of
+from cklang.ir.verifier import verify
+from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from tests.support.checks import check, compare
 from tests.support.coverage import Covered
@@ -89,6 +92,16 @@ def test_numpy_and_the_reference_are_loops_over_tokens(t: int, e: int, r: int, s
     np.testing.assert_allclose(ck.moe(*exact), by_loops(exact, np.float64), atol=1e-9)
     if t:
         compare(layer, args, by_loops(exact, np.float16).astype(np.float32))
+
+
+def test_a_layer_has_a_gradient_by_its_weights_which_it_is_linear_in() -> None:
+    args = drawn(layer, T=5, E=3, R=2, K=8, F=5)
+    function = layer.program.specialise()
+    (value,) = evaluate(function, args)
+    v = np.random.default_rng(1).standard_normal(value.shape).astype(np.float32)
+    derived = verify(backward(function, ["weights"], ["dy"], name="t"), allow_unused=True)
+    (gradient,) = evaluate(derived, [*args, v])
+    np.testing.assert_allclose(np.vdot(v, value), np.vdot(gradient, args[-1]), rtol=1e-4)
 
 
 def layers_of_every_size(op: Op, gpu: str) -> None:

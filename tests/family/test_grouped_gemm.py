@@ -16,11 +16,13 @@ from cklang.families.gemm.key import Algorithm, Layout, Pipeline, ProductKind
 from cklang.families.gemm.problem import ComputedMatrix, PairProblem, Problem
 from cklang.families.gemm.rules.problem import tiles_of
 from cklang.fusion.explain import explain
+from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from tests.support.algorithms import NARROW, WIDE, on_gpu, pipelined
 from tests.support.checks import check, launches
 from tests.support.coverage import Covered
 from tests.support.errors import expect_error
+from tests.support.plan_evaluation import evaluate_plan
 from tests.support.typed import instance, only
 
 S, T, K, N, G = ck.dims("S T K N G")
@@ -103,6 +105,14 @@ def test_one_kernel_reads_where_groups_end(op: Op) -> None:
     plan = plan_of(op.program.specialise())
     assert [kernel.family for kernel in plan.kernels] == ["gemm"]
     assert "b0 is the first for which m < %ends[b0]; acc = 0 if there is none" in explain(plan)
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.program.name)
+def test_the_kernel_computes_what_the_program_says(op: Op) -> None:
+    function, args = op.program.specialise(), drawn(op)
+    pairs = zip(evaluate_plan(plan_of(function), args), evaluate(function, args), strict=True)
+    for got, want in pairs:
+        np.testing.assert_array_equal(got, want)
 
 
 def test_the_meaning_is_that_of_a_loop_over_groups() -> None:

@@ -114,7 +114,7 @@ def _along_shape(
 
 def _take_dtype(dtypes: tuple[DType, ...], _attrs: Mapping[str, Attr]) -> DType | None:
     table, indices = dtypes
-    is_read = not table.packed and table.bits <= _WIDEST
+    is_read = not table.packed and (table.bits <= _WIDEST or table == i64)
     return table if is_read and indices in INDEX_DTYPES else None
 
 
@@ -128,7 +128,8 @@ ALONG_SHAPE = ShapeRule(
     apply=_along_shape,
 )
 TAKE_DTYPE = DTypeRule(
-    text="a tensor of 8 to 32 bits an element, kept; indices of i32 or i64", apply=_take_dtype
+    text="a tensor of 8 to 32 bits an element or of i64, kept; indices of i32 or i64",
+    apply=_take_dtype,
 )
 
 

@@ -278,7 +278,7 @@ MODELS: Mapping[str, Model] = MappingProxyType(
         "deep": _model(Deep, 33, _normal(8, 32)),
         "llama": _model(LlamaBlock, 11, _normal(8, 128), lambda _: _angles(8, 32)[0],
                         lambda _: _angles(8, 32)[1]),
-        "mixtral": _model(MixtralBlock, 38, _normal(8, 128), lambda _: _angles(8, 32)[0],
+        "mixtral": _model(MixtralBlock, 41, _normal(8, 128), lambda _: _angles(8, 32)[0],
                           lambda _: _angles(8, 32)[1]),
         "gpt2": _model(Gpt2, 10, lambda batch: torch.randint(0, 100, (batch, 9))),
         "bert": _model(BertLayer, 11, _normal(9, 64),

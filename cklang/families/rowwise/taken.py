@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from cklang.ir.emitter import repeated_axes
-from cklang.ir.indices import TAKE, take_axes
+from cklang.ir.indices import GATHER_AXES, TAKE, TAKE_ALONG, take_axes
 from cklang.ir.nodes import Function, Operation
 from cklang.ir.rewrite import FreshNames, applied, needed_operations
 
@@ -43,6 +43,13 @@ def _with_taken_first(
         return
     (rows,), (repeated, indices) = broadcast.operands, operation.operands
     axis, dims = int(str(operation.attr("axis"))), repeated_axes(broadcast)
+    if operation.op == TAKE_ALONG:
+        if dims == (axis,):  # all rows are this one
+            last = applied(names, "taken", TAKE, rows, indices, at=operation, axis=0)
+            yield from _as_result(last, operation, cast, names)
+        else:
+            yield operation
+        return
     if axis in dims:
         take = applied(names, "taken", TAKE, rows, indices, at=operation, axis=dims.index(axis))
         yield take
@@ -58,6 +65,13 @@ def _with_taken_first(
     )
     shape = operation.result.type.shape
     last = applied(names, "taken", "broadcast", rows, at=operation, shape=shape, dims=kept)
+    yield from _as_result(last, operation, cast, names)
+
+
+def _as_result(
+    last: Operation, operation: Operation, cast: Operation | None, names: FreshNames
+) -> Iterator[Operation]:
+    """Yield an operation that gives the result of another one, and the cast of its elements."""
     if cast is not None:
         yield last
         dtype = operation.result.type.dtype
@@ -69,7 +83,7 @@ def _repetition(
     operation: Operation, definitions: Mapping[str, Operation]
 ) -> tuple[Operation | None, Operation | None]:
     """Return the cast and the broadcast that made the tensor whose rows are taken."""
-    if operation.op != TAKE:
+    if operation.op not in GATHER_AXES:
         return None, None
     cast, source = None, definitions.get(operation.operands[0].name)
     if source is not None and source.op == "cast":

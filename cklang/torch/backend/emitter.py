@@ -24,7 +24,7 @@ from cklang.torch.backend.extents import Shape, aligned, product
 from cklang.torch.backend.joined import computed
 from cklang.torch.backend.operations import Operations, Scalar
 from cklang.torch.backend.refusal import Unsupported
-from cklang.types import DType, TensorType, bf16, bool_, f16, f32, i8, i32, i64
+from cklang.types import DType, Kind, TensorType, bf16, bool_, f16, f32, i8, i32, i64
 
 __all__ = [
     "DTYPES", "WIDE", "Emitter", "Scalar", "Tensor", "axes_within", "broadcast_shape",
@@ -204,10 +204,16 @@ class Emitter(Operations):
 
     def result(self, tensor: Tensor, dtype: torch.dtype) -> Tensor:
         """Round a computed tensor to the dtype of torch's result."""
-        to = dtype_of(dtype)
-        if to == i64:  # kernels give i32, which the runtime converts
+        to, value = dtype_of(dtype), tensor.value
+        if to == i64 and tensor.dtype in (i8, i32, bool_):  # the runtime converts i32
             to = i32
-        return replace(tensor, value=self.cast(tensor.value, to))
+        if tensor.dtype.kind is to.kind is Kind.INT and to.bits < tensor.dtype.bits:
+            # A cast of the IR limits integers, and torch's drops bits.
+            count = tensor.dtype.bits - 8 * to.bytes
+            bits = self.constant(count, tensor.dtype, value.type.shape)
+            value = self.append("left_shift", value, bits)
+            value = self.append("right_shift", value, bits)
+        return replace(tensor, value=self.cast(value, to))
 
     def axes_of(self, tensor: Tensor, axes: Sequence[int]) -> tuple[Tensor, tuple[int, ...]]:
         """Return a tensor, and the axes of its own shape that are ``axes`` of torch's shape."""

@@ -150,15 +150,15 @@ def _index_select(call: Call, x: Tensor, axis: int, indices: Tensor) -> Tensor:
 
 
 def _arange(call: Call, start: Any, _stop: Any, step: Any = 1, **_options: Any) -> Tensor:
-    if call.dtype not in (torch.int32, torch.int64) or not isinstance(start, int):
+    if not isinstance(start, int) or not isinstance(step, int):
         raise Unsupported("kernels count in integers, from a number")
-    if step != 1 or call.dtype == torch.int64:
-        raise Unsupported("kernels count in int32, in steps of 1")
-    value = call.emitter.append("arange", shape=call.shape)
-    shape = call.shape
-    if start:
-        value = call.emitter.append("add", value, call.emitter.constant(start, i32, shape))
-    return Tensor(value, shape)
+    places = Tensor(call.emitter.append("arange", shape=call.shape), call.shape)
+    if (start, step) != (0, 1) and call.dtype != torch.int32:
+        places = Tensor(call.emitter.cast(places.value, i64), call.shape)
+    for op, number, neutral in (("mul", step, 1), ("add", start, 0)):
+        if number != neutral:
+            places = call.emitter.pointwise(op, [places, number])
+    return call.rounded(places)
 
 
 _RESHAPED = ("view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "alias", "detach")

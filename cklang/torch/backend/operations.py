@@ -11,7 +11,6 @@ from cklang.ir.emitter import Emitter
 from cklang.ir.nodes import Value
 from cklang.ir.views import VIEWS
 from cklang.torch.backend.extents import Shape
-from cklang.torch.backend.refusal import Unsupported
 from cklang.types import DType, TensorType, bool_, f32, i32, i64
 
 Scalar: TypeAlias = bool | int | float
@@ -33,16 +32,10 @@ class Operations(Emitter):
         self._params.add(name)
         return self.builder.param(name, tensor)
 
-    def cast(self, value: Value, to: DType) -> Value:
-        """Convert a value; itself if it has the dtype."""
-        if value.type.dtype != to and i64 in (value.type.dtype, to):
-            raise Unsupported("kernels only read int64 as indices")
-        return super().cast(value, to)
-
     def constant(self, number: Scalar, dtype: DType, shape: Shape = ()) -> Value:
-        """Return a number of f32, i32 or bool, repeated to a shape."""
-        kinds = {f32: float, i32: int, bool_: bool}
-        value = self.append("constant", value=kinds[dtype](number))
+        """Return a number of f32, i32, i64 or bool, repeated to a shape."""
+        kinds = {f32: float, i32: int, i64: int, bool_: bool}
+        value = self.cast(self.append("constant", value=kinds[dtype](number)), dtype)
         return self.broadcast(value, shape, ())
 
     def reshaped(self, value: Value, shape: Shape) -> Value:

@@ -12,11 +12,14 @@ from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import DTYPES, Scalar, Tensor
 from cklang.torch.backend.extents import Shape
 from cklang.torch.backend.refusal import Unsupported
-from cklang.types import DType, bool_, f32, i32, i64
+from cklang.types import DType, Kind, bool_, f32, i32, i64
+from cklang.widths import I32_MAX
 
 aten = torch.ops.aten
 
 Item = Tensor | Scalar
+
+_COMPUTED_IN = {torch.int8: i32, torch.int32: i32, torch.int64: i64, torch.bool: bool_}
 
 
 def _common(call: Call, items: tuple[Item, ...], dtype: DType) -> list[Item]:
@@ -33,10 +36,8 @@ def _computed_in(call: Call) -> DType:
     """Return the dtype in which an op computes its result."""
     if call.dtype.is_floating_point:
         return f32
-    if call.dtype in (torch.int32, torch.int8):
-        return i32
-    if call.dtype == torch.bool:
-        return bool_
+    if call.dtype in _COMPUTED_IN:
+        return _COMPUTED_IN[call.dtype]
     raise Unsupported(f"kernels compute no {str(call.dtype).removeprefix('torch.')}")
 
 
@@ -78,8 +79,11 @@ def _divide(call: Call, x: Item, y: Item, rounding_mode: str | None = None) -> T
         return _apply(call, "div", x, y)
     if rounding_mode == "floor":
         return _apply(call, "floor_divide", x, y)
-    quotient = call.emitter.pointwise("div", _common(call, (x, y), f32))
-    return call.rounded(call.emitter.pointwise("trunc", [quotient]))
+    x, y = _common(call, (x, y), _computed_in(call))
+    if not call.dtype.is_floating_point:
+        whole = call.emitter.pointwise("sub", [x, call.emitter.pointwise("fmod", [x, y])])
+        return call.rounded(call.emitter.pointwise("floor_divide", [whole, y]))
+    return call.rounded(call.emitter.pointwise("trunc", [call.emitter.pointwise("div", [x, y])]))
 
 
 def _power(call: Call, x: Item, y: Item) -> Tensor:
@@ -100,19 +104,14 @@ def _compare(op: str) -> Emission:
 def _joint(items: tuple[Item, ...]) -> DType:
     """Return the dtype in which operands of different dtypes are compared."""
     dtypes = {item.dtype for item in items if isinstance(item, Tensor)}
-    if i64 in dtypes:
-        raise Unsupported("kernels only read int64 as indices")
     has_float = any(isinstance(item, float) for item in items)
-    return (
-        i32
-        if all(not dtype.name.startswith(("f", "b")) for dtype in dtypes) and not (has_float)
-        else f32
-        if dtypes != {bool_}
-        else i32
-    )
+    if has_float or any(dtype.kind is Kind.FLOAT for dtype in dtypes):
+        return f32
+    return i64 if i64 in dtypes else i32
 
 
-def _where(call: Call, condition: Tensor, x: Item, y: Item) -> Tensor:
+def written_where(call: Call, condition: Tensor, x: Item, y: Item) -> Tensor:
+    """Return x where a condition holds, else y."""
     dtype = _computed_in(call)
     condition = replace(condition, value=call.emitter.cast(condition.value, bool_))
     operands = _common(call, (x, y), dtype)
@@ -130,7 +129,7 @@ def _number(item: Item) -> Scalar:
 
 
 def _masked_fill(call: Call, x: Tensor, mask: Tensor, value: Item) -> Tensor:
-    return _where(call, mask, value, x)
+    return written_where(call, mask, value, x)
 
 
 def _logical(op: str) -> Emission:
@@ -140,9 +139,10 @@ def _logical(op: str) -> Emission:
     return emission
 
 
-def _bitwise(logical: str, bitwise: str) -> Emission:
+def _bitwise(name: str) -> Emission:
     def emission(call: Call, *items: Item) -> Tensor:
-        return _apply(call, logical if call.dtype == torch.bool else bitwise, *items)
+        kind = "logical" if call.dtype == torch.bool else "bitwise"
+        return _apply(call, f"{kind}_{name}", *items)
 
     return emission
 
@@ -201,9 +201,8 @@ def _fill(call: Call, *_: object, number: Scalar) -> Tensor:
 def filled(call: Call, number: Scalar, shape: Shape) -> Tensor:
     """Return a number of the result's dtype, repeated to a shape."""
     dtype = DTYPES.get(call.dtype, f32)
-    kind = dtype if dtype in (f32, i32, bool_) else f32
-    if dtype == i64:
-        raise Unsupported("kernels only read int64 as indices")
+    is_short = dtype == i64 and -I32_MAX <= number <= I32_MAX
+    kind = i32 if is_short else dtype if dtype in (f32, i32, i64, bool_) else f32
     return call.rounded(Tensor(call.emitter.constant(number, kind, shape), shape))
 
 
@@ -249,25 +248,35 @@ POINTWISE: Mapping[Any, Emission] = MappingProxyType(
         aten.atan2.default: _plainly("atan2"),
         aten.hypot.default: _plainly("hypot"),
         aten.copysign.Tensor: _plainly("copysign"),
-        aten.fmod.Tensor: _plainly("fmod"),
-        aten.fmod.Scalar: _plainly("fmod"),
+        **dict.fromkeys((aten.fmod.Tensor, aten.fmod.Scalar), _plainly("fmod")),
+        **dict.fromkeys((aten.remainder.Tensor, aten.remainder.Scalar), _plainly("mod")),
+        aten.floor_divide.default: _plainly("floor_divide"),
         **{
             getattr(getattr(aten, name), kind): _compare(name)
             for name in ("lt", "le", "gt", "ge", "eq", "ne")
             for kind in ("Tensor", "Scalar")
         },
-        aten.where.self: _where,
-        aten.where.ScalarOther: _where,
-        aten.where.ScalarSelf: _where,
+        aten.where.self: written_where,
+        aten.where.ScalarOther: written_where,
+        aten.where.ScalarSelf: written_where,
         aten.masked_fill.Scalar: _masked_fill,
         aten.masked_fill.Tensor: _masked_fill,
         aten.logical_and.default: _logical("logical_and"),
         aten.logical_or.default: _logical("logical_or"),
         aten.logical_xor.default: _logical("logical_xor"),
         aten.logical_not.default: _logical("logical_not"),
-        aten.bitwise_and.Tensor: _bitwise("logical_and", "bitwise_and"),
-        aten.bitwise_or.Tensor: _bitwise("logical_or", "bitwise_or"),
-        aten.bitwise_not.default: _bitwise("logical_not", "bitwise_not"),
+        **{
+            getattr(getattr(aten, f"bitwise_{name}"), kind): _bitwise(name)
+            for name in ("and", "or", "xor")
+            for kind in ("Tensor", "Scalar")
+        },
+        aten.bitwise_not.default: _bitwise("not"),
+        **{
+            overload: _plainly(f"{side}_shift")
+            for side, packet in (("left", aten.__lshift__), ("right", aten.__rshift__))
+            for shift in (getattr(aten, f"bitwise_{side}_shift"),)
+            for overload in (packet.Tensor, packet.Scalar, shift.Tensor, shift.Tensor_Scalar)
+        },
         aten.gelu.default: _gelu,
         aten.clamp.default: _clamp,
         aten.clamp.Tensor: _clamp,

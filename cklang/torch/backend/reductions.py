@@ -15,7 +15,7 @@ from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import Emitter, Tensor, channels_last, inverse
 from cklang.torch.backend.extents import Shape, product
 from cklang.torch.backend.refusal import Unsupported
-from cklang.types import DType, bool_, f32, i32
+from cklang.types import DType, bool_, f32, i32, i64
 
 aten = torch.ops.aten
 
@@ -82,7 +82,9 @@ def _reduction(op: str) -> Emission:
     def emission(
         call: Call, x: Tensor, axes: Any = None, _keep: bool = False, **_options: Any
     ) -> Tensor:
-        if not call.dtype.is_floating_point and call.dtype != torch.int32:
+        # What is no i64 in the IR, and no larger reduced, is reduced in i32.
+        is_short = x.dtype == bool_ or (x.dtype == i32 and op in ("reduce_max", "reduce_min"))
+        if not (call.dtype.is_floating_point or call.dtype == torch.int32 or is_short):
             raise Unsupported(f"kernels reduce no {str(call.dtype).removeprefix('torch.')}")
         dtype = f32 if call.dtype.is_floating_point else i32
         rows = _Rows.of(call, x, _all_axes(x, axes), dtype)
@@ -103,6 +105,8 @@ def _any(op: str) -> Emission:
 
 def _arg(op: str) -> Emission:
     def emission(call: Call, x: Tensor, axis: int | None = None, _keep: bool = False) -> Tensor:
+        if x.dtype == i64:
+            raise Unsupported("kernels reduce no int64")
         shape = x.shape if axis is not None else (product(x.shape),)
         value = call.emitter.reshaped(call.emitter.plain(x), shape)
         rows = _Rows.of(call, Tensor(value, shape), [axis or 0])

@@ -127,7 +127,7 @@ def _in(to: Emitter, item: Any, dtype: DType) -> Tensor:
 def _own(dtype: torch.dtype) -> DType:
     own = dtype_of(dtype)
     if own == i64:
-        raise Unsupported("kernels only read int64 as indices")
+        raise Unsupported("epilogues compute no int64")
     return own
 
 
@@ -135,6 +135,6 @@ def _alike(to: Emitter, items: Any) -> list[Item]:
     """Return operands in the dtype in which they are computed together."""
     is_float = any(isinstance(item, float) or _dtype(item) == f32 for item in items)
     if i64 in {_dtype(item) for item in items}:
-        raise Unsupported("kernels only read int64 as indices")
+        raise Unsupported("epilogues compute no int64")
     dtype = f32 if is_float else i32
     return [_in(to, item, dtype) if isinstance(item, Tensor) else item for item in items]

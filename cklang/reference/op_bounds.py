@@ -220,7 +220,8 @@ def _gemm24(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, in
 
 def _grouped_gemm(operation: Operation, operands: Sequence[Known], _dims: dict[Dim, int]) -> Known:
     *sides, ends = operands
-    unsure = np.inf if ends.error.any() else 0.0
+    # Of ends that fall nothing is said.
+    unsure = np.inf if ends.error.any() or (np.diff(ends.value) < 0).any() else 0.0
     left, right = (
         flushable(operand, value.type.dtype)
         for operand, value in zip(sides, operation.operands, strict=False)
@@ -230,9 +231,11 @@ def _grouped_gemm(operation: Operation, operands: Sequence[Known], _dims: dict[D
         return OPS[GROUPED_GEMM].numpy(a, b, ends.value)
 
     if operation.result.type.dtype.kind is NumberKind.INT:
-        return _integer_sums(product, left, right)
-    value, error, _ = float_sums(left, right, product, left.value.shape[-1])
-    return Known(value=value, error=error + unsure)
+        known = _integer_sums(product, left, right)
+    else:
+        value, error, _ = float_sums(left, right, product, left.value.shape[-1])
+        known = Known(value=value, error=error)
+    return Known(value=known.value, error=known.error + unsure)
 
 
 def _grouped_ids(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int]) -> Known:

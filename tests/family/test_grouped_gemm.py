@@ -16,6 +16,7 @@ from cklang.families.gemm.key import Algorithm, Layout, Pipeline, ProductKind
 from cklang.families.gemm.problem import ComputedMatrix, PairProblem, Problem
 from cklang.families.gemm.rules.problem import tiles_of
 from cklang.fusion.explain import explain
+from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
 from tests.support.algorithms import NARROW, WIDE, on_gpu, pipelined
@@ -234,6 +235,7 @@ def test_ends_that_fall_read_and_write_within_the_arrays() -> None:
     x, w, _ = drawn(plain)
     ends = np.array([50, 10, 2**31 - 1, -7, 20], np.int32)
     assert plain.using(NARROW)(x, w, ends).shape == (67, 24)
+    assert np.isinf(evaluate_with_bound(plain.program.specialise(), [x, w, ends])[1][0]).all()
 
 
 @pytest.mark.full

@@ -218,6 +218,23 @@ def test_convolutions(name: str) -> None:
     expect_same(CONVOLUTIONS[name], IMAGE, normal(16, 8, 3, 3) / 4, normal(16))
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_transposed_convolutions_and_their_gradients(stride: int) -> None:
+    x, w, b = IMAGE.float(), normal(8, 4, 3, 3, dtype=torch.float32), normal(8, dtype=torch.float32)
+
+    def convolve(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+        return functional.conv_transpose2d(x, w, b, stride, 1, stride - 1, 2) * 2
+
+    expect_same(convolve, x, w, b)
+    results = []
+    for function in (convolve, torch.compile(convolve, backend="cklang", options=OPTIONS)):
+        leaves = [tensor.clone().requires_grad_() for tensor in (x, w, b)]
+        results.append(torch.autograd.grad(function(*leaves).square().mean(), leaves))
+    for theirs, ours in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    assert not any(graph.eager for graph in cklang.torch.report().graphs)
+
+
 @pytest.mark.parametrize("groups", [2, 8])
 def test_groups_of_channels(groups: int) -> None:
     weight = normal(16, 8 // groups, 3, 3) / 4
@@ -390,11 +407,6 @@ REFUSED: Mapping[str, tuple[Function, tuple[Tensor, ...], str]] = {
     "aten.cummax.default": (lambda x: (x * 2).cummax(-1)[0] + 1, (X,), "no kernel"),
     "aten.mul.Tensor": (lambda x: x * x, (SMALL.double(),), "kernels have no float64"),
     "aten.sum.default": (lambda x: (x + x).sum(), (torch.arange(5),), "int64"),
-    "aten.convolution.default": (
-        lambda x, w: functional.conv_transpose2d(x, w) * 2,
-        (IMAGE, normal(8, 4, 3, 3)),
-        "transposed",
-    ),
     "aten.max_pool2d_with_indices.default": (
         lambda x: functional.max_pool2d(x * 2, 2, ceil_mode=True) + 1,
         (IMAGE,),

@@ -135,6 +135,10 @@ def _convolve(
     return Tensor(value, shape, inverse(last))
 
 
+_DIRECTIONS = {False: ("conv", "conv_grad_input"), True: ("conv_grad_input", "conv")}
+"""The op of a convolution and that of its input's gradient, by whether it is transposed."""
+
+
 def _convolution(
     call: Call,
     x: Tensor,
@@ -147,12 +151,11 @@ def _convolution(
     _output_padding: Sequence[Any],
     groups: int,
 ) -> Tensor:
-    if transposed:
-        raise Unsupported("transposed convolutions are not lowered")
     if len(x.shape) != len(weight.shape):
         raise Unsupported("its input has no axis of images")
     attrs = _geometry(len(x.shape), stride, padding, dilation, groups)
-    result = _convolve(call, "conv", x, weight, call.shape, attrs)
+    op, _ = _DIRECTIONS[transposed]
+    result = _convolve(call, op, x, weight, call.shape, attrs)
     if bias is None:
         return call.rounded(result)
     channels = Tensor(bias.value, (*bias.shape, *(1 for _ in x.shape[2:])))
@@ -173,15 +176,15 @@ def _convolution_backward(
     groups: int,
     wanted: Sequence[bool],
 ) -> list[Tensor | None]:
-    if transposed:
-        raise Unsupported("gradients of transposed convolutions are not lowered")
     attrs = _geometry(len(x.shape), stride, padding, dilation, groups)
     results: list[Tensor | None] = [None, None, None]
     if wanted[0]:
-        dx = _convolve(call, "conv_grad_input", dy, weight, shape_of(call.outputs[0]), attrs)
+        _, op = _DIRECTIONS[transposed]
+        dx = _convolve(call, op, dy, weight, shape_of(call.outputs[0]), attrs)
         results[0] = call.rounded(dx, 0)
     if wanted[1]:
-        dw = _convolve(call, "conv_grad_weight", x, dy, shape_of(call.outputs[1]), attrs)
+        pair = (dy, x) if transposed else (x, dy)
+        dw = _convolve(call, "conv_grad_weight", *pair, shape_of(call.outputs[1]), attrs)
         results[1] = call.rounded(dw, 1)
     if wanted[2]:
         wide = call.emitter.wide(dy)

@@ -3,13 +3,17 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import cklang as ck
 from cklang.ir.parser import parse_function
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
 from cklang.testing import assert_close
 from cklang.types import DType, f32, i8, i32, i64
 from tests.support.narrow import evaluate32
+from tests.support.written_ops import expression_op
 
 PROGRAM = """
 func @f(%x: f32[M, K], %w: f32[K, N], %y: f32[M, N]) -> {type}[M, N] {{
@@ -61,6 +65,32 @@ def test_integers_are_numpys_and_exact(op: str, dtype: DType) -> None:
     (got,), (bound,) = evaluate_with_bound(function, arrays)
     np.testing.assert_array_equal(got, want)
     assert not bound.any()
+
+
+BOTH = ["({} + {})", "({} * {})", "({} - {})", "({} // {})", "({} % {})", "({} ^ {})", "({} & {})"]
+NESTED = st.recursive(
+    st.sampled_from(["x", "y", "(x + n)", "(y >> 5)"]),
+    lambda inner: st.one_of(
+        st.builds(str.format, st.sampled_from(BOTH), inner, st.sampled_from(["x", "n", "7", "-3"])),
+        st.builds(str.format, st.sampled_from(BOTH), inner, inner),
+        st.builds("ck.where({} < {}, {}, y)".format, inner, inner, inner),
+        st.builds("({} << (n & 63))".format, inner),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(words=NESTED)
+def test_expressions_of_i64_and_i32_are_numpys(words: str) -> None:
+    op = expression_op("x: ck.i64[N], y: ck.i64[N], n: ck.i32[N]", "ck.i64[N]", words)
+    rng = np.random.default_rng(len(words))
+    x, y = rng.integers(-(2**63), 2**63 - 1, (2, 50), endpoint=True) >> rng.integers(0, 63, 50)
+    n = rng.integers(-(2**31), 2**31, 50).astype(np.int32)
+    with np.errstate(all="ignore"):
+        want = eval(words, {"ck": ck, "x": x, "y": y, "n": n})
+    (got,) = evaluate(op.program.specialise(), [x, y, n])
+    np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("source", [f32, i32, i64], ids=str)

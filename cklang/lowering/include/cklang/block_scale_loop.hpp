@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cklang/block_scale.hpp"
+#include "cklang/byte_tiles.hpp"
 #include "cklang/mainloop.hpp"
 #include "cklang/mx.hpp"
 

@@ -48,29 +48,27 @@ concept WindowOfBytes = requires {
 } && sizeof(typename Window::Base::DataType) == 1 && Window::Base::Traits::PackedSize == 1 &&
     (Window::Base::Traits::ScalarPerVector > 1) && VectorPlaces<Window>::side_by_side;
 
-} // namespace cklang
+/// A vector as words: one of bytes that is carried round a loop would be split into its bytes.
+template <typename Vector>
+using Words = std::conditional_t<sizeof(Vector) % 4 == 0,
+                                 ck_tile::ext_vector_t<int32_t, sizeof(Vector) / 4>,
+                                 Vector>;
 
-namespace ck_tile {
-
-/// Load a tile of bytes: where both fit, this one is taken, since it asks for more.
-template <typename Tile, typename Window, index_t access = -1, bool checks_bounds = true>
-    requires cklang::WindowOfBytes<Window>
-CK_TILE_DEVICE auto
-load_tile(Tile& tile, const Window& window, number<access> = {}, bool_constant<checks_bounds> = {})
+/// Calls `visit` with each access of a window: the place of its vector in the registers of a lane, in
+/// vectors, and in memory.
+template <typename Window, typename Visit>
+CK_TILE_DEVICE void each_vector(const Window& window, Visit visit)
 {
+    using namespace ck_tile;
     using Base   = typename Window::Base;
     using Traits = typename Base::Traits;
-    using Vector = typename Traits::vector_t;
 
     auto coordinates = window.pre_computed_coords_[number<0>{}];
     auto& in_window  = coordinates.template at<0>();
     auto& in_memory  = coordinates.template at<1>();
     static_for<0, Traits::NumAccess, 1>{}([&](auto step) {
-        constexpr index_t place = cklang::VectorPlaces<Window>::template at<step, 0>();
-        tile.get_thread_buffer().template set_as<Vector>(
-            number<place / Traits::ScalarPerVector>{},
-            window.get_bottom_tensor_view().template get_vectorized_elements<Vector>(
-                in_memory, 0, bool_constant<checks_bounds>{}));
+        constexpr index_t place = VectorPlaces<Window>::template at<step, 0>();
+        visit(number<place / Traits::ScalarPerVector>{}, in_memory);
         if constexpr(step != Traits::NumAccess - 1)
         {
             constexpr auto no_thread =
@@ -81,6 +79,66 @@ load_tile(Tile& tile, const Window& window, number<access> = {}, bool_constant<c
                 container_concat(no_thread, Traits::SFC_Ys::get_forward_step(step)));
         }
     });
+}
+
+} // namespace cklang
+
+// Where these and CK Tile's own fit, these are taken, since they ask for more.
+namespace ck_tile {
+
+/// Load a tile of bytes.
+template <typename Tile, typename Window, index_t access = -1, bool checks_bounds = true>
+    requires cklang::WindowOfBytes<Window>
+CK_TILE_DEVICE auto
+load_tile(Tile& tile, const Window& window, number<access> = {}, bool_constant<checks_bounds> = {})
+{
+    using Vector = typename Window::Base::Traits::vector_t;
+    using Words  = cklang::Words<Vector>;
+    cklang::each_vector(window, [&](auto place, const auto& in_memory) {
+        tile.get_thread_buffer().template set_as<Words>(
+            place,
+            bit_cast<Words>(
+                window.get_bottom_tensor_view().template get_vectorized_elements<Vector>(
+                    in_memory, 0, bool_constant<checks_bounds>{})));
+    });
+}
+
+template <typename Window, index_t access = -1, bool checks_bounds = true>
+    requires cklang::WindowOfBytes<Window>
+CK_TILE_DEVICE auto
+load_tile(const Window& window, number<access> = {}, bool_constant<checks_bounds> checks = {})
+{
+    using Base = typename Window::Base;
+    auto tile =
+        make_static_distributed_tensor<typename Base::DataType>(typename Base::TileDstr{});
+    load_tile(tile, window, number<-1>{}, checks);
+    return tile;
+}
+
+/// Store a tile of bytes.
+template <typename View, typename Lengths, typename Distribution, typename T>
+    requires(sizeof(T) == 1)
+CK_TILE_DEVICE void store_tile(tile_window_with_static_lengths<View, Lengths>& to,
+                               const static_distributed_tensor<T, Distribution>& tile)
+{
+    const auto window = make_tile_window(to.get_bottom_tensor_view(),
+                                         to.get_window_lengths(),
+                                         to.get_window_origin(),
+                                         Distribution{});
+    using Window      = remove_cvref_t<decltype(window)>;
+    if constexpr(cklang::WindowOfBytes<Window>)
+    {
+        using Vector      = typename Window::Base::Traits::vector_t;
+        using Words       = cklang::Words<Vector>;
+        const auto& bytes = tile.get_thread_buffer();
+        const auto words  = bit_cast<std::array<Words, sizeof(bytes) / sizeof(Words)>>(bytes);
+        cklang::each_vector(window, [&](auto place, const auto& in_memory) {
+            window.get_bottom_tensor_view().template set_vectorized_elements<Vector>(
+                in_memory, 0, bit_cast<Vector>(words[place]));
+        });
+    }
+    else
+        window.store(tile);
 }
 
 } // namespace ck_tile

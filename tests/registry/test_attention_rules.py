@@ -178,6 +178,7 @@ ALGORITHMS: list[tuple[AttentionAlgorithm, dict[str, Any], str, str]] = [
 # (changes of the algorithm, changes of the problem, the rule)
 PROBLEMS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"pad_k": False}, {"values": {"lengths_k": "n"}}, "attention-lengths-pad"),
+    ({"pipeline": AttentionPipeline.QS}, {"values": {"lengths_k": "n"}}, "attention-no-keys"),
     ({}, {"values": {"min_seqlen_q": "n"}, "signature": signature(split=True)}, "attention-skip"),
     ({}, {"kv_heads": 3}, "attention-heads"),
     ({}, {"scale": -0.5}, "attention-scale"),

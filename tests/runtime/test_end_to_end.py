@@ -141,7 +141,10 @@ def test_every_kind_of_read(data: st.DataObject, shape: tuple[int, int, int]) ->
     check(MANY_READS, *args, drawn["mask"], drawn["turned"], drawn["res"], unchecked=1)
 
 
-FUNCTIONS = gemm_functions(depth=8, dtypes=(ck.f16,), result=(ck.f16,), reads=0)
+# Nothing says which sign a nan has: inf - inf is -nan here and nan there.
+FUNCTIONS = gemm_functions(depth=8, dtypes=(ck.f16,), result=(ck.f16,), reads=0).filter(
+    lambda function: all(operation.op != "signbit" for operation in function.body)
+)
 
 
 def as_rcr(function: Function, data: st.DataObject, shape: tuple[int, int, int]) -> list[Any]:

@@ -50,9 +50,10 @@ concept WindowOfBytes = requires {
 
 /// A vector as words: one of bytes that is carried round a loop would be split into its bytes.
 template <typename Vector>
-using Words = std::conditional_t<sizeof(Vector) % 4 == 0,
-                                 ck_tile::ext_vector_t<int32_t, sizeof(Vector) / 4>,
-                                 Vector>;
+using Words =
+    std::conditional_t<sizeof(Vector) % 4 == 0,
+                       ck_tile::ext_vector_t<int32_t, ck_tile::max(1, int(sizeof(Vector) / 4))>,
+                       Vector>;
 
 /// Calls `visit` with each access of a window: the place of its vector in the registers of a lane, in
 /// vectors, and in memory.
@@ -125,17 +126,23 @@ CK_TILE_DEVICE void store_tile(tile_window_with_static_lengths<View, Lengths>& t
                                          to.get_window_lengths(),
                                          to.get_window_origin(),
                                          Distribution{});
-    using Window      = remove_cvref_t<decltype(window)>;
+    using Window = remove_cvref_t<decltype(window)>;
     if constexpr(cklang::WindowOfBytes<Window>)
     {
         using Vector      = typename Window::Base::Traits::vector_t;
         using Words       = cklang::Words<Vector>;
         const auto& bytes = tile.get_thread_buffer();
-        const auto words  = bit_cast<std::array<Words, sizeof(bytes) / sizeof(Words)>>(bytes);
-        cklang::each_vector(window, [&](auto place, const auto& in_memory) {
-            window.get_bottom_tensor_view().template set_vectorized_elements<Vector>(
-                in_memory, 0, bit_cast<Vector>(words[place]));
-        });
+        using All         = std::array<Words, sizeof(bytes) / sizeof(Words)>;
+        if constexpr(sizeof(All) == sizeof(bytes))
+        {
+            const auto words = bit_cast<All>(bytes);
+            cklang::each_vector(window, [&](auto place, const auto& in_memory) {
+                window.get_bottom_tensor_view().template set_vectorized_elements<Vector>(
+                    in_memory, 0, bit_cast<Vector>(words[place]));
+            });
+        }
+        else
+            window.store(tile);
     }
     else
         window.store(tile);

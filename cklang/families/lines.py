@@ -6,12 +6,13 @@ The C side is ``include/cklang/lines_host.h``; the struct layouts here mirror it
 
 import ctypes
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cklang.device.host_shim import HostShim
 from cklang.families.tensor_layout import TensorLayout, refuse_overlap
 from cklang.fusion.plan import Read
+from cklang.ir.nodes import Value
 
 VERSION = 1
 """CK_LINES_HOST_VERSION."""
@@ -44,6 +45,22 @@ class LinesRequest:
     extent: int = 0
     """Numbers of the kernel's own."""
     step: int = 0
+
+
+def optional_operands(
+    values: Sequence[Value | None],
+) -> tuple[tuple[str, ...], Callable[[Sequence[int]], tuple[int, ...]]]:
+    """Return the names of the operands that there are, and what gives the addresses of all.
+
+    It takes the addresses of those that there are; the others are at 0.
+    """
+    names = {place: value.name for place, value in enumerate(values) if value is not None}
+
+    def addresses(given: Sequence[int]) -> tuple[int, ...]:
+        known = dict(zip(names, given, strict=False))
+        return tuple(known.get(place, 0) for place in range(len(values)))
+
+    return tuple(names.values()), addresses
 
 
 def merged(

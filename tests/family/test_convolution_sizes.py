@@ -4,31 +4,15 @@
 import numpy as np
 import pytest
 
-import cklang as ck
 from cklang.frontend.program import Program
 from cklang.runtime.op import Op
+from tests.support.conv_ops import forward, input_gradient, weight_gradient
 from tests.support.typed import instance
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
-N, H, W, C, K = ck.dims("N H W C K")
 MOST = 0.002
 """Largest difference that those examples let pass."""
-
-
-@ck.op
-def forward(x: ck.f16[N, H, W, C], w: ck.f16[K, 3, 3, C]) -> ck.f16[N, H, W, K]:
-    return ck.conv(x, w, padding=1)
-
-
-@ck.op
-def input_gradient(dy: ck.f16[N, H, W, K], w: ck.f16[K, 3, 3, C]) -> ck.f16[N, H, W, C]:
-    return ck.conv_grad_input(dy, w, padding=1)
-
-
-@ck.op
-def weight_gradient(x: ck.f16[N, H, W, C], dy: ck.f16[N, H, W, K]) -> ck.f16[K, 3, 3, C]:
-    return ck.conv_grad_weight(x, dy, padding=1, size=(3, 3))
 
 
 @pytest.mark.parametrize(

@@ -29,13 +29,13 @@ from cklang.widths import BUFFER_BYTES
 from tests.support.algorithms import NARROW, on_gpu
 from tests.support.arrays import Array, eighths, normal
 from tests.support.checks import compare
+from tests.support.conv_ops import forward, input_gradient, weight_gradient
 from tests.support.legal_kernels import source
 from tests.support.typed import only
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
 M, N, K, T = ck.dims("M N K T")
-B, H, W, C, F = ck.dims("B H W C F")
 TILE_K = 32
 SMALL = replace(NARROW, tile=(64, 64, TILE_K), warp_tile=(16, 16, 32), pipeline=Pipeline.MEM)
 """A pipeline that replaces what it loads, with the matrix instructions of `LARGE` in its order."""
@@ -202,21 +202,6 @@ def rows_of_table(x: ck.f16[T, K], at: ck.i32[M], w: ck.f16[N, K]) -> ck.f16[M, 
     return ck.take(x, at) @ w.T
 
 
-@ck.op
-def forward(x: ck.f16[B, H, W, C], w: ck.f16[F, 3, 3, C]) -> ck.f16[B, H, W, F]:
-    return ck.conv(x, w, padding=1)
-
-
-@ck.op
-def input_gradient(dy: ck.f16[B, H, W, F], w: ck.f16[F, 3, 3, C]) -> ck.f16[B, H, W, C]:
-    return ck.conv_grad_input(dy, w, padding=1)
-
-
-@ck.op
-def weight_gradient(x: ck.f16[B, H, W, C], dy: ck.f16[B, H, W, F]) -> ck.f16[F, 3, 3, C]:
-    return ck.conv_grad_weight(x, dy, padding=1, size=(3, 3))
-
-
 @dataclass(frozen=True, slots=True)
 class Case:
     """An op, an algorithm that moves its loads, and an axis of an operand that may be far."""
@@ -227,7 +212,7 @@ class Case:
     far: int
     axis: int = 0
     share: float = 0.99
-    """Of 2 GiB, what the operand may span at least; the rest is for what is read beside it."""
+    """The part of 2 GiB that the operand may span at least; beside it the loop reads more."""
 
     def operands(self) -> list[Array]:
         arrays = [eighths(*shape, seed=seed) for seed, shape in enumerate(self.shapes)]
@@ -236,7 +221,7 @@ class Case:
         return arrays
 
     def placed(self, arrays: Sequence[Array], stride: int, memory: Array) -> list[DeviceArray]:
-        """The operands, of which one has a huge stride in memory that only it touches."""
+        """The operands, one with a huge stride in memory that only it touches."""
         operands = [ck.to_device(array, device="emu:gfx942") for array in arrays]
         near = arrays[self.far]
         strides = [step // 2 for step in near.strides]
@@ -268,8 +253,8 @@ def test_what_lies_beyond_in_memory_does_not_matter(name: str) -> None:
     op, arrays = case.op.using(case.algorithm), case.operands()
     surrounded = list(arrays)
     near = arrays[case.far]
-    whole = np.full([extent + 3 for extent in near.shape], np.nan, near.dtype)
-    surrounded[case.far] = whole[tuple(slice(1, 1 + extent) for extent in near.shape)]
+    surroundings = np.full([extent + 3 for extent in near.shape], np.nan, near.dtype)
+    surrounded[case.far] = surroundings[tuple(slice(1, 1 + extent) for extent in near.shape)]
     surrounded[case.far][...] = near
     assert is_moved(op, "gfx942", *surrounded)
     got = op(*surrounded, device="emu:gfx942")

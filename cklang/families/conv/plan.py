@@ -39,7 +39,7 @@ class FusedConv(FusedKernel):
     family: ClassVar[str] = "conv"
     more: ClassVar[tuple[Read, ...]] = ()
     depth: ClassVar[int] = 1
-    has_scales: ClassVar[bool] = False
+    shares_numbers: ClassVar[bool] = False
 
     @property
     def results(self) -> tuple[Value, ...]:

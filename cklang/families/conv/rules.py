@@ -153,11 +153,12 @@ def _all_in_a_buffer(p: ConvProblem, spec: ArchSpec) -> bool:
     always_satisfied=_all_in_a_buffer,
 )
 def _size(p: ConvProblem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
+    room = _room(p, algorithm)
     return first(
         at_most(
             f"the span in bytes of what a product may meet of {name}",
             _span_of_tile(p, role, tensor, algorithm) * tensor.dtype.bytes,
-            _room(p, algorithm),
+            room,
         )
         for name, role, tensor in _named(p)
     )

@@ -303,13 +303,13 @@ def _side(
     shape: tuple[int, int],
     places: Sequence[_Place],
     usual: Layout,
-    only: bool = False,
+    by_rows: bool = False,
 ) -> Matrix | ComputedMatrix:
     if isinstance(side, Gathered):
         return _gathered(side, shape, places)
     if isinstance(side, View):
         return _matrix(side, shape, places[0])
-    layout = usual if only else _common_layout(shape, places, usual)
+    layout = usual if by_rows else _common_layout(shape, places, usual)
     turned = layout is Layout.COL
     accesses = []
     for read, place in zip(side.reads, places, strict=True):

@@ -106,7 +106,7 @@ class FusedGemm(FusedKernel):
         return self.parts == LOG_SUMS
 
     @property
-    def has_scales(self) -> bool:
+    def shares_numbers(self) -> bool:
         """Whether rows share numbers: blocks of A or B their scales, segments their ends."""
         return any(part is not None for part in (self.scale_a, self.scale_b, self.ends))
 

@@ -55,7 +55,7 @@ class Product(AnyKernel, Protocol):
         """How many axes are summed over."""
 
     @property
-    def has_scales(self) -> bool:
+    def shares_numbers(self) -> bool:
         """Whether rows share numbers, such as scales of blocks."""
 
 
@@ -102,7 +102,7 @@ def sampled(
 
 def _row_axes(kernel: Product) -> dict[str, int | None] | None:
     """Return which axis of each input runs with the rows; None if one has two answers."""
-    if kernel.has_scales:
+    if kernel.shares_numbers:
         return None  # a number may belong to several rows
     uses: list[tuple[Value, int | None]] = [(read.value, None) for read in kernel.b.reads]
     uses += [(read.value, read.axes[-1 - kernel.depth]) for read in kernel.a.reads]

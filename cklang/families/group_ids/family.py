@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cklang.families.group_ids.fuse import MAKERS, FusedGroupIds
 from cklang.families.group_ids.key import GroupIdsKey, GroupIdsSignature
 from cklang.families.group_ids.lower import lower_group_ids
-from cklang.families.lines import LinesRequest, LinesShim, LineTensor
+from cklang.families.lines import LinesRequest, LinesShim, LineTensor, optional_operands
 from cklang.families.protocol import HelperFamily
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout, refuse_overlap
@@ -83,13 +83,12 @@ class _GroupIdsFamily(HelperFamily[FusedGroupIds, GroupIdsSignature, GroupIdsPro
     def stage(self, kernel: FusedGroupIds, problem: GroupIdsProblem, key: GroupIdsKey) -> Stage:
         """Return the launch of a kernel."""
         values = (kernel.ids.value, kernel.order, kernel.ends)
-        places = {place: value.name for place, value in enumerate(values) if value is not None}
+        names, addresses = optional_operands(values)
 
         def request(at: Sequence[int]) -> LinesRequest:
-            known = dict(zip(places, at, strict=False))
             tensors = tuple(
-                LineTensor(pointer=known.get(place, 0), outer=(step,), inner=(step,))
-                for place, step in enumerate(problem.steps)
+                LineTensor(pointer=address, outer=(step,), inner=(step,))
+                for address, step in zip(addresses(at), problem.steps, strict=True)
             )
             # One workgroup more is for ids of no group. A grid has an element at least.
             return LinesRequest(
@@ -104,7 +103,7 @@ class _GroupIdsFamily(HelperFamily[FusedGroupIds, GroupIdsSignature, GroupIdsPro
             key=key,
             problem=problem,
             shim=LinesShim,
-            values=tuple(places.values()),
+            values=names,
             written=frozenset(value.name for value in kernel.results),
             request=request,
         )

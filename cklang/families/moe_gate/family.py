@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The family of experts of tokens."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cklang.errors import error
-from cklang.families.lines import Lines, LinesShim, LineTensor, lines_of
+from cklang.families.lines import Lines, LinesShim, LineTensor, lines_of, optional_operands
 from cklang.families.moe_gate.fuse import MAKERS, FusedMoeGate
 from cklang.families.moe_gate.key import SIZES, MoeGateKey, MoeGateSignature
 from cklang.families.moe_gate.lower import lower_moe_gate
@@ -90,17 +90,12 @@ class _MoeGateFamily(HelperFamily[FusedMoeGate, MoeGateSignature, MoeGateProblem
         """Return the launch of a kernel."""
         bias = None if kernel.bias is None else kernel.bias.value
         values = (kernel.logits.value, bias, kernel.weights, kernel.indices)
-        names = {place: value.name for place, value in enumerate(values) if value is not None}
-
-        def addresses(at: Sequence[int]) -> tuple[int, ...]:
-            known = dict(zip(names, at, strict=False))
-            return tuple(known.get(place, 0) for place in range(len(values)))
-
+        names, addresses = optional_operands(values)
         return Stage(
             key=key,
             problem=problem,
             shim=LinesShim,
-            values=tuple(names.values()),
+            values=names,
             written=frozenset(value.name for value in kernel.results),
             request=lambda at: problem.lines.request(
                 addresses(at),

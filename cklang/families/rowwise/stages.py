@@ -163,8 +163,8 @@ class _Cutter:
         elements: Sequence[Occurrence],
     ) -> dict[str, Function]:
         """Return the functions of the holes; what is read is numbered in this order."""
-        held = (*kept, *common)
-        known = {use: self._words(held[:place]) for place, use in enumerate(held)}
+        shared = (*kept, *common)
+        known = {use: self._words(shared[:place]) for place, use in enumerate(shared)}
         rows = [use for use in self.outputs if use not in elements]
         regions = (
             *((f"part{level}", targets, known, level) for level, targets in enumerate(parts)),

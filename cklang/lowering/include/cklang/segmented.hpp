@@ -44,38 +44,15 @@ struct SegmentedKernel
 
     static constexpr index_t block_size = Gemm::block_size;
 
+    static constexpr index_t epilogue_lds = Gemm::epilogue_lds;
+
     template <index_t loop_lds, auto loop>
     CK_TILE_DEVICE static void run(const Args& args)
     {
-        using namespace ck_tile;
-
-        __shared__ char shared[ck_tile::max(loop_lds, Gemm::epilogue_lds)];
-
-        index_t block = amd_wave_read_first_lane(blockIdx.x);
-        if constexpr(persistent)
-            for(; block < args.tiles; block += gridDim.x)
-            {
-                tile<loop>(args, block, shared);
-                // The next tile's main loop writes the LDS that this epilogue still reads.
-                block_sync_lds();
-            }
-        else
-            tile<loop>(args, block, shared);
+        WholeTiles<SegmentedKernel, persistent>::template run<loop_lds, loop>(args);
     }
 
-    private:
-    /// The row at which a segment begins, that after the last one too. Ends beyond the rows are
-    /// limited to them: no array is read or written beyond its own end.
-    CK_TILE_DEVICE static index_t begin(const Args& args, index_t segment)
-    {
-        if(segment == 0)
-            return 0;
-        if(segment > args.segments)
-            return args.gemm.M;
-        const auto* ends = ck_tile::cast_pointer_to_constant_address_space(args.ends);
-        const index_t end = ends[segment - 1];
-        return ck_tile::amd_wave_read_first_lane(end < 0 ? 0 : end < args.gemm.M ? end : args.gemm.M);
-    }
+    CK_TILE_DEVICE static index_t tiles(const Args& args) { return args.tiles; }
 
     template <auto loop>
     [[gnu::always_inline]] CK_TILE_DEVICE static void
@@ -111,6 +88,20 @@ struct SegmentedKernel
             if(ck_tile::get_warp_id() != 0)
                 return;
         Gemm::store(gemm, place, accumulators, shared);
+    }
+
+    private:
+    /// The row at which a segment begins, that after the last one too. Ends beyond the rows are
+    /// limited to them: no array is read or written beyond its own end.
+    CK_TILE_DEVICE static index_t begin(const Args& args, index_t segment)
+    {
+        if(segment == 0)
+            return 0;
+        if(segment > args.segments)
+            return args.gemm.M;
+        const auto* ends = ck_tile::cast_pointer_to_constant_address_space(args.ends);
+        const index_t end = ends[segment - 1];
+        return ck_tile::amd_wave_read_first_lane(end < 0 ? 0 : end < args.gemm.M ? end : args.gemm.M);
     }
 
     template <typename Source, std::size_t count>

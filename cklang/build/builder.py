@@ -430,7 +430,8 @@ class Builder:
         folders = (self.tree.include, *headers.folders(), self.toolchain.program)
         inputs = {"arch": target, "tools": job.stencil["tools"]}
         text = headers.precompiled(name).read_text("utf-8")
-        inputs |= {"places": [*map(str, folders)], "of": name, "headers": headers.identity(text)}
+        written = headers.identity(text, as_written=True)
+        inputs |= {"places": [*map(str, folders)], "of": name, "headers": written}
         try:
             if self._readers[wanted] < _ENOUGH_READERS:
                 known = self.store.find("headers", digest_of("headers", inputs))

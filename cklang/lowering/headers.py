@@ -18,6 +18,12 @@ PRECOMPILED_MASKED = "precompiled_masked.hip"
 """The same for products whose masked loads are moved out of range."""
 
 
+_SAME_CODE = {"cklang/distribution.hpp": (b"parts[1 + xs]", b"parts[]")}
+"""Edits from which compilers make the code that they made before, by header: what the text is now
+and was. Digests are of the text as it was, so that kernels in caches stay; whoever changes a header
+that all kernels include empties this table."""
+
+
 def folders() -> tuple[Path, ...]:
     """Return the include folders: our templates, and HIP with the mathematical functions."""
     return Path(__file__).parent / "include", KERNELS
@@ -33,13 +39,15 @@ def precompiled(name: str) -> Path:
     return Path(__file__).with_name(name)
 
 
-def identity(*texts: str) -> str:
+def identity(*texts: str, as_written: bool = False) -> str:
     """Return a hex digest of the headers that C++ texts include, for cache keys.
 
     That is each file of ``cklang/`` that they include, directly or through others, and all of
-    ``hip/`` with what that includes, since CK Tile's headers include it.
+    ``hip/`` with what that includes, since CK Tile's headers include it. A precompiled header
+    needs them ``as_written``; edits that leave the code as it was do not count for others.
     """
-    return _digest(frozenset(name for text in texts for name in _INCLUDE.findall(text)))
+    names = frozenset(name for text in texts for name in _INCLUDE.findall(text))
+    return _digest(names, as_written=as_written)
 
 
 def identity_of_all() -> str:
@@ -51,10 +59,13 @@ _INCLUDE = re.compile(r"""^[ \t]*#[ \t]*include[ \t]*["<](cklang/[^">]+)""", re.
 
 
 @cache
-def _digest(names: frozenset[str]) -> str:
+def _digest(names: frozenset[str], *, as_written: bool = False) -> str:
     digest = hashlib.sha256()
     for name in sorted(frozenset[str]().union(*map(_closure, names | _names("hip")))):
-        digest.update(name.encode() + b"\0" + hashlib.sha256(file(name).read_bytes()).digest())
+        text = file(name).read_bytes()
+        if name in _SAME_CODE and not as_written:
+            text = text.replace(*_SAME_CODE[name])
+        digest.update(name.encode() + b"\0" + hashlib.sha256(text).digest())
     return digest.hexdigest()
 
 

@@ -58,6 +58,18 @@ def test_an_edit_changes_what_includes_it(
     assert tuple(a != b for a, b in zip(before, identities(), strict=True)) == changed
 
 
+@pytest.mark.parametrize("name", headers._SAME_CODE)
+def test_an_edit_that_leaves_code_alone_counts_for_precompiled_headers(
+    copied: Path, name: str
+) -> None:
+    before, written = identities(), headers.identity(GEMM, as_written=True)
+    now, was = headers._SAME_CODE[name]
+    assert now in (copied / name).read_bytes()
+    (copied / name).write_bytes((copied / name).read_bytes().replace(now, was))
+    assert identities() == before
+    assert headers.identity(GEMM, as_written=True) != written
+
+
 def test_names_are_part_of_the_identity(copied: Path) -> None:
     before = identities()
     (copied / "cklang" / DEEP).rename(copied / "cklang" / "renamed.hpp")

@@ -56,7 +56,7 @@ struct Spread<tile_distribution_encoding<sequence<r...>,
     static constexpr index_t ps = sizeof...(Majors);
     static constexpr index_t ys = sizeof...(y_majors);
 
-    static constexpr index_t parts[] = {sizeof...(r), Hs::size()...};
+    static constexpr index_t parts[1 + xs] = {sizeof...(r), Hs::size()...};
 
     /// The hidden number of the first part of a major; past the last one that of the partitions.
     static constexpr index_t first(index_t major)

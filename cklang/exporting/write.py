@@ -13,6 +13,7 @@ file               what it is
 =================  ===============================================================================
 """
 
+import json
 import keyword
 import shutil
 from collections.abc import Mapping, Sequence
@@ -23,14 +24,90 @@ from typing import Any
 
 from cklang.build.builder import shared_builder
 from cklang.device.artifact import Artifact
+from cklang.elf import sections_of, with_headers
 from cklang.errors import error
 from cklang.exporting.calls import ExportedCall, exported_call
 from cklang.exporting.free import FreeCall, free_call, free_dims
 from cklang.exporting.manifest import KernelFile, manifest_of, manifest_text
-from cklang.exporting.sources import header_text, launcher_text
-from cklang.exporting.stripped import without_debug_information
+from cklang.lowering.render import template
 from cklang.runtime.op import Op
 from cklang.toolchain.progress import Wait
+
+_SHORT = 10**9
+_WIDEST = 1 << 63
+_FOLDER = Path(__file__).parent / "templates"
+
+
+def header_text(manifest: Mapping[str, Any]) -> str:
+    """Return the text of the C header."""
+    words = list(map(_free_words, manifest["free"]))
+    return template("interface.h.j2", _FOLDER).render(manifest=manifest, gpus_words=words)
+
+
+def launcher_text(manifest: Mapping[str, Any]) -> str:
+    """Return the text of the C++ that implements it."""
+    return template("launcher.cpp.j2", _FOLDER).render(
+        manifest=manifest, rows=_rows, braces=_braces, text=_text
+    )
+
+
+def _free_words(free: Mapping[str, Any]) -> str:
+    """Return the free extents of a call as a line of text."""
+    dims = (
+        f"{d['name']} from {d['first']} to {d['last']}{_steps(d['step'])}" for d in free["dims"]
+    )
+    return f"{free['gpu']}: {', '.join(dims)}"
+
+
+def _steps(step: int) -> str:
+    return "" if step == 1 else f" in steps of {step}"
+
+
+def _text(value: str | None) -> str:
+    """Return a literal of C, in which JSON's escapes of what is printable mean the same."""
+    return "nullptr" if value is None else json.dumps(value)
+
+
+def _braces(value: Any) -> str:
+    """Return nested lists of integers, and records of them, as an initialiser of C++."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        return "{" + ", ".join(map(_braces, value)) + "}"
+    return str(value) if value < _WIDEST else hex(value)
+
+
+def _rows(rows: Sequence[Sequence[int]]) -> str:
+    """Return rows of numbers as the initialisers of C structs."""
+    return ", ".join(f"{{{', '.join(map(_number, row))}}}" for row in rows)
+
+
+def _number(value: int) -> str:
+    # A decimal literal is signed, which the largest 64-bit words are too great for.
+    return str(value) if abs(value) < _SHORT else hex(value)
+
+
+def without_debug_information(code: bytes) -> bytes:
+    """Return an ELF file of 64 bits whose ``.debug`` sections are empty.
+
+    All sections keep their numbers and names; what is loaded keeps its place in the file.
+    """
+    sections = sections_of(code)
+    loaded = max(
+        (section.offset + section.size for section in sections if section.is_loaded), default=0
+    )
+    result, headers = bytearray(code[:loaded]), []
+    for each in sections:
+        if each.is_loaded or not each.content:
+            headers.append(each.header)
+        elif each.name.startswith(".debug"):
+            headers.append(each.header_at(0, 0))
+        else:
+            result += bytes(-len(result) % max(each.alignment, 1))
+            headers.append(each.header_at(len(result), each.size))
+            result += each.content
+    return with_headers(bytes(result), headers)
+
 
 _LOADER = Path(__file__).parent / "loader.py"
 

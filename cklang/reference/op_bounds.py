@@ -25,10 +25,8 @@ from cklang.ir.ops import OPS, Kind, Op
 from cklang.ir.rules import INTEGER_DTYPE
 from cklang.ir.windows import DIRECTIONS
 from cklang.reference.evaluate import F32_OVERFLOW, apply, limit
-from cklang.reference.gate_bounds import GATE_BOUNDS
-from cklang.reference.order_bounds import ORDER_BOUNDS
+from cklang.reference.order_bounds import GATE_BOUNDS, ORDER_BOUNDS, SCATTER_BOUNDS
 from cklang.reference.row_bounds import ROW_BOUNDS
-from cklang.reference.scatter_bounds import SCATTER_BOUNDS
 from cklang.reference.sums import UNIT, Known, Product, finite, float_sums, scaled_sums
 from cklang.types import Dim, DType, f32, i8
 from cklang.types import Kind as NumberKind

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklang.errors import CkSyntaxError
-from cklang.ir.mistakes import MISTAKES
 from cklang.ir.nodes import (
     Attr,
     Function,
@@ -19,7 +18,7 @@ from cklang.ir.nodes import (
     print_function,
     print_module,
 )
-from cklang.ir.parser import parse, parse_function
+from cklang.ir.parser import MISTAKES, parse, parse_function
 from cklang.types import DTYPES, Dim, TensorType, f32
 from tests.support.errors import expect_error
 from tests.support.programs import gemm_functions, programs

@@ -20,20 +20,19 @@ from cklang.families.attention.helper_keys import combine_key
 from cklang.families.attention.host import AttentionProblem, AttentionShim
 from cklang.families.attention.index_arrays import HostLists, host_lists
 from cklang.families.attention.key import AttentionAlgorithm, AttentionKey, AttentionSignature
-from cklang.families.attention.launch import request_of, values_of
 from cklang.families.attention.lower import lower_attention
 from cklang.families.attention.plan import FusedAttention
-from cklang.families.attention.problem import PARTS, AttentionCase
+from cklang.families.attention.problem import PARTS, TENSORS, AttentionCase
 from cklang.families.attention.profiles import profile_algorithms, profile_kernels
-from cklang.families.attention.ranking import AttentionCost
-from cklang.families.attention.rules import RULES
-from cklang.families.attention.space import GRID, narrowed
-from cklang.families.attention.split_kv import (
+from cklang.families.attention.ranking import (
     MIN_SPLIT_GAIN,
+    AttentionCost,
     clamp_splits,
     split_counts,
     splits_without_model,
 )
+from cklang.families.attention.rules import RULES
+from cklang.families.attention.space import GRID, narrowed
 from cklang.families.attention.standalone import contents_of
 from cklang.families.attention.stored_reads import with_stored_reads
 from cklang.families.attention.trial import legal_lists, part_of
@@ -45,6 +44,31 @@ from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion, on_program
 from cklang.keys import AnyKey
+
+_SCALARS = (
+    *("seed", "offset", "min_seqlen_q", "starts_q", "starts_k", "lengths_k", "pages"),
+    "page_starts",
+)
+
+
+def values_of(case: AttentionCase) -> tuple[str, ...]:
+    """Return the values whose addresses a kernel takes, each once."""
+    return tuple(dict.fromkeys([*case.values.values(), *case.reads]))
+
+
+def request_of(case: AttentionCase, at: Mapping[str, int]) -> AttentionProblem:
+    """Return what the host shim is asked of a problem, for the addresses of its values."""
+    changed: dict[str, Any] = {
+        name: at[value]
+        if name in _SCALARS
+        else replace(getattr(case.problem, name), pointer=at[value])
+        for name, value in case.values.items()
+        if name in (*TENSORS, *_SCALARS)
+    }
+    operands = zip(case.problem.operands, case.reads, strict=True)
+    changed["operands"] = tuple(replace(operand, pointer=at[value]) for operand, value in operands)
+    return replace(case.problem, **changed)
+
 
 # Importing them fills the rule set.
 _RULES_OF = (trload_rules, long_head_rules, transposed_v_rules)

@@ -9,11 +9,8 @@ from cklang.arch import ArchSpec
 from cklang.errors import CkUnsupportedError, CkValueError
 from cklang.families import FAMILIES
 from cklang.families.conv import rules
-from cklang.families.conv.copies import insert_layout_copies
-from cklang.families.conv.fuse import MAKERS
-from cklang.families.conv.host import ConvRequest, ConvShim
-from cklang.families.conv.launch import request_of
-from cklang.families.conv.plan import FusedConv
+from cklang.families.conv.host import ConvRequest, ConvShim, request_of
+from cklang.families.conv.plan import MAKERS, FusedConv, insert_layout_copies
 from cklang.families.conv.problem import ConvProblem, conv_problem_of
 from cklang.families.conv.unfuse import convolution_function
 from cklang.families.gemm.family import ProductFamily, compared

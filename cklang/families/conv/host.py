@@ -5,10 +5,13 @@ The C side is ``include/cklang/conv_host.h``; the struct layout here mirrors it.
 """
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cklang.device.host_shim import HostShim
+from cklang.families.conv.problem import ConvProblem
 from cklang.families.gemm.host import MAX_OPERANDS
+from cklang.ir.windows import Role
 from cklang.widths import BUFFER_BYTES
 
 VERSION = 2
@@ -106,3 +109,30 @@ class ConvShim(HostShim[ConvRequest]):
     version_symbol = "ck_conv_host_version"
     version = VERSION
     to_c = staticmethod(_to_c)
+
+
+def request_of(problem: ConvProblem, addresses: Sequence[int]) -> ConvRequest:
+    """Return what the host shim is asked of a problem, for the addresses of its inputs."""
+    p = problem
+    a, b, e, *ds = addresses
+    return ConvRequest(
+        n=p.images,
+        g=p.groups,
+        k=p.features,
+        c=p.channels,
+        in_=p.input,
+        out=p.output,
+        window=p.window,
+        stride=p.stride,
+        dilation=p.dilation,
+        pad_before=p.before,
+        pad_after=p.after,
+        a=a,
+        b=b,
+        e=e,
+        input_strides=p.tensors[Role.INPUT].strides,
+        weight_strides=p.tensors[Role.WEIGHT].strides,
+        output_strides=p.tensors[Role.OUTPUT].strides,
+        d=tuple(ds),
+        d_strides=tuple(d.strides for d in p.d),
+    )

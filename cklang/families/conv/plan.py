@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: MIT
 """What fusion decides about a convolution: one kernel with its operands and its epilogue."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import ClassVar
 
+from cklang.families.layout_copy.plan import LayoutCopy, WithCopies, copied_in_order, copy_of
+from cklang.families.tensor_layout import TensorLayout, refuse_negative, refuse_overlap
 from cklang.fusion.explain import kernel_lines
 from cklang.fusion.functions import Functions
+from cklang.fusion.kernel import Epilogue, KernelMaker, Maker, spans_of
 from cklang.fusion.plan import FusedKernel, Read, View
 from cklang.ir.convolution import axis_names
 from cklang.ir.nodes import Function, Operation, Value, print_attr
+from cklang.ir.windows import DIRECTIONS
 from cklang.source import Span
 
 
@@ -62,3 +67,70 @@ class FusedConv(FusedKernel):
         attrs = ", ".join(f"{name} {print_attr(attr)}" for name, attr in self.operation.attrs)
         sums = f"  acc = {self.operation.op}({self.a.tensor}, {self.b.tensor}): {attrs}"
         return kernel_lines(self, axis_names(self.operation), [sums])
+
+
+def convolution(maker: KernelMaker, walk: Epilogue) -> FusedConv:
+    """Return the kernel of a root whose anchor is a convolution."""
+    anchor = walk.anchor
+    axes = maker.flow.orientation(walk.root)
+    order = tuple(axes.index(axis) for axis in range(anchor.result.type.rank))
+    stored = (maker.stored(walk.colour, index) for index in (0, 1))
+    left, right = (View(value=value, perm=perm) for value, perm in stored)
+    epilogue = walk.run()
+    return FusedConv(
+        name=maker.flow.function.name,
+        operation=anchor,
+        a=left,
+        b=right,
+        epilogue=epilogue,
+        reads=walk.reads(order),
+        result=maker.flow.value(walk.root),
+        axes=order,
+        spans=spans_of([anchor, *epilogue.body]),
+    )
+
+
+MAKERS: Mapping[str, Maker] = MappingProxyType(
+    dict.fromkeys(DIRECTIONS, Maker(make=convolution, epilogue=True))
+)
+"""The anchors of convolutions, by op."""
+
+
+def insert_layout_copies(
+    kernel: FusedConv, storage: Mapping[str, TensorLayout]
+) -> WithCopies[FusedConv]:
+    """Return a kernel with the copies that its program needs.
+
+    A program needs them if the channels of a convolution are on another axis than the last.
+    """
+    if 0 in storage[kernel.result.name].shape:
+        return WithCopies(kernel=kernel, storage=storage)
+    layouts = dict(storage)
+    origins: dict[str, str] = {}
+    before: list[LayoutCopy] = []
+    views = []
+    for view in (kernel.a, kernel.b):
+        copied = copied_in_order(view.value, view.perm, storage)
+        if copied is not None:
+            name = copied[0].name
+            layouts[name], origins[name] = copied[1], view.value.name
+            refuse_negative(storage[view.value.name])
+            before.append(copy_of(layouts, view.value.name, name))
+        views.append(view if copied is None else View(value=copied[0], perm=view.perm))
+    after: list[LayoutCopy] = []
+    result = kernel.result
+    copied = copied_in_order(result, kernel.axes, storage)
+    if copied is not None:
+        name = copied[0].name
+        layouts[name], origins[name] = copied[1], result.name
+        refuse_overlap(storage[result.name])
+        refuse_negative(storage[result.name])
+        after.append(copy_of(layouts, name, result.name))
+        result = copied[0]
+    return WithCopies(
+        kernel=replace(kernel, a=views[0], b=views[1], result=result),
+        storage=layouts,
+        before=tuple(dict.fromkeys(before)),
+        after=tuple(after),
+        origins=origins,
+    )

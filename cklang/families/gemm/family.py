@@ -44,8 +44,8 @@ from cklang.families.gemm.rules import RULES, algorithm, batch, forms, loads
 from cklang.families.gemm.rules import problem as problem_rules
 from cklang.families.gemm.scattering import scatter_obstacle, scattered_launches, with_scatters
 from cklang.families.gemm.space import GRID
+from cklang.families.gemm.spelling import algorithm_words
 from cklang.families.gemm.unfuse import product_function
-from cklang.families.gemm.words import algorithm_words
 from cklang.families.index_arrays import HostIndices
 from cklang.families.launch_operands import LaunchOperands, RandomValues
 from cklang.families.layout_copy.plan import WithCopies

@@ -4,16 +4,36 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from cklang.families.closed_source import closed_source, flag
 from cklang.families.group_ids.fuse import MAKERS, FusedGroupIds
 from cklang.families.group_ids.key import GroupIdsKey, GroupIdsSignature
-from cklang.families.group_ids.lower import lower_group_ids
 from cklang.families.lines import LinesRequest, LinesShim, LineTensor, optional_operands
 from cklang.families.protocol import HelperFamily
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout, refuse_overlap
+from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion
 from cklang.ir.nodes import Value
+from cklang.lowering.source import KernelSource
 from cklang.types import extents_of
+
+_THREADS = 256
+
+
+def lower_group_ids(key: GroupIdsKey, functions: Functions) -> KernelSource:
+    """Return the source of a kernel that puts places of ids into the order of their groups."""
+    s = key.signature
+    return closed_source(
+        key,
+        "group_ids.hip.j2",
+        "ck_" + "_".join(s.label(None)),
+        words=s.words,
+        threads=_THREADS,
+        ids=s.ids.ck,
+        order=flag(s.order),
+        ends=flag(s.ends),
+    )
+
 
 _WORD = 4
 """Bytes of an index that is written."""

@@ -5,14 +5,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cklang.errors import error
+from cklang.families.closed_source import closed_source, flag
 from cklang.families.lines import Lines, LinesShim, LineTensor, lines_of, optional_operands
 from cklang.families.moe_gate.fuse import MAKERS, FusedMoeGate
 from cklang.families.moe_gate.key import SIZES, MoeGateKey, MoeGateSignature
-from cklang.families.moe_gate.lower import lower_moe_gate
 from cklang.families.protocol import HelperFamily
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion
+from cklang.lowering.source import KernelSource
+
+_MOST_THREADS = 256
+
+
+def lower_moe_gate(key: MoeGateKey, functions: Functions) -> KernelSource:
+    """Return the source of a kernel that chooses experts."""
+    s = key.signature
+    return closed_source(
+        key,
+        "moe_gate.hip.j2",
+        f"ck_moe_gate_{s.size}",
+        words=s.words,
+        threads=min(s.size, _MOST_THREADS),
+        logits=s.logits.ck,
+        bias="void" if s.bias is None else s.bias.ck,
+        size=s.size,
+        sigmoid=flag(s.sigmoid),
+        grouped=flag(s.grouped),
+        renormalised=flag(s.renormalised),
+        scale=f"{s.scale!r}f",
+    )
+
 
 _WORD = 4
 """Bytes of a weight and of an index."""

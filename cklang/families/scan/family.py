@@ -4,14 +4,40 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cklang.arch import arch
+from cklang.families.closed_source import closed_source
 from cklang.families.lines import Lines, LinesShim, lines_of
 from cklang.families.protocol import HelperFamily
 from cklang.families.scan.fuse import MAKERS, FusedScan
 from cklang.families.scan.key import Scan, ScanKey, ScanSignature
-from cklang.families.scan.lower import lower_scan
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion
+from cklang.lowering.source import KernelSource
+
+_THREADS = 256
+"""``scan_threads`` of ``include/cklang/scan.hpp``."""
+
+
+def lower_scan(key: ScanKey, functions: Functions) -> KernelSource:
+    """Return the source of a kernel of cumulative sums or products."""
+    s = key.signature
+    span = {"wave": arch(key.arch).wave_size, "block": _THREADS, "lane": 1}[s.who.worker]
+    return closed_source(
+        key,
+        "scan.hip.j2",
+        "ck_" + "_".join(s.label(None)),
+        words=s.words,
+        threads=_THREADS,
+        lines=_THREADS // span,
+        longest=0,
+        result=s.result.ck,
+        source=s.source.ck,
+        who=s.who.worker,
+        multiplies=s.who.multiplies,
+    )
+
 
 _SHORT = 256
 """Elements of a line that a wave sums; a workgroup sums longer ones."""

@@ -5,21 +5,51 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from cklang.arch import arch
 from cklang.device.arrays import HOST, Array
 from cklang.families import FAMILIES, plan_of
+from cklang.families.closed_source import closed_source, flag
 from cklang.families.index_arrays import HostIndices
 from cklang.families.lines import LinesRequest, LinesShim, LineTensor, merged
 from cklang.families.protocol import HelperFamily, Launches, Planning, Sel
 from cklang.families.scatter.fuse import MAKERS, FusedScatter
 from cklang.families.scatter.key import Scatter, ScatterKey, ScatterSignature, link_key
-from cklang.families.scatter.lower import lower_scatter
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout, refuse_overlap
+from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion
 from cklang.fusion.plan import Read
 from cklang.ir.builder import Builder
 from cklang.ir.rewrite import renamed
+from cklang.lowering.source import KernelSource
 from cklang.types import TensorType, i8, i32
+
+_THREADS = 256
+"""``scatter_threads`` of ``include/cklang/scatter.hpp``."""
+
+_PART = 4 * _THREADS
+"""``scatter_part``."""
+
+
+def lower_scatter(key: ScatterKey, functions: Functions) -> KernelSource:
+    """Return the source of a kernel that writes or adds rows at indices."""
+    s = key.signature
+    links = s.how is Scatter.LINK
+    return closed_source(
+        key,
+        "scatter.hip.j2",
+        "ck_" + "_".join(s.label(None)),
+        words=s.words,
+        threads=_THREADS,
+        lines=_THREADS // arch(key.arch).wave_size if links else 1,
+        part=0 if links else _PART,
+        result=s.result.ck,
+        rows=s.rows.ck,
+        index="int64_t" if s.index.name == "i64" else "int32_t",
+        how=s.how.value,
+        linked=flag(s.linked),
+    )
+
 
 _MOST_COMPARED = 1024
 """Rows up to which each workgroup looks for equal indices itself; beyond, a kernel does."""

@@ -5,14 +5,40 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cklang.errors import error
+from cklang.families.closed_source import closed_source, flag
 from cklang.families.lines import Lines, LinesShim, LineTensor, lines_of
 from cklang.families.protocol import HelperFamily
 from cklang.families.sort.fuse import MAKERS, FusedSort
 from cklang.families.sort.key import SIZES, SortKey, SortSignature
-from cklang.families.sort.lower import lower_sort
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
+from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion
+from cklang.lowering.source import KernelSource
+
+_THREADS = (64, 256)
+"""Threads of a workgroup: at least, and at most. Each compares two items or more."""
+
+
+def lower_sort(key: SortKey, functions: Functions) -> KernelSource:
+    """Return the source of a kernel that puts lines in order."""
+    s = key.signature
+    least, most = _THREADS
+    return closed_source(
+        key,
+        "sort.hip.j2",
+        "ck_" + "_".join(s.label(None)),
+        words=s.words,
+        threads=min(max(s.size // 2, least), most),
+        lines=1,
+        longest=0,
+        source=s.source.ck,
+        size=s.size,
+        values=flag(s.values),
+        indices=flag(s.indices),
+        descending=flag(s.descending),
+    )
+
 
 _PIECE = 1024
 """Items that are sorted at once if only the first elements of a line are wanted."""

@@ -3,38 +3,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from cklang.arch import ArchSpec
-from cklang.device.resources import Resources
+from cklang.arch import ArchSpec, arch
 from cklang.errors import CkUnsupportedError, CkValueError
 from cklang.families import FAMILIES, plan_of
+from cklang.families.closed_source import flag
 from cklang.families.conv.host import ConvShim
 from cklang.families.conv.plan import FusedConv
 from cklang.families.conv.unfuse import convolution_function
 from cklang.families.protocol import Family, Launches, Operands, Planning, Sel
 from cklang.families.records import Tuning
-from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.families.windows.cost import WindowCost
 from cklang.families.windows.fuse import MAKERS, FusedPool, by_axes, pool_function
-from cklang.families.windows.key import WindowAlgorithm, WindowKey, WindowSignature
-from cklang.families.windows.lower import lower_windows
+from cklang.families.windows.key import WindowAlgorithm, WindowKey, WindowSignature, most_of_block
 from cklang.families.windows.problem import WindowProblem, as_window, of_pool
 from cklang.families.windows.rules import GRID, RULES
-from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion, on_plan
-from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.extents import extent_numbers
 from cklang.ir.indices import index_ranges
-from cklang.ir.nodes import Function
 from cklang.ir.rewrite import renamed
-from cklang.keys import AnyKey
+from cklang.lowering.pointwise import c_functions, c_result, c_type
+from cklang.lowering.render import key_json, listed, template
+from cklang.lowering.source import KernelSource
+from cklang.types import bool_
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cklang.device.resources import Resources
+    from cklang.families.rule import RuleSet
+    from cklang.fusion.functions import Functions
+    from cklang.fusion.plan import AnyKernel, Plan
+    from cklang.ir.nodes import Function
+    from cklang.keys import AnyKey
+
+_HOLE = "ck_epilogue"
+
+
+def lower_windows(key: WindowKey, functions: Functions) -> KernelSource:
+    """Return the source of a kernel.
+
+    Raises:
+        CkUnsupportedError: L001, an op has no C.
+    """
+    s, a = key.signature, key.algorithm
+    kernel = "ck_" + "_".join(s.label(a))
+    function = functions["epilogue"]
+    types = [c_type(param.type.dtype) for param in function.params]
+    names = ["sum", *(f"d{place}" for place in range(len(s.d)))]
+    stored = ["ck_tile::int8_t" if d.dtype is bool_ else d.dtype.ck for d in s.d]
+    sizes = [math.ceil(d.dtype.bits / 8) for d in s.d]
+    text = template("windows.hip.j2").render(
+        key_json=key_json(key),
+        kernel=kernel,
+        words=s.words,
+        a=s.dtype_a,
+        b=s.dtype_b,
+        e=s.dtype_e,
+        window=listed(s.window),
+        stride=listed(s.stride),
+        dilation=listed(s.dilation),
+        channels=s.channels,
+        features=s.features,
+        vector=a.vector,
+        columns=a.columns,
+        rows=a.rows,
+        threads=a.threads,
+        neighbours=flag(s.neighbours),
+        chiplets=arch(key.arch).chiplets,
+        block=most_of_block(s, a) if s.neighbours else 0,
+        d_bytes=listed([*sizes, 0]),
+        how=s.how.value,
+        operands=[
+            f"{type_}, {flag(d.contiguous)}, {flag(d.common)}"
+            for type_, d in zip(stored, s.d, strict=True)
+        ],
+        hole={
+            "hole": _HOLE,
+            "result": c_result(_HOLE, function),
+            "types": listed(types),
+            "params": listed(f"{t} {n}" for t, n in zip(types, names, strict=True)),
+            "args": listed(names),
+        },
+    )
+    return KernelSource(
+        stencil=text,
+        fill=c_functions({_HOLE: function}),
+        hole=_HOLE,
+        kernel=kernel,
+        host_headers=False,
+    )
+
 
 _SMALL = 0x3C
 """A byte that makes a small number in every floating format."""

@@ -19,12 +19,71 @@ from cklang.ir.attention_gradients import DERIVATIVE, GRADIENTS, MOST_HEADS
 from cklang.ir.builder import Builder
 from cklang.ir.nodes import Function, Value
 from cklang.ir.score_derivative import constant_derivative
-from cklang.torch.backend import attention_formula as formula
 from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import DTYPES, Tensor
 from cklang.torch.backend.extents import shape_of
 from cklang.torch.backend.refusal import Unsupported
 from cklang.types import bf16, bool_, f16, f32
+
+
+def per_head(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    """Return keys or values with a head for each head of q."""
+    return k.repeat_interleave(q.shape[1] // k.shape[1], 1) if q.shape[1] != k.shape[1] else k
+
+
+def scores(
+    q: torch.Tensor, k: torch.Tensor, mask: torch.Tensor | None, is_causal: bool, scale: float
+) -> torch.Tensor:
+    """Return the scores in f32, -inf where they are masked."""
+    products = q.float().matmul(per_head(q, k).float().transpose(-1, -2)) * scale
+    if is_causal:
+        rows, keys = products.shape[-2:]
+        later = torch.arange(keys, device=q.device) > torch.arange(rows, device=q.device)[:, None]
+        products = products.masked_fill(later, -math.inf)
+    if mask is None:
+        return products
+    if mask.dtype == torch.bool:
+        return products.masked_fill(~mask, -math.inf)
+    return products + mask
+
+
+def attended(q: torch.Tensor, v: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+    """Return attention for its scores."""
+    weights = torch.nan_to_num(torch.softmax(logits, -1))
+    return weights.matmul(per_head(q, v).float()).to(q.dtype)
+
+
+def log_sums(logits: torch.Tensor) -> torch.Tensor:
+    """Return the log-sum-exp of each row of scores."""
+    return torch.logsumexp(logits, -1)
+
+
+def gradients(
+    do: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    logits: torch.Tensor,
+    scale: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the gradients by q, k, v and the scores; the last in f32."""
+    weights = torch.nan_to_num(torch.softmax(logits, -1))
+    do = do.float()
+    dv = weights.transpose(-1, -2).matmul(do)
+    dp = do.matmul(per_head(q, v).float().transpose(-1, -2))
+    ds = weights * (dp - (dp * weights).sum(-1, keepdim=True))
+    dq = ds.matmul(per_head(q, k).float()) * scale
+    dk = ds.transpose(-1, -2).matmul(q.float()) * scale
+    return dq.to(q.dtype), joined(dk, k).to(k.dtype), joined(dv, v).to(v.dtype), ds
+
+
+def joined(gradient: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """Add up the gradients of the heads that share a head of keys."""
+    if gradient.shape[1] == like.shape[1]:
+        return gradient
+    b, g, t, d = like.shape
+    return gradient.reshape(b, g, -1, t, d).sum(2)
+
 
 _RANK = 4
 
@@ -42,8 +101,8 @@ def attention(
 
     It computes where a kernel cannot: the backend replaces it by one.
     """
-    logits = formula.scores(q, k, mask, is_causal, scale)
-    return formula.attended(q, v, logits), formula.log_sums(logits)
+    logits = scores(q, k, mask, is_causal, scale)
+    return attended(q, v, logits), log_sums(logits)
 
 
 @attention.register_fake
@@ -67,8 +126,8 @@ def attention_gradient(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the gradients by q, k, v and, in the dtype of q, by the scores."""
     del o, lse
-    logits = formula.scores(q, k, mask, is_causal, scale)
-    dq, dk, dv, ds = formula.gradients(do, q, k, v, logits, scale)
+    logits = scores(q, k, mask, is_causal, scale)
+    dq, dk, dv, ds = gradients(do, q, k, v, logits, scale)
     return dq, dk, dv, ds.to(q.dtype)
 
 
@@ -96,8 +155,8 @@ def _backward(ctx: Any, do: torch.Tensor, _: None) -> tuple[torch.Tensor | None,
             do, q, k, v, o, lse, mask, ctx.is_causal, ctx.scale
         )
     else:
-        logits = formula.scores(q, k, mask, ctx.is_causal, ctx.scale)
-        dq, dk, dv, ds = formula.gradients(do, q, k, v, logits, ctx.scale)
+        logits = scores(q, k, mask, ctx.is_causal, ctx.scale)
+        dq, dk, dv, ds = gradients(do, q, k, v, logits, ctx.scale)
     dmask = ds.float().sum_to_size(mask.shape).to(mask.dtype) if of_mask else None
     return dq, dk, dv, dmask, None, None
 

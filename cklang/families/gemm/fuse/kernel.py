@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""How fusion makes the kernel of a product: which side is A, what its prologues compute."""
+"""How fusion makes the kernel of a product: which side is A, what its prologues compute.
+
+An epilogue that takes the largest of a group of columns is called twice, since an epilogue function
+computes one element. The group maximum is passed in as an extra parameter, and its operand is
+returned as an extra result. The kernel calls the function once for that result, joins lanes, and
+calls it again for the others. Each call is inlined, and the compiler keeps what both compute.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from cklang.errors import error
-from cklang.families.gemm.group_results import with_peak
 from cklang.families.gemm.plan import FusedGemm
-from cklang.fusion.flow import Flow
 from cklang.fusion.kernel import (
     Epilogue,
     KernelMaker,
@@ -32,6 +36,37 @@ from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
 from cklang.types import Kind as NumberKind
 from cklang.types import f32
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cklang.fusion.flow import Flow
+
+
+def with_peak(function: Function) -> tuple[Function, int]:
+    """Return an epilogue with the maximum of a group as parameter, and the columns of a group.
+
+    A region without ``block_peak`` is returned as it is, with 0 columns.
+    """
+    peaks = [operation for operation in function.body if operation.op == BLOCK_PEAK]
+    columns = {operation.attr("columns") for operation in peaks}
+    if len(peaks) != 1:
+        return function, 0
+    (peak,), (count,) = peaks, columns
+    names = {value.name for value in function.params}
+    parameter = Value(name=f"d{sum(name.startswith('d') for name in names)}", type=peak.result.type)
+
+    def new(value: Value) -> Value:
+        return parameter if value == peak.result else value
+
+    body = tuple(
+        replace(each, operands=tuple(map(new, each.operands)))
+        for each in function.body
+        if each is not peak
+    )
+    results = (*map(new, function.results), *peak.operands)
+    own = replace(function, params=(*function.params, parameter), body=body, results=results)
+    return own, count if isinstance(count, int) else 0
 
 
 def product(maker: KernelMaker, walk: Epilogue) -> FusedGemm:

@@ -226,10 +226,10 @@ def _quotient(extent: Dim, size: int) -> Extent:
     if size == 1:
         return extent
     terms = _terms(extent)
-    even = {each: factor // size for each, factor in terms.items() if not factor % size}
+    even = {monomial: factor // size for monomial, factor in terms.items() if not factor % size}
     # A number is taken out but for its remainder, so that (K + 5)//2 is (K + 1)//2 + 2.
     even[()] = terms.get((), 0) // size
-    rest = {each: factor for each, factor in terms.items() if factor % size}
+    rest = {monomial: factor for monomial, factor in terms.items() if factor % size}
     rest[()] = terms.get((), 0) % size
     left = _simplest(rest)
     if isinstance(left, int):
@@ -243,15 +243,18 @@ def _quotient(extent: Dim, size: int) -> Extent:
 
 def _simplest(terms: _Terms) -> Extent:
     """Return a sum of products as a number or a dim if it is one."""
-    left = {each: factor for each, factor in terms.items() if factor}
+    left = {monomial: factor for monomial, factor in terms.items() if factor}
     if not left.keys() - {()}:
         return left.get((), 0)
-    if list(left.values()) == [1] and [len(each) for each in left] == [1]:
+    if list(left.values()) == [1] and [len(monomial) for monomial in left] == [1]:
         return next(iter(left))[0]
     # Numbers stand last, and what is subtracted after what is added.
-    order = sorted(left, key=lambda each: (left[each] < 0, not each, [str(dim) for dim in each]))
-    text = "".join(_signed(each, left[each], place) for place, each in enumerate(order))
-    return Formula(name=text, terms=tuple((each, left[each]) for each in order))
+    order = sorted(
+        left,
+        key=lambda monomial: (left[monomial] < 0, not monomial, [str(dim) for dim in monomial]),
+    )
+    text = "".join(_signed(monomial, left[monomial], place) for place, monomial in enumerate(order))
+    return Formula(name=text, terms=tuple((monomial, left[monomial]) for monomial in order))
 
 
 def _signed(factors: Monomial, count: int, place: int) -> str:
@@ -315,7 +318,7 @@ def extent_value(extent: Extent, dims: Mapping[str, int]) -> int:
     match extent:
         case Formula():
             return sum(
-                factor * math.prod(extent_value(each, dims) for each in factors)
+                factor * math.prod(extent_value(dim, dims) for dim in factors)
                 for factors, factor in extent.terms
             )
         case Quotient():

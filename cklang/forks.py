@@ -63,8 +63,8 @@ class cached_property(functools.cached_property[T]):  # noqa: N801 - it stands f
 
 
 def _open_all() -> None:
-    for each in _locks:
-        each._at_fork_reinit()
+    for lock in _locks:
+        lock._at_fork_reinit()
 
 
 os.register_at_fork(after_in_child=_open_all)

@@ -88,7 +88,7 @@ def note(name: str, places: tuple[str, ...]) -> None:
         with notes_of(other).open("a", encoding="utf-8") as file:
             file.write(f"{json.dumps([name, places])}\n")
     with _lock:
-        others = tuple(each for each in _known.get(name, ()) if each != places)
+        others = tuple(text for text in _known.get(name, ()) if text != places)
         _known[name] = (*others, places)[-_MOST:]
 
 

@@ -50,7 +50,7 @@ def with_masked_keys(step: Step) -> tuple[Operation, tuple[int, ...]]:
     place = _roles(step.operation).index(LENGTHS[0])
     operation, places = masked_by(step.operation, LENGTHS[0])
     known = {side: _cleared(step, side, place) for side in (1, 2)}
-    operands = (known.get(each, step.operation.operands[each]) for each in places)
+    operands = (known.get(index, step.operation.operands[index]) for index in places)
     return replace(operation, operands=tuple(operands)), places
 
 
@@ -79,7 +79,7 @@ def masked_by(
     place = roles.index(role)
     more = (place,) if number is None else ()
     places = (*(each for each in range(len(roles)) if each != place), *more)
-    operands = tuple(operation.operands[each] for each in places)
+    operands = tuple(operation.operands[index] for index in places)
     kept = (*(own for own in roles if own != role), *[_READ] * len(more))
     reads = [operand.type for operand, own in zip(operands, kept, strict=True) if own == _READ]
     attrs = dict(operation.attrs)

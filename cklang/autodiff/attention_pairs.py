@@ -27,7 +27,7 @@ def attention_pairs(body: Sequence[Operation]) -> Mapping[str, Pair]:
             continue
         first = earlier.setdefault((operation.operands, attr_key(operation.attrs)), operation)
         if first.op != operation.op:
-            by_op = {each.op: each for each in (first, operation)}
+            by_op = {step.op: step for step in (first, operation)}
             pair = Pair(by_op[_ATTENTION], by_op[_LOG_SUMS], operation)
-            pairs |= {each.result.name: pair for each in (first, operation)}
+            pairs |= {step.result.name: pair for step in (first, operation)}
     return pairs

@@ -80,7 +80,7 @@ def _gradient_by(own: Labelled, other: Labelled, gradient: Labelled, *, is_left:
     single = [at for at, label in enumerate(own.axes) if label is None]
     labels = tuple(label for label in own.axes if label is not None)
     dropped = [at for at, label in enumerate(other.axes) if label is None]
-    kept = [each for at, each in enumerate(other.term.shape) if at not in dropped]
+    kept = [extent for at, extent in enumerate(other.term.shape) if at not in dropped]
     used = other.term.reshape(tuple(kept)) if dropped else other.term
     g, used = _rounded(gradient.term, used)
     pair = (
@@ -130,7 +130,7 @@ def _convolution(step: Step) -> Gradients:
     gradients: list[Term | None] = []
     for role, is_needed in zip(direction.operands, step.needed, strict=True):
         (other,) = (operand for name, operand in operands.items() if name is not role)
-        (op,) = (name for name, each in DIRECTIONS.items() if each.result is role)
+        (op,) = (name for name, direction in DIRECTIONS.items() if direction.result is role)
         gradient, used = _rounded(step.gradient, other)
         tensors = {direction.result: gradient, **dict.fromkeys(operands, used)}
         values = tuple(tensors[name].value for name in DIRECTIONS[op].operands)

@@ -35,7 +35,7 @@ def with_shared_rounding(function: Function) -> Function:
 def _rounded(function: Function) -> dict[str, Operation]:
     """Return the cast of each computed value that products and sums read, by the value's name."""
     definitions = function.definitions()
-    summed = {each.operands[0].name for each in function.body if each.op == "reduce_sum"}
+    summed = {step.operands[0].name for step in function.body if step.op == "reduce_sum"}
     rounded: dict[str, Operation] = {}
     for operation in function.body:
         for operand in operation.operands if operation.op in PRODUCTS else ():

@@ -139,13 +139,15 @@ def _chosen(operation: Operation, operands: Sequence[_Moved], zeros: frozenset[s
 def _of_kind(kind: _Kind, *operands: _Moved) -> None:
     """Check that operands move in one way, those that move with the same axes."""
     moving = [operand for operand in operands if operand is not None]
-    if any(each.kind is not kind for each in moving) or len({each.axes for each in moving}) > 1:
+    if any(shift.kind is not kind for shift in moving) or len({shift.axes for shift in moving}) > 1:
         raise _UnknownError
 
 
 def _combined(kind: _Kind, signs: tuple[int, int], one: _Moved, other: _Moved) -> _Moved:
     _of_kind(kind, one, other)
-    factor = sum(each.factor * sign for each, sign in zip((one, other), signs, strict=True) if each)
+    factor = sum(
+        shift.factor * sign for shift, sign in zip((one, other), signs, strict=True) if shift
+    )
     like = one or other
     return None if like is None else replace(like, factor=factor)
 
@@ -210,7 +212,7 @@ def _reduced(*kinds: _Kind) -> Callable[[Operation, Sequence[_Moved]], _Moved]:
         (one,), gone = operands, reduced_axes(operation)
         if one is None or one.kind not in kinds or set(gone) & set(one.axes):
             raise _UnknownError
-        axes = tuple(axis - sum(each < axis for each in gone) for axis in one.axes)
+        axes = tuple(axis - sum(removed < axis for removed in gone) for axis in one.axes)
         return replace(one, axes=axes)
 
     return rule

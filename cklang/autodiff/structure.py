@@ -36,7 +36,7 @@ def joined(parts: Sequence[Term], axis: int, extent: Extent) -> Term:
 
 
 def _with_extent(shape: Shape, axis: int, extent: Extent) -> Shape:
-    return tuple(extent if place == axis else each for place, each in enumerate(shape))
+    return tuple(extent if place == axis else size for place, size in enumerate(shape))
 
 
 def _sliced(term: Term, axis: int, start: Extent, stop: Extent, shape: Shape) -> Term:
@@ -94,7 +94,7 @@ def _padded(part: Term, axis: int, bounds: tuple[Any, Any], extent: Any) -> Term
     """Return ``part`` with zeros before and after it along an axis."""
     start, stop = bounds
     before, after = (_zeros(part, axis, count) for count in (start, extent - stop))
-    parts = [each for each in (before, part, after) if each is not None]
+    parts = [piece for piece in (before, part, after) if piece is not None]
     return joined(parts, axis, extent)
 
 

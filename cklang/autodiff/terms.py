@@ -112,7 +112,7 @@ class Term:
     def _arithmetic(self, op: str, other: Operand) -> Term:
         """Return ``op`` of this and another term, without operations if both are constants."""
         right = self._operand(other)
-        mine, its = (self.emitter.number(each.value) for each in (self, right))
+        mine, its = (self.emitter.number(term.value) for term in (self, right))
         if its is not None and its == _NEUTRAL[op]:
             return self
         if mine is not None and its is not None and op in _FOLDED:

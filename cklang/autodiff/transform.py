@@ -58,7 +58,7 @@ def backward(
     emitter = Emitter(builder)
     again = _again(emitter, forward)
     names = [param.name for param in again.params]
-    params = [again.params[names.index(each)] for each in wrt]
+    params = [again.params[names.index(name)] for name in wrt]
     active = _active(again, wrt)
     seeds: dict[str, Term] = {}
     for place, result in enumerate(again.results):

@@ -326,11 +326,11 @@ class Builder:
         addresses = {part: address for address, both in parts.items() for part in both}
         for part in as_completed(addresses):
             address = addresses[part]
-            if not all(each.done() for each in parts[address]):
+            if not all(future.done() for future in parts[address]):
                 continue
             for job in sharing.pop(address, ()):  # nothing if both were done at once
                 try:
-                    entries = [each.result() for each in parts[address]]
+                    entries = [future.result() for future in parts[address]]
                 except CkError as failure:
                     failures[id(job)] = failure
                     continue

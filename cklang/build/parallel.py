@@ -144,7 +144,7 @@ def build_plain(kernels: Plain, knob_values: Mapping[str, str], mark: str) -> li
         builder = shared_builder()
         wanted = [(key_from_json(key), Functions.parse(texts)) for key, texts in kernels]
         results = builder.build_many(wanted)
-        sent = [() if shared else builder.entries(each) for each in wanted]
+        sent = [() if shared else builder.entries(job) for job in wanted]
         return [
             Done(result=result, parcels=tuple(map(send, entries)))
             for result, entries in zip(results, sent, strict=True)

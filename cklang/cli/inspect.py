@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _listings(op: Op, arguments: Mapping[str, Any], device: str | None) -> list[KernelListing]:
     """Return the instructions of each kernel of a call."""
-    artifacts = {each.key: each for each in op.build(**arguments, device=device)}
+    artifacts = {artifact.key: artifact for artifact in op.build(**arguments, device=device)}
     return [listing_of(artifact) for artifact in artifacts.values()]
 
 
@@ -89,7 +89,7 @@ def side_by_side(function: Function, cpp: str) -> Iterator[str]:
         if operation.span is not None:
             place = f"{operation.span.source.name}:{operation.span.line}"
             operations[place].append(print_operation(operation).strip())
-    spans = [each.span for each in function.body if each.span is not None]
+    spans = [operation.span for operation in function.body if operation.span is not None]
     texts = {f"{s.source.name}:{s.line}": (s.source.line(s.line) or "").strip() for s in spans}
     yield f"{'source':{_WIDTH}}  {'IR':{_WIDTH}}  C"
     for place in dict.fromkeys([*operations, *statements]):

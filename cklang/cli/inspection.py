@@ -163,7 +163,7 @@ def _source_rows(function: Function, hues: Mapping[str, int]) -> Iterator[str]:
             own = operations.get((name, line), [])
             user = Place(name, line) if own else None
             yield _row(line, text, hues=hues, user=user)
-            yield from (_row("", each, hues=hues, user=user, kind="ir") for each in own)
+            yield from (_row("", span, hues=hues, user=user, kind="ir") for span in own)
 
 
 def _code_rows(listing: KernelListing, hues: Mapping[str, int]) -> Iterator[str]:

@@ -116,7 +116,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def words_of_commands() -> dict[str, list[str]]:
     """Return the options and fixed words of each command, for completion in shells."""
-    (commands,) = (each for each in _parser()._actions if hasattr(each, "choices") and each.choices)
+    (commands,) = (
+        entry for entry in _parser()._actions if hasattr(entry, "choices") and entry.choices
+    )
     return {
         name: sorted(
             word

@@ -157,9 +157,9 @@ def note_written(written: Sequence[Any]) -> None:
     torch = torch_module()
     if torch is None:
         return
-    for each in written:
-        if isinstance(each, torch.Tensor) and not each.is_inference():
-            torch._C._increment_version((each,))
+    for tensor in written:
+        if isinstance(tensor, torch.Tensor) and not tensor.is_inference():
+            torch._C._increment_version((tensor,))
 
 
 def is_plain_class(tensor: Any) -> bool:

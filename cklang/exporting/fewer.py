@@ -83,7 +83,7 @@ def _losses(selection: AnySelection, keys: Sequence[AnyKey]) -> list[float]:
     places = {key: place for place, key in enumerate(pool.keys)}
     legal = pool.legal(problem)
     try:
-        times = [float(each) for each in pool.times_of(problem)]
+        times = [float(time) for time in pool.times_of(problem)]
     except CkError:
         times = [1.0 if key == selection.key else math.inf for key in pool.keys]
     best = times[selection.position]

@@ -224,7 +224,7 @@ class _Explorer:
             min(extents[-1], max(points))
         }
         near = {_member(extents, point if whole else point - 1, unit, whole) for point in points}
-        known = sorted(each for each in near if each is not None)
+        known = sorted(place for place in near if place is not None)
         return known or [extents[0]]
 
     def _line(self, points: Sequence[int]) -> tuple[list[list[int]], list[int | None]]:
@@ -266,9 +266,9 @@ class _Explorer:
     def _planned(self, place: tuple[int, ...]) -> int:
         call = self._call(place)
         identity = identity_of(call.stages.stages)
-        for index, each in enumerate(self.variants):
-            if not each.is_apart and each.variant.identity == identity and self._is(each, call):
-                each.samples.append(place)
+        for index, entry in enumerate(self.variants):
+            if not entry.is_apart and entry.variant.identity == identity and self._is(entry, call):
+                entry.samples.append(place)
                 return index
         own = self._added(place, identity, apart=False)
         self._add_apart(own, place)
@@ -339,16 +339,16 @@ class _Explorer:
 
     def orders(self) -> list[list[int]]:
         """Return for each variant in which order to try them, and last the order without one."""
-        plain = [index for index, each in enumerate(self.variants) if not each.is_apart]
+        plain = [index for index, entry in enumerate(self.variants) if not entry.is_apart]
         orders = []
         for own in self.variants:
             centre = own.centre
-            near = sorted(plain, key=lambda each: math.dist(self.variants[each].centre, centre))
+            near = sorted(plain, key=lambda place: math.dist(self.variants[place].centre, centre))
             orders.append(self._with_twins(near))
         return [*orders, self._with_twins(plain)]
 
     def _with_twins(self, order: Sequence[int]) -> list[int]:
-        return [each for index in order for each in (index, *self.variants[index].apart)]
+        return [place for index in order for place in (index, *self.variants[index].apart)]
 
     def agreement(self, data: Mapping[str, Any]) -> tuple[int, int]:
         """Draw extents, and return for how many the tables have cklang's own choice."""
@@ -383,7 +383,7 @@ def _explorer(op: Op, problem: Mapping[str, Any], spec: ArchSpec) -> _Explorer:
     rest = {name: value for name, value in problem.items() if name not in free}
     dims = {name: value for name, value in rest.items() if type(value) is int}
     types = [parameter.type for parameter in op.program.signature.parameters]
-    bytes_ = [each.dtype.bytes for each in types if isinstance(each, TensorType)]
+    bytes_ = [tensor.dtype.bytes for tensor in types if isinstance(tensor, TensorType)]
     facts = {
         "gpu": spec.name,
         "dims": [
@@ -472,8 +472,8 @@ def _numbers(call: PlannedCall) -> Iterator[Any]:
     for stage in stages.stages:
         yield request_bytes(stage, len(stage.values) + 1)
         yield list(stage.offsets or (0,) * len(stage.values))
-        used = [each for name, each in stage.constants.items() if name in stage.values]
-        yield sorted(list(number_range(each)) for each in used)
+        used = [number for name, number in stage.constants.items() if name in stage.values]
+        yield sorted(list(number_range(number)) for number in used)
         yield [stage.temporaries.get(name, stages.sizes.get(name, 0)) for name in stage.zeroed]
     yield list(temporary_sizes(stages).values())
 
@@ -482,7 +482,7 @@ def _numbers_of(data: Mapping[str, Any], registers: Sequence[int]) -> Iterator[A
     """Yield what the launches of a variant are told, in numbers, as :func:`_numbers` does."""
     for launch in data["launches"]:
         yield bytes(loader.request_of(launch, registers))
-        yield [registers[each] for each in launch["moves"]]
+        yield [registers[register] for register in launch["moves"]]
         yield sorted([registers[first], count] for first, count in launch["constants"])
-        yield [registers[each] for _, each in launch["clears"]]
+        yield [registers[register] for _, register in launch["clears"]]
     yield [registers[size] for size, *_ in data["temporaries"]]

@@ -207,7 +207,7 @@ class Calls:
         length = ctypes.c_size_t(argument)
         # HIP_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END
         extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(words), 2, ctypes.addressof(length), 3)
-        shape = [ctypes.c_uint(each) for each in (*launch["grid"], *launch["block"], 0)]
+        shape = [ctypes.c_uint(size) for size in (*launch["grid"], *launch["block"], 0)]
         function = self._functions[launch["kernel"]]
         self._check(
             "hipModuleLaunchKernel",
@@ -353,10 +353,10 @@ def refusal_of(
     if any(abs(value) >> 63 for value in registers):
         return "its extents are too large"
     for tensor, own, known in zip(tensors, variant["tensors"], free["tensors"], strict=True):
-        shape = [registers[each] for each in own["shape"]]
+        shape = [registers[register] for register in own["shape"]]
         if list(tensor["shape"]) != shape:
             return f"the shape of {known['name']} is {list(tensor['shape'])}, not {shape}"
-        strides = [registers[each] for each in own["strides"]]
+        strides = [registers[register] for register in own["strides"]]
         axes = zip(shape, tensor["strides"], strides, strict=True)
         if any(extent > 1 and mine != other for extent, mine, other in axes):
             return f"{_STRIDES} {known['name']} are {list(tensor['strides'])}, not {strides}"
@@ -430,7 +430,7 @@ def _placed(temporaries: Sequence[tuple[int, int, int]]) -> tuple[int, list[int]
     sizes = [max(-(-bytes_ // _ALIGNMENT), 1) * _ALIGNMENT for bytes_, _, _ in temporaries]
     offsets = [0] * len(temporaries)
     placed: list[int] = []
-    for index in sorted(range(len(sizes)), key=lambda each: -temporaries[each][0]):
+    for index in sorted(range(len(sizes)), key=lambda place: -temporaries[place][0]):
         _, first, last = temporaries[index]
         start = 0
         for low, other in sorted((offsets[other], other) for other in placed):

@@ -45,7 +45,7 @@ def manifest_of(
         files: Each code object in the folder, by its place in the kernel cache.
     """
     places = {path: place for place, path in enumerate(files)}
-    own = [_free(call, [places[each] for each in kernels]) for call, kernels in free]
+    own = [_free(call, [places[kernel] for kernel in kernels]) for call, kernels in free]
     tensors, results = (
         (len(calls[0].tensors), calls[0].results)
         if calls

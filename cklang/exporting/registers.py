@@ -42,8 +42,8 @@ class _Registers:
         if not terms:
             return self._add(Operation.CONSTANT, 0, 0)
         total, *rest = terms
-        for each in rest:
-            total = self._add(Operation.SUM, total, each)
+        for term in rest:
+            total = self._add(Operation.SUM, total, term)
         return total
 
     def _term(self, atoms: tuple[int, ...], factor: int) -> int:
@@ -51,8 +51,8 @@ class _Registers:
         if factor != 1 or not values:
             values.append(self._add(Operation.CONSTANT, factor, 0))
         total, *rest = values
-        for each in rest:
-            total = self._add(Operation.PRODUCT, total, each)
+        for term in rest:
+            total = self._add(Operation.PRODUCT, total, term)
         return total
 
     def _atom(self, number: int) -> int:
@@ -90,7 +90,7 @@ def variant_data(
         }
         for tensor in variant.tensors
     ]
-    names = [each.name for each in variant.tensors]
+    names = [tensor.name for tensor in variant.tensors]
     conditions = [
         [
             int(condition.relation),
@@ -105,7 +105,7 @@ def variant_data(
     ]
     return {
         "operations": registers.operations,
-        "strides": [list(each) for each in _places(variant, names)],
+        "strides": [list(strides) for strides in _places(variant, names)],
         "tensors": tensors,
         "conditions": conditions,
         "temporaries": [
@@ -125,7 +125,7 @@ def _places(variant: Variant, names: list[str]) -> Iterator[tuple[int, int]]:
 
 def _lifetime(variant: Variant, name: str) -> tuple[int, int]:
     """Return the first and the last launch that use a value."""
-    users = [place for place, each in enumerate(variant.launches) if name in each.values]
+    users = [place for place, launch in enumerate(variant.launches) if name in launch.values]
     return users[0], users[-1]
 
 
@@ -146,12 +146,12 @@ def _launch(
         "kernel": kernel,
         "words": size // 8,
         "filled": words,
-        "puts": [[offset // 8, registers.of(each)] for offset, each in launch.puts],
+        "puts": [[offset // 8, registers.of(value)] for offset, value in launch.puts],
         "addresses": [[offset // 8, place] for offset, place in launch.addresses],
         "slots": [
             -1 - used.index(name) if name in constants else slots[name] for name in launch.values
         ],
-        "moves": [registers.of(each) for each in launch.offsets],
+        "moves": [registers.of(offset) for offset in launch.offsets],
         "constants": [constants[name] for name in used],
-        "clears": [[slots[name], registers.of(each)] for name, each in launch.zeroed],
+        "clears": [[slots[name], registers.of(size)] for name, size in launch.zeroed],
     }

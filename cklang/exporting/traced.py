@@ -348,8 +348,8 @@ def _names(polynomial: Polynomial, atoms: Sequence[Atom]) -> Iterator[str]:
     for number in {number for own, _ in polynomial for number in own}:
         if not atoms[number].of:
             yield atoms[number].name
-        for each in atoms[number].of:
-            yield from _names(each, atoms)
+        for part in atoms[number].of:
+            yield from _names(part, atoms)
 
 
 def _hint(value: Any) -> int:
@@ -402,15 +402,15 @@ def mapped(value: Any, change: Callable[[Traced], Any]) -> Any:
     if isinstance(value, Traced):
         return change(value)
     if isinstance(value, tuple | list):
-        parts = [mapped(each, change) for each in value]
+        parts = [mapped(item, change) for item in value]
         return value if _same(parts, value) else _rebuilt(value, parts)
     if isinstance(value, Mapping) and type(value) is dict:
-        own = {name: mapped(each, change) for name, each in value.items()}
+        own = {name: mapped(item, change) for name, item in value.items()}
         return value if _same(list(own.values()), list(value.values())) else own
     if is_dataclass(value) and not isinstance(value, type):
-        names = [each.name for each in fields(value) if each.init]
+        names = [entry.name for entry in fields(value) if entry.init]
         before = [getattr(value, name) for name in names]
-        after = [mapped(each, change) for each in before]
+        after = [mapped(item, change) for item in before]
         return (
             value if _same(after, before) else type(value)(**dict(zip(names, after, strict=True)))
         )
@@ -433,4 +433,4 @@ def hinted(value: Any) -> Any:
         >>> hinted((3, Trace().variable("M", 70, (1, 99))))
         (3, 70)
     """
-    return mapped(value, lambda each: each.hint)
+    return mapped(value, lambda number: number.hint)

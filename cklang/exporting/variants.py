@@ -93,7 +93,7 @@ def planned_call(
     binding = with_result_orders(plan, binding)
     outs = planned_results(binding.results, binding)
     parameters = op.program.parameters
-    updates = {each.result: each.slot for each in in_place_of(plan.function, parameters, binding)}
+    updates = {row.result: row.slot for row in in_place_of(plan.function, parameters, binding)}
     names = _result_names(len(outs))
     own = list(binding.arrays.values())
     if strides is not None:
@@ -222,7 +222,7 @@ def traced_variant(
     """
     trace = Trace()
     known = {name: dims[name] for name in dims if name not in free}
-    known |= {name: _extent(trace, name, dims[name], each) for name, each in free.items()}
+    known |= {name: _extent(trace, name, dims[name], extent) for name, extent in free.items()}
     strides = _FreeStrides(trace)
     call = planned_call(op, known, others, spec, strides if apart else None, _selecting(trace))
     stages = call.stages.stages
@@ -330,9 +330,9 @@ def _offers(family: AnyFamily, problem: Any, algorithm: Any, request: Request) -
     yield family.variants.clamped(problem, algorithm)
     counts = range(1, _MOST_SPLITS + 1) if request.splits is None else (request.splits,)
     for count in counts:
-        for each in family.variants.of(problem, count):
-            yield each
-            yield family.variants.clamped(each, algorithm)
+        for variant in family.variants.of(problem, count):
+            yield variant
+            yield family.variants.clamped(variant, algorithm)
 
 
 def _tensors(call: PlannedCall) -> Iterator[FreeTensor]:
@@ -375,15 +375,15 @@ def _template(stage: Stage, stages: CallStages) -> LaunchTemplate:
     request = stage.request([sentinel(index) for index in range(count)])
     numbers: dict[Polynomial, int] = {}
 
-    def collect(each: Traced) -> Traced:
-        numbers.setdefault(each.polynomial, len(numbers))
-        return each
+    def collect(traced: Traced) -> Traced:
+        numbers.setdefault(traced.polynomial, len(numbers))
+        return traced
 
     mapped(request, collect)
 
     def marked(mark: int) -> bytes:
-        def number(each: Traced) -> int:
-            return mark + numbers[each.polynomial] * _MARK_STEP
+        def number(traced: Traced) -> int:
+            return mark + numbers[traced.polynomial] * _MARK_STEP
 
         try:
             return _bytes(stage.shim.to_c(mapped(request, number)))
@@ -391,7 +391,7 @@ def _template(stage: Stage, stages: CallStages) -> LaunchTemplate:
             raise _untraceable(stage) from mistake
 
     first, second = map(marked, _MARKS)
-    words = [struct.unpack(f"<{len(each) // _WORD}Q", each) for each in (first, second)]
+    words = [struct.unpack(f"<{len(data) // _WORD}Q", data) for data in (first, second)]
     puts: list[tuple[int, Polynomial]] = []
     left = set(numbers)
     template = bytearray(first)
@@ -423,7 +423,7 @@ def _template(stage: Stage, stages: CallStages) -> LaunchTemplate:
         values=stage.values,
         offsets=tuple(map(polynomial_of, stage.offsets or (0,) * len(stage.values))),
         constants={
-            name: _constant(each) for name, each in stage.constants.items() if name in stage.values
+            name: _constant(size) for name, size in stage.constants.items() if name in stage.values
         },
         zeroed=tuple(
             (name, polynomial_of(stage.temporaries.get(name, stages.sizes.get(name, 0))))

@@ -97,15 +97,15 @@ def without_debug_information(code: bytes) -> bytes:
         (section.offset + section.size for section in sections if section.is_loaded), default=0
     )
     result, headers = bytearray(code[:loaded]), []
-    for each in sections:
-        if each.is_loaded or not each.content:
-            headers.append(each.header)
-        elif each.name.startswith(".debug"):
-            headers.append(each.header_at(0, 0))
+    for part in sections:
+        if part.is_loaded or not part.content:
+            headers.append(part.header)
+        elif part.name.startswith(".debug"):
+            headers.append(part.header_at(0, 0))
         else:
-            result += bytes(-len(result) % max(each.alignment, 1))
-            headers.append(each.header_at(len(result), each.size))
-            result += each.content
+            result += bytes(-len(result) % max(part.alignment, 1))
+            headers.append(part.header_at(len(result), part.size))
+            result += part.content
     return with_headers(bytes(result), headers)
 
 
@@ -187,8 +187,8 @@ def export(
         if not values:
             raise error("K072", what=what)
     builder = shared_builder()
-    listed = [each for each in problems if not _is_free(each)]
-    ranges = [each for each in problems if isinstance(each, Mapping) and _is_free(each)]
+    listed = [problem for problem in problems if not _is_free(problem)]
+    ranges = [problem for problem in problems if isinstance(problem, Mapping) and _is_free(problem)]
     with Wait(f"exporting @{op.program.name}", len(gpus) * len(problems)) as progress:
         wanted = progress.over(product(gpus, listed), _named)
         calls = [exported_call(op, problem, gpu, builder) for gpu, problem in wanted]
@@ -200,9 +200,9 @@ def export(
     files = _files(prefix, calls, free, built)
     for path, kernel in files.items():
         (target / kernel.file).write_bytes(without_debug_information(path.read_bytes()))
-    for artifact in (each for own in built for each in own):
+    for artifact in (kernel for own in built for kernel in own):
         shutil.copyfile(artifact.host_shim, target / str(files[artifact.code_object].shim))
-    places = [[each.code_object for each in own] for own in built]
+    places = [[kernel.code_object for kernel in own] for own in built]
     manifest = manifest_of(prefix, calls, list(zip(free, places, strict=True)), files)
     (target / f"{prefix}.json").write_text(manifest_text(manifest))
     (target / f"{prefix}.h").write_text(header_text(manifest))

@@ -82,5 +82,5 @@ class HostIndices:
         Raises:
             CkValueError: A056, an index is out of its range.
         """
-        for each, extent in self.lists:
-            check_indices(each.name, each.at(addresses[each.slot]), extent)
+        for indices, extent in self.lists:
+            check_indices(indices.name, indices.at(addresses[indices.slot]), extent)

@@ -175,6 +175,7 @@ def lines_of(
         [shape[place] for place in rest], *([stride[place] for place in rest] for stride in strides)
     )
     tensors = (
-        LineTensor(outer=own, inner=(each[axis],)) for own, each in zip(steps, strides, strict=True)
+        LineTensor(outer=own, inner=(stride[axis],))
+        for own, stride in zip(steps, strides, strict=True)
     )
     return Lines(outer=outer, length=shape[axis], tensors=tuple(tensors))

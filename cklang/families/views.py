@@ -124,7 +124,7 @@ def _written(
 ) -> dict[str, MemoryView]:
     """Return the places of what kernels write into the memory of other values."""
     places: dict[str, MemoryView] = {}
-    through = {each.result.name: name for name, each in written_through(function).items()}
+    through = {operation.result.name: name for name, operation in written_through(function).items()}
     for operation in reversed(function.body):
         result = operation.result
         if result.name in through:
@@ -224,7 +224,7 @@ def reshaped_strides(
 
 
 def _sliced(operation: Operation, below: MemoryView, dims: Mapping[str, int]) -> MemoryView:
-    start = [extent_value(each, dims) for each in bounds_of(operation, "start")]
+    start = [extent_value(bound, dims) for bound in bounds_of(operation, "start")]
     steps = steps_of(operation)
     attr = operation.attr("axes")
     axes = [axis for axis in attr if isinstance(axis, int)] if isinstance(attr, tuple) else []

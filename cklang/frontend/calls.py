@@ -210,13 +210,13 @@ def _check_results(
     result: Item,
 ) -> None:
     parts = result if isinstance(result, tuple) and len(wanted) > 1 else (result,)
-    expected = [scope.concrete(each, node) for each in wanted]
+    expected = [scope.concrete(type_, node) for type_ in wanted]
     fits = len(parts) == len(expected) and all(
-        isinstance(part, Tensor) and _has_type(scope, part, each)
-        for part, each in zip(parts, expected, strict=True)
+        isinstance(part, Tensor) and _has_type(scope, part, type_)
+        for part, type_ in zip(parts, expected, strict=True)
     )
     if not fits:
-        shown = ", ".join(str(each) for each in expected)
+        shown = ", ".join(str(type_) for type_ in expected)
         raise scope.error("F065", node, name=name, want=shown, got=describe(result))
 
 

@@ -90,7 +90,11 @@ def _bare(signature: inspect.Signature) -> inspect.Signature:
 
 
 def _restored_definition(packed: PackedFunction, state: Mapping[str, Any]) -> Definition:
-    defaults = {each.name: each.default for each in state["parameters"] if each.has_default}
+    defaults = {
+        parameter.name: parameter.default
+        for parameter in state["parameters"]
+        if parameter.has_default
+    }
     function = packed.function(state["text"], defaults)
     return Definition(function=function, names=packed.names(), captures=(), **state)
 
@@ -98,7 +102,7 @@ def _restored_definition(packed: PackedFunction, state: Mapping[str, Any]) -> De
 def _all_captures(outside: Outside) -> tuple[Capture, ...]:
     """Return the captures of a function and, once each, of the helpers and ops that it names."""
     inlined = [name for name in outside.names.values() if isinstance(name, Fn | OpProgram)]
-    helpers = {id(each): each for each in inlined}
+    helpers = {id(function): function for function in inlined}
     inner = (capture for helper in helpers.values() for capture in helper.definition.captures)
     return tuple({id(capture): capture for capture in (*outside.captures, *inner)}.values())
 

@@ -25,7 +25,7 @@ def fitted(
     """
     call = _Call(scope, node, op)
     # Constants first: they may be extents of tensors.
-    parameters = sorted(op.parameters, key=lambda each: not each.is_const)
+    parameters = sorted(op.parameters, key=lambda parameter: not parameter.is_const)
     items = {
         parameter.name: call.argument(parameter, bound[parameter.name]) for parameter in parameters
     }

@@ -271,7 +271,7 @@ class Program(OpProgram):
         unit = Unit(self.name, self.definition.text.header(), derived)
         local: dict[str, Item] = dict(consts)
         definition = _with_numbers(self.definition, consts)
-        tensors = [each for each in definition.parameters if not each.is_const]
+        tensors = [parameter for parameter in definition.parameters if not parameter.is_const]
         for parameter in tensors:
             if parameter.name in local:  # an optional tensor that is left out
                 continue
@@ -306,12 +306,12 @@ def _with_numbers(definition: Definition, consts: Mapping[str, object]) -> Defin
     if not numbers:
         return definition
     parameters = [
-        replace(each, type=_numbered(each.type, numbers))
-        if isinstance(each.type, TensorType | TensorVarType)
-        else each
-        for each in definition.parameters
+        replace(parameter, type=_numbered(parameter.type, numbers))
+        if isinstance(parameter.type, TensorType | TensorVarType)
+        else parameter
+        for parameter in definition.parameters
     ]
-    results = [_numbered(each, numbers) for each in definition.results or ()]
+    results = [_numbered(result, numbers) for result in definition.results or ()]
     return replace(definition, parameters=tuple(parameters), results=tuple(results))
 
 

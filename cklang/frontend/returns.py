@@ -56,7 +56,7 @@ def _fits(scope: Scope, item: Tensor, annotated: TensorType) -> bool:
 
 def _dims_of_parameters(scope: Scope) -> frozenset[Dim]:
     types = [parameter.type for parameter in scope.definition.parameters]
-    shapes = [each.shape for each in types if isinstance(each, TensorType | TensorVarType)]
+    shapes = [tensor.shape for tensor in types if isinstance(tensor, TensorType | TensorVarType)]
     return frozenset(dim for shape in shapes for extent in shape for dim in plain_dims(extent))
 
 

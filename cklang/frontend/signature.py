@@ -191,7 +191,7 @@ def constant_extents(
     """Return the ``ck.const[int]`` parameters that annotations name as extents."""
     parameters = tuple(parameters)
     types = [*results, *(parameter.type for parameter in parameters)]
-    shapes = (each.shape for each in types if isinstance(each, TensorType | TensorVarType))
+    shapes = (tensor.shape for tensor in types if isinstance(tensor, TensorType | TensorVarType))
     named = {dim for shape in shapes for extent in shape for dim in plain_dims(extent)}
     return [parameter for parameter in parameters if parameter.dim in named]
 
@@ -210,9 +210,9 @@ def check_types(
     result's dims may be names of these. A ``ck.const[int]`` parameter is an extent, too.
     """
     parameters = tuple(parameters)
-    required = [each for each in parameters if not each.optional]
-    dims = {extent for each in required for extent in _dims_of(each)}
-    dims |= {each.dim for each in required if each.dim is not None}
+    required = [parameter for parameter in parameters if not parameter.optional]
+    dims = {extent for parameter in required for extent in _dims_of(parameter)}
+    dims |= {parameter.dim for parameter in required if parameter.dim is not None}
     variables: dict[str, DTypeVar] = {}
     for parameter in parameters:
         type_ = parameter.type
@@ -224,14 +224,18 @@ def check_types(
                 raise error("F028", at=parameter.span, name=known.name)
     for parameter in parameters:
         _check_computed(parameter, dims)
-    decided = {each.type.var.name for each in required if isinstance(each.type, TensorVarType)}
+    decided = {
+        parameter.type.var.name
+        for parameter in required
+        if isinstance(parameter.type, TensorVarType)
+    }
     place = text.node.returns
     at = text.span(place) if place is not None else text.header()
     for result in results:
         try:
             _check_result(result, None if derives else dims, decided, at)
         except CkError as mistake:
-            maybe = ", ".join(each.name for each in parameters if each.optional)
+            maybe = ", ".join(parameter.name for parameter in parameters if parameter.optional)
             if maybe:
                 mistake.notes = (*mistake.notes, f"what may be None decides no result: {maybe}")
             raise

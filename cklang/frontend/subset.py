@@ -180,7 +180,7 @@ def _argument(text: FunctionText, node: ast.expr) -> None:
     arguments = node.args
     named = (*arguments.posonlyargs, *arguments.args)
     plain = (arguments.vararg, arguments.kwarg, *arguments.kwonlyargs, *arguments.defaults)
-    if any(each is not None for each in plain) or not named:
+    if any(value is not None for value in plain) or not named:
         instead = "write names alone, as in lambda s, h: s * slopes[h]"
         what = f"{text.words(node).partition(':')[0]}"
         raise error("F004", at=text.span(node), what=what, instead=instead)

@@ -289,7 +289,7 @@ class Walk:
             if self.is_leaf(use):
                 values[use] = self.leaf(use)
             else:
-                values[use] = self.apply(use, [values[each] for each in self._note(use)])
+                values[use] = self.apply(use, [values[node] for node in self._note(use)])
         return values[start]
 
     def is_leaf(self, use: Occurrence) -> bool:

@@ -61,7 +61,8 @@ def partitioned(draft: Draft) -> Draft:
     maker.decide_views()
     maker.decide_dead()
     ordered = sorted(
-        maker.decisions, key=lambda each: (each.edge.target, each.edge.operand, each.rule)
+        maker.decisions,
+        key=lambda decision: (decision.edge.target, decision.edge.operand, decision.rule),
     )
     plan = Plan(
         function=function,
@@ -94,7 +95,7 @@ def _needed(function: Function, kernels: Sequence[AnyKernel]) -> list[AnyKernel]
     needed = {value.name for value in function.results}
     reads.add_nodes_from(needed)  # constants have no edge
     needed |= {ancestor for name in needed for ancestor in nx.ancestors(reads, name)}
-    return [each for each in kernels if needed.intersection(v.name for v in each.results)]
+    return [kernel for kernel in kernels if needed.intersection(v.name for v in kernel.results)]
 
 
 def _in_launch_order(function: Function, kernels: Sequence[AnyKernel]) -> list[AnyKernel]:
@@ -111,14 +112,14 @@ def _in_launch_order(function: Function, kernels: Sequence[AnyKernel]) -> list[A
         if OPS[operation.op].kind in (Kind.JOIN, Kind.VIEW, Kind.SHAPE)
         for operand in operation.operands
     )
-    writer = {value.name: place for place, each in enumerate(kernels) for value in each.results}
+    writer = {value.name: place for place, kernel in enumerate(kernels) for value in kernel.results}
     order = nx.DiGraph()
     order.add_nodes_from(range(len(kernels)))
     for place, kernel in enumerate(kernels):
         names = {value.name for value in kernel.inputs}
         names |= {base for name in names & set(views) for base in nx.ancestors(views, name)}
         before = {writer[name] for name in names if name in writer} - {place}
-        order.add_edges_from((each, place) for each in before)
+        order.add_edges_from((earlier, place) for earlier in before)
     return [kernels[place] for place in nx.lexicographical_topological_sort(order)]
 
 

@@ -36,7 +36,7 @@ def split(function: Function, counts: Sequence[int], first: int = 1) -> list[Fun
     """
     parts = []
     start = 0
-    results = [function.results[:first], *((each,) for each in function.results[first:])]
+    results = [function.results[:first], *((result,) for result in function.results[first:])]
     for count, own in zip(counts, results, strict=True):
         needed = {result.name for result in own}
         body = []

@@ -59,7 +59,7 @@ def copy_operation(value: Value, result: Value, span: Span | None) -> Operation:
 
 def _without_idle_aparts(function: Function) -> Function:
     """Return a function in which every ``apart`` is of a value that would not be in memory."""
-    if not any(each.op == APART for each in function.body):
+    if not any(operation.op == APART for operation in function.body):
         return function
     uses = _uses(function)
     definitions = function.definitions()
@@ -114,7 +114,7 @@ class _Copier:
         self.function = function
         self.definitions = function.definitions()
         self.names = FreshNames(function)
-        self.through = {each.result.name for each in written_through(function).values()}
+        self.through = {operation.result.name for operation in written_through(function).values()}
         self.written = {value.name for value in function.results}
         """Values with a place of their own."""
 
@@ -170,7 +170,7 @@ class _Mover:
         for operation in self.function.body:
             if self._is_function(operation) and self._leads_to_parts(operation):
                 own = list(self._moved(operation, operation.operands[0], operation.result.name))
-                self.definitions |= {each.result.name: each for each in own}
+                self.definitions |= {operation.result.name: operation for operation in own}
                 body += own
                 moved = True
             else:

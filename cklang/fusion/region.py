@@ -129,11 +129,11 @@ class Region:
             params=(*self._sums, *names.values()),
             body=tuple(
                 replace(
-                    each,
-                    operands=tuple(names.get(x.name, x) for x in each.operands),
-                    origins=tuple(self._origins.get(each.result.name, ())),
+                    step,
+                    operands=tuple(names.get(x.name, x) for x in step.operands),
+                    origins=tuple(self._origins.get(step.result.name, ())),
                 )
-                for each in self._body
+                for step in self._body
             ),
             results=tuple(names.get(result.name, result) for result in results),
         )

@@ -59,7 +59,7 @@ def kernel_function(kernel: Anchored, sums: Sums, axes: Sequence[Axes]) -> Funct
     inputs = dict(zip(operands, [*accumulators, *reads], strict=True))
     results = applied(builder, epilogue, inputs, shape)
     written = zip(results, kernel.results, axes, strict=True)
-    return builder.finish(*(_written(builder, *each) for each in written))
+    return builder.finish(*(_written(builder, *row) for row in written))
 
 
 def _written(builder: Builder, element: Value, result: Value, axes: Axes) -> Value:

@@ -145,7 +145,7 @@ def vjp_saving(
         forward=Op(op_from_ir(first).program, op.request),
         backward=Op(op_from_ir(second).program, gradient.request),
         kept=kept,
-        saved=tuple(f"%{each.there.name}" for each in chosen),
+        saved=tuple(f"%{crossing.there.name}" for crossing in chosen),
         bytes=sum(value.type.bytes(binding.dims) for value in more),
         reasons=reasons,
     )
@@ -186,7 +186,7 @@ class _Search:
         table: dict[object, int] = {}
         of_forward = _keys(self.forward, table)
         known = {key: value for value, key in reversed(of_forward.items())}
-        values = {each.result.name: each.result for each in self.forward.body}
+        values = {step.result.name: step.result for step in self.forward.body}
         keys = _keys(self.backward, table)
         depends = set(self.cotangents)
         users: dict[str, list[Operation]] = {}
@@ -220,11 +220,11 @@ class _Search:
         body = tuple(needed_operations(self.forward.body, results))
         name = f"{self.forward.name}_saving"
         first = replace(self.forward, name=name, body=body, results=tuple(results))
-        saved = {each.here[0].name for each in chosen}
+        saved = {crossing.here[0].name for crossing in chosen}
         params = [param for param in self.backward.params if param.name not in self.cotangents]
-        params += [each.here[0] for each in chosen]
+        params += [crossing.here[0] for crossing in chosen]
         params += [param for param in self.backward.params if param.name in self.cotangents]
-        body = tuple(each for each in self.backward.body if each.result.name not in saved)
+        body = tuple(step for step in self.backward.body if step.result.name not in saved)
         second = replace(self.backward, params=tuple(params), body=body)
         body = tuple(needed_operations(second.body, second.results))
         second = without_unused(_with_names(replace(second, body=body), chosen))
@@ -234,7 +234,7 @@ class _Search:
 def _with_log_sums(function: Function) -> Function:
     """Return a function with the log-sum-exps of its attentions, which gradients read."""
     body = list(function.body)
-    present = [(each.operands, each.attrs) for each in body if each.op == _LSE]
+    present = [(step.operands, step.attrs) for step in body if step.op == _LSE]
     for operation in function.body:
         if operation.op != "attention" or (operation.operands, operation.attrs) in present:
             continue
@@ -252,7 +252,7 @@ def _with_names(function: Function, chosen: Sequence[_Candidate]) -> Function:
     stem = "saved"
     while any(name.startswith(stem) for name in taken):
         stem += "_"
-    names = {each.here[0].name: f"{stem}{place}" for place, each in enumerate(chosen)}
+    names = {crossing.here[0].name: f"{stem}{place}" for place, crossing in enumerate(chosen)}
 
     def named(value: Value) -> Value:
         return replace(value, name=names.get(value.name, value.name))
@@ -325,7 +325,7 @@ class _Decision:
         for group in self.search.groups():
             time = self._time([*chosen, *group])
             is_quicker = time is not None and best is not None and time < best
-            size = sum(each.there.type.bytes(self.dims) for each in group)
+            size = sum(crossing.there.type.bytes(self.dims) for crossing in group)
             what = " and ".join(map(_words, group))
             times = f"{_shown(time)} with it saved ({size} bytes), {_shown(best)} without"
             verdict = "saved" if is_quicker else "computed again"

@@ -303,7 +303,7 @@ def index_arrays(shape: tuple[int, int, int, int], first: int = 0) -> tuple[Arra
     grid = list(np.ogrid[tuple(slice(extent) for extent in shape)])
     grid[0] = grid[0] + first
     lengths = (np.asarray(shape[2]), np.asarray(shape[3]))
-    return tuple(np.asarray(each, np.int64) for each in (*grid, *lengths))
+    return tuple(np.asarray(array, np.int64) for array in (*grid, *lengths))
 
 
 def products(q: Array, k: Array, scale: float | str) -> Array:

@@ -158,8 +158,8 @@ def gradient(name: str) -> Callable[..., Array]:
         result = np.zeros(by_role[name][0].shape)
         for b, (rows, keys) in enumerate(sequences(*starts)):
             places = zip(sides[:4], (rows, keys, keys, rows), strict=True)
-            own = [one_sequence(each, at) for each, at in places]
-            own += [each[None, :, rows] for each in sides[4:]]
+            own = [one_sequence(array, at) for array, at in places]
+            own += [array[None, :, rows] for array in sides[4:]]
             part = _gradients(own, by_role["read"], scale, regions, keep, b)[name]
             result[rows if name == "q" else keys] = part[0].swapaxes(0, 1)
         return result
@@ -180,8 +180,8 @@ def _with_lengths(
     shapes = {"q": q.shape, "k": k.shape, "v": v.shape, "s": (*q.shape[:3], k.shape[2])}
     result = np.zeros(shapes[name])
     for b, length in enumerate(by_role[LENGTHS[0]][0].tolist()):
-        own = [q[b : b + 1], *(each[b : b + 1, :, :length] for each in (k, v))]
-        own += [each[b : b + 1] for each in more]
+        own = [q[b : b + 1], *(array[b : b + 1, :, :length] for array in (k, v))]
+        own += [array[b : b + 1] for array in more]
         part = _gradients(own, by_role["read"], scale, regions, keep, b)[name][0]
         keys = {"q": (), "s": (..., slice(length))}.get(name, (slice(None), slice(length)))
         result[b][keys] = part

@@ -37,7 +37,7 @@ _ROUND = {
 def _casts() -> dict[tuple[DType, DType], str]:
     rows = {(source, to): c for source in _ROUND for to, c in _ROUND.items()}
     # A value already in the type does not change.
-    rows |= {(each, each): "{0}" for each in _ROUND}
+    rows |= {(dtype, dtype): "{0}" for dtype in _ROUND}
     for source in (i8, i32, i64, bool_):
         rows |= {(source, to): c.replace("{0}", "(float){0}") for to, c in _ROUND.items()}
         rows |= {(source, i32): "(int){0}", (source, bool_): "{0} != 0", (source, i64): "(long){0}"}

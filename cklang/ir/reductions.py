@@ -123,7 +123,7 @@ def read_axes(axis: object, rank: int, *, is_single: bool = False) -> tuple[int,
     if axis is None:
         axes = tuple(range(rank))
     else:
-        axes = tuple(_axis(each, rank) for each in (axis if isinstance(axis, tuple) else (axis,)))
+        axes = tuple(_axis(item, rank) for item in (axis if isinstance(axis, tuple) else (axis,)))
     if not axes:
         raise ValueError("axis names no axis", _AXIS_ADVICE)
     if is_single and len(axes) > 1:

@@ -107,12 +107,12 @@ def scattered_sum(
 
 def in_place_results(function: Function) -> Mapping[str, str]:
     """Return the results that are written into the memory of a parameter, by name, with it."""
-    updates = {each.result.name: each for each in function.body if _is_in_place(each)}
+    updates = {step.result.name: step for step in function.body if _is_in_place(step)}
     if not updates:
         return {}
     definitions = function.definitions()
     params = {value.name for value in function.params}
-    reads = (each.operands for each in function.body if each.op != EXTENT)
+    reads = (step.operands for step in function.body if step.op != EXTENT)
     uses = Counter(operand.name for operand in chain.from_iterable(reads))
     places: dict[str, str] = {}
     for result in function.results:

@@ -77,7 +77,7 @@ def _raise(errors: Sequence[CkError], name: str) -> None:
     if len(errors) == 1:
         raise errors[0]
     if errors:
-        raise error("I023", notes=[str(each) for each in errors], name=name, count=len(errors))
+        raise error("I023", notes=[str(note) for note in errors], name=name, count=len(errors))
 
 
 def _define(scope: dict[str, Value], value: Value, by: Operation | None) -> list[CkError]:

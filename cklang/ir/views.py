@@ -140,7 +140,7 @@ def _check_slice(operation: Operation, dims: Mapping[str, int]) -> None:
     for axis, (first, last, step) in enumerate(zip(*bounds, steps, strict=True)):
         if is_whole[axis]:
             continue
-        low, high, extent = (extent_value(each, dims) for each in (first, last, shape[axis]))
+        low, high, extent = (extent_value(bound, dims) for bound in (first, last, shape[axis]))
         counts[axis] = -(-(high - low) // step) if step != 1 else high - low
         if not 0 <= low <= high <= extent:
             name = shape[axis] if isinstance(shape[axis], Dim) else f"axis {axis}"

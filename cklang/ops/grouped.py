@@ -114,8 +114,8 @@ class _GroupChecks:
 
     def check(self, addresses: Sequence[int]) -> None:
         """Check a group whose arguments have these addresses."""
-        for each, own in self.checks:
-            each.check(addresses[own])
+        for check, own in self.checks:
+            check.check(addresses[own])
 
 
 def group_checks(members: Sequence[Member]) -> HostCheck | None:
@@ -208,7 +208,7 @@ def _key(
     problems = [product.problem for product in products]
     problems.sort(key=lambda problem: problem.m * problem.n * problem.k, reverse=True)
     signature = problems[0].signature
-    chosen = (find(each, spec, request, kernel.functions).key.algorithm for each in problems)
+    chosen = (find(problem, spec, request, kernel.functions).key.algorithm for problem in problems)
     others = () if request.algorithm else candidates(signature, spec)
     for algorithm in dict.fromkeys(chain(chosen, others)):
         together = sum(tiles_of(problem, algorithm) for problem in problems)

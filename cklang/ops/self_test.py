@@ -134,15 +134,15 @@ def self_test(
     (artifact,) = shared_builder().build_all([(key, passing(s.dtype_a))])
     target = open_device(device or device_of(arch(key.arch)))
     rng = np.random.default_rng(sum(shape))
-    matrices = [each for each in (problem.a, problem.b) if isinstance(each, Matrix)]
+    matrices = [matrix for matrix in (problem.a, problem.b) if isinstance(matrix, Matrix)]
     a, b = (_integers(matrix, rng) for matrix in matrices)
     e = np.full((problem.m, problem.n), 99).astype(s.dtype_e.numpy)
     stored = [
-        pack(each).data if matrix.dtype.packed else each
-        for each, matrix in zip((a, b), matrices, strict=True)
+        pack(array).data if matrix.dtype.packed else array
+        for array, matrix in zip((a, b), matrices, strict=True)
     ]
     _launch(target, artifact, problem, [*stored, e])
-    operands = [_logical(*each).astype(np.float64) for each in zip((a, b), matrices, strict=True)]
+    operands = [_logical(*pair).astype(np.float64) for pair in zip((a, b), matrices, strict=True)]
     reference = operands[0] @ operands[1]
     wrong = int(np.count_nonzero(e.astype(np.float64) != reference))
     return SelfTest(elements=e.size, wrong=wrong, zero=not e.any())

@@ -182,8 +182,8 @@ def essential_calls(spec: ArchSpec) -> Iterator[EssentialCall]:
         14
     """
     for dtype in (ck.f16, ck.bf16):
-        for each, extents in _OF_EXTENTS:
-            yield from (EssentialCall(op=each, names={**some, "X": dtype}) for some in extents)
+        for op, extents in _OF_EXTENTS:
+            yield from (EssentialCall(op=op, names={**some, "X": dtype}) for some in extents)
     if spec.fp8 in FP8:
         for some in _PRODUCTS:
             yield EssentialCall(op=linear_of_8_bits, names={**some, "F8": FP8[spec.fp8]})

@@ -239,7 +239,7 @@ def derivative_of(
     scaled = _scaled(operation, Known(value=plain, error=off), q.value.shape[3])
     indices = [Known.exact(index_array) for index_array in index_arrays(plain.shape, first)]
     slope = run_region(derivative, [scaled, *indices, *by_role["read"]], dims)
-    value, error = (np.broadcast_to(each, plain.shape) for each in (slope.value, slope.error))
+    value, error = (np.broadcast_to(part, plain.shape) for part in (slope.value, slope.error))
     return Known(value=value, error=np.where(np.isnan(error), np.inf, error))
 
 

@@ -92,7 +92,7 @@ def gradients_with_bound(
         CkInternalError: Z002, the function has no attention, or its q, k or v is no parameter.
         CkError: As :func:`cklang.reference.evaluate.evaluate`.
     """
-    operation = next((each for each in function.body if each.op == "attention"), None)
+    operation = next((step for step in function.body if step.op == "attention"), None)
     if operation is None:
         raise error("Z002", what=f"@{function.name} has no attention to take the gradient of")
     bound = bind(function, arrays)
@@ -104,12 +104,12 @@ def gradients_with_bound(
         problem = _Problem(operation=operation, by_role=by_role, dims=bound.dims, grad=wide)
         gradients = _packed(problem) if by_role["starts_q"] else _piece(problem, 0)
         pairs = zip(operation.operands[:_SIDES], gradients[:_SIDES], strict=True)
-        sides = [_back(function, each, part) for each, part in pairs]
+        sides = [_back(function, side, part) for side, part in pairs]
         if bias is not None:
             like = function.params[bias.param]
             sides.append((like, _shared(gradients[_SIDES], bias, known[like.name].value.shape)))
         rounded = [_rounded(part, value.type.dtype) for value, part in sides]
-    return tuple(each[0] for each in rounded), tuple(each[1] for each in rounded)
+    return tuple(pair[0] for pair in rounded), tuple(pair[1] for pair in rounded)
 
 
 def _piece(problem: _Problem, first: int) -> list[Known]:
@@ -133,7 +133,7 @@ def _piece(problem: _Problem, first: int) -> list[Known]:
         slope = derivative_of(operation, derivative, by_role, problem.dims, first)
         ds = times(ds, slope)
     used = times(p, Known.exact(keep))
-    ds_low, used_low = (narrowed(each, grain, least, step) for each in (ds, used))
+    ds_low, used_low = (narrowed(array, grain, least, step) for array in (ds, used))
     scale = factor_of(operation, q.value.shape[3])
     dq = scaled(multiplied(ds_low, k), scale)
     dk = scaled(multiplied(turned(ds_low), q), scale)
@@ -203,7 +203,7 @@ def _shared(known: Known, bias: SharedBias, shape: tuple[int, ...]) -> Known:
     # In the order of the bias's own axes; those of extent 1 are not there yet.
     order = np.argsort([axis for axis in bias.axes if axis is not None], kind="stable")
     axes = (*(int(place) for place in order), value.ndim - 1)
-    value, off = (each.transpose(axes).reshape(shape) for each in (value, off))
+    value, off = (array.transpose(axes).reshape(shape) for array in (value, off))
     return Known(value=value, error=off)
 
 

@@ -51,7 +51,7 @@ def gradient_attended(
     for b, (rows, keys) in enumerate(sequences(*starts)):
         places = {"q": rows, "k": keys, "v": keys}
         own = {name: [cut(by_role[name][0], at)] for name, at in places.items()}
-        parts = (cut(more[0], rows), *(_of_rows(each, rows) for each in more[1:]))
+        parts = (cut(more[0], rows), *(_of_rows(array, rows) for array in more[1:]))
         part = _piece(operation, by_role | own, parts, dims, b)
         result.value[places[side]] = part.value[0].swapaxes(0, 1)
         result.error[places[side]] = part.error[0].swapaxes(0, 1)
@@ -69,7 +69,7 @@ def _with_lengths(
     shape = operation.result.type.extents(by_name(dims))
     result = Known(value=np.zeros(shape), error=np.zeros(shape))
     for b, length in enumerate(by_role[LENGTHS[0]][0].value.tolist()):
-        q, *rows = (_one(each, b) for each in (by_role["q"][0], *more))
+        q, *rows = (_one(array, b) for array in (by_role["q"][0], *more))
         own = by_role | {"q": [q]} | keys_at(by_role, b)
         part = _piece(operation, own, rows, dims, b)
         keys = {"q": (), "s": (..., slice(length))}.get(side, (slice(None), slice(length)))
@@ -112,7 +112,7 @@ def _piece(
     plain, off, _ = float_sums(g, turned(v))
     dp, off = keep * plain, keep * off + 4 * UNIT * np.abs(keep * plain) * (keep != 1)
     factor = 1.0 - float(np.float32(str(forward.attr("dropout"))))
-    d, d_error = (each[..., None] / factor for each in (inner.value, inner.error))
+    d, d_error = (array[..., None] / factor for array in (inner.value, inner.error))
     by_weight = Known(value=dp - d, error=off + d_error + 6 * UNIT * (np.abs(dp) + np.abs(d)))
     by_score, derivative = times(p, by_weight), operation.attr(DERIVATIVE)
     if isinstance(derivative, Function) and not is_one(derivative):

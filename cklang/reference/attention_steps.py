@@ -41,8 +41,8 @@ def added(known: Known, count: int) -> Known:
     """Return the sum over the ``count`` heads that share one of the keys."""
     batch, heads, *rest = known.value.shape
     value, off = (
-        each.reshape(batch, heads // max(count, 1), count, *rest)
-        for each in (known.value, known.error)
+        array.reshape(batch, heads // max(count, 1), count, *rest)
+        for array in (known.value, known.error)
     )
     magnitude = (np.abs(finite(value)) + finite(off)).sum(2)
     return Known(value=value.sum(2), error=off.sum(2) + gamma(count) * magnitude)

@@ -77,9 +77,9 @@ def evaluate_with_bound(
     with np.errstate(all="ignore"):
         run_body(function, known, bound.dims)
     results = [(value, known[value.name]) for value in function.results]
-    values = tuple(from_wide(value, each.value) for value, each in results)
+    values = tuple(from_wide(value, wide.value) for value, wide in results)
     bounds = tuple(
-        _bound(each, rounded) for (_, each), rounded in zip(results, values, strict=True)
+        _bound(wide, rounded) for (_, wide), rounded in zip(results, values, strict=True)
     )
     return values, bounds
 

@@ -134,7 +134,7 @@ def _read(operation: Operation, operands: Sequence[Known], dims: dict[Dim, int])
     """Return an element with its error; an uncertain index may give any element."""
     tensor, *indices = operands
     value = apply(operation, [operand.value for operand in operands], dims)
-    at = [each.value for each in indices]
+    at = [index.value for index in indices]
     moved = apply(operation, [tensor.error.astype(np.float64), *at], dims)
     for index in indices:
         moved = np.where(index.error > 0, np.inf, moved)

@@ -133,8 +133,8 @@ def _bound_weights(operation: Operation, operands: Sequence[Known], _dims: dict[
     """Return the weights of experts with their errors."""
     gate = _Gate(operation, operands)
     value, steps, unknown = (
-        np.take_along_axis(np.broadcast_to(each, gate.keys.shape), gate.places, -1)
-        for each in (gate.scores, gate.logarithm, gate.unknown)
+        np.take_along_axis(np.broadcast_to(array, gate.keys.shape), gate.places, -1)
+        for array in (gate.scores, gate.logarithm, gate.unknown)
     )
     unknown = unknown | gate.unsure()
     lost = _FLUSHED
@@ -271,8 +271,8 @@ def _bound_argsort(operation: Operation, operands: Sequence[Known], _dims: dict[
     if x.error.any():
         sign = -1.0 if descending else 1.0
         numbers, off = (
-            np.moveaxis(np.take_along_axis(each, index, axis), axis, -1)
-            for each in (sign * x.value, x.error)
+            np.moveaxis(np.take_along_axis(array, index, axis), axis, -1)
+            for array in (sign * x.value, x.error)
         )
         below = np.maximum.accumulate(numbers + off, axis=-1)[..., :-1]
         above = np.minimum.accumulate((numbers - off)[..., ::-1], axis=-1)[..., ::-1][..., 1:]

@@ -161,7 +161,7 @@ def _bound_index(operation: Operation, operands: Sequence[Known], _dims: dict[Di
         return Known.exact(index)
     numbers = x.value if operation.op == "reduce_argmax" else -x.value
     place = np.expand_dims(index, axis)
-    low, off = (np.take_along_axis(each, place, axis) for each in (numbers - x.error, x.error))
+    low, off = (np.take_along_axis(array, place, axis) for array in (numbers - x.error, x.error))
     rivals = (numbers + x.error >= low) & ((x.error > 0) | (off > 0))
     np.put_along_axis(rivals, place, False, axis)
     unsure = rivals.any(axis=axis) | np.isinf(x.error).any(axis=axis)

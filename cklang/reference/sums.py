@@ -148,7 +148,7 @@ def _integer_sums(left: Known, right: Known) -> tuple[Array, Array, Array]:
 def _product(x: Known, y: Known, *, is_rounded: bool) -> Known:
     """Return the product of the scales of a block, [..., M, 1] and [..., 1, N]."""
     value = x.value * y.value
-    sizes, errors = [finite(np.abs(each.value)) for each in (x, y)], [x.error, y.error]
+    sizes, errors = [finite(np.abs(operand.value)) for operand in (x, y)], [x.error, y.error]
     error = sizes[0] * errors[1] + errors[0] * sizes[1] + errors[0] * errors[1]
     if is_rounded:
         error = error + UNIT * finite(np.abs(value)) + np.where(value == 0, 0.0, _TINY)

@@ -104,8 +104,8 @@ def of_call(
         else:
             _add_other(parameter.name, value, key, call)
     if out is not None:
-        for each in out if isinstance(out, tuple) else (out,):
-            _add_named("out", each, key, call)
+        for array in out if isinstance(out, tuple) else (out,):
+            _add_named("out", array, key, call)
     call.key = tuple(key)
     return call
 

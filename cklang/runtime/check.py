@@ -108,7 +108,7 @@ def _mistakes_of_kernels(
 def _out(out: Any, first: int) -> Any:
     """Return ``out`` of a call, whose descriptions have the places from ``first`` on."""
     if isinstance(out, tuple) and not _is_description(out):
-        return tuple(_argument("out", each, first + place) for place, each in enumerate(out))
+        return tuple(_argument("out", array, first + place) for place, array in enumerate(out))
     return _argument("out", out, first)
 
 
@@ -142,6 +142,6 @@ def _is_description(value: Any) -> bool:
 
 def _packed(shape: tuple[Any, ...]) -> tuple[int, ...]:
     """Return the strides of an array without gaps; none for extents that are no numbers."""
-    if not all(isinstance(each, int) for each in shape):
+    if not all(isinstance(extent, int) for extent in shape):
         return ()
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))

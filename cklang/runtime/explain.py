@@ -114,8 +114,8 @@ def _kernel(index: int, choice: Choice) -> str:
     lines += [f"  because    {selection.reason}", f"  from       {selection.origin}"]
     lines += _candidates(selection)
     for when, stages in (("before", choice.before), ("after", choice.after)):
-        for each in stages:
-            lines += [f"  {when:9}  {each.problem}", f"             by {each.key}"]
+        for planned in stages:
+            lines += [f"  {when:9}  {planned.problem}", f"             by {planned.key}"]
     lines += _terms(selection) if family.algorithm is not None else []
     artifact = shared_builder().find(stage.key, stage.functions)
     if artifact is None:
@@ -123,7 +123,7 @@ def _kernel(index: int, choice: Choice) -> str:
     else:
         lines.append(f"  built      {artifact.code_object}")
         lines.append(f"  resources  {artifact.resources}")
-        why = {each.name: each.why for each in (*SCHEDULES, OVERLAPPED, INLINED)}.get(
+        why = {schedule.name: schedule.why for schedule in (*SCHEDULES, OVERLAPPED, INLINED)}.get(
             artifact.schedule
         )
         lines += [f"  scheduled  {artifact.schedule}{why}"] if why else []

@@ -367,7 +367,7 @@ class Op(PlannedOp):
         ]
         lists = group_checks(members)
         if lists is not None:
-            arrays_of_all = (array for each in bindings for array in each.arrays.values())
+            arrays_of_all = (array for binding in bindings for array in binding.arrays.values())
             lists.check([array.pointer for array in arrays_of_all])
         place = bindings[0].place
         device = open_device(device_name, place)

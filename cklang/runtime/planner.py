@@ -308,7 +308,7 @@ def stages_of(
         for kernel in plan.kernels
         for value in kernel.results
     }
-    own = (each.result for each in plan.function.body if _is_place(each))
+    own = (step.result for step in plan.function.body if _is_place(step))
     sizes |= {value.name: value.type.bytes(binding.dims) for value in own}
     numbers = numbers_of(plan.function, binding.dims)
     stages = [
@@ -394,8 +394,8 @@ def planned_launches(
     slots |= {name: len(names) + index for index, name in enumerate(temporaries)}
     known = {name: temporary.bytes for name, temporary in temporaries.items()}
     launches = [
-        planned_launch(each, stage, slots, slots.get(_own_workspace(index), 0), known)
-        for index, (each, stage) in enumerate(zip(described, stages, strict=True))
+        planned_launch(launch, stage, slots, slots.get(_own_workspace(index), 0), known)
+        for index, (launch, stage) in enumerate(zip(described, stages, strict=True))
     ]
     workspace = planned_workspace(list(temporaries.values()))
     named = [

@@ -116,7 +116,7 @@ def put_numbers(ready: Ready, call: CallKey) -> PinnedBuffer | None:
 
 def put_results(ready: Ready, call: CallKey, values: Sequence[Any]) -> list[Any]:
     """Return the arrays that take the results of a call, and note their addresses."""
-    updates = {each.result: each for each in ready.in_place}
+    updates = {update.result: update for update in ready.in_place}
     results = []
     for index, make in enumerate(ready.result_makers):
         update = updates.get(index)

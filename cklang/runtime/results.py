@@ -39,7 +39,7 @@ def targets_of(binding: Binding, out: Any) -> tuple[arrays.Array, ...]:
     outs = out if isinstance(out, tuple) else (out,)
     if len(outs) != len(binding.results):
         raise error("A048", got=len(outs), want=len(binding.results))
-    targets = tuple(arrays.read("out", each) for each in outs)
+    targets = tuple(arrays.read("out", result) for result in outs)
     for index, target in enumerate(targets):
         check_out(target, binding, index)
     return targets

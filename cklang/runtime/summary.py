@@ -86,8 +86,8 @@ class Summary:
         """Draw a bar for the predicted time of each kernel."""
         known = [kernel for kernel in self.kernels if kernel.microseconds is not None]
         rows = [
-            (f"{number}: {each.family}", {each.family: each.microseconds or 0.0})
-            for number, each in enumerate(known)
+            (f"{number}: {stage.family}", {stage.family: stage.microseconds or 0.0})
+            for number, stage in enumerate(known)
         ]
         return stacked_bars(f"Predicted on {self.gpu}", rows) if rows else None
 

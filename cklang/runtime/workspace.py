@@ -68,8 +68,8 @@ class Workspace:
 
     def _lines(self) -> list[str]:
         largest = sorted(self.temporaries, key=lambda temporary: -temporary[1].bytes)
-        lines = [f"{name}: {each}" for name, each in largest[:_MOST_NAMED]]
-        rest = [each.bytes for _, each in largest[_MOST_NAMED:]]
+        lines = [f"{name}: {size}" for name, size in largest[:_MOST_NAMED]]
+        rest = [entry.bytes for _, entry in largest[_MOST_NAMED:]]
         return [*lines, f"{len(rest)} more: {byte_size(sum(rest))}"] if rest else lines
 
 

@@ -30,7 +30,7 @@ class Request:
 
     def with_algorithm(self, algorithm: Any) -> Request:
         """Return the request with one more, in the place of another one of the same class."""
-        others = tuple(each for each in self.algorithms if type(each) is not type(algorithm))
+        others = tuple(named for named in self.algorithms if type(named) is not type(algorithm))
         return replace(self, algorithm=algorithm, others=others)
 
     def only(self, of: type[Any] | None) -> Request:

@@ -313,7 +313,7 @@ def _declared(registry: Registry, signature: KernelSignature, spec: ArchSpec) ->
     keys = [kernel.key for kernel in ordered]
     asks = family_of(signature).supply.models_resources
     used = {key: registry.resources(key) for key in keys if asks}
-    built = {key: each for key, each in used.items() if each is not None}
+    built = {key: resources for key, resources in used.items() if resources is not None}
     return Pool(keys, spec, f"registry {registry.name!r}", built=built)
 
 

@@ -161,7 +161,7 @@ def calls(
     variables = signature.variables
     fixed = [parameter for parameter in signature.parameters if parameter.is_const]
     _expect_known(op, "dim", dims, names)
-    _expect_known(op, "constant", constants, [each.name for each in fixed])
+    _expect_known(op, "constant", constants, [constant.name for constant in fixed])
     for each in fixed:
         if each.name not in constants and not each.has_default:
             raise error("T008", name=each.name, op=op.program.name)
@@ -192,8 +192,8 @@ def _not_row_major(layouts: Mapping[str, Layout]) -> dict[str, Layout]:
 
 def _some(names: Sequence[str]) -> st.SearchStrategy[tuple[str, ...]]:
     """Return which of ``names``; all is the simplest choice."""
-    each = st.tuples(*[st.sampled_from([True, False]) for _ in names])
-    return each.map(lambda chosen: tuple(n for n, c in zip(names, chosen, strict=True) if c))
+    flags = st.tuples(*[st.sampled_from([True, False]) for _ in names])
+    return flags.map(lambda chosen: tuple(n for n, c in zip(names, chosen, strict=True) if c))
 
 
 def _extents(

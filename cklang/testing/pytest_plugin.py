@@ -127,7 +127,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 if us > most:
                     longest, most = report.nodeid, us
                 sums[kernel, gpu] = (count + launches, total + us, longest, most)
-    ordered = sorted(sums.items(), key=lambda each: -each[1][1])
+    ordered = sorted(sums.items(), key=lambda row: -row[1][1])
     every = sum(row[1] for row in sums.values()) or 1.0
     terminalreporter.section(f"kernels by the clock; reports in {folder}")
     head = ["kernel", "GPU", "launches", "µs", "share", "longest in"]

@@ -163,8 +163,8 @@ def check_call(
     _expect_library(library)
     arguments = call.arguments()
     got = call.op(**arguments, device=device)
-    for each in _compared(call, arguments, got, against, rtol, library):
-        each.check(unchecked=1 if call.values in (Values.WIDE, Values.SPECIAL) else unchecked)
+    for report in _compared(call, arguments, got, against, rtol, library):
+        report.check(unchecked=1 if call.values in (Values.WIDE, Values.SPECIAL) else unchecked)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -235,7 +235,7 @@ def _compared(
     arrays = reference_values(call.op, function, (), arguments)
     references, own_bounds = evaluate_with_bound(function, arrays)
     expected, bounds = list(references), list(own_bounds)
-    results = [to_numpy("result", each) for each in (got if isinstance(got, tuple) else (got,))]
+    results = [to_numpy("result", result) for result in (got if isinstance(got, tuple) else (got,))]
     if against is not None:
         wanted = _wanted(call, arguments, against, library)
         _expect_shapes(call, against, wanted, results)
@@ -260,8 +260,8 @@ def _wanted(
 
         values = [from_numpy(v.copy()) if isinstance(v, np.ndarray) else v for v in values]
     results = against(*values)
-    each = results if isinstance(results, tuple | list) else (results,)
-    return [np.asarray(_of_torch(v) if hasattr(v, "detach") else v) for v in each]
+    tensors = results if isinstance(results, tuple | list) else (results,)
+    return [np.asarray(_of_torch(v) if hasattr(v, "detach") else v) for v in tensors]
 
 
 def _of_torch(tensor: Any) -> Array:

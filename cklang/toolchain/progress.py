@@ -170,7 +170,7 @@ def wake() -> None:
     global asleep
     with _lock:
         _wake.set()
-        if asleep and not any(each.name == _WATCHER for each in threading.enumerate()):
+        if asleep and not any(thread.name == _WATCHER for thread in threading.enumerate()):
             threading.Thread(target=_watch, name=_WATCHER, daemon=True).start()
         asleep = False
 

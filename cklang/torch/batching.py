@@ -112,7 +112,7 @@ def _described(value: Any) -> Any:
     """Return a tensor as ``op.check`` takes it, and anything else as it is."""
     if not isinstance(value, torch.Tensor):
         return value
-    shape, strides = (tuple(map(hint_of, each)) for each in (value.shape, value.stride()))
+    shape, strides = (tuple(map(hint_of, numbers)) for numbers in (value.shape, value.stride()))
     return shape, dtype_of_torch("an argument", value.dtype).name, strides
 
 
@@ -163,4 +163,4 @@ def _zeros(values: Any, in_dims: Any) -> list[Any]:
 def _none_of(result: Any) -> tuple[Any, Any]:
     if isinstance(result, torch.Tensor):
         return result.new_empty((0, *result.shape)), 0
-    return tuple(each.new_empty((0, *each.shape)) for each in result), (0,) * len(result)
+    return tuple(tensor.new_empty((0, *tensor.shape)) for tensor in result), (0,) * len(result)

@@ -99,7 +99,7 @@ def chosen(
     assigned = assign(program.name, program.parameters, places, names)
     kinds: dict[object, str] = dict(zip(places, args, strict=True))
     kinds |= {(_NAME, name): kind for name, kind in kwargs}
-    sources = [each if each in kinds else (_VALUE, each) for each in assigned]
+    sources = [kind if kind in kinds else (_VALUE, kind) for kind in assigned]
     tensors = [
         parameter.name
         for parameter, source in zip(program.parameters, sources, strict=True)

@@ -165,7 +165,7 @@ def is_differentiated(values: Sequence[Any]) -> bool:
     kinds = (torch._C._functorch.TransformType.Grad, torch._C._functorch.TransformType.Jvp)
     stack = torch._C._functorch.get_interpreter_stack()
     if stack:
-        return any(each.key() in kinds for each in stack)
+        return any(level.key() in kinds for level in stack)
     return forward_ad._current_level >= 0 and any(map(_has_tangent, values))
 
 

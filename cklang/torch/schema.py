@@ -68,7 +68,7 @@ def schema_of(name: str, parameters: Sequence[Parameter], results: int, form: Fo
     if form.is_out:
         names = ["out"] if results == 1 else [f"out{index}" for index in range(results)]
         letters = string.ascii_lowercase
-        arguments += [f"Tensor({letters[i]}!) {each}" for i, each in enumerate(names)]
+        arguments += [f"Tensor({letters[i]}!) {name}" for i, name in enumerate(names)]
     types = ["Tensor"] * results
     result = "()" if form.is_out else types[0] if results == 1 else f"({', '.join(types)})"
     overload = "" if form.overload == "default" else f".{form.overload}"

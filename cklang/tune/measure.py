@@ -157,7 +157,7 @@ def _gradient_measured(task: TuningTask, key: AnyKey) -> Measurement:
                 before = launch()
                 device.synchronize()
             last = device.counters()
-        efforts = [each.instructions for each in (before, last) if each is not None]
+        efforts = [counters.instructions for counters in (before, last) if counters is not None]
         counters = {"instructions": float(sum(efforts))}
         return _emulated(clock, key, task.problem, counters, {})
 

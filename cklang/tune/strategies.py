@@ -96,10 +96,10 @@ class Tuned:
             CkValueError: N006, K003, the database cannot be used.
         """
         known = self._measurements(problem, pool.spec)
-        for each in known:
-            position = pool.position(each.key)
-            if each.rank is not None and position is not None and legal[position]:
-                cost = f"{each.cost:.6g} {each.unit}"
+        for row in known:
+            position = pool.position(row.key)
+            if row.rank is not None and position is not None and legal[position]:
+                cost = f"{row.cost:.6g} {row.unit}"
                 reason = f"{cost}, the best of {len(known)} measured kernels in the database"
                 return Chosen(position=position, reason=reason)
         other = Heuristic().choose(pool, problem, legal, functions)

@@ -142,10 +142,10 @@ def memory_costs(
         resident: Of them, how many at a time.
     """
     spans, number = _spans(accesses), np.arange(count) % max(1, len(accesses.groups))
-    each = [
+    parts = [
         accesses.heads.accesses[spans.first[group] : spans.last[group]] for group in number.tolist()
     ]
-    ends = np.cumsum(np.concatenate([np.zeros(1, np.int64), *each]))
+    ends = np.cumsum(np.concatenate([np.zeros(1, np.int64), *parts]))
     places, cycles, latency, path = np.zeros((4, int(ends[-1])), np.int32)
     behind, memory = np.zeros((2, int(ends[-1])))
     checked(

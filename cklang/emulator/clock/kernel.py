@@ -316,9 +316,9 @@ def launch_detail(
     if footprint is None:
         footprint = footprint_of(launch, heads)
     prog = _program_of(launch, code, constants, footprint)
-    each = ceil(prod(launch.groups) / spec.compute_units)
+    per_unit = ceil(prod(launch.groups) / spec.compute_units)
     at_a_time = launch.resident // arch(launch.gpu).compute_units
-    resident = min(each, max(1, at_a_time))
+    resident = min(per_unit, max(1, at_a_time))
     executed = executed_of(heads)
     unequal = differ(executed)
     rounds = max(_ROUNDS * resident, len(executed) if unequal else 0)
@@ -329,9 +329,9 @@ def launch_detail(
         code=code,
         heads=heads,
         footprint=footprint,
-        detailed=min(each, rounds),
+        detailed=min(per_unit, rounds),
         resident=resident,
-        each=each,
+        each=per_unit,
         begins=kept,
         differ=unequal,
     )

@@ -120,7 +120,7 @@ def program(
             unknown.append(place)
             op = COp(unit=UNITS.index("internal"), issue=constants.cycles("turn"), priority=-1)
         ops[place] = op
-    return Program(constants, ops, tuple(unknown), tuple(each.op for each in listing))
+    return Program(constants, ops, tuple(unknown), tuple(instruction.op for instruction in listing))
 
 
 _FIELDS = {

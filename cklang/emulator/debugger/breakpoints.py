@@ -131,7 +131,7 @@ def stops_of(breakpoint_: Breakpoint, code: Code) -> list[StopAt]:
     location, waves = breakpoint_.location, breakpoint_.waves
     if location.kernel and not is_kernel(location.kernel, code):
         return []
-    chosen = [ANY if each is None else each for each in (waves.workgroup, waves.wave, waves.lane)]
+    chosen = [ANY if part is None else part for part in (waves.workgroup, waves.wave, waves.lane)]
     places: list[tuple[Where, int, int]]
     if location.memory is not None:
         places = [(Where.ACCESS if location.reads else Where.WRITE, *location.memory)]
@@ -143,7 +143,7 @@ def stops_of(breakpoint_: Breakpoint, code: Code) -> list[StopAt]:
         dword = code.dword(location.pc)
         places = [] if dword is None else [(Where.CODE, dword, 0)]
     elif location.operation:
-        places = [(Where.CODE, each, 0) for each in code.with_operation(location.operation)]
+        places = [(Where.CODE, pc, 0) for pc in code.with_operation(location.operation)]
     else:
         line = code.next_line(location.file, location.line)
         numbers = [] if line is None else code.line_numbers(location.file, line)

@@ -137,7 +137,7 @@ class Code:
     def next_line(self, file: str, line: int) -> int | None:
         """Return the first line from ``line`` on that has code."""
         lines = (place.line for place in self.places if _ends_with(place.file, file))
-        return min((each for each in lines if each >= line), default=None)
+        return min((later for later in lines if later >= line), default=None)
 
     def with_operation(self, pattern: str) -> list[int]:
         """Return the dwords of the instructions whose mnemonic fits, such as ``v_mfma*``."""

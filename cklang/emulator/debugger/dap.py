@@ -187,8 +187,8 @@ class Adapter:
         )
         self._variables = Variables(self._session)
         self._session.catches_faults = self._catches
-        for each in self._pending:
-            self._session.add_breakpoint(*each)
+        for where in self._pending:
+            self._session.add_breakpoint(*where)
         self._wanted = arguments
         return {}, self._begin
 
@@ -268,13 +268,13 @@ class Adapter:
             return {"breakpoints": [{"verified": False} for _ in wanted]}
         for number in self._placed.get(key, ()):
             self._session.delete_breakpoint(number)
-        added = [self._session.add_breakpoint(*each) for each in wanted]
-        self._placed[key] = [each.number for each in added]
-        placed = [self._session.code is None or self._session.is_placed(each) for each in added]
+        added = [self._session.add_breakpoint(*where) for where in wanted]
+        self._placed[key] = [point.number for point in added]
+        placed = [self._session.code is None or self._session.is_placed(point) for point in added]
         return {
             "breakpoints": [
-                {"id": each.number, "verified": is_placed, "line": each.location.line}
-                for each, is_placed in zip(added, placed, strict=True)
+                {"id": point.number, "verified": is_placed, "line": point.location.line}
+                for point, is_placed in zip(added, placed, strict=True)
             ]
         }
 
@@ -282,21 +282,21 @@ class Adapter:
         """Set those of a file; a condition is `wave 1 lane 5`."""
         path = str(arguments["source"]["path"])
         wanted = [
-            parse_breakpoint(f"{path}:{each['line']} {each.get('condition') or ''}", None)
-            for each in arguments.get("breakpoints", ())
+            parse_breakpoint(f"{path}:{entry['line']} {entry.get('condition') or ''}", None)
+            for entry in arguments.get("breakpoints", ())
         ]
         return self._replace(path, wanted)
 
     def on_setFunctionBreakpoints(self, arguments: Body) -> Any:  # noqa: N802
         """Set those at kernels."""
-        names = [str(each["name"]) for each in arguments.get("breakpoints", ())]
+        names = [str(entry["name"]) for entry in arguments.get("breakpoints", ())]
         return self._replace("kernels", [(Location(kernel=name), Waves()) for name in names])
 
     def on_setInstructionBreakpoints(self, arguments: Body) -> Any:  # noqa: N802
         """Set those at instructions."""
         wanted = [
-            (Location(pc=int(each["instructionReference"], 0) + each.get("offset", 0)), Waves())
-            for each in arguments.get("breakpoints", ())
+            (Location(pc=int(entry["instructionReference"], 0) + entry.get("offset", 0)), Waves())
+            for entry in arguments.get("breakpoints", ())
         ]
         return self._replace("instructions", wanted)
 

@@ -174,7 +174,7 @@ class Reader:
     def _element_address(self, text: str) -> int:
         name, index = self._split(text)
         place = self.session.tensors()[name]
-        numbers = [each if isinstance(each, int) else (each.start or 0) for each in index]
+        numbers = [part if isinstance(part, int) else (part.start or 0) for part in index]
         dtype = format_of(place.dtype).dtype()
         steps = zip(numbers, place.strides, strict=False)
         return place.address + dtype.itemsize * sum(n * stride for n, stride in steps)
@@ -255,12 +255,12 @@ def _parsed_index(text: str) -> tuple[int | slice, ...] | None:
         return None
     parts = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
     index = [_parsed_part(part) for part in parts]
-    return tuple(each for each in index if each is not None) if None not in index else None
+    return tuple(part for part in index if part is not None) if None not in index else None
 
 
 def _parsed_part(node: ast.expr) -> int | slice | None:
     if isinstance(node, ast.Slice):
-        ends = [_number(each) for each in (node.lower, node.upper, node.step)]
+        ends = [_number(bound) for bound in (node.lower, node.upper, node.step)]
         return slice(*ends)
     return _number(node)
 

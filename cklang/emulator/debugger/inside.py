@@ -111,8 +111,8 @@ def callbacks(*plugins: Callback) -> Iterator[None]:
             for plugin in plugins
         }
         session.adopt(launch, places.known())
-        for number, each in by_number.items():
-            if not is_kernel(each.kernel, session.listing()):
+        for number, tile in by_number.items():
+            if not is_kernel(tile.kernel, session.listing()):
                 session.delete_breakpoint(number)
         if not any(map(session.is_placed, session.breakpoints.values())):
             return

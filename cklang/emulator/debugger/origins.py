@@ -60,7 +60,7 @@ def origin_of(
         if tensor.dtype != values.dtype:
             continue
         for place in _places(piece, tensor.tobytes(), values.itemsize):
-            index = tuple(int(each) for each in np.unravel_index(place, tensor.shape))
+            index = tuple(int(position) for position in np.unravel_index(place, tensor.shape))
             if index[-1] + len(values) <= tensor.shape[-1]:
                 origins.append(Origin(name, index, len(values)))
     return origins[0] if len(origins) == 1 else None

@@ -138,11 +138,11 @@ class Terminal(cmd.Cmd):
         return fitting[0]
 
     def _names(self) -> list[str]:
-        return sorted(each[3:] for each in dir(self) if each.startswith("do_") and each != "do_EOF")
+        return sorted(name[3:] for name in dir(self) if name.startswith("do_") and name != "do_EOF")
 
     def completenames(self, text: str, *_: object) -> list[str]:
         """Complete the name of a command."""
-        names = (each.replace("_", "-") for each in self._names())
+        names = (name.replace("_", "-") for name in self._names())
         return [name for name in names if name.startswith(text)]
 
     def completedefault(self, text: str, line: str, *_: object) -> list[str]:

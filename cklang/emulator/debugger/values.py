@@ -121,7 +121,7 @@ def lanes_text(values: Array, format_: Format, enabled: int) -> str:
         8:   8
     """
     shown = [
-        [format_.text(each) if enabled >> lane & 1 else f"({format_.text(each)})" for each in row]
+        [format_.text(word) if enabled >> lane & 1 else f"({format_.text(word)})" for word in row]
         for lane, row in enumerate(values)
     ]
     if values.shape[1] == 1:

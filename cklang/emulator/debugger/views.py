@@ -235,23 +235,23 @@ def matrix_at(session: Session, where: str) -> MatrixInstruction:
     return matrix_instruction(launch.facts.gpu, code.instructions[dword], launch.facts.lanes)
 
 
-def _span(each: Fragment) -> Registers:
-    return Registers(each.file, each.first, each.registers)
+def _span(fragment: Fragment) -> Registers:
+    return Registers(fragment.file, fragment.first, fragment.registers)
 
 
 def layout_text(instruction: MatrixInstruction, operand: str) -> str:
     """Return which lane and register hold each element of an operand."""
-    each = _operand(instruction, operand)
-    blocks, rows, columns = each.shape
+    fragment = _operand(instruction, operand)
+    blocks, rows, columns = fragment.shape
     lines = [
         instruction.text,
-        f"{each.name} is {rows}x{columns} {each.type} in {_span(each)}"
+        f"{fragment.name} is {rows}x{columns} {fragment.type} in {_span(fragment)}"
         + (f", {blocks} blocks" if blocks > 1 else ""),
         "element: lane of the wave, register; rows down, columns across",
     ]
     for block in range(blocks):
         names = [
-            [_holder_text(each, row, column, block) for column in range(columns)]
+            [_holder_text(fragment, row, column, block) for column in range(columns)]
             for row in range(rows)
         ]
         width = max(len(name) for row in names for name in row)
@@ -260,38 +260,42 @@ def layout_text(instruction: MatrixInstruction, operand: str) -> str:
 
 
 def _operand(instruction: MatrixInstruction, operand: str) -> Fragment:
-    each = instruction.operands.get(operand.upper())
-    if each is None:
+    fragment = instruction.operands.get(operand.upper())
+    if fragment is None:
         problem = f"it has operands {', '.join(instruction.operands)}"
         raise error("D038", got=f"{operand} of {instruction.text}", problem=problem)
-    return each
+    return fragment
 
 
-def _holder_text(each: Fragment, row: int, column: int, block: int) -> str:
-    holders = holder(each, row, column, block)
+def _holder_text(fragment: Fragment, row: int, column: int, block: int) -> str:
+    holders = holder(fragment, row, column, block)
     if not holders:
         return "-"
     lane, element = holders[0]
-    in_register = element * each.bits % 32 // each.bits if each.bits < 32 else 0
-    part = f".{in_register}" if each.bits < 32 else ""
-    return f"{lane}:{each.file}{each.register(element)}{part}"
+    in_register = element * fragment.bits % 32 // fragment.bits if fragment.bits < 32 else 0
+    part = f".{in_register}" if fragment.bits < 32 else ""
+    return f"{lane}:{fragment.file}{fragment.register(element)}{part}"
 
 
 def who_text(instruction: MatrixInstruction, operand: str, row: int, column: int) -> str:
     """Return who holds one element."""
-    each = _operand(instruction, operand)
-    blocks, rows, columns = each.shape
+    fragment = _operand(instruction, operand)
+    blocks, rows, columns = fragment.shape
     if not (0 <= row < rows and 0 <= column < columns):
-        raise error("D039", command="who", problem=f"{each.name} is {rows}x{columns}")
+        raise error("D039", command="who", problem=f"{fragment.name} is {rows}x{columns}")
     lines = []
     for block in range(blocks):
-        for lane, element in holder(each, row, column, block):
-            register = Registers(each.file, each.register(element), max(1, each.bits // 32))
+        for lane, element in holder(fragment, row, column, block):
+            register = Registers(
+                fragment.file, fragment.register(element), max(1, fragment.bits // 32)
+            )
             part = (
-                f", value {element * each.bits % 32 // each.bits} of it" if each.bits < 32 else ""
+                f", value {element * fragment.bits % 32 // fragment.bits} of it"
+                if fragment.bits < 32
+                else ""
             )
             where = f" of block {block}" if blocks > 1 else ""
-            lines.append(f"{each.name}[{row}, {column}]{where}: lane {lane}, {register}{part}")
+            lines.append(f"{fragment.name}[{row}, {column}]{where}: lane {lane}, {register}{part}")
     return "\n".join(lines)
 
 
@@ -299,16 +303,16 @@ def tile_values(
     reader: Reader, instruction: MatrixInstruction, operand: str
 ) -> npt.NDArray[np.generic]:
     """Return the values of an operand as matrices, [block, row, column]."""
-    each = _operand(instruction, operand)
-    if each.type not in _FORMATS:
-        raise error("D038", got=each.type, problem="elements of this type share bytes")
-    name = _FORMATS[each.type]
+    fragment = _operand(instruction, operand)
+    if fragment.type not in _FORMATS:
+        raise error("D038", got=fragment.type, problem="elements of this type share bytes")
+    name = _FORMATS[fragment.type]
     if name in ("fp8", "bf8") and arch(reader.session.controlled().facts.gpu).fp8 != "ocp":
         name += "_fnuz"
-    values = decoded(reader.registers(_span(each)), format_of(name))
-    step = each.bits // (8 * values.dtype.itemsize)
-    tile = np.zeros(each.shape, values.dtype)
-    block, row, column = (each.places[..., axis] for axis in range(3))
+    values = decoded(reader.registers(_span(fragment)), format_of(name))
+    step = fragment.bits // (8 * values.dtype.itemsize)
+    tile = np.zeros(fragment.shape, values.dtype)
+    block, row, column = (fragment.places[..., axis] for axis in range(3))
     lanes, elements = np.indices(block.shape)
     tile[block, row, column] = values[lanes, elements * step]
     return tile
@@ -316,9 +320,9 @@ def tile_values(
 
 def tile_text(reader: Reader, instruction: MatrixInstruction, operand: str) -> str:
     """Return an operand as a matrix."""
-    each = _operand(instruction, operand)
+    fragment = _operand(instruction, operand)
     tile = tile_values(reader, instruction, operand)
     shown = tile[0] if len(tile) == 1 else tile
-    head = f"{each.name} {_extents(each.shape[1:])} {each.type} in {_span(each)}"
-    name = _FORMATS[each.type]
+    head = f"{fragment.name} {_extents(fragment.shape[1:])} {fragment.type} in {_span(fragment)}"
+    name = _FORMATS[fragment.type]
     return f"{head}\n{tensor_text(shown, format_of(name))}"

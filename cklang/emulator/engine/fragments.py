@@ -65,7 +65,7 @@ class MatrixInstruction:
 @cache
 def _matrices(gpu: str) -> dict[str, Matrix]:
     tables = (schema.load(family) for family in schema.FAMILIES)
-    table = next(each for each in tables if each.arch == gpu)
+    table = next(entry for entry in tables if entry.arch == gpu)
     return {row.name: row.matrix for row in table.rows if row.matrix is not None}
 
 
@@ -200,12 +200,12 @@ def matrix_instruction(gpu: str, text: str, lanes: int = 0) -> MatrixInstruction
     return MatrixInstruction(text, operands)
 
 
-def holder(each: Fragment, row: int, column: int, block: int = 0) -> list[tuple[int, int]]:
+def holder(fragment: Fragment, row: int, column: int, block: int = 0) -> list[tuple[int, int]]:
     """Return the lanes that hold an element, and which of their elements it is.
 
     Example:
         >>> holder(fragment("gfx942", "v_mfma_f32_16x16x16_f16", "D"), 5, 3)
         [(19, 1)]
     """
-    same = (each.places == (block, row, column)).all(axis=-1)
+    same = (fragment.places == (block, row, column)).all(axis=-1)
     return [(int(lane), int(element)) for lane, element in np.argwhere(same)]

@@ -125,8 +125,8 @@ class RecordedWave:
         Args:
             weights: Of each execution of a stretch, [execution].
         """
-        each = np.bincount(self.stretches, weights, len(self.begins))
-        return np.repeat(each, self.lengths)
+        sums = np.bincount(self.stretches, weights, len(self.begins))
+        return np.repeat(sums, self.lengths)
 
     @property
     def lds_address(self) -> Words:

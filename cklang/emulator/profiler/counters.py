@@ -289,14 +289,14 @@ def _of_matrices(facts: LaunchFacts) -> list[Counter]:
 
 def _of_cycles(facts: LaunchFacts) -> list[Counter]:
     waves = sum(len(wave.start) > 0 for wave in facts.detail.unit.waves)
-    each = facts.waves / max(waves, 1) / _QUAD
+    share = facts.waves / max(waves, 1) / _QUAD
     lost = facts.detail.unit.lost.sum(0)
 
     def lost_for(*reasons: str) -> float:
-        return float(sum(lost[REASONS.index(reason)] for reason in reasons)) * each
+        return float(sum(lost[REASONS.index(reason)] for reason in reasons)) * share
 
     return [
-        Counter("SQ_WAVE_CYCLES", facts.wave_cycles * each, "timed"),
+        Counter("SQ_WAVE_CYCLES", facts.wave_cycles * share, "timed"),
         Counter("SQ_WAIT_ANY", lost_for(*_WAITS), "timed"),
         Counter("SQ_WAIT_INST_ANY", lost_for(*_ISSUE), "timed"),
         Counter("SQ_WAIT_INST_LDS", lost_for("LDS queue full"), "timed"),

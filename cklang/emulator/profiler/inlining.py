@@ -157,7 +157,7 @@ class _Unit:
 
 def inlined_calls(image: bytes) -> list[InlinedCall]:
     """Return the inlined calls of a code object; none if it has no DWARF 5 debug information."""
-    sections = {each.name: each for each in sections_of(image)}
+    sections = {section.name: section for section in sections_of(image)}
     text = sections[".text"].address if ".text" in sections else 0
     return calls_of_sections({name: section.content for name, section in sections.items()}, text)
 
@@ -310,7 +310,7 @@ def _content(reader: _Reader, form: int, strings: bytes) -> int | str:
 
 def _joined(name: str, folder: str, root: str) -> str:
     """Return a path as the emulator's line table has it."""
-    for each in (folder, root):
-        if not name.startswith("/") and each:
-            name = f"{each}/{name}"
+    for base in (folder, root):
+        if not name.startswith("/") and base:
+            name = f"{base}/{name}"
     return name

@@ -49,15 +49,15 @@ def occupancy_of(launch: RecordedLaunch, spec: ArchSpec) -> Occupancy:
     On RDNA the workgroups are those of a work-group processor; half of them count here.
     """
     joined = spec.compute_units_per_multiprocessor
-    each = ceil(prod(launch.block) / launch.lanes)
+    per_group = ceil(prod(launch.block) / launch.lanes)
     widths = spec.wave_size / launch.lanes
     granule = max(1, int(spec.vgpr_granule * widths))
     rows = int(spec.vgprs_per_simd_lane * widths)
     taken = ceil(max(launch.vgprs, 1) / granule) * granule
     simds = spec.simds_per_cu * joined
     limits = {
-        "vector registers": rows // taken * simds // each,
-        "wave slots": spec.max_waves_per_simd * simds // each,
+        "vector registers": rows // taken * simds // per_group,
+        "wave slots": spec.max_waves_per_simd * simds // per_group,
     }
     if launch.lds_bytes:
         limits["LDS"] = spec.lds_bytes * joined // launch.lds_bytes
@@ -65,7 +65,7 @@ def occupancy_of(launch: RecordedLaunch, spec: ArchSpec) -> Occupancy:
     workgroups = max(1, int(min(per_unit.values())))
     return Occupancy(
         workgroups=workgroups,
-        waves=min(workgroups * each, spec.max_waves_per_simd * spec.simds_per_cu),
+        waves=min(workgroups * per_group, spec.max_waves_per_simd * spec.simds_per_cu),
         most_waves=spec.max_waves_per_simd * spec.simds_per_cu,
         limits=tuple(sorted(((n, int(c)) for n, c in per_unit.items()), key=lambda row: row[1])),
         grid=prod(launch.groups) / spec.compute_units,

@@ -95,9 +95,9 @@ def _matrix_flops(facts: LaunchFacts) -> np.ndarray[tuple[int], np.dtype[np.floa
 def roofline_of(facts: LaunchFacts, us: float) -> Roofline:
     """Return where a launch is in the roofline."""
     spec = facts.detail.spec
-    each = np.array([flops_of_lane(instruction.op) for instruction in facts.detail.listing])
+    flops = np.array([flops_of_lane(instruction.op) for instruction in facts.detail.listing])
     active = np.divide(facts.lanes, np.maximum(facts.sampled, 1))
-    vector = float((each * active * facts.executed).sum())
+    vector = float((flops * active * facts.executed).sum())
     by_matrix = _matrix_flops(facts)
     matrix = float((by_matrix * facts.executed).sum())
     peak = spec.vector_flops_per_clock * spec.compute_units * spec.clock_hz

@@ -62,7 +62,7 @@ class Profile:
         chosen = []
         for row in self.kernels:
             same = [e for e in self.launches if (e.kernel, e.gpu) == (row.kernel, row.gpu)]
-            chosen.append(max(same, key=lambda each: each.us))
+            chosen.append(max(same, key=lambda launch: launch.us))
         return tuple(chosen)
 
     def tiles(self, number: int = 0) -> tuple[TileStep, ...]:

@@ -56,8 +56,8 @@ class _Shares:
 
     def counts(self) -> dict[int, int]:
         """Return how many caches have how many workgroups, by the latter."""
-        each, more = divmod(self.groups, self.caches)
-        return {each: self.caches - more, each + 1: more}
+        least, more = divmod(self.groups, self.caches)
+        return {least: self.caches - more, least + 1: more}
 
 
 def _shares(detail: LaunchDetail, constants: ClockConstants) -> _Shares:

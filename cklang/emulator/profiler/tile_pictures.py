@@ -77,12 +77,12 @@ def legend(steps: Sequence[TileStep]) -> str:
     )
 
 
-def _tip(each: Held, step: TileStep) -> str:
-    about = f"wave {each.wave}, lane {each.lane}, {each.register}: {each.bytes} bytes"
+def _tip(piece: Held, step: TileStep) -> str:
+    about = f"wave {piece.wave}, lane {piece.lane}, {piece.register}: {piece.bytes} bytes"
     if step.memory == "LDS":
-        bank = each.at // _BANK_WORD % (step.row // _BANK_WORD)
-        about += f" at {each.at:#x}, bank {bank}"
-    return f"{about}, pass {each.conflict + 1}" if each.conflict else about
+        bank = piece.at // _BANK_WORD % (step.row // _BANK_WORD)
+        about += f" at {piece.at:#x}, bank {bank}"
+    return f"{about}, pass {piece.conflict + 1}" if piece.conflict else about
 
 
 def _accesses(step: TileStep) -> tuple[list[str], float, float]:
@@ -112,8 +112,8 @@ def _accesses(step: TileStep) -> tuple[list[str], float, float]:
                   _UNUSED, "moved")
             for half_row in sorted(touched) if half_row // 2 in y_of
         ]  # fmt: skip
-    for each in step.held:
-        parts += _in_memory(each, step, y_of, scale)
+    for piece in step.held:
+        parts += _in_memory(piece, step, y_of, scale)
     if len(rows) > _MOST_ROWS:
         height = top + _TOP + (_MOST_ROWS + 1) * _ROW
         parts.append(_text(0, height - 2, f"and {len(rows) - _MOST_ROWS} rows more"))
@@ -122,17 +122,17 @@ def _accesses(step: TileStep) -> tuple[list[str], float, float]:
     return parts, _LEFT + _LANES * _CELL + 8, height + 6
 
 
-def _in_memory(each: Held, step: TileStep, y_of: dict[int, float], scale: float) -> Iterator[str]:
+def _in_memory(piece: Held, step: TileStep, y_of: dict[int, float], scale: float) -> Iterator[str]:
     """Yield the bytes of a lane: a part in each row."""
-    at, end = each.at, each.at + each.bytes
+    at, end = piece.at, piece.at + piece.bytes
     while at < end:
         row = at // step.row
         until = min(end, (row + 1) * step.row)
         if row in y_of:
             x = _LEFT + at % step.row * scale
-            colour = _colour(each.wave, each.lane)
-            edge = _CONFLICT if each.conflict else ""
-            yield _rect(x, y_of[row], (until - at) * scale, colour, _tip(each, step), edge=edge)
+            colour = _colour(piece.wave, piece.lane)
+            edge = _CONFLICT if piece.conflict else ""
+            yield _rect(x, y_of[row], (until - at) * scale, colour, _tip(piece, step), edge=edge)
         at = until
 
 
@@ -140,12 +140,12 @@ def _registers(step: TileStep) -> tuple[list[str], float]:
     """Return the lanes and registers of the first wave, and where they end."""
     first = min((access.wave for access in step.held), default=0)
     cells: dict[tuple[str, int], Held] = {}
-    for each in step.held:
-        if each.wave != first or not each.register:
+    for piece in step.held:
+        if piece.wave != first or not piece.register:
             continue
-        number = int(each.register[1:])
-        for word in range(-(-each.bytes // _BANK_WORD)):
-            cells[f"{each.register[0]}{number + word}", each.lane] = each
+        number = int(piece.register[1:])
+        for word in range(-(-piece.bytes // _BANK_WORD)):
+            cells[f"{piece.register[0]}{number + word}", piece.lane] = piece
     names = sorted({name for name, _ in cells}, key=lambda name: (name[0], int(name[1:])))
     y_of = {name: _TOP + at * _ROW for at, name in enumerate(names)}
     parts = [_text(0, _TOP - 8, f"wave {first}")]

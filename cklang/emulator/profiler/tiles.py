@@ -229,21 +229,21 @@ def _local(
     width = width_of(launch.constants, direction, bytes_)
     phase = phase_of_lane(width)
     registers, offsets = _data_registers(text), _offsets(text, bytes_)
-    each = bytes_ // len(offsets)
+    size = bytes_ // len(offsets)
     banks: dict[tuple[int, int, int], list[int]] = {}
     held = []
     for lane in np.flatnonzero(taken).tolist():
         for part, offset in enumerate(offsets):
             at = int(address[lane]) + offset
             before = 0
-            for word in range(at // _WORD, (at + each - 1) // _WORD + 1):
+            for word in range(at // _WORD, (at + size - 1) // _WORD + 1):
                 words = banks.setdefault((int(phase[lane]), part, word % width.banks), [])
                 if word not in words:
                     words.append(word)
                 before = max(before, words.index(word))
             register = registers[part] if part < len(registers) else ""
-            register = register or _behind(registers[0], part * each)
-            held.append(Held(number, lane, register, at, each, before))
+            register = register or _behind(registers[0], part * size)
+            held.append(Held(number, lane, register, at, size, before))
     return _step(launch, line, "LDS", width.banks * _WORD, tuple(held))
 
 

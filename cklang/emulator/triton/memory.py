@@ -96,7 +96,7 @@ def _described(kind: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the arguments that a descriptor of type ``tensordesc<fp16[64, 32]>`` stands for."""
     dtype, _, _ = kind.removeprefix(_DESCRIPTOR).partition("[")
     yield f"*{dtype}", value.base
-    yield from (("i64", each) for each in (*value.shape, *value.strides))
+    yield from (("i64", extent) for extent in (*value.shape, *value.strides))
     yield "i1", value.padding == "nan"
     if hasattr(value, "round_f32_to_tf32"):
         yield "i1", value.round_f32_to_tf32

@@ -202,7 +202,7 @@ class Attention(Family[FusedAttention, AttentionSignature, AttentionAlgorithm, A
             return
         if kernel.soft_cap:
             # A bundle may have no kernel of it: expressions fill those of any function.
-            ways = tuple(each for way in ways for each in (way, way.as_written))
+            ways = tuple(form for way in ways for form in (way, way.as_written))
         way, selection = _selected(ways, planning)
         placed = way.placed
         constants = constants_of(kernel, planning)

@@ -188,10 +188,10 @@ def _algorithms(
     rules = backward_rules.RULES if backward else RULES
     takes_all = row.pipelines is Taken.ALL
     tilings: dict[object, list[AnyAttentionAlgorithm]] = {}
-    for each in _known(signature, spec):
-        is_taken = _heads(each) in row.heads if row.heads else _is_whole(each) or takes_all
+    for tile in _known(signature, spec):
+        is_taken = _heads(tile) in row.heads if row.heads else _is_whole(tile) or takes_all
         if is_taken:
-            tilings.setdefault(each.tile, []).append(each)
+            tilings.setdefault(tile.tile, []).append(tile)
     for pipelines in tilings.values():
         for pads in row.pads:
             padded = (_padded(pipeline, pads) for pipeline in pipelines)

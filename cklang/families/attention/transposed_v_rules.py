@@ -29,7 +29,7 @@ def _pipeline(a: AttentionAlgorithm, s: AttentionSignature, spec: ArchSpec) -> V
         return Violation(what=what, value=s.dtype.name, bound="f16 or bf16")
     if PIPELINE_FACTS[a.pipeline].transposed_v:
         return None
-    legal = ", ".join(each.value for each, facts in PIPELINE_FACTS.items() if facts.transposed_v)
+    legal = ", ".join(kind.value for kind, facts in PIPELINE_FACTS.items() if facts.transposed_v)
     what = "the pipeline of a v whose keys are contiguous"
     return Violation(what=what, value=a.pipeline.value, bound=f"one of {legal}")
 

@@ -86,7 +86,7 @@ def _tile_of(key: AttentionGradKey, shape: AttentionShape) -> _WorkgroupTile:
     head, head_v, slices = columns, columns_v, 1
     loaded = (keys if facts.all_queries else queries) * (head + head_v)
     if facts.any_head:
-        head, head_v = (math.ceil(each / step) * step for each in (shape.head, shape.head_v))
+        head, head_v = (math.ceil(size / step) * step for size in (shape.head, shape.head_v))
         slices = math.ceil(max(head, head_v) / columns)
         own = queries * (columns + columns_v) + keys * columns
         loaded = (queries + keys) * (head + head_v) + own

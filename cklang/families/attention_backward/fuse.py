@@ -183,7 +183,7 @@ def _bias(kernel: FusedAttention) -> AddedBias | None:
     keys = k.value.type.shape[k.perm[2] or 0]
     if value.type.dtype != kernel.q.value.type.dtype or extents["j"] != keys:
         return None
-    axes = (indices.index(each) if extents.get(each, 1) != 1 else None for each in "bhi")
+    axes = (indices.index(name) if extents.get(name, 1) != 1 else None for name in "bhi")
     return AddedBias(value=value, axes=tuple(axes))
 
 
@@ -201,11 +201,11 @@ def _twins(flow: Flow, anchor: int) -> dict[int, str]:
     own = flow.expect_operation(anchor)
     operations = ((node, flow.operation(node)) for node in flow.graph)
     return {
-        node: f"d{GRADIENTS[each.op]}"
-        for node, each in operations
-        if each is not None
-        and each.op in GRADIENTS
-        and (each.operands, each.attrs) == (own.operands, own.attrs)
+        node: f"d{GRADIENTS[step.op]}"
+        for node, step in operations
+        if step is not None
+        and step.op in GRADIENTS
+        and (step.operands, step.attrs) == (own.operands, own.attrs)
     }
 
 

@@ -98,9 +98,9 @@ def launches_of(kernel: FusedAttentionGrad, planning: Planning[Sel]) -> Iterator
     )
     copies = tuple(stage for copy in placed.copies for stage in copy.stages(planning.spec, _WHY))
     after = [
-        each
+        stage
         for out in sums
-        for each in _sum(placed, planning, out, own[f"{out.side}_parts"], count)
+        for stage in _sum(placed, planning, out, own[f"{out.side}_parts"], count)
     ]
     after += [stage for square in squares for stage in square.copied(planning)]
     yield Launches(selection=selection, main=main, before=copies, after=tuple(after))

@@ -163,7 +163,7 @@ class _CkTileRowsFamily(
             return gate_problem(kernel, layouts, dims)
         match = matched(kernel.body)
         if match is None:
-            known = ", ".join(each.value for each in (*PATTERNS, UpstreamKernel.TOPK_SOFTMAX))
+            known = ", ".join(pattern.value for pattern in (*PATTERNS, UpstreamKernel.TOPK_SOFTMAX))
             raise error("X031", name=kernel.name, known=known)
         rows = ROWWISE.problem(kernel, layouts, dims)
         return None if rows is None else problem_of(match, rows)

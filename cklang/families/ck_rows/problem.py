@@ -90,8 +90,8 @@ class CkTileRowsProblem:
     def request(self, addresses: Sequence[int]) -> LinesRequest:
         """Return what the host shim is asked, for the addresses of :attr:`tensors`."""
         tensors = tuple(
-            LineTensor(pointer=address, outer=each.rows, inner=each.elements)
-            for address, each in zip(addresses, self.tensors, strict=False)
+            LineTensor(pointer=address, outer=tensor.rows, inner=tensor.elements)
+            for address, tensor in zip(addresses, self.tensors, strict=False)
         )
         (bits,) = struct.unpack("<i", struct.pack("<f", self.epsilon))
         return LinesRequest(

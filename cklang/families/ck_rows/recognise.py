@@ -116,7 +116,7 @@ def _match(
     names = tuple(name for name in known.values() if isinstance(name, str))
     if len(set(names)) != len(known):
         return None
-    floats = {name: each for name, each in numbers.items() if isinstance(each, float)}
+    floats = {name: number for name, number in numbers.items() if isinstance(number, float)}
     return Match(kernel=kernel, operands=names, results=results, **floats)
 
 
@@ -152,4 +152,4 @@ def _unifies(pattern: Expression, other: Expression, known: dict[str, Expression
         return pattern == other
     if len(pattern) != len(other) or pattern[0] != other[0]:
         return False
-    return all(_unifies(*each, known) for each in zip(pattern[1:], other[1:], strict=True))
+    return all(_unifies(*pair, known) for pair in zip(pattern[1:], other[1:], strict=True))

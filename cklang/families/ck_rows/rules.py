@@ -235,7 +235,7 @@ def _access(p: CkTileRowsProblem, a: CkTileRows, _spec: ArchSpec) -> Violation |
         return multiple("the length of a line of a window", p.length, a.vector)
     if p.signature.kernel.copies or p.signature.kernel.pools:
         return None
-    steps = [abs(each.rows[0]) for each in (p.operands[0], *p.results) if each.elements == (1,)]
+    steps = [abs(part.rows[0]) for part in (p.operands[0], *p.results) if part.elements == (1,)]
     return multiple("the length of a row", p.length, a.vector) or first(
         multiple("the stride of rows", step, a.vector) for step in steps
     )

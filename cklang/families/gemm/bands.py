@@ -221,22 +221,22 @@ def _of_result(e: Matrix) -> Iterator[_Reach]:
     yield _Reach(steps=(e.stride, 1, 0), bits=e.dtype.bits, blocks=(1, columns, 1))
 
 
-def _of_side(each: Array, side: Matrix | ComputedMatrix, axis: int) -> _Reach:
+def _of_side(array: Array, side: Matrix | ComputedMatrix, axis: int) -> _Reach:
     """Return the reach of what lies in memory of A (its rows are axis 0) or of B (1)."""
-    bits = each.dtype.bits
-    if isinstance(each, GatheredMatrix):
+    bits = array.dtype.bits
+    if isinstance(array, GatheredMatrix):
         # Any band may read any row of the table.
-        return _Reach(steps=(0, 0, 1), bits=bits, rest=(each.table - 1) * each.stride + 1)
-    if isinstance(each, Matrix):
-        outer, inner = each.stride, 1
+        return _Reach(steps=(0, 0, 1), bits=bits, rest=(array.table - 1) * array.stride + 1)
+    if isinstance(array, Matrix):
+        outer, inner = array.stride, 1
     else:
-        outer, inner = each.stride_m, each.stride_n
+        outer, inner = array.stride_m, array.stride_n
     if side.prepared is not None:
         order = side.prepared
         tile = order.n * order.k
         steps, blocks = _on(axis, outer, tile), _on(axis, order.n, order.k, 1)
         return _Reach(steps=steps, bits=bits, blocks=blocks, rest=tile)
-    if each.dtype.packed:
+    if array.dtype.packed:
         steps, blocks = _on(axis, outer, PACKED_ROW), _on(axis, 1, PACKED_ROW, 1)
         return _Reach(steps=steps, bits=bits, blocks=blocks, rest=PACKED_ROW)
     k_is_inner = (side.layout is Layout.ROW) == (axis == 0)
@@ -309,7 +309,7 @@ def _cut(
             axis, shorter = min(cuts, key=lambda cut: -(-extents[cut[0]] // cut[1]))
         else:
             # What the other axes span is too much already: half of the longest, and go on.
-            longest = sorted(axes, key=lambda each: -far.along(each, extents[each]))
+            longest = sorted(axes, key=lambda axis: -far.along(axis, extents[axis]))
             cuts = [(axis, _half(far, extents, axis, grains[axis])) for axis in longest]
             axis, shorter = next(((axis, half) for axis, half in cuts if half), (0, 0))
             if shorter == 0:
@@ -355,8 +355,8 @@ def _part(
     """Return the product of a band."""
     m, n, k = extents
     parts: Iterator[Any] = (
-        _moved(each, reach.span(extents), move)
-        for each, reach, move in zip(problem.inputs, reaches, moves, strict=True)
+        _moved(operand, reach.span(extents), move)
+        for operand, reach, move in zip(problem.inputs, reaches, moves, strict=True)
     )
     a, b = (_side(side, parts) for side in (problem.a, problem.b))
     e = _matrix(parts)
@@ -390,9 +390,9 @@ def _matrix(parts: Iterator[Any]) -> Matrix:
     return replace(part, indices=next(parts)) if isinstance(part, GatheredMatrix) else part
 
 
-def _moved(each: Accessed, span: int, move: int) -> Accessed:
+def _moved(operand: Accessed, span: int, move: int) -> Accessed:
     """Return an operand that begins ``move`` bytes further on and spans other elements."""
-    alignment = min(each.alignment, math.gcd(move, _ALIGNED) if move else _ALIGNED)
-    if isinstance(each, Matrix):
-        return replace(each, alignment=alignment)
-    return replace(each, alignment=alignment, span=span)
+    alignment = min(operand.alignment, math.gcd(move, _ALIGNED) if move else _ALIGNED)
+    if isinstance(operand, Matrix):
+        return replace(operand, alignment=alignment)
+    return replace(operand, alignment=alignment, span=span)

@@ -97,9 +97,9 @@ class ProductCost:
     ) -> None:
         used = {
             key: traits.Resources(
-                vgprs=each.vgprs, lds_bytes=each.lds_bytes, spills=each.vgpr_spills
+                vgprs=resources.vgprs, lds_bytes=resources.lds_bytes, spills=resources.vgpr_spills
             )
-            for key, each in built.items()
+            for key, resources in built.items()
         }
         self.ranker = Ranker(keys=tuple(keys), spec=spec, resources=used)
 

@@ -81,8 +81,8 @@ def gathered_launches(
             yield from _noted(loads, side, _words(time, other, "with a copy"))
             return
         reason = _words(other, time, "without: accesses of the table are narrow")
-    for place, each in enumerate(_noted(product, side, reason, verb="copies")):
-        yield replace(each, before=(*before, *each.before)) if place == 0 else each
+    for place, launch in enumerate(_noted(product, side, reason, verb="copies")):
+        yield replace(launch, before=(*before, *launch.before)) if place == 0 else launch
 
 
 def _loads(
@@ -127,9 +127,9 @@ def _noted(
 ) -> Iterator[Launches[Sel]]:
     """Yield launches; the first says how the rows are read, and why."""
     what = f"gather     {verb} the rows of {side.value} at {side.indices.value}"
-    for place, each in enumerate(launches):
+    for place, launch in enumerate(launches):
         own = ": ".join(filter(None, (what, reason))) if place == 0 else ""
-        yield replace(each, note="\n  ".join(filter(None, (own, each.note))))
+        yield replace(launch, note="\n  ".join(filter(None, (own, launch.note))))
 
 
 def _stored(side: Gathered, planning: Planning[Sel]) -> tuple[tuple[Stage, ...], Planning[Sel]]:
@@ -138,8 +138,8 @@ def _stored(side: Gathered, planning: Planning[Sel]) -> tuple[tuple[Stage, ...],
     layout = TensorLayout.packed(copy, planning.dims)
     own = replace(planning, layouts={**planning.layouts, copy.name: layout})
     size = {copy.name: copy.type.bytes(planning.dims)}
-    stages = (stage for each in _copies(side, own) for stage in each.stages)
-    return tuple(replace(each, temporaries={**each.temporaries, **size}) for each in stages), own
+    stages = (stage for copy in _copies(side, own) for stage in copy.stages)
+    return tuple(replace(stage, temporaries={**stage.temporaries, **size}) for stage in stages), own
 
 
 def _copies(side: Gathered, planning: Planning[Sel]) -> Iterator[Launches[Sel]]:

@@ -214,8 +214,8 @@ def _after_adding(epilogue: Function) -> Function:
     add = _sum(acc, operand, next(n for n in map(str, range(len(taken) + 1)) if n not in taken))
     instead = {acc.name: add.result}
     body = tuple(
-        replace(each, operands=tuple(instead.get(x.name, x) for x in each.operands))
-        for each in epilogue.body
+        replace(step, operands=tuple(instead.get(x.name, x) for x in step.operands))
+        for step in epilogue.body
     )
     return replace(
         epilogue,

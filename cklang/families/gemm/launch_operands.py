@@ -73,8 +73,8 @@ def launch_operands_of(kernel: FusedGemm, problem: Problem, values: RandomValues
         place=place,
         result=maker.views["e"],
         more=tuple(
-            (place + 1 + count + index, maker.views[each.value.name])
-            for index, each in enumerate(more)
+            (place + 1 + count + index, maker.views[result.value.name])
+            for index, result in enumerate(more)
         ),
     )
 
@@ -101,10 +101,10 @@ class _Maker:
             steps = (side.stride, 1) if by_rows else (1, side.stride)
             return View(value=self.operand(name, side, extents, steps), perm=self.axes)
         reads = []
-        for index, each in enumerate(side.reads):
-            outer, inner = each.stride_m, each.stride_n
+        for index, read in enumerate(side.reads):
+            outer, inner = read.stride_m, read.stride_n
             steps = (outer, inner) if by_rows else (inner, outer)
-            value = self.operand(f"{name}{index}", each, extents, steps)
+            value = self.operand(f"{name}{index}", read, extents, steps)
             reads.append(Read(value=value, axes=self.axes))
         computed = self._value(name, side.dtype, extents)
         return Computed(value=computed, extents=extents, reads=tuple(reads))
@@ -146,20 +146,22 @@ class _Maker:
     def operand(
         self,
         name: str,
-        each: Matrix | ReadAccess | ScaleAccess,
+        operand: Matrix | ReadAccess | ScaleAccess,
         extents: tuple[Dim, Dim],
         steps: tuple[int, int],
     ) -> Value:
         """Make one of the problem's inputs, and return its value in the plain kernel."""
-        value = self._value(name, each.dtype, extents)
+        value = self._value(name, operand.dtype, extents)
         shape = tuple(self._extent(dim) for dim in (*self.batch, *extents))
-        if isinstance(each, Matrix) and (each.prepared is not None or each.dtype.packed):
-            self.views[name] = self._values(each.dtype, shape[-2] * shape[-1]).reshape(shape[-2:])
-            self.memory.append(_arranged(each, self.views[name]))
+        if isinstance(operand, Matrix) and (operand.prepared is not None or operand.dtype.packed):
+            self.views[name] = self._values(operand.dtype, shape[-2] * shape[-1]).reshape(
+                shape[-2:]
+            )
+            self.memory.append(_arranged(operand, self.views[name]))
             return value
-        strides = (*each.batch, *steps)
+        strides = (*operand.batch, *steps)
         last = sum((extent - 1) * step for extent, step in zip(shape, strides, strict=True))
-        flat = self._values(each.dtype, last + 1)
+        flat = self._values(operand.dtype, last + 1)
         bytes_ = [stride * flat.itemsize for stride in strides]
         self.views[name] = np.lib.stride_tricks.as_strided(flat, shape, bytes_)
         self.memory.append(flat)
@@ -174,14 +176,14 @@ class _Maker:
         return Value(name=name, type=TensorType(dtype=dtype, shape=(*self.batch, *extents)))
 
 
-def _arranged(each: Matrix, matrix: Array) -> Array:
+def _arranged(operand: Matrix, matrix: Array) -> Array:
     """Return a prepared or packed matrix as it lies in memory, rows of bytes or elements."""
-    if each.prepared is not None:
-        rows = each.prepared.arrange(matrix)
-        room = each.stride
+    if operand.prepared is not None:
+        rows = operand.prepared.arrange(matrix)
+        room = operand.stride
     else:
-        rows = pack(matrix, axis=1 if each.layout is Layout.ROW else 0).data
-        room = each.stride // 2
+        rows = pack(matrix, axis=1 if operand.layout is Layout.ROW else 0).data
+        room = operand.stride // 2
     stored = np.zeros((len(rows), room), rows.dtype)
     stored[:, : rows.shape[1]] = rows
     return stored

@@ -82,7 +82,7 @@ def _may_join(nest: LoopNest, axis: Axis, grows: int, stays: int) -> bool:
     """Tell whether one operand may have more rows or columns, and the other does not change."""
     more, same = nest.blocks[grows], nest.blocks[stays]
     fixed = [*nest.sides[stays], *([] if same is None else [same.operand])]
-    return (more is None or more.single) and not any(axis.strides[each] for each in fixed)
+    return (more is None or more.single) and not any(axis.strides[index] for index in fixed)
 
 
 def _joined(outer: Axis, inner: Axis) -> Axis | None:

@@ -58,7 +58,7 @@ _RESULT_KINDS = {DKind.RESULT: "full", DKind.STRIDED_RESULT: "strided"} | dict.f
 )
 """How C++ addresses a further result: as it would an operand."""
 
-_SPECIAL = {each: each.value for each in ConvSpecial} | {ConvSpecial.DEFAULT: "ordinary"}
+_SPECIAL = {special: special.value for special in ConvSpecial} | {ConvSpecial.DEFAULT: "ordinary"}
 """C++ has other plans for the word default."""
 
 
@@ -77,7 +77,7 @@ def lower(key: GemmKey, functions: Functions, source_lines: Sequence[str] = ()) 
     text = template(KINDS[key.signature.kind].template).render(_context(key, functions, kernel))
     return KernelSource(
         stencil=text,
-        fill=c_functions({HOLES[hole]: each for hole, each in functions.items()}, source_lines),
+        fill=c_functions({HOLES[hole]: code for hole, code in functions.items()}, source_lines),
         hole=HOLES["epilogue"],
         kernel=kernel,
         precompiled=PRECOMPILED_MASKED if is_masked else PRECOMPILED,

@@ -93,11 +93,11 @@ def sampled(
         return None
     chosen = _rows(rows)
     taken = [
-        each if along[value.name] is None else np.take(each, chosen, along[value.name])
-        for value, each in zip(kernel.inputs, inputs, strict=True)
+        array if along[value.name] is None else np.take(array, chosen, along[value.name])
+        for value, array in zip(kernel.inputs, inputs, strict=True)
     ]
     axes = (axis, *(result.axes[-2] for result in kernel.more))
-    return taken, [np.take(each, chosen, own) for each, own in zip(results, axes, strict=True)]
+    return taken, [np.take(result, chosen, own) for result, own in zip(results, axes, strict=True)]
 
 
 def _row_axes(kernel: Product) -> dict[str, int | None] | None:

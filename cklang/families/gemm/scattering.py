@@ -45,8 +45,10 @@ def with_scatters(plan: Plan) -> Plan:
             products.add(kernel.name)
     if not joined:
         return plan
-    kernels = [joined.get(each.name, each) for each in plan.kernels if each.name not in products]
-    rows = {each.result.name for each in joined.values()}
+    kernels = [
+        joined.get(kernel.name, kernel) for kernel in plan.kernels if kernel.name not in products
+    ]
+    rows = {kernel.result.name for kernel in joined.values()}
     return replace(
         plan,
         kernels=numbered(plan.function.name, kernels),
@@ -110,10 +112,10 @@ def scattered_launches(
     if not product:
         yield from before
         return
-    stages = tuple(stage for each in before for stage in each.stages)
+    stages = tuple(stage for launch in before for stage in launch.stages)
     note = f"scatter    stores the rows of {kernel.result} at {scatter.indices.value}"
-    for place, each in enumerate(product):
-        own = replace(each, before=(*stages, *each.before)) if place == 0 else each
+    for place, step in enumerate(product):
+        own = replace(step, before=(*stages, *step.before)) if place == 0 else step
         yield _noted(own, note) if place == 0 else own
 
 
@@ -132,9 +134,9 @@ def _apart(
     size = {rows.name: rows.type.bytes(planning.dims)}
     note = f"scatter    a kernel after the product stores its rows: {reason}"
     others = replace(own, select=unnamed(planning.select))
-    for band, each in enumerate((*planned(product, own), *SCATTER.plan(scatter, others))):
-        main = replace(each.main, temporaries={**size, **each.main.temporaries})
-        yield _noted(replace(each, main=main, band=band), note if band == 0 else "")
+    for band, launch in enumerate((*planned(product, own), *SCATTER.plan(scatter, others))):
+        main = replace(launch.main, temporaries={**size, **launch.main.temporaries})
+        yield _noted(replace(launch, main=main, band=band), note if band == 0 else "")
 
 
 def _noted(launches: Launches[Sel], note: str) -> Launches[Sel]:

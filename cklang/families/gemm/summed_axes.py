@@ -65,8 +65,8 @@ def summed_axes_of(
             order=order,
             obstacles=tuple(
                 place
-                for place, each in enumerate(steps)
-                if 0 not in extents and not _is_one_axis(order, extents, each)
+                for place, step in enumerate(steps)
+                if 0 not in extents and not _is_one_axis(order, extents, step)
             ),
         )
         for order in dict.fromkeys(orders)
@@ -137,7 +137,7 @@ def _merged(
     outer = [None if axis is None else place[axis] for axis in (*batch, *own)]
     runs = any(axis is not None for axis in k)
     last = len(kept) if runs else None
-    shape, strides = (tuple(each[axis] for axis in kept) for each in (layout.shape, layout.strides))
+    shape, strides = (tuple(row[axis] for axis in kept) for row in (layout.shape, layout.strides))
     if runs:
         shape, strides = (*shape, summed.extent), (*strides, step)
     head, (row,) = outer[: len(batch)], outer[len(batch) :]

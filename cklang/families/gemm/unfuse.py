@@ -28,7 +28,7 @@ def _sums(
     kernel: FusedGemm, attrs: Mapping[str, int], builder: Builder, params: Mapping[str, Value]
 ) -> list[Value]:
     second = [] if kernel.b2 is None else [replace(kernel, b=kernel.b2)]
-    return [_product(builder, params, each, attrs) for each in (kernel, *second)]
+    return [_product(builder, params, product, attrs) for product in (kernel, *second)]
 
 
 def _contraction(kernel: FusedGemm) -> dict[str, int]:
@@ -108,7 +108,7 @@ def _computed(
 ) -> Value:
     values = [params[read.value.name] for read in side.reads]
     axes = zip(values, (read.axes[: -len(side.extents)] for read in side.reads), strict=True)
-    batches = zip(*([_at(value, axis) for axis in each] for value, each in axes), strict=True)
+    batches = zip(*([_at(value, axis) for axis in row] for value, row in axes), strict=True)
     # Reads that do not run with a batch axis have extent 1 there.
     shape = (*(max(extents, key=lambda e: e != 1) for extents in batches), *side.extents)
     reads = [read_of(builder, params[read.value.name], read, shape) for read in side.reads]

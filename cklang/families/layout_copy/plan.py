@@ -168,8 +168,8 @@ class LayoutCopy:
             self, shape=shape, source_strides=source_strides, target_strides=target_strides
         )
         for index in range(self.shape[cut]):
-            for each, (source, target) in piece._pieces():
-                yield each, (source + index * steps[0], target + index * steps[1])
+            for size, (source, target) in piece._pieces():
+                yield size, (source + index * steps[0], target + index * steps[1])
 
     def stage(self, spec: ArchSpec, why: str) -> Stage:
         """Return the launch that makes the copy; messages say ``why``."""

@@ -178,13 +178,13 @@ class RowwiseCost:
         rows = max(BLOCK // algorithm.threads, 1)
         shared = algorithm.threads > 1 and problem.signature.is_map
         used = []
-        for each in problem.tensors:
-            steps = each.rows if algorithm.threads == 1 else each.elements
+        for operand in problem.tensors:
+            steps = operand.rows if algorithm.threads == 1 else operand.elements
             step = abs(steps[-1]) if steps else 0
-            wide = algorithm.vector if each.access == "c" else 1
-            if shared and each.rows and abs(each.rows[-1]) == 1:
+            wide = algorithm.vector if operand.access == "c" else 1
+            if shared and operand.rows and abs(operand.rows[-1]) == 1:
                 wide = max(wide, min(rows, problem.rows[-1]))
-            size = each.dtype.bytes
+            size = operand.dtype.bytes
             line = min(_LINE, max(step * size, size)) / size
             used.append(max(line / wide, 1.0) if step > wide else 1.0)
         waste = max(used, default=1.0)

@@ -33,7 +33,7 @@ def best_cut(
     """
     inside = set(uses)
     below = {
-        use: tuple(each for each in operands_of(flow, use, space) if each in inside)
+        use: tuple(operand for operand in operands_of(flow, use, space) if operand in inside)
         for use in uses
         if use not in leaves
     }
@@ -76,7 +76,7 @@ def _masks(
     masks: dict[Occurrence, int] = {}
     for use in uses:
         mask = own.get(use, 0)
-        for each in below.get(use, ()):
-            mask |= masks.get(each, 0)
+        for operand in below.get(use, ()):
+            mask |= masks.get(operand, 0)
         masks[use] = mask
     return masks

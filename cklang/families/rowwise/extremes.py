@@ -33,7 +33,7 @@ def with_extremes(function: Function) -> Function:
         >>> [each.op for each in with_extremes(f).body if each.op.startswith("reduce")]
         ['reduce_max', 'reduce_min']
     """
-    if not any(each.op in _EXTREMES for each in function.body):
+    if not any(step.op in _EXTREMES for step in function.body):
         return function
     body: list[Operation] = []
     names = FreshNames(function)

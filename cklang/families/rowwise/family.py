@@ -182,11 +182,11 @@ class Rowwise(Family[FusedRows, RowwiseSignature, RowwiseAlgorithm, RowwiseProbl
         kernels = tuple(cut_kernels(kernel))
         own = {
             value.name: TensorLayout.packed(value, planning.dims)
-            for each in kernels
-            for value in each.results
+            for part in kernels
+            for value in part.results
             if value not in kernel.results
         }
-        sizes = {name: math.prod(each.shape) * each.dtype.bytes for name, each in own.items()}
+        sizes = {name: math.prod(layout.shape) * layout.dtype.bytes for name, layout in own.items()}
         inner = replace(planning, layouts={**planning.layouts, **own})
         for each in kernels:
             for launches in self.plan(each, inner):

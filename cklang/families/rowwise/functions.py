@@ -90,7 +90,7 @@ def named_by_layout(functions: Functions, accesses: Sequence[str]) -> Functions:
         f"d{place}": f"{accesses[place]}{place}_{slot}"
         for slot, place in enumerate(tables, start=len(accesses))
     }
-    return Functions(**{hole: _renamed(each, names) for hole, each in functions.items()})
+    return Functions(**{hole: _renamed(function, names) for hole, function in functions.items()})
 
 
 def _renamed(function: Function, names: dict[str, str]) -> Function:
@@ -121,7 +121,7 @@ def rowwise_fill(functions: Functions, vector: int, row_axes: int) -> str:
         vector: Elements that one call computes.
         row_axes: How many axes count rows.
     """
-    writers = (_Writer(hole, each, vector, row_axes) for hole, each in functions.items())
+    writers = (_Writer(hole, function, vector, row_axes) for hole, function in functions.items())
     includes = [*includes_of(functions.values()), _HOLE_HEADER, *_helpers_of(functions), ""]
     return "\n".join([*includes, *("\n".join(writer.lines()) for writer in writers)])
 

@@ -92,7 +92,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedRows | None:
     nodes = [own.id(value) for value in body.results]
     outputs = [Occurrence(node, axes) for node, axes in zip(nodes, places, strict=True)]
     stages = stages_of(own, space, outputs)
-    by_name = {param.name: each for param, each in zip(body.params, stored, strict=True)}
+    by_name = {param.name: access for param, access in zip(body.params, stored, strict=True)}
     reads, gathered = [], []
     for read, place in zip(stages.reads, stages.gathered, strict=True):
         itself = read.value, identity(read.value.type.rank)
@@ -132,11 +132,11 @@ def _twins(flow: Flow, node: int) -> list[int]:
     operation = flow.expect_operation(node)
     same = (operation.operands, operation.attr("body"))
     outlined = {
-        other: each
+        other: step
         for other in flow.graph
-        if (each := flow.operation(other)) is not None and each.op == OUTLINED
+        if (step := flow.operation(other)) is not None and step.op == OUTLINED
     }
-    return [other for other, each in outlined.items() if (each.operands, each.attr("body")) == same]
+    return [other for other, step in outlined.items() if (step.operands, step.attr("body")) == same]
 
 
 def _spaces(flow: Flow, body: Function) -> tuple[RowSpace, tuple[Axes, ...]]:

@@ -27,7 +27,7 @@ def host_indices(
     }
     if not lists:
         return None
-    return HostIndices(lists=tuple((each, extent) for (_, extent), each in lists.items()))
+    return HostIndices(lists=tuple((indices, extent) for (_, extent), indices in lists.items()))
 
 
 def _indices(body: Function, dims: Mapping[str, int]) -> Iterator[tuple[str, int]]:

@@ -59,7 +59,7 @@ class RowwiseSignature:
     @property
     def words(self) -> str:
         """What is computed, for messages."""
-        stages = [" and ".join(each.value for each in stage) for stage in self.reductions]
+        stages = [" and ".join(step.value for step in stage) for stage in self.reductions]
         joined = ", then ".join(stages) or "no reduction"
         written = [
             *(str(element) for element in self.elements),
@@ -69,7 +69,7 @@ class RowwiseSignature:
 
     def label(self, algorithm: RowwiseAlgorithm) -> Sequence[str]:
         """Return what the label of a kernel says of it."""
-        stages = ["".join(each.value for each in stage) for stage in self.reductions] or ["map"]
+        stages = ["".join(step.value for step in stage) for stage in self.reductions] or ["map"]
         rows = ["rows", *map(str, self.rows)] if self.rows else []
         shape = f"{algorithm.threads}x{algorithm.vector}x{algorithm.chunks}"
         kept = [f"k{self.kept}"] if self.kept else []

@@ -105,8 +105,8 @@ def _second(
     """Return the kernel that reduces what the first one has made of parts."""
     count = len(problem.reads)
     partials = [
-        replace(each, rows=each.rows[:-1], elements=(1,))
-        for each in _partials(kernel, problem, dtypes, parts)
+        replace(partial, rows=partial.rows[:-1], elements=(1,))
+        for partial in _partials(kernel, problem, dtypes, parts)
     ]
     taken = [
         Value(name=f"d{count + place}", type=TensorType(dtype=dtype))
@@ -169,7 +169,7 @@ def _part(
     return Part(
         problem=replace(problem, signature=signature),
         functions=functions,
-        temporaries={each.value: count * each.dtype.bytes for each in partials},
+        temporaries={partial.value: count * partial.dtype.bytes for partial in partials},
         constants=constants,
     )
 
@@ -197,10 +197,10 @@ def cut_kernels(kernel: FusedRows) -> Iterator[FusedRows]:
         return replace(value, name=f"{stem}_of_{value.name}") if is_inner else value
 
     operations = tuple(
-        replace(each, operands=tuple(map(own, each.operands)), result=own(each.result))
-        for each in body.body
+        replace(step, operands=tuple(map(own, step.operands)), result=own(step.result))
+        for step in body.body
     )
     function = replace(body, body=operations)
     rows = Pass("rows", "rowwise", partial(outlined, cuts=True))
     program = fused(function, MAKERS, (COMMON["placement"], rows, COMMON["partition"]))
-    yield from (each for each in program.kernels if isinstance(each, FusedRows))
+    yield from (kernel for kernel in program.kernels if isinstance(kernel, FusedRows))

@@ -169,7 +169,9 @@ class _Demand:
         flow = self.flow
         repeated: set[int] = set()
         for colour in {self.colour(node) for node in self._by_rows} - {None}:
-            region = flow.graph.subgraph(each for each in flow.graph if self.colour(each) == colour)
+            region = flow.graph.subgraph(
+                member for member in flow.graph if self.colour(member) == colour
+            )
             before = nx.immediate_dominators(region, colour)
             rows = (self._by_rows - self._by_others) & before.keys()
             stored = (self._by_rows | self._by_others) & before.keys()
@@ -267,9 +269,9 @@ class _Demand:
 
     def _function(self, node: int, colour: int | None) -> None:
         """Demand what the kernel of another family reads to compute ``node``."""
-        for each in self._read_for(node, colour):
-            self._by_others.add(each)
-            self.store(each)
+        for reader in self._read_for(node, colour):
+            self._by_others.add(reader)
+            self.store(reader)
 
     def _read_for(self, node: int, colour: int | None, strict: bool = False) -> set[int]:
         """Return what the kernel of another family reads to compute ``node``.
@@ -281,31 +283,31 @@ class _Demand:
         reads: set[int] = set()
         pending, visited = [node], {node}
         while pending:
-            each = pending.pop()
-            if each == colour:
+            reached = pending.pop()
+            if reached == colour:
                 continue
-            is_again = strict and self.colour(each) not in (None, each)
-            if not is_again and self._is_read_for(each, node, colour):
-                reads.add(each)
+            is_again = strict and self.colour(reached) not in (None, reached)
+            if not is_again and self._is_read_for(reached, node, colour):
+                reads.add(reached)
             else:
-                operands = [below for below in flow.operands(each) if below not in visited]
+                operands = [below for below in flow.operands(reached) if below not in visited]
                 visited.update(operands)
                 pending += operands
         return reads
 
-    def _is_read_for(self, each: int, node: int, colour: int | None) -> bool:
+    def _is_read_for(self, candidate: int, node: int, colour: int | None) -> bool:
         """Tell whether the kernel that computes ``node`` reads a value that it is computed of."""
-        flow, own = self.flow, self.colour(each)
-        if flow.is_input(each) or is_reduction(flow.operation(each)):
+        flow, own = self.flow, self.colour(candidate)
+        if flow.is_input(candidate) or is_reduction(flow.operation(candidate)):
             return True
-        if flow.is_of_rows(each) or own not in (None, colour):
+        if flow.is_of_rows(candidate) or own not in (None, colour):
             return True
-        if own is not None or flow.is_readers_work(each):
+        if own is not None or flow.is_readers_work(candidate):
             return False
-        if each != node and self._is_known(each, colour):
+        if candidate != node and self._is_known(candidate, colour):
             return True
-        is_smaller = _axes_of(flow.value(each)) < _axes_of(flow.value(node))
-        return is_smaller and next(reaches(flow, each, flow.is_anchor), None) is not None
+        is_smaller = _axes_of(flow.value(candidate)) < _axes_of(flow.value(node))
+        return is_smaller and next(reaches(flow, candidate, flow.is_anchor), None) is not None
 
     def _is_known(self, node: int, colour: int | None) -> bool:
         """Tell whether a kernel of rows has stored ``node`` before the kernel of an anchor runs."""
@@ -327,8 +329,8 @@ class _Demand:
         part, wrong = self._sliced(node)
         while wrong:
             self._cut |= wrong
-            for each in wrong:
-                self.store(each)
+            for other in wrong:
+                self.store(other)
             part, wrong = self._sliced(node)
         return part
 
@@ -336,10 +338,12 @@ class _Demand:
         """Return the slice of an output, and the reductions in it that do not fit its space."""
         flow = self.flow
 
-        def is_memory(each: int) -> bool:
-            return each != node and self.is_stored(each)
+        def is_memory(candidate: int) -> bool:
+            return candidate != node and self.is_stored(candidate)
 
-        first = reaches(flow, node, lambda each: is_memory(each) or flow.is_anchor(each))
+        first = reaches(
+            flow, node, lambda candidate: is_memory(candidate) or flow.is_anchor(candidate)
+        )
         # A reduction that was cut off another slice still has a row of its own.
         own = [use for use in first if use.node == node or use.node not in self._cut]
         space, axes = space_of(flow, node, own)
@@ -417,11 +421,11 @@ def _barriers(flow: Flow, node: int) -> Iterator[int]:
     """Yield the values that ``node`` follows pointwise and behind which other kernels begin."""
     pending, visited = [node], {node}
     while pending:
-        each = pending.pop()
-        if _is_barrier(flow, each):
-            yield each
-        elif not flow.is_anchor(each):
-            operands = {use.node for use in flow.below(flow.occurrence(each))} - visited
+        reached = pending.pop()
+        if _is_barrier(flow, reached):
+            yield reached
+        elif not flow.is_anchor(reached):
+            operands = {use.node for use in flow.below(flow.occurrence(reached))} - visited
             visited |= operands
             pending += operands
 
@@ -453,7 +457,7 @@ def _clusters(demand: _Demand) -> list[_Cluster]:
 
 def _joined(demand: _Demand, *, careful: bool) -> list[_Cluster]:
     clusters: list[_Cluster] = []
-    for part in sorted(demand.outputs.values(), key=lambda each: each.node):
+    for part in sorted(demand.outputs.values(), key=lambda output: output.node):
         for cluster in clusters:
             if not _joins(demand.flow, cluster, part):
                 continue
@@ -490,18 +494,18 @@ def _joins(flow: Flow, cluster: _Cluster, part: _Part) -> bool:
     """Tell whether a kernel may write an output beside its others, and what it saves by that."""
     import networkx as nx
 
-    if not any(_shares(flow, each, part) for each in cluster):
+    if not any(_shares(flow, member, part) for member in cluster):
         return False
     parts = (*cluster, part)
-    spaces = {each.space for each in parts if each.space.row}
-    leaves = {use for each in parts for use in each.leaves}
-    uses = {use for each in parts for use in each.uses if use not in each.leaves}
+    spaces = {member.space for member in parts if member.space.row}
+    leaves = {use for member in parts for use in member.leaves}
+    uses = {use for member in parts for use in member.uses if use not in member.leaves}
     # An index is a read without memory, and an axis that is read at indices takes a read's place.
     places = [use for use in uses if flow.kind(use.node) in (Kind.INDEX, Kind.GATHER)]
     written = sum(len(parts_of(flow.value(output.node).type.dtype)) for output in parts)
     if len(spaces) > 1 or len(leaves) + len(places) > MAX_READS or written > MAX_OUTPUTS:
         return False
-    outputs = {each.node for each in parts}
+    outputs = {member.node for member in parts}
     after = set().union(*(nx.descendants(flow.graph, node) for node in outputs))
     # What the kernel reads must not follow what it writes.
     return not {use.node for use in leaves} & (after | outputs)
@@ -556,7 +560,7 @@ def _rewritten(demand: _Demand) -> tuple[Function, frozenset[str]]:
                     span=operation.span,
                 )
             )
-    kept = [each for each in function.body if each.result.name not in replaced]
+    kept = [step for step in function.body if step.result.name not in replaced]
     return _ordered(function, [*kept, *items]), unwritten
 
 
@@ -590,9 +594,9 @@ def _ordered(function: Function, operations: Sequence[Operation]) -> Function:
     graph.add_nodes_from(by_name)
     graph.add_edges_from(
         (operand.name, name)
-        for name, each in by_name.items()
-        for operand in each.operands
-        if operand.name in by_name and each.op != EXTENT
+        for name, step in by_name.items()
+        for operand in step.operands
+        if operand.name in by_name and step.op != EXTENT
     )
     order = nx.lexicographical_topological_sort(graph, key=places.__getitem__)
     body = needed_operations([by_name[name] for name in order], function.results)

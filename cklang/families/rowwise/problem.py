@@ -107,12 +107,12 @@ class RowwiseProblem:
         """The same with all strides positive, so that every tensor begins at its address."""
 
         def turned(tensor: RowwiseTensor) -> RowwiseTensor:
-            rows, elements = (tuple(map(abs, each)) for each in (tensor.rows, tensor.elements))
+            rows, elements = (tuple(map(abs, row)) for row in (tensor.rows, tensor.elements))
             at = tensor.gathered
             gathered = None if at is None else (abs(at[0]), at[1])
             return replace(tensor, rows=rows, elements=elements, gathered=gathered)
 
-        reads, outputs = (tuple(map(turned, each)) for each in (self.reads, self.outputs))
+        reads, outputs = (tuple(map(turned, tensors)) for tensors in (self.reads, self.outputs))
         return replace(self, reads=reads, outputs=outputs)
 
     def functions(self, functions: Functions) -> Functions:

@@ -97,7 +97,7 @@ def reaches(flow: Flow, node: int, is_leaf: Callable[[int], bool]) -> Iterator[O
         if is_reduction(flow.operation(use.node)):
             yield use
         elif not is_leaf(use.node):
-            operands = [each for each in flow.below(use) if each not in visited]
+            operands = [operand for operand in flow.below(use) if operand not in visited]
             visited.update(operands)
             pending += operands
 
@@ -111,7 +111,7 @@ def space_of(flow: Flow, node: int, reductions: Sequence[Occurrence]) -> tuple[R
     ``reductions`` are those that it follows pointwise, seen from its axes.
     """
     value = flow.value(node)
-    for use in sorted(reductions, key=lambda each: each.node, reverse=True):
+    for use in sorted(reductions, key=lambda reduction: reduction.node, reverse=True):
         operation = flow.expect_operation(use.node)
         row = reduced_axes(operation)
         space = RowSpace(extents=operation.operands[0].type.shape, row=row)

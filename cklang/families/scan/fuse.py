@@ -63,7 +63,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedScan:
         result=maker.flow.value(walk.root),
         axis=ints(anchor, "axis")[0],
         multiplies=anchor.op == CUMPROD,
-        spans=tuple(each for each in (anchor.span,) if each is not None),
+        spans=tuple(span for span in (anchor.span,) if span is not None),
     )
 
 

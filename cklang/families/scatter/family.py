@@ -215,8 +215,8 @@ def filled(kernel: FusedScatter, planning: Planning[Sel]) -> tuple[Launches[Sel]
     own = replace(planning, layouts=layouts)
     return tuple(
         launches
-        for each in plan_of(function).kernels
-        for launches in FAMILIES[each.family].plan(each, own)
+        for kernel in plan_of(function).kernels
+        for launches in FAMILIES[kernel.family].plan(kernel, own)
     )
 
 

@@ -107,7 +107,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedScatter:
         adds=anchor.op == SCATTER_ADD,
         in_order=not ints(anchor, UNORDERED)[0],
         in_place=bool(ints(anchor, IN_PLACE)[0]),
-        spans=tuple(each for each in (anchor.span,) if each is not None),
+        spans=tuple(span for span in (anchor.span,) if span is not None),
     )
 
 

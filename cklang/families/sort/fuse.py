@@ -41,7 +41,7 @@ class FusedSort(FusedKernel):
     @property
     def results(self) -> tuple[Value, ...]:
         """The values that it writes."""
-        return tuple(each for each in (self.values, self.indices) if each is not None)
+        return tuple(value for value in (self.values, self.indices) if value is not None)
 
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""
@@ -71,7 +71,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedSort | None:
         axis=ints(anchor, "axis")[0],
         count=ints(anchor, COUNT)[0],
         descending=bool(ints(anchor, DESCENDING)[0]),
-        spans=tuple(each for each in (anchor.span,) if each is not None),
+        spans=tuple(span for span in (anchor.span,) if span is not None),
     )
 
 

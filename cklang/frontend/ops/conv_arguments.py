@@ -97,7 +97,7 @@ def layout_of(name: Item, ranks: Sequence[int]) -> Layout | None:
     if layout is None:
         raise ValueError(f"layout is {_shown(name)}", f"legal: {', '.join(LAYOUTS)}")
     rank = layout.spatial + 2 + layout.apart
-    if any(each != rank for each in ranks):
+    if any(count != rank for count in ranks):
         counts = " and ".join(map(str, ranks))
         raise ValueError(f"layout {name} has {rank} axes, the operands {counts}", _said(layout))
     return layout
@@ -188,7 +188,7 @@ def _longer(
     if value is None:
         return None
     values = value if isinstance(value, tuple) else (value,) * len(stride)
-    longer = tuple(_integer("output_padding", each, 0) for each in values)
+    longer = tuple(_integer("output_padding", value, 0) for value in values)
     if any(extra >= step for extra, step in zip(longer, stride, strict=True)):
         problem = f"output_padding is {_shown(value)} beside stride {_shown(tuple(stride))}"
         raise ValueError(problem, "legal: less than the stride of each axis")
@@ -219,8 +219,8 @@ def _spatial(
         lengths = set(counts.values())
         (spatial, *others) = lengths
         if others:
-            each = ", ".join(f"{name} {count}" for name, count in counts.items())
-            problem = f"the numbers of spatial axes differ: {each}"
+            listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+            problem = f"the numbers of spatial axes differ: {listed}"
             raise ValueError(problem, "give one entry for each spatial axis")
     else:
         spatial = rank - 2 - _is_apart(direction, a, b, arguments)
@@ -264,12 +264,12 @@ def _shown(value: Item) -> str:
 
 def _each(name: str, value: Item, spatial: int) -> tuple[int, ...]:
     values = value if isinstance(value, tuple) else (value,) * spatial
-    return tuple(_integer(name, each, 1) for each in values)
+    return tuple(_integer(name, value, 1) for value in values)
 
 
 def _padding(value: Item, spatial: int) -> tuple[tuple[int, int], ...]:
     values = value if isinstance(value, tuple) else (value,) * spatial
-    pairs = [each if isinstance(each, tuple) else (each, each) for each in values]
+    pairs = [value if isinstance(value, tuple) else (value, value) for value in values]
     if any(len(pair) != 2 for pair in pairs):
         form = "legal: 1 for all sides, (1, 2) for each axis, ((0, 1), (2, 2)) for before and after"
         raise ValueError(f"padding is {_shown(value)}", form)

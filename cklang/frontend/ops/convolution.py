@@ -50,7 +50,7 @@ def _convolution(scope: Scope, node: Located, op: str, arguments: Mapping[str, I
     result = _Result(scope, node, op, call, (a, b))
     for relation in call.geometry.relations:
         result.add(relation)
-    operands = [emit.materialise(scope, node, each) for each in (a, b)]
+    operands = [emit.materialise(scope, node, operand) for operand in (a, b)]
     shape = tuple(result.extents[axis] for axis in range(call.geometry.rank))
     origins = [result.origins[axis] for axis in range(call.geometry.rank)]
     value = scope.unit.append(op, *operands, attrs=call.attrs, shape=shape, span=scope.span(node))

@@ -109,7 +109,7 @@ def _without(labels: str, others: str) -> str:
 
 def _own(labels: str, last: str, operand: str) -> str:
     """Return which of an operand's own labels is an axis of the product: the last one."""
-    contiguous = next((each for each in (last, operand[-1:]) if each and each in labels), "")
+    contiguous = next((axis for axis in (last, operand[-1:]) if axis and axis in labels), "")
     return contiguous or labels[-1:]
 
 

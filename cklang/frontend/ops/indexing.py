@@ -172,7 +172,7 @@ def part_along(
     extent: Extent,
 ) -> Tensor:
     """Return elements from one bound to another of an axis, which the call must make ``extent``."""
-    ranges = [_Range(0, each) for each in tensor.shape]
+    ranges = [_Range(0, extent) for extent in tensor.shape]
     ranges[axis] = _Range(*bounds, declared=extent)
     return _part_of(scope, node, tensor, ranges)
 
@@ -186,8 +186,8 @@ def _part_of(scope: Scope, node: Located, tensor: Tensor, ranges: Sequence[_Rang
         raise scope.error("F053", node, "two elements share a byte", words=scope.words(node))
     axes = tuple(axis for axis, taken in enumerate(ranges) if not taken.is_element)
     extents = [
-        each if taken.is_all(each) else scope.unit.derived.extent(taken.count)
-        for taken, each in pairs
+        extent if taken.is_all(extent) else scope.unit.derived.extent(taken.count)
+        for taken, extent in pairs
     ]
     value = scope.unit.append(
         SLICE,

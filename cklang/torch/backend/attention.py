@@ -255,7 +255,7 @@ def _differentiate(
 ) -> list[Tensor]:
     emitter = call.emitter
     operands, attrs = _call(call, (q, k, v), mask, is_causal, scale)
-    g, output, sums = (emitter.plain(each) for each in (do, o, lse))
+    g, output, sums = (emitter.plain(tensor) for tensor in (do, o, lse))
     products = emitter.append("mul", emitter.cast(g, f32), emitter.cast(output, f32))
     inner = emitter.append("reduce_sum", products, axes=(_RANK - 1,))
     # A mask of floats is added to the product.

@@ -174,7 +174,7 @@ class Emitter(Operations):
         """
         tensors = [item for item in items if isinstance(item, Tensor)]
         shape = broadcast_shape([tensor.shape for tensor in tensors])
-        orders = (each.order for each in tensors if each.order and each.shape == shape)
+        orders = (tensor.order for tensor in tensors if tensor.order and tensor.shape == shape)
         order = next(orders, ())
         if order:
             tensors = [self._in_order(tensor, order) for tensor in tensors]

@@ -25,9 +25,9 @@ def computed(to: Operations, op: str, operands: Sequence[Value], attrs: Mapping[
     """Append a pointwise op of operands of one shape; part by part if one of them is joined."""
     for operand in operands:
         axis, parts = _parts_of(to, operand)
-        cuts = [_cut(to, each, axis, parts) for each in operands] if parts else []
+        cuts = [_cut(to, operand, axis, parts) for operand in operands] if parts else []
         if parts and all(cuts):
-            pieces = (to.append(op, *each, **attrs) for each in zip(*cuts, strict=True))
+            pieces = (to.append(op, *group, **attrs) for group in zip(*cuts, strict=True))
             return to.append(CONCAT, *pieces, shape=operand.type.shape, axis=axis)
     return to.append(op, *operands, **attrs)
 
@@ -51,15 +51,15 @@ def part(
     bounds: list[tuple[Extent, Extent, int]] = [(0, extent, 1) for extent in own]
     bounds[axis] = start, stop, step
     extents = [*own[:axis], count, *own[axis + 1 :]]
-    axes = tuple(each for each in range(len(own)) if each != axis or keep)
+    axes = tuple(index for index in range(len(own)) if index != axis or keep)
     return to.append(
         "slice",
         value,
-        shape=tuple(extents[each] for each in axes),
+        shape=tuple(extents[index] for index in axes),
         axes=axes,
         start=tuple(written(low) for low, _, _ in bounds),
         stop=tuple(written(high) for _, high, _ in bounds),
-        step=tuple(each for _, _, each in bounds),
+        step=tuple(step for _, _, step in bounds),
     )
 
 
@@ -68,7 +68,7 @@ def _parts_of(to: Operations, value: Value) -> tuple[int, list[Value]]:
     source = to.source(value)
     if source is not None and source.op == "cast":
         axis, parts = _parts_of(to, source.operands[0])
-        return axis, [to.cast(each, value.type.dtype) for each in parts]
+        return axis, [to.cast(part, value.type.dtype) for part in parts]
     if source is None or source.op != CONCAT or len(source.operands) > _MOST_PARTS:
         return 0, []
     axis_of: Any = source.attr("axis")

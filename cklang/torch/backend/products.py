@@ -129,7 +129,7 @@ def _convolve(
     if not 3 <= rank <= 5:
         raise Unsupported("convolutions have one to three axes in space")
     last = channels_last(rank)
-    operands = [call.emitter.plain(call.emitter.permuted(each, last)) for each in (one, other)]
+    operands = [call.emitter.plain(call.emitter.permuted(side, last)) for side in (one, other)]
     extents = tuple(shape[axis] for axis in last)
     value = call.emitter.append(op, *operands, shape=extents, **attrs)
     return Tensor(value, shape, inverse(last))

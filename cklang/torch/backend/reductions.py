@@ -239,12 +239,12 @@ def _batch_norm(
 ) -> list[Tensor | None]:
     """Return the norm by running statistics, with which inference computes."""
     emitter = call.emitter
-    each = (x.shape[1], *(1 for _ in x.shape[2:]))
-    centered = emitter.pointwise("sub", [emitter.wide(x), emitter.wide(Tensor(mean.value, each))])
-    wide = emitter.wide(Tensor(variance.value, each))
+    shape = (x.shape[1], *(1 for _ in x.shape[2:]))
+    centered = emitter.pointwise("sub", [emitter.wide(x), emitter.wide(Tensor(mean.value, shape))])
+    wide = emitter.wide(Tensor(variance.value, shape))
     root = emitter.pointwise("rsqrt", [emitter.pointwise("add", [wide, eps])])
     scaled = emitter.pointwise("mul", [centered, root])
-    result = _affine(call, scaled, weight, bias, each)
+    result = _affine(call, scaled, weight, bias, shape)
     return [call.rounded(result), *[None] * (len(call.outputs) - 1)]
 
 

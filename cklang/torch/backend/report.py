@@ -82,7 +82,7 @@ def _meta(value: Any) -> Any:
 
 
 def _elements(node: Node) -> int:
-    tensors = [_sized(each) for each in (node, *node.all_input_nodes)]
+    tensors = [_sized(source) for source in (node, *node.all_input_nodes)]
     leaves = torch.utils._pytree.tree_leaves(tensors)
     floats = [
         leaf.numel()

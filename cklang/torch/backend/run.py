@@ -88,7 +88,7 @@ class _Runner:
         function = self.op.program.specialise()
         names = (param.name for param in function.params)
         arrays = [to_numpy(*pair) for pair in zip(names, tensors, strict=True)]
-        return [_from_numpy(each) for each in evaluate(function, arrays)]
+        return [_from_numpy(array) for array in evaluate(function, arrays)]
 
 
 def _is_only_watched(tensors: Sequence[torch.Tensor]) -> bool:
@@ -136,7 +136,7 @@ def _finish(value: Value, output: Output) -> _Finish | None:
 
     def finish(result: torch.Tensor, dims: Mapping[str, int]) -> torch.Tensor:
         if is_reshaped:
-            result = result.reshape(tuple(extent_value(each, dims) for each in output.shape))
+            result = result.reshape(tuple(extent_value(extent, dims) for extent in output.shape))
         if output.order:
             result = result.permute(output.order)
         return result.to(dtype)
@@ -178,17 +178,17 @@ def assembled(
         or _is_size(node, parts)
     ]
     for node in first:
-        copies[node] = result.node_copy(node, lambda each: _copied(result, copies, each))
+        copies[node] = result.node_copy(node, lambda source: _copied(result, copies, source))
         if node.op == "get_attr":
             setattr(root, str(node.target), getattr(graph, str(node.target)))
     for _, _, step in sorted(steps, key=lambda step: step[:2]):
         if isinstance(step, Node):
-            copies[step] = result.node_copy(step, lambda each: _copied(result, copies, each))
+            copies[step] = result.node_copy(step, lambda source: _copied(result, copies, source))
             copies[step].target = _direct(step.target)
         else:
             _add_program(result, copies, step, _Runner(step, parameters, options))
     (output,) = graph.graph.find_nodes(op="output")
-    result.node_copy(output, lambda each: _copied(result, copies, each))
+    result.node_copy(output, lambda source: _copied(result, copies, source))
     result.lint()
     # The method itself: called as a module, it is five functions away.
     return GraphModule(root, result).forward
@@ -219,7 +219,7 @@ def _is_size(node: Node, parts: Parts) -> bool:
 def _copied(result: Graph, copies: dict[Node, Node], node: Node) -> Node:
     """Return a node of the new graph for one of the old; a view is made where it is first used."""
     if node not in copies:
-        copy = result.node_copy(node, lambda each: _copied(result, copies, each))
+        copy = result.node_copy(node, lambda source: _copied(result, copies, source))
         if copy.target is torch.ops.aten.view.default:
             # Results of kernels may have other strides than those of torch's, as in channels_last.
             copy.target = torch.ops.aten.reshape.default

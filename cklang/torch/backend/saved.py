@@ -82,9 +82,9 @@ def divided_by(
             _described(kind, pair, num_fwd_outputs, lowered, device) for kind, pair in ways
         ]
         best = min(range(len(ways)), key=lambda place: _rank(described[place]))
-        if any(each.microseconds is None for each in described):
+        if any(row.microseconds is None for row in described):
             best = 0
-        others = ", ".join(str(each) for each in described if each is not described[best])
+        others = ", ".join(str(row) for row in described if row is not described[best])
         note(f"{described[best]}; {others}")
         return ways[best][1]  # type: ignore[no-any-return]
 

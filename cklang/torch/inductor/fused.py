@@ -102,7 +102,9 @@ class _Fusing:
         axes = Axes(tuple(one for one, _ in pairs), tuple(size for _, size in pairs))
         strides, offset = axes.strides(written)
         order = slowest_first(strides)
-        axes = Axes(*(tuple(each[axis] for axis in order) for each in (axes.symbols, axes.sizes)))
+        axes = Axes(
+            *(tuple(numbers[axis] for axis in order) for numbers in (axes.symbols, axes.sizes))
+        )
         if offset != 0 or not is_dense(axes.sizes, axes.strides(written)[0]):
             raise Unsupported(f"{node.get_name()} has gaps between its elements")
         handler = Pointwise(self.to, lambda name, at: self._loaded(axes, name, at))
@@ -146,7 +148,7 @@ class _Fusing:
         order = slowest_first(strides)
         sizes = tuple(axes.sizes[axis] for axis in order)
         ordered = tuple(strides[axis] for axis in order)
-        count, wanted = (sympy.prod(each) for each in (stored.sizes, sizes))
+        count, wanted = (sympy.prod(space) for space in (stored.sizes, sizes))
         is_all = V.graph.sizevars.statically_known_equals(count, wanted)
         if offset != 0 or not is_all or not is_dense(sizes, ordered):
             raise Unsupported("it reads some elements of the product twice, or not at all")
@@ -160,7 +162,7 @@ class _Fusing:
         tensor = self.to.result(stored.tensor, stored.dtype)
         if tensor.order:
             tensor = Tensor(self.to.plain(tensor), tensor.shape)
-        unknown = [each for each in tensor.own if each not in self._sizes]
+        unknown = [symbol for symbol in tensor.own if symbol not in self._sizes]
         if unknown:
             raise Unsupported(f"its extent {unknown[0]} is no size of a buffer")
         sizes = tuple(self._sizes[extent] for extent in tensor.own)
@@ -215,7 +217,9 @@ def fused(
     except CkError as refusal:
         raise Unsupported(f"{refusal.code}: {refusal.message}") from refusal
     names = [param.name for param in function.params]
-    dtypes: Mapping[str, str] = {each.name: each.type.dtype.name for each in function.params}
+    dtypes: Mapping[str, str] = {
+        parameter.name: parameter.type.dtype.name for parameter in function.params
+    }
     reads = tuple(fusing.reads)
     writes = tuple(view for _, view in results)
     _check(

@@ -34,7 +34,7 @@ class Axes:
         offset = plain.subs(dict.fromkeys(self.symbols, 0))
         strides = tuple(plain.coeff(symbol) for symbol in self.symbols)
         linear = sum((s * symbol for s, symbol in zip(strides, self.symbols, strict=True)), offset)
-        used = {symbol for each in (*strides, offset) for symbol in each.free_symbols}
+        used = {symbol for expression in (*strides, offset) for symbol in expression.free_symbols}
         if sympy.expand(plain - linear) != 0 or used & set(self.symbols):
             raise Unsupported(f"its index {index} is not a sum of strides")
         return strides, offset

@@ -37,5 +37,5 @@ class Record:
         lines += [f"  {kernel.name}: {' '.join(kernel.nodes)}" for kernel in self.kernels]
         if self.declined:
             lines += ["not fused"]
-            lines += [f"  {' '.join(each.nodes)}: {each.reason}" for each in self.declined]
+            lines += [f"  {' '.join(group.nodes)}: {group.reason}" for group in self.declined]
         return "\n".join(lines)

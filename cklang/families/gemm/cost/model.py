@@ -168,8 +168,8 @@ class CostModel:
         if self._merged == (1,):
             x = Lengths(problem.m, problem.n, max(problem.k, 1), problem.products, unique_fraction)
             return self._totals(x)
-        each = np.array([_product(problem, merged) for merged in self._merged], dtype=np.float64)
-        products, rows, columns, sums = each[self._merge].T
+        sizes = np.array([_product(problem, merged) for merged in self._merged], dtype=np.float64)
+        products, rows, columns, sums = sizes[self._merge].T
         x = Lengths(rows, columns, np.maximum(sums, 1.0), products, unique_fraction)
         return self._totals(x)
 

@@ -35,7 +35,7 @@ def with_halves(function: Function) -> Function:
     replaced: dict[str, list[Operation]] = {}
     names = FreshNames(function)
     for slices in graph.pairs():
-        parts = {each.result.name: _Part(graph, each, names) for each in slices}
+        parts = {piece.result.name: _Part(graph, piece, names) for piece in slices}
         if all(part.is_of_a_product() for part in parts.values()):
             replaced |= {name: part.body for name, part in parts.items()}
     if not replaced:

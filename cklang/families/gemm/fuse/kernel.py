@@ -60,9 +60,9 @@ def with_peak(function: Function) -> tuple[Function, int]:
         return parameter if value == peak.result else value
 
     body = tuple(
-        replace(each, operands=tuple(map(new, each.operands)))
-        for each in function.body
-        if each is not peak
+        replace(step, operands=tuple(map(new, step.operands)))
+        for step in function.body
+        if step is not peak
     )
     results = (*map(new, function.results), *peak.operands)
     own = replace(function, params=(*function.params, parameter), body=body, results=results)
@@ -233,7 +233,7 @@ def _gathers(flow: Flow, anchor: int, index: int) -> bool:
     table, indices = flow.below(flow.view(operand)[-1])
     rows, k = zip(table.axes[-2:], indices.axes[-2:], strict=True)
     is_by_rows = rows[0] is None is not rows[1] and k[0] is not None is k[1]
-    kinds = {flow.kind(each.node) for each in (table, indices)}
+    kinds = {flow.kind(edge.node) for edge in (table, indices)}
     return is_by_rows and not kinds & {Kind.SHAPE, Kind.CONSTANT}
 
 

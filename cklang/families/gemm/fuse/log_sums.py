@@ -93,7 +93,7 @@ class EpilogueSearch:
             return None
         if block_count(elements.type.shape[-1]) is None:
             return None
-        rest = [each for each in self._of(elements) if each is not largest]
+        rest = [value for value in self._of(elements) if value is not largest]
         wide: list[str] = []
         current = rest[0] if len(rest) == 1 else None
         for op in _CHAIN:

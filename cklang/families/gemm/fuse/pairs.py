@@ -34,7 +34,7 @@ def pairs_of(flow: Flow, readers: Mapping[int, Collection[int]]) -> Iterator[tup
         for node in nodes
     }
     known = sorted((a, b) for a, b in colours if a is not None and b is not None)
-    yield from (each for each in known if _is_pair(flow, *each))
+    yield from (pair for pair in known if _is_pair(flow, *pair))
 
 
 def _is_pair(flow: Flow, first: int, second: int) -> bool:

@@ -186,15 +186,15 @@ class _Emitter:
     def _renamed(self, last: Value, result: Value) -> list[Operation]:
         """Return what was written with names of the function's own."""
         own: Sequence[Operation] = self.builder.finish(last).body
-        renamed = {each.result.name: self._fresh(each.result) for each in own}
+        renamed = {step.result.name: self._fresh(step.result) for step in own}
         renamed[last.name] = result
         return [
             replace(
-                each,
-                operands=tuple(renamed.get(value.name, value) for value in each.operands),
-                result=renamed[each.result.name],
+                step,
+                operands=tuple(renamed.get(value.name, value) for value in step.operands),
+                result=renamed[step.result.name],
             )
-            for each in own
+            for step in own
         ]
 
     def _fresh(self, value: Value) -> Value:

@@ -164,7 +164,7 @@ def _computed_type(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | No
 def _fp8_encoding(a: Algorithm, s: Signature, spec: ArchSpec) -> Violation | None:
     named = {"A": s.dtype_a, "B": s.dtype_b, "E": s.dtype_e}
     for name, operands in (("D", s.d), ("operand of A ", s.a), ("operand of B ", s.b)):
-        named |= {f"{name}{i}": each.dtype for i, each in enumerate(operands)}
+        named |= {f"{name}{i}": operand.dtype for i, operand in enumerate(operands)}
     return encoded_for(spec, named)
 
 

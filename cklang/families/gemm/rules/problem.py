@@ -86,7 +86,7 @@ def _extents(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violatio
 def _operand_size(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     sides = (("A", problem.a), ("B", problem.b), ("E", problem.e), *_second(problem))
     operands: list[tuple[str, Array | ScaleAccess]]
-    operands = [(each, array) for side in sides for each, array, _ in arrays_of(*side, 1)]
+    operands = [(name, array) for side in sides for name, array, _ in arrays_of(*side, 1)]
     operands += [(f"D{i}", d) for i, d in enumerate(problem.d)]
     operands += [("a scale", scale) for scale in problem.scales]
     for name, operand in operands:

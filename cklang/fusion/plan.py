@@ -202,6 +202,8 @@ class FusedKernel:
     """What the kernels of all families have alike, as fusion made them."""
 
     name: str
+    spans: tuple[Span, ...] = field(default=(), compare=False)
+    """The user's places in it."""
 
     leaves_to_readers: ClassVar[bool] = False
 

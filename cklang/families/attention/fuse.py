@@ -15,12 +15,11 @@ from cklang.families.attention.masks import split_mask
 from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.variants import cap_of, is_identity, variant_of
 from cklang.fusion.flow import Flow
-from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
+from cklang.fusion.kernel import Epilogue, KernelMaker, Maker, spans_of
 from cklang.fusion.plan import View
 from cklang.fusion.sites import identity
 from cklang.ir.attention import LENGTHS, MIN_QUERIES, PAGE_STARTS, PAGES, READ_LIMIT, SEEDS, STARTS
 from cklang.ir.nodes import Function, Operation, Value
-from cklang.source import Span
 from cklang.types import DType, TensorType, bf16, f16, f32
 from cklang.types import Kind as NumberKind
 
@@ -157,7 +156,7 @@ def kernel_of(
         lse=lse,
         variant=variant_of(score),
         soft_cap=cap,
-        spans=_spans([anchor, *score.body, *mask.body, *body]),
+        spans=spans_of([anchor, *score.body, *mask.body, *body]),
     )
 
 
@@ -275,11 +274,6 @@ def _constants(function: Function, seeds: Sequence[Value]) -> tuple[tuple[str, i
     definitions = function.definitions()
     constants = ((seed.name, definitions.get(seed.name)) for seed in dict.fromkeys(seeds))
     return tuple((name, int(str(op.attr("value")))) for name, op in constants if op is not None)
-
-
-def _spans(operations: Sequence[Operation]) -> tuple[Span, ...]:
-    spans = (operation.span for operation in operations)
-    return tuple(dict.fromkeys(span for span in spans if span is not None))
 
 
 def _notes(kernel: FusedAttention) -> tuple[str, ...]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from cklang.families.attention.masks import WindowMask
 from cklang.fusion.functions import Functions
 from cklang.fusion.plan import FusedKernel, View
 from cklang.ir.nodes import Function, Value, print_function
-from cklang.source import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +59,6 @@ class FusedAttention(FusedKernel):
     """What CK Tile calls the score function."""
     soft_cap: float = 0.0
     """The cap of CK Tile's own soft cap, which stands for ``score``; 0 of a kernel without."""
-    spans: tuple[Span, ...] = field(default=(), compare=False)
 
     family: ClassVar[str] = "attention"
 

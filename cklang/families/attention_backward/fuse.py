@@ -6,7 +6,7 @@ that the score adds, in the dtype of q.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
@@ -23,7 +23,6 @@ from cklang.ir.attention_gradients import DERIVATIVE, GRADIENTS, MORE, SCORES, f
 from cklang.ir.nodes import Function, Operation, Value, print_function
 from cklang.ir.ops import Kind
 from cklang.ir.score_derivative import is_one
-from cklang.source import Span
 from cklang.types import bf16, f16, f32
 
 _STORED = (f32, f16, bf16)
@@ -62,7 +61,6 @@ class FusedAttentionGrad(FusedKernel):
     """What the score adds, if ds is stored and CK Tile's own bias gives it."""
     derivative: Function | None = None
     """The derivative of the score, where it is not 1 or ds is stored without such a bias."""
-    spans: tuple[Span, ...] = field(default=(), compare=False)
 
     family: ClassVar[str] = "attention_backward"
 

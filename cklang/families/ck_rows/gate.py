@@ -20,7 +20,6 @@ from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.passes import Draft
 from cklang.fusion.plan import AnyKernel, FusedKernel, Plan, numbered
 from cklang.ir.nodes import Value
-from cklang.source import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +45,6 @@ class FusedGate(FusedKernel):
     def anchors(self) -> tuple[str, ...]:
         """The names of what both kernels compute without a function."""
         return (*self.rows.anchors, *self.sort.anchors)
-
-    @property
-    def spans(self) -> tuple[Span, ...]:
-        """The user's places in it."""
-        return (*self.rows.spans, *self.sort.spans)
 
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""
@@ -89,7 +83,8 @@ def _with_gates(plan: Plan) -> Plan:
             (sort,) = readers
             if isinstance(sort, FusedSort) and _is_gate(rows, sort):
                 kernels.remove(rows)
-                gate: AnyKernel = FusedGate(name=sort.name, rows=rows, sort=sort)
+                spans = (*rows.spans, *sort.spans)
+                gate: AnyKernel = FusedGate(name=sort.name, spans=spans, rows=rows, sort=sort)
                 kernels[kernels.index(sort)] = gate
     return replace(plan, kernels=numbered(plan.function.name, kernels))
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What fusion decides about a convolution: one kernel with its operands and its epilogue."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from cklang.families.layout_copy.plan import LayoutCopy, WithCopies, copied_in_order, copy_of
 from cklang.families.tensor_layout import TensorLayout, refuse_negative, refuse_overlap
@@ -15,11 +16,42 @@ from cklang.fusion.plan import FusedKernel, Read, View
 from cklang.ir.convolution import axis_names
 from cklang.ir.nodes import Function, Operation, Value, print_attr
 from cklang.ir.windows import DIRECTIONS
-from cklang.source import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FusedConv(FusedKernel):
+class FusedWindows(FusedKernel):
+    """One kernel of an operation with windows over images, and of what follows it."""
+
+    operation: Operation
+    a: View
+    epilogue: Function
+    reads: tuple[Read, ...]
+    result: Value
+    axes: tuple[int, ...]
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        """The name of the result of ``operation``."""
+        return (self.operation.result.name,)
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """The value that it writes."""
+        return (self.result,)
+
+    @property
+    def functions(self) -> Functions:
+        """Its one function."""
+        return Functions(epilogue=self.epilogue)
+
+    @property
+    def attrs(self) -> str:
+        """The attributes of ``operation`` as text."""
+        return ", ".join(f"{name} {print_attr(attr)}" for name, attr in self.operation.attrs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedConv(FusedWindows):
     """One kernel: ``result = cast(epilogue(operation(a, b), reads…))`` of a convolution op.
 
     The fields are those of :class:`cklang.families.gemm.plan.FusedGemm`, but that ``perm`` of
@@ -27,34 +59,12 @@ class FusedConv(FusedKernel):
     operands and result, channels last; ``operation`` has the windows and the extents.
     """
 
-    operation: Operation
-    a: View
     b: View
-    epilogue: Function
-    reads: tuple[Read, ...]
-    result: Value
-    axes: tuple[int, ...]
-    spans: tuple[Span, ...] = field(default=(), compare=False)
-
-    @property
-    def anchors(self) -> tuple[str, ...]:
-        """The name of the result of ``operation``."""
-        return (self.operation.result.name,)
 
     family: ClassVar[str] = "conv"
     more: ClassVar[tuple[Read, ...]] = ()
     depth: ClassVar[int] = 1
     shares_numbers: ClassVar[bool] = False
-
-    @property
-    def results(self) -> tuple[Value, ...]:
-        """The values that it writes."""
-        return (self.result,)
-
-    @property
-    def functions(self) -> Functions:
-        """Its one function."""
-        return Functions(epilogue=self.epilogue)
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -64,34 +74,42 @@ class FusedConv(FusedKernel):
 
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""
-        attrs = ", ".join(f"{name} {print_attr(attr)}" for name, attr in self.operation.attrs)
-        sums = f"  acc = {self.operation.op}({self.a.tensor}, {self.b.tensor}): {attrs}"
+        sums = f"  acc = {self.operation.op}({self.a.tensor}, {self.b.tensor}): {self.attrs}"
         return kernel_lines(self, axis_names(self.operation), [sums])
 
 
-def convolution(maker: KernelMaker, walk: Epilogue) -> FusedConv:
-    """Return the kernel of a root whose anchor is a convolution."""
+Windows = TypeVar("Windows", bound=FusedWindows)
+
+
+def fused_windows(
+    kernel: type[Windows], operands: Sequence[str], maker: KernelMaker, walk: Epilogue
+) -> Windows:
+    """Return the kernel of a root whose anchor has windows; ``operands`` are fields of it."""
     anchor = walk.anchor
     axes = maker.flow.orientation(walk.root)
     order = tuple(axes.index(axis) for axis in range(anchor.result.type.rank))
-    stored = (maker.stored(walk.colour, index) for index in (0, 1))
-    left, right = (View(value=value, perm=perm) for value, perm in stored)
+    stored = (maker.stored(walk.colour, index) for index in range(len(operands)))
+    views: dict[str, Any] = {
+        name: View(value=value, perm=perm)
+        for name, (value, perm) in zip(operands, stored, strict=True)
+    }
     epilogue = walk.run()
-    return FusedConv(
+    return kernel(
         name=maker.flow.function.name,
         operation=anchor,
-        a=left,
-        b=right,
         epilogue=epilogue,
         reads=walk.reads(order),
         result=maker.flow.value(walk.root),
         axes=order,
         spans=spans_of([anchor, *epilogue.body]),
+        **views,
     )
 
 
 MAKERS: Mapping[str, Maker] = MappingProxyType(
-    dict.fromkeys(DIRECTIONS, Maker(make=convolution, epilogue=True))
+    dict.fromkeys(
+        DIRECTIONS, Maker(make=partial(fused_windows, FusedConv, ("a", "b")), epilogue=True)
+    )
 )
 """The anchors of convolutions, by op."""
 

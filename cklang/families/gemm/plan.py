@@ -2,7 +2,7 @@
 """What fusion decides about a product: one kernel with its operands and functions."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from cklang.families.scatter.fuse import FusedScatter
@@ -12,7 +12,6 @@ from cklang.fusion.parts import split
 from cklang.fusion.plan import BlockScale, Computed, FusedKernel, Gathered, Read, View
 from cklang.ir.log_sums import LOG_SUMS
 from cklang.ir.nodes import Function, Value
-from cklang.source import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +77,6 @@ class FusedGemm(FusedKernel):
     transposed: bool = False
     scale_a: BlockScale | None = None
     scale_b: BlockScale | None = None
-    spans: tuple[Span, ...] = field(default=(), compare=False)
 
     @property
     def inputs(self) -> tuple[Value, ...]:

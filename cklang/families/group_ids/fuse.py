@@ -2,16 +2,15 @@
 """Make the kernel of ``group_order`` and ``group_ends``: one of the same ids gives both."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
 from cklang.fusion.flow import Flow
-from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
+from cklang.fusion.kernel import Epilogue, KernelMaker, Maker, spans_of
 from cklang.fusion.plan import FusedKernel, Read
 from cklang.ir.grouped import GROUP_ENDS, GROUP_ORDER
 from cklang.ir.nodes import Value
-from cklang.source import Span
 from cklang.types import Extent
 
 
@@ -25,7 +24,6 @@ class FusedGroupIds(FusedKernel):
     """How many groups there are."""
     order: Value | None
     ends: Value | None
-    spans: tuple[Span, ...] = field(default=(), compare=False)
 
     family: ClassVar[str] = "group_ids"
 
@@ -77,7 +75,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedGroupIds | None:
         count=flow.value(ends).type.shape[0],
         order=order,
         ends=written,
-        spans=() if anchor.span is None else (anchor.span,),
+        spans=spans_of([anchor]),
     )
 
 

@@ -2,15 +2,14 @@
 """Make the kernel of ``moe_weights`` and ``moe_indices``: one of the same operands gives both."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
+from cklang.fusion.kernel import Epilogue, KernelMaker, Maker, spans_of
 from cklang.fusion.plan import FusedKernel, Read
 from cklang.ir.expert_gate import MOE_INDICES, MOE_WEIGHTS
 from cklang.ir.nodes import Attrs, Value
-from cklang.source import Span
 from cklang.types import TensorType
 
 
@@ -27,7 +26,6 @@ class FusedMoeGate(FusedKernel):
     indices: Value | None
     attrs: Attrs
     """How experts are chosen (:mod:`cklang.ir.expert_gate`)."""
-    spans: tuple[Span, ...] = field(default=(), compare=False)
 
     family: ClassVar[str] = "moe_gate"
 
@@ -76,7 +74,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedMoeGate | None:
         weights=written.get(MOE_WEIGHTS),
         indices=written.get(MOE_INDICES),
         attrs=anchor.attrs,
-        spans=() if anchor.span is None else (anchor.span,),
+        spans=spans_of([anchor]),
     )
 
 

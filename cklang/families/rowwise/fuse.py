@@ -2,7 +2,7 @@
 """Make the kernel of an outlined operation: its space, its stages, and what it writes."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -14,12 +14,11 @@ from cklang.families.rowwise.stages import Stages, stages_of
 from cklang.families.rowwise.words import parts_of
 from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.functions import Functions
-from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
+from cklang.fusion.kernel import Epilogue, KernelMaker, Maker, spans_of
 from cklang.fusion.plan import FusedKernel, Read
 from cklang.fusion.sites import Axes, compose, identity
 from cklang.ir.indices import ARANGE
 from cklang.ir.nodes import Function, Value, print_function
-from cklang.source import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,6 @@ class FusedRows(FusedKernel):
     results: tuple[Value, ...]
     places: tuple[Axes, ...]
     """The map from the space to each result."""
-    spans: tuple[Span, ...] = field(default=(), compare=False)
 
     family: ClassVar[str] = "rowwise"
     leaves_to_readers: ClassVar[bool] = True
@@ -113,7 +111,6 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedRows | None:
                 limit=limit,
                 reads=", ".join(map(str, values)),
             )
-    spans = (operation.span for operation in body.body)
     return FusedRows(
         name=flow.function.name,
         body=body,
@@ -123,7 +120,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedRows | None:
         gathered=tuple(gathered),
         results=body.results,
         places=places,
-        spans=tuple(dict.fromkeys(span for span in spans if span is not None)),
+        spans=spans_of(body.body),
     )
 
 

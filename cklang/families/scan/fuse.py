@@ -2,18 +2,17 @@
 """Make the kernel of ``cumsum`` or ``cumprod``, and of the cast that follows."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
 from cklang.fusion.flow import Flow
-from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
+from cklang.fusion.kernel import Epilogue, KernelMaker, Maker, spans_of
 from cklang.fusion.plan import FusedKernel, Read
 from cklang.fusion.sites import ints
 from cklang.ir.nodes import Value
 from cklang.ir.ops import Kind
 from cklang.ir.order import CUMPROD, CUMSUM
-from cklang.source import Span
 from cklang.types import bf16, f16, f32
 
 _ROUNDED = (f16, bf16)
@@ -30,7 +29,6 @@ class FusedScan(FusedKernel):
     axis: int
     multiplies: bool = False
     """Whether elements are multiplied, not added."""
-    spans: tuple[Span, ...] = field(default=(), compare=False)
 
     family: ClassVar[str] = "scan"
 
@@ -63,7 +61,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedScan:
         result=maker.flow.value(walk.root),
         axis=ints(anchor, "axis")[0],
         multiplies=anchor.op == CUMPROD,
-        spans=tuple(span for span in (anchor.span,) if span is not None),
+        spans=spans_of([anchor]),
     )
 
 

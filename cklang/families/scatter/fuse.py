@@ -2,18 +2,17 @@
 """Make the kernel of ``scatter`` and ``scatter_add``: its operands, and the cast that follows."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
 from cklang.fusion.flow import Flow
-from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
+from cklang.fusion.kernel import Epilogue, KernelMaker, Maker, spans_of
 from cklang.fusion.plan import FusedKernel, Read
 from cklang.fusion.sites import Axes, ints
 from cklang.ir.nodes import Operation, Value
 from cklang.ir.ops import Kind
 from cklang.ir.scatter import IN_PLACE, SCATTER, SCATTER_ADD, UNORDERED
-from cklang.source import Span
 from cklang.types import TensorType, bf16, f16, f32
 
 _ROUNDED = (f16, bf16, f32)
@@ -40,7 +39,6 @@ class FusedScatter(FusedKernel):
     """Whether equal indices are taken in order, each after those before."""
     in_place: bool
     """Whether the result is in the memory of ``base``, a parameter."""
-    spans: tuple[Span, ...] = field(default=(), compare=False)
 
     family: ClassVar[str] = "scatter"
 
@@ -107,7 +105,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedScatter:
         adds=anchor.op == SCATTER_ADD,
         in_order=not ints(anchor, UNORDERED)[0],
         in_place=bool(ints(anchor, IN_PLACE)[0]),
-        spans=tuple(span for span in (anchor.span,) if span is not None),
+        spans=spans_of([anchor]),
     )
 
 

@@ -2,16 +2,15 @@
 """Make the kernel of ``sort`` and ``argsort``: one of the same operand gives both."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from cklang.fusion.kernel import Epilogue, KernelMaker, Maker
+from cklang.fusion.kernel import Epilogue, KernelMaker, Maker, spans_of
 from cklang.fusion.plan import FusedKernel, Read
 from cklang.fusion.sites import ints
 from cklang.ir.nodes import Value
 from cklang.ir.order import ARGSORT, COUNT, DESCENDING, SORT
-from cklang.source import Span
 from cklang.types import TensorType
 
 
@@ -29,7 +28,6 @@ class FusedSort(FusedKernel):
     count: int
     """How many elements of a line are wanted; 0: all."""
     descending: bool
-    spans: tuple[Span, ...] = field(default=(), compare=False)
 
     family: ClassVar[str] = "sort"
 
@@ -71,7 +69,7 @@ def _fuse(maker: KernelMaker, walk: Epilogue) -> FusedSort | None:
         axis=ints(anchor, "axis")[0],
         count=ints(anchor, COUNT)[0],
         descending=bool(ints(anchor, DESCENDING)[0]),
-        spans=tuple(span for span in (anchor.span,) if span is not None),
+        spans=spans_of([anchor]),
     )
 
 

@@ -23,10 +23,10 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from unittest import mock
 
 import attention_compile_time
@@ -40,11 +40,15 @@ from cklang.families.gemm.key import DKind, DOperand, GemmKey, Layout, Signature
 from cklang.families.gemm.lower import lower
 from cklang.fusion.functions import Functions
 from cklang.ir.parser import parse_function
-from cklang.lowering.source import KernelSource
 from cklang.prebuilding.essentials import EssentialCall, layer_normalised, normalised, probabilities
-from cklang.selection.candidates import candidates
+from cklang.selection.rules import candidates
 from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 from cklang.types import f16, f32
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from cklang.lowering.source import KernelSource
 
 ARCH = "gfx942"
 

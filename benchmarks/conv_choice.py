@@ -19,11 +19,10 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,9 +36,12 @@ from cklang.families.gemm.cost.terms import costs, geometry, step_time, times
 from cklang.families.gemm.cost.traits import Columns, Traits, traits_of
 from cklang.families.gemm.key import GemmKey, Pipeline
 from cklang.families.gemm.pipelines import PIPELINES
-from cklang.families.gpu_rates import matrix_rate
+from cklang.families.memory_cost import matrix_rate
 from cklang.selection.select import select
 from cklang.types import bf16
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 TABLE = "silicon/conv_forward_gfx950.csv"
 GPU = "gfx950"

@@ -15,15 +15,19 @@ Of f16 are the types ``across``, with B stored as [K, N], ``pair``, the two prod
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from unittest import mock
 
 import cklang as ck
 from cklang.arch import arch
 from cklang.build.builder import shared_builder
-from cklang.families.gemm.key import Algorithm
 from cklang.prebuilding.essentials import EssentialCall, linear, linear_of_8_bits
-from cklang.selection.candidates import candidates
+from cklang.selection.rules import candidates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cklang.families.gemm.key import Algorithm
 
 M, N, K = ck.dims("M N K")
 B, H, W, C = ck.dims("B H W C")

@@ -9,8 +9,8 @@ rounded once, to the dtype of its parameter.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
-from cklang.autodiff.attention_pairs import Pair, attention_pairs
 from cklang.autodiff.rounded import with_shared_rounding
 from cklang.autodiff.rules import ADVICE, ONCE, RULES
 from cklang.autodiff.score_derivatives import by_product
@@ -21,10 +21,36 @@ from cklang.autodiff.structure import joined
 from cklang.autodiff.terms import Emitter, Term
 from cklang.errors import error
 from cklang.ir.builder import Builder, without_unused
-from cklang.ir.nodes import Function, Operation, Value
+from cklang.ir.nodes import Function, Operation, Value, attr_key
 from cklang.ir.ops import OPS
 from cklang.ir.score_derivative import is_one
 from cklang.types import Kind, f32
+
+_ATTENTION, _LOG_SUMS = "attention", "attention_lse"
+
+
+class Pair(NamedTuple):
+    """An attention and its log-sum-exps, of equal operands and attributes."""
+
+    attention: Operation
+    log_sums: Operation
+    second: Operation
+    """Which of them a function has later."""
+
+
+def attention_pairs(body: Sequence[Operation]) -> Mapping[str, Pair]:
+    """Return the pairs among operations, by the names of both results."""
+    pairs: dict[str, Pair] = {}
+    earlier: dict[object, Operation] = {}
+    for operation in body:
+        if operation.op not in (_ATTENTION, _LOG_SUMS):
+            continue
+        first = earlier.setdefault((operation.operands, attr_key(operation.attrs)), operation)
+        if first.op != operation.op:
+            by_op = {step.op: step for step in (first, operation)}
+            pair = Pair(by_op[_ATTENTION], by_op[_LOG_SUMS], operation)
+            pairs |= {step.result.name: pair for step in (first, operation)}
+    return pairs
 
 
 def backward(

@@ -38,9 +38,8 @@ from cklang.runtime.call_plan import CallPlan, Step, access_range, step_on
 from cklang.runtime.launch import PlannedLaunch, describe
 from cklang.runtime.planner import host_checks, memory_of, numbers_of
 from cklang.runtime.workspace import Temporary, planned_workspace
-from cklang.selection.candidates import candidates
 from cklang.selection.request import Request
-from cklang.selection.rules import violations
+from cklang.selection.rules import candidates, violations
 from cklang.selection.select import find
 
 _ADDRESS = struct.Struct("<Q")

@@ -8,14 +8,12 @@ takes another order is refused by the rule ``prepared-b``.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cklang.arch import arch as arch_named
 from cklang.codec import dtype_of
@@ -28,11 +26,15 @@ from cklang.families.gemm.key import Layout, Signature, accumulator
 from cklang.families.gemm.pairs import products_of
 from cklang.families.gemm.plan import FusedGemm
 from cklang.fusion.plan import View
-from cklang.selection.candidates import candidates
 from cklang.selection.context import current, device_of
+from cklang.selection.rules import candidates
 from cklang.types import DType, TensorVarType
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numpy.typing import NDArray
+
     from cklang.runtime.op import Op
 
 _VERSION = 1

@@ -38,7 +38,7 @@ from cklang.reference.attention import (
     shared_heads,
     turned,
 )
-from cklang.reference.attention_steps import added, multiplied, narrowed, scaled, times
+from cklang.reference.attention_gradient_ops import added, multiplied, narrowed, scaled, times
 from cklang.reference.bounds import run_body
 from cklang.reference.evaluate import bind
 from cklang.reference.sums import UNIT, Known, finite, float_sums, gamma

@@ -206,7 +206,7 @@ class Registry:
             CkValueError: K001, there is no such preset; K023, the pattern is for another family;
                 K008, no algorithm of the set is legal.
         """
-        from cklang.selection.candidates import candidates
+        from cklang.selection.rules import candidates
         from cklang.selection.space import Pattern, enumerate_legal
 
         if isinstance(among, Pattern):

@@ -102,7 +102,7 @@ START_UP: Table = {
     "cklang.selection.registry": (
         "cklang.arch",
         "cklang.build.parallel",
-        "cklang.selection.candidates",
+        "cklang.selection.rules",
         "cklang.selection.space",
     ),
     "cklang.selection.select": ("cklang.device.device",),

@@ -26,7 +26,7 @@ from cklang.families.gemm.lower import HOLES, lower
 from cklang.families.gemm.pipelines import PIPELINES
 from cklang.fusion.functions import Functions
 from cklang.ir.parser import parse_function
-from cklang.selection.candidates import candidates
+from cklang.selection.rules import candidates
 from cklang.types import DType, bf16, f16, f32, fp8, i32
 from tests.support.errors import expect_error
 from tests.support.gemm_keys import signature as signature_of

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import cklang as ck
 from cklang.errors import CkError
 from cklang.families.gemm.key import Algorithm
-from cklang.selection.candidates import candidates
 from cklang.selection.registry import Registry
+from cklang.selection.rules import candidates
 from cklang.selection.space import pattern
 from cklang.testing import plain_key
 from cklang.types import DTYPES

@@ -16,8 +16,7 @@ from cklang.families.gemm.key import GemmKey, Layout, ProductKind, Scale
 from cklang.families.gemm.lower import is_mx, lower
 from cklang.families.gemm.problem import Problem
 from cklang.fusion.functions import Functions
-from cklang.selection.candidates import candidates
-from cklang.selection.rules import violations
+from cklang.selection.rules import candidates, violations
 from cklang.tune.task import tasks_of
 from tests.support.algorithms import EIGHT_BITS
 

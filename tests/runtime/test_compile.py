@@ -18,7 +18,7 @@ from cklang.families.gemm.lower import lower
 from cklang.fusion.functions import Functions
 from cklang.ir.parser import parse
 from cklang.lowering.source import KernelSource
-from cklang.selection.candidates import candidates
+from cklang.selection.rules import candidates
 from cklang.toolchain.compilers import find_ck_tree, find_toolchain
 from cklang.types import f16
 from tests.support.errors import expect_error

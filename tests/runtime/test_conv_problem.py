@@ -18,9 +18,8 @@ from cklang.families.conv.rules import RULES
 from cklang.families.gemm.key import Algorithm, ConvSpecial, DKind, GemmKey, Pipeline, Reduction
 from cklang.fusion.functions import Functions
 from cklang.ir.parser import parse_function
-from cklang.selection.candidates import candidates
 from cklang.selection.diagnose import advise
-from cklang.selection.rules import violations
+from cklang.selection.rules import candidates, violations
 from tests.support.algorithms import NARROW, WIDE, pipelined
 from tests.support.arrays import half
 from tests.support.errors import expect_error

@@ -30,7 +30,7 @@ from cklang.families.gemm.cost.traits import (
 from cklang.families.gemm.key import Algorithm, DKind, DOperand, GemmKey
 from cklang.families.gemm.plan import FusedGemm
 from cklang.families.gemm.sampled_rows import sampled
-from cklang.families.gpu_rates import matrix_rate
+from cklang.families.memory_cost import matrix_rate
 from cklang.fusion.plan import Plan
 from cklang.types import DType, bf16, f16, f32, fp8, i8, i32
 from tests.support.algorithms import wide

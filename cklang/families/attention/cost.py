@@ -23,7 +23,7 @@ from cklang.families.attention.key import AttentionKey, ScoreKind
 from cklang.families.attention.pipelines import PIPELINE_FACTS
 from cklang.families.attention.space import widest
 from cklang.families.cost_constants import Constants, fitted
-from cklang.families.gpu_rates import cache_bytes, matrix_rate
+from cklang.families.memory_cost import cache_bytes, matrix_rate
 from cklang.types import DType
 
 _SOFTMAX_FLOPS = 8.0

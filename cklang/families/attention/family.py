@@ -35,7 +35,7 @@ from cklang.families.attention.rules import RULES
 from cklang.families.attention.space import GRID, narrowed
 from cklang.families.attention.standalone import contents_of
 from cklang.families.attention.stored_reads import with_stored_reads
-from cklang.families.attention.trial import legal_lists, part_of
+from cklang.families.attention.synthetic import legal_lists, part_of
 from cklang.families.protocol import Family, Launches, Operands, Planning, Sel
 from cklang.families.records import AxisOrders, Spelling, Supply, Tuning, Variants
 from cklang.families.rule import RuleSet

@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""Attention problems without arrays: what packed tensors would ask of a kernel."""
+"""Attention problems without arrays: what packed tensors would ask of a kernel.
+
+Calls on which kernels are compared with the reference have legal lists of lengths and places. Where
+all would take too long, a part is compared: some sequences, queries and keys of the same arrays, so
+that strides, addresses and head sizes are the same.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+
+import numpy as np
+import numpy.typing as npt
 
 from cklang.codec import enum_of, unknown
 from cklang.dims import require_integer
@@ -12,10 +20,11 @@ from cklang.errors import error
 from cklang.families.attention.host import AttentionProblem, AttentionTensor
 from cklang.families.attention.key import AttentionSignature, MaskKind, ScoreKind
 from cklang.families.attention.masks import WindowMask
+from cklang.families.attention.plan import FusedAttention
 from cklang.families.attention.problem import AttentionCase, AttentionGradCase, mask_kind
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
 from cklang.ir.attention import PAGES, SEEDS, STARTS, group_size, scale_of
-from cklang.types import DType, f16
+from cklang.types import Dim, DType, f16
 
 _LAYOUTS = ("bhsd", "bshd")
 _CORNERS = ("top_left", "bottom_right")
@@ -194,3 +203,42 @@ def _tensor(
         stride_head=by[0],
         stride_seq=by[1],
     )
+
+
+_SEQUENCES = 2
+_ROWS = 300
+"""Sequences, queries and keys that are compared; more than any tile has."""
+
+
+def part_of(kernel: FusedAttention, dims: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the extents of some sequences, queries and keys; all if packed or in pages."""
+    if kernel.starts or kernel.pages is not None:
+        return dims
+    part = dict(dims)
+    axes = [(kernel.q, 0, _SEQUENCES), (kernel.q, 2, _ROWS), (kernel.k, 2, _ROWS)]
+    for view, place, most in axes:
+        axis = view.perm[place]
+        extent = None if axis is None else view.value.type.shape[axis]
+        if isinstance(extent, Dim):
+            part[extent.name] = min(part[extent.name], most)
+    return part
+
+
+def legal_lists(
+    kernel: FusedAttention, problem: AttentionProblem, sizes: Mapping[str, tuple[int, ...]]
+) -> dict[str, npt.NDArray[np.int32]]:
+    """Return lists of lengths and places that are legal, by name."""
+    lists: dict[str, npt.NDArray[np.int32]] = {}
+    for rows, starts in zip((problem.seqlen_q, problem.seqlen_k), kernel.starts, strict=False):
+        lists[starts.name] = np.linspace(0, rows, math.prod(sizes[starts.name])).astype(np.int32)
+    if kernel.lengths is not None:
+        lists[kernel.lengths.name] = np.full(sizes[kernel.lengths.name], problem.seqlen_k, np.int32)
+    if kernel.page_starts is not None:
+        lists[kernel.page_starts.name] = np.zeros(sizes[kernel.page_starts.name], np.int32)
+    if kernel.pages is not None:
+        shape = sizes[kernel.pages.name]
+        count = max(sizes[kernel.k.value.name][0], 1)
+        lists[kernel.pages.name] = (np.arange(math.prod(shape), dtype=np.int32) % count).reshape(
+            shape
+        )
+    return lists

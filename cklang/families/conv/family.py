@@ -10,9 +10,8 @@ from cklang.errors import CkUnsupportedError, CkValueError
 from cklang.families import FAMILIES
 from cklang.families.conv import rules
 from cklang.families.conv.host import ConvRequest, ConvShim, request_of
-from cklang.families.conv.plan import MAKERS, FusedConv, insert_layout_copies
+from cklang.families.conv.plan import MAKERS, FusedConv, convolution_function, insert_layout_copies
 from cklang.families.conv.problem import ConvProblem, conv_problem_of
-from cklang.families.conv.unfuse import convolution_function
 from cklang.families.gemm.family import ProductFamily, compared
 from cklang.families.gemm.key import GemmKey
 from cklang.families.layout_copy.plan import LayoutCopy

@@ -13,6 +13,8 @@ from cklang.fusion.explain import kernel_lines
 from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker, spans_of
 from cklang.fusion.plan import FusedKernel, Read, View
+from cklang.fusion.unfuse import kernel_function, matrix_of
+from cklang.ir.builder import Builder
 from cklang.ir.convolution import axis_names
 from cklang.ir.nodes import Function, Operation, Value, print_attr
 from cklang.ir.windows import DIRECTIONS
@@ -152,3 +154,15 @@ def insert_layout_copies(
         after=tuple(after),
         origins=origins,
     )
+
+
+def convolution_function(kernel: FusedConv) -> Function:
+    """Return the function whose parameters are ``kernel.inputs``, with the kernel's result."""
+    return kernel_function(kernel, partial(_sums, kernel), [kernel.axes])
+
+
+def _sums(kernel: FusedConv, builder: Builder, params: Mapping[str, Value]) -> list[Value]:
+    operation = kernel.operation
+    attrs, shape = dict(operation.attrs), operation.result.type.shape
+    views = [matrix_of(builder, params, view) for view in (kernel.a, kernel.b)]
+    return [builder.apply(operation.op, views, attrs, shape=shape)]

@@ -15,8 +15,7 @@ from cklang.errors import CkUnsupportedError
 from cklang.families.gemm.candidates import candidates, shares
 from cklang.families.gemm.copies import insert_operand_copies
 from cklang.families.gemm.cost import traits
-from cklang.families.gemm.cost.model import Ranker
-from cklang.families.gemm.cost.prologues import prologue_time
+from cklang.families.gemm.cost.model import Ranker, prologue_time
 from cklang.families.gemm.fuse.alternatives import alternatives
 from cklang.families.gemm.fuse.halves import with_halves
 from cklang.families.gemm.fuse.kernel import MAKERS

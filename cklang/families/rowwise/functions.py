@@ -24,7 +24,7 @@ from dataclasses import replace
 from itertools import chain, starmap
 
 from cklang.families.rowwise.host import MAX_AXES
-from cklang.families.rowwise.words import parts_of
+from cklang.families.rowwise.key import parts_of
 from cklang.fusion.functions import Functions
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.lowering.pointwise import c_statement, c_type, c_value, includes_of

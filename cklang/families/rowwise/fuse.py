@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from cklang.errors import error
 from cklang.families.rowwise.host import MAX_OUTPUTS, MAX_READS
+from cklang.families.rowwise.key import parts_of
 from cklang.families.rowwise.outline import OUTLINED
 from cklang.families.rowwise.space import RowSpace, reaches, space_of
 from cklang.families.rowwise.stages import Stages, stages_of
-from cklang.families.rowwise.words import parts_of
 from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.functions import Functions
 from cklang.fusion.kernel import Epilogue, KernelMaker, Maker, spans_of

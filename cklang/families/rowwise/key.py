@@ -1,16 +1,36 @@
 # SPDX-License-Identifier: MIT
-"""The identity of a kernel of rows: what it joins and writes, and how it runs over a row."""
+"""The identity of a kernel of rows: what it joins and writes, and how it runs over a row.
+
+Stencils know no i64 and no bool: a stencil takes numbers as words of 32 bits and stores those of a
+dtype of its own. An i64 is two words, its low half first, and two outputs of i32, each with every
+other dword of the tensor. A bool is stored as an i8.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from cklang.dims import require_integer
 from cklang.keys import Key
-from cklang.types import DType
+from cklang.types import DType, bool_, i8, i32, i64
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PARTS = {bool_: (i8,), i64: (i32, i32)}
+
+
+def parts_of(dtype: DType) -> tuple[DType, ...]:
+    """Return the dtypes as which a stencil stores an element of ``dtype``, in memory's order.
+
+    Example:
+        >>> parts_of(ck.i64), parts_of(ck.f16)
+        ((ck.i32, ck.i32), (ck.f16,))
+    """
+    return _PARTS.get(dtype, (dtype,))
+
 
 MOST_STAGES = 4
 """Stages that a kernel has at most: its functions ``part0`` to ``part3``."""

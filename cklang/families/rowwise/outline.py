@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 from cklang.families.rowwise.cuts import best_cut
 from cklang.families.rowwise.host import MAX_OUTPUTS, MAX_READS
-from cklang.families.rowwise.key import MOST_STAGES
+from cklang.families.rowwise.key import MOST_STAGES, parts_of
 from cklang.families.rowwise.space import (
     RowSpace,
     is_reduction,
@@ -32,7 +32,6 @@ from cklang.families.rowwise.space import (
     slice_of,
     space_of,
 )
-from cklang.families.rowwise.words import parts_of
 from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.kernel import Maker
 from cklang.fusion.passes import Draft

@@ -26,9 +26,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from cklang.families.rowwise.key import Reduction
+from cklang.families.rowwise.key import Reduction, parts_of
 from cklang.families.rowwise.space import RowSpace, is_reduction, operands_of, slice_of
-from cklang.families.rowwise.words import parts_of
 from cklang.fusion.flow import Flow, Occurrence
 from cklang.fusion.functions import Functions
 from cklang.fusion.plan import Read

@@ -14,8 +14,7 @@ from cklang.errors import CkUnsupportedError, CkValueError
 from cklang.families import FAMILIES, plan_of
 from cklang.families.closed_source import flag
 from cklang.families.conv.host import ConvShim
-from cklang.families.conv.plan import FusedConv
-from cklang.families.conv.unfuse import convolution_function
+from cklang.families.conv.plan import FusedConv, convolution_function
 from cklang.families.protocol import Family, Launches, Operands, Planning, Sel
 from cklang.families.records import Tuning
 from cklang.families.stage import Stage

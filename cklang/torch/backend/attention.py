@@ -21,8 +21,7 @@ from cklang.ir.nodes import Function, Value
 from cklang.ir.score_derivative import constant_derivative
 from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import DTYPES, Tensor
-from cklang.torch.backend.extents import shape_of
-from cklang.torch.backend.refusal import Unsupported
+from cklang.torch.backend.extents import Unsupported, shape_of
 from cklang.types import bf16, bool_, f16, f32
 
 

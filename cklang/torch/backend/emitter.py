@@ -20,10 +20,9 @@ from typing import Any
 import torch
 
 from cklang.ir.nodes import Value
-from cklang.torch.backend.extents import Shape, aligned, product
+from cklang.torch.backend.extents import Shape, Unsupported, aligned, product
 from cklang.torch.backend.joined import computed
 from cklang.torch.backend.operations import Operations, Scalar
-from cklang.torch.backend.refusal import Unsupported
 from cklang.types import DType, Kind, TensorType, bf16, bool_, f16, f32, i8, i32, i64
 
 __all__ = [

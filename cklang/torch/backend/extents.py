@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-import sympy  # type: ignore[import-untyped]
+import sympy
 from torch.utils._sympy.functions import FloorDiv
 
-from cklang.torch.backend.refusal import Unsupported
 from cklang.types import Dim, Extent
+
+
+class Unsupported(Exception):  # noqa: N818 - it never leaves the backend: it is a reason
+    """A node that runs in eager torch; the text is the reason, without the node's name."""
+
 
 Shape = tuple[Extent, ...]
 

@@ -14,9 +14,8 @@ from cklang.ir.joins import MOST_PARTS
 from cklang.ir.nodes import Value
 from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import Tensor
-from cklang.torch.backend.extents import Shape, aligned
+from cklang.torch.backend.extents import Shape, Unsupported, aligned
 from cklang.torch.backend.joined import part
-from cklang.torch.backend.refusal import Unsupported
 from cklang.types import Extent, i32, i64
 
 aten = torch.ops.aten

@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
 from cklang.ir.order import ARGSORT, COUNT, CUMPROD, CUMSUM, DESCENDING, SORT
 from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import Tensor
+from cklang.torch.backend.extents import Unsupported
 from cklang.torch.backend.reductions import REDUCTIONS
-from cklang.torch.backend.refusal import Unsupported
 from cklang.types import DType, bool_, f32, i32
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 aten = torch.ops.aten
 
@@ -75,7 +77,7 @@ def _extreme(reduction: Any, index: Any) -> Emission:
             zero = call.emitter.constant(0, i32)
             return [call.rounded(x), Tensor(zero, ())]
         results = REDUCTIONS[reduction](values, x, axis), REDUCTIONS[index](indices, x, axis)
-        return cast(list[Tensor], list(results))
+        return cast("list[Tensor]", list(results))
 
     return emission
 

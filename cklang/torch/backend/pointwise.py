@@ -10,8 +10,7 @@ import torch
 
 from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import DTYPES, Scalar, Tensor
-from cklang.torch.backend.extents import Shape
-from cklang.torch.backend.refusal import Unsupported
+from cklang.torch.backend.extents import Shape, Unsupported
 from cklang.types import DType, Kind, bool_, f32, i32, i64
 from cklang.widths import I32_MAX
 

@@ -11,7 +11,7 @@ from cklang.ir.nodes import Value
 from cklang.ir.pooling import Windows, avg_pooled, max_pooled
 from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import Tensor
-from cklang.torch.backend.refusal import Unsupported
+from cklang.torch.backend.extents import Unsupported
 
 aten = torch.ops.aten
 

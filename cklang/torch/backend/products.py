@@ -11,8 +11,7 @@ from cklang.ir.grouped import GROUPED_GEMM
 from cklang.ir.nodes import Value
 from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import Scalar, Tensor, channels_last, inverse
-from cklang.torch.backend.extents import Shape, product, shape_of
-from cklang.torch.backend.refusal import Unsupported
+from cklang.torch.backend.extents import Shape, Unsupported, product, shape_of
 from cklang.types import bf16, f16, f32, i32
 
 aten = torch.ops.aten

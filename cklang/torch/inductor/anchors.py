@@ -17,8 +17,7 @@ from cklang.runtime.op import Op
 from cklang.torch.backend.aten import EMISSIONS
 from cklang.torch.backend.call import Call
 from cklang.torch.backend.emitter import Emitter, Tensor, dtype_of
-from cklang.torch.backend.extents import Shape
-from cklang.torch.backend.refusal import Unsupported
+from cklang.torch.backend.extents import Shape, Unsupported
 
 aten = torch.ops.aten
 

@@ -10,7 +10,7 @@ with which the loop reads it. If it does not plan as one kernel, the operations 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy  # type: ignore[import-untyped]
 import torch
@@ -21,12 +21,13 @@ from cklang.errors import CkError
 from cklang.runtime.ir_text import parse
 from cklang.runtime.op import Op
 from cklang.torch.backend.emitter import DTYPES, Emitter, Tensor, inverse
-from cklang.torch.backend.extents import Shape, extent_of_expression
-from cklang.torch.backend.refusal import Unsupported
+from cklang.torch.backend.extents import Shape, Unsupported, extent_of_expression
 from cklang.torch.inductor.anchors import Anchor, Operand, finished
 from cklang.torch.inductor.memory import Axes, View, hint, is_dense, slowest_first
 from cklang.torch.inductor.pointwise import Pointwise
-from cklang.types import Extent
+
+if TYPE_CHECKING:
+    from cklang.types import Extent
 
 _DTYPES_WRITTEN = frozenset(DTYPES) - {torch.int64}
 

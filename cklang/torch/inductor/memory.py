@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sympy  # type: ignore[import-untyped]
 from torch._inductor.virtualized import V
 
-from cklang.torch.backend.refusal import Unsupported
+from cklang.torch.backend.extents import Unsupported
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import torch
 from torch._inductor.ops_handler import DefaultHandler
 
 from cklang.torch.backend.emitter import Emitter, Scalar, Tensor, dtype_of
-from cklang.torch.backend.refusal import Unsupported
+from cklang.torch.backend.extents import Unsupported
 from cklang.types import DType, bool_, f32, i32, i64
 
 Item = Tensor | Scalar

@@ -8,11 +8,10 @@ Inductor's own for as long as a context lasts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy  # type: ignore[import-untyped]
 import torch
@@ -24,11 +23,15 @@ from torch._inductor.utils import get_fused_kernel_name
 from torch._inductor.virtualized import V, ops
 from torch.utils._ordered_set import OrderedSet
 
-from cklang.torch.backend.refusal import Unsupported
-from cklang.torch.inductor.anchors import Anchor
+from cklang.torch.backend.extents import Unsupported
 from cklang.torch.inductor.fused import FusedProgram, fused, parsed
 from cklang.torch.inductor.memory import View, slowest_first
 from cklang.torch.inductor.record import Declined, Emitted, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from cklang.torch.inductor.anchors import Anchor
 
 
 class TemplateBuffer(ir.TemplateBuffer):

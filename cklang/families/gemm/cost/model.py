@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Predict the time of kernels on a problem, rank them, and say what the time is made of."""
+"""Predict the time of kernels on a problem, rank them, and say what the time is made of.
 
+An operand that is computed costs more: an element of A is computed by each tile of its row, one of
+B by each tile of its column. A load of the operand's own dtype is charged in any case; the
+instructions of the function are charged beside it, and the bytes that its reads have beyond that.
+"""
+
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -12,6 +18,7 @@ from cklang.arch import ArchSpec, arch
 from cklang.dims import require_integer
 from cklang.errors import error
 from cklang.families.cost_constants import Constants, fitted
+from cklang.families.function_work import instructions, vector_time
 from cklang.families.gemm.cost.terms import (
     Geometry,
     Times,
@@ -23,7 +30,9 @@ from cklang.families.gemm.cost.terms import (
     times,
 )
 from cklang.families.gemm.cost.traits import Columns, Floats, Resources, Traits, traits_of
-from cklang.families.gemm.key import GemmKey
+from cklang.families.gemm.key import DKind, DOperand, GemmKey
+from cklang.families.gemm.problem import Problem
+from cklang.fusion.functions import Functions
 
 WHOLE = (1.0, 1.0)
 """No element of A or B is there twice."""
@@ -366,3 +375,32 @@ def _table(columns: Sequence[tuple[GemmKey, Estimate]]) -> list[str]:
     lines.append(row("last round", [f"{e.last_round:.0%} full" for e in estimates]))
     lines.append(row("padding", [f"{e.padding:.0%}" for e in estimates]))
     return lines
+
+
+_OF_READ = 2
+"""Instructions for each read: its place, and the conversion to f32."""
+
+_BYTES_PER_MICROSECOND = 1e6
+"""Bytes per microsecond at one TB/s."""
+
+
+def prologue_time(problem: Problem, key: GemmKey, functions: Functions, spec: ArchSpec) -> float:
+    """Return what the functions of A and of B add to the predicted time, in µs."""
+    s, tile = key.signature, key.algorithm.tile
+    across = {"a": math.ceil(problem.n / tile[1]), "b": math.ceil(problem.m / tile[0])}
+    elements = {"a": problem.m * problem.k, "b": problem.n * problem.k}
+    time = 0.0
+    for letter, reads, own in (("a", s.a, s.dtype_a), ("b", s.b, s.dtype_b)):
+        if not reads:
+            continue
+        loads = elements[letter] * problem.products * across[letter]
+        count = instructions(functions.get(f"prologue_{letter}")) + _OF_READ * len(reads)
+        more = max(0, sum(map(_bytes, reads)) - own.bytes)
+        time += vector_time(loads * count, spec)
+        time += loads * more / (fitted(spec).constants.l2 * _BYTES_PER_MICROSECOND)
+    return time
+
+
+def _bytes(read: DOperand) -> int:
+    """Return what a read moves for each element: rows and columns stay in the nearest cache."""
+    return read.dtype.bytes if read.kind in (DKind.FULL, DKind.STRIDED) else 0

@@ -14,7 +14,7 @@ import numpy as np
 from cklang.arch import ArchSpec
 from cklang.families.cost_constants import Constants
 from cklang.families.gemm.cost.traits import Columns
-from cklang.families.gpu_rates import cache_bytes
+from cklang.families.memory_cost import cache_bytes
 
 # NumPy arrays, or the tracing arrays of whichever module differentiates them.
 Array = Any

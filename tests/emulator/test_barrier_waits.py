@@ -3,17 +3,15 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 
 from cklang import emulator
-from tests.support.assembly import DEVICES, Module, assembled
+from tests.support.assembly import DEVICES, WAVE, Module, assembled, fault_of
 from tests.support.rdna import BARRIERS, GFX11, GFX12
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
 GFX950 = "gfx950"
-WAVE = {GFX950: 64, GFX11: 32, GFX12: 32}
 BARRIER = {GFX950: "s_barrier", **BARRIERS}
 
 
@@ -105,12 +103,6 @@ def kernels(request: pytest.FixtureRequest) -> Module:
     arch: str = request.param
     bodies = {name: body(arch, lines) for name, (lines, _, _) in CASES.items()}
     return assembled(bodies, arch, lds=1024, wave=WAVE[arch])
-
-
-def fault_of(module: Module, name: str, waves: int = 2) -> str:
-    """Run a case on zeros; "" or what is reported."""
-    data = np.zeros(256, np.uint32)
-    return module.fault(name, data, data, block=waves * WAVE[DEVICES[module.device]])
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -4,12 +4,11 @@
 import re
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 
 from cklang import emulator
 from tests.emulator import test_foreign_aiter, test_triton
-from tests.support.assembly import DEVICES, Module, assembled, hip, ok, symbol
+from tests.support.assembly import WAVE, Module, assembled, fault_of, hip, ok, symbol
 from tests.support.rdna import BARRIERS, GFX11, GFX12, WAITS
 from tests.support.triton_kernels import MADE
 
@@ -118,19 +117,11 @@ def lines_for(arch: str, lines: tuple[str, ...], threads: int) -> str:
     return f"  {text}\n".format(**words, last_dword=threads - 1)
 
 
-WAVE = {GFX950: 64, GFX11: 32, GFX12: 32}
-
-
 @pytest.fixture(scope="module", params=[GFX950, GFX11, GFX12])
 def kernels(request: pytest.FixtureRequest) -> Module:
     arch: str = request.param
     bodies = {name: lines_for(arch, case.lines, 2 * WAVE[arch]) for name, case in RACES.items()}
     return assembled(bodies, arch, lds=1024, wave=WAVE[arch])
-
-
-def fault_of(module: Module, name: str, waves: int = 2) -> str:
-    data = np.zeros(256, np.uint32)
-    return module.fault(name, data, data, block=waves * WAVE[DEVICES[module.device]])
 
 
 @pytest.mark.parametrize("name", RACES)

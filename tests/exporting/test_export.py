@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -194,14 +195,14 @@ int main(int count, char** arguments) {
 """
 
 
-@pytest.mark.usefixtures("compiler")
-def test_a_c_program_makes_the_calls(tmp_path: Path) -> None:
-    exported(chain, tmp_path, *GPUS)
+def printed_by(
+    program: str, folder: Path, args: Sequence[Any], gpus: str, *words: int
+) -> np.ndarray:
+    """Return the rows that a C program prints, which calls the export of ``chain`` in a folder."""
     library = emulator.library_path()
-    (tmp_path / "main.c").write_text(C_HEAD + C_PROGRAM)
-    args = drawn(chain, SIZES)
+    (folder / "main.c").write_text(C_HEAD + program)
     for name, array in zip("xwv", args, strict=True):
-        array.tofile(tmp_path / name)
+        array.tofile(folder / name)
     zig = find_toolchain().program
     warn = ["-Wall", "-Wextra", "-Werror"]
     for command in (
@@ -209,17 +210,24 @@ def test_a_c_program_makes_the_calls(tmp_path: Path) -> None:
         [zig, "c++", "-std=c++17", *warn, "-c", "chain.cpp", "-o", "chain.o"],
         [zig, "c++", "main.o", "chain.o", library, f"-Wl,-rpath,{library.parent}", "-o", "main"],
     ):
-        subprocess.run([str(part) for part in command], cwd=tmp_path, check=True)
+        subprocess.run([str(part) for part in command], cwd=folder, check=True)
+    done = subprocess.run(
+        [str(folder / "main"), str(folder), *map(str, words)],
+        cwd=folder,
+        capture_output=True,
+        env={"CKLANG_GPUS": gpus},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return np.frombuffer(done.stdout, np.float16).reshape(-1, 64)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_c_program_makes_the_calls(tmp_path: Path) -> None:
+    exported(chain, tmp_path, *GPUS)
+    args = drawn(chain, SIZES)
     for place, gpu in enumerate(GPUS):
-        done = subprocess.run(
-            [str(tmp_path / "main"), str(tmp_path), str(place)],
-            cwd=tmp_path,
-            capture_output=True,
-            env={"CKLANG_GPUS": ",".join(GPUS)},
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        got = np.frombuffer(done.stdout, np.float16).reshape(70, 64)
+        got = printed_by(C_PROGRAM, tmp_path, args, ",".join(GPUS), place)
         assert np.array_equal(got, chain(*args, device=f"emu:{gpu}"))
 
 

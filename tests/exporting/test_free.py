@@ -2,7 +2,6 @@
 """Exported calls with free extents: as the op, bit for bit, from Python and C; refused by name."""
 
 import random
-import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -12,15 +11,13 @@ import numpy as np
 import pytest
 
 import cklang as ck
-from cklang import emulator
 from cklang.device.device import open_device
 from cklang.dims import ranks
 from cklang.errors import CkError
 from cklang.exporting.free import free_call
 from cklang.exporting.traced import Relation, Trace, Traced, hinted
 from cklang.runtime.op import Op
-from cklang.toolchain.compilers import find_toolchain
-from tests.exporting.test_export import C_HEAD, chain, loaded, mean_norm
+from tests.exporting.test_export import chain, loaded, mean_norm, printed_by
 from tests.support.arrays import drawn
 from tests.support.errors import expect_error
 from tests.support.gemm_ops import linear
@@ -171,28 +168,8 @@ int main(int count, char** arguments) {
 @pytest.mark.usefixtures("compiler")
 def test_a_c_program_takes_any_rows(exports: Callable[[str], tuple[Path, Any]]) -> None:
     folder, _ = exports("chain")
-    library = emulator.library_path()
-    (folder / "main.c").write_text(C_HEAD + C_PROGRAM)
     args = drawn(chain, {**SQUARE, "M": max(EXTENTS)})
-    for name, array in zip("xwv", args, strict=True):
-        array.tofile(folder / name)
-    zig = find_toolchain().program
-    warn = ["-Wall", "-Wextra", "-Werror"]
-    for command in (
-        [zig, "cc", "-std=c11", *warn, "-c", "main.c", "-o", "main.o"],
-        [zig, "c++", "-std=c++17", *warn, "-c", "chain.cpp", "-o", "chain.o"],
-        [zig, "c++", "main.o", "chain.o", library, f"-Wl,-rpath,{library.parent}", "-o", "main"],
-    ):
-        subprocess.run([str(part) for part in command], cwd=folder, check=True)
-    done = subprocess.run(
-        [str(folder / "main"), str(folder), *map(str, EXTENTS)],
-        cwd=folder,
-        capture_output=True,
-        env={"CKLANG_GPUS": GPU},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    got = np.frombuffer(done.stdout, np.float16).reshape(-1, 64)
+    got = printed_by(C_PROGRAM, folder, args, GPU, *EXTENTS)
     x, w, v = args
     want = [chain(x[:rows], w, v, device=f"emu:{GPU}") for rows in EXTENTS]
     assert np.array_equal(got, np.concatenate(want))

@@ -116,24 +116,19 @@ def chain() -> Plan:
     return plan_of_statements("return (ck.tanh(x @ w).to(ck.f16) @ w).to(ck.f16)")
 
 
-def test_a_kernel_that_is_missing_is_an_internal_error(chain: Plan) -> None:
-    with pytest.raises(CkInternalError, match="no kernel before has written"):
-        expect_complete(replace(chain, kernels=chain.kernels[1:]))
-
-
-def test_kernels_in_the_wrong_order_are_an_internal_error(chain: Plan) -> None:
-    with pytest.raises(CkInternalError, match="no kernel before has written"):
-        expect_complete(replace(chain, kernels=chain.kernels[::-1]))
-
-
-def test_a_result_that_nothing_writes_is_an_internal_error(chain: Plan) -> None:
-    with pytest.raises(CkInternalError, match="the program returns"):
-        expect_complete(replace(chain, kernels=chain.kernels[:1]))
-
-
-def test_a_value_that_two_kernels_write_is_an_internal_error(chain: Plan) -> None:
-    with pytest.raises(CkInternalError, match="two kernels write"):
-        expect_complete(replace(chain, kernels=(*chain.kernels, chain.kernels[1])))
+@pytest.mark.parametrize(
+    ("places", "problem"),
+    [
+        pytest.param([1], "no kernel before has written", id="a kernel is missing"),
+        pytest.param([1, 0], "no kernel before has written", id="in the wrong order"),
+        pytest.param([0], "the program returns", id="nothing writes a result"),
+        pytest.param([0, 1, 1], "two kernels write", id="two write a value"),
+    ],
+)
+def test_other_kernels_are_an_internal_error(chain: Plan, places: list[int], problem: str) -> None:
+    kernels = tuple(chain.kernels[place] for place in places)
+    with pytest.raises(CkInternalError, match=problem):
+        expect_complete(replace(chain, kernels=kernels))
 
 
 def test_a_step_that_is_done_twice_is_an_internal_error(chain: Plan) -> None:

@@ -12,18 +12,12 @@ from cklang.cli.main import main
 from cklang.emulator.hipcc import driver, fat_binary
 from cklang.errors import CkError
 from tests.support.errors import expect_error
+from tests.support.hip_programs import quiet
 from tests.support.waits import announce_at_once
 
 PROGRAMS = Path(__file__).parent / "programs"
 
 # One worker links first: that is when zig compiles its C++ library.
-
-
-def quiet(words: list[str]) -> str:
-    """Run hipcc; return what it said."""
-    said: list[str] = []
-    driver.build(words, said.append)
-    return "".join(said)
 
 
 @pytest.fixture(scope="module")

@@ -7,17 +7,12 @@ from pathlib import Path
 import pytest
 
 from cklang.cli.main import main
-from cklang.emulator.hipcc import driver, fat_binary, object_cache
+from cklang.emulator.hipcc import fat_binary, object_cache
 from cklang.emulator.hipcc.options import read
 from tests.support.errors import expect_error
+from tests.support.hip_programs import quiet
 
 PROGRAMS = Path(__file__).parent / "programs"
-
-
-def quiet(words: list[str]) -> str:
-    said: list[str] = []
-    driver.build(words, said.append)
-    return "".join(said)
 
 
 @pytest.fixture(scope="module")

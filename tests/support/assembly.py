@@ -19,6 +19,8 @@ from cklang.toolchain.compilers import find_toolchain, run_tool
 
 DEVICES = ("gfx942", "gfx950", "gfx90a", "gfx1100", "gfx1201")
 CDNA = DEVICES[:3]
+WAVE = {gpu: 64 if gpu in CDNA else 32 for gpu in DEVICES}
+"""Lanes of a wave."""
 
 _KERNEL = """
 .text
@@ -266,3 +268,9 @@ class Module:
 def assembled(bodies: Mapping[str, str], arch: str = "gfx942", **how: Any) -> Module:
     """Assemble and load kernels; ``how`` are further arguments of :func:`assemble`."""
     return Module(assemble(bodies, arch, **how), arch)
+
+
+def fault_of(module: Module, name: str, waves: int = 2) -> str:
+    """Run a kernel of a workgroup of some waves on zeros; return what is reported, or ""."""
+    data = np.zeros(256, np.uint32)
+    return module.fault(name, data, data, block=waves * WAVE[DEVICES[module.device]])

@@ -31,6 +31,13 @@ def built(source: Path | str, *gpus: str, options: tuple[str, ...] = ()) -> Path
     return program
 
 
+def quiet(words: list[str]) -> str:
+    """Run hipcc; return what it said."""
+    said: list[str] = []
+    driver.build(words, said.append)
+    return "".join(said)
+
+
 def run(program: Path, *words: object, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run a program with these settings of the emulator and no others."""
     environment = {name: text for name, text in os.environ.items() if name not in _SETTINGS}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-import sympy
+import sympy  # type: ignore[import-untyped]
 from torch.utils._sympy.functions import FloorDiv
 
 from cklang.types import Dim, Extent

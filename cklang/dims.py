@@ -340,8 +340,8 @@ def extent_over(total: Extent, part: Extent) -> Extent | None:
         return 1 if total == part else None
     ((monomial, count),) = factors.items()
     left: _Terms = {}
-    for each, factor in _terms(total).items():
-        rest = list(each)
+    for names, factor in _terms(total).items():
+        rest = list(names)
         for dim in monomial:
             if dim not in rest:
                 return None

@@ -78,7 +78,7 @@ def masked_by(
     roles = _roles(operation)
     place = roles.index(role)
     more = (place,) if number is None else ()
-    places = (*(each for each in range(len(roles)) if each != place), *more)
+    places = (*(index for index in range(len(roles)) if index != place), *more)
     operands = tuple(operation.operands[index] for index in places)
     kept = (*(own for own in roles if own != role), *[_READ] * len(more))
     reads = [operand.type for operand, own in zip(operands, kept, strict=True) if own == _READ]

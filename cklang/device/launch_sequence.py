@@ -92,9 +92,9 @@ class LaunchSequence:
         patches: Sequence[Patch],
     ) -> None:
         patch = (_Patch * len(patches))()
-        for place, each in zip(patch, patches, strict=True):
-            place.word = launches[each.launch].word_address(each.word)
-            place.address, place.offset = each.address, each.offset
+        for place, target in zip(patch, patches, strict=True):
+            place.word = launches[target.launch].word_address(target.word)
+            place.address, place.offset = target.address, target.offset
         kernel = (_Launch * len(launches))()
         for call, launch in zip(kernel, launches, strict=True):
             call.function, call.extra = launch.function_pointer, launch.extra_pointer

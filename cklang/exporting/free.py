@@ -355,7 +355,7 @@ class _Explorer:
         draw = random.Random(0)  # noqa: S311
         same = total = 0
         for _ in range(_DRAWS):
-            place = tuple(_drawn(each, data["whole"], draw) for each in self.free.values())
+            place = tuple(_drawn(names, data["whole"], draw) for names in self.free.values())
             try:
                 call = self._call(place)
             except CkError:

@@ -304,8 +304,8 @@ def extents_of(
 def candidates(free: Mapping[str, Any], extents: Sequence[int]) -> Sequence[int]:
     """Return the variants to try for extents, the one first that cklang chose in their cell."""
     wholes = [extent % free["whole"] == 0 for extent in extents]
-    each = free["each"]
-    table = sum(whole << place for place, whole in enumerate(wholes)) if each else int(all(wholes))
+    apart = free["each"]
+    table = sum(whole << place for place, whole in enumerate(wholes)) if apart else int(all(wholes))
     cell = 0
     for extent, edges in zip(extents, free["tables"][table]["edges"], strict=True):
         cell = cell * (len(edges) + 1) + bisect_left(edges, extent)

@@ -81,8 +81,8 @@ def merged(
             axes[-1] = (axes[-1][0] * extent, steps)
         else:
             axes.append((extent, steps))
-    each = tuple(zip(*(steps for _, steps in axes), strict=True)) or ((),) * len(strides)
-    return tuple(extent for extent, _ in axes), each
+    by_tensor = tuple(zip(*(steps for _, steps in axes), strict=True)) or ((),) * len(strides)
+    return tuple(extent for extent, _ in axes), by_tensor
 
 
 _Axes = ctypes.c_int64 * MAX_AXES

@@ -69,13 +69,13 @@ class _Check:
         """Expect a value in memory: a parameter, what a kernel wrote, or a view of such a one."""
         pending = [name]
         while pending:
-            each = pending.pop()
-            if each in self.params or each in self.writers:
+            needed = pending.pop()
+            if needed in self.params or needed in self.writers:
                 continue
-            operation, kind = self.definitions.get(each), self._kind(each)
+            operation, kind = self.definitions.get(needed), self._kind(needed)
             if operation is None or kind not in (*_PLACES, *_MADE_ANYWHERE):
                 who = "the program returns" if reader is None else f"kernel {reader.name} reads"
-                raise self._error(f"{who} %{name}, but no kernel before has written %{each}")
+                raise self._error(f"{who} %{name}, but no kernel before has written %{needed}")
             pending += (value.name for value in operation.operands if kind in _PLACES)
 
     def _expect_computed(self, kernel: AnyKernel) -> None:

@@ -38,7 +38,7 @@ def joined_roots(flow: Flow, roots: Sequence[int], makers: Mapping[str, Maker]) 
             if min(kernel) >= root or flow.colour(kernel[0]) != flow.colour(root):
                 continue
             both = _ordered(flow, (*kernel, root))
-            others = [each for each in kernels if each not in (kernel, (root,))]
+            others = [nodes for nodes in kernels if nodes not in (kernel, (root,))]
             if _has_one_epilogue(flow, both, roots, makers) and _order(depends, [*others, both]):
                 kernels = [*others, both]
                 break

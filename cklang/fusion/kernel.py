@@ -196,8 +196,8 @@ class KernelMaker:
         use, edge = self._viewed(anchor, index)
         self.decide("gathered", edge, anchor)
         table, indices = self.flow.below(use)
-        for place, each in enumerate((table, indices)):
-            self._read_stored(anchor, Edge(source=each.node, target=use.node, operand=place))
+        for place, operand in enumerate((table, indices)):
+            self._read_stored(anchor, Edge(source=operand.node, target=use.node, operand=place))
         return use, table, indices
 
     def _viewed(self, anchor: int, index: int) -> tuple[Occurrence, Edge]:

@@ -213,10 +213,10 @@ class _Search:
     def split(self, chosen: Sequence[_Candidate]) -> tuple[Function, Function, tuple[int, ...]]:
         """Return both functions for what is saved, and which results of the first that is."""
         results, kept = list(self.forward.results), []
-        for each in chosen:
-            if each.there not in results:
-                results.append(each.there)
-            kept.append(results.index(each.there))
+        for candidate in chosen:
+            if candidate.there not in results:
+                results.append(candidate.there)
+            kept.append(results.index(candidate.there))
         body = tuple(needed_operations(self.forward.body, results))
         name = f"{self.forward.name}_saving"
         first = replace(self.forward, name=name, body=body, results=tuple(results))
@@ -339,7 +339,7 @@ class _Decision:
         """Return the predicted time of both ops in µs; None if that of a kernel is not known."""
         ordered = [candidate for candidate in self.search.candidates if candidate in chosen]
         first, second, _ = self.search.split(ordered)
-        times = [self._time_of(each) for each in (first, second)]
+        times = [self._time_of(part) for part in (first, second)]
         return None if None in times else sum(filter(None, times))
 
     def _time_of(self, function: Function) -> float | None:
@@ -348,8 +348,8 @@ class _Decision:
 
 
 def _written(names: str | Sequence[str]) -> set[str]:
-    each: Callable[[str], str] = lambda name: f"%{name.removeprefix('%')}"  # noqa: E731
-    return set(map(each, [names] if isinstance(names, str) else names))
+    bare: Callable[[str], str] = lambda name: f"%{name.removeprefix('%')}"  # noqa: E731
+    return set(map(bare, [names] if isinstance(names, str) else names))
 
 
 def _words(candidate: _Candidate) -> str:

@@ -93,7 +93,7 @@ def _check_blocks(operation: Operation, dims: Mapping[str, int]) -> None:
         for axis, size in zip((-2, -1), block if isinstance(block, tuple) else (), strict=False):
             if isinstance(shape[axis], Formula | Quotient) and isinstance(size, int):
                 got, extent = (
-                    extent_value(each[axis], dims) for each in (shape, matrix.type.shape)
+                    extent_value(extents[axis], dims) for extents in (shape, matrix.type.shape)
                 )
                 want = -(-extent // size)
                 if got != want:

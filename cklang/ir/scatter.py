@@ -148,7 +148,7 @@ def _shape(
     if declared is None or not isinstance(axis, int) or not 0 <= axis < len(declared) <= MOST_AXES:
         return None
     taken = (*declared[:axis], *indices, *declared[axis + 1 :])
-    return declared if rows == taken and all(each == declared for each in base) else None
+    return declared if rows == taken and all(shape == declared for shape in base) else None
 
 
 def _same_dtype(dtypes: tuple[DType, ...], _attrs: Mapping[str, Attr]) -> DType | None:

@@ -275,8 +275,8 @@ def shared_heads(known: Known, heads: int) -> Known:
 
 def _total_error(rows: Rows) -> Array:
     """Return how far the sum of weights may be off."""
-    each = (1 + rows.relative) * (1 + gamma(rows.weights.shape[3])) - 1
-    return _sum(rows.weights, each)
+    relative = (1 + rows.relative) * (1 + gamma(rows.weights.shape[3])) - 1
+    return _sum(rows.weights, relative)
 
 
 def _sum(weights: Array, moved: Array) -> Array:

@@ -162,9 +162,9 @@ def calls(
     fixed = [parameter for parameter in signature.parameters if parameter.is_const]
     _expect_known(op, "dim", dims, names)
     _expect_known(op, "constant", constants, [constant.name for constant in fixed])
-    for each in fixed:
-        if each.name not in constants and not each.has_default:
-            raise error("T008", name=each.name, op=op.program.name)
+    for constant in fixed:
+        if constant.name not in constants and not constant.has_default:
+            raise error("T008", name=constant.name, op=op.program.name)
     arrays = [tensor.name for tensor in signature.tensors if _rank(tensor)]
     optional = [tensor.name for tensor in signature.tensors if tensor.optional]
     return st.builds(

@@ -134,15 +134,15 @@ class DebuggedProgram:
             ready, _, _ = select.select(waiting, [], [], 0 if ended else _POLL_SECONDS)
             if self._listener.fileno() in ready:
                 self._connections.append(_Connection(self._listener.accept()[0]))
-            for each in [
+            for caller in [
                 connection for connection in self._connections if connection.fileno() in ready
             ]:
-                if each.receive() is None:
-                    each.end.close()
-                    self._connections.remove(each)
+                if caller.receive() is None:
+                    caller.end.close()
+                    self._connections.remove(caller)
                     continue
-                self._current = each
-                return ControlledLaunch(each.ask)
+                self._current = caller
+                return ControlledLaunch(caller.ask)
             if ended and not ready:
                 self.process.wait()
                 return None

@@ -188,8 +188,8 @@ class Rowwise(Family[FusedRows, RowwiseSignature, RowwiseAlgorithm, RowwiseProbl
         }
         sizes = {name: math.prod(layout.shape) * layout.dtype.bytes for name, layout in own.items()}
         inner = replace(planning, layouts={**planning.layouts, **own})
-        for each in kernels:
-            for launches in self.plan(each, inner):
+        for inner_kernel in kernels:
+            for launches in self.plan(inner_kernel, inner):
                 main = launches.main
                 used = {name: size for name, size in sizes.items() if name in main.values}
                 temporaries = {**main.temporaries, **used}

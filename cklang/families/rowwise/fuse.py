@@ -139,10 +139,10 @@ def _twins(flow: Flow, node: int) -> list[int]:
 def _spaces(flow: Flow, body: Function) -> tuple[RowSpace, tuple[Axes, ...]]:
     """Return the space of all results of a body, and the map from there to each."""
     nodes = [flow.id(value) for value in body.results]
-    each = [space_of(flow, node, list(reaches(flow, node, lambda _node: False))) for node in nodes]
-    space = max((one for one, _ in each), key=lambda one: len(one.row))
+    pairs = [space_of(flow, node, list(reaches(flow, node, lambda _node: False))) for node in nodes]
+    space = max((one for one, _ in pairs), key=lambda one: len(one.row))
     # A pointwise result beside reduced ones is seen as it is (outline.py, *Joining*).
-    places = [axes if one.row else identity(len(axes)) for one, axes in each]
+    places = [axes if one.row else identity(len(axes)) for one, axes in pairs]
     return space, tuple(places)
 
 

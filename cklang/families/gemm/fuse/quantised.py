@@ -260,15 +260,15 @@ def _sources(function: Function, value: Value) -> tuple[list[Value], list[Operat
     products: dict[str, Operation] = {}
     pending, known = [value], {value.name}
     while pending:
-        each = pending.pop()
-        writer = definitions.get(each.name)
+        current = pending.pop()
+        writer = definitions.get(current.name)
         if writer is None:
             continue
         kind = OPS[writer.op].kind
         if writer.op in _PRODUCTS:
-            products[each.name] = writer
+            products[current.name] = writer
         elif writer.op == RESHAPE:
-            views[each.name] = each
+            views[current.name] = current
         elif kind in (*_ELEMENTWISE, Kind.SHAPE, Kind.CONSTANT):
             pending += [operand for operand in writer.operands if operand.name not in known]
             known |= {operand.name for operand in writer.operands}

@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,7 @@ def test_an_emulated_device_is_timed_by_the_clock(monkeypatch: pytest.MonkeyPatc
     clock = text[text.index("by the clock: ") :]
     assert clock.count("\n") == str(predicted).count("\n") + 1
     assert predicted.kernels[0].kernel in clock
+    assert re.search(r"\n  compiled by clang \d+\.\d+", clock)
     # The op's own record has the same clock, where calls are asked to measure themselves.
     monkeypatch.setenv("CKLANG_TIMING", "1")
     timed = Op(fused.program)

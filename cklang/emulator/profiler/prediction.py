@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """How long launches take on a GPU, by the clock, where a few workgroups of each are executed."""
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -18,6 +19,8 @@ from cklang.emulator.profiler.text import table as columns
 from cklang.errors import error
 
 _STALLS = 3
+_PRODUCER = re.compile(rb"(?<=\0)(?:AMD )?(clang) version ([\d.]+)")
+"""What clang writes into the strings of debug information (DWARF 5, DW_AT_producer)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,9 @@ class PredictedLaunch(LaunchTime):
     """Floating-point operations of all lanes."""
     peak_flops: float
     """A second, of the units that it uses."""
+    compiler: str = ""
+    """What compiled it, by its debug information: ``clang 22.1.8``. Another compiler's code takes
+    another time: ROCm 7's is made from clang 20. Empty if the code object does not say."""
 
     def __str__(self) -> str:
         stalls = list(self.stall.items())[:_STALLS]
@@ -70,6 +76,9 @@ class Prediction:
             lines.append(f"  under load: {self.us_under_load:.2f} µs")
         if self.overhead_us is not None:
             lines.append(f"  launching takes {self.overhead_us:.1f} µs beside that")
+        compilers = dict.fromkeys(kernel.compiler for kernel in self.kernels if kernel.compiler)
+        if compilers:
+            lines.append(f"  compiled by {', '.join(compilers)}")
         return "\n".join([*lines, *(f"  {kernel}" for kernel in self.kernels)])
 
     def table(self, name: str = "") -> str:
@@ -174,6 +183,7 @@ def predicted(
                 bound=profile.bound,
                 flops=profile.roofline.flops,
                 peak_flops=profile.roofline.peak_flops,
+                compiler=_compiler(detail.launch.debug),
             )
         )
     return Prediction(
@@ -184,6 +194,12 @@ def predicted(
         us_under_load=_sum([kernel.us_under_load for kernel in kernels]),
         overhead_us=_overhead_us([detail.prog.constants.overhead for detail in details]),
     )
+
+
+def _compiler(debug: Mapping[str, bytes]) -> str:
+    """Return what compiled a code object, by the sections of its debug information."""
+    producer = _PRODUCER.search(b"\0" + debug.get(".debug_str", b""))
+    return "" if producer is None else b" ".join(producer.groups()).decode()
 
 
 def _row(launches: Sequence[PredictedLaunch]) -> Sequence[str]:

@@ -15,6 +15,7 @@ from cklang.emulator.clock.constants import constants_of
 from cklang.emulator.clock.listing import CodeListing, listing_of
 from cklang.emulator.clock.power import board_of, clock_of_products
 from cklang.emulator.engine.recording import RecordedLaunch, RecordedWave
+from cklang.emulator.profiler import prediction
 from cklang.errors import CkUnsupportedError
 from cklang.ops import predict as module
 from tests.support.algorithms import ATTENTION
@@ -164,6 +165,19 @@ def test_a_kept_listing_grows_with_what_later_launches_execute() -> None:
     assert [each.address // 4 for each in both.instructions] == places.tolist()
     assert of_launch(128, 129, 130) is both
     assert of_launch(0) is both
+
+
+@pytest.mark.parametrize(
+    ("strings", "compiler"),
+    [
+        (b"clang version 22.1.8 (https://example.org 1234)\0stencil.hip\0", "clang 22.1.8"),
+        (b"kernel.hip\0AMD clang version 20.0.0git\0", "clang 20.0.0"),
+        (b"triton\0my clang version 3.1\0", ""),
+    ],
+)
+def test_debug_information_names_the_compiler(strings: bytes, compiler: str) -> None:
+    assert prediction._compiler({".debug_str": strings}) == compiler
+    assert prediction._compiler({}) == ""
 
 
 def test_a_real_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

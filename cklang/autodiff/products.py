@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from cklang.autodiff.step import Gradients, Rule, Step
 from cklang.autodiff.structure import with_axes
 from cklang.autodiff.terms import Term
-from cklang.errors import error
 from cklang.ir.contraction import Contraction
-from cklang.ir.grouped import GROUPED_GEMM
+from cklang.ir.grouped import GROUPED_GEMM, GROUPED_GEMM_K
 from cklang.ir.windows import DIRECTIONS
 from cklang.types import DType, bf16, f16, f32
 
@@ -144,25 +143,42 @@ def _convolution(step: Step) -> Gradients:
 
 
 def _grouped(step: Step) -> Gradients:
-    """Multiply groups of rows of the gradient by their transposed matrices.
-
-    Raises:
-        CkUnsupportedError: G020, the gradient by the matrices is asked for.
-    """
-    _, w, ends = step.operands
+    """Multiply groups of rows of the gradient by their transposed matrices, and sum over groups."""
+    x, w, ends = step.operands
+    gradients: list[Term | None] = [None, None, None]
+    if step.needed[0]:
+        g, used = _rounded(step.gradient, w)
+        gradients[0] = _grouped_product(step, GROUPED_GEMM, g, used.transpose((0, 2, 1)), ends)
     if step.needed[1]:
-        op, name = step.operation.op, step.emitter.builder.name
-        fix = "write the products of groups of rows one by one for a gradient by their matrices"
-        raise error("G020", at=step.operation.span, op=f"{op} by w", name=name, fix=fix)
-    g, used = _rounded(step.gradient, w)
-    operands = (g.value, used.transpose((0, 2, 1)).value, ends.value)
-    return [step.emitter.term(step.emitter.apply(GROUPED_GEMM, operands, {})), None, None]
+        g, used = _rounded(step.gradient, x)
+        gradients[1] = _grouped_product(step, GROUPED_GEMM_K, used.transpose((1, 0)), g, ends)
+    return gradients
+
+
+def _grouped_along_k(step: Step) -> Gradients:
+    """Multiply rows of the one operand by the matrices of their group of the gradient."""
+    x, y, ends = step.operands
+    gradients: list[Term | None] = [None, None, None]
+    if step.needed[0]:
+        g, used = _rounded(step.gradient, y)
+        rows = _grouped_product(step, GROUPED_GEMM, used, g.transpose((0, 2, 1)), ends)
+        gradients[0] = rows.transpose((1, 0))
+    if step.needed[1]:
+        g, used = _rounded(step.gradient, x)
+        gradients[1] = _grouped_product(step, GROUPED_GEMM, used.transpose((1, 0)), g, ends)
+    return gradients
+
+
+def _grouped_product(step: Step, op: str, a: Term, b: Term, ends: Term) -> Term:
+    operands = (a.value, b.value, ends.value)
+    return step.emitter.term(step.emitter.apply(op, operands, {}))
 
 
 PRODUCTS: Mapping[str, Rule] = {
     "gemm": _contraction,
     "contract": _contraction,
     GROUPED_GEMM: _grouped,
+    GROUPED_GEMM_K: _grouped_along_k,
     **dict.fromkeys(DIRECTIONS, _convolution),
 }
 """The rules by op."""

@@ -69,7 +69,7 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
             "GEMM",
             "gemm.key.Signature",
             "gemm.key.Algorithm",
-            anchors=("gemm", "contract", "gemm24", "scaled_gemm", "grouped_gemm"),
+            anchors=("gemm", "contract", "gemm24", "scaled_gemm", "grouped_gemm", "grouped_gemm_k"),
         ),
         "conv": FamilyRow(
             "CONV",

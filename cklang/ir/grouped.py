@@ -6,6 +6,7 @@ groups, and where each group ends. Ids of no group come last.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from cklang.types import DType, i32
 
 GROUPED_GEMM = "grouped_gemm"
 """The name of the op."""
+
+GROUPED_GEMM_K = "grouped_gemm_k"
+"""The op whose groups share K: a sum of its own for each."""
 
 GROUP_ORDER = "group_order"
 GROUP_ENDS = "group_ends"
@@ -33,10 +37,28 @@ def grouped_gemm(x: Array, w: Array, ends: Array) -> Array:
     >>> grouped_gemm(x, w, np.array([1, 2])).tolist()
     [[2.0], [10.0], [0.0]]
     """
-    bounds = np.clip(np.maximum.accumulate([0, *ends.tolist()]), 0, len(x)).astype(int)
+    bounds = _bounds(ends, len(x))
     rest = np.zeros((len(x) - bounds[-1], w.shape[-1]), np.result_type(x, w))
     groups = zip(w, bounds, bounds[1:], strict=False)
     return np.concatenate([*(x[a:b] @ matrix for matrix, a, b in groups), rest])
+
+
+def grouped_gemm_k(x: Array, y: Array, ends: Array) -> Array:
+    """Return the product of each group of columns of ``x`` and the same rows of ``y``.
+
+    >>> x, y = np.ones((1, 3)), np.array([[1.0], [10.0], [100.0]])
+    >>> grouped_gemm_k(x, y, np.array([2, 2, 3])).ravel().tolist()
+    [11.0, 0.0, 100.0]
+    """
+    bounds = _bounds(ends, len(y))
+    shape = (len(ends), x.shape[0], y.shape[1])
+    products = [x[:, a:b] @ y[a:b] for a, b in pairwise(bounds)]
+    return np.array(products, np.result_type(x, y)).reshape(shape)
+
+
+def _bounds(ends: Array, count: int) -> Array:
+    """Return where groups begin, and where the last one ends."""
+    return np.clip(np.maximum.accumulate([0, *ends.tolist()]), 0, count).astype(int)
 
 
 def group_ends(ids: Array, shape: Sequence[int]) -> Array:
@@ -68,6 +90,15 @@ def _shape(
     return (x[0], w[2])
 
 
+def _shape_k(
+    shapes: tuple[Shape, ...], _attrs: Mapping[str, Attr], _declared: Shape | None
+) -> Shape | None:
+    x, y, ends = shapes
+    if (len(x), len(y), len(ends)) != (2, 2, 1) or x[1] != y[0]:
+        return None
+    return (ends[0], x[0], y[1])
+
+
 def _dtype(dtypes: tuple[DType, ...], attrs: Mapping[str, Attr]) -> DType | None:
     return GEMM_DTYPE.apply(dtypes[:2], attrs) if dtypes[2] == i32 else None
 
@@ -97,4 +128,5 @@ IDS_DTYPE = DTypeRule(
     ),
 )
 GROUPED_SHAPE = ShapeRule(text="[M, K], [G, K, N] and [G] give [M, N]", apply=_shape)
+GROUPED_K_SHAPE = ShapeRule(text="[M, K], [K, N] and [G] give [G, M, N]", apply=_shape_k)
 GROUPED_DTYPE = DTypeRule(text=f"{GEMM_DTYPE.text}; ends are i32", apply=_dtype)

@@ -16,7 +16,7 @@ from cklang.ir import numeric
 from cklang.ir.block_results import BLOCK_FIRST, BLOCK_PEAK
 from cklang.ir.contraction import Contraction
 from cklang.ir.convolution import geometry_of, summed
-from cklang.ir.grouped import GROUP_ENDS, GROUP_ORDER, GROUPED_GEMM
+from cklang.ir.grouped import GROUP_ENDS, GROUP_ORDER, GROUPED_GEMM, GROUPED_GEMM_K
 from cklang.ir.indices import GATHER_AXES
 from cklang.ir.log_sums import BLOCK_MAXIMA, BLOCK_SUMS, COLUMNS, LOG_SUMS
 from cklang.ir.nodes import Function, Operation, Value
@@ -226,7 +226,7 @@ def _grouped_gemm(operation: Operation, operands: Sequence[Known], _dims: dict[D
     )
 
     def product(a: Array, b: Array) -> Array:
-        return OPS[GROUPED_GEMM].numpy(a, b, ends.value)
+        return OPS[operation.op].numpy(a, b, ends.value)
 
     if operation.result.type.dtype.kind is NumberKind.INT:
         known = _integer_sums(product, left, right)
@@ -435,7 +435,11 @@ OP_BOUNDS: Mapping[str, BoundRule] = MappingProxyType(
     | {name: _bits for name, op in OPS.items() if op.dtype is INTEGER_DTYPE}
     | {LOG_SUMS: _log_sums, BLOCK_SUMS: _block_sums, BLOCK_MAXIMA: _block_maxima}
     | {BLOCK_PEAK: _block_maxima, BLOCK_FIRST: _shape}
-    | {"gemm24": _gemm24, "scaled_gemm": _scaled_gemm, GROUPED_GEMM: _grouped_gemm}
+    | {
+        "gemm24": _gemm24,
+        "scaled_gemm": _scaled_gemm,
+        **dict.fromkeys((GROUPED_GEMM, GROUPED_GEMM_K), _grouped_gemm),
+    }
     | dict.fromkeys((GROUP_ENDS, GROUP_ORDER), _grouped_ids)
     | dict(ROW_BOUNDS)
     | dict(SCATTER_BOUNDS)

@@ -11,14 +11,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cklang as ck
+from cklang.arch import arch
 from cklang.families import plan_of
 from cklang.families.gemm.key import Algorithm, Layout, Pipeline, ProductKind
+from cklang.families.gemm.pairs import widened as widened_problem
 from cklang.families.gemm.problem import ComputedMatrix, PairProblem, Problem
 from cklang.families.gemm.rules.problem import tiles_of
 from cklang.fusion.explain import explain
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.reference.evaluate import evaluate
 from cklang.runtime.op import Op
+from cklang.selection.rules import violations
 from tests.support.algorithms import NARROW, WIDE, on_gpu, pipelined
 from tests.support.checks import check, launches
 from tests.support.coverage import Covered
@@ -80,7 +83,25 @@ def several(
     return y.to(ck.f16), ck.gelu(y), y.T.to(ck.bf16)
 
 
+@ck.op
+def summed(
+    x: ck.f16[T, K], dy: ck.f16[T, N], ends: ck.i32[G], by: ck.f32[G], y: ck.f16[G, N, K]
+) -> ck.f32[G, K, N]:
+    """Groups along K: the gradient of each matrix, with an epilogue that knows the group."""
+    return ck.grouped_gemm(x.T, dy, ends) * by[:, None, None] + y.mT
+
+
+@ck.op
+def contiguous(
+    x: ck.bf16[N, T], y: ck.f32[K, T], ends: ck.i32[G]
+) -> tuple[ck.bf16[K, G, N], ck.f32[G, K, N]]:
+    """Groups along the axis along which both are contiguous, and results in other orders."""
+    sums = ck.grouped_gemm((y * 0.5).to(ck.bf16), x.T, ends)
+    return ck.tanh(sums).to(ck.bf16).transpose(1, 0, 2), sums
+
+
 OPS = (plain, residual, gated, combined, widened, several)
+ALONG_K = (summed, contiguous)
 
 
 def drawn(op: Op, seed: int = 0, *, ends: Any = None, **sizes: int) -> list[Array]:
@@ -108,7 +129,14 @@ def test_one_kernel_reads_where_groups_end(op: Op) -> None:
     assert "b0 is the first for which m < %ends[b0]; acc = 0 if there is none" in explain(plan)
 
 
-@pytest.mark.parametrize("op", OPS, ids=lambda op: op.program.name)
+@pytest.mark.parametrize("op", ALONG_K, ids=lambda op: op.program.name)
+def test_one_kernel_reads_where_groups_along_k_end(op: Op) -> None:
+    plan = plan_of(op.program.specialise())
+    assert [kernel.family for kernel in plan.kernels] == ["gemm"]
+    assert "k is summed from %ends[b0 - 1] up to %ends[b0]" in explain(plan)
+
+
+@pytest.mark.parametrize("op", [*OPS, *ALONG_K], ids=lambda op: op.program.name)
 def test_the_kernel_computes_what_the_program_says(op: Op) -> None:
     function, args = op.program.specialise(), drawn(op)
     pairs = zip(evaluate_plan(plan_of(function), args), evaluate(function, args), strict=True)
@@ -140,6 +168,34 @@ def test_problem_and_key() -> None:
     pair = instance(PairProblem, only(Problem, gated.problems(*drawn(gated))))
     assert (pair.kind, pair.signature.sums) == (ProductKind.SEGMENTED_PAIR, 2)
     assert (pair.b2.batch, pair.inputs[-1].value) == ((0, 48 * 40), "ends")
+
+
+def test_problem_and_key_along_k() -> None:
+    args = drawn(summed)
+    problem = only(Problem, summed.problems(*args))
+    assert (problem.kind, problem.segments) == (ProductKind.SEGMENTED_K, 5)
+    assert (problem.batch, problem.m, problem.n, problem.k) == ((5,), 40, 24, 67)
+    assert (problem.a.arrays[0].batch, problem.b.arrays[0].batch) == ((40,), (24,))
+    assert problem.e.batch == (40 * 24,)
+    assert [operand.batch for operand in problem.d] == [(1,), (40 * 24,)]
+    assert tiles_of(problem, WIDE) == 5
+    small = widened_problem(problem)
+    assert (small.k, small.products) == (14, 5)
+    unpadded = replace(on_gpu("gfx942", NARROW), pad_k=False, tile=(64, 64, 67))
+    refused = violations(unpadded, problem.signature, arch("gfx942"), problem)
+    assert "pad-k" in [violation.rule for violation in refused]
+    with expect_error("A030", match="ends has no contiguous axis"):
+        summed.problems(*args[:2], np.repeat(args[2], 2)[::2], *args[3:])
+
+
+def test_a_kernel_behind_stores_sums_of_groups_at_indices() -> None:
+    def added(
+        z: ck.f32[S, K, N], to: ck.i32[G], x: ck.f16[T, K], y: ck.f16[T, N], ends: ck.i32[G]
+    ) -> ck.f32[S, K, N]:
+        return ck.scatter_add(z, to, ck.grouped_gemm(x.T, y, ends))
+
+    plan = plan_of(ck.op(added).program.specialise())
+    assert [kernel.family for kernel in plan.kernels] == ["gemm", "scatter"]
 
 
 def test_the_cost_model_sees_groups_of_equal_sizes() -> None:
@@ -215,13 +271,22 @@ CASES = {
     "combined": (combined, replace(WIDE, vector_e=4, vector_d=(1,)), 4),
     "widened": (widened, replace(NARROW, vector_a=8), 1),
     "several": (several, replace(NARROW, vector_d=(1,) * 4), 1),
+    "summed": (summed, replace(NARROW, vector_a=8, vector_d=(1, 1)), 1),
+    "contiguous": (contiguous, replace(NARROW, vector_d=(1,), persistent=True), 1),
 }
 
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     ("name", "gpu"),
-    [("plain", "gfx942"), ("residual", "gfx950"), ("gated", "gfx942"), ("combined", "gfx90a")],
+    [
+        ("plain", "gfx942"),
+        ("residual", "gfx950"),
+        ("gated", "gfx942"),
+        ("combined", "gfx90a"),
+        ("summed", "gfx942"),
+        ("contiguous", "gfx950"),
+    ],
 )
 def test_groups_of_every_size_within_their_bound(name: str, gpu: str, covered: Covered) -> None:
     op, algorithm, unit = CASES[name]
@@ -250,12 +315,13 @@ def test_every_gpu(name: str, gpu: str, covered: Covered) -> None:
 
 @pytest.mark.full
 @pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("op", [plain, summed], ids=lambda op: op.program.name)
 @pytest.mark.parametrize("pipeline", [*Pipeline], ids=lambda each: each.value)
-def test_every_pipeline(pipeline: Pipeline, covered: Covered) -> None:
-    algorithm = on_gpu("gfx950", pipelined(replace(WIDE, vector_e=1), pipeline))
-    problem = only(Problem, plain.problems(*drawn(plain)))
+def test_every_pipeline(pipeline: Pipeline, op: Op, covered: Covered) -> None:
+    wide = replace(WIDE, vector_e=1, vector_d=(1, 1) if op is summed else ())
+    algorithm = on_gpu("gfx950", pipelined(wide, pipeline))
+    problem = only(Problem, op.problems(*drawn(op)))
     if ck.dispatch.advise(algorithm, problem.signature, "gfx950"):
         pytest.skip("a rule refuses it")
-    groups_of_every_size(plain, algorithm, "gfx950")
-    assert problem.signature.layout_b is Layout.COL
+    groups_of_every_size(op, algorithm, "gfx950")
     covered(f"groups of rows: {pipeline.value}", "f16", "gfx950")

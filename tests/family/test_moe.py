@@ -104,6 +104,30 @@ def test_a_layer_has_a_gradient_by_its_weights_which_it_is_linear_in() -> None:
     np.testing.assert_allclose(np.vdot(v, value), np.vdot(gradient, args[-1]), rtol=1e-4)
 
 
+def trained() -> Op:
+    """The gradients of a layer by all that is trained."""
+    return ck.vjp(layer, wrt=("x", "w_gate_up", "w_down", "weights"))
+
+
+def test_gradients_of_a_layer_are_those_of_torch(torch: Any) -> None:
+    from tests.support.torch_ir import gradients
+
+    function = layer.program.specialise()
+    args = drawn(layer, T=9, E=3, R=2, K=8, F=5)
+    dy = np.random.default_rng(1).standard_normal((9, 8)).astype(np.float32)
+    wanted = gradients(function, args, ["x", "w_gate_up", "w_down", "weights"], [dy])
+    computed = evaluate(trained().program.specialise(), [*args, dy])
+    for mine, theirs in zip(computed, wanted, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_gradients_of_a_layer_within_their_bound(covered: Covered) -> None:
+    dy = np.random.default_rng(1).standard_normal((30, 64)).astype(np.float32)
+    check(trained(), (*drawn(layer, T=30, E=4, R=2, **WIDTHS), dy), "gfx942")
+    covered("experts: gradients", "f16", "gfx942")
+
+
 def layers_of_every_size(op: Op, gpu: str) -> None:
     """Check layers on a GPU."""
 

@@ -367,15 +367,20 @@ def _scattered(random: Random, spec: ArchSpec) -> Written:
     return Written(text=text, sizes=sizes, below={1: sizes["V"]})
 
 
-def _segments(random: Random, spec: ArchSpec) -> Written:
-    """Return a product of groups of rows, or a pair of them, whose ends are on the device."""
+def _segments(axis: str, random: Random, spec: ArchSpec) -> Written:
+    """Return products of groups of rows, or pairs, or along K, whose ends are on the device."""
     a, b = random.choice([pair for pair in _types(spec) if pair[0] != "i8"])
     params, x, w = _operands(random, a, b)
-    params = f"{params.replace('w: ck.' + b + '[', 'w: ck.' + b + '[G, ')}, ends: ck.i32[G]"
-    product = f"ck.grouped_gemm({x}, {w.replace('.T', '.mT')}, ends)"
+    params = f"{params}, ends: ck.i32[G]"
+    product = f"ck.grouped_gemm({x}, {w}, ends)"
     sizes = {**_extents(random), "G": random.choice((1, 2, 5))}
-    below = {2: sizes["M"] + 1}
-    if random.random() < 0.3:
+    below = {2: sizes[axis] + 1}
+    if axis == "M":
+        params = params.replace(f"w: ck.{b}[", f"w: ck.{b}[G, ")
+        product = product.replace(w, w.replace(".T", ".mT"))
+    if axis == "K":
+        text = _program(params, product, f"ck.{_result(random, spec)}[G, M, N]")
+    elif random.random() < 0.3:
         second = f"v: {params.partition('w: ')[2].partition(', ends')[0]}"
         value = f"ck.silu({product}) * {product.replace('w', 'v')}"
         text = _program(f"{params}, {second}", value, f"ck.{_result(random, spec)}[M, N]")
@@ -577,7 +582,8 @@ FAMILIES: Mapping[str, Callable[[Random, ArchSpec], Written | None]] = {
     "computed operand": _computed,
     "gathered rows": _gathered,
     "scattered product": _scattered,
-    "product of segments": _segments,
+    "product of segments": partial(_segments, "M"),
+    "product of segments of K": partial(_segments, "K"),
     "convolution": partial(_convolution, ""),
     "convolution, input": partial(_convolution, "_grad_input"),
     "convolution, weight": partial(_convolution, "_grad_weight"),

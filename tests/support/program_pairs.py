@@ -39,7 +39,7 @@ def f(
     w0: ck.f16[C, C], w1: ck.f16[C, C], square: ck.f16[N, H, W, W], columns: ck.f16[N, H, C, C],
     point: ck.f16[C, 1, 1, C], window: ck.f16[C, 3, 3, C], wide: ck.f16[R, 8, 8, C],
     rows: ck.f16[N, R, W, C], heads: ck.f16[H, C, C], double: ck.f16[N, 2, H, W, C],
-    ids: ck.i32[R], order: ck.i32[H], segment: ck.i32[N],
+    ids: ck.i32[R], order: ck.i32[H], segment: ck.i32[N], ends: ck.i32[H],
 ) -> {result}:
 """
 _IMAGE = "ck.f16[N, H, W, C]"
@@ -55,6 +55,9 @@ PRODUCERS: Mapping[str, str] = MappingProxyType(
         "einsum": "ck.einsum('nhwc,hdc->nhwd', x, heads)",
         "pair": "ck.silu(x @ w0.T) * (x @ w1.T)",
         "gathered": "ck.take(x, order, axis=1) @ w0.T",
+        "grouped_gemm": (
+            "ck.grouped_gemm(x.reshape(N * H * W, C), heads, ends).reshape(N, H, W, C)"
+        ),
         "conv": "ck.conv(x, window, padding=1)",
         "attention": "ck.attention(x, y, y, mask=ck.causal())",
         "log-sum-exp": "x + ck.attention(x, y, y, return_lse=True)[1][..., None]",
@@ -67,6 +70,7 @@ PRODUCERS: Mapping[str, str] = MappingProxyType(
         "scatter_add": "ck.scatter_add(x, ids, rows, axis=1)",
         "segment_sum": "ck.segment_sum(x, segment, N)",
         "take": "ck.take(x, order, axis=1)",
+        "take_along_axis": "ck.take_along_axis(x, ck.argsort(y, axis=2), axis=2)",
         "softmax": "ck.softmax(x, axis=-1)",
         "softmax over rows": "ck.softmax(x, axis=2)",
         "rms_norm": "ck.rms_norm(x, gain)",
@@ -109,6 +113,19 @@ CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "gemm, both": ("({0}).to(ck.f16) @ ({0}).to(ck.f16).mT", "ck.f32[N, H, W, W]"),
         "gemm, epilogue": ("(y @ w1.T) * ({})", _IMAGE),
         "gemm, gathered": ("({}).to(ck.f16)[:, :, ids] @ w1.T", "ck.f16[N, H, R, C]"),
+        "grouped_gemm, left": (
+            "ck.grouped_gemm(({}).to(ck.f16).reshape(N * H * W, C), heads, ends)",
+            "ck.f16[N * H * W, C]"),
+        "grouped_gemm, right": (
+            "ck.grouped_gemm(square.reshape(N * H * W, W), ({}).to(ck.f16)[0], ends)",
+            "ck.f16[N * H * W, C]"),
+        "grouped_gemm, ends": (
+            "ck.grouped_gemm(y[0, 0], heads, ck.group_ids((({})[0, 0, :, 0]).to(ck.i32), H)[1])",
+            "ck.f16[W, C]"),
+        "grouped_gemm along K, left": (
+            "ck.grouped_gemm(({}).to(ck.f16)[0, 0].T, y[0, 0], ends)", "ck.f32[H, C, C]"),
+        "grouped_gemm along K, right": (
+            "ck.grouped_gemm(y[0, 0].T, ({}).to(ck.f16)[0, 0], ends)", "ck.f32[H, C, C]"),
         "einsum": ("ck.einsum('nhwc,nhwd->cd', ({}).to(ck.f16), y)", "ck.f32[C, C]"),
         "conv, image": ("ck.conv(({}).to(ck.f16), window, padding=1)", _IMAGE),
         "conv, window": ("ck.conv(wide, ({}).to(ck.f16))", "ck.f16[R, 9 - H, 9 - W, N]"),
@@ -135,6 +152,8 @@ CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "take, table": ("ck.take(({}).to(ck.f16), ids, axis=1)", "ck.f16[N, R, W, C]"),
         "take, indices": ("ck.take(y, (({})[0, 0, :, 0] * 2.0).to(ck.i32), axis=1)",
                           "ck.f16[N, W, W, C]"),
+        "take_along_axis, table": (
+            "ck.take_along_axis(({}).to(ck.f16), ck.argsort(y, axis=1), axis=1)", _IMAGE),
         "table and result": ("ck.take(t, ids, axis=1), t",
                              "tuple[ck.f16[N, R, C, W], ck.f16[N, H, C, W]]"),
         "softmax": ("ck.softmax({}, axis=2)", _IMAGE),
@@ -156,7 +175,7 @@ _NAMED: Mapping[str, str] = MappingProxyType(
 )
 """What ``t`` is where a consumer needs a name for what it reads."""
 
-_INDICES = ("take, indices", "scatter_add, indices")
+_INDICES = ("take, indices", "scatter_add, indices", "grouped_gemm, ends")
 """Consumers of indices, through which no gradient comes."""
 
 EXTENTS: Mapping[str, int] = MappingProxyType({"N": 2, "H": 3, "W": 5, "C": 8, "R": 4})
@@ -209,6 +228,8 @@ def arguments(function: Function, seed: int) -> list[Any]:
         shape = param.type.extents(EXTENTS)
         if param.name in ("order", "segment"):
             arrays.append(rng.permutation(shape[0]).astype("i"))
+        elif param.name == "ends":
+            arrays.append(np.sort(rng.integers(0, 30, shape)).astype("i"))
         elif param.name == "ids":
             arrays.append(rng.integers(0, EXTENTS["H"], shape).astype("i"))
         else:

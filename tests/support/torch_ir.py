@@ -3,6 +3,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -250,6 +251,11 @@ def _grouped_gemm(x: Tensor, w: Tensor, ends: Tensor) -> Tensor:
     return result
 
 
+def _grouped_gemm_k(x: Tensor, y: Tensor, ends: Tensor) -> Tensor:
+    bounds = [0, *torch.clamp(ends, 0, len(y)).tolist()]
+    return torch.stack([x[:, a:b] @ y[a:b] for a, b in pairwise(bounds)])
+
+
 def _group_ends(ids: Tensor, *, shape: tuple[int, ...]) -> Tensor:
     return (ids >= 0).logical_and(ids <= torch.arange(shape[0])[:, None]).sum(1)
 
@@ -279,7 +285,8 @@ TORCH: Mapping[str, Callable[..., Tensor]] = {
     "argsort": lambda x, **order: _ordered(x, **order)[1],
     "moe_weights": lambda x, **attrs: _routed(x, **attrs)[0],
     "moe_indices": lambda x, **attrs: _routed(x, **attrs)[1],
-    "grouped_gemm": _grouped_gemm, "group_ends": _group_ends, "group_order": _group_order,
+    "grouped_gemm": _grouped_gemm, "grouped_gemm_k": _grouped_gemm_k,
+    "group_ends": _group_ends, "group_order": _group_order,
     "reduce_argmax": lambda x, axes: torch.argmax(x, axes[0]),
     "reduce_argmin": lambda x, axes: torch.argmin(x, axes[0]),
     "element": lambda x, *places: x[tuple(places)], "apart": lambda x, call: x,

@@ -270,6 +270,30 @@ def test_groups_of_rows_are_one_product() -> None:
     assert [kernel.family for kernel in graph.programs[0].plan.kernels] == ["gemm"]
 
 
+def test_gradients_of_groups_of_rows_are_products_too() -> None:
+    """Of rows that are in no group torch leaves the gradient open."""
+    x, w = (t.requires_grad_() for t in (normal(20, 16), normal(3, 8, 16)))
+    ends, dy = torch.tensor([5, 5, 20], dtype=torch.int32), normal(20, 8)
+
+    def step(x: Tensor, w: Tensor, ends: Tensor) -> tuple[Tensor, ...]:
+        y = functional.silu(torch._grouped_mm(x.bfloat16(), w.bfloat16().transpose(1, 2), ends))
+        return torch.autograd.grad(y.float(), (x, w), dy)
+
+    wanted = step(x, w, ends)
+    compiled = torch.compile(
+        lambda x, w: functional.silu(
+            torch._grouped_mm(x.bfloat16(), w.bfloat16().transpose(1, 2), ends)
+        ).float(),
+        backend="cklang",
+        options={"reference": True},
+    )
+    got = torch.autograd.grad(compiled(x, w), (x, w), dy)
+    for mine, theirs in zip(got, wanted, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=0.03, atol=0.03)
+    graphs = cklang.torch.report(clear=True).graphs
+    assert not any(graph.eager for graph in graphs)
+
+
 Q, K = normal(2, 4, 6, 16), normal(2, 2, 7, 16)
 MASK = torch.arange(7) < torch.tensor([5, 7])[:, None]
 ATTENTION: Mapping[str, tuple[Function, tuple[Tensor, ...]]] = {

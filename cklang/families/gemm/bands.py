@@ -119,7 +119,7 @@ def why_k_is_whole(problem: Problem) -> str | None:
     if problem.grouped:
         return "launches of a group run in no order along K"
     if problem.ends is not None:
-        return "rows are in segments, each with its own B"
+        return "rows, or K, are in segments, whose ends only the kernel knows"
     if any(d.kind.written for d in problem.d):
         return "the epilogue has several results, and launches of a chain have one"
     if problem.e.layout.of_blocks:

@@ -46,6 +46,7 @@ def insert_operand_copies(
     summed = summed_axes_of(kernel, layouts, dims)
     sides: list[View | Computed] = []
     copied: dict[str, _Copied] = {}
+    is_by_rows = kernel.ends is not None and not kernel.has_segments_of_k
     place = 0
     for of_a, side in ((True, kernel.a), (False, kernel.b)):
         reads = []
@@ -57,7 +58,7 @@ def insert_operand_copies(
             is_stored = isinstance(side, View) and not isinstance(side, Gathered)
             scattered = is_stored and (
                 _is_scattered(layout, batch, own, k, summed)
-                or (of_a and kernel.ends is not None and step_along(layout, k[0]) > 1)
+                or (of_a and is_by_rows and step_along(layout, k[0]) > 1)
             )
             if (blocked or scattered) and _can_be_copied(layout):
                 new = _copied(layout, read.value, batch, own, k, summed, layouts, of_a=of_a)

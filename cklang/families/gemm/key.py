@@ -37,6 +37,8 @@ class ProductKind(Enum):
     end."""
     SEGMENTED_PAIR = "segmented_pair"
     """Pairs of these."""
+    SEGMENTED_K = "segmented_k"
+    """Matrix products of consecutive segments along K; memory says where they end."""
     CONV = "conv"
     """Convolution: for each group, pixels of the output by features."""
     CONV_GRAD_INPUT = "conv_grad_input"

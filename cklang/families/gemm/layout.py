@@ -22,7 +22,7 @@ from cklang.families.gemm.problem import (
     ReadAccess,
     ScaleAccess,
 )
-from cklang.families.gemm.segments import in_segments, without_segments
+from cklang.families.gemm.segments import in_segments, in_segments_of_k, without_segments
 from cklang.families.gemm.summed_axes import merge_summed_axes, step_along
 from cklang.families.tensor_layout import TensorLayout, refuse_negative, refuse_overlap
 from cklang.fusion.plan import Computed, Gathered, Read, View
@@ -41,8 +41,10 @@ def problem_of(
     """Return the problem of one launch, or None if its result has no element."""
     if kernel.ends is None:
         return _single(kernel, storage, dims, functions)
-    one = _single(without_segments(kernel), storage, dims, functions, by_rows=True)
-    return one and in_segments(one, kernel, kernel.ends, storage)
+    by_rows = not kernel.has_segments_of_k
+    one = _single(without_segments(kernel), storage, dims, functions, by_rows=by_rows)
+    segmented = in_segments if by_rows else in_segments_of_k
+    return one and segmented(one, kernel, kernel.ends, storage)
 
 
 def _single(

@@ -145,7 +145,7 @@ def _choices(
         ("dtype_acc", s.dtype_acc, (accumulator(s.dtype_a, scaled=s.block_k > 0),)),
         ("dtype_b", s.dtype_b, _dtypes_b(s, row)),
         ("layouts", s.layouts, (family.layouts or s.layouts,)),
-        ("scales", s.block_k, _any_if(s.kind not in SEGMENTED, s.block_k, 0)),
+        ("scales", s.block_k, _any_if("segmented" not in s.kind.value, s.block_k, 0)),
         ("sparse", s.sparse, _both_if(row.sparse)),
         ("further results", more, _any_if(not conv, more, 0)),
         ("groups of columns", s.group, _any_if(s.sums == row.wave_groups == 1, s.group, 0)),

@@ -64,7 +64,7 @@ def _words(matrix: Matrix) -> str:
 class Widened:
     """A problem as the cost model sees it.
 
-    A pair is one product with the columns of both; segments of rows are products of equal sizes.
+    A pair is one product with the columns of both; segments are products of equal sizes.
     """
 
     m: int
@@ -77,6 +77,8 @@ def widened(problem: Extents) -> Extents:
     """Return what the cost model is asked about a problem of a product or convolution."""
     if not isinstance(problem, Problem) or (problem.ends is None and problem.sums == 1):
         return problem
+    if problem.has_segments_of_k:
+        return Widened(problem.m, problem.n, -(-problem.k // problem.products), problem.products)
     segments = min(problem.segments, problem.m) or 1
     products = problem.products * segments
     return Widened(-(-problem.m // segments), problem.n * problem.sums, problem.k, products)

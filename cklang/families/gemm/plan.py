@@ -10,6 +10,7 @@ from cklang.fusion.explain import function_lines, kernel_lines
 from cklang.fusion.functions import Functions
 from cklang.fusion.parts import split
 from cklang.fusion.plan import BlockScale, Computed, FusedKernel, Gathered, Read, View
+from cklang.ir.grouped import GROUPED_GEMM_K
 from cklang.ir.log_sums import LOG_SUMS
 from cklang.ir.nodes import Function, Value
 
@@ -49,7 +50,8 @@ class FusedGemm(FusedKernel):
     tensor at indices, as that kernel would do with them.
 
     ``ends`` say where segments of rows end. Each has a B of its own, along the first axis of B,
-    which runs with no axis of the result. Sums are 0 behind the last segment.
+    which runs with no axis of the result. Sums are 0 behind the last segment. Or they say where
+    those of K end: the first axis of the result counts them.
 
     ``computed`` are the names of what it computes of the program without a function: the gemm, the
     second product of a pair, rows that it reads at indices, the largest of a group, numbers for
@@ -104,6 +106,11 @@ class FusedGemm(FusedKernel):
         return self.parts == LOG_SUMS
 
     @property
+    def has_segments_of_k(self) -> bool:
+        """Whether each product sums over a part of K of its own."""
+        return self.op == GROUPED_GEMM_K
+
+    @property
     def shares_numbers(self) -> bool:
         """Whether rows share numbers: blocks of A or B their scales, segments their ends."""
         return any(part is not None for part in (self.scale_a, self.scale_b, self.ends))
@@ -142,7 +149,9 @@ class FusedGemm(FusedKernel):
     def lines(self) -> Iterator[str]:
         """Yield what it computes as lines of text."""
         yield from kernel_lines(self, ["m", "n"], _product_lines(self))
-        if self.ends is not None:
+        if self.ends is not None and self.has_segments_of_k:
+            yield f"  k is summed from {self.ends.value}[b0 - 1] up to {self.ends.value}[b0]"
+        elif self.ends is not None:
             yield f"  b0 is the first for which m < {self.ends.value}[b0]; acc = 0 if there is none"
         if self.scatter is not None:
             yield f"  its rows go to {self.scatter.place}"

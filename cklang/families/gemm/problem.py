@@ -188,8 +188,9 @@ class Problem:
     sparse: bool = False
     """Whether only the first two of each four of A along K count that are not zero."""
     ends: ReadAccess | None = None
-    """Where segments of rows end. The batch of each operand is its steps then: from one row, and
-    from one segment, to the next."""
+    """Where segments end. Segments of rows have no batch: the batch of each operand is its steps
+    then, from one row, and from one segment, to the next. Segments of K have one of products: the
+    batch of A and B is their step along K, and that of others their step to the next product."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -227,13 +228,23 @@ class Problem:
 
     @property
     def segments(self) -> int:
-        """How many segments the rows have; 0 if they have none.
+        """How many segments the rows, or K, have; 0 if they have none.
 
         Example:
             >>> problem.segments
             0
         """
         return 0 if self.ends is None else self.ends.span
+
+    @property
+    def has_segments_of_k(self) -> bool:
+        """Whether each product sums over a part of K of its own.
+
+        Example:
+            >>> problem.has_segments_of_k
+            False
+        """
+        return self.ends is not None and bool(self.batch)
 
     @property
     def kind(self) -> ProductKind:
@@ -244,7 +255,7 @@ class Problem:
             'gemm'
         """
         if self.ends is not None:
-            return ProductKind.SEGMENTED
+            return ProductKind.SEGMENTED_K if self.batch else ProductKind.SEGMENTED
         if self.grouped:
             return ProductKind.GROUPED
         return ProductKind.BATCHED if self.batch else ProductKind.GEMM

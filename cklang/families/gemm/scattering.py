@@ -62,7 +62,8 @@ def _may_join(kernel: FusedGemm, scatter: FusedScatter) -> bool:
     Its rows are those that go to indices, and its columns are of the tensor.
     """
     rows = kernel.result
-    is_plain = not (kernel.more or kernel.parts or kernel.group or kernel.b2)
+    others = (kernel.more, kernel.parts, kernel.group, kernel.b2, kernel.has_segments_of_k)
+    is_plain = not any(others)
     is_same = scatter.rows.value == rows and scatter.rows.axes == tuple(range(rows.type.rank))
     stored = scatter.result.type.dtype
     is_stored = stored == rows.type.dtype and (stored == f32 or not scatter.adds)

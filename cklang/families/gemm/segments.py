@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Products of segments of rows: how far operands move with the rows and with the segments."""
+"""Products of segments of rows or of K: how far operands move with these and with the segments."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,27 +17,36 @@ from cklang.families.gemm.problem import (
 )
 from cklang.families.gemm.summed_axes import step_along
 from cklang.families.tensor_layout import TensorLayout
-from cklang.fusion.plan import Read, View
+from cklang.fusion.plan import Computed, Read, View
 
 Side: TypeAlias = Matrix | ComputedMatrix
 
 
 def without_segments(kernel: FusedGemm) -> FusedGemm:
-    """Return the product of one segment: its B has no axis of segments."""
-    b = kernel.b
-    if isinstance(b, View):
-        return replace(kernel, ends=None, b=replace(b, perm=b.perm[1:]))
-    reads = tuple(replace(read, axes=read.axes[1:]) for read in b.reads)
-    return replace(kernel, ends=None, b=replace(b, reads=reads))
+    """Return the product of one segment: its B, or all but the ends, has no axis of segments."""
+    one = replace(kernel, ends=None, b=_without_first(kernel.b))
+    if not kernel.has_segments_of_k:
+        return one
+    return replace(
+        one,
+        a=_without_first(kernel.a),
+        axes=kernel.axes[1:],
+        reads=tuple(replace(read, axes=read.axes[1:]) for read in kernel.reads),
+        more=tuple(replace(read, axes=read.axes[1:]) for read in kernel.more),
+    )
+
+
+def _without_first(side: View | Computed) -> View | Computed:
+    """Return an operand without the axis of segments."""
+    if isinstance(side, View):
+        return replace(side, perm=side.perm[1:])
+    return replace(side, reads=tuple(replace(read, axes=read.axes[1:]) for read in side.reads))
 
 
 def in_segments(
     problem: Problem, kernel: FusedGemm, ends: Read, storage: Mapping[str, TensorLayout]
 ) -> Problem:
     """Return the problem of one segment as that of all segments of the rows of a kernel."""
-    own = storage[ends.value.name]
-    if step_along(own, 0) not in (0, 1):
-        raise error("A030", name=own.name, shape=own.shape, strides=own.strides)
     steps = [step_along(storage[read.value.name], read.axes[0]) for read in kernel.b.reads]
     return replace(
         problem,
@@ -45,16 +54,59 @@ def in_segments(
         b=_by_segments(problem.b, steps),
         e=_stored_by_rows(problem.e),
         d=tuple(replace(operand, batch=(operand.stride_m, 0)) for operand in problem.d),
-        ends=ReadAccess(
-            value=ends.value.name,
-            dtype=own.dtype,
-            alignment=own.alignment,
-            kind=DKind.ROW,
-            stride_m=0,
-            stride_n=1,
-            span=own.shape[0],
-        ),
+        ends=_ends(ends, storage),
     )
+
+
+def in_segments_of_k(
+    problem: Problem, kernel: FusedGemm, ends: Read, storage: Mapping[str, TensorLayout]
+) -> Problem:
+    """Return the problem of one segment as that of the products of all segments of K."""
+    places = _ends(ends, storage)
+
+    def step(read: Read, axis: int) -> tuple[int]:
+        return (step_along(storage[read.value.name], read.axes[axis]),)
+
+    steps_a = [step(read, -1) for read in kernel.a.reads]
+    steps_b = [step(read, -2) for read in kernel.b.reads]
+    operands = zip(problem.d, (*kernel.reads, *kernel.more), strict=True)
+    return replace(
+        problem,
+        batch=(places.span,),
+        a=_stepping(problem.a, steps_a),
+        b=_stepping(problem.b, steps_b),
+        e=replace(problem.e, batch=step(kernel.stored, 0)),
+        d=tuple(replace(operand, batch=step(read, 0)) for operand, read in operands),
+        ends=places,
+    )
+
+
+def _ends(ends: Read, storage: Mapping[str, TensorLayout]) -> ReadAccess:
+    """Return the access of where segments end.
+
+    Raises:
+        CkValueError: A030, they do not follow each other in memory.
+    """
+    own = storage[ends.value.name]
+    if step_along(own, 0) not in (0, 1):
+        raise error("A030", name=own.name, shape=own.shape, strides=own.strides)
+    return ReadAccess(
+        value=ends.value.name,
+        dtype=own.dtype,
+        alignment=own.alignment,
+        kind=DKind.ROW,
+        stride_m=0,
+        stride_n=1,
+        span=own.shape[0],
+    )
+
+
+def _stepping(side: Side, steps: Sequence[tuple[int]]) -> Side:
+    """Return A or B with its steps along K."""
+    if isinstance(side, Matrix):
+        return replace(side, batch=steps[0])
+    reads = zip(side.reads, steps, strict=True)
+    return replace(side, reads=tuple(replace(read, batch=batch) for read, batch in reads))
 
 
 def _by_rows(matrix: Side) -> Side:

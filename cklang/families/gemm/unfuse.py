@@ -7,6 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from cklang.families.gemm.plan import FusedGemm
+from cklang.families.gemm.segments import without_segments
 from cklang.fusion.plan import Computed, Gathered, View
 from cklang.fusion.unfuse import applied, kernel_function, matrix_of, read_of, spread
 from cklang.ir.builder import Builder
@@ -73,11 +74,12 @@ def _product(
     builder: Builder, params: Mapping[str, Value], kernel: FusedGemm, contraction: Mapping[str, int]
 ) -> Value:
     functions = kernel.functions
+    one = without_segments(kernel) if kernel.has_segments_of_k else kernel
     matrices = [
         _stored(builder, params, side)
         if isinstance(side, View)
         else _computed(builder, params, side, functions[f"prologue_{letter}"])
-        for letter, side in (("a", kernel.a), ("b", kernel.b))
+        for letter, side in (("a", one.a), ("b", one.b))
     ]
     if kernel.op == "contract":
         return builder.apply(kernel.op, matrices, contraction)

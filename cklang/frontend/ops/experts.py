@@ -17,7 +17,14 @@ from cklang.frontend.scope import Scope
 from cklang.frontend.text import Located
 from cklang.frontend.values import Item, Tensor, describe
 from cklang.ir.expert_gate import MOE_INDICES, MOE_WEIGHTS, indices, weights
-from cklang.ir.grouped import GROUP_ENDS, GROUP_ORDER, GROUPED_GEMM, group_ends, group_order
+from cklang.ir.grouped import (
+    GROUP_ENDS,
+    GROUP_ORDER,
+    GROUPED_GEMM,
+    GROUPED_GEMM_K,
+    group_ends,
+    group_order,
+)
 from cklang.ir.indices import INDEX_DTYPES
 from cklang.ir.nodes import Attr
 from cklang.ir.numeric import Array
@@ -155,11 +162,12 @@ def _number(name: str, value: object, most: int | None) -> int:
 
 
 def _grouped(x: Any, w: Any, ends: Any) -> Array:
-    return OPS[GROUPED_GEMM].numpy(*map(as_array, (x, w, ends)))
+    arrays = tuple(map(as_array, (x, w, ends)))
+    return OPS[GROUPED_GEMM_K if arrays[1].ndim == 2 else GROUPED_GEMM].numpy(*arrays)
 
 
 @function(
-    OPS[GROUPED_GEMM].doc,
+    f"{OPS[GROUPED_GEMM].doc}. Of w[K, N] it is {OPS[GROUPED_GEMM_K].doc}",
     eager=_grouped,
     example="""
     >>> x, w = np.ones((4, 2)), np.array([[[1.0], [1.0]], [[5.0], [5.0]]])
@@ -170,22 +178,24 @@ def _grouped(x: Any, w: Any, ends: Any) -> Array:
 def grouped_gemm(scope: Scope, node: Located, x: Item, w: Item, ends: Item) -> Tensor:
     """Multiply groups of rows of ``x`` [M, K], each by its matrix of ``w`` [G, K, N].
 
-    Group ``g`` ends before row ``ends[g]``.
+    Group ``g`` ends before row ``ends[g]``. With a matrix ``w`` [K, N] groups are along K, and each
+    has a product [M, N] of its own.
 
     Raises:
         CkTypeError: F066 for something else than such tensors, F048 for the dtypes, F045 for a
             float beside f32 that kernels do not widen.
         CkValueError: F067 for extents that do not fit.
     """
+    along_k = isinstance(w, Tensor) and len(w.shape) == 2
     tensors = [
         _of_rank(scope, node, GROUPED_GEMM, name, item, rank)
-        for name, item, rank in (("x", x, 2), ("w", w, 3), ("ends", ends, 1))
+        for name, item, rank in (("x", x, 2), ("w", w, 2 if along_k else 3), ("ends", ends, 1))
     ]
     rows, matrices, places = tensors
-    for what, one, other in (
-        ("K", rows.shape[1], matrices.shape[1]),
-        ("groups", places.shape[0], matrices.shape[0]),
-    ):
+    fitting = [("K", rows.shape[1], matrices.shape[-2])]
+    if not along_k:
+        fitting.append(("groups", places.shape[0], matrices.shape[0]))
+    for what, one, other in fitting:
         if not scope.unit.derived.same(one, other):
             shapes = ", ".join(emit.brackets(tensor.shape) for tensor in tensors)
             raise ValueError(f"the {what} of {shapes} differ: {one}, {other}", _LEGAL[GROUPED_GEMM])
@@ -196,8 +206,10 @@ def grouped_gemm(scope: Scope, node: Located, x: Item, w: Item, ends: Item) -> T
         advice = "cast them, as in x.to(ck.f16) and ends.to(ck.i32)"
         raise scope.error("F048", node, **words, want=rule.text, advice=advice)
     operands = [emit.materialise(scope, node, tensor) for tensor in (a, b, places)]
-    value = scope.unit.append(GROUPED_GEMM, *operands, attrs={}, span=scope.span(node))
-    return Tensor.plain(value, (rows.origins[0], matrices.origins[2]))
+    op = GROUPED_GEMM_K if along_k else GROUPED_GEMM
+    value = scope.unit.append(op, *operands, attrs={}, span=scope.span(node))
+    groups = places.origins if along_k else ()
+    return Tensor.plain(value, (*groups, rows.origins[0], matrices.origins[-1]))
 
 
 def _ids_grouped(ids: Any, count: Any) -> tuple[Array, Array]:
@@ -234,7 +246,10 @@ def group_ids(scope: Scope, node: Located, ids: Item, count: Item) -> tuple[Tens
 
 
 _GROUP_IDS = "group_ids"
-_LEGAL = {GROUPED_GEMM: "legal: x[M, K], w[G, K, N], ends[G]", _GROUP_IDS: "legal: ids[T]"}
+_LEGAL = {
+    GROUPED_GEMM: "legal: x[M, K], w[G, K, N] or w[K, N], ends[G]",
+    _GROUP_IDS: "legal: ids[T]",
+}
 
 
 def _of_rank(scope: Scope, node: Located, op: str, name: str, item: Item, rank: int) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from cklang.ir.grouped import GROUPED_GEMM
+from cklang.ir.grouped import GROUPED_GEMM, GROUPED_GEMM_K
 from cklang.ir.nodes import Value
 from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import Scalar, Tensor, channels_last, inverse
@@ -67,14 +67,17 @@ def _grouped_mm(
     bias: Tensor | None = None,
     _out_dtype: object = None,
 ) -> Tensor:
-    """Return products of groups of rows; torch leaves open what is behind the last group."""
-    if ends is None or bias is not None or (len(a.shape), len(b.shape)) != (2, 3):
+    """Return products of groups of rows, or along K; torch leaves open what is in no group."""
+    if ends is None or bias is not None or len(a.shape) != 2:
         raise Unsupported(
-            "of grouped products those of groups of rows, without a bias, are lowered"
+            "of grouped products those of groups of rows or along K, without a bias, are lowered"
         )
     if a.dtype not in _DTYPES or a.dtype != b.dtype or ends.dtype != i32:
         raise Unsupported(f"groups are f16, bf16 or f32 by the same, not {a.dtype} by {b.dtype}")
     operands = [call.emitter.plain(tensor) for tensor in (a, b, ends)]
+    if len(b.shape) == 2:
+        value = call.emitter.append(GROUPED_GEMM_K, *operands)
+        return call.rounded(Tensor(value, (ends.shape[0], a.shape[0], b.shape[1])))
     value = call.emitter.append(GROUPED_GEMM, *operands)
     return call.rounded(Tensor(value, (a.shape[0], b.shape[2])))
 

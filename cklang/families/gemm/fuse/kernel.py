@@ -31,7 +31,7 @@ from cklang.fusion.region import Region
 from cklang.fusion.sites import Axes, compose, identity, ints
 from cklang.ir.block_results import BLOCK_PEAK
 from cklang.ir.contraction import Contraction
-from cklang.ir.grouped import GROUPED_GEMM
+from cklang.ir.grouped import GROUPED_GEMM, GROUPED_GEMM_K
 from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
 from cklang.types import Kind as NumberKind
@@ -192,8 +192,8 @@ def _scales(maker: KernelMaker, anchor: int, space: _Space) -> list[BlockScale |
 
 
 def _ends(maker: KernelMaker, anchor: int) -> Read | None:
-    """Return where groups of rows end; None of other products."""
-    if maker.flow.expect_operation(anchor).op != GROUPED_GEMM:
+    """Return where groups of rows, or along K, end; None of other products."""
+    if maker.flow.expect_operation(anchor).op not in (GROUPED_GEMM, GROUPED_GEMM_K):
         return None
     stored, _ = maker.stored(anchor, 2)
     return Read(value=stored, axes=(None, None))
@@ -357,6 +357,8 @@ _MAKER = Maker(
 )
 
 MAKERS: Mapping[str, Maker] = MappingProxyType(
-    dict.fromkeys(("gemm", "contract", "gemm24", "scaled_gemm", GROUPED_GEMM), _MAKER)
+    dict.fromkeys(
+        ("gemm", "contract", "gemm24", "scaled_gemm", GROUPED_GEMM, GROUPED_GEMM_K), _MAKER
+    )
 )
 """The anchors of products, by op."""

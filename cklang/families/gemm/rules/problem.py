@@ -176,9 +176,11 @@ def _store_span(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Viola
 
 
 def tiles_of(problem: Problem, algorithm: Algorithm) -> int:
-    """Return how many tiles of E a product has; with segments of rows, at most."""
+    """Return how many tiles of E a product has: with segments at most, of all their products."""
     m = algorithm.tile[0]
     rows = -(-problem.m // m) if problem.ends is None else problem.m // m + problem.segments + 1
+    if problem.has_segments_of_k:
+        rows = -(-problem.m // m) * problem.segments
     return rows * -(-problem.n // columns_of(problem, algorithm))
 
 
@@ -201,6 +203,8 @@ def most_tiles(problem: Problem) -> int:
     """Return how many tiles a product has at most, whatever the tile."""
     columns = problem.n * problem.sums
     rows = problem.m + (problem.segments + 1) * _LONGEST_SIDE
+    if problem.has_segments_of_k:
+        rows = (problem.m + _LONGEST_SIDE) * problem.segments
     return rows * (columns + _LONGEST_SIDE) // _LEAST_AREA
 
 
@@ -255,12 +259,14 @@ def _pad_n(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation 
 
 @RULES.problem(
     "pad-k",
-    "without padding along K the extent must be whole tiles of each K split",
+    "without padding along K the extent must be whole tiles of each K split; segments need it",
     reads=("pad_k", "tile", "split_k"),
     decision_key=lambda a: a.pad_k or a.tile[2] * a.split_k,
 )
 def _pad_k(problem: Problem, algorithm: Algorithm, spec: ArchSpec) -> Violation | None:
     unit = algorithm.tile[2] * algorithm.split_k
+    if problem.has_segments_of_k and not algorithm.pad_k:
+        return Violation(what="the K of a segment", value="any", bound=f"a multiple of {unit}")
     return None if algorithm.pad_k else multiple("K", problem.k, unit)
 
 

@@ -414,11 +414,12 @@ class Builder:
     def _precompiled(self, job: _Job, *, host: bool = False) -> Path | None:
         """Return CK Tile's headers precompiled for the job's GPU, or for the host.
 
-        None if too few read them, if that fails, or if the host shim includes none.
+        None if too few read them, if that fails, if the host shim includes none, or if the
+        compiler cannot.
         """
         from cklang.build.steps import compile_headers
 
-        if host and not job.source.host_headers:
+        if not self.toolchain.precompiles or (host and not job.source.host_headers):
             return None
         target, name = wanted = self._headers(job, host=host)
 

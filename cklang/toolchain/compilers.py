@@ -255,6 +255,11 @@ class Toolchain:
         return _major(self.version) == OLDEST_CLANG
 
     @property
+    def precompiles(self) -> bool:
+        """Whether it precompiles headers of HIP: clang 20 calls the host's functions from there."""
+        return not self._is_clang_20
+
+    @property
     def linker(self) -> tuple[str, ...]:
         """The command that is ``ld.lld``."""
         if self.kind is Kind.ZIG:

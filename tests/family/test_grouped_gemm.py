@@ -318,7 +318,9 @@ def test_every_gpu(name: str, gpu: str, covered: Covered) -> None:
 @pytest.mark.parametrize("op", [plain, summed], ids=lambda op: op.program.name)
 @pytest.mark.parametrize("pipeline", [*Pipeline], ids=lambda each: each.value)
 def test_every_pipeline(pipeline: Pipeline, op: Op, covered: Covered) -> None:
-    wide = replace(WIDE, vector_e=1, vector_d=(1, 1) if op is summed else ())
+    wide = replace(WIDE, vector_e=1)
+    if op is summed:
+        wide = replace(wide, vector_b=1, vector_d=(1, 1))
     algorithm = on_gpu("gfx950", pipelined(wide, pipeline))
     problem = only(Problem, op.problems(*drawn(op)))
     if ck.dispatch.advise(algorithm, problem.signature, "gfx950"):

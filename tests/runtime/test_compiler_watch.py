@@ -100,7 +100,10 @@ def test_the_branches_of_the_lost_store_replace_what_the_headers_have(tmp_path: 
         (Kind.CLANG, "clang version 22.1.0", False),
     ],
 )
-def test_clang_20_is_told_the_names_of_builtins(kind: Kind, version: str, older: bool) -> None:
+def test_clang_20_is_told_the_names_of_builtins_and_precompiles_nothing(
+    kind: Kind, version: str, older: bool
+) -> None:
     toolchain = Toolchain(kind=kind, program=Path("clang"), version=version, fingerprint="")
     flags = toolchain.hip_headers(Path("include"))
     assert ("-D__builtin_elementwise_minnum=__builtin_elementwise_min" in flags) is older
+    assert toolchain.precompiles is not older

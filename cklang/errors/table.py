@@ -4,24 +4,10 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from cklang.errors import (
-    arrays,
-    building,
-    choosing,
-    emulating,
-    frontend,
-    general,
-    gradients,
-    ir,
-    lowering,
-    values,
-)
+from cklang.errors import arrays, building, choosing, frontend, general, ir, values
 from cklang.errors.kinds import Rule
 
-_PARTS = (
-    *(arrays, building, emulating, frontend, ir, choosing, gradients, values, lowering),
-    general,
-)
+_PARTS = (arrays, building, frontend, ir, choosing, values, general)
 TABLE: tuple[Rule, ...] = tuple(rule for part in _PARTS for rule in part.TABLE)
 """Every row, part by part."""
 

@@ -95,7 +95,7 @@ def decode(kind: type[T], data: object, what: str) -> T:
     Raises:
         CkValueError: K001 for unknown or missing fields and values, K002 for values of other types.
     """
-    return cast(T, _decode(kind, data, what))
+    return cast("T", _decode(kind, data, what))
 
 
 @cache
@@ -152,7 +152,7 @@ def _record(kind: Any, data: object, what: str) -> object:
     known = [f.name for f in fields(kind)]
     new = {f.name: f.default for f in fields(kind) if _LATER in f.metadata}
     expect_fields(what, {**new, **data} if isinstance(data, dict) else data, known)
-    record = {**new, **cast(dict[str, Any], data)}
+    record = {**new, **cast("dict[str, Any]", data)}
     hints = _hints(kind)
     return kind(**{name: _decode(hints[name], record[name], f"{what} {name}") for name in known})
 

@@ -17,6 +17,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeAlias
 
+from cklang.autodiff.attention_kernels import roles_of
 from cklang.autodiff.step import Step
 from cklang.autodiff.terms import where
 from cklang.errors import error
@@ -28,14 +29,9 @@ from cklang.types import TensorType, f32
 _READ = "read"
 
 
-def _roles(operation: Operation) -> tuple[str, ...]:
-    roles = operation.attr("roles")
-    return tuple(map(str, roles)) if isinstance(roles, tuple) else ()
-
-
 def has_masked_form(operation: Operation) -> bool:
     """Tell whether an attention has lengths of keys that a mask may express."""
-    roles = _roles(operation)
+    roles = roles_of(operation)
     others = (PAGES[0], STARTS[0])
     is_whole = not any(role in roles for role in others)
     return LENGTHS[0] in roles and is_whole and roles.count(_READ) < READ_LIMIT
@@ -47,7 +43,7 @@ def with_masked_keys(step: Step) -> tuple[Operation, tuple[int, ...]]:
     Returns:
         It, and the place that each of its operands has in the attention itself.
     """
-    place = _roles(step.operation).index(LENGTHS[0])
+    place = roles_of(step.operation).index(LENGTHS[0])
     operation, places = masked_by(step.operation, LENGTHS[0])
     known = {side: _cleared(step, side, place) for side in (1, 2)}
     operands = (known.get(index, step.operation.operands[index]) for index in places)
@@ -75,7 +71,7 @@ def masked_by(
     Returns:
         It, and the place that each of its operands has in the attention itself.
     """
-    roles = _roles(operation)
+    roles = roles_of(operation)
     place = roles.index(role)
     more = (place,) if number is None else ()
     places = (*(index for index in range(len(roles)) if index != place), *more)

@@ -63,7 +63,7 @@ class Pattern:
         if name in self.choices:
             named = self.choices[name]
             return everything if named is None else named
-        default = _defaults(cast(Any, self.of)).get(name, MISSING)
+        default = _defaults(cast("Any", self.of)).get(name, MISSING)
         return everything if default is MISSING else (default,)
 
 

@@ -274,8 +274,8 @@ class _Move:
                 heads=heads,
                 rows=rows,
                 width=width,
-                source=replace(_tensor(source), pointer=at[self.source]),
-                target=replace(_tensor(target), pointer=at[self.target]),
+                source=replace(AttentionTensor.of(source.strides), pointer=at[self.source]),
+                target=replace(AttentionTensor.of(target.strides), pointer=at[self.target]),
                 starts=at["seqlens_k"],
                 pages=at.get("block_table", 0),
                 pages_stride=0 if table is None else table.shape[1],
@@ -302,11 +302,6 @@ def _moves(turns: Rotary, scales: Mapping[str, float], *, advance: bool) -> tupl
         _Move(source="v", target="v_cache", rotary=Rotary.NONE, scale=of_v),
         _Move(source="q", target=_RESULT, rotary=turns, behind=False, advance=advance),
     )
-
-
-def _tensor(array: Array) -> AttentionTensor:
-    batch, head, row, _ = array.strides
-    return AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
 
 
 def _check(operands: Mapping[str, Array], turns: Rotary, *, causal: bool) -> None:

@@ -8,12 +8,14 @@ takes another order is refused by the rule ``prepared-b``.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cklang.arch import arch as arch_named
 from cklang.codec import dtype_of
@@ -31,10 +33,6 @@ from cklang.selection.rules import candidates
 from cklang.types import DType, TensorVarType
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from numpy.typing import NDArray
-
     from cklang.runtime.op import Op
 
 _VERSION = 1

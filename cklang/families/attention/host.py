@@ -31,6 +31,12 @@ class AttentionTensor:
     stride_head: int = 0
     stride_seq: int = 0
 
+    @staticmethod
+    def of(strides: Sequence[int], axes: Sequence[int | None] = (0, 1, 2)) -> "AttentionTensor":
+        """Return a tensor whose axes for batch, head and row are these; None if all share one."""
+        batch, head, row = (0 if axis is None else strides[axis] for axis in axes)
+        return AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionOperand:

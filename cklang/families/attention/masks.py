@@ -10,15 +10,11 @@ What tells a window from other masks: integer expressions as sums of a region's 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from cklang.ir.builder import Builder
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cklang.ir.nodes import Function, Operation, Value
+from cklang.ir.nodes import Function, Operation, Value
 
 _LARGEST = 2**30
 """Constants beyond it may wrap in i32, which sums here do not."""

@@ -238,10 +238,10 @@ def case_of(
         seqlen_k=keys * paging.pages,
         hdim_q=size,
         hdim_v=shapes["v"].shape[3],
-        q=_tensor(read_as["q"]),
-        k=_tensor(read_as["k"]),
-        v=_tensor(read_as["v"]),
-        o=_tensor(read_as["o"]),
+        q=AttentionTensor.of(read_as["q"].strides),
+        k=AttentionTensor.of(read_as["k"].strides),
+        v=AttentionTensor.of(read_as["v"].strides),
+        o=AttentionTensor.of(read_as["o"].strides),
         lse=_row_tensor(kernel.lse, storage),
         scale=scale_of(kernel.scale, size),
         soft_cap=kernel.soft_cap,
@@ -360,11 +360,6 @@ def _turned(layout: TensorLayout) -> TensorLayout:
 def _step(layout: TensorLayout) -> int:
     moves = layout.shape[-1] > 1 and 0 not in layout.shape
     return layout.strides[-1] if moves else 1
-
-
-def _tensor(layout: TensorLayout) -> AttentionTensor:
-    batch, head, row, _ = layout.strides
-    return AttentionTensor(stride_batch=batch, stride_head=head, stride_seq=row)
 
 
 def _operand(

@@ -150,12 +150,15 @@ def _placed(
             refuse_negative(storage[value.name])
             copies.append(copy_of(storage, value.name, packed[name]))
     case = forward_case(placed.kernel, storage, dims)
+    bias = None
+    if kernel.bias is not None:
+        bias = AttentionTensor.of(storage[packed[_BIAS]].strides, kernel.bias.axes)
     inputs = (*(v.name for v in placed.kernel.inputs), *dict(kernel.forward.constants))
     return _Placed(
         case=case,
-        grad=_tensor(storage[grad.value.name], grad),
+        grad=AttentionTensor.of(storage[grad.value.name].strides, grad.perm[:3]),
         names={**{f"%{name}": name for name in inputs}, _GRAD: grad.value.name, **packed},
-        bias=_bias_tensor(kernel, storage, packed),
+        bias=bias,
         copies=tuple(dict.fromkeys(copies)),
     )
 
@@ -164,19 +167,6 @@ def _has_steps(layout: TensorLayout, view: View) -> bool:
     """Tell whether the elements of a head are not side by side, though no axes are exchanged."""
     last = view.perm[-1] or 0
     return 0 not in layout.shape and layout.shape[last] > 1 and layout.strides[last] != 1
-
-
-def _tensor(layout: TensorLayout, view: View) -> AttentionTensor:
-    return rows_of(*(0 if axis is None else layout.strides[axis] for axis in view.perm[:3]))
-
-
-def _bias_tensor(
-    kernel: FusedAttentionGrad, storage: Mapping[str, TensorLayout], packed: Mapping[str, str]
-) -> AttentionTensor | None:
-    if kernel.bias is None:
-        return None
-    strides = storage[packed[_BIAS]].strides
-    return rows_of(*(0 if axis is None else strides[axis] for axis in kernel.bias.axes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

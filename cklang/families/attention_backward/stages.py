@@ -54,7 +54,6 @@ from cklang.families.protocol import SelectionLike
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.fusion.functions import NO_FUNCTIONS, Functions
-from cklang.fusion.plan import View
 from cklang.ir.nodes import Function, Value
 from cklang.keys import AnyKey
 from cklang.types import f32
@@ -77,9 +76,9 @@ class AddedBias:
     axes: tuple[int | None, ...]
     """Its axis for each of batch, head and query; None if all have the same."""
 
-    def strides(self, array: Array) -> tuple[int, ...]:
-        """Return an array's strides along batch, head and query; 0 where the bias is shared."""
-        return tuple(0 if axis is None else array.strides[axis] for axis in self.axes)
+    def tensor(self, array: Array) -> AttentionTensor:
+        """Return an array as scores have it, along batch, head and query."""
+        return AttentionTensor.of(array.strides, self.axes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +181,7 @@ class GradientStages:
         self.case = case = forward_case(kernel, layouts, dims)
         self.selection = self._selected()
         self.key = self.selection.key
-        self.grad = _viewed(result_view(kernel.o), grad)
+        self.grad = AttentionTensor.of(grad.strides, result_view(kernel.o).perm[:3])
         placed = insert_head_copies(kernel, layouts)
         self.copies = [_of_caller(copy) for copy in placed.before]
         views = (kernel.q, kernel.k, kernel.v)
@@ -193,9 +192,10 @@ class GradientStages:
             if view.value.name in placed.origins.values()
         }
         self.outs = [
-            _strided(view, self.copies_back[name].source_strides)
-            if name in self.copies_back
-            else _viewed(view, out)
+            AttentionTensor.of(
+                self.copies_back[name].source_strides if name in self.copies_back else out.strides,
+                view.perm[:3],
+            )
             for name, view, out in results
         ]
         self.dbias = outs[-1]
@@ -370,8 +370,7 @@ class GradientStages:
         if bias is None:
             return problem
         name = bias.value.name
-        strides = bias.strides(self.arrays[name])
-        bias_tensor = replace(rows_of(*strides), pointer=at[self.names[name]])
+        bias_tensor = replace(bias.tensor(self.arrays[name]), pointer=at[self.names[name]])
         return replace(
             problem,
             forward=replace(problem.forward, bias=bias_tensor),
@@ -381,7 +380,7 @@ class GradientStages:
     def _bias_place(self, bias: AddedBias) -> AttentionTensor:
         """Return where the gradient of each score's bias is: what is shared varies slowest."""
         if self._of_bias == DBIAS:
-            return rows_of(*bias.strides(self.dbias))
+            return bias.tensor(self.dbias)
         strides, size = [0, 0, 0], self.case.problem.seqlen_k
         for shared in (False, True):
             for place in reversed(range(len(_AXES))):
@@ -402,7 +401,7 @@ class GradientStages:
             rows=own[2],
             width=keys,
             a=replace(place, pointer=at[_PARTS]),
-            result=replace(rows_of(*bias.strides(self.dbias)), pointer=at[DBIAS]),
+            result=replace(bias.tensor(self.dbias), pointer=at[DBIAS]),
             count=math.prod(self._scores) // math.prod(own),
             stride_part=math.prod(own) * keys,
         )
@@ -437,12 +436,3 @@ def _copy_back(name: str, lies: TensorLayout, out: Array) -> LayoutCopy:
         source_alignment=lies.alignment,
         target_alignment=alignment_of(out.pointer),
     )
-
-
-def _strided(view: View, strides: Sequence[int]) -> AttentionTensor:
-    return rows_of(*(0 if axis is None else strides[axis] for axis in view.perm[:3]))
-
-
-def _viewed(view: View, array: Array) -> AttentionTensor:
-    """Return the strides of an array as those of its side: batch, head and row."""
-    return _strided(view, array.strides)

@@ -8,16 +8,14 @@ other dword of the tensor. A bool is stored as an i8.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from cklang.dims import require_integer
 from cklang.keys import Key
 from cklang.types import DType, bool_, i8, i32, i64
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _PARTS = {bool_: (i8,), i64: (i32, i32)}
 

@@ -8,23 +8,19 @@ mostly one long row, or rows along one axis.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING
 
 from cklang.errors import error
 from cklang.families.rowwise.functions import named_by_layout
+from cklang.families.rowwise.fuse import FusedRows
 from cklang.families.rowwise.host import RowwiseOperand, RowwiseRequest
 from cklang.families.rowwise.key import RowwiseSignature, parts_of
 from cklang.families.tensor_layout import TensorLayout, refuse_overlap
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from cklang.families.rowwise.fuse import FusedRows
-    from cklang.fusion.functions import Functions
-    from cklang.fusion.sites import Axes
-    from cklang.types import DType
+from cklang.fusion.functions import Functions
+from cklang.fusion.sites import Axes
+from cklang.types import DType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from cklang.arch import ArchSpec, arch
+from cklang.device.resources import Resources
 from cklang.errors import CkUnsupportedError, CkValueError
 from cklang.families import FAMILIES, plan_of
 from cklang.families.closed_source import flag
@@ -17,6 +19,7 @@ from cklang.families.conv.host import ConvShim
 from cklang.families.conv.plan import FusedConv, convolution_function
 from cklang.families.protocol import Family, Launches, Operands, Planning, Sel
 from cklang.families.records import Tuning
+from cklang.families.rule import RuleSet
 from cklang.families.stage import Stage
 from cklang.families.tensor_layout import TensorLayout
 from cklang.families.windows.cost import WindowCost
@@ -24,24 +27,18 @@ from cklang.families.windows.fuse import MAKERS, FusedPool, by_axes, pool_functi
 from cklang.families.windows.key import WindowAlgorithm, WindowKey, WindowSignature, most_of_block
 from cklang.families.windows.problem import WindowProblem, as_window, of_pool
 from cklang.families.windows.rules import GRID, RULES
+from cklang.fusion.functions import Functions
 from cklang.fusion.passes import Fusion, on_plan
+from cklang.fusion.plan import AnyKernel, Plan
 from cklang.ir.extents import extent_numbers
 from cklang.ir.indices import index_ranges
+from cklang.ir.nodes import Function
 from cklang.ir.rewrite import renamed
+from cklang.keys import AnyKey
 from cklang.lowering.pointwise import c_functions, c_result, c_type
 from cklang.lowering.render import key_json, listed, template
 from cklang.lowering.source import KernelSource
 from cklang.types import bool_
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from cklang.device.resources import Resources
-    from cklang.families.rule import RuleSet
-    from cklang.fusion.functions import Functions
-    from cklang.fusion.plan import AnyKernel, Plan
-    from cklang.ir.nodes import Function
-    from cklang.keys import AnyKey
 
 _HOLE = "ck_epilogue"
 

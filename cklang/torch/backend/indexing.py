@@ -3,24 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from cklang.ir.indices import ARANGE, TAKE, TAKE_ALONG
+from cklang.ir.nodes import Value
 from cklang.ir.scatter import IN_PLACE, SCATTER, SCATTER_ADD, UNORDERED
+from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import Scalar, Tensor
 from cklang.torch.backend.extents import Shape, Unsupported, product
 from cklang.torch.backend.movement import joined, part_of
 from cklang.torch.backend.pointwise import Item, filled, written_where
 from cklang.types import Extent, bool_, f32, i32, i64
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cklang.ir.nodes import Value
-    from cklang.torch.backend.call import Call, Emission
 
 aten = torch.ops.aten
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 
@@ -14,9 +15,6 @@ from cklang.torch.backend.emitter import Tensor
 from cklang.torch.backend.extents import Unsupported
 from cklang.torch.backend.reductions import REDUCTIONS
 from cklang.types import DType, bool_, f32, i32
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 aten = torch.ops.aten
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.fx import Node
@@ -12,9 +13,12 @@ from torch.fx.node import map_aggregate
 
 from cklang.errors import CkError
 from cklang.forks import cached_property
+from cklang.fusion.plan import Plan
+from cklang.ir.nodes import Function, Value
 from cklang.ir.rewrite import needed_operations
 from cklang.ir.verifier import verify
 from cklang.runtime.ir_text import op_from_ir
+from cklang.runtime.op import Op
 from cklang.source import Source, Span
 from cklang.torch.backend.aten import EMISSIONS, ITEM, KEEP_ORDER
 from cklang.torch.backend.call import Call
@@ -22,13 +26,6 @@ from cklang.torch.backend.emitter import Emitter, Tensor, dtype_of
 from cklang.torch.backend.extents import Shape, Unsupported, extent_of, hint_of, shape_of
 from cklang.torch.backend.partition import Part, is_free
 from cklang.types import Dim, plain_dims
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from cklang.fusion.plan import Plan
-    from cklang.ir.nodes import Function, Value
-    from cklang.runtime.op import Op
 
 
 @dataclass(frozen=True, slots=True)

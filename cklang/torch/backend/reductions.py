@@ -3,21 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from cklang.ir.nodes import Value
 from cklang.torch.backend.call import Call, Emission
 from cklang.torch.backend.emitter import Emitter, Tensor, channels_last, inverse
 from cklang.torch.backend.extents import Shape, Unsupported, product
 from cklang.types import DType, bool_, f32, i32, i64
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from cklang.ir.nodes import Value
 
 aten = torch.ops.aten
 

@@ -10,7 +10,7 @@ with which the loop reads it. If it does not plan as one kernel, the operations 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy  # type: ignore[import-untyped]
 import torch
@@ -25,9 +25,7 @@ from cklang.torch.backend.extents import Shape, Unsupported, extent_of_expressio
 from cklang.torch.inductor.anchors import Anchor, Operand, finished
 from cklang.torch.inductor.memory import Axes, View, hint, is_dense, slowest_first
 from cklang.torch.inductor.pointwise import Pointwise
-
-if TYPE_CHECKING:
-    from cklang.types import Extent
+from cklang.types import Extent
 
 _DTYPES_WRITTEN = frozenset(DTYPES) - {torch.int64}
 

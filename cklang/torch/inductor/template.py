@@ -8,10 +8,11 @@ Inductor's own for as long as a context lasts.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy  # type: ignore[import-untyped]
 import torch
@@ -24,14 +25,10 @@ from torch._inductor.virtualized import V, ops
 from torch.utils._ordered_set import OrderedSet
 
 from cklang.torch.backend.extents import Unsupported
+from cklang.torch.inductor.anchors import Anchor
 from cklang.torch.inductor.fused import FusedProgram, fused, parsed
 from cklang.torch.inductor.memory import View, slowest_first
 from cklang.torch.inductor.record import Declined, Emitted, Record
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from cklang.torch.inductor.anchors import Anchor
 
 
 class TemplateBuffer(ir.TemplateBuffer):

@@ -8,12 +8,14 @@ The cost model sees nothing else, so kernels of any origin can be compared: thos
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cklang.arch import ArchSpec
 from cklang.errors import error
 from cklang.families.gemm.key import Algorithm, DKind, GemmKey, Pipeline, ProductKind, Signature
 from cklang.families.gemm.pipelines import loop_of
@@ -22,10 +24,7 @@ from cklang.ir.log_sums import COLUMNS
 from cklang.widths import ACCESS_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Self
-
-    from cklang.arch import ArchSpec
 
 Floats = npt.NDArray[np.float64]
 

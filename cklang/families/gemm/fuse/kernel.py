@@ -9,12 +9,13 @@ calls it again for the others. Each call is inlined, and the compiler keeps what
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from cklang.errors import error
 from cklang.families.gemm.plan import FusedGemm
+from cklang.fusion.flow import Flow
 from cklang.fusion.kernel import (
     Epilogue,
     KernelMaker,
@@ -36,11 +37,6 @@ from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.ops import Kind
 from cklang.types import Kind as NumberKind
 from cklang.types import f32
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from cklang.fusion.flow import Flow
 
 
 def with_peak(function: Function) -> tuple[Function, int]:

@@ -41,7 +41,7 @@ K015 CkValueError {got!r} cannot be the name of a dim
 K016 CkValueError the dim {got} counts blocks and cannot be divided into blocks again
     = divide the dim that it was made of: {dim} / size
 K017 CkValueError a tensor extent must be a dim or an integer of 0 or more, not {got!r}
-    = write a dim of M, N = ck.dims("M N"), the name of one, or an integer. ck.dims gives a tuple, of one name too: write M, = ck.dims("M")
+    = write a name, an integer or a dim; of one dim ck.dims gives a tuple too: M, = ck.dims("M")
 K018 CkValueError ck.const[...] takes a type of Python numbers or text, not {got!r}
     = write one of {known} in the brackets
 K019 CkValueError no {what} is given for {name}

@@ -84,7 +84,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "K014": (lambda: gradient(warps=()), r"warps must be three triples .*, not \(\)"),
     "K015": (lambda: ck.dims("M-1"), "'M-1' cannot be the name of a dim"),
     "K016": (lambda: K / 8 / 4, r"K/8 counts blocks .*\n.*: K / size"),
-    "K017": (lambda: ck.f16[ck.dims("M"), 3], r"not \(M,\)[\s\S]*write M, = ck\.dims"),
+    "K017": (lambda: ck.f16[ck.dims("M"), 3], r"not \(M,\)[\s\S]*M, = ck\.dims"),
     "K018": (lambda: ck.const[bytes], "not <class 'bytes'>\n.* bool, int, float, str in"),
     "K020": (lambda: ck.parse(b"func"), "not b'func'"),  # type: ignore[arg-type]
     "K024": (lambda: ck.dispatch.pattern(tile=[]), r"leaves tile no value: \[\]"),

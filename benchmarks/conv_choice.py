@@ -192,7 +192,7 @@ def traits(table: Measured, column: str) -> Traits:
         table.spec,
         tile=tile,
         waves=WARPS[tile[:2]],
-        rate=matrix_rate(table.spec, bf16),
+        rate=matrix_rate(table.spec, ("bf16", "bf16", "f32"), (16, 16, 32)),
         prefetches=True,
         bytes_a=bf16.bytes,
         bytes_b=bf16.bytes,

@@ -42,6 +42,8 @@ class WarpTile:
     """The same of the tile with its accumulator transposed."""
     sparse: bool = False
     """Whether A is in 2:4 form: two of four elements along K."""
+    rate: float = 1.0
+    """How fast its instruction is beside the :class:`MatrixRate` of its types; zeros count."""
 
     @property
     def legal(self) -> bool:
@@ -139,7 +141,10 @@ class AttentionGradTile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixRate:
-    """How fast the matrix instructions of one compute unit are with these element types."""
+    """How fast one compute unit's matrix instructions for these element types are: most of them.
+
+    The others say so in their :class:`WarpTile`.
+    """
 
     dtype: str
     """The type of A and B; ``fp8`` stands for all 8-bit floating-point types."""

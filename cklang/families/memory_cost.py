@@ -11,7 +11,6 @@ from cklang.dims import ranks
 from cklang.errors import error
 from cklang.families.cost_constants import fitted
 from cklang.keys import AnyKey
-from cklang.types import DType, Kind
 
 
 def cache_bytes(spec: ArchSpec) -> float:
@@ -19,14 +18,34 @@ def cache_bytes(spec: ArchSpec) -> float:
     return float(spec.last_level_cache_bytes or spec.l2_bytes * spec.chiplets)
 
 
-def matrix_rate(spec: ArchSpec, dtype: DType) -> float:
-    """Return the matrix rate of one compute unit for A and B of ``dtype``, per clock."""
-    wanted = "fp8" if dtype.kind is Kind.FLOAT and dtype.bits == 8 else dtype.name
-    for rate in spec.matrix_rates:
-        if rate.dtype == wanted:
-            return float(rate.flops_per_clock)
-    known = ", ".join(rate.dtype for rate in spec.matrix_rates)
-    raise error("N002", gpu=spec.name, dtype=dtype.name, known=known)
+def matrix_rate(
+    spec: ArchSpec,
+    types: tuple[str, str, str],
+    warp_tile: tuple[int, int, int],
+    *,
+    sparse: bool = False,
+) -> float:
+    """Return what the instruction of a warp tile does per clock on a compute unit.
+
+    Args:
+        spec: The GPU.
+        types: The families of A, B and the accumulator.
+        warp_tile: Of a kernel.
+        sparse: Whether A is in 2:4 form; its zeros count.
+
+    Example:
+        >>> from cklang.arch import arch
+        >>> gpu, types = arch("gfx950"), ("fp8", "fp8", "f32")
+        >>> [matrix_rate(gpu, types, tile) for tile in ((32, 32, 16), (16, 16, 128))]
+        [4096.0, 8192.0]
+    """
+    rates = {rate.dtype: rate.flops_per_clock for rate in spec.matrix_rates}
+    dtype = types[0]
+    known = rates.get("fp8" if dtype == "bf8" else dtype)
+    if known is None:
+        raise error("N002", gpu=spec.name, dtype=dtype, known=", ".join(rates))
+    rows = spec.tile_rows(*types, sparse=sparse)
+    return known * next((row.rate for row in rows if row.extents == warp_tile), 1.0)
 
 
 _BYTES_PER_MICROSECOND = 1e6

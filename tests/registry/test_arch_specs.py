@@ -13,9 +13,12 @@ from cklang import knobs
 from cklang.arch import all_archs, arch
 from cklang.cli.main import main
 from cklang.cli.specs import check_by_compiling, check_by_reading
+from cklang.emulator.clock.constants import constants_of
+from cklang.emulator.clock.matrix import matrix_cycles, matrix_shape
 from cklang.emulator.engine.isa.schema import load
 from cklang.errors import CkError
 from cklang.families.gemm.pipelines import PIPELINES
+from cklang.families.memory_cost import matrix_rate
 from cklang.selection.registry import Registry
 from cklang.selection.rules import violations
 from cklang.selection.select import select
@@ -58,6 +61,18 @@ def test_every_named_instruction_is_in_the_instruction_table(name: str) -> None:
     known = {row.name for row in load(spec.family).rows}
     for row in spec.warp_tiles:
         assert row.isa is None or row.isa in known, f"{row.isa} on {name}"
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_cost_model_and_the_clock_have_the_same_matrix_rates(name: str) -> None:
+    spec, rates = arch(name), constants_of(name).matrix
+    for row in spec.warp_tiles:
+        if row.legal:
+            shape = matrix_shape(str(row.isa), "cbsz:4 blgp:4" if row.a == "fp4" else "")
+            assert shape is not None
+            rate = matrix_rate(spec, (row.a, row.b, row.acc), row.extents, sparse=row.sparse)
+            flops = 2 * shape.multiplies * spec.simds_per_cu
+            assert rate == flops / (matrix_cycles(shape, rates) or 0), row
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -55,10 +55,16 @@ def test_a_large_product_gets_a_large_tile(gpu: str, n: int, tile: tuple[int, in
     assert tile_of(ck.dispatch.problem(n, n, n, a=ck.bf16), gpu, "essential")[:2] == (old, old)
 
 
-@pytest.mark.parametrize(("gpu", "dtype"), [("gfx942", ck.fp8_fnuz), ("gfx950", ck.fp8)])
-def test_no_kernel_that_spills_is_chosen_for_8_bits(gpu: str, dtype: ck.DType) -> None:
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "tile"),
+    [("gfx942", ck.fp8_fnuz, (256, 256, 64)), ("gfx950", ck.fp8, (128, 128, 128))],
+)
+def test_no_kernel_that_spills_is_chosen_for_8_bits(
+    gpu: str, dtype: ck.DType, tile: tuple[int, int, int]
+) -> None:
+    """Of gfx950's warp tiles those of a K of 128 multiply twice as fast."""
     problem = ck.dispatch.problem(4096, 4096, 4096, a=dtype, b=dtype, e=ck.bf16)
-    assert tile_of(problem, gpu) == (256, 256, 64)
+    assert tile_of(problem, gpu) == tile
 
 
 def test_few_rows_get_few_rows() -> None:

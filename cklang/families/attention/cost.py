@@ -12,6 +12,7 @@ the µs.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import harmonic_mean
 
 import numpy as np
 import numpy.typing as npt
@@ -247,7 +248,8 @@ def _step(
         loaded_bytes=staged + again,
         more_loads=more_loads(moved + tile.reread, a.vector, a.warps, s.dtype, gpu),
     )
-    price = step_prices(work, s.dtype, gpu, c)
+    rate = product_rate(gpu, s.dtype, a.warp_tile)
+    price = step_prices(work, rate, gpu, c)
     return _alternated(price) if facts.wave_groups else price
 
 
@@ -275,11 +277,17 @@ def more_loads(
     return elements / threads * max(1 / vector - 1 / widest(dtype), 0.0)
 
 
-def step_prices(work: StepWork, dtype: DType, gpu: ArchSpec, c: Constants) -> dict[str, float]:
+def product_rate(gpu: ArchSpec, dtype: DType, *warp_tiles: tuple[int, int, int]) -> float:
+    """Return the matrix rate of products that are as large as one another, by their warp tiles."""
+    types = (dtype.family, dtype.family, "f32")
+    return harmonic_mean([matrix_rate(gpu, types, warp_tile) for warp_tile in warp_tiles])
+
+
+def step_prices(work: StepWork, rate: float, gpu: ArchSpec, c: Constants) -> dict[str, float]:
     """Return the price of a step in µs, by what it is spent on."""
     clock = gpu.clock_hz * _MEGA
     return {
-        "matrix": c.matrix * work.matrix_flops / (matrix_rate(gpu, dtype) * clock),
+        "matrix": c.matrix * work.matrix_flops / (rate * clock),
         "softmax": work.vector_flops / (gpu.vector_flops_per_clock * clock),
         "lds": c.lds * work.lds_bytes / (gpu.lds_bytes_per_clock * clock),
         "load": c.load * work.loaded_bytes / (gpu.l1_bytes_per_clock * clock)

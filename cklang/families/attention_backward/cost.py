@@ -35,6 +35,7 @@ from cklang.families.attention.cost import (
     more_loads,
     moved_once,
     overlapped,
+    product_rate,
     step_prices,
 )
 from cklang.families.attention.helper_keys import ReduceKey, reduce_key
@@ -202,7 +203,9 @@ def _step(
             tile.loaded, key.algorithm.vector, key.algorithm.warps[0], s.dtype, gpu
         ),
     )
-    return step_prices(work, s.dtype, gpu, c)
+    own, walked, last = key.algorithm.warp_tiles
+    rate = product_rate(gpu, s.dtype, own, own, walked, walked, last)
+    return step_prices(work, rate, gpu, c)
 
 
 def _joined(key: AttentionGradKey, tile: _WorkgroupTile) -> int:

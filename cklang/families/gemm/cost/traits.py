@@ -282,14 +282,13 @@ def _stored_bytes(signature: Signature) -> float:
 def traits_of(key: GemmKey, spec: ArchSpec, resources: Resources | None = None) -> Traits:
     """Return the traits of a kernel of cklang on the GPU that ``spec`` describes."""
     s, a = key.signature, key.algorithm
-    wider = max(s.dtype_a, s.dtype_b, key=lambda dtype: dtype.bits)
     moved = (d for d in s.d if d.kind.written or d.kind in _MATRICES)
     full = sum(d.dtype.bytes / (d.kind.group or 1) for d in moved)
     return Traits.of(
         spec,
         tile=a.tile,
         waves=a.warps,
-        rate=matrix_rate(spec, wider),
+        rate=matrix_rate(spec, s.multiplied, a.warp_tile, sparse=s.sparse),
         prefetches=_PREFETCHES[a.pipeline],
         bytes_a=s.dtype_a.bytes,
         bytes_b=s.dtype_b.bytes,

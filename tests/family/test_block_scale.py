@@ -238,6 +238,11 @@ def test_matrix_instructions_take_exponents(
 ) -> None:
     chosen = replace(algorithm(tile_k=128, vector_e=4), warp_tile=warp_tile)
     with_hard_exponents(chosen, "gfx950", dtype)
+    # From K = 512 on exponents side by side are loaded sixteen at a time, others one by one.
+    over(exponents, "gfx950", dtype, ((64, 64, 512), (80, 208, 1104)), chosen)
+    args = arguments(exponents, dtype, mnk(80, 208, 656))
+    args[2:] = map(np.asfortranarray, args[2:])
+    check(exponents.using(chosen), args, "gfx950")
     covered("MX: block scales in the matrix instructions", f"{dtype} {dtype} f32", "gfx950")
 
 

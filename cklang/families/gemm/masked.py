@@ -10,6 +10,7 @@ ahead takes registers twice; large tiles have neither time nor registers for tha
 """
 
 from cklang.families.gemm.key import Algorithm, Layout, Pipeline, Signature
+from cklang.types import i4
 
 _LARGE = 128 * 128
 """Elements of E in the smallest tile of 16-bit A whose loads are moved, unless K is contiguous in
@@ -27,7 +28,7 @@ def moves_masked(signature: Signature, algorithm: Algorithm) -> bool:
     """Whether a kernel moves the addresses of loads beyond K, where A and B are read as stored."""
     s, (m, n, _) = signature, algorithm.tile
     is_prepared = s.layout_b is Layout.PREPARED
-    others = (s.a, s.b, s.sparse, s.dtype_a.packed, s.dtype_b.packed, is_prepared)
+    others = (s.a, s.b, s.sparse, i4 in (s.dtype_a, s.dtype_b), is_prepared)
     along_k = s.layout_a is Layout.ROW and s.layout_b is Layout.COL
     is_slow = s.dtype_a.bytes != 2 or m * n >= _LARGE or along_k
     return not any(others) and may_move(algorithm) and is_slow

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from cklang.arch import ArchSpec
 from cklang.errors import error
 from cklang.families.gemm.key import Algorithm, DKind, GemmKey, Pipeline, ProductKind, Signature
+from cklang.families.gemm.lower import is_mx
 from cklang.families.gemm.pipelines import loop_of
 from cklang.families.memory_cost import matrix_rate
 from cklang.ir.log_sums import COLUMNS
@@ -302,7 +303,7 @@ def traits_of(key: GemmKey, spec: ArchSpec, resources: Resources | None = None) 
         double_buffer=a.double_buffer,
         merged=a.groups_merged,
         merges_out=s.kind is ProductKind.CONV_GRAD_WEIGHT,
-        scale_k=s.block_k,
+        scale_k=0 if is_mx(s, a) else s.block_k,
         blocks_per_cu=a.block_per_cu,
         spills=spilled_registers(s, a, spec),
         resources=resources,

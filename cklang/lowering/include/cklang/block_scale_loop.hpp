@@ -16,6 +16,29 @@ template <typename Scale>
 constexpr bool mx_takes = std::is_same_v<Scale, NoScale> ||
                           std::is_same_v<Scale, BlockScale<E8m0Scale, 1, mx_block>>;
 
+/// A tile as words: one of bytes that is carried round a loop would be split into its bytes.
+template <typename Tile>
+struct Carried
+{
+    using Bytes = ck_tile::remove_cvref_t<decltype(std::declval<Tile>().get_thread_buffer())>;
+    using Word  = std::conditional_t<sizeof(Bytes) % 4 == 0, int32_t, char>;
+    using Words = ck_tile::ext_vector_t<Word, sizeof(Bytes) / sizeof(Word)>;
+
+    Words words;
+
+    CK_TILE_DEVICE explicit Carried(const Tile& tile)
+        : words(__builtin_bit_cast(Words, tile.get_thread_buffer()))
+    {
+    }
+
+    CK_TILE_DEVICE Tile tile() const
+    {
+        Tile tile;
+        tile.get_thread_buffer() = __builtin_bit_cast(Bytes, words);
+        return tile;
+    }
+};
+
 template <typename Pipeline, typename Acc, index_t step, typename ASource, typename BSource>
 struct BlockScaleLoop;
 
@@ -37,15 +60,15 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
     using ScaleB    = typename ScaleOf<BSource>::Type;
     using RowMajor  = ck_tile::tensor_layout::gemm::RowMajor;
 
-    static constexpr bool is_mx = requires { BlockGemm::template scales<0>(); } &&
+    static constexpr bool is_mx = requires { BlockGemm::repeat_k; } &&
                                   mx_takes<ScaleA> && mx_takes<ScaleB>;
 
     /// What the loop does between two looks at the scales, along K.
     static constexpr index_t block_k =
-        is_mx ? Shape::kK : ck_tile::max(ScaleOf<ASource>::block_k, ScaleOf<BSource>::block_k);
+        ck_tile::max(ScaleOf<ASource>::block_k, ScaleOf<BSource>::block_k);
     static constexpr index_t tiles_per_block = block_k / Shape::kK;
 
-    static_assert(block_k > 0 && block_k % Shape::kK == 0);
+    static_assert(block_k > 0 && (is_mx || block_k % Shape::kK == 0));
 
     CK_TILE_DEVICE static void run(typename Acc::DataType* acc,
                                    const ASource& a,
@@ -78,13 +101,13 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
         auto b_fragment = bs.at(number<2>{});
 
         // Tiles beyond K load zeros.
-        auto a_tile     = load_tile(a_memory);
-        auto b_tile     = load_tile(b_memory);
+        auto a_tile     = Carried{load_tile(a_memory)};
+        auto b_tile     = Carried{load_tile(b_memory)};
         const auto load = [&] {
             move_tile_window(a_memory, a_step());
             move_tile_window(b_memory, b_step());
-            a_tile = load_tile(a_memory);
-            b_tile = load_tile(b_memory);
+            a_tile = Carried{load_tile(a_memory)};
+            b_tile = Carried{load_tile(b_memory)};
         };
         BlockGemm block_gemm;
         const auto fetch = [&] {
@@ -92,8 +115,8 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
                 a_fragment, b_fragment, Pipeline::is_a_load_tr_v, Pipeline::is_b_load_tr_v);
         };
         const auto fill = [&] {
-            store_a(a_lds, a_tile);
-            store_b(b_lds, b_tile);
+            store_a(a_lds, a_tile.tile());
+            store_b(b_lds, b_tile.tile());
         };
 
         auto sums = Acc::make();
@@ -104,36 +127,44 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
         fetch();
         __builtin_amdgcn_sched_barrier(0);
 
-        // A share of K may begin inside a block.
-        index_t rest  = amd_wave_read_first_lane(integer_divide_ceil(K - k, Shape::kK));
-        index_t block = amd_wave_read_first_lane(k / block_k);
-        index_t tiles = amd_wave_read_first_lane((block_k - k % block_k) / Shape::kK);
-        while(rest > 0)
+        const auto take = [&](const auto& multiply) {
+            block_sync_lds();
+            fill();
+            load();
+            multiply();
+            block_sync_lds();
+            fetch();
+            Pipeline::template PipelineImpl<GemmPipelineScheduler::Intrawave>::HotLoopScheduler();
+            __builtin_amdgcn_sched_barrier(0);
+        };
+        index_t rest = amd_wave_read_first_lane(integer_divide_ceil(K - k, Shape::kK));
+        if constexpr(is_mx)
         {
-            const auto scale_a = scales<0, Shape::kM>(ScaleOf<ASource>::get(a), M, K, m, block);
-            const auto scale_b = scales<1, Shape::kN>(ScaleOf<BSource>::get(b), N, K, n, block);
-            auto part          = Acc::make();
-            clear_tile(part);
-            tiles = ck_tile::min(tiles, rest);
-            for(index_t i = 0; i < tiles; ++i)
+            auto of_a = exponents<0>(ScaleOf<ASource>::get(a), M, K, m, k);
+            auto of_b = exponents<1>(ScaleOf<BSource>::get(b), N, K, n, k);
+            for(; rest > 0; --rest)
+                take([&] {
+                    block_gemm.multiply(sums, of_a, of_b);
+                    advance(of_a);
+                    advance(of_b);
+                });
+        }
+        else
+        {
+            // A share of K may begin inside a block.
+            index_t block = amd_wave_read_first_lane(k / block_k);
+            index_t tiles = amd_wave_read_first_lane((block_k - k % block_k) / Shape::kK);
+            for(; rest > 0; rest -= tiles, tiles = tiles_per_block, ++block)
             {
-                block_sync_lds();
-                fill();
-                load();
-                if constexpr(is_mx)
-                    block_gemm.multiply(sums, scale_a, scale_b);
-                else
-                    block_gemm(part, a_fragment, b_fragment);
-                block_sync_lds();
-                fetch();
-                Pipeline::template PipelineImpl<GemmPipelineScheduler::Intrawave>::HotLoopScheduler();
-                __builtin_amdgcn_sched_barrier(0);
-            }
-            if constexpr(!is_mx)
+                const auto scale_a = scales<0, Shape::kM>(ScaleOf<ASource>::get(a), M, m, block);
+                const auto scale_b = scales<1, Shape::kN>(ScaleOf<BSource>::get(b), N, n, block);
+                auto part          = Acc::make();
+                clear_tile(part);
+                tiles = ck_tile::min(tiles, rest);
+                for(index_t i = 0; i < tiles; ++i)
+                    take([&] { block_gemm(part, a_fragment, b_fragment); });
                 add(sums, part, scale_a, scale_b);
-            rest -= tiles;
-            tiles = tiles_per_block;
-            ++block;
+            }
         }
 #pragma unroll
         for(index_t i = 0; i < Acc::size; ++i)
@@ -199,17 +230,29 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
 
     template <index_t axis, index_t tile, typename Scale>
     CK_TILE_DEVICE static auto
-    scales(const Scale& scale, index_t extent, index_t K, index_t at, index_t block)
+    scales(const Scale& scale, index_t extent, index_t at, index_t block)
+    {
+        if constexpr(std::is_same_v<Scale, NoScale>)
+            return NoScale{};
+        else
+            return scale.template load<Acc, axis, tile>(extent, at, block);
+    }
+
+    template <index_t axis, typename Scale>
+    CK_TILE_DEVICE static auto
+    exponents(const Scale& scale, index_t extent, index_t K, index_t at, index_t k)
     {
         if constexpr(std::is_same_v<Scale, NoScale>)
             return mx_one; // of no effect on sums
-        else if constexpr(is_mx)
-        {
-            return scale.template load_blocks<tile, Shape::kK>(
-                extent, K, at, block * (Shape::kK / mx_block), BlockGemm::template scales<axis>());
-        }
         else
-            return scale.template load<Acc, axis, tile>(extent, at, block);
+            return BlockGemm::template exponents<axis>(scale, extent, K, at, k);
+    }
+
+    template <typename Exponents>
+    CK_TILE_DEVICE static void advance(Exponents& exponents)
+    {
+        if constexpr(!std::is_arithmetic_v<Exponents>)
+            exponents.advance();
     }
 
     /// For each sum of a thread, which of its rows (axis 0) or columns it is in: of the loops over

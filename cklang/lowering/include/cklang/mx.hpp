@@ -38,6 +38,78 @@ mx_multiply(Acc& acc, ck_tile::int32x8_t a, ck_tile::int32x8_t b, int scale_a, i
 #endif
 }
 
+/// The exponents of a lane's rows of A, or columns of B, from one tile of K to the next. A lane loads
+/// those of 16 blocks at once: one by one they would read as many cache lines as the operands do.
+/// `tile` blocks of K are in a tile and `lanes` in an instruction; `repeat` rows are `apart`.
+template <typename Scale, index_t repeat, index_t apart, index_t tile, index_t lanes>
+struct MxExponents
+{
+    using Run = unsigned __int128;
+
+    static constexpr index_t run = sizeof(Run);
+    static_assert(run % tile == 0);
+
+    Scale scale;
+    index_t row, last_row, lane; // of a tile; of all; which block of an instruction
+    index_t block, blocks;       // of K: where the run begins, and all
+    index_t used = 0;
+    std::array<Run, repeat> runs{};
+
+    /// Load a run. Exponents beyond K, where the operands are zeros, are not nan.
+    CK_TILE_DEVICE void load()
+    {
+        const auto* data     = static_cast<const unsigned char*>(scale.data);
+        const index_t beyond = ck_tile::max(block + run - blocks, 0);
+#pragma unroll
+        for(index_t i = 0; i < repeat; ++i)
+        {
+            // Without a sign it takes one register beside the address of them all.
+            const unsigned at = ck_tile::min(row + i * apart, last_row) * scale.stride;
+            if(scale.stride_k == 1 && blocks >= run)
+            {
+                __builtin_memcpy(&runs[i], data + (block - beyond) + at, run);
+                if(beyond > 0)
+                    runs[i] >>= 8 * (beyond % run);
+            }
+            else
+            {
+                runs[i] = 0;
+#pragma unroll
+                for(index_t b = 0; b < run; ++b)
+                {
+                    const index_t place = ck_tile::min(block + b, blocks - 1);
+                    const unsigned read = (data + int64_t{place} * scale.stride_k)[at];
+                    runs[i] |= Run{block + b < blocks ? read : 0} << 8 * b;
+                }
+                __builtin_amdgcn_sched_barrier(0); // else it takes registers for all
+            }
+        }
+    }
+
+    /// That of warp tile `i` and instruction `k` of the present tile, in the lowest byte.
+    CK_TILE_DEVICE int at(index_t i, index_t k) const
+    {
+        const auto word = static_cast<unsigned>(runs[i] >> (k * lanes / 4 * 32));
+        return word >> 8 * (k * lanes % 4 + lane);
+    }
+
+    /// Go on to the next tile.
+    CK_TILE_DEVICE void advance()
+    {
+        used += tile;
+        if(used == run)
+        {
+            used = 0;
+            block += run;
+            load();
+        }
+        else if constexpr(tile < run)
+#pragma unroll
+            for(index_t i = 0; i < repeat; ++i)
+                runs[i] >>= 8 * tile;
+    }
+};
+
 /// Of each 8-bit operand a lane holds two runs of 16 along K, half of the instruction's K apart; of
 /// a 4-bit one a run of 32.
 template <typename Impl>
@@ -96,33 +168,31 @@ struct MxBlockGemm : ck_tile::BlockUniversalGemmAsBsCr<Problem, Policy>
         });
     }
 
-    /// How the exponents of a tile of A (axis 0) or B lie over the lanes.
-    template <index_t axis>
-    CK_TILE_DEVICE static constexpr auto scales()
+    /// The exponents of A (axis 0) or B of a tile that begins at row or column `at` of `extent`, and
+    /// at `k`.
+    template <index_t axis, typename Scale>
+    CK_TILE_DEVICE static auto
+    exponents(const Scale& scale, index_t extent, index_t K, index_t at, index_t k)
     {
-        if constexpr(axis == 0)
-            return scales<repeat_m, Base::MWarp, Base::NWarp, 1, 0>();
-        else
-            return scales<repeat_n, Base::NWarp, Base::MWarp, 0, 1>();
+        using namespace ck_tile;
+        constexpr index_t repeat = axis == 0 ? repeat_m : repeat_n;
+        constexpr index_t warps  = axis == 0 ? Base::MWarp : Base::NWarp;
+        constexpr index_t lanes  = WarpGemm::kK / mx_block;
+        const index_t warp       = get_warp_id();
+        const index_t own        = axis == 0 ? warp / Base::NWarp : warp % Base::NWarp;
+        const index_t lane       = get_lane_id();
+        auto exponents = MxExponents<Scale, repeat, warps * WarpGemm::kM, repeat_k * lanes, lanes>{
+            scale,
+            at + own * WarpGemm::kM + lane % WarpGemm::kM,
+            extent - 1,
+            lane / WarpGemm::kM,
+            k / mx_block,
+            integer_divide_ceil(K, mx_block)};
+        exponents.load();
+        return exponents;
     }
 
     private:
-    static constexpr index_t lanes_k = WarpGemm::kK / mx_block;
-
-    template <index_t repeat, index_t warps, index_t others, index_t first, index_t second>
-    CK_TILE_DEVICE static constexpr auto scales()
-    {
-        using namespace ck_tile;
-        return make_static_tile_distribution(
-            tile_distribution_encoding<
-                sequence<others>,
-                tuple<sequence<repeat, warps, WarpGemm::kM>, sequence<repeat_k, lanes_k>>,
-                tuple<sequence<first, second>, sequence<2, 1>>,
-                tuple<sequence<first, second>, sequence<1, 2>>,
-                sequence<1, 2>,
-                sequence<0, 0>>{});
-    }
-
     /// Warp tile number `at` of a lane's part of a block tile. 4-bit elements fill four of the eight
     /// registers; CK Tile cuts tiles by whole elements, and would take them for 8-bit ones.
     template <index_t at, typename Tile>
@@ -139,15 +209,13 @@ struct MxBlockGemm : ck_tile::BlockUniversalGemmAsBsCr<Problem, Policy>
             return {run[0], run[1], run[2], run[3], 0, 0, 0, 0};
     }
 
-    template <typename Scales, typename I, typename K>
-    CK_TILE_DEVICE static int exponent(const Scales& scales, I, K)
+    template <typename Scales>
+    CK_TILE_DEVICE static int exponent(const Scales& scales, index_t i, index_t k)
     {
-        using namespace ck_tile;
         if constexpr(std::is_arithmetic_v<Scales>)
             return scales;
         else
-            return static_cast<unsigned char>(
-                scales.get_y_sliced_thread_data(sequence<I::value, K::value>{}, sequence<1, 1>{})[number<0>{}]);
+            return scales.at(i, k);
     }
 
     decltype(ck_tile::make_static_distributed_tensor<A>(

@@ -1,6 +1,8 @@
 // CK Tile GEMM made by cklang. E[m, n] = f(sum over k of A[m, k] * B[k, n]).
 // Key: {"algorithm": {"block_per_cu": 1, "double_buffer": false, "epilogue": "cshuffle", "groups_merged": 1, "num_wave_groups": 1, "pad_k": true, "pad_m": true, "pad_n": true, "persistent": false, "pipeline": "compv3", "reduction": "none", "scheduler": "intrawave", "special": "default", "split_k": 1, "stream_k": false, "tile": [64, 64, 128], "transpose_c": false, "vector_a": 32, "vector_b": 32, "vector_d": [], "vector_e": 4, "warp_tile": [16, 16, 128], "warps": [2, 2, 1]}, "arch": "gfx950", "family": "gemm", "signature": {"a": [], "b": [], "d": [], "dtype_a": "fp4", "dtype_acc": "f32", "dtype_b": "fp4", "dtype_e": "f32", "functions": "", "kind": "gemm", "layout_a": "r", "layout_b": "c", "layout_e": "r", "scale_a": {"block": [1, 128], "dtype": "f32"}, "scale_b": {"block": [128, 128], "dtype": "f32"}, "sparse": false, "spatial": 0}, "version": 3}
 
+// Loads beyond K are moved out of the buffer's range, where they give zeros.
+#define CK_TILE_EXPERIMENTAL_USE_BUFFER_LOAD_OOB_CHECK_OFFSET_TRICK 1
 #include "cklang/gemm.hpp"
 #include "cklang/block_scale_loop.hpp"
 #include "cklang/packed.hpp"
@@ -150,13 +152,15 @@ ck_gemm_fp4_fp4_f32_rcr_64x64x128(Kernel::Args args)
 // The host shim.
 #define CKLANG_GFX_MAJOR 9
 #include "cklang/describe.hpp"
+#include "cklang/describe_masked.hpp"
 
 using HostKernel =
     cklang::HostKernel<Partitioner, Pipeline, ASource, BSource, Epilogue>;
-using Single     = cklang::Describe<HostKernel,
+using Unmasked     = cklang::Describe<HostKernel,
                                 false, // persistent
                                 cklang::Work::tiles,
                                 cklang::Reduction::none>;
+using Single     = cklang::DescribeMasked<Unmasked, A, B, 128>; // tile_k
 
 extern "C" __attribute__((visibility("default"))) void
 ck_gemm_describe(const ck_gemm_problem* problem, ck_gemm_launch* launch)

@@ -86,8 +86,8 @@ _ANCHORS = (
        " before row ends[g], where the next begins; rows behind the last group are 0",
        numpy=grouped.grouped_gemm, shape=grouped.GROUPED_SHAPE, dtype=grouped.GROUPED_DTYPE),
     Op(name=grouped.GROUPED_GEMM_K, operands=3, kind=Kind.ANCHOR,
-       doc="the products [G, M, N] of groups along K of x[M, K] and y[K, N]: group g ends before"
-       " ends[g], where the next begins; what is behind the last group is in none",
+       doc="the product of x[M, K] and y[K, N] over each group along K, as [G, M, N]: group g ends"
+       " before ends[g], where the next begins",
        numpy=grouped.grouped_gemm_k, shape=grouped.GROUPED_K_SHAPE, dtype=grouped.GROUPED_DTYPE),
     _convolution("conv", "the convolution of x[N, …, C] by w[K, …, C/G] in one to three axes"),
     _convolution("conv_grad_input", "the gradient of conv by its input: of dy[N, …, K] and w"),

@@ -167,12 +167,15 @@ def _grouped(x: Any, w: Any, ends: Any) -> Array:
 
 
 @function(
-    f"{OPS[GROUPED_GEMM].doc}. Of w[K, N] it is {OPS[GROUPED_GEMM_K].doc}",
+    f"{OPS[GROUPED_GEMM].doc}. With a matrix w[K, N] groups are along K, and the result has the "
+    "product of each, [G, M, N]",
     eager=_grouped,
     example="""
     >>> x, w = np.ones((4, 2)), np.array([[[1.0], [1.0]], [[5.0], [5.0]]])
     >>> ck.grouped_gemm(x, w, np.array([1, 3])).T
     array([[ 2., 10., 10.,  0.]])
+    >>> ck.grouped_gemm(x.T, x, np.array([1, 3])).tolist()
+    [[[1.0, 1.0], [1.0, 1.0]], [[2.0, 2.0], [2.0, 2.0]]]
     """,
 )
 def grouped_gemm(scope: Scope, node: Located, x: Item, w: Item, ends: Item) -> Tensor:

@@ -125,7 +125,7 @@ def fake_steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
 
 def builder(folder: Path, tools: Any = "tools") -> Builder:
     tree = SimpleNamespace(include=Path(__file__).parent / "no_headers")
-    toolchain = SimpleNamespace(program=Path("clang"), name=tools)
+    toolchain = SimpleNamespace(program=Path("clang"), name=tools, precompiles=True)
     return Builder(Store(folder), toolchain, tree)  # type: ignore[arg-type]
 
 

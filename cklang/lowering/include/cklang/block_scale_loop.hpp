@@ -68,7 +68,7 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
         ck_tile::max(ScaleOf<ASource>::block_k, ScaleOf<BSource>::block_k);
     static constexpr index_t tiles_per_block = block_k / Shape::kK;
 
-    static_assert(block_k > 0 && (is_mx || block_k % Shape::kK == 0));
+    static_assert(is_mx || (block_k > 0 && block_k % Shape::kK == 0)); // fp4 needs no scales
 
     CK_TILE_DEVICE static void run(typename Acc::DataType* acc,
                                    const ASource& a,

@@ -22,7 +22,9 @@ struct Carried
 {
     using Bytes = ck_tile::remove_cvref_t<decltype(std::declval<Tile>().get_thread_buffer())>;
     using Word  = std::conditional_t<sizeof(Bytes) % 4 == 0, int32_t, char>;
-    using Words = ck_tile::ext_vector_t<Word, sizeof(Bytes) / sizeof(Word)>;
+    using All   = ck_tile::ext_vector_t<Word, sizeof(Bytes) / sizeof(Word)>;
+    // The size of a vector is a power of two; a tile of another size is carried as it is.
+    using Words = std::conditional_t<sizeof(All) == sizeof(Bytes), All, Bytes>;
 
     Words words;
 

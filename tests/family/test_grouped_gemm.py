@@ -175,9 +175,9 @@ def test_problem_and_key_along_k() -> None:
     problem = only(Problem, summed.problems(*args))
     assert (problem.kind, problem.segments) == (ProductKind.SEGMENTED_K, 5)
     assert (problem.batch, problem.m, problem.n, problem.k) == ((5,), 40, 24, 67)
-    assert (problem.a.arrays[0].batch, problem.b.arrays[0].batch) == ((40,), (24,))
-    assert problem.e.batch == (40 * 24,)
-    assert [operand.batch for operand in problem.d] == [(1,), (40 * 24,)]
+    assert (problem.a.arrays[0].batch, problem.b.arrays[0].batch) == ((40, 0), (24, 0))
+    assert problem.e.batch == (0, 40 * 24)
+    assert [operand.batch for operand in problem.d] == [(0, 1), (0, 40 * 24)]
     assert tiles_of(problem, WIDE) == 5
     small = widened_problem(problem)
     assert (small.k, small.products) == (14, 5)

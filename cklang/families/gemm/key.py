@@ -49,8 +49,10 @@ class ProductKind(Enum):
 
 PAIRS = (ProductKind.PAIR, ProductKind.GROUPED_PAIR, ProductKind.SEGMENTED_PAIR)
 """The kinds whose epilogue takes two sums."""
-SEGMENTED = (ProductKind.SEGMENTED, ProductKind.SEGMENTED_PAIR)
+SEGMENTED_ROWS = (ProductKind.SEGMENTED, ProductKind.SEGMENTED_PAIR)
 """The kinds whose rows are in segments."""
+SEGMENTED = (*SEGMENTED_ROWS, ProductKind.SEGMENTED_K)
+"""The kinds whose rows, or K, are in segments."""
 
 
 class Layout(Enum):

@@ -43,12 +43,12 @@ def _conv(direction: str, title: str, layouts: str, **more: object) -> KindRow:
     return replace(row, **more)  # type: ignore[arg-type]
 
 
-def _segmented(name: str, words: str = "Segmented") -> KindRow:
+def _segmented(name: str) -> KindRow:
     return KindRow(
         header=f"{name}.hpp",
         describe_header=f"describe_{name}.hpp",
-        kernel_class=f"cklang::{words}Kernel<Gemm, {{persistent}}{{d_names}}>",
-        describe=f"cklang::Describe{words}<Single, Partitioner, {{persistent}}>",
+        kernel_class="cklang::SegmentedKernel<Gemm, {persistent}{d_names}>",
+        describe="cklang::DescribeSegmented<Single, Partitioner, {persistent}>",
     )
 
 
@@ -76,7 +76,12 @@ KINDS: Mapping[ProductKind, KindRow] = MappingProxyType(
         ),
         ProductKind.SEGMENTED: _segmented("segmented"),
         ProductKind.SEGMENTED_PAIR: _segmented("segmented_pair"),
-        ProductKind.SEGMENTED_K: _segmented("segmented_k", "SegmentedK"),
+        ProductKind.SEGMENTED_K: KindRow(
+            header="segmented_k.hpp",
+            describe_header="describe_segmented.hpp",
+            kernel_class="cklang::SegmentedKKernel<Gemm, {persistent}{d_names}>",
+            describe="cklang::DescribeSegmented<Single, Partitioner, {persistent}, true>",
+        ),
         ProductKind.CONV: _conv("Forward", "convolution", "rcr", shares=True),
         ProductKind.CONV_GRAD_INPUT: _conv(
             "GradInput",

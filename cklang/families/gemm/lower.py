@@ -10,6 +10,7 @@ from cklang.families.gemm.key import (
     GROUP_KINDS,
     PARTS,
     SEGMENTED,
+    SEGMENTED_ROWS,
     Algorithm,
     ConvSpecial,
     DKind,
@@ -145,7 +146,7 @@ def _choices(
         ("dtype_acc", s.dtype_acc, (accumulator(s.dtype_a, scaled=s.block_k > 0),)),
         ("dtype_b", s.dtype_b, _dtypes_b(s, row)),
         ("layouts", s.layouts, (family.layouts or s.layouts,)),
-        ("scales", s.block_k, _any_if("segmented" not in s.kind.value, s.block_k, 0)),
+        ("scales", s.block_k, _any_if(s.kind not in SEGMENTED, s.block_k, 0)),
         ("sparse", s.sparse, _both_if(row.sparse)),
         ("further results", more, _any_if(not conv, more, 0)),
         ("groups of columns", s.group, _any_if(s.sums == row.wave_groups == 1, s.group, 0)),
@@ -204,7 +205,7 @@ def _dtypes_b(signature: Signature, row: PipelineRow) -> tuple[DType, ...]:
 
 
 def _layouts_a(signature: Signature, row: PipelineRow) -> tuple[Layout, ...]:
-    by_rows = signature.dtype_a.packed or signature.kind in SEGMENTED
+    by_rows = signature.dtype_a.packed or signature.kind in SEGMENTED_ROWS
     return _PLAIN if row.any_layout and not by_rows else (Layout.ROW,)
 
 

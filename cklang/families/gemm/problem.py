@@ -188,9 +188,9 @@ class Problem:
     sparse: bool = False
     """Whether only the first two of each four of A along K count that are not zero."""
     ends: ReadAccess | None = None
-    """Where segments end. Segments of rows have no batch: the batch of each operand is its steps
-    then, from one row, and from one segment, to the next. Segments of K have one of products: the
-    batch of A and B is their step along K, and that of others their step to the next product."""
+    """Where segments of rows, or of K, end. The batch of each operand is its steps then: from one
+    row, or place along K, and from one segment, to the next. The batch of the problem counts the
+    products of segments of K; segments of rows have none."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

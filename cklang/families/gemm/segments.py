@@ -47,11 +47,11 @@ def in_segments(
     problem: Problem, kernel: FusedGemm, ends: Read, storage: Mapping[str, TensorLayout]
 ) -> Problem:
     """Return the problem of one segment as that of all segments of the rows of a kernel."""
-    steps = [step_along(storage[read.value.name], read.axes[0]) for read in kernel.b.reads]
+    steps = [(0, step_along(storage[read.value.name], read.axes[0])) for read in kernel.b.reads]
     return replace(
         problem,
         a=_by_rows(problem.a),
-        b=_by_segments(problem.b, steps),
+        b=_with_steps(problem.b, steps),
         e=_stored_by_rows(problem.e),
         d=tuple(replace(operand, batch=(operand.stride_m, 0)) for operand in problem.d),
         ends=_ends(ends, storage),
@@ -64,19 +64,19 @@ def in_segments_of_k(
     """Return the problem of one segment as that of the products of all segments of K."""
     places = _ends(ends, storage)
 
-    def step(read: Read, axis: int) -> tuple[int]:
-        return (step_along(storage[read.value.name], read.axes[axis]),)
+    def step(read: Read, axis: int) -> int:
+        return step_along(storage[read.value.name], read.axes[axis])
 
-    steps_a = [step(read, -1) for read in kernel.a.reads]
-    steps_b = [step(read, -2) for read in kernel.b.reads]
+    steps_a = [(step(read, -1), 0) for read in kernel.a.reads]
+    steps_b = [(step(read, -2), 0) for read in kernel.b.reads]
     operands = zip(problem.d, (*kernel.reads, *kernel.more), strict=True)
     return replace(
         problem,
         batch=(places.span,),
-        a=_stepping(problem.a, steps_a),
-        b=_stepping(problem.b, steps_b),
-        e=replace(problem.e, batch=step(kernel.stored, 0)),
-        d=tuple(replace(operand, batch=step(read, 0)) for operand, read in operands),
+        a=_with_steps(problem.a, steps_a),
+        b=_with_steps(problem.b, steps_b),
+        e=replace(problem.e, batch=(0, step(kernel.stored, 0))),
+        d=tuple(replace(operand, batch=(0, step(read, 0))) for operand, read in operands),
         ends=places,
     )
 
@@ -101,14 +101,6 @@ def _ends(ends: Read, storage: Mapping[str, TensorLayout]) -> ReadAccess:
     )
 
 
-def _stepping(side: Side, steps: Sequence[tuple[int]]) -> Side:
-    """Return A or B with its steps along K."""
-    if isinstance(side, Matrix):
-        return replace(side, batch=steps[0])
-    reads = zip(side.reads, steps, strict=True)
-    return replace(side, reads=tuple(replace(read, batch=batch) for read, batch in reads))
-
-
 def _by_rows(matrix: Side) -> Side:
     """Return A with its step from one row to the next."""
     if isinstance(matrix, Matrix):
@@ -126,9 +118,9 @@ def _stored_by_rows(matrix: Matrix) -> Matrix:
     return replace(matrix, batch=(matrix.stride, 0))
 
 
-def _by_segments(b: Side, steps: Sequence[int]) -> Side:
-    """Return B with its step from one segment to the next."""
-    if isinstance(b, ComputedMatrix):
-        pairs = zip(b.reads, steps, strict=True)
-        return replace(b, reads=tuple(replace(read, batch=(0, step)) for read, step in pairs))
-    return replace(b, batch=(0, *steps))
+def _with_steps(side: Side, steps: Sequence[tuple[int, int]]) -> Side:
+    """Return A or B with its steps along the axis that is in segments, and between segments."""
+    if isinstance(side, Matrix):
+        return replace(side, batch=steps[0])
+    reads = zip(side.reads, steps, strict=True)
+    return replace(side, reads=tuple(replace(read, batch=batch) for read, batch in reads))

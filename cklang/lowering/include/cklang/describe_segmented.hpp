@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The host shim of products of segments: that of one product of all rows, and the segments behind
-// it. The table of a problem is the array of their ends, and the last two batch strides of an
-// operand are its steps: from one row, and from one segment, to the next.
+// The host shim of products of segments: that of one product of all rows, or of all K, and the
+// segments behind it. The table of a problem is the array of their ends, and the last two batch
+// strides of an operand are its steps: from one row, or place along K, and from one segment, to the
+// next.
 #pragma once
 
 #include "cklang/describe.hpp"
@@ -11,8 +12,8 @@
 
 namespace cklang {
 
-/// `One` describes one product; its tiles are `Partitioner`'s.
-template <typename One, typename Partitioner, bool persistent>
+/// `One` describes one product; its tiles are `Partitioner`'s. Rows are in segments, or K.
+template <typename One, typename Partitioner, bool persistent, bool along_k = false>
 struct DescribeSegmented
 {
     using Gemm = typename One::Args;
@@ -24,17 +25,19 @@ struct DescribeSegmented
     static void run(const ck_gemm_problem& problem, ck_gemm_launch& launch)
     {
         constexpr int64_t rows = Partitioner::BlockGemmShape::kM;
-        // The tiles of all rows are counted, however few workgroups a persistent kernel has.
+        // The tiles of all segments are counted, however few workgroups a persistent kernel has.
         ck_gemm_problem whole = problem;
         whole.blocks          = INT32_MAX;
         One::run(whole, launch);
         if(launch.refusal)
             return;
         const int64_t tiles_n = Partitioner::GridSize(1, static_cast<index_t>(problem.n));
-        const int64_t tiles   = (problem.m / rows + problem.group_count + 1) * tiles_n;
-        if(problem.group_count < 0 || tiles > INT32_MAX)
+        const int64_t tiles_m = along_k ? (problem.m + rows - 1) / rows * problem.group_count
+                                        : problem.m / rows + problem.group_count + 1;
+        const int64_t tiles   = tiles_m * tiles_n;
+        if(problem.group_count < along_k || tiles > INT32_MAX)
         {
-            launch.refusal = "the segments have 2^31 tiles or more";
+            launch.refusal = "the segments have no tile, or 2^31 tiles or more";
             return;
         }
         Args args{};

@@ -144,7 +144,7 @@ ck_gemm_bf16_bf16_bf16_crr_64x64x32(Kernel::Args args)
 
 // The host shim.
 #define CKLANG_GFX_MAJOR 9
-#include "cklang/describe_segmented_k.hpp"
+#include "cklang/describe_segmented.hpp"
 
 using HostKernel =
     cklang::HostKernel<Partitioner, Pipeline, ASource, BSource, Epilogue, D0>;
@@ -156,7 +156,7 @@ using Single     = cklang::Describe<HostKernel,
 extern "C" __attribute__((visibility("default"))) void
 ck_gemm_describe(const ck_gemm_problem* problem, ck_gemm_launch* launch)
 {
-    cklang::DescribeSegmentedK<Single, Partitioner, true>::run(*problem, *launch);
+    cklang::DescribeSegmented<Single, Partitioner, true, true>::run(*problem, *launch);
 }
 
 extern "C" __attribute__((visibility("default"))) uint32_t ck_gemm_host_version()

@@ -129,7 +129,7 @@ def _convolution(step: Step) -> Gradients:
     gradients: list[Term | None] = []
     for role, is_needed in zip(direction.operands, step.needed, strict=True):
         (other,) = (operand for name, operand in operands.items() if name is not role)
-        (op,) = (name for name, direction in DIRECTIONS.items() if direction.result is role)
+        (op,) = (name for name, candidate in DIRECTIONS.items() if candidate.result is role)
         gradient, used = _rounded(step.gradient, other)
         tensors = {direction.result: gradient, **dict.fromkeys(operands, used)}
         values = tuple(tensors[name].value for name in DIRECTIONS[op].operands)

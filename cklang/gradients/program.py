@@ -145,7 +145,7 @@ class GradientProgram:
         there = {param.name for param in forward.params}
         for name in self.wrt:
             if name not in there:
-                others = tuple(name for name in self.wrt if name in there)
+                others = tuple(other for other in self.wrt if other in there)
                 raise error("G023", at=forward.span, name=self.primal.name, got=name, others=others)
 
 

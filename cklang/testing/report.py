@@ -147,8 +147,8 @@ def reports(op: Op, args: Sequence[Any], result: Any, **kwargs: Any) -> tuple[Re
     expected, bounds = evaluate_with_bound(function, arrays)
     results = result if isinstance(result, tuple) else (result,)
     return tuple(
-        Report(got=to_numpy("result", result), expected=reference, bound=bound)
-        for result, reference, bound in zip(results, expected, bounds, strict=True)
+        Report(got=to_numpy("result", array), expected=reference, bound=bound)
+        for array, reference, bound in zip(results, expected, bounds, strict=True)
     )
 
 

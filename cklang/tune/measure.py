@@ -157,7 +157,7 @@ def _gradient_measured(task: TuningTask, key: AnyKey) -> Measurement:
                 before = launch()
                 device.synchronize()
             last = device.counters()
-        efforts = [counters.instructions for counters in (before, last) if counters is not None]
+        efforts = [count.instructions for count in (before, last) if count is not None]
         counters = {"instructions": float(sum(efforts))}
         return _emulated(clock, key, task.problem, counters, {})
 

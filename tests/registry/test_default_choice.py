@@ -62,7 +62,7 @@ def test_a_large_product_gets_a_large_tile(gpu: str, n: int, tile: tuple[int, in
 def test_no_kernel_that_spills_is_chosen_for_8_bits(
     gpu: str, dtype: ck.DType, tile: tuple[int, int, int]
 ) -> None:
-    """Of gfx950's warp tiles those of a K of 128 multiply twice as fast."""
+    """gfx950's warp tiles with a K of 128 multiply twice as fast as its others."""
     problem = ck.dispatch.problem(4096, 4096, 4096, a=dtype, b=dtype, e=ck.bf16)
     assert tile_of(problem, gpu) == tile
 

@@ -271,7 +271,7 @@ def test_groups_of_rows_are_one_product() -> None:
 
 
 def test_gradients_of_groups_of_rows_are_products_too() -> None:
-    """Of rows that are in no group torch leaves the gradient open."""
+    """torch does not define the gradient of rows that are in no group."""
     x, w = (t.requires_grad_() for t in (normal(20, 16), normal(3, 8, 16)))
     ends, dy = torch.tensor([5, 5, 20], dtype=torch.int32), normal(20, 8)
 

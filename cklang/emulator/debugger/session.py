@@ -340,7 +340,7 @@ class Session:
             focus.wave if wave is None else wave,
             focus.lane if lane is None else lane,
         )
-        running = {(wave.group, wave.wave) for wave in self.waves()}
+        running = {(active.group, active.wave) for active in self.waves()}
         if (chosen.group, chosen.wave) not in running:
             raise error("D035", got=f"{chosen.wave} of workgroup {chosen.group}")
         lanes = self.controlled().facts.lanes

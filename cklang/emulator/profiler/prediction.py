@@ -19,7 +19,7 @@ from cklang.emulator.profiler.text import table as columns
 from cklang.errors import error
 
 _STALLS = 3
-_PRODUCER = re.compile(rb"(?<=\0)(?:AMD )?(clang) version ([\d.]+)")
+_PRODUCER = re.compile(rb"(?:\A|\0)(?:AMD )?(clang) version ([\d.]+)")
 """What clang writes into the strings of debug information (DWARF 5, DW_AT_producer)."""
 
 
@@ -198,7 +198,7 @@ def predicted(
 
 def _compiler(debug: Mapping[str, bytes]) -> str:
     """Return what compiled a code object, by the sections of its debug information."""
-    producer = _PRODUCER.search(b"\0" + debug.get(".debug_str", b""))
+    producer = _PRODUCER.search(debug.get(".debug_str", b""))
     return "" if producer is None else b" ".join(producer.groups()).decode()
 
 

@@ -203,7 +203,7 @@ def _packed_read(
         DKind.STRIDED: (1, m),
         DKind.RESULT: (n, 1),
         DKind.STRIDED_RESULT: (1, m),
-        **{kind: (-(-n // columns), 1) for columns, kind in GROUP_KINDS.items()},
+        **{group: (-(-n // columns), 1) for columns, group in GROUP_KINDS.items()},
     }
     by_m, by_n = steps[kind]
     n = -(-n // kind.group) if kind.group else n

@@ -188,7 +188,7 @@ def _longer(
     if value is None:
         return None
     values = value if isinstance(value, tuple) else (value,) * len(stride)
-    longer = tuple(_integer("output_padding", value, 0) for value in values)
+    longer = tuple(_integer("output_padding", item, 0) for item in values)
     if any(extra >= step for extra, step in zip(longer, stride, strict=True)):
         problem = f"output_padding is {_shown(value)} beside stride {_shown(tuple(stride))}"
         raise ValueError(problem, "legal: less than the stride of each axis")
@@ -264,12 +264,12 @@ def _shown(value: Item) -> str:
 
 def _each(name: str, value: Item, spatial: int) -> tuple[int, ...]:
     values = value if isinstance(value, tuple) else (value,) * spatial
-    return tuple(_integer(name, value, 1) for value in values)
+    return tuple(_integer(name, item, 1) for item in values)
 
 
 def _padding(value: Item, spatial: int) -> tuple[tuple[int, int], ...]:
     values = value if isinstance(value, tuple) else (value,) * spatial
-    pairs = [value if isinstance(value, tuple) else (value, value) for value in values]
+    pairs = [item if isinstance(item, tuple) else (item, item) for item in values]
     if any(len(pair) != 2 for pair in pairs):
         form = "legal: 1 for all sides, (1, 2) for each axis, ((0, 1), (2, 2)) for before and after"
         raise ValueError(f"padding is {_shown(value)}", form)

@@ -172,7 +172,7 @@ def part_along(
     extent: Extent,
 ) -> Tensor:
     """Return elements from one bound to another of an axis, which the call must make ``extent``."""
-    ranges = [_Range(0, extent) for extent in tensor.shape]
+    ranges = [_Range(0, size) for size in tensor.shape]
     ranges[axis] = _Range(*bounds, declared=extent)
     return _part_of(scope, node, tensor, ranges)
 

@@ -25,7 +25,7 @@ def computed(to: Operations, op: str, operands: Sequence[Value], attrs: Mapping[
     """Append a pointwise op of operands of one shape; part by part if one of them is joined."""
     for operand in operands:
         axis, parts = _parts_of(to, operand)
-        cuts = [_cut(to, operand, axis, parts) for operand in operands] if parts else []
+        cuts = [_cut(to, value, axis, parts) for value in operands] if parts else []
         if parts and all(cuts):
             pieces = (to.append(op, *group, **attrs) for group in zip(*cuts, strict=True))
             return to.append(CONCAT, *pieces, shape=operand.type.shape, axis=axis)

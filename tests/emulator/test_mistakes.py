@@ -49,6 +49,14 @@ def test_kernels(program: Path, name: str, gpu: str) -> None:
         assert done.stderr == ""
 
 
+def test_arrays_in_registers_are_seen_without_optimisation() -> None:
+    program = built("mistakes", "gfx942", options=("-O0",))
+    report = run(program, "private_registers", **_ALL).stderr
+    assert KERNELS["private_array"][1] in report
+    assert "mistakes.hip:" in report
+    assert run(program, "private_array_right", **_ALL).stderr == ""
+
+
 def test_barriers_are_checked_by_name_alone(program: Path) -> None:
     assert run(program, "barrier_of_lanes", **_ALL).stderr == ""
 

@@ -92,6 +92,13 @@ __global__ void private_array_right(int* out, const int* in)
         own[(n * in[0]) & 63] = n;
     out[threadIdx.x] = own[in[threadIdx.x] & 63];
 }
+__global__ void private_registers(int* out, const int* in)
+{
+    int window[4]; // in registers, unless the compiler keeps memory as it is written
+    for(int n = 0; n < 3; ++n)
+        window[n] = in[(threadIdx.x + n) % kCount];
+    out[threadIdx.x] = window[0] + window[1] + window[2] + window[3];
+}
 
 __global__ void barrier_of_lanes(int* out)
 {
@@ -142,6 +149,7 @@ int main(int, char** words)
     run("add_elsewhere", [&] { add_elsewhere<<<8, kCount>>>(reinterpret_cast<unsigned short*>(out)); });
     run("private_array", [&] { private_array<<<1, kCount>>>(out, in); });
     run("private_array_right", [&] { private_array_right<<<1, kCount>>>(out, in); });
+    run("private_registers", [&] { private_registers<<<1, kCount>>>(out, in); });
     run("barrier_of_lanes", [&] { barrier_of_lanes<<<1, kCount>>>(out); });
     run("barrier_of_waves", [&] { barrier_of_waves<<<1, kCount>>>(out); });
     run("barriers_of_all", [&] { barriers_of_all<<<1, kCount>>>(out); });

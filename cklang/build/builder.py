@@ -82,8 +82,9 @@ class _Headers(NamedTuple):
 
 
 _ENOUGH_READERS = 3
-"""How many compilations read precompiled headers before they pay: they take four seconds, and each
-compilation two more without."""
+"""How many compilations of a process read precompiled headers before they pay: they take four
+seconds, and each compilation two more without. Where an earlier process has read them, more will
+follow."""
 
 
 class Builder:
@@ -401,15 +402,39 @@ class Builder:
     def _expect(self, jobs: Iterable[_Job]) -> None:
         """Note what is going to be compiled with which headers."""
         for job in jobs:
-            if self.store.find("stencil", digest_of("stencil", job.stencil)) is None:
-                units = 2 if has_main_loop(job.source.stencil) else 1
-                self._readers[self._headers(job)] += units
-                self._readers[self._headers(job, host=True)] += 1
+            known = self.store.find("stencil", digest_of("stencil", job.stencil)) is not None
+            if known or job.bundled is not None or not self.toolchain.precompiles:
+                continue
+            units = 2 if has_main_loop(job.source.stencil) else 1
+            for wanted, count in (
+                (self._headers(job), units),
+                (self._headers(job, host=True), int(job.source.host_headers)),
+            ):
+                if count and wanted not in self._readers and self._was_read_before(job, wanted):
+                    self._readers[wanted] += _ENOUGH_READERS
+                self._readers[wanted] += count
+
+    def _was_read_before(self, job: _Job, wanted: _Headers) -> bool:
+        """Note that a process reads headers, and return whether another has."""
+        _, was_noted = self.store.get_or_build("read", self._inputs(job, wanted), lambda folder: {})
+        return was_noted
 
     def _headers(self, job: _Job, *, host: bool = False) -> _Headers:
         # The host executes no loads, however they are masked.
         name = headers.PRECOMPILED if host else job.source.precompiled
         return _Headers("host" if host else job.key.arch, name)
+
+    def _inputs(self, job: _Job, wanted: _Headers) -> Mapping[str, Any]:
+        """Return what precompiled headers depend on: they name the places of files, too."""
+        places = (self.tree.include, *headers.folders(), self.toolchain.program)
+        text = headers.precompiled(wanted.name).read_text("utf-8")
+        return {
+            "arch": wanted.target,
+            "tools": job.stencil["tools"],
+            "places": [*map(str, places)],
+            "of": wanted.name,
+            "headers": headers.identity(text, as_written=True),
+        }
 
     def _precompiled(self, job: _Job, *, host: bool = False) -> Path | None:
         """Return CK Tile's headers precompiled for the job's GPU, or for the host.
@@ -421,18 +446,15 @@ class Builder:
 
         if not self.toolchain.precompiles or (host and not job.source.host_headers):
             return None
-        target, name = wanted = self._headers(job, host=host)
+        wanted = self._headers(job, host=host)
 
         def build(folder: Path) -> Mapping[str, Any]:
-            step = compile_headers(job.key.arch, folder, self.toolchain, self.tree, name, host=host)
+            step = compile_headers(
+                job.key.arch, folder, self.toolchain, self.tree, wanted.name, host=host
+            )
             return {"seconds": step.seconds}
 
-        # A precompiled header names the files that went into it by their places.
-        folders = (self.tree.include, *headers.folders(), self.toolchain.program)
-        inputs = {"arch": target, "tools": job.stencil["tools"]}
-        text = headers.precompiled(name).read_text("utf-8")
-        written = headers.identity(text, as_written=True)
-        inputs |= {"places": [*map(str, folders)], "of": name, "headers": written}
+        inputs = self._inputs(job, wanted)
         try:
             if self._readers[wanted] < _ENOUGH_READERS:
                 known = self.store.find("headers", digest_of("headers", inputs))

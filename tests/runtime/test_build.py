@@ -180,7 +180,8 @@ def test_a_long_build_says_what_it_waits_for(
 
     monkeypatch.setattr(steps, "compile_stencil", slow)
     builder(tmp_path).build_all([wanted("relu")])
-    first = capsys.readouterr().err.splitlines()[0]
+    said = capsys.readouterr().err.splitlines()
+    first = next(line for line in said if "stencil" in line)
     assert first.startswith("cklang: building 1 kernel: stencil of gemm_f16")
     assert re.search(r"; [01] of 3 steps done, 0 s so far, about \d s left$", first), first
 
@@ -274,6 +275,15 @@ def test_headers_are_precompiled_where_enough_read_them(tmp_path: Path, fake_ste
     assert fake_steps.precompiled_host == [None, None], "two shims are too few"
     builder(tmp_path).build_all([wanted("relu", tile=(128, 64, 64))])
     assert fake_steps.precompiled[2] == fake_steps.precompiled[1], "what is there is read"
+
+
+def test_headers_are_precompiled_for_the_second_process(tmp_path: Path, fake_steps: Steps) -> None:
+    for tile in TILES[:3]:
+        builder(tmp_path).build_all([wanted("relu", tile=tile)])
+    assert fake_steps.precompiled[0] is fake_steps.precompiled_host[0] is None
+    assert len(set(fake_steps.precompiled[1:]) - {None}) == 1
+    assert len(set(fake_steps.precompiled_host[1:]) - {None}) == 1
+    assert fake_steps.count["headers.pch"] == 2
 
 
 def test_without_precompiled_headers_the_rest_goes_on(

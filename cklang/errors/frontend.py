@@ -191,8 +191,8 @@ F093 CkTypeError the {region} of ck.attention gives {got}, not {want}
 F094 CkTypeError {got} cannot be indexed by {problem}
     = {advice}
 F095 CkTypeError a lambda means nothing here
-    = legal: as score or mask of ck.attention; for a helper, write a function at module level and
-      decorate it with @ck.fn
+    = legal: as score or mask of ck.attention, as activation of ck.moe, and as an argument of a
+      function made with @ck.fn, which calls it
 F101 CkValueError the constant {name} is an extent of an annotation, and cannot be {got}
     = pass an integer of 0 or more
 F100 CkValueError {name} is marked with ck.inout, but no result is an update of it, or it is read

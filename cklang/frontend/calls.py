@@ -3,8 +3,10 @@
 
 import ast
 import builtins
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from cklang.errors import CkError
@@ -53,9 +55,14 @@ def call(
 
     Raises:
         CkTypeError: F060 for something that cannot be called, F061 for arguments that do not fit,
-            F062 for a Python function on tensors, F095 for a lambda that is no score or mask.
+            F062 for a Python function on tensors, F095 for a lambda that nothing calls.
     """
-    if not (isinstance(callee, Intrinsic) and callee.takes_lambdas):
+    if isinstance(callee, Closure):
+        return _lambda(scope, node, callee, (positional, named))
+    takes_lambdas = (
+        callee.takes_lambdas if isinstance(callee, Intrinsic) else isinstance(callee, Fn)
+    )
+    if not takes_lambdas:
         _refuse_lambdas(scope, (*positional, *named.values()))
     if isinstance(callee, Intrinsic):
         name = f"ck.{callee.name}"
@@ -71,6 +78,19 @@ def call(
     if isinstance(callee, DType):
         advice = f"to convert a tensor, write x.to(ck.{callee})"
     raise scope.error("F060", node, what=describe(callee), advice=advice)
+
+
+def _lambda(scope: Scope, node: ast.Call, callee: Closure, call: _Call) -> Item:
+    """Return what a lambda gives; it sees the names of the function that it is written in."""
+    written = callee.node.args
+    kinds = (
+        (written.posonlyargs, inspect.Parameter.POSITIONAL_ONLY),
+        (written.args, inspect.Parameter.POSITIONAL_OR_KEYWORD),
+    )
+    names = [inspect.Parameter(arg.arg, kind) for args, kind in kinds for arg in args]
+    bound = _bind(scope, node, "the lambda", inspect.Signature(names), call)
+    inside = replace(callee.scope, unit=scope.unit, locals=callee.scope.locals | bound)
+    return scope.evaluate(inside, callee.node.body)
 
 
 def _refuse_lambdas(scope: Scope, items: Sequence[Item]) -> None:

@@ -196,6 +196,35 @@ def test_a_list_comprehension_is_a_tuple():
     np.testing.assert_array_equal(f(x, count=6), got)
 
 
+@anything.fn
+def twice(f, x, y):
+    y = f(x, y)
+    return f(y, y=x)
+
+
+@anything.fn
+def through(f, x):
+    return twice(lambda x, y: f(x) + y, x, 1)
+
+
+def test_lambdas_are_arguments_of_helpers():
+    def f(x: anything.f32[M], z: anything.f32[M]) -> anything.f32[M]:
+        y = x * z
+        return through(lambda x: x * y + z, x) + twice(lambda a, y: a - SCALE * y, y, z)
+
+    x, z = np.arange(4, dtype=np.float32), np.arange(1, 5, dtype=np.float32)
+    (got,) = evaluate(Program.from_function(f).specialise(), [x, z])
+    np.testing.assert_array_equal(got, f(x, z))
+
+
+def test_a_lambda_is_called_with_what_it_takes():
+    def f(x: anything.f32[M]) -> anything.f32[M]:
+        return twice(lambda x: x, x, x)
+
+    with expect_error("F061", match="the arguments do not fit the lambda: too many positional"):
+        Program.from_function(f).specialise()
+
+
 def test_arguments_of_functions_are_checked_at_decoration():
     def f(x: anything.f32[M]) -> anything.f32[M]:
         return functions.exp(x, 2)

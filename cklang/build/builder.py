@@ -583,7 +583,7 @@ def failures_together(results: Sequence[BuildResult]) -> CkError:
 
 def shared_builder() -> Builder:
     """Return this process's builder for the current cache folder and toolchain."""
-    from cklang.toolchain.compilers import find_ck_tree, find_toolchain
+    from cklang.toolchain.compilers import find_ck_tree, kernel_toolchain
 
     files = configured_files()
     try:
@@ -592,7 +592,7 @@ def shared_builder() -> Builder:
         if not files:
             raise
         tree = None
-    return _shared(cache_root(), find_toolchain(), tree, files)
+    return _shared(cache_root(), kernel_toolchain(), tree, files)
 
 
 @cache

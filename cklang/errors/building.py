@@ -10,7 +10,7 @@ B001 CkBuildError no compiler was found: neither ROCm's amdclang++, nor clang {o
     PATH, nor the ziglang package
     = {get}
 B002 CkBuildError {got!r} cannot be used as the compiler: {problem}
-    = CKLANG_CLANG must name a clang of version {oldest} or newer, or zig
+    = CKLANG_CLANG, or compiler=, must name a clang of version {oldest} or newer, or zig
 B003 CkBuildError there is no {tool} for {program}
     = install lld and llvm, or: {get}
 B004 CkBuildError no CK Tile headers were found: neither ROCm's nor the amd-aiter package
@@ -19,6 +19,8 @@ B005 CkBuildError CKLANG_CK_DIR={got} holds no ck_tile/core.hpp, nor does its in
     = it must be a composable_kernel checkout or its include folder
 B006 CkBuildError the ziglang compiler cannot build for {got}
     = on Linux: {known}; elsewhere set CKLANG_CLANG to a clang with its own system headers
+B007 CkBuildError there is no clang 20, which ROCm 7's compiler is made from
+    = pip install --target {folder} ziglang==0.15.2
 B010 CkBuildError {tool} failed with status {status}
     = the whole output: {log}
 B011 CkInternalError the filled kernel still calls {names}; the epilogue was not inlined

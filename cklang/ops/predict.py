@@ -2,12 +2,14 @@
 """How long a call takes on a GPU, by the clock: ``cklang.predict``."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from cklang.device.device import open_device
 from cklang.emulator.clock.constants import constants_of
 from cklang.emulator.profiler import prediction
 from cklang.errors import error
+from cklang.selection.context import using
 
 
 def predict(
@@ -17,6 +19,7 @@ def predict(
     workgroups: int | None = None,
     board: str | None = None,
     caches: str | None = None,
+    compiler: str | None = None,
     **kwargs: Any,
 ) -> prediction.Prediction:
     """Return how long a call takes on the GPU that ``device`` emulates.
@@ -40,6 +43,8 @@ def predict(
             leaves there; ``"cold"``, nothing; ``"as in the call"``, what the kernels before leave,
             where the call is repeated. The last one is the default for calls of several kernels;
             a single kernel is warm.
+        compiler: What compiles the kernels, as in :func:`cklang.using`: ``rocm7`` to compare with
+            times that were taken with ROCm 7. Each kernel of the result names its compiler.
         **kwargs: Further arguments of the op.
 
     Example:
@@ -54,16 +59,18 @@ def predict(
         CkUnsupportedError: K050, the clock has no constants for the GPU, or it is a real one, or
             nothing is known of the board.
         CkValueError: A133, ``caches`` is another word; A134, the call launched nothing.
+        CkBuildError: B002, B007, the compiler cannot be used or is not there.
         CkError: As the call itself.
     """
     opened = open_device(device)
     if not opened.emulated:
         raise error("K050", what="emulation", name=opened.name, known="emulated devices")
     constants_of(opened.spec.name, board)  # before the call takes its time
-    return prediction.predict(
-        lambda: op(*args, device=opened.name, **kwargs),
-        board=board,
-        caches=caches,
-        workgroups=workgroups,
-        spec=opened.spec if board is None else opened.spec.on_board(board),
-    )
+    with nullcontext() if compiler is None else using(compiler=compiler):
+        return prediction.predict(
+            lambda: op(*args, device=opened.name, **kwargs),
+            board=board,
+            caches=caches,
+            workgroups=workgroups,
+            spec=opened.spec if board is None else opened.spec.on_board(board),
+        )

@@ -8,7 +8,7 @@ control only; blocks nest, and what an inner one leaves out stays as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -62,8 +62,9 @@ def using(
     arch: str | None = None,
     strategy: str | Strategy | RankFunction | None = None,
     preset: str | None = None,
+    compiler: str | None = None,
 ) -> Iterator[Defaults]:
-    """Set the default registry, GPU, strategy or preset for a block.
+    """Set the default registry, GPU, strategy, preset or compiler of kernels for a block.
 
     Args:
         registry: Where kernels are looked for.
@@ -73,6 +74,8 @@ def using(
             function from a problem to ranked keys, or an object with a method ``choose``.
         preset: Which products and convolutions are tried where nobody declared a kernel:
             ``catalogue``, or ``essential`` to compile few kernels.
+        compiler: What compiles kernels: the path of a clang or zig, or ``rocm7``, the clang 20 that
+            ROCm 7's compiler is made from. By default as ``CKLANG_CLANG`` says.
 
     Example:
         >>> with ck.using(arch="gfx950", strategy="first_fit"):
@@ -81,6 +84,7 @@ def using(
 
     Raises:
         CkValueError: K001, K004, a strategy, a preset or a GPU that does not exist.
+        CkBuildError: B002, a compiler that cannot be used; B007, there is no clang 20.
     """
     before = _current.get()
     if preset is not None:
@@ -98,11 +102,20 @@ def using(
         strategy=before.strategy if strategy is None else strategy_of(strategy),
         preset=before.preset if preset is None else preset,
     )
-    token = _current.set(changed)
-    try:
-        yield changed
-    finally:
-        _current.reset(token)
+    with _kernels_by(compiler):
+        token = _current.set(changed)
+        try:
+            yield changed
+        finally:
+            _current.reset(token)
+
+
+def _kernels_by(compiler: str | None) -> AbstractContextManager[None]:
+    if compiler is None:
+        return nullcontext()
+    from cklang.toolchain.compilers import kernels_by
+
+    return kernels_by(compiler)
 
 
 def device_named(named: str | None, defaults: Defaults) -> str | None:

@@ -16,6 +16,8 @@ import platform
 import re
 import sys
 import time
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -29,7 +31,7 @@ from cklang.toolchain.log import logger
 from cklang.toolchain.paths import cache_root
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 _INFO = ".dist-info"
@@ -185,7 +187,7 @@ class Toolchain:
         folders = tuple(word for folder in ours for word in ("-I", str(folder)))
         if self.kind is Kind.ROCM:
             return ("-I", str(_rocm() / "include"), *folders)
-        older = _BEFORE_CLANG_21 if self._is_clang_20 else ()
+        older = _BEFORE_CLANG_21 if self.is_clang_20 else ()
         return ("-nogpulib", "-nogpuinc", *folders, *older)
 
     def link_device(self, objects: Sequence[Path], output: Path) -> list[str]:
@@ -249,7 +251,8 @@ class Toolchain:
         return knobs.tool_environment(ZIG_GLOBAL_CACHE_DIR=folder, ZIG_LOCAL_CACHE_DIR=folder)
 
     @property
-    def _is_clang_20(self) -> bool:
+    def is_clang_20(self) -> bool:
+        """Whether its clang is of version 20."""
         if self.kind is Kind.ZIG:
             return f" {_ZIG_BEFORE_CLANG_21}." in self.version
         return _major(self.version) == OLDEST_CLANG
@@ -257,7 +260,7 @@ class Toolchain:
     @property
     def precompiles(self) -> bool:
         """Whether it precompiles headers of HIP: clang 20 calls the host's functions from there."""
-        return not self._is_clang_20
+        return not self.is_clang_20
 
     @property
     def linker(self) -> tuple[str, ...]:
@@ -295,6 +298,52 @@ class CkTree:
 def find_toolchain() -> Toolchain:
     """Return the compiler to use."""
     return _find_toolchain(knobs.CLANG.get(), str(_rocm()), tuple(knobs.executable_path()))
+
+
+ROCM_7 = "rocm7"
+"""The name of the compiler that ROCm 7's is made from, clang 20."""
+
+_kernel_compiler: ContextVar[str | None] = ContextVar("cklang_kernel_compiler", default=None)
+
+
+@contextmanager
+def kernels_by(name: str) -> Iterator[None]:
+    """Compile the kernels of a block by a clang, a zig, or the one that is called ``rocm7``.
+
+    Raises:
+        CkBuildError: B002, it cannot be used; B007, there is no clang 20.
+    """
+    _named(name, str(_rocm()), tuple(knobs.executable_path()))
+    token = _kernel_compiler.set(name)
+    try:
+        yield
+    finally:
+        _kernel_compiler.reset(token)
+
+
+def kernel_toolchain() -> Toolchain:
+    """Return the compiler of kernels: that of :func:`kernels_by`, or :func:`find_toolchain`'s."""
+    name = _kernel_compiler.get()
+    if name is None:
+        return find_toolchain()
+    return _named(name, str(_rocm()), tuple(knobs.executable_path()))
+
+
+def _named(name: str, rocm: str, path: tuple[Path, ...]) -> Toolchain:
+    if name != ROCM_7:
+        return _find_toolchain(name, rocm, path)
+    kept = cache_root() / "compilers" / "clang20"
+    places = (
+        Path(rocm) / "bin" / "amdclang++",
+        *(folder / f"clang++-{OLDEST_CLANG}" for folder in path),
+        kept / "ziglang" / "zig",
+    )
+    for program in places:
+        if program.is_file():
+            toolchain = _find_toolchain(str(program), rocm, path)
+            if toolchain.is_clang_20:
+                return toolchain
+    raise error("B007", folder=kept)
 
 
 @cache

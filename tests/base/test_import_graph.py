@@ -98,7 +98,12 @@ START_UP: Table = {
     "cklang.runtime.ready": ("cklang.device.device_array", "cklang.device.pinned_buffers"),
     "cklang.selection.background": ("cklang.build.builder",),
     "cklang.selection.compiled_first": ("cklang.build.builder",),
-    "cklang.selection.context": ("cklang.arch", "cklang.device.device", "cklang.families.presets"),
+    "cklang.selection.context": (
+        "cklang.arch",
+        "cklang.device.device",
+        "cklang.families.presets",
+        "cklang.toolchain.compilers",
+    ),
     "cklang.selection.registry": (
         "cklang.arch",
         "cklang.build.parallel",

@@ -190,3 +190,30 @@ def test_host_cxx_library_with_its_runtime(tmp_path: Path) -> None:
     ):
         tc.run_tool(command, log=tmp_path / "log.txt", environment=toolchain.environment())
     assert ctypes.CDLL(str(library)).length(7) == 700
+
+
+def test_kernels_have_a_compiler_of_their_own(bare: Path) -> None:
+    newer = program(bare / "bin" / "clang++", "clang version 22.1.0")
+    older = program(bare / "elsewhere" / "clang++", "clang version 21.1.0")
+    with tc.kernels_by(str(older)):
+        assert tc.kernel_toolchain().program == older
+        assert tc.find_toolchain().program == newer
+    assert tc.kernel_toolchain().program == newer
+    with expect_error("B002", match="there is no such program"), tc.kernels_by("no-clang"):
+        pass
+
+
+def test_the_compiler_of_rocm_7_is_a_clang_20(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CKLANG_CACHE_DIR", str(bare / "cache"))
+    program(bare / "rocm" / "bin" / "amdclang++", "AMD clang version 19.0.0git")
+    with (
+        expect_error("B007", match="pip install --target .*/cache/compilers/clang20 ziglang"),
+        tc.kernels_by(tc.ROCM_7),
+    ):
+        pass
+    zig = program(bare / "cache" / "compilers" / "clang20" / "ziglang" / "zig", "0.15.2")
+    with tc.kernels_by(tc.ROCM_7):
+        assert tc.kernel_toolchain().program == zig
+    on_path = program(bare / "bin" / "clang++-20", "clang version 20.1.8")
+    with tc.kernels_by(tc.ROCM_7):
+        assert tc.kernel_toolchain().program == on_path

@@ -138,6 +138,7 @@ _NUMBERS = (
     "moe_indices",
     "group_ends",
     "group_order",
+    "sample",
 )
 WITHOUT_FLOATS = frozenset(
     (

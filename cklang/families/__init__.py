@@ -123,6 +123,7 @@ ROWS: Mapping[str, FamilyRow] = MappingProxyType(
             "group_ids.key.GroupIdsSignature",
             anchors=("group_order", "group_ends"),
         ),
+        "sample": FamilyRow("SAMPLE", "sample.key.SampleSignature", anchors=("sample",)),
         "layout_copy": FamilyRow("LAYOUT_COPY", "layout_copy.key.LayoutCopySignature"),
         "combine": FamilyRow(
             "COMBINE", "attention.helper_keys.CombineSignature", module="attention.helpers"

@@ -17,6 +17,7 @@ from cklang.frontend.ops import (
     pointwise,
     pooling,
     reduction,
+    sampling,
     scaled,
 )
 from cklang.frontend.ops import (
@@ -34,6 +35,7 @@ from cklang.frontend.ops.order import *  # noqa: F403 - the names of its __all__
 from cklang.frontend.ops.pointwise import *  # noqa: F403 - the names of its __all__
 from cklang.frontend.ops.pooling import *  # noqa: F403 - the names of its __all__
 from cklang.frontend.ops.reduction import *  # noqa: F403 - the names of its __all__
+from cklang.frontend.ops.sampling import *  # noqa: F403 - the names of its __all__
 from cklang.frontend.ops.scaled import *  # noqa: F403 - the names of its __all__
 from cklang.frontend.ops.scatter import *  # noqa: F403 - the names of its __all__
 
@@ -47,6 +49,7 @@ __all__ = [
     *pointwise.__all__,
     *pooling.__all__,
     *reduction.__all__,
+    *sampling.__all__,
     *scaled.__all__,
     *scatter_functions.__all__,
 ]

@@ -30,6 +30,7 @@ from cklang.ir import (
     pooling,
     reductions,
     rules,
+    sampling,
     scatter,
     views,
 )
@@ -267,6 +268,12 @@ _GROUPS = (
        shape=grouped.ORDER_SHAPE, dtype=grouped.IDS_DTYPE),
 )  # fmt: skip
 
+_SAMPLING = (
+    Op(name=sampling.SAMPLE, operands=len(sampling.OPERANDS), kind=Kind.ANCHOR,
+       doc="a token of each row of logits, drawn by the softmax of those that pass",
+       numpy=sampling.sample, shape=sampling.SAMPLE_SHAPE, dtype=sampling.SAMPLE_DTYPE),
+)  # fmt: skip
+
 _ATTENTION_ATTRS = (
     *_attrs(AttrKind.FLOAT, "dropout"),
     *_attrs(AttrKind.REGION, "mask"),
@@ -424,6 +431,7 @@ OPS: Mapping[str, Op] = MappingProxyType(
             *_POOLING,
             *_GATES,
             *_GROUPS,
+            *_SAMPLING,
             *_ATTENTION,
             *_STRUCTURE,
             *POINTWISE,

@@ -16,36 +16,37 @@ from cklang.ir.numeric import Array
 
 _ROUNDS = 7
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
-_WEYL = (0x9E3779B9, 0xBB67AE85)
+_WEYL = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
 _TILE = 32
 _RESULTS = 64
 
 
-def philox(counter: Array, stream: Array, seed: int) -> Array:
+def philox(counter: Array, stream: Array, seed: int | Array) -> Array:
     """Return four 32-bit numbers for each pair of 64-bit words of the counter.
 
     Args:
         counter: Low words, uint64.
         stream: High words, uint64, of a shape that broadcasts with ``counter``.
-        seed: The key, of 64 bits.
+        seed: The key, of 64 bits; or one for each pair, uint64.
 
     Returns:
         uint32, with a last axis of 4.
     """
     low, high = np.broadcast_arrays(counter, stream)
     words = [low & _LOW, low >> _SHIFT, high & _LOW, high >> _SHIFT]
-    keys = [seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF]
+    key = np.asarray(seed, np.uint64)
+    keys = [key & _LOW, key >> _SHIFT]
     for _ in range(_ROUNDS):
         first, second = words[0] * _MULTIPLIERS[0], words[2] * _MULTIPLIERS[1]
         words = [
-            second >> _SHIFT ^ words[1] ^ np.uint64(keys[0]),
+            second >> _SHIFT ^ words[1] ^ keys[0],
             second & _LOW,
-            first >> _SHIFT ^ words[3] ^ np.uint64(keys[1]),
+            first >> _SHIFT ^ words[3] ^ keys[1],
             first & _LOW,
         ]
-        keys = [(key + step) & 0xFFFFFFFF for key, step in zip(keys, _WEYL, strict=True)]
+        keys = [(key + step) & _LOW for key, step in zip(keys, _WEYL, strict=True)]
     return np.stack(words, axis=-1).astype(np.uint32)
 
 

@@ -23,10 +23,12 @@ from cklang.ir.nodes import Function, Operation, Value
 from cklang.ir.numeric import Array
 from cklang.ir.ops import OPS, Kind, Op
 from cklang.ir.rules import INTEGER_DTYPE
+from cklang.ir.sampling import SAMPLE
 from cklang.ir.windows import DIRECTIONS
 from cklang.reference.evaluate import F32_OVERFLOW, apply, limit
 from cklang.reference.order_bounds import GATE_BOUNDS, ORDER_BOUNDS, SCATTER_BOUNDS
 from cklang.reference.row_bounds import ROW_BOUNDS
+from cklang.reference.sample_bound import bound_sample
 from cklang.reference.sums import UNIT, Known, Product, finite, float_sums, scaled_sums
 from cklang.types import Dim, DType, f32, i8
 from cklang.types import Kind as NumberKind
@@ -445,5 +447,6 @@ OP_BOUNDS: Mapping[str, BoundRule] = MappingProxyType(
     | dict(SCATTER_BOUNDS)
     | dict(ORDER_BOUNDS)
     | dict(GATE_BOUNDS)
+    | {SAMPLE: bound_sample}
 )
 """The rule of each op but attention, by its name."""

@@ -53,6 +53,11 @@ def grouped(ids: ck.i32[M], like: ck.f16[K]) -> tuple[ck.i32[M], ck.i32[K]]:
 
 
 @ck.op
+def drawn(x: ck.f16[M, K]) -> ck.i32[M]:
+    return ck.sample(x, 7)
+
+
+@ck.op
 def added(x: ck.f32[M, K], i: ck.i32[N], y: ck.f32[N, K]) -> ck.f32[M, K]:
     return ck.scatter_add(x, i, y)
 
@@ -78,6 +83,7 @@ CALLS: list[tuple[Op, tuple[Any, ...], str]] = [
     (running, (half(64, 64),), "scan"),
     (best, (half(64, 64),), "sort"),
     (routed, (half(64, 64),), "moe_gate"),
+    (drawn, (half(64, 64),), "sample"),
     (grouped, (np.zeros(64, np.int32), half(8)), "group_ids"),
     (
         added,

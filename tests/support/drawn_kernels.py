@@ -506,6 +506,7 @@ _LENGTHS = (1, 2, 63, 64, 97, 256, 1000, 1024, 2053, 4096)
 _ROWS = (
     ("x: ck.f32[M, K]", "ck.moe_gate(x, k=1)", "tuple[ck.f32[M, 1], ck.i32[M, 1]]"),
     ("x: ck.{t}[M, K]", "ck.argsort(x, 1)", "ck.i32[M, K]"),
+    ("x: ck.{t}[M, K]", "ck.sample(x, 7, top_k=20, top_p=0.9)", "ck.i32[M]"),
     ("x: ck.{t}[M, K]", "ck.cumprod(ck.tanh(x), 0)", "ck.f32[M, K]"),
     ("x: ck.{t}[M, K]", "ck.softmax(x)", "ck.{t}[M, K]"),
     ("x: ck.{t}[M, K], g: ck.{t}[K]", "ck.rms_norm(x, g, eps=1e-5)", "ck.{t}[M, K]"),

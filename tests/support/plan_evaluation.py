@@ -23,6 +23,7 @@ from cklang.families.group_ids.fuse import FusedGroupIds
 from cklang.families.moe_gate.fuse import FusedMoeGate
 from cklang.families.rowwise.fuse import FusedRows
 from cklang.families.rowwise.key import Reduction
+from cklang.families.sample.fuse import FusedSample
 from cklang.families.scan.fuse import FusedScan
 from cklang.families.scatter.fuse import FusedScatter
 from cklang.families.sort.fuse import FusedSort
@@ -182,6 +183,17 @@ def _moe_gate(memory: _Memory, kernel: FusedMoeGate) -> Sequence[Array | None]:
     return [_applied(memory, op, reads, value, **attrs) for op, value in both if value is not None]
 
 
+def _sample(memory: _Memory, kernel: FusedSample) -> Sequence[Array | None]:
+    shape = kernel.type.extents(by_name(memory.dims))
+    shapes = [shape, *(shape[: len(read.axes)] for read in kernel.reads[1:])]
+    constants = {name: memory.definitions[name] for name, _ in kernel.constants}
+    memory.values |= {
+        name: limit(op.result, apply(op, [], memory.dims)) for name, op in constants.items()
+    }
+    reads = [memory.spread(*pair) for pair in zip(kernel.reads, shapes, strict=True)]
+    return [_applied(memory, "sample", reads, kernel.result)]
+
+
 def _group_ids(memory: _Memory, kernel: FusedGroupIds) -> Sequence[Array | None]:
     ids = memory.spread(kernel.ids, [memory.read(kernel.ids.value.name).size])
     (count,) = extents_of((kernel.count,), by_name(memory.dims))
@@ -322,6 +334,7 @@ _KERNELS: Mapping[type, Callable[[_Memory, Any], Sequence[Array | None]]] = {
     FusedSort: _sort,
     FusedMoeGate: _moe_gate,
     FusedGroupIds: _group_ids,
+    FusedSample: _sample,
     FusedScatter: _scatter,
     FusedRows: _rows,
     FusedAttention: _attention,

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Tokens drawn from rows of logits."""

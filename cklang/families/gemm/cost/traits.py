@@ -119,6 +119,8 @@ class Traits:
         merged: int = 1,
         merges_out: bool = False,
         scale_k: int = 0,
+        accumulators: float | None = None,
+        scales: int = 0,
         blocks_per_cu: int = 1,
         spills: float = 0.0,
         resources: Resources | None = None,
@@ -138,7 +140,8 @@ class Traits:
             wave_size=spec.wave_size,
             bytes_a=bytes_a,
             bytes_b=bytes_b,
-            accumulators=2 if scale_k else 1,
+            accumulators=accumulators or (2 if scale_k else 1),
+            scales=scales,
         )
         per_simd = spec.vgprs_per_simd_lane
         waves_per_simd = -(-count // spec.simds_per_cu)
@@ -182,20 +185,47 @@ def registers_wanted(
     wave_size: int,
     bytes_a: float,
     bytes_b: float,
-    accumulators: int = 1,
+    accumulators: float = 1,
     packing: float = 1.0,
+    scales: int = 0,
 ) -> float:
     """Return the vector registers that a lane would like to have.
 
     Accumulators (one f32 each, ``accumulators`` times), the loads of the next tile in flight, and
-    the fragments of the present one, all of K at once, in ``packing`` times as many as they fill.
+    the fragments of the present one, all of K at once, in ``packing`` times as many as they fill;
+    and ``scales``.
     """
     m, n, k = tile
     threads = waves[0] * waves[1] * waves[2] * wave_size
     sums = m * n / threads * waves[2] * accumulators
     loads = (m * bytes_a + n * bytes_b) * k / 4 / threads
     fragments = (m / waves[0] * bytes_a + n / waves[1] * bytes_b) * k / waves[2]
-    return sums + loads + packing * fragments / 4 / wave_size + _OTHER_REGISTERS
+    return sums + loads + packing * fragments / 4 / wave_size + scales + _OTHER_REGISTERS
+
+
+def sets_of_sums(signature: Signature, algorithm: Algorithm) -> float:
+    """Return how many f32 for each element of a tile a kernel keeps: those of a block are scaled.
+
+    Where one instruction multiplies a whole block, its sums are scaled while others are computed.
+    As compiled for gfx950, a tile of 128x128x128 in fp8 wants 239 registers so.
+    """
+    s, a = signature, algorithm
+    if not s.block_k or is_mx(s, a):
+        return 1
+    return 1.5 if s.block_k == a.tile[2] == a.warp_tile[2] else 2
+
+
+def scale_registers(signature: Signature, algorithm: Algorithm) -> int:
+    """Return the registers of the exponents that matrix instructions take.
+
+    For each row and column of a lane 16 bytes along K, and those of two tiles. As compiled for
+    gfx950, a tile of 128x128x256 in fp4 wants 272 registers so, of 264 by this estimate.
+    """
+    s, a = signature, algorithm
+    if not (s.block_k and is_mx(s, a)):
+        return 0
+    lines = sum(a.tile[i] // (a.warps[i] * a.warp_tile[i]) for i in (0, 1))
+    return lines * (ACCESS_BYTES // 4 + 2 * max(1, a.tile[2] // s.block_k // 4))
 
 
 def spilled_registers(signature: Signature, algorithm: Algorithm, spec: ArchSpec) -> float:
@@ -213,8 +243,9 @@ def spilled_registers(signature: Signature, algorithm: Algorithm, spec: ArchSpec
         wave_size=spec.wave_size,
         bytes_a=1,
         bytes_b=1,
-        accumulators=2 if s.block_k else 1,
+        accumulators=sets_of_sums(s, a),
         packing=_BYTE_FRAGMENTS,
+        scales=scale_registers(s, a),
     )
     waves = -(-math.prod(a.warps) * a.block_per_cu // spec.simds_per_cu)
     limit = min(spec.vgprs_per_simd_lane // waves, spec.max_vgprs_per_wave)
@@ -291,10 +322,10 @@ def traits_of(key: GemmKey, spec: ArchSpec, resources: Resources | None = None) 
         waves=a.warps,
         rate=matrix_rate(spec, s.multiplied, a.warp_tile, sparse=s.sparse),
         prefetches=_PREFETCHES[a.pipeline],
-        bytes_a=s.dtype_a.bytes,
-        bytes_b=s.dtype_b.bytes,
-        width_a=a.vector_a * s.dtype_a.bytes,
-        width_b=a.vector_b * s.dtype_b.bits // 8,
+        bytes_a=s.dtype_a.bits / 8,
+        bytes_b=s.dtype_b.bits / 8,
+        width_a=a.vector_a * s.dtype_a.bits / 8,
+        width_b=a.vector_b * s.dtype_b.bits / 8,
         # To the model a pair is one product with the columns of both.
         bytes_out=(_stored_bytes(s) + full) / s.sums,
         split_k=a.split_k,
@@ -304,6 +335,8 @@ def traits_of(key: GemmKey, spec: ArchSpec, resources: Resources | None = None) 
         merged=a.groups_merged,
         merges_out=s.kind is ProductKind.CONV_GRAD_WEIGHT,
         scale_k=0 if is_mx(s, a) else s.block_k,
+        accumulators=sets_of_sums(s, a),
+        scales=scale_registers(s, a),
         blocks_per_cu=a.block_per_cu,
         spills=spilled_registers(s, a, spec),
         resources=resources,

@@ -8,6 +8,7 @@
 #include "cklang/byte_tiles.hpp"
 #include "cklang/mainloop.hpp"
 #include "cklang/mx.hpp"
+#include "cklang/scale_runs.hpp"
 
 namespace cklang {
 
@@ -116,9 +117,12 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
             block_gemm.LocalPrefetch(
                 a_fragment, b_fragment, Pipeline::is_a_load_tr_v, Pipeline::is_b_load_tr_v);
         };
+        // With a distribution, so that addresses are computed once.
+        auto a_store    = window_of(a_lds, stored_a(a_tile.tile()));
+        auto b_store    = window_of(b_lds, stored_b(b_tile.tile()));
         const auto fill = [&] {
-            store_a(a_lds, a_tile.tile());
-            store_b(b_lds, b_tile.tile());
+            store_tile(a_store, stored_a(a_tile.tile()));
+            store_tile(b_store, stored_b(b_tile.tile()));
         };
 
         auto sums = Acc::make();
@@ -146,9 +150,9 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
             auto of_b = exponents<1>(ScaleOf<BSource>::get(b), N, K, n, k);
             for(; rest > 0; --rest)
                 take([&] {
-                    block_gemm.multiply(sums, of_a, of_b);
-                    advance(of_a);
-                    advance(of_b);
+                    const auto taken_a = of_tile(of_a);
+                    const auto taken_b = of_tile(of_b);
+                    block_gemm.multiply(sums, taken_a, taken_b);
                 });
         }
         else
@@ -156,16 +160,41 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
             // A share of K may begin inside a block.
             index_t block = amd_wave_read_first_lane(k / block_k);
             index_t tiles = amd_wave_read_first_lane((block_k - k % block_k) / Shape::kK);
+            const index_t last = integer_divide_ceil(K, block_k) - 1;
+            auto rows_of_a     = row_scales(ScaleOf<ASource>::get(a), M, K, m, block);
+            auto next_b        = scales<1, Shape::kN>(ScaleOf<BSource>::get(b), N, n, block);
             for(; rest > 0; rest -= tiles, tiles = tiles_per_block, ++block)
             {
-                const auto scale_a = scales<0, Shape::kM>(ScaleOf<ASource>::get(a), M, m, block);
-                const auto scale_b = scales<1, Shape::kN>(ScaleOf<BSource>::get(b), N, n, block);
-                auto part          = Acc::make();
+                const auto scale_a = [&] {
+                    if constexpr(rows_are_shared)
+                        return rows_of_a.template take<1>();
+                    else
+                        return scales<0, Shape::kM>(ScaleOf<ASource>::get(a), M, m, block);
+                }();
+                const auto scale_b = next_b;
+                next_b             = scales<1, Shape::kN>(
+                    ScaleOf<BSource>::get(b), N, n, ck_tile::min(block + 1, last));
+                auto part = Acc::make();
                 clear_tile(part);
-                tiles = ck_tile::min(tiles, rest);
-                for(index_t i = 0; i < tiles; ++i)
-                    take([&] { block_gemm(part, a_fragment, b_fragment); });
-                add(sums, part, scale_a, scale_b);
+                const auto add_part = [&] {
+                    if constexpr(rows_are_shared)
+                        add(sums, part, of_rows(scale_a), scale_b);
+                    else
+                        add(sums, part, scale_a, scale_b);
+                };
+                if constexpr(tiles_per_block == 1)
+                    // Parts are added while others are computed, and take fewer registers.
+                    take([&] {
+                        block_gemm(part, a_fragment, b_fragment);
+                        add_part();
+                    });
+                else
+                {
+                    tiles = ck_tile::min(tiles, rest);
+                    for(index_t i = 0; i < tiles; ++i)
+                        take([&] { block_gemm(part, a_fragment, b_fragment); });
+                    add_part();
+                }
             }
         }
 #pragma unroll
@@ -204,30 +233,40 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
 
     // A tile whose K axis is not contiguous is transposed on its way to LDS, unless the reads from
     // LDS do that.
-    template <typename Window, typename Tile>
-    CK_TILE_DEVICE static void store_a(Window& window, const Tile& tile)
+    template <typename Tile>
+    CK_TILE_DEVICE static auto stored_a(const Tile& tile)
     {
         if constexpr(a_turned && !Pipeline::is_a_load_tr_v.value)
-            store_turned(window, tile, Policy::template MakeShuffledARegTileDistribution<Problem>());
+            return turned(tile, Policy::template MakeShuffledARegTileDistribution<Problem>());
         else
-            ck_tile::store_tile(window, tile);
+            return tile;
+    }
+
+    template <typename Tile>
+    CK_TILE_DEVICE static auto stored_b(const Tile& tile)
+    {
+        if constexpr(b_turned && !Pipeline::is_b_load_tr_v.value)
+            return turned(tile, Policy::template MakeShuffledBRegTileDistribution<Problem>());
+        else
+            return tile;
+    }
+
+    template <typename Tile, typename Distribution>
+    CK_TILE_DEVICE static auto turned(const Tile& tile, Distribution distribution)
+    {
+        auto shuffled =
+            ck_tile::make_static_distributed_tensor<typename Tile::DataType>(distribution);
+        ck_tile::transpose_tile2d(shuffled, tile);
+        return shuffled;
     }
 
     template <typename Window, typename Tile>
-    CK_TILE_DEVICE static void store_b(Window& window, const Tile& tile)
+    CK_TILE_DEVICE static auto window_of(const Window& window, const Tile& tile)
     {
-        if constexpr(b_turned && !Pipeline::is_b_load_tr_v.value)
-            store_turned(window, tile, Policy::template MakeShuffledBRegTileDistribution<Problem>());
-        else
-            ck_tile::store_tile(window, tile);
-    }
-
-    template <typename Window, typename Tile, typename Distribution>
-    CK_TILE_DEVICE static void store_turned(Window& window, const Tile& tile, Distribution turned)
-    {
-        auto shuffled = ck_tile::make_static_distributed_tensor<typename Tile::DataType>(turned);
-        ck_tile::transpose_tile2d(shuffled, tile);
-        ck_tile::store_tile(window, shuffled);
+        return ck_tile::make_tile_window(window.get_bottom_tensor_view(),
+                                         window.get_window_lengths(),
+                                         window.get_window_origin(),
+                                         tile.get_tile_distribution());
     }
 
     template <index_t axis, index_t tile, typename Scale>
@@ -251,10 +290,12 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
     }
 
     template <typename Exponents>
-    CK_TILE_DEVICE static void advance(Exponents& exponents)
+    CK_TILE_DEVICE static auto of_tile(Exponents& exponents)
     {
-        if constexpr(!std::is_arithmetic_v<Exponents>)
-            exponents.advance();
+        if constexpr(std::is_arithmetic_v<Exponents>)
+            return exponents;
+        else
+            return exponents.take();
     }
 
     /// For each sum of a thread, which of its rows (axis 0) or columns it is in: of the loops over
@@ -283,14 +324,116 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
         return found;
     }
 
+    /// How many different rows the sums of a thread are in.
+    static constexpr index_t rows = [] {
+        index_t last = 0;
+        for(index_t row : places<0>())
+            last = ck_tile::max(last, row);
+        return last + 1;
+    }();
+
+    /// Whether A has scales of rows, and sixteen lanes side by side have sums in the same rows: each of
+    /// them loads the scales of one row in sixteen, and the others take them from it.
+    static constexpr bool rows_are_shared = [] {
+        if constexpr(std::is_same_v<ScaleA, NoScale>)
+            return false;
+        else
+#if defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
+            return ScaleA::block % Shape::kM != 0;
+#else
+            return false;
+#endif
+    }();
+    static constexpr index_t lanes = 16;
+
+    /// Where the scales of a lane's rows begin.
+    struct Rows
+    {
+        static constexpr index_t count = (rows + lanes - 1) / lanes;
+
+        std::array<unsigned, count> at;
+
+        CK_TILE_DEVICE unsigned operator()(index_t i) const { return at[i]; }
+    };
+
+    template <typename Scale>
+    CK_TILE_DEVICE static auto
+    row_scales(const Scale& scale, index_t extent, index_t K, index_t at, index_t block)
+    {
+        if constexpr(rows_are_shared)
+        {
+            using Stored = typename Scale::Stored;
+            ScaleRuns<Stored, Rows> runs{static_cast<const Stored*>(scale.data),
+                                         scale.stride_k,
+                                         {},
+                                         block,
+                                         ck_tile::integer_divide_ceil(K, block_k)};
+            for(index_t i = 0; i < Rows::count; ++i)
+            {
+                const index_t place = i * lanes + ck_tile::get_lane_id() % lanes;
+                const index_t row   = at + row_at(ck_tile::min(place, rows - 1));
+                runs.rows.at[i] = ck_tile::min(row, extent - 1) / Scale::block * scale.stride;
+            }
+            runs.load();
+            return runs;
+        }
+        else
+            return 0; // of no use
+    }
+
+    /// Which row of a tile a thread's row `place` is.
+    CK_TILE_DEVICE static index_t row_at(index_t place)
+    {
+        using namespace ck_tile;
+        constexpr auto distribution =
+            make_static_tile_distribution(detail::make_reduce_tile_distribution_encoding(
+                Acc::Type::get_tile_distribution().get_static_tile_distribution_encoding(),
+                sequence<1>{}));
+        constexpr auto lengths = distribution.get_ys_to_d_descriptor().get_lengths();
+        constexpr index_t axes = decltype(lengths)::size();
+        array<index_t, axes> ys;
+        static_for<0, axes, 1>{}([&](auto i) {
+            constexpr index_t axis   = axes - 1 - i;
+            constexpr index_t length = lengths[number<axis>{}];
+            ys(number<axis>{})       = place % length;
+            place /= length;
+        });
+        return distribution.get_ps_ys_to_xs_adaptor().calculate_bottom_index(
+            container_concat(detail::get_partition_index(distribution), ys))[number<0>{}];
+    }
+
+    /// The scales of all rows of a thread, from those that its neighbours have.
+    template <typename Runs>
+    CK_TILE_DEVICE static auto of_rows(const Runs& runs)
+    {
+        using Number = typename ScaleA::Number;
+        using Stored = typename Number::Stored;
+        using Read   = decltype(Number::read(Stored{}));
+        std::array<int, Rows::count> own;
+        for(index_t i = 0; i < Rows::count; ++i)
+        {
+            const auto bytes = static_cast<std::conditional_t<sizeof(Stored) == 4, int, signed char>>(runs[i][0]);
+            own[i] = __builtin_bit_cast(int, Number::read(__builtin_bit_cast(Stored, bytes)));
+        }
+        std::array<Read, rows> all;
+        ck_tile::static_for<0, rows, 1>{}([&](auto row) {
+            constexpr int from = 0x150 + row % lanes; // row_newbcast
+            all[row]           = __builtin_bit_cast(
+                Read, __builtin_amdgcn_mov_dpp(own[row / lanes], from, 0xf, 0xf, true));
+        });
+        return all;
+    }
+
     /// The scale of a thread's row or column.
     template <typename Scales>
     CK_TILE_DEVICE static auto at(const Scales& scales, index_t place)
     {
         if constexpr(std::is_arithmetic_v<Scales>)
             return scales;
-        else
+        else if constexpr(requires { scales.get_thread_buffer(); })
             return scales.get_thread_buffer()[place];
+        else
+            return scales[place];
     }
 
     template <typename Sums, typename Part, typename ScalesA, typename ScalesB>

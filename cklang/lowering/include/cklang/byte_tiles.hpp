@@ -117,35 +117,40 @@ load_tile(const Window& window, number<access> = {}, bool_constant<checks_bounds
 }
 
 /// Store a tile of bytes.
+template <typename View, typename Lengths, typename Distribution, index_t coordinates, typename T>
+    requires cklang::WindowOfBytes<
+        tile_window_with_static_distribution<View, Lengths, Distribution, coordinates>>
+CK_TILE_DEVICE void
+store_tile(tile_window_with_static_distribution<View, Lengths, Distribution, coordinates>& window,
+           const static_distributed_tensor<T, Distribution>& tile)
+{
+    using Window      = remove_cvref_t<decltype(window)>;
+    using Vector      = typename Window::Base::Traits::vector_t;
+    using Words       = cklang::Words<Vector>;
+    const auto& bytes = tile.get_thread_buffer();
+    using All         = std::array<Words, sizeof(bytes) / sizeof(Words)>;
+    if constexpr(sizeof(All) == sizeof(bytes))
+    {
+        const auto words = bit_cast<All>(bytes);
+        cklang::each_vector(window, [&](auto place, const auto& in_memory) {
+            window.get_bottom_tensor_view().template set_vectorized_elements<Vector>(
+                in_memory, 0, bit_cast<Vector>(words[place]));
+        });
+    }
+    else
+        window.store(tile);
+}
+
 template <typename View, typename Lengths, typename Distribution, typename T>
     requires(sizeof(T) == 1)
 CK_TILE_DEVICE void store_tile(tile_window_with_static_lengths<View, Lengths>& to,
                                const static_distributed_tensor<T, Distribution>& tile)
 {
-    const auto window = make_tile_window(to.get_bottom_tensor_view(),
-                                         to.get_window_lengths(),
-                                         to.get_window_origin(),
-                                         Distribution{});
-    using Window = remove_cvref_t<decltype(window)>;
-    if constexpr(cklang::WindowOfBytes<Window>)
-    {
-        using Vector      = typename Window::Base::Traits::vector_t;
-        using Words       = cklang::Words<Vector>;
-        const auto& bytes = tile.get_thread_buffer();
-        using All         = std::array<Words, sizeof(bytes) / sizeof(Words)>;
-        if constexpr(sizeof(All) == sizeof(bytes))
-        {
-            const auto words = bit_cast<All>(bytes);
-            cklang::each_vector(window, [&](auto place, const auto& in_memory) {
-                window.get_bottom_tensor_view().template set_vectorized_elements<Vector>(
-                    in_memory, 0, bit_cast<Vector>(words[place]));
-            });
-        }
-        else
-            window.store(tile);
-    }
-    else
-        window.store(tile);
+    auto window = make_tile_window(to.get_bottom_tensor_view(),
+                                   to.get_window_lengths(),
+                                   to.get_window_origin(),
+                                   Distribution{});
+    store_tile(window, tile);
 }
 
 } // namespace ck_tile

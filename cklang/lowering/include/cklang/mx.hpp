@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cklang/policy.hpp"
+#include "cklang/scale_runs.hpp"
 
 namespace cklang {
 
@@ -38,75 +39,47 @@ mx_multiply(Acc& acc, ck_tile::int32x8_t a, ck_tile::int32x8_t b, int scale_a, i
 #endif
 }
 
-/// The exponents of a lane's rows of A, or columns of B, from one tile of K to the next. A lane loads
-/// those of 16 blocks at once: one by one they would read as many cache lines as the operands do.
-/// `tile` blocks of K are in a tile and `lanes` in an instruction; `repeat` rows are `apart`.
-template <typename Scale, index_t repeat, index_t apart, index_t tile, index_t lanes>
-struct MxExponents
+/// Where the exponents of a lane's rows of A, or columns of B, begin: some rows `apart`.
+template <index_t count_, index_t apart>
+struct MxRows
 {
-    using Run = unsigned __int128;
+    static constexpr index_t count = count_;
 
-    static constexpr index_t run = sizeof(Run);
-    static_assert(run % tile == 0);
+    index_t row, last_row, stride; // of a tile; of all
 
-    Scale scale;
-    index_t row, last_row, lane; // of a tile; of all; which block of an instruction
-    index_t block, blocks;       // of K: where the run begins, and all
-    index_t used = 0;
-    std::array<Run, repeat> runs{};
-
-    /// Load a run. Exponents beyond K, where the operands are zeros, are not nan.
-    CK_TILE_DEVICE void load()
+    // Without a sign it takes one register beside the address of them all.
+    CK_TILE_DEVICE unsigned operator()(index_t i) const
     {
-        const auto* data     = static_cast<const unsigned char*>(scale.data);
-        const index_t beyond = ck_tile::max(block + run - blocks, 0);
-#pragma unroll
-        for(index_t i = 0; i < repeat; ++i)
-        {
-            // Without a sign it takes one register beside the address of them all.
-            const unsigned at = ck_tile::min(row + i * apart, last_row) * scale.stride;
-            if(scale.stride_k == 1 && blocks >= run)
-            {
-                __builtin_memcpy(&runs[i], data + (block - beyond) + at, run);
-                if(beyond > 0)
-                    runs[i] >>= 8 * (beyond % run);
-            }
-            else
-            {
-                runs[i] = 0;
-#pragma unroll
-                for(index_t b = 0; b < run; ++b)
-                {
-                    const index_t place = ck_tile::min(block + b, blocks - 1);
-                    const unsigned read = (data + int64_t{place} * scale.stride_k)[at];
-                    runs[i] |= Run{block + b < blocks ? read : 0} << 8 * b;
-                }
-                __builtin_amdgcn_sched_barrier(0); // else it takes registers for all
-            }
-        }
+        return ck_tile::min(row + i * apart, last_row) * stride;
     }
+};
 
-    /// That of warp tile `i` and instruction `k` of the present tile, in the lowest byte.
+/// The exponents of one tile of K; `lanes` blocks of K are in an instruction.
+template <typename Runs, index_t lanes>
+struct MxTaken
+{
+    Runs runs;
+    index_t lane; // which block of an instruction
+
+    /// That of warp tile `i` and instruction `k`, in the lowest byte.
     CK_TILE_DEVICE int at(index_t i, index_t k) const
     {
-        const auto word = static_cast<unsigned>(runs[i] >> (k * lanes / 4 * 32));
+        const auto word = static_cast<unsigned>(runs[i][k * lanes / 4]);
         return word >> 8 * (k * lanes % 4 + lane);
     }
+};
 
-    /// Go on to the next tile.
-    CK_TILE_DEVICE void advance()
+/// The exponents of a lane's rows or columns from one tile of K, with `tile` blocks, to the next.
+template <typename Rows, index_t tile, index_t lanes>
+struct MxExponents
+{
+    ScaleRuns<unsigned char, Rows> runs;
+    index_t lane;
+
+    CK_TILE_DEVICE auto take()
     {
-        used += tile;
-        if(used == run)
-        {
-            used = 0;
-            block += run;
-            load();
-        }
-        else if constexpr(tile < run)
-#pragma unroll
-            for(index_t i = 0; i < repeat; ++i)
-                runs[i] >>= 8 * tile;
+        const auto taken = runs.template take<tile>();
+        return MxTaken<std::remove_const_t<decltype(taken)>, lanes>{taken, lane};
     }
 };
 
@@ -181,14 +154,16 @@ struct MxBlockGemm : ck_tile::BlockUniversalGemmAsBsCr<Problem, Policy>
         const index_t warp       = get_warp_id();
         const index_t own        = axis == 0 ? warp / Base::NWarp : warp % Base::NWarp;
         const index_t lane       = get_lane_id();
-        auto exponents = MxExponents<Scale, repeat, warps * WarpGemm::kM, repeat_k * lanes, lanes>{
-            scale,
-            at + own * WarpGemm::kM + lane % WarpGemm::kM,
-            extent - 1,
-            lane / WarpGemm::kM,
-            k / mx_block,
-            integer_divide_ceil(K, mx_block)};
-        exponents.load();
+        const index_t row        = at + own * WarpGemm::kM + lane % WarpGemm::kM;
+        using Rows               = MxRows<repeat, warps * WarpGemm::kM>;
+        auto exponents           = MxExponents<Rows, repeat_k * lanes, lanes>{
+            {static_cast<const unsigned char*>(scale.data),
+                       scale.stride_k,
+                       {row, extent - 1, scale.stride},
+                       k / mx_block,
+                       integer_divide_ceil(K, mx_block)},
+            lane / WarpGemm::kM};
+        exponents.runs.load();
         return exponents;
     }
 

@@ -17,6 +17,13 @@ template <typename Scale>
 constexpr bool mx_takes = std::is_same_v<Scale, NoScale> ||
                           std::is_same_v<Scale, BlockScale<E8m0Scale, 1, mx_block>>;
 
+/// Whether loops are as measured on gfx950: elsewhere they took longer so.
+#if defined(__gfx950__)
+inline constexpr bool is_gfx950 = true;
+#else
+inline constexpr bool is_gfx950 = false;
+#endif
+
 /// A tile as words: one of bytes that is carried round a loop would be split into its bytes.
 template <typename Tile>
 struct Carried
@@ -162,7 +169,14 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
             index_t tiles = amd_wave_read_first_lane((block_k - k % block_k) / Shape::kK);
             const index_t last = integer_divide_ceil(K, block_k) - 1;
             auto rows_of_a     = row_scales(ScaleOf<ASource>::get(a), M, K, m, block);
-            auto next_b        = scales<1, Shape::kN>(ScaleOf<BSource>::get(b), N, n, block);
+            const auto of_b    = [&](index_t place) {
+                return scales<1, Shape::kN>(ScaleOf<BSource>::get(b), N, n, place);
+            };
+            // Where one instruction takes a block, parts are added while others are computed, and take
+            // fewer registers; their scales are loaded a block ahead.
+            constexpr bool adds_at_once =
+                Shape::kK == block_k && Shape::WarpTile::at(number<2>{}) == block_k;
+            auto next_b = of_b(block);
             for(; rest > 0; rest -= tiles, tiles = tiles_per_block, ++block)
             {
                 const auto scale_a = [&] {
@@ -171,9 +185,9 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
                     else
                         return scales<0, Shape::kM>(ScaleOf<ASource>::get(a), M, m, block);
                 }();
-                const auto scale_b = next_b;
-                next_b             = scales<1, Shape::kN>(
-                    ScaleOf<BSource>::get(b), N, n, ck_tile::min(block + 1, last));
+                const auto scale_b = adds_at_once ? next_b : of_b(block);
+                if constexpr(adds_at_once)
+                    next_b = of_b(ck_tile::min(block + 1, last));
                 auto part = Acc::make();
                 clear_tile(part);
                 const auto add_part = [&] {
@@ -182,8 +196,7 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
                     else
                         add(sums, part, scale_a, scale_b);
                 };
-                if constexpr(tiles_per_block == 1)
-                    // Parts are added while others are computed, and take fewer registers.
+                if constexpr(adds_at_once)
                     take([&] {
                         block_gemm(part, a_fragment, b_fragment);
                         add_part();
@@ -263,10 +276,13 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
     template <typename Window, typename Tile>
     CK_TILE_DEVICE static auto window_of(const Window& window, const Tile& tile)
     {
-        return ck_tile::make_tile_window(window.get_bottom_tensor_view(),
-                                         window.get_window_lengths(),
-                                         window.get_window_origin(),
-                                         tile.get_tile_distribution());
+        if constexpr(is_gfx950)
+            return ck_tile::make_tile_window(window.get_bottom_tensor_view(),
+                                             window.get_window_lengths(),
+                                             window.get_window_origin(),
+                                             tile.get_tile_distribution());
+        else
+            return window;
     }
 
     template <index_t axis, index_t tile, typename Scale>
@@ -338,11 +354,7 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
         if constexpr(std::is_same_v<ScaleA, NoScale>)
             return false;
         else
-#if defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
-            return ScaleA::block % Shape::kM != 0;
-#else
-            return false;
-#endif
+            return is_gfx950 && ScaleA::block % Shape::kM != 0;
     }();
     static constexpr index_t lanes = 16;
 

@@ -58,9 +58,9 @@ def sample(
 
     Raises:
         CkTypeError: F066 for logits that are no tensor of numbers, F045 for a conversion that
-            kernels do not make.
+            kernels do not make, F044 for a constant that is no number of the dtype.
         CkValueError: F067 for something else than numbers, F042 for those that do not broadcast to
-            the rows, F043 and F044 for constants.
+            the rows, F043 for a constant that is too large.
     """
     x = _logits(scope, node, logits)
     numbers = (seed, offset, temperature, top_k, top_p, min_p)

@@ -323,15 +323,16 @@ def broadcast_to(
     Raises:
         CkValueError: F042, it does not broadcast to the shape.
     """
-    origins = tuple("the shape that is asked for" for _ in shape)
+    origins = ("an extent of the shape to broadcast to",) * len(shape)
     wanted = replace(tensor, shape=shape, axes=(), origins=origins)
     # Axes of the shape are not repeated themselves: an extent 1 there is what is wanted.
-    first = max(len(tensor.shape) - len(shape), 0)
-    for one, other in zip(tensor.shape[::-1], shape[::-1], strict=False):
+    for axis in range(1, min(len(tensor.shape), len(shape)) + 1):
+        one, other = tensor.shape[-axis], shape[-axis]
         if one != 1 and not scope.unit.derived.same(one, other):
-            raise _shape_error(scope, node, [tensor, wanted], (one, "own"), (other, "asked for"))
-    if first:
-        pair = (len(tensor.shape), "axes of its own"), (len(shape), "axes asked for")
+            pair = (one, tensor.origins[-axis]), (other, origins[-axis])
+            raise _shape_error(scope, node, [tensor, wanted], *pair)
+    if len(tensor.shape) > len(shape):
+        pair = (len(tensor.shape), "the number of its axes"), (len(shape), "that of the shape")
         raise _shape_error(scope, node, [tensor, wanted], *pair)
     value = _broadcast(scope, node, tensor, shape, tuple(range(len(shape))))
     return Tensor.plain(value, origins)

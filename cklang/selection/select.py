@@ -177,7 +177,10 @@ def find(problem: Any, spec: ArchSpec, request: Request, functions: Functions) -
     registry = defaults.registry if request.registry is None else request.registry
     strategy = defaults.strategy if request.strategy is None else request.strategy
     query = _Query(problem, registry, spec, strategy, request.splits, defaults.preset_name)
-    return _remembered(query, functions)
+    selection = _remembered(query, functions)
+    # It may have been made for an equal call at other lines of the user's code.
+    own = family_of(problem.signature).variants.functions(selection.problem, functions)
+    return replace(selection, functions=own) if selection.functions == own else selection
 
 
 def only_kernel(key: AnyKey, problem: Any, functions: Functions, reason: str) -> AnySelection:

@@ -348,13 +348,14 @@ struct BlockScaleLoop<ck_tile::GemmPipelineAgBgCrCompV3<Problem, Policy>, Acc, s
         return last + 1;
     }();
 
-    /// Whether A has scales of rows, and sixteen lanes side by side have sums in the same rows: each of
-    /// them loads the scales of one row in sixteen, and the others take them from it.
+    /// Whether A has scales of rows, and sixteen lanes side by side have sums in the same rows, as they
+    /// do unless an instruction computes the transposed product: each of them loads the scales of one
+    /// row in sixteen, and the others take them from it.
     static constexpr bool rows_are_shared = [] {
         if constexpr(std::is_same_v<ScaleA, NoScale>)
             return false;
         else
-            return is_gfx950 && ScaleA::block % Shape::kM != 0;
+            return is_gfx950 && !Problem::TransposeC && ScaleA::block % Shape::kM != 0;
     }();
     static constexpr index_t lanes = 16;
 

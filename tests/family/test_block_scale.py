@@ -194,6 +194,8 @@ def test_batches_and_groups(covered: Covered) -> None:
 @pytest.mark.usefixtures("compiler")
 def test_a_and_b_alone(covered: Covered) -> None:
     over(activations, "gfx950", "fp8", EVEN, algorithm(tile_k=128))
+    # Lanes side by side have sums in one column then, not in one row.
+    over(activations, "gfx950", "fp8", EVEN[:1], algorithm(tile_k=128, transpose_c=True))
     covered("block scales of A", "fp8 fp8 bf16", "gfx950")
     wmma: dict[str, Any] = {"warps": (4, 2, 1), "warp_tile": (16, 16, 16), "vector_d": (4,)}
     chosen = replace(algorithm(tile_k=32, vector=4, vector_e=4), **wmma)

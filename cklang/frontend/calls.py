@@ -6,7 +6,6 @@ import builtins
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from cklang.errors import CkError
@@ -89,8 +88,7 @@ def _lambda(scope: Scope, node: ast.Call, callee: Closure, call: _Call) -> Item:
     )
     names = [inspect.Parameter(arg.arg, kind) for args, kind in kinds for arg in args]
     bound = _bind(scope, node, "the lambda", inspect.Signature(names), call)
-    inside = replace(callee.scope, unit=scope.unit, locals=callee.scope.locals | bound)
-    return scope.evaluate(inside, callee.node.body)
+    return scope.evaluate(callee.inside(scope.unit, bound), callee.node.body)
 
 
 def _refuse_lambdas(scope: Scope, items: Sequence[Item]) -> None:

@@ -195,6 +195,17 @@ class Closure(Described):
         """Return how messages call it."""
         return "a lambda"
 
+    def inside(self, unit: Unit, bound: Mapping[str, Item]) -> Scope:
+        """Return the scope of its body, for values of its parameters and the function being built.
+
+        In the function that the lambda is written in it sees tensors as they are, in a region of
+        that function as something to be read at indices.
+        """
+        seen = self.scope.locals
+        if unit is not self.scope.unit:
+            seen = {name: _captured(item, self.scope) for name, item in seen.items()}
+        return self.scope.inside(unit, {**seen, **bound})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Captured(Described):
@@ -206,3 +217,9 @@ class Captured(Described):
     def described(self) -> str:
         """Return how messages call it."""
         return f"the whole tensor {self.tensor.type}"
+
+
+def _captured(item: Item, scope: Scope) -> Item:
+    if isinstance(item, tuple):
+        return tuple(_captured(part, scope) for part in item)
+    return Captured(tensor=item, scope=scope) if isinstance(item, Tensor) else item

@@ -217,6 +217,40 @@ def test_lambdas_are_arguments_of_helpers():
     np.testing.assert_array_equal(got, f(x, z))
 
 
+B, H, S, D = anything.dims("B H S D")
+X = anything.f16[B, H, S, D]
+
+
+@anything.fn
+def scored(f, q, k, v):
+    return anything.attention(q, k, v, score=lambda s, i: f(s, i), mask=anything.causal())
+
+
+@anything.fn
+def passed_on(f, q, k, v):
+    return anything.attention(q, k, v, score=f, mask=anything.causal())
+
+
+def test_lambdas_from_outside_of_a_region_read_tensors_at_indices(run_text):
+    # FACTOR is a name of the text that has the lambdas, not of the helpers' module.
+    text = """
+from tests.frontend.test_program import S, X, passed_on, scored
+FACTOR = 2.0
+def through_a_helper(q: X, k: X, v: X, t: ck.f32[S]) -> X:
+    return scored(lambda s, i: s * FACTOR + t[i], q, k, v)
+def at_once(q: X, k: X, v: X, t: ck.f32[S]) -> X:
+    return ck.attention(q, k, v, score=lambda s, i: s * FACTOR + t[i], mask=ck.causal())
+def as_it_is(q: X, k: X, v: X, t: ck.f32[S]) -> X:
+    return passed_on(lambda s, i: s * FACTOR + t[i], q, k, v)
+"""
+    functions = run_text(text, "regions")
+    texts = {
+        str(Program.from_function(functions[name]).specialise()).replace(name, "f")
+        for name in ("through_a_helper", "at_once", "as_it_is")
+    }
+    assert len(texts) == 1
+
+
 def test_a_lambda_is_called_with_what_it_takes():
     def f(x: anything.f32[M]) -> anything.f32[M]:
         return twice(lambda x: x, x, x)

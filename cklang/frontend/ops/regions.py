@@ -186,9 +186,8 @@ def _call(
             "F096", node, what=f"{name} of ck.attention", got=describe(item), legal=want
         )
     names = [arg.arg for arg in (*item.node.args.posonlyargs, *item.node.args.args)]
-    bound = _named(scope, item.node, name, names, legal)
-    outer = {key: _captured(value, item.scope) for key, value in item.scope.locals.items()}
-    return scope.evaluate(scope.inside(unit, outer | bound), item.node.body)
+    bound = _named(item.scope, item.node, name, names, legal)
+    return scope.evaluate(item.inside(unit, bound), item.node.body)
 
 
 def _named(
@@ -200,12 +199,6 @@ def _named(
             got = f"parameter {name}"
             raise scope.error("F092", node, region=region, got=got, known=", ".join(legal))
     return {name: legal[meaning] for name, meaning in zip(names, meanings, strict=True)}
-
-
-def _captured(item: Item, scope: Scope) -> Item:
-    if isinstance(item, tuple):
-        return tuple(_captured(part, scope) for part in item)
-    return Captured(tensor=item, scope=scope) if isinstance(item, Tensor) else item
 
 
 def _window(scope: Scope, node: Located, window: Window, at: Mapping[str, Tensor]) -> Item:
@@ -233,6 +226,7 @@ def _window(scope: Scope, node: Located, window: Window, at: Mapping[str, Tensor
 def _result_error(
     scope: Scope, node: Located, item: Item, region: str, result: Item, want: str
 ) -> Exception:
-    at = item.node.body if isinstance(item, Closure) else node
+    if isinstance(item, Closure):
+        scope, node = item.scope, item.node.body
     advice = _RESULT_ADVICE[region]
-    return scope.error("F093", at, region=region, got=describe(result), want=want, advice=advice)
+    return scope.error("F093", node, region=region, got=describe(result), want=want, advice=advice)

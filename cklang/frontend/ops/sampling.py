@@ -87,8 +87,8 @@ def _number(scope: Scope, node: Located, x: Tensor, name: str, item: Item) -> Va
     """Return a number of all rows, or one for each."""
     legal, item = OPERANDS[name], emit.number(scope, node, item)
     if is_number(item):
-        own = emit.constant_number(scope, node, item, legal[0])
-        return scope.unit.append("constant", span=scope.span(node), attrs={"value": own})
+        constant = emit.constant_number(scope, node, item, legal[0])
+        return scope.unit.append("constant", span=scope.span(node), attrs={"value": constant})
     rows = x.shape[:-1]
     is_integer = isinstance(item, Tensor) and item.dtype.kind is not Kind.FLOAT
     if not isinstance(item, Tensor) or (legal[0] != f32 and not is_integer):
@@ -97,5 +97,5 @@ def _number(scope: Scope, node: Located, x: Tensor, name: str, item: Item) -> Va
             f"{name} is {describe(item)}", f"legal: {' or '.join(map(str, legal))}, {shapes}"
         )
     cast = item if item.dtype in legal else emit.cast(scope, node, item, legal[0])
-    whole = emit.broadcast_to(scope, node, cast, rows) if cast.shape else cast
-    return emit.materialise(scope, node, whole)
+    broadcast = emit.broadcast_to(scope, node, cast, rows) if cast.shape else cast
+    return emit.materialise(scope, node, broadcast)

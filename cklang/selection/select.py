@@ -177,10 +177,7 @@ def find(problem: Any, spec: ArchSpec, request: Request, functions: Functions) -
     registry = defaults.registry if request.registry is None else request.registry
     strategy = defaults.strategy if request.strategy is None else request.strategy
     query = _Query(problem, registry, spec, strategy, request.splits, defaults.preset_name)
-    selection = _remembered(query, functions)
-    # It may have been made for an equal call at other lines of the user's code.
-    own = family_of(problem.signature).variants.functions(selection.problem, functions)
-    return replace(selection, functions=own) if selection.functions == own else selection
+    return _remembered(query, functions)
 
 
 def only_kernel(key: AnyKey, problem: Any, functions: Functions, reason: str) -> AnySelection:
@@ -206,7 +203,12 @@ def _remembered(query: _Query, functions: Functions | None) -> AnySelection:
     # Without a GPU the answer depends on the device that calls would run on.
     device = knobs.DEVICE.get() if query.gpu is None else None
     about = (query.problem, query.gpu, query.strategy, query.splits, query.preset, device)
-    return query.registry.derived(about, lambda: _fresh(query, _spec(query.gpu), functions))
+    selection = query.registry.derived(about, lambda: _fresh(query, _spec(query.gpu), functions))
+    if functions is None:
+        return selection
+    # An equal call may have made it, whose functions are at other lines of the user's code.
+    adapted = family_of(query.problem.signature).variants.functions(selection.problem, functions)
+    return replace(selection, functions=adapted)
 
 
 def _spec(gpu: str | ArchSpec | None) -> ArchSpec:

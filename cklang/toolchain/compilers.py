@@ -303,7 +303,9 @@ def find_toolchain() -> Toolchain:
 ROCM_7 = "rocm7"
 """The name of the compiler that ROCm 7's is made from, clang 20."""
 
-_kernel_compiler: ContextVar[str | None] = ContextVar("cklang_kernel_compiler", default=None)
+_kernel_toolchain: ContextVar[Toolchain | None] = ContextVar(
+    "cklang_kernel_toolchain", default=None
+)
 
 
 @contextmanager
@@ -313,37 +315,33 @@ def kernels_by(name: str) -> Iterator[None]:
     Raises:
         CkBuildError: B002, it cannot be used; B007, there is no clang 20.
     """
-    _named(name, str(_rocm()), tuple(knobs.executable_path()))
-    token = _kernel_compiler.set(name)
+    token = _kernel_toolchain.set(_named(name))
     try:
         yield
     finally:
-        _kernel_compiler.reset(token)
+        _kernel_toolchain.reset(token)
 
 
 def kernel_toolchain() -> Toolchain:
     """Return the compiler of kernels: that of :func:`kernels_by`, or :func:`find_toolchain`'s."""
-    name = _kernel_compiler.get()
-    if name is None:
-        return find_toolchain()
-    return _named(name, str(_rocm()), tuple(knobs.executable_path()))
+    return _kernel_toolchain.get() or find_toolchain()
 
 
-def _named(name: str, rocm: str, path: tuple[Path, ...]) -> Toolchain:
+def _named(name: str) -> Toolchain:
+    rocm, path = _rocm(), tuple(knobs.executable_path())
     if name != ROCM_7:
-        return _find_toolchain(name, rocm, path)
-    kept = cache_root() / "compilers" / "clang20"
-    places = (
-        Path(rocm) / "bin" / "amdclang++",
-        *(folder / f"clang++-{OLDEST_CLANG}" for folder in path),
-        kept / "ziglang" / "zig",
+        return _find_toolchain(name, str(rocm), path)
+    folder = cache_root() / "compilers" / "clang20"
+    programs = (
+        rocm / "bin" / "amdclang++",
+        *(place / f"clang++-{OLDEST_CLANG}" for place in path),
+        folder / "ziglang" / "zig",
     )
-    for program in places:
-        if program.is_file():
-            toolchain = _find_toolchain(str(program), rocm, path)
-            if toolchain.is_clang_20:
-                return toolchain
-    raise error("B007", folder=kept)
+    for program in filter(Path.is_file, programs):
+        toolchain = _find_toolchain(str(program), str(rocm), path)
+        if toolchain.is_clang_20:
+            return toolchain
+    raise error("B007", folder=folder)
 
 
 @cache

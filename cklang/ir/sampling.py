@@ -78,10 +78,10 @@ def reach(temperature: float, min_p: float) -> float:
     return math.log(1.0 / min(min_p, 1.0)) / factor(temperature) if min_p > 0.0 else math.inf
 
 
-def whole(weights: Array) -> Array:
-    """Return weights as whole numbers.
+def fixed_point(weights: Array) -> Array:
+    """Return weights as whole multiples of 2**-40.
 
-    >>> whole(np.array([1.0, 2.0**-40, 2.0**-41])).tolist()
+    >>> fixed_point(np.array([1.0, 2.0**-40, 2.0**-41])).tolist()
     [1099511627776, 1, 0]
     """
     return (weights * ONE).astype(np.uint64)
@@ -91,17 +91,17 @@ def passing(x: Array, weights: Array, top_k: int, top_p: float, span: float) -> 
     """Tell which of the logits of a row may be drawn; those beyond a span below the first may not.
 
     >>> x = np.array([2.0, 5.0, 4.0, 4.0])
-    >>> passing(x, whole(np.exp(x - 5)), 2, 0.8, np.inf).tolist()
+    >>> passing(x, fixed_point(np.exp(x - 5)), 2, 0.8, np.inf).tolist()
     [False, True, True, True]
     """
     passes: Array = x >= x.max() - span
     if 0 < top_k < x.size:
         passes &= x >= np.partition(x, x.size - top_k)[x.size - top_k]
     if top_p < 1.0:
-        own = np.where(passes, weights, 0)
-        least = at_least(top_p, int(own.sum()))
+        kept = np.where(passes, weights, 0)
+        least = at_least(top_p, int(kept.sum()))
         order = np.argsort(-x, kind="stable")
-        until = np.cumsum(own[order])
+        until = np.cumsum(kept[order])
         # The first that reaches it, and all that equal it.
         passes &= x >= x[order[np.argmax(until >= least)]]
     return passes
@@ -135,7 +135,7 @@ def _token(x: Array, bits: int, temperature: float, top_k: int, top_p: float, mi
     x = limited(x)
     if is_greedy(temperature) or x.max() == -np.inf:
         return int(x.argmax())
-    weights = whole(np.exp((x - x.max()) * factor(temperature)))
+    weights = fixed_point(np.exp((x - x.max()) * factor(temperature)))
     passes = passing(x, weights, top_k, top_p, reach(temperature, min_p))
     until = np.cumsum(np.where(passes, weights, 0))
     return int(np.argmax(until > bits * int(until[-1]) >> 64))
@@ -152,7 +152,7 @@ def _shape(
 
 
 def _dtype(dtypes: tuple[DType, ...], _attrs: Mapping[str, Attr]) -> DType | None:
-    fits = (own in legal for own, legal in zip(dtypes, OPERANDS.values(), strict=True))
+    fits = (dtype in legal for dtype, legal in zip(dtypes, OPERANDS.values(), strict=True))
     return i32 if all(fits) else None
 
 

@@ -17,12 +17,12 @@ from cklang.ir.numeric import Array
 from cklang.ir.sampling import (
     at_least,
     factor,
+    fixed_point,
     is_greedy,
     limited,
     random_bits,
     reach,
     sample,
-    whole,
 )
 from cklang.reference.sums import UNIT, Known
 from cklang.types import Dim
@@ -71,7 +71,7 @@ class _Row:
         slack += 8 * UNIT * (span + abs(most)) if 0.0 < span < np.inf else 0.0
         spans = (span - slack, span + slack)
         low, high = (
-            np.where(mask & (x >= most - max(end, 0.0)), whole(np.exp(z + sign * steps)), 0)
+            np.where(mask & (x >= most - max(end, 0.0)), fixed_point(np.exp(z + sign * steps)), 0)
             for mask, end, sign in zip(self._top_k(top_k), spans, (-1, 1), strict=True)
         )
         if top_p < 1.0:

@@ -13,7 +13,7 @@ from cklang.autodiff.rules import WITHOUT_FLOATS
 from cklang.errors import CkError
 from cklang.families import plan_of
 from cklang.fusion.explain import explain
-from cklang.ir.sampling import at_least, passing, whole
+from cklang.ir.sampling import at_least, fixed_point, passing
 from cklang.reference.bounds import evaluate_with_bound
 from cklang.runtime.op import Op
 from tests.support.checks import check, launches
@@ -96,14 +96,14 @@ def nucleus(x: Array, top_k: int, top_p: float, min_p: float, temperature: float
 def test_what_passes(seed: int, top_k: int, top_p: float, min_p: float, t: float) -> None:
     x = np.random.default_rng(seed).integers(-8, 8, 23) * 0.37  # some of them equal
     span = -t * np.log(min_p) if min_p else INF
-    own = passing(x, whole(np.exp((x - x.max()) / t)), top_k, top_p, span)
-    assert set(np.flatnonzero(own)) == nucleus(x, top_k, top_p, min_p, t)
+    mask = passing(x, fixed_point(np.exp((x - x.max()) / t)), top_k, top_p, span)
+    assert set(np.flatnonzero(mask)) == nucleus(x, top_k, top_p, min_p, t)
 
 
 def test_ties_at_a_threshold_pass_together() -> None:
     x = np.array([1.0, 3.0, 2.0, 2.0, 2.0, 0.0])
-    assert passing(x, whole(np.exp(x - 3)), 2, 1.0, INF).tolist() == [0, 1, 1, 1, 1, 0]
-    assert passing(x, whole(np.exp(x - 3)), 0, 0.5, INF).tolist() == [0, 1, 1, 1, 1, 0]
+    assert passing(x, fixed_point(np.exp(x - 3)), 2, 1.0, INF).tolist() == [0, 1, 1, 1, 1, 0]
+    assert passing(x, fixed_point(np.exp(x - 3)), 0, 0.5, INF).tolist() == [0, 1, 1, 1, 1, 0]
     assert at_least(0.0, 5) == 1.0
 
 

@@ -153,9 +153,9 @@ class _SampleFamily(HelperFamily[FusedSample, SampleSignature, SampleProblem]):
         if not length:
             raise error("I048", name="token", axes=len(rows), shape=(*rows, length))
         logits, *numbers = (_strides(read, layouts) for read in kernel.reads)
-        own = np.cumprod([1, *rows[:0:-1]])[::-1] * kernel.has_one_seed
+        numbering = np.cumprod([1, *rows[:0:-1]])[::-1] * kernel.has_one_seed
         strides = [logits[:-1], *(stride or (0,) * len(rows) for stride in numbers)]
-        strides += [result.strides, tuple(map(int, own[: len(rows)]))]
+        strides += [result.strides, tuple(map(int, numbering[: len(rows)]))]
         outer, steps = merged(rows, *strides)
         _, seed, offset, *_ = (read.value.type.dtype for read in kernel.reads)
         return SampleProblem(

@@ -407,23 +407,8 @@ struct SampleKernel
     /// 64 bits of Philox 4x32 with seven rounds, as dropout draws them.
     CK_TILE_DEVICE static uint64_t random(uint64_t seed, uint64_t counter, uint64_t stream)
     {
-        uint32_t words[4] = {static_cast<uint32_t>(counter),
-                             static_cast<uint32_t>(counter >> 32),
-                             static_cast<uint32_t>(stream),
-                             static_cast<uint32_t>(stream >> 32)};
-        uint32_t keys[2]  = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
-        for(int round = 0; round < 7; ++round)
-        {
-            const uint64_t a = uint64_t{words[0]} * 0xD2511F53u;
-            const uint64_t b = uint64_t{words[2]} * 0xCD9E8D57u;
-            words[0]         = static_cast<uint32_t>(b >> 32) ^ words[1] ^ keys[0];
-            words[2]         = static_cast<uint32_t>(a >> 32) ^ words[3] ^ keys[1];
-            words[1]         = static_cast<uint32_t>(b);
-            words[3]         = static_cast<uint32_t>(a);
-            keys[0] += 0x9E3779B9u;
-            keys[1] += 0xBB67AE85u;
-        }
-        return uint64_t{words[1]} << 32 | words[0];
+        const uint4 words = ck_tile::philox(seed, counter).get_philox_4x32(stream);
+        return uint64_t{words.y} << 32 | words.x;
     }
 };
 

@@ -77,6 +77,7 @@ class Kernel:
             double_buffer=self.pipeline == "v4",
             b_in_lds=self.family not in _PRESHUFFLED,
             scale_k=scale_k,
+            accumulators=2 if scale_k else 1,
             blocks_per_cu=2 if small or self.scheduler == "interwave" else 1,
         )
 

@@ -26,6 +26,8 @@ X: Any = ck.dtype_var("X", ck.fp8, ck.bf8, ck.fp8_fnuz, ck.bf8_fnuz, ck.f16)
 DENSE = (Layout.ROW, Layout.PADDED_ROW, Layout.OFFSET)
 EVEN = ((64, 64, 128), (80, 208, 336), (144, 48, 400))
 """All fit the widest loads, so that one kernel serves them; K ends inside a block and a tile."""
+LONG = (80, 208, 1104)
+"""K has nine blocks; gfx950 loads the scales of four at a time, and none are beyond the ninth."""
 ODD = ((70, 201, 301), (1, 1, 1), (129, 3, 127))
 
 
@@ -125,8 +127,7 @@ def over(op: Op, arch: str, dtype: str, shapes: Any, chosen: Algorithm, **more: 
 @pytest.mark.usefixtures("compiler")
 def test_both(covered: Covered) -> None:
     chosen = algorithm(vector_d=(4,))
-    # Of nine blocks of K, scales of four at a time are loaded, and those beyond the ninth are none.
-    over(both, "gfx942", "fp8_fnuz", (*EVEN, (80, 208, 1104)), chosen)
+    over(both, "gfx942", "fp8_fnuz", (*EVEN, LONG), chosen)
     # One weight matrix for a batch is more rows of one product: the same kernel.
     args = arguments(shared_weights, "fp8_fnuz", {"G": 3, "M": 16, "N": 64, "K": 160})
     check(shared_weights.using(chosen), args)
@@ -193,7 +194,7 @@ def test_batches_and_groups(covered: Covered) -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_a_and_b_alone(covered: Covered) -> None:
-    over(activations, "gfx950", "fp8", EVEN, algorithm(tile_k=128))
+    over(activations, "gfx950", "fp8", (*EVEN, LONG), algorithm(tile_k=128))
     # Lanes side by side have sums in one column then, not in one row.
     over(activations, "gfx950", "fp8", EVEN[:1], algorithm(tile_k=128, transpose_c=True))
     covered("block scales of A", "fp8 fp8 bf16", "gfx950")

@@ -119,7 +119,7 @@ class Traits:
         merged: int = 1,
         merges_out: bool = False,
         scale_k: int = 0,
-        accumulators: float | None = None,
+        accumulators: float = 1,
         scales: int = 0,
         blocks_per_cu: int = 1,
         spills: float = 0.0,
@@ -140,7 +140,7 @@ class Traits:
             wave_size=spec.wave_size,
             bytes_a=bytes_a,
             bytes_b=bytes_b,
-            accumulators=accumulators or (2 if scale_k else 1),
+            accumulators=accumulators,
             scales=scales,
         )
         per_simd = spec.vgprs_per_simd_lane
